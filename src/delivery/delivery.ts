@@ -1,0 +1,42 @@
+// delivery.ts: the door of delivery.
+
+import type { EpochMs } from '../std/clock.ts'
+import type { ProviderName } from '../domain/ids.ts'
+
+export type EndpointState = 'available' | 'unavailable' | 'unauthorized'
+
+export type ProviderView = {
+  name: ProviderName
+  endpoint: EndpointState
+  since: EpochMs
+  lastRequestId: string | null
+  lastSuccessAt: EpochMs | null
+  /** Service clock minus ours, from the Date header; null while unknown. */
+  clockOffsetMs: number | null
+  /** When the next submission may start; null while available. */
+  nextAttemptAt: EpochMs | null
+  inFlight: number
+  /** Delivered payloads per second over the last minute. */
+  ratePerS: number
+}
+
+export type DeliveryCounters = {
+  submissions: number
+  /** Keyed by outcome kind, and status where there is one: `answered`, `unavailable_500`, ... */
+  outcomes: ReadonlyMap<string, number>
+  delivered: number
+  retried: number
+  dead: number
+  bytesSent: number
+}
+
+export type Delivery = {
+  /** Begins with the recovered batches. */
+  start(): void
+  /** No new submission starts; running ones get until `deadline` aborts, then are aborted; batches stay sealed. */
+  stop(deadline: AbortSignal): Promise<void>
+  /** Tries now what waits for a back-off or a slow probe (SIGHUP). */
+  probe(): void
+  providers(): readonly ProviderView[]
+  counters(): DeliveryCounters
+}

@@ -1,0 +1,129 @@
+// event.ts: what happened, as facts. Parts of the house emit events; ops turns them into log lines,
+// counters and conditions. No event is emitted per message: those are counted by their owners.
+
+import type { GatewayError } from '../std/fault.ts'
+import type { BatchId, LaneId, ProviderName } from './ids.ts'
+import type { Outcome } from './outcome.ts'
+
+export type Emit = (event: GatewayEvent) => void
+
+/** Why the spool takes nothing in for now. `lost` means that a write failed and the store is being reopened. */
+export type HoldReason = 'spool_full' | 'disk_low' | 'dead_letters_full' | 'store_lost'
+
+export type GatewayEvent =
+  // spool
+  | {
+      kind: 'spool_recovered'
+      lanes: number
+      batches: number
+      payloads: number
+      bytes: number
+      windowIds: number
+      tookMs: number
+    }
+  | { kind: 'spool_held'; reason: HoldReason; detail: string }
+  | { kind: 'spool_resumed'; heldMs: number }
+  | { kind: 'store_lost'; fault: GatewayError }
+  | { kind: 'store_reopened'; lostMs: number }
+  | { kind: 'store_reopen_failed'; fault: GatewayError; attempt: number }
+  | { kind: 'chunk_damaged'; lane: LaneId; firstSeq: number; payloads: number; what: string }
+  | { kind: 'spool_compacted'; lane: LaneId; tookMs: number }
+  | { kind: 'conservation_broken'; lane: LaneId; appended: number; settled: number; open: number }
+  // ingest
+  | { kind: 'listener_opened'; url: string }
+  | { kind: 'listener_failed'; fault: GatewayError }
+  | { kind: 'client_refused'; reason: string; clientId: string | null; address: string | null }
+  | { kind: 'client_dropped'; reason: string; clientId: string | null; address: string | null }
+  | { kind: 'messages_dropped'; reason: string; count: number }
+  | { kind: 'message_unmappable'; source: string | null; topic: string; reason: string; detail: string }
+  // delivery
+  | {
+      kind: 'batch_sealed'
+      provider: ProviderName
+      lane: LaneId
+      batchId: BatchId
+      payloads: number
+      bytes: number
+    }
+  | {
+      kind: 'submission_ended'
+      provider: ProviderName
+      lane: LaneId
+      batchId: BatchId
+      payloads: number
+      bytes: number
+      attempt: number
+      tookMs: number
+      outcome: Outcome
+    }
+  | {
+      kind: 'batch_settled'
+      provider: ProviderName
+      lane: LaneId
+      batchId: BatchId
+      requestId: string | null
+      delivered: number
+      retried: number
+      dead: number
+    }
+  | {
+      kind: 'batch_held'
+      provider: ProviderName
+      batchId: BatchId
+      why: string
+      requestId: string | null
+      retryInMs: number
+    }
+  | { kind: 'batch_stuck'; provider: ProviderName; batchId: BatchId; failures: number }
+  | { kind: 'batch_unstuck'; provider: ProviderName; batchId: BatchId }
+  | {
+      kind: 'payload_died'
+      provider: ProviderName
+      batchId: BatchId
+      payloadId: string
+      reason: string
+      detail: string
+      requestId: string | null
+    }
+  | {
+      kind: 'answer_odd'
+      provider: ProviderName
+      batchId: BatchId
+      requestId: string | null
+      oddities: readonly string[]
+    }
+  | {
+      kind: 'wrapper_refused'
+      provider: ProviderName
+      batchId: BatchId
+      status: number
+      requestId: string | null
+      message: string
+      retryInMs: number
+    }
+  | { kind: 'endpoint_available'; provider: ProviderName; unavailableMs: number }
+  | {
+      kind: 'endpoint_unavailable'
+      provider: ProviderName
+      failures: number
+      why: string
+      requestId: string | null
+      retryInMs: number
+    }
+  | {
+      kind: 'endpoint_unauthorized'
+      provider: ProviderName
+      status: number
+      requestId: string | null
+      message: string
+      clockOffsetMs: number | null
+      accessKeyId: string | null
+      retryInMs: number
+    }
+  | { kind: 'credentials_failed'; provider: ProviderName; why: string }
+  | { kind: 'credentials_found'; provider: ProviderName; accessKeyId: string }
+  // life cycle
+  | { kind: 'gateway_starting'; version: string; pid: number; config: string }
+  | { kind: 'gateway_ready'; tookMs: number; addresses: readonly string[] }
+  | { kind: 'gateway_stopping'; reason: string; deadlineMs: number }
+  | { kind: 'gateway_stopped'; tookMs: number; pending: number }

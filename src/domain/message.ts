@@ -1,0 +1,56 @@
+// message.ts: what MQTT delivered, before anything is made of it.
+
+import type { EpochMs } from '../std/clock.ts'
+
+/** Who sent a message. One object per connection, shared by all its messages. */
+export type Sender = {
+  clientId: string
+  userName: string | null
+  /** Common name of the client certificate, where the listener asks for one. */
+  certificateName: string | null
+}
+
+export type QoS = 0 | 1 | 2
+
+export type Message = {
+  topic: string
+  /** May be a view into a larger buffer: copy what outlives the call. */
+  bytes: Buffer
+  qos: QoS
+  retain: boolean
+  /** The client says that it sent this message before. */
+  dup: boolean
+  sender: Sender
+  /** Wall clock at the moment the packet was read. */
+  arrivedAt: EpochMs
+}
+
+/** A message kept whole, as it stands inside a dead letter. `bytes` is base64. */
+export type Envelope = {
+  topic: string
+  bytes: string
+  qos: QoS
+  retain: boolean
+  dup: boolean
+  clientId: string
+  userName: string | null
+  certificateName: string | null
+  arrivedAt: EpochMs
+  source: string | null
+}
+
+export function envelopeOf(message: Message, source: string | null): Envelope {
+  const { topic, bytes, qos, retain, dup, sender, arrivedAt } = message
+  return {
+    topic,
+    bytes: bytes.toString('base64'),
+    qos,
+    retain,
+    dup,
+    clientId: sender.clientId,
+    userName: sender.userName,
+    certificateName: sender.certificateName,
+    arrivedAt,
+    source,
+  }
+}

@@ -1,0 +1,39 @@
+// payload.ts: one telemetry payload of the ingestion API, as the road carries it.
+//
+// On the road a payload is text: the mapping writes its JSON once, the spool stores those bytes, the batch
+// body is made of those bytes. Nothing parses or re-serialises it, so what a replay sends is what was sent.
+
+import type { EpochMs } from '../std/clock.ts'
+import type { PayloadId, ProviderName } from './ids.ts'
+
+/** Each payload's JSON starts with this, followed by the 36 characters of its payloadId and a quote. */
+export const payloadHead = '{"payloadId":"'
+
+/** Where the payloadId ends in a payload's JSON bytes. */
+export const payloadIdEnd = payloadHead.length + 36
+
+/**
+ * When a second payload with the same `windowKey` is a copy:
+ * `always`  the key is the payload's name, made of device, device time and content;
+ * `resend`  there is no device time, so only a message that the device marks as sent before (DUP) is one.
+ */
+export type CopyRule = 'always' | 'resend'
+
+/** A payload as the mapping hands it to the spool. */
+export type MappedPayload = {
+  provider: ProviderName
+  device: string
+  /** Null where the message has none; the arrival time then stands in `signalTimestamp`. */
+  deviceTime: EpochMs | null
+  payloadId: PayloadId
+  /** 32 hexadecimal digits: the key of the dedup window. */
+  windowKey: string
+  copyRule: CopyRule
+  /** The payload's JSON; starts with `payloadHead` and the payloadId. */
+  json: string
+}
+
+/** Reads the payloadId from a payload's JSON bytes without parsing them. */
+export function payloadIdIn(bytes: Buffer, start: number): PayloadId {
+  return bytes.toString('latin1', start + payloadHead.length, start + payloadIdEnd) as PayloadId
+}

@@ -1,0 +1,17 @@
+// settlement.ts: what becomes of each payload of a batch. The verdict decides it, the spool carries it out
+// in one atomic write.
+
+import type { FailureRecord } from './outcome.ts'
+
+export type Fate =
+  | { kind: 'delivered' }
+  /** Goes to the end of the retry lane of `schedule` and `step`, and rests there for that step's delay. */
+  | { kind: 'retry'; schedule: string; step: number; failure: FailureRecord }
+  /** Becomes a dead letter. */
+  | { kind: 'dead'; reason: string; detail: string; failure: FailureRecord | null }
+
+/** One fate for each payload of the batch, in the order of the batch; or the usual case in one word. */
+export type Settlement = {
+  fates: 'all delivered' | readonly Fate[]
+  requestId: string | null
+}

@@ -1,0 +1,142 @@
+// spool.ts: the door of the spool.
+
+import type { EpochMs } from '../std/clock.ts'
+import type { GatewayError } from '../std/fault.ts'
+import type { BatchId, LaneId, PayloadId, ProviderName } from '../domain/ids.ts'
+import type { DeadLetter } from '../domain/deadletter.ts'
+import type { HoldReason } from '../domain/event.ts'
+import type { MappedPayload } from '../domain/payload.ts'
+import type { Settlement } from '../domain/settlement.ts'
+
+/** Called once: with null after the fsync of the group that holds the message, else with the fault. */
+export type Ack = (fault: GatewayError | null) => void
+
+/** What a lane is for. A record, not part of a key: it can change while the lane holds payloads. */
+export type Role =
+  | { kind: 'live' }
+  | { kind: 'backfill' }
+  /** Payloads that failed `step + 1` times; each rests here for that step's delay of `schedule`. */
+  | { kind: 'retry'; schedule: string; step: number }
+
+export type LaneView = {
+  id: LaneId
+  provider: ProviderName
+  role: Role
+  openedAt: EpochMs
+  /** Committed payloads that no batch claims yet, and their JSON bytes. */
+  pending: number
+  pendingBytes: number
+  /** Payloads in sealed batches that are not settled yet. */
+  sealed: number
+  sealedBytes: number
+  /** When the oldest pending payload was committed to this lane; null where none is pending. */
+  oldestAt: EpochMs | null
+}
+
+/** A sealed batch: a durable claim on a contiguous range of one lane. It never changes. */
+export type Batch = {
+  lane: LaneId
+  provider: ProviderName
+  role: Role
+  batchId: BatchId
+  firstSeq: number
+  endSeq: number
+  /** Payloads in it, and their JSON bytes. */
+  payloads: number
+  bytes: number
+  /** Wall clock at sealing; stands in the body, so that it is the same at every submission. */
+  timestamp: EpochMs
+  /** Sealed before this process started: it may have been sent already. */
+  recovered: boolean
+}
+
+export type BatchContent = {
+  /** The request body of POST /v2/telemetry/batch, byte for byte the same at every call. */
+  body: Buffer
+  payloadIds: readonly PayloadId[]
+  /** How often the service answered `failed` for each payload, before this batch. */
+  attempts: readonly number[]
+  /** JSON bytes of one payload, as stored. */
+  payload(index: number): Buffer
+}
+
+export type LoadedBatch =
+  | { kind: 'content'; content: BatchContent }
+  /** A damaged chunk was found and set aside; what is left of the claim got new batchIds. */
+  | { kind: 'replaced'; batches: readonly Batch[] }
+
+export type SealLimits = {
+  payloadsMax: number
+  /** Bound of the request body in bytes. A single payload beyond it still gets a batch of its own. */
+  bodyBytesMax: number
+  /** Only payloads committed to the lane at or before this moment; for retry lanes. */
+  committedUntil?: EpochMs
+}
+
+export type DeadLetterEntry = { id: string; letter: DeadLetter }
+
+export type SpoolTotals = {
+  /** Since the process started. */
+  payloads: number
+  copies: number
+  delivered: number
+  retried: number
+  dead: number
+  damaged: number
+  /** Bytes of payload JSON that are open now, over all lanes, and of dead letters. */
+  openBytes: number
+  deadLetters: number
+  deadLetterBytes: number
+  groups: number
+  windowIds: number
+}
+
+export type SpoolListener = {
+  /** A commit added payloads to a lane. */
+  grown?(): void
+  /** The store failed: every batch in hand is void; the same ones come back after reopening. */
+  lost?(): void
+  reopened?(): void
+  /** `hold` or `congested` changed. */
+  intakeChanged?(): void
+}
+
+export type Spool = {
+  // ---- for ingest; synchronous, on the hot path
+
+  /** Why nothing may be appended for now; null when all is well. */
+  readonly hold: HoldReason | null
+  /** More than the bound of uncommitted bytes waits: stop reading from sockets until `intakeChanged`. */
+  readonly congested: boolean
+  /** Adds a payload to the open group. `copy` where the dedup window knows it: nothing is stored. */
+  append(payload: MappedPayload, dup: boolean): 'stored' | 'copy'
+  /**
+   * Adds a dead letter to the open group. `windowKey` (32 hexadecimal digits) makes a resend of the same
+   * message with DUP a copy.
+   */
+  bury(letter: DeadLetter, windowKey: string | null, dup: boolean): 'stored' | 'copy'
+  /**
+   * Ends one message: everything appended since the last call belongs to it and lands in one group.
+   * `ack` is called after that group is durable, in the order of these calls; null where nobody waits.
+   */
+  endMessage(ack: Ack | null): void
+
+  // ---- for delivery
+
+  lanes(): readonly LaneView[]
+  /** Sealed batches that are not settled, oldest first in each lane. */
+  batches(): readonly Batch[]
+  /** Claims a run of pending payloads from the head of a lane; durable when it resolves. Null: nothing to claim. */
+  seal(lane: LaneId, limits: SealLimits): Promise<Batch | null>
+  load(batch: Batch): Promise<LoadedBatch>
+  /** Carries out what became of a batch, in one atomic durable write. */
+  settle(batch: Batch, settlement: Settlement): Promise<void>
+
+  // ---- for everyone
+
+  listen(listener: SpoolListener): () => void
+  totals(): SpoolTotals
+  deadLetters(options: { limit: number }): AsyncIterable<DeadLetterEntry>
+  /** Commits what is open, then closes the store. */
+  close(): Promise<void>
+}

@@ -1,0 +1,48 @@
+// clock.ts: time as a thing that is passed in, so that tests move it and nobody sleeps.
+//
+// now()        wall clock, epoch milliseconds: for what leaves the process (timestamps, ages after a restart)
+// monotonic()  never steps: for timers, rates and back-off
+
+/** Milliseconds since 1970-01-01T00:00:00Z. */
+export type EpochMs = number
+
+/** Ends a timer that has not fired yet; harmless afterwards. */
+export type CancelTimer = () => void
+
+export type Clock = {
+  now(): EpochMs
+  /** Milliseconds since an arbitrary start. */
+  monotonic(): number
+  /** Calls `fire` once after `delayMs`. The timer keeps no process alive. */
+  after(delayMs: number, fire: () => void): CancelTimer
+}
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  after(delayMs, fire) {
+    // Node fires at once above 2^31 - 1 ms; every delay of ours is far below a day.
+    const timer = setTimeout(fire, Math.max(0, delayMs))
+    timer.unref()
+    return () => clearTimeout(timer)
+  },
+}
+
+/** Resolves after `delayMs`, or at once with `false` when `signal` aborts. */
+export function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<boolean> {
+  return new Promise((resolve) => {
+    if (signal.aborted) {
+      resolve(false)
+      return
+    }
+    const onAbort = () => {
+      cancel()
+      resolve(false)
+    }
+    const cancel = clock.after(delayMs, () => {
+      signal.removeEventListener('abort', onAbort)
+      resolve(true)
+    })
+    signal.addEventListener('abort', onAbort, { once: true })
+  })
+}
