@@ -1,12 +1,15 @@
 // spool.ts: the door of the spool.
 
-import type { EpochMs } from '../std/clock.ts'
+import type { Clock, EpochMs } from '../std/clock.ts'
 import type { GatewayError } from '../std/fault.ts'
-import type { BatchId, LaneId, PayloadId, ProviderName } from '../domain/ids.ts'
+import type { BatchId, LaneId, NewId, PayloadId, ProviderName } from '../domain/ids.ts'
 import type { DeadLetter } from '../domain/deadletter.ts'
-import type { HoldReason } from '../domain/event.ts'
+import type { Emit, HoldReason } from '../domain/event.ts'
 import type { MappedPayload } from '../domain/payload.ts'
 import type { Settlement } from '../domain/settlement.ts'
+import type { Disk, OpenStore } from '../storage/storage.ts'
+
+export { openSpool } from './keeper.ts'
 
 /** Called once: with null after the fsync of the group that holds the message, else with the fault. */
 export type Ack = (fault: GatewayError | null) => void
@@ -31,6 +34,10 @@ export type LaneView = {
   sealedBytes: number
   /** When the oldest pending payload was committed to this lane; null where none is pending. */
   oldestAt: EpochMs | null
+  /** Conservation (invariant 6): appended = settled + open, where `open` is counted by the chunks themselves. */
+  appended: number
+  settled: number
+  open: number
 }
 
 /** A sealed batch: a durable claim on a contiguous range of one lane. It never changes. */
@@ -89,6 +96,9 @@ export type SpoolTotals = {
   deadLetterBytes: number
   groups: number
   windowIds: number
+  /** The limit of the spool, and what its files use on the disk, as last looked. */
+  bytesMax: number
+  diskBytes: number
 }
 
 export type SpoolListener = {
@@ -97,6 +107,8 @@ export type SpoolListener = {
   /** The store failed: every batch in hand is void; the same ones come back after reopening. */
   lost?(): void
   reopened?(): void
+  /** The store could not be opened again, many times in a row: the process should end and be restarted. */
+  gaveUp?(fault: GatewayError): void
   /** `hold` or `congested` changed. */
   intakeChanged?(): void
 }
@@ -139,4 +151,32 @@ export type Spool = {
   deadLetters(options: { limit: number }): AsyncIterable<DeadLetterEntry>
   /** Commits what is open, then closes the store. */
   close(): Promise<void>
+}
+
+export type SpoolDeps = {
+  clock: Clock
+  newId: NewId
+  random: () => number
+  emit: Emit
+  openStore: OpenStore
+  disk: Disk
+}
+
+export type SpoolOptions = {
+  path: string
+  bytesMax: number
+  freeBytesMin: number
+  deadLetterBytesMax: number
+  /** Part of `bytesMax` that intake does not get: settles need room too. */
+  reserveBytes: number
+  ballastBytes: number
+  window: { windowMs: number; keysMax: number }
+  group: { chunkPayloadsMax: number; chunkBytesMax: number }
+  /** A write takes so many bytes of messages at most, and one message more. */
+  groupBytesMax: number
+  uncommittedBytesMax: number
+  recentBytesMax: number
+  diskCheckMs: number
+  forgetMs: number
+  reopen: { firstMs: number; mostMs: number; attemptsMax: number }
 }

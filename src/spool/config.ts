@@ -1,0 +1,85 @@
+// config.ts: the section `spool` of the configuration.
+
+import { z } from 'zod'
+import { duration, size } from '../std/schema.ts'
+import type { SpoolOptions } from './spool.ts'
+
+const MiB = 1024 ** 2
+const TiB = 1024 ** 4
+
+export const spoolSchema = z.strictObject({
+  path: z
+    .string()
+    .min(1)
+    .default('./spool')
+    .describe(
+      'Directory of the spool, relative to this file; made where it is missing. Only one gateway may use it. ' +
+        'It belongs on a local disk that obeys fsync: on a network or memory file system an acknowledgement promises nothing.',
+    ),
+  max_bytes: size({ minBytes: MiB, maxBytes: 64 * TiB })
+    .prefault('20GiB')
+    .describe(
+      'Bound of the spool in bytes. A part of it (a quarter, at most 64MiB) is kept for settling. When the rest ' +
+        'is used, acknowledgements are held, so devices keep their data and resend it; QoS 0 messages are ' +
+        'dropped and counted. It goes on by itself when batches were delivered.',
+    ),
+  min_free_bytes: size({ minBytes: 0, maxBytes: 64 * TiB })
+    .prefault('1GiB')
+    .describe(
+      'Free space that the spool leaves on its file system. Below it, acknowledgements are held as at max_bytes: ' +
+        'a database that meets a full disk can be damaged for good.',
+    ),
+  dedup: z
+    .strictObject({
+      window: duration({ minMs: 0, maxMs: 86_400_000 })
+        .prefault('10m')
+        .describe(
+          'How long a payload is remembered, so that a copy of it is acknowledged and not stored again.',
+        ),
+      max_ids: z
+        .int()
+        .min(1)
+        .max(16_000_000)
+        .default(1_000_000)
+        .describe(
+          'At most so many payloads are remembered, 24 bytes of memory each; beyond it the oldest leave.',
+        ),
+    })
+    .prefault({})
+    .describe('The dedup window; it survives restarts.'),
+  dead_letters: z
+    .strictObject({
+      max_bytes: size({ minBytes: MiB, maxBytes: TiB })
+        .prefault('1GiB')
+        .describe(
+          'Bound of the dead letters. At the bound acknowledgements are held: a dead letter is never dropped.',
+        ),
+    })
+    .prefault({})
+    .describe('Messages and payloads that were given up, kept whole.'),
+})
+
+export type SpoolConfig = z.output<typeof spoolSchema>
+
+/** `batch` are the limits of a batch: chunks are built to them, so that sealing seldom has to cut. */
+export function spoolOptions(
+  config: SpoolConfig,
+  batch: { payloadsMax: number; bytesMax: number },
+): SpoolOptions {
+  return {
+    path: config.path,
+    bytesMax: config.max_bytes,
+    freeBytesMin: config.min_free_bytes,
+    deadLetterBytesMax: config.dead_letters.max_bytes,
+    reserveBytes: Math.min(64 * MiB, config.max_bytes / 4),
+    ballastBytes: Math.min(16 * MiB, Math.floor(config.max_bytes / 16)),
+    window: { windowMs: config.dedup.window, keysMax: config.dedup.max_ids },
+    group: { chunkPayloadsMax: batch.payloadsMax, chunkBytesMax: batch.bytesMax / 2 },
+    groupBytesMax: MiB,
+    uncommittedBytesMax: 64 * MiB,
+    recentBytesMax: 32 * MiB,
+    diskCheckMs: 1000,
+    forgetMs: 60_000,
+    reopen: { firstMs: 1000, mostMs: 30_000, attemptsMax: 10 },
+  }
+}

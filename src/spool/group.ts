@@ -1,0 +1,150 @@
+// group.ts: the messages that become durable together: chunks under construction, their keys for the dedup
+// window, dead letters, acks. Filled once per message, so: no promise, no closure, no copy beyond the one
+// from text to bytes.
+
+import type { DeadLetter } from '../domain/deadletter.ts'
+import type { ProviderName } from '../domain/ids.ts'
+import type { MappedPayload } from '../domain/payload.ts'
+import type { StoreOp } from '../storage/storage.ts'
+import { addText, finishChunk, newChunkBuilder, type Chunk, type ChunkBuilder } from './chunk.ts'
+import type { Group } from './committer.ts'
+import { laneKey, seenKey, seqKey, table } from './keys.ts'
+import { noteCommitted, number, type Lane } from './lane.ts'
+import { buryAll } from './letters.ts'
+import { encodeSeen, laneRecord, letterRecord } from './records.ts'
+import { noteForgotten, openLane, type SpoolState } from './state.ts'
+
+export type GroupOptions = {
+  /** Bounds of one chunk: those of a batch, so that sealing seldom has to cut. */
+  chunkPayloadsMax: number
+  chunkBytesMax: number
+}
+
+export type IntakeGroup = Group & {
+  append(payload: MappedPayload): void
+  bury(letter: DeadLetter): void
+  /** Takes the key that stands in the window's scratch. */
+  addKey(): void
+}
+
+type Run = { lane: Lane; isNew: boolean; builders: ChunkBuilder[] }
+
+/** Forgetting old keys is spread over the writes. */
+const forgottenPerWriteMax = 64
+
+const firstChunkBytes = 2048
+const firstKeyBytes = 512
+
+export function createGroup(state: SpoolState, options: GroupOptions): IntakeGroup {
+  const runs = new Map<ProviderName, Run>()
+  let lastRun: Run | null = null
+  let keys = Buffer.allocUnsafe(firstKeyBytes)
+  let keyCount = 0
+  let letters: Buffer[] = []
+  let bytes = 0
+  let written: { lane: Lane; firstSeq: number; chunk: Chunk }[] = []
+
+  function append(payload: MappedPayload): void {
+    const run = lastRun?.lane.provider === payload.provider ? lastRun : runOf(payload.provider)
+    let builder = run.builders[run.builders.length - 1]!
+    if (builder.count >= options.chunkPayloadsMax || builder.bytes >= options.chunkBytesMax) {
+      builder = newChunkBuilder(builder.buffer.length)
+      run.builders.push(builder)
+    }
+    const length = addText(builder, payload.json, 0)
+    bytes += length
+    state.openBytes += length
+    state.counters.payloads += 1
+  }
+
+  function runOf(provider: ProviderName): Run {
+    let run = runs.get(provider)
+    if (run === undefined) {
+      const known = state.liveLanes.get(provider)
+      const lane = known ?? openLane(state, provider, { kind: 'live' })
+      run = { lane, isNew: known === undefined, builders: [newChunkBuilder(firstChunkBytes)] }
+      runs.set(provider, run)
+    }
+    lastRun = run
+    return run
+  }
+
+  function bury(letter: DeadLetter): void {
+    const value = letterRecord.encode(letter)
+    letters.push(value)
+    bytes += value.length
+  }
+
+  function addKey(): void {
+    if (!state.window.add()) return
+    if (keyCount * 16 === keys.length) {
+      const larger = Buffer.allocUnsafe(keys.length * 2)
+      keys.copy(larger)
+      keys = larger
+    }
+    state.window.scratch.copy(keys, keyCount * 16)
+    keyCount += 1
+    bytes += 16
+  }
+
+  function prepare(ops: StoreOp[]): void {
+    const at = state.clock.now()
+    for (const { lane, isNew, builders } of runs.values()) {
+      if (isNew) {
+        const { provider, role, openedAt } = lane
+        ops.push({
+          type: 'put',
+          key: laneKey(table.lanes, lane.id),
+          value: laneRecord.encode({ provider, role, openedAt }),
+        })
+      }
+      for (const builder of builders) {
+        const { firstSeq, startBytes } = number(lane, builder.count, builder.bytes)
+        const chunk = finishChunk(builder, at, startBytes)
+        ops.push({ type: 'put', key: seqKey(table.chunks, lane.id, firstSeq), value: chunk.value })
+        written.push({ lane, firstSeq, chunk })
+      }
+    }
+    buryAll(state, at, letters, ops)
+    rememberKeys(at, ops)
+  }
+
+  function rememberKeys(at: number, ops: StoreOp[]): void {
+    const nowMs = state.clock.monotonic()
+    if (keyCount > 0) {
+      const n = state.nextSeen
+      state.nextSeen += 1
+      ops.push({ type: 'put', key: seenKey(n), value: encodeSeen(at, keys.subarray(0, keyCount * 16)) })
+      state.window.endGroup(n, keyCount, nowMs)
+    }
+    const numbers = state.window.expire(nowMs, forgottenPerWriteMax)
+    for (const n of numbers) ops.push({ type: 'del', key: seenKey(n) })
+    noteForgotten(state, numbers)
+  }
+
+  function committed(): void {
+    for (const { lane, firstSeq, chunk } of written) {
+      const { count, bytes, startBytes, committedAt } = chunk
+      noteCommitted(lane, { firstSeq, count, bytes, startBytes, committedAt })
+      state.recent.put(lane.id, firstSeq, chunk)
+    }
+    written = []
+    letters = []
+  }
+
+  return {
+    get bytes() {
+      return bytes
+    },
+    get empty() {
+      return bytes === 0
+    },
+    acks: [],
+    unawaited: 0,
+    append,
+    bury,
+    addKey,
+    prepare,
+    committed,
+  }
+}

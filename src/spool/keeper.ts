@@ -1,0 +1,289 @@
+// keeper.ts: keeps one spool alive over the failures of its store, and judges whether messages may come in.
+//
+//   open -> (a write fails) -> lost -> close, pause, open again -> open
+//                                  '-> gives up after `attemptsMax` openings in a row
+//
+// Intake is held for one of four reasons, the gravest first: store_lost, disk_low, spool_full,
+// dead_letters_full. It resumes by itself. The limit stops intake only: settles use the reserve.
+
+import { join } from 'node:path'
+import { pause } from '../std/clock.ts'
+import { codeOf, GatewayError, messageOf } from '../std/fault.ts'
+import type { HoldReason } from '../domain/event.ts'
+import type { Disk } from '../storage/storage.ts'
+import { formatSize } from '../std/quantity.ts'
+import { closedFault, openEpoch, type Epoch } from './epoch.ts'
+import { settledBytes, viewOf } from './lane.ts'
+import { readLetters } from './letters.ts'
+import type { Spool, SpoolDeps, SpoolListener, SpoolOptions, SpoolTotals } from './spool.ts'
+import type { SpoolCounters } from './state.ts'
+
+/** Intake resumes when this share of the limit is free again, so that it does not flap. */
+const resumeShare = 0.98
+
+export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise<Spool> {
+  const { clock, emit, disk } = deps
+  const listeners = new Set<SpoolListener>()
+  const counters: SpoolCounters = { payloads: 0, copies: 0, delivered: 0, retried: 0, dead: 0, damaged: 0 }
+  const closing = new AbortController()
+  const storePath = join(options.path, 'store')
+  const limitBytes = options.bytesMax - options.reserveBytes
+
+  let epoch: Epoch | null = null
+  let epochEnd = new AbortController()
+  let hold: HoldReason | null = null
+  let heldSinceMs = 0
+  let diskLow = false
+  let diskBytes = 0
+  let congested = false
+  let payloadsSeen = 0
+  let reopening: Promise<void> = Promise.resolve()
+
+  await makeDirectory(disk, options.path)
+  await checkDisk()
+  epoch = await open()
+  judge()
+  const timers = [every(options.diskCheckMs, checkDiskAndJudge), every(options.forgetMs, forget)]
+
+  // ------------------------------------------------------------------ opening, losing, opening again
+
+  async function open(): Promise<Epoch> {
+    const startedAtMs = clock.monotonic()
+    const store = await deps.openStore(storePath)
+    try {
+      const opened = await openEpoch({ ...deps, store, counters, changed, lost }, options)
+      if (!diskLow) await disk.loadBallast(options.path, options.ballastBytes)
+      reportRecovery(opened, clock.monotonic() - startedAtMs)
+      epochEnd = new AbortController()
+      void verifyInBackground(opened, epochEnd.signal)
+      return opened
+    } catch (error) {
+      await store.close()
+      throw error
+    }
+  }
+
+  /** Failures end the epoch by themselves (epoch.ts), so there is nothing left to do for them here. */
+  async function verifyInBackground(opened: Epoch, signal: AbortSignal): Promise<void> {
+    try {
+      await opened.verify(AbortSignal.any([signal, closing.signal]))
+    } catch (error) {
+      if (!(error instanceof GatewayError)) throw error
+    }
+  }
+
+  function reportRecovery(opened: Epoch, tookMs: number): void {
+    const lanes = [...opened.state.lanes.values()]
+    emit({
+      kind: 'spool_recovered',
+      lanes: lanes.length,
+      batches: lanes.reduce((sum, lane) => sum + lane.claims.size, 0),
+      payloads: lanes.reduce((sum, lane) => sum + lane.openPayloads, 0),
+      bytes: lanes.reduce((sum, lane) => sum + lane.nextBytes - settledBytes(lane.settled), 0),
+      windowIds: opened.state.window.size(),
+      tookMs,
+    })
+  }
+
+  function lost(fault: GatewayError, unawaited: number): void {
+    const old = epoch
+    if (old === null || closing.signal.aborted) return
+    epoch = null
+    epochEnd.abort()
+    emit({ kind: 'store_lost', fault })
+    if (unawaited > 0) emit({ kind: 'messages_dropped', reason: 'store_lost', count: unawaited })
+    judge()
+    for (const listener of listeners) listener.lost?.()
+    reopening = reopen(old, fault)
+  }
+
+  async function reopen(old: Epoch, fault: GatewayError): Promise<void> {
+    const lostAtMs = clock.monotonic()
+    // The handle goes on to lie after a failed write: it is closed, whatever its close says.
+    await old.state.store.close().catch(() => undefined)
+    if (codeOf(fault.cause) === 'ENOSPC' || /no space/i.test(fault.why)) await disk.dropBallast(options.path)
+    let delayMs = options.reopen.firstMs
+    for (let attempt = 1; attempt <= options.reopen.attemptsMax; attempt += 1) {
+      if (!(await pause(clock, delayMs, closing.signal))) return
+      delayMs = Math.min(delayMs * 2, options.reopen.mostMs)
+      try {
+        epoch = await open()
+      } catch (error) {
+        emit({ kind: 'store_reopen_failed', fault: faultOf(error), attempt })
+        continue
+      }
+      emit({ kind: 'store_reopened', lostMs: clock.monotonic() - lostAtMs })
+      for (const listener of listeners) listener.reopened?.()
+      judge()
+      return
+    }
+    for (const listener of listeners) listener.gaveUp?.(fault)
+  }
+
+  function faultOf(error: unknown): GatewayError {
+    if (error instanceof GatewayError) return error
+    return new GatewayError('SPOOL_UNWRITABLE', {
+      what: `Cannot open the spool at ${options.path}.`,
+      why: `${messageOf(error)}.`,
+      act: 'Check the disk; the gateway tries again by itself.',
+      cause: error,
+    })
+  }
+
+  // ------------------------------------------------------------------ may messages come in?
+
+  function judge(): void {
+    const reason = reasonToHold()
+    if (reason === hold) return
+    const before = hold
+    hold = reason
+    if (before === null) heldSinceMs = clock.monotonic()
+    if (reason === null) emit({ kind: 'spool_resumed', heldMs: clock.monotonic() - heldSinceMs })
+    else emit({ kind: 'spool_held', reason, detail: detailOf(reason) })
+    for (const listener of listeners) listener.intakeChanged?.()
+  }
+
+  function reasonToHold(): HoldReason | null {
+    if (epoch === null) return 'store_lost'
+    if (diskLow) return 'disk_low'
+    const { state } = epoch
+    const used = Math.max(state.openBytes + state.letters.bytes, diskBytes - options.reserveBytes)
+    if (used >= limitBytes * (hold === 'spool_full' ? resumeShare : 1)) return 'spool_full'
+    const lettersMax = options.deadLetterBytesMax * (hold === 'dead_letters_full' ? resumeShare : 1)
+    return state.letters.bytes >= lettersMax ? 'dead_letters_full' : null
+  }
+
+  function detailOf(reason: HoldReason): string {
+    const details: Record<HoldReason, string> = {
+      store_lost: 'a write to the spool failed; it is being opened anew',
+      disk_low: `less than ${formatSize(options.freeBytesMin)} is free on the file system of the spool`,
+      spool_full: `${formatSize(limitBytes)} are used, the rest of ${formatSize(options.bytesMax)} is kept for settling`,
+      dead_letters_full: `the dead letters have reached their ${formatSize(options.deadLetterBytesMax)}`,
+    }
+    return details[reason]
+  }
+
+  async function checkDisk(): Promise<void> {
+    const freeBytes = await disk.freeBytes(options.path)
+    // A little more than the mark must be free to go on, so that intake does not flap around it.
+    diskLow = freeBytes < options.freeBytesMin * (diskLow ? 2 - resumeShare : 1)
+    diskBytes = Math.max(0, (await disk.usedBytes(options.path)) - options.ballastBytes)
+  }
+
+  async function checkDiskAndJudge(): Promise<void> {
+    await checkDisk()
+    judge()
+  }
+
+  async function forget(): Promise<void> {
+    await epoch?.forget()
+  }
+
+  /** Runs `work` again and again, each time `intervalMs` after it ended; ended by `closing`. */
+  function every(intervalMs: number, work: () => Promise<void>): { cancel: () => void } {
+    const timer = { cancel: clock.after(intervalMs, run) }
+    function run(): void {
+      // A failed look at the disk is no reason to stop: the next one follows. A lost store reports itself.
+      void work()
+        .catch(() => undefined)
+        .finally(() => {
+          if (!closing.signal.aborted) timer.cancel = clock.after(intervalMs, run)
+        })
+    }
+    return timer
+  }
+
+  function changed(): void {
+    const nowCongested = epoch?.committer.congested ?? false
+    if (nowCongested !== congested) {
+      congested = nowCongested
+      for (const listener of listeners) listener.intakeChanged?.()
+    }
+    judge()
+    if (counters.payloads === payloadsSeen) return
+    payloadsSeen = counters.payloads
+    for (const listener of listeners) listener.grown?.()
+  }
+
+  // ------------------------------------------------------------------ what others call
+
+  function current(): Epoch {
+    if (epoch === null) throw closedFault()
+    return epoch
+  }
+
+  function totals(): SpoolTotals {
+    const state = epoch?.state
+    return {
+      ...counters,
+      openBytes: state?.openBytes ?? 0,
+      deadLetters: state?.letters.letters ?? 0,
+      deadLetterBytes: state?.letters.bytes ?? 0,
+      groups: epoch?.committer.writes ?? 0,
+      windowIds: state?.window.size() ?? 0,
+      bytesMax: options.bytesMax,
+      diskBytes,
+    }
+  }
+
+  async function close(): Promise<void> {
+    closing.abort()
+    epochEnd.abort()
+    for (const timer of timers) timer.cancel()
+    await reopening
+    const last = epoch
+    epoch = null
+    await last?.close()
+  }
+
+  return {
+    get hold() {
+      return hold
+    },
+    get congested() {
+      return congested
+    },
+    append(payload, dup) {
+      const stored = current().append(payload, dup)
+      if (stored === 'copy') counters.copies += 1
+      return stored
+    },
+    bury: (letter, windowKey, dup) => current().bury(letter, windowKey, dup),
+    endMessage(ack) {
+      const { committer, state } = current()
+      committer.endMessage(ack)
+      // Judged here and not after the write only: what waits to be written counts as well (invariant 8).
+      if (hold === null && state.openBytes + state.letters.bytes >= limitBytes) judge()
+    },
+    lanes: () => (epoch === null ? [] : [...epoch.state.lanes.values()].map(viewOf)),
+    batches: () =>
+      epoch === null
+        ? []
+        : [...epoch.state.lanes.values()].flatMap((lane) =>
+            [...lane.claims.values()].map(({ batch }) => batch).sort((a, b) => a.firstSeq - b.firstSeq),
+          ),
+    seal: async (lane, limits) => current().seal(lane, limits),
+    load: async (batch) => current().load(batch),
+    settle: async (batch, settlement) => current().settle(batch, settlement),
+    listen(listener) {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+    totals,
+    deadLetters: (limits) => readLetters(current().state.store, limits),
+    close,
+  }
+}
+
+async function makeDirectory(disk: Disk, path: string): Promise<void> {
+  try {
+    await disk.makeDirectory(path)
+  } catch (error) {
+    throw new GatewayError('SPOOL_UNWRITABLE', {
+      what: `Cannot make the spool directory ${path}.`,
+      why: `${messageOf(error)}.`,
+      act: 'Check the path, and that the user of the gateway may write there.',
+      cause: error,
+    })
+  }
+}

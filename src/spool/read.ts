@@ -1,0 +1,130 @@
+// read.ts: reads a run of chunks of one lane and checks every one of them: its CRC, and by the numbers that
+// none is missing (LevelDB drops damaged log records silently). What is wrong comes back as a finding with
+// its range; nothing is deleted here.
+
+import { codeOf } from '../std/fault.ts'
+import type { LaneId } from '../domain/ids.ts'
+import type { Store } from '../storage/storage.ts'
+import { readChunk, type Chunk } from './chunk.ts'
+import { seqKey, seqOf, seqRange, table } from './keys.ts'
+import type { ChunkRef } from './lane.ts'
+
+export type Finding =
+  | { kind: 'chunk'; ref: ChunkRef; chunk: Chunk }
+  /** `raw` is the record as it stands on the disk, null where there is none or it cannot be read. */
+  | { kind: 'damaged'; firstSeq: number; endSeq: number; raw: Buffer | null; what: string }
+
+/**
+ * Findings of `lane` from `fromSeq` on, in order and without a gap, until `untilSeq` is reached or about
+ * `bytesMax` were read.
+ */
+export async function readRun(
+  store: Store,
+  lane: LaneId,
+  range: { fromSeq: number; untilSeq: number; bytesMax: number },
+): Promise<Finding[]> {
+  const findings: Finding[] = []
+  let nextSeq = range.fromSeq
+  while (nextSeq < range.untilSeq) {
+    try {
+      if (await readUntilDamage()) return findings
+    } catch (error) {
+      if (codeOf(error) !== 'LEVEL_CORRUPTION') throw error
+      const endSeq = await findReadable(store, lane, nextSeq, range.untilSeq)
+      findings.push({
+        kind: 'damaged',
+        firstSeq: nextSeq,
+        endSeq,
+        raw: null,
+        what: 'a block of a table is damaged',
+      })
+      nextSeq = endSeq
+    }
+  }
+  return findings
+
+  /** Returns true when enough was read, false when the range has ended; throws at a damaged block. */
+  async function readUntilDamage(): Promise<boolean> {
+    let bytes = 0
+    let bad: Buffer | null = null
+    const pages = store.pages(seqRange(table.chunks, lane, nextSeq, range.untilSeq))
+    for await (const page of pages) {
+      for (const [key, value] of page) {
+        const firstSeq = seqOf(key)
+        if (firstSeq > nextSeq) noteDamage(firstSeq, bad)
+        bad = null
+        const chunk = readChunk(value)
+        if (chunk === null) {
+          // How many payloads it held shows in the number of the chunk behind it.
+          bad = value
+          continue
+        }
+        const { count, bytes: payloadBytes, startBytes, committedAt } = chunk
+        findings.push({
+          kind: 'chunk',
+          ref: { firstSeq, count, bytes: payloadBytes, startBytes, committedAt },
+          chunk,
+        })
+        nextSeq = firstSeq + count
+        bytes += value.length
+        if (bytes >= range.bytesMax) return true
+      }
+    }
+    if (nextSeq < range.untilSeq) noteDamage(range.untilSeq, bad)
+    return false
+  }
+
+  function noteDamage(endSeq: number, raw: Buffer | null): void {
+    const what = raw === null ? 'it is missing' : 'its checksum is wrong'
+    findings.push({ kind: 'damaged', firstSeq: nextSeq, endSeq, raw, what })
+    nextSeq = endSeq
+  }
+}
+
+/** The number of the first chunk behind `fromSeq` that can be read, or `untilSeq`. */
+async function findReadable(store: Store, lane: LaneId, fromSeq: number, untilSeq: number): Promise<number> {
+  let badSeq = fromSeq
+  let stride = 1
+  // Doubling strides first, then halving back: a damaged block holds chunks with numbers next to each other.
+  let goodSeq = untilSeq
+  for (;;) {
+    const probe = Math.min(fromSeq + stride, untilSeq)
+    if (probe >= untilSeq) break
+    if (await isReadable(store, lane, probe, untilSeq)) {
+      goodSeq = probe
+      break
+    }
+    badSeq = probe
+    stride *= 2
+  }
+  while (goodSeq - badSeq > 1) {
+    const middle = Math.floor((badSeq + goodSeq) / 2)
+    if (await isReadable(store, lane, middle, untilSeq)) goodSeq = middle
+    else badSeq = middle
+  }
+  return (await firstSeqFrom(store, lane, goodSeq, untilSeq)) ?? untilSeq
+}
+
+async function isReadable(store: Store, lane: LaneId, fromSeq: number, untilSeq: number): Promise<boolean> {
+  try {
+    await firstSeqFrom(store, lane, fromSeq, untilSeq)
+    return true
+  } catch (error) {
+    if (codeOf(error) !== 'LEVEL_CORRUPTION') throw error
+    return false
+  }
+}
+
+async function firstSeqFrom(
+  store: Store,
+  lane: LaneId,
+  fromSeq: number,
+  untilSeq: number,
+): Promise<number | null> {
+  const range = { gte: seqKey(table.chunks, lane, fromSeq), lt: seqKey(table.chunks, lane, untilSeq) }
+  for await (const page of store.pages(range, { limit: 1 })) {
+    const first = page[0]
+    if (first !== undefined) return seqOf(first[0])
+  }
+  return null
+}

@@ -1,0 +1,101 @@
+// records.ts: the small records of the spool, each with a version and a CRC of its own.
+//
+//   0 version (1)   1 CRC-32 of the rest (4)   5 body
+//
+// The body is JSON, but for the seen table, whose body is a float64 time and 16-byte keys.
+
+import { crc32 } from 'node:zlib'
+import type { EpochMs } from '../std/clock.ts'
+import type { BatchId, ProviderName } from '../domain/ids.ts'
+import type { DeadLetter } from '../domain/deadletter.ts'
+import type { Role } from './spool.ts'
+
+const recordVersion = 1
+const headBytes = 5
+
+/** Bumped when an older gateway could no longer read the spool. */
+export const formatVersion = 1
+
+export type FormatRecord = { version: number; createdAt: EpochMs; instance: string }
+
+export type LaneRecord = { provider: ProviderName; role: Role; openedAt: EpochMs }
+
+/** `turn` says by which operation the claim goes next. */
+export type ClaimRecord = {
+  batchId: BatchId
+  endSeq: number
+  payloads: number
+  bytes: number
+  timestamp: EpochMs
+  turn: 'batch'
+}
+
+export const settledKinds = ['delivered', 'retried', 'dead', 'requeued', 'damaged', 'unexplained'] as const
+
+export type SettledKind = (typeof settledKinds)[number]
+
+export type Tally = { payloads: number; bytes: number }
+
+export type TotalsRecord = {
+  nextSeq: number
+  nextBytes: number
+  /** First number that no batch has claimed, when this was written. */
+  sealSeq: number
+  settled: Record<SettledKind, Tally>
+}
+
+export type LetterTotalsRecord = { letters: number; bytes: number }
+
+export type SeenRecord = { at: EpochMs; keys: Buffer }
+
+function encodeBody(body: Buffer): Buffer {
+  const value = Buffer.allocUnsafe(headBytes + body.length)
+  value[0] = recordVersion
+  value.writeUInt32BE(crc32(body), 1)
+  body.copy(value, headBytes)
+  return value
+}
+
+/** The body of a record; null where it is damaged. */
+function decodeBody(value: Buffer): Buffer | null {
+  if (value.length < headBytes || value[0] !== recordVersion) return null
+  const body = value.subarray(headBytes)
+  return crc32(body) === value.readUInt32BE(1) ? body : null
+}
+
+/** A record whose body is JSON. Its CRC vouches for the shape when it is read: we wrote it. */
+type JsonRecord<Shape> = {
+  encode(body: Shape): Buffer
+  /** Null where there is none or it is damaged. */
+  decode(value: Buffer | undefined): Shape | null
+}
+
+function jsonRecord<Shape extends object>(): JsonRecord<Shape> {
+  return {
+    encode: (body) => encodeBody(Buffer.from(JSON.stringify(body))),
+    decode(value) {
+      const body = value === undefined ? null : decodeBody(value)
+      return body === null ? null : (JSON.parse(body.toString('utf8')) as Shape)
+    },
+  }
+}
+
+export const formatRecord = jsonRecord<FormatRecord>()
+export const laneRecord = jsonRecord<LaneRecord>()
+export const claimRecord = jsonRecord<ClaimRecord>()
+export const totalsRecord = jsonRecord<TotalsRecord>()
+export const letterTotalsRecord = jsonRecord<LetterTotalsRecord>()
+export const letterRecord = jsonRecord<DeadLetter>()
+
+export function encodeSeen(at: EpochMs, keys: Buffer): Buffer {
+  const body = Buffer.allocUnsafe(8 + keys.length)
+  body.writeDoubleBE(at, 0)
+  keys.copy(body, 8)
+  return encodeBody(body)
+}
+
+export function decodeSeen(value: Buffer): SeenRecord | null {
+  const body = decodeBody(value)
+  if (body === null || body.length < 8 || (body.length - 8) % 16 !== 0) return null
+  return { at: body.readDoubleBE(0), keys: body.subarray(8) }
+}

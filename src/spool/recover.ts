@@ -1,0 +1,273 @@
+// recover.ts: reads a store into memory after a start or after a failed write. Owner of invariant 7: it
+// forgets nothing; what it cannot explain is reported and kept.
+//
+// What is read: the lanes, their totals and last chunk, the claims, the dedup window. Not the payloads: their
+// number is known from the totals and the last chunk, so a start takes no longer with a million of them.
+// A full walk that counts them follows in the background (verify.ts).
+//
+//   nextSeq  the larger of the totals' and the end of the last chunk and claim: no number is used twice
+//   sealSeq  the larger of the totals' and the end of the last claim
+
+import { GatewayError } from '../std/fault.ts'
+import type { LaneId, ProviderName } from '../domain/ids.ts'
+import type { Store, StoreOp } from '../storage/storage.ts'
+import { readChunk } from './chunk.ts'
+import { putClaim } from './claim.ts'
+import {
+  formatKey,
+  laneKey,
+  laneOf,
+  letterLane,
+  seenNumberOf,
+  seqKey,
+  seqOf,
+  seqRange,
+  table,
+  tableRange,
+} from './keys.ts'
+import { emptySettled, newLane, settledBytes, settledPayloads, tally, type Claim, type Lane } from './lane.ts'
+import {
+  claimRecord,
+  decodeSeen,
+  formatRecord,
+  formatVersion,
+  laneRecord,
+  letterTotalsRecord,
+  totalsRecord,
+  type ClaimRecord,
+  type FormatRecord,
+  type LaneRecord,
+} from './records.ts'
+import type { Batch } from './spool.ts'
+import type { SpoolState } from './state.ts'
+import { countOpen } from './verify.ts'
+
+/** Above every sequence number that will ever be given. */
+export const endOfLane = Number.MAX_SAFE_INTEGER
+
+/** Fills `state`, which is empty but for its parts, from its store. */
+export async function recover(state: SpoolState, options: { windowMs: number }): Promise<void> {
+  const repairs: StoreOp[] = []
+  await checkFormat(state)
+  await recoverLanes(state)
+  await recoverClaims(state, repairs)
+  await recoverLetters(state)
+  await recoverWindow(state, options.windowMs)
+  for (const lane of state.lanes.values()) state.openBytes += lane.nextBytes - settledBytes(lane.settled)
+  if (repairs.length > 0) await state.store.write(repairs, { sync: true })
+}
+
+async function checkFormat(state: SpoolState): Promise<void> {
+  const { store, clock, newId } = state
+  const value = await store.get(formatKey)
+  if (value === undefined) {
+    const record: FormatRecord = { version: formatVersion, createdAt: clock.now(), instance: newId() }
+    await store.write([{ type: 'put', key: formatKey, value: formatRecord.encode(record) }], { sync: true })
+    return
+  }
+  const record = formatRecord.decode(value)
+  if (record === null) {
+    throw new GatewayError('SPOOL_DAMAGED', {
+      what: 'Cannot read the format record of the spool.',
+      why: 'Its checksum is wrong.',
+      act: 'Do not delete the directory: copy it aside first, it holds telemetry that was acknowledged.',
+    })
+  }
+  if (record.version > formatVersion) {
+    throw new GatewayError('SPOOL_VERSION', {
+      what: `The spool has format version ${record.version}; this gateway reads up to ${formatVersion}.`,
+      why: 'It was written by a newer version of the gateway.',
+      act: 'Start the newer version again, or let it drain the spool before going back.',
+    })
+  }
+}
+
+async function recoverLanes(state: SpoolState): Promise<void> {
+  for await (const page of state.store.pages(tableRange(table.lanes))) {
+    for (const [key, value] of page) {
+      const id = laneOf(key)
+      state.nextLane = Math.max(state.nextLane, id + 1)
+      const record = laneRecord.decode(value)
+      if (record === null)
+        reportUnreadable(state, id, 0, 'the record of the lane is damaged; its payloads are kept')
+      const { provider, role, openedAt } = record ?? unknownLane(id)
+      state.lanes.set(id, newLane(id, provider, role, openedAt))
+    }
+  }
+  for (const lane of state.lanes.values()) {
+    if (lane.role.kind === 'live') state.liveLanes.set(lane.provider, lane)
+    await recoverNumbers(state, lane)
+  }
+}
+
+/** A lane of a provider that no config names: nobody drains it, and nothing of it is lost. */
+function unknownLane(id: LaneId): LaneRecord {
+  return { provider: `unknown-lane-${id}` as ProviderName, role: { kind: 'backfill' }, openedAt: 0 }
+}
+
+async function recoverNumbers(state: SpoolState, lane: Lane): Promise<void> {
+  const value = await state.store.get(laneKey(table.totals, lane.id))
+  const totals = totalsRecord.decode(value)
+  lane.settled = totals === null ? emptySettled() : { ...emptySettled(), ...totals.settled }
+  lane.sealSeq = totals?.sealSeq ?? 0
+  const end = await endOfLastChunk(state, lane)
+  lane.nextSeq = Math.max(totals?.nextSeq ?? 0, end.seq)
+  lane.nextBytes = Math.max(totals?.nextBytes ?? 0, end.bytes)
+  if (value !== undefined && totals === null) await explainTotals(state, lane)
+}
+
+async function endOfLastChunk(state: SpoolState, lane: Lane): Promise<{ seq: number; bytes: number }> {
+  const range = seqRange(table.chunks, lane.id, 0, endOfLane)
+  for await (const page of state.store.pages(range, { reverse: true, limit: 64 })) {
+    for (const [key, value] of page) {
+      const chunk = readChunk(value)
+      // A damaged last chunk still has its number; how many it held is unknown, so the next number keeps
+      // a distance that no chunk can bridge.
+      if (chunk === null) return { seq: seqOf(key) + damagedStride, bytes: 0 }
+      return { seq: seqOf(key) + chunk.count, bytes: chunk.startBytes + chunk.bytes }
+    }
+  }
+  return { seq: 0, bytes: 0 }
+}
+
+/** More payloads than one chunk can hold. */
+const damagedStride = 1_000_000
+
+/** Damaged totals: what is open is counted, and the rest of what was ever numbered is called unexplained. */
+async function explainTotals(state: SpoolState, lane: Lane): Promise<void> {
+  const open = await countOpen(state.store, lane.id)
+  tally(lane, 'unexplained', lane.nextSeq - open.payloads, lane.nextBytes - open.bytes)
+  lane.sealSeq = open.firstSeq ?? lane.nextSeq
+  reportUnreadable(state, lane.id, 0, 'the totals of the lane are damaged; they were counted anew')
+}
+
+async function recoverClaims(state: SpoolState, repairs: StoreOp[]): Promise<void> {
+  const found: { lane: Lane; firstSeq: number; record: ClaimRecord | null }[] = []
+  for await (const page of state.store.pages(tableRange(table.batches))) {
+    for (const [key, value] of page) {
+      const lane = state.lanes.get(laneOf(key))
+      if (lane === undefined) {
+        reportUnreadable(state, laneOf(key), seqOf(key), 'a batch of a lane that has no record; it is kept')
+        continue
+      }
+      found.push({ lane, firstSeq: seqOf(key), record: claimRecord.decode(value) })
+    }
+  }
+  for (const [index, { lane, firstSeq, record }] of found.entries()) {
+    const next = found[index + 1]
+    if (record !== null) addClaim(lane, firstSeq, record)
+    else await mendClaim(state, lane, firstSeq, next?.lane === lane ? next.firstSeq : null, repairs)
+  }
+  for (const lane of state.lanes.values()) await finishLane(state, lane)
+}
+
+function addClaim(lane: Lane, firstSeq: number, record: ClaimRecord): Batch {
+  const { batchId, endSeq, payloads, bytes, timestamp } = record
+  const { id, provider, role } = lane
+  const batch: Batch = {
+    lane: id,
+    provider,
+    role,
+    batchId,
+    firstSeq,
+    endSeq,
+    payloads,
+    bytes,
+    timestamp,
+    recovered: true,
+  }
+  const claim: Claim = { batch, refs: null, settling: false }
+  lane.claims.set(firstSeq, claim)
+  lane.sealSeq = Math.max(lane.sealSeq, endSeq)
+  return batch
+}
+
+/**
+ * A claim whose record is damaged: its batchId is lost. Its payloads are claimed anew where the next claim
+ * shows how far it went, else they are pending again; both send them under a new batchId.
+ */
+async function mendClaim(
+  state: SpoolState,
+  lane: Lane,
+  firstSeq: number,
+  nextSeq: number | null,
+  repairs: StoreOp[],
+): Promise<void> {
+  reportUnreadable(
+    state,
+    lane.id,
+    firstSeq,
+    'the record of a batch is damaged; it goes again under a new batchId',
+  )
+  const key = seqKey(table.batches, lane.id, firstSeq)
+  if (nextSeq === null) {
+    lane.sealSeq = firstSeq
+    repairs.push({ type: 'del', key })
+    return
+  }
+  const open = await countOpen(state.store, lane.id, { fromSeq: firstSeq, untilSeq: nextSeq })
+  const batch = addClaim(lane, firstSeq, {
+    batchId: state.newId() as ClaimRecord['batchId'],
+    endSeq: nextSeq,
+    payloads: open.payloads,
+    bytes: open.bytes,
+    timestamp: state.clock.now(),
+    turn: 'batch',
+  })
+  repairs.push(putClaim(batch))
+}
+
+async function finishLane(state: SpoolState, lane: Lane): Promise<void> {
+  lane.nextSeq = Math.max(lane.nextSeq, lane.sealSeq)
+  lane.committedSeq = lane.nextSeq
+  lane.committedBytes = lane.nextBytes
+  lane.refsEnd = lane.sealSeq
+  lane.sealBytes = await startBytesFrom(state.store, lane)
+  lane.openPayloads = lane.nextSeq - settledPayloads(lane.settled)
+}
+
+async function startBytesFrom(store: Store, lane: Lane): Promise<number> {
+  if (lane.sealSeq >= lane.committedSeq) return lane.committedBytes
+  const value = await store.get(seqKey(table.chunks, lane.id, lane.sealSeq))
+  const chunk = value === undefined ? null : readChunk(value)
+  return chunk?.startBytes ?? lane.committedBytes
+}
+
+async function recoverLetters(state: SpoolState): Promise<void> {
+  const value = await state.store.get(laneKey(table.totals, letterLane))
+  const totals = letterTotalsRecord.decode(value)
+  if (totals !== null) state.letters = totals
+  if (totals !== null || value === undefined) return
+  for await (const page of state.store.pages(tableRange(table.deadLetters))) {
+    for (const [, letter] of page) {
+      state.letters.letters += 1
+      state.letters.bytes += letter.length
+    }
+  }
+  reportUnreadable(state, letterLane, 0, 'the totals of the dead letters are damaged; they were counted anew')
+}
+
+async function recoverWindow(state: SpoolState, windowMs: number): Promise<void> {
+  const { clock, window } = state
+  for await (const page of state.store.pages(tableRange(table.seen))) {
+    for (const [key, value] of page) {
+      const n = seenNumberOf(key)
+      state.nextSeen = Math.max(state.nextSeen, n + 1)
+      const record = decodeSeen(value)
+      // A lost record can let a copy through, once; the service's own deduplication is behind us.
+      if (record === null) reportUnreadable(state, letterLane, n, 'a record of the dedup window is damaged')
+      const keys = record?.keys ?? Buffer.alloc(0)
+      const ageMs = Math.min(Math.max(0, clock.now() - (record?.at ?? 0)), windowMs)
+      let added = 0
+      for (let offset = 0; offset < keys.length; offset += 16) {
+        window.loadBytes(keys, offset)
+        if (window.add()) added += 1
+      }
+      window.endGroup(n, added, clock.monotonic() - ageMs)
+    }
+  }
+}
+
+function reportUnreadable(state: SpoolState, lane: LaneId, firstSeq: number, what: string): void {
+  state.emit({ kind: 'chunk_damaged', lane, firstSeq, payloads: 0, what })
+}

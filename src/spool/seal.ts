@@ -1,0 +1,189 @@
+// seal.ts: makes a batch: a durable claim on a run of pending payloads at the head of a lane. Owner of
+// invariant 4: the claim, with its batchId, range and timestamp, is durable before anybody learns of it, and
+// it never changes.
+//
+// Nothing moves when sealing. Where the run ends inside a chunk, the chunk is cut in the same write, so that
+// batches are full and a lowered limit hurts nothing. A crash before the write leaves the payloads pending;
+// a crash after it leaves the claim, which recovery hands to delivery first.
+
+import { assert } from '../std/assert.ts'
+import type { StoreOp } from '../storage/storage.ts'
+import { bodyBytes } from './body.ts'
+import { newBatch, putClaim } from './claim.ts'
+import { cutChunk, eachFrame, type Chunk } from './chunk.ts'
+import type { Committer } from './committer.ts'
+import { setAside } from './damage.ts'
+import { seqKey, table } from './keys.ts'
+import { learn, type ChunkRef, type Lane } from './lane.ts'
+import { readRun } from './read.ts'
+import type { Batch, SealLimits } from './spool.ts'
+import type { SpoolState } from './state.ts'
+
+/** Read ahead when sealing from the disk: several batches at once, within the bound of the recent chunks. */
+const readAheadBytes = 4 * 1024 * 1024
+
+type Run = { refs: ChunkRef[]; cut: { ref: ChunkRef; count: number } | null }
+
+/** Seals of one lane go one after the other; those of different lanes share a write. */
+export function seal(
+  state: SpoolState,
+  committer: Committer,
+  lane: Lane,
+  limits: SealLimits,
+): Promise<Batch | null> {
+  const sealed = lane.sealing.then(() => sealNow(state, committer, lane, limits))
+  // The next seal waits for this one, whatever became of it; its caller hears of the failure.
+  lane.sealing = sealed.catch(() => undefined)
+  return sealed
+}
+
+async function sealNow(
+  state: SpoolState,
+  committer: Committer,
+  lane: Lane,
+  limits: SealLimits,
+): Promise<Batch | null> {
+  assert(limits.payloadsMax >= 1, 'a batch holds at least one payload')
+  let run = chooseRun(lane, limits)
+  // More may be had from the disk than the refs in memory show.
+  while (run.cut === null && run.refs.length === lane.refs.length && lane.refsEnd < lane.committedSeq) {
+    if (!(await refill(state, committer, lane))) break
+    run = chooseRun(lane, limits)
+  }
+  const parts = run.cut === null ? null : await cutRef(state, lane, run.cut.ref, limits, run)
+  const refs = parts === null ? run.refs : [...run.refs, parts.headRef]
+  if (refs.length === 0) return null
+  return claim(state, committer, lane, refs, parts)
+}
+
+/** Whole chunks from the head of the lane while they fit, and the one that fits in part. */
+function chooseRun(lane: Lane, limits: SealLimits): Run {
+  const refs: ChunkRef[] = []
+  let payloads = 0
+  let bytes = 0
+  for (const ref of lane.refs) {
+    if (limits.committedUntil !== undefined && ref.committedAt > limits.committedUntil) break
+    const fits =
+      payloads + ref.count <= limits.payloadsMax &&
+      bodyBytes(payloads + ref.count, bytes + ref.bytes) <= limits.bodyBytesMax
+    const loneGiant = payloads === 0 && ref.count === 1
+    if (!fits && !loneGiant) return { refs, cut: { ref, count: limits.payloadsMax - payloads } }
+    refs.push(ref)
+    payloads += ref.count
+    bytes += ref.bytes
+    if (!fits || payloads === limits.payloadsMax) break
+  }
+  return { refs, cut: null }
+}
+
+type Cut = { chunk: Chunk; head: Chunk; tail: Chunk; headRef: ChunkRef; tailRef: ChunkRef }
+
+/** Cuts the chunk behind the run where the batch is full; null where not one payload of it fits. */
+async function cutRef(
+  state: SpoolState,
+  lane: Lane,
+  ref: ChunkRef,
+  limits: SealLimits,
+  run: Run,
+): Promise<Cut | null> {
+  const chunk = await chunkOf(state, lane, ref)
+  // Damage is dealt with when the chunk stands at the head of the lane and is read again.
+  if (chunk === null) return null
+  let payloads = run.refs.reduce((sum, { count }) => sum + count, 0)
+  let bytes = run.refs.reduce((sum, { bytes }) => sum + bytes, 0)
+  let count = 0
+  let full = false
+  eachFrame(chunk, (_attempts, start, end) => {
+    const length = end - start
+    full ||= payloads === limits.payloadsMax || bodyBytes(payloads + 1, bytes + length) > limits.bodyBytesMax
+    // A payload beyond the limit gets a batch of its own rather than none.
+    if (full && payloads > 0) return
+    payloads += 1
+    bytes += length
+    count += 1
+  })
+  if (count === 0) return null
+  assert(count < ref.count, 'a chunk that fits whole is not cut')
+  const [head, tail] = cutChunk(chunk, count)
+  const { firstSeq, committedAt } = ref
+  return {
+    chunk,
+    head,
+    tail,
+    headRef: { firstSeq, count: head.count, bytes: head.bytes, startBytes: head.startBytes, committedAt },
+    tailRef: {
+      firstSeq: firstSeq + count,
+      count: tail.count,
+      bytes: tail.bytes,
+      startBytes: tail.startBytes,
+      committedAt,
+    },
+  }
+}
+
+async function chunkOf(state: SpoolState, lane: Lane, ref: ChunkRef): Promise<Chunk | null> {
+  const known = state.recent.get(lane.id, ref.firstSeq)
+  if (known !== undefined) return known
+  const [found] = await readRun(state.store, lane.id, {
+    fromSeq: ref.firstSeq,
+    untilSeq: ref.firstSeq + ref.count,
+    bytesMax: 1,
+  })
+  return found?.kind === 'chunk' ? found.chunk : null
+}
+
+async function claim(
+  state: SpoolState,
+  committer: Committer,
+  lane: Lane,
+  refs: readonly ChunkRef[],
+  cut: Cut | null,
+): Promise<Batch> {
+  const last = refs[refs.length - 1]!
+  const batch = newBatch(state, lane, refs)
+  lane.refs.splice(0, refs.length, ...(cut === null ? [] : [cut.tailRef]))
+  lane.sealSeq = batch.endSeq
+  lane.sealBytes = last.startBytes + last.bytes
+  lane.claims.set(batch.firstSeq, { batch, refs, settling: false })
+  await committer.control({
+    prepare(ops) {
+      if (cut !== null) putCut(state, lane, cut, ops)
+      ops.push(putClaim(batch))
+    },
+    committed() {},
+  })
+  return batch
+}
+
+function putCut(state: SpoolState, lane: Lane, cut: Cut, ops: StoreOp[]): void {
+  for (const [ref, chunk] of [
+    [cut.headRef, cut.head],
+    [cut.tailRef, cut.tail],
+  ] as const) {
+    ops.push({ type: 'put', key: seqKey(table.chunks, lane.id, ref.firstSeq), value: chunk.value })
+    state.recent.put(lane.id, ref.firstSeq, chunk)
+  }
+}
+
+/** Learns further chunks of a lane from the disk; false when none could be learned. */
+export async function refill(state: SpoolState, committer: Committer, lane: Lane): Promise<boolean> {
+  const findings = await readRun(state.store, lane.id, {
+    fromSeq: lane.refsEnd,
+    untilSeq: lane.committedSeq,
+    bytesMax: readAheadBytes,
+  })
+  let learned = false
+  for (const finding of findings) {
+    if (finding.kind === 'chunk') {
+      if (!learn(lane, finding.ref)) break
+      state.recent.put(lane.id, finding.ref.firstSeq, finding.chunk)
+    } else {
+      // A claim must not span what cannot be read: the batch ends here, the damage is set aside once it
+      // stands at the head of the lane.
+      if (lane.refs.length > 0) break
+      await setAside(state, committer, lane, finding)
+    }
+    learned = true
+  }
+  return learned
+}

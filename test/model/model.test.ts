@@ -1,0 +1,23 @@
+import { describe, expect, test } from 'vitest'
+import { runModel } from './model.ts'
+
+/** Seeds that broke a rule once; they stay. */
+const formerFailures = [33, 228]
+
+const sequences = 5000
+
+describe('the spool over random histories of traffic, power cuts and failed writes', () => {
+  test.each(formerFailures)('keeps every rule for the seed %i that broke one before', async (seed) => {
+    const report = await runModel({ firstSeed: seed, sequences: 1, steps: 60 })
+    expect(report.sequences).toBe(1)
+  })
+
+  test(`keeps every rule over ${sequences} histories`, { timeout: 240_000 }, async () => {
+    const report = await runModel({ firstSeed: 1, sequences, steps: 60 })
+    expect(report.sequences).toBe(sequences)
+    // The histories must really meet what they are about.
+    expect(report.acked).toBeGreaterThan(sequences * 5)
+    expect(report.crashes).toBeGreaterThan(sequences)
+    expect(report.failures).toBeGreaterThan(sequences / 2)
+  })
+})

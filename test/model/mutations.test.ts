@@ -1,0 +1,92 @@
+// The test of the test: each of these mistakes, put into a copy of the sources, must turn the model red, and
+// for the reason that belongs to it.
+
+import { execFile } from 'node:child_process'
+import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+import { describe, expect, test } from 'vitest'
+
+const run = promisify(execFile)
+const root = resolve(import.meta.dirname, '../..')
+
+type Mutation = { mistake: string; file: string; replace: [from: string, to: string][]; noticed: RegExp }
+
+const mutations: Mutation[] = [
+  {
+    mistake: 'writes without sync',
+    file: 'src/spool/committer.ts',
+    replace: [['{ sync: true }', '{ sync: false }']],
+    noticed: /was acknowledged and is nowhere|is not durable/,
+  },
+  {
+    mistake: 'acknowledges before the commit',
+    file: 'src/spool/committer.ts',
+    replace: [['else open.acks.push(ack)', 'else ack(null)']],
+    noticed: /was acknowledged and is nowhere/,
+  },
+  {
+    mistake: 'hands a batch out before its seal is durable',
+    file: 'src/spool/seal.ts',
+    replace: [['  await committer.control({', '  committer.control({']],
+    noticed: /may be sent and is not durable/,
+  },
+  {
+    mistake: 'settles in two writes',
+    file: 'src/spool/settle.ts',
+    replace: [
+      [
+        '  return committer.control({',
+        `  return committer.control({
+    prepare(ops) {
+      for (const ref of refs) ops.push({ type: 'del', key: seqKey(table.chunks, lane.id, ref.firstSeq) })
+    },
+    committed() {},
+  }).then(() => committer.control({`,
+      ],
+      ['  })\n}\n\nfunction planFor', '  }))\n}\n\nfunction planFor'],
+    ],
+    noticed: /was acknowledged and is nowhere|nothing was damaged/,
+  },
+  {
+    mistake: 'gives numbers again after an out-of-order settle',
+    file: 'src/spool/recover.ts',
+    replace: [
+      ['lane.nextSeq = Math.max(totals?.nextSeq ?? 0, end.seq)', 'lane.nextSeq = end.seq'],
+      [
+        'lane.nextSeq = Math.max(lane.nextSeq, lane.sealSeq)',
+        'lane.sealSeq = Math.min(lane.nextSeq, lane.sealSeq)',
+      ],
+    ],
+    noticed: /number \d+:\d+ was given to|conservation_broken/,
+  },
+  {
+    mistake: 'forgets the dedup window at a restart',
+    file: 'src/spool/recover.ts',
+    replace: [['  await recoverWindow(state, options.windowMs)\n', '']],
+    noticed: /is in \d places|was accepted under|is in \d chunks/,
+  },
+]
+
+describe('the model notices a spool that', () => {
+  test.each(mutations)('$mistake', { timeout: 60_000 }, async ({ file, replace, noticed }) => {
+    const copy = await mkdtemp(join(tmpdir(), 'gateway-mutation-'))
+    try {
+      for (const folder of ['src', 'test/model', 'test/support', 'package.json']) {
+        await cp(join(root, folder), join(copy, folder), { recursive: true })
+      }
+      await symlink(join(root, 'node_modules'), join(copy, 'node_modules'))
+      let source = await readFile(join(copy, file), 'utf8')
+      for (const [from, to] of replace) {
+        expect(source.split(from), `the text to mutate stands once in ${file}`).toHaveLength(2)
+        source = source.replace(from, () => to)
+      }
+      await writeFile(join(copy, file), source)
+      const mutated = run(process.execPath, ['test/model/run.ts', '--sequences', '1500'], { cwd: copy })
+      await expect(mutated).rejects.toMatchObject({ stderr: expect.stringMatching(noticed) })
+    } finally {
+      await rm(copy, { recursive: true, force: true })
+    }
+  })
+})

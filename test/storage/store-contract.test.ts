@@ -1,0 +1,126 @@
+// One suite over every implementation of the store: what the spool relies on, real LevelDB and memory alike.
+
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { openLevelStore, type OpenStore, type Store, type StoreOp } from '../../src/storage/storage.ts'
+import { newFolder } from '../support/folders.ts'
+import { createMemoryDisk } from '../support/memory-store.ts'
+
+const key = (text: string) => Buffer.from(text)
+const put = (name: string, value: string): StoreOp => ({
+  type: 'put',
+  key: key(name),
+  value: Buffer.from(value),
+})
+const all = { gte: key('a'), lt: key('z') }
+
+async function read(
+  store: Store,
+  options: Parameters<Store['pages']>[1] = {},
+  range = all,
+): Promise<string[]> {
+  const found: string[] = []
+  for await (const page of store.pages(range, options)) {
+    for (const [name, value] of page) found.push(`${name.toString()}=${value.toString()}`)
+  }
+  return found
+}
+
+const implementations: [string, () => Promise<{ path: string; openStore: OpenStore }>][] = [
+  ['LevelDB', async () => ({ path: await newFolder(), openStore: openLevelStore })],
+  ['memory', async () => ({ path: 'memory', openStore: createMemoryDisk().boot() })],
+]
+
+describe.each(implementations)('a store on %s', (_name, world) => {
+  test('gives entries in key order, forwards and backwards, within the range and the limit', async () => {
+    const { path, openStore } = await world()
+    const store = await openStore(path)
+    await store.write([put('c', '3'), put('a', '1'), put('b', '2'), put('z', 'outside')], { sync: true })
+    expect(await read(store)).toEqual(['a=1', 'b=2', 'c=3'])
+    expect(await read(store, { reverse: true, limit: 2 })).toEqual(['c=3', 'b=2'])
+    expect(await read(store, {}, { gte: key('b'), lt: key('c') })).toEqual(['b=2'])
+    await store.close()
+  })
+
+  test('gives undefined for a key that is not there', async () => {
+    const { path, openStore } = await world()
+    const store = await openStore(path)
+    expect(await store.get(key('a'))).toBeUndefined()
+    await store.write([put('a', '1')], { sync: true })
+    expect((await store.get(key('a')))?.toString()).toBe('1')
+    await store.close()
+  })
+
+  test('applies the operations of one write in their order, all of them', async () => {
+    const { path, openStore } = await world()
+    const store = await openStore(path)
+    await store.write([put('a', '1'), { type: 'del', key: key('a') }, put('b', '1'), put('b', '2')], {
+      sync: true,
+    })
+    expect(await read(store)).toEqual(['b=2'])
+    await store.close()
+  })
+
+  test('keeps what was written over closing and opening', async () => {
+    const { path, openStore } = await world()
+    const first = await openStore(path)
+    await first.write([put('a', '1')], { sync: true })
+    await first.close()
+    const second = await openStore(path)
+    expect(await read(second)).toEqual(['a=1'])
+    await second.close()
+  })
+
+  test('shows a reader the moment in which it began', async () => {
+    const { path, openStore } = await world()
+    const store = await openStore(path)
+    await store.write([put('a', '1'), put('b', '1')], { sync: true })
+    const pages = store.pages(all)[Symbol.asyncIterator]()
+    const first = pages.next()
+    await store.write([put('a', '2'), put('c', '2')], { sync: true })
+    const page = await first
+    expect(page.done).toBe(false)
+    expect((page.value as [Buffer, Buffer][]).map(([, value]) => value.toString())).toEqual(['1', '1'])
+    await pages.return?.()
+    await store.close()
+  })
+
+  test('does not keep the buffers of the caller', async () => {
+    const { path, openStore } = await world()
+    const store = await openStore(path)
+    const value = Buffer.from('1')
+    const written = store.write([{ type: 'put', key: key('a'), value }], { sync: true })
+    value.fill('9')
+    await written
+    expect(await read(store)).toEqual(['a=1'])
+    await store.close()
+  })
+
+  test('compacts a range without touching what stands in it', async () => {
+    const { path, openStore } = await world()
+    const store = await openStore(path)
+    await store.write([put('a', '1'), put('b', '2')], { sync: true })
+    await store.compact(all)
+    expect(await read(store)).toEqual(['a=1', 'b=2'])
+    await store.close()
+  })
+})
+
+describe('LevelDB as it comes', () => {
+  test('a second opener is told that the spool is locked, and by whom to look', async () => {
+    const path = await newFolder()
+    const store = await openLevelStore(path)
+    await expect(openLevelStore(path)).rejects.toMatchObject({
+      code: 'SPOOL_LOCKED',
+      act: expect.stringContaining('only one gateway'),
+    })
+    await store.close()
+  })
+
+  test('a directory that cannot be made is told as such', async () => {
+    const file = join(await newFolder(), 'file')
+    await writeFile(file, '')
+    await expect(openLevelStore(join(file, 'spool'))).rejects.toMatchObject({ code: 'SPOOL_UNWRITABLE' })
+  })
+})

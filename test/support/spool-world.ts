@@ -1,0 +1,83 @@
+// spool-world.ts: payloads and options for tests of the spool.
+
+import { hash } from 'node:crypto'
+import type { DeadLetter } from '../../src/domain/deadletter.ts'
+import type { PayloadId, ProviderName } from '../../src/domain/ids.ts'
+import type { MappedPayload } from '../../src/domain/payload.ts'
+import type { SpoolOptions } from '../../src/spool/spool.ts'
+import type { Disk } from '../../src/storage/storage.ts'
+
+export const provider = (name: string) => name as ProviderName
+
+/** A payload named by `name`: the same name gives the same payload. `padding` makes it larger. */
+export function payloadNamed(
+  name: string,
+  options: { provider?: string; padding?: number } = {},
+): MappedPayload {
+  const windowKey = hash('sha256', `payload ${name}`, 'hex').slice(0, 32)
+  const payloadId = uuidOf(windowKey)
+  const padding = 'x'.repeat(options.padding ?? 0)
+  return {
+    provider: provider(options.provider ?? 'default'),
+    device: name,
+    deviceTime: 1,
+    payloadId,
+    windowKey,
+    copyRule: 'always',
+    json: `{"payloadId":"${payloadId}","deviceIdentifier":{"id":"${name}"},"note":"${padding}"}`,
+  }
+}
+
+function uuidOf(key: string): PayloadId {
+  return `${key.slice(0, 8)}-${key.slice(8, 12)}-8${key.slice(13, 16)}-a${key.slice(17, 20)}-${key.slice(20, 32)}` as PayloadId
+}
+
+export function letterNamed(name: string): { letter: DeadLetter; windowKey: string } {
+  return {
+    windowKey: hash('sha256', `letter ${name}`, 'hex').slice(0, 32),
+    letter: {
+      stage: 'mapping',
+      at: 1,
+      reason: 'NOT_JSON',
+      detail: name,
+      provider: null,
+      device: null,
+      envelope: null,
+      payload: null,
+      payloadId: null,
+      batchId: null,
+      requestId: null,
+      failure: null,
+    },
+  }
+}
+
+/** Small limits, so that every bound is met with few payloads. */
+export function smallOptions(path: string, changes: Partial<SpoolOptions> = {}): SpoolOptions {
+  return {
+    path,
+    bytesMax: 1024 ** 2,
+    freeBytesMin: 0,
+    deadLetterBytesMax: 1024 ** 2,
+    reserveBytes: 0,
+    ballastBytes: 0,
+    window: { windowMs: 600_000, keysMax: 1000 },
+    group: { chunkPayloadsMax: 4, chunkBytesMax: 1024 },
+    groupBytesMax: 2048,
+    uncommittedBytesMax: 64 * 1024,
+    recentBytesMax: 4096,
+    diskCheckMs: 1000,
+    forgetMs: 60_000,
+    reopen: { firstMs: 1000, mostMs: 30_000, attemptsMax: 3 },
+    ...changes,
+  }
+}
+
+/** A disk with room for everything, for stores in memory. */
+export const emptyDisk: Disk = {
+  makeDirectory: async () => undefined,
+  freeBytes: async () => 1e12,
+  usedBytes: async () => 0,
+  loadBallast: async () => undefined,
+  dropBallast: async () => undefined,
+}
