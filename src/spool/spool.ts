@@ -1,4 +1,35 @@
-// spool.ts: the door of the spool.
+// spool.ts: the door of the spool, the durable heart between ingest and delivery.
+//
+// What it promises
+//   An ack is given after the fsync of the write that holds the message, in the order of arrival.
+//   What was acknowledged is in exactly one place until the service has it: a lane, a sealed batch, or a dead
+//   letter. kill -9, a power cut, a full disk or a failed write change nothing about that.
+//   A sealed batch has the same batchId and the same bytes at every submission, over every crash.
+//   A payload that a device sends again is acknowledged and not stored again, within the dedup window.
+//
+// How it is stored (keys.ts has the tables, chunk.ts and records.ts the bytes)
+//   A lane is a FIFO of one provider's payloads, numbered from 0 and never twice. What one write adds to a lane
+//   is one chunk, under one key. A batch is a claim on a run of chunks: sealing and settling move nothing.
+//
+//     append, bury, endMessage --> group --.
+//                                          |--> committer --> one atomic write, fsync --> acks
+//     seal, settle ------------> control --'
+//
+//   group      messages on their way to disk: chunks, dedup keys, dead letters, acks     (group.ts)
+//   committer  one write at a time; everything that waits goes along                     (committer.ts)
+//   lane       numbers, claims, what is known of the chunks                              (lane.ts)
+//   epoch      all of it between one opening of the store and its loss                   (epoch.ts)
+//   keeper     opens the store again after a failure, judges whether messages may come   (keeper.ts)
+//
+// What can go wrong, and what then happens
+//   the process dies      recovery reads lanes, totals, claims and the window, not the payloads (recover.ts)
+//   a write fails         nothing of it is acknowledged; the store is closed, since its handle lies from then
+//                         on, and opened again after a pause; whoever waited gets the fault
+//   the limit is reached  intake is held, settles go on in the reserve; it resumes by itself
+//   a chunk is damaged    it is set aside as it is, reported and counted, and the lane goes on (damage.ts)
+//
+// What it trades: a group costs one fsync however small it is, so a lone message waits for the disk; ids leave
+// the dedup window after ten minutes or a million, so a copy that comes later is stored again.
 
 import type { Clock, EpochMs } from '../std/clock.ts'
 import type { GatewayError } from '../std/fault.ts'

@@ -1,0 +1,134 @@
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { laneKey, seqKey, seqRange, table, tableRange } from '../../src/spool/keys.ts'
+import type { LaneId } from '../../src/domain/ids.ts'
+import { openLevelStore } from '../../src/storage/storage.ts'
+import { namesIn, openSpoolWorld, sealAll, type SpoolWorld } from '../support/open-spool.ts'
+
+const lane = 1 as LaneId
+
+/** Changes records behind the back of the spool, as a bad disk does. */
+async function tamper(
+  world: SpoolWorld,
+  key: Buffer,
+  change: (value: Buffer) => Buffer | null,
+): Promise<void> {
+  await world.spool.close()
+  const store = await openLevelStore(join(world.path, 'store'))
+  const value = await store.get(key)
+  expect(value).toBeDefined()
+  const changed = change(value ?? Buffer.alloc(0))
+  await store.write([changed === null ? { type: 'del', key } : { type: 'put', key, value: changed }], {
+    sync: true,
+  })
+  await store.close()
+}
+
+function flipLastByte(value: Buffer): Buffer {
+  const changed = Buffer.from(value)
+  changed[changed.length - 1] = (changed[changed.length - 1] ?? 0) ^ 1
+  return changed
+}
+
+async function fiveMessages(): Promise<SpoolWorld> {
+  const world = await openSpoolWorld()
+  for (const name of ['one', 'two', 'three', 'four', 'five']) expect(await world.publish(name)).toBeNull()
+  return world
+}
+
+async function delivered(world: SpoolWorld): Promise<string[]> {
+  const names: string[] = []
+  await sealAll(world.spool)
+  for (const batch of world.spool.batches()) {
+    names.push(...(await namesIn(world.spool, batch)))
+    await world.spool.settle(batch, { fates: 'all delivered', requestId: null })
+  }
+  return names
+}
+
+describe('a damaged spool', () => {
+  test('a chunk with a wrong checksum is set aside and counted, and the others are delivered', async () => {
+    const before = await fiveMessages()
+    await tamper(before, seqKey(table.chunks, lane, 2), flipLastByte)
+    const world = await before.reopen()
+    expect(await delivered(world)).toEqual(['one', 'two', 'four', 'five'])
+    expect(world.eventsOf('chunk_damaged')).toMatchObject([{ lane: 1, firstSeq: 2, payloads: 1 }])
+    expect(world.spool.totals()).toMatchObject({ damaged: 1, openBytes: 0 })
+    const [view] = world.spool.lanes()
+    expect(view).toMatchObject({ appended: 5, settled: 5, open: 0 })
+    await world.spool.close()
+    const store = await openLevelStore(join(world.path, 'store'))
+    const aside: Buffer[] = []
+    for await (const page of store.pages(tableRange(table.damaged)))
+      aside.push(...page.map(([, value]) => value))
+    await store.close()
+    expect(aside.map(String)).toEqual([expect.stringContaining('three')])
+  })
+
+  test('a chunk that is missing shows by its number, is counted, and the others are delivered', async () => {
+    const before = await fiveMessages()
+    await tamper(before, seqKey(table.chunks, lane, 3), () => null)
+    const world = await before.reopen()
+    expect(await delivered(world)).toEqual(['one', 'two', 'three', 'five'])
+    expect(world.eventsOf('chunk_damaged')).toMatchObject([
+      { firstSeq: 3, payloads: 1, what: 'it is missing' },
+    ])
+    expect(world.spool.totals()).toMatchObject({ damaged: 1, openBytes: 0 })
+  })
+
+  test('damage inside a sealed batch gives what is left a new batchId, since its content is another', async () => {
+    const before = await fiveMessages()
+    const [sealed] = await sealAll(before.spool)
+    await tamper(before, seqKey(table.chunks, lane, 1), flipLastByte)
+    const world = await before.reopen()
+    const [recovered] = world.spool.batches()
+    expect(recovered).toMatchObject({ batchId: sealed?.batchId, payloads: 5, recovered: true })
+    const loaded = await world.spool.load(recovered!)
+    expect(loaded.kind).toBe('replaced')
+    const left = world.spool.batches()
+    expect(left.map(({ payloads }) => payloads)).toEqual([1, 3])
+    expect(left.map(({ batchId }) => batchId)).not.toContain(sealed?.batchId)
+    expect(await delivered(world)).toEqual(['one', 'three', 'four', 'five'])
+    expect(world.spool.totals()).toMatchObject({ damaged: 1, delivered: 4, openBytes: 0 })
+  })
+
+  test('a claim whose record is damaged is sent again under a new batchId, and nothing is lost', async () => {
+    const before = await fiveMessages()
+    await sealAll(before.spool)
+    await tamper(before, seqKey(table.batches, lane, 0), flipLastByte)
+    const world = await before.reopen()
+    expect(world.eventsOf('chunk_damaged')).toHaveLength(1)
+    expect(await delivered(world)).toEqual(['one', 'two', 'three', 'four', 'five'])
+  })
+
+  test('totals that are damaged are counted anew, and nothing is lost or sent twice', async () => {
+    const before = await fiveMessages()
+    const batch = await before.spool.seal(lane, { payloadsMax: 2, bodyBytesMax: 1e6 })
+    await before.spool.load(batch!)
+    await before.spool.settle(batch!, { fates: 'all delivered', requestId: null })
+    await tamper(before, laneKey(table.totals, lane), flipLastByte)
+    const world = await before.reopen()
+    expect(world.spool.lanes()[0]).toMatchObject({ appended: 5, settled: 2, open: 3, pending: 3 })
+    expect(await delivered(world)).toEqual(['three', 'four', 'five'])
+  })
+
+  test('a spool of a newer version is refused and left as it is', async () => {
+    const before = await fiveMessages()
+    await before.spool.close()
+    const store = await openLevelStore(join(before.path, 'store'))
+    const { formatRecord } = await import('../../src/spool/records.ts')
+    const { formatKey } = await import('../../src/spool/keys.ts')
+    const value = formatRecord.encode({ version: 99, createdAt: 0, instance: 'x' })
+    await store.write([{ type: 'put', key: formatKey, value }], { sync: true })
+    await store.close()
+    await expect(openSpoolWorld({ path: before.path })).rejects.toMatchObject({
+      code: 'SPOOL_VERSION',
+      what: expect.stringContaining('99'),
+    })
+    const again = await openLevelStore(join(before.path, 'store'))
+    let chunks = 0
+    for await (const page of again.pages(seqRange(table.chunks, lane, 0, 100))) chunks += page.length
+    await again.close()
+    expect(chunks).toBe(5)
+  })
+})

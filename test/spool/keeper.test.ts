@@ -1,0 +1,155 @@
+import { describe, expect, test } from 'vitest'
+import type { Disk, OpenStore } from '../../src/storage/storage.ts'
+import { openLevelStore, realDisk } from '../../src/storage/storage.ts'
+import { createFakeClock } from '../support/fake-clock.ts'
+import { namesIn, openSpoolWorld, passTimeUntil, sealAll } from '../support/open-spool.ts'
+import { payloadNamed } from '../support/spool-world.ts'
+
+/** Real LevelDB whose next write fails on demand, and whose opening can be refused. */
+function faultyStore() {
+  const faults = { write: null as string | null, opens: 0 }
+  const openStore: OpenStore = async (path) => {
+    if (faults.opens > 0) {
+      faults.opens -= 1
+      throw Object.assign(new Error('input/output error'), { code: 'EIO' })
+    }
+    const store = await openLevelStore(path)
+    return {
+      ...store,
+      write(ops, options) {
+        if (faults.write === null) return store.write(ops, options)
+        const code = faults.write
+        faults.write = null
+        return Promise.reject(Object.assign(new Error(`no: ${code}`), { code }))
+      },
+    }
+  }
+  return { faults, openStore }
+}
+
+describe('a spool that is full', () => {
+  test('holds intake at its limit, and resumes by itself when batches are settled', async () => {
+    const { spool, publish, events, eventsOf } = await openSpoolWorld({ changes: { bytesMax: 4000 } })
+    let stored = 0
+    while (spool.hold === null) {
+      expect(await publish(`m${stored}`, { padding: 300 })).toBeNull()
+      stored += 1
+      expect(stored).toBeLessThan(100)
+    }
+    expect(spool.hold).toBe('spool_full')
+    expect(spool.totals().openBytes).toBeLessThan(4000 + 500)
+    const [batch] = await sealAll(spool)
+    await spool.load(batch!)
+    await spool.settle(batch!, { fates: 'all delivered', requestId: null })
+    expect(spool.hold).toBeNull()
+    expect(eventsOf('spool_held')).toMatchObject([{ reason: 'spool_full' }])
+    expect(events.at(-1)).toMatchObject({ kind: 'spool_resumed' })
+  })
+
+  test('counts what waits to be written as well, so a burst cannot run past the limit', async () => {
+    const { spool } = await openSpoolWorld({ changes: { bytesMax: 4000 } })
+    let appended = 0
+    while (spool.hold === null && appended < 1000) {
+      spool.append(payloadNamed(`m${appended}`, { padding: 300 }), false)
+      spool.endMessage(null)
+      appended += 1
+    }
+    expect(spool.hold).toBe('spool_full')
+    expect(appended).toBeLessThan(15)
+  })
+
+  test('settles use the reserve: a failed payload can be retried although intake is held', async () => {
+    const { spool, publish } = await openSpoolWorld({ changes: { bytesMax: 6000, reserveBytes: 2000 } })
+    for (let n = 0; spool.hold === null; n += 1) await publish(`m${n}`, { padding: 300 })
+    const [batch] = await sealAll(spool)
+    await spool.load(batch!)
+    const failure = { payloadId: '', errorType: 'Internal', errorMessage: '', validationErrorDetails: [] }
+    const fates = Array.from({ length: batch!.payloads }, () => {
+      return { kind: 'retry', schedule: 'default', step: 0, failure } as const
+    })
+    await spool.settle(batch!, { fates, requestId: null })
+    const retryLane = spool.lanes().find(({ role }) => role.kind === 'retry')
+    expect(retryLane).toMatchObject({ pending: batch!.payloads, role: { schedule: 'default', step: 0 } })
+  })
+
+  test('holds intake while the disk has less free than it must leave, and resumes when there is room', async () => {
+    let freeBytes = 10_000
+    const disk: Disk = { ...realDisk, freeBytes: async () => freeBytes }
+    const { spool, clock, eventsOf } = await openSpoolWorld({ disk, changes: { freeBytesMin: 5000 } })
+    expect(spool.hold).toBeNull()
+    freeBytes = 4999
+    await passTimeUntil(clock, () => spool.hold !== null)
+    expect(spool.hold).toBe('disk_low')
+    freeBytes = 20_000
+    await passTimeUntil(clock, () => spool.hold === null)
+    expect(eventsOf('spool_resumed')).toHaveLength(1)
+  })
+
+  test('holds intake when the dead letters reach their bound', async () => {
+    const { spool } = await openSpoolWorld({ changes: { deadLetterBytesMax: 1000 } })
+    const { letterNamed } = await import('../support/spool-world.ts')
+    for (let n = 0; n < 10; n += 1) {
+      const { letter, windowKey } = letterNamed(`letter ${n}`)
+      if (spool.hold !== null) break
+      expect(spool.bury(letter, windowKey, false)).toBe('stored')
+      await new Promise((resolve) => {
+        spool.endMessage(resolve)
+      })
+    }
+    expect(spool.hold).toBe('dead_letters_full')
+  })
+})
+
+describe('a spool whose write fails', () => {
+  test('acknowledges nothing of it, opens the store anew, and goes on', async () => {
+    const { faults, openStore } = faultyStore()
+    const world = await openSpoolWorld({ openStore })
+    const { spool, clock, publish, eventsOf } = world
+    expect(await publish('safe')).toBeNull()
+    faults.write = 'EIO'
+    expect(await publish('unlucky')).toMatchObject({ code: 'SPOOL_WRITE_FAILED' })
+    expect(spool.hold).toBe('store_lost')
+    expect(eventsOf('store_lost')).toHaveLength(1)
+    await passTimeUntil(clock, () => spool.hold === null)
+    // The device sends it again; the window of the failed group is forgotten, so it is no copy.
+    expect(spool.append(payloadNamed('unlucky'), true)).toBe('stored')
+    const again = new Promise((resolve) => {
+      spool.endMessage(resolve)
+    })
+    expect(await again).toBeNull()
+    const [batch] = await sealAll(spool)
+    expect(await namesIn(spool, batch!)).toEqual(['safe', 'unlucky'])
+    expect(eventsOf('store_reopened')).toHaveLength(1)
+  })
+
+  test('rejects the seals and settles that were under way, and the batch comes back', async () => {
+    const { faults, openStore } = faultyStore()
+    const { spool, clock, publish } = await openSpoolWorld({ openStore })
+    await publish('one')
+    const [batch] = await sealAll(spool)
+    await spool.load(batch!)
+    faults.write = 'ENOSPC'
+    await expect(spool.settle(batch!, { fates: 'all delivered', requestId: null })).rejects.toMatchObject({
+      code: 'SPOOL_WRITE_FAILED',
+    })
+    await expect(spool.load(batch!)).rejects.toMatchObject({ code: 'SPOOL_CLOSED' })
+    await passTimeUntil(clock, () => spool.hold === null)
+    expect(spool.batches()).toMatchObject([
+      { batchId: batch!.batchId, timestamp: batch!.timestamp, recovered: true },
+    ])
+  })
+
+  test('tries again to open, and gives up after its attempts so that the process can end', async () => {
+    const { faults, openStore } = faultyStore()
+    const clock = createFakeClock()
+    const { spool, publish, eventsOf } = await openSpoolWorld({ openStore, clock })
+    let gaveUp = false
+    spool.listen({ gaveUp: () => (gaveUp = true) })
+    faults.write = 'EIO'
+    faults.opens = 3
+    await publish('unlucky')
+    await passTimeUntil(clock, () => gaveUp)
+    expect(eventsOf('store_reopen_failed').map(({ attempt }) => attempt)).toEqual([1, 2, 3])
+    expect(spool.hold).toBe('store_lost')
+  })
+})

@@ -1,0 +1,97 @@
+// open-spool.ts: a spool on real LevelDB in a folder of its own, with what a test wants to see and move.
+
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import type { GatewayEvent } from '../../src/domain/event.ts'
+import { openSpool, type Batch, type Spool, type SpoolOptions } from '../../src/spool/spool.ts'
+import { openLevelStore, realDisk, type Disk, type OpenStore } from '../../src/storage/storage.ts'
+import { createFakeClock, turn, type FakeClock } from './fake-clock.ts'
+import { newFolder } from './folders.ts'
+import { payloadNamed, smallOptions } from './spool-world.ts'
+
+export type SpoolWorld = {
+  spool: Spool
+  clock: FakeClock
+  events: GatewayEvent[]
+  path: string
+  eventsOf<Kind extends GatewayEvent['kind']>(kind: Kind): Extract<GatewayEvent, { kind: Kind }>[]
+  /** Appends one message of one payload; resolves with its ack's fault, null when it is durable. */
+  publish(name: string, options?: { dup?: boolean; padding?: number }): Promise<unknown>
+  /** Closes the spool and opens it again in the same folder. */
+  reopen(): Promise<SpoolWorld>
+}
+
+export type WorldOptions = {
+  path?: string
+  openStore?: OpenStore
+  disk?: Disk
+  clock?: FakeClock
+  changes?: Partial<SpoolOptions>
+}
+
+let ids = 0
+
+export async function openSpoolWorld(options: WorldOptions = {}): Promise<SpoolWorld> {
+  const path = options.path ?? join(await newFolder(), 'spool')
+  const clock = options.clock ?? createFakeClock()
+  const events: GatewayEvent[] = []
+  const spool = await openSpool(
+    {
+      clock,
+      newId: () => `00000000-0000-4000-8000-${String((ids += 1)).padStart(12, '0')}`,
+      random: Math.random,
+      emit: (event) => void events.push(event),
+      openStore: options.openStore ?? openLevelStore,
+      disk: options.disk ?? realDisk,
+    },
+    smallOptions(path, options.changes),
+  )
+  onTestFinished(() => spool.close())
+  return {
+    spool,
+    clock,
+    events,
+    path,
+    eventsOf: (kind) => events.filter((event) => event.kind === kind) as never,
+    publish: (name, { dup, padding } = {}) => {
+      spool.append(payloadNamed(name, { padding: padding ?? 0 }), dup ?? false)
+      return new Promise((resolve) => {
+        spool.endMessage(resolve)
+      })
+    },
+    async reopen() {
+      await spool.close()
+      return openSpoolWorld({ ...options, path, clock })
+    },
+  }
+}
+
+/** Seals everything of the first live lane with wide limits. */
+export async function sealAll(spool: Spool): Promise<Batch[]> {
+  const batches: Batch[] = []
+  for (const lane of spool.lanes()) {
+    for (;;) {
+      const batch = await spool.seal(lane.id, { payloadsMax: 10_000, bodyBytesMax: 64 * 1024 ** 2 })
+      if (batch === null) break
+      batches.push(batch)
+    }
+  }
+  return batches
+}
+
+export async function namesIn(spool: Spool, batch: Batch): Promise<string[]> {
+  const loaded = await spool.load(batch)
+  if (loaded.kind !== 'content') throw new Error('the batch is damaged')
+  const body = JSON.parse(loaded.content.body.toString()) as { data: { deviceIdentifier: { id: string } }[] }
+  return body.data.map(({ deviceIdentifier }) => deviceIdentifier.id)
+}
+
+/** Moves the clock on, second by second, until `holds`: for work that mixes timers with the real disk. */
+export async function passTimeUntil(clock: FakeClock, holds: () => boolean): Promise<void> {
+  while (!holds()) await clock.advance(1000)
+}
+
+/** Waits, turn by turn, until `holds`; the test's own timeout bounds it. */
+export async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await turn()
+}
