@@ -1,34 +1,48 @@
-// delivery.ts: the door of delivery.
+// delivery.ts: the door of delivery: batches out.
+//
+// What it promises
+//   Sealed before sent. A batch goes out only after the spool has made its batchId, range and timestamp durable,
+//   and after a timeout, a 500, an answer that nobody can read, a crash or a restart the very same bytes go
+//   again under the same batchId, so that the service can tell that it has them already.
+//   Nothing is final without verdict.ts, and nothing that it holds counts against a payload.
+//   While the endpoint is not available, a submission starts only as the one probe (endpoint.ts, invariant 9).
+//
+// How it goes
+//   One road for each provider (road.ts) with a p-queue of its own, so that a provider that hangs starves nobody;
+//   a second queue bounds all of them together. A lane of a provider that the config does not have is left
+//   untouched: its payloads stay in the spool.
+//
+//     scheduler  what goes next                    submit   one HTTP attempt, always an outcome
+//     hand       sealed batches, how long each rests   answer   what an HTTP answer means
+//     endpoint   whether anything may go now       verdict  what follows from an outcome: the retry policy
+//     keyring    credentials and signer            settler  carries the verdict out
+//
+// What can go wrong, and what then happens
+//   The service fails     the batch rests (full jitter, 1 s doubling to 60 s) and fewer go at once; after five
+//                         failures in a row over two batches the road is closed but for one probe.
+//   It says 401 or 403    the credentials are read again and the batch is sent once more at once; then the road
+//                         is closed, with a probe every ten minutes.
+//   No credentials        nothing is sealed; they are looked for again after 5 s, doubling to five minutes.
+//   It refuses a batch    as such (400, 413, 409): the batch is held and tried every ten minutes, others go on.
+//   The spool is lost     running submissions are aborted and their answers ignored; when it is open again,
+//                         everything begins with the batches that it has.
+//   We stop               running submissions go on until the deadline, then are aborted; batches stay sealed.
 
-import type { EpochMs } from '../std/clock.ts'
+import PQueue from 'p-queue'
+import type { Clock } from '../std/clock.ts'
+import type { Emit } from '../domain/event.ts'
 import type { ProviderName } from '../domain/ids.ts'
+import type { Spool } from '../spool/spool.ts'
+import { createCredentials } from './credentials.ts'
+import type { DeliveryOptions } from './options.ts'
+import { createRoad } from './road.ts'
+import { createTally } from './tally.ts'
+import type { DeliveryCounters } from './tally.ts'
+import type { ProviderView } from './view.ts'
 
-export type EndpointState = 'available' | 'unavailable' | 'unauthorized'
-
-export type ProviderView = {
-  name: ProviderName
-  endpoint: EndpointState
-  since: EpochMs
-  lastRequestId: string | null
-  lastSuccessAt: EpochMs | null
-  /** Service clock minus ours, from the Date header; null while unknown. */
-  clockOffsetMs: number | null
-  /** When the next submission may start; null while available. */
-  nextAttemptAt: EpochMs | null
-  inFlight: number
-  /** Delivered payloads per second over the last minute. */
-  ratePerS: number
-}
-
-export type DeliveryCounters = {
-  submissions: number
-  /** Keyed by outcome kind, and status where there is one: `answered`, `unavailable_500`, ... */
-  outcomes: ReadonlyMap<string, number>
-  delivered: number
-  retried: number
-  dead: number
-  bytesSent: number
-}
+export type { DeliveryCounters } from './tally.ts'
+export type { EndpointState } from './endpoint.ts'
+export type { ProviderView } from './view.ts'
 
 export type Delivery = {
   /** Begins with the recovered batches. */
@@ -39,4 +53,55 @@ export type Delivery = {
   probe(): void
   providers(): readonly ProviderView[]
   counters(): DeliveryCounters
+}
+
+export type DeliveryDeps = {
+  spool: Spool
+  clock: Clock
+  random: () => number
+  emit: Emit
+  /** Where `credentials: { source: environment }` looks. */
+  env?: NodeJS.ProcessEnv
+}
+
+export function createDelivery(deps: DeliveryDeps, options: DeliveryOptions): Delivery {
+  const tally = createTally()
+  const total = new PQueue({ concurrency: options.maxInFlightTotal })
+  const roadDeps = { ...deps, env: deps.env ?? process.env, tally, total }
+  const roads = options.providers.map((provider) => createRoad(roadDeps, provider))
+  let unlisten = () => {}
+
+  return {
+    start() {
+      unlisten = deps.spool.listen({
+        grown: () => roads.forEach((road) => road.grown()),
+        lost: () => roads.forEach((road) => road.lost()),
+        reopened: () => roads.forEach((road) => road.reopened()),
+      })
+      for (const road of roads) road.start()
+    },
+    async stop(deadline) {
+      await Promise.all(roads.map((road) => road.stop(deadline)))
+      unlisten()
+    },
+    probe: () => roads.forEach((road) => road.probe()),
+    providers: () => roads.map((road) => road.view()),
+    counters: () => tally.counters(),
+  }
+}
+
+/**
+ * Finds the credentials of every provider as delivery would, for `check --connect`; rejects with GatewayError
+ * CREDENTIALS_MISSING. The secret stays here.
+ */
+export function probeCredentials(
+  { clock, env }: { clock: Clock; env: NodeJS.ProcessEnv },
+  options: DeliveryOptions,
+): Promise<readonly { provider: ProviderName; accessKeyId: string }[]> {
+  return Promise.all(
+    options.providers.map(async ({ name, credentials }) => {
+      const { accessKeyId } = await createCredentials({ clock, env }, credentials).current()
+      return { provider: name, accessKeyId }
+    }),
+  )
 }

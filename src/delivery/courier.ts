@@ -1,0 +1,136 @@
+// courier.ts: takes one batch from its lane, or from the hand, to its settlement.
+//
+//   credentials -> seal -> load -> (still allowed?) sign, send, read -> judge -> settle or hold
+//
+// Every step may find that the world has changed meanwhile: the era ended, we are stopping, the road was
+// closed by somebody else's answer. Then the batch simply stays sealed, which is always safe.
+
+import type PQueue from 'p-queue'
+import type { Clock } from '../std/clock.ts'
+import type { Emit } from '../domain/event.ts'
+import type { Outcome } from '../domain/outcome.ts'
+import type { BatchContent, Spool } from '../spool/spool.ts'
+import type { Concurrency } from './concurrency.ts'
+import type { Endpoint, Pass, Report } from './endpoint.ts'
+import type { Hand, InHand } from './hand.ts'
+import type { Keyring } from './keyring.ts'
+import type { Choice, Scheduler } from './scheduler.ts'
+import type { ServiceClock } from './service-clock.ts'
+import type { Settler } from './settler.ts'
+import type { Submitter } from './submit.ts'
+
+/**
+ * One opening of the spool, and what is in hand of it. `down` is `refused` when the spool did not take a seal
+ * or a settle, `lost` when it said itself that its store failed.
+ */
+export type Era = { readonly hand: Hand; readonly end: AbortController; down: 'refused' | 'lost' | null }
+
+type Trip = {
+  choice: Choice
+  pass: Pass
+  era: Era
+  /** Gives the pass back; only the first call counts. */
+  leave(report: Report): void
+}
+
+type Deps = {
+  spool: Spool
+  clock: Clock
+  emit: Emit
+  total: PQueue
+  keyring: Keyring
+  submitter: Submitter
+  endpoint: Endpoint
+  concurrency: Concurrency
+  scheduler: Scheduler
+  settler: Settler
+  serviceClock: ServiceClock
+  /** The era is the present one and the spool has not failed in it. */
+  isCurrent: (era: Era) => boolean
+  isStopping: () => boolean
+  /** A batch was sealed: its lane may hold the next one. */
+  sealed: () => void
+}
+
+/** Rejects as the spool does. */
+export type Carry = (trip: Trip) => Promise<void>
+
+export function createCourier(deps: Deps): Carry {
+  const { spool, clock, emit, total, keyring, submitter, endpoint, concurrency, scheduler, settler } = deps
+  const { serviceClock, isCurrent, isStopping, sealed } = deps
+
+  return async (trip) => {
+    const { choice, pass, era } = trip
+    let inHand = choice.kind === 'batch' ? choice.inHand : null
+    try {
+      const again = pass.probe && endpoint.view().state === 'unauthorized'
+      const fault = await keyring.ready({ again })
+      if (fault !== null) return trip.leave({ kind: 'no_credentials', why: fault })
+      if (!isCurrent(era) || isStopping()) return
+      if (choice.kind === 'lane') inHand = await seal(choice, era)
+      if (inHand !== null) await deliver(inHand, trip)
+    } finally {
+      if (choice.kind === 'lane' && inHand === null) scheduler.sealEnded(choice.lane, 'nothing')
+      if (inHand?.running) era.hand.rest(inHand, 'none', { failed: false, retryAfterMs: 0 })
+    }
+  }
+
+  async function seal(choice: Extract<Choice, { kind: 'lane' }>, era: Era): Promise<InHand | null> {
+    const batch = await spool.seal(choice.lane, choice.limits)
+    if (batch === null) return null
+    scheduler.sealEnded(choice.lane, 'a batch')
+    const { provider, lane, batchId, payloads, bytes } = batch
+    emit({ kind: 'batch_sealed', provider, lane, batchId, payloads, bytes })
+    const inHand = era.hand.add(batch, 'sealed')
+    era.hand.take(inHand)
+    sealed()
+    return inHand
+  }
+
+  async function deliver(inHand: InHand, trip: Trip): Promise<void> {
+    const { era } = trip
+    const content = await load(inHand, era)
+    if (content === null) return
+    const began = concurrency.started()
+    const { generation } = keyring
+    let outcome = await submit(inHand, content, trip)
+    // Keys that were changed elsewhere come into force without a person; the clock offset is known by now too.
+    if (outcome?.kind === 'unauthorized' && isCurrent(era) && (await keyring.renew(generation)))
+      outcome = await submit(inHand, content, trip)
+    if (outcome === null || !isCurrent(era)) return
+    const { accessKeyId } = keyring
+    const verdict = settler.judge(inHand, content, outcome)
+    if (verdict.endpoint === 'success') concurrency.succeeded()
+    if (verdict.endpoint === 'failure') concurrency.failed(began)
+    if (verdict.endpoint === 'success') keyring.proved()
+    if (verdict.settlement === null) settler.hold(era.hand, inHand, outcome, verdict)
+    const alone = verdict.endpoint === 'failure' && era.hand.size <= 1 && !scheduler.isDue(spool.lanes())
+    const known = { alone, accessKeyId, clockOffsetMs: serviceClock.offsetMs }
+    // The endpoint learns of the answer before the disk has settled it: the next one need not wait for that.
+    trip.leave(settler.report(inHand, outcome, verdict, known))
+    if (verdict.settlement === null) return
+    await settler.settle(inHand, content, verdict.settlement)
+    era.hand.remove(inHand)
+  }
+
+  async function load(inHand: InHand, era: Era): Promise<BatchContent | null> {
+    const loaded = await spool.load(inHand.batch)
+    if (loaded.kind === 'content') return loaded.content
+    era.hand.remove(inHand)
+    for (const batch of loaded.batches) era.hand.add(batch, 'sealed')
+    return null
+  }
+
+  /** One attempt; null where none was made because the world had changed. */
+  function submit(inHand: InHand, content: BatchContent, { era, pass }: Trip): Promise<Outcome | null> {
+    return total.add(async () => {
+      if (!isCurrent(era) || isStopping() || !endpoint.holds(pass)) return null
+      const { body, payloadIds } = content
+      const startedMs = clock.monotonic()
+      inHand.submissions += 1
+      const outcome = await submitter.submit({ body, payloadIds, sign: keyring.sign, stop: era.end.signal })
+      settler.submitted(inHand, outcome, body.length, clock.monotonic() - startedMs)
+      return outcome
+    })
+  }
+}

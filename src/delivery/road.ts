@@ -1,0 +1,242 @@
+// road.ts: all that leads to one provider: its p-queue, its batches in hand, its endpoint.
+//
+//   pump -> choose -> [p-queue: courier.ts: seal, send, settle]
+//     ^                                        |
+//     '------ timer, grown, end of a task -----'
+//
+// pump() is the only place that starts something; it runs when something may have changed and ends when no
+// place is free, nothing is due, or the endpoint lets nobody in. Then one timer waits for what is due first.
+// The p-queue never holds more than its concurrency: a batch is chosen when a place is free, not before.
+//
+// An era is one opening of the spool. When the spool is lost, all that is in hand is void: running submissions
+// are aborted, their results ignored, and the next era begins with the batches that the spool still has.
+
+import PQueue from 'p-queue'
+import type { Clock } from '../std/clock.ts'
+import { GatewayError } from '../std/fault.ts'
+import type { Emit } from '../domain/event.ts'
+import type { Spool } from '../spool/spool.ts'
+import { createAlarm } from './alarm.ts'
+import { createConcurrency } from './concurrency.ts'
+import { createCourier } from './courier.ts'
+import type { Era } from './courier.ts'
+import { createCredentials } from './credentials.ts'
+import { createEndpoint } from './endpoint.ts'
+import type { Pass, Report } from './endpoint.ts'
+import { createHand } from './hand.ts'
+import { createKeyring } from './keyring.ts'
+import type { ProviderOptions } from './options.ts'
+import { createScheduler } from './scheduler.ts'
+import type { Choice } from './scheduler.ts'
+import { createServiceClock } from './service-clock.ts'
+import { createSettler } from './settler.ts'
+import { createSubmitter } from './submit.ts'
+import type { Tally } from './tally.ts'
+import type { ProviderView } from './view.ts'
+
+export type Road = {
+  start(): void
+  stop(deadline: AbortSignal): Promise<void>
+  probe(): void
+  grown(): void
+  lost(): void
+  reopened(): void
+  view(): ProviderView
+}
+
+export type RoadDeps = {
+  spool: Spool
+  clock: Clock
+  random: () => number
+  emit: Emit
+  env: NodeJS.ProcessEnv
+  tally: Tally
+  /** Bounds the submissions of all providers together. */
+  total: PQueue
+}
+
+export function createRoad(deps: RoadDeps, options: ProviderOptions): Road {
+  const { spool, clock, random, emit, tally, total } = deps
+  const provider = options.name
+  const serviceClock = createServiceClock({ clock }, options)
+  const keyring = createKeyring(
+    { credentials: createCredentials(deps, options.credentials), emit },
+    { provider },
+  )
+  const submitter = createSubmitter({ clock, serviceClock }, options)
+  const endpoint = createEndpoint({ clock, random, emit }, { provider, pace: options.pace })
+  const concurrency = createConcurrency({ max: options.maxInFlight })
+  const scheduler = createScheduler({ clock }, options)
+  const settler = createSettler({ spool, clock, emit, tally }, options)
+  const queue = new PQueue({ concurrency: options.maxInFlight })
+  const alarm = createAlarm({ clock }, pump)
+  const carry = createCourier({
+    spool,
+    clock,
+    emit,
+    total,
+    keyring,
+    submitter,
+    endpoint,
+    concurrency,
+    scheduler,
+    settler,
+    serviceClock,
+    isCurrent,
+    isStopping: () => stopping,
+    sealed: pump,
+  })
+  let era = newEra()
+  let running = 0
+  let backfillRunning = 0
+  let started = false
+  let stopping = false
+
+  return { start, stop, probe, grown: pump, lost, reopened, view }
+
+  // ---- what starts and ends
+
+  function newEra(): Era {
+    return { hand: createHand({ clock, random }, options), end: new AbortController(), down: null }
+  }
+
+  function start(): void {
+    started = true
+    adopt()
+  }
+
+  function adopt(): void {
+    era = newEra()
+    for (const batch of spool.batches()) if (batch.provider === provider) era.hand.add(batch, 'recovered')
+    pump()
+  }
+
+  /** After the last task of the ended era, so that no seal of its can come later and be known to nobody. */
+  async function readopt(own: Era): Promise<void> {
+    await queue.onIdle()
+    if (own === era && started && !stopping) adopt()
+  }
+
+  function lost(): void {
+    era.down = 'lost'
+    era.end.abort()
+  }
+
+  function reopened(): void {
+    lost()
+    // Nothing in it fails but by a programmer's mistake, which ends the process.
+    void readopt(era)
+  }
+
+  async function stop(deadline: AbortSignal): Promise<void> {
+    stopping = true
+    alarm.cancel()
+    const abort = () => era.end.abort()
+    if (deadline.aborted) abort()
+    else deadline.addEventListener('abort', abort, { once: true })
+    await queue.onIdle()
+    deadline.removeEventListener('abort', abort)
+    await submitter.close()
+  }
+
+  function probe(): void {
+    era.hand.releaseAll()
+    endpoint.probeNow()
+    pump()
+  }
+
+  function isCurrent(own: Era): boolean {
+    return own === era && own.down === null
+  }
+
+  // ---- what goes next
+
+  function pump(): void {
+    if (!started || stopping || era.down !== null || running >= concurrency.limit) return
+    const plans = scheduler.plan(spool.lanes())
+    let closed = false
+    while (running < concurrency.limit) {
+      const pass = endpoint.enter()
+      closed = pass === null || pass.probe
+      if (pass === null) break
+      const backfillAllowed = concurrency.limit === 1 || backfillRunning < concurrency.limit - 1
+      const choice = scheduler.choose(plans, era.hand, { probe: pass.probe, backfillAllowed })
+      if (choice === null) {
+        endpoint.leave(pass, { kind: 'nothing' })
+        break
+      }
+      launch(choice, pass)
+    }
+    if (running >= concurrency.limit) return
+    const dueAtMs = scheduler.dueAt(plans, era.hand, { probe: closed })
+    const opensAtMs = endpoint.opensAt()
+    // Null: nothing rests, or a probe is under way; what changes that will call pump().
+    if (dueAtMs !== null && opensAtMs !== null) alarm.set(Math.max(dueAtMs, opensAtMs))
+  }
+
+  function launch(choice: Choice, pass: Pass): void {
+    const backfill = (choice.kind === 'lane' ? choice.role : choice.inHand.batch.role).kind === 'backfill'
+    running += 1
+    if (backfill) backfillRunning += 1
+    if (choice.kind === 'lane') scheduler.sealBegan(choice.lane)
+    else era.hand.take(choice.inHand)
+    const own = era
+    let left = false
+    const leave = (report: Report) => {
+      if (left) return
+      left = true
+      leaveEndpoint(pass, report)
+    }
+    // What spoolRefused() throws on is a programmer's mistake and ends the process.
+    void queue.add(async () => {
+      try {
+        await carry({ choice, pass, era: own, leave })
+      } catch (error) {
+        spoolRefused(error, own)
+      } finally {
+        leave({ kind: 'nothing' })
+        running -= 1
+        if (backfill) backfillRunning -= 1
+        pump()
+      }
+    })
+  }
+
+  // ---- what comes of it
+
+  function leaveEndpoint(pass: Pass, report: Report): void {
+    const before = endpoint.view().state
+    endpoint.leave(pass, report)
+    const after = endpoint.view().state
+    if (before === after) return
+    if (after === 'available') era.hand.release()
+    else concurrency.collapse()
+    pump()
+  }
+
+  /** The spool refused a seal or a settle: what is in hand may be void, so everything is asked for again. */
+  function spoolRefused(error: unknown, own: Era): void {
+    if (!(error instanceof GatewayError)) throw error
+    if (!isCurrent(own) || stopping) return
+    own.down = 'refused'
+    own.end.abort()
+    // lost() and reopened() usually come first; this is for a spool that goes on after a single refusal.
+    clock.after(options.pace.spoolRetryMs, () => {
+      if (own.down === 'refused') void readopt(own) // as in reopened()
+    })
+  }
+
+  function view(): ProviderView {
+    const { state, since, nextAttemptAt } = endpoint.view()
+    return {
+      name: provider,
+      endpoint: state,
+      since,
+      ...settler.last(),
+      clockOffsetMs: serviceClock.offsetMs,
+      nextAttemptAt,
+      inFlight: running,
+      ratePerS: settler.ratePerS(),
+    }
+  }
+}

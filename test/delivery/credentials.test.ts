@@ -1,0 +1,130 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { createCredentials } from '../../src/delivery/credentials.ts'
+import { probeCredentials } from '../../src/delivery/delivery.ts'
+import { Secret } from '../../src/std/secret.ts'
+import { providerOptions } from '../support/delivery-world.ts'
+import { createFakeClock } from '../support/fake-clock.ts'
+
+const environment = { AWS_ACCESS_KEY_ID: 'AKID', AWS_SECRET_ACCESS_KEY: 'hush' }
+
+let folder: string
+let path: string
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'credentials-'))
+  path = join(folder, 'ingestion.json')
+})
+
+afterEach(() => rm(folder, { recursive: true }))
+
+const write = (fields: Record<string, unknown>) => writeFile(path, JSON.stringify(fields))
+
+describe('from the environment', () => {
+  test('with a session token where there is one', async () => {
+    const env = { ...environment, AWS_SESSION_TOKEN: 'token' }
+    const source = createCredentials({ clock: createFakeClock(), env }, { source: 'environment' })
+    expect(await source.current()).toEqual({
+      accessKeyId: 'AKID',
+      secretAccessKey: 'hush',
+      sessionToken: 'token',
+    })
+  })
+
+  test.each(['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY'])('names %s when it is missing', async (name) => {
+    const env = { ...environment, [name]: '' }
+    const source = createCredentials({ clock: createFakeClock(), env }, { source: 'environment' })
+    await expect(source.current()).rejects.toMatchObject({
+      code: 'CREDENTIALS_MISSING',
+      why: `${name} is not set.`,
+    })
+  })
+})
+
+describe('from a file', () => {
+  const setUp = () => {
+    const clock = createFakeClock()
+    return { clock, source: createCredentials({ clock, env: {} }, { source: 'file', path }) }
+  }
+
+  test('it is read again when it changed', async () => {
+    const { clock, source } = setUp()
+    await write({ accessKeyId: 'ONE', secretAccessKey: 'first' })
+    const first = await source.current()
+    expect(first.accessKeyId).toBe('ONE')
+    await write({ accessKeyId: 'TWO', secretAccessKey: 'the-second' })
+    await clock.advance(6000)
+    expect((await source.current()).accessKeyId).toBe('TWO')
+  })
+
+  test('the same file gives the same object, so that its signer is kept', async () => {
+    const { clock, source } = setUp()
+    await write({ accessKeyId: 'ONE', secretAccessKey: 'first' })
+    const first = await source.current()
+    await clock.advance(6000)
+    expect(await source.current()).toBe(first)
+    expect(await source.reread()).toBe(first)
+  })
+
+  test('the old ones serve while it cannot be read', async () => {
+    const { clock, source } = setUp()
+    await write({ accessKeyId: 'ONE', secretAccessKey: 'first' })
+    await source.current()
+    await writeFile(path, '{"accessKeyId":')
+    await clock.advance(6000)
+    expect((await source.current()).accessKeyId).toBe('ONE')
+    expect((await source.reread()).accessKeyId).toBe('ONE')
+  })
+
+  test('the names of the AWS tools are understood', async () => {
+    await write({ Version: 1, AccessKeyId: 'ONE', SecretAccessKey: 'first\n', SessionToken: 't' })
+    expect(await setUp().source.current()).toEqual({
+      accessKeyId: 'ONE',
+      secretAccessKey: 'first',
+      sessionToken: 't',
+    })
+  })
+
+  test.each([
+    ['no JSON', 'aws_secret_access_key = hush', 'the file is not JSON'],
+    ['no key', '{"secretAccessKey":"hush"}', 'the file has no text at "accessKeyId"'],
+    ['no secret', '{"accessKeyId":"hush"}', 'the file has no text at "secretAccessKey"'],
+    ['an empty secret', '{"accessKeyId":"a","secretAccessKey":" "}', 'the secret is not printable ASCII'],
+  ])('%s is an error that does not quote it', async (_name, text, words) => {
+    await writeFile(path, text)
+    const failed = await setUp()
+      .source.current()
+      .catch((error: unknown) => error)
+    expect(failed).toMatchObject({ code: 'CREDENTIALS_MISSING', why: `${words}.` })
+    expect(String(failed)).not.toContain('hush')
+  })
+
+  test('those about to expire are read again; those that expired and cannot be refreshed are missing', async () => {
+    const { clock, source } = setUp()
+    const expiring = (ms: number) => new Date(clock.now() + ms).toISOString()
+    await write({ accessKeyId: 'ONE', secretAccessKey: 'first', expiration: expiring(600_000) })
+    await source.current()
+    await clock.advance(599_000)
+    expect((await source.current()).accessKeyId).toBe('ONE')
+    await clock.advance(2000)
+    await expect(source.current()).rejects.toMatchObject({ why: 'the credentials have expired.' })
+    await rm(path)
+    await expect(source.current()).rejects.toMatchObject({ code: 'CREDENTIALS_MISSING' })
+  })
+})
+
+describe('check --connect', () => {
+  test('tells the access key id and keeps the secret', async () => {
+    const keys = {
+      source: 'keys' as const,
+      accessKeyId: 'AKID',
+      secretAccessKey: new Secret('hush'),
+      sessionToken: null,
+    }
+    const options = { providers: [providerOptions('http://h', { credentials: keys })], maxInFlightTotal: 1 }
+    const found = await probeCredentials({ clock: createFakeClock(), env: {} }, options)
+    expect(found).toEqual([{ provider: 'default', accessKeyId: 'AKID' }])
+  })
+})

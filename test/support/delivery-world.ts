@@ -1,0 +1,160 @@
+// delivery-world.ts: delivery between a real spool (on a memory store) and a scripted service, with a clock
+// that the test moves. Answers come over real sockets, so time is moved only when nothing is under way.
+
+import { Secret } from '../../src/std/secret.ts'
+import { createDelivery } from '../../src/delivery/delivery.ts'
+import type { Delivery } from '../../src/delivery/delivery.ts'
+import { defaultPace } from '../../src/delivery/options.ts'
+import type { ProviderOptions } from '../../src/delivery/options.ts'
+import type { GatewayEvent } from '../../src/domain/event.ts'
+import { defaultProvider } from '../../src/domain/ids.ts'
+import type { PayloadId } from '../../src/domain/ids.ts'
+import { openSpool } from '../../src/spool/spool.ts'
+import type { Spool } from '../../src/spool/spool.ts'
+import { createFakeClock, turn } from './fake-clock.ts'
+import type { FakeClock } from './fake-clock.ts'
+import { createMemoryDisk } from './memory-store.ts'
+import type { MemoryDisk } from './memory-store.ts'
+import { createRandom } from './random.ts'
+import { startScriptedService } from './scripted-service.ts'
+import type { Script, ScriptedService } from './scripted-service.ts'
+import { payloadNamed, smallOptions } from './spool-world.ts'
+
+export const dayMs = 86_400_000
+
+export function providerOptions(baseUrl: string, changes: Partial<ProviderOptions> = {}): ProviderOptions {
+  return {
+    name: defaultProvider,
+    baseUrl,
+    providerKey: null,
+    credentials: {
+      source: 'keys',
+      accessKeyId: 'AKIDEXAMPLE',
+      secretAccessKey: new Secret('a-secret-that-nobody-sees'),
+      sessionToken: null,
+    },
+    batch: { payloadsMax: 3, bodyBytesMax: 64 * 1024, lingerMs: 1000 },
+    maxInFlight: 4,
+    timeoutMs: 5000,
+    connectTimeoutMs: 2000,
+    responseBytesMax: 64 * 1024,
+    ca: null,
+    retryRules: new Map([
+      ['Validation', [300_000, 3_600_000]],
+      ['default', [10_000, 60_000]],
+    ]),
+    onRepeat: 'hold',
+    pace: defaultPace,
+    ...changes,
+  }
+}
+
+export type DeliveryWorld = {
+  clock: FakeClock
+  disk: MemoryDisk
+  spool: Spool
+  service: ScriptedService
+  delivery: Delivery
+  events: GatewayEvent[]
+  /** Appends payloads and resolves when they are durable. */
+  publish(...names: readonly string[]): Promise<readonly PayloadId[]>
+  /** Nothing is under way any more; what rests goes on resting. */
+  quiet(): Promise<void>
+  /** Moves time, letting each timer's work end before the next. */
+  pass(ms: number): Promise<void>
+  ofKind<K extends GatewayEvent['kind']>(kind: K): Extract<GatewayEvent, { kind: K }>[]
+  /** Starts another delivery and spool on the same disk, as after a crash of the process. */
+  crash(): Promise<void>
+  end(): Promise<void>
+}
+
+type WorldOptions = {
+  script?: Script
+  provider?: Partial<ProviderOptions>
+  seed?: number
+  startNow?: boolean
+}
+
+export async function createDeliveryWorld(options: WorldOptions = {}): Promise<DeliveryWorld> {
+  const clock = createFakeClock()
+  const disk = createMemoryDisk()
+  const service = await startScriptedService(options.script)
+  const chance = createRandom(options.seed ?? 1)
+  const random = () => chance.next()
+  const events: GatewayEvent[] = []
+  const emit = (event: GatewayEvent) => void events.push(event)
+  let ids = 0
+  const newId = () => `00000000-0000-4000-8000-${String(++ids).padStart(12, '0')}`
+
+  const open = () =>
+    openSpool(
+      { clock, newId, random, emit, openStore: disk.boot(), disk: endlessDisk },
+      smallOptions('/memory', { diskCheckMs: 1e12, forgetMs: 1e12 }),
+    )
+  const deliver = (spool: Spool) =>
+    createDelivery(
+      { spool, clock, random, emit, env: {} },
+      { providers: [providerOptions(service.url, options.provider)], maxInFlightTotal: 64 },
+    )
+
+  const spool = await open()
+  const world: DeliveryWorld = {
+    clock,
+    disk,
+    spool,
+    service,
+    delivery: deliver(spool),
+    events,
+    async publish(...names) {
+      const payloads = names.map((name) => payloadNamed(name))
+      await new Promise<void>((resolve, reject) => {
+        for (const payload of payloads) world.spool.append(payload, false)
+        world.spool.endMessage((fault) => (fault === null ? resolve() : reject(fault)))
+      })
+      return payloads.map(({ payloadId }) => payloadId)
+    },
+    async quiet() {
+      for (let calm = 0; calm < 4;) {
+        await turn()
+        calm = world.delivery.providers().every(({ inFlight }) => inFlight === 0) ? calm + 1 : 0
+      }
+    },
+    async pass(ms) {
+      const untilMs = clock.monotonic() + ms
+      for (;;) {
+        await world.quiet()
+        const nextMs = clock.nextIn()
+        const restMs = untilMs - clock.monotonic()
+        if (nextMs === null || nextMs > restMs) {
+          await clock.advance(restMs)
+          return world.quiet()
+        }
+        await clock.advance(nextMs)
+      }
+    },
+    ofKind: <K extends GatewayEvent['kind']>(kind: K) =>
+      events.filter((event): event is Extract<GatewayEvent, { kind: K }> => event.kind === kind),
+    async crash() {
+      const old = world.delivery
+      disk.crash({ keepRunning: true })
+      await old.stop(AbortSignal.abort())
+      world.spool = await open()
+      world.delivery = deliver(world.spool)
+      world.delivery.start()
+    },
+    async end() {
+      await world.delivery.stop(AbortSignal.abort())
+      await service.close()
+    },
+  }
+  if (options.startNow !== false) world.delivery.start()
+  return world
+}
+
+const endlessDisk = {
+  makeDirectory: () => Promise.resolve(),
+  freeBytes: () => Promise.resolve(1e15),
+  usedBytes: () => Promise.resolve(0),
+  loadBallast: () => Promise.resolve(),
+  dropBallast: () => Promise.resolve(),
+}
