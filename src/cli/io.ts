@@ -10,6 +10,8 @@ export type CommandIo = {
   env: NodeJS.ProcessEnv
   /** Aborts at the first SIGINT or SIGTERM. A second signal ends the process at once (main.ts). */
   stop: AbortSignal
+  /** Calls `listener` at each SIGHUP. Before the first call a SIGHUP ends the process, as it does by default. */
+  onHangUp(listener: () => void): void
 }
 
 /** 0 fine, 1 failed, 2 wrong use or wrong config. */

@@ -21,6 +21,7 @@ export const faultCodes = {
   DAEMON_UNREACHABLE: 'The running daemon does not answer on its ops address.',
   BROKER_UNREACHABLE: 'The MQTT broker does not answer.',
   INPUT_UNREADABLE: 'An input file cannot be read.',
+  OUTPUT_UNWRITABLE: 'An output file cannot be written.',
 } as const
 
 export type FaultCode = keyof typeof faultCodes

@@ -1,0 +1,160 @@
+// app.ts: the composition root: builds everything, starts it in order, stops it in order. The door of this
+// folder.
+//
+// Start: each step may fail with a code, and nothing later has started then.
+//
+//   ops       answers at once, not ready: it is needed most when the disk is full or damaged
+//   spool     opens the store and recovers; forgets nothing
+//   delivery  the recovered batches first
+//   ingest    last: whoever can connect gets acks
+//   ready     /readyz, READY=1
+//
+// Stop: one deadline for all of it. It does not drain to empty: the spool is the point.
+//
+//   not ready -> ingest closes its doors -> the open group commits and acks -> running submissions get what is
+//   left of the time, then are aborted, their batches stay sealed -> connections and store are closed -> ops ends
+//
+// A second signal ends the process at once (main.ts). That is safe: what was acknowledged is on the disk, the
+// rest is sent again by who sent it, and a sealed batch goes again under its batchId.
+
+import type { Writable } from 'node:stream'
+import type { Clock } from '../std/clock.ts'
+import type { GatewayError } from '../std/fault.ts'
+import type { Emit } from '../domain/event.ts'
+import type { NewId } from '../domain/ids.ts'
+import type { Config } from '../config/config.ts'
+import { createDelivery, type Delivery } from '../delivery/delivery.ts'
+import { deliveryOptions } from '../delivery/config.ts'
+import { createIngest, type Ingest } from '../ingest/ingest.ts'
+import { ingestOptions } from '../ingest/config.ts'
+import { openMapper } from '../mapping/mapping.ts'
+import { createOps, type Ops } from '../ops/ops.ts'
+import { openSpool, type Spool } from '../spool/spool.ts'
+import { spoolOptions } from '../spool/config.ts'
+import type { Disk, OpenStore } from '../storage/storage.ts'
+
+export type GatewayDeps = {
+  clock: Clock
+  random: () => number
+  newId: NewId
+  env: NodeJS.ProcessEnv
+  /** Where the log goes. */
+  stdout: Writable
+  version: string
+  openStore: OpenStore
+  disk: Disk
+  /** Sees every event after ops did; for tests and the trial. */
+  observe?: Emit
+}
+
+export type Gateway = {
+  /** MQTT URLs, and the base URL of ops; with the ports that the system chose where the config says 0. */
+  readonly addresses: { mqtt: readonly string[]; ops: string }
+  /** Resolves with the reason when the gateway cannot go on and the process should end and be restarted. */
+  readonly broken: Promise<GatewayError>
+  /** Tries now what waits for a back-off or a slow probe. */
+  probe(): void
+  status(): ReturnType<Ops['status']>
+  /** Ends everything within the deadline of the config; never rejects for what others left open. */
+  stop(reason: string): Promise<void>
+}
+
+type Running = { ops: Ops; spool: Spool; delivery: Delivery; ingest: Ingest }
+
+/** Share of the deadline that running submissions get; the rest is for closing. */
+const submissionShare = 0.8
+
+export async function startGateway(deps: GatewayDeps, config: Config, configPath: string): Promise<Gateway> {
+  const { clock, version, env } = deps
+  const startedAtMs = clock.monotonic()
+  const ops = createOps({ clock, version, stdout: deps.stdout, env }, { ops: config.ops, log: config.log })
+  const emit: Emit = (event) => {
+    ops.emit(event)
+    deps.observe?.(event)
+  }
+  const opened: (() => Promise<unknown>)[] = []
+  try {
+    emit({ kind: 'gateway_starting', version, pid: process.pid, config: configPath })
+    const mapper = await openMapper(config)
+    await ops.start()
+    opened.push(() => ops.stop())
+    const limits = {
+      payloadsMax: config.delivery.batch.max_payloads,
+      bytesMax: config.delivery.batch.max_bytes,
+    }
+    const spool = await openSpool({ ...deps, emit }, spoolOptions(config.spool, limits))
+    opened.push(() => spool.close())
+    ops.attach({ spool })
+    const delivery = createDelivery(
+      { spool, clock, random: deps.random, emit, env },
+      deliveryOptions(config.delivery),
+    )
+    opened.push(() => delivery.stop(AbortSignal.abort()))
+    ops.attach({ delivery })
+    delivery.start()
+    const ingest = createIngest(
+      { mapper: { current: mapper }, spool, clock, emit },
+      ingestOptions(config.ingest),
+    )
+    ops.attach({ ingest })
+    await ingest.start()
+    const url = ops.url()
+    const addresses = { mqtt: ingest.addresses(), ops: url ?? '' }
+    emit({
+      kind: 'gateway_ready',
+      tookMs: clock.monotonic() - startedAtMs,
+      addresses: [...addresses.mqtt, addresses.ops],
+    })
+    ops.ready()
+    return gatewayOf({ ops, spool, delivery, ingest }, { ...deps, emit }, config, addresses)
+  } catch (error) {
+    for (const close of opened.reverse()) await close()
+    throw error
+  }
+}
+
+function gatewayOf(
+  running: Running,
+  { clock, emit }: Pick<GatewayDeps, 'clock'> & { emit: Emit },
+  config: Config,
+  addresses: Gateway['addresses'],
+): Gateway {
+  const { ops, spool, delivery } = running
+  const broken = new Promise<GatewayError>((resolve) => {
+    spool.listen({ gaveUp: resolve })
+  })
+  let stopped: Promise<void> | null = null
+  return {
+    addresses,
+    broken,
+    probe: () => delivery.probe(),
+    status: () => ops.status(),
+    stop(reason) {
+      stopped ??= stopAll(running, { clock, emit, reason, deadlineMs: config.ops.stop_deadline })
+      return stopped
+    },
+  }
+}
+
+async function stopAll(
+  { ops, spool, delivery, ingest }: Running,
+  { clock, emit, reason, deadlineMs }: { clock: Clock; emit: Emit; reason: string; deadlineMs: number },
+): Promise<void> {
+  const startedAtMs = clock.monotonic()
+  const deadline = new AbortController()
+  const cancel = clock.after(deadlineMs * submissionShare, () => deadline.abort())
+  try {
+    emit({ kind: 'gateway_stopping', reason, deadlineMs })
+    ops.stopping(reason)
+    await ingest.closeDoors()
+    await delivery.stop(deadline.signal)
+    // After the submissions: until here the devices got the acks of what they had sent.
+    await ingest.close()
+    const pending = spool.lanes().reduce((sum, lane) => sum + lane.open, 0)
+    await spool.close()
+    emit({ kind: 'gateway_stopped', tookMs: clock.monotonic() - startedAtMs, pending })
+  } finally {
+    cancel()
+    await ops.stop()
+  }
+}

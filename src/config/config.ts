@@ -1,0 +1,126 @@
+// config.ts: the configuration as a whole. The door of this folder.
+//
+// Promises
+//   One file, one schema: each stage declares its options in its own config.ts, and parsing, error texts,
+//   config/reference.md and config/gateway.schema.json all come from there.
+//   Everything that is wrong is said at once, each with line and column, the option, the rule and the value found.
+//   No message shows a secret. Secrets come from the environment or from files, never from the config itself.
+//
+// How
+//   read.ts does it: the text becomes a tree that knows its lines (source.ts), ${env:NAME} and ${file:PATH} are
+//   put in (substitute.ts), the schema judges, and what it found is put into words (explain.ts, shape.ts).
+//   Relative paths in the config - in ${file:PATH} and in options that are paths - start at the folder of the
+//   config file, not where the daemon was started: the same file means the same thing under systemd and in a shell.
+//
+// What can go wrong, and what then happens
+//   the file cannot be read   CONFIG_UNREADABLE
+//   anything is wrong in it   CONFIG_INVALID (ConfigError) with the list; nothing has been started, exit status 2
+
+import { readFile } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+import { z } from 'zod'
+import { codeOf, GatewayError, messageOf } from '../std/fault.ts'
+import type { ConfigProblem } from '../domain/problem.ts'
+import { deliverySchema } from '../delivery/config.ts'
+import { ingestSchema } from '../ingest/config.ts'
+import { compileSources, defaultsSchema, devicesSchema, sourcesSchema } from '../mapping/config.ts'
+import { logSchema, opsSchema, type OpsConfig } from '../ops/config.ts'
+import { spoolSchema } from '../spool/config.ts'
+import { ConfigError } from './error.ts'
+import { readText } from './read.ts'
+
+export { ConfigError } from './error.ts'
+export { referenceText, schemaText } from './reference.ts'
+
+export const configSchema = z.strictObject({
+  ingest: ingestSchema,
+  sources: sourcesSchema,
+  devices: devicesSchema,
+  defaults: defaultsSchema,
+  spool: spoolSchema.prefault({}),
+  delivery: deliverySchema,
+  ops: opsSchema,
+  log: logSchema,
+})
+
+export type Config = z.output<typeof configSchema>
+
+/** What the mapping compiles its sources from. */
+const mappingSchema = z.object({ sources: sourcesSchema, devices: devicesSchema, defaults: defaultsSchema })
+
+export type LoadedConfig = {
+  /** The file as it was named. */
+  path: string
+  /** Paths in it are absolute. */
+  config: Config
+}
+
+export type LoadConfigDeps = {
+  env: Readonly<Record<string, string | undefined>>
+  /** Reads a file as UTF-8; for tests. */
+  readFile?: (path: string) => Promise<string>
+}
+
+/** Reads the config at `path`; rejects with CONFIG_UNREADABLE or ConfigError. */
+export async function loadConfig(path: string, deps: LoadConfigDeps): Promise<LoadedConfig> {
+  const text = await readConfig(path, deps)
+  const substituteFrom = { env: deps.env, readText: relativeReader(path, deps) }
+  const result = await readText(text, configSchema, substituteFrom, { check: checkSources })
+  if (result.kind === 'problems') throw new ConfigError(path, result.problems)
+  return { path, config: withAbsolutePaths(result.config, dirname(resolve(path))) }
+}
+
+/** The section `ops` alone: who only asks the daemon needs none of its secrets and may not be able to read them. */
+export async function loadOpsConfig(path: string, deps: LoadConfigDeps): Promise<OpsConfig> {
+  const text = await readConfig(path, deps)
+  const substituteFrom = { env: deps.env, readText: relativeReader(path, deps) }
+  const result = await readText(text, z.object({ ops: opsSchema }), substituteFrom, { sections: ['ops'] })
+  if (result.kind === 'problems') throw new ConfigError(path, result.problems)
+  return result.config.ops
+}
+
+/** What only the mapping can judge: topic patterns, paths, units. Silent where the schema already has complaints. */
+function checkSources(written: unknown): readonly ConfigProblem[] {
+  const mapping = mappingSchema.safeParse(written)
+  return mapping.success ? compileSources(mapping.data).problems : []
+}
+
+async function readConfig(path: string, { readFile: read = readUtf8 }: LoadConfigDeps): Promise<string> {
+  try {
+    return await read(path)
+  } catch (error) {
+    throw new GatewayError('CONFIG_UNREADABLE', {
+      what: `Cannot read the config ${path}.`,
+      why: codeOf(error) === 'ENOENT' ? 'There is no such file.' : `${messageOf(error)}.`,
+      act: 'Give its path with --config; config/examples has some to begin with.',
+      cause: error,
+    })
+  }
+}
+
+/** Reads what `${file:PATH}` names. */
+function relativeReader(path: string, { readFile: read = readUtf8 }: LoadConfigDeps) {
+  return (file: string) => read(resolve(dirname(resolve(path)), file))
+}
+
+function readUtf8(path: string): Promise<string> {
+  return readFile(path, 'utf8')
+}
+
+/** Options that are paths start at the folder of the config file. */
+function withAbsolutePaths(config: Config, folder: string): Config {
+  const { spool, devices, delivery } = config
+  const { credentials } = delivery
+  return {
+    ...config,
+    spool: { ...spool, path: resolve(folder, spool.path) },
+    devices: { ...devices, ...(devices.file === undefined ? {} : { file: resolve(folder, devices.file) }) },
+    delivery: {
+      ...delivery,
+      credentials:
+        credentials.source === 'file'
+          ? { ...credentials, path: resolve(folder, credentials.path) }
+          : credentials,
+    },
+  }
+}

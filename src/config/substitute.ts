@@ -1,0 +1,155 @@
+// substitute.ts: `${env:NAME}` and `${file:PATH}` in any value of the config.
+//
+//   ${env:NAME}    the environment variable; unset is a problem, empty is allowed
+//   ${file:PATH}   the text of a file without one line feed at its end; relative to the config file's folder;
+//                  the path itself may begin with another one: ${file:${env:CREDENTIALS_DIRECTORY}/key}
+//   $${            a literal ${
+//
+// What was put in is never looked at again for `${`, and it is never shown: it may be a secret. So whoever
+// reports a problem about such a value names where it came from instead (hide()).
+
+import { isScalar, visit } from 'yaml'
+import type { Node, Scalar } from 'yaml'
+import { codeOf } from '../std/fault.ts'
+import { quote } from '../std/quote.ts'
+import type { Source, SourceProblem } from './source.ts'
+
+type Substituted = {
+  /** What stands in the config, such as `${env:KEY}`. */
+  written: string
+  /** Every text that was put in. */
+  texts: readonly string[]
+}
+
+export type SubstituteDeps = {
+  env: Readonly<Record<string, string | undefined>>
+  /** Reads a path as written; relative ones from the config file's folder. */
+  readText: (path: string) => Promise<string>
+}
+
+export type Substitutions = {
+  problems: readonly SourceProblem[]
+  of(node: Node | undefined): Substituted | undefined
+  /** Whether a value could not be put in there: what else is wrong with it is no news. */
+  failedAt(node: Node | undefined): boolean
+  /** `text` without anything that was put in. */
+  hide(text: string): string
+}
+
+/** Shorter texts occur in a sentence by chance ("4", "on"); what they are part of is hidden at their own path. */
+const hiddenEverywhereMin = 4
+
+/** Puts the values into the tree of `source`. */
+export async function substitute(source: Source, deps: SubstituteDeps): Promise<Substitutions> {
+  const found: Scalar<string>[] = []
+  visit(source.document, {
+    Scalar(key, node) {
+      if (key !== 'key' && isText(node) && node.value.includes('${')) found.push(node)
+    },
+  })
+  const problems: SourceProblem[] = []
+  const substituted = new Map<Node, Substituted>()
+  const failed = new Set<Node>()
+  for (const node of found) {
+    const written = node.value
+    const texts: string[] = []
+    const fail = (message: string) => {
+      failed.add(node)
+      problems.push({ ...source.positionOfNode(node), message })
+    }
+    node.value = await expand(written, deps, texts, fail)
+    if (texts.length > 0) substituted.set(node, { written, texts })
+  }
+  return {
+    problems,
+    of: (node) => (node ? substituted.get(node) : undefined),
+    failedAt: (node) => node !== undefined && failed.has(node),
+    hide,
+  }
+
+  function hide(text: string): string {
+    let hidden = text
+    for (const { written, texts } of substituted.values()) {
+      for (const secret of texts) {
+        if (secret.length < hiddenEverywhereMin) continue
+        for (const form of [secret, JSON.stringify(secret).slice(1, -1)])
+          hidden = hidden.replaceAll(form, `*** (${written})`)
+      }
+    }
+    return hidden
+  }
+}
+
+function isText(node: Node): node is Scalar<string> {
+  return isScalar(node) && typeof node.value === 'string'
+}
+
+async function expand(
+  written: string,
+  deps: SubstituteDeps,
+  texts: string[],
+  fail: (message: string) => void,
+): Promise<string> {
+  let result = ''
+  let at = 0
+  for (;;) {
+    const start = written.indexOf('${', at)
+    if (start < 0) return result + written.slice(at)
+    if (start > at && written[start - 1] === '$') {
+      result += `${written.slice(at, start - 1)}\${`
+      at = start + 2
+      continue
+    }
+    result += written.slice(at, start)
+    const end = closingBrace(written, start + 2)
+    if (end < 0) {
+      fail(`"\${" without its "}" in ${quote(written)}; write $\${ where a literal \${ is meant`)
+      return result
+    }
+    const text = await valueOf(written.slice(start + 2, end), deps, texts, fail)
+    if (text !== undefined) texts.push(text)
+    result += text ?? ''
+    at = end + 1
+  }
+}
+
+/** Where the brace closes that was opened before `from`; a `${` between opens another one. */
+function closingBrace(text: string, from: number): number {
+  let depth = 1
+  for (let at = from; at < text.length; at += 1) {
+    if (text[at] === '{' && text[at - 1] === '$') depth += 1
+    if (text[at] === '}') depth -= 1
+    if (depth === 0) return at
+  }
+  return -1
+}
+
+async function valueOf(
+  expression: string,
+  deps: SubstituteDeps,
+  texts: string[],
+  fail: (message: string) => void,
+): Promise<string | undefined> {
+  const written = quote(`\${${expression}}`, 120)
+  const colon = expression.indexOf(':')
+  const kind = expression.slice(0, Math.max(0, colon))
+  const name = expression.slice(colon + 1).trim()
+  if (kind === 'env' && name !== '') {
+    const value = deps.env[name]
+    if (value === undefined) fail(`${written}: the environment variable ${quote(name, 80)} is not set`)
+    return value
+  }
+  if (kind === 'file' && name !== '') {
+    const path = name.includes('${') ? await expand(name, deps, texts, fail) : name
+    try {
+      return (await deps.readText(path)).replace(/\r?\n$/, '')
+    } catch (error) {
+      // The error's own message holds the path, which may have been put in from somewhere secret.
+      fail(`${written}: the file cannot be read (${codeOf(error) ?? 'unknown error'})`)
+      return undefined
+    }
+  }
+  const meant = /^[A-Za-z_]\w*$/.test(expression) ? `; did you mean "\${env:${expression}}"?` : ''
+  fail(`${written} is none of \${env:NAME} and \${file:PATH}${meant}`)
+  return undefined
+}

@@ -1,0 +1,161 @@
+// ops.ts: the gateway seen from outside. The door of this folder.
+//
+// Promises
+//   Every event becomes what a person needs: a line in the log (log.ts, sentences.ts), a number (metrics.ts,
+//   catalogue.ts) and, while something is wrong, one condition that says what, why and what to do
+//   (conditions.ts, rules.ts). Nothing that loses data is below `error`; nothing secret comes out.
+//   It answers before the store is opened and after it is lost: it is needed most when the disk is damaged.
+//   It never disturbs the road: emit() does not throw, does not wait, and what it keeps is bounded.
+//
+// How
+//   emit   is handed to every stage at its birth. Events are facts about batches and states, never about single
+//          messages; those are counted by their owners and read when somebody asks.
+//   attach gives the views and counters of the stages, each when it exists. /status and /metrics work with any
+//          of them missing. Only types of their doors are imported here (parts.ts), so ops loads none of their
+//          code and stays a leaf: the stages know nothing of it.
+//
+//   createOps -> start (log, HTTP, not ready) -> attach... -> ready -> stopping -> stop (last of all)
+//
+// What can go wrong, and what then happens
+//   port in use            start() rejects with ADDRESS_IN_USE; the daemon does not start half blind
+//   nobody reads stdout    lines are counted and left out (gateway_log_lines_lost_total); the daemon goes on
+//   a stage throws         /status answers 500 with the reason; everything else goes on
+//   systemd-notify hangs   it is killed after 5 s; see notify.ts
+
+import type { Writable } from 'node:stream'
+import type { Clock } from '../std/clock.ts'
+import type { Emit, GatewayEvent } from '../domain/event.ts'
+import { createConditions } from './conditions.ts'
+import type { LogConfig, OpsConfig } from './config.ts'
+import { openHttp, type HttpServer } from './http.ts'
+import { createLog } from './log.ts'
+import { createMetrics } from './metrics.ts'
+import { createNotify } from './notify.ts'
+import type { Parts } from './parts.ts'
+import { createRules } from './rules.ts'
+import { buildStatus, type Status } from './status.ts'
+
+export { metricCatalogue, submissionDuration } from './catalogue.ts'
+export { conditionCodes } from './conditions.ts'
+export type { Status } from './status.ts'
+
+export type OpsDeps = { clock: Clock; version: string; stdout: Writable; env: NodeJS.ProcessEnv }
+
+export type OpsOptions = {
+  ops: OpsConfig
+  log: LogConfig
+}
+
+export type Ops = {
+  /** For every stage. Never throws. */
+  emit: Emit
+  /** Adds what exists by now. */
+  attach(parts: Partial<Parts>): void
+  /** Opens the HTTP server; rejects with GatewayError ADDRESS_IN_USE or ADDRESS_UNAVAILABLE. */
+  start(): Promise<void>
+  ready(): void
+  stopping(reason: string): void
+  /** After everything else has stopped. */
+  stop(): Promise<void>
+  status(): Status
+  /** Base URL of the HTTP server; null before start() and after stop(). */
+  url(): string | null
+}
+
+export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
+  const { clock, version, stdout, env } = deps
+  const startedAt = clock.now()
+  const parts: Parts = { ingest: null, spool: null, delivery: null }
+  const log = createLog({ clock, stdout }, options.log)
+  const conditions = createConditions({ clock })
+  const rules = createRules(conditions)
+  const metrics = createMetrics({ view: metricsView })
+  const notify = createNotify({ clock, env })
+  let recovered = 0
+  let notReady: string | null = 'starting'
+  let http: HttpServer | null = null
+
+  return { emit, attach, start, ready, stopping, stop, status, url: () => http?.url ?? null }
+
+  function emit(event: GatewayEvent): void {
+    // Each by itself: a line that cannot be written must not hide the condition, nor stop who tells us.
+    for (const observe of [log.write, rules.apply, metrics.apply, remember]) {
+      try {
+        observe(event)
+      } catch (error) {
+        stdout.write(
+          `${JSON.stringify({ level: 'error', event: 'event_unobserved', kind: event.kind, why: String(error) })}\n`,
+        )
+      }
+    }
+  }
+
+  function remember(event: GatewayEvent): void {
+    if (event.kind === 'spool_recovered') recovered = event.payloads
+  }
+
+  function attach(more: Partial<Parts>): void {
+    Object.assign(parts, more)
+  }
+
+  async function start(): Promise<void> {
+    http = await openHttp(
+      {
+        status,
+        notReady: () => notReady,
+        metrics: async () => ({ contentType: metrics.contentType, text: await metrics.scrape() }),
+      },
+      options.ops.listen,
+    )
+  }
+
+  function ready(): void {
+    notReady = null
+    notify.ready('Ready')
+  }
+
+  function stopping(reason: string): void {
+    notReady = `stopping: ${reason}`
+    notify.stopping()
+  }
+
+  async function stop(): Promise<void> {
+    notReady ??= 'stopping'
+    metrics.stop()
+    log.close()
+    const server = http
+    http = null
+    await Promise.all([server?.close(), notify.close()])
+  }
+
+  function reconcile(): void {
+    const dead = (parts.ingest?.counters().dead ?? 0) + (parts.delivery?.counters().dead ?? 0)
+    rules.reconcile({ dead, dropped: parts.ingest?.counters().dropped ?? 0 })
+  }
+
+  function status(): Status {
+    reconcile()
+    return buildStatus({
+      version,
+      pid: process.pid,
+      startedAt,
+      now: clock.now(),
+      notReady,
+      parts,
+      recovered,
+      conditions: conditions.open(),
+      conditionsHidden: conditions.hidden,
+    })
+  }
+
+  function metricsView() {
+    reconcile()
+    return {
+      parts,
+      conditions,
+      version,
+      ready: notReady === null,
+      linesLost: log.linesLost,
+    }
+  }
+}

@@ -1,0 +1,232 @@
+// status.ts: the daemon's state as one JSON document, the same for `/status`, the command `status` and programs.
+//
+// Keys are a contract: added to, never renamed. Every number is read from its owner at the moment of the
+// question, and any stage may be missing: then its part is empty and `ready` says false.
+//
+// Conservation (invariant 6). Nothing disappears between two counters, so these are 0 while nothing is under way:
+//   messages  received - (mapped + ignored + copies + dead + dropped + held)
+//   payloads  recovered + appended - (delivered + dead + damaged + open)
+// A few are always under way under load (read but not committed); a number that stays is a fault. Each lane is
+// checked by the spool as well: appended = settled + open, or it reports CONSERVATION_BROKEN.
+
+import type { EpochMs } from '../std/clock.ts'
+import type { HoldReason } from '../domain/event.ts'
+import type { EndpointState } from '../delivery/delivery.ts'
+import type { LaneView, Role } from '../spool/spool.ts'
+import type { Condition } from './conditions.ts'
+import type { Parts } from './parts.ts'
+
+type StatusLane = {
+  id: number
+  provider: string
+  urgency: Role['kind']
+  role: Role
+  pending: number
+  sealed: number
+  bytes: number
+  openedAt: EpochMs
+  oldestAt: EpochMs | null
+  /** Until this lane is empty at the present rate, urgent lanes first; null where the rate is not known. */
+  secondsToDrain: number | null
+}
+
+type StatusProvider = {
+  name: string
+  endpoint: EndpointState
+  since: EpochMs
+  lastRequestId: string | null
+  lastSuccessAt: EpochMs | null
+  clockOffsetMs: number | null
+  nextAttemptAt: EpochMs | null
+  inFlight: number
+  ratePerS: number
+}
+
+export type Status = {
+  version: string
+  ready: boolean
+  /** Why it is not ready; null where it is. */
+  notReady: string | null
+  pid: number
+  startedAt: EpochMs
+  now: EpochMs
+  addresses: readonly string[]
+  providers: readonly StatusProvider[]
+  lanes: readonly StatusLane[]
+  totals: {
+    since: 'start'
+    messages: number
+    acked: number
+    payloads: number
+    delivered: number
+    retried: number
+    dead: number
+    copies: number
+    ignored: number
+    quarantined: number
+    dropped: number
+    damaged: number
+    held: number
+    submissions: number
+  }
+  reasons: {
+    ignored: Record<string, number>
+    dead: Record<string, number>
+    outcomes: Record<string, number>
+  }
+  spool: {
+    bytes: number
+    bytesMax: number | null
+    diskBytes: number
+    hold: HoldReason | null
+    congested: boolean
+    deadLetters: number
+    deadLetterBytes: number
+  }
+  connections: number
+  conservation: {
+    messages: { received: number; accounted: number; difference: number }
+    payloads: { recovered: number; appended: number; gone: number; open: number; difference: number }
+    /** Each lane since it was opened; the open side is counted by its chunks, not derived. */
+    lanes: readonly { id: number; appended: number; settled: number; open: number; difference: number }[]
+  }
+  conditions: readonly Condition[]
+  conditionsHidden: number
+}
+
+export type StatusSource = {
+  version: string
+  pid: number
+  startedAt: EpochMs
+  now: EpochMs
+  notReady: string | null
+  parts: Parts
+  /** Payloads that were in the spool when it was opened. */
+  recovered: number
+  conditions: readonly Condition[]
+  conditionsHidden: number
+}
+
+/** Sources and reasons shown; there are far fewer in any sane config. */
+const reasonsMax = 200
+
+export function buildStatus(source: StatusSource): Status {
+  const { parts } = source
+  const ingest = parts.ingest?.counters()
+  const totals = parts.spool?.totals()
+  const delivery = parts.delivery?.counters()
+  const providers = parts.delivery?.providers() ?? []
+  const lanes = parts.spool?.lanes() ?? []
+  return {
+    version: source.version,
+    ready: source.notReady === null,
+    notReady: source.notReady,
+    pid: source.pid,
+    startedAt: source.startedAt,
+    now: source.now,
+    addresses: parts.ingest?.addresses() ?? [],
+    providers: providers.map((provider) => ({
+      name: provider.name,
+      endpoint: provider.endpoint,
+      since: provider.since,
+      lastRequestId: provider.lastRequestId,
+      lastSuccessAt: provider.lastSuccessAt,
+      clockOffsetMs: provider.clockOffsetMs,
+      nextAttemptAt: provider.nextAttemptAt,
+      inFlight: provider.inFlight,
+      ratePerS: provider.ratePerS,
+    })),
+    lanes: statusLanes(lanes, new Map(providers.map(({ name, ratePerS }) => [name as string, ratePerS]))),
+    totals: {
+      since: 'start',
+      messages: ingest?.received ?? 0,
+      acked: ingest?.acked ?? 0,
+      payloads: totals?.payloads ?? 0,
+      delivered: totals?.delivered ?? 0,
+      retried: totals?.retried ?? 0,
+      // Messages that could not be mapped and payloads that were refused for good.
+      dead: (ingest?.dead ?? 0) + (delivery?.dead ?? 0),
+      copies: totals?.copies ?? 0,
+      ignored: ingest?.ignored ?? 0,
+      quarantined: 0,
+      dropped: ingest?.dropped ?? 0,
+      damaged: totals?.damaged ?? 0,
+      held: ingest?.held ?? 0,
+      submissions: delivery?.submissions ?? 0,
+    },
+    reasons: {
+      ignored: recordOf(ingest?.ignoredByReason),
+      dead: recordOf(ingest?.deadByReason),
+      outcomes: recordOf(delivery?.outcomes),
+    },
+    spool: {
+      bytes: totals?.openBytes ?? 0,
+      bytesMax: totals?.bytesMax ?? null,
+      diskBytes: totals?.diskBytes ?? 0,
+      hold: parts.spool?.hold ?? null,
+      congested: parts.spool?.congested ?? false,
+      deadLetters: totals?.deadLetters ?? 0,
+      deadLetterBytes: totals?.deadLetterBytes ?? 0,
+    },
+    connections: ingest?.connections ?? 0,
+    conservation: conservationOf(source, lanes),
+    conditions: source.conditions,
+    conditionsHidden: source.conditionsHidden,
+  }
+}
+
+const urgencies: readonly Role['kind'][] = ['live', 'retry', 'backfill']
+
+/** In the order in which they drain: what is behind another lane of its provider waits for that one too. */
+function statusLanes(lanes: readonly LaneView[], rates: ReadonlyMap<string, number>): StatusLane[] {
+  const before = new Map<string, number>()
+  return [...lanes]
+    .sort((a, b) => urgencies.indexOf(a.role.kind) - urgencies.indexOf(b.role.kind) || a.id - b.id)
+    .map((lane) => {
+      const open = lane.pending + lane.sealed
+      const ahead = (before.get(lane.provider) ?? 0) + open
+      before.set(lane.provider, ahead)
+      const ratePerS = rates.get(lane.provider) ?? 0
+      const toDrain = ratePerS > 0 ? Math.ceil(ahead / ratePerS) : null
+      return {
+        id: lane.id,
+        provider: lane.provider,
+        urgency: lane.role.kind,
+        role: lane.role,
+        pending: lane.pending,
+        sealed: lane.sealed,
+        bytes: lane.pendingBytes + lane.sealedBytes,
+        openedAt: lane.openedAt,
+        oldestAt: lane.oldestAt,
+        secondsToDrain: open === 0 ? 0 : toDrain,
+      }
+    })
+}
+
+function conservationOf(source: StatusSource, lanes: readonly LaneView[]): Status['conservation'] {
+  const ingest = source.parts.ingest?.counters()
+  const totals = source.parts.spool?.totals()
+  const received = ingest?.received ?? 0
+  const accounted = ingest
+    ? ingest.mapped + ingest.ignored + ingest.copies + ingest.dead + ingest.dropped + ingest.held
+    : 0
+  const open = lanes.reduce((sum, lane) => sum + lane.pending + lane.sealed, 0)
+  const recovered = source.recovered
+  const appended = totals?.payloads ?? 0
+  const gone = totals ? totals.delivered + (source.parts.delivery?.counters().dead ?? 0) + totals.damaged : 0
+  return {
+    messages: { received, accounted, difference: received - accounted },
+    payloads: { recovered, appended, gone, open, difference: recovered + appended - gone - open },
+    lanes: lanes.map(({ id, appended, settled, open }) => ({
+      id,
+      appended,
+      settled,
+      open,
+      difference: appended - settled - open,
+    })),
+  }
+}
+
+function recordOf(counts: ReadonlyMap<string, number> | undefined): Record<string, number> {
+  return Object.fromEntries([...(counts ?? [])].slice(0, reasonsMax))
+}

@@ -1,0 +1,133 @@
+// upstream-sentences.ts: the log lines of delivery: batches, submissions and endpoints. See sentences.ts.
+
+import { assertNever } from '../std/assert.ts'
+import { formatDuration } from '../std/quantity.ts'
+import { bounded, quote } from '../std/quote.ts'
+import type { GatewayEvent } from '../domain/event.ts'
+import type { Outcome } from '../domain/outcome.ts'
+import { line, type Line } from './line.ts'
+
+type Of<Prefix extends string> = Extract<GatewayEvent, { kind: `${Prefix}_${string}` }>
+type BatchEvent = Of<'batch'> | Of<'submission'> | Of<'payload'> | Of<'answer'> | Of<'wrapper'>
+type EndpointEvent = Of<'endpoint'> | Of<'credentials'>
+
+export function batchLine(event: BatchEvent): Line {
+  switch (event.kind) {
+    case 'batch_sealed':
+      return line('debug', event, `Batch of ${event.payloads} payloads sealed.`)
+    case 'submission_ended':
+      return submissionLine(event)
+    case 'batch_settled': {
+      const { delivered, retried, dead } = event
+      if (retried + dead === 0) return line('debug', event, `Batch delivered: ${delivered} payloads.`)
+      const text = `Batch settled: ${delivered} payloads delivered, ${retried} to be retried, ${dead} dead.`
+      return line('info', event, text, `settled|${event.provider}`)
+    }
+    case 'batch_held':
+      return line(
+        'warn',
+        { ...event, why: bounded(event.why) },
+        `A batch is held and goes again in ${formatDuration(event.retryInMs)}: ${bounded(event.why)}`,
+        `held|${event.provider}`,
+      )
+    case 'batch_stuck':
+      return line(
+        'warn',
+        event,
+        `A batch failed ${event.failures} times while others succeeded; it steps aside.`,
+        `stuck|${event.batchId}`,
+      )
+    case 'batch_unstuck':
+      return line('info', event, 'A batch that was stuck got through.')
+    case 'payload_died':
+      return line(
+        'error',
+        { ...event, detail: bounded(event.detail), reason: bounded(event.reason, 64) },
+        `A payload became a dead letter: ${bounded(event.reason, 64)}: ${quote(event.detail)}`,
+        `died|${event.provider}|${event.reason}`,
+      )
+    case 'answer_odd':
+      return line(
+        'warn',
+        { ...event, oddities: event.oddities.slice(0, 10).map((oddity) => bounded(oddity)) },
+        'The answer to a batch contradicts itself or the specification; its lists are believed, `failed` first.',
+        `odd|${event.provider}`,
+      )
+    case 'wrapper_refused':
+      return line(
+        'error',
+        { ...event, message: bounded(event.message) },
+        `Ingestion API refused a batch as such with ${event.status}: ${quote(event.message)} It is held.`,
+        `wrapper|${event.provider}`,
+      )
+    default:
+      return assertNever(event)
+  }
+}
+
+function submissionLine(event: Extract<GatewayEvent, { kind: 'submission_ended' }>): Line {
+  const { outcome, provider, lane, batchId, payloads, bytes, attempt, tookMs } = event
+  const facts = outcomeFields(outcome)
+  const fields = { provider, lane, batchId, payloads, bytes, attempt, tookMs, ...facts }
+  const fine = outcome.kind === 'answered' || outcome.kind === 'accepted_single' || outcome.kind === 'aborted'
+  if (fine) {
+    const text = `Submission of ${payloads} payloads ended: ${outcome.kind}.`
+    return { level: 'debug', text, fields, repeats: null }
+  }
+  const status = 'status' in outcome ? ` ${outcome.status}` : ''
+  return {
+    level: 'info',
+    text: `Submission of ${payloads} payloads failed: ${outcome.kind}${status}: ${quote(outcome.message)}`,
+    fields,
+    repeats: `submission|${provider}|${outcome.kind}${status}`,
+  }
+}
+
+/** The facts of an outcome without its lists: those are as long as the batch. */
+function outcomeFields(outcome: Outcome): Record<string, unknown> {
+  const fields: Record<string, unknown> = { outcome: outcome.kind }
+  if ('status' in outcome) fields['status'] = outcome.status
+  if ('requestId' in outcome) fields['requestId'] = outcome.requestId
+  if ('message' in outcome) fields['message'] = bounded(outcome.message)
+  if ('reason' in outcome) fields['reason'] = outcome.reason
+  if (outcome.kind === 'answered') {
+    fields['accepted'] = outcome.accepted.length
+    fields['failed'] = outcome.failed.length
+  }
+  return fields
+}
+
+export function endpointLine(event: EndpointEvent): Line {
+  const repeats = `${event.kind}|${event.provider}`
+  switch (event.kind) {
+    case 'endpoint_available': {
+      const text = `Ingestion API takes batches again after ${formatDuration(event.unavailableMs)}.`
+      return line('info', event, text, repeats)
+    }
+    case 'endpoint_unavailable':
+      return line(
+        'warn',
+        { ...event, why: bounded(event.why) },
+        `Ingestion API is unavailable: ${bounded(event.why)} Sending pauses, the spool keeps filling.`,
+        repeats,
+      )
+    case 'endpoint_unauthorized':
+      return line(
+        'error',
+        { ...event, message: bounded(event.message) },
+        `Ingestion API answered ${event.status}: signature, account or clock is wrong. Sending pauses, nothing is lost.`,
+        repeats,
+      )
+    case 'credentials_failed':
+      return line(
+        'error',
+        { ...event, why: bounded(event.why) },
+        `No credentials: ${bounded(event.why)}`,
+        repeats,
+      )
+    case 'credentials_found':
+      return line('info', event, `Signing with access key ${event.accessKeyId}.`, repeats)
+    default:
+      return assertNever(event)
+  }
+}

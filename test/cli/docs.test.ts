@@ -1,0 +1,60 @@
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { runCli } from '../support/cli-world.ts'
+
+async function project(readme?: string) {
+  const folder = await mkdtemp(join(tmpdir(), 'docs-'))
+  await mkdir(join(folder, 'config'))
+  if (readme !== undefined) await writeFile(join(folder, 'README.md'), readme)
+  return {
+    folder,
+    read: (name: string) => readFile(join(folder, name), 'utf8'),
+    docs: (...more: string[]) => runCli(['docs', '--folder', folder, ...more]),
+    [Symbol.asyncDispose]: () => rm(folder, { recursive: true }),
+  }
+}
+
+describe('docs', () => {
+  test('writes what is made from the code, and is then content', async () => {
+    await using world = await project('# x\n<!-- generated: codes -->\nold\n<!-- end -->\nkept\n')
+    expect((await world.docs('--check')).status).toBe(1)
+    expect((await world.docs()).status).toBe(0)
+    expect(await world.docs('--check')).toEqual({ status: 0, stdout: '', stderr: '' })
+    expect(await world.read('config/reference.md')).toContain('`delivery.base_url`')
+    expect(JSON.parse(await world.read('config/gateway.schema.json'))).toHaveProperty('properties.delivery')
+    const readme = await world.read('README.md')
+    expect(readme).toContain('| `SPOOL_LOCKED` | ')
+    expect(readme).not.toContain('old')
+    expect(readme).toMatch(/^# x\n[\s\S]*kept\n$/)
+  })
+
+  test('names what is stale', async () => {
+    await using world = await project('<!-- generated: metrics -->\n<!-- end -->\n')
+    await world.docs()
+    await writeFile(join(world.folder, 'config/reference.md'), 'edited by hand')
+    const { status, stdout } = await world.docs('--check')
+    expect([status, stdout]).toEqual([1, 'config/reference.md is stale: run npm run docs\n'])
+    expect(await world.read('config/reference.md')).toBe('edited by hand')
+  })
+
+  test('fills in metrics and conditions, and leaves unknown markers alone', async () => {
+    const unknown = '<!-- generated: weather -->\nsunny\n<!-- end -->\n'
+    await using world = await project(
+      `<!-- generated: metrics -->\n<!-- end -->\n<!-- generated: conditions -->\n<!-- end -->\n${unknown}`,
+    )
+    await world.docs()
+    const readme = await world.read('README.md')
+    expect(readme).toContain('| `gateway_messages_received_total` | counter |')
+    expect(readme).toContain('| `gateway_submission_duration_seconds` | histogram | outcome |')
+    expect(readme).toContain('| `ENDPOINT_UNAUTHORIZED` |')
+    expect(readme).toContain(unknown)
+  })
+
+  test('writes no README where there is none', async () => {
+    await using world = await project()
+    await world.docs()
+    await expect(world.read('README.md')).rejects.toThrow('ENOENT')
+  })
+})

@@ -1,0 +1,102 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { text } from 'node:stream/consumers'
+import { describe, expect, test } from 'vitest'
+
+const source = (path: string) => new URL(`../../src/${path}`, import.meta.url).pathname
+
+/** `status` as a process that waits for an answer which never comes; `preload` runs before it. */
+async function waiting(preload: string) {
+  const server = createServer()
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  const url = `http://127.0.0.1:${typeof address === 'object' && address ? address.port : 0}`
+  const child = spawn(process.execPath, [
+    `--import=data:text/javascript,${encodeURIComponent(preload)}`,
+    source('main.ts'),
+    'status',
+    '--url',
+    url,
+  ])
+  const stderr = text(child.stderr)
+  const ended = once(child, 'exit')
+  await once(server, 'request')
+  return {
+    child,
+    stderr,
+    ended: async () => (await ended) as [number | null, string | null],
+    [Symbol.asyncDispose]: async () => {
+      child.kill('SIGKILL')
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+describe('the process', () => {
+  test('the first signal asks the command to stop', async () => {
+    await using world = await waiting('')
+    world.child.kill('SIGTERM')
+    expect(await world.ended()).toEqual([1, null])
+    expect(await world.stderr).toContain('DAEMON_UNREACHABLE')
+  })
+
+  test.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const)('the second %s ends it at once', async (signal, status) => {
+    // A command that does not hear the first one: its stop signal is cut off.
+    const deaf = `AbortSignal.any = () => new AbortController().signal; process.on('${signal}', () => process.stdout.write('heard'))`
+    await using world = await waiting(deaf)
+    const heard = once(world.child.stdout, 'data')
+    world.child.kill(signal)
+    await heard
+    world.child.kill(signal)
+    expect(await world.ended()).toEqual([status, null])
+  })
+
+  test('a fault of our own is a fatal line and status 1', async () => {
+    await using world = await waiting(
+      "process.on('SIGUSR2', () => { void Promise.reject(new Error('boom')) })",
+    )
+    world.child.kill('SIGUSR2')
+    expect(await world.ended()).toEqual([1, null])
+    expect(await world.stderr).toMatch(/^fatal: [\s\S]*boom/)
+  })
+
+  test('ends with the exit status of its command', () => {
+    const run = (...argv: string[]) =>
+      spawnSync(process.execPath, [source('start.js'), ...argv], { encoding: 'utf8', env: {} })
+    expect(run('--version').status).toBe(0)
+    expect(run('nonsense').status).toBe(2)
+    const failed = run('status', '--url', 'http://127.0.0.1:1')
+    expect([failed.status, failed.stderr.split('\n', 1)[0]]).toEqual([1, 'DAEMON_UNREACHABLE'])
+  })
+
+  test('survives that nobody reads its output', async () => {
+    const child = spawn(process.execPath, [source('main.ts'), '--help'], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    child.stdout.destroy()
+    const stderr = text(child.stderr)
+    expect(await once(child, 'exit')).toEqual([0, null])
+    expect(await stderr).toBe('')
+  })
+
+  const oldNode = ['/usr/bin/node', '/usr/local/bin/node'].find(
+    (path) =>
+      existsSync(path) && /^v(1\d|20|21)\./.test(spawnSync(path, ['--version'], { encoding: 'utf8' }).stdout),
+  )
+
+  test.skipIf(!oldNode)('on an old Node says which one is needed and how to get it', () => {
+    const { status, stderr } = spawnSync(oldNode ?? '', [source('start.js'), 'trial'], { encoding: 'utf8' })
+    expect(status).toBe(2)
+    expect(stderr).toMatch(/^NODE_TOO_OLD\n {2}This is Node \d/)
+    expect(stderr).toContain('22.19')
+    expect(stderr).toContain('npm ci')
+  })
+})

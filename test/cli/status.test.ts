@@ -1,0 +1,96 @@
+import { createServer, type RequestListener } from 'node:http'
+import { once } from 'node:events'
+import { describe, expect, test } from 'vitest'
+import type { ProviderName } from '../../src/domain/ids.ts'
+import { ingestCounters, lane, opsWorld, provider, spoolTotals, stages } from '../support/ops-world.ts'
+import { runCli } from '../support/cli-world.ts'
+
+async function serve(listener: RequestListener) {
+  const server = createServer(listener)
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  const port = typeof address === 'object' && address ? address.port : 0
+  return {
+    url: `http://127.0.0.1:${port}`,
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+/** What passes for a status. */
+const fit = '{"version":"1","totals":{},"spool":{},"providers":[],"lanes":[],"conditions":[]}'
+
+describe('status', () => {
+  test('shows a person what is wrong first, then providers, lanes and totals', async () => {
+    await using world = opsWorld()
+    world.ops.attach(
+      stages({
+        ingest: ingestCounters({ received: 12, acked: 11 }),
+        lanes: [lane(1, { pending: 5, pendingBytes: 2048, oldestAt: 1_750_000_000_000 })],
+        providers: [provider('default', { ratePerS: 2 })],
+        totals: spoolTotals({ payloads: 9, openBytes: 2048 }),
+      }),
+    )
+    world.ops.emit({
+      kind: 'endpoint_unavailable',
+      provider: 'default' as ProviderName,
+      failures: 5,
+      why: 'HTTP 500 \u001b[2J.',
+      requestId: 'r',
+      retryInMs: 1,
+    })
+    await world.ops.start()
+    world.ops.ready()
+    const { status, stdout, stderr } = await runCli(['status', '--url', world.ops.url() ?? ''])
+    expect([status, stderr]).toEqual([0, ''])
+    expect(stdout).toContain('telemetry gateway 1.2.3, ready')
+    expect(stdout).toMatch(/ERROR ENDPOINT_UNAVAILABLE \[default\]/)
+    expect(stdout).toMatch(/^1 +default +live +5 +0 +2\.0 KiB/m)
+    expect(stdout).toContain('12 received, 11 acked')
+    expect(stdout.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u)
+  })
+
+  test('gives a program the JSON as the daemon has it', async () => {
+    await using world = opsWorld()
+    await world.ops.start()
+    const { status, stdout } = await runCli(['status', '--json', '--url', `${world.ops.url()}/`])
+    expect(status).toBe(0)
+    expect(JSON.parse(stdout)).toMatchObject({ version: '1.2.3', ready: false })
+  })
+
+  test('where nobody listens it says what to look at', async () => {
+    const { status, stderr } = await runCli(['status', '--url', 'http://127.0.0.1:1'])
+    expect(status).toBe(1)
+    expect(stderr).toMatch(
+      /^DAEMON_UNREACHABLE\n {2}The daemon does not answer at http:\/\/127\.0\.0\.1:1\/status\.\n/,
+    )
+    expect(stderr).toContain('systemctl status telemetry-gateway')
+  })
+
+  test.each<[string, RequestListener]>([
+    ['something else', (_, response) => response.end('{"hello":1}')],
+    ['no JSON', (_, response) => response.end('<html>')],
+    ['an error', (_, response) => response.writeHead(500).end()],
+    ['another place', (_, response) => response.writeHead(302, { location: 'http://192.0.2.1/' }).end()],
+    ['without end', (_, response) => void response.end(fit + ' '.repeat(9 * 1024 * 1024))],
+    ['and hangs up', (request) => void request.socket.destroy()],
+  ])('where %s answers it says so', async (_, listener) => {
+    await using server = await serve(listener)
+    const { status, stderr } = await runCli(['status', '--json', '--url', server.url])
+    expect(status).toBe(1)
+    expect(JSON.parse(stderr)).toMatchObject({ error: { code: 'DAEMON_UNREACHABLE' } })
+  })
+
+  test.each([
+    ['--url', 'ftp://x'],
+    ['--url', 'nonsense'],
+    ['--url', 'http://127.0.0.1:1', '--config', 'x.yaml'],
+  ])('wrong use is status 2: %s %s', async (...args) => {
+    const { status, stderr } = await runCli(['status', ...args])
+    expect([status, stderr.split('\n', 1)[0]]).toEqual([2, 'USAGE'])
+  })
+})

@@ -1,0 +1,173 @@
+import { describe, expect, test } from 'vitest'
+import {
+  deliveryCounters,
+  get,
+  ingestCounters,
+  lane,
+  opsWorld,
+  provider,
+  spoolTotals,
+  stages,
+  statusOf,
+} from '../support/ops-world.ts'
+
+describe('the status', () => {
+  const view = {
+    ingest: ingestCounters({
+      received: 100,
+      acked: 90,
+      mapped: 70,
+      ignored: 10,
+      copies: 5,
+      dead: 4,
+      dropped: 1,
+      held: 10,
+      ignoredByReason: new Map([['trucks|NO_POSITION', 10]]),
+      deadByReason: new Map([['trucks|NOT_JSON', 4]]),
+    }),
+    totals: spoolTotals({
+      payloads: 80,
+      copies: 6,
+      delivered: 30,
+      retried: 3,
+      dead: 2,
+      damaged: 1,
+      openBytes: 470,
+      deadLetters: 6,
+    }),
+    lanes: [
+      lane(2, { role: { kind: 'backfill' }, pending: 40, oldestAt: 5 }),
+      lane(1, {
+        pending: 10,
+        pendingBytes: 100,
+        sealed: 10,
+        sealedBytes: 50,
+        appended: 50,
+        settled: 30,
+        open: 20,
+      }),
+      lane(3, { role: { kind: 'retry', schedule: 'default', step: 1 }, pending: 2 }),
+    ],
+    providers: [provider('default', { ratePerS: 10, lastRequestId: 'r-1', clockOffsetMs: -5 })],
+    delivery: deliveryCounters({ submissions: 9, dead: 2, outcomes: new Map([['answered', 9]]) }),
+  }
+
+  test('has every key of the contract, read from the stages', async () => {
+    await using world = opsWorld()
+    world.ops.attach(stages(view))
+    await world.ops.start()
+    const status = await statusOf(world.ops.url())
+    expect(status).toMatchObject({
+      version: '1.2.3',
+      ready: false,
+      startedAt: 1_750_000_000_000,
+      providers: [
+        {
+          name: 'default',
+          endpoint: 'available',
+          since: 1_750_000_000_000,
+          lastRequestId: 'r-1',
+          lastSuccessAt: null,
+          clockOffsetMs: -5,
+        },
+      ],
+      totals: {
+        since: 'start',
+        messages: 100,
+        acked: 90,
+        payloads: 80,
+        delivered: 30,
+        retried: 3,
+        dead: 6,
+        copies: 6,
+        ignored: 10,
+        quarantined: 0,
+        dropped: 1,
+      },
+      reasons: {
+        ignored: { 'trucks|NO_POSITION': 10 },
+        dead: { 'trucks|NOT_JSON': 4 },
+        outcomes: { answered: 9 },
+      },
+      spool: { bytes: 470, bytesMax: 1000, deadLetters: 6, hold: null },
+    })
+    expect(Object.keys(status.lanes[0] ?? {})).toEqual(
+      expect.arrayContaining([
+        'provider',
+        'urgency',
+        'pending',
+        'sealed',
+        'bytes',
+        'oldestAt',
+        'secondsToDrain',
+      ]),
+    )
+  })
+
+  test('shows lanes in the order in which they drain, with the time until each is empty', async () => {
+    await using world = opsWorld()
+    world.ops.attach(stages(view))
+    expect(
+      world.ops.status().lanes.map(({ urgency, bytes, secondsToDrain }) => [urgency, bytes, secondsToDrain]),
+    ).toEqual([
+      ['live', 150, 2],
+      ['retry', 0, 3],
+      ['backfill', 0, 7],
+    ])
+  })
+
+  test('does not invent a time to drain where nothing is delivered', async () => {
+    await using world = opsWorld()
+    world.ops.attach(stages({ lanes: [lane(1, { pending: 1 }), lane(2)], providers: [provider('default')] }))
+    expect(world.ops.status().lanes.map(({ secondsToDrain }) => secondsToDrain)).toEqual([null, 0])
+  })
+
+  test('shows that every message and payload is somewhere', async () => {
+    await using world = opsWorld()
+    world.ops.emit({
+      kind: 'spool_recovered',
+      lanes: 1,
+      batches: 0,
+      payloads: 17,
+      bytes: 1,
+      windowIds: 0,
+      tookMs: 1,
+    })
+    world.ops.attach(stages(view))
+    expect(world.ops.status().conservation).toEqual({
+      messages: { received: 100, accounted: 100, difference: 0 },
+      payloads: { recovered: 17, appended: 80, gone: 33, open: 62, difference: 2 },
+      lanes: expect.arrayContaining([{ id: 1, appended: 50, settled: 30, open: 20, difference: 0 }]),
+    })
+  })
+
+  test('shows a dead letter as a condition although it had no event', async () => {
+    await using world = opsWorld()
+    world.ops.attach(stages(view))
+    expect(world.ops.status().conditions).toEqual([
+      expect.objectContaining({ code: 'DEAD_LETTERS', severity: 'error', count: 6 }),
+      expect.objectContaining({ code: 'MESSAGES_DROPPED', severity: 'error', count: 1 }),
+    ])
+  })
+
+  test('is an error with a reason while a stage throws, and the rest goes on', async () => {
+    await using world = opsWorld()
+    const parts = stages({})
+    world.ops.attach({
+      ...parts,
+      spool: {
+        hold: null,
+        congested: false,
+        totals: () => spoolTotals(),
+        lanes: () => {
+          throw new Error('closing')
+        },
+      },
+    })
+    await world.ops.start()
+    const answer = await get(world.ops.url(), '/status')
+    expect(answer.status).toBe(500)
+    expect(JSON.parse(answer.text)).toMatchObject({ why: 'closing' })
+    expect((await get(world.ops.url(), '/healthz')).status).toBe(200)
+  })
+})

@@ -1,0 +1,51 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+
+const unit = new URL('../../systemd/telemetry-gateway.service', import.meta.url)
+const available = spawnSync('systemd-analyze', ['--version']).status === 0
+
+/** The unit with a program that exists here: systemd looks for it. */
+async function unitHere() {
+  const folder = await mkdtemp(join(tmpdir(), 'unit-'))
+  const path = join(folder, 'telemetry-gateway.service')
+  const text = await readFile(unit, 'utf8')
+  await writeFile(path, text.replace('/opt/telemetry-gateway/node_modules/.bin/node', process.execPath))
+  return { path, [Symbol.asyncDispose]: () => rm(folder, { recursive: true }) }
+}
+
+describe('the systemd unit', () => {
+  test('stops later than the daemon does by itself, and is not restarted with a wrong config', async () => {
+    const text = await readFile(unit, 'utf8')
+    const setting = (key: string) => new RegExp(`^${key}=(.*)$`, 'm').exec(text)?.[1]
+    expect(Number(setting('TimeoutStopSec'))).toBeGreaterThan(30)
+    expect(setting('RestartPreventExitStatus')).toBe('2')
+    expect(setting('Type')).toBe('notify')
+    expect(setting('NotifyAccess')).toBe('all')
+    expect(setting('StateDirectory')).toBe('telemetry-gateway')
+  })
+
+  test.skipIf(!available)('is clean under systemd-analyze verify', async () => {
+    await using here = await unitHere()
+    const { status, stdout, stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', here.path], {
+      encoding: 'utf8',
+    })
+    expect(`${stdout}${stderr}`).toBe('')
+    expect(status).toBe(0)
+  })
+
+  test.skipIf(!available)('exposes little: below 2.0 in systemd-analyze security', async () => {
+    await using here = await unitHere()
+    const { stdout, status } = spawnSync(
+      'systemd-analyze',
+      ['security', '--offline=true', '--threshold=20', here.path],
+      {
+        encoding: 'utf8',
+      },
+    )
+    expect(stdout).toContain('Overall exposure level')
+    expect(status).toBe(0)
+  })
+})

@@ -1,0 +1,186 @@
+// ops-world.ts: ops with a clock that is moved by hand, a log that is read line by line, and stages whose
+// counters a test sets. The stages are values of the doors' own types, so they cannot drift from them.
+
+import { Writable } from 'node:stream'
+import type { Clock } from '../../src/std/clock.ts'
+import type { LaneId, ProviderName } from '../../src/domain/ids.ts'
+import type { DeliveryCounters, ProviderView } from '../../src/delivery/delivery.ts'
+import type { IngestCounters } from '../../src/ingest/ingest.ts'
+import type { OpsConfig } from '../../src/ops/config.ts'
+import { createOps, type Ops, type OpsOptions } from '../../src/ops/ops.ts'
+import type { Parts } from '../../src/ops/parts.ts'
+import type { Status } from '../../src/ops/status.ts'
+import type { LaneView, SpoolTotals } from '../../src/spool/spool.ts'
+
+export type HandClock = Clock & { move(ms: number): void }
+
+export function handClock(): HandClock {
+  let passedMs = 0
+  const timers = new Set<{ dueMs: number; fire: () => void }>()
+  return {
+    now: () => 1_750_000_000_000 + passedMs,
+    monotonic: () => passedMs,
+    after(delayMs, fire) {
+      const timer = { dueMs: passedMs + delayMs, fire }
+      timers.add(timer)
+      return () => void timers.delete(timer)
+    },
+    move(ms) {
+      const endMs = passedMs + ms
+      for (;;) {
+        const [next] = [...timers].filter(({ dueMs }) => dueMs <= endMs).sort((a, b) => a.dueMs - b.dueMs)
+        if (!next) break
+        passedMs = Math.max(passedMs, next.dueMs)
+        timers.delete(next)
+        next.fire()
+      }
+      passedMs = endMs
+    },
+  }
+}
+
+export type LogLine = { level: string; event: string; msg: string; time: string } & Record<string, unknown>
+
+/** A stdout that keeps what is written to it. */
+export function keptOutput(): { stream: Writable; text(): string; lines(): LogLine[] } {
+  let text = ''
+  const stream = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      text += chunk.toString('utf8')
+      done()
+    },
+  })
+  const lines = () =>
+    text
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line) as LogLine)
+  return { stream, text: () => text, lines }
+}
+
+export function ingestCounters(more: Partial<IngestCounters> = {}): IngestCounters {
+  return {
+    received: 0,
+    acked: 0,
+    copies: 0,
+    mapped: 0,
+    dead: 0,
+    ignored: 0,
+    dropped: 0,
+    held: 0,
+    connections: 0,
+    bytes: 0,
+    ignoredByReason: new Map(),
+    deadByReason: new Map(),
+    refusedByReason: new Map(),
+    droppedByReason: new Map(),
+    ...more,
+  }
+}
+
+export function spoolTotals(more: Partial<SpoolTotals> = {}): SpoolTotals {
+  return {
+    payloads: 0,
+    copies: 0,
+    delivered: 0,
+    retried: 0,
+    dead: 0,
+    damaged: 0,
+    openBytes: 0,
+    deadLetters: 0,
+    deadLetterBytes: 0,
+    groups: 0,
+    windowIds: 0,
+    bytesMax: 1000,
+    diskBytes: 0,
+    ...more,
+  }
+}
+
+export function lane(id: number, more: Partial<LaneView> = {}): LaneView {
+  return {
+    id: id as LaneId,
+    provider: 'default' as ProviderName,
+    role: { kind: 'live' },
+    openedAt: 1_750_000_000_000,
+    pending: 0,
+    pendingBytes: 0,
+    sealed: 0,
+    sealedBytes: 0,
+    oldestAt: null,
+    appended: 0,
+    settled: 0,
+    open: 0,
+    ...more,
+  }
+}
+
+export function provider(name: string, more: Partial<ProviderView> = {}): ProviderView {
+  return {
+    name: name as ProviderName,
+    endpoint: 'available',
+    since: 1_750_000_000_000,
+    lastRequestId: null,
+    lastSuccessAt: null,
+    clockOffsetMs: null,
+    nextAttemptAt: null,
+    inFlight: 0,
+    ratePerS: 0,
+    ...more,
+  }
+}
+
+export function deliveryCounters(more: Partial<DeliveryCounters> = {}): DeliveryCounters {
+  return { submissions: 0, outcomes: new Map(), delivered: 0, retried: 0, dead: 0, bytesSent: 0, ...more }
+}
+
+/** Stages whose views are the given values. */
+export function stages(view: {
+  ingest?: IngestCounters
+  lanes?: readonly LaneView[]
+  totals?: SpoolTotals
+  providers?: readonly ProviderView[]
+  delivery?: DeliveryCounters
+}): Parts {
+  return {
+    ingest: { counters: () => view.ingest ?? ingestCounters(), addresses: () => ['mqtt://127.0.0.1:1883'] },
+    spool: {
+      hold: null,
+      congested: false,
+      lanes: () => view.lanes ?? [],
+      totals: () => view.totals ?? spoolTotals(),
+    },
+    delivery: {
+      providers: () => view.providers ?? [],
+      counters: () => view.delivery ?? deliveryCounters(),
+    },
+  }
+}
+
+export function opsConfig(listen = { host: '127.0.0.1', port: 0 }): OpsConfig {
+  return { listen, stop_deadline: 30_000 }
+}
+
+export type OpsWorld = { ops: Ops; clock: HandClock; output: ReturnType<typeof keptOutput> } & AsyncDisposable
+
+export function opsWorld(
+  options: Partial<OpsOptions> & { level?: OpsOptions['log']['level']; env?: NodeJS.ProcessEnv } = {},
+): OpsWorld {
+  const clock = handClock()
+  const output = keptOutput()
+  const { level = 'debug', env = {}, ...more } = options
+  const ops = createOps(
+    { clock, version: '1.2.3', stdout: output.stream, env },
+    { ops: opsConfig(), log: { level }, ...more },
+  )
+  return { ops, clock, output, [Symbol.asyncDispose]: () => ops.stop() }
+}
+
+export async function get(url: string | null, path: string, init?: RequestInit) {
+  const response = await fetch(`${url}${path}`, init)
+  return { status: response.status, headers: response.headers, text: await response.text() }
+}
+
+export async function statusOf(url: string | null): Promise<Status> {
+  return JSON.parse((await get(url, '/status')).text) as Status
+}
