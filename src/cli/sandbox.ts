@@ -7,6 +7,7 @@ import {
   repeatModes,
   requirements,
   sandboxAccount,
+  type Answered,
   type SandboxAccount,
   type SandboxOptions,
 } from '../sandbox/sandbox.ts'
@@ -76,10 +77,9 @@ async function runSandbox(io: CommandIo, flags: Flags): Promise<void> {
   const sandbox = createSandbox(deps, optionsOf(io, flags, accounts))
   const { url } = await sandbox.listen(address)
   const ids = accounts.map(({ accessKeyId }) => accessKeyId)
-  const sentence =
-    flags.account.length > 0
-      ? `Ingestion service listening at ${url}, account ${ids.join(', ')}.`
-      : `Ingestion service listening at ${url}, account ${ids.join(', ')} with the secret ${sandboxAccount.secret.reveal()}.`
+  // Of an account that was given on the command line only the id is shown.
+  const secret = flags.account.length > 0 ? '' : ` with the secret ${sandboxAccount.secret.reveal()}`
+  const sentence = `Ingestion service listening at ${url}, account ${ids.join(', ')}${secret}.`
   io.stdout.write(`${flags.json ? JSON.stringify({ url, accounts: ids }) : sentence}\n`)
   await stopped(io.stop)
   await sandbox.close()
@@ -97,15 +97,13 @@ function optionsOf(io: CommandIo, flags: Flags, accounts: readonly SandboxAccoun
     ...(flags.require ? { required: flags.require } : {}),
     ...(flags.accepted === undefined ? {} : { acceptedPath: flags.accepted }),
     ...(flags.faults === undefined ? {} : { faults: readFaultsFile(flags.faults) }),
-    ...(flags.log
-      ? {
-          onAnswer: ({ requestId, method, path, status, reason, message }) =>
-            void io.stderr.write(
-              `${status} ${method} ${quote(path, 100)} ${requestId}${reason === null ? '' : ` ${reason}: ${message}`}\n`,
-            ),
-        }
-      : {}),
+    ...(flags.log ? { onAnswer: (answered) => void io.stderr.write(`${lineOf(answered)}\n`) } : {}),
   }
+}
+
+function lineOf({ status, method, path, requestId, reason, message }: Answered): string {
+  const why = reason === null ? '' : ` ${reason}: ${message}`
+  return `${status} ${method} ${quote(path, 100)} ${requestId}${why}`
 }
 
 function accountsOf(flags: Flags): SandboxAccount[] {

@@ -40,7 +40,11 @@ export function simulateCommand(io: CommandIo, done: (status: ExitStatus) => voi
     .addOption(new Option('--format <name>', 'how they write').choices(formatNames).default('telemetry-v1'))
     .option('--count <number>', 'end after so many messages are acked', wholeUpTo(1e12))
     .option('--seed <number>', 'the same tracks again', wholeUpTo(2 ** 32 - 1))
-    .option('--wait <duration>', 'the longest silence before it gives up on acks', duration, 30_000)
+    .addOption(
+      new Option('--wait <duration>', 'the longest silence before it gives up on acks')
+        .argParser(duration)
+        .default(30_000, '30s'),
+    )
     .option('--json', 'a JSON line for each report')
     .addHelpText(
       'after',

@@ -93,7 +93,9 @@ async function startOne(
   const path = join(folder, 'gateway.yaml')
   await writeFile(path, configText(serviceUrl, anyPort ? { mqtt: 0, ops: 0 } : usualPorts))
   const { accessKeyId, secret } = sandboxAccount
-  const env = { ...io.env, AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secret.reveal() }
+  // Whoever has credentials of their own in the environment must not sign with a part of them here.
+  const { AWS_SESSION_TOKEN: _token, ...others } = io.env
+  const env = { ...others, AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secret.reveal() }
   const { config } = await loadConfig(path, { env })
   return startGateway(
     {

@@ -1,0 +1,53 @@
+// request-body.ts: reads the body of a request, and never holds more than the limit.
+
+import type { IncomingMessage, ServerResponse } from 'node:http'
+
+export type RequestBody =
+  | { kind: 'whole'; bytes: Buffer }
+  /** `unread`: its end did not come, so the connection can carry no other request. */
+  | { kind: 'too_large'; unread: boolean }
+  /** The client went away before the end. */
+  | { kind: 'cut' }
+
+/** A client that is told 413 while it still writes may never read it: so much is read and thrown away. */
+const discardFactor = 8
+
+/** Settles when the body ends, the client goes away, or far too much of it came. */
+export function readRequestBody(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { bytesMax, expectsContinue }: { bytesMax: number; expectsContinue: boolean },
+): Promise<RequestBody> {
+  const announced = Number(request.headers['content-length'] ?? 0)
+  // A client that asks first (Expect: 100-continue) and one that announces far too much are told at once.
+  if (announced > bytesMax && (expectsContinue || announced > bytesMax * discardFactor))
+    return Promise.resolve({ kind: 'too_large', unread: true })
+  if (expectsContinue) response.writeContinue()
+
+  return new Promise((resolve) => {
+    let parts: Buffer[] = []
+    let bytes = 0
+    request.on('data', (part: Buffer) => {
+      bytes += part.length
+      if (bytes <= bytesMax) {
+        parts.push(part)
+        return
+      }
+      parts = []
+      if (bytes > bytesMax * discardFactor) {
+        request.pause()
+        resolve({ kind: 'too_large', unread: true })
+      }
+    })
+    request.once('end', () =>
+      resolve(
+        bytes > bytesMax
+          ? { kind: 'too_large', unread: false }
+          : { kind: 'whole', bytes: Buffer.concat(parts, bytes) },
+      ),
+    )
+    request.once('error', () => resolve({ kind: 'cut' }))
+    // After `end` this changes nothing.
+    request.once('close', () => resolve({ kind: 'cut' }))
+  })
+}

@@ -1,0 +1,145 @@
+import { PassThrough } from 'node:stream'
+import { once } from 'node:events'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { runCommandLine } from '../../src/cli/program.ts'
+import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
+import { Secret } from '../../src/std/secret.ts'
+import { runCli } from '../support/cli-world.ts'
+import { newFolder } from '../support/folders.ts'
+import { batchOf, call, signed, telemetry, type SignOptions } from '../support/sandbox-world.ts'
+
+/** Starts the command on a port of its own, and waits until it says where. */
+async function start(...argv: string[]) {
+  const stop = new AbortController()
+  const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()]
+  const io = { stdin, stdout, stderr, env: {}, stop: stop.signal, onHangUp: () => undefined }
+  const ended = runCommandLine(['sandbox', '--listen', '127.0.0.1:0', '--json', ...argv], io)
+  onTestFinished(async () => {
+    stop.abort()
+    await ended
+  })
+  await Promise.race([once(stdout, 'readable'), ended])
+  const line = String(stdout.read())
+  const { url, accounts } = JSON.parse(line) as { url: string; accounts: string[] }
+  const batch = async (options: SignOptions = {}) =>
+    call(await signed(`${url}/v2/telemetry/batch`, JSON.stringify(batchOf([telemetry()])), Date, options))
+  return { url, accounts, batch, stderr, stop: () => (stop.abort(), ended) }
+}
+
+describe('sandbox', () => {
+  test('says where it listens and for which account, serves, and ends with 0 when told to', async () => {
+    const { accounts, batch, stop } = await start()
+    expect(accounts).toEqual([sandboxAccount.accessKeyId])
+    expect((await batch()).status).toBe(200)
+    expect(await stop()).toBe(0)
+    await expect(batch()).rejects.toThrow('fetch failed')
+  })
+
+  test('in words it tells the secret of the well-known account, and no other secret', async () => {
+    const stop = AbortSignal.abort()
+    const known = await runCli(['sandbox', '--listen', '127.0.0.1:0'], { stop })
+    expect(known.stdout).toMatch(
+      /^Ingestion service listening at http:\/\/127\.0\.0\.1:\d+, account SANDBOXACCOUNT with the secret/,
+    )
+    const own = await runCli(['sandbox', '--listen', '127.0.0.1:0', '--account', 'ME:my-secret'], { stop })
+    expect(own).toMatchObject({ status: 0, stderr: '' })
+    expect(own.stdout).toMatch(/, account ME\.\n$/)
+  })
+
+  test('takes accounts, tokens and aggregators', async () => {
+    const { batch } = await start(
+      '--account=ONE:first:secret',
+      '--account=TWO:second',
+      '--session-token=TWO:token',
+      '--aggregator=ONE=north,south',
+      '--missing-provider-status=422',
+    )
+    const one = { accessKeyId: 'ONE', secret: new Secret('first:secret') }
+    const two = { accessKeyId: 'TWO', secret: new Secret('second') }
+    expect((await batch()).status).toBe(403)
+    expect((await batch({ account: one })).status).toBe(422)
+    expect((await batch({ account: one, headers: { 'x-provider-key': 'south' } })).status).toBe(200)
+    expect((await batch({ account: two })).status).toBe(403)
+    expect((await batch({ account: two, sessionToken: 'token' })).status).toBe(200)
+  })
+
+  test('takes faults from a file, and writes what it accepted', async () => {
+    const folder = await newFolder()
+    const [faults, accepted] = [join(folder, 'faults.yaml'), join(folder, 'accepted.ndjson')]
+    await writeFile(faults, '# first a 503, then well\n- { count: 1, always: 503, retry_after: 2s }\n')
+    const { batch, stderr } = await start(
+      '--faults',
+      faults,
+      '--accepted',
+      accepted,
+      '--accepted-sync',
+      '--log',
+    )
+    expect((await batch()).status).toBe(503)
+    expect((await batch()).status).toBe(200)
+    expect((await readFile(accepted, 'utf8')).trimEnd().split('\n')).toHaveLength(1)
+    expect(String(stderr.read())).toMatch(/^503 POST "\/v2\/telemetry\/batch" \S+ injected: .*\n200 POST/)
+  })
+
+  test('takes limits', async () => {
+    const { batch, url } = await start('--max-body', '300B', '--base-path', '/prod', '--repeat', 'conflict')
+    expect(url).toMatch(/\/prod$/)
+    expect((await batch()).status).toBe(413)
+  })
+
+  test('takes the fields that a payload must have', async () => {
+    const { batch } = await start('--require', 'timestamp', 'carrier')
+    expect((await batch()).status).toBe(200)
+  })
+
+  test('tells every problem of the faults file with line and column', async () => {
+    const faults = join(await newFolder(), 'faults.yaml')
+    await writeFile(faults, 'always: 200\nstatus:\n  "500": 7\nsurprise: 1\n')
+    const told = await runCli(['sandbox', '--listen', '127.0.0.1:0', '--faults', faults])
+    expect(told.status).toBe(2)
+    expect(told.stderr).toContain('CONFIG_INVALID')
+    expect(told.stderr).toContain(`${faults}:1:9  always:`)
+    expect(told.stderr).toContain(`${faults}:3:10  status.500:`)
+    expect(told.stderr).toContain('surprise')
+    await writeFile(faults, 'always: [\n')
+    expect((await runCli(['sandbox', '--listen', '127.0.0.1:0', '--faults', faults])).stderr).toContain(
+      `${faults}:2:1`,
+    )
+  })
+
+  test.each([
+    [['--listen', 'nowhere'], 'HOST:PORT'],
+    [['--listen', '127.0.0.1:70000'], 'HOST:PORT'],
+    [['--listen', '127.0.0.1:0', '--account', 'no-secret'], 'ID:SECRET'],
+    [['--listen', '127.0.0.1:0', '--account', 'A:1', '--account', 'A:2'], 'twice'],
+    [['--listen', '127.0.0.1:0', '--aggregator', 'B'], 'Register it'],
+    [['--listen', '127.0.0.1:0', '--session-token', 'B:t'], 'Register it'],
+    [['--listen', '127.0.0.1:0', '--max-payloads', '0'], 'whole number'],
+    [['--listen', '127.0.0.1:0', '--max-body', 'large'], 'size'],
+    [['--listen', '127.0.0.1:0', '--missing-provider-status', '200'], '400 to 599'],
+    [['--listen', '127.0.0.1:0', '--repeat', 'often'], 'same, fresh, conflict'],
+    [['--listen', '127.0.0.1:0', '--require', 'everything'], 'payloadId'],
+    [['--listen', '127.0.0.1:0', '--base-path', '/sandbox'], '--base-path'],
+    [['--listen', '127.0.0.1:0', '--base-path', '/prod/'], '--base-path'],
+    [[], '--listen'],
+  ])('wrong use is status 2 and a sentence: %j', async (argv, sentence) => {
+    const told = await runCli(['sandbox', ...argv])
+    expect([told.status, told.stdout]).toEqual([2, ''])
+    expect(told.stderr).toContain(sentence)
+    expect(told.stderr).not.toContain('no-secret')
+  })
+
+  test('an address in use and files that cannot be read or written are status 1', async () => {
+    const { url } = await start()
+    const { host } = new URL(url)
+    expect(await runCli(['sandbox', '--listen', host])).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('ADDRESS_IN_USE') as string,
+    })
+    const here = ['sandbox', '--listen', '127.0.0.1:0']
+    expect((await runCli([...here, '--faults', '/nowhere.yaml'])).stderr).toContain('INPUT_UNREADABLE')
+    expect((await runCli([...here, '--accepted', '/nowhere/x'])).stderr).toContain('OUTPUT_UNWRITABLE')
+  })
+})

@@ -1,0 +1,285 @@
+import { randomUUID } from 'node:crypto'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { createIdTable } from '../../src/sandbox/id-table.ts'
+import { newFolder } from '../support/folders.ts'
+import { batchOf, openSandbox, telemetry } from '../support/sandbox-world.ts'
+
+const breakdown = ({ accepted, failed, summary }: Record<string, unknown>) => ({ accepted, failed, summary })
+
+describe('the same batchId again', () => {
+  test('gets the same breakdown under a new requestId, and has no second effect', async () => {
+    const told: (string | null)[] = []
+    await using world = await openSandbox({ onAccepted: (batchId) => told.push(batchId) })
+    const batch = batchOf([telemetry(), telemetry({ carrier: 1 })])
+    const first = await world.batch(batch)
+    const second = await world.batch(batch)
+    expect(second.status).toBe(200)
+    expect(breakdown(second.json)).toEqual(breakdown(first.json))
+    expect(second.json['requestId']).not.toBe(first.json['requestId'])
+    expect(told).toEqual([batch.batchId])
+    expect(world.sandbox.received({ limit: 9 })).toHaveLength(1)
+    expect(world.sandbox.stats()).toMatchObject({
+      batches: 1,
+      payloadsAccepted: 1,
+      payloadsFailed: 1,
+      distinctPayloadIds: 1,
+      repeats: 1,
+      repeatedPayloads: 2,
+      repeatsWithOtherBytes: 0,
+      duplicatesUnderOneBatch: 0,
+      duplicatesAcrossBatches: 0,
+    })
+  })
+
+  test('in upper case, with other payloads, is the same batch; the other bytes are counted', async () => {
+    await using world = await openSandbox()
+    const batch = batchOf([telemetry()])
+    const first = await world.batch(batch)
+    const second = await world.batch({ ...batch, batchId: batch.batchId.toUpperCase(), data: [telemetry()] })
+    expect(breakdown(second.json)).toEqual(breakdown(first.json))
+    expect(world.sandbox.stats()).toMatchObject({ repeats: 1, repeatsWithOtherBytes: 1, payloadsAccepted: 1 })
+  })
+
+  test('gets 409 where the switch says conflict', async () => {
+    await using world = await openSandbox({ repeat: 'conflict' })
+    const batch = batchOf([telemetry()])
+    expect((await world.batch(batch)).status).toBe(200)
+    expect(await world.batch(batch)).toMatchObject({ status: 409, json: { reason: 'batch_repeated' } })
+    expect(world.sandbox.stats()).toMatchObject({ repeats: 1, payloadsAccepted: 1 })
+  })
+
+  test('is taken again where the switch says fresh, and counts as duplicates under one batchId', async () => {
+    await using world = await openSandbox({ repeat: 'fresh' })
+    const batch = batchOf([telemetry(), telemetry()])
+    await world.batch(batch)
+    await world.batch(batch)
+    expect(world.sandbox.stats()).toMatchObject({
+      payloadsAccepted: 4,
+      distinctPayloadIds: 2,
+      duplicatesUnderOneBatch: 2,
+      duplicatesAcrossBatches: 0,
+    })
+  })
+
+  test('after a refused wrapper or a refused signature is no repeat', async () => {
+    await using world = await openSandbox()
+    const batch = batchOf([telemetry()])
+    await world.batch({ ...batch, timestamp: 'soon' })
+    await world.batch(batch, { region: 'eu-central-1' })
+    expect((await world.batch(batch)).status).toBe(200)
+    expect(world.sandbox.stats()).toMatchObject({ repeats: 0, batches: 1 })
+  })
+
+  test('that was forgotten at the bound is taken again, and still known as its own duplicate', async () => {
+    await using world = await openSandbox({ batchesRememberedMax: 2 })
+    const batches = [batchOf([telemetry()]), batchOf([telemetry()]), batchOf([telemetry()])] as const
+    await world.batch(batches[0])
+    await world.batch(batches[1])
+    // Asked for again, so the other one is the oldest now.
+    await world.batch(batches[0])
+    await world.batch(batches[2])
+    expect(world.sandbox.stats()).toMatchObject({ batchesRemembered: 2, batchesForgotten: 1, repeats: 1 })
+    await world.batch(batches[1])
+    expect(world.sandbox.stats()).toMatchObject({
+      repeats: 1,
+      duplicatesUnderOneBatch: 1,
+      duplicatesAcrossBatches: 0,
+    })
+  })
+
+  test('is bounded by bytes too', async () => {
+    await using world = await openSandbox({ bytesRememberedMax: 300 })
+    for (let index = 0; index < 5; index += 1) await world.batch(batchOf([telemetry()]))
+    expect(world.sandbox.stats()).toMatchObject({ batchesRemembered: 2, batchesForgotten: 3 })
+  })
+})
+
+describe('a payloadId that took effect twice is counted', () => {
+  test('under two batchIds, in a batch and alone, alone twice, and twice in one batch', async () => {
+    await using world = await openSandbox()
+    const [one, two, three] = [telemetry(), telemetry(), telemetry()]
+    await world.batch(batchOf([one, two]))
+    await world.batch(batchOf([{ ...one, payloadId: one.payloadId.toUpperCase() }]))
+    expect(world.sandbox.stats()).toMatchObject({ duplicatesAcrossBatches: 1, distinctPayloadIds: 2 })
+    await world.single(two)
+    expect(world.sandbox.stats()).toMatchObject({ duplicatesAcrossBatches: 2, duplicatesAcrossSingles: 0 })
+    await world.single(three)
+    await world.single(three)
+    expect(world.sandbox.stats()).toMatchObject({ duplicatesAcrossBatches: 2, duplicatesAcrossSingles: 1 })
+    const four = telemetry()
+    expect((await world.batch(batchOf([four, four]))).json['summary']).toEqual({
+      total: 2,
+      accepted: 2,
+      failed: 0,
+    })
+    expect(world.sandbox.stats()).toMatchObject({ duplicatesUnderOneBatch: 1, distinctPayloadIds: 4 })
+  })
+
+  test('a payload that failed and comes again has taken effect once', async () => {
+    await using world = await openSandbox()
+    const payload = telemetry()
+    await world.batch(batchOf([{ ...payload, carrier: 1 }]))
+    await world.batch(batchOf([payload]))
+    expect(world.sandbox.stats()).toMatchObject({
+      distinctPayloadIds: 1,
+      duplicatesAcrossBatches: 0,
+      payloadsFailed: 1,
+    })
+  })
+
+  test('more ids than the table holds are counted as not kept', async () => {
+    await using world = await openSandbox({ payloadIdsMax: 2 })
+    await world.batch(batchOf([telemetry(), telemetry(), telemetry()]))
+    expect(world.sandbox.stats()).toMatchObject({
+      distinctPayloadIds: 2,
+      payloadIdsNotKept: 1,
+      payloadsAccepted: 3,
+    })
+  })
+
+  test('the table tells 50,000 ids apart, whatever they share', () => {
+    const table = createIdTable(1_000_000)
+    const ids = Array.from({ length: 50_000 }, (_, index) =>
+      index % 2 === 0 ? randomUUID() : `00000000-0000-4000-8000-${index.toString(16).padStart(12, '0')}`,
+    )
+    expect(ids.filter((id, index) => table.note(id, index) !== null)).toEqual([])
+    expect(ids.filter((id, index) => table.note(id.toUpperCase(), 7) !== index)).toEqual([])
+    expect(table.size).toBe(50_000)
+  })
+})
+
+describe('GET /sandbox/received', () => {
+  test('shows the newest first, by device or asset, up to a limit', async () => {
+    await using world = await openSandbox()
+    const [one, two, three] = [
+      telemetry(),
+      telemetry({ deviceIdentifier: { id: 'other' }, assetIdentifier: undefined }),
+      telemetry({ deviceIdentifier: undefined }),
+    ]
+    const { batchId } = batchOf([])
+    const { json } = await world.batch(batchOf([one, two], batchId))
+    await world.single(three)
+    const ids = async (query: string) => {
+      const { json } = await world.look(`/sandbox/received${query}`)
+      return (json['received'] as { payload: { payloadId: string } }[]).map(
+        ({ payload }) => payload.payloadId,
+      )
+    }
+    expect(await ids('')).toEqual([three.payloadId, two.payloadId, one.payloadId])
+    expect(await ids('?limit=1')).toEqual([three.payloadId])
+    expect(await ids('?device=truck-7')).toEqual([one.payloadId])
+    expect(await ids('?device=asset-7&limit=5')).toEqual([three.payloadId, one.payloadId])
+    expect(await ids('?device=nobody')).toEqual([])
+    const { requestId } = json
+    expect(world.sandbox.received({ device: 'other', limit: 1 })).toEqual([
+      {
+        receivedAt: world.clock.now(),
+        requestId,
+        batchId,
+        provider: null,
+        payload: JSON.parse(JSON.stringify(two)) as unknown,
+      },
+    ])
+    expect(await world.look('/sandbox/received?limit=all')).toMatchObject({ status: 400 })
+  })
+
+  test('keeps the newest within its bounds', async () => {
+    await using world = await openSandbox({ receivedMax: 3 })
+    const payloads = Array.from({ length: 7 }, () => telemetry())
+    await world.batch(batchOf(payloads))
+    const kept = world.sandbox.received({ limit: 99 }).map(({ payload }) => payload['payloadId'])
+    expect(kept).toEqual(
+      payloads
+        .slice(4)
+        .reverse()
+        .map(({ payloadId }) => payloadId),
+    )
+  })
+
+  test('keeps large payloads within its bytes', async () => {
+    await using world = await openSandbox({ receivedBytesMax: 5000 })
+    for (let index = 0; index < 4; index += 1) await world.single(telemetry({ carrier: 'x'.repeat(2000) }))
+    expect(world.sandbox.received({ limit: 99 })).toHaveLength(1)
+  })
+})
+
+describe('GET /sandbox/stats', () => {
+  test('is what stats() tells, and does not count itself', async () => {
+    await using world = await openSandbox()
+    await world.batch(batchOf([telemetry()]))
+    const { json } = await world.look('/sandbox/stats')
+    expect(json).toEqual(world.sandbox.stats())
+    expect(json).toMatchObject({ requests: 1, byStatus: { 200: 1 }, startedAt: world.clock.now() })
+    expect(json['bytes']).toBeGreaterThan(400)
+  })
+
+  test.each([
+    ['/sandbox/nothing', 404],
+    ['/sandbox/', 404],
+    ['/sandbox/stats', 200],
+  ])('%s: %i', async (path, status) => {
+    await using world = await openSandbox()
+    expect((await world.look(path)).status).toBe(status)
+  })
+})
+
+describe('the file of accepted payloads', () => {
+  test.each([false, true])(
+    'has a line for each before the answer leaves (forced to the disk: %s)',
+    async (acceptedSync) => {
+      const acceptedPath = join(await newFolder(), 'accepted.ndjson')
+      await using world = await openSandbox({ acceptedPath, acceptedSync })
+      const [good, bad, alone] = [telemetry({ carrier: 'Ünïcode\n' }), telemetry({ carrier: 1 }), telemetry()]
+      const batch = batchOf([good, bad])
+      const { json } = await world.batch(batch)
+      await world.batch(batch)
+      const receivedAt = world.clock.now()
+      const line = {
+        receivedAt,
+        requestId: json['requestId'],
+        batchId: batch.batchId,
+        provider: null,
+        payload: good,
+      }
+      expect(await readFile(acceptedPath, 'utf8')).toBe(`${JSON.stringify(line)}\n`)
+      await world.single(alone)
+      const lines = (await readFile(acceptedPath, 'utf8')).trimEnd().split('\n')
+      expect(lines.map((each) => (JSON.parse(each) as { batchId: unknown }).batchId)).toEqual([
+        batch.batchId,
+        null,
+      ])
+    },
+  )
+
+  test('is appended to, and a line that was cut off by a kill stays a line of its own', async () => {
+    const acceptedPath = join(await newFolder(), 'accepted.ndjson')
+    await writeFile(acceptedPath, '{"receivedAt":1}\n{"recei')
+    await using world = await openSandbox({ acceptedPath })
+    await world.single(telemetry())
+    const lines = (await readFile(acceptedPath, 'utf8')).split('\n')
+    expect(lines.slice(0, 2)).toEqual(['{"receivedAt":1}', '{"recei'])
+    expect(lines).toHaveLength(4)
+  })
+
+  test('that cannot be written takes nothing: 500, and the same batch is no repeat', async () => {
+    await using world = await openSandbox({ acceptedPath: '/dev/full' })
+    const batch = batchOf([telemetry()])
+    for (const attempt of [1, 2]) {
+      expect(await world.batch(batch)).toMatchObject({ status: 500, json: { reason: 'internal' } })
+      expect(world.sandbox.stats()).toMatchObject({
+        internalErrors: attempt,
+        payloadsAccepted: 0,
+        repeats: 0,
+        batches: 0,
+      })
+    }
+  })
+
+  test('that cannot be opened is said at the start', async () => {
+    await expect(openSandbox({ acceptedPath: '/nowhere/at/all' })).rejects.toMatchObject({
+      code: 'OUTPUT_UNWRITABLE',
+    })
+  })
+})
