@@ -1,0 +1,221 @@
+// simulate.ts: the door of the simulator: vehicles that publish real MQTT, for trying out and for load.
+//
+// Promises
+//   A message is counted `acked` only when its PUBACK came. A device that loses its connection connects again,
+//   with a back-off and jitter, and sends what was not acked again with DUP: the simulator loses nothing, so
+//   what is missing in the end was lost behind the PUBACK.
+//   The tracks follow from `random` and the clock alone: the same seed and times give the same readings, however
+//   the network behaves. Back-off and the order of connecting draw from streams of their own.
+//
+// How it is timed
+//   `ratePerS` is of all devices together; they take turns. Messages fall due on a fixed grid, so a slow broker
+//   does not lower the rate that is offered. A latency counts from the moment the vehicle made the message, so
+//   waiting for a connection is part of it.
+//
+// What can go wrong
+//   The broker is away or holds its acks: each device keeps `unackedPerDeviceMax` messages; when every device is
+//   full, no message is made and `stalled` counts those that fell due. Nothing that was made is dropped.
+//   The process was stopped for a while (a laptop's lid): at most a second of messages is caught up with.
+
+import { pause } from '../std/clock.ts'
+import type { Clock } from '../std/clock.ts'
+import type { NewId } from '../domain/ids.ts'
+import { drawSeed, seededRandom } from './chance.ts'
+import { createDevice } from './device.ts'
+import type { Device } from './device.ts'
+import { publicationOf } from './format.ts'
+import type { FormatName } from './format.ts'
+import { createLatency } from './latency.ts'
+import type { LatencySummary } from './latency.ts'
+import { createVehicle } from './vehicle.ts'
+import type { Vehicle } from './vehicle.ts'
+
+export { seededRandom } from './chance.ts'
+export { formatNames, type FormatName } from './format.ts'
+export { createLatency, type LatencySummary } from './latency.ts'
+
+export type FleetDeps = {
+  clock: Clock
+  random: () => number
+  /** Part of each MQTT client id, so that two simulations on one broker do not throw each other out. */
+  newId: NewId
+}
+
+export type FleetOptions = {
+  /** mqtt:// or mqtts://; a user and password may stand in it. */
+  brokerUrl: string
+  /** Named `truck-1` to `truck-N`. */
+  devices: number
+  /** Messages a second of all devices together. */
+  ratePerS: number
+  /** Messages in all; without it the fleet drives until it is stopped. */
+  count?: number
+  /** Default `telemetry-v1`. */
+  format?: FormatName
+  onAck?: (ack: { device: string; latencyMs: number }) => void
+}
+
+export type FleetStats = {
+  devices: number
+  connected: number
+  /** Messages made by the vehicles; published = acked + unacked. */
+  published: number
+  acked: number
+  unacked: number
+  /** Messages sent again with DUP. */
+  resent: number
+  /** Connections after the first of each device. */
+  reconnects: number
+  /** Messages that fell due while every device was full. */
+  stalled: number
+  latency: LatencySummary
+  /** Why the last connection was lost or could not be made. */
+  lastProblem: string | null
+}
+
+export type Fleet = {
+  start(): void
+  /** True once `count` messages are acked; false when `signal` aborts first. */
+  whenAcked(signal: AbortSignal): Promise<boolean>
+  /** Makes no new message, waits for what is unacked until `deadline` aborts, then hangs up. */
+  stop(deadline: AbortSignal): Promise<void>
+  stats(): FleetStats
+}
+
+/** One device keeps so many messages while the broker does not ack: a quarter of an hour at one a second. */
+const unackedPerDeviceMax = 1000
+const inFlightPerDeviceMax = 64
+/** Devices do not all knock in the same millisecond: so long each, in all at most `connectSpreadMaxMs`. */
+const connectSpreadMs = 2
+const connectSpreadMaxMs = 5000
+/** Finer than this timers are not. */
+const tickMs = 5
+const catchUpMaxMs = 1000
+
+type Truck = { name: string; vehicle: Vehicle; device: Device }
+
+export function createFleet({ clock, random, newId }: FleetDeps, options: FleetOptions): Fleet {
+  const count = options.count ?? Number.POSITIVE_INFINITY
+  const latency = createLatency()
+  const making = new AbortController()
+  const connecting = new AbortController()
+  const watchers = new Set<() => void>()
+  const counts = { published: 0, acked: 0, resent: 0, reconnects: 0, stalled: 0 }
+  let lastProblem: string | null = null
+  let turn = 0
+  let ending: Promise<unknown> = Promise.resolve()
+  const trucks: readonly Truck[] = Array.from({ length: options.devices }, (_, index) => addTruck(index + 1))
+
+  return {
+    start() {
+      // Neither rejects but for a mistake of ours, and such a mistake shall crash.
+      ending = Promise.all([
+        makeMessages(),
+        ...trucks.map(({ device }, index) => keepConnected(device, index)),
+      ])
+    },
+    whenAcked: (signal) => until(() => counts.acked >= count, signal),
+    async stop(deadline) {
+      making.abort()
+      await until(() => counts.acked === counts.published, deadline)
+      connecting.abort()
+      await ending
+    },
+    stats,
+  }
+
+  function addTruck(number: number): Truck {
+    const name = `truck-${number}`
+    const vehicle = createVehicle(seededRandom(drawSeed(random)), { device: name, startAt: clock.now() })
+    const device = createDevice(
+      {
+        clock,
+        random: seededRandom(drawSeed(random)),
+        onAck: (latencyMs) => acked(name, latencyMs),
+        onSent: (dup) => void (counts.resent += dup ? 1 : 0),
+        onConnected: (again) => void (counts.reconnects += again ? 1 : 0),
+        onProblem: (problem) => void (lastProblem = problem),
+      },
+      {
+        brokerUrl: options.brokerUrl,
+        clientId: `${name}-${newId().slice(0, 8)}`,
+        unackedMax: unackedPerDeviceMax,
+        inFlightMax: inFlightPerDeviceMax,
+        keepaliveS: 30,
+        connectTimeoutMs: 10_000,
+        backoff: { firstMs: 500, mostMs: 15_000 },
+      },
+    )
+    return { name, vehicle, device }
+  }
+
+  async function keepConnected(device: Device, index: number): Promise<void> {
+    const spreadMs = Math.min(connectSpreadMs, connectSpreadMaxMs / options.devices)
+    await pause(clock, index * spreadMs, connecting.signal)
+    await device.run(connecting.signal)
+  }
+
+  /** Ends when `count` messages are made, or at stop. */
+  async function makeMessages(): Promise<void> {
+    const gapMs = 1000 / options.ratePerS
+    let dueMs = clock.monotonic()
+    while (!making.signal.aborted && counts.published < count) {
+      const nowMs = clock.monotonic()
+      dueMs = Math.max(dueMs, nowMs - catchUpMaxMs)
+      while (dueMs <= nowMs && counts.published < count) {
+        if (!makeMessage()) counts.stalled += 1
+        dueMs += gapMs
+      }
+      await pause(clock, Math.max(tickMs, dueMs - nowMs), making.signal)
+    }
+  }
+
+  /** The next vehicle in turn that has room; false where none has. */
+  function makeMessage(): boolean {
+    for (let tried = 0; tried < trucks.length; tried += 1) {
+      const truck = trucks[turn % trucks.length]
+      turn = (turn + 1) % trucks.length
+      if (truck === undefined || truck.device.unacked >= unackedPerDeviceMax) continue
+      counts.published += 1
+      const reading = truck.vehicle.drive(clock.now())
+      truck.device.offer(publicationOf(options.format ?? 'telemetry-v1', reading))
+      return true
+    }
+    return false
+  }
+
+  function acked(device: string, latencyMs: number): void {
+    counts.acked += 1
+    latency.record(latencyMs)
+    options.onAck?.({ device, latencyMs })
+    for (const check of watchers) check()
+  }
+
+  /** True when `holds`, which only an ack can bring about; false when `signal` aborts first. */
+  function until(holds: () => boolean, signal: AbortSignal): Promise<boolean> {
+    return new Promise((resolve) => {
+      const check = () => {
+        if (!holds() && !signal.aborted) return
+        watchers.delete(check)
+        signal.removeEventListener('abort', check)
+        resolve(holds())
+      }
+      watchers.add(check)
+      signal.addEventListener('abort', check, { once: true })
+      check()
+    })
+  }
+
+  function stats(): FleetStats {
+    const connected = trucks.filter(({ device }) => device.connected).length
+    const { published, acked } = counts
+    return {
+      devices: trucks.length,
+      connected,
+      ...counts,
+      unacked: published - acked,
+      latency: latency.summary(),
+      lastProblem,
+    }
+  }
+}

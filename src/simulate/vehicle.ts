@@ -1,0 +1,188 @@
+// vehicle.ts: one truck on a plausible track: it leaves the depot, drives legs of town, road and standing,
+// speeds up and brakes as a truck does, and turns back when it is far out. Pure but for the chance passed in.
+//
+// Positions move along great circles on a sphere; over the seconds between two readings the error against the
+// ellipsoid is far below that of a GPS receiver.
+
+import type { EpochMs } from '../std/clock.ts'
+
+export type Place = { latitude: number; longitude: number }
+
+export type Reading = {
+  device: string
+  /** Counts the readings of this vehicle from 1. */
+  sequence: number
+  /** Strictly ascending per vehicle, so that no two readings are the same. */
+  at: EpochMs
+  latitude: number
+  longitude: number
+  altitudeM: number
+  speedKmh: number
+  headingDeg: number
+  moving: boolean
+  satellites: number
+  odometerKm: number
+  engineHours: number
+  fuelPercent: number
+  supplyVolts: number
+}
+
+export type Vehicle = {
+  /** Drives on until `at` and reads the instruments. */
+  drive(at: EpochMs): Reading
+}
+
+/** Central, so that every way out of it is on land for a while: Kassel. */
+export const depot: Place = { latitude: 51.3127, longitude: 9.4797 }
+
+const earthRadiusM = 6_371_008.8
+/** Beyond this distance a vehicle heads home. */
+const outermostM = 120_000
+const accelerationMs2 = 0.7
+const brakingMs2 = 1.4
+const toRadians = Math.PI / 180
+
+type Leg = { targetMs: number; turnDegPerS: number; leftS: number }
+
+type State = {
+  place: Place
+  headingDeg: number
+  speedMs: number
+  leg: Leg
+  odometerM: number
+  engineS: number
+  fuelPercent: number
+  altitudeM: number
+}
+
+export function createVehicle(random: () => number, options: { device: string; startAt: EpochMs }): Vehicle {
+  const between = (low: number, high: number) => low + (high - low) * random()
+  const odometerM = between(20_000, 600_000) * 1000
+  let state: State = {
+    // Somewhere in the yard.
+    place: destination(depot, between(0, 360), between(0, 300)),
+    headingDeg: between(0, 360),
+    speedMs: 0,
+    leg: { targetMs: between(20, 40) / 3.6, turnDegPerS: 0, leftS: between(30, 120) },
+    odometerM,
+    // A truck's engine runs an hour for some 45 km.
+    engineS: (odometerM / 45_000) * 3600,
+    fuelPercent: between(35, 98),
+    altitudeM: between(150, 260),
+  }
+  let at = options.startAt
+  let sequence = 0
+
+  function nextLeg(): Leg {
+    const chance = random()
+    if (chance < 0.2) return { targetMs: 0, turnDegPerS: 0, leftS: between(15, 120) }
+    if (chance < 0.6)
+      return { targetMs: between(25, 50) / 3.6, turnDegPerS: between(-1.5, 1.5), leftS: between(30, 180) }
+    return { targetMs: between(60, 85) / 3.6, turnDegPerS: between(-0.15, 0.15), leftS: between(60, 600) }
+  }
+
+  function step(seconds: number): void {
+    const leg = state.leg.leftS > 0 ? state.leg : nextLeg()
+    const gap = leg.targetMs - state.speedMs
+    const change = Math.max(-brakingMs2 * seconds, Math.min(accelerationMs2 * seconds, gap))
+    const speedMs = Math.max(0, state.speedMs + change)
+    const distanceM = ((state.speedMs + speedMs) / 2) * seconds
+    const farOut = distanceBetween(depot, state.place) > outermostM
+    const headingDeg = farOut
+      ? bearing(state.place, depot)
+      : turned(state.headingDeg, speedMs > 0 ? leg.turnDegPerS * seconds : 0)
+    const used = state.fuelPercent - distanceM / 9000
+    state = {
+      place: distanceM > 0 ? destination(state.place, headingDeg, distanceM) : state.place,
+      headingDeg,
+      speedMs,
+      leg: { ...leg, leftS: leg.leftS - seconds },
+      odometerM: state.odometerM + distanceM,
+      engineS: state.engineS + seconds,
+      fuelPercent: used > 8 ? used : 98,
+      altitudeM: Math.min(600, Math.max(80, state.altitudeM + between(-0.01, 0.01) * distanceM)),
+    }
+  }
+
+  return {
+    drive(until) {
+      // A clock that was set back must not take the track back in time.
+      const now = Math.max(until, at + 1)
+      const seconds = sequence === 0 ? 0 : (now - at) / 1000
+      // Steps of a second; after a long silence fewer and longer ones, so that catching up costs little.
+      const steps = Math.min(60, Math.ceil(seconds))
+      for (let done = 0; done < steps; done += 1) step(seconds / steps)
+      at = now
+      sequence += 1
+      return readInstruments(state, { device: options.device, sequence, at, random })
+    },
+  }
+}
+
+function readInstruments(
+  state: State,
+  { device, sequence, at, random }: { device: string; sequence: number; at: EpochMs; random: () => number },
+): Reading {
+  return {
+    device,
+    sequence,
+    at,
+    latitude: round(state.place.latitude, 6),
+    longitude: round(state.place.longitude, 6),
+    altitudeM: round(state.altitudeM, 1),
+    speedKmh: round(state.speedMs * 3.6, 1),
+    headingDeg: round(state.headingDeg, 1) % 360,
+    moving: state.speedMs > 0,
+    satellites: 8 + Math.floor(random() * 9),
+    odometerKm: round(state.odometerM / 1000, 3),
+    engineHours: round(state.engineS / 3600, 3),
+    fuelPercent: round(state.fuelPercent, 1),
+    supplyVolts: round(27.4 + random(), 2),
+  }
+}
+
+/** The place `distanceM` from `from` along the great circle that starts at `bearingDeg`. */
+function destination(from: Place, bearingDeg: number, distanceM: number): Place {
+  const angle = distanceM / earthRadiusM
+  const direction = bearingDeg * toRadians
+  const latitude = from.latitude * toRadians
+  const sine =
+    Math.sin(latitude) * Math.cos(angle) + Math.cos(latitude) * Math.sin(angle) * Math.cos(direction)
+  const longitude =
+    from.longitude * toRadians +
+    Math.atan2(
+      Math.sin(direction) * Math.sin(angle) * Math.cos(latitude),
+      Math.cos(angle) - Math.sin(latitude) * sine,
+    )
+  return { latitude: Math.asin(sine) / toRadians, longitude: turned(longitude / toRadians, 180) - 180 }
+}
+
+/** Metres between two places along the great circle (haversine). */
+export function distanceBetween(a: Place, b: Place): number {
+  const half = (degrees: number) => Math.sin((degrees * toRadians) / 2) ** 2
+  const chord =
+    half(b.latitude - a.latitude) +
+    Math.cos(a.latitude * toRadians) * Math.cos(b.latitude * toRadians) * half(b.longitude - a.longitude)
+  return 2 * earthRadiusM * Math.asin(Math.min(1, Math.sqrt(chord)))
+}
+
+/** Degrees from north in which the great circle from `from` to `to` sets out. */
+function bearing(from: Place, to: Place): number {
+  const [fromLatitude, toLatitude] = [from.latitude * toRadians, to.latitude * toRadians]
+  const across = (to.longitude - from.longitude) * toRadians
+  const y = Math.sin(across) * Math.cos(toLatitude)
+  const x =
+    Math.cos(fromLatitude) * Math.sin(toLatitude) -
+    Math.sin(fromLatitude) * Math.cos(toLatitude) * Math.cos(across)
+  return turned(Math.atan2(y, x) / toRadians, 0)
+}
+
+/** `headingDeg` turned by `byDeg`, from 0 up to but not including 360. */
+function turned(headingDeg: number, byDeg: number): number {
+  return (((headingDeg + byDeg) % 360) + 360) % 360
+}
+
+function round(value: number, digits: number): number {
+  const scale = 10 ** digits
+  return Math.round(value * scale) / scale
+}

@@ -1,0 +1,136 @@
+import { PassThrough } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { CommanderError } from 'commander'
+import { describe, expect, test } from 'vitest'
+import { GatewayError } from '../../src/std/fault.ts'
+import { simulateCommand } from '../../src/cli/simulate.ts'
+import type { ExitStatus } from '../../src/cli/io.ts'
+import { openMqttServer } from '../support/mqtt-server.ts'
+
+async function run(argv: string[], stop: AbortSignal = new AbortController().signal) {
+  const stdout = new PassThrough()
+  const io = {
+    stdin: new PassThrough(),
+    stdout,
+    stderr: new PassThrough(),
+    env: {},
+    stop,
+    onHangUp: () => undefined,
+  }
+  let status: ExitStatus | null = null
+  const command = simulateCommand(io, (ended) => void (status = ended))
+    .exitOverride()
+    .configureOutput({ writeErr: () => undefined })
+  const thrown: unknown = await command.parseAsync(argv, { from: 'user' }).then(
+    () => null,
+    (error: unknown) => error,
+  )
+  stdout.end()
+  const lines = (await text(stdout)).split('\n').filter((line) => line !== '')
+  return { status, thrown, lines }
+}
+
+describe('simulate', () => {
+  test('ends with status 0 when --count messages are acked, and says how fast', async () => {
+    await using server = await openMqttServer({ onPublish: () => 'ack' })
+    const { status, lines } = await run([
+      '--broker',
+      server.url,
+      '--devices',
+      '3',
+      '--rate',
+      '500',
+      '--count',
+      '60',
+    ])
+    expect(status).toBe(0)
+    expect(lines).toHaveLength(2)
+    expect(lines[0]).toMatch(/^60 published, 60 acked \(.*\/s\), 0 unacked, 0 sent again, 0 reconnects in /)
+    expect(lines[1]).toMatch(/^latency p50 .* ms, p99 .* ms, max .* ms$/)
+  })
+
+  test('gives programs a JSON line', async () => {
+    await using server = await openMqttServer({ onPublish: () => 'ack' })
+    const { lines } = await run(['--broker', server.url, '--rate', '500', '--count', '20', '--json'])
+    expect(JSON.parse(lines.at(-1) ?? '')).toMatchObject({
+      kind: 'result',
+      devices: 10,
+      published: 20,
+      acked: 20,
+      unacked: 0,
+      latency: { count: 20 },
+    })
+  })
+
+  test('drives the same tracks again with the same --seed', async () => {
+    const places = async () => {
+      await using server = await openMqttServer({ onPublish: () => 'ack' })
+      await run(['--broker', server.url, '--rate', '500', '--count', '10', '--devices', '5', '--seed', '42'])
+      return server.received
+        .map(({ payload }) => JSON.parse(payload) as { device: string; seq: number; gps: { lat: number } })
+        .filter(({ seq }) => seq === 1)
+        .map(({ device, gps }) => `${device} ${gps.lat}`)
+        .sort()
+    }
+    expect(await places()).toEqual(await places())
+  })
+
+  test('without --count drives until it is stopped, and then waits for the acks that are under way', async () => {
+    const stop = new AbortController()
+    await using server = await openMqttServer({
+      onPublish: () => {
+        if (server.received.length === 20) stop.abort()
+        return 'ack'
+      },
+    })
+    const { status, lines } = await run(['--broker', server.url, '--rate', '500'], stop.signal)
+    expect(status).toBe(0)
+    expect(lines.at(-2)).toMatch(/ 0 unacked,/)
+  })
+
+  test('fails when messages stay unacked for longer than --wait, and still says what it knows', async () => {
+    await using server = await openMqttServer({ onPublish: (_, soFar) => (soFar > 3 ? 'silence' : 'ack') })
+    const { status, thrown, lines } = await run([
+      '--broker',
+      server.url,
+      '--devices',
+      '1',
+      '--rate',
+      '500',
+      '--count',
+      '10',
+      '--wait',
+      '300ms',
+    ])
+    expect(status).toBeNull()
+    expect(thrown).toBeInstanceOf(GatewayError)
+    expect(thrown).toMatchObject({ code: 'BROKER_UNREACHABLE', why: expect.stringMatching(/holds its acks/) })
+    expect(lines[0]).toMatch(/^10 published, 3 acked .* 7 unacked/)
+  })
+
+  test('fails when there is no broker, naming the address without its password', async () => {
+    const { thrown } = await run(['--broker', 'mqtt://me:hush@127.0.0.1:1', '--wait', '300ms'])
+    expect(thrown).toMatchObject({
+      code: 'BROKER_UNREACHABLE',
+      what: expect.stringMatching(/^\d+ messages to mqtt:\/\/127\.0\.0\.1:1 stayed unacked\.$/),
+      why: expect.stringMatching(/ECONNREFUSED/),
+    })
+    expect(String(thrown)).not.toContain('hush')
+  })
+
+  test.each([
+    [['--devices', '3'], 'no broker'],
+    [['--broker', 'http://127.0.0.1'], 'not MQTT'],
+    [['--broker', 'nonsense'], 'no URL'],
+    [['--broker', 'mqtt://127.0.0.1', '--devices', '0'], 'no device'],
+    [['--broker', 'mqtt://127.0.0.1', '--rate', '-1'], 'a negative rate'],
+    [['--broker', 'mqtt://127.0.0.1', '--rate', '1e3x'], 'a rate that is no number'],
+    [['--broker', 'mqtt://127.0.0.1', '--count', '1.5'], 'a broken count'],
+    [['--broker', 'mqtt://127.0.0.1', '--wait', '30'], 'a wait without a unit'],
+    [['--broker', 'mqtt://127.0.0.1', '--format', 'morse'], 'an unknown format'],
+  ])('refuses %j: %s', async (argv) => {
+    const { thrown, status } = await run(argv)
+    expect(thrown).toBeInstanceOf(CommanderError)
+    expect(status).toBeNull()
+  })
+})
