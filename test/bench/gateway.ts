@@ -1,0 +1,143 @@
+// gateway.ts: the daemon under test: `node src/main.ts run --config FILE` with the example config, a spool of its
+// own on a real disk, and the sink as its service.
+
+import { once } from 'node:events'
+import { readFile, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Status } from '../../src/ops/status.ts'
+import { startDaemon } from './children.ts'
+import type { Child } from './children.ts'
+
+export type Gateway = AsyncDisposable & {
+  pid: number
+  mqttPort: number
+  /** From the start of the process until /readyz answered 200. */
+  readyAfterMs: number
+  /** Directory of the spool's database. */
+  storePath: string
+  status(): Promise<Status>
+  /** Payloads in the spool, and their JSON bytes. */
+  open(): Promise<{ payloads: number; bytes: number }>
+  /** Makes it try now what waits for a back-off. */
+  probe(): void
+  end(): Promise<void>
+}
+
+const readyMaxMs = 120_000
+
+/** `folder` holds config, spool and log: started again on the same folder, it finds its spool again. */
+export async function startGateway(options: {
+  folder: string
+  sinkPort: number
+  /** 2 as in the example config; with 1 a payload has some 470 bytes. */
+  signals: number
+}): Promise<Gateway> {
+  const { folder, sinkPort, signals } = options
+  const [mqttPort, opsPort] = [await freePort(), await freePort()]
+  const config = join(folder, 'gateway.yaml')
+  await writeFile(config, configText({ mqttPort, opsPort, sinkPort, signals }))
+  const logFile = join(folder, 'gateway.log')
+  const startedAtMs = performance.now()
+  const child = startDaemon(['src/main.ts', 'run', '--config', config], {
+    logFile,
+    env: {
+      ...process.env,
+      AWS_ACCESS_KEY_ID: 'AKIDBENCH',
+      AWS_SECRET_ACCESS_KEY: 'bench-secret-bench-secret',
+    },
+  })
+  const url = `http://127.0.0.1:${opsPort}`
+  try {
+    await ready(child, url, logFile)
+  } catch (error) {
+    await child.end()
+    throw error
+  }
+  const readyAfterMs = performance.now() - startedAtMs
+
+  async function status(): Promise<Status> {
+    const response = await fetch(`${url}/status`)
+    return (await response.json()) as Status
+  }
+
+  return {
+    pid: child.pid,
+    mqttPort,
+    readyAfterMs,
+    storePath: join(folder, 'spool', 'store'),
+    status,
+    async open() {
+      const { lanes } = await status()
+      return {
+        payloads: lanes.reduce((sum, { pending, sealed }) => sum + pending + sealed, 0),
+        bytes: lanes.reduce((sum, { bytes }) => sum + bytes, 0),
+      }
+    },
+    probe: () => child.signal('SIGHUP'),
+    end: () => child.end(),
+    [Symbol.asyncDispose]: () => child.end(),
+  }
+}
+
+async function ready(child: Child, url: string, logFile: string): Promise<void> {
+  const deadlineMs = performance.now() + readyMaxMs
+  while (performance.now() < deadlineMs) {
+    if (!child.running) break
+    const response = await fetch(`${url}/readyz`).catch(() => null)
+    await response?.text()
+    if (response?.status === 200) return
+    await wait(10)
+  }
+  const log = await readFile(logFile, 'utf8')
+  throw new Error(`the gateway ${child.running ? 'did not get ready' : 'ended'}:\n${log.slice(-4000)}`)
+}
+
+function configText(options: {
+  mqttPort: number
+  opsPort: number
+  sinkPort: number
+  signals: number
+}): string {
+  const signals = [
+    '- { type: OBD_LIFETIME_ODOMETER, path: odometer.value, unit: km }',
+    '- { type: OBD_TOTAL_ENGINE_TIME, path: engineHours.value, unit: h, part: ENGINE }',
+  ].slice(0, options.signals)
+  return `ingest:
+  broker: { listeners: [{ url: "mqtt://127.0.0.1:${options.mqttPort}" }], access: { anonymous: true } }
+sources:
+  - name: trucks
+    topic: telemetry/v1/{device}
+    map:
+      time:      { path: ts, format: ms }
+      latitude:  { path: gps.lat }
+      longitude: { path: gps.lon }
+      speed:     { path: gps.speed, unit: km/h }
+      heading:   { path: gps.heading }
+      in_motion: { path: gps.moving }
+      signals:
+${signals.map((signal) => `        ${signal}`).join('\n')}
+devices: { unknown: accept }
+defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }
+spool: { path: ./spool, max_bytes: 20GiB, min_free_bytes: 1GiB }
+delivery:
+  base_url: http://127.0.0.1:${options.sinkPort}
+  credentials: { source: environment }
+  batch: { max_payloads: 500, max_bytes: 1MiB, linger: 1s }
+  max_in_flight: 4
+  timeout: 30s
+ops: { listen: "127.0.0.1:${options.opsPort}" }
+log: { level: info }
+`
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}

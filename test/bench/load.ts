@@ -1,0 +1,192 @@
+// load.ts: the load generator, a process of its own.
+//
+//   node test/bench/load.ts --port P [--connections 16] [--window 64] [--messages 600000] [--bytes 320] [--rate 0]
+//
+// Opens all connections first, then publishes: with `--rate 0` each connection keeps `window` messages unacked,
+// otherwise the connections take turns at `rate` messages a second. Each message is another one, and each PUBACK
+// must name a message that is under way. Prints one JSON line (LoadResult). Ends with status 1 when a connection
+// is lost, an ack makes no sense, or nothing is acked for 30 s.
+
+import { connect } from 'node:net'
+import type { Socket } from 'node:net'
+import { createLatency } from '../../src/simulate/latency.ts'
+import type { LatencySummary } from '../../src/simulate/latency.ts'
+import { numbersOf, writeLine } from './script.ts'
+import { answerBytes, connackPacket, connectPacket, createPublisher, pubackIdAt } from './wire.ts'
+import type { Publisher } from './wire.ts'
+
+export type LoadResult = {
+  messages: number
+  connections: number
+  window: number
+  payloadBytes: number
+  /** From the first publish to the last ack. */
+  tookMs: number
+  ackedPerS: number
+  /** From the write of a message to the read of its ack. */
+  latency: LatencySummary
+  /** Processor time of this process meanwhile: near `tookMs`, the generator itself was the limit. */
+  cpuMs: number
+}
+
+const options = numbersOf({
+  port: 0,
+  connections: 16,
+  window: 64,
+  messages: 600_000,
+  bytes: 320,
+  rate: 0,
+})
+const silenceMaxMs = 30_000
+
+type Connection = {
+  socket: Socket
+  publisher: Publisher
+  /** When each packet identifier was sent; 0 where it is free. */
+  sentAtMs: Float64Array
+  nextId: number
+  partial: Buffer
+}
+
+const latency = createLatency()
+let sent = 0
+let acked = 0
+let startedAtMs = 0
+let progressAtMs = 0
+let cpuAtStart = process.cpuUsage()
+const connections = await openConnections()
+startedAtMs = progressAtMs = performance.now()
+cpuAtStart = process.cpuUsage()
+const watch = setInterval(() => {
+  if (performance.now() - progressAtMs > silenceMaxMs) fail(`nothing was acked for ${silenceMaxMs} ms`)
+}, 1000)
+if (options.rate > 0) publishPaced()
+else for (const connection of connections) publish(connection, options.window)
+
+async function openConnections(): Promise<Connection[]> {
+  const runDigits = String(Math.floor(Math.random() * 1e6)).padStart(6, '0')
+  // The last message's device time is about now: nothing comes from the future, nothing is old.
+  const firstTimeMs = Date.now() - Math.ceil(options.messages / options.connections)
+  const opened: Connection[] = []
+  // In groups, so that the listen queue of the broker is not the thing that is measured.
+  for (let first = 1; first <= options.connections; first += 50) {
+    const last = Math.min(first + 49, options.connections)
+    const numbers = Array.from({ length: last - first + 1 }, (_, index) => first + index)
+    opened.push(...(await Promise.all(numbers.map((number) => open(number, { runDigits, firstTimeMs })))))
+  }
+  return opened
+}
+
+function open(number: number, run: { runDigits: string; firstTimeMs: number }): Promise<Connection> {
+  const device = `truck-${String(number).padStart(5, '0')}`
+  const publisher = createPublisher({ device, payloadBytes: options.bytes, ...run })
+  return new Promise((resolve) => {
+    const buffer = Buffer.allocUnsafe(16 * 1024)
+    const socket: Socket = connect({
+      port: options.port,
+      host: '127.0.0.1',
+      noDelay: true,
+      onread: { buffer, callback: (length) => onRead(buffer.subarray(0, length)) },
+    })
+    // A paced run has no window: an identifier is free again long before it is used again.
+    const ids = options.rate > 0 ? 20_000 : options.window * 2
+    const connection: Connection = {
+      socket,
+      publisher,
+      sentAtMs: new Float64Array(ids + 1),
+      nextId: 1,
+      partial: Buffer.alloc(0),
+    }
+    let accepted = false
+    socket.on('connect', () => socket.write(connectPacket(device)))
+    socket.on('error', (error) => fail(`${device}: ${error.message}`))
+    socket.on('close', () => fail(`${device}: the broker closed the connection`))
+
+    function onRead(bytes: Buffer): boolean {
+      if (accepted) {
+        readAcks(connection, bytes)
+        return true
+      }
+      if (!bytes.equals(connackPacket)) fail(`${device}: no CONNACK but ${bytes.toString('hex')}`)
+      accepted = true
+      resolve(connection)
+      return true
+    }
+  })
+}
+
+function readAcks(connection: Connection, chunk: Buffer): void {
+  const bytes = connection.partial.length > 0 ? Buffer.concat([connection.partial, chunk]) : chunk
+  const nowMs = performance.now()
+  let at = 0
+  for (; at + answerBytes <= bytes.length; at += answerBytes) {
+    const id = pubackIdAt(bytes, at)
+    const sentAtMs = connection.sentAtMs[id] ?? 0
+    if (sentAtMs === 0) fail(`an ack that belongs to no message: ${bytes.toString('hex', at, at + 4)}`)
+    connection.sentAtMs[id] = 0
+    latency.record(nowMs - sentAtMs)
+  }
+  // A copy: the chunk's memory is read into again.
+  connection.partial = Buffer.from(bytes.subarray(at))
+  const count = at / answerBytes
+  acked += count
+  progressAtMs = nowMs
+  if (acked === options.messages) finish(nowMs)
+  else if (options.rate === 0) publish(connection, count)
+}
+
+/** Writes the next `count` messages of a connection at once, or what is left of the run. */
+function publish(connection: Connection, count: number): void {
+  const now = Math.min(count, options.messages - sent)
+  if (now <= 0) return
+  const { publisher, sentAtMs, socket } = connection
+  const bytes = Buffer.allocUnsafe(now * publisher.packetBytes)
+  const nowMs = performance.now()
+  for (let index = 0; index < now; index += 1) {
+    const id = connection.nextId
+    if (sentAtMs[id] !== 0) fail(`packet identifier ${id} is still under way: acks come out of order`)
+    sentAtMs[id] = nowMs
+    connection.nextId = id + 1 < sentAtMs.length ? id + 1 : 1
+    publisher.writeNext(bytes, index * publisher.packetBytes, id)
+  }
+  sent += now
+  socket.write(bytes)
+}
+
+function publishPaced(): void {
+  const gapMs = 1000 / options.rate
+  let dueMs = startedAtMs
+  let turn = 0
+  const tick = () => {
+    for (; dueMs <= performance.now() && sent < options.messages; dueMs += gapMs) {
+      const connection = connections[turn]
+      turn = (turn + 1) % connections.length
+      if (connection) publish(connection, 1)
+    }
+    if (sent < options.messages) setTimeout(tick, 1)
+  }
+  tick()
+}
+
+function finish(nowMs: number): void {
+  clearInterval(watch)
+  const tookMs = nowMs - startedAtMs
+  const { user, system } = process.cpuUsage(cpuAtStart)
+  const result: LoadResult = {
+    messages: acked,
+    connections: connections.length,
+    window: options.window,
+    payloadBytes: connections[0]?.publisher.payloadBytes ?? 0,
+    tookMs,
+    ackedPerS: acked / (tookMs / 1000),
+    latency: latency.summary(),
+    cpuMs: (user + system) / 1000,
+  }
+  writeLine(result)
+  for (const { socket } of connections) socket.removeAllListeners('close').destroy()
+}
+
+function fail(why: string): never {
+  process.stderr.write(`load: ${why} (${acked} of ${options.messages} acked)\n`)
+  process.exit(1)
+}

@@ -1,0 +1,47 @@
+// resident.ts: anonymous resident memory of a process. Not RSS: LevelDB maps its tables, and those pages are the
+// kernel's to take back.
+
+import { readFile } from 'node:fs/promises'
+import { setInterval as every } from 'node:timers/promises'
+
+/** RssAnon in bytes; null where the process is gone. */
+async function residentBytes(pid: number): Promise<number | null> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '')
+  const match = /^RssAnon:\s+(\d+) kB$/m.exec(status)
+  return match ? Number(match[1]) * 1024 : null
+}
+
+export type Sampler = AsyncDisposable & {
+  /** The most that was seen so far. */
+  readonly maxBytes: number
+}
+
+/** Samples `measure` until it is disposed of, or until there is nothing more to measure. */
+export function sampleMax(measure: () => Promise<number | null>, everyMs: number): Sampler {
+  const stop = new AbortController()
+  let maxBytes = 0
+  const running = (async () => {
+    try {
+      for await (const _ of every(everyMs, null, { signal: stop.signal })) {
+        const bytes = await measure()
+        if (bytes === null) return
+        maxBytes = Math.max(maxBytes, bytes)
+      }
+    } catch (error) {
+      if (!stop.signal.aborted) throw error
+    }
+  })()
+  return {
+    get maxBytes() {
+      return maxBytes
+    },
+    async [Symbol.asyncDispose]() {
+      stop.abort()
+      await running
+    },
+  }
+}
+
+export function sampleResident(pid: number): Sampler {
+  return sampleMax(() => residentBytes(pid), 100)
+}
