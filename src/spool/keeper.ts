@@ -248,7 +248,11 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
       if (stored === 'copy') counters.copies += 1
       return stored
     },
-    bury: (letter, windowKey, dup) => current().bury(letter, windowKey, dup),
+    bury(letter, windowKey, dup) {
+      const stored = current().bury(letter, windowKey, dup)
+      if (stored === 'copy') counters.copies += 1
+      return stored
+    },
     endMessage(ack) {
       const { committer, state } = current()
       committer.endMessage(ack)

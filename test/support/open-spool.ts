@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest'
 import type { GatewayEvent } from '../../src/domain/event.ts'
 import { openSpool, type Batch, type Spool, type SpoolOptions } from '../../src/spool/spool.ts'
 import { openLevelStore, realDisk, type Disk, type OpenStore } from '../../src/storage/storage.ts'
-import { createFakeClock, turn, type FakeClock } from './fake-clock.ts'
+import { createFakeClock, type FakeClock } from './fake-clock.ts'
 import { newFolder } from './folders.ts'
 import { payloadNamed, smallOptions } from './spool-world.ts'
 
@@ -89,9 +89,4 @@ export async function namesIn(spool: Spool, batch: Batch): Promise<string[]> {
 /** Moves the clock on, second by second, until `holds`: for work that mixes timers with the real disk. */
 export async function passTimeUntil(clock: FakeClock, holds: () => boolean): Promise<void> {
   while (!holds()) await clock.advance(1000)
-}
-
-/** Waits, turn by turn, until `holds`; the test's own timeout bounds it. */
-export async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await turn()
 }

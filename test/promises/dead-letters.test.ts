@@ -1,0 +1,84 @@
+import { describe, expect, test } from 'vitest'
+import { openSpoolWorld } from '../support/open-spool.ts'
+import { messageOf, startRoad, topicOf } from '../support/road.ts'
+import { join } from 'node:path'
+
+const hostile: [what: string, payload: string | Buffer, reason: string][] = [
+  ['not JSON', 'lat=52;lon=13', 'NOT_JSON'],
+  ['ten thousand levels deep', '['.repeat(10_000) + ']'.repeat(10_000), 'TOO_DEEP'],
+  ['a latitude beyond the pole', messageOf(1, { lat: 91 }), 'OUT_OF_RANGE'],
+  ['a latitude of 1e400', messageOf(2).replace(/"lat":[^,]+/, '"lat":1e400'), 'BAD_VALUE'],
+  ['a list', '[1,2,3]', 'NOT_AN_OBJECT'],
+  ['a message without its time', JSON.stringify({ lat: 1, lon: 2 }), 'NO_TIME'],
+]
+
+describe('a dead letter is never silent', () => {
+  test('what makes no sense is kept whole with its reason, acknowledged, logged, counted and shown', async () => {
+    const road = await startRoad()
+    const device = await road.device('truck-1')
+    hostile.forEach(([, payload], index) =>
+      device.publish({ topic: topicOf('truck-1'), payload, messageId: index + 1 }),
+    )
+    device.publish({ topic: 'some/other/topic', payload: '{}', messageId: 90 })
+    await device.acked(hostile.length + 1)
+    const { totals, conditions } = road.status()
+    expect(totals.dead).toBe(hostile.length + 1)
+    expect(conditions.map(({ code }) => code)).toContain('DEAD_LETTERS')
+    const lines = road
+      .log()
+      .split('\n')
+      .filter((line) => line.includes('"message_unmappable"'))
+    expect(lines.length).toBeGreaterThan(0)
+    for (const line of lines)
+      expect(JSON.parse(line)).toMatchObject({ level: 'warn', reason: expect.any(String) })
+    const metrics = await (await fetch(`${road.gateway.addresses.ops}/metrics`)).text()
+    expect(metrics).toMatch(new RegExp(`^gateway_dead_letters\\S* ${hostile.length + 1}$`, 'm'))
+
+    await road.gateway.stop('to look at the letters')
+    const { spool } = await openSpoolWorld({ path: join(road.folder, 'spool') })
+    const letters = []
+    for await (const { letter } of spool.deadLetters({ limit: 100 })) letters.push(letter)
+    expect(letters.map(({ reason }) => reason)).toEqual([
+      ...hostile.map(([, , reason]) => reason),
+      'NO_SOURCE',
+    ])
+    letters.slice(0, -1).forEach(({ envelope, detail }, index) => {
+      const [, payload = ''] = hostile[index] ?? []
+      expect(Buffer.from(envelope?.bytes ?? '', 'base64').equals(Buffer.from(payload))).toBe(true)
+      expect(envelope).toMatchObject({ topic: topicOf('truck-1'), clientId: 'truck-1', qos: 1 })
+      expect(detail.length).toBeGreaterThan(10)
+    })
+  })
+
+  test('a resend of it with DUP makes no second letter', async () => {
+    const road = await startRoad()
+    const device = await road.device('truck-1')
+    device.publish({ topic: topicOf('truck-1'), payload: 'no json', messageId: 1 })
+    device.publish({ topic: topicOf('truck-1'), payload: 'no json', messageId: 1, dup: true })
+    await device.acked(2)
+    expect(road.status().totals).toMatchObject({ dead: 1, copies: 1 })
+  })
+
+  test('a payload that the service refuses for good is kept with its words', async () => {
+    const road = await startRoad({
+      sandbox: { faults: { fail: [{ error_type: 'Validation', message: 'no such truck' }] } },
+      sections: { delivery: 'batch: { linger: 10ms }, errors: { Validation: [] }' },
+    })
+    const device = await road.device('truck-1')
+    device.publish({ topic: topicOf('truck-1'), payload: messageOf(1), messageId: 1 })
+    await device.acked(1)
+    await road.until(() => road.status().totals.dead === 1)
+    await road.gateway.stop('to look at the letter')
+    const { spool } = await openSpoolWorld({ path: join(road.folder, 'spool') })
+    for await (const { letter } of spool.deadLetters({ limit: 1 })) {
+      expect(letter).toMatchObject({
+        stage: 'delivery',
+        reason: 'Validation',
+        device: 'truck-1',
+        requestId: expect.any(String),
+        failure: { errorMessage: 'no such truck' },
+        payload: { deviceIdentifier: { id: 'truck-1' } },
+      })
+    }
+  })
+})

@@ -1,0 +1,56 @@
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { messageOf, roundTrip, startRoad, topicOf } from '../support/road.ts'
+import { acceptAll, startScriptedService } from '../support/scripted-service.ts'
+
+describe('a full spool holds acks and resumes', () => {
+  test(
+    'acks are held at the limit, QoS 0 is dropped and counted, and all goes on when the service is back',
+    { timeout: 90_000 },
+    async () => {
+      const service = await startScriptedService(() => ({ status: 503 }))
+      onTestFinished(() => service.close())
+      const road = await startRoad({
+        baseUrl: service.url,
+        sections: {
+          spool: '{ path: ./spool, max_bytes: 1MiB, min_free_bytes: 1MiB }',
+          delivery: 'batch: { max_payloads: 50, linger: 20ms }',
+        },
+      })
+      const device = await road.device('truck-1')
+      const note = 'x'.repeat(200)
+      let sent = 0
+      const publish = (qos: 0 | 1) => {
+        sent += 1
+        device.publish({
+          topic: topicOf('truck-1'),
+          payload: messageOf(sent, { note }),
+          messageId: sent,
+          qos,
+        })
+      }
+      // The odometer and position alone are stored, so it takes some thousands.
+      while (road.status().conditions.every(({ code }) => code !== 'SPOOL_FULL')) {
+        for (let n = 0; n < 100; n += 1) publish(1)
+        await roundTrip(device)
+        expect(sent).toBeLessThan(20_000)
+      }
+      for (let n = 0; n < 10; n += 1) publish(1)
+      await roundTrip(device)
+      const ackedWhileFull = device.acks.length
+      expect(ackedWhileFull).toBeLessThan(sent)
+      const qos1 = sent
+      for (let n = 0; n < 5; n += 1) publish(0)
+      await roundTrip(device)
+      expect(device.acks.length).toBe(ackedWhileFull)
+      expect(road.status().totals.dropped).toBe(5)
+      service.answer(acceptAll)
+      road.gateway.probe()
+      await device.acked(qos1)
+      expect(device.acks.map(({ messageId }) => messageId)).toEqual(
+        Array.from({ length: qos1 }, (_, n) => n + 1),
+      )
+      await road.until(() => road.status().totals.delivered === qos1)
+      expect(road.status().conditions.map(({ code }) => code)).not.toContain('SPOOL_FULL')
+    },
+  )
+})

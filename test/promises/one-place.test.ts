@@ -1,0 +1,37 @@
+import { describe, expect, test } from 'vitest'
+import { messageOf, startRoad, topicOf } from '../support/road.ts'
+
+describe('each payload in one place', () => {
+  test(
+    'delivered, waiting for another try, and dead add up to what was taken in, at every look',
+    { timeout: 60_000 },
+    async () => {
+      const messages = 200
+      const road = await startRoad({
+        sandbox: { faults: { fail: [{ rate: 0.3, error_type: 'Internal' }] } },
+        sections: { delivery: 'batch: { max_payloads: 20, linger: 10ms }, errors: { default: [50ms] }' },
+      })
+      const device = await road.device('truck-1')
+      let looks = 0
+      const addsUp = () => {
+        looks += 1
+        for (const { appended, settled, open } of road.status().conservation.lanes)
+          expect(appended).toBe(settled + open)
+      }
+      for (let n = 0; n < messages; n += 1)
+        device.publish({ topic: topicOf('truck-1'), payload: messageOf(n), messageId: n + 1 })
+      await device.acked(messages)
+      await road.until(() => {
+        addsUp()
+        const { delivered, dead } = road.status().totals
+        return delivered + dead === messages
+      })
+      expect(looks).toBeGreaterThan(3)
+      const { delivered, dead, retried } = road.status().totals
+      expect(retried).toBeGreaterThan(0)
+      expect(dead).toBeGreaterThan(0)
+      expect(road.sandbox.stats().distinctPayloadIds).toBe(delivered)
+      expect(road.sandbox.stats().duplicatesAcrossBatches).toBe(0)
+    },
+  )
+})

@@ -1,0 +1,63 @@
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { newFolder } from '../support/folders.ts'
+import { messageOf, startRoad, topicOf } from '../support/road.ts'
+import { acceptAll, startScriptedService, type Reply } from '../support/scripted-service.ts'
+
+async function scriptedService() {
+  const service = await startScriptedService()
+  onTestFinished(() => service.close())
+  return service
+}
+
+describe('same batch, same bytes', () => {
+  test(
+    'a batch goes again byte for byte, freshly signed, until the service has answered',
+    { timeout: 60_000 },
+    async () => {
+      const service = await scriptedService()
+      const faults: Reply[] = ['reset', { status: 500 }, { status: 200, body: 'not an answer' }]
+      service.answer((request, index) => faults[index] ?? acceptAll(request))
+      const road = await startRoad({ baseUrl: service.url })
+      const device = await road.device('truck-1')
+      for (let n = 0; n < 5; n += 1)
+        device.publish({ topic: topicOf('truck-1'), payload: messageOf(n), messageId: n + 1 })
+      await device.acked(5)
+      await road.until(() => road.status().totals.delivered === 5)
+      const [first, ...again] = service.received
+      const same = again.filter(({ batchId }) => batchId === first?.batchId)
+      expect(same.length).toBeGreaterThan(0)
+      for (const request of same) {
+        expect(request.body.equals(first?.body ?? Buffer.alloc(0))).toBe(true)
+        expect(request.headers.authorization).not.toBe(first?.headers.authorization)
+      }
+      // Each payload went under one batchId alone.
+      const under = new Map<string, Set<string>>()
+      for (const { batchId, payloadIds } of service.received) {
+        for (const id of payloadIds) under.set(id, (under.get(id) ?? new Set()).add(batchId))
+      }
+      expect([...under.values()].map(({ size }) => size)).toEqual([1, 1, 1, 1, 1])
+    },
+  )
+
+  test('a batch that was under way when the gateway ended goes first after its start, unchanged', async () => {
+    const folder = await newFolder()
+    const service = await scriptedService()
+    service.answer(() => 'hang')
+    const road = await startRoad({
+      baseUrl: service.url,
+      folder,
+      sections: { ops: '{ listen: "127.0.0.1:0", stop_deadline: 1s }' },
+    })
+    const device = await road.device('truck-1')
+    device.publish({ topic: topicOf('truck-1'), payload: messageOf(1), messageId: 1 })
+    await device.acked(1)
+    await road.until(() => service.received.length === 1)
+    await road.gateway.stop('the test restarts it')
+    service.answer(acceptAll)
+    const next = await startRoad({ baseUrl: service.url, folder })
+    await next.until(() => next.status().totals.delivered === 1)
+    const [before, after] = service.received
+    expect(after?.batchId).toBe(before?.batchId)
+    expect(after?.body.equals(before?.body ?? Buffer.alloc(0))).toBe(true)
+  })
+})

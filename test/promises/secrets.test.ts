@@ -1,0 +1,35 @@
+import { describe, expect, test } from 'vitest'
+import { Secret } from '../../src/std/secret.ts'
+import { messageOf, startRoad, topicOf } from '../support/road.ts'
+
+const secretKey = 'a-secret-key-that-nobody-may-ever-see'
+const token = 'a-session-token-that-nobody-may-see'
+
+describe('secrets never shown', () => {
+  test('the log, the status and the metrics of a gateway whose key is refused do not show it', async () => {
+    const road = await startRoad({
+      sandbox: { accounts: [{ accessKeyId: 'KNOWN', secret: new Secret('another') }] },
+      sections: { log: '{ level: trace }' },
+      deps: {
+        env: { AWS_ACCESS_KEY_ID: 'KNOWN', AWS_SECRET_ACCESS_KEY: secretKey, AWS_SESSION_TOKEN: token },
+      },
+    })
+    const device = await road.device('truck-1')
+    device.publish({ topic: topicOf('truck-1'), payload: messageOf(1), messageId: 1 })
+    await device.acked(1)
+    await road.until(() => road.status().conditions.some(({ code }) => code === 'ENDPOINT_UNAUTHORIZED'))
+    const { ops } = road.gateway.addresses
+    const pages = await Promise.all(
+      ['/', '/status', '/metrics', '/healthz', '/readyz'].map(async (path) =>
+        (await fetch(ops + path)).text(),
+      ),
+    )
+    await road.gateway.stop('the test ends')
+    const shown = [road.log(), ...pages, JSON.stringify(road.events)].join('\n')
+    expect(shown).toContain('ENDPOINT_UNAUTHORIZED')
+    expect(shown).not.toContain(secretKey)
+    expect(shown).not.toContain(token)
+    // Neither as a part of an authorization header.
+    expect(shown).not.toMatch(/Signature=/)
+  })
+})

@@ -1,0 +1,149 @@
+// Every command of README.md is run here, to the letter, or it says where else it is run and why.
+
+import { execFile, spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { cp, readFile, symlink } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { eventually } from '../support/eventually.ts'
+import { newFolder } from '../support/folders.ts'
+
+const run = promisify(execFile)
+const root = resolve(import.meta.dirname, '../..')
+
+/** npm, with the Node of the project in front as in any npm script. */
+const shell = (command: string, cwd: string) =>
+  run('bash', ['-c', command], { cwd, env: environment, timeout: 60_000, maxBuffer: 16 * 1024 ** 2 })
+
+const environment = { ...process.env, npm_config_update_notifier: 'false' }
+
+/** Run by .ci/run or too long for a test; the reason stands beside it. */
+const elsewhere: Record<string, string> = {
+  'npm ci && npm test': 'this very run; .ci/run has it to the letter',
+  'npm run check': '.ci/run has it',
+  'npm run test:crash -- --kills 1000': 'an hour; test/crash runs the same program with fewer kills',
+  'npm run bench': 'minutes on a quiet machine; test/bench runs its parts',
+}
+
+const started = ['npm ci && npm start', 'npm run gateway -- sandbox --listen 127.0.0.1:8081']
+
+async function commandsOfReadme(): Promise<string[]> {
+  const text = await readFile(join(root, 'README.md'), 'utf8')
+  return [...text.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].flatMap((block) =>
+    (block[1] ?? '').trim().split('\n'),
+  )
+}
+
+async function portsAreFree(ports: readonly number[]): Promise<boolean> {
+  for (const port of ports) {
+    const server = createServer()
+    const outcome = once(server, 'listening').then(
+      () => true,
+      () => false,
+    )
+    server.listen(port, '127.0.0.1')
+    if (!(await outcome)) return false
+    await new Promise((resolve) => {
+      server.close(resolve)
+    })
+  }
+  return true
+}
+
+/** Starts a command that goes on, in a process group of its own that ends with the test. */
+function start(
+  command: string,
+  cwd: string,
+): { child: ChildProcess; output: () => string; end(): Promise<unknown> } {
+  const child = spawn('bash', ['-c', `exec ${command}`], { cwd, env: environment, detached: true })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream?.on('data', (chunk: Buffer) => (output += chunk.toString()))
+  const exited = once(child, 'exit')
+  const signal = (name: NodeJS.Signals) => {
+    try {
+      process.kill(-(child.pid ?? 0), name)
+    } catch {
+      // Ended already.
+    }
+  }
+  onTestFinished(() => signal('SIGKILL'))
+  return {
+    child,
+    output: () => output,
+    end() {
+      signal('SIGINT')
+      return exited
+    },
+  }
+}
+
+describe('the README', () => {
+  let commands: string[] = []
+  beforeAll(async () => {
+    commands = await commandsOfReadme()
+  })
+
+  test('has its test command in .ci/run, to the letter', async () => {
+    expect(commands).toContain('npm ci && npm test')
+    const ci = await readFile(join(root, '.ci/run'), 'utf8')
+    expect(ci).toContain('npm ci && npm test')
+    expect(ci).toContain('npm run check')
+  })
+
+  test(
+    'its quick start runs the whole road, delivers, and leaves nothing behind',
+    { timeout: 60_000 },
+    async () => {
+      expect(commands).toContain(started[0])
+      // `npm ci` was run to get here; what follows it is run as it stands.
+      const trial = start('npm start', root)
+      await eventually(() => /accepted [1-9]/.test(trial.output()))
+      expect(trial.output()).toMatch(/mosquitto_pub -h 127\.0\.0\.1 -p \d+ -q 1 -t telemetry\/v1\/my-truck/)
+      const folder = /config, spool, log\s+(\S+)/.exec(trial.output())?.[1] ?? ''
+      expect(existsSync(folder)).toBe(true)
+      await trial.end()
+      await eventually(() => !existsSync(folder))
+      expect(trial.output()).toMatch(/Ends: \d+ messages were acknowledged/)
+    },
+  )
+
+  test('its parts run one by one, each command as it stands', { timeout: 120_000 }, async ({ skip }) => {
+    if (!(await portsAreFree([1883, 8080, 8081])))
+      skip('the ports 1883, 8080 and 8081 of the README are in use')
+    // A copy of the tree, because the example config keeps its spool beside it.
+    const copy = await newFolder()
+    for (const name of ['src', 'config', 'package.json', '.npmrc', 'README.md']) {
+      await cp(join(root, name), join(copy, name), { recursive: true })
+    }
+    await symlink(join(root, 'node_modules'), join(copy, 'node_modules'))
+    const sandbox = start(started[1] ?? '', copy)
+    await eventually(() => sandbox.output().includes('http://127.0.0.1:8081'))
+    const left = commands.filter((command) => !(command in elsewhere) && !started.includes(command))
+    const exports = left.filter((command) => command.startsWith('export '))
+    expect(exports).toHaveLength(1)
+    const daemonCommand = left.find((command) => command.includes('gateway -- run '))
+    expect(daemonCommand).toBeDefined()
+    const results = new Map<string, string>()
+    const runAll = async (some: readonly string[]) => {
+      for (const command of some)
+        results.set(command, (await shell(`${exports.join('; ')}; ${command}`, copy)).stdout)
+    }
+    const rest = left.filter((command) => !exports.includes(command) && command !== daemonCommand)
+    const needsDaemon = (command: string) => /simulate|status|curl/.test(command)
+    await runAll(rest.filter((command) => !needsDaemon(command)))
+    const daemon = start(`bash -c '${exports.join('; ')}; exec ${daemonCommand}'`, copy)
+    await eventually(() => daemon.output().includes('"gateway_ready"'))
+    await runAll(rest.filter(needsDaemon))
+    await daemon.end()
+    await eventually(() => daemon.output().includes('"gateway_stopped"'))
+    const outputOf = (part: string) => [...results].find(([command]) => command.includes(part))?.[1] ?? ''
+    expect(JSON.parse(outputOf('gateway -- map')).payloads).toHaveLength(1)
+    expect(JSON.parse(outputOf('8080/status'))).toMatchObject({ ready: true })
+    expect(JSON.parse(outputOf('sandbox/stats')).payloadsAccepted).toBeGreaterThan(0)
+    expect(outputOf('simulate')).toMatch(/500/)
+  })
+})

@@ -1,0 +1,41 @@
+// held-store.ts: real LevelDB whose writes wait while a test says so.
+
+import { openLevelStore, type OpenStore } from '../../src/storage/storage.ts'
+
+export type HeldStore = {
+  openStore: OpenStore
+  hold(): void
+  release(): void
+  /** Writes that wait. */
+  waiting(): number
+}
+
+export function createHeldStore(): HeldStore {
+  let held: { resolve: () => void }[] | null = null
+  return {
+    async openStore(path) {
+      const store = await openLevelStore(path)
+      return {
+        ...store,
+        async write(ops, options) {
+          const line = held
+          if (line !== null) {
+            await new Promise<void>((resolve) => {
+              line.push({ resolve })
+            })
+          }
+          await store.write(ops, options)
+        },
+      }
+    },
+    hold() {
+      held ??= []
+    },
+    release() {
+      const line = held ?? []
+      held = null
+      for (const { resolve } of line) resolve()
+    },
+    waiting: () => held?.length ?? 0,
+  }
+}

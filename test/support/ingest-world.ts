@@ -1,0 +1,112 @@
+// ingest-world.ts: ingest with a spool in memory and a mapper that tests can read, on a port of its own.
+
+import type { GatewayEvent } from '../../src/domain/event.ts'
+import { defaultProvider, type PayloadId } from '../../src/domain/ids.ts'
+import type { Message } from '../../src/domain/message.ts'
+import { ingestOptions, ingestSchema } from '../../src/ingest/config.ts'
+import { createIngest, type Ingest, type IngestOptions } from '../../src/ingest/ingest.ts'
+import type { IntakeSpool } from '../../src/ingest/intake.ts'
+import type { Mapper, MapResult } from '../../src/mapping/mapping.ts'
+import { hash } from 'node:crypto'
+import { systemClock, type Clock } from '../../src/std/clock.ts'
+import { createDevice, type Device } from './mqtt-device.ts'
+
+export type IngestWorld = AsyncDisposable & {
+  ingest: Ingest
+  port: number
+  events: readonly GatewayEvent[]
+  /** A connected device. */
+  device(clientId: string): Promise<Device>
+  /** A TCP connection that has said nothing yet. */
+  stranger(clientId: string, options?: { releases?: boolean }): Promise<Device>
+}
+
+/**
+ * Maps a message by its text: `ignore`, `bad`, `throw`, `none` and `many:N` do as they say, anything else is a
+ * payload with that text; `untimed ...` is one without a device time.
+ */
+export const wordMapper: Pick<Mapper, 'map'> = {
+  map(message): MapResult {
+    const text = message.bytes.toString()
+    const name = nameOf(message)
+    if (text === 'ignore') return { kind: 'ignored', source: 'words', reason: 'told to' }
+    if (text === 'bad')
+      return {
+        kind: 'unmappable',
+        source: 'words',
+        device: null,
+        reason: 'BAD',
+        detail: 'bad.',
+        windowKey: name,
+      }
+    if (text === 'throw') throw new Error('thrown on purpose')
+    if (text === 'none') return { kind: 'payloads', source: 'words', payloads: [] }
+    const count = text.startsWith('many:') ? Number(text.slice(5)) : 1
+    const copyRule = text.startsWith('untimed') ? 'resend' : 'always'
+    const payloads = Array.from(
+      { length: count },
+      (_, index) =>
+        ({
+          provider: defaultProvider,
+          device: message.sender.clientId,
+          deviceTime: copyRule === 'always' ? 1 : null,
+          payloadId: '00000000-0000-8000-8000-000000000000' as PayloadId,
+          windowKey: hash('sha256', `${name}|${index}`).slice(0, 32),
+          copyRule,
+          json: JSON.stringify({ topic: message.topic, text }),
+        }) as const,
+    )
+    return { kind: 'payloads', source: 'words', payloads }
+  },
+}
+
+function nameOf({ sender, topic, bytes }: Message): string {
+  return hash('sha256', `${sender.clientId}|${topic}|${bytes.toString('latin1')}`).slice(0, 32)
+}
+
+/** The text of a payload that wordMapper made. */
+export function textOf(payload: { json: string }): string {
+  return (JSON.parse(payload.json) as { text: string }).text
+}
+
+export async function openIngest(
+  spool: IntakeSpool,
+  options: Partial<IngestOptions> & { mapper?: Pick<Mapper, 'map'>; clock?: Clock } = {},
+): Promise<IngestWorld> {
+  const { mapper = wordMapper, clock = systemClock, ...rest } = options
+  const events: GatewayEvent[] = []
+  const defaults = ingestOptions(
+    ingestSchema.parse({
+      broker: { listeners: [{ url: 'mqtt://127.0.0.1:0' }], access: { anonymous: true } },
+    }),
+  )
+  const ingest = createIngest(
+    { mapper: { current: mapper }, spool, clock, emit: (event) => events.push(event) },
+    { ...defaults, ...rest },
+  )
+  await ingest.start()
+  const port = Number(new URL(ingest.addresses()[0]!).port)
+  const devices: Device[] = []
+
+  async function stranger(clientId: string, options?: { releases?: boolean }): Promise<Device> {
+    const device = await createDevice({ port, clientId, ...options })
+    devices.push(device)
+    return device
+  }
+
+  return {
+    ingest,
+    port,
+    events,
+    stranger,
+    async device(clientId) {
+      const device = await stranger(clientId)
+      await device.connect()
+      return device
+    },
+    async [Symbol.asyncDispose]() {
+      for (const device of devices) device.destroy()
+      await ingest.close()
+    },
+  }
+}

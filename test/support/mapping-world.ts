@@ -1,0 +1,89 @@
+// mapping-world.ts: a mapper as a config would make it, and messages for it.
+
+import { z } from 'zod'
+import type { Message } from '../../src/domain/message.ts'
+import type { MappedPayload } from '../../src/domain/payload.ts'
+import { compileSources } from '../../src/mapping/compile.ts'
+import { defaultsSchema, devicesSchema, sourcesSchema } from '../../src/mapping/config.ts'
+import { parseDevices } from '../../src/mapping/devices.ts'
+import { createMapper, type CountingMapper, type MapResult } from '../../src/mapping/mapping.ts'
+
+const configSchema = z.object({ sources: sourcesSchema, devices: devicesSchema, defaults: defaultsSchema })
+
+export type World = { devices?: unknown; defaults?: unknown; table?: string }
+
+/** The sections as the loader would hand them over. */
+export function configOf(sources: readonly unknown[], { devices, defaults }: World = {}) {
+  return configSchema.parse({ sources, devices, defaults })
+}
+
+export function openMapperOf(sources: readonly unknown[], world: World = {}): CountingMapper {
+  const compiled = compileSources(configOf(sources, world))
+  if (compiled.problems.length > 0) throw new Error(JSON.stringify(compiled.problems))
+  const { table, problems } = parseDevices(Buffer.from(world.table ?? 'device\n'))
+  if (problems.length > 0) throw new Error(JSON.stringify(problems))
+  return createMapper({ devices: table }, compiled)
+}
+
+/** What a depot would write; `map` adds to and replaces fields of it. */
+export function truckSource(map: Record<string, unknown> = {}, rest: Record<string, unknown> = {}) {
+  return {
+    name: 'trucks',
+    topic: 'telemetry/v1/{device}',
+    ...rest,
+    map: {
+      time: { path: 'ts', format: 'ms' },
+      latitude: { path: 'lat' },
+      longitude: { path: 'lon' },
+      ...map,
+    },
+  }
+}
+
+export const sender = { clientId: 'client-1', userName: null, certificateName: null }
+
+export function messageOf(payload: unknown, rest: Partial<Message> = {}): Message {
+  const text = typeof payload === 'string' ? payload : JSON.stringify(payload)
+  return {
+    topic: 'telemetry/v1/truck-7',
+    bytes: Buffer.isBuffer(payload) ? payload : Buffer.from(text),
+    qos: 1,
+    retain: false,
+    dup: false,
+    sender,
+    arrivedAt: 1_760_000_000_000,
+    ...rest,
+  }
+}
+
+export function payloadsIn(result: MapResult): readonly MappedPayload[] {
+  if (result.kind !== 'payloads') throw new Error(`no payloads but ${JSON.stringify(result)}`)
+  return result.payloads
+}
+
+/** The only payload of a message. */
+export function payloadIn(result: MapResult): MappedPayload {
+  const [payload, ...more] = payloadsIn(result)
+  if (!payload || more.length > 0) throw new Error('not one payload')
+  return payload
+}
+
+export type Sent = {
+  payloadId: string
+  carrier?: string
+  signalTimestamp: number
+  assetIdentifier?: Record<string, string>
+  deviceIdentifier?: Record<string, string>
+  gps?: Record<string, unknown>
+  signals?: { id: string; type: string; value: string; valueUnit?: string; assetPart?: string }[]
+}
+
+/** The only payload of a message, as the service reads it. */
+export function sentIn(result: MapResult): Sent {
+  return JSON.parse(payloadIn(result).json) as Sent
+}
+
+/** `NO_TIME` of an unmappable message, `when: ...` of an ignored one, `payloads` of a mapped one. */
+export function verdictOf(result: MapResult): string {
+  return result.kind === 'payloads' ? 'payloads' : result.reason
+}

@@ -1,0 +1,124 @@
+// memory-intake-spool.ts: the half of the spool that takes messages in, in memory, with commits that a test
+// makes by hand: what an ack must wait for happens when the test says so.
+
+import type { DeadLetter } from '../../src/domain/deadletter.ts'
+import type { HoldReason } from '../../src/domain/event.ts'
+import type { MappedPayload } from '../../src/domain/payload.ts'
+import type { IntakeSpool } from '../../src/ingest/intake.ts'
+import type { GatewayError } from '../../src/std/fault.ts'
+import type { Ack, SpoolListener } from '../../src/spool/spool.ts'
+
+export type MemoryIntakeSpool = IntakeSpool & {
+  /** What was committed, in order. */
+  readonly payloads: readonly MappedPayload[]
+  readonly letters: readonly DeadLetter[]
+  /** Messages that wait for the next commit. */
+  readonly open: number
+  /** Resolves once `count` messages were ended since the start. */
+  ended(count: number): Promise<void>
+  /** Makes the open group durable and gives its acks. */
+  commit(): void
+  /** Loses the open group: every ack of it gets `fault`. */
+  fail(fault: GatewayError): void
+  setHold(reason: HoldReason | null): void
+  setCongested(congested: boolean): void
+}
+
+type Group = { payloads: MappedPayload[]; letters: DeadLetter[]; acks: (Ack | null)[] }
+
+/** `auto` commits by itself, once per turn of the event loop. */
+export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }): MemoryIntakeSpool {
+  const payloads: MappedPayload[] = []
+  const letters: DeadLetter[] = []
+  const listeners = new Set<SpoolListener>()
+  const window = new Set<string>()
+  let group: Group = { payloads: [], letters: [], acks: [] }
+  let endedCount = 0
+  let waiters: { count: number; resolve: () => void }[] = []
+  let hold: HoldReason | null = null
+  let congested = false
+
+  function known(key: string): boolean {
+    if (window.has(key)) return true
+    window.add(key)
+    return false
+  }
+
+  function endMessage(ack: Ack | null): void {
+    group.acks.push(ack)
+    endedCount += 1
+    if (options.commits === 'auto' && group.acks.length === 1) setImmediate(commit)
+    const met = waiters.filter(({ count }) => count <= endedCount)
+    waiters = waiters.filter(({ count }) => count > endedCount)
+    for (const { resolve } of met) resolve()
+  }
+
+  function take(): Group {
+    const taken = group
+    group = { payloads: [], letters: [], acks: [] }
+    return taken
+  }
+
+  function commit(): void {
+    const taken = take()
+    for (const payload of taken.payloads) payloads.push(payload)
+    for (const letter of taken.letters) letters.push(letter)
+    for (const ack of taken.acks) ack?.(null)
+  }
+
+  function tell(): void {
+    for (const listener of listeners) listener.intakeChanged?.()
+  }
+
+  return {
+    payloads,
+    letters,
+    get open() {
+      return group.acks.length
+    },
+    get hold() {
+      return hold
+    },
+    get congested() {
+      return congested
+    },
+    append(payload, dup) {
+      const copy = known(payload.windowKey)
+      if (copy && (payload.copyRule === 'always' || dup)) return 'copy'
+      group.payloads.push(payload)
+      return 'stored'
+    },
+    bury(letter, windowKey, dup) {
+      if (windowKey !== null && known(windowKey) && dup) return 'copy'
+      group.letters.push(letter)
+      return 'stored'
+    },
+    endMessage,
+    listen(listener) {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+    ended(count) {
+      if (endedCount >= count) return Promise.resolve()
+      return new Promise((resolve) => {
+        waiters.push({ count, resolve })
+      })
+    },
+    commit,
+    fail(fault) {
+      const { acks, payloads, letters } = take()
+      for (const { windowKey } of payloads) window.delete(windowKey)
+      // A letter does not carry its key; nothing of a failed group may count as known.
+      if (letters.length > 0) window.clear()
+      for (const ack of acks) ack?.(fault)
+    },
+    setHold(reason) {
+      hold = reason
+      tell()
+    },
+    setCongested(now) {
+      congested = now
+      tell()
+    },
+  }
+}

@@ -1,0 +1,166 @@
+// road.ts: the whole road inside a test: devices, the real gateway with a real config file, and the sandbox.
+
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import { startGateway, type Gateway, type GatewayDeps } from '../../src/app/app.ts'
+import { loadConfig } from '../../src/config/config.ts'
+import type { GatewayEvent } from '../../src/domain/event.ts'
+import { newRandomId } from '../../src/domain/ids.ts'
+import {
+  createSandbox,
+  sandboxAccount,
+  type Sandbox,
+  type SandboxOptions,
+} from '../../src/sandbox/sandbox.ts'
+import { systemClock } from '../../src/std/clock.ts'
+import { openLevelStore, realDisk } from '../../src/storage/storage.ts'
+import { newFolder } from './folders.ts'
+import { createDevice, type Device } from './mqtt-device.ts'
+import { keptOutput } from './ops-world.ts'
+
+/** Sources as most depots would write them; three fields and a signal. */
+const sourcesText = `
+sources:
+  - name: trucks
+    topic: telemetry/v1/{device}
+    map:
+      time:      { path: ts, format: ms }
+      latitude:  { path: lat }
+      longitude: { path: lon }
+      signals:
+        - { type: OBD_LIFETIME_ODOMETER, path: odometer, unit: km }
+`
+
+export type RoadOptions = {
+  /** YAML of the sections beside sources, which come from here. Each replaces the usual one. */
+  sections?: Partial<Record<'spool' | 'delivery' | 'ops' | 'log' | 'defaults', string>>
+  sandbox?: Partial<SandboxOptions>
+  /** Base URL of another service than the sandbox. */
+  baseUrl?: string
+  folder?: string
+  deps?: Partial<GatewayDeps>
+}
+
+export type Road = {
+  gateway: Gateway
+  sandbox: Sandbox
+  folder: string
+  events: GatewayEvent[]
+  log: () => string
+  /** A connected device; `telemetry/v1/<clientId>` is its topic. */
+  device(clientId: string): Promise<Device>
+  status(): ReturnType<Gateway['status']>
+  /** Waits until `holds`, asked after every event and ack; the test's own timeout bounds it. */
+  until(holds: () => boolean): Promise<void>
+}
+
+/** A sandbox on a port of its own, closed when the test ends. */
+export async function startSandbox(
+  options: Partial<SandboxOptions> = {},
+): Promise<{ sandbox: Sandbox; url: string }> {
+  const sandbox = createSandbox(
+    { clock: systemClock, newId: newRandomId, random: Math.random },
+    { accounts: [sandboxAccount], ...options },
+  )
+  const { url } = await sandbox.listen({ host: '127.0.0.1', port: 0 })
+  onTestFinished(() => sandbox.close())
+  return { sandbox, url }
+}
+
+export async function startRoad(options: RoadOptions = {}): Promise<Road> {
+  const { sandbox, url } = await startSandbox(options.sandbox)
+  const folder = options.folder ?? (await newFolder())
+  const path = join(folder, 'gateway.yaml')
+  await writeFile(path, configText(options.baseUrl ?? url, options.sections ?? {}))
+  const events: GatewayEvent[] = []
+  const output = keptOutput()
+  const waiters = new Set<() => void>()
+  const env = {
+    AWS_ACCESS_KEY_ID: sandboxAccount.accessKeyId,
+    AWS_SECRET_ACCESS_KEY: sandboxAccount.secret.reveal(),
+  }
+  const { config } = await loadConfig(path, { env })
+  const gateway = await startGateway(
+    {
+      clock: systemClock,
+      random: Math.random,
+      newId: newRandomId,
+      env,
+      stdout: output.stream,
+      version: '0.0.0-test',
+      openStore: openLevelStore,
+      disk: realDisk,
+      observe(event) {
+        events.push(event)
+        for (const wake of waiters) wake()
+      },
+      ...options.deps,
+    },
+    config,
+    path,
+  )
+  onTestFinished(() => gateway.stop('the test ended'))
+  const port = Number(new URL(gateway.addresses.mqtt[0] ?? '').port)
+  return {
+    gateway,
+    sandbox,
+    folder,
+    events,
+    log: output.text,
+    async device(clientId) {
+      const device = await createDevice({ port, clientId })
+      onTestFinished(() => device.destroy())
+      await device.connect()
+      return device
+    },
+    status: () => gateway.status(),
+    async until(holds) {
+      while (!holds()) {
+        await new Promise<void>((resolve) => {
+          const wake = () => {
+            clearTimeout(timer)
+            waiters.delete(wake)
+            resolve()
+          }
+          // Counters move without an event as well, so the question is asked again soon.
+          const timer = setTimeout(wake, 20)
+          waiters.add(wake)
+        })
+      }
+    },
+  }
+}
+
+function configText(baseUrl: string, sections: NonNullable<RoadOptions['sections']>): string {
+  return [
+    'ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }',
+    sourcesText,
+    `defaults: ${sections.defaults ?? '{ carrier: ACME, operator: OP1, asset_type: TRACTOR }'}`,
+    `spool: ${sections.spool ?? '{ path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }'}`,
+    `delivery: { base_url: "${baseUrl}", ${sections.delivery ?? 'batch: { linger: 20ms }'} }`,
+    `ops: ${sections.ops ?? '{ listen: "127.0.0.1:0", stop_deadline: 5s }'}`,
+    `log: ${sections.log ?? '{ level: debug }'}`,
+  ].join('\n')
+}
+
+/** A message of a device, distinct by `n`. */
+export function messageOf(n: number, more: Record<string, unknown> = {}): string {
+  const ts = 1_763_690_000_000 + n * 1000
+  return JSON.stringify({ ts, lat: 52.5 + (n % 1000) / 10_000, lon: 13.4, odometer: 1000 + n / 8, ...more })
+}
+
+export function topicOf(clientId: string): string {
+  return `telemetry/v1/${clientId}`
+}
+
+/**
+ * Resolves when the gateway has read everything that the device sent before: it answers PINGREQ in turn. What
+ * has no ack by then is held.
+ */
+export async function roundTrip(device: Device): Promise<void> {
+  const answered = () => device.received.filter(({ cmd }) => cmd === 'pingresp').length
+  const before = answered()
+  device.send({ cmd: 'pingreq' })
+  await device.until(() => answered() > before)
+}
