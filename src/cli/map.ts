@@ -1,13 +1,14 @@
 // map.ts: `map`: what a message becomes. The mapping of the daemon, without broker, spool and network.
 //
-// A file is one message, byte for byte, and so is what comes on stdin; with --lines each line is one. The answer to
-// each is one line of JSON:
+// A file is one message, byte for byte, and so is what comes on stdin; with --lines each line is one. The
+// answer to each is one line of JSON:
 //
 //   {"source":"trucks","payloads":[{...}]}
 //   {"source":"trucks","payloads":[],"ignored":{"reason":"when: lat != null"}}
 //   {"source":null,"payloads":[],"unmappable":{"reason":"NO_SOURCE","detail":"..."}}
 //
-// Exit status: 0 when every message was mapped or ignored, 1 when one was unmappable, 2 for wrong use or config.
+// Exit status: 0 when every message was mapped or ignored, 1 when one was unmappable, 2 for wrong use or
+// config.
 
 import { readFile } from 'node:fs/promises'
 import type { Readable } from 'node:stream'

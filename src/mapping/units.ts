@@ -1,0 +1,72 @@
+// units.ts: the units a message may use, and what they are in ours: km/h, km, h, degrees.
+
+import { product, ratioOf, type Ratio } from './decimal.ts'
+
+const one = ratioOf('1')
+
+/** 180 / pi; more digits than any compass has. */
+const degreesPerRadian = ratioOf('57.29577951308232')
+
+export const speedUnits = {
+  'km/h': one,
+  'm/s': ratioOf('3.6'),
+  knots: ratioOf('1.852'),
+  mph: ratioOf('1.609344'),
+  'cm/s': ratioOf('0.036'),
+} as const
+
+export const angleUnits = {
+  deg: one,
+  '1e-7deg': ratioOf('0.0000001'),
+  '0.01deg': ratioOf('0.01'),
+  rad: degreesPerRadian,
+} as const
+
+const distanceUnits = {
+  km: one,
+  m: ratioOf('0.001'),
+  mi: ratioOf('1.609344'),
+} as const
+
+const durationUnits = {
+  h: one,
+  min: overOne('60'),
+  s: overOne('3600'),
+  ms: overOne('3600000'),
+} as const
+
+export const signalUnits = { ...distanceUnits, ...durationUnits } as const
+
+export type SignalUnit = keyof typeof signalUnits
+
+/** What a converted signal value is in, as the interface writes it (ingestion-api.md 2.5). */
+export function valueUnitOf(unit: SignalUnit): string {
+  return Object.hasOwn(distanceUnits, unit) ? 'KILOMETERS' : 'HOURS'
+}
+
+/** One number of a message in our unit; NaN and the infinities stay what they are. */
+export type Convert = (value: number) => number
+
+/**
+ * `value` x scale, in `unit`, + offset. What is computed is rounded to `places`, so that 8.23 m/s is 29.628
+ * km/h and not 29.628000000000004; what needs no computing is passed on as it came.
+ */
+export function createConvert(unit: Ratio, scale: number, offset: number, places: number): Convert {
+  const ratio = product(unit, ratioOf(String(scale)))
+  const multiplier = Number(ratio.numerator)
+  const divisor = Number(ratio.denominator)
+  if (multiplier === divisor && offset === 0) return asItIs
+  const precision = 10 ** places
+  return (value) => {
+    const converted = (value * multiplier) / divisor + offset
+    const steps = Math.round(converted * precision)
+    return Number.isSafeInteger(steps) ? steps / precision : converted
+  }
+}
+
+export const asItIs: Convert = (value) => value
+
+function overOne(text: string): Ratio {
+  const { numerator, denominator } = ratioOf(text)
+  return { numerator: denominator, denominator: numerator }
+}

@@ -1,0 +1,124 @@
+import { describe, expect, test } from 'vitest'
+import { compileSources } from '../../src/mapping/compile.ts'
+import { sourcesSchema } from '../../src/mapping/config.ts'
+import { configOf, truckSource } from '../support/mapping-world.ts'
+
+function problemsOf(sources: readonly unknown[], world = {}): [string, string][] {
+  return compileSources(configOf(sources, world)).problems.map(({ path, message }) => [
+    path.join('.'),
+    message,
+  ])
+}
+
+describe('the sources of a config', () => {
+  test('as the example of the handbook writes them have no problem', () => {
+    const source = {
+      name: 'trucks',
+      topic: 'telemetry/v1/{device}',
+      map: {
+        time: { path: 'ts', format: 'ms' },
+        latitude: { path: 'gps.lat' },
+        longitude: { path: 'gps.lon' },
+        speed: { path: 'gps.speed', unit: 'km/h' },
+        heading: { path: 'gps.heading' },
+        in_motion: { path: 'gps.moving' },
+        signals: [
+          { type: 'OBD_LIFETIME_ODOMETER', path: 'odometer.value', unit: 'km' },
+          { type: 'OBD_TOTAL_ENGINE_TIME', path: 'engineHours.value', unit: 'h', part: 'ENGINE' },
+        ],
+      },
+    }
+    expect(problemsOf([source])).toEqual([])
+  })
+
+  test('report everything that is wrong, each with its place, all at once', () => {
+    const sources = [
+      truckSource(
+        { speed: { path: 'gps..speed' }, heading: { path: 'a b' } },
+        { when: 'lat = 1', each: '[' },
+      ),
+      truckSource({}, { topic: 'telemetry/v1/{truck}', device: '{truk}' }),
+      truckSource({}, { name: 'third', topic: 'a/#/b' }),
+    ]
+    expect(problemsOf(sources, { devices: { unknown: 'quarantine' } })).toEqual([
+      ['devices.unknown', 'must be accept or ignore: quarantine is not available in this version.'],
+      ['sources.0.each', expect.stringContaining('needs a number such as [0]')],
+      ['sources.0.when', expect.stringContaining('cannot be read at position 5')],
+      ['sources.0.map.speed', 'has an empty key at position 5 of "gps..speed".'],
+      ['sources.0.map.heading', expect.stringContaining('belongs in a quoted key')],
+      ['sources.1.name', 'must be unique: "trucks" is the name of another source too.'],
+      ['sources.1.topic', 'is never reached: the source "trucks" above takes every topic that it matches.'],
+      ['sources.1.device', expect.stringContaining('names {truk}, which is neither a capture')],
+      ['sources.2.topic', 'may have "#" as its last level only.'],
+    ])
+  })
+
+  test.each([
+    [{ latitude: undefined, longitude: undefined }, 'map', 'must have latitude and longitude, or signals'],
+    [{ longitude: undefined }, 'map.latitude', 'needs longitude beside it'],
+    [{ latitude: undefined }, 'map.longitude', 'needs latitude beside it'],
+    [{ latitude: {} }, 'map.latitude', 'needs a path or a value'],
+    [{ latitude: { path: 'lat', value: 3 } }, 'map.latitude', 'a path or a value, not both'],
+    [{ speed: { path: 's', unit: 'm/s' }, speed_units: 'KNOTS' }, 'map.speed.unit', 'converts to km/h'],
+    [{ in_motion: { from: 'speed', above: 5 } }, 'map.in_motion', 'needs speed beside it'],
+    [{ speed: { path: 's' }, in_motion: { from: 'speed' } }, 'map.in_motion', 'needs "above"'],
+    [{ in_motion: { above: 5 } }, 'map.in_motion', 'without "from: speed"'],
+    [
+      { speed: { path: 's' }, in_motion: { from: 'speed', above: 5, path: 'm' } },
+      'map.in_motion',
+      'not both',
+    ],
+    [{ time: { format: 'ms' } }, 'map.time', 'needs a path'],
+    [{ time: { format: 'arrival', path: 'ts' } }, 'map.time', 'reads nothing'],
+    [{ time: { format: 'ms', path: 'ts', zone: 'utc' } }, 'map.time', 'only the format iso needs'],
+    [
+      { signals: [{ type: 'OBD_LIFETIME_ODOMETER', path: 'o', unit: 'h' }] },
+      'map.signals.0',
+      'is in KILOMETERS',
+    ],
+    [
+      { signals: [{ type: 'X', path: 'o', unit: 'm', value_unit: 'MILES' }] },
+      'map.signals.0',
+      'becomes KILOMETERS',
+    ],
+    [{ signals: [{ type: 'X', value: '1,5' }] }, 'map.signals.0', 'no decimal number'],
+    [{ signals: [{ type: 'X' }] }, 'map.signals.0', 'needs a path or a value'],
+  ])('that map %j are told so at %s', (map, path, message) => {
+    expect(problemsOf([truckSource(map)])).toEqual([[`sources.0.${path}`, expect.stringContaining(message)]])
+  })
+
+  test('that derive a position’s fields without a position are told so', () => {
+    const map = {
+      latitude: undefined,
+      longitude: undefined,
+      speed: { path: 's' },
+      signals: [{ type: 'X', path: 'x' }],
+    }
+    expect(problemsOf([truckSource(map)])).toEqual([
+      ['sources.0.map.speed', expect.stringContaining('with a position only')],
+    ])
+  })
+
+  test('without a device in the topic must say what names it', () => {
+    expect(problemsOf([truckSource({}, { topic: 'fleet' })])).toEqual([
+      ['sources.0.device', expect.stringContaining('is required: the topic has no {device}')],
+    ])
+    for (const device of ['{clientid}', '{username}', '{certificate}', 'fixed', { path: 'imei' }])
+      expect(problemsOf([truckSource({}, { topic: 'fleet', device })])).toEqual([])
+    expect(problemsOf([truckSource({}, { topic: 'fleet', device: '{clientid' })])).toHaveLength(1)
+    expect(problemsOf([truckSource({}, { topic: 'fleet', device: 'a}b' })])).toHaveLength(1)
+    expect(problemsOf([truckSource({}, { topic: 'fleet', device: { path: 'a..b' } })])).toHaveLength(1)
+  })
+
+  test.each([
+    truckSource({ speed: { path: 's', unit: 'kmh' } }),
+    truckSource({ speed: { path: 's', scale: 0 } }),
+    truckSource({ time: { path: 't', format: 'unix' } }),
+    truckSource({ altitude: { path: 'alt' } }),
+    truckSource({}, { preset: 'x' }),
+    truckSource({}, { encoding: 'cbor' }),
+    { name: 'x', topic: 'x' },
+  ])('with an unknown word are refused by the schema: %j', (source) => {
+    expect(sourcesSchema.safeParse([source]).success).toBe(false)
+  })
+})

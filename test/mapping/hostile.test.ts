@@ -1,0 +1,271 @@
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { unmappableReasons } from '../../src/mapping/mapping.ts'
+import { faultAt } from '../../src/mapping/json-fault.ts'
+import { messageOf, openMapperOf, sentIn, truckSource, verdictOf } from '../support/mapping-world.ts'
+
+const good = '{"ts":1769611000000,"lat":48.8566,"lon":2.3522}'
+const signals = [{ type: 'OBD_LIFETIME_ODOMETER', path: 'odo', unit: 'm' }]
+const full = {
+  speed: { path: 'speed', unit: 'm/s' },
+  heading: { path: 'heading' },
+  in_motion: { path: 'moving' },
+  signals,
+}
+const map = (bytes: string | Buffer, rest = {}) =>
+  openMapperOf([truckSource(full, rest)]).map(
+    messageOf(typeof bytes === 'string' ? Buffer.from(bytes) : bytes),
+  )
+
+describe('bytes that are no clean JSON', () => {
+  test.each([
+    ['a byte order mark', `\uFEFF${good}`],
+    ['NULs behind the end', `${good}\0\0\0`],
+    ['a mark, NULs and line ends together', `\uFEFF${good}\r\n\0\0\n`],
+    ['blanks around it', `  \n\t${good} \r\n`],
+    [
+      'bare nan and inf for other values',
+      good.replace('}', ',"speed":nan,"heading":-nan,"odo":inf,"x":[-Infinity]}'),
+    ],
+  ])('are forgiven: %s', (_, text) => {
+    expect(sentIn(map(text)).gps).toEqual({ latitude: 48.8566, longitude: 2.3522 })
+  })
+
+  test.each(['', ' ', '\0', '\uFEFF', '\n\0 \t', '\uFEFF\0'])('%j is empty: ignored, no fault', (text) => {
+    expect(map(text)).toEqual({ kind: 'ignored', source: 'trucks', reason: 'empty' })
+  })
+
+  test.each([
+    ['hello', 'unexpected character at position 1, near "hello"'],
+    ['{"ts":1,}', 'unexpected character at position 9'],
+    ['{"ts":1', 'it ends at position 8 in the middle of a value'],
+    [`${good}${good}`, 'unexpected character at position 48'],
+    ["{'ts':1}", 'unexpected character at position 2'],
+    ['{"a":"\u0001"}', 'unexpected character at position 7'],
+    ['\0{"ts":1}', 'unexpected character at position 1'],
+    ['{"a":01}', 'unexpected character at position 7'],
+    ['NaNa', 'unexpected character at position 1'],
+  ])('%j is NOT_JSON, with the place', (text, detail) => {
+    expect(map(text)).toMatchObject({
+      reason: 'NOT_JSON',
+      detail: expect.stringContaining(detail),
+      device: 'truck-7',
+    })
+  })
+
+  test.each([
+    [[0x7b, 0x22, 0xc3, 0xa9, 0xff, 0x22, 0x7d], 5],
+    [[0xff, 0xfe, 0x7b, 0x00], 1],
+    [[0x22, 0xc3, 0x28, 0x22], 2],
+    [[0x22, 0xed, 0xa0, 0x80, 0x22], 2],
+    [[0x22, 0xef, 0xbf, 0xbd, 0xf0, 0x9f, 0x22], 5],
+  ])('%j is NOT_UTF8, with the byte', (bytes, place) => {
+    expect(map(Buffer.from(bytes))).toMatchObject({
+      reason: 'NOT_UTF8',
+      detail: `The message is not UTF-8 from byte ${place} on.`,
+    })
+  })
+
+  test.each(['1', '"text"', 'null', 'true', '[]', '[1]', `[${good}]`])('%s is NOT_AN_OBJECT', (text) => {
+    expect(verdictOf(map(text))).toBe('NOT_AN_OBJECT')
+  })
+
+  test('a place of a fault is found exactly where JSON.parse refuses, and nowhere else', () => {
+    const token = fc.constantFrom(
+      '{',
+      '}',
+      '[',
+      ']',
+      ',',
+      ':',
+      '"a"',
+      '1',
+      '0',
+      '-',
+      '.',
+      'e',
+      'E+1',
+      'true',
+      'null',
+      ' ',
+      '"',
+      '\\',
+      '"\\u0041"',
+      '01',
+    )
+    fc.assert(
+      fc.property(
+        fc.array(token, { maxLength: 12 }).map((tokens) => tokens.join('')),
+        (text) => {
+          expect(faultAt(text) === undefined).toBe(isJson(text))
+        },
+      ),
+      { numRuns: 5000 },
+    )
+  })
+})
+
+describe('values made to break', () => {
+  test('1e400 is no place, no speed and no odometer', () => {
+    expect(verdictOf(map('{"ts":1,"lat":1e400,"lon":2}'))).toBe('BAD_VALUE')
+    expect(verdictOf(map('{"ts":1e400,"lat":1,"lon":2}'))).toBe('BAD_TIME')
+    const sent = sentIn(map('{"ts":1,"lat":1,"lon":2,"speed":1e400,"heading":-1e400,"odo":1e400}'))
+    expect(sent.gps).toEqual({ latitude: 1, longitude: 2 })
+    expect(sent).not.toHaveProperty('signals')
+  })
+
+  test('__proto__ and constructor in a message reach nothing and change nothing', () => {
+    const text =
+      '{"__proto__":{"lat":1,"lon":2,"ts":3,"polluted":true},"constructor":{"prototype":{"polluted":true}}}'
+    expect(verdictOf(map(text))).toBe('NO_TIME')
+    expect(({} as Record<string, unknown>)['polluted']).toBeUndefined()
+    const named = { device: { path: '__proto__.id' } }
+    expect(verdictOf(map(good, named))).toBe('NO_DEVICE')
+    expect(sentIn(map(good.replace('}', ',"__proto__":{"id":"own"}}'), named)).deviceIdentifier).toEqual({
+      id: 'own',
+    })
+    expect(verdictOf(map(good, { device: { path: 'constructor.name' } }))).toBe('NO_DEVICE')
+  })
+
+  test.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty'])(
+    'a device called %s is one like any other',
+    (id) => {
+      expect(
+        sentIn(map(good.replace('}', `,"id":"${id}"}`), { device: { path: 'id' } })).assetIdentifier,
+      ).toEqual({ id })
+    },
+  )
+
+  test.each([10_000, 1_000_000])('%d levels are TOO_DEEP, at once', (levels) => {
+    for (const text of [
+      '['.repeat(levels) + ']'.repeat(levels),
+      '{"a":'.repeat(levels) + '1' + '}'.repeat(levels),
+      '['.repeat(levels),
+      good.replace('}', `,"deep":${'['.repeat(levels)}${']'.repeat(levels)}}`),
+    ])
+      expect(verdictOf(map(text))).toBe('TOO_DEEP')
+  })
+
+  test('brackets inside texts are no levels', () => {
+    const text = JSON.stringify({ ...JSON.parse(good), note: '[{"\\'.repeat(2000) })
+    expect(verdictOf(map(text))).toBe('payloads')
+  })
+
+  test('ten megabytes are mapped or refused like one kilobyte', () => {
+    const size = 10 * 1024 * 1024
+    expect(verdictOf(map(good.replace('}', `,"pad":"${'x'.repeat(size)}"}`)))).toBe('payloads')
+    expect(verdictOf(map('x'.repeat(size)))).toBe('NOT_JSON')
+    expect(verdictOf(map(Buffer.alloc(size)))).toBe('empty')
+    expect(verdictOf(map(Buffer.alloc(size, 0xff)))).toBe('NOT_UTF8')
+    expect(verdictOf(map(`[${'[],'.repeat(size / 3)}[]]`))).toBe('NOT_AN_OBJECT')
+    expect(verdictOf(map(`{"ts":1,"lon":2,"lat":"${'9'.repeat(size)}"}`))).toBe('BAD_VALUE')
+  })
+})
+
+describe('the mapping is total', () => {
+  const mapper = openMapperOf([
+    truckSource(full, { when: 'lat != 7 or not exists(a.b[0])' }),
+    truckSource(full, { name: 'list', topic: 'list/{device}/#', each: '$first()', device: { path: 'id' } }),
+    truckSource(
+      { ...full, time: { path: 'ts', format: 'iso', missing: 'arrival' } },
+      { name: 'iso', topic: '+/{device}' },
+    ),
+  ])
+  const key = fc.constantFrom('ts', 'lat', 'lon', 'speed', 'heading', 'moving', 'odo', 'id', 'a', '__proto__')
+  const leaf = fc.oneof(
+    fc.constantFrom(
+      null,
+      true,
+      '',
+      '-',
+      'NaN',
+      '48,1',
+      4_294_967_295,
+      1e308,
+      -0,
+      1e-320,
+      '2024-05-13T05:46:12Z',
+    ),
+    fc.double(),
+    fc.integer(),
+    fc.string({ unit: 'binary' }),
+  )
+  const { tree } = fc.letrec((tie) => ({
+    tree: fc.oneof(
+      { maxDepth: 4 },
+      leaf,
+      fc.dictionary(key, tie('tree'), { maxKeys: 9 }),
+      fc.array(tie('tree'), { maxLength: 4 }),
+    ),
+  }))
+  const reading = fc.record(
+    {
+      ts: fc.oneof(fc.nat(), leaf),
+      lat: fc.double({ min: -91, max: 91 }),
+      lon: leaf,
+      speed: leaf,
+      heading: leaf,
+      moving: leaf,
+      odo: leaf,
+      id: leaf,
+    },
+    { requiredKeys: [] },
+  )
+  const bytes = fc.oneof(
+    fc.uint8Array({ maxLength: 200 }).map((array) => Buffer.from(array)),
+    fc.oneof(tree, reading).map((value) => Buffer.from(JSON.stringify(value))),
+    fc.tuple(reading, fc.nat(), fc.nat(255)).map(([value, at, byte]) => {
+      const text = Buffer.from(JSON.stringify(value))
+      text[at % text.length] = byte
+      return text
+    }),
+  )
+  const topic = fc.oneof(
+    fc.constantFrom('telemetry/v1/truck-7', 'list/x/y', 'iso/t', '', '/', '$SYS/x', '////'),
+    fc.string({ unit: 'binary' }),
+  )
+
+  test('whatever arrives, it answers; and what it maps is a payload that the service can read', () => {
+    fc.assert(
+      fc.property(bytes, topic, fc.boolean(), (payload, name, retain) => {
+        const message = messageOf(payload, { topic: name, retain })
+        const result = mapper.map(message)
+        expect(mapper.map(message)).toEqual(result)
+        const payloads = result.kind === 'payloads' ? result.payloads : []
+        expect(payloads.flatMap(({ json }) => faultsOf(json))).toEqual([])
+        const untold = result.kind === 'unmappable' && !Object.hasOwn(unmappableReasons, result.reason)
+        expect(untold ? result : undefined).toBeUndefined()
+      }),
+      { numRuns: 20_000 },
+    )
+  })
+})
+
+/** What is wrong with a payload; nothing, if the mapping keeps its promises. */
+function faultsOf(json: string): string[] {
+  const { gps, signals, signalTimestamp } = JSON.parse(json) as {
+    gps?: { latitude: number; longitude: number; speed?: number; heading?: number }
+    signals?: { value: string }[]
+    signalTimestamp: number
+  }
+  const rules: [string, boolean][] = [
+    ['survives UTF-8', Buffer.from(json).toString() === json],
+    ['has a time', Number.isInteger(signalTimestamp) && signalTimestamp >= 0],
+    ['has content', gps !== undefined || signals !== undefined],
+    ['is on earth', !gps || (Math.abs(gps.latitude) <= 90 && Math.abs(gps.longitude) <= 180)],
+    ['has no negative speed', (gps?.speed ?? 0) >= 0],
+    ['has a heading', (gps?.heading ?? 0) >= 0 && (gps?.heading ?? 0) < 360],
+    ['has plain decimals', (signals ?? []).every(({ value }) => /^\d+(\.\d*[1-9])?$/.test(value))],
+  ]
+  return rules.filter(([, kept]) => !kept).map(([rule]) => rule)
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch (error) {
+    if (error instanceof SyntaxError) return false
+    throw error
+  }
+}

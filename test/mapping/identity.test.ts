@@ -1,0 +1,165 @@
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import {
+  messageOf,
+  openMapperOf,
+  payloadIn,
+  payloadsIn,
+  sentIn,
+  truckSource,
+} from '../support/mapping-world.ts'
+
+const signals = [
+  { type: 'OBD_LIFETIME_ODOMETER', path: 'odo', unit: 'm' },
+  { type: 'OBD_TOTAL_ENGINE_TIME', path: 'hours', unit: 'h', part: 'ENGINE' },
+]
+const reading = { ts: 1_750_000_000_000, lat: 48.1, lon: 2.2, speed: 50, odo: 386_814_875, hours: 4371 }
+const source = truckSource({ speed: { path: 'speed' }, signals })
+const uuid8 = /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+
+const idOf = (payload: unknown, rest = {}, world = {}, used: unknown = source) =>
+  payloadIn(openMapperOf([used], world).map(messageOf(payload, rest))).payloadId
+
+describe('a payload’s name', () => {
+  test('is a UUID of version 8, stands first in the JSON, and is the window’s key without hyphens', () => {
+    const payload = payloadIn(openMapperOf([source]).map(messageOf(reading)))
+    expect(payload.payloadId).toMatch(uuid8)
+    expect(payload.json.startsWith(`{"payloadId":"${payload.payloadId}"`)).toBe(true)
+    expect(payload.windowKey).toBe(payload.payloadId.replaceAll('-', ''))
+    expect(payload).toMatchObject({ copyRule: 'always', deviceTime: reading.ts, provider: 'default' })
+  })
+
+  test('is the same after a restart and for whichever connection, moment and spelling brings it', () => {
+    const id = idOf(reading)
+    expect(id).toBe('27c676fd-5940-8d39-95be-dc7319de7d5e')
+    expect(idOf(reading, { arrivedAt: 1 })).toBe(id)
+    expect(
+      idOf(reading, { dup: true, sender: { clientId: 'other', userName: 'u', certificateName: null } }),
+    ).toBe(id)
+    expect(
+      idOf({
+        hours: '4371.0',
+        odo: '386814875',
+        extra: 1,
+        ts: reading.ts,
+        lon: '2.20',
+        lat: 48.1,
+        speed: 50,
+      }),
+    ).toBe(id)
+  })
+
+  test('does not depend on the registry: a carrier or asset corrected later makes no new payload', () => {
+    const id = idOf(reading)
+    expect(idOf(reading, {}, { defaults: { carrier: 'ACME', operator: 'OP1' } })).toBe(id)
+    expect(idOf(reading, {}, { table: 'device,asset_id,carrier\ntruck-7,TRK-1,ACME\n' })).toBe(id)
+    expect(idOf(reading, {}, { devices: { identify: 'asset' } })).toBe(id)
+    expect(idOf(reading, {}, {}, { ...source, name: 'renamed' })).toBe(id)
+  })
+
+  test.each([
+    ['the time', { ts: reading.ts + 1 }],
+    ['the latitude', { lat: 48.2 }],
+    ['the longitude', { lon: 2.3 }],
+    ['the speed', { speed: 51 }],
+    ['a missing speed', { speed: null }],
+    ['the odometer', { odo: 386_814_876 }],
+    ['a missing odometer', { odo: null }],
+    ['the hours', { hours: 4372 }],
+  ])('is another one when %s differs', (_, change) => {
+    expect(idOf({ ...reading, ...change })).not.toBe(idOf(reading))
+  })
+
+  test('is another one for another device', () => {
+    expect(idOf(reading, { topic: 'telemetry/v1/truck-8' })).not.toBe(idOf(reading))
+  })
+
+  test('cannot be made the same by moving text from one field to the next', () => {
+    const ids = new Set<string>()
+    const odd = ['a', 'a"', '"a', 'a","b', 'a,1', '1', '1,"arrival"', ']', '\\', '\\"']
+    for (const device of odd)
+      ids.add(idOf({ ...reading, id: device }, {}, {}, { ...source, device: { path: 'id' } }))
+    expect(ids.size).toBe(odd.length)
+  })
+
+  test('gives its signals names of their own that follow from it', () => {
+    const [first, second] = [reading, reading].map((each) =>
+      sentIn(openMapperOf([source]).map(messageOf(each))),
+    )
+    const ids = first?.signals?.map(({ id }) => id) ?? []
+    expect(ids).toHaveLength(2)
+    for (const id of ids) expect(id).toMatch(uuid8)
+    expect(new Set([first?.payloadId, ...ids]).size).toBe(3)
+    expect(second?.signals?.map(({ id }) => id)).toEqual(ids)
+    const later = sentIn(openMapperOf([source]).map(messageOf({ ...reading, ts: 1 })))
+    expect(later.signals?.[0]?.id.slice(0, 30)).not.toBe(ids[0]?.slice(0, 30))
+  })
+
+  test('differs for any two readings that differ', () => {
+    const mapper = openMapperOf([source])
+    const field = fc.record({
+      ts: fc.integer({ min: 0, max: 2 ** 41 }),
+      lat: fc.double({ min: -90, max: 90, noNaN: true }),
+      odo: fc.maxSafeNat(),
+    })
+    fc.assert(
+      fc.property(field, field, (a, b) => {
+        const one = payloadIn(mapper.map(messageOf({ ...reading, ...a }))).payloadId
+        const other = payloadIn(mapper.map(messageOf({ ...reading, ...b }))).payloadId
+        // What JSON writes is the content: -0 and 0 are one latitude.
+        expect(one === other).toBe(JSON.stringify(a) === JSON.stringify(b))
+      }),
+    )
+  })
+})
+
+describe('without a device time', () => {
+  const timeless = { ...source, map: { ...source.map, time: { format: 'arrival' } } }
+
+  test('the arrival time is sent and named, and only a resend of the same message is a copy', () => {
+    const mapper = openMapperOf([timeless])
+    const first = payloadIn(mapper.map(messageOf(reading)))
+    const resent = payloadIn(mapper.map(messageOf(reading, { arrivedAt: 1_760_000_009_000, dup: true })))
+    expect(first).toMatchObject({ copyRule: 'resend', deviceTime: null })
+    expect(first.json).toContain('"signalTimestamp":1760000000000')
+    expect(resent.payloadId).not.toBe(first.payloadId)
+    expect(resent.windowKey).toBe(first.windowKey)
+    expect(first.windowKey).toMatch(/^[0-9a-f]{32}$/)
+  })
+
+  test('another client, topic or content is no copy', () => {
+    const mapper = openMapperOf([timeless])
+    const messages = [
+      messageOf(reading),
+      messageOf({ ...reading, speed: 51 }),
+      messageOf(reading, { topic: 'telemetry/v1/truck-8' }),
+      messageOf(reading, { sender: { clientId: 'client-2', userName: null, certificateName: null } }),
+    ]
+    expect(new Set(messages.map((each) => payloadIn(mapper.map(each)).windowKey)).size).toBe(4)
+  })
+
+  test('the arrival time is no device time that happens to be the same', () => {
+    const arrivedAt = reading.ts
+    const named = payloadIn(openMapperOf([timeless]).map(messageOf(reading, { arrivedAt })))
+    expect(named.payloadId).not.toBe(idOf(reading))
+  })
+
+  test('the records of one message have keys of their own', () => {
+    const mapper = openMapperOf([{ ...timeless, each: 'all' }])
+    const keys = payloadsIn(mapper.map(messageOf({ all: [reading, reading, reading] }))).map(
+      (each) => each.windowKey,
+    )
+    expect(new Set(keys).size).toBe(3)
+  })
+})
+
+describe('records of one message', () => {
+  test('that say the same are told apart by their place, the same at every redelivery', () => {
+    const mapper = openMapperOf([{ ...source, each: 'all' }])
+    const all = [reading, { ...reading, ts: reading.ts + 1 }, reading]
+    const ids = payloadsIn(mapper.map(messageOf({ all }))).map(({ payloadId }) => payloadId)
+    expect(new Set(ids).size).toBe(3)
+    expect(ids[0]).toBe(idOf(reading))
+    expect(payloadsIn(mapper.map(messageOf({ all }))).map(({ payloadId }) => payloadId)).toEqual(ids)
+  })
+})
