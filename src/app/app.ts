@@ -11,8 +11,8 @@
 //
 // Stop: one deadline for all of it. It does not drain to empty: the spool is the point.
 //
-//   not ready -> ingest closes its doors -> the open group commits and acks -> running submissions get what is
-//   left of the time, then are aborted, their batches stay sealed -> connections and store are closed -> ops ends
+//   not ready -> ingest closes its doors -> running submissions get most of the time, then are aborted, their
+//   batches stay sealed -> the last group commits and acks, the store is closed -> connections -> ops ends
 //
 // A second signal ends the process at once (main.ts). That is safe: what was acknowledged is on the disk, the
 // rest is sent again by who sent it, and a sealed batch goes again under its batchId.
@@ -148,10 +148,10 @@ async function stopAll(
     ops.stopping(reason)
     await ingest.closeDoors()
     await delivery.stop(deadline.signal)
-    // After the submissions: until here the devices got the acks of what they had sent.
-    await ingest.close()
     const pending = spool.lanes().reduce((sum, lane) => sum + lane.open, 0)
+    // Commits what is open, so the devices get their last acks before their connections are closed.
     await spool.close()
+    await ingest.close()
     emit({ kind: 'gateway_stopped', tookMs: clock.monotonic() - startedAtMs, pending })
   } finally {
     cancel()

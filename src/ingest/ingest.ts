@@ -1,4 +1,41 @@
-// ingest.ts: the door of ingest.
+// ingest.ts: the door of ingest: messages from devices over MQTT 3.1.1, into the spool.
+//
+// Promises
+//   PUBACK (QoS 1) and PUBREC (QoS 2) leave after the fsync of the group that holds the message, in the order in
+//   which the messages arrived, over all connections.
+//   What cannot be mapped is kept as a dead letter and acknowledged: poison neither loops nor vanishes.
+//   A message that was sent before has one effect: QoS 1 by the dedup window of the spool, QoS 2 also by its
+//   packet identifier until PUBREL.
+//   No client can make the daemon use memory without bound, or disturb another client.
+//
+// How
+//   listen.ts  sockets, TCP and TLS                     broker.ts    aedes: CONNECT, sessions, QoS 2, keepalive
+//   gate.ts    when and how much of a socket is read,   intake.ts    map, append, ack; holds and counts
+//              acks back, once per socket and commit    waiting.ts   what is held
+//   framing.ts limits by fixed headers, before anything is buffered
+//
+// What can go wrong, and what then happens
+//   spool full, disk low, dead letters full, store being reopened: QoS 1 and 2 wait unacknowledged, in order and
+//     bounded; at the bound sockets are not read. QoS 0 is dropped, counted and told. All goes on by itself.
+//   a write fails: no ack; the connections of its messages are closed, so that the devices send again.
+//   a device breaks the protocol or a limit: its connection is closed, counted and told with the reason
+//     (client_dropped); MQTT 3.1.1 has no way to say more.
+//   a device whose acks are held is not read for PINGREQ either: after 1.5 times its keepalive it is dropped,
+//     comes back and sends again; the dedup window makes that harmless.
+//   a CONNECT is refused (version, client id, password): CONNACK says which, client_refused says why.
+//   nobody may subscribe: SUBACK 128. Wills are taken like messages of QoS 0. Retained messages are taken once,
+//     like any other, and not kept for subscribers.
+//   the address is taken: ADDRESS_IN_USE or ADDRESS_UNAVAILABLE at start; nothing has been read then.
+
+import type { Socket } from 'node:net'
+import type { Clock } from '../std/clock.ts'
+import type { GatewayError } from '../std/fault.ts'
+import type { Emit } from '../domain/event.ts'
+import type { Mapper } from '../mapping/mapping.ts'
+import { createAccess, type AccessOptions } from './access.ts'
+import { createBroker, type BrokerOptions } from './broker.ts'
+import { createIntake, type IntakeOptions, type IntakeSpool } from './intake.ts'
+import { openListener, type Listener, type ListenerDeps, type ListenerOptions } from './listen.ts'
 
 export type IngestCounters = {
   /** Messages since start; received = mapped + ignored + copies + dead + dropped (+ what is still held). */
@@ -17,6 +54,9 @@ export type IngestCounters = {
   /** Keyed `source|reason`. */
   ignoredByReason: ReadonlyMap<string, number>
   deadByReason: ReadonlyMap<string, number>
+  /** Clients whose CONNECT was refused, and connections that the gateway closed, keyed by reason. */
+  refusedByReason: ReadonlyMap<string, number>
+  droppedByReason: ReadonlyMap<string, number>
 }
 
 export type Ingest = {
@@ -29,4 +69,77 @@ export type Ingest = {
   counters(): IngestCounters
   /** The addresses in use, as URLs; with the port that the system chose where the config says 0. */
   addresses(): readonly string[]
+}
+
+export type IngestDeps = {
+  /** Read for each message, so that a new mapping is in force from one message to the next. */
+  mapper: { readonly current: Pick<Mapper, 'map'> }
+  spool: IntakeSpool
+  clock: Clock
+  emit: Emit
+}
+
+export type IngestOptions = IntakeOptions &
+  BrokerOptions & {
+    listeners: readonly ListenerOptions[]
+    access: AccessOptions
+    connectionsMax: number
+  }
+
+export function createIngest({ mapper, spool, clock, emit }: IngestDeps, options: IngestOptions): Ingest {
+  const intake = createIntake({ mapper, spool, clock, emit }, options)
+  const access = createAccess(options.access)
+  const broker = createBroker({ intake, access, clock, emit }, options)
+  let listeners: Listener[] = []
+  /** Every socket, also before its TLS handshake. */
+  let sockets = 0
+
+  async function start(): Promise<void> {
+    await broker.start()
+    const connected: ListenerDeps['connected'] = (socket, name) => broker.welcome(socket, name)
+    const failed = (fault: GatewayError) => emit({ kind: 'listener_failed', fault })
+    try {
+      for (const listener of options.listeners) {
+        const listenerDeps = { connected, admits, failed }
+        listeners.push(await openListener(listenerDeps, listener, options.connectTimeoutMs))
+      }
+    } catch (error) {
+      await close()
+      throw error
+    }
+    for (const { url } of listeners) emit({ kind: 'listener_opened', url })
+  }
+
+  function admits(socket: Socket): boolean {
+    if (sockets >= options.connectionsMax) {
+      broker.refuse('there are max_connections already', socket.remoteAddress ?? null)
+      return false
+    }
+    sockets += 1
+    socket.once('close', () => {
+      sockets -= 1
+    })
+    return true
+  }
+
+  function closeDoors(): Promise<void> {
+    for (const listener of listeners) listener.close()
+    broker.shut()
+    return intake.finish()
+  }
+
+  async function close(): Promise<void> {
+    await closeDoors()
+    await broker.close()
+    intake.close()
+    listeners = []
+  }
+
+  return {
+    start,
+    closeDoors,
+    close,
+    counters: () => ({ ...intake.counters(), ...broker.counters() }),
+    addresses: () => listeners.map(({ url }) => url),
+  }
 }

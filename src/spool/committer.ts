@@ -35,6 +35,9 @@ export type Group = Part & {
   unawaited: number
 }
 
+/** A write that waits for the end of the turn any longer would leave the disk idle meanwhile. */
+const eagerBytes = 64 * 1024
+
 export type CommitterOptions = { groupBytesMax: number; uncommittedBytesMax: number }
 
 export type Committer = {
@@ -91,7 +94,9 @@ export function createCommitter(deps: CommitterDeps, options: CommitterOptions):
     else open.acks.push(ack)
     if (open.bytes >= options.groupBytesMax) rotate()
     judgeCongestion()
-    schedule()
+    // With much to write, the disk begins at once and works while the rest of what arrived is mapped.
+    if (!writing && open.bytes >= eagerBytes) flush()
+    else schedule()
   }
 
   function rotate(): void {

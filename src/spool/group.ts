@@ -32,8 +32,12 @@ type Run = { lane: Lane; isNew: boolean; builders: ChunkBuilder[] }
 /** Forgetting old keys is spread over the writes. */
 const forgottenPerWriteMax = 64
 
-const firstChunkBytes = 2048
 const firstKeyBytes = 512
+
+/** Some more than the last chunk took, so that a buffer seldom has to grow. */
+function capacityFor(lane: Lane): number {
+  return Math.ceil(lane.lastChunkBytes * 1.25)
+}
 
 export function createGroup(state: SpoolState, options: GroupOptions): IntakeGroup {
   const runs = new Map<ProviderName, Run>()
@@ -62,7 +66,7 @@ export function createGroup(state: SpoolState, options: GroupOptions): IntakeGro
     if (run === undefined) {
       const known = state.liveLanes.get(provider)
       const lane = known ?? openLane(state, provider, { kind: 'live' })
-      run = { lane, isNew: known === undefined, builders: [newChunkBuilder(firstChunkBytes)] }
+      run = { lane, isNew: known === undefined, builders: [newChunkBuilder(capacityFor(lane))] }
       runs.set(provider, run)
     }
     lastRun = run
@@ -101,6 +105,7 @@ export function createGroup(state: SpoolState, options: GroupOptions): IntakeGro
       for (const builder of builders) {
         const { firstSeq, startBytes } = number(lane, builder.count, builder.bytes)
         const chunk = finishChunk(builder, at, startBytes)
+        lane.lastChunkBytes = chunk.value.length
         ops.push({ type: 'put', key: seqKey(table.chunks, lane.id, firstSeq), value: chunk.value })
         written.push({ lane, firstSeq, chunk })
       }

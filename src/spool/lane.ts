@@ -52,6 +52,8 @@ export type Lane = {
   openPayloads: number
   /** Seals of one lane go one after the other. */
   sealing: Promise<unknown>
+  /** Size of the last chunk that was built: the next one will hardly be larger. */
+  lastChunkBytes: number
   /** Payload bytes settled since the disk was last given back, and up to where it was. */
   drainedBytes: number
   compactedSeq: number
@@ -78,6 +80,7 @@ export function newLane(id: LaneId, provider: ProviderName, role: Role, openedAt
     refsEnd: 0,
     openPayloads: 0,
     sealing: Promise.resolve(),
+    lastChunkBytes: 2048,
     drainedBytes: 0,
     compactedSeq: 0,
   }

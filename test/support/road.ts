@@ -35,6 +35,8 @@ sources:
 export type RoadOptions = {
   /** YAML of the sections beside sources, which come from here. Each replaces the usual one. */
   sections?: Partial<Record<'spool' | 'delivery' | 'ops' | 'log' | 'defaults', string>>
+  /** The whole config instead, made for the service at this base URL. */
+  config?: (baseUrl: string) => string
   sandbox?: Partial<SandboxOptions>
   /** Base URL of another service than the sandbox. */
   baseUrl?: string
@@ -72,7 +74,8 @@ export async function startRoad(options: RoadOptions = {}): Promise<Road> {
   const { sandbox, url } = await startSandbox(options.sandbox)
   const folder = options.folder ?? (await newFolder())
   const path = join(folder, 'gateway.yaml')
-  await writeFile(path, configText(options.baseUrl ?? url, options.sections ?? {}))
+  const baseUrl = options.baseUrl ?? url
+  await writeFile(path, options.config?.(baseUrl) ?? configText(baseUrl, options.sections ?? {}))
   const events: GatewayEvent[] = []
   const output = keptOutput()
   const waiters = new Set<() => void>()

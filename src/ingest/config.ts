@@ -1,0 +1,197 @@
+// config.ts: the section `ingest` of the config.
+
+import { z } from 'zod'
+import { duration, secret, size } from '../std/schema.ts'
+import type { IngestOptions } from './ingest.ts'
+import type { ListenerOptions } from './listen.ts'
+
+const mib = 1024 ** 2
+
+const listenerSchema = z
+  .strictObject({
+    url: z
+      .string()
+      .meta({ examples: ['mqtt://127.0.0.1:1883', 'mqtts://0.0.0.0:8883'] })
+      .transform((text, context) => {
+        const address = parseUrl(text)
+        if (typeof address !== 'string') return address
+        context.addIssue({ code: 'custom', message: address })
+        return z.NEVER
+      })
+      .describe(
+        'Where devices connect: mqtt:// is MQTT 3.1.1 over TCP, mqtts:// over TLS. The port is 1883 or 8883 where ' +
+          'none is given; with 0 the system chooses one. The host is an address of this machine, 0.0.0.0 for all.',
+      ),
+    tls: z
+      .strictObject({
+        cert: z
+          .string()
+          .min(1)
+          .describe('PEM text of the certificate chain of the gateway, usually `${file:/etc/.../cert.pem}`.'),
+        key: secret().describe('PEM text of its private key, usually `${file:/etc/.../key.pem}`.'),
+        client_ca: z
+          .string()
+          .min(1)
+          .optional()
+          .describe(
+            'PEM text of the authorities of device certificates. Where set, a device without a certificate of ' +
+              'theirs is refused, and its common name is known to the mapping.',
+          ),
+      })
+      .optional()
+      .describe('Needed for mqtts://, refused for mqtt://.'),
+  })
+  .superRefine(({ url, tls }, context) => {
+    if (url.secure && tls === undefined)
+      context.addIssue({ code: 'custom', path: ['tls'], message: 'must be given for an mqtts:// listener' })
+    if (!url.secure && tls !== undefined)
+      context.addIssue({ code: 'custom', path: ['tls'], message: 'must be left out for an mqtt:// listener' })
+  })
+
+const accessSchema = z
+  .strictObject({
+    anonymous: z
+      .boolean()
+      .default(false)
+      .describe(
+        'Whether a client that gives no user name may connect. Otherwise it is refused with CONNACK 5. With no ' +
+          'users configured, a user name that a client does give is then not checked.',
+      ),
+    users: z
+      .array(z.strictObject({ name: z.string().min(1), password: secret() }))
+      .default([])
+      .describe('Who may connect by name and password; anybody else who gives a name gets CONNACK 4.'),
+  })
+  .prefault({})
+  .superRefine(({ anonymous, users }, context) => {
+    if (!anonymous && users.length === 0)
+      context.addIssue({
+        code: 'custom',
+        message: 'must have anonymous: true or at least one user, or no device could connect',
+      })
+    users.forEach(({ name }, index) => {
+      if (users.findIndex((other) => other.name === name) < index)
+        context.addIssue({
+          code: 'custom',
+          path: ['users', index, 'name'],
+          message: `must be unique, found "${name}" twice`,
+        })
+    })
+  })
+
+const limitsSchema = z
+  .strictObject({
+    max_connections: z
+      .int()
+      .min(1)
+      .max(100_000)
+      .default(10_000)
+      .describe('Connections at once. One more is closed as soon as it is made, and counted.'),
+    max_in_flight: z
+      .int()
+      .min(1)
+      .max(65_535)
+      .default(1000)
+      .describe(
+        'Messages of one client that wait for their ack. At the bound it is not read on until acks are given.',
+      ),
+    max_connect_bytes: size({ minBytes: 256, maxBytes: mib })
+      .prefault('64KiB')
+      .describe('Size of CONNECT, with will and password. A client that announces more is dropped unread.'),
+    max_packet_bytes: size({ minBytes: 1024, maxBytes: 8 * mib })
+      .prefault('1MiB')
+      .describe(
+        'Size of any packet after CONNECT. A client that announces more is dropped before anything of it is ' +
+          'buffered, and dropped again when it comes back and sends it again: raise this, or mend the device.',
+      ),
+    max_client_id_bytes: z
+      .int()
+      .min(23)
+      .max(65_535)
+      .default(256)
+      .describe('Length of a client id in UTF-8. A longer one is refused with CONNACK 2.'),
+    max_held_messages: z
+      .int()
+      .min(1)
+      .max(10_000_000)
+      .default(100_000)
+      .describe(
+        'Messages kept in memory, unacknowledged, while the spool takes nothing in. At the bound the sockets are ' +
+          'not read and the devices keep the rest.',
+      ),
+    max_held_bytes: size({ minBytes: 1024, maxBytes: 4096 * mib })
+      .prefault('32MiB')
+      .describe('The same in bytes; whichever bound comes first.'),
+    connect_timeout: duration({ minMs: 100, maxMs: 600_000 })
+      .prefault('10s')
+      .describe('From the connection to the end of its CONNECT; then the connection is closed.'),
+    ack_timeout: duration({ minMs: 100, maxMs: 3_600_000 })
+      .prefault('60s')
+      .describe(
+        'How long a client may leave its acks unread once its connection is full of them; then it is dropped.',
+      ),
+  })
+  .prefault({})
+
+const brokerSchema = z
+  .strictObject({
+    listeners: z
+      .array(listenerSchema)
+      .min(1)
+      .prefault([{ url: 'mqtt://127.0.0.1:1883' }])
+      .describe('The addresses on which devices connect.'),
+    access: accessSchema,
+    limits: limitsSchema,
+  })
+  .prefault({})
+  .describe(
+    'The MQTT broker inside the gateway. It takes messages and sends none: subscriptions are refused.',
+  )
+
+export const ingestSchema = z
+  .strictObject({
+    broker: brokerSchema,
+    bridges: z
+      .array(z.unknown())
+      .max(0, { error: 'must be empty: this version of the gateway does not connect to external brokers' })
+      .default([])
+      .describe('External brokers to take messages from. This version has none.'),
+  })
+  .prefault({})
+
+export type IngestConfig = z.output<typeof ingestSchema>
+
+export function ingestOptions({ broker }: IngestConfig): IngestOptions {
+  const { access, limits } = broker
+  return {
+    listeners: broker.listeners.map(({ url, tls }): ListenerOptions => ({
+      host: url.host,
+      port: url.port,
+      tls: tls === undefined ? null : { cert: tls.cert, key: tls.key, clientCa: tls.client_ca ?? null },
+    })),
+    access,
+    connectionsMax: limits.max_connections,
+    inFlightMax: limits.max_in_flight,
+    connectBytesMax: limits.max_connect_bytes,
+    packetBytesMax: limits.max_packet_bytes,
+    clientIdBytesMax: limits.max_client_id_bytes,
+    heldMessagesMax: limits.max_held_messages,
+    heldBytesMax: limits.max_held_bytes,
+    connectTimeoutMs: limits.connect_timeout,
+    ackTimeoutMs: limits.ack_timeout,
+  }
+}
+
+type ListenUrl = { secure: boolean; host: string; port: number }
+
+/** A listener's URL, or what is wrong with it. */
+function parseUrl(text: string): ListenUrl | string {
+  const match = /^(mqtts?):\/\/(?:\[([0-9A-Fa-f:.]+)\]|([^\s:/@?#[\]]+))(?::(\d{1,5}))?\/?$/.exec(text)
+  const host = match?.[2] ?? match?.[3]
+  if (!match || host === undefined)
+    return `must be mqtt://HOST:PORT or mqtts://HOST:PORT without path, query or password, found "${text}"`
+  const secure = match[1] === 'mqtts'
+  const port = match[4] === undefined ? (secure ? 8883 : 1883) : Number(match[4])
+  if (port > 65_535) return `must have a port of 0 to 65535, found ${port}`
+  return { secure, host, port }
+}

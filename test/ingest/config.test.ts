@@ -1,0 +1,83 @@
+import { describe, expect, test } from 'vitest'
+import { ingestOptions, ingestSchema } from '../../src/ingest/config.ts'
+
+function problems(config: unknown): string[] {
+  const result = ingestSchema.safeParse(config)
+  if (result.success) return []
+  return result.error.issues.map(({ path, message }) => `${path.join('.')} ${message}`)
+}
+
+const anonymous = { anonymous: true }
+
+describe('the section ingest', () => {
+  test('has defaults for all but who may connect', () => {
+    const options = ingestOptions(ingestSchema.parse({ broker: { access: anonymous } }))
+    expect(options).toMatchObject({
+      listeners: [{ host: '127.0.0.1', port: 1883, tls: null }],
+      packetBytesMax: 1024 ** 2,
+      connectBytesMax: 65_536,
+      connectTimeoutMs: 10_000,
+      ackTimeoutMs: 60_000,
+    })
+  })
+
+  test('refuses a gateway to which nobody could connect', () => {
+    expect(problems({})).toEqual([
+      'broker.access must have anonymous: true or at least one user, or no device could connect',
+    ])
+  })
+
+  test.each([
+    ['mqtt://0.0.0.0', { host: '0.0.0.0', port: 1883 }],
+    ['mqtt://[::1]:2000', { host: '::1', port: 2000 }],
+    ['mqtt://broker.depot:0', { host: 'broker.depot', port: 0 }],
+  ])('understands %s', (url, address) => {
+    const config = ingestSchema.parse({ broker: { listeners: [{ url }], access: anonymous } })
+    expect(ingestOptions(config).listeners).toEqual([{ ...address, tls: null }])
+  })
+
+  test.each([
+    'tcp://127.0.0.1:1883',
+    'mqtt://user@127.0.0.1',
+    'mqtt://127.0.0.1:1883/path',
+    'mqtt://127.0.0.1:99999',
+    '127.0.0.1:1883',
+  ])('refuses the address %s', (url) => {
+    expect(problems({ broker: { listeners: [{ url }], access: anonymous } })).toHaveLength(1)
+  })
+
+  test('wants a certificate for mqtts:// and none for mqtt://', () => {
+    const tls = { cert: 'PEM', key: 'PEM' }
+    const listeners = [{ url: 'mqtts://127.0.0.1' }, { url: 'mqtt://127.0.0.1', tls }]
+    expect(problems({ broker: { listeners, access: anonymous } })).toEqual([
+      'broker.listeners.0.tls must be given for an mqtts:// listener',
+      'broker.listeners.1.tls must be left out for an mqtt:// listener',
+    ])
+  })
+
+  test('refuses bridges, which this version does not have, two users of one name, and unknown keys', () => {
+    expect(
+      problems({
+        broker: {
+          access: {
+            users: [
+              { name: 'a', password: 'x' },
+              { name: 'a', password: 'y' },
+            ],
+          },
+          limits: { max_conections: 3 },
+        },
+        bridges: [{ url: 'mqtt://other' }],
+      }),
+    ).toEqual([
+      'broker.access.users.1.name must be unique, found "a" twice',
+      'broker.limits Unrecognized key: "max_conections"',
+      'bridges must be empty: this version of the gateway does not connect to external brokers',
+    ])
+  })
+
+  test('shows no password', () => {
+    const config = ingestSchema.parse({ broker: { access: { users: [{ name: 'a', password: 'hunter2' }] } } })
+    expect(JSON.stringify(config)).not.toContain('hunter2')
+  })
+})
