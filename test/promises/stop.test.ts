@@ -36,7 +36,7 @@ ops: { listen: "127.0.0.1:0", stop_deadline: ${deadlineMs}ms }
   const env = { ...process.env, AWS_ACCESS_KEY_ID: sandboxAccount.accessKeyId, AWS_SECRET_ACCESS_KEY: 'x' }
   const child = spawn(process.execPath, ['src/main.ts', 'run', '--config', path], { cwd: root, env })
   onTestFinished(() => void child.kill('SIGKILL'))
-  const ended = once(child, 'exit').then(([code, signal]) => ({ code, signal }) as Awaited<Daemon['ended']>)
+  const ended = once(child, 'exit').then(([code, signal]) => ({ code, signal }))
   let text = ''
   const port = await new Promise<number>((resolve, reject) => {
     child.stdout.on('data', (chunk: Buffer) => {
