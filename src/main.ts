@@ -7,6 +7,9 @@
 import { writeSync } from 'node:fs'
 import { inspect } from 'node:util'
 import { runCommandLine } from './cli/program.ts'
+import { relaunchForMemory } from './cli/relaunch.ts'
+
+relaunchForMemory(process.argv.slice(2))
 
 const signalNumbers = { SIGINT: 2, SIGTERM: 15 } as const
 

@@ -91,7 +91,11 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   }
 
   function remember(event: GatewayEvent): void {
-    if (event.kind === 'spool_recovered') recovered = event.payloads
+    if (event.kind !== 'spool_recovered') return
+    // After a loss of the store what came and went since the start stands in the counters already.
+    const totals = parts.spool?.totals()
+    const since = totals ? totals.payloads - totals.delivered - totals.dead - totals.damaged : 0
+    recovered = event.payloads - since
   }
 
   function attach(more: Partial<Parts>): void {

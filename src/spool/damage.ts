@@ -102,11 +102,11 @@ function bookDamage(state: SpoolState, lane: Lane, damage: Damage, bytes: number
   tally(lane, 'damaged', payloads, bytes)
   lane.openPayloads -= payloads
   state.openBytes -= bytes
-  state.counters.damaged += payloads
   ops.push({ type: 'put', key: laneKey(table.totals, lane.id), value: totalsRecord.encode(totalsOf(lane)) })
 }
 
 function report(state: SpoolState, lane: Lane, damage: Damage): void {
+  state.counters.damaged += damage.endSeq - damage.firstSeq
   state.emit({
     kind: 'chunk_damaged',
     lane: lane.id,

@@ -58,7 +58,6 @@ export function createGroup(state: SpoolState, options: GroupOptions): IntakeGro
     const length = addText(builder, payload.json, 0)
     bytes += length
     state.openBytes += length
-    state.counters.payloads += 1
   }
 
   function runOf(provider: ProviderName): Run {
@@ -131,6 +130,7 @@ export function createGroup(state: SpoolState, options: GroupOptions): IntakeGro
     for (const { lane, firstSeq, chunk } of written) {
       const { count, bytes, startBytes, committedAt } = chunk
       noteCommitted(lane, { firstSeq, count, bytes, startBytes, committedAt })
+      state.counters.payloads += count
       state.recent.put(lane.id, firstSeq, chunk)
     }
     written = []

@@ -35,6 +35,7 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
   let heldSinceMs = 0
   let diskLow = false
   let diskBytes = 0
+  let freeBytes = 0
   let congested = false
   let payloadsSeen = 0
   let reopening: Promise<void> = Promise.resolve()
@@ -43,7 +44,10 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
   await checkDisk()
   epoch = await open()
   judge()
-  const timers = [every(options.diskCheckMs, checkDiskAndJudge), every(options.forgetMs, forget)]
+  const timers = [
+    every(options.diskCheckMs, checkDiskAndJudge),
+    every(options.forgetMs, async () => epoch?.forget()),
+  ]
 
   // ------------------------------------------------------------------ opening, losing, opening again
 
@@ -52,7 +56,7 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
     const store = await deps.openStore(storePath)
     try {
       const opened = await openEpoch({ ...deps, store, counters, changed, lost }, options)
-      if (!diskLow) await disk.loadBallast(options.path, options.ballastBytes)
+      await loadBallast()
       reportRecovery(opened, clock.monotonic() - startedAtMs)
       epochEnd = new AbortController()
       void verifyInBackground(opened, epochEnd.signal)
@@ -164,7 +168,7 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
   }
 
   async function checkDisk(): Promise<void> {
-    const freeBytes = await disk.freeBytes(options.path)
+    freeBytes = await disk.freeBytes(options.path)
     // A little more than the mark must be free to go on, so that intake does not flap around it.
     diskLow = freeBytes < options.freeBytesMin * (diskLow ? 2 - resumeShare : 1)
     diskBytes = Math.max(0, (await disk.usedBytes(options.path)) - options.ballastBytes)
@@ -173,10 +177,14 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
   async function checkDiskAndJudge(): Promise<void> {
     await checkDisk()
     judge()
+    // It was thrown overboard, or there was no room for it at the opening.
+    if (epoch !== null) await loadBallast()
   }
 
-  async function forget(): Promise<void> {
-    await epoch?.forget()
+  /** A comfort: it never makes the disk low, and where it cannot be written the spool does without. */
+  async function loadBallast(): Promise<void> {
+    if (freeBytes < options.freeBytesMin + options.ballastBytes) return
+    await disk.loadBallast(options.path, options.ballastBytes).catch(() => disk.dropBallast(options.path))
   }
 
   /** Runs `work` again and again, each time `intervalMs` after it ended; ended by `closing`. */

@@ -97,6 +97,8 @@ type Plan = {
   letters: Buffer[]
 }
 
+const fateKinds = ['delivered', 'retried', 'dead'] as const
+
 type Sum = { payloads: number; bytes: number }
 
 /** Resolves after the fsync. `content` is needed only where a payload was not delivered. */
@@ -131,6 +133,7 @@ export function settle(
       })
     },
     committed() {
+      for (const kind of fateKinds) state.counters[kind] += plan[kind].payloads
       for (const { lane, firstSeq, chunk } of moved) {
         const { count, bytes, startBytes, committedAt } = chunk
         noteCommitted(lane, { firstSeq, count, bytes, startBytes, committedAt })
@@ -219,10 +222,9 @@ function putRetry(state: SpoolState, provider: ProviderName, retry: Retry, ops: 
 }
 
 function book(state: SpoolState, lane: Lane, batch: Batch, plan: Plan): void {
-  for (const kind of ['delivered', 'retried', 'dead'] as const) {
+  for (const kind of fateKinds) {
     const { payloads, bytes } = plan[kind]
     tally(lane, kind, payloads, bytes)
-    state.counters[kind] += payloads
   }
   state.openBytes -= batch.bytes
   lane.drainedBytes += batch.bytes

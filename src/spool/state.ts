@@ -10,7 +10,7 @@ import type { RecentChunks } from './recent.ts'
 import type { Role } from './spool.ts'
 import type { DedupWindow } from './window.ts'
 
-/** Counted since the process started; survives reopening. */
+/** Counted since the process started, when durable; survives reopening. */
 export type SpoolCounters = {
   payloads: number
   copies: number
