@@ -35,7 +35,6 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
   let heldSinceMs = 0
   let diskLow = false
   let diskBytes = 0
-  let freeBytes = 0
   let congested = false
   let payloadsSeen = 0
   let reopening: Promise<void> = Promise.resolve()
@@ -168,7 +167,7 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
   }
 
   async function checkDisk(): Promise<void> {
-    freeBytes = await disk.freeBytes(options.path)
+    const freeBytes = await disk.freeBytes(options.path)
     // A little more than the mark must be free to go on, so that intake does not flap around it.
     diskLow = freeBytes < options.freeBytesMin * (diskLow ? 2 - resumeShare : 1)
     diskBytes = Math.max(0, (await disk.usedBytes(options.path)) - options.ballastBytes)
@@ -183,7 +182,7 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
 
   /** A comfort: it never makes the disk low, and where it cannot be written the spool does without. */
   async function loadBallast(): Promise<void> {
-    if (freeBytes < options.freeBytesMin + options.ballastBytes) return
+    if ((await disk.freeBytes(options.path)) < options.freeBytesMin + options.ballastBytes) return
     await disk.loadBallast(options.path, options.ballastBytes).catch(() => disk.dropBallast(options.path))
   }
 

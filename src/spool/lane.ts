@@ -103,6 +103,8 @@ export function number(lane: Lane, count: number, bytes: number): { firstSeq: nu
   const place = { firstSeq: lane.nextSeq, startBytes: lane.nextBytes }
   lane.nextSeq += count
   lane.nextBytes += bytes
+  // Here and not when it is durable: a retry leaves its old lane in the same moment, so the sum never dips.
+  lane.openPayloads += count
   return place
 }
 
@@ -111,7 +113,6 @@ export function noteCommitted(lane: Lane, ref: ChunkRef): void {
   assert(ref.firstSeq === lane.committedSeq, 'chunks of a lane become durable in the order of their numbers')
   lane.committedSeq += ref.count
   lane.committedBytes += ref.bytes
-  lane.openPayloads += ref.count
   learn(lane, ref)
 }
 
@@ -166,7 +167,7 @@ export function viewOf(lane: Lane): LaneView {
     sealed,
     sealedBytes,
     oldestAt: lane.refs[0]?.committedAt ?? null,
-    appended: lane.committedSeq,
+    appended: lane.nextSeq,
     settled: settledPayloads(lane.settled),
     open: lane.openPayloads,
   }
