@@ -50,7 +50,7 @@ const { values } = parseArgs({
     only: { type: 'string' },
     pairs: { type: 'string', default: '3' },
     scale: { type: 'string', default: '1' },
-    signals: { type: 'string', default: '2' },
+    signals: { type: 'string', default: '1' },
     dir: { type: 'string' },
   },
 })

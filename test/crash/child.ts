@@ -1,0 +1,135 @@
+// child.ts: the daemon as a child process: started, asked, killed by its own id, and never left behind.
+
+import { fork, type ChildProcess } from 'node:child_process'
+import { join } from 'node:path'
+import { setTimeout as pauseMs } from 'node:timers/promises'
+import type { Status } from '../../src/ops/status.ts'
+import type { DaemonWord } from './daemon.ts'
+import type { Mistake, Point } from './points.ts'
+
+export type DaemonOptions = {
+  configPath: string
+  kill?: { point: Point; after: number } | null
+  mistake?: Mistake | null
+  /** The disk is full at this write of each of the first openings of the store. */
+  enospc?: { at: number; times: number } | null
+  env?: Record<string, string>
+  onEvent?: (event: string, detail: string) => void
+}
+
+export type Daemon = AsyncDisposable & {
+  readonly pid: number
+  /** Null when it ended before it was ready. */
+  readonly ready: Promise<{ mqttPort: number; opsUrl: string } | null>
+  /** Resolves when the process is gone, with its signal or exit status. */
+  readonly ended: Promise<string>
+  readonly running: boolean
+  kill(): void
+  /** SIGTERM. */
+  stop(): Promise<string>
+  /** Null where it no longer answers. */
+  status(): Promise<Status | null>
+  /** Its last lines. */
+  log(): string
+}
+
+const logLinesMax = 60
+
+export function startDaemon(options: DaemonOptions): Daemon {
+  const { kill = null, mistake = null, enospc = null } = options
+  const child = fork(
+    join(import.meta.dirname, 'daemon.ts'),
+    [
+      '--config',
+      options.configPath,
+      ...(kill === null ? [] : ['--kill-at', kill.point, '--after', String(kill.after)]),
+      ...(mistake === null ? [] : ['--mistake', mistake]),
+      ...(enospc === null ? [] : ['--enospc-at', `${enospc.at}`, '--enospc-times', `${enospc.times}`]),
+    ],
+    { stdio: ['ignore', 'pipe', 'pipe', 'ipc'], execArgv: [], env: { ...process.env, ...options.env } },
+  )
+  const { pid } = child
+  if (pid === undefined) throw new Error('the daemon could not be started')
+  const lines = keepLastLines(child)
+  const killChild = () => void child.kill('SIGKILL')
+  process.once('exit', killChild)
+  const ended = new Promise<string>((resolve) => {
+    child.once('exit', (code, signal) => {
+      process.removeListener('exit', killChild)
+      resolve(signal ?? `exit ${code}`)
+    })
+  })
+  let opsUrl: string | null = null
+  const ready = new Promise<{ mqttPort: number; opsUrl: string } | null>((resolve) => {
+    child.on('message', (word: DaemonWord) => {
+      if (word.kind === 'event') options.onEvent?.(word.event, word.detail)
+      else {
+        opsUrl = word.ops
+        resolve({ mqttPort: Number(new URL(word.mqtt).port), opsUrl: word.ops })
+      }
+    })
+    void ended.then(() => resolve(null))
+  })
+  const isRunning = () => child.exitCode === null && child.signalCode === null
+
+  return {
+    pid,
+    ready,
+    ended,
+    get running() {
+      return isRunning()
+    },
+    kill: killChild,
+    stop() {
+      child.kill('SIGTERM')
+      return ended
+    },
+    async status() {
+      if (opsUrl === null || !isRunning()) return null
+      try {
+        const response = await fetch(`${opsUrl}/status`, { signal: AbortSignal.timeout(5000) })
+        return (await response.json()) as Status
+      } catch {
+        return null
+      }
+    },
+    log: () => lines.join('\n'),
+    async [Symbol.asyncDispose]() {
+      if (isRunning()) killChild()
+      await ended
+    },
+  }
+}
+
+function keepLastLines(child: ChildProcess): string[] {
+  const lines: string[] = []
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.on('data', (chunk: Buffer) => {
+      lines.push(...chunk.toString().trimEnd().split('\n'))
+      lines.splice(0, Math.max(0, lines.length - logLinesMax))
+    })
+  }
+  return lines
+}
+
+/** Asks until what `holds` of the status holds; throws after `boundMs` or when the daemon has ended. */
+export async function statusUntil(
+  daemon: Daemon,
+  holds: (status: Status) => boolean,
+  { what, boundMs }: { what: string; boundMs: number },
+): Promise<Status> {
+  const deadlineMs = performance.now() + boundMs
+  for (;;) {
+    const status = await daemon.status()
+    if (status !== null && holds(status)) return status
+    if (!daemon.running || performance.now() > deadlineMs) {
+      const told = status === null ? 'no status' : JSON.stringify([status.lanes, status.conservation])
+      throw new Error(`${what} did not come about (${told}); the daemon's last lines:\n${daemon.log()}`)
+    }
+    await pauseMs(20)
+  }
+}
+
+export function openPayloads(status: Status): number {
+  return status.lanes.reduce((sum, lane) => sum + lane.pending + lane.sealed, 0)
+}

@@ -1,0 +1,38 @@
+// The real daemon is killed with signal 9, again and again, at every place where it could matter; run.ts does the
+// same for hours. What is expected stands in judge.ts.
+
+import { describe, expect, test } from 'vitest'
+import { places, runCrashes, whyNoPowerCuts } from './harness.ts'
+
+const noPowerCuts = await whyNoPowerCuts()
+
+test(
+  'killed 33 times at every place of the road, the gateway loses nothing acknowledged and nothing has two effects',
+  { timeout: 180_000 },
+  async () => {
+    const report = await runCrashes({ seed: 1, kills: 33, powerCuts: 0 })
+    expect(report.violations, `seed ${report.seed}`).toEqual([])
+    expect(report.missed, `seed ${report.seed}`).toEqual({})
+    for (const place of places) expect(report.killsByPlace[place], place).toBe(3)
+    // Else the run would have shown little.
+    expect(report.resent).toBeGreaterThan(0)
+    expect(report.repeats).toBeGreaterThan(0)
+    expect(report.deadLetters).toBeGreaterThan(0)
+  },
+)
+
+describe.skipIf(noPowerCuts !== null)(
+  `power cuts (${noPowerCuts ?? 'each file is cut back to its last fsync'})`,
+  () => {
+    test(
+      'after 11 power cuts nothing acknowledged is lost and nothing has two effects',
+      { timeout: 120_000 },
+      async () => {
+        const report = await runCrashes({ seed: 2, kills: 0, powerCuts: 11 })
+        expect(report.violations, `seed ${report.seed}`).toEqual([])
+        expect(report.missed, `seed ${report.seed}`).toEqual({})
+        expect(report.bytesCut).toBeGreaterThan(0)
+      },
+    )
+  },
+)

@@ -1,0 +1,108 @@
+// daemon.ts: the process under test: the gateway as it is, on a real store, with somebody around it who kills it.
+//
+//   node test/crash/daemon.ts --config FILE [--kill-at POINT --after N] [--mistake NAME] [--enospc-at N --enospc-times M]
+//
+// Speaks to its parent over IPC and ends with it.
+
+import { parseArgs } from 'node:util'
+import { startGateway } from '../../src/app/app.ts'
+import { loadConfig } from '../../src/config/config.ts'
+import { newRandomId } from '../../src/domain/ids.ts'
+import type { GatewayEvent } from '../../src/domain/event.ts'
+import { systemClock } from '../../src/std/clock.ts'
+import { openLevelStore, realDisk } from '../../src/storage/storage.ts'
+import {
+  countdown,
+  fillUp,
+  makeMistake,
+  mistakes,
+  points,
+  reachByEvent,
+  reachInStore,
+  type Mistake,
+  type Point,
+} from './points.ts'
+
+export type DaemonWord =
+  { kind: 'ready'; mqtt: string; ops: string } | { kind: 'event'; event: string; detail: string }
+
+const { values } = parseArgs({
+  options: {
+    config: { type: 'string' },
+    'kill-at': { type: 'string' },
+    after: { type: 'string', default: '1' },
+    mistake: { type: 'string' },
+    'enospc-at': { type: 'string' },
+    'enospc-times': { type: 'string', default: '1000000' },
+  },
+})
+
+const path = oneArgument(values.config)
+const point = values['kill-at'] === undefined ? null : oneOf(points, values['kill-at'])
+const mistake = values.mistake === undefined ? null : oneOf(mistakes, values.mistake)
+
+/** What a parent wants to know; the rest stands in the log. */
+const toldEvents = new Set<GatewayEvent['kind']>([
+  'spool_held',
+  'spool_resumed',
+  'store_lost',
+  'store_reopened',
+  'store_reopen_failed',
+  'chunk_damaged',
+  'conservation_broken',
+])
+
+const reach = countdown(point, Number(values.after), () => process.kill(process.pid, 'SIGKILL'))
+
+let openStore = openLevelStore
+if (mistake !== null) openStore = makeMistake(openStore, mistake)
+if (values['enospc-at'] !== undefined) {
+  const times = Number(values['enospc-times'])
+  openStore = fillUp(openStore, { at: Number(values['enospc-at']), times })
+}
+
+process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'))
+const stopAsked = new Promise((resolve) => {
+  process.once('SIGTERM', resolve)
+})
+
+const { config } = await loadConfig(path, { env: process.env })
+const gateway = await startGateway(
+  {
+    clock: systemClock,
+    random: Math.random,
+    newId: newRandomId,
+    env: process.env,
+    stdout: process.stdout,
+    version: '0.0.0-crash',
+    openStore: reachInStore(openStore, reach),
+    disk: realDisk,
+    observe(event) {
+      reachByEvent(event, reach)
+      if (!toldEvents.has(event.kind)) return
+      const name = event.kind === 'spool_held' ? `${event.kind} ${event.reason}` : event.kind
+      tell({ kind: 'event', event: name, detail: JSON.stringify(event) })
+    },
+  },
+  config,
+  path,
+)
+tell({ kind: 'ready', mqtt: gateway.addresses.mqtt[0] ?? '', ops: gateway.addresses.ops })
+await Promise.race([stopAsked, gateway.broken.then((fault) => Promise.reject(fault))])
+await gateway.stop('SIGTERM')
+process.exit(0)
+
+function tell(word: DaemonWord): void {
+  process.send?.(word)
+}
+
+function oneArgument(value: string | undefined): string {
+  if (value === undefined) throw new Error('--config is missing')
+  return value
+}
+
+function oneOf<Name extends Point | Mistake>(names: readonly Name[], value: string): Name {
+  const found = names.find((name) => name === value)
+  if (found === undefined) throw new Error(`${value} is none of ${names.join(', ')}`)
+  return found
+}

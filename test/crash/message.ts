@@ -1,0 +1,75 @@
+// message.ts: what the devices say. Each message is one of its kind: device and time name it, and every value in it
+// follows from those, so that the judge knows what the service must have been told.
+
+export type Message = {
+  device: string
+  /** Counts the messages of its device. */
+  n: number
+  ts: number
+  kind: 'good' | 'malformed'
+  qos: 1 | 2
+}
+
+/** Every payload of this device is refused by the service: it ends as a dead letter. */
+export const doomedDevice = 'doomed'
+
+/** Each device sends one message that is no JSON in so many. */
+const malformedEvery = 37
+
+/** Milliseconds; the times of the messages count from here. */
+const firstTs = Date.UTC(2026, 0, 1)
+
+export function messageOf(device: string, n: number, qos: Message['qos']): Message {
+  return { device, n, ts: firstTs + n * 10, kind: n % malformedEvery === 0 ? 'malformed' : 'good', qos }
+}
+
+export function topicOf({ device }: Message): string {
+  return `telemetry/v1/${device}`
+}
+
+export function bytesOf(message: Message): string {
+  if (message.kind === 'malformed') return malformedText(message)
+  const { latitude, longitude, speed, odometer } = valuesOf(message)
+  return JSON.stringify({
+    ts: message.ts,
+    gps: { lat: latitude, lon: longitude, speed, heading: message.n % 360, moving: true },
+    odometer: { value: odometer },
+  })
+}
+
+export function malformedText({ device, n }: Message): string {
+  return `{"device":"${device}","n":${n},`
+}
+
+export function keyOf(device: string, ts: number): string {
+  return `${device} ${ts}`
+}
+
+function valuesOf({ n }: Message) {
+  return {
+    latitude: (n % 18_000) / 100 - 90,
+    longitude: (n % 36_000) / 100 - 180,
+    speed: n % 130,
+    odometer: 100_000 + n,
+  }
+}
+
+type Accepted = {
+  signalTimestamp: number
+  deviceIdentifier: { id: string }
+  gps: { latitude: number; longitude: number; speed: number; heading: number; inMotion: boolean }
+  signals: { type: string; value: string }[]
+}
+
+/** What is wrong with what the service was told of a message; null where nothing is. */
+export function wrongIn(message: Message, { gps, signals }: Accepted): string | null {
+  const { latitude, longitude, speed, odometer } = valuesOf(message)
+  const heading = message.n % 360
+  const found = [gps.latitude, gps.longitude, gps.speed, gps.heading, signals[0]?.value]
+  const meant = [latitude, longitude, speed, heading, String(odometer)]
+  return JSON.stringify(found) === JSON.stringify(meant)
+    ? null
+    : `${JSON.stringify(found)} instead of ${JSON.stringify(meant)}`
+}
+
+export type { Accepted }

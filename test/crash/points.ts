@@ -1,0 +1,181 @@
+// points.ts: the places at which the daemon dies, and the mistakes that must be found. Both are made outside of
+// the product: by a store around the real one, and by a listener to the events.
+
+import { assertNever } from '../../src/std/assert.ts'
+import type { GatewayEvent } from '../../src/domain/event.ts'
+import type { OpenStore, Store, StoreOp } from '../../src/storage/storage.ts'
+
+/** Places inside the daemon; beside them it is killed from outside at random moments, see harness.ts. */
+export const points = [
+  // A write with messages was started.
+  'during-write',
+  // It is durable, nobody was told.
+  'after-write-before-ack',
+  // The devices have their acks, the claim of the next batch is not on its way yet.
+  'before-seal',
+  // The claim is durable, nothing of the batch was sent.
+  'after-seal-before-send',
+  // The answer was read; by the event, before anything follows from it.
+  'after-answer',
+  // What follows from the answer is known and not written yet.
+  'before-settle',
+  'after-settle',
+  'during-compaction',
+  // At a read while the spool is being opened.
+  'during-recovery',
+] as const
+
+export type Point = (typeof points)[number]
+
+/**
+ * `no-sync`        writes are not forced to the disk: only a power cut can show it
+ * `early-ack`      a write is called durable before it is even started: any kill can show it
+ * `early-seal`     so is the claim of a batch, and nothing else
+ * `forget-window`  what was taken in is not remembered over a restart
+ */
+export const mistakes = ['no-sync', 'early-ack', 'early-seal', 'forget-window'] as const
+
+export type Mistake = (typeof mistakes)[number]
+
+export type Reach = (point: Point) => void
+
+/** Calls `die` at the `after`-th time that `point` is reached. */
+export function countdown(point: Point | null, after: number, die: () => void): Reach {
+  let left = after
+  return (reached) => {
+    if (reached !== point) return
+    left -= 1
+    if (left === 0) die()
+  }
+}
+
+export function reachByEvent(event: GatewayEvent, reach: Reach): void {
+  if (event.kind === 'submission_ended' && event.outcome.kind === 'answered') reach('after-answer')
+}
+
+// First bytes of the keys, as src/spool/keys.ts has them: a judge keeps its own copy.
+const chunkTable = 0x10
+const batchTable = 0x11
+const seenTable = 0x13
+
+/** How much too late a write begins that was called durable. */
+const lateMs = 20
+
+export function reachInStore(openStore: OpenStore, reach: Reach): OpenStore {
+  return async (path) => {
+    const store = await openStore(path)
+    return {
+      ...store,
+      get(key) {
+        reach('during-recovery')
+        return store.get(key)
+      },
+      pages(range, options) {
+        reach('during-recovery')
+        return store.pages(range, options)
+      },
+      async write(ops, options) {
+        const messages = hasOp(ops, 'put', chunkTable) && !hasOp(ops, 'del', chunkTable)
+        const seals = hasOp(ops, 'put', batchTable)
+        const settles = hasOp(ops, 'del', batchTable)
+        if (seals) reach('before-seal')
+        if (settles) reach('before-settle')
+        const written = store.write(ops, options)
+        if (messages) reach('during-write')
+        await written
+        if (messages) reach('after-write-before-ack')
+        if (seals) reach('after-seal-before-send')
+        if (settles) reach('after-settle')
+      },
+      async compact(range) {
+        const compacted = store.compact(range)
+        reach('during-compaction')
+        // Once more when LevelDB's own thread has had the time to begin.
+        await new Promise((resolve) => {
+          setImmediate(resolve)
+        })
+        reach('during-compaction')
+        await compacted
+      },
+    }
+  }
+}
+
+function hasOp(ops: readonly StoreOp[], type: StoreOp['type'], table: number): boolean {
+  return ops.some((op) => op.type === type && op.key[0] === table)
+}
+
+export function makeMistake(openStore: OpenStore, mistake: Mistake): OpenStore {
+  return async (path) => {
+    const store = await openStore(path)
+    switch (mistake) {
+      case 'no-sync':
+        return { ...store, write: (ops) => store.write(ops, { sync: false }) }
+      case 'early-ack':
+        return tellingEarly(store, () => true)
+      case 'early-seal':
+        return tellingEarly(store, (ops) => hasOp(ops, 'put', batchTable))
+      case 'forget-window':
+        return {
+          ...store,
+          write: (ops, options) =>
+            store.write(
+              ops.filter(({ key }) => key[0] !== seenTable),
+              options,
+            ),
+        }
+      default:
+        return assertNever(mistake)
+    }
+  }
+}
+
+/** Says that a write is durable and begins it afterwards; the order of the writes stays. */
+function tellingEarly(store: Store, isEarly: (ops: readonly StoreOp[]) => boolean): Store {
+  let last: Promise<unknown> = Promise.resolve()
+  return {
+    ...store,
+    async write(ops, options) {
+      const before = last
+      if (!isEarly(ops)) {
+        last = before.then(() => store.write(ops, options))
+        await last
+        return
+      }
+      last = new Promise((resolve) => {
+        // By then the acks are in the sockets, and a request may be.
+        setTimeout(() => resolve(before.then(() => store.write(ops, options))), lateMs)
+      })
+    },
+    async close() {
+      await last
+      await store.close()
+    },
+  }
+}
+
+/**
+ * A disk that is full at the `at`-th write of each of the first `times` openings. Every other time the error comes
+ * after the bytes were written, as that of a failed fsync may.
+ */
+export function fillUp(openStore: OpenStore, { at, times }: { at: number; times: number }): OpenStore {
+  let openings = 0
+  return async (path) => {
+    const store = await openStore(path)
+    openings += 1
+    if (openings > times) return store
+    const late = openings % 2 === 0
+    let writes = 0
+    return {
+      ...store,
+      async write(ops, options) {
+        writes += 1
+        if (writes < at) return store.write(ops, options)
+        // LevelDB goes on to take writes that are gone at the next open.
+        if (writes > at) return undefined
+        if (late) await store.write(ops, options)
+        throw Object.assign(new Error('IO error: 000042.log: No space left on device'), { code: 'ENOSPC' })
+      },
+    }
+  }
+}

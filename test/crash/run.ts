@@ -1,0 +1,67 @@
+// run.ts: many deaths, as a command: `npm run test:crash -- [--kills N] [--power-cuts N] [--seed N]`.
+//
+// Runs of at most so many deaths follow each other, each with a spool and a seed of its own: a run keeps every
+// message in memory until it is judged. Prints a line for each death and a JSON report in the end; exit status 1
+// where anything was violated. The seed chooses places and faults; what the machine does between them is chance.
+
+import { parseArgs } from 'node:util'
+import { places, runCrashes, whyNoPowerCuts, type CrashReport } from './harness.ts'
+import { mistakes } from './points.ts'
+
+const deathsPerRun = 100
+
+const { values } = parseArgs({
+  options: {
+    kills: { type: 'string', default: '100' },
+    'power-cuts': { type: 'string' },
+    seed: { type: 'string', default: String(Date.now() % 1_000_000) },
+    place: { type: 'string' },
+    mistake: { type: 'string' },
+    'service-down': { type: 'boolean', default: false },
+    'enospc-at': { type: 'string' },
+  },
+})
+
+const noPower = await whyNoPowerCuts()
+let killsLeft = countOf(values.kills)
+let cutsLeft = noPower === null ? countOf(values['power-cuts'] ?? String(Math.ceil(killsLeft / 4))) : 0
+if (noPower !== null) say(`no power cuts: ${noPower}`)
+const place = places.find((place) => place === values.place)
+const mistake = mistakes.find((mistake) => mistake === values.mistake)
+
+const reports: CrashReport[] = []
+for (let seed = countOf(values.seed); killsLeft + cutsLeft > 0; seed += 1) {
+  const kills = Math.min(killsLeft, deathsPerRun)
+  const powerCuts = Math.min(cutsLeft, deathsPerRun - kills + Math.ceil(deathsPerRun / 4))
+  killsLeft -= kills
+  cutsLeft -= powerCuts
+  say(`seed ${seed}: ${kills} kills and ${powerCuts} power cuts`)
+  const report = await runCrashes({
+    seed,
+    kills,
+    powerCuts,
+    progress: say,
+    serviceDown: values['service-down'],
+    ...(place === undefined ? {} : { place }),
+    ...(mistake === undefined ? {} : { mistake }),
+    ...(values['enospc-at'] === undefined ? {} : { enospcAt: countOf(values['enospc-at']) }),
+  })
+  reports.push(report)
+  process.stdout.write(`${JSON.stringify(report)}\n`)
+}
+
+const violations = reports.flatMap(({ seed, violations }) =>
+  violations.map((what) => `seed ${seed}: ${what}`),
+)
+for (const violation of violations) say(violation)
+process.exitCode = violations.length > 0 ? 1 : 0
+
+function countOf(text: string): number {
+  const count = Number(text)
+  if (!Number.isSafeInteger(count) || count < 0) throw new Error(`${text} is no count`)
+  return count
+}
+
+function say(line: string): void {
+  process.stderr.write(`${line}\n`)
+}

@@ -1,0 +1,179 @@
+// world.ts: everything around one daemon after the other: a folder, its config, the service, the devices, and the
+// facts that are noticed on the way.
+
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
+import type { Status } from '../../src/ops/status.ts'
+import { messageOf } from '../../src/std/fault.ts'
+import type { Random } from '../support/random.ts'
+import { openPayloads, startDaemon, statusUntil, type Daemon, type DaemonOptions } from './child.ts'
+import { createFleet, type Fleet } from './fleet.ts'
+import { openService, type Service } from './service.ts'
+
+export type CrashWorld = AsyncDisposable & {
+  folder: string
+  spoolPath: string
+  service: Service
+  fleet: Fleet
+  /** What must never happen, as it is noticed. */
+  violations: string[]
+  /** Events of all daemons, counted by kind. */
+  events: ReadonlyMap<string, number>
+  /** Resolves when such an event came from a daemon after this call. */
+  eventOf(...kinds: string[]): Promise<string>
+  start(options?: Omit<DaemonOptions, 'configPath' | 'onEvent'>): Daemon
+  /** With a daemon that is left alone: all acknowledged, all delivered or dead, the sums add up, a stop in order. */
+  finish(): Promise<void>
+  /** The same with a daemon that runs already. */
+  finishWith(daemon: Daemon): Promise<void>
+}
+
+export type WorldOptions = {
+  random: Random
+  devices?: number
+  window?: number
+  /** Where the spool lies; in the folder of the world unless said otherwise. */
+  spoolPath?: string
+  spool?: { max_bytes: string; min_free_bytes: string }
+  /** For every daemon. */
+  env?: Record<string, string>
+}
+
+const drainBoundMs = 60_000
+
+export async function openCrashWorld(options: WorldOptions): Promise<CrashWorld> {
+  const folder = await mkdtemp(join(tmpdir(), 'gateway-crash-'))
+  const service = await openService(folder, options.random.next)
+  const spoolPath = options.spoolPath ?? join(folder, 'spool')
+  const configPath = join(folder, 'gateway.yaml')
+  await writeFile(configPath, configText({ spoolPath, serviceUrl: service.url, spool: options.spool }))
+  const fleet = createFleet({ devices: options.devices ?? 8, window: options.window ?? 4 })
+  const violations: string[] = []
+  const events = new Map<string, number>()
+  const waiters: { kinds: string[]; resolve: (event: string) => void }[] = []
+  const env = {
+    AWS_ACCESS_KEY_ID: sandboxAccount.accessKeyId,
+    AWS_SECRET_ACCESS_KEY: sandboxAccount.secret.reveal(),
+    // The daemon starts often: what was compiled once is kept.
+    NODE_COMPILE_CACHE: join(folder, 'compiled'),
+    ...options.env,
+  }
+
+  function onEvent(event: string, detail: string): void {
+    events.set(event, (events.get(event) ?? 0) + 1)
+    if (event === 'chunk_damaged' || event === 'conservation_broken') violations.push(detail)
+    for (let index = waiters.length - 1; index >= 0; index -= 1) {
+      const waiter = waiters[index]
+      if (waiter === undefined || !waiter.kinds.includes(event)) continue
+      waiters.splice(index, 1)
+      waiter.resolve(event)
+    }
+  }
+
+  function start(more: Omit<DaemonOptions, 'configPath' | 'onEvent'> = {}): Daemon {
+    return startDaemon({ ...more, configPath, onEvent, env: { ...env, ...more.env } })
+  }
+
+  async function finish(): Promise<void> {
+    await using daemon = start()
+    const ready = await daemon.ready
+    if (ready === null) throw new Error(`the last daemon ended:\n${daemon.log()}`)
+    const served = fleet.serve(ready.mqttPort, () => daemon.running)
+    await finishWith(daemon)
+    await served
+  }
+
+  async function finishWith(daemon: Daemon): Promise<void> {
+    await Promise.race([fleet.quiet(), daemon.ended])
+    await drained(daemon)
+    const end = await daemon.stop()
+    if (end !== 'exit 0') violations.push(`SIGTERM ended in ${end}:\n${daemon.log()}`)
+  }
+
+  async function drained(daemon: Daemon): Promise<void> {
+    try {
+      // Between two lanes a payload is in neither for the time of a write, so the sums are waited for as well.
+      const bound = { what: 'an empty spool whose sums add up', boundMs: drainBoundMs }
+      const status = await statusUntil(
+        daemon,
+        (status) => openPayloads(status) === 0 && addsUp(status),
+        bound,
+      )
+      if (status.totals.dropped + status.totals.damaged > 0)
+        violations.push(`dropped or damaged: ${JSON.stringify(status.totals)}`)
+    } catch (error) {
+      violations.push(messageOf(error))
+    }
+  }
+
+  return {
+    folder,
+    spoolPath,
+    service,
+    fleet,
+    violations,
+    events,
+    eventOf: (...kinds) =>
+      new Promise((resolve) => {
+        waiters.push({ kinds, resolve })
+      }),
+    start,
+    finish,
+    finishWith,
+    async [Symbol.asyncDispose]() {
+      fleet.disconnect()
+      await service[Symbol.asyncDispose]()
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+function addsUp({ conservation }: Status): boolean {
+  const { messages, payloads, lanes } = conservation
+  return [messages, payloads, ...lanes].every(({ difference }) => difference === 0)
+}
+
+/** Constant signals that make a payload some 2.5 KB, so that what is delivered is soon worth a compaction. */
+const padding = Array.from(
+  { length: 9 },
+  (_, index) =>
+    `        - { type: ${'PADDING_'.repeat(11)}${index}, value: 1, value_unit: ${'UNIT_'.repeat(18)} }`,
+).join('\n')
+
+function configText({ spoolPath, serviceUrl, spool }: ConfigParts): string {
+  const { max_bytes, min_free_bytes } = spool ?? { max_bytes: '1GiB', min_free_bytes: '64MiB' }
+  return `ingest:
+  broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } }
+sources:
+  - name: trucks
+    topic: telemetry/v1/{device}
+    map:
+      time: { path: ts, format: ms }
+      latitude: { path: gps.lat }
+      longitude: { path: gps.lon }
+      speed: { path: gps.speed, unit: km/h }
+      heading: { path: gps.heading }
+      in_motion: { path: gps.moving }
+      signals:
+        - { type: OBD_LIFETIME_ODOMETER, path: odometer.value, unit: km }
+${padding}
+defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }
+spool: { path: ${JSON.stringify(spoolPath)}, max_bytes: ${max_bytes}, min_free_bytes: ${min_free_bytes} }
+delivery:
+  base_url: ${serviceUrl}
+  batch: { max_payloads: 20, linger: 20ms }
+  timeout: 5s
+  errors: { Validation: [30ms, 60ms], default: [20ms, 20ms, 20ms, 20ms, 20ms, 20ms, 20ms, 20ms] }
+  backoff: { min: 10ms, max: 80ms, probe_every: 1s }
+ops: { listen: "127.0.0.1:0" }
+log: { level: info }
+`
+}
+
+type ConfigParts = {
+  spoolPath: string
+  serviceUrl: string
+  spool: { max_bytes: string; min_free_bytes: string } | undefined
+}
