@@ -1,6 +1,6 @@
 // broker.ts: aedes 1.2 as the way in for devices. It speaks MQTT; what becomes of a message is the intake's.
 //
-//   socket -> gate -> aedes' parser -> authorizePublish -> intake -> spool -> fsync -> ack -> gate -> socket
+//   socket -> gate -> the straight way, or aedes' parser -> authorizePublish -> intake -> spool -> fsync -> ack -> gate -> socket
 //
 // aedes writes PUBACK before it persists or publishes, so the durable write must stand in authorizePublish, the
 // only hook before the ack. Its callback is never called for a message that was taken in: it would have aedes
@@ -11,16 +11,17 @@
 // be taken now holds the ack. A write that failed closes the connection, so that the device sends again.
 
 import type { Socket } from 'node:net'
-import { Aedes, type AedesOptions, type AuthenticateError, type Client } from 'aedes'
+import type { Aedes, AedesOptions, AuthenticateError, Client } from 'aedes'
 import type { Clock } from '../std/clock.ts'
 import type { GatewayError } from '../std/fault.ts'
 import type { Emit } from '../domain/event.ts'
-import type { Sender } from '../domain/message.ts'
+import type { QoS, Sender } from '../domain/message.ts'
 import type { Access } from './access.ts'
 import { createAckSlots, createAckWriter, puback, pubrec, type AckHead } from './acks.ts'
 import { problemOfConnect, problemOfIdentifier, refusalOf } from './connect.ts'
 import { createGate, type Gate, type GateOptions } from './gate.ts'
 import type { Intake } from './intake.ts'
+import { QuietAedes, type Done, type PublishPacket } from './quiet-aedes.ts'
 import { createSessions } from './sessions.ts'
 import { createTally } from './tally.ts'
 import { problemOfTopic } from './topic.ts'
@@ -53,18 +54,7 @@ export type BrokerCounters = {
   droppedByReason: ReadonlyMap<string, number>
 }
 
-type PublishPacket = Parameters<Aedes['authorizePublish']>[1]
 type ConnectPacket = Parameters<Aedes['preConnect']>[1]
-type Done = (error?: Error | null) => void
-
-class QuietAedes extends Aedes {
-  // Nobody subscribes: no retained store, no offline queue, no emitter; its own $SYS messages end here too.
-  // aedes calls it with or without the sending client before the callback; its types know of one form only.
-  override publish(_packet: PublishPacket, clientOrDone: unknown, last?: Done): void {
-    const done = typeof clientOrDone === 'function' ? (clientOrDone as Done) : last
-    done?.(null)
-  }
-}
 
 /** What a client may take to read its last acks at the end. */
 const endTimeoutMs = 1000
@@ -112,7 +102,16 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
 
   function welcome(socket: Socket, certificateName: string | null): void {
     const client = aedes.handle(socket)
-    const gateDeps = { socket, client, certificateName, clock, writer, readingPaused, dropped: tellDropped }
+    const gateDeps = {
+      socket,
+      client,
+      certificateName,
+      clock,
+      writer,
+      readingPaused,
+      publish: takeStraight,
+      dropped: tellDropped,
+    }
     const gate = createGate(gateDeps, options)
     gateOf.set(client, gate)
     gates.add(gate)
@@ -189,6 +188,31 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     if (qos === 0) intake.accept(topic, bytes, 0, retain, false, sender, null)
     else if (qos === 1) acceptOnce(gate, packet, bytes, sender)
     else acceptExactlyOnce(gate, packet, bytes, sender)
+  }
+
+  /** The same as authorizePublish for QoS 0 and 1, for messages that aedes does not see. */
+  function takeStraight(
+    gate: Gate,
+    topic: string,
+    bytes: Buffer,
+    qos: QoS,
+    retain: boolean,
+    dup: boolean,
+    messageId: number,
+  ): void {
+    const { sender } = gate
+    const problem = sender === null ? 'it sent a message before CONNECT' : problemOfTopic(topic, topicLimits)
+    if (sender === null || problem !== null) {
+      gate.drop(problem ?? '')
+      return
+    }
+    if (qos === 0) {
+      intake.accept(topic, bytes, 0, retain, false, sender, null)
+      return
+    }
+    const ack = slots.take(gate, puback, messageId)
+    gate.took()
+    intake.accept(topic, bytes, 1, retain, dup, sender, ack)
   }
 
   function acceptOnce(gate: Gate, packet: PublishPacket, bytes: Buffer, sender: Sender): void {

@@ -27,6 +27,8 @@ export type Framing = {
    * its bytes may be passed on; the rest is to be offered again. -1 after a violation.
    */
   follow(chunk: Uint8Array, messagesMax: number): number
+  /** The next byte is the first of a packet. */
+  readonly betweenPackets: boolean
   /** The whole CONNECT was passed on. */
   readonly connectEnded: boolean
   readonly violation: Violation | null
@@ -120,6 +122,9 @@ export function createFraming(limits: FramingLimits): Framing {
 
   return {
     follow,
+    get betweenPackets() {
+      return place === 'type'
+    },
     get connectEnded() {
       return connectEnded
     },

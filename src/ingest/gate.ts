@@ -3,9 +3,9 @@
 // aedes takes what `conn.read(null)` gives it; it has no limit on packet sizes, not even before CONNECT, and
 // none on messages in flight. So the gate replaces that one call:
 //
-//   socket's buffer --read--> framing --portion that ends with a packet--> aedes' parser
-//        ^                       |
-//        '------- unshift -------'   the rest, for later
+//   socket's buffer --read--> framing --portion that ends with a packet--> straight.ts --the rest--> aedes' parser
+//        ^                       |                                             |
+//        '------- unshift -------'   for later                                 '--> messages of QoS 0 and 1
 //
 //   shut      until CONNECT was answered, CONNECT alone is passed on; nothing after the doors are closed
 //   full      as many messages are in flight as may be; goes on with the next ack
@@ -18,10 +18,11 @@
 import type { Socket } from 'node:net'
 import type { Client } from 'aedes'
 import type { CancelTimer, Clock } from '../std/clock.ts'
-import type { Sender } from '../domain/message.ts'
+import type { QoS, Sender } from '../domain/message.ts'
 import type { AckHead, AckWriter } from './acks.ts'
 import type { Refusal } from './connect.ts'
 import { createFraming, type FramingLimits, type Violation } from './framing.ts'
+import { takePublishes, type TakePublish } from './straight.ts'
 
 export type GateOptions = FramingLimits & {
   /** Messages of one client that wait for their commit. */
@@ -38,6 +39,8 @@ export type GateDeps = {
   writer: AckWriter
   /** True while no gate should be read; the gate then asks to be poked. */
   readingPaused: (gate: Gate) => boolean
+  /** A message of QoS 0 or 1 that came the straight way. */
+  publish: (gate: Gate, ...message: Parameters<TakePublish>) => void
   dropped: (gate: Gate, reason: string) => void
 }
 
@@ -80,7 +83,11 @@ const violations: Record<Violation, string> = {
 const ackBytes = 4
 
 /** Private to aedes 1.2; test/ingest/aedes-facts.test.ts fails when it changes. */
-type Internals = Client & { _parsingBatch: number }
+type Internals = Client & {
+  _parsingBatch: number
+  _keepaliveInterval: number
+  _keepaliveTimer: NodeJS.Timeout | null
+}
 
 export function createGate(deps: GateDeps, options: GateOptions): Gate {
   const { socket, client, clock, writer } = deps
@@ -113,30 +120,58 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
   function read(size?: number | null): Buffer | null {
     // Only aedes asks with null; the stream's own machinery asks with numbers or nothing.
     if (size !== null) return readOn(size) as Buffer | null
-    if (shut || choked) return null
-    if (inFlight >= options.inFlightMax) {
-      full = true
-      return null
+    for (;;) {
+      if (shut || choked) return null
+      if (inFlight >= options.inFlightMax) {
+        full = true
+        return null
+      }
+      if (connected ? deps.readingPaused(gate) : framing.connectEnded) return null
+      // @types/node does not know that null means "what there is".
+      const chunk = readOn(null as unknown as number) as Buffer | null
+      const portion = chunk === null ? null : pass(chunk)
+      // Where everything went the straight way, there may be more in the socket.
+      if (portion === null || portion.length > 0) return portion
     }
-    if (connected ? deps.readingPaused(gate) : framing.connectEnded) return null
-    // @types/node does not know that null means "what there is".
-    const chunk = readOn(null as unknown as number) as Buffer | null
-    return chunk === null ? null : pass(chunk)
   }
 
   function pass(chunk: Buffer): Buffer | null {
+    // Otherwise aedes' parser holds the first part of a packet, and must get the rest of it.
+    const mayGoStraight = connected && framing.betweenPackets
     const end = framing.follow(chunk, options.inFlightMax - inFlight)
     if (framing.violation !== null) {
       drop(violations[framing.violation])
       return null
     }
-    if (end === chunk.length) return chunk
+    if (end === chunk.length) return mayGoStraight ? goStraight(chunk) : chunk
     // Back into the stream and not into a pocket of our own: its `end` must wait for these bytes.
     socket.unshift(chunk.subarray(end))
     // A stream whose end has arrived does not tell of bytes that were put back. And not before this portion
     // was parsed: aedes' parser must not be entered twice.
     queueMicrotask(poke)
-    return chunk.subarray(0, end)
+    const portion = chunk.subarray(0, end)
+    return mayGoStraight ? goStraight(portion) : portion
+  }
+
+  /** What is left for aedes; null where nothing may be read any more. */
+  function goStraight(portion: Buffer): Buffer | null {
+    const start = takePublishes(portion, takeOne)
+    if (socket.destroyed) return null
+    // aedes counts any packet of the client as a sign of life [MQTT-3.1.2-24]; these it does not see.
+    if (start > 0 && internals._keepaliveInterval > 0) internals._keepaliveTimer?.refresh()
+    return start === 0 ? portion : portion.subarray(start)
+  }
+
+  function takeOne(
+    topic: string,
+    bytes: Buffer,
+    qos: QoS,
+    retain: boolean,
+    dup: boolean,
+    messageId: number,
+  ): boolean {
+    deps.publish(gate, topic, bytes, qos, retain, dup, messageId)
+    return !socket.destroyed
   }
 
   function poke(): void {

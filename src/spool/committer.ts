@@ -36,7 +36,7 @@ export type Group = Part & {
 }
 
 /** A write that waits for the end of the turn any longer would leave the disk idle meanwhile. */
-const eagerBytes = 64 * 1024
+const eagerBytes = 128 * 1024
 
 export type CommitterOptions = { groupBytesMax: number; uncommittedBytesMax: number }
 

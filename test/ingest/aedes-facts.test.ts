@@ -19,7 +19,11 @@ describe('aedes', () => {
         if (size === null) asked.push(size)
         return read(size) as unknown
       }
-      expect(aedes.handle(socket)).toHaveProperty('_parsingBatch', 1)
+      const client = aedes.handle(socket)
+      expect(client).toHaveProperty('_parsingBatch', 1)
+      // What goes the straight way refreshes this timer by itself.
+      expect(client).toHaveProperty('_keepaliveTimer', null)
+      expect(client).toHaveProperty('_keepaliveInterval', -1)
     }).listen(0, '127.0.0.1')
     await once(server, 'listening')
     const device = await createDevice({ port: (server.address() as AddressInfo).port, clientId: 'truck' })

@@ -19,23 +19,29 @@ function open() {
   const clock = createFakeClock()
   const socket = new DeafSocket()
   const dropped: string[] = []
+  const published: string[] = []
   const client = new Aedes().handle(socket)
   const deps = { socket, client, certificateName: null, clock, writer: createAckWriter() }
   const gate = createGate(
-    { ...deps, readingPaused: () => false, dropped: (_gate, reason) => void dropped.push(reason) },
+    {
+      ...deps,
+      readingPaused: () => false,
+      publish: (_gate, topic) => void published.push(topic),
+      dropped: (_gate, reason) => void dropped.push(reason),
+    },
     options,
   )
   // aedes reads by itself on `readable`; here the test does.
   socket.removeAllListeners('readable')
   const read = () => socket.read(null as unknown as number) as Buffer | null
-  return { clock, socket, gate, dropped, read }
+  return { clock, socket, gate, dropped, published, read }
 }
 
 async function microtask(): Promise<void> {}
 
 describe('a client that does not read its acks', () => {
   test('is not read either, until it reads them', async () => {
-    const { socket, gate, dropped, read, clock } = open()
+    const { socket, gate, dropped, published, read, clock } = open()
     const hello = connectBytes('truck')
     socket.unshift(hello)
     expect(read()).toEqual(hello)
@@ -47,8 +53,10 @@ describe('a client that does not read its acks', () => {
     const message = publishBytes({ topic: 't', payload: 'x' })
     socket.unshift(message)
     expect(read()).toBe(null)
+    expect(published).toEqual([])
     socket.emit('drain')
-    expect(read()).toEqual(message)
+    expect(read()).toBe(null)
+    expect(published).toEqual(['t'])
     await clock.advance(60_000)
     expect(dropped).toEqual([])
   })
