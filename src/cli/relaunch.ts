@@ -6,7 +6,7 @@
 // replaces itself (execve): same pid, same standard streams, nothing has been opened yet.
 
 /** Half of the young generation, in MB. */
-const v8Flags = ['--max-semi-space-size=24']
+const v8Flags = ['--max-semi-space-size=16']
 
 /** Buffers of whole chunks and bodies are mapped and given back one by one; two arenas are enough. */
 const mallocSettings = {

@@ -33,12 +33,13 @@ export type Chunk = {
 /** A chunk that grows until its group is written. Plain fields: it is filled once per message. */
 export type ChunkBuilder = { count: number; bytes: number; used: number; buffer: Buffer }
 
+/** Small ones share slabs: at a few messages a second each of them would else be an allocation of its own. */
 export function newChunkBuilder(capacityBytes: number): ChunkBuilder {
   return {
     count: 0,
     bytes: 0,
     used: headerBytes,
-    buffer: Buffer.allocUnsafeSlow(headerBytes + capacityBytes),
+    buffer: Buffer.allocUnsafe(headerBytes + capacityBytes),
   }
 }
 
@@ -70,7 +71,7 @@ function addHead(builder: ChunkBuilder, length: number, attempts: number): void 
 function reserve(builder: ChunkBuilder, moreBytes: number): void {
   const needed = builder.used + moreBytes
   if (needed <= builder.buffer.length) return
-  const larger = Buffer.allocUnsafeSlow(Math.max(needed, builder.buffer.length * 2))
+  const larger = Buffer.allocUnsafe(Math.max(needed, builder.buffer.length * 2))
   builder.buffer.copy(larger, 0, 0, builder.used)
   builder.buffer = larger
 }

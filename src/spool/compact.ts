@@ -59,6 +59,8 @@ export function createCompactor(deps: { state: SpoolState; failed: (error: unkno
       )
       .finally(() => {
         running = null
+        // What drained meanwhile, the end of a drain above all.
+        for (const other of state.lanes.values()) consider(other)
       })
   }
 

@@ -7,7 +7,7 @@ import type { Committer } from './committer.ts'
 import type { Finding } from './read.ts'
 import type { StoreOp } from '../storage/storage.ts'
 import { laneKey, seqKey, table } from './keys.ts'
-import { tally, totalsOf, type ChunkRef, type Claim, type Lane } from './lane.ts'
+import { noteDeleted, tally, totalsOf, type ChunkRef, type Claim, type Lane } from './lane.ts'
 import { totalsRecord } from './records.ts'
 import type { Batch } from './spool.ts'
 import type { SpoolState } from './state.ts'
@@ -100,7 +100,7 @@ function bookDamage(state: SpoolState, lane: Lane, damage: Damage, bytes: number
     ops.push({ type: 'del', key: seqKey(table.chunks, lane.id, damage.firstSeq) })
   }
   tally(lane, 'damaged', payloads, bytes)
-  lane.openPayloads -= payloads
+  noteDeleted(lane, damage.firstSeq, payloads)
   state.openBytes -= bytes
   ops.push({ type: 'put', key: laneKey(table.totals, lane.id), value: totalsRecord.encode(totalsOf(lane)) })
 }

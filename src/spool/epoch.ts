@@ -14,7 +14,7 @@ import { createCommitter, type Committer } from './committer.ts'
 import { createCompactor } from './compact.ts'
 import { createGroup, type GroupOptions, type IntakeGroup } from './group.ts'
 import { seenKey } from './keys.ts'
-import { firstOpenSeq, settledPayloads, type Lane } from './lane.ts'
+import type { Lane } from './lane.ts'
 import { createRecentChunks } from './recent.ts'
 import { recover } from './recover.ts'
 import { refill, seal } from './seal.ts'
@@ -192,20 +192,10 @@ export async function openEpoch(deps: EpochDeps, options: EpochOptions): Promise
     }
   }
 
-  function verifyLane(lane: Lane, signal: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      committer.quiet(() => {
-        const appended = lane.committedSeq
-        const settled = settledPayloads(lane.settled)
-        walkLane({ store, clock, signal }, lane.id, firstOpenSeq(lane)).then((open) => {
-          if (open !== null && appended !== settled + open) {
-            emit({ kind: 'conservation_broken', lane: lane.id, appended, settled, open })
-          }
-          resolve()
-        }, reject)
-      })
-      signal.addEventListener('abort', () => resolve(), { once: true })
-    })
+  async function verifyLane(lane: Lane, signal: AbortSignal): Promise<void> {
+    const count = await walkLane({ store, clock, signal, quiet: (look) => committer.quiet(look) }, lane)
+    if (count === null || count.appended === count.settled + count.open) return
+    emit({ kind: 'conservation_broken', lane: lane.id, ...count })
   }
 
   async function close(): Promise<void> {

@@ -50,6 +50,8 @@ export type Lane = {
   refsEnd: number
   /** Payloads in chunks that exist, counted by the chunks themselves: the other side of conservation. */
   openPayloads: number
+  /** The walk that counts this lane anew, while it goes on (verify.ts). */
+  walk: Walk | null
   /** Seals of one lane go one after the other. */
   sealing: Promise<unknown>
   /** Size of the last chunk that was built: the next one will hardly be larger. */
@@ -57,6 +59,14 @@ export type Lane = {
   /** Payload bytes settled since the disk was last given back, and up to where it was. */
   drainedBytes: number
   compactedSeq: number
+}
+
+/** How far a walk over a lane has come, and what it has counted that still stands there. */
+export type Walk = {
+  cursorSeq: number
+  payloads: number
+  /** What was deleted ahead of the walk, payloads by first number: a page that is being read may still show it. */
+  deleted: Map<number, number>
 }
 
 /** Bound of the refs in memory, about 1 MiB a lane. */
@@ -79,6 +89,7 @@ export function newLane(id: LaneId, provider: ProviderName, role: Role, openedAt
     refs: [],
     refsEnd: 0,
     openPayloads: 0,
+    walk: null,
     sealing: Promise.resolve(),
     lastChunkBytes: 2048,
     drainedBytes: 0,
@@ -122,6 +133,14 @@ export function learn(lane: Lane, ref: ChunkRef): boolean {
   lane.refs.push(ref)
   lane.refsEnd += ref.count
   return true
+}
+
+/** A chunk leaves the lane with the write that is being put together. */
+export function noteDeleted(lane: Lane, firstSeq: number, count: number): void {
+  lane.openPayloads -= count
+  if (lane.walk === null) return
+  if (firstSeq < lane.walk.cursorSeq) lane.walk.payloads -= count
+  else lane.walk.deleted.set(firstSeq, count)
 }
 
 /** Counts payloads as settled. `bytes` are payload bytes. */

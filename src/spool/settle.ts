@@ -16,7 +16,16 @@ import { addBytes, eachFrame, finishChunk, newChunkBuilder, type Chunk, type Chu
 import type { Committer } from './committer.ts'
 import { replaceClaim } from './damage.ts'
 import { laneKey, seqKey, table } from './keys.ts'
-import { noteCommitted, number, tally, totalsOf, type ChunkRef, type Claim, type Lane } from './lane.ts'
+import {
+  noteCommitted,
+  noteDeleted,
+  number,
+  tally,
+  totalsOf,
+  type ChunkRef,
+  type Claim,
+  type Lane,
+} from './lane.ts'
 import { buryAll } from './letters.ts'
 import { readRun } from './read.ts'
 import { laneRecord, letterRecord, totalsRecord } from './records.ts'
@@ -118,7 +127,7 @@ export function settle(
     prepare(ops) {
       for (const ref of refs) {
         ops.push({ type: 'del', key: seqKey(table.chunks, lane.id, ref.firstSeq) })
-        lane.openPayloads -= ref.count
+        noteDeleted(lane, ref.firstSeq, ref.count)
         state.recent.drop(lane.id, ref.firstSeq)
       }
       ops.push({ type: 'del', key: seqKey(table.batches, lane.id, batch.firstSeq) })

@@ -2,10 +2,11 @@
 // the chunks themselves and not against the sums that it is about.
 
 import { pause, type Clock } from '../std/clock.ts'
-import type { Store } from '../storage/storage.ts'
+import type { Store, StoreEntry } from '../storage/storage.ts'
 import type { LaneId } from '../domain/ids.ts'
 import { readChunk } from './chunk.ts'
 import { seqOf, seqRange, table } from './keys.ts'
+import { firstOpenSeq, settledPayloads, type Lane, type Walk } from './lane.ts'
 
 export type OpenCount = { payloads: number; bytes: number; firstSeq: number | null }
 
@@ -30,19 +31,81 @@ export async function countOpen(
 /** Between two pages of a walk in the background, the daemon gets on with its work. */
 const restMs = 5
 
+export type LaneCount = { appended: number; settled: number; open: number }
+
+type WalkDeps = {
+  store: Store
+  clock: Clock
+  signal: AbortSignal
+  /** Calls back when no write runs: then the database holds all that was numbered. */
+  quiet: (look: () => void) => void
+}
+
 /**
- * Counts the payloads of a lane at leisure; null when `signal` ended the walk. It sees the lane as it stands
- * in the moment of the call: the caller takes the sums to compare with in the same turn.
+ * Counts the payloads of a lane at leisure, while it goes on being filled and drained; null when `signal` ended the
+ * walk. Each page is read anew: one long iteration would make LevelDB keep, for its sake, all that is deleted
+ * meanwhile. What is deleted behind the walk is taken off again (lane.ts, noteDeleted).
  */
-export async function walkLane(
-  deps: { store: Store; clock: Clock; signal: AbortSignal },
-  lane: LaneId,
-  fromSeq: number,
-): Promise<number | null> {
-  let payloads = 0
-  for await (const page of deps.store.pages(seqRange(table.chunks, lane, fromSeq, Number.MAX_SAFE_INTEGER))) {
-    for (const [, value] of page) payloads += readChunk(value)?.count ?? 0
-    if (!(await pause(deps.clock, restMs, deps.signal))) return null
+export async function walkLane(deps: WalkDeps, lane: Lane): Promise<LaneCount | null> {
+  const walk: Walk = { cursorSeq: firstOpenSeq(lane), payloads: 0, deleted: new Map() }
+  lane.walk = walk
+  try {
+    for (;;) {
+      const read = await readQuietly(deps, lane, walk.cursorSeq)
+      if (read === null) return null
+      countPage(walk, read.page)
+      // All of it in one turn: nothing is deleted or numbered between the last chunk and the comparison.
+      if (read.page.length === 0 || walk.cursorSeq >= read.appended) return countOf(lane, walk, read.appended)
+      if (!(await pause(deps.clock, restMs, deps.signal))) return null
+    }
+  } finally {
+    lane.walk = null
   }
-  return payloads
+}
+
+/** `appended` is the lane's next number at the moment that the page shows. */
+function readQuietly(
+  { store, signal, quiet }: WalkDeps,
+  lane: Lane,
+  fromSeq: number,
+): Promise<{ page: readonly StoreEntry[]; appended: number } | null> {
+  return new Promise((resolve, reject) => {
+    quiet(() => {
+      const appended = lane.nextSeq
+      readPage(store, lane.id, fromSeq).then((page) => resolve({ page, appended }), reject)
+    })
+    if (signal.aborted) resolve(null)
+    signal.addEventListener('abort', () => resolve(null), { once: true })
+  })
+}
+
+function countPage(walk: Walk, page: readonly StoreEntry[]): void {
+  const chunks = page.map(([key, value]) => ({ firstSeq: seqOf(key), count: readChunk(value)?.count ?? 0 }))
+  for (const { firstSeq, count } of chunks) {
+    walk.payloads += count
+    walk.cursorSeq = firstSeq + Math.max(1, count)
+  }
+  for (const [firstSeq, count] of walk.deleted) {
+    if (firstSeq >= walk.cursorSeq) continue
+    walk.deleted.delete(firstSeq)
+    // A cut may have come between, so the chunk that the page shows can be larger than the one that was deleted.
+    const shown = chunks.some(
+      (chunk) => firstSeq >= chunk.firstSeq && firstSeq < chunk.firstSeq + chunk.count,
+    )
+    if (shown) walk.payloads -= count
+  }
+}
+
+function countOf(lane: Lane, walk: Walk, appended: number): LaneCount {
+  let open = walk.payloads + lane.nextSeq - appended
+  // Numbered, settled and deleted since the last page was begun.
+  for (const [firstSeq, count] of walk.deleted) if (firstSeq >= appended) open -= count
+  return { appended: lane.nextSeq, settled: settledPayloads(lane.settled), open }
+}
+
+async function readPage(store: Store, lane: LaneId, fromSeq: number): Promise<readonly StoreEntry[]> {
+  const range = seqRange(table.chunks, lane, fromSeq, Number.MAX_SAFE_INTEGER)
+  // One page of the store, bounded in bytes; none at the end.
+  for await (const page of store.pages(range)) return page
+  return []
 }
