@@ -65,7 +65,7 @@ export type Lane = {
 export type Walk = {
   cursorSeq: number
   payloads: number
-  /** What was deleted ahead of the walk, payloads by first number: a page that is being read may still show it. */
+  /** What was deleted ahead of the walk, payloads by first number: a slice that is being read may still show it. */
   deleted: Map<number, number>
 }
 

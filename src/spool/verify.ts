@@ -2,7 +2,7 @@
 // the chunks themselves and not against the sums that it is about.
 
 import { pause, type Clock } from '../std/clock.ts'
-import type { Store, StoreEntry } from '../storage/storage.ts'
+import type { Store } from '../storage/storage.ts'
 import type { LaneId } from '../domain/ids.ts'
 import { readChunk } from './chunk.ts'
 import { seqOf, seqRange, table } from './keys.ts'
@@ -28,8 +28,15 @@ export async function countOpen(
   return count
 }
 
-/** Between two pages of a walk in the background, the daemon gets on with its work. */
-const restMs = 5
+/**
+ * A walk reads slices of so many bytes and rests between them, so that the daemon gets on with its work. Smaller ones
+ * would cost memory: what LevelDB holds for an iteration is given back late, and V8 does not see it.
+ */
+const sliceBytes = 8 * 1024 * 1024
+const restMs = 50
+
+/** A chunk as a slice shows it. */
+type Shown = { firstSeq: number; count: number }
 
 export type LaneCount = { appended: number; settled: number; open: number }
 
@@ -43,7 +50,7 @@ type WalkDeps = {
 
 /**
  * Counts the payloads of a lane at leisure, while it goes on being filled and drained; null when `signal` ended the
- * walk. Each page is read anew: one long iteration would make LevelDB keep, for its sake, all that is deleted
+ * walk. Each slice is read anew: one long iteration would make LevelDB keep, for its sake, all that is deleted
  * meanwhile. What is deleted behind the walk is taken off again (lane.ts, noteDeleted).
  */
 export async function walkLane(deps: WalkDeps, lane: Lane): Promise<LaneCount | null> {
@@ -53,9 +60,10 @@ export async function walkLane(deps: WalkDeps, lane: Lane): Promise<LaneCount | 
     for (;;) {
       const read = await readQuietly(deps, lane, walk.cursorSeq)
       if (read === null) return null
-      countPage(walk, read.page)
+      countSlice(walk, read.slice)
       // All of it in one turn: nothing is deleted or numbered between the last chunk and the comparison.
-      if (read.page.length === 0 || walk.cursorSeq >= read.appended) return countOf(lane, walk, read.appended)
+      if (read.slice.length === 0 || walk.cursorSeq >= read.appended)
+        return countOf(lane, walk, read.appended)
       if (!(await pause(deps.clock, restMs, deps.signal))) return null
     }
   } finally {
@@ -63,24 +71,23 @@ export async function walkLane(deps: WalkDeps, lane: Lane): Promise<LaneCount | 
   }
 }
 
-/** `appended` is the lane's next number at the moment that the page shows. */
+/** `appended` is the lane's next number at the moment that the slice shows. */
 function readQuietly(
   { store, signal, quiet }: WalkDeps,
   lane: Lane,
   fromSeq: number,
-): Promise<{ page: readonly StoreEntry[]; appended: number } | null> {
+): Promise<{ slice: readonly Shown[]; appended: number } | null> {
   return new Promise((resolve, reject) => {
     quiet(() => {
       const appended = lane.nextSeq
-      readPage(store, lane.id, fromSeq).then((page) => resolve({ page, appended }), reject)
+      readSlice(store, lane.id, fromSeq).then((slice) => resolve({ slice, appended }), reject)
     })
     if (signal.aborted) resolve(null)
     signal.addEventListener('abort', () => resolve(null), { once: true })
   })
 }
 
-function countPage(walk: Walk, page: readonly StoreEntry[]): void {
-  const chunks = page.map(([key, value]) => ({ firstSeq: seqOf(key), count: readChunk(value)?.count ?? 0 }))
+function countSlice(walk: Walk, chunks: readonly Shown[]): void {
   for (const { firstSeq, count } of chunks) {
     walk.payloads += count
     walk.cursorSeq = firstSeq + Math.max(1, count)
@@ -88,7 +95,7 @@ function countPage(walk: Walk, page: readonly StoreEntry[]): void {
   for (const [firstSeq, count] of walk.deleted) {
     if (firstSeq >= walk.cursorSeq) continue
     walk.deleted.delete(firstSeq)
-    // A cut may have come between, so the chunk that the page shows can be larger than the one that was deleted.
+    // A cut may have come between, so the chunk that the slice shows can be larger than the one that was deleted.
     const shown = chunks.some(
       (chunk) => firstSeq >= chunk.firstSeq && firstSeq < chunk.firstSeq + chunk.count,
     )
@@ -98,14 +105,20 @@ function countPage(walk: Walk, page: readonly StoreEntry[]): void {
 
 function countOf(lane: Lane, walk: Walk, appended: number): LaneCount {
   let open = walk.payloads + lane.nextSeq - appended
-  // Numbered, settled and deleted since the last page was begun.
+  // Numbered, settled and deleted since the last slice was begun.
   for (const [firstSeq, count] of walk.deleted) if (firstSeq >= appended) open -= count
   return { appended: lane.nextSeq, settled: settledPayloads(lane.settled), open }
 }
 
-async function readPage(store: Store, lane: LaneId, fromSeq: number): Promise<readonly StoreEntry[]> {
-  const range = seqRange(table.chunks, lane, fromSeq, Number.MAX_SAFE_INTEGER)
-  // One page of the store, bounded in bytes; none at the end.
-  for await (const page of store.pages(range)) return page
-  return []
+async function readSlice(store: Store, lane: LaneId, fromSeq: number): Promise<readonly Shown[]> {
+  const slice: Shown[] = []
+  let bytes = 0
+  for await (const page of store.pages(seqRange(table.chunks, lane, fromSeq, Number.MAX_SAFE_INTEGER))) {
+    for (const [key, value] of page) {
+      slice.push({ firstSeq: seqOf(key), count: readChunk(value)?.count ?? 0 })
+      bytes += value.length
+    }
+    if (bytes >= sliceBytes) break
+  }
+  return slice
 }
