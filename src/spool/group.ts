@@ -51,13 +51,19 @@ export function createGroup(state: SpoolState, options: GroupOptions): IntakeGro
   function append(payload: MappedPayload): void {
     const run = lastRun?.lane.provider === payload.provider ? lastRun : runOf(payload.provider)
     let builder = run.builders[run.builders.length - 1]!
-    if (builder.count >= options.chunkPayloadsMax || builder.bytes >= options.chunkBytesMax) {
+    if (builder.count > 0 && (endsBatch(run.lane) || builder.bytes >= options.chunkBytesMax)) {
       builder = newChunkBuilder(builder.buffer.length)
       run.builders.push(builder)
     }
+    run.lane.appendedSeq += 1
     const length = addText(builder, payload.json, 0)
     bytes += length
     state.openBytes += length
+  }
+
+  /** Chunks end where full batches will: a chunk that a batch takes in part must be cut, and written again. */
+  function endsBatch(lane: Lane): boolean {
+    return (lane.appendedSeq - lane.sealSeq) % options.chunkPayloadsMax === 0
   }
 
   function runOf(provider: ProviderName): Run {

@@ -56,6 +56,8 @@ export type Lane = {
   sealing: Promise<unknown>
   /** Size of the last chunk that was built: the next one will hardly be larger. */
   lastChunkBytes: number
+  /** Payloads appended in all, those of groups that have no numbers yet included. */
+  appendedSeq: number
   /** Payload bytes settled since the disk was last given back, and up to where it was. */
   drainedBytes: number
   compactedSeq: number
@@ -92,6 +94,7 @@ export function newLane(id: LaneId, provider: ProviderName, role: Role, openedAt
     walk: null,
     sealing: Promise.resolve(),
     lastChunkBytes: 2048,
+    appendedSeq: 0,
     drainedBytes: 0,
     compactedSeq: 0,
   }

@@ -220,6 +220,7 @@ async function mendClaim(
 async function finishLane(state: SpoolState, lane: Lane): Promise<void> {
   lane.nextSeq = Math.max(lane.nextSeq, lane.sealSeq)
   lane.committedSeq = lane.nextSeq
+  lane.appendedSeq = lane.nextSeq
   lane.committedBytes = lane.nextBytes
   lane.refsEnd = lane.sealSeq
   lane.sealBytes = await startBytesFrom(state.store, lane)
