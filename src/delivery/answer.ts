@@ -72,7 +72,7 @@ function readBreakdown({ status, requestId, parsed }: Breakdown, payloadIds: rea
   )
 
   if (failed.length === 0 && sameInOrder(accepted, payloadIds))
-    return { kind: 'answered', requestId, accepted: payloadIds, failed, oddities }
+    return { kind: 'answered', requestId, accepted: 'all', failed, oddities }
   checkIds(accepted, failed, payloadIds, oddities)
   return { kind: 'answered', requestId, accepted, failed, oddities }
 }

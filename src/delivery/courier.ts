@@ -6,6 +6,7 @@
 // closed by somebody else's answer. Then the batch simply stays sealed, which is always safe.
 
 import type PQueue from 'p-queue'
+import { assert } from '../std/assert.ts'
 import type { Clock } from '../std/clock.ts'
 import type { Emit } from '../domain/event.ts'
 import type { Outcome } from '../domain/outcome.ts'
@@ -17,7 +18,7 @@ import type { Keyring } from './keyring.ts'
 import type { Choice, Scheduler } from './scheduler.ts'
 import type { ServiceClock } from './service-clock.ts'
 import type { Settler } from './settler.ts'
-import type { Submitter } from './submit.ts'
+import type { Gate } from './outpost.ts'
 
 /**
  * One opening of the spool, and what is in hand of it. `down` is `refused` when the spool did not take a seal
@@ -39,7 +40,7 @@ type Deps = {
   emit: Emit
   total: PQueue
   keyring: Keyring
-  submitter: Submitter
+  gate: Gate
   endpoint: Endpoint
   concurrency: Concurrency
   scheduler: Scheduler
@@ -56,7 +57,7 @@ type Deps = {
 export type Carry = (trip: Trip) => Promise<void>
 
 export function createCourier(deps: Deps): Carry {
-  const { spool, clock, emit, total, keyring, submitter, endpoint, concurrency, scheduler, settler } = deps
+  const { spool, clock, emit, total, keyring, gate, endpoint, concurrency, scheduler, settler } = deps
   const { serviceClock, isCurrent, isStopping, sealed } = deps
 
   return async (trip) => {
@@ -125,11 +126,16 @@ export function createCourier(deps: Deps): Carry {
   function submit(inHand: InHand, content: BatchContent, { era, pass }: Trip): Promise<Outcome | null> {
     return total.add(async () => {
       if (!isCurrent(era) || isStopping() || !endpoint.holds(pass)) return null
-      const { body, payloadIds } = content
+      const { credentials } = keyring
+      assert(credentials !== null, 'nothing is submitted before there are credentials')
       const startedMs = clock.monotonic()
+      const startedAt = clock.now()
       inHand.submissions += 1
-      const outcome = await submitter.submit({ body, payloadIds, sign: keyring.sign, stop: era.end.signal })
-      settler.submitted(inHand, outcome, body.length, clock.monotonic() - startedMs)
+      const signingAt = serviceClock.signingAt()
+      const attempt = { content, credentials, signingAt, startedAt, stop: era.end.signal }
+      const { outcome, date } = await gate.submit(attempt)
+      serviceClock.answered(date, startedAt)
+      settler.submitted(inHand, outcome, content.bodyBytes, clock.monotonic() - startedMs)
       return outcome
     })
   }

@@ -12,10 +12,11 @@
 //   a second queue bounds all of them together. A lane of a provider that the config does not have is left
 //   untouched: its payloads stay in the spool.
 //
-//     scheduler  what goes next                    submit   one HTTP attempt, always an outcome
-//     hand       sealed batches, how long each rests   answer   what an HTTP answer means
-//     endpoint   whether anything may go now       verdict  what follows from an outcome: the retry policy
-//     keyring    credentials and signer            settler  carries the verdict out
+//     scheduler  what goes next                        outpost  the thread that signs, sends and reads the answer
+//     hand       sealed batches, how long each rests   submit   one HTTP attempt, always an outcome (in the thread)
+//     endpoint   whether anything may go now           answer   what an HTTP answer means (in the thread)
+//     keyring    credentials                           verdict  what follows from an outcome: the retry policy
+//                                                      settler  carries the verdict out
 //
 // What can go wrong, and what then happens
 //   The service fails     the batch rests (full jitter, 1 s doubling to 60 s) and fewer go at once; after five
@@ -35,6 +36,7 @@ import type { ProviderName } from '../domain/ids.ts'
 import type { Spool } from '../spool/spool.ts'
 import { createCredentials } from './credentials.ts'
 import type { DeliveryOptions } from './options.ts'
+import { createOutpost } from './outpost.ts'
 import { createRoad } from './road.ts'
 import { createTally } from './tally.ts'
 import type { DeliveryCounters } from './tally.ts'
@@ -67,7 +69,8 @@ export type DeliveryDeps = {
 export function createDelivery(deps: DeliveryDeps, options: DeliveryOptions): Delivery {
   const tally = createTally()
   const total = new PQueue({ concurrency: options.maxInFlightTotal })
-  const roadDeps = { ...deps, env: deps.env ?? process.env, tally, total }
+  const outpost = createOutpost()
+  const roadDeps = { ...deps, env: deps.env ?? process.env, tally, total, outpost }
   const roads = options.providers.map((provider) => createRoad(roadDeps, provider))
   let unlisten = () => {}
 
@@ -82,6 +85,7 @@ export function createDelivery(deps: DeliveryDeps, options: DeliveryOptions): De
     },
     async stop(deadline) {
       await Promise.all(roads.map((road) => road.stop(deadline)))
+      await outpost.close()
       unlisten()
     },
     probe: () => roads.forEach((road) => road.probe()),

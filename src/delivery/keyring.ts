@@ -1,4 +1,4 @@
-// keyring.ts: the signer of one provider, kept in step with its credentials.
+// keyring.ts: the credentials of one provider that are in force.
 //
 // After a 401 or 403 the credentials are asked for again, once until the next success: whoever rotates keys has
 // then nothing to restart, and an account that is really refused costs one more request, not one per batch.
@@ -7,13 +7,12 @@ import { messageOf } from '../std/fault.ts'
 import type { Emit } from '../domain/event.ts'
 import type { ProviderName } from '../domain/ids.ts'
 import type { Credentials, CredentialsSource } from './credentials.ts'
-import { createSigner } from './sign.ts'
-import type { Sign } from './sign.ts'
 
 export type Keyring = {
-  /** Null when sign() can be called, else why not. `again` asks the source, whatever is remembered. */
+  /** Null when there are credentials, else why not. `again` asks the source, whatever is remembered. */
   ready(options: { again: boolean }): Promise<string | null>
-  sign: Sign
+  /** Those that the next request is signed with; null before ready(). */
+  readonly credentials: Credentials | null
   /** Grows with every renewal; take it before a submission and give it to renew(). */
   readonly generation: number
   /** Whether the request should be signed and sent once more at once. */
@@ -29,15 +28,16 @@ export function createKeyring(
   { credentials, emit }: Deps,
   { provider }: { provider: ProviderName },
 ): Keyring {
-  let held: { credentials: Credentials; sign: Sign } | null = null
+  let held: Credentials | null = null
   let generation = 0
   let spent = false
   let renewing: Promise<void> | null = null
 
   return {
     ready,
-    sign: (request, signingAt) =>
-      held === null ? Promise.reject(new Error('sign() before ready()')) : held.sign(request, signingAt),
+    get credentials() {
+      return held
+    },
     get generation() {
       return generation
     },
@@ -46,7 +46,7 @@ export function createKeyring(
       spent = false
     },
     get accessKeyId() {
-      return held?.credentials.accessKeyId ?? null
+      return held?.accessKeyId ?? null
     },
   }
 
@@ -60,10 +60,10 @@ export function createKeyring(
   }
 
   function take(found: Credentials): void {
-    if (found === held?.credentials) return
-    if (found.accessKeyId !== held?.credentials.accessKeyId)
+    if (found === held) return
+    if (found.accessKeyId !== held?.accessKeyId)
       emit({ kind: 'credentials_found', provider, accessKeyId: found.accessKeyId })
-    held = { credentials: found, sign: createSigner(found) }
+    held = found
   }
 
   async function renew(signedAt: number): Promise<boolean> {

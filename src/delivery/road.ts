@@ -25,12 +25,12 @@ import { createEndpoint } from './endpoint.ts'
 import type { Pass, Report } from './endpoint.ts'
 import { createHand } from './hand.ts'
 import { createKeyring } from './keyring.ts'
+import type { Outpost } from './outpost.ts'
 import type { ProviderOptions } from './options.ts'
 import { createScheduler } from './scheduler.ts'
 import type { Choice } from './scheduler.ts'
 import { createServiceClock } from './service-clock.ts'
 import { createSettler } from './settler.ts'
-import { createSubmitter } from './submit.ts'
 import type { Tally } from './tally.ts'
 import type { ProviderView } from './view.ts'
 
@@ -51,6 +51,7 @@ export type RoadDeps = {
   emit: Emit
   env: NodeJS.ProcessEnv
   tally: Tally
+  outpost: Outpost
   /** Bounds the submissions of all providers together. */
   total: PQueue
 }
@@ -63,7 +64,7 @@ export function createRoad(deps: RoadDeps, options: ProviderOptions): Road {
     { credentials: createCredentials(deps, options.credentials), emit },
     { provider },
   )
-  const submitter = createSubmitter({ clock, serviceClock }, options)
+  const gate = deps.outpost.open({ ...options, connections: options.maxInFlight })
   const endpoint = createEndpoint({ clock, random, emit }, { provider, pace: options.pace })
   const concurrency = createConcurrency({ max: options.maxInFlight })
   const scheduler = createScheduler({ clock }, options)
@@ -76,7 +77,7 @@ export function createRoad(deps: RoadDeps, options: ProviderOptions): Road {
     emit,
     total,
     keyring,
-    submitter,
+    gate,
     endpoint,
     concurrency,
     scheduler,
@@ -136,7 +137,7 @@ export function createRoad(deps: RoadDeps, options: ProviderOptions): Road {
     else deadline.addEventListener('abort', abort, { once: true })
     await queue.onIdle()
     deadline.removeEventListener('abort', abort)
-    await submitter.close()
+    await gate.close()
   }
 
   function probe(): void {

@@ -10,7 +10,7 @@ export type ServiceClock = {
   /** The wall clock, corrected where it is known to be wrong. */
   signingAt(): EpochMs
   /** Learns from the Date header of an answer. */
-  answered(date: string | string[] | undefined, sentAt: EpochMs): void
+  answered(date: string | null, sentAt: EpochMs): void
   /** Service minus ours; null while unknown. */
   readonly offsetMs: number | null
 }
@@ -37,7 +37,7 @@ export function createServiceClock(
       return offsetMs !== null && Math.abs(offsetMs) >= appliedFromMs ? now + offsetMs : now
     },
     answered(date, sentAt) {
-      if (!trusted || typeof date !== 'string') return
+      if (!trusted || date === null) return
       const served = Date.parse(date)
       if (!(served >= earliest && served < latest)) return
       const now = clock.now()

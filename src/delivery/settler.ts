@@ -70,11 +70,24 @@ export function createSettler({ spool, clock, emit, tally }: Deps, options: Prov
     })
   }
 
-  function judge(inHand: InHand, { payloadIds, attempts }: BatchContent, outcome: Outcome): Verdict {
+  function judge(inHand: InHand, content: BatchContent, outcome: Outcome): Verdict {
     const { role, batchId } = inHand.batch
     const { earlier } = inHand
     const sentBefore = inHand.sentBefore || inHand.submissions > 1
-    const facts = { payloadIds, attempts, role, sentBefore, earlier, emptyAnswers }
+    const facts = {
+      // Looked at only where an answer is not simply "all of them".
+      get payloadIds() {
+        return content.payloadIds
+      },
+      get attempts() {
+        return content.attempts
+      },
+      payloads: inHand.batch.payloads,
+      role,
+      sentBefore,
+      earlier,
+      emptyAnswers,
+    }
     const verdict = apart(inHand, judgeByTable(outcome, facts, policy))
     if (verdict.empty === 'one more') emptyAnswers += 1
     if (verdict.empty === 'reset') emptyAnswers = 0
@@ -133,7 +146,7 @@ export function createSettler({ spool, clock, emit, tally }: Deps, options: Prov
     await spool.settle(batch, settlement)
     const counts = { delivered: 0, retried: 0, dead: 0 }
     const { fates, requestId } = settlement
-    if (fates === 'all delivered') counts.delivered = content.payloadIds.length
+    if (fates === 'all delivered') counts.delivered = batch.payloads
     else
       fates.forEach((fate, index) => {
         if (fate.kind === 'delivered') counts.delivered += 1

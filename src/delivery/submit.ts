@@ -1,4 +1,5 @@
 // submit.ts: one HTTP attempt with one batch. Every way in which it can end is an Outcome; it never throws.
+// Runs in the thread of outpost.ts.
 //
 // undici, HTTP/1.1, one request at a time on each connection, no redirects, nothing decompressed. The deadline
 // is a signal over the whole attempt, because a service that trickles one byte a second keeps every other timer
@@ -6,50 +7,73 @@
 
 import { Pool } from 'undici'
 import type { Dispatcher } from 'undici'
-import type { Clock } from '../std/clock.ts'
+import type { EpochMs } from '../std/clock.ts'
 import { codeOf, messageOf } from '../std/fault.ts'
 import type { PayloadId } from '../domain/ids.ts'
 import type { Outcome, UnreachableReason } from '../domain/outcome.ts'
 import { readAnswer } from './answer.ts'
 import type { Answer } from './answer.ts'
-import type { ProviderOptions } from './options.ts'
-import type { ServiceClock } from './service-clock.ts'
 import type { Sign } from './sign.ts'
 
-type Submission = { body: Buffer; payloadIds: readonly PayloadId[]; sign: Sign; stop: AbortSignal }
+/** What leads to one provider, as the thread needs it. */
+export type Route = {
+  baseUrl: string
+  providerKey: string | null
+  connections: number
+  timeoutMs: number
+  connectTimeoutMs: number
+  responseBytesMax: number
+  /** PEM text; null for the public authorities. */
+  ca: string | null
+}
+
+type Submission = {
+  body: Buffer
+  payloadIds: () => readonly PayloadId[]
+  sign: Sign
+  signingAt: EpochMs
+  /** The wall clock when the attempt began. */
+  startedAt: EpochMs
+  stop: AbortSignal
+}
+
+export type Ending = {
+  outcome: Outcome
+  /** The Date header of the answer, where there was one. */
+  date: string | null
+}
 
 export type Submitter = {
-  submit(submission: Submission): Promise<Outcome>
+  submit(submission: Submission): Promise<Ending>
   /** Ends the connections; running submissions end with them. */
   close(): Promise<void>
 }
 
-type Deps = { clock: Clock; serviceClock: ServiceClock }
-
 /** Where a batch goes below base_url (ingestion-api.md 4.2). */
 const batchPath = '/v2/telemetry/batch'
 
-export function createSubmitter({ clock, serviceClock }: Deps, options: ProviderOptions): Submitter {
-  const url = new URL(options.baseUrl + batchPath)
+export function createSubmitter(route: Route): Submitter {
+  const url = new URL(route.baseUrl + batchPath)
   const pool = new Pool(url.origin, {
-    connections: options.maxInFlight,
+    connections: route.connections,
     pipelining: 1,
     allowH2: false,
     // The deadline below is the only one; these two would end an attempt in words of their own.
     headersTimeout: 0,
     bodyTimeout: 0,
-    maxResponseSize: options.responseBytesMax,
-    connect: { timeout: options.connectTimeoutMs, ...(options.ca === null ? {} : { ca: options.ca }) },
+    maxResponseSize: route.responseBytesMax,
+    connect: { timeout: route.connectTimeoutMs, ...(route.ca === null ? {} : { ca: route.ca }) },
   })
   const headers = {
     'content-type': 'application/json',
-    ...(options.providerKey === null ? {} : { 'x-provider-key': options.providerKey }),
+    ...(route.providerKey === null ? {} : { 'x-provider-key': route.providerKey }),
   }
 
   return { submit, close: () => pool.destroy() }
 
-  async function submit({ body, payloadIds, sign, stop }: Submission): Promise<Outcome> {
-    if (stop.aborted) return { kind: 'aborted' }
+  async function submit(submission: Submission): Promise<Ending> {
+    const { stop, startedAt } = submission
+    if (stop.aborted) return { outcome: { kind: 'aborted' }, date: null }
     // A controller and a timer of its own, both ended with the attempt: AbortSignal.timeout() would keep
     // thousands of timers of long answered requests.
     const ending = new AbortController()
@@ -58,32 +82,39 @@ export function createSubmitter({ clock, serviceClock }: Deps, options: Provider
     const timer = setTimeout(() => {
       late = true
       ending.abort()
-    }, options.timeoutMs)
+    }, route.timeoutMs)
     stop.addEventListener('abort', onStop, { once: true })
+    const startedMs = performance.now()
     try {
-      const answer = await attempt(body, sign, ending.signal)
-      return readAnswer(answer, payloadIds, clock.now())
+      const answer = await attempt(submission, ending.signal)
+      const now = startedAt + (performance.now() - startedMs)
+      const date = answer.headers['date']
+      return {
+        outcome: readAnswer(answer, submission.payloadIds(), now),
+        date: typeof date === 'string' ? date : null,
+      }
     } catch (error) {
-      if (late)
-        return { kind: 'unreachable', reason: 'timeout', message: `no answer within ${options.timeoutMs} ms` }
-      return stop.aborted ? { kind: 'aborted' } : unreachable(error)
+      return { outcome: outcomeOf(error, { late, stopped: stop.aborted }), date: null }
     } finally {
       clearTimeout(timer)
       stop.removeEventListener('abort', onStop)
     }
   }
 
-  async function attempt(body: Buffer, sign: Sign, signal: AbortSignal): Promise<Answer> {
+  async function attempt({ body, sign, signingAt }: Submission, signal: AbortSignal): Promise<Answer> {
     const { protocol, hostname, host, pathname } = url
     const request = { method: 'POST' as const, protocol, hostname, host, path: pathname, headers, body }
-    const signed = await sign(request, serviceClock.signingAt())
-    const sentAt = clock.now()
+    const signed = await sign(request, signingAt)
     const response = await pool.request({ method: 'POST', path: pathname, headers: signed, body, signal })
-    serviceClock.answered(response.headers['date'], sentAt)
     return readBody(response, signal)
   }
-}
 
+  function outcomeOf(error: unknown, { late, stopped }: { late: boolean; stopped: boolean }): Outcome {
+    if (late)
+      return { kind: 'unreachable', reason: 'timeout', message: `no answer within ${route.timeoutMs} ms` }
+    return stopped ? { kind: 'aborted' } : unreachable(error)
+  }
+}
 async function readBody(
   { statusCode, headers, body }: Dispatcher.ResponseData,
   signal: AbortSignal,

@@ -37,6 +37,7 @@ export type Said = ReadonlyMap<string, 'accepted' | FailureRecord>
 
 /** What stands beside the outcome when it is judged. */
 export type Facts = {
+  payloads: number
   payloadIds: readonly PayloadId[]
   /** Answers `failed` that each payload had before this batch. */
   attempts: readonly number[]
@@ -81,7 +82,7 @@ export function judge(outcome: Outcome, facts: Facts, policy: Policy): Verdict {
       return judgeAnswer(outcome, facts, policy)
     case 'accepted_single':
       // Only a batch of one payload can have gone there; for any other a 202 says nothing about its payloads.
-      return facts.payloadIds.length === 1 ? delivered(outcome.requestId) : held('backoff', 'failure', null)
+      return facts.payloads === 1 ? delivered(outcome.requestId) : held('backoff', 'failure', null)
     case 'refused':
       return held(
         'slow',
@@ -130,11 +131,10 @@ function held(wait: Verdict['wait'], endpoint: Verdict['endpoint'], why: string 
 type Answered = Extract<Outcome, { kind: 'answered' }>
 
 function judgeAnswer(answer: Answered, facts: Facts, policy: Policy): Verdict {
-  // The usual case, told apart without a look at the ids: the reader gives our own list back when both agree.
-  if (answer.accepted === facts.payloadIds && answer.failed.length === 0)
-    return { ...delivered(answer.requestId), oddities: answer.oddities }
+  // The usual case, told apart without a look at the ids.
+  if (answer.accepted === 'all') return { ...delivered(answer.requestId), oddities: answer.oddities }
 
-  const said = whatIsSaid(answer, facts.earlier)
+  const said = whatIsSaid(answer.accepted, answer.failed, facts.earlier)
   const missing = facts.payloadIds.filter((id) => !said.has(id)).length
   const unconfirmed = missing === facts.payloadIds.length
   const base = { ...nothing, oddities: answer.oddities }
@@ -186,10 +186,14 @@ function judgeNothingAccepted(settled: Verdict, said: Said, facts: Facts, policy
 }
 
 /** Both lists as one; `failed` wins within an answer, the later answer wins over the earlier one. */
-function whatIsSaid(answer: Answered, earlier: Said | null): Said {
+function whatIsSaid(
+  accepted: readonly string[],
+  failed: readonly FailureRecord[],
+  earlier: Said | null,
+): Said {
   const said = new Map<string, 'accepted' | FailureRecord>(earlier ?? [])
-  for (const id of answer.accepted) said.set(id.toLowerCase(), 'accepted')
-  for (const failure of answer.failed) said.set(failure.payloadId.toLowerCase(), failure)
+  for (const id of accepted) said.set(id.toLowerCase(), 'accepted')
+  for (const failure of failed) said.set(failure.payloadId.toLowerCase(), failure)
   return said
 }
 

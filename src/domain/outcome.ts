@@ -10,11 +10,14 @@ export type FailureRecord = {
 }
 
 export type Outcome =
-  /** 200 with a readable breakdown; `oddities` names what was wrong with it although it could be read. */
+  /**
+   * 200 with a readable breakdown; `oddities` names what was wrong with it although it could be read. `all`: it names
+   * exactly the payloads that were sent, and no other list has any.
+   */
   | {
       kind: 'answered'
       requestId: string | null
-      accepted: readonly string[]
+      accepted: readonly string[] | 'all'
       failed: readonly FailureRecord[]
       oddities: readonly string[]
     }

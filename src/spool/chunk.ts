@@ -18,6 +18,8 @@ import { assert } from '../std/assert.ts'
 
 const version = 1
 const headerBytes = 29
+/** Where the first frame stands. */
+export const firstFrame = headerBytes
 export const frameHeadBytes = 5
 const attemptsMax = 255
 

@@ -11,7 +11,7 @@ import type { PayloadId, ProviderName } from '../domain/ids.ts'
 import { payloadIdIn } from '../domain/payload.ts'
 import type { Fate, Settlement } from '../domain/settlement.ts'
 import type { StoreOp } from '../storage/storage.ts'
-import { buildBody } from './body.ts'
+import { bodyBytesOf, writeBody } from './body.ts'
 import { addBytes, eachFrame, finishChunk, newChunkBuilder, type Chunk, type ChunkBuilder } from './chunk.ts'
 import type { Committer } from './committer.ts'
 import { replaceClaim } from './damage.ts'
@@ -73,27 +73,43 @@ function knownChunks(state: SpoolState, lane: Lane, claim: Claim): Chunk[] | nul
 }
 
 function contentOf(batch: Batch, chunks: readonly Chunk[]): BatchContent {
-  const payloadIds: PayloadId[] = []
-  const attempts: number[] = []
-  const frames: { value: Buffer; start: number; end: number }[] = []
-  for (const chunk of chunks) {
-    eachFrame(chunk, (count, start, end) => {
-      payloadIds.push(payloadIdIn(chunk.value, start))
-      attempts.push(count)
-      frames.push({ value: chunk.value, start, end })
-    })
-  }
-  assert(frames.length === batch.payloads, 'a claim covers whole chunks')
+  let frames: Frames | null = null
+  const known = () => (frames ??= framesOf(batch, chunks))
   return {
-    body: buildBody(batch.batchId, batch.timestamp, chunks),
-    payloadIds,
-    attempts,
+    bodyBytes: bodyBytesOf(batch),
+    writeBody: (target) => writeBody(target, batch, chunks),
+    get payloadIds() {
+      return known().payloadIds
+    },
+    get attempts() {
+      return known().attempts
+    },
     payload(index) {
-      const frame = frames[index]
-      assert(frame !== undefined, 'the payload is in the batch')
-      return frame.value.subarray(frame.start, frame.end)
+      const place = known().places[index]
+      assert(place !== undefined, 'the payload is in the batch')
+      return place.value.subarray(place.start, place.end)
     },
   }
+}
+
+type Frames = {
+  payloadIds: PayloadId[]
+  attempts: number[]
+  places: { value: Buffer; start: number; end: number }[]
+}
+
+/** What is in the chunks, payload by payload: needed only where not all were delivered. */
+function framesOf(batch: Batch, chunks: readonly Chunk[]): Frames {
+  const frames: Frames = { payloadIds: [], attempts: [], places: [] }
+  for (const chunk of chunks) {
+    eachFrame(chunk, (count, start, end) => {
+      frames.payloadIds.push(payloadIdIn(chunk.value, start))
+      frames.attempts.push(count)
+      frames.places.push({ value: chunk.value, start, end })
+    })
+  }
+  assert(frames.places.length === batch.payloads, 'a claim covers whole chunks')
+  return frames
 }
 
 type Retry = { schedule: string; step: number; builder: ChunkBuilder }

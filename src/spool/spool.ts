@@ -89,11 +89,13 @@ export type Batch = {
 }
 
 export type BatchContent = {
-  /** The request body of POST /v2/telemetry/batch, byte for byte the same at every call. */
-  body: Buffer
-  payloadIds: readonly PayloadId[]
+  /** Length of the request body of POST /v2/telemetry/batch. */
+  readonly bodyBytes: number
+  /** Writes that body to the start of `target`, byte for byte the same at every call; returns where each payload starts. */
+  writeBody(target: Buffer): Uint32Array
+  readonly payloadIds: readonly PayloadId[]
   /** How often the service answered `failed` for each payload, before this batch. */
-  attempts: readonly number[]
+  readonly attempts: readonly number[]
   /** JSON bytes of one payload, as stored. */
   payload(index: number): Buffer
 }

@@ -19,6 +19,7 @@ const policy: Policy = {
 
 const facts: Facts = {
   payloadIds: ids,
+  payloads: ids.length,
   attempts: [0, 0, 0],
   role: { kind: 'live' },
   sentBefore: false,
@@ -34,7 +35,7 @@ const failure = (payloadId: string, errorType = 'Validation'): FailureRecord => 
 })
 
 const answered = (
-  accepted: readonly string[],
+  accepted: readonly string[] | 'all',
   failed: readonly FailureRecord[],
   oddities: string[] = [],
 ): Outcome => ({
@@ -78,7 +79,7 @@ const earlier = new Map([['a', 'accepted' as const]])
 const retryRole = { kind: 'retry', schedule: 'default', step: 0 } as const
 
 const rows: Row[] = [
-  ['all accepted', answered(ids, []), {}, 'all delivered', 'none', 'success'],
+  ['all accepted', answered('all', []), {}, 'all delivered', 'none', 'success'],
   [
     'all accepted in another order',
     answered(['c', 'a', 'b'], []),
@@ -215,7 +216,7 @@ const rows: Row[] = [
   [
     '202 for one payload',
     { kind: 'accepted_single', requestId },
-    { payloadIds: ids.slice(0, 1) },
+    { payloadIds: ids.slice(0, 1), payloads: 1 },
     'all delivered',
     'none',
     'success',

@@ -8,6 +8,7 @@ import { payloadIdIn } from '../../src/domain/payload.ts'
 import type { Fate } from '../../src/domain/settlement.ts'
 import type { Batch, BatchContent, Spool } from '../../src/spool/spool.ts'
 import type { StoreEntry } from '../../src/storage/storage.ts'
+import { bodyOf } from '../support/batch-body.ts'
 
 export type Judge = {
   offered(id: string, kind: 'payload' | 'letter'): void
@@ -112,13 +113,13 @@ export function createJudge(): Judge {
     },
     knows: (batchId) => sealed.has(batchId),
     submitted(batch, content, choose) {
-      const body = hash('sha256', content.body, 'hex')
+      const body = hash('sha256', bodyOf(content), 'hex')
       const known = bodies.get(batch.batchId)
       if (known !== undefined) {
         if (known.body !== body) fail(`batch ${batch.batchId} has other bytes than before`)
         return known.fates
       }
-      const parsed = JSON.parse(content.body.toString('utf8')) as {
+      const parsed = JSON.parse(bodyOf(content).toString('utf8')) as {
         batchId: string
         data: { payloadId: string }[]
       }

@@ -5,6 +5,7 @@ import { onTestFinished } from 'vitest'
 import type { GatewayEvent } from '../../src/domain/event.ts'
 import { openSpool, type Batch, type Spool, type SpoolOptions } from '../../src/spool/spool.ts'
 import { openLevelStore, realDisk, type Disk, type OpenStore } from '../../src/storage/storage.ts'
+import { bodyOf } from './batch-body.ts'
 import { createFakeClock, type FakeClock } from './fake-clock.ts'
 import { newFolder } from './folders.ts'
 import { payloadNamed, smallOptions } from './spool-world.ts'
@@ -82,7 +83,9 @@ export async function sealAll(spool: Spool): Promise<Batch[]> {
 export async function namesIn(spool: Spool, batch: Batch): Promise<string[]> {
   const loaded = await spool.load(batch)
   if (loaded.kind !== 'content') throw new Error('the batch is damaged')
-  const body = JSON.parse(loaded.content.body.toString()) as { data: { deviceIdentifier: { id: string } }[] }
+  const body = JSON.parse(bodyOf(loaded.content).toString()) as {
+    data: { deviceIdentifier: { id: string } }[]
+  }
   return body.data.map(({ deviceIdentifier }) => deviceIdentifier.id)
 }
 
