@@ -8,7 +8,14 @@ import type { Outcome } from './outcome.ts'
 export type Emit = (event: GatewayEvent) => void
 
 /** Why the spool takes nothing in for now. `lost` means that a write failed and the store is being reopened. */
-export type HoldReason = 'spool_full' | 'disk_low' | 'dead_letters_full' | 'store_lost'
+export type HoldReason =
+  | 'spool_full'
+  | 'disk_low'
+  | 'dead_letters_full'
+  | 'quarantine_full'
+  | 'deferred_full'
+  | 'state_full'
+  | 'store_lost'
 
 export type GatewayEvent =
   // spool
@@ -29,6 +36,9 @@ export type GatewayEvent =
   | { kind: 'chunk_damaged'; lane: LaneId; firstSeq: number; payloads: number; what: string }
   | { kind: 'spool_compacted'; lane: LaneId; tookMs: number }
   | { kind: 'conservation_broken'; lane: LaneId; appended: number; settled: number; open: number }
+  /** A record of mapping state or a kept message cannot be read; it is kept aside or where it is, never deleted. */
+  | { kind: 'record_damaged'; table: 'state' | 'kept'; name: string; what: string }
+  | { kind: 'records_unbalanced'; table: 'state' | 'kept'; name: string; known: number; found: number }
   // ingest
   | { kind: 'listener_opened'; url: string }
   | { kind: 'listener_failed'; fault: GatewayError }
@@ -36,6 +46,14 @@ export type GatewayEvent =
   | { kind: 'client_dropped'; reason: string; clientId: string | null; address: string | null }
   | { kind: 'messages_dropped'; reason: string; count: number }
   | { kind: 'message_unmappable'; source: string | null; topic: string; reason: string; detail: string }
+  | {
+      kind: 'message_quarantined'
+      source: string
+      device: string
+      topic: string
+      reason: string
+      detail: string
+    }
   // delivery
   | {
       kind: 'batch_sealed'

@@ -1,6 +1,7 @@
 // message.ts: what MQTT delivered, before anything is made of it.
 
 import type { EpochMs } from '../std/clock.ts'
+import type { ProviderName } from './ids.ts'
 
 /** Who sent a message. One object per connection, shared by all its messages. */
 export type Sender = {
@@ -53,4 +54,25 @@ export function envelopeOf(message: Message, source: string | null): Envelope {
     arrivedAt,
     source,
   }
+}
+
+export type ShelfKind = 'quarantine' | 'deferred'
+
+/**
+ * Where the spool keeps messages whole until they can be mapped, and why: `quarantine:<provider>` until the device
+ * is listed or its clock is judged, `deferred:<source>` until a worker has mapped them.
+ */
+export type ShelfName = `${ShelfKind}:${string}`
+
+/** A message that is kept whole on a shelf. */
+export type KeptMessage = {
+  shelf: ShelfName
+  provider: ProviderName | null
+  /** Null where nobody knows it yet: then it is found in order of arrival only. */
+  device: string | null
+  /** Stable upper-case word, such as `UNKNOWN_DEVICE`. */
+  reason: string
+  /** One sentence for a person. */
+  detail: string
+  envelope: Envelope
 }

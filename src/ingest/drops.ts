@@ -11,6 +11,9 @@ const sentences: Record<DropReason, string> = {
   spool_full: 'the spool is full',
   disk_low: 'the disk of the spool is nearly full',
   dead_letters_full: 'the dead letters are full',
+  quarantine_full: 'the quarantine is full',
+  deferred_full: 'too many messages wait to be mapped',
+  state_full: 'the state of the mapping is full',
   store_lost: 'the store of the spool is being reopened',
   waiting_full: 'too many messages wait for the spool',
 }

@@ -66,6 +66,24 @@ export function held({ reason, detail }: Event<'spool_held'>): ConditionText {
         why,
         act: 'See why so many messages cannot be mapped (log: message_unmappable) and mend the mapping.',
       }
+    case 'quarantine_full':
+      return {
+        what: 'The messages in quarantine reached their limit; acks are held and QoS 0 messages are lost.',
+        why,
+        act: 'List the devices, release or delete what is in quarantine, or raise spool.quarantine_max_bytes.',
+      }
+    case 'deferred_full':
+      return {
+        what: 'More messages wait for their jsonata expression than the limit allows; acks are held.',
+        why,
+        act: 'Nothing, if it passes. Else make the expression cheaper, or raise spool.deferred_max_bytes.',
+      }
+    case 'state_full':
+      return {
+        what: 'The state of the mapping reached its limit; acks are held and QoS 0 messages are lost.',
+        why,
+        act: 'It goes on when open records have closed. If it lasts, raise spool.state_max_bytes.',
+      }
     case 'store_lost':
       return {
         what: 'A write to the spool failed; nothing is acknowledged until it is open again.',
@@ -91,6 +109,29 @@ export function unbalanced(event: Event<'conservation_broken'>): ConditionText {
     why: 'Either stored data was lost or this is a fault of the gateway.',
     act: 'Keep a copy of the spool directory and the log, and report it.',
   }
+}
+
+export function damagedRecord(event: Event<'record_damaged'>): ConditionText {
+  return {
+    what: `${recordsOf(event)} cannot be read whole.`,
+    why: `${event.what}. Nothing was deleted.`,
+    act: 'Check the disk (dmesg, SMART). Keep a copy of the spool directory before anything else.',
+  }
+}
+
+export function unbalancedRecords(event: Event<'records_unbalanced'>): ConditionText {
+  return {
+    what: `${recordsOf(event)}: ${event.known} should be there and ${event.found} are.`,
+    why: 'Either stored data was lost or this is a fault of the gateway.',
+    act: 'Keep a copy of the spool directory and the log, and report it.',
+  }
+}
+
+export function recordsOf(event: Event<'record_damaged' | 'records_unbalanced'>): string {
+  if (event.table === 'kept') return `The kept messages of ${quote(event.name, 100)}`
+  return event.name === ''
+    ? 'The state of the mapping'
+    : `The state of the mapping under ${quote(event.name, 100)}`
 }
 
 export function stuck(event: Event<'batch_stuck'>): ConditionText {

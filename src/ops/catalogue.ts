@@ -108,6 +108,17 @@ const fromSpool: readonly Metric[] = [
   gauge('gateway_spool_disk_bytes', 'What the files of the spool use on the disk.', spool('diskBytes')),
   gauge('gateway_dead_letters', 'Dead letters kept now. Alert on any increase.', spool('deadLetters')),
   gauge('gateway_dead_letter_bytes', 'Bytes of the dead letters.', spool('deadLetterBytes')),
+  gauge('gateway_quarantine_messages', 'Messages kept in quarantine now.', spool('quarantined')),
+  gauge('gateway_quarantine_bytes', 'Bytes of the messages in quarantine.', spool('quarantineBytes')),
+  gauge('gateway_deferred_messages', 'Messages that wait to be mapped by a worker.', spool('deferred')),
+  gauge('gateway_deferred_bytes', 'Bytes of the messages that wait to be mapped.', spool('deferredBytes')),
+  gauge('gateway_mapping_state_entries', 'Entries of durable state of the mapping.', spool('stateEntries')),
+  gauge('gateway_mapping_state_bytes', 'Bytes of the state of the mapping.', spool('stateBytes')),
+  counter(
+    'gateway_payloads_exchanged_total',
+    'Payloads made of what was kept, buried or open before.',
+    spool('exchanged'),
+  ),
   gauge('gateway_dedup_window_ids', 'payloadIds that the dedup window remembers.', spool('windowIds')),
   gauge(
     'gateway_spool_held',

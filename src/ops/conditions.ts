@@ -38,9 +38,14 @@ export const conditionCodes = {
   SPOOL_FULL: 'The spool reached its limit; acks are held.',
   DISK_LOW: 'The disk of the spool is nearly full; acks are held.',
   DEAD_LETTERS_FULL: 'The dead letters reached their limit; acks of messages that cannot be mapped are held.',
+  QUARANTINE_FULL: 'The messages in quarantine reached their limit; acks are held.',
+  DEFERRED_FULL: 'The messages that wait to be mapped reached their limit; acks are held.',
+  STATE_FULL: 'The state of the mapping reached its limit; acks are held.',
   STORE_LOST: 'A write to the spool failed; nothing is acknowledged until it is open again.',
   CHUNK_DAMAGED: 'Stored payloads are damaged and were set aside.',
   CONSERVATION_BROKEN: 'The counts of a lane do not add up.',
+  RECORD_DAMAGED: 'State of the mapping or a kept message is damaged and was set aside.',
+  RECORDS_UNBALANCED: 'The counts of kept messages or of mapping state do not add up.',
   LISTENER_FAILED: 'Devices cannot connect to one of the listeners.',
 } as const
 

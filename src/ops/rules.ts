@@ -40,6 +40,8 @@ export function createRules(conditions: Conditions): Rules {
       case 'store_reopened':
       case 'chunk_damaged':
       case 'conservation_broken':
+      case 'record_damaged':
+      case 'records_unbalanced':
         applySpool(event)
         return
       case 'batch_stuck':
@@ -67,6 +69,7 @@ export function createRules(conditions: Conditions): Rules {
       case 'spool_compacted':
       case 'client_refused':
       case 'client_dropped':
+      case 'message_quarantined':
       case 'batch_sealed':
       case 'submission_ended':
       case 'batch_held':
@@ -127,7 +130,14 @@ export function createRules(conditions: Conditions): Rules {
     event: Exclude<
       Extract<
         GatewayEvent,
-        { kind: `spool_${string}` | `store_${string}` | 'chunk_damaged' | 'conservation_broken' }
+        {
+          kind:
+            | `spool_${string}`
+            | `store_${string}`
+            | `record${string}`
+            | 'chunk_damaged'
+            | 'conservation_broken'
+        }
       >,
       { kind: 'spool_recovered' | 'spool_compacted' }
     >,
@@ -167,6 +177,23 @@ export function createRules(conditions: Conditions): Rules {
           severity: 'critical',
           ...advice.unbalanced(event),
         })
+        return
+      }
+      case 'record_damaged': {
+        // One entry of state has no condition of its own: there may be thousands.
+        const key = event.table === 'state' ? 'state' : event.name
+        conditions.raise({
+          code: 'RECORD_DAMAGED',
+          key,
+          severity: 'critical',
+          ...advice.damagedRecord(event),
+        })
+        return
+      }
+      case 'records_unbalanced': {
+        const key = event.table === 'state' ? 'state' : event.name
+        const text = advice.unbalancedRecords(event)
+        conditions.raise({ code: 'RECORDS_UNBALANCED', key, severity: 'critical', ...text })
         return
       }
       default:
@@ -237,7 +264,7 @@ export function createRules(conditions: Conditions): Rules {
 
   function clearHolds(): void {
     // A lost store is over when it is open again, which is an event of its own.
-    for (const code of ['SPOOL_FULL', 'DISK_LOW', 'DEAD_LETTERS_FULL'] as const) conditions.clear(code)
+    for (const code of Object.values(holdCodes)) if (code !== 'STORE_LOST') conditions.clear(code)
   }
 }
 
@@ -245,5 +272,8 @@ const holdCodes: Record<HoldReason, ConditionCode> = {
   spool_full: 'SPOOL_FULL',
   disk_low: 'DISK_LOW',
   dead_letters_full: 'DEAD_LETTERS_FULL',
+  quarantine_full: 'QUARANTINE_FULL',
+  deferred_full: 'DEFERRED_FULL',
+  state_full: 'STATE_FULL',
   store_lost: 'STORE_LOST',
 }

@@ -9,6 +9,7 @@ import type { GatewayError } from '../std/fault.ts'
 import { formatDuration } from '../std/quantity.ts'
 import { bounded, quote } from '../std/quote.ts'
 import type { GatewayEvent } from '../domain/event.ts'
+import { recordsOf } from './advice.ts'
 import { batchLine, endpointLine } from './upstream-sentences.ts'
 import { line, type Level, type Line } from './line.ts'
 
@@ -23,6 +24,8 @@ export function lineOf(event: GatewayEvent): Line {
     case 'chunk_damaged':
     case 'spool_compacted':
     case 'conservation_broken':
+    case 'record_damaged':
+    case 'records_unbalanced':
       return spoolLine(event)
     case 'listener_opened':
     case 'listener_failed':
@@ -30,6 +33,7 @@ export function lineOf(event: GatewayEvent): Line {
     case 'client_dropped':
     case 'messages_dropped':
     case 'message_unmappable':
+    case 'message_quarantined':
       return ingestLine(event)
     case 'batch_sealed':
     case 'submission_ended':
@@ -58,7 +62,7 @@ export function lineOf(event: GatewayEvent): Line {
 }
 
 type Of<Prefix extends string> = Extract<GatewayEvent, { kind: `${Prefix}_${string}` }>
-type SpoolEvent = Of<'spool'> | Of<'store'> | Of<'chunk'> | Of<'conservation'>
+type SpoolEvent = Of<'spool'> | Of<'store'> | Of<'chunk'> | Of<'conservation'> | Of<'record'> | Of<'records'>
 type IngestEvent = Of<'listener'> | Of<'client'> | Of<'messages'> | Of<'message'>
 
 function spoolLine(event: SpoolEvent): Line {
@@ -111,6 +115,20 @@ function spoolLine(event: SpoolEvent): Line {
         `Lane ${event.lane} does not add up: ${event.appended} appended, ${event.settled} settled, ${event.open} open.`,
         `conservation|${event.lane}`,
       )
+    case 'record_damaged':
+      return line(
+        'error',
+        { ...event, name: bounded(event.name, 100) },
+        `${recordsOf(event)} cannot be read whole: ${bounded(event.what)}.`,
+        `record|${event.table}`,
+      )
+    case 'records_unbalanced':
+      return line(
+        'error',
+        { ...event, name: bounded(event.name, 100) },
+        `${recordsOf(event)} do not add up: ${event.known} should be there and ${event.found} are.`,
+        `records|${event.table}`,
+      )
     default:
       return assertNever(event)
   }
@@ -143,6 +161,13 @@ function ingestLine(event: IngestEvent): Line {
         { ...event, topic: bounded(event.topic), detail: bounded(event.detail) },
         `A message on ${quote(event.topic, 100)} became a dead letter: ${event.reason}.`,
         `unmappable|${event.source ?? ''}|${event.reason}`,
+      )
+    case 'message_quarantined':
+      return line(
+        'warn',
+        { ...event, topic: bounded(event.topic), detail: bounded(event.detail) },
+        `A message on ${quote(event.topic, 100)} is kept in quarantine: ${event.reason}.`,
+        `quarantined|${event.source}|${event.reason}`,
       )
     default:
       return assertNever(event)

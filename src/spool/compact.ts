@@ -2,20 +2,28 @@
 // by, and crosses its tombstones when it looks for the first key of a range.
 //
 // One compaction runs at a time, in LevelDB's own thread; writes go on. A lane is considered after each
-// settle: when enough was drained since the last time, or when it ran empty.
+// settle, shelves and dead letters after each exchange: when enough was drained since the last time, or when one
+// ran empty.
 
 import type { StoreRange } from '../storage/storage.ts'
-import { seenKey, seqRange, table, tableRange } from './keys.ts'
+import { byDeviceRange, keptRange, seenKey, seqRange, table, tableRange } from './keys.ts'
 import { firstOpenSeq, type Lane } from './lane.ts'
+import type { Shelf } from './shelf.ts'
 import type { SpoolState } from './state.ts'
 
 const drainedBytesMax = 64 * 1024 * 1024
 const drainedBytesWhenEmpty = 1024 * 1024
 const forgottenRecordsMax = 2000
 
+function enough(empty: boolean): number {
+  return empty ? drainedBytesWhenEmpty : drainedBytesMax
+}
+
 export type Compactor = {
   consider(lane: Lane): void
   considerSeen(): void
+  /** After an exchange: kept messages or dead letters have left. */
+  considerTaken(): void
   /** Resolves when no compaction runs. */
   idle(): Promise<void>
 }
@@ -27,7 +35,7 @@ export function createCompactor(deps: { state: SpoolState; failed: (error: unkno
   function consider(lane: Lane): void {
     if (running !== null) return
     const empty = lane.claims.size === 0 && lane.sealSeq === lane.nextSeq
-    if (lane.drainedBytes < (empty ? drainedBytesWhenEmpty : drainedBytesMax)) return
+    if (lane.drainedBytes < enough(empty)) return
     const untilSeq = firstOpenSeq(lane)
     const fromSeq = lane.compactedSeq
     lane.drainedBytes = 0
@@ -41,6 +49,24 @@ export function createCompactor(deps: { state: SpoolState; failed: (error: unkno
     if (running !== null || state.forgotten.records < forgottenRecordsMax) return
     state.forgotten.records = 0
     run(null, [{ gte: seenKey(0), lt: seenKey(state.forgotten.last + 1) }])
+  }
+
+  function considerTaken(): void {
+    for (const shelf of state.shelves.values()) if (running === null) considerShelf(shelf)
+    const { letters, lettersDrainedBytes } = state
+    if (running !== null || lettersDrainedBytes < enough(letters.letters === 0)) return
+    state.lettersDrainedBytes = 0
+    run(null, [tableRange(table.deadLetters)])
+  }
+
+  function considerShelf(shelf: Shelf): void {
+    if (shelf.drainedBytes < enough(shelf.messages === 0)) return
+    const { name, compactedSeq, headSeq } = shelf
+    shelf.drainedBytes = 0
+    shelf.compactedSeq = headSeq
+    // The head stays behind where one message is kept long: then the whole shelf is gone over.
+    const untilSeq = headSeq > compactedSeq ? headSeq : Number.MAX_SAFE_INTEGER
+    run(null, [keptRange(name, compactedSeq, untilSeq), byDeviceRange(name)])
   }
 
   function run(lane: Lane | null, ranges: readonly StoreRange[]): void {
@@ -61,6 +87,7 @@ export function createCompactor(deps: { state: SpoolState; failed: (error: unkno
         running = null
         // What drained meanwhile, the end of a drain above all.
         for (const other of state.lanes.values()) consider(other)
+        considerTaken()
       })
   }
 
@@ -68,5 +95,5 @@ export function createCompactor(deps: { state: SpoolState; failed: (error: unkno
     for (const range of ranges) await state.store.compact(range)
   }
 
-  return { consider, considerSeen, idle: () => running ?? Promise.resolve() }
+  return { consider, considerSeen, considerTaken, idle: () => running ?? Promise.resolve() }
 }

@@ -57,6 +57,24 @@ export const spoolSchema = z.strictObject({
     })
     .prefault({})
     .describe('Messages and payloads that were given up, kept whole.'),
+  quarantine_max_bytes: size({ minBytes: MiB, maxBytes: TiB })
+    .prefault('1GiB')
+    .describe(
+      'Bound of the messages in quarantine, which are kept whole until their device is listed or its clock is judged. ' +
+        'At the bound acknowledgements are held until devices are listed or messages released: none is dropped.',
+    ),
+  deferred_max_bytes: size({ minBytes: MiB, maxBytes: TiB })
+    .prefault('1GiB')
+    .describe(
+      'Bound of the messages that wait for a source with a `jsonata` expression. At the bound, which is met when they ' +
+        'come faster than the expression works, acknowledgements are held until it has caught up.',
+    ),
+  state_max_bytes: size({ minBytes: MiB, maxBytes: 1024 * MiB })
+    .prefault('64MiB')
+    .describe(
+      'Bound of what the mapping must know again after a restart: open records of `coalesce` and `merge`, aliases ' +
+        'of Sparkplug. At the bound acknowledgements are held until open records have closed.',
+    ),
 })
 
 export type SpoolConfig = z.output<typeof spoolSchema>
@@ -71,6 +89,9 @@ export function spoolOptions(
     bytesMax: config.max_bytes,
     freeBytesMin: config.min_free_bytes,
     deadLetterBytesMax: config.dead_letters.max_bytes,
+    quarantineBytesMax: config.quarantine_max_bytes,
+    deferredBytesMax: config.deferred_max_bytes,
+    stateBytesMax: config.state_max_bytes,
     reserveBytes: Math.min(64 * MiB, config.max_bytes / 4),
     ballastBytes: Math.min(16 * MiB, Math.floor(config.max_bytes / 16)),
     window: { windowMs: config.dedup.window, keysMax: config.dedup.max_ids },

@@ -2,26 +2,32 @@
 // an epoch ends with it: everything in memory is thrown away and read again from what is durable.
 
 import { assert } from '../std/assert.ts'
-import { codeOf, GatewayError, messageOf } from '../std/fault.ts'
+import { codeOf, GatewayError } from '../std/fault.ts'
 import type { Clock } from '../std/clock.ts'
 import type { DeadLetter } from '../domain/deadletter.ts'
 import type { Emit } from '../domain/event.ts'
 import type { NewId } from '../domain/ids.ts'
+import type { KeptMessage } from '../domain/message.ts'
 import type { MappedPayload } from '../domain/payload.ts'
 import type { Settlement } from '../domain/settlement.ts'
 import type { Store } from '../storage/storage.ts'
 import { createCommitter, type Committer } from './committer.ts'
 import { createCompactor } from './compact.ts'
+import { createDesk } from './desk.ts'
+import { createExchange } from './exchange.ts'
 import { createGroup, type GroupOptions, type IntakeGroup } from './group.ts'
+import { closedFault, explainDamage, explainRead, explainWrite } from './faults.ts'
+import type { ReadDeps } from './kept-read.ts'
 import { seenKey } from './keys.ts'
 import type { Lane } from './lane.ts'
+import { countParts, newParts } from './parts.ts'
 import { createRecentChunks } from './recent.ts'
 import { recover } from './recover.ts'
 import { refill, seal } from './seal.ts'
 import { load, settle } from './settle.ts'
-import type { Ack, Batch, LoadedBatch, SealLimits } from './spool.ts'
+import type { Ack, Batch, Exchange, LoadedBatch, SealLimits } from './spool.ts'
 import { noteForgotten, type SpoolCounters, type SpoolState } from './state.ts'
-import { walkLane } from './verify.ts'
+import { quietly, walk, walkedLane, walkedShelf, type WalkDeps, type Walked } from './verify.ts'
 import { createWindow, type WindowOptions } from './window.ts'
 
 export type EpochDeps = {
@@ -50,13 +56,21 @@ export type Epoch = {
   readonly committer: Committer
   append(payload: MappedPayload, dup: boolean): 'stored' | 'copy'
   bury(letter: DeadLetter, windowKey: string | null, dup: boolean): 'stored' | 'copy'
+  note(windowKey: string, dup: boolean): 'stored' | 'copy'
+  remember(name: string, value: Buffer | null): void
+  keep(message: KeptMessage, windowKey: string, dup: boolean): 'stored' | 'copy'
   endMessage(ack: Ack | null): void
+  exchange(exchange: Exchange): Promise<void>
+  /** What reads kept messages, dead letters and state from the database. */
+  readonly reader: ReadDeps
+  /** What to throw after a failed read, which ends the epoch unless only a block is damaged. */
+  blame(error: unknown): unknown
   seal(lane: Batch['lane'], limits: SealLimits): Promise<Batch | null>
   load(batch: Batch): Promise<LoadedBatch>
   settle(batch: Batch, settlement: Settlement): Promise<void>
   /** Forgets expired keys of the dedup window although no message comes. */
   forget(): Promise<void>
-  /** Counts every lane by walking over it; reports where the sums disagree. */
+  /** Counts lanes, shelves and state by walking over them; reports where the sums disagree. */
   verify(signal: AbortSignal): Promise<void>
   /** Commits what is open and closes the store. */
   close(): Promise<void>
@@ -80,8 +94,12 @@ export async function openEpoch(deps: EpochDeps, options: EpochOptions): Promise
     nextLane: 1,
     nextSeen: 0,
     letters: { letters: 0, bytes: 0 },
+    lettersDrainedBytes: 0,
     nextLetter: Math.floor(deps.random() * 2 ** 40),
     openBytes: 0,
+    parts: newParts(),
+    shelves: new Map(),
+    keptBytes: { quarantine: 0, deferred: 0 },
     forgotten: { records: 0, last: 0 },
   }
   await recover(state, { windowMs: options.window.windowMs })
@@ -92,6 +110,8 @@ export async function openEpoch(deps: EpochDeps, options: EpochOptions): Promise
     options,
   )
   const compactor = createCompactor({ state, failed: (error) => blame(error) })
+  const desk = createDesk()
+  const exchangeNow = createExchange({ state, committer, desk, group: () => group })
   // The age of the oldest payload is known from the start.
   for (const lane of state.lanes.values()) {
     if (lane.refsEnd < lane.committedSeq) await refill(state, committer, lane)
@@ -101,6 +121,12 @@ export async function openEpoch(deps: EpochDeps, options: EpochOptions): Promise
     committer,
     append,
     bury,
+    note,
+    remember: (name, value) => group.remember(name, value),
+    keep,
+    exchange,
+    reader: { state, committer, desk },
+    blame,
     endMessage: (ack) => committer.endMessage(ack),
     ...work(),
     forget,
@@ -122,6 +148,23 @@ export async function openEpoch(deps: EpochDeps, options: EpochOptions): Promise
     }
     group.bury(letter)
     return 'stored'
+  }
+
+  function note(windowKey: string, dup: boolean): 'stored' | 'copy' {
+    if (isCopy(windowKey, dup)) return 'copy'
+    group.addKey()
+    return 'stored'
+  }
+
+  function keep(message: KeptMessage, windowKey: string, dup: boolean): 'stored' | 'copy' {
+    if (note(windowKey, dup) === 'copy') return 'copy'
+    group.keep(message)
+    return 'stored'
+  }
+
+  async function exchange(exchange: Exchange): Promise<void> {
+    await blamed(exchangeNow(exchange))
+    compactor.considerTaken()
   }
 
   /** Leaves the key in the window's scratch, for `addKey`. */
@@ -186,16 +229,40 @@ export async function openEpoch(deps: EpochDeps, options: EpochOptions): Promise
   }
 
   async function verify(signal: AbortSignal): Promise<void> {
+    const deps: WalkDeps = { store, clock, signal, quiet: (look) => committer.quiet(look) }
     for (const lane of state.lanes.values()) {
-      if (signal.aborted) return
-      await blamed(verifyLane(lane, signal))
+      const count = await walked(deps, walkedLane(lane))
+      if (count !== null && count.appended !== count.settled + count.open)
+        emit({ kind: 'conservation_broken', lane: lane.id, ...count })
+    }
+    for (const shelf of state.shelves.values()) {
+      const count = await walked(deps, walkedShelf(shelf))
+      if (count !== null && count.appended !== count.settled + count.open)
+        unbalanced('kept', shelf.name, count.appended - count.settled, count.open)
+    }
+    const seen = await quietly(deps, () => ({ ...state.parts.written, found: countParts(store) }))
+    const found = seen === null ? null : await readable(seen.found)
+    if (seen === null || found === null) return
+    if (seen.entries !== found.entries || seen.bytes !== found.bytes)
+      unbalanced('state', '', seen.entries, found.entries)
+  }
+
+  function walked(deps: WalkDeps, over: Walked) {
+    return deps.signal.aborted ? null : readable(walk(deps, over))
+  }
+
+  /** A damaged block is reported by whoever needs what it holds: no count is better than none of the others. */
+  async function readable<Count>(count: Promise<Count | null>): Promise<Count | null> {
+    try {
+      return await count
+    } catch (error) {
+      if (codeOf(error) === 'LEVEL_CORRUPTION') return null
+      throw blame(error)
     }
   }
 
-  async function verifyLane(lane: Lane, signal: AbortSignal): Promise<void> {
-    const count = await walkLane({ store, clock, signal, quiet: (look) => committer.quiet(look) }, lane)
-    if (count === null || count.appended === count.settled + count.open) return
-    emit({ kind: 'conservation_broken', lane: lane.id, ...count })
+  function unbalanced(table: 'kept' | 'state', name: string, known: number, found: number): void {
+    emit({ kind: 'records_unbalanced', table, name, known, found })
   }
 
   async function close(): Promise<void> {
@@ -215,35 +282,14 @@ export async function openEpoch(deps: EpochDeps, options: EpochOptions): Promise
 
   /** A failed read is the store's failure as well; a mistake of ours is thrown on as it is. */
   function blame(error: unknown): unknown {
-    if (error instanceof GatewayError || codeOf(error) === undefined) return error
+    const code = codeOf(error)
+    if (error instanceof GatewayError || code === undefined) return error
+    // It was closed under a read.
+    if (code === 'LEVEL_DATABASE_NOT_OPEN' || code === 'LEVEL_ITERATOR_NOT_OPEN') return closedFault()
+    // To open the store anew would not mend it, and all the rest of the spool goes on.
+    if (code === 'LEVEL_CORRUPTION') return explainDamage(error)
     const fault = explainRead(error)
     committer.fail(fault)
     return fault
   }
-}
-
-export function closedFault(): GatewayError {
-  return new GatewayError('SPOOL_CLOSED', {
-    what: 'The spool takes nothing now.',
-    why: 'Its store is closed, because the daemon stops or opens it anew after a failed write.',
-    act: 'Nothing to do if this passes; else look for the event store_lost in the log.',
-  })
-}
-
-function explainWrite(error: unknown): GatewayError {
-  return new GatewayError('SPOOL_WRITE_FAILED', {
-    what: 'A write to the spool failed.',
-    why: `${messageOf(error)}.`,
-    act: 'Check the disk (full, read-only, failing). Nothing of the write was acknowledged; the spool reopens by itself.',
-    cause: error,
-  })
-}
-
-function explainRead(error: unknown): GatewayError {
-  return new GatewayError('SPOOL_WRITE_FAILED', {
-    what: 'The spool cannot be read.',
-    why: `${messageOf(error)}.`,
-    act: 'Check the disk. The spool is closed and opened anew by itself.',
-    cause: error,
-  })
 }

@@ -1,9 +1,10 @@
 // group.ts: the messages that become durable together: chunks under construction, their keys for the dedup
-// window, dead letters, acks. Filled once per message, so: no promise, no closure, no copy beyond the one
-// from text to bytes.
+// window, dead letters, acks, and what few messages bring (side.ts). Filled once per message, so: no promise, no
+// closure, no copy beyond the one from text to bytes.
 
 import type { DeadLetter } from '../domain/deadletter.ts'
 import type { ProviderName } from '../domain/ids.ts'
+import type { KeptMessage } from '../domain/message.ts'
 import type { MappedPayload } from '../domain/payload.ts'
 import type { StoreOp } from '../storage/storage.ts'
 import { addText, finishChunk, newChunkBuilder, type Chunk, type ChunkBuilder } from './chunk.ts'
@@ -12,6 +13,7 @@ import { laneKey, seenKey, seqKey, table } from './keys.ts'
 import { noteCommitted, number, type Lane } from './lane.ts'
 import { buryAll } from './letters.ts'
 import { encodeSeen, laneRecord, letterRecord } from './records.ts'
+import { createSide, type Place, type Side } from './side.ts'
 import { noteForgotten, openLane, type SpoolState } from './state.ts'
 
 export type GroupOptions = {
@@ -23,6 +25,10 @@ export type GroupOptions = {
 export type IntakeGroup = Group & {
   append(payload: MappedPayload): void
   bury(letter: DeadLetter): void
+  remember(name: string, value: Buffer | null): void
+  keep(message: KeptMessage): void
+  /** Takes an entry away that an exchange gives back. */
+  take(place: Place): void
   /** Takes the key that stands in the window's scratch. */
   addKey(): void
 }
@@ -45,6 +51,7 @@ export function createGroup(state: SpoolState, options: GroupOptions): IntakeGro
   let keys = Buffer.allocUnsafe(firstKeyBytes)
   let keyCount = 0
   let letters: Buffer[] = []
+  let side: Side | null = null
   let bytes = 0
   let written: { lane: Lane; firstSeq: number; chunk: Chunk }[] = []
 
@@ -84,6 +91,11 @@ export function createGroup(state: SpoolState, options: GroupOptions): IntakeGro
     bytes += value.length
   }
 
+  function beside(): Side {
+    side ??= createSide(state)
+    return side
+  }
+
   function addKey(): void {
     if (!state.window.add()) return
     if (keyCount * 16 === keys.length) {
@@ -115,6 +127,7 @@ export function createGroup(state: SpoolState, options: GroupOptions): IntakeGro
         written.push({ lane, firstSeq, chunk })
       }
     }
+    side?.prepare(ops)
     buryAll(state, at, letters, ops)
     rememberKeys(at, ops)
   }
@@ -141,6 +154,8 @@ export function createGroup(state: SpoolState, options: GroupOptions): IntakeGro
     }
     written = []
     letters = []
+    side?.committed()
+    side = null
   }
 
   return {
@@ -154,6 +169,15 @@ export function createGroup(state: SpoolState, options: GroupOptions): IntakeGro
     unawaited: 0,
     append,
     bury,
+    remember(name, value) {
+      bytes += beside().remember(name, value)
+    },
+    keep(message) {
+      bytes += beside().keep(message)
+    },
+    take(place) {
+      bytes += beside().take(place)
+    },
     addKey,
     prepare,
     committed,

@@ -3,31 +3,28 @@
 //   open -> (a write fails) -> lost -> close, pause, open again -> open
 //                                  '-> gives up after `attemptsMax` openings in a row
 //
-// Intake is held for one of four reasons, the gravest first: store_lost, disk_low, spool_full,
-// dead_letters_full. It resumes by itself. The limit stops intake only: settles use the reserve.
+// Why intake is held stands in hold.ts. It resumes by itself. The limit stops intake only: settles use the reserve.
 
 import { join } from 'node:path'
 import { pause } from '../std/clock.ts'
 import { codeOf, GatewayError, messageOf } from '../std/fault.ts'
 import type { HoldReason } from '../domain/event.ts'
 import type { Disk } from '../storage/storage.ts'
-import { formatSize } from '../std/quantity.ts'
-import { closedFault, openEpoch, type Epoch } from './epoch.ts'
+import { openEpoch, type Epoch } from './epoch.ts'
+import { closedFault, explainOpening } from './faults.ts'
 import { settledBytes, viewOf } from './lane.ts'
-import { readLetters } from './letters.ts'
+import { detailOf, limitOf, reasonToHold, resumeShare } from './hold.ts'
+import { createReads, keptTotals } from './reads.ts'
 import type { Spool, SpoolDeps, SpoolListener, SpoolOptions, SpoolTotals } from './spool.ts'
-import type { SpoolCounters } from './state.ts'
-
-/** Intake resumes when this share of the limit is free again, so that it does not flap. */
-const resumeShare = 0.98
+import { newCounters, usedBytes } from './state.ts'
 
 export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise<Spool> {
   const { clock, emit, disk } = deps
   const listeners = new Set<SpoolListener>()
-  const counters: SpoolCounters = { payloads: 0, copies: 0, delivered: 0, retried: 0, dead: 0, damaged: 0 }
+  const counters = newCounters()
   const closing = new AbortController()
   const storePath = join(options.path, 'store')
-  const limitBytes = options.bytesMax - options.reserveBytes
+  const limitBytes = limitOf(options)
 
   let epoch: Epoch | null = null
   let epochEnd = new AbortController()
@@ -37,6 +34,9 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
   let diskBytes = 0
   let congested = false
   let payloadsSeen = 0
+  let keptSeen = 0
+  /** Something came that has a bound of its own: it is looked at when its message ends. */
+  let judgeSoon = false
   let reopening: Promise<void> = Promise.resolve()
 
   await makeDirectory(disk, options.path)
@@ -112,7 +112,7 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
       try {
         epoch = await open()
       } catch (error) {
-        emit({ kind: 'store_reopen_failed', fault: faultOf(error), attempt })
+        emit({ kind: 'store_reopen_failed', fault: explainOpening(options.path, error), attempt })
         continue
       }
       emit({ kind: 'store_reopened', lostMs: clock.monotonic() - lostAtMs })
@@ -123,47 +123,17 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
     for (const listener of listeners) listener.gaveUp?.(fault)
   }
 
-  function faultOf(error: unknown): GatewayError {
-    if (error instanceof GatewayError) return error
-    return new GatewayError('SPOOL_UNWRITABLE', {
-      what: `Cannot open the spool at ${options.path}.`,
-      why: `${messageOf(error)}.`,
-      act: 'Check the disk; the gateway tries again by itself.',
-      cause: error,
-    })
-  }
-
   // ------------------------------------------------------------------ may messages come in?
 
   function judge(): void {
-    const reason = reasonToHold()
+    const reason = reasonToHold(epoch?.state ?? null, { hold, diskLow, diskBytes }, options)
     if (reason === hold) return
     const before = hold
     hold = reason
     if (before === null) heldSinceMs = clock.monotonic()
     if (reason === null) emit({ kind: 'spool_resumed', heldMs: clock.monotonic() - heldSinceMs })
-    else emit({ kind: 'spool_held', reason, detail: detailOf(reason) })
+    else emit({ kind: 'spool_held', reason, detail: detailOf(reason, options) })
     for (const listener of listeners) listener.intakeChanged?.()
-  }
-
-  function reasonToHold(): HoldReason | null {
-    if (epoch === null) return 'store_lost'
-    if (diskLow) return 'disk_low'
-    const { state } = epoch
-    const used = Math.max(state.openBytes + state.letters.bytes, diskBytes - options.reserveBytes)
-    if (used >= limitBytes * (hold === 'spool_full' ? resumeShare : 1)) return 'spool_full'
-    const lettersMax = options.deadLetterBytesMax * (hold === 'dead_letters_full' ? resumeShare : 1)
-    return state.letters.bytes >= lettersMax ? 'dead_letters_full' : null
-  }
-
-  function detailOf(reason: HoldReason): string {
-    const details: Record<HoldReason, string> = {
-      store_lost: 'a write to the spool failed; it is being opened anew',
-      disk_low: `less than ${formatSize(options.freeBytesMin)} is free on the file system of the spool`,
-      spool_full: `${formatSize(limitBytes)} are used, the rest of ${formatSize(options.bytesMax)} is kept for settling`,
-      dead_letters_full: `the dead letters have reached their ${formatSize(options.deadLetterBytesMax)}`,
-    }
-    return details[reason]
   }
 
   async function checkDisk(): Promise<void> {
@@ -207,9 +177,13 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
       for (const listener of listeners) listener.intakeChanged?.()
     }
     judge()
-    if (counters.payloads === payloadsSeen) return
-    payloadsSeen = counters.payloads
-    for (const listener of listeners) listener.grown?.()
+    const { payloads, kept } = counters
+    const grown = payloads !== payloadsSeen
+    const shelved = kept !== keptSeen
+    payloadsSeen = payloads
+    keptSeen = kept
+    if (grown) for (const listener of listeners) listener.grown?.()
+    if (shelved) for (const listener of listeners) listener.shelved?.()
   }
 
   // ------------------------------------------------------------------ what others call
@@ -226,6 +200,7 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
       openBytes: state?.openBytes ?? 0,
       deadLetters: state?.letters.letters ?? 0,
       deadLetterBytes: state?.letters.bytes ?? 0,
+      ...keptTotals(state),
       groups: epoch?.committer.writes ?? 0,
       windowIds: state?.window.size() ?? 0,
       bytesMax: options.bytesMax,
@@ -264,7 +239,23 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
       const { committer, state } = current()
       committer.endMessage(ack)
       // Judged here and not after the write only: what waits to be written counts as well (invariant 8).
-      if (hold === null && state.openBytes + state.letters.bytes >= limitBytes) judge()
+      if (hold === null && (judgeSoon || usedBytes(state) >= limitBytes)) judge()
+      judgeSoon = false
+    },
+    note(windowKey, dup) {
+      const stored = current().note(windowKey, dup)
+      if (stored === 'copy') counters.copies += 1
+      return stored
+    },
+    remember(key, value) {
+      current().remember(key, value)
+      judgeSoon = true
+    },
+    keep(message, windowKey, dup) {
+      const stored = current().keep(message, windowKey, dup)
+      if (stored === 'copy') counters.copies += 1
+      judgeSoon = true
+      return stored
     },
     lanes: () => (epoch === null ? [] : [...epoch.state.lanes.values()].map(viewOf)),
     batches: () =>
@@ -280,8 +271,9 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
       listeners.add(listener)
       return () => listeners.delete(listener)
     },
+    exchange: async (exchange) => current().exchange(exchange),
+    ...createReads(() => epoch),
     totals,
-    deadLetters: (limits) => readLetters(current().state.store, limits),
     close,
   }
 }

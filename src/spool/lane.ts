@@ -63,7 +63,7 @@ export type Lane = {
   compactedSeq: number
 }
 
-/** How far a walk over a lane has come, and what it has counted that still stands there. */
+/** How far a walk over a lane or shelf has come, and what it has counted that still stands there. */
 export type Walk = {
   cursorSeq: number
   payloads: number
@@ -141,9 +141,14 @@ export function learn(lane: Lane, ref: ChunkRef): boolean {
 /** A chunk leaves the lane with the write that is being put together. */
 export function noteDeleted(lane: Lane, firstSeq: number, count: number): void {
   lane.openPayloads -= count
-  if (lane.walk === null) return
-  if (firstSeq < lane.walk.cursorSeq) lane.walk.payloads -= count
-  else lane.walk.deleted.set(firstSeq, count)
+  noteGone(lane.walk, firstSeq, count)
+}
+
+/** A record leaves the lane or shelf that is being walked over. */
+export function noteGone(walk: Walk | null, firstSeq: number, count: number): void {
+  if (walk === null) return
+  if (firstSeq < walk.cursorSeq) walk.payloads -= count
+  else walk.deleted.set(firstSeq, count)
 }
 
 /** Counts payloads as settled. `bytes` are payload bytes. */

@@ -1,10 +1,9 @@
 // letters.ts: dead letters in the database. Their number and bytes stand in a record of their own that is
 // written with every change, so that nobody has to count them at start.
 
-import type { Store, StoreOp } from '../storage/storage.ts'
-import { deadLetterKey, laneKey, letterLane, table, tableRange } from './keys.ts'
-import { letterRecord, letterTotalsRecord } from './records.ts'
-import type { DeadLetterEntry } from './spool.ts'
+import type { StoreOp } from '../storage/storage.ts'
+import { deadLetterKey, laneKey, letterLane, table } from './keys.ts'
+import { letterTotalsRecord } from './records.ts'
 import type { SpoolState } from './state.ts'
 
 /** Adds the operations that bury `values` at `at`. The totals count at once: the write follows for certain. */
@@ -16,22 +15,25 @@ export function buryAll(state: SpoolState, at: number, values: readonly Buffer[]
     state.letters.letters += 1
     state.letters.bytes += value.length
   }
-  ops.push({
-    type: 'put',
-    key: laneKey(table.totals, letterLane),
-    value: letterTotalsRecord.encode(state.letters),
-  })
+  putTotals(state, ops)
 }
 
-/** Reads dead letters, oldest first. A damaged one is left out here and left alone on the disk. */
-export async function* readLetters(
-  store: Store,
-  options: { limit: number },
-): AsyncGenerator<DeadLetterEntry> {
-  for await (const page of store.pages(tableRange(table.deadLetters), options)) {
-    for (const [key, value] of page) {
-      const letter = letterRecord.decode(value)
-      if (letter !== null) yield { id: key.subarray(1).toString('hex'), letter }
-    }
+/** A dead letter that leaves. */
+export type LetterPlace = { key: Buffer; bytes: number }
+
+/** Adds the operations that take letters away. Only while a write is put together. */
+export function takeLetters(state: SpoolState, places: readonly LetterPlace[], ops: StoreOp[]): void {
+  if (places.length === 0) return
+  for (const { key, bytes } of places) {
+    ops.push({ type: 'del', key })
+    state.letters.letters -= 1
+    state.letters.bytes -= bytes
+    state.lettersDrainedBytes += bytes
   }
+  putTotals(state, ops)
+}
+
+function putTotals({ letters }: SpoolState, ops: StoreOp[]): void {
+  const key = laneKey(table.totals, letterLane)
+  ops.push({ type: 'put', key, value: letterTotalsRecord.encode(letters) })
 }

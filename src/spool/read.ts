@@ -30,7 +30,8 @@ export async function readRun(
       if (await readUntilDamage()) return findings
     } catch (error) {
       if (codeOf(error) !== 'LEVEL_CORRUPTION') throw error
-      const endSeq = await findReadable(store, lane, nextSeq, range.untilSeq)
+      const firstFrom = (seq: number) => firstSeqFrom(store, lane, seq, range.untilSeq)
+      const endSeq = await findReadable(firstFrom, nextSeq, range.untilSeq)
       findings.push({
         kind: 'damaged',
         firstSeq: nextSeq,
@@ -81,16 +82,23 @@ export async function readRun(
   }
 }
 
-/** The number of the first chunk behind `fromSeq` that can be read, or `untilSeq`. */
-async function findReadable(store: Store, lane: LaneId, fromSeq: number, untilSeq: number): Promise<number> {
+/**
+ * The number of the first record behind `fromSeq` that can be read, or `untilSeq`. `firstFrom` gives the first number
+ * from the given one on, and throws where it meets damage.
+ */
+export async function findReadable(
+  firstFrom: (seq: number) => Promise<number | null>,
+  fromSeq: number,
+  untilSeq: number,
+): Promise<number> {
   let badSeq = fromSeq
   let stride = 1
-  // Doubling strides first, then halving back: a damaged block holds chunks with numbers next to each other.
+  // Doubling strides first, then halving back: a damaged block holds records with numbers next to each other.
   let goodSeq = untilSeq
   for (;;) {
     const probe = Math.min(fromSeq + stride, untilSeq)
     if (probe >= untilSeq) break
-    if (await isReadable(store, lane, probe, untilSeq)) {
+    if (await isReadable(firstFrom, probe)) {
       goodSeq = probe
       break
     }
@@ -99,15 +107,15 @@ async function findReadable(store: Store, lane: LaneId, fromSeq: number, untilSe
   }
   while (goodSeq - badSeq > 1) {
     const middle = Math.floor((badSeq + goodSeq) / 2)
-    if (await isReadable(store, lane, middle, untilSeq)) goodSeq = middle
+    if (await isReadable(firstFrom, middle)) goodSeq = middle
     else badSeq = middle
   }
-  return (await firstSeqFrom(store, lane, goodSeq, untilSeq)) ?? untilSeq
+  return (await firstFrom(goodSeq)) ?? untilSeq
 }
 
-async function isReadable(store: Store, lane: LaneId, fromSeq: number, untilSeq: number): Promise<boolean> {
+async function isReadable(firstFrom: (seq: number) => Promise<number | null>, seq: number): Promise<boolean> {
   try {
-    await firstSeqFrom(store, lane, fromSeq, untilSeq)
+    await firstFrom(seq)
     return true
   } catch (error) {
     if (codeOf(error) !== 'LEVEL_CORRUPTION') throw error

@@ -2,12 +2,14 @@
 //
 //   0 version (1)   1 CRC-32 of the rest (4)   5 body
 //
-// The body is JSON, but for the seen table, whose body is a float64 time and 16-byte keys.
+// The body is JSON, but for the seen table, whose body is a float64 time and 16-byte keys, for the parts, whose
+// body is the mapping's own bytes, and for the kept messages by device, whose body is a float64 time.
 
 import { crc32 } from 'node:zlib'
 import type { EpochMs } from '../std/clock.ts'
 import type { BatchId, ProviderName } from '../domain/ids.ts'
 import type { DeadLetter } from '../domain/deadletter.ts'
+import type { KeptMessage } from '../domain/message.ts'
 import type { Role } from './spool.ts'
 
 const recordVersion = 1
@@ -45,6 +47,20 @@ export type TotalsRecord = {
 }
 
 export type LetterTotalsRecord = { letters: number; bytes: number }
+
+/** `nextSeq` is the next number to give, which is also how many were ever kept. */
+export type ShelfRecord = {
+  nextSeq: number
+  /** No kept message has a smaller number. */
+  headSeq: number
+  messages: number
+  bytes: number
+  taken: number
+  damaged: number
+  unexplained: number
+}
+
+export type PartTotalsRecord = { entries: number; bytes: number }
 
 export type SeenRecord = { at: EpochMs; keys: Buffer }
 
@@ -86,6 +102,25 @@ export const claimRecord = jsonRecord<ClaimRecord>()
 export const totalsRecord = jsonRecord<TotalsRecord>()
 export const letterTotalsRecord = jsonRecord<LetterTotalsRecord>()
 export const letterRecord = jsonRecord<DeadLetter>()
+export const keptRecord = jsonRecord<Omit<KeptMessage, 'shelf'> & { at: EpochMs }>()
+export const shelfRecord = jsonRecord<ShelfRecord>()
+
+export const partTotalsRecord = jsonRecord<PartTotalsRecord>()
+
+/** The body of a part is what the mapping gave. */
+export const partRecord = { encode: encodeBody, decode: decodeBody }
+
+export function encodeKeptAt(at: EpochMs): Buffer {
+  const body = Buffer.allocUnsafe(8)
+  body.writeDoubleBE(at, 0)
+  return encodeBody(body)
+}
+
+/** Null where it is damaged. */
+export function decodeKeptAt(value: Buffer): EpochMs | null {
+  const body = decodeBody(value)
+  return body === null || body.length !== 8 ? null : body.readDoubleBE(0)
+}
 
 export function encodeSeen(at: EpochMs, keys: Buffer): Buffer {
   const body = Buffer.allocUnsafe(8 + keys.length)

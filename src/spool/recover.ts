@@ -1,9 +1,10 @@
 // recover.ts: reads a store into memory after a start or after a failed write. Owner of invariant 7: it
 // forgets nothing; what it cannot explain is reported and kept.
 //
-// What is read: the lanes, their totals and last chunk, the claims, the dedup window. Not the payloads: their
-// number is known from the totals and the last chunk, so a start takes no longer with a million of them.
-// A full walk that counts them follows in the background (verify.ts).
+// What is read: the lanes, their totals and last chunk, the claims, the dedup window, the state of the mapping, the
+// totals of the shelves. Not the payloads and not the kept messages: their number is known from the totals and the
+// last chunk, so a start takes no longer with a million of them. A full walk that counts them follows in the
+// background (verify.ts).
 //
 //   nextSeq  the larger of the totals' and the end of the last chunk and claim: no number is used twice
 //   sealSeq  the larger of the totals' and the end of the last claim
@@ -38,6 +39,8 @@ import {
   type FormatRecord,
   type LaneRecord,
 } from './records.ts'
+import { recoverParts } from './parts.ts'
+import { recoverShelves } from './shelf.ts'
 import type { Batch } from './spool.ts'
 import type { SpoolState } from './state.ts'
 import { countOpen } from './verify.ts'
@@ -52,6 +55,8 @@ export async function recover(state: SpoolState, options: { windowMs: number }):
   await recoverLanes(state)
   await recoverClaims(state, repairs)
   await recoverLetters(state)
+  await recoverShelves(state)
+  await recoverParts(state, repairs)
   await recoverWindow(state, options.windowMs)
   for (const lane of state.lanes.values()) state.openBytes += lane.nextBytes - settledBytes(lane.settled)
   if (repairs.length > 0) await state.store.write(repairs, { sync: true })

@@ -2,8 +2,8 @@
 //
 // What it promises
 //   An ack is given after the fsync of the write that holds the message, in the order of arrival.
-//   What was acknowledged is in exactly one place until the service has it: a lane, a sealed batch, or a dead
-//   letter. kill -9, a power cut, a full disk or a failed write change nothing about that.
+//   What was acknowledged is in exactly one place until the service has it: a lane, a sealed batch, the mapping's
+//   state, a shelf, or a dead letter. kill -9, a power cut, a full disk or a failed write change nothing about that.
 //   A sealed batch has the same batchId and the same bytes at every submission, over every crash.
 //   A payload that a device sends again is acknowledged and not stored again, within the dedup window.
 //
@@ -11,11 +11,15 @@
 //   A lane is a FIFO of one provider's payloads, numbered from 0 and never twice. What one write adds to a lane
 //   is one chunk, under one key. A batch is a claim on a run of chunks: sealing and settling move nothing.
 //
-//     append, bury, endMessage --> group --.
-//                                          |--> committer --> one atomic write, fsync --> acks
-//     seal, settle ------------> control --'
+//   Beside the lanes stand entries of state that the mapping needs back after a restart (parts.ts), shelves of
+//   messages that are kept whole until they can be mapped (shelf.ts), and the dead letters (letters.ts).
 //
-//   group      messages on their way to disk: chunks, dedup keys, dead letters, acks     (group.ts)
+//     append, bury, note, remember, keep, endMessage --> group --.
+//     exchange -----------------------------------------> group --|--> committer --> one atomic write, fsync --> acks
+//     seal, settle -------------------------------------> control '
+//
+//   group      messages on their way to disk: chunks, dedup keys, dead letters, acks     (group.ts, side.ts)
+//   exchange   kept messages and dead letters become something else, in one write        (exchange.ts, desk.ts)
 //   committer  one write at a time; everything that waits goes along                     (committer.ts)
 //   lane       numbers, claims, what is known of the chunks                              (lane.ts)
 //   epoch      all of it between one opening of the store and its loss                   (epoch.ts)
@@ -25,8 +29,10 @@
 //   the process dies      recovery reads lanes, totals, claims and the window, not the payloads (recover.ts)
 //   a write fails         nothing of it is acknowledged; the store is closed, since its handle lies from then
 //                         on, and opened again after a pause; whoever waited gets the fault
-//   the limit is reached  intake is held, settles go on in the reserve; it resumes by itself
-//   a chunk is damaged    it is set aside as it is, reported and counted, and the lane goes on (damage.ts)
+//   the limit is reached  intake is held, settles and exchanges go on in the reserve; it resumes by itself. The
+//                         dead letters, the shelves and the state have limits of their own, with the same effect
+//   a chunk is damaged    it is set aside as it is, reported and counted, and the lane goes on (damage.ts); so is
+//                         a kept message or an entry of state (kept-read.ts, parts.ts)
 //
 // What it trades: a group costs one fsync however small it is, so a lone message waits for the disk; ids leave
 // the dedup window after ten minutes or a million, so a copy that comes later is stored again.
@@ -34,8 +40,9 @@
 import type { Clock, EpochMs } from '../std/clock.ts'
 import type { GatewayError } from '../std/fault.ts'
 import type { BatchId, LaneId, NewId, PayloadId, ProviderName } from '../domain/ids.ts'
-import type { DeadLetter } from '../domain/deadletter.ts'
+import type { DeadLetter, DeadLetterStage } from '../domain/deadletter.ts'
 import type { Emit, HoldReason } from '../domain/event.ts'
+import type { KeptMessage, ShelfName } from '../domain/message.ts'
 import type { MappedPayload } from '../domain/payload.ts'
 import type { Settlement } from '../domain/settlement.ts'
 import type { Disk, OpenStore } from '../storage/storage.ts'
@@ -113,7 +120,42 @@ export type SealLimits = {
   committedUntil?: EpochMs
 }
 
+/** `id` stays the same as long as the letter is there. */
 export type DeadLetterEntry = { id: string; letter: DeadLetter }
+
+export type LetterFilter = { limit: number; stage?: DeadLetterStage; reason?: string }
+
+/** An entry of the mapping's state. */
+export type StateEntry = { key: string; value: Buffer }
+
+/** A message on a shelf; `id` stays the same as long as it is there. */
+export type KeptEntry = { id: string; keptAt: EpochMs; message: KeptMessage }
+
+export type KeptDevice = { device: string; messages: number; oldestAt: EpochMs }
+
+export type ShelfView = {
+  shelf: ShelfName
+  /** Committed messages that are kept now, and their bytes. */
+  messages: number
+  bytes: number
+  /** Conservation: kept = taken + damaged + messages, over the life of the spool. */
+  kept: number
+  taken: number
+  damaged: number
+}
+
+/** What becomes of kept messages and dead letters, and of state that closes by time. */
+export type Exchange = {
+  /** Ids of kept messages and dead letters, none of them twice; may be empty. */
+  take: readonly string[]
+  /** Appended to their live lanes; the dedup window is not asked and does not learn of them. */
+  payloads: readonly MappedPayload[]
+  letters: readonly DeadLetter[]
+  /** Put on a shelf, whether or not the dedup window knows them: a deferred message of an unknown device, say. */
+  keep?: readonly KeptMessage[]
+  /** Null deletes. */
+  writes: readonly { key: string; value: Buffer | null }[]
+}
 
 export type SpoolTotals = {
   /** Since the process started. */
@@ -123,10 +165,21 @@ export type SpoolTotals = {
   retried: number
   dead: number
   damaged: number
+  /** Messages put on a shelf; kept messages and dead letters that exchanges took; payloads that they appended. */
+  kept: number
+  taken: number
+  exchanged: number
   /** Bytes of payload JSON that are open now, over all lanes, and of dead letters. */
   openBytes: number
   deadLetters: number
   deadLetterBytes: number
+  /** On the shelves of each kind now; bytes with those that wait to be written. */
+  quarantined: number
+  quarantineBytes: number
+  deferred: number
+  deferredBytes: number
+  stateEntries: number
+  stateBytes: number
   groups: number
   windowIds: number
   /** The limit of the spool, and what its files use on the disk, as last looked. */
@@ -137,6 +190,8 @@ export type SpoolTotals = {
 export type SpoolListener = {
   /** A commit added payloads to a lane. */
   grown?(): void
+  /** A commit put messages on a shelf. */
+  shelved?(): void
   /** The store failed: every batch in hand is void; the same ones come back after reopening. */
   lost?(): void
   reopened?(): void
@@ -161,6 +216,15 @@ export type Spool = {
    */
   bury(letter: DeadLetter, windowKey: string | null, dup: boolean): 'stored' | 'copy'
   /**
+   * Adds the key of a message that becomes part of something, and no payload, to the window. `copy` where `dup` holds
+   * (it is sent again, or its key says that much by itself) and it is known: its part is in the state already.
+   */
+  note(windowKey: string, dup: boolean): 'stored' | 'copy'
+  /** Puts an entry of state into the open group, or deletes it; `key` has 1 to 512 characters. Copies `value`. */
+  remember(key: string, value: Buffer | null): void
+  /** Puts a message whole on a shelf. */
+  keep(message: KeptMessage, windowKey: string, dup: boolean): 'stored' | 'copy'
+  /**
    * Ends one message: everything appended since the last call belongs to it and lands in one group.
    * `ack` is called after that group is durable, in the order of these calls; null where nobody waits.
    */
@@ -177,11 +241,29 @@ export type Spool = {
   /** Carries out what became of a batch, in one atomic durable write. */
   settle(batch: Batch, settlement: Settlement): Promise<void>
 
+  // ---- for what was kept, buried or remembered
+
+  /** The durable state, after a start and after `reopened`; what is remembered meanwhile need not show. */
+  states(): AsyncIterable<StateEntry>
+  shelves(): readonly ShelfView[]
+  keptDevices(shelf: ShelfName): AsyncIterable<KeptDevice>
+  /** In order of arrival; of one device, or of all where `device` is null. */
+  kept(shelf: ShelfName, device: string | null, options: { limit: number }): AsyncIterable<KeptEntry>
+  /** Oldest first. */
+  deadLetters(filter: LetterFilter): AsyncIterable<DeadLetterEntry>
+  deadLetter(id: string): Promise<DeadLetterEntry | null>
+  /**
+   * Carries all of it out in one atomic write; resolves when it is durable. Rejects with SPOOL_ENTRY_GONE where
+   * somebody else took an entry, and then nothing has happened. Payloads keep the order of the calls. An entry that
+   * was read since the last opening is taken before the call returns, and state is then in order with `remember`.
+   * Not to be called between the parts of a message, before its `endMessage`.
+   */
+  exchange(exchange: Exchange): Promise<void>
+
   // ---- for everyone
 
   listen(listener: SpoolListener): () => void
   totals(): SpoolTotals
-  deadLetters(options: { limit: number }): AsyncIterable<DeadLetterEntry>
   /** Commits what is open, then closes the store. */
   close(): Promise<void>
 }
@@ -200,6 +282,9 @@ export type SpoolOptions = {
   bytesMax: number
   freeBytesMin: number
   deadLetterBytesMax: number
+  quarantineBytesMax: number
+  deferredBytesMax: number
+  stateBytesMax: number
   /** Part of `bytesMax` that intake does not get: settles need room too. */
   reserveBytes: number
   ballastBytes: number

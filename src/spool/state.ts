@@ -4,9 +4,12 @@
 import type { Clock } from '../std/clock.ts'
 import type { LaneId, NewId, ProviderName } from '../domain/ids.ts'
 import type { Emit } from '../domain/event.ts'
+import type { ShelfKind, ShelfName } from '../domain/message.ts'
 import type { Store } from '../storage/storage.ts'
 import { newLane, type Lane } from './lane.ts'
+import type { Parts } from './parts.ts'
 import type { RecentChunks } from './recent.ts'
+import type { Shelf } from './shelf.ts'
 import type { Role } from './spool.ts'
 import type { DedupWindow } from './window.ts'
 
@@ -18,6 +21,25 @@ export type SpoolCounters = {
   retried: number
   dead: number
   damaged: number
+  /** Messages that were put on a shelf, and kept messages and dead letters that exchanges took away. */
+  kept: number
+  taken: number
+  /** Payloads that exchanges appended; they stand in `payloads` as well. */
+  exchanged: number
+}
+
+export function newCounters(): SpoolCounters {
+  return {
+    payloads: 0,
+    copies: 0,
+    delivered: 0,
+    retried: 0,
+    dead: 0,
+    damaged: 0,
+    kept: 0,
+    taken: 0,
+    exchanged: 0,
+  }
 }
 
 export type SpoolState = {
@@ -34,10 +56,16 @@ export type SpoolState = {
   nextSeen: number
   /** Dead letters that stand in the database. */
   letters: { letters: number; bytes: number }
+  /** Bytes of dead letters that were taken away since the disk was last given back. */
+  lettersDrainedBytes: number
   /** Part of a dead letter's key; starts at random, so that a clock that steps back cannot make two alike. */
   nextLetter: number
   /** Payload bytes that are open, uncommitted ones included. */
   openBytes: number
+  readonly parts: Parts
+  readonly shelves: Map<ShelfName, Shelf>
+  /** Bytes of kept messages, uncommitted ones included. */
+  readonly keptBytes: Record<ShelfKind, number>
   /** Records of the dedup window that were deleted since the disk was given back, and the last one's number. */
   forgotten: { records: number; last: number }
 }
@@ -47,6 +75,11 @@ export function noteForgotten(state: SpoolState, numbers: readonly number[]): vo
   if (last === undefined) return
   state.forgotten.records += numbers.length
   state.forgotten.last = last
+}
+
+/** What counts towards the limit of the spool (invariant 8), uncommitted included. */
+export function usedBytes({ openBytes, letters, keptBytes, parts }: SpoolState): number {
+  return openBytes + letters.bytes + keptBytes.quarantine + keptBytes.deferred + parts.bytes
 }
 
 /** Opens a lane in memory. Whoever does this writes its record in the same write as its first chunk. */

@@ -1,12 +1,13 @@
 // verify.ts: counts what is open by walking over it, so that conservation (invariant 6) is checked against
-// the chunks themselves and not against the sums that it is about.
+// the records themselves and not against the sums that it is about.
 
 import { pause, type Clock } from '../std/clock.ts'
-import type { Store } from '../storage/storage.ts'
+import type { Store, StoreRange } from '../storage/storage.ts'
 import type { LaneId } from '../domain/ids.ts'
 import { readChunk } from './chunk.ts'
-import { seqOf, seqRange, table } from './keys.ts'
+import { keptRange, keptSeqOf, seqOf, seqRange, table } from './keys.ts'
 import { firstOpenSeq, settledPayloads, type Lane, type Walk } from './lane.ts'
+import type { Shelf } from './shelf.ts'
 
 export type OpenCount = { payloads: number; bytes: number; firstSeq: number | null }
 
@@ -35,12 +36,23 @@ export async function countOpen(
 const sliceBytes = 8 * 1024 * 1024
 const restMs = 50
 
-/** A chunk as a slice shows it. */
+/** A record as a slice shows it: a chunk of a lane, or a kept message of a shelf. */
 type Shown = { firstSeq: number; count: number }
 
-export type LaneCount = { appended: number; settled: number; open: number }
+/** What is walked over: a lane, or a shelf. */
+export type Walked = {
+  /** Where the walk can be seen by those who delete (noteGone). */
+  readonly subject: { walk: Walk | null; readonly nextSeq: number }
+  /** Nothing stands before this number. */
+  readonly firstSeq: number
+  settled(): number
+  range(fromSeq: number): StoreRange
+  show(key: Buffer, value: Buffer): Shown
+}
 
-type WalkDeps = {
+export type WalkCount = { appended: number; settled: number; open: number }
+
+export type WalkDeps = {
   store: Store
   clock: Clock
   signal: AbortSignal
@@ -48,40 +60,57 @@ type WalkDeps = {
   quiet: (look: () => void) => void
 }
 
-/**
- * Counts the payloads of a lane at leisure, while it goes on being filled and drained; null when `signal` ended the
- * walk. Each slice is read anew: one long iteration would make LevelDB keep, for its sake, all that is deleted
- * meanwhile. What is deleted behind the walk is taken off again (lane.ts, noteDeleted).
- */
-export async function walkLane(deps: WalkDeps, lane: Lane): Promise<LaneCount | null> {
-  const walk: Walk = { cursorSeq: firstOpenSeq(lane), payloads: 0, deleted: new Map() }
-  lane.walk = walk
-  try {
-    for (;;) {
-      const read = await readQuietly(deps, lane, walk.cursorSeq)
-      if (read === null) return null
-      countSlice(walk, read.slice)
-      // All of it in one turn: nothing is deleted or numbered between the last chunk and the comparison.
-      if (read.slice.length === 0 || walk.cursorSeq >= read.appended)
-        return countOf(lane, walk, read.appended)
-      if (!(await pause(deps.clock, restMs, deps.signal))) return null
-    }
-  } finally {
-    lane.walk = null
+export function walkedLane(lane: Lane): Walked {
+  return {
+    subject: lane,
+    firstSeq: firstOpenSeq(lane),
+    settled: () => settledPayloads(lane.settled),
+    range: (fromSeq) => seqRange(table.chunks, lane.id, fromSeq, Number.MAX_SAFE_INTEGER),
+    show: (key, value) => ({ firstSeq: seqOf(key), count: readChunk(value)?.count ?? 0 }),
   }
 }
 
-/** `appended` is the lane's next number at the moment that the slice shows. */
-function readQuietly(
-  { store, signal, quiet }: WalkDeps,
-  lane: Lane,
-  fromSeq: number,
-): Promise<{ slice: readonly Shown[]; appended: number } | null> {
-  return new Promise((resolve, reject) => {
-    quiet(() => {
-      const appended = lane.nextSeq
-      readSlice(store, lane.id, fromSeq).then((slice) => resolve({ slice, appended }), reject)
-    })
+export function walkedShelf(shelf: Shelf): Walked {
+  return {
+    subject: shelf,
+    firstSeq: shelf.headSeq,
+    settled: () => shelf.taken + shelf.damaged + shelf.unexplained,
+    range: (fromSeq) => keptRange(shelf.name, fromSeq, Number.MAX_SAFE_INTEGER),
+    show: (key) => ({ firstSeq: keptSeqOf(key), count: 1 }),
+  }
+}
+
+/**
+ * Counts what is open of a lane or shelf at leisure, while it goes on being filled and drained; null when `signal`
+ * ended the walk. Each slice is read anew: one long iteration would make LevelDB keep, for its sake, all that is
+ * deleted meanwhile. What is deleted behind the walk is taken off again (lane.ts, noteGone).
+ */
+export async function walk(deps: WalkDeps, walked: Walked): Promise<WalkCount | null> {
+  const { subject } = walked
+  const walk: Walk = { cursorSeq: walked.firstSeq, payloads: 0, deleted: new Map() }
+  subject.walk = walk
+  try {
+    for (;;) {
+      const read = await quietly(deps, () => ({
+        appended: subject.nextSeq,
+        slice: readSlice(deps.store, walked, walk.cursorSeq),
+      }))
+      if (read === null) return null
+      const slice = await read.slice
+      countSlice(walk, slice)
+      // All of it in one turn: nothing is deleted or numbered between the last chunk and the comparison.
+      if (slice.length === 0 || walk.cursorSeq >= read.appended) return countOf(walked, walk, read.appended)
+      if (!(await pause(deps.clock, restMs, deps.signal))) return null
+    }
+  } finally {
+    subject.walk = null
+  }
+}
+
+/** Calls `look` in a moment when no write runs, with what it returns; null when `signal` ended the wait. */
+export function quietly<Seen>({ signal, quiet }: WalkDeps, look: () => Seen): Promise<Seen | null> {
+  return new Promise((resolve) => {
+    quiet(() => resolve(signal.aborted ? null : look()))
     if (signal.aborted) resolve(null)
     signal.addEventListener('abort', () => resolve(null), { once: true })
   })
@@ -103,19 +132,19 @@ function countSlice(walk: Walk, chunks: readonly Shown[]): void {
   }
 }
 
-function countOf(lane: Lane, walk: Walk, appended: number): LaneCount {
-  let open = walk.payloads + lane.nextSeq - appended
+function countOf({ subject, settled }: Walked, walk: Walk, appended: number): WalkCount {
+  let open = walk.payloads + subject.nextSeq - appended
   // Numbered, settled and deleted since the last slice was begun.
   for (const [firstSeq, count] of walk.deleted) if (firstSeq >= appended) open -= count
-  return { appended: lane.nextSeq, settled: settledPayloads(lane.settled), open }
+  return { appended: subject.nextSeq, settled: settled(), open }
 }
 
-async function readSlice(store: Store, lane: LaneId, fromSeq: number): Promise<readonly Shown[]> {
+async function readSlice(store: Store, walked: Walked, fromSeq: number): Promise<readonly Shown[]> {
   const slice: Shown[] = []
   let bytes = 0
-  for await (const page of store.pages(seqRange(table.chunks, lane, fromSeq, Number.MAX_SAFE_INTEGER))) {
+  for await (const page of store.pages(walked.range(fromSeq))) {
     for (const [key, value] of page) {
-      slice.push({ firstSeq: seqOf(key), count: readChunk(value)?.count ?? 0 })
+      slice.push(walked.show(key, value))
       bytes += value.length
     }
     if (bytes >= sliceBytes) break

@@ -17,6 +17,7 @@ export const faultCodes = {
   SPOOL_UNWRITABLE: 'The spool directory cannot be created or written.',
   SPOOL_WRITE_FAILED: 'A write to the spool failed; nothing of it was acknowledged.',
   SPOOL_CLOSED: 'The spool is closed; the daemon is stopping or reopening it.',
+  SPOOL_ENTRY_GONE: 'A kept message or dead letter is not there: somebody else took it, or it never was.',
   CREDENTIALS_MISSING: 'No credentials were found for a provider.',
   DAEMON_UNREACHABLE: 'The running daemon does not answer on its ops address.',
   BROKER_UNREACHABLE: 'The MQTT broker does not answer.',

@@ -137,6 +137,9 @@ function openSpoolOf(world: CrashWorld, complain: (what: string) => void) {
     min_free_bytes: 0,
     dedup: { window: 600_000, max_ids: 1_000_000 },
     dead_letters: { max_bytes: 1024 ** 3 },
+    quarantine_max_bytes: 1024 ** 3,
+    deferred_max_bytes: 1024 ** 3,
+    state_max_bytes: 1024 ** 3,
   }
   return openSpool(
     {

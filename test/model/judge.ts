@@ -3,15 +3,16 @@
 import { hash } from 'node:crypto'
 import { readChunk, eachFrame } from '../../src/spool/chunk.ts'
 import { laneOf, seqOf, table } from '../../src/spool/keys.ts'
-import { claimRecord, letterRecord } from '../../src/spool/records.ts'
+import { claimRecord, keptRecord, letterRecord, partRecord } from '../../src/spool/records.ts'
 import { payloadIdIn } from '../../src/domain/payload.ts'
 import type { Fate } from '../../src/domain/settlement.ts'
 import type { Batch, BatchContent, Spool } from '../../src/spool/spool.ts'
 import type { StoreEntry } from '../../src/storage/storage.ts'
 import { bodyOf } from '../support/batch-body.ts'
+import { payloadNamed } from '../support/spool-world.ts'
 
 export type Judge = {
-  offered(id: string, kind: 'payload' | 'letter'): void
+  offered(id: string): void
   acked(id: string): void
   sealed(batch: Batch, durable: readonly StoreEntry[]): void
   knows(batchId: string): boolean
@@ -27,10 +28,29 @@ export function fail(message: string): never {
   throw new Error(message)
 }
 
-type Places = { chunks: Map<string, number>; letters: Map<string, number>; open: Map<number, number> }
+/** How often each payload stands in chunks, in dead letters, on shelves and in the state; payloads by lane. */
+type Places = {
+  chunks: Map<string, number>
+  letters: Map<string, number>
+  kept: Map<string, number>
+  parts: Map<string, number>
+  open: Map<number, number>
+}
+
+const ids = new Map<string, string>()
+
+/** Whatever a message becomes, it is known by the payloadId that its name has. */
+export function idOf(name: string): string {
+  let id = ids.get(name)
+  if (id === undefined) {
+    id = payloadNamed(name).payloadId
+    ids.set(name, id)
+  }
+  return id
+}
 
 export function createJudge(): Judge {
-  const kinds = new Map<string, 'payload' | 'letter'>()
+  const offered = new Set<string>()
   const acked = new Set<string>()
   const bodies = new Map<string, { body: string; fates: Fate[] }>()
   /** Under which batch the service accepted a payload. */
@@ -43,19 +63,27 @@ export function createJudge(): Judge {
   function check(durable: readonly StoreEntry[]): void {
     if (noted !== null) throw noted
     const places = placesIn(durable)
-    for (const id of acked) {
-      const found = (places.chunks.get(id) ?? 0) + (places.letters.get(id) ?? 0)
+    const { chunks, letters, kept, parts } = places
+    for (const [id, count] of chunks) if (count > 1) fail(`${id} is in ${count} chunks`)
+    for (const id of offered) {
+      const found =
+        (chunks.get(id) ?? 0) + (letters.get(id) ?? 0) + (kept.get(id) ?? 0) + (parts.get(id) ?? 0)
       if (found > 1) fail(`${id} is in ${found} places`)
-      if (found === 0 && !acceptedUnder.has(id)) fail(`${id} was acknowledged and is nowhere`)
+      if (found === 0 && acked.has(id) && !acceptedUnder.has(id))
+        fail(`${id} was acknowledged and is nowhere`)
     }
-    for (const [id, count] of places.chunks) {
-      if (!kinds.has(id)) fail(`${id} was never offered`)
-      if (count > 1) fail(`${id} is in ${count} chunks`)
-    }
+    for (const place of [chunks, letters, kept, parts])
+      for (const id of place.keys()) if (!offered.has(id)) fail(`${id} was never offered`)
   }
 
   function placesIn(durable: readonly StoreEntry[]): Places {
-    const places: Places = { chunks: new Map(), letters: new Map(), open: new Map() }
+    const places: Places = {
+      chunks: new Map(),
+      letters: new Map(),
+      kept: new Map(),
+      parts: new Map(),
+      open: new Map(),
+    }
     const ends = new Map<number, number>()
     const claimEnds = new Map<number, number>()
     for (const [key, value] of durable) {
@@ -63,8 +91,16 @@ export function createJudge(): Judge {
       if (key[0] === table.batches) checkClaim(claimEnds, key, value)
       if (key[0] === table.deadLetters) {
         const letter = letterRecord.decode(value) ?? fail('a dead letter is damaged')
-        const id = letter.payloadId ?? letter.detail
-        places.letters.set(id, (places.letters.get(id) ?? 0) + 1)
+        count(places.letters, letter.payloadId ?? idOf(letter.detail))
+      }
+      if (key[0] === table.kept)
+        count(
+          places.kept,
+          idOf((keptRecord.decode(value) ?? fail('a kept message is damaged')).envelope.topic),
+        )
+      if (key[0] === table.parts) {
+        const names = partRecord.decode(value) ?? fail('an entry of state is damaged')
+        for (const name of names.toString().split(' ')) count(places.parts, idOf(name))
       }
     }
     return places
@@ -77,7 +113,7 @@ export function createJudge(): Judge {
     if (seq < (ends.get(lane) ?? 0)) fail(`chunks of lane ${lane} overlap at ${seq}`)
     eachFrame(chunk, (_attempts, start) => {
       const id: string = payloadIdIn(chunk.value, start)
-      places.chunks.set(id, (places.chunks.get(id) ?? 0) + 1)
+      count(places.chunks, id)
       const number = `${lane}:${seq}`
       const known = numbers.get(number)
       if (known !== undefined && known !== id) fail(`number ${number} was given to ${known} and to ${id}`)
@@ -102,7 +138,7 @@ export function createJudge(): Judge {
   }
 
   return {
-    offered: (id, kind) => void kinds.set(id, kind),
+    offered: (id) => void offered.add(id),
     acked: (id) => void acked.add(id),
     sealed(batch, durable) {
       const found = durable.some(
@@ -150,16 +186,31 @@ export function createJudge(): Judge {
         if (lane.pending !== 0 || lane.sealed !== 0 || lane.pendingBytes !== 0)
           fail(`lane ${id} is not empty`)
       }
-      const { openBytes } = spool.totals()
+      const { openBytes, deadLetters, quarantined, quarantineBytes, stateEntries, stateBytes } =
+        spool.totals()
       if (openBytes !== 0) fail(`${openBytes} bytes are open in an empty spool`)
-      for (const [id, kind] of kinds) {
-        if (kind === 'payload' && acked.has(id) && !acceptedUnder.has(id) && !places.letters.has(id)) {
+      if (deadLetters !== sum(places.letters)) fail(`${deadLetters} dead letters of ${sum(places.letters)}`)
+      if (quarantined !== 0 || quarantineBytes !== 0) fail(`${quarantined} kept on empty shelves`)
+      if (stateEntries !== 0 || stateBytes !== 0) fail(`${stateEntries} entries of an empty state`)
+      for (const { shelf, kept, taken, messages } of spool.shelves())
+        if (kept !== taken + messages) fail(`${shelf}: kept ${kept}, taken ${taken}, there are ${messages}`)
+      for (const id of offered) {
+        if (acked.has(id) && !acceptedUnder.has(id) && !places.letters.has(id))
           fail(`${id} was neither accepted nor buried`)
-        }
       }
     },
     note(error) {
       noted = error
     },
   }
+}
+
+function count(place: Map<string, number>, id: string): void {
+  place.set(id, (place.get(id) ?? 0) + 1)
+}
+
+function sum(place: Map<string, number>): number {
+  let all = 0
+  for (const found of place.values()) all += found
+  return all
 }

@@ -18,6 +18,8 @@ describe('the spool over random histories of traffic, power cuts and failed writ
     // The histories must really meet what they are about.
     expect(report.acked).toBeGreaterThan(sequences * 5)
     expect(report.crashes).toBeGreaterThan(sequences)
+    expect(report.exchanged).toBeGreaterThan(sequences / 2)
+    expect(report.refused).toBeGreaterThan(sequences / 20)
     expect(report.failures).toBeGreaterThan(sequences / 2)
   })
 })

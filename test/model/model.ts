@@ -5,49 +5,26 @@
 // CI); the same promises are shown on real LevelDB and real processes in test/crash.
 //
 // What must hold after every step, judged on what a power cut would leave right now:
-//   - whatever was acknowledged is in exactly one place: a chunk, a dead letter, or accepted by the service
+//   - whatever was acknowledged is in exactly one place: a chunk, a dead letter, a shelf, the state of the mapping,
+//     or accepted by the service
 //   - no payload was accepted under two batchIds, unless the service had answered `failed` in between
 //   - a batch is the same bytes under the same batchId at each submission
 //   - a number of a lane is never given to two payloads; claims never overlap and never change
 //   - acks come in the order of the messages
 //   - appended = settled + open in each lane, when no write runs
 
+import { assertNever } from '../../src/std/assert.ts'
 import type { Fate } from '../../src/domain/settlement.ts'
-import type { Batch, Spool } from '../../src/spool/spool.ts'
+import type { Spool } from '../../src/spool/spool.ts'
 import { openSpool } from '../../src/spool/spool.ts'
-import { createFakeClock, turn, type FakeClock } from '../support/fake-clock.ts'
-import { createMemoryDisk, type MemoryDisk } from '../support/memory-store.ts'
-import { createRandom, type Random } from '../support/random.ts'
-import { emptyDisk, letterNamed, payloadNamed, smallOptions } from '../support/spool-world.ts'
-import { createJudge, fail, type Judge } from './judge.ts'
-
-type Message = {
-  name: string
-  parts: string[]
-  kind: 'payloads' | 'letter'
-  provider: string
-  state: 'new' | 'sent' | 'acked'
-}
-
-type World = {
-  seed: number
-  random: Random
-  clock: FakeClock
-  disk: MemoryDisk
-  judge: Judge
-  spool: Spool
-  messages: Message[]
-  /** What the service answered for a batch that is not settled yet. */
-  answered: Map<string, { batch: Batch; fates: Fate[] }>
-  /** Batches whose settle is under way. */
-  settling: Set<string>
-  /** Work under way on the present opening. */
-  running: Set<Promise<unknown>>
-  epoch: number
-  steps: string[]
-  ids: number
-  ackOrder: { given: number; asked: number }
-}
+import { createFakeClock, turn } from '../support/fake-clock.ts'
+import { createMemoryDisk } from '../support/memory-store.ts'
+import { createRandom } from '../support/random.ts'
+import { emptyDisk, keptNamed, letterNamed, payloadNamed, smallOptions } from '../support/spool-world.ts'
+import { createJudge, fail, idOf } from './judge.ts'
+import { closeSome, createMapping } from './mapping.ts'
+import { createShelves, emptyAll, releaseSome, requeueSome, shelfOf } from './shelves.ts'
+import { track, type Message, type World } from './world.ts'
 
 export type ModelReport = {
   sequences: number
@@ -55,6 +32,9 @@ export type ModelReport = {
   acked: number
   crashes: number
   failures: number
+  /** Exchanges that took something, and those that were refused or lost. */
+  exchanged: number
+  refused: number
 }
 
 /** Runs `sequences` histories; throws with the seed and the steps of the first that breaks a rule. */
@@ -63,7 +43,15 @@ export async function runModel(options: {
   sequences: number
   steps: number
 }): Promise<ModelReport> {
-  const report: ModelReport = { sequences: 0, steps: 0, acked: 0, crashes: 0, failures: 0 }
+  const report: ModelReport = {
+    sequences: 0,
+    steps: 0,
+    acked: 0,
+    crashes: 0,
+    failures: 0,
+    exchanged: 0,
+    refused: 0,
+  }
   for (let index = 0; index < options.sequences; index += 1) {
     await runSequence(options.firstSeed + index, options.steps, report)
     report.sequences += 1
@@ -85,6 +73,8 @@ async function runSequence(seed: number, steps: number, report: ModelReport): Pr
       if (step.name.startsWith('fail')) report.failures += 1
     }
     await drainAll(world)
+    report.exchanged += world.shelves.exchanged
+    report.refused += world.shelves.refused
     report.acked += world.messages.filter(({ state }) => state === 'acked').length
   } catch (error) {
     const why = error instanceof Error ? (error.stack ?? error.message) : String(error)
@@ -100,6 +90,8 @@ async function createWorld(seed: number): Promise<World> {
     clock: createFakeClock(),
     disk: createMemoryDisk(),
     judge: createJudge(),
+    mapping: createMapping(),
+    shelves: createShelves(),
     messages: [],
     answered: new Map(),
     settling: new Set(),
@@ -112,9 +104,9 @@ async function createWorld(seed: number): Promise<World> {
   return Object.assign(world, { spool: await open(world) })
 }
 
-function open(world: Omit<World, 'spool'>): Promise<Spool> {
-  const { clock, disk, random } = world
-  return openSpool(
+async function open(world: Omit<World, 'spool'>): Promise<Spool> {
+  const { clock, disk, random, mapping } = world
+  const spool = await openSpool(
     {
       clock,
       newId: () => {
@@ -124,21 +116,30 @@ function open(world: Omit<World, 'spool'>): Promise<Spool> {
       random: random.next,
       emit(event) {
         if (event.kind === 'conservation_broken') fail(`conservation: ${JSON.stringify(event)}`)
-        if (event.kind === 'chunk_damaged') fail(`nothing was damaged: ${JSON.stringify(event)}`)
+        if (event.kind === 'chunk_damaged' || event.kind === 'record_damaged')
+          fail(`nothing was damaged: ${JSON.stringify(event)}`)
+        if (event.kind === 'records_unbalanced') fail(`conservation: ${JSON.stringify(event)}`)
       },
       openStore: disk.boot(),
       disk: emptyDisk,
     },
     smallOptions('memory', { bytesMax: 16 * 1024 }),
   )
+  await mapping.follow(spool)
+  return spool
 }
 
 type Step = { name: string; weight: number; run: (world: World) => void | Promise<void> }
 
 const steps: Step[] = [
   { name: 'append', weight: 30, run: appendNew },
-  { name: 'resend', weight: 8, run: resend },
-  { name: 'bury', weight: 3, run: buryNew },
+  { name: 'resend', weight: 10, run: resend },
+  { name: 'bury', weight: 3, run: (world) => publishNew(world, 'letter') },
+  { name: 'part', weight: 8, run: (world) => publishNew(world, 'part') },
+  { name: 'close record', weight: 4, run: closeSome },
+  { name: 'keep', weight: 7, run: (world) => publishNew(world, 'kept') },
+  { name: 'release', weight: 6, run: releaseSome },
+  { name: 'requeue', weight: 3, run: requeueSome },
   { name: 'seal', weight: 14, run: sealSome },
   { name: 'submit', weight: 16, run: submitSome },
   { name: 'settle', weight: 14, run: settleSome },
@@ -175,9 +176,9 @@ function appendNew(world: World): void {
   publish(world, message, false)
 }
 
-function buryNew(world: World): void {
-  const name = `d${world.messages.length}`
-  const message: Message = { name, parts: [name], kind: 'letter', provider: 'a', state: 'new' }
+function publishNew(world: World, kind: Exclude<Message['kind'], 'payloads'>): void {
+  const name = `${kind}${world.messages.length}`
+  const message: Message = { name, parts: [name], kind, provider: 'a', state: 'new' }
   world.messages.push(message)
   publish(world, message, false)
 }
@@ -191,21 +192,12 @@ function resend(world: World): void {
 }
 
 function publish(world: World, message: Message, dup: boolean): void {
-  const { spool, ackOrder, judge } = world
-  if (spool.hold !== null) return
+  const { spool, ackOrder, judge, mapping } = world
+  // As ingest does: without its state the mapping takes nothing.
+  if (spool.hold !== null || !mapping.restored) return
   for (const part of message.parts) {
-    if (message.kind === 'letter') {
-      const { letter, windowKey } = letterNamed(part)
-      spool.bury(letter, windowKey, dup)
-      judge.offered(part, 'letter')
-    } else {
-      const payload = payloadNamed(part, {
-        provider: message.provider,
-        padding: part.length % 7 === 0 ? 200 : 20,
-      })
-      spool.append(payload, dup)
-      judge.offered(payload.payloadId, 'payload')
-    }
+    judge.offered(idOf(part))
+    give(world, message, part, dup)
   }
   if (message.state === 'new') message.state = 'sent'
   const epoch = world.epoch
@@ -217,11 +209,39 @@ function publish(world: World, message: Message, dup: boolean): void {
     ackOrder.given = asked
     if (fault !== null) return
     message.state = 'acked'
-    for (const part of message.parts)
-      judge.acked(message.kind === 'letter' ? part : payloadNamed(part).payloadId)
+    for (const part of message.parts) judge.acked(idOf(part))
     // The device forgets the message now: what a power cut would leave must hold it.
     judge.check(world.disk.durable())
   })
+}
+
+function give(
+  { spool, mapping }: World,
+  { kind, provider, name }: Message,
+  part: string,
+  dup: boolean,
+): void {
+  switch (kind) {
+    case 'payloads':
+      spool.append(payloadNamed(part, { provider, padding: part.length % 7 === 0 ? 200 : 20 }), dup)
+      return
+    case 'letter': {
+      const { letter, windowKey } = letterNamed(part)
+      spool.bury(letter, windowKey, dup)
+      return
+    }
+    case 'kept': {
+      const device = name.length % 2 === 0 ? 'even' : null
+      const { message, windowKey } = keptNamed(part, { shelf: shelfOf(name), device })
+      spool.keep(message, windowKey, dup)
+      return
+    }
+    case 'part':
+      if (spool.note(letterNamed(part).windowKey, dup) === 'stored') mapping.add(spool, part)
+      return
+    default:
+      assertNever(kind)
+  }
 }
 
 // ---------------------------------------------------------------------------- delivery
@@ -280,18 +300,6 @@ function settleSome(world: World): void {
   world.settling.add(batch.batchId)
   const all = fates.every(({ kind }) => kind === 'delivered')
   track(world, spool.settle(batch, { fates: all ? 'all delivered' : fates, requestId: 'r' }))
-}
-
-/** Work whose result nobody waits for; a lost store rejects it, and anything else is a failure. */
-function track(world: World, work: Promise<unknown>): void {
-  const { running } = world
-  const tracked = work
-    .catch((error: unknown) => {
-      const code = error instanceof Error && 'code' in error ? error.code : undefined
-      if (code !== 'SPOOL_WRITE_FAILED' && code !== 'SPOOL_CLOSED') world.judge.note(error)
-    })
-    .finally(() => running.delete(tracked))
-  running.add(tracked)
 }
 
 // ---------------------------------------------------------------------------- the disk and the power
@@ -365,6 +373,7 @@ async function drainAll(world: World): Promise<void> {
     await turn()
     await deliverAll(world)
   }
+  await emptyAll(world)
   await deliverAll(world)
   judge.finish(world.spool, disk.durable())
   await world.spool.close()

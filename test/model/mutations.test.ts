@@ -67,6 +67,63 @@ const mutations: Mutation[] = [
     replace: [['  await recoverWindow(state, options.windowMs)\n', '']],
     noticed: /is in \d places|was accepted under|is in \d chunks/,
   },
+  {
+    mistake: 'exchanges in two writes',
+    file: 'src/spool/exchange.ts',
+    replace: [
+      [
+        'for (const place of places) group.take(place)\n',
+        `for (const place of places) group.take(place)
+    return new Promise((resolve) => committer.endMessage(resolve)).then(() => give(deps.group()))
+    function give(group) {
+`,
+      ],
+      ['        resolve()\n      })\n    })\n', '        resolve()\n      })\n    })\n    }\n'],
+    ],
+    noticed: /was acknowledged and is nowhere/,
+  },
+  {
+    mistake: 'writes state beside the group of its message',
+    file: 'src/spool/epoch.ts',
+    replace: [
+      [
+        'remember: (name, value) => group.remember(name, value)',
+        `remember: (name, value) => void setImmediate(() => setImmediate(() => {
+      group.remember(name, value)
+      committer.endMessage(null)
+    }))`,
+      ],
+    ],
+    noticed: /was acknowledged and is nowhere/,
+  },
+  {
+    mistake: 'lets messages overtake an exchange that changes state',
+    file: 'src/spool/exchange.ts',
+    replace: [
+      [
+        '    const { take, writes } = exchange\n',
+        '    const { take, writes } = exchange\n    await new Promise((resolve) => setImmediate(() => setImmediate(resolve)))\n',
+      ],
+    ],
+    noticed: /was acknowledged and is nowhere|is in \d places/,
+  },
+  {
+    mistake: 'lets two exchanges take the same message',
+    file: 'src/spool/desk.ts',
+    replace: [['      if (taken.has(id)) throw goneFault(id)\n', '']],
+    noticed: /is in \d (places|chunks)|was accepted under|conservation/,
+  },
+  {
+    mistake: 'forgets at a restart that a kept message was taken',
+    file: 'src/spool/shelf.ts',
+    replace: [
+      [
+        'Object.assign(shelf, record)',
+        'Object.assign(shelf, record, { nextSeq: record.headSeq + record.messages })',
+      ],
+    ],
+    noticed: /kept \d+, taken|was acknowledged and is nowhere|conservation/,
+  },
 ]
 
 describe('the model notices a spool that', () => {

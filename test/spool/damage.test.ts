@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { laneKey, seqKey, seqRange, table, tableRange } from '../../src/spool/keys.ts'
 import type { LaneId } from '../../src/domain/ids.ts'
 import { openLevelStore } from '../../src/storage/storage.ts'
-import { namesIn, openSpoolWorld, sealAll, type SpoolWorld } from '../support/open-spool.ts'
+import { flipLastByte, namesIn, openSpoolWorld, sealAll, type SpoolWorld } from '../support/open-spool.ts'
 
 const lane = 1 as LaneId
 
@@ -22,12 +22,6 @@ async function tamper(
     sync: true,
   })
   await store.close()
-}
-
-function flipLastByte(value: Buffer): Buffer {
-  const changed = Buffer.from(value)
-  changed[changed.length - 1] = (changed[changed.length - 1] ?? 0) ^ 1
-  return changed
 }
 
 async function fiveMessages(): Promise<SpoolWorld> {

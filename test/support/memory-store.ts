@@ -194,3 +194,21 @@ function copyOf(value: Buffer | undefined): Buffer | undefined {
 function coded(code: string): Error {
   return Object.assign(new Error(`memory store: ${code}`), { code })
 }
+
+/** A store in which reading fails wherever it meets one of `keys`, as in a damaged block of a table. */
+export function withDamagedBlock(openStore: OpenStore, keys: readonly Buffer[]): OpenStore {
+  const meets = (key: Buffer) => keys.some((damaged) => damaged.equals(key))
+  return async (path) => {
+    const store = await openStore(path)
+    return {
+      ...store,
+      get: async (key) => (meets(key) ? Promise.reject(coded('LEVEL_CORRUPTION')) : store.get(key)),
+      async *pages(range, options) {
+        for await (const page of store.pages(range, options)) {
+          if (page.some(([key]) => meets(key))) throw coded('LEVEL_CORRUPTION')
+          yield page
+        }
+      },
+    }
+  }
+}

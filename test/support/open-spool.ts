@@ -3,6 +3,7 @@
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import type { GatewayEvent } from '../../src/domain/event.ts'
+import type { ShelfName } from '../../src/domain/message.ts'
 import { openSpool, type Batch, type Spool, type SpoolOptions } from '../../src/spool/spool.ts'
 import { openLevelStore, realDisk, type Disk, type OpenStore } from '../../src/storage/storage.ts'
 import { bodyOf } from './batch-body.ts'
@@ -28,6 +29,8 @@ export type WorldOptions = {
   disk?: Disk
   clock?: FakeClock
   changes?: Partial<SpoolOptions>
+  /** The test lets it crash: then nobody can close it. */
+  crashes?: boolean
 }
 
 let ids = 0
@@ -47,7 +50,7 @@ export async function openSpoolWorld(options: WorldOptions = {}): Promise<SpoolW
     },
     smallOptions(path, options.changes),
   )
-  onTestFinished(() => spool.close())
+  if (options.crashes !== true) onTestFinished(() => spool.close())
   return {
     spool,
     clock,
@@ -92,4 +95,53 @@ export async function namesIn(spool: Spool, batch: Batch): Promise<string[]> {
 /** Moves the clock on, second by second, until `holds`: for work that mixes timers with the real disk. */
 export async function passTimeUntil(clock: FakeClock, holds: () => boolean): Promise<void> {
   while (!holds()) await clock.advance(1000)
+}
+
+/** Ends the message; resolves with its ack's fault, null when it is durable. */
+export function ended(spool: Spool): Promise<unknown> {
+  return new Promise((resolve) => {
+    spool.endMessage(resolve)
+  })
+}
+
+export async function collect<Entry>(entries: AsyncIterable<Entry>): Promise<Entry[]> {
+  const all: Entry[] = []
+  for await (const entry of entries) all.push(entry)
+  return all
+}
+
+/** Topics of the messages on a shelf, which is what keptNamed puts their names into. */
+export async function keptIn(spool: Spool, shelf: ShelfName, device: string | null = null) {
+  const entries = await collect(spool.kept(shelf, device, { limit: 10_000 }))
+  return entries.map(({ message }) => message.envelope.topic)
+}
+
+/** The state of the mapping as text. */
+export async function statesIn(spool: Spool): Promise<Record<string, string>> {
+  const entries = await collect(spool.states())
+  return Object.fromEntries(entries.map(({ key, value }) => [key, value.toString()]))
+}
+
+/** Changes a record behind the back of a spool, as a bad disk does, and opens it again. */
+export async function reopenTampered(
+  world: SpoolWorld,
+  key: Buffer,
+  change: (value: Buffer) => Buffer | null,
+): Promise<SpoolWorld> {
+  await world.spool.close()
+  const store = await openLevelStore(join(world.path, 'store'))
+  const value = await store.get(key)
+  if (value === undefined) throw new Error('there is no such record')
+  const changed = change(Buffer.from(value))
+  await store.write([changed === null ? { type: 'del', key } : { type: 'put', key, value: changed }], {
+    sync: true,
+  })
+  await store.close()
+  return world.reopen()
+}
+
+export function flipLastByte(value: Buffer): Buffer {
+  const changed = Buffer.from(value)
+  changed[changed.length - 1] = (changed[changed.length - 1] ?? 0) ^ 1
+  return changed
 }

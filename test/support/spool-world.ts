@@ -3,8 +3,9 @@
 import { hash } from 'node:crypto'
 import type { DeadLetter } from '../../src/domain/deadletter.ts'
 import type { PayloadId, ProviderName } from '../../src/domain/ids.ts'
+import type { KeptMessage, ShelfName } from '../../src/domain/message.ts'
 import type { MappedPayload } from '../../src/domain/payload.ts'
-import type { SpoolOptions } from '../../src/spool/spool.ts'
+import type { Exchange, SpoolOptions } from '../../src/spool/spool.ts'
 import type { Disk } from '../../src/storage/storage.ts'
 
 export const provider = (name: string) => name as ProviderName
@@ -52,6 +53,40 @@ export function letterNamed(name: string): { letter: DeadLetter; windowKey: stri
   }
 }
 
+/** A message for a shelf; its name stands in the topic. */
+export function keptNamed(
+  name: string,
+  options: { shelf?: ShelfName; device?: string | null; padding?: number } = {},
+): { message: KeptMessage; windowKey: string } {
+  return {
+    windowKey: hash('sha256', `kept ${name}`, 'hex').slice(0, 32),
+    message: {
+      shelf: options.shelf ?? 'quarantine:default',
+      provider: provider('default'),
+      device: options.device === undefined ? 'truck-1' : options.device,
+      reason: 'UNKNOWN_DEVICE',
+      detail: 'The device is not listed.',
+      envelope: {
+        topic: name,
+        bytes: 'x'.repeat(options.padding ?? 0),
+        qos: 1,
+        retain: false,
+        dup: false,
+        clientId: 'c',
+        userName: null,
+        certificateName: null,
+        arrivedAt: 1,
+        source: null,
+      },
+    },
+  }
+}
+
+/** The changes of an exchange, all others being nothing. */
+export function exchangeOf(changes: Partial<Exchange>): Exchange {
+  return { take: [], payloads: [], letters: [], writes: [], ...changes }
+}
+
 /** Small limits, so that every bound is met with few payloads. */
 export function smallOptions(path: string, changes: Partial<SpoolOptions> = {}): SpoolOptions {
   return {
@@ -59,6 +94,9 @@ export function smallOptions(path: string, changes: Partial<SpoolOptions> = {}):
     bytesMax: 1024 ** 2,
     freeBytesMin: 0,
     deadLetterBytesMax: 1024 ** 2,
+    quarantineBytesMax: 1024 ** 2,
+    deferredBytesMax: 1024 ** 2,
+    stateBytesMax: 1024 ** 2,
     reserveBytes: 0,
     ballastBytes: 0,
     window: { windowMs: 600_000, keysMax: 1000 },

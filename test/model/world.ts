@@ -1,0 +1,70 @@
+// world.ts: what a random history of model.ts is made of.
+
+import type { Fate } from '../../src/domain/settlement.ts'
+import type { Batch, Spool } from '../../src/spool/spool.ts'
+import type { FakeClock } from '../support/fake-clock.ts'
+import type { MemoryDisk } from '../support/memory-store.ts'
+import type { Random } from '../support/random.ts'
+import type { Judge } from './judge.ts'
+
+export type Message = {
+  name: string
+  parts: string[]
+  /** A part waits in the state of the mapping (mapping.ts), a kept message on a shelf (shelves.ts). */
+  kind: 'payloads' | 'letter' | 'part' | 'kept'
+  provider: string
+  state: 'new' | 'sent' | 'acked'
+}
+
+export type World = {
+  seed: number
+  random: Random
+  clock: FakeClock
+  disk: MemoryDisk
+  judge: Judge
+  spool: Spool
+  mapping: Mapping
+  shelves: Shelves
+  messages: Message[]
+  /** What the service answered for a batch that is not settled yet. */
+  answered: Map<string, { batch: Batch; fates: Fate[] }>
+  /** Batches whose settle is under way. */
+  settling: Set<string>
+  /** Work under way on the present opening. */
+  running: Set<Promise<unknown>>
+  epoch: number
+  steps: string[]
+  ids: number
+  ackOrder: { given: number; asked: number }
+}
+
+export type Mapping = {
+  /** It knows its state; false from the loss of the store until it has read it again. */
+  readonly restored: boolean
+  /** Takes a part into a record, in the message that is being appended. */
+  add(spool: Pick<Spool, 'remember'>, part: string): void
+  /** What `add` would write, for exchanges. */
+  addLater(part: string): { key: string; value: Buffer }
+  /** The parts of a record that closes; empty where there is none. */
+  close(key: string): string[]
+  openKeys(): string[]
+  follow(spool: Spool): Promise<void>
+}
+
+export type Seen = { id: string; name: string }
+
+/** Entries that somebody has read some time, and those that exchanges under way take. */
+export type Shelves = { seen: Seen[]; taking: Set<string>; exchanged: number; refused: number }
+
+/** Work whose result nobody waits for; a lost store rejects it, and anything else is a failure. */
+export function track(world: World, work: Promise<unknown>, allowed: readonly string[] = []): void {
+  const { running } = world
+  const codes: unknown[] = ['SPOOL_WRITE_FAILED', 'SPOOL_CLOSED', ...allowed]
+  const tracked = work
+    .catch((error: unknown) => {
+      const code = error instanceof Error && 'code' in error ? error.code : undefined
+      if (!codes.includes(code)) world.judge.note(error)
+    })
+    .finally(() => running.delete(tracked))
+  running.add(tracked)
+}
