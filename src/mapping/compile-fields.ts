@@ -1,9 +1,10 @@
-// compile-fields.ts: the `map` of a source as closures: time, position, signals.
+// compile-fields.ts: the `map` of a source as closures: time, position, further fields. Signals: compile-signals.ts.
 
 import type { Compile, Report } from './compile.ts'
-import type { FieldConfig, SignalConfig, SourceConfig } from './config.ts'
+import type { FieldConfig, FurtherConfig, MapConfig, SourceConfig } from './config.ts'
 import { Malformed } from './cursor.ts'
-import { createScale, product, ratioOf, type Ratio } from './decimal.ts'
+import { ratioOf, type Ratio } from './decimal.ts'
+import { compileFurther, type FurtherField, type WriteFurther } from './further.ts'
 import {
   compileBoolean,
   compileGps,
@@ -11,58 +12,58 @@ import {
   type Coordinate,
   type InMotion,
   type ReadNumber,
-  type WriteGps,
 } from './gps.ts'
-import { compilePath, parsePath, type Read } from './path.ts'
-import { compileSignals, type SignalField } from './signals.ts'
-import type { CompiledSource } from './source.ts'
+import { compilePaths, type Read } from './path.ts'
+import { compileReading, type Reading } from './reading.ts'
+import type { CompiledSource, Fix } from './source.ts'
+import type { MotionOptions } from './state/motion.ts'
 import { compileTime } from './time.ts'
-import { angleUnits, createConvert, signalUnits, speedUnits, valueUnitOf } from './units.ts'
-import { decimalFrom } from './value.ts'
+import { angleUnits, createConvert, speedUnits as speedRatios } from './units.ts'
+import { compileCondition } from './when.ts'
 
 type Keys = (string | number)[]
-
-type Map = SourceConfig['map']
 
 /** Digits behind the point of what is computed: a tenth of a millimetre, and far below any instrument. */
 const coordinatePlaces = 9
 const measurePlaces = 6
 
-/** What the interface's known types count, and in what (ingestion-api.md 2.5). */
-const knownTypes = new Map([
-  ['OBD_LIFETIME_ODOMETER', 'KILOMETERS'],
-  ['OBD_TOTAL_ENGINE_TIME', 'HOURS'],
-])
-
 const nothing: Read = () => undefined
 const noNumber: ReadNumber = () => Number.NaN
 
+/** Devices whose motion is remembered, for each source. */
+const devicesMax = 65_536
+
+type Fields = Pick<CompiledSource, 'time' | 'fix' | 'gps' | 'gpsLastKnown' | 'further' | 'motion'>
+
 /** Undefined where a problem was reported. */
 export function compileFields(
-  { name, map }: SourceConfig,
+  config: SourceConfig,
+  captures: readonly string[],
   path: Keys,
   compile: Compile,
   report: Report,
-): Pick<CompiledSource, 'time' | 'gps' | 'signals'> | undefined {
+): Fields | undefined {
+  const { name, map } = config
+  const at = [...path, 'map']
   if (!map.latitude && !map.longitude && map.signals.length === 0)
-    report(path, 'must have latitude and longitude, or signals: without either there is nothing to send.')
-  const gps = compilePosition(name, map, path, compile, report)
-  const time = compile([...path, 'time'], () => timeOf(map.time))
-  const signals = map.signals.map((signal, index) =>
-    compile([...path, 'signals', index], () => signalOf(name, signal)),
-  )
-  const sound = signals.filter((signal) => signal !== undefined)
-  if (!gps || time === undefined || sound.length < signals.length) return undefined
-  return { time, gps, signals: compileSignals(sound) }
+    report(at, 'must have latitude and longitude, or signals: without either there is nothing to send.')
+  const further = furtherOf(config, at, compile, report)
+  const gps = compilePosition(name, map, further.inGps, at, compile, report)
+  const time = compile([...at, 'time'], () => timeOf(config))
+  const fix = config.fix === undefined ? null : compile([...path, 'fix'], () => fixOf(config, captures))
+  const motion = compile([...at, 'in_motion'], () => motionOf(map))
+  if (!gps || time === undefined || fix === undefined || motion === undefined) return undefined
+  return { time, fix, ...gps, further: further.onTop, motion }
 }
 
 function compilePosition(
   source: string,
-  map: Map,
+  map: MapConfig,
+  further: WriteFurther | null,
   path: Keys,
   compile: Compile,
   report: Report,
-): WriteGps | undefined {
+): Pick<Fields, 'gps' | 'gpsLastKnown'> | undefined {
   for (const [one, other] of [
     ['latitude', 'longitude'],
     ['longitude', 'latitude'],
@@ -79,12 +80,14 @@ function compilePosition(
   const at = (key: string) => [...path, key]
   const latitude = compile(at('latitude'), () => coordinateOf(map.latitude))
   const longitude = compile(at('longitude'), () => coordinateOf(map.longitude))
-  const speed = compile(at('speed'), () => numberOf(map.speed, speedUnits, 'km/h', measurePlaces))
+  const speed = compile(at('speed'), () => numberOf(map.speed, speedRatios, 'km/h', measurePlaces))
   const heading = compile(at('heading'), () => numberOf(map.heading, angleUnits, 'deg', measurePlaces))
   const inMotion = compile(at('in_motion'), () => inMotionOf(map))
   if (!latitude || !longitude || speed === undefined || heading === undefined || inMotion === undefined)
     return undefined
-  return compileGps({ source, latitude, longitude, speed, heading, inMotion, speedUnits: map.speed_units })
+  const speedUnits = map.speed_units
+  const fields = { source, latitude, longitude, speed, heading, inMotion, speedUnits, further }
+  return { gps: compileGps(fields), gpsLastKnown: compileGps({ ...fields, heading: null }) }
 }
 
 function coordinateOf(field: FieldConfig | undefined): Coordinate {
@@ -104,64 +107,124 @@ function numberOf(
 }
 
 /** A path or a constant, of which there must be one. */
-function rawOf({ path, value }: { path?: string | undefined; value?: unknown }): Read {
+export function rawOf({
+  path,
+  value,
+  ...how
+}: Omit<Reading, 'path'> & {
+  path?: string | readonly string[] | undefined
+  value?: unknown
+}): Read {
   if (path === undefined && value === undefined) throw new Malformed('needs a path or a value')
   if (path === undefined) return () => value
   if (value !== undefined) throw new Malformed('must have a path or a value, not both')
-  return compilePath(parsePath(path))
+  const { absent, decimal_comma, unit } = how
+  return compileReading({ path, absent, decimal_comma, unit })
 }
 
-function inMotionOf({ in_motion: field, speed }: Map): InMotion | null {
+function inMotionOf({ in_motion: field, speed }: MapConfig): InMotion | null {
   if (!field) return null
-  if (field.from === undefined) {
-    if (field.above !== undefined) throw new Malformed('has "above" without "from: speed"')
-    return { kind: 'read', read: compileBoolean(rawOf(field), field.default) }
+  const { path, value, absent, from } = field
+  const fromSpeed = from !== undefined
+  if (!fromSpeed && (field.above !== undefined || field.below !== undefined))
+    throw new Malformed('has "above" or "below" without "from: speed"')
+  if (fromSpeed && (value !== undefined || field.default !== undefined))
+    throw new Malformed('is derived from the speed where its path has nothing, so it needs no other value')
+  if (fromSpeed && !speed) throw new Malformed('is derived from the speed, so it needs speed beside it')
+  if (fromSpeed && field.above === undefined)
+    throw new Malformed('needs "above": the speed beyond which it moves')
+  if (fromSpeed && path === undefined) return { read: null, fromSpeed }
+  return { read: compileBoolean(rawOf({ path, value, absent }), field.default), fromSpeed }
+}
+
+function motionOf({ in_motion: field }: MapConfig): MotionOptions | null {
+  if (field?.from === undefined || field.above === undefined) return null
+  const { above, below = above } = field
+  if (below > above) throw new Malformed('must have "below" at or below "above"')
+  return { above, below, devicesMax }
+}
+
+function timeOf({ map: { time: field }, coalesce }: SourceConfig): CompiledSource['time'] {
+  if (!field) {
+    if (coalesce === undefined) return null
+    // The newest of the times that the collected values have themselves (state/open-record.ts).
+    const raw: Read = (record) => (record as Record<string, unknown>)['$time']
+    return { read: compileTime('ms', raw, false), raw, orArrival: true, format: 'ms' }
   }
-  if (field.path !== undefined || field.value !== undefined || field.default !== undefined)
-    throw new Malformed('must be read from the message or derived from the speed, not both')
-  if (!speed) throw new Malformed('is derived from the speed, so it needs speed beside it')
-  if (field.above === undefined) throw new Malformed('needs "above": the speed beyond which it moves')
-  return { kind: 'speed', above: field.above }
-}
-
-function timeOf(field: Map['time']): CompiledSource['time'] {
-  if (!field) return null
-  const { path, format, zone, missing } = field
-  if (zone !== undefined && format !== 'iso')
-    throw new Malformed('has a zone, which only the format iso needs')
+  const { path, format, zone, missing, absent } = field
+  const formats = typeof format === 'string' ? [format] : format
+  if (zone !== undefined && !formats.some((one) => one === 'iso' || one === 'words'))
+    throw new Malformed('has a zone, which only the formats iso and words need')
+  if (formats.length > 1 && formats.includes('arrival'))
+    throw new Malformed('has arrival beside other formats; say `missing: arrival` instead')
   if (format === 'arrival') {
     if (path !== undefined) throw new Malformed('has a path, but the format arrival reads nothing')
     return null
   }
   if (path === undefined) throw new Malformed('needs a path')
-  const raw = compilePath(parsePath(path))
-  return { read: compileTime(format, raw, zone === 'utc'), raw, orArrival: missing === 'arrival', format }
+  const raw = compileReading({ path, absent })
+  return {
+    read: compileTime(format, raw, zone === 'utc'),
+    raw,
+    orArrival: missing === 'arrival',
+    format: formats.join(', '),
+  }
 }
 
-function signalOf(source: string, field: SignalConfig): SignalField {
-  const { type, unit, part, value_unit: named, default: otherwise } = field
-  const read = rawOf(field)
-  for (const [key, constant] of [
-    ['value', field.value],
-    ['default', otherwise],
-  ] as const)
-    if (constant !== undefined && decimalFrom(constant) === undefined)
-      throw new Malformed(`has a ${key} that is no decimal number`)
-  const known = knownTypes.get(type)
-  const converted = unit === undefined ? undefined : valueUnitOf(unit)
-  if (known !== undefined && converted !== undefined && known !== converted)
-    throw new Malformed(`has the unit ${unit}, but ${type} is in ${known}`)
-  if (named !== undefined && converted !== undefined && named !== converted)
-    throw new Malformed(`has the unit ${unit}, which becomes ${converted}, but value_unit is ${named}`)
-  const ratio = unit === undefined ? ratioOf('1') : signalUnits[unit]
+function fixOf({ fix, no_fix: noFix }: SourceConfig, captures: readonly string[]): Fix | null {
+  if (!fix) return null
+  if (fix.time?.format.includes('arrival'))
+    throw new Malformed('has a time whose format arrival reads nothing')
   return {
-    source,
-    type,
-    valueUnit: named ?? converted ?? known,
-    part,
-    read,
-    scale: createScale(product(ratio, ratioOf(String(field.scale))), field.offset),
-    otherwise,
-    neverNegative: known !== undefined,
+    valid: fix.valid === undefined ? null : compileCondition(fix.valid, captures),
+    time: fix.time
+      ? compileTime(fix.time.format, compilePaths(fix.time.path), fix.time.zone === 'utc')
+      : null,
+    maxAgeMs: fix.max_age,
+    keep: noFix === 'keep',
   }
+}
+
+type Further = { inGps: WriteFurther | null; onTop: WriteFurther | null }
+
+/** What the interface itself has; a further field of that name would make a key stand twice. */
+const taken = {
+  payload: ['payloadId', 'carrier', 'signalTimestamp', 'assetIdentifier', 'deviceIdentifier', 'signals'],
+  gps: ['latitude', 'longitude', 'speed', 'speedUnits', 'heading', 'inMotion'],
+}
+
+function furtherOf({ name, map }: SourceConfig, path: Keys, compile: Compile, report: Report): Further {
+  const inGps: FurtherField[] = []
+  const onTop: FurtherField[] = []
+  for (const [key, field] of Object.entries(map.fields)) {
+    const at = [...path, 'fields', key]
+    const keys = key.split('.')
+    const inside = keys[0] === 'gps'
+    const own = inside ? keys.slice(1) : keys
+    const [first] = own
+    const reserved = inside ? taken.gps : taken.payload
+    if (first === undefined || reserved.includes(first))
+      report(at, 'is a field of its own in `map` or comes from the device table.')
+    const longer = Object.keys(map.fields).find((other) => other.startsWith(`${key}.`))
+    if (longer !== undefined) report(at, `cannot be a value: ${longer} makes it an object.`)
+    if (inside && !map.latitude) report(at, 'needs latitude and longitude: it is sent with a position only.')
+    const compiled = compile(at, () => furtherField(name, key, own, field))
+    if (compiled) (inside ? inGps : onTop).push(compiled)
+  }
+  return { inGps: compileFurther(inGps), onTop: compileFurther(onTop) }
+}
+
+function furtherField(
+  source: string,
+  name: string,
+  keys: readonly string[],
+  field: FurtherConfig,
+): FurtherField {
+  const { type: kind, unit, scale, offset } = field
+  if (kind !== 'number' && (unit !== undefined || scale !== 1 || offset !== 0))
+    throw new Malformed(`has a unit, scale or offset, which only numbers have, not a ${kind}`)
+  const units: Readonly<Record<string, Ratio>> = { ...speedRatios, ...angleUnits }
+  const ratio = units[unit ?? ''] ?? ratioOf('1')
+  const convert = createConvert(ratio, scale, offset, coordinatePlaces)
+  return { source, name, keys, kind, read: rawOf(field), convert }
 }

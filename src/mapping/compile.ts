@@ -5,12 +5,20 @@
 import type { ConfigProblem } from '../domain/problem.ts'
 import { quote } from '../std/quote.ts'
 import { compileFields } from './compile-fields.ts'
+import { compileAllSignals, compileFamilies } from './compile-signals.ts'
+import { compileMemory, compileProfiles } from './compile-state.ts'
 import type { MappingConfig, SourceConfig } from './config.ts'
 import { Malformed } from './cursor.ts'
-import { compileDevicePath, compileDeviceTemplate, type DeviceRule } from './device.ts'
-import { decodeJson } from './json.ts'
-import { compilePath, parsePath } from './path.ts'
+import { decodeTeltonika } from './decoders/teltonika.ts'
+import { compileDevicePath, compileDeviceTemplate, firstDeviceRule, type DeviceRule } from './device.ts'
+import { compileEach, type Each } from './each.ts'
+import { decodeCsv, decodeScalar, decodeText } from './encodings.ts'
+import { compileExtract, compileExtractor, type Extract } from './extract.ts'
+import { decodeJson, type Decode } from './json.ts'
+import { compilePaths, type Read } from './path.ts'
 import type { CompiledSource } from './source.ts'
+import { checkExpression } from './state/jsonata/expression.ts'
+import type { Withhold } from './state/privacy.ts'
 import { covers, parseTopic, type TopicPattern } from './topic.ts'
 import { compileCondition, type Condition } from './when.ts'
 
@@ -32,68 +40,138 @@ export function compileSources(config: MappingConfig): CompiledSources {
   const report: Report = (path, message) => problems.push({ path, message })
   const sources: CompiledSource[] = []
   const earlier: { name: string; pattern: TopicPattern }[] = []
-  if (config.devices.unknown === 'quarantine')
-    report(['devices', 'unknown'], 'must be accept or ignore: quarantine is not available in this version.')
+  const profiles = compileProfiles(config.privacy, attempting(report))
   for (const [index, source] of config.sources.entries()) {
     const path = ['sources', index]
     const before = problems.length
     if (config.sources.findIndex(({ name }) => name === source.name) !== index)
       report([...path, 'name'], `must be unique: ${quote(source.name)} is the name of another source too.`)
-    const pattern = compileTopic(source, [...path, 'topic'], earlier, report)
-    if (!pattern) continue
-    const compiled = compileSource(source, pattern, path, config, report)
+    const patterns = compileTopics(source, [...path, 'topic'], earlier, report)
+    if (!patterns) continue
+    const compiled = compileSource(source, patterns, path, { config, profiles }, report)
     if (problems.length === before && compiled) sources.push(compiled)
   }
   return { sources, problems }
 }
 
-function compileTopic(
+function compileTopics(
   { name, topic }: SourceConfig,
   path: Keys,
   earlier: { name: string; pattern: TopicPattern }[],
   report: Report,
-): TopicPattern | undefined {
-  const pattern = attempting(report)(path, () => parseTopic(topic))
-  if (!pattern) return undefined
-  const above = earlier.find((other) => covers(other.pattern, pattern))
-  if (above)
-    report(path, `is never reached: the source ${quote(above.name)} above takes every topic that it matches.`)
-  earlier.push({ name, pattern })
-  return pattern
+): readonly TopicPattern[] | undefined {
+  const patterns: TopicPattern[] = []
+  const texts = typeof topic === 'string' ? [topic] : topic
+  for (const [index, text] of texts.entries()) {
+    const at = typeof topic === 'string' ? path : [...path, index]
+    const pattern = attempting(report)(at, () => parseTopic(text))
+    if (!pattern) continue
+    const above = earlier.find((other) => covers(other.pattern, pattern))
+    if (above)
+      report(at, `is never reached: the source ${quote(above.name)} above takes every topic that it matches.`)
+    patterns.push(pattern)
+  }
+  earlier.push(...patterns.map((pattern) => ({ name, pattern })))
+  return patterns.length === texts.length ? patterns : undefined
 }
+
+const decoders: Record<Exclude<SourceConfig['encoding'], 'sparkplug'>, Decode> = {
+  json: decodeJson,
+  text: decodeText,
+  scalar: decodeScalar,
+  csv: decodeCsv,
+  teltonika: decodeTeltonika,
+}
+
+type Beside = { config: MappingConfig; profiles: ReadonlyMap<string, Withhold> }
 
 function compileSource(
   source: SourceConfig,
-  pattern: TopicPattern,
+  patterns: readonly TopicPattern[],
   path: Keys,
-  config: MappingConfig,
+  { config, profiles }: Beside,
   report: Report,
 ): CompiledSource | undefined {
   const compile = attempting(report)
-  const each =
-    source.each === undefined
-      ? null
-      : compile([...path, 'each'], () => compilePath(parsePath(source.each ?? '')))
-  const when = compileWhen(source.when, pattern.captures, [...path, 'when'], compile)
-  const device = compile([...path, 'device'], () => compileDevice(source.device, pattern.captures))
-  const fields = compileFields(source, [...path, 'map'], compile, report)
-  if (!device || !fields || each === undefined || when === undefined) return undefined
+  const captures = [...new Set(patterns.flatMap((pattern) => pattern.captures))]
+  const exclude = source.exclude.map((text, index) =>
+    compile([...path, 'exclude', index], () => parseTopic(text)),
+  )
+  const each = compile([...path, 'each'], () => compileEachOf(source))
+  const when = compileWhen(source.when, captures, [...path, 'when'], compile)
+  const refuse = source.refuse.map(({ when: text, reason, detail }, index) => {
+    const holds = compile([...path, 'refuse', index, 'when'], () => compileCondition(text, captures))
+    return holds && { holds, reason, detail }
+  })
+  const extract = compileExtracts(source, captures, path, compile)
+  const device = compile([...path, 'device'], () => compileDevice(source.device, captures))
+  const provider = compile([...path, 'provider'], () => compileProvider(source.provider, captures))
+  const fields = compileFields(source, captures, path, compile, report)
+  const signals = compileAllSignals(source, captures, [...path, 'map', 'signals'], compile, report)
+  const memory = compileMemory(source, captures, path, compile, report)
+  if (source.jsonata !== undefined)
+    compile([...path, 'jsonata'], () => (checkExpression(source.jsonata ?? ''), true))
+  if (!device || !fields || !signals || !memory) return undefined
+  if (each === undefined || when === undefined || extract === undefined || provider === undefined)
+    return undefined
   const { unknown, identify } = config.devices
+  const defaults = { ...config.defaults, ...source.defaults }
   return {
     name: source.name,
-    pattern,
+    patterns,
+    captures,
+    exclude: exclude.filter((pattern) => pattern !== undefined),
     retained: source.retained,
-    decode: decodeJson,
+    decode: source.encoding === 'sparkplug' ? null : decoders[source.encoding],
+    extract,
+    jsonata: source.jsonata ?? null,
     each,
+    refuse: refuse.filter((rule) => rule !== undefined),
     when,
     device,
+    provider,
     ...fields,
+    signals,
+    ...memory,
+    quiet: source.fix !== undefined || memory.coalesce !== null,
+    withoutModel: source.warn_without_model ?? null,
     registry: {
-      defaults: { ...config.defaults, ...source.defaults },
-      unknown: unknown === 'ignore' ? 'ignore' : 'accept',
+      defaults: source.model === undefined ? defaults : { ...defaults, model: source.model },
+      unknown,
       identify,
+      familyOf: compileFamilies(source.families),
+      profiles,
     },
   }
+}
+
+function compileEachOf({ each, encoding }: SourceConfig): Each | null {
+  // Every line is a record, every other message one or what `each` says.
+  if (each === undefined) return encoding === 'csv' ? compileEach([(_record, root) => root]) : null
+  const steps = Array.isArray(each) ? each : [each]
+  const reads: Read[] = steps.map((step) => compilePaths(typeof step === 'string' ? step : step.path))
+  return compileEach(reads)
+}
+
+function compileExtracts(
+  { extract }: SourceConfig,
+  captures: readonly string[],
+  path: Keys,
+  compile: Compile,
+): Extract | null | undefined {
+  if (extract.length === 0) return null
+  const extractors = extract.map((entry, index) =>
+    compile([...path, 'extract', index], () => compileExtractor(entry, captures)),
+  )
+  const sound = extractors.filter((extractor) => extractor !== undefined)
+  return sound.length < extractors.length ? undefined : compileExtract(sound)
+}
+
+function compileProvider(text: string | undefined, captures: readonly string[]): CompiledSource['provider'] {
+  if (text === undefined) return null
+  const rule = compileDeviceTemplate(text, captures)
+  if (rule.kind !== 'topic') throw new Malformed('must be a name or a template over captures of the topic')
+  return rule.name
 }
 
 function compileWhen(
@@ -108,8 +186,14 @@ function compileWhen(
 }
 
 function compileDevice(rule: SourceConfig['device'], captures: readonly string[]): DeviceRule {
-  if (typeof rule === 'object') return compileDevicePath(rule.path)
-  if (rule !== undefined) return compileDeviceTemplate(rule, captures)
+  if (rule !== undefined) {
+    const rules = Array.isArray(rule) ? rule : [rule]
+    return firstDeviceRule(
+      rules.map((one) =>
+        typeof one === 'string' ? compileDeviceTemplate(one, captures) : compileDevicePath(one.path),
+      ),
+    )
+  }
   if (captures.includes('device')) return compileDeviceTemplate('{device}', captures)
   throw new Malformed(
     'is required: the topic has no {device}. Say what names the device, such as "{clientid}" or { path: imei }',

@@ -4,7 +4,7 @@
 // A decimal is `digits` x 10^`exponent`, a ratio two integers. A ratio that no decimal can express (seconds
 // to hours) is rounded to six places, halves away from zero; everything else is exact.
 
-import { assert } from '../std/assert.ts'
+import { Malformed } from './cursor.ts'
 
 export type Ratio = { readonly numerator: bigint; readonly denominator: bigint }
 
@@ -32,10 +32,10 @@ export function createScale(ratio: Ratio, offset: number): Scale {
   }
 }
 
-/** A decimal text as a ratio in lowest terms. */
+/** A decimal of the config as a ratio in lowest terms; throws Malformed where it is beyond all sense. */
 export function ratioOf(text: string): Ratio {
   const decimal = parseDecimal(text)
-  assert(decimal, `${text} is a decimal`)
+  if (!decimal) throw new Malformed(`has the number ${text}, which is beyond what values are counted in`)
   const { numerator, denominator } = fractionOf(decimal)
   return reduced(numerator, denominator)
 }

@@ -6,7 +6,7 @@
 
 import type { Sender } from '../domain/message.ts'
 import { Malformed } from './cursor.ts'
-import { compilePath, parsePath, type Read } from './path.ts'
+import { compilePaths, type Read } from './path.ts'
 import { senderNames } from './topic.ts'
 import { nameFrom } from './value.ts'
 
@@ -14,7 +14,16 @@ import { nameFrom } from './value.ts'
 export type DeviceRule =
   | { kind: 'topic'; name: (captures: readonly string[]) => string }
   | { kind: 'sender'; name: (captures: readonly string[], sender: Sender) => string }
-  | { kind: 'record'; name: (record: unknown, root: unknown) => string | null }
+  | {
+      kind: 'record'
+      name: (
+        record: unknown,
+        root: unknown,
+        up: unknown,
+        captures: readonly string[],
+        sender: Sender,
+      ) => string | null
+    }
 
 type Part = (captures: readonly string[], sender: Sender) => string
 
@@ -26,9 +35,26 @@ const senderParts: Record<(typeof senderNames)[number], Part> = {
 
 const nobody: Sender = { clientId: '', userName: null, certificateName: null }
 
-export function compileDevicePath(text: string): DeviceRule {
-  const read: Read = compilePath(parsePath(text))
-  return { kind: 'record', name: (record, root) => nameFrom(read(record, root)) }
+export function compileDevicePath(path: string | readonly string[]): DeviceRule {
+  const read: Read = compilePaths(path)
+  return { kind: 'record', name: (record, root, up) => nameFrom(read(record, root, up)) }
+}
+
+/** The first rule that names a device does. */
+export function firstDeviceRule(rules: readonly DeviceRule[]): DeviceRule {
+  const [only] = rules
+  if (only && rules.length === 1) return only
+  return {
+    kind: 'record',
+    name(record, root, up, captures, sender) {
+      for (const rule of rules) {
+        const name =
+          rule.kind === 'record' ? rule.name(record, root, up, captures, sender) : rule.name(captures, sender)
+        if (name !== '') return name
+      }
+      return ''
+    },
+  }
 }
 
 /** Compiles `{operator}/{vehicle}`; throws Malformed. */

@@ -1,7 +1,7 @@
 // devices.ts: the device table, a CSV file that says which asset, operator and carrier a device belongs to.
 //
-//   device,asset_id,asset_type,operator,carrier,provider,manufacturer,model
-//   864636060329170,TRK-0007,TRACTOR,OP1,ACME,,Teltonika,FMC650
+//   device,asset_id,asset_type,operator,carrier,provider,manufacturer,model,privacy
+//   864636060000001,TRK-0007,TRACTOR,OP1,ACME,,Teltonika,FMC650,night
 //
 // `device` is required and unique; every other column may be left out, every other field may be empty: then
 // the defaults of the source and of the config stand in. Every bad row is reported, with its line, all at
@@ -22,6 +22,7 @@ export const deviceColumns = [
   'provider',
   'manufacturer',
   'model',
+  'privacy',
 ] as const
 
 type Column = (typeof deviceColumns)[number]

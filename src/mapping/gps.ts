@@ -4,22 +4,30 @@
 //                         place is worse than none and clamping would invent one
 //   speed, heading        below zero means "unknown" to many receivers: left out and counted
 //   heading               360 is 0; beyond 360 is left out and counted
-//   inMotion              what the device says, or speed above a threshold
+//   0, 0                  is what a receiver without a fix says: no position
+//   inMotion              what the device says; what follows from the speed is added later (source.ts), since it
+//                         depends on what came before and must not enter the payload's name
 
 import { bounded, quote } from '../std/quote.ts'
 import { messageOf } from '../std/fault.ts'
 import type { Attempt } from './attempt.ts'
 import type { Read } from './path.ts'
+import type { WriteFurther } from './further.ts'
 import { jsonString } from './text.ts'
 import { asItIs, type Convert } from './units.ts'
 import { booleanFrom, numberFrom } from './value.ts'
 
 /** One number of a message; NaN where it is absent, an infinity where it is no number. */
-export type ReadNumber = (record: unknown, root: unknown) => number
+export type ReadNumber = (record: unknown, root: unknown, up: unknown) => number
 
-export type ReadBoolean = (record: unknown, root: unknown) => boolean | null | undefined
+export type ReadBoolean = (record: unknown, root: unknown, up: unknown) => boolean | null | undefined
 
-export type InMotion = { kind: 'read'; read: ReadBoolean } | { kind: 'speed'; above: number }
+export type InMotion = {
+  /** Null where only the speed tells. */
+  read: ReadBoolean | null
+  /** Whether the speed tells where nothing else does (motion.ts). */
+  fromSpeed: boolean
+}
 
 /** `raw` shows what was found where `read` could make nothing of it. */
 export type Coordinate = { read: ReadNumber; raw: Read }
@@ -32,55 +40,67 @@ export type GpsFields = {
   speedUnits: string
   heading: ReadNumber | null
   inMotion: InMotion | null
+  /** Further fields inside `gps`, `,"name":value` each. */
+  further: WriteFurther | null
 }
 
 /** `,"gps":{...}`, or '' where there is no position, or null where the message was refused. */
-export type WriteGps = (record: unknown, root: unknown, attempt: Attempt) => string | null
+export type WriteGps = (record: unknown, root: unknown, up: unknown, attempt: Attempt) => string | null
 
 export function compileNumber(read: Read, convert: Convert, otherwise: unknown): ReadNumber {
-  if (otherwise === undefined && convert === asItIs) return (record, root) => numberFrom(read(record, root))
-  if (otherwise === undefined) return (record, root) => convert(numberFrom(read(record, root)))
+  if (otherwise === undefined && convert === asItIs)
+    return (record, root, up) => numberFrom(read(record, root, up))
+  if (otherwise === undefined) return (record, root, up) => convert(numberFrom(read(record, root, up)))
   const instead = convert(numberFrom(otherwise))
-  return (record, root) => {
-    const value = numberFrom(read(record, root))
+  return (record, root, up) => {
+    const value = numberFrom(read(record, root, up))
     return Number.isNaN(value) ? instead : convert(value)
   }
 }
 
 export function compileBoolean(read: Read, otherwise: boolean | undefined): ReadBoolean {
-  return (record, root) => {
-    const value = booleanFrom(read(record, root))
+  return (record, root, up) => {
+    const value = booleanFrom(read(record, root, up))
     return value === undefined ? otherwise : value
   }
 }
 
 export function compileGps(fields: GpsFields): WriteGps {
-  const { latitude, longitude, inMotion } = fields
+  const { latitude, longitude, inMotion, further } = fields
   const writeSpeed = compileSpeed(fields)
   const writeHeading = compileHeading(fields)
+  const readMotion = inMotion?.read ?? null
+  const fromSpeed = inMotion?.fromSpeed ?? false
   const motionUnread = `${fields.source}|in_motion|not true or false`
-  return (record, root, attempt) => {
-    const north = latitude.read(record, root)
-    const east = longitude.read(record, root)
+  return (record, root, up, attempt) => {
+    const north = latitude.read(record, root, up)
+    const east = longitude.read(record, root, up)
     if (!(north >= -90 && north <= 90 && east >= -180 && east <= 180)) {
-      const raw = () => `${shown(latitude.raw(record, root))}, ${shown(longitude.raw(record, root))}`
+      const raw = () => `${shown(latitude.raw(record, root, up))}, ${shown(longitude.raw(record, root, up))}`
       return refused(north, east, raw, attempt)
     }
-    const speed = writeSpeed ? writeSpeed.read(record, root, attempt) : Number.NaN
+    if (north === 0 && east === 0) {
+      attempt.nowhere = true
+      return ''
+    }
+    const speed = writeSpeed ? writeSpeed.read(record, root, up, attempt) : Number.NaN
     let text = `,"gps":{"latitude":${north},"longitude":${east}`
     if (writeSpeed && speed >= 0) text += `,"speed":${speed}${writeSpeed.tail}`
-    if (writeHeading) text += writeHeading(record, root, attempt)
-    const moving = inMotion?.kind === 'read' ? inMotion.read(record, root) : movingAt(speed, inMotion)
-    if (moving === undefined) return `${text}}`
-    if (moving !== null) return `${text},"inMotion":${moving}}`
-    attempt.omit(motionUnread)
+    if (writeHeading) text += writeHeading(record, root, up, attempt)
+    if (readMotion) {
+      const moving = readMotion(record, root, up)
+      if (moving === true || moving === false) {
+        text += `,"inMotion":${moving}`
+      } else {
+        if (moving === null) attempt.omit(motionUnread)
+        if (fromSpeed) attempt.motionSpeed = speed
+      }
+    } else if (fromSpeed) {
+      attempt.motionSpeed = speed
+    }
+    if (further) text += further(record, root, up, attempt)
     return `${text}}`
   }
-}
-
-function movingAt(speed: number, inMotion: InMotion | null): boolean | undefined {
-  if (inMotion?.kind !== 'speed' || Number.isNaN(speed)) return undefined
-  return speed > inMotion.above
 }
 
 function refused(north: number, east: number, raw: () => string, attempt: Attempt): string | null {
@@ -94,7 +114,7 @@ function refused(north: number, east: number, raw: () => string, attempt: Attemp
 
 type WriteSpeed = {
   /** NaN where it is left out. */
-  read: (record: unknown, root: unknown, attempt: Attempt) => number
+  read: (record: unknown, root: unknown, up: unknown, attempt: Attempt) => number
   tail: string
 }
 
@@ -104,8 +124,8 @@ function compileSpeed({ source, speed, speedUnits }: GpsFields): WriteSpeed | nu
   const negative = `${source}|speed|negative`
   return {
     tail: `,"speedUnits":${jsonString(speedUnits)}`,
-    read(record, root, attempt) {
-      const value = speed(record, root)
+    read(record, root, up, attempt) {
+      const value = speed(record, root, up)
       if ((value >= 0 && value < Number.POSITIVE_INFINITY) || Number.isNaN(value)) return value
       attempt.omit(Number.isFinite(value) ? negative : unread)
       return Number.NaN
@@ -117,8 +137,8 @@ function compileHeading({ source, heading }: GpsFields) {
   if (!heading) return null
   const unread = `${source}|heading|not a number`
   const outside = `${source}|heading|outside 0 to 360`
-  return (record: unknown, root: unknown, attempt: Attempt): string => {
-    const value = heading(record, root)
+  return (record: unknown, root: unknown, up: unknown, attempt: Attempt): string => {
+    const value = heading(record, root, up)
     if (value >= 0 && value < 360) return `,"heading":${value}`
     if (value === 360) return ',"heading":0'
     if (!Number.isNaN(value)) attempt.omit(Number.isFinite(value) ? outside : unread)

@@ -1,7 +1,7 @@
 // json-fault.ts: what is wrong with a text that JSON.parse refused. Only asked after a refusal: the engine's
 // own message names a place in some cases and not in others.
 
-const numberStart = /[-0-9]/
+import { hexDigit } from './bytes.ts'
 
 /** Where the first character stands that no JSON has there; the text's length where it ends too early. */
 export function faultAt(text: string): number | undefined {
@@ -64,7 +64,8 @@ function scalarEnd(text: string, at: number): number {
   const start = text[at]
   if (start === undefined) return -(at + 1)
   if (start === '"') return stringEnd(text, at)
-  if (numberStart.test(start)) return numberEnd(text, at)
+  const unit = text.charCodeAt(at)
+  if (unit === 0x2d || (unit >= 0x30 && unit <= 0x39)) return numberEnd(text, at)
   for (const word of ['true', 'false', 'null']) if (text.startsWith(word, at)) return at + word.length
   return -(at + 1)
 }
@@ -78,7 +79,7 @@ function stringEnd(text: string, start: number): number {
     at += 1
     if (text[at] === 'u') {
       for (let digit = 1; digit <= 4; digit += 1)
-        if (!/[0-9a-fA-F]/.test(text[at + digit] ?? '')) return -(at + digit + 1)
+        if (hexDigit(text.charCodeAt(at + digit)) < 0) return -(at + digit + 1)
       at += 4
     } else if (!'"\\/bfnrt'.includes(text[at] ?? 'x')) {
       return -(at + 1)
@@ -114,8 +115,6 @@ function skipBlanks(text: string, start: number): number {
   return at
 }
 
-const nonFinite = /-?(?:nan|inf(?:inity)?)(?![\w.+-])/iy
-
 /** The text with null for every bare nan or infinity; undefined where it has none. */
 export function withoutNonFinite(text: string): string | undefined {
   let repaired = ''
@@ -130,12 +129,30 @@ export function withoutNonFinite(text: string): string | undefined {
     }
     // A value stands behind a colon, a comma, a bracket or a blank; so does no part of a word or a number.
     if (at > 0 && !':,[ \t\r\n'.includes(text[at - 1] ?? '')) continue
-    nonFinite.lastIndex = at
-    const length = nonFinite.exec(text)?.[0].length
-    if (length === undefined) continue
+    const end = nonFiniteEnd(text, at)
+    if (end === at) continue
     repaired += `${text.slice(copied, at)}null`
-    copied = at + length
-    at = copied - 1
+    copied = end
+    at = end - 1
   }
   return copied === 0 ? undefined : repaired + text.slice(copied)
+}
+
+/** Behind a bare `nan`, `inf` or `infinity`, in any case and with or without a minus; `at` where there is none. */
+function nonFiniteEnd(text: string, at: number): number {
+  const start = text.charCodeAt(at) === 0x2d ? at + 1 : at
+  const first = text.charCodeAt(start) | 0x20
+  if (first !== 0x6e && first !== 0x69) return at
+  for (const word of ['nan', 'infinity', 'inf']) {
+    const end = start + word.length
+    if (text.slice(start, end).toLowerCase() === word && !isInWord(text.charCodeAt(end))) return end
+  }
+  return at
+}
+
+function isInWord(unit: number): boolean {
+  const lower = unit | 0x20
+  const isLetter = lower >= 0x61 && lower <= 0x7a
+  // Digits, letters, and the signs that belong to numbers and names: + - . _
+  return isLetter || (unit >= 0x30 && unit <= 0x39) || [0x2b, 0x2d, 0x2e, 0x5f].includes(unit)
 }

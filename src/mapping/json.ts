@@ -12,7 +12,13 @@ import { faultAt, withoutNonFinite } from './json-fault.ts'
 export type Decoded =
   | { kind: 'value'; value: unknown }
   | { kind: 'empty' }
-  | { kind: 'refused'; reason: 'NOT_UTF8' | 'NOT_JSON' | 'TOO_DEEP'; detail: string }
+  /** Deliberately nothing, such as a login packet. `reason` is one of a bounded set of texts. */
+  | { kind: 'ignored'; reason: string }
+  | { kind: 'refused'; reason: DecodeFault; detail: string }
+
+/** Those of the `UnmappableReason`s that a decoder gives. */
+type DecodeFault =
+  'NOT_UTF8' | 'NOT_JSON' | 'TOO_DEEP' | 'TOO_MANY' | 'TRUNCATED' | 'BAD_CHECKSUM' | 'BAD_FRAME' | 'NO_BIRTH'
 
 /** Turns a message's bytes into the value that paths are read from. Total: throws for no bytes whatever. */
 export type Decode = (bytes: Buffer) => Decoded
@@ -23,10 +29,7 @@ const levelsMax = 256
 const shallowBytes = 2 * levelsMax
 
 export function decodeJson(bytes: Buffer): Decoded {
-  if (!isUtf8(bytes)) {
-    const at = firstBadByte(bytes)
-    return { kind: 'refused', reason: 'NOT_UTF8', detail: `The message is not UTF-8 from byte ${at + 1} on.` }
-  }
+  if (!isUtf8(bytes)) return notUtf8(bytes)
   const end = trimmedEnd(bytes)
   const start = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0
   if (end <= start) return { kind: 'empty' }
@@ -41,6 +44,12 @@ export function decodeJson(bytes: Buffer): Decoded {
     if (!(error instanceof SyntaxError)) throw error
     return decodeLeniently(text)
   }
+}
+
+/** The refusal of bytes that are not UTF-8, with the place. */
+export function notUtf8(bytes: Buffer): Decoded {
+  const detail = `The message is not UTF-8 from byte ${firstBadByte(bytes) + 1} on.`
+  return { kind: 'refused', reason: 'NOT_UTF8', detail }
 }
 
 function decodeLeniently(text: string): Decoded {

@@ -3,24 +3,29 @@
 //   gps.lat              key by key
 //   "position.latitude"  a key that holds dots, spaces or brackets is quoted; ['a b'] does the same
 //   records[0].lat       an element of a list; [-1] is the last one
+//   analogues[id=5].val  the first object of a list whose key has this value; either side may be quoted,
+//                        and 5 is the same as "5"
+//   latlng.$split(",")   a text as the list of its parts, without the blanks around them
 //   $first().lat         the value of an object's first key, whatever it is called ({"VP": {...}}); keys that are
 //                        whole numbers come before all others, as JSON.parse orders them
+//   $entries()           an object as a list of { key, value }
 //   $.imei               from the message itself, where `each` has chosen a part of it; `$` is all of it
+//   $up.key              from the record one level out, where `each` went in several steps; `$up` is all of it
 //
 // Only what the message itself says is ever found: keys such as `__proto__`, `constructor` or `length`,
 // which every object has without being told, are found only where the message holds them.
 
 import { assertNever } from '../std/assert.ts'
-import { isAtEnd, malformed, take, takeQuoted, type Cursor } from './cursor.ts'
+import { isAtEnd, Malformed, malformed, skipSpaces, take, takeQuoted, type Cursor } from './cursor.ts'
+import { compileWalk, type Step } from './walk.ts'
 
-type Step = { kind: 'key'; key: string } | { kind: 'element'; index: number } | { kind: 'first' }
+export type Path = { from: 'record' | 'root' | 'up'; steps: readonly Step[] }
 
-export type Path = { absolute: boolean; steps: readonly Step[] }
-
-/** Finds a value: relative to the record that `each` chose, or from the message's root. */
-export type Read = (record: unknown, root: unknown) => unknown
-
-type Walk = (value: unknown) => unknown
+/**
+ * Finds a value: relative to the record that `each` chose, from the message's root, or from the record one
+ * level out, which is undefined where there is none.
+ */
+export type Read = (record: unknown, root: unknown, up?: unknown) => unknown
 
 const closers = new Set(' \t.[](){}"\'<>=!,')
 
@@ -35,26 +40,35 @@ export function parsePath(text: string): Path {
 /** Reads a path at the cursor. In a condition a path cannot start with a quote: that is a text there. */
 export function parsePathAt(cursor: Cursor, quotedStart: boolean): Path {
   const steps: Step[] = []
-  const next = cursor.text[cursor.at + 1]
-  const absolute =
-    cursor.text[cursor.at] === '$' && (next === undefined || (closers.has(next) && next !== '('))
-  if (absolute) {
-    cursor.at += 1
+  const from = takeWord(cursor, '$up') ? 'up' : takeWord(cursor, '$') ? 'root' : 'record'
+  if (from !== 'record') {
     takeBrackets(cursor, steps)
-    if (!take(cursor, '.')) return { absolute, steps }
+    if (!take(cursor, '.')) return { from, steps }
   }
+  let quoted = quotedStart || from !== 'record'
   do {
-    takeStep(cursor, steps, quotedStart || steps.length > 0)
+    takeStep(cursor, steps, quoted)
     takeBrackets(cursor, steps)
+    quoted = true
   } while (take(cursor, '.'))
-  return { absolute, steps }
+  return { from, steps }
+}
+
+/** Takes `word` where it is all of a key that is not quoted. */
+function takeWord(cursor: Cursor, word: string): boolean {
+  const next = cursor.text[cursor.at + word.length]
+  return (next === undefined || (closers.has(next) && next !== '(')) && take(cursor, word)
 }
 
 function takeStep(cursor: Cursor, steps: Step[], quoted: boolean): void {
   const start = cursor.text[cursor.at]
   if (take(cursor, '$first()')) {
     steps.push({ kind: 'first' })
-  } else if (quoted && (start === '"' || start === "'")) {
+  } else if (take(cursor, '$entries()')) {
+    steps.push({ kind: 'entries' })
+  } else if (take(cursor, '$split(')) {
+    steps.push({ kind: 'split', separator: takeSeparator(cursor) })
+  } else if (quoted && isQuote(start)) {
     steps.push({ kind: 'key', key: takeQuoted(cursor) })
   } else if (start !== '[' || steps.length > 0) {
     steps.push({ kind: 'key', key: takePlainKey(cursor) })
@@ -62,103 +76,103 @@ function takeStep(cursor: Cursor, steps: Step[], quoted: boolean): void {
 }
 
 function takePlainKey(cursor: Cursor): string {
+  if (takeWord(cursor, '$up')) malformed(cursor, 'has $up behind its start; a key of that name is ["$up"],')
   const start = cursor.at
   while (!isAtEnd(cursor) && !closers.has(cursor.text[cursor.at] ?? '')) cursor.at += 1
   if (cursor.at === start) malformed(cursor, 'has an empty key')
+  if (cursor.text[start] === '$' && cursor.text[cursor.at] === '(')
+    malformed(cursor, 'has a function that is none of $first(), $entries() and $split(",")')
   return cursor.text.slice(start, cursor.at)
+}
+
+function takeSeparator(cursor: Cursor): string {
+  const separator = isQuote(cursor.text[cursor.at]) ? takeQuoted(cursor) : ''
+  if (separator === '' || !take(cursor, ')'))
+    malformed(cursor, 'needs a quoted text to split at, such as $split(",")')
+  return separator
 }
 
 function takeBrackets(cursor: Cursor, steps: Step[]): void {
   while (take(cursor, '[')) {
-    const start = cursor.text[cursor.at]
-    if (start === '"' || start === "'") steps.push({ kind: 'key', key: takeQuoted(cursor) })
-    else steps.push({ kind: 'element', index: takeIndex(cursor) })
+    steps.push(takeChoice(cursor))
     if (!take(cursor, ']')) malformed(cursor, 'lacks a "]"')
   }
 }
 
-function takeIndex(cursor: Cursor): number {
+/** What stands in brackets: `0`, `"key"` or `key=value`. */
+function takeChoice(cursor: Cursor): Step {
   const start = cursor.at
-  take(cursor, '-')
-  const digits = cursor.at
-  while (isDigit(cursor.text.charCodeAt(cursor.at))) cursor.at += 1
-  if (cursor.at === digits || cursor.at - digits > 9)
-    malformed(cursor, 'needs a number such as [0] or [-1], or a quoted key, in its brackets')
-  return Number(cursor.text.slice(start, cursor.at))
-}
-
-function isDigit(unit: number): boolean {
-  return unit >= 0x30 && unit <= 0x39
-}
-
-export function compilePath({ absolute, steps }: Path): Read {
-  const walk = compileSteps(steps)
-  return absolute ? (_record, root) => walk(root) : walk
-}
-
-function compileSteps(steps: readonly Step[]): Walk {
-  const [one, two] = steps
-  if (steps.length === 2 && one?.kind === 'key' && two?.kind === 'key')
-    return compileKeyPair(one.key, two.key)
-  const [first, second, third, ...rest] = steps.map(compileStep)
-  if (!first) return (value) => value
-  if (!second) return first
-  if (!third) return (value) => second(first(value))
-  if (rest.length === 0) return (value) => third(second(first(value)))
-  return (value) => {
-    let found = third(second(first(value)))
-    for (const walk of rest) found = walk(found)
-    return found
+  const quoted = isQuote(cursor.text[start])
+  const word = quoted ? takeQuoted(cursor) : takeUntil(cursor, ' \t[]"\'=')
+  skipSpaces(cursor)
+  if (take(cursor, '=')) {
+    if (word === '' && !quoted) malformed(cursor, 'has an empty key')
+    skipSpaces(cursor)
+    const value = isQuote(cursor.text[cursor.at]) ? takeQuoted(cursor) : takeUntil(cursor, ' \t[]"\'=')
+    if (value === '' && !isQuote(cursor.text[cursor.at - 1]))
+      malformed(cursor, 'lacks a value behind "=", such as [id=5],')
+    skipSpaces(cursor)
+    return { kind: 'select', key: word, value }
   }
+  if (quoted) return { kind: 'key', key: word }
+  if (isIndex(word)) return { kind: 'element', index: Number(word) }
+  cursor.at = start
+  return malformed(
+    cursor,
+    'needs a number such as [0] or [-1], a quoted key, or a key and its value such as [id=5], in its brackets',
+  )
 }
 
-function compileStep(step: Step): Walk {
-  switch (step.kind) {
-    case 'key':
-      return compileKey(step.key)
-    case 'element':
-      return compileElement(step.index)
-    case 'first':
-      return firstValue
+function takeUntil(cursor: Cursor, ends: string): string {
+  const start = cursor.at
+  while (!isAtEnd(cursor) && !ends.includes(cursor.text[cursor.at] ?? '')) cursor.at += 1
+  return cursor.text.slice(start, cursor.at)
+}
+
+function isQuote(character: string | undefined): boolean {
+  return character === '"' || character === "'"
+}
+
+function isIndex(word: string): boolean {
+  const start = word.startsWith('-') ? 1 : 0
+  if (word.length === start || word.length - start > 9) return false
+  for (let at = start; at < word.length; at += 1) {
+    const unit = word.charCodeAt(at)
+    if (unit < 0x30 || unit > 0x39) return false
+  }
+  return true
+}
+
+export function compilePath({ from, steps }: Path): Read {
+  const walk = compileWalk(steps)
+  switch (from) {
+    case 'record':
+      return walk
+    case 'root':
+      return (_record, root) => walk(root)
+    case 'up':
+      return (_record, _root, up) => walk(up)
     default:
-      return assertNever(step)
+      return assertNever(from)
   }
 }
 
-function compileKey(key: string): Walk {
-  // A key that every object inherits must be asked for as its own; for all others the plain look-up is the
-  // same.
-  if (key in Object.prototype)
-    return (value) => (isRecord(value) && Object.hasOwn(value, key) ? value[key] : undefined)
-  return (value) => (isRecord(value) ? value[key] : undefined)
+/** One path, or several of which the first that has a value is read; throws Malformed. */
+export function compilePaths(texts: string | readonly string[]): Read {
+  const reads = (typeof texts === 'string' ? [texts] : texts).map((text) => compilePath(parsePath(text)))
+  return firstPresent(reads)
 }
 
-/** The usual path, `gps.lat`, without a call in between. */
-function compileKeyPair(outer: string, inner: string): Walk {
-  if (outer in Object.prototype || inner in Object.prototype) {
-    const first = compileKey(outer)
-    const second = compileKey(inner)
-    return (value) => second(first(value))
+/** The first value that is there: neither undefined nor null nor an empty text. Throws Malformed for none. */
+export function firstPresent(reads: readonly Read[]): Read {
+  const [only, ...others] = reads
+  if (!only) throw new Malformed('needs a path')
+  if (others.length === 0) return only
+  return (record, root, up) => {
+    for (const read of reads) {
+      const value = read(record, root, up)
+      if (value !== undefined && value !== null && value !== '') return value
+    }
+    return undefined
   }
-  return (value) => {
-    if (!isRecord(value)) return undefined
-    const found = value[outer]
-    return isRecord(found) ? found[inner] : undefined
-  }
-}
-
-function compileElement(index: number): Walk {
-  if (index >= 0) return (value) => (Array.isArray(value) ? (value[index] as unknown) : undefined)
-  return (value) => (Array.isArray(value) ? (value[value.length + index] as unknown) : undefined)
-}
-
-function firstValue(value: unknown): unknown {
-  if (!isRecord(value)) return undefined
-  for (const key in value) if (Object.hasOwn(value, key)) return value[key]
-  return undefined
-}
-
-/** An object of JSON, as against a list, null or a plain value. */
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

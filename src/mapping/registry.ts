@@ -3,6 +3,7 @@
 import { defaultProvider, type ProviderName } from '../domain/ids.ts'
 import { createCache, type CacheCounters } from './cache.ts'
 import type { DeviceRow, DeviceTable } from './devices.ts'
+import type { Withhold } from './state/privacy.ts'
 import { jsonString } from './text.ts'
 
 /** What stands in for an empty field of the device table. */
@@ -16,9 +17,12 @@ export type Defaults = {
 
 export type RegistryOptions = {
   defaults: Defaults
-  unknown: 'accept' | 'ignore'
+  unknown: 'accept' | 'ignore' | 'quarantine'
   /** Which identifiers a payload carries (ingestion-api.md 2.1, rule 2). */
   identify: 'asset' | 'device' | 'both'
+  /** Which family of models a device belongs to, counted from 1; 0 where it belongs to none. */
+  familyOf(model: string | undefined): number
+  profiles: ReadonlyMap<string, Withhold>
 }
 
 export type DeviceEntry = {
@@ -26,6 +30,12 @@ export type DeviceEntry = {
   readonly provider: ProviderName
   /** The device is not in the table, and the config says to ignore such devices. */
   readonly ignored: boolean
+  /** The device is not in the table, and the config says to keep its messages until it is. */
+  readonly quarantined: boolean
+  readonly assetId: string
+  readonly family: number
+  /** What must not be sent of it; null for nearly all. */
+  readonly withhold: Withhold | null
   /** Begin of a payload's name: provider and device, see identity.ts. */
   readonly nameHead: string
   /** Between the payloadId and the value of `signalTimestamp`. */
@@ -35,8 +45,9 @@ export type DeviceEntry = {
 }
 
 export type Registry = {
-  entryOf(device: string): DeviceEntry
-  counters(): CacheCounters
+  /** `provider` counts where the table names none. */
+  entryOf(device: string, provider: ProviderName): DeviceEntry
+  counters(): CacheCounters & { withoutFamily: number }
 }
 
 export function createRegistry(
@@ -44,35 +55,50 @@ export function createRegistry(
   options: RegistryOptions & { entriesMax: number },
 ): Registry {
   const entries = createCache<DeviceEntry>(options.entriesMax)
-  return { entryOf, counters: () => entries.counters() }
+  let withoutFamily = 0
+  return { entryOf, counters: () => ({ ...entries.counters(), withoutFamily }) }
 
-  function entryOf(device: string): DeviceEntry {
-    const known = entries.get(device)
+  function entryOf(device: string, provider: ProviderName): DeviceEntry {
+    // Nearly always there is one provider, and the device alone is the key.
+    const key = provider === defaultProvider ? device : `${device}\0${provider}`
+    const known = entries.get(key)
     if (known) return known
-    const entry = makeEntry(device, devices.find(device), options)
-    entries.set(device, entry)
+    const entry = makeEntry(device, devices.find(device), provider, options)
+    if (entry.family === 0) withoutFamily += 1
+    entries.set(key, entry)
     return entry
   }
 }
 
-function makeEntry(device: string, row: DeviceRow | undefined, options: RegistryOptions): DeviceEntry {
-  const { defaults, identify } = options
-  const provider = row?.provider ?? defaultProvider
+function makeEntry(
+  device: string,
+  row: DeviceRow | undefined,
+  otherwise: ProviderName,
+  options: RegistryOptions,
+): DeviceEntry {
+  const { defaults, identify, unknown } = options
+  const provider = row?.provider ?? otherwise
+  const assetId = row?.asset_id ?? device
+  const model = row?.model ?? defaults.model
   const carrier = row?.carrier ?? defaults.carrier
   const asset = objectOf([
-    ['id', row?.asset_id ?? device],
+    ['id', assetId],
     ['type', row?.asset_type ?? defaults.asset_type],
     ['operator', row?.operator ?? defaults.operator],
   ])
   const unit = objectOf([
     ['id', device],
     ['manufacturer', row?.manufacturer ?? defaults.manufacturer],
-    ['model', row?.model ?? defaults.model],
+    ['model', model],
   ])
   return {
     device,
     provider,
-    ignored: row === undefined && options.unknown === 'ignore',
+    ignored: row === undefined && unknown === 'ignore',
+    quarantined: row === undefined && unknown === 'quarantine',
+    assetId,
+    family: options.familyOf(model),
+    withhold: row?.privacy === undefined ? null : (options.profiles.get(row.privacy) ?? null),
     nameHead: `[${jsonString(provider)},${jsonString(device)},`,
     jsonBeforeTime: `"${carrier === undefined ? '' : `,"carrier":${jsonString(carrier)}`},"signalTimestamp":`,
     jsonAfterTime:

@@ -9,6 +9,7 @@ import { signalIdTail } from './identity.ts'
 import type { Read } from './path.ts'
 import { jsonString } from './text.ts'
 import { decimalFault, decimalFrom, type DecimalFault } from './value.ts'
+import type { Condition } from './when.ts'
 
 export type SignalField = {
   source: string
@@ -21,22 +22,29 @@ export type SignalField = {
   otherwise: unknown
   /** A distance or duration since the vehicle was built: below zero means that there is none. */
   neverNegative: boolean
+  when: Condition | null
 }
 
 /** `","type":"...","value":"..."...}`, what follows the signal's id; undefined where there is no value. */
-type WriteSignal = (record: unknown, root: unknown, attempt: Attempt) => string | undefined
+type WriteSignal = (record: unknown, root: unknown, up: unknown, attempt: Attempt) => string | undefined
 
-export type WriteSignals = (record: unknown, root: unknown, attempt: Attempt) => readonly string[]
+export type WriteSignals = (
+  record: unknown,
+  root: unknown,
+  up: unknown,
+  attempt: Attempt,
+) => readonly string[]
 
 const noSignals: readonly string[] = []
 
 export function compileSignals(fields: readonly SignalField[]): WriteSignals {
   if (fields.length === 0) return () => noSignals
-  const writers = fields.map(compileSignal)
-  return (record, root, attempt) => {
+  const kinds = Map.groupBy(fields, ({ type, part }) => `${part ?? ''}|${type}`)
+  const writers = [...kinds.values()].map(compileKind)
+  return (record, root, up, attempt) => {
     const texts: string[] = []
     for (const write of writers) {
-      const text = write(record, root, attempt)
+      const text = write(record, root, up, attempt)
       if (text !== undefined) texts.push(text)
     }
     return texts
@@ -58,8 +66,22 @@ function tailOf(index: number): string {
   return (tails[index] ??= signalIdTail(index))
 }
 
+/** Of several ways to one value, the first that has it. */
+function compileKind(fields: readonly SignalField[]): WriteSignal {
+  const [only, ...others] = fields.map(compileSignal)
+  if (only && others.length === 0) return only
+  const writers = only ? [only, ...others] : others
+  return (record, root, up, attempt) => {
+    for (const write of writers) {
+      const text = write(record, root, up, attempt)
+      if (text !== undefined) return text
+    }
+    return undefined
+  }
+}
+
 function compileSignal(field: SignalField): WriteSignal {
-  const { source, type, valueUnit, part, read, scale, otherwise, neverNegative } = field
+  const { source, type, valueUnit, part, read, scale, otherwise, neverNegative, when } = field
   const head = `","type":${jsonString(type)},"value":"`
   const tail =
     (valueUnit === undefined ? '"' : `","valueUnit":${jsonString(valueUnit)}`) +
@@ -72,8 +94,8 @@ function compileSignal(field: SignalField): WriteSignal {
     negative: omitted('negative'),
     'out of range': omitted('out of range'),
   }
-  return (record, root, attempt) => {
-    const raw = read(record, root) ?? otherwise
+  const write: WriteSignal = (record, root, up, attempt) => {
+    const raw = read(record, root, up) ?? otherwise
     const value = decimalFrom(raw)
     if (value === undefined) {
       const fault = decimalFault(raw)
@@ -84,4 +106,7 @@ function compileSignal(field: SignalField): WriteSignal {
     if (neverNegative && scaled.charCodeAt(0) === 0x2d) return attempt.omit(faults.negative)
     return head + scaled + tail
   }
+  if (when === null) return write
+  return (record, root, up, attempt) =>
+    when(record, root, attempt.captures, up) ? write(record, root, up, attempt) : undefined
 }

@@ -1,9 +1,12 @@
 // time.ts: the time formats that devices send, each chosen in the config and none guessed; hand-written,
 // since Date takes almost any text for a time and then means another one.
 //
-// Digits beyond milliseconds are cut off, not rounded up: the moment lies in the millisecond it names.
+// Digits beyond milliseconds are cut off, not rounded up: the moment lies in the millisecond it names. Of seconds
+// that come as a number six digits behind the point are what a double can tell apart; a text has them all.
 
 import { assertNever } from '../std/assert.ts'
+import { isDigitAt, momentOf, twoDigits } from './calendar.ts'
+import { parseWords } from './time-words.ts'
 import { isDecimal } from './value.ts'
 import type { Read } from './path.ts'
 
@@ -15,6 +18,7 @@ export const timeFormats = [
   'iso',
   'datetime',
   'compact',
+  'words',
   'auto',
   'arrival',
 ] as const
@@ -22,7 +26,7 @@ export const timeFormats = [
 export type TimeFormat = (typeof timeFormats)[number]
 
 /** Epoch milliseconds, whole; NaN where there is none, an infinity where there is no such time. */
-export type ReadTime = (record: unknown, root: unknown) => number
+export type ReadTime = (record: unknown, root: unknown, up?: unknown) => number
 
 /** The last millisecond that a Date can hold. */
 const timeMax = 8.64e15
@@ -30,16 +34,35 @@ const timeMax = 8.64e15
 /** From here on a number means milliseconds: as seconds it would be after the year 5000. */
 const millisecondsFrom = 1e11
 
-/** A tenth of a double's own step at today's seconds: hides its error, never a digit that was written. */
+/**
+ * Twice a double's own step at today's seconds, in milliseconds: hides its error, and none of six digits
+ * that were written.
+ */
 const stepMs = 0.0005
 
-export function compileTime(format: TimeFormat, read: Read, zoneIsUtc: boolean): ReadTime {
-  const parse = parserOf(format, zoneIsUtc)
-  return (record, root) => {
-    const value = read(record, root)
+/** Of several formats the first that can read a value does. */
+export function compileTime(
+  formats: TimeFormat | readonly TimeFormat[],
+  read: Read,
+  zoneIsUtc: boolean,
+): ReadTime {
+  const parse = typeof formats === 'string' ? parserOf(formats, zoneIsUtc) : parserOfMany(formats, zoneIsUtc)
+  return (record, root, up) => {
+    const value = read(record, root, up)
     if (value === null || value === undefined || value === '') return Number.NaN
     const time = parse(value)
     return time >= 0 && time <= timeMax ? time : Number.POSITIVE_INFINITY
+  }
+}
+
+function parserOfMany(formats: readonly TimeFormat[], zoneIsUtc: boolean): (value: unknown) => number {
+  const parsers = formats.map((format) => parserOf(format, zoneIsUtc))
+  return (value) => {
+    for (const parse of parsers) {
+      const time = parse(value)
+      if (time >= 0 && time <= timeMax) return time
+    }
+    return Number.NaN
   }
 }
 
@@ -47,7 +70,7 @@ function parserOf(format: TimeFormat, zoneIsUtc: boolean): (value: unknown) => n
   switch (format) {
     case 's':
     case 's-float':
-      return (value) => fromSeconds(numeric(value))
+      return secondsFrom
     case 'ms':
       return (value) => Math.floor(numeric(value))
     case 'us':
@@ -55,7 +78,7 @@ function parserOf(format: TimeFormat, zoneIsUtc: boolean): (value: unknown) => n
     case 'auto':
       return (value) => {
         const number = numeric(value)
-        return number < millisecondsFrom ? fromSeconds(number) : Math.floor(number)
+        return number < millisecondsFrom ? secondsFrom(value) : Math.floor(number)
       }
     case 'iso':
       return (value) => (typeof value === 'string' ? parseDateTime(value, zoneIsUtc) : Number.NaN)
@@ -63,6 +86,8 @@ function parserOf(format: TimeFormat, zoneIsUtc: boolean): (value: unknown) => n
       return (value) => (typeof value === 'string' ? parseDateTime(value, true) : Number.NaN)
     case 'compact':
       return (value) => parseCompact(typeof value === 'number' ? String(value) : value)
+    case 'words':
+      return (value) => (typeof value === 'string' ? parseWords(value, zoneIsUtc) : Number.NaN)
     case 'arrival':
       return () => Number.NaN
     default:
@@ -73,6 +98,14 @@ function parserOf(format: TimeFormat, zoneIsUtc: boolean): (value: unknown) => n
 function numeric(value: unknown): number {
   if (typeof value === 'number') return value
   return typeof value === 'string' && isDecimal(value) ? Number(value) : Number.NaN
+}
+
+function secondsFrom(value: unknown): number {
+  if (typeof value !== 'string') return fromSeconds(numeric(value))
+  const point = value.indexOf('.')
+  const plain = point > 0 && value.charCodeAt(0) !== 0x2d && !value.includes('e') && !value.includes('E')
+  if (!plain || !isDecimal(value)) return fromSeconds(numeric(value))
+  return Number(value.slice(0, point)) * 1000 + Number(value.slice(point + 1, point + 4).padEnd(3, '0'))
 }
 
 function fromSeconds(seconds: number): number {
@@ -118,9 +151,10 @@ export function parseDateTime(text: string, zoneIsUtc: boolean): number {
   return moment + ms - zoneMs
 }
 
-/** Milliseconds east of Greenwich; NaN for a zone by name, or none where none is allowed. */
+/** Milliseconds east of Greenwich; NaN for a zone by another name than UTC, or none where none is allowed. */
 function zoneAt(text: string, at: number, zoneIsUtc: boolean): number {
   if (at === text.length) return zoneIsUtc ? 0 : Number.NaN
+  if (text.endsWith(' UTC') && at === text.length - 4) return 0
   const mark = text.charCodeAt(at)
   if ((mark | 0x20) === 0x7a) return at + 1 === text.length ? 0 : Number.NaN
   if (mark !== 0x2b && mark !== 0x2d) return Number.NaN
@@ -146,55 +180,4 @@ function parseCompact(text: unknown): number {
     twoDigits(text, 10),
     twoDigits(text, 12),
   )
-}
-
-function momentOf(
-  year: number,
-  month: number,
-  day: number,
-  hour: number,
-  minute: number,
-  second: number,
-): number {
-  const valid =
-    month >= 1 &&
-    month <= 12 &&
-    day >= 1 &&
-    day <= daysIn(year, month) &&
-    hour <= 23 &&
-    minute <= 59 &&
-    // A leap second is told as :60 and counted as the first second of the next minute.
-    second <= 60
-  if (!valid) return Number.NaN
-  return ((daysBefore(year, month, day) * 24 + hour) * 60 + minute) * 60_000 + second * 1000
-}
-
-function daysIn(year: number, month: number): number {
-  if (month === 2) return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0) ? 29 : 28
-  return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31
-}
-
-/**
- * Days since 1970-01-01 in the Gregorian calendar; the year is counted from March, so that a leap day ends
- * it.
- */
-function daysBefore(year: number, month: number, day: number): number {
-  const marchYear = month > 2 ? year : year - 1
-  const era = Math.floor(marchYear / 400)
-  const yearOfEra = marchYear - era * 400
-  const dayOfYear = Math.floor((153 * (month > 2 ? month - 3 : month + 9) + 2) / 5) + day - 1
-  const dayOfEra = yearOfEra * 365 + Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100) + dayOfYear
-  return era * 146_097 + dayOfEra - 719_468
-}
-
-function isDigitAt(text: string, at: number): boolean {
-  const unit = text.charCodeAt(at)
-  return unit >= 0x30 && unit <= 0x39
-}
-
-/** NaN where there are no two digits. */
-function twoDigits(text: string, at: number): number {
-  return isDigitAt(text, at) && isDigitAt(text, at + 1)
-    ? (text.charCodeAt(at) - 0x30) * 10 + text.charCodeAt(at + 1) - 0x30
-    : Number.NaN
 }

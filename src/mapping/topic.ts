@@ -2,6 +2,7 @@
 //
 //   telemetry/v1/{device}    a named capture stands for one whole level, as `+` does
 //   /hfp/v2/+/{event}/#      a leading slash and empty levels are levels like any other (MQTT 4.7.1)
+//   ovms/{user}/{metric#}    the last capture stands for all further levels, as `#` does, slashes included
 //
 // All patterns become one tree of levels. A topic is walked down it without being split, along the literal
 // and the wildcard branch of each level, so the work is bounded by the patterns and not by the topic. Of
@@ -10,7 +11,7 @@
 import { Malformed } from './cursor.ts'
 import { quote } from '../std/quote.ts'
 
-type Level = { kind: 'literal'; text: string } | { kind: 'any'; capture: string | null } | { kind: 'rest' }
+type Level = { kind: 'literal'; text: string } | { kind: 'any' | 'rest'; capture: string | null }
 
 export type TopicPattern = {
   levels: readonly Level[]
@@ -36,7 +37,7 @@ export function parseTopic(text: string): TopicPattern {
   const levels = texts.map((level, index) => parseLevel(level, index === texts.length - 1))
   const captures: string[] = []
   for (const level of levels) {
-    if (level.kind !== 'any' || level.capture === null) continue
+    if (level.kind === 'literal' || level.capture === null) continue
     if (captures.includes(level.capture)) throw new Malformed(`names the capture {${level.capture}} twice`)
     captures.push(level.capture)
   }
@@ -46,20 +47,22 @@ export function parseTopic(text: string): TopicPattern {
 function parseLevel(text: string, isLast: boolean): Level {
   if (text === '+') return { kind: 'any', capture: null }
   if (text === '#') {
-    if (isLast) return { kind: 'rest' }
+    if (isLast) return { kind: 'rest', capture: null }
     throw new Malformed('may have "#" as its last level only')
   }
-  if (text.includes('+') || text.includes('#'))
+  const rest = text.endsWith('#}')
+  if (text.includes('+') || (text.includes('#') && !rest))
     throw new Malformed(`has ${quote(text, 40)}: "+" and "#" stand for whole levels`)
   if (!text.includes('{') && !text.includes('}')) return { kind: 'literal', text }
-  const name = text.slice(1, -1)
-  if (!/^\{[A-Za-z_]\w*\}$/.test(text))
+  const name = text.slice(1, rest ? -2 : -1)
+  if (!/^\{[A-Za-z_]\w*#?\}$/.test(text))
     throw new Malformed(
       `has ${quote(text, 40)}: a capture is a whole level such as {device}, letters and digits`,
     )
+  if (rest && !isLast) throw new Malformed(`may have ${quote(text, 40)} as its last level only`)
   if (senderNames.some((reserved) => reserved === name))
     throw new Malformed(`cannot name a capture {${name}}: that is the sender's; choose another name`)
-  return { kind: 'any', capture: name }
+  return { kind: rest ? 'rest' : 'any', capture: name }
 }
 
 /** Whether every topic that `later` matches is matched by `earlier` too. */
@@ -141,8 +144,8 @@ export function capturesIn({ levels }: TopicPattern, topic: string): readonly st
   let start = 0
   for (const level of levels) {
     const slash = topic.indexOf('/', start)
-    const end = slash === -1 ? topic.length : slash
-    if (level.kind === 'any' && level.capture !== null) captures.push(topic.slice(start, end))
+    const end = slash === -1 || level.kind === 'rest' ? topic.length : slash
+    if (level.kind !== 'literal' && level.capture !== null) captures.push(topic.slice(start, end))
     start = end + 1
   }
   return captures

@@ -22,17 +22,24 @@ export const angleUnits = {
   rad: degreesPerRadian,
 } as const
 
+/** `5m`, `10m`, `125m`: counters that go in such steps (J1939 SPN 917 and 245, LoRaWAN trackers). */
 const distanceUnits = {
   km: one,
   m: ratioOf('0.001'),
+  '5m': ratioOf('0.005'),
+  '10m': ratioOf('0.01'),
+  '125m': ratioOf('0.125'),
   mi: ratioOf('1.609344'),
 } as const
 
+/** `0.05h`: steps of three minutes (J1939 SPN 247). `duration`: a text, read as seconds (duration.ts). */
 const durationUnits = {
   h: one,
+  '0.05h': ratioOf('0.05'),
   min: overOne('60'),
   s: overOne('3600'),
   ms: overOne('3600000'),
+  duration: overOne('3600'),
 } as const
 
 export const signalUnits = { ...distanceUnits, ...durationUnits } as const

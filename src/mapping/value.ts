@@ -64,6 +64,29 @@ export function booleanFrom(value: unknown): boolean | null | undefined {
   return words.get(value) ?? words.get(value.toLowerCase()) ?? null
 }
 
+/** Whether a value is one of those that mean "not there" in the source at hand. */
+type IsAbsent = (value: unknown) => boolean
+
+/** A number of `list` is also found where it is written as a text (`"-1"`), and the other way round. */
+export function compileAbsent(list: readonly (number | string)[]): IsAbsent {
+  const texts = new Set<unknown>(list)
+  const numbers = new Set<number>()
+  for (const one of list) if (typeof one === 'number' || isDecimal(one)) numbers.add(Number(one))
+  return (value) =>
+    typeof value === 'string'
+      ? texts.has(value) || (numbers.size > 0 && isDecimal(value) && numbers.has(Number(value)))
+      : typeof value === 'number' && numbers.has(value)
+}
+
+/** A text with a decimal comma, such as `48,8566`, with a point instead; everything else as it is. */
+export function withPoint(value: unknown): unknown {
+  if (typeof value !== 'string') return value
+  const comma = value.indexOf(',')
+  if (comma === -1) return value
+  const pointed = `${value.slice(0, comma)}.${value.slice(comma + 1)}`
+  return isDecimal(pointed) ? pointed : value
+}
+
 /** A device's name, or '' where there is none; null where it is no name, or a number that was rounded. */
 export function nameFrom(value: unknown): string | null {
   if (typeof value === 'string') return value

@@ -1,25 +1,32 @@
-// when.ts: conditions, such as `lat != null and sat > 3` or `{event} == "vp" or exists(gps.lat)`.
+// when.ts: conditions, such as `lat != null and sat > 3` or `{event} in ("vp", "due") or exists(gps.lat)`.
 //
 //   or         any of them          and        all of them          not        the opposite
 //   == !=      the same, or not; null is also what is absent
 //   < <= > >=  numbers by value (also numbers in texts), texts by their characters; false where a side is absent
+//   in (...)   the same as one of them; not in (...) the same as none
 //   operands   numbers, "texts", true, false, null, paths (path.ts), {captures} of the topic, exists(path)
 //
-// An operand alone holds when it reads as true: true, 1, "yes", "on". A key named like one of the words, or
-// one that starts with a digit, is written ['and'].
+// An operand alone holds when it reads as true: true, 1, "yes", "on". A quote starts a text; a key that needs
+// quotes, or is named like one of the words, or starts with a digit, is written in brackets where it comes
+// first: `["69"] != 2`, `['and']`. Behind a point it stands as in any path: `io."69"`, `$."69"`, `$up."69"`.
+// Two values that never change are refused as a comparison: `"69" != 2` was meant to name a key.
 
 import { booleanFrom, isDecimal } from './value.ts'
 import { compilePath, parsePathAt } from './path.ts'
 import { isAtEnd, malformed, skipSpaces, take, takeQuoted, type Cursor } from './cursor.ts'
 
-type Operand = (record: unknown, root: unknown, captures: readonly string[]) => unknown
-export type Condition = (record: unknown, root: unknown, captures: readonly string[]) => boolean
+type Operand = (record: unknown, root: unknown, captures: readonly string[], up?: unknown) => unknown
+
+export type Condition = (record: unknown, root: unknown, captures: readonly string[], up?: unknown) => boolean
 
 type Compare = (left: unknown, right: unknown) => boolean
 
+/** `fixed` where the operand is the same for every message: a number, a text, true, false or null. */
+type Taken = { operand: Operand; fixed: boolean }
+
 const comparisons: readonly (readonly [string, Compare])[] = [
   ['==', isSame],
-  ['!=', (left, right) => !isSame(left, right)],
+  ['!=', isOther],
   ['<=', (left, right) => order(left, right) <= 0],
   ['>=', (left, right) => order(left, right) >= 0],
   ['<', (left, right) => order(left, right) < 0],
@@ -48,7 +55,8 @@ function takeAny(cursor: Cursor, names: readonly string[], depth: number): Condi
   while (takeWord(cursor, 'or')) {
     const left = any
     const right = takeAll(cursor, names, depth)
-    any = (record, root, captures) => left(record, root, captures) || right(record, root, captures)
+    any = (record, root, captures, up) =>
+      left(record, root, captures, up) || right(record, root, captures, up)
   }
   return any
 }
@@ -58,7 +66,8 @@ function takeAll(cursor: Cursor, names: readonly string[], depth: number): Condi
   while (takeWord(cursor, 'and')) {
     const left = all
     const right = takeNot(cursor, names, depth)
-    all = (record, root, captures) => left(record, root, captures) && right(record, root, captures)
+    all = (record, root, captures, up) =>
+      left(record, root, captures, up) && right(record, root, captures, up)
   }
   return all
 }
@@ -67,7 +76,11 @@ function takeNot(cursor: Cursor, names: readonly string[], depth: number): Condi
   let negated = false
   while (takeWord(cursor, 'not')) negated = !negated
   const condition = takeComparison(cursor, names, depth)
-  return negated ? (record, root, captures) => !condition(record, root, captures) : condition
+  return negated ? opposite(condition) : condition
+}
+
+function opposite(condition: Condition): Condition {
+  return (record, root, captures, up) => !condition(record, root, captures, up)
 }
 
 function takeComparison(cursor: Cursor, names: readonly string[], depth: number): Condition {
@@ -78,31 +91,75 @@ function takeComparison(cursor: Cursor, names: readonly string[], depth: number)
     skipSpaces(cursor)
     return inner
   }
+  const start = cursor.at
   const left = takeOperand(cursor, names)
   const compare = comparisons.find(([sign]) => take(cursor, sign))?.[1]
-  if (!compare) return (record, root, captures) => booleanFrom(left(record, root, captures)) === true
+  if (!compare) return takeMembership(cursor, names, left.operand)
   skipSpaces(cursor)
   const right = takeOperand(cursor, names)
-  return (record, root, captures) => compare(left(record, root, captures), right(record, root, captures))
+  if (left.fixed && right.fixed) {
+    cursor.at = start
+    malformed(
+      cursor,
+      'compares two values that never change; a key that needs quotes is written ["69"] or $."69",',
+    )
+  }
+  return compareWith(left.operand, compare, right)
 }
 
-function takeOperand(cursor: Cursor, names: readonly string[]): Operand {
-  const operand = operandAt(cursor, names)
+function compareWith(left: Operand, compare: Compare, { operand, fixed }: Taken): Condition {
+  if (!fixed)
+    return (record, root, captures, up) =>
+      compare(left(record, root, captures, up), operand(record, root, captures, up))
+  const value = operand(null, null, [])
+  // The usual ones without a call in between.
+  if (compare === isSame)
+    return (record, root, captures, up) => isSame(left(record, root, captures, up), value)
+  if (compare === isOther)
+    return (record, root, captures, up) => !isSame(left(record, root, captures, up), value)
+  return (record, root, captures, up) => compare(left(record, root, captures, up), value)
+}
+
+/** An operand alone, or with `in (...)` or `not in (...)` behind it. */
+function takeMembership(cursor: Cursor, names: readonly string[], left: Operand): Condition {
+  const negated = takeWord(cursor, 'not')
+  if (!takeWord(cursor, 'in')) {
+    if (negated) malformed(cursor, 'has "not" behind a value without "in"')
+    return (record, root, captures, up) => booleanFrom(left(record, root, captures, up)) === true
+  }
+  if (!take(cursor, '(')) malformed(cursor, 'lacks a "(" behind "in", such as in ("vp", "due"),')
+  const operands: Operand[] = []
+  do {
+    skipSpaces(cursor)
+    operands.push(takeOperand(cursor, names).operand)
+  } while (take(cursor, ','))
+  if (!take(cursor, ')')) malformed(cursor, 'lacks a ")"')
   skipSpaces(cursor)
-  return operand
+  const isIn: Condition = (record, root, captures, up) => {
+    const value = left(record, root, captures, up)
+    for (const operand of operands) if (isSame(value, operand(record, root, captures, up))) return true
+    return false
+  }
+  return negated ? opposite(isIn) : isIn
 }
 
-function operandAt(cursor: Cursor, names: readonly string[]): Operand {
+function takeOperand(cursor: Cursor, names: readonly string[]): Taken {
+  const taken = operandAt(cursor, names)
+  skipSpaces(cursor)
+  return taken
+}
+
+function operandAt(cursor: Cursor, names: readonly string[]): Taken {
   const start = cursor.text[cursor.at]
   if (start === undefined) return malformed(cursor, 'ends where a value is expected')
   if (start === '"' || start === "'") return constant(takeQuoted(cursor))
-  if (start === '{') return takeCapture(cursor, names)
+  if (start === '{') return changing(takeCapture(cursor, names))
   if (take(cursor, 'exists(')) {
     skipSpaces(cursor)
     const read = compilePath(parsePathAt(cursor, true))
     skipSpaces(cursor)
     if (!take(cursor, ')')) malformed(cursor, 'lacks a ")" after exists(')
-    return (record, root) => (read(record, root) ?? null) !== null
+    return changing((record, root, _captures, up) => (read(record, root, up) ?? null) !== null)
   }
   const word = wordAt(cursor)
   if (isDecimal(word)) {
@@ -114,7 +171,15 @@ function operandAt(cursor: Cursor, names: readonly string[]): Operand {
     return constant(literals.get(word))
   }
   if (word === 'and' || word === 'or' || word === 'not') malformed(cursor, `has "${word}" for a value`)
-  return compilePath(parsePathAt(cursor, false))
+  return changing(takePath(cursor))
+}
+
+function takePath(cursor: Cursor): Operand {
+  const path = parsePathAt(cursor, false)
+  const read = compilePath(path)
+  if (path.from === 'up') return (_record, _root, _captures, up) => read(null, null, up)
+  // A path that starts elsewhere looks at nothing behind the root.
+  return read
 }
 
 function takeCapture(cursor: Cursor, names: readonly string[]): Operand {
@@ -138,26 +203,37 @@ function takeWord(cursor: Cursor, word: string): boolean {
   return true
 }
 
-/** What stands here up to a blank, a bracket, a quote or a comparison. */
+/** What stands here up to a blank, a bracket, a quote, a comma or a comparison. */
 function wordAt({ text, at }: Cursor): string {
   let end = at
-  while (end < text.length && !' \t()[]{}"\'<>=!'.includes(text[end] ?? '')) end += 1
+  while (end < text.length && !' \t()[]{}"\'<>=!,'.includes(text[end] ?? '')) end += 1
   return text.slice(at, end)
 }
 
-function constant(value: unknown): Operand {
-  return () => value
+function constant(value: unknown): Taken {
+  return { operand: () => value, fixed: true }
+}
+
+function changing(operand: Operand): Taken {
+  return { operand, fixed: false }
 }
 
 function isSame(left: unknown, right: unknown): boolean {
   const a = left ?? null
   const b = right ?? null
+  if (a === b) return true
+  if (a === null || b === null) return false
   // A text and a number are the same when the text is that number; NaN is never the same as anything.
-  return a === b || (typeof a !== typeof b && asNumber(a) === asNumber(b))
+  return typeof a !== typeof b && asNumber(a) === asNumber(b)
+}
+
+function isOther(left: unknown, right: unknown): boolean {
+  return !isSame(left, right)
 }
 
 /** Below, at or above zero; NaN, which no comparison accepts, where two values have no order. */
 function order(left: unknown, right: unknown): number {
+  if (typeof left === 'number' && typeof right === 'number') return left === right ? 0 : left - right
   const a = asNumber(left)
   const b = asNumber(right)
   if (!Number.isNaN(a) && !Number.isNaN(b)) return a === b ? 0 : a - b

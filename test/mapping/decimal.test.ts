@@ -1,5 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { Malformed } from '../../src/mapping/cursor.ts'
 import { createScale, product, ratioOf } from '../../src/mapping/decimal.ts'
 import { angleUnits, createConvert, signalUnits, speedUnits } from '../../src/mapping/units.ts'
 import { decimalFault, decimalFrom, isDecimal } from '../../src/mapping/value.ts'
@@ -21,6 +22,14 @@ describe('a signal value', () => {
     ['min', '1', '0.016667'],
     ['s', '15732000', '4370'],
     ['ms', '737000', '0.204722'],
+    ['5m', '2051', '10.255'],
+    ['10m', '12345', '123.45'],
+    ['125m', '8', '1'],
+    ['125m', '4294967290', '536870911.25'],
+    ['0.05h', '14325', '716.25'],
+    ['0.05h', '1', '0.05'],
+    ['duration', '15732000', '4370'],
+    ['duration', '0.5', '0.000139'],
   ] as const)('in %s of %s becomes exactly %s', (unit, written, expected) => {
     expect(createScale(signalUnits[unit], 0)(written)).toBe(expected)
   })
@@ -55,6 +64,11 @@ describe('a signal value', () => {
     expect(identity(written)).toBe(expected)
   })
 
+  test('of the config that is beyond all sense is refused', () => {
+    expect(() => ratioOf('1e-300')).toThrow(Malformed)
+    expect(() => createScale(ratioOf('1'), 1e300)).toThrow('has the number 1e+300, which is beyond')
+  })
+
   test('with an exponent beyond all sense is none', () => {
     expect(identity('1e-300')).toBeUndefined()
     expect(identity('1e99999999999')).toBeUndefined()
@@ -85,6 +99,31 @@ describe('a signal value', () => {
         const text = String(value).padStart(4, '0')
         expect(metres(String(value))).toBe(shortened(`${text.slice(0, -3)}.${text.slice(-3)}`))
       }),
+    )
+  })
+
+  test('in every unit is what whole numbers give, and only what no decimal can hold is rounded to six places', () => {
+    const units = Object.entries(signalUnits)
+    const whole = fc.bigInt({ min: 0n, max: 2n ** 53n - 1n }).filter((value) => value !== 2n ** 32n - 1n)
+    fc.assert(
+      fc.property(
+        whole,
+        fc.integer({ min: 0, max: 5 }),
+        fc.constantFrom(...units),
+        (digits, places, [, ratio]) => {
+          const found = createScale(ratio, 0)(decimal(digits, places)) ?? ''
+          // value x denominator x 10^places = digits x numerator, but for half a unit of the sixth place.
+          const [head = '', tail = ''] = found.split('.')
+          const exact = digits * ratio.numerator * 10n ** BigInt(tail.length)
+          const share = ratio.denominator * 10n ** BigInt(places)
+          const error = BigInt(head + tail) * share - exact
+          const endless = 10n ** 30n % ratio.denominator !== 0n
+          const bound = endless ? share * 10n ** BigInt(tail.length) : 0n
+          expect((error < 0n ? -error : error) * 2_000_000n <= bound).toBe(true)
+          expect(endless && tail.length > 6).toBe(false)
+        },
+      ),
+      { numRuns: 3000 },
     )
   })
 
@@ -154,6 +193,27 @@ describe('a speed or an angle', () => {
     ['deg', 48.856_613_123_456, 48.856_613_123_456],
   ] as const)('of %s %d becomes %d degrees', (unit, value, expected) => {
     expect(createConvert(angleUnits[unit], 1, 0, 9)(value)).toBe(expected)
+  })
+
+  test('is what whole numbers give: no digit of a float stays behind', () => {
+    const units = [...Object.values(speedUnits), angleUnits['1e-7deg'], angleUnits['0.01deg']]
+    fc.assert(
+      fc.property(
+        fc.integer({ min: -1_000_000, max: 1_000_000 }),
+        fc.constantFrom(...units),
+        (value, ratio) => {
+          const text = createScale(ratio, 0)(String(value)) ?? ''
+          expect(createConvert(ratio, 1, 0, 9)(value)).toBe(Number(text))
+        },
+      ),
+      { numRuns: 2000 },
+    )
+    fc.assert(
+      fc.property(fc.integer({ min: -1_800_000_000, max: 1_800_000_000 }), (value) => {
+        const degrees = createConvert(angleUnits['1e-7deg'], 1, 0, 9)(value)
+        expect(degrees).toBe(Number(decimal(BigInt(value), 7)))
+      }),
+    )
   })
 
   test('leaves what is no number what it is', () => {

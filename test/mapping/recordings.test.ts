@@ -5,7 +5,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
-import { openMapper, type CountingMapper } from '../../src/mapping/mapping.ts'
+import { openMapper, type Mapper } from '../../src/mapping/mapping.ts'
 import { messageOf, openMapperOf, payloadsIn, truckSource, type Sent } from '../support/mapping-world.ts'
 
 const folder = process.env['TELEMETRY_TEST_DATA'] ?? ''
@@ -22,7 +22,7 @@ type Vehicle = {
 }
 type Expected = { expect: (Partial<Sent> & { device: string })[] }
 
-let hsl: CountingMapper
+let hsl: Mapper
 beforeAll(async () => {
   const { config } = await loadConfig('config/examples/hsl.yaml', { env: {} })
   hsl = await openMapper(config)
@@ -126,7 +126,7 @@ describe.skipIf(!existsSync(samples))('the sample messages (TELEMETRY_TEST_DATA)
 })
 
 /** What the samples of a format became, and what was expected, sample by sample. */
-async function samplesOf(format: string, mapper: CountingMapper, only?: readonly string[]) {
+async function samplesOf(format: string, mapper: Mapper, only?: readonly string[]) {
   const files = await readdir(join(samples, format))
   const names = files.filter((file) => file.endsWith('.topic')).map((file) => file.replace('.topic', ''))
   const sent: [string, unknown][] = []

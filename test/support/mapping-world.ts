@@ -4,20 +4,38 @@ import { z } from 'zod'
 import type { Message } from '../../src/domain/message.ts'
 import type { MappedPayload } from '../../src/domain/payload.ts'
 import { compileSources } from '../../src/mapping/compile.ts'
-import { defaultsSchema, devicesSchema, sourcesSchema } from '../../src/mapping/config.ts'
+import {
+  clocksSchema,
+  defaultsSchema,
+  devicesSchema,
+  privacySchema,
+  sourcesSchema,
+} from '../../src/mapping/config.ts'
 import { parseDevices } from '../../src/mapping/devices.ts'
-import { createMapper, type CountingMapper, type MapResult } from '../../src/mapping/mapping.ts'
+import { createMapper, type Mapper, type MapResult } from '../../src/mapping/mapping.ts'
 
-const configSchema = z.object({ sources: sourcesSchema, devices: devicesSchema, defaults: defaultsSchema })
+const configSchema = z.object({
+  sources: sourcesSchema,
+  devices: devicesSchema,
+  defaults: defaultsSchema,
+  clocks: clocksSchema,
+  privacy: privacySchema,
+})
 
-export type World = { devices?: unknown; defaults?: unknown; table?: string }
-
-/** The sections as the loader would hand them over. */
-export function configOf(sources: readonly unknown[], { devices, defaults }: World = {}) {
-  return configSchema.parse({ sources, devices, defaults })
+export type World = {
+  devices?: unknown
+  defaults?: unknown
+  clocks?: unknown
+  privacy?: unknown
+  table?: string
 }
 
-export function openMapperOf(sources: readonly unknown[], world: World = {}): CountingMapper {
+/** The sections as the loader would hand them over. */
+export function configOf(sources: readonly unknown[], { devices, defaults, clocks, privacy }: World = {}) {
+  return configSchema.parse({ sources, devices, defaults, clocks, privacy })
+}
+
+export function openMapperOf(sources: readonly unknown[], world: World = {}): Mapper {
   const compiled = compileSources(configOf(sources, world))
   if (compiled.problems.length > 0) throw new Error(JSON.stringify(compiled.problems))
   const { table, problems } = parseDevices(Buffer.from(world.table ?? 'device\n'))
@@ -85,5 +103,5 @@ export function sentIn(result: MapResult): Sent {
 
 /** `NO_TIME` of an unmappable message, `when: ...` of an ignored one, `payloads` of a mapped one. */
 export function verdictOf(result: MapResult): string {
-  return result.kind === 'payloads' ? 'payloads' : result.reason
+  return 'reason' in result ? result.reason : result.kind
 }

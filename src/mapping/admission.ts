@@ -1,0 +1,48 @@
+// admission.ts: whether a record, and its device, is to be mapped at all.
+
+import { defaultProvider, type ProviderName } from '../domain/ids.ts'
+import type { Message } from '../domain/message.ts'
+import { quote } from '../std/quote.ts'
+import type { Attempt } from './attempt.ts'
+import { deviceNamed } from './device-named.ts'
+import { ignored, notAnObject, quarantined, unlisted, type MapResult } from './map-result.ts'
+import type { DeviceEntry } from './registry.ts'
+import type { Route } from './routing.ts'
+import type { CompiledSource } from './source.ts'
+import { isRecord } from './walk.ts'
+
+/** The device of a record that is to be mapped; null where it is not, and the attempt knows why. */
+export function admitted(
+  route: Route,
+  record: unknown,
+  root: unknown,
+  up: unknown,
+  message: Message,
+  providers: readonly ProviderName[],
+  attempt: Attempt,
+): DeviceEntry | null {
+  const { source, registry } = route.work
+  if (!isRecord(record)) return attempt.refuse('NOT_AN_OBJECT', notAnObject(source, record))
+  for (const rule of source.refuse)
+    if (rule.holds(record, root, route.captures, up)) return attempt.refuseFor(rule)
+  // What is collected is judged when it is complete.
+  if (source.when && source.coalesce === null && !source.when.holds(record, root, route.captures, up))
+    return attempt.ignore(source.when.reason)
+  if (route.entry) return route.entry
+  const name = deviceNamed(source.device, record, root, up, route.captures, message.sender, attempt)
+  if (name === null) return null
+  if (route.provider !== defaultProvider && !providers.includes(route.provider))
+    return attempt.refuse('UNKNOWN_PROVIDER', `The config has no provider ${quote(route.provider, 80)}.`)
+  return registry.entryOf(name, route.provider)
+}
+
+/** What becomes of a device's messages whatever they say; null where they are mapped. */
+export function fateOf(
+  entry: DeviceEntry | null,
+  message: Message,
+  source: CompiledSource,
+): MapResult | null {
+  if (entry === null) return null
+  if (entry.ignored) return ignored(source, 'unknown device')
+  return entry.quarantined ? quarantined(message, source, entry, unlisted(entry)) : null
+}

@@ -1,0 +1,103 @@
+// compile-state.ts: what a source remembers, compiled: coalesce, thin, merge; and the profiles of `privacy`.
+
+import type { Compile, Report } from './compile.ts'
+import type { PrivacyConfig, SourceConfig } from './config.ts'
+import { Malformed } from './cursor.ts'
+import { compileDeviceTemplate } from './device.ts'
+import { compilePaths } from './path.ts'
+import type { CompiledSource } from './source.ts'
+import { namesReadBy } from './state/names-read.ts'
+import type { CompiledCoalesce } from './state/part.ts'
+import { compilePrivacy, type Withhold } from './state/privacy.ts'
+import { compileSchedule } from './state/schedule.ts'
+import type { ThinOptions } from './state/thin.ts'
+import { compileTime } from './time.ts'
+import { nameFrom } from './value.ts'
+
+type Keys = (string | number)[]
+
+/** Streams of devices that thinning remembers, for each source. */
+const streamsMax = 65_536
+
+type Memory = Pick<CompiledSource, 'coalesce' | 'thin' | 'merge'>
+
+/** Undefined where a problem was reported. */
+export function compileMemory(
+  source: SourceConfig,
+  captures: readonly string[],
+  path: Keys,
+  compile: Compile,
+  report: Report,
+): Memory | undefined {
+  const coalesce = compile([...path, 'coalesce'], () => coalesceOf(source, captures))
+  const thin = compile([...path, 'thin'], () => thinOf(source))
+  if (source.jsonata !== undefined && (source.coalesce || source.thin || source.merge))
+    report([...path, 'jsonata'], 'cannot stand beside coalesce, thin or merge.')
+  const merge = source.merge ? { group: source.merge.group, windowMs: source.merge.window } : null
+  return coalesce === undefined || thin === undefined ? undefined : { coalesce, thin, merge }
+}
+
+function thinOf({ thin }: SourceConfig): ThinOptions | null {
+  if (!thin) return null
+  const { every = null, distance = null, heading = null, signal } = thin
+  if (every === null && distance === null && heading === null && !signal)
+    throw new Malformed('needs at least one of every, distance, heading, signal')
+  return { everyMs: every, distanceM: distance, headingDeg: heading, signal, streamsMax }
+}
+
+function coalesceOf(source: SourceConfig, captures: readonly string[]): CompiledCoalesce | null {
+  const { coalesce } = source
+  if (!coalesce) return null
+  const { name, value, time, require = [], complete = [], latest = [], window, pair_within: pair } = coalesce
+  const names = new Set(coalesce.names ?? [...namesIn(source), ...require, ...complete, ...latest])
+  if (names.size === 0) throw new Malformed('collects nothing: no path of the source names a value')
+  for (const wanted of [...require, ...complete, ...latest])
+    if (!names.has(wanted)) throw new Malformed(`wants ${wanted}, which \`names\` does not have`)
+  if (time?.format.includes('arrival')) throw new Malformed('has a time whose format arrival reads nothing')
+  return {
+    rules: { require, complete, latest, windowMs: window, pairWithinMs: pair ?? Number.POSITIVE_INFINITY },
+    ...nameRule(name, captures),
+    names,
+    value: compilePaths(value),
+    time: time ? compileTime(time.format, compilePaths(time.path), time.zone === 'utc') : null,
+  }
+}
+
+function nameRule(
+  name: NonNullable<SourceConfig['coalesce']>['name'],
+  captures: readonly string[],
+): Pick<CompiledCoalesce, 'name' | 'nameOfTopic'> {
+  if (typeof name !== 'string') {
+    const read = compilePaths(name.path)
+    return { name: (_captures, record, root) => nameFrom(read(record, root)) ?? '', nameOfTopic: null }
+  }
+  const rule = compileDeviceTemplate(name, captures)
+  if (rule.kind !== 'topic') throw new Malformed('must have a name of captures of the topic only')
+  return { name: (found) => rule.name(found), nameOfTopic: (found) => rule.name(found) }
+}
+
+/** Of the values that come one by one, those that the source makes use of. */
+function namesIn({ map, fix, when, extract }: SourceConfig): string[] {
+  const made = new Set(extract.map(({ into }) => into))
+  const packed = extract.map(({ from, when: only }) => ({ path: from, when: only }))
+  return [...namesReadBy({ map, fix, when, packed })].filter((name) => !made.has(name))
+}
+
+export function compileProfiles(
+  { profiles }: PrivacyConfig,
+  compile: Compile,
+): ReadonlyMap<string, Withhold> {
+  const compiled = new Map<string, Withhold>()
+  for (const [name, { round, hide, hours, zone, outside }] of Object.entries(profiles)) {
+    const withhold = compile(['privacy', 'profiles', name, 'hours'], () =>
+      compilePrivacy({
+        round: round ?? null,
+        hide,
+        hours: hours === undefined ? null : compileSchedule(hours, zone),
+        outside,
+      }),
+    )
+    if (withhold) compiled.set(name, withhold)
+  }
+  return compiled
+}

@@ -1,0 +1,157 @@
+// sparkplug-records.ts: the metrics of one payload, by the moment at which they were measured.
+//
+//   [{ time: 1769611001000, historical: false, metrics: { "GPS/Latitude": 47.7, "GPS/Longitude": 1.49 } }, ...]
+//
+// Nodes report what changed, and each metric with a time of its own. So a position often comes by halves: a
+// latitude alone, since the longitude stayed, or the two a millisecond apart. A half is completed with the
+// other half of the same message, if that is at most a second away, else with what was last reported, which
+// by the rules of Sparkplug still holds. A half that nothing completes stays one; the mapping refuses it.
+
+import { quote } from '../../std/quote.ts'
+import type { Metric, Table } from './sparkplug-table.ts'
+import { fits, valueOf, wireKindOf, type MetricValue } from './sparkplug-value.ts'
+import { unsignedOf, type WireMetric, type WirePayload } from './sparkplug-wire.ts'
+
+export type SparkplugRecord = {
+  /** Epoch milliseconds, decimal text beyond 2^53; null where neither the metric nor the payload has a time. */
+  time: number | string | null
+  /** Measured before, kept by the node while it was offline. */
+  historical: boolean
+  metrics: Record<string, MetricValue>
+}
+
+/** Or what only a birth certificate can say, as the end of a sentence. */
+export type Records =
+  { kind: 'records'; records: readonly SparkplugRecord[] } | { kind: 'unexplained'; what: string }
+
+/** Halves of a position that are further apart are of two positions. */
+const togetherMs = 1000
+
+/** How many records further the other half is looked for. */
+const halvesApartMax = 8
+
+/** `live`: the message comes now, and what it says is what holds. */
+export function recordsOf(payload: WirePayload, table: Table | null, live: boolean): Records {
+  const sorter: Sorter = { records: [], current: undefined, byTime: undefined }
+  const payloadTime = timeOf(payload)
+  for (const wire of payload.metrics) {
+    const known = knownAs(wire, table)
+    const name = wire.name === '' ? known?.name : wire.name
+    if (name === undefined) return unexplained(`which metric ${aliasOf(wire)} is`)
+    const kind = wireKindOf(wire)
+    let { datatype } = wire
+    if (datatype === 0) {
+      if (!known && kind === 'whole') return unexplained(`of which type the metric ${quote(name, 80)} is`)
+      if (known && !fits(kind, known.datatype))
+        return unexplained(`why the metric ${quote(name, 80)} has a value of another type now`)
+      datatype = known?.datatype ?? 0
+    }
+    const value = valueOf(wire, kind, datatype)
+    if (value !== undefined) add(sorter, timeOf(wire) ?? payloadTime, wire.isHistorical, name, value)
+  }
+  const { records } = sorter
+  if (!live || !table || table.places.length === 0) return { kind: 'records', records }
+  for (const [latitude, longitude] of table.places) completeHalves(records, latitude, longitude)
+  return { kind: 'records', records: records.filter(({ metrics }) => hasAny(metrics)) }
+}
+
+type Sorter = {
+  records: SparkplugRecord[]
+  current: SparkplugRecord | undefined
+  /** Made for the second moment, which most messages do not have. */
+  byTime: Map<unknown, SparkplugRecord> | undefined
+}
+
+function add(
+  sorter: Sorter,
+  time: SparkplugRecord['time'],
+  historical: boolean,
+  name: string,
+  value: MetricValue,
+): void {
+  let { current } = sorter
+  if (current && (current.time !== time || current.historical !== historical)) {
+    sorter.byTime ??= new Map([[keyOf(current.time, current.historical), current]])
+    current = sorter.byTime.get(keyOf(time, historical))
+  }
+  // Two values of one metric and one moment are two readings.
+  if (!current || Object.hasOwn(current.metrics, name)) {
+    current = { time, historical, metrics: {} }
+    sorter.byTime?.set(keyOf(time, historical), current)
+    sorter.records.push(current)
+  }
+  sorter.current = current
+  put(current.metrics, name, value)
+}
+
+function keyOf(time: SparkplugRecord['time'], historical: boolean): unknown {
+  return historical ? `before ${time}` : time
+}
+
+function unexplained(what: string): Records {
+  return { kind: 'unexplained', what }
+}
+
+function knownAs(wire: WireMetric, table: Table | null): Metric | undefined {
+  if (!table) return undefined
+  if (wire.name !== '') return table.byName.get(wire.name)
+  return Object.hasOwn(wire, 'alias') ? table.byAlias.get(unsignedOf(wire.alias)) : undefined
+}
+
+function aliasOf(wire: WireMetric): string {
+  return Object.hasOwn(wire, 'alias') ? `with alias ${unsignedOf(wire.alias)}` : 'without name and alias'
+}
+
+function timeOf(of: WireMetric | WirePayload): number | string | null {
+  const time = unsignedOf(of.timestamp)
+  return time === 0 ? null : time
+}
+
+function put(metrics: Record<string, MetricValue>, name: string, value: MetricValue): void {
+  if (name !== '__proto__') metrics[name] = value
+  else Object.defineProperty(metrics, name, { value, enumerable: true, configurable: true, writable: true })
+}
+
+function completeHalves(records: readonly SparkplugRecord[], latitude: Metric, longitude: Metric): void {
+  for (const [index, record] of records.entries()) {
+    if (record.historical) continue
+    const { metrics } = record
+    const hasLatitude = Object.hasOwn(metrics, latitude.name)
+    const hasLongitude = Object.hasOwn(metrics, longitude.name)
+    if (hasLatitude !== hasLongitude) {
+      const [present, absent] = hasLatitude ? [latitude, longitude] : [longitude, latitude]
+      const value = metrics[present.name] ?? null
+      const later = laterHalf(records, index, present, absent)
+      if (later) {
+        put(later.metrics, present.name, value)
+        delete metrics[present.name]
+        continue
+      }
+      present.last = value
+      // A half that is null takes the position away.
+      const other = value === null ? null : absent.last
+      if (other !== undefined) put(metrics, absent.name, other)
+    } else if (hasLatitude) {
+      latitude.last = metrics[latitude.name]
+      longitude.last = metrics[longitude.name]
+    }
+  }
+}
+
+/** The record that has the other half, and it alone, at nearly the same moment. */
+function laterHalf(records: readonly SparkplugRecord[], index: number, present: Metric, absent: Metric) {
+  const time = Number(records[index]?.time)
+  const end = Math.min(records.length, index + 1 + halvesApartMax)
+  for (let at = index + 1; at < end; at += 1) {
+    const other = records[at]
+    if (!other || other.historical || !Object.hasOwn(other.metrics, absent.name)) continue
+    if (Object.hasOwn(other.metrics, present.name)) return undefined
+    return Math.abs(Number(other.time) - time) <= togetherMs ? other : undefined
+  }
+  return undefined
+}
+
+function hasAny(metrics: Record<string, MetricValue>): boolean {
+  for (const name in metrics) if (Object.hasOwn(metrics, name)) return true
+  return false
+}

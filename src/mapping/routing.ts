@@ -1,0 +1,115 @@
+// routing.ts: what is known of a message before it is read: its source, the captures of its topic, often its device.
+
+import { defaultProvider, type ProviderName } from '../domain/ids.ts'
+import { createCache, type Cache, type CacheCounters } from './cache.ts'
+import { createSparkplugDecoder, type SparkplugDecoder } from './decoders/sparkplug.ts'
+import { sparkplugTopicOf, type SparkplugTopic } from './decoders/sparkplug.ts'
+import type { DeviceTable } from './devices.ts'
+import { judgesOf, type JudgeClocks } from './judges.ts'
+import { createRegistry, type DeviceEntry, type Registry } from './registry.ts'
+import type { CompiledSource, Judges } from './source.ts'
+import { capturesIn, compileTopics, type TopicPattern } from './topic.ts'
+
+/** A source with all that it remembers. */
+export type Work = {
+  source: CompiledSource
+  registry: Registry
+  judges: Judges
+  sparkplug: SparkplugDecoder | null
+}
+
+/** What is known of a topic. */
+export type Route = {
+  work: Work
+  captures: readonly string[]
+  /** Its messages are ignored, whatever is in them. */
+  excluded: boolean
+  provider: ProviderName
+  /** The device, where the topic alone names it. */
+  entry: DeviceEntry | null
+  sparkplugTopic: SparkplugTopic | null
+}
+
+export type Routed = Route | { work: null }
+
+export type Routing = {
+  works: readonly Work[]
+  routeOf(topic: string): Routed
+  counters(): { topics: CacheCounters; devices: CacheCounters }
+}
+
+/**
+ * Topics and devices that are remembered; beyond, the longest unused half is worked out again when it comes.
+ */
+const topicsMax = 65_536
+const devicesMax = 65_536
+
+/** A longer topic is matched each time: 64 KiB of topic times the bound above would be 4 GiB. */
+const cachedTopicLengthMax = 256
+
+const noRoute = { work: null }
+
+export function createRouting(
+  { devices, judge }: { devices: DeviceTable; judge: JudgeClocks },
+  { sources }: { sources: readonly CompiledSource[] },
+): Routing {
+  const patterns = sources.flatMap((source, index) =>
+    source.patterns.map((pattern) => ({ pattern, index, order: orderOf(source, pattern) })),
+  )
+  const matchTopic = compileTopics(patterns.map(({ pattern }) => pattern))
+  const excluders = sources.map(({ exclude }) => compileTopics(exclude))
+  const entriesMax = Math.max(1024, Math.floor(devicesMax / Math.max(1, sources.length)))
+  const works = sources.map((source): Work => ({
+    source,
+    registry: createRegistry({ devices }, { ...source.registry, entriesMax }),
+    judges: judgesOf(source, judge),
+    sparkplug: source.decode === null ? createSparkplugDecoder({ source: source.name }) : null,
+  }))
+  const routes: Cache<Routed> = createCache(topicsMax)
+  return { works, routeOf, counters }
+
+  function routeOf(topic: string): Routed {
+    return routes.get(topic) ?? findRoute(topic)
+  }
+
+  function findRoute(topic: string): Routed {
+    const route = makeRoute(topic)
+    if (topic.length <= cachedTopicLengthMax) routes.set(topic, route)
+    return route
+  }
+
+  function makeRoute(topic: string): Routed {
+    const match = patterns[matchTopic(topic)]
+    const work = match && works[match.index]
+    if (!match || !work) return noRoute
+    const { source, registry } = work
+    const own = capturesIn(match.pattern, topic)
+    const captures = match.order === null ? own : match.order.map((index) => own[index] ?? '')
+    const excluded = (excluders[match.index]?.(topic) ?? -1) !== -1
+    const name = source.device.kind === 'topic' ? source.device.name(captures) : ''
+    const isNamed = name !== '' && name.length <= cachedTopicLengthMax
+    const provider = (source.provider?.(captures) ?? defaultProvider) as ProviderName
+    const entry = isNamed && !excluded ? registry.entryOf(name, provider) : null
+    const sparkplugTopic = work.sparkplug === null ? null : sparkplugTopicOf(topic)
+    return { work, captures, excluded, provider, entry, sparkplugTopic }
+  }
+
+  function counters(): ReturnType<Routing['counters']> {
+    const all = works.map(({ registry }) => registry.counters())
+    const sum = (of: (each: CacheCounters) => number) => all.reduce((total, each) => total + of(each), 0)
+    return {
+      topics: routes.counters(),
+      devices: {
+        entries: sum(({ entries }) => entries),
+        misses: sum(({ misses }) => misses),
+        evictions: sum(({ evictions }) => evictions),
+      },
+    }
+  }
+}
+
+/** Where each capture of the source stands among those of one pattern; null where they are the same. */
+function orderOf({ captures }: CompiledSource, pattern: TopicPattern): readonly number[] | null {
+  const order = captures.map((name) => pattern.captures.indexOf(name))
+  return order.every((from, index) => from === index) ? null : order
+}

@@ -1,0 +1,169 @@
+// open-record.ts: values that wait to become one record, and their bytes.
+//
+// The bytes only grow: each value is a frame behind the last one, so the durable value after any message is a
+// view of the first `length` bytes, and nothing is written twice in memory.
+//
+//   version (1)  frame  frame  ...
+//   frame: arrivedAt (8)  time (8)  messages (4)  name length (2)  value length (4)  name  value (JSON)
+//   time: NaN where the value has none of its own; of two frames of one name the later one counts
+//
+// Reading them back is total: bytes that are not such a record are reported and never thrown over.
+
+import { isUtf8 } from 'node:buffer'
+import { messageOf } from '../../std/fault.ts'
+import type { EpochMs } from '../../std/clock.ts'
+
+/** One value on its way into a record. */
+export type Value = {
+  name: string
+  value: unknown
+  /** `value` as JSON. */
+  text: string
+  /** NaN where the value has no time of its own. */
+  time: EpochMs
+  arrivedAt: EpochMs
+  /** How many messages end with this value: they are counted until the record closes. */
+  messages: number
+}
+
+export type Held = { value: unknown; time: EpochMs }
+
+export type OpenRecord = {
+  /** Whose values these are. */
+  readonly owner: string
+  readonly values: Map<string, Held>
+  /** Arrival of the first and of the last value. */
+  openedAt: EpochMs
+  arrivedAt: EpochMs
+  /** The earliest and the latest of the values' own times; NaN while none has one. */
+  earliest: EpochMs
+  latest: EpochMs
+  messages: number
+  buffer: Buffer
+  length: number
+}
+
+const version = 1
+const frameHead = 26
+const nameBytesMax = 65_535
+const firstBytes = 256
+
+export function newRecord(owner: string, openedAt: EpochMs): OpenRecord {
+  const buffer = Buffer.allocUnsafeSlow(firstBytes)
+  buffer[0] = version
+  return {
+    owner,
+    values: new Map(),
+    openedAt,
+    arrivedAt: openedAt,
+    earliest: Number.NaN,
+    latest: Number.NaN,
+    messages: 0,
+    buffer,
+    length: 1,
+  }
+}
+
+/** The most bytes that a value can take. */
+export function frameBytesMax(name: string, text: string): number {
+  return frameHead + 3 * (name.length + text.length)
+}
+
+export function addValue(record: OpenRecord, value: Value): void {
+  note(record, value)
+  const { name, text, time, arrivedAt, messages } = value
+  const start = record.length
+  const needed = start + frameBytesMax(name, text)
+  if (needed > record.buffer.length) {
+    // What was handed out before is a view of the old buffer, which nobody writes any more.
+    const larger = Buffer.allocUnsafeSlow(Math.max(needed, record.buffer.length * 2))
+    record.buffer.copy(larger, 0, 0, start)
+    record.buffer = larger
+  }
+  const { buffer } = record
+  const nameBytes = buffer.write(name, start + frameHead)
+  const valueBytes = buffer.write(text, start + frameHead + nameBytes)
+  buffer.writeDoubleBE(arrivedAt, start)
+  buffer.writeDoubleBE(time, start + 8)
+  buffer.writeUInt32BE(messages, start + 16)
+  buffer.writeUInt16BE(nameBytes, start + 20)
+  buffer.writeUInt32BE(valueBytes, start + 22)
+  record.length = start + frameHead + nameBytes + valueBytes
+}
+
+/** The bytes to be kept; they stay as they are when the record grows. */
+export function bytesOf(record: OpenRecord): Buffer {
+  return record.buffer.subarray(0, record.length)
+}
+
+/** Whether the record holds this very reading already: the same value under the same name and own time. */
+export function hasReading({ values }: OpenRecord, { name, value, text, time }: Value): boolean {
+  const held = values.get(name)
+  if (held === undefined || held.time !== time) return false
+  return held.value === value || JSON.stringify(held.value) === text
+}
+
+function note(record: OpenRecord, { name, value, time, arrivedAt, messages }: Omit<Value, 'text'>): void {
+  record.values.set(name, { value, time })
+  record.arrivedAt = arrivedAt
+  record.messages += messages
+  if (!(time >= record.earliest)) record.earliest = Number.isNaN(time) ? record.earliest : time
+  if (!(time <= record.latest)) record.latest = Number.isNaN(time) ? record.latest : time
+}
+
+export type Decoded = { kind: 'record'; record: OpenRecord } | { kind: 'damaged'; why: string }
+
+export function decodeRecord(owner: string, bytes: Buffer): Decoded {
+  if (bytes[0] !== version) return { kind: 'damaged', why: `its version is ${bytes[0] ?? 'missing'}` }
+  let record: OpenRecord | null = null
+  let at = 1
+  while (at < bytes.length) {
+    const frame = decodeFrame(bytes, at)
+    if (typeof frame === 'string') return { kind: 'damaged', why: `${frame} at byte ${at}` }
+    record ??= newRecord(owner, frame.value.arrivedAt)
+    note(record, frame.value)
+    at = frame.end
+  }
+  if (record === null) return { kind: 'damaged', why: 'it has no values' }
+  record.buffer = Buffer.from(bytes)
+  record.length = bytes.length
+  return { kind: 'record', record }
+}
+
+function decodeFrame(bytes: Buffer, at: number): { value: Omit<Value, 'text'>; end: number } | string {
+  if (bytes.length - at < frameHead) return 'a frame is cut off'
+  const nameStart = at + frameHead
+  const valueStart = nameStart + bytes.readUInt16BE(at + 20)
+  const end = valueStart + bytes.readUInt32BE(at + 22)
+  if (end > bytes.length) return 'a frame is longer than what is left'
+  const arrivedAt = bytes.readDoubleBE(at)
+  const time = bytes.readDoubleBE(at + 8)
+  const messages = bytes.readUInt32BE(at + 16)
+  if (!Number.isFinite(arrivedAt) || Math.abs(time) === Number.POSITIVE_INFINITY)
+    return 'a frame has no time of arrival'
+  if (!isUtf8(bytes.subarray(nameStart, end))) return 'a frame is not UTF-8'
+  const name = bytes.toString('utf8', nameStart, valueStart)
+  try {
+    const value: unknown = JSON.parse(bytes.toString('utf8', valueStart, end))
+    return { value: { name, value, time, arrivedAt, messages }, end }
+  } catch (error) {
+    return `a value is not JSON (${messageOf(error)})`
+  }
+}
+
+/** A value as it is after it was kept and read back, and its JSON; null where it can not be kept. */
+export function keepable(name: string, found: unknown): { value: unknown; text: string } | null {
+  if (name.length * 3 > nameBytesMax) return null
+  // JSON has no such numbers; as a word it is refused where a number is wanted, as the number would be.
+  // Nor has it a zero below zero.
+  const plain = typeof found === 'number' ? (Number.isFinite(found) ? found + 0 : String(found)) : found
+  try {
+    const text = JSON.stringify(plain) as string | undefined
+    if (text === undefined) return null
+    return { value: typeof plain === 'object' && plain !== null ? JSON.parse(text) : plain, text }
+  } catch (error) {
+    if (!(error instanceof RangeError || error instanceof TypeError || error instanceof SyntaxError))
+      throw error
+    return null
+  }
+}

@@ -1,0 +1,97 @@
+// privacy.ts: what an asset's profile withholds from its payloads.
+//
+//   round     coordinates with so many decimals, rounded as decimals: 48.85661 to 48.857 and never 48.8569999
+//   hide      speed (with heading and motion), odometer (every distance counter), hours (every duration
+//             counter)
+//   outside   beyond the working hours: `drop` sends nothing; `coarse` sends what US law allows for personal
+//             use (49 CFR 395.26(d)(2)): the position with one decimal, no speed, no odometer, no hours
+//
+// A profile that rounds or hides anything also withholds the further fields of a source (`fields`): what they
+// tell is not known here, and what leaves by mistake cannot be called back.
+//
+// It works on the written parts of a payload, after its name was made: a profile that changes tomorrow does
+// not turn today's payloads into new ones. Sources and assets without a profile never come here, so its own
+// cost (the position is parsed once more) matters little.
+
+import type { EpochMs } from '../../std/clock.ts'
+import type { Schedule } from './schedule.ts'
+
+export type Withheld = 'speed' | 'odometer' | 'hours'
+
+export type PrivacyProfile = {
+  round: number | null
+  hide: readonly Withheld[]
+  /** Null where all hours are working hours. */
+  hours: Schedule | null
+  outside: 'drop' | 'coarse'
+}
+
+/** The parts of a payload's JSON as the mapping writes them. */
+export type WrittenParts = {
+  /** `,"gps":{...}` or ''. */
+  gps: string
+  /** `","type":"...","value":"..."}` each: what follows a signal's id. */
+  signals: readonly string[]
+  /** Further fields at the top of the payload, `,"name":...` each, or ''. */
+  fields: string
+}
+
+/** What is left to send at `moment`; null where nothing is. */
+export type Withhold = (parts: WrittenParts, moment: EpochMs) => WrittenParts | null
+
+type Rule = { round: number | null; hide: ReadonlySet<Withheld> }
+
+const everything: ReadonlySet<Withheld> = new Set(['speed', 'odometer', 'hours'])
+const coarsePlaces = 1
+
+/** The fields of a position that the interface knows (ingestion-api.md 2.4), by what withholds them. */
+const placeFields = ['latitude', 'longitude']
+const speedFields = ['speed', 'speedUnits', 'heading', 'inMotion']
+
+export function compilePrivacy(profile: PrivacyProfile): Withhold {
+  const inside: Rule = { round: profile.round, hide: new Set(profile.hide) }
+  const beyond: Rule = { round: Math.min(profile.round ?? coarsePlaces, coarsePlaces), hide: everything }
+  const insideIsPlain = inside.round === null && inside.hide.size === 0
+  return (parts, moment) => {
+    const working = profile.hours === null || profile.hours(moment)
+    if (working) return insideIsPlain ? parts : withheld(parts, inside)
+    return profile.outside === 'drop' ? null : withheld(parts, beyond)
+  }
+}
+
+function withheld({ gps, signals }: WrittenParts, rule: Rule): WrittenParts | null {
+  const kept = signals.filter((signal) => !isHidden(signal, rule.hide))
+  if (gps === '' && kept.length === 0) return null
+  return { gps: gps === '' ? '' : withheldGps(gps, rule), signals: kept, fields: '' }
+}
+
+function withheldGps(gps: string, { round, hide }: Rule): string {
+  const before = JSON.parse(gps.slice(',"gps":'.length)) as Record<string, unknown>
+  const after: Record<string, unknown> = {}
+  for (const name of placeFields) {
+    const value = before[name]
+    after[name] = typeof value === 'number' && round !== null ? roundDecimal(value, round) : value
+  }
+  if (!hide.has('speed')) for (const name of speedFields) if (name in before) after[name] = before[name]
+  return `,"gps":${JSON.stringify(after)}`
+}
+
+function isHidden(signal: string, hide: ReadonlySet<Withheld>): boolean {
+  if (!hide.has('odometer') && !hide.has('hours')) return false
+  const { type, valueUnit } = JSON.parse(`{"id":"${signal}`) as { type: string; valueUnit?: string }
+  if (hide.has('odometer') && (type.includes('ODOMETER') || valueUnit === 'KILOMETERS')) return true
+  return hide.has('hours') && (type.includes('ENGINE_TIME') || valueUnit === 'HOURS')
+}
+
+/**
+ * A number rounded by its decimal digits, halves away from zero: 1.005 to two places is 1.01, although the
+ * double nearest to 1.005 lies below it.
+ */
+export function roundDecimal(value: number, places: number): number {
+  const magnitude = Math.abs(value)
+  // Below this a double is written with an exponent; it is far below half a step of any place.
+  if (magnitude < 1e-6) return 0
+  const steps = Math.round(Number(`${magnitude}e${places}`))
+  const rounded = Number(`${steps}e-${places}`)
+  return value < 0 && rounded !== 0 ? -rounded : rounded
+}

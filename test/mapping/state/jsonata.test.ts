@@ -1,0 +1,165 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import { systemClock } from '../../../src/std/clock.ts'
+import { createEvaluator, type Evaluator } from '../../../src/mapping/state/jsonata/evaluator.ts'
+import { checkExpression } from '../../../src/mapping/state/jsonata/expression.ts'
+
+const limits = { timeoutMs: 250, depthMax: 100, sequenceMax: 10_000, resultTextMax: 1_000_000 }
+
+/** Backtracks for longer than anybody lives. */
+const endless = '$match(text, /^(a+)+$/)'
+const attack = { text: `${'a'.repeat(60)}b` }
+
+let evaluator: Evaluator | null = null
+afterEach(() => evaluator?.close())
+
+function open(expressions: Record<string, string>, options = {}): Evaluator {
+  evaluator = createEvaluator(
+    { clock: systemClock },
+    {
+      expressions: new Map(Object.entries(expressions)),
+      limits: { ...limits, ...options },
+      queueMax: 100,
+      memoryMiB: 64,
+      ...options,
+    },
+  )
+  return evaluator
+}
+
+const failed = (reason: string) => ({
+  kind: 'refused',
+  reason,
+  detail: expect.stringMatching(/\.$/) as string,
+})
+
+describe('an expression', () => {
+  test('makes an object, or a list of objects, of a message', async () => {
+    const { evaluate } = open({
+      one: '{ "lat": pos[0], "when": $number(t) * 1000 }',
+      many: 'readings.{ "lat": $[0], "n": $count($) }',
+    })
+    expect(await evaluate('one', { pos: [48.1, 11.5], t: '17' })).toEqual({
+      kind: 'value',
+      value: { lat: 48.1, when: 17_000 },
+    })
+    expect(await evaluate('many', { readings: [{ a: 1 }, { a: 2 }] })).toEqual({
+      kind: 'value',
+      value: [
+        { lat: { a: 1 }, n: 1 },
+        { lat: { a: 2 }, n: 1 },
+      ],
+    })
+  })
+
+  test('that selects nothing says so', async () => {
+    expect(await open({ none: 'a.b' }).evaluate('none', {})).toEqual({ kind: 'value', value: undefined })
+  })
+
+  test('that fails refuses its message with JSONata’s own words', async () => {
+    const { evaluate } = open({ sum: '$sum(a)' })
+    expect(await evaluate('sum', { a: ['x'] })).toEqual({
+      kind: 'refused',
+      reason: 'EXPRESSION_FAILED',
+      detail: expect.stringContaining('Argument 1 of function "sum"') as string,
+    })
+    expect(await evaluate('sum', { a: [1, 2] })).toEqual({ kind: 'value', value: 3 })
+  })
+
+  test.each([
+    ['calls itself for ever', '( $f := function($n) { 1 + $f($n) }; $f(1) )', 'EXPRESSION_LIMIT'],
+    ['loops for ever', '( $f := function($n) { $f($n) }; $f(1) )', 'EXPRESSION_TIMEOUT'],
+    ['makes a long list', '[1..100000]', 'EXPRESSION_LIMIT'],
+    ['makes many lists', '$map([1..1000], function($i) { [1..1000] })', 'EXPRESSION_LIMIT'],
+    ['makes long texts', '$map([1..9000], function($i) { $pad("", 1000, "x") })', 'EXPRESSION_LIMIT'],
+    ['returns a function', '{ "f": function($x) { $x } }', 'EXPRESSION_FAILED'],
+  ])('that %s refuses its message and the next one goes on', async (_, text, reason) => {
+    const { evaluate, counters } = open({ bad: text, good: 'a' })
+    const [bad, good] = await Promise.all([evaluate('bad', {}), evaluate('good', { a: 1 })])
+    expect(bad).toEqual(failed(reason))
+    expect(good).toEqual({ kind: 'value', value: 1 })
+    expect(counters()).toMatchObject({ evaluated: 2, refused: 1, waiting: 0 })
+  })
+
+  test('with a mistake is found when the config is read, with its position', () => {
+    expect(() => checkExpression('{ "lat": lat }')).not.toThrow()
+    expect(() => checkExpression('a.b[')).toThrow(
+      'is no JSONata expression: Expected "]" before end of expression at position 4 near "a.b["',
+    )
+    expect(() => checkExpression('$match(a, /(/)')).toThrow('is no JSONata expression')
+  })
+})
+
+describe('a regular expression that never ends', () => {
+  test('stops neither the event loop nor the messages around it', async () => {
+    const { evaluate, counters } = open({ regex: endless, good: 'a' })
+    await evaluate('good', {})
+    let turns = 0
+    let longestMs = 0
+    let last = performance.now()
+    const beat = setInterval(() => {
+      turns += 1
+      longestMs = Math.max(longestMs, performance.now() - last)
+      last = performance.now()
+    }, 5)
+    const startedAt = performance.now()
+    const order: number[] = []
+    const calls = [
+      evaluate('good', { a: 1 }),
+      evaluate('regex', attack),
+      evaluate('good', { a: 2 }),
+      evaluate('regex', { text: 'aaa' }),
+    ]
+    for (const [index, call] of calls.entries()) void call.then(() => order.push(index))
+    const outcomes = await Promise.all(calls)
+    const tookMs = performance.now() - startedAt
+    clearInterval(beat)
+    expect(outcomes[0]).toEqual({ kind: 'value', value: 1 })
+    expect(outcomes[1]).toEqual(failed('EXPRESSION_TIMEOUT'))
+    expect(outcomes[2]).toEqual({ kind: 'value', value: 2 })
+    expect(outcomes[3]).toMatchObject({ kind: 'value', value: { match: 'aaa' } })
+    expect(order).toEqual([0, 1, 2, 3])
+    expect(turns).toBeGreaterThan(20)
+    expect(longestMs).toBeLessThan(200)
+    expect(tookMs).toBeLessThan(5000)
+    expect(counters()).toMatchObject({ timeouts: 1, started: 2, waiting: 0 })
+  })
+
+  test('ends with the evaluator', async () => {
+    const { evaluate, close } = open({ regex: endless }, { timeoutMs: 60_000 })
+    const answer = evaluate('regex', attack)
+    await close()
+    expect(await answer).toEqual({ kind: 'later', why: 'closed' })
+    expect(await evaluate('regex', attack)).toEqual({ kind: 'later', why: 'closed' })
+  })
+})
+
+test('an expression that eats the heap ends its thread, not the process', async () => {
+  const text =
+    '( $f := function($n, $l) { $n = 0 ? $count($l) : $f($n - 1, $map([1..9999], function($i) {' +
+    ' $pad($string($n), 5000, $string($i)) })) }; $f(1000, []) )'
+  const { evaluate } = open({ heap: text, good: 'a' }, { timeoutMs: 20_000, memoryMiB: 32 })
+  expect(await evaluate('heap', {})).toEqual(failed('EXPRESSION_LIMIT'))
+  expect(await evaluate('good', { a: 1 })).toEqual({ kind: 'value', value: 1 })
+})
+
+test('beyond the bound of the queue nothing is evaluated and the caller is told', async () => {
+  const opened = open({ good: 'a' }, { queueMax: 2 })
+  const calls = [opened.evaluate('good', { a: 1 }), opened.evaluate('good', { a: 2 })]
+  expect(opened.full).toBe(true)
+  expect(await opened.evaluate('good', { a: 3 })).toEqual({ kind: 'later', why: 'full' })
+  expect(await Promise.all(calls)).toEqual([
+    { kind: 'value', value: 1 },
+    { kind: 'value', value: 2 },
+  ])
+  expect(opened.full).toBe(false)
+})
+
+test('an aborted call is not evaluated', async () => {
+  const { evaluate, counters } = open({ good: 'a' })
+  const stop = new AbortController()
+  const answer = evaluate('good', { a: 1 }, stop.signal)
+  stop.abort()
+  expect(await answer).toEqual({ kind: 'later', why: 'aborted' })
+  expect(await evaluate('good', { a: 1 }, stop.signal)).toEqual({ kind: 'later', why: 'aborted' })
+  expect(counters().evaluated).toBe(0)
+})

@@ -1,0 +1,88 @@
+// state-world.ts: a mapper with memory beside a spool in memory that keeps its state, as the intake would.
+
+import { defaultProvider, type ProviderName } from '../../src/domain/ids.ts'
+import type { Message } from '../../src/domain/message.ts'
+import type { MappedPayload } from '../../src/domain/payload.ts'
+import { compileSources } from '../../src/mapping/compile.ts'
+import { parseDevices } from '../../src/mapping/devices.ts'
+import { createMapper, type Applied, type Dropped, type Mapper } from '../../src/mapping/mapping.ts'
+import { configOf, type World } from './mapping-world.ts'
+
+export type StateWorld = {
+  mapper: Mapper
+  /** What the spool would have: entries of the state, and payloads. */
+  kept: Map<string, Buffer>
+  payloads: MappedPayload[]
+  dropped: Dropped[]
+  closedMessages: number
+  /** Gives a message to the mapper, as the intake would; `copy` where the window knows it. */
+  deliver(message: Message): string
+  tick(nowMs: number): void
+  /** What was not written is gone. */
+  restart(): void
+}
+
+/** Our own time is known to be right. */
+const clockOffsetMs = () => 0
+
+export function openStates(
+  sources: readonly unknown[],
+  world: World & { providers?: readonly string[] } = {},
+): StateWorld {
+  const config = configOf(sources, world)
+  const compiled = compileSources(config)
+  if (compiled.problems.length > 0) throw new Error(JSON.stringify(compiled.problems))
+  const { table } = parseDevices(Buffer.from(world.table ?? 'device\n'))
+  const { future_max: futureMaxMs, on_future: onFuture } = config.clocks
+  const clocks = { futureMaxMs, onFuture }
+  const providers = [defaultProvider, ...(world.providers ?? []).map((name) => name as ProviderName)]
+  const open = () =>
+    createMapper({ devices: table, clockOffsetMs }, { sources: compiled.sources, providers, clocks })
+  const window = new Set<string>()
+  const states: StateWorld = {
+    mapper: open(),
+    kept: new Map(),
+    payloads: [],
+    dropped: [],
+    closedMessages: 0,
+    deliver,
+    tick(nowMs) {
+      const applied = states.mapper.tick(nowMs)
+      if (applied) commit(applied)
+    },
+    restart() {
+      states.mapper = open()
+      states.mapper.restore(states.kept)
+    },
+  }
+  return states
+
+  function deliver(message: Message): string {
+    const result = states.mapper.map(message)
+    if (result.kind === 'payloads') for (const payload of result.payloads) append(payload, message.dup)
+    if (result.kind === 'ignored') states.dropped.push({ ...result, kind: 'ignored', messages: 1 })
+    if (result.kind !== 'part') return result.kind
+    const judged = result.copyRule === 'always' || message.dup
+    if (judged && window.has(result.windowKey)) return 'copy'
+    window.add(result.windowKey)
+    commit(states.mapper.apply())
+    return result.kind
+  }
+
+  function commit({ payloads, writes, closed, dropped }: Applied): void {
+    for (const payload of payloads) append(payload, false)
+    for (const { key, value } of writes) {
+      if (value === null) states.kept.delete(key)
+      else states.kept.set(key, Buffer.from(value))
+    }
+    states.closedMessages += closed
+    states.dropped.push(...dropped)
+  }
+
+  function append(payload: MappedPayload, dup: boolean): void {
+    const judged = payload.copyRule === 'always' || dup
+    if (judged && window.has(payload.windowKey)) return
+    window.add(payload.windowKey)
+    states.payloads.push(payload)
+  }
+}
