@@ -59,7 +59,7 @@ function summaryOf(config: Config): Record<string, string[]> {
         `${secure ? 'mqtts' : 'mqtt'}://${host.includes(':') ? `[${host}]` : host}:${port}`,
     ),
     access: [ingest.broker.access.anonymous ? 'anyone who can connect' : 'with user name and password'],
-    sources: sources.map(({ name, topic }) => `${name} on ${topic}`),
+    sources: sources.map(({ name, topic }) => `${name} on ${[topic].flat().join(', ')}`),
     devices: [
       devices.file === undefined
         ? `no table; unknown ones: ${devices.unknown}`

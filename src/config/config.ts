@@ -8,7 +8,8 @@
 //
 // How
 //   read.ts does it: the text becomes a tree that knows its lines (source.ts), ${env:NAME} and ${file:PATH} are
-//   put in (substitute.ts), the schema judges, and what it found is put into words (explain.ts, shape.ts).
+//   put in (substitute.ts), presets are put into the sources that name them (presets.ts), the schema judges, and what
+//   it found is put into words (explain.ts, shape.ts). What is wrong in a preset is told with the preset's line.
 //   Relative paths in the config - in ${file:PATH} and in options that are paths - start at the folder of the
 //   config file, not where the daemon was started: the same file means the same thing under systemd and in a shell.
 //
@@ -20,23 +21,22 @@ import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import { codeOf, GatewayError, messageOf } from '../std/fault.ts'
-import type { ConfigProblem } from '../domain/problem.ts'
 import { deliverySchema } from '../delivery/config.ts'
 import { ingestSchema } from '../ingest/config.ts'
-import { compileSources, defaultsSchema, devicesSchema, sourcesSchema } from '../mapping/config.ts'
 import { logSchema, opsSchema, type OpsConfig } from '../ops/config.ts'
 import { spoolSchema } from '../spool/config.ts'
 import { ConfigError } from './error.ts'
+import { createPresets } from './presets.ts'
 import { readText } from './read.ts'
+import { checkSources, mappingShape } from './sources.ts'
 
+export { loadCases, loadPresetCases } from './cases.ts'
 export { ConfigError } from './error.ts'
 export { referenceText, schemaText } from './reference.ts'
 
 export const configSchema = z.strictObject({
   ingest: ingestSchema,
-  sources: sourcesSchema,
-  devices: devicesSchema,
-  defaults: defaultsSchema,
+  ...mappingShape,
   spool: spoolSchema.prefault({}),
   delivery: deliverySchema,
   ops: opsSchema,
@@ -45,14 +45,13 @@ export const configSchema = z.strictObject({
 
 export type Config = z.output<typeof configSchema>
 
-/** What the mapping compiles its sources from. */
-const mappingSchema = z.object({ sources: sourcesSchema, devices: devicesSchema, defaults: defaultsSchema })
-
 export type LoadedConfig = {
   /** The file as it was named. */
   path: string
   /** Paths in it are absolute. */
   config: Config
+  /** The files of the presets that it names; what they say stands in the sources. */
+  presetFiles: readonly string[]
 }
 
 export type LoadConfigDeps = {
@@ -64,10 +63,13 @@ export type LoadConfigDeps = {
 /** Reads the config at `path`; rejects with CONFIG_UNREADABLE or ConfigError. */
 export async function loadConfig(path: string, deps: LoadConfigDeps): Promise<LoadedConfig> {
   const text = await readConfig(path, deps)
+  const folder = dirname(resolve(path))
   const substituteFrom = { env: deps.env, readText: relativeReader(path, deps) }
-  const result = await readText(text, configSchema, substituteFrom, { check: checkSources })
+  const presets = createPresets(substituteFrom, { folder })
+  const steps = { expand: presets.expand, check: checkSources }
+  const result = await readText(text, configSchema, substituteFrom, steps)
   if (result.kind === 'problems') throw new ConfigError(path, result.problems)
-  return { path, config: withAbsolutePaths(result.config, dirname(resolve(path))) }
+  return { path, config: withAbsolutePaths(result.config, folder), presetFiles: presets.files() }
 }
 
 /** The section `ops` alone: who only asks the daemon needs none of its secrets and may not be able to read them. */
@@ -77,12 +79,6 @@ export async function loadOpsConfig(path: string, deps: LoadConfigDeps): Promise
   const result = await readText(text, z.object({ ops: opsSchema }), substituteFrom, { sections: ['ops'] })
   if (result.kind === 'problems') throw new ConfigError(path, result.problems)
   return result.config.ops
-}
-
-/** What only the mapping can judge: topic patterns, paths, units. Silent where the schema already has complaints. */
-function checkSources(written: unknown): readonly ConfigProblem[] {
-  const mapping = mappingSchema.safeParse(written)
-  return mapping.success ? compileSources(mapping.data).problems : []
 }
 
 async function readConfig(path: string, { readFile: read = readUtf8 }: LoadConfigDeps): Promise<string> {

@@ -1,6 +1,7 @@
 // read.ts: a config file's text against a schema: either the config, or every problem with line and column.
 //
-//   text -> tree (source.ts) -> values put in (substitute.ts) -> plain values -> schema -> the sections' own checks
+//   text -> tree (source.ts) -> values put in (substitute.ts) -> plain values -> presets put in (presets.ts) -> schema
+//        -> the sections' own checks
 //
 // Problems of one step do not hide those of the next, except where the next would only guess: a file whose syntax
 // is broken is not validated, and the sections' own checks get nothing that the schema refused.
@@ -18,9 +19,21 @@ import { substitute, type SubstituteDeps, type Substitutions } from './substitut
 export type LocatedProblem = Position & { path: string; message: string }
 
 export type ReadResult<Config> =
-  { kind: 'config'; config: Config } | { kind: 'problems'; problems: readonly LocatedProblem[] }
+  /** `written` is what the schema judged: plain values without its defaults. */
+  | { kind: 'config'; config: Config; written: unknown; positionOf: Source['positionOf'] }
+  | { kind: 'problems'; problems: readonly LocatedProblem[] }
+
+/** What was written, with what comes from other files put in. */
+export type Expansion = {
+  written: unknown
+  problems: readonly ConfigProblem[]
+  /** A problem of the expanded whole as one of the file; null where it only follows from one of `problems`. */
+  relocate(problem: ConfigProblem): ConfigProblem | null
+}
 
 export type ReadOptions = {
+  /** Puts in what other files say, before the schema judges. Called again when a value got another type. */
+  expand?: (written: unknown) => Promise<Expansion>
   /** Finds what a schema cannot say, in what was written. */
   check?: (written: unknown) => readonly ConfigProblem[]
   /** Only these sections are looked at; the others are as if they were not there. */
@@ -31,7 +44,7 @@ export async function readText<Schema extends z.ZodType>(
   text: string,
   schema: Schema,
   deps: SubstituteDeps,
-  { check = () => [], sections }: ReadOptions = {},
+  { expand = unexpanded, check = () => [], sections }: ReadOptions = {},
 ): Promise<ReadResult<z.output<Schema>>> {
   const source = parseSource(text)
   if (sections) source.keepOnly(sections)
@@ -49,37 +62,46 @@ export async function readText<Schema extends z.ZodType>(
       problems: [...problems, { line: 1, column: 1, path: '', message: error.message }],
     }
   }
-  const result = validate(schema, source, substitutions, written ?? {})
+  const result = await validate(schema, source, substitutions, { written: written ?? {}, expand })
   const place = placer(source, substitutions, result.secrets)
-  const ownChecks = check(result.written).map((problem) => hideFound(problem, source, substitutions))
-  const news = [...result.problems, ...ownChecks].filter(
-    ({ path }) => !substitutions.failedAt(source.nodeAt(path)),
+  const ownChecks = check(result.expansion.written).map((problem) =>
+    hideFound(problem, source, substitutions),
   )
-  problems.push(...news.map(place))
+  const news = [...result.problems, ...ownChecks]
+    .filter(({ path }) => !substitutions.failedAt(source.nodeAt(path)))
+    .map((problem) => result.expansion.relocate(problem))
+    .filter((problem) => problem !== null)
+  problems.push(...[...result.expansion.problems, ...news].map(place))
   if (problems.length > 0 || !result.success) return { kind: 'problems', problems: inOrder(problems) }
-  return { kind: 'config', config: result.config }
+  const { positionOf } = source
+  return { kind: 'config', config: result.config, written: result.expansion.written, positionOf }
+}
+
+function unexpanded(written: unknown): Promise<Expansion> {
+  return Promise.resolve({ written, problems: [], relocate: (problem) => problem })
 }
 
 type Validation<Config> = {
-  written: unknown
+  expansion: Expansion
   problems: readonly ConfigProblem[]
   /** Secrets that stand in the file itself: they are refused, and not repeated. */
   secrets: readonly string[]
 } & ({ success: true; config: Config } | { success: false })
 
-function validate<Schema extends z.ZodType>(
+async function validate<Schema extends z.ZodType>(
   schema: Schema,
   source: Source,
   substitutions: Substitutions,
-  config: unknown,
-): Validation<z.output<Schema>> {
+  { written: plain, expand }: { written: unknown; expand: NonNullable<ReadOptions['expand']> },
+): Promise<Validation<z.output<Schema>>> {
   const root = shapeOf(schema)
-  let written = config
-  let parsed = schema.safeParse(written)
+  let expansion = await expand(plain)
+  let parsed = schema.safeParse(expansion.written)
   if (!parsed.success && retype(parsed.error.issues, source, substitutions)) {
-    written = source.plain() ?? {}
-    parsed = schema.safeParse(written)
+    expansion = await expand(source.plain() ?? {})
+    parsed = schema.safeParse(expansion.written)
   }
+  const { written } = expansion
   const literals = literalSecrets(written, root, source, substitutions)
   const hidden = (path: Keys) => hiddenAt(path, root, source, substitutions)
   const context = { root, config: written, hidden }
@@ -91,7 +113,7 @@ function validate<Schema extends z.ZodType>(
         'must come from "${env:NAME}" or "${file:PATH}": a secret does not stand in the config itself.',
     })),
   )
-  const found = { written, problems, secrets: literals.map(({ value }) => value) }
+  const found = { expansion, problems, secrets: literals.map(({ value }) => value) }
   return parsed.success ? { ...found, success: true, config: parsed.data } : { ...found, success: false }
 }
 

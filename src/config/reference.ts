@@ -2,7 +2,7 @@
 // config/gateway.schema.json for editors. Written by `npm run docs`, never by hand.
 
 import type { z } from 'zod'
-import { alternatives, shapeOf, typeOf, type Shape } from './shape.ts'
+import { alternatives, requirednessOf, shapeOf, typeOf, type Shape } from './shape.ts'
 
 /** The JSON Schema of what may be written, as text. */
 export function schemaText(schema: z.ZodType): string {
@@ -28,9 +28,8 @@ export function referenceText(schema: z.ZodType): string {
     '',
   ]
   for (const [name, section] of Object.entries(root.properties ?? {})) {
-    const required = root.required?.includes(name) ?? false
     lines.push(`## ${name}`, '')
-    lines.push(...facts(root, section, required))
+    lines.push(...facts(root, section, requirednessOf(root, name)))
     lines.push(...children(root, section, name))
   }
   return `${lines.join('\n').trimEnd()}\n`
@@ -49,21 +48,19 @@ function children(root: Shape, shape: Shape, path: string, depth = 0): string[] 
       const key = `${name} ${JSON.stringify(property)}`
       if (seen.has(key)) continue
       seen.add(key)
-      lines.push(
-        ...option(root, property, `${path}.${name}`, alternative.required?.includes(name) ?? false, depth),
-      )
+      lines.push(...option(root, property, `${path}.${name}`, requirednessOf(alternative, name), depth))
     }
     const named = alternative.additionalProperties
-    if (typeof named === 'object') lines.push(...option(root, named, `${path}.<name>`, false, depth))
+    if (typeof named === 'object') lines.push(...option(root, named, `${path}.<name>`, '', depth))
   }
   return lines
 }
 
-function option(root: Shape, shape: Shape, path: string, required: boolean, depth: number): string[] {
+function option(root: Shape, shape: Shape, path: string, required: string, depth: number): string[] {
   return [`### \`${path}\``, '', ...facts(root, shape, required), ...children(root, shape, path, depth + 1)]
 }
 
-function facts(root: Shape, shape: Shape, required: boolean): string[] {
+function facts(root: Shape, shape: Shape, required: string): string[] {
   const type = [...new Set(alternatives(root, shape).map(typeOf))].join(' or ')
   const standard =
     shape.default === undefined || JSON.stringify(shape.default) === '{}'
@@ -72,7 +69,10 @@ function facts(root: Shape, shape: Shape, required: boolean): string[] {
   const examples = shape.examples?.length
     ? ` · such as ${shape.examples.map((one) => `\`${String(one)}\``).join(', ')}`
     : ''
-  const lines = [`${required && !standard ? '**required** · ' : ''}${type}${standard}${examples}`, '']
+  const lines = [
+    `${required !== '' && !standard ? `**${required}** · ` : ''}${type}${standard}${examples}`,
+    '',
+  ]
   const description =
     shape.description ?? alternatives(root, shape).find((one) => one.description)?.description
   if (description !== undefined) lines.push(description, '')

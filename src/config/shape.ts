@@ -42,8 +42,27 @@ export function shapeOf(schema: z.ZodType): Shape {
       const { def } = zodSchema._zod
       // A default is given in our units; it is shown in those that people write.
       if (def.type === 'default') jsonSchema.default = writtenAs(def.defaultValue, jsonSchema.format)
+      if (jsonSchema.properties?.[stepIn]) withStepIn(jsonSchema)
     },
   }) as Shape
+}
+
+/** The option that says where to take from what is not written: presets are put in before the schema judges. */
+const stepIn = 'preset'
+
+/** What is required besides the name is only so without a preset. */
+function withStepIn(shape: z.core.JSONSchema.BaseSchema): void {
+  const required = shape.required?.filter((name) => name !== 'name') ?? []
+  if (required.length === 0) return
+  shape.required = shape.required?.filter((name) => !required.includes(name)) ?? []
+  shape.anyOf = [{ required: [stepIn] }, { required }]
+}
+
+/** Whether an option must be written, in the words of the reference; empty where it need not be. */
+export function requirednessOf({ required, properties, anyOf }: Shape, name: string): string {
+  if (required?.includes(name)) return 'required'
+  const unlessStepIn = properties?.[stepIn] && anyOf?.some((one) => one.required?.includes(name))
+  return unlessStepIn && name !== stepIn ? `required without \`${stepIn}\`` : ''
 }
 
 function writtenAs(value: unknown, format: string | undefined): unknown {
@@ -92,7 +111,8 @@ function childOf(shape: Shape, key: string | number): Shape | undefined {
 /** A union as its members, each with the description of the whole where it has none of its own. */
 export function alternatives(root: Shape, shape: Shape, depth = 0): readonly Shape[] {
   const plain = resolved(root, shape)
-  const members = plain.anyOf ?? plain.oneOf ?? plain.allOf
+  // Beside properties, `anyOf` only says which of them are required.
+  const members = plain.properties ? undefined : (plain.anyOf ?? plain.oneOf ?? plain.allOf)
   // A schema that refers to itself has no bottom; no option of ours is nested that deep.
   if (!members || depth > 8) return [plain]
   return members.flatMap((member) => alternatives(root, member, depth + 1))

@@ -1,5 +1,6 @@
 // format.ts: how a device writes a reading down. One entry per kind of device; `simulate --format NAME` picks one.
 
+import { teltonikaFrame } from './formats/teltonika-codec8.ts'
 import type { Reading } from './vehicle.ts'
 
 export type Publication = { topic: string; bytes: Buffer }
@@ -32,7 +33,15 @@ const telemetryV1: Format = (reading) => {
   return { topic: `telemetry/v1/${reading.device}`, bytes: Buffer.from(JSON.stringify(message)) }
 }
 
-const formats = { 'telemetry-v1': telemetryV1 } satisfies Record<string, Format>
+const teltonikaCodec8: Format = (reading) => ({
+  topic: `teltonika/${reading.device}/raw`,
+  bytes: teltonikaFrame(reading),
+})
+
+const formats = { 'telemetry-v1': telemetryV1, 'teltonika-codec8': teltonikaCodec8 } satisfies Record<
+  string,
+  Format
+>
 
 export type FormatName = keyof typeof formats
 

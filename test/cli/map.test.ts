@@ -18,6 +18,15 @@ sources:
     topic: up
     device: "{clientid}/{username}"
     map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } }
+  - name: vans
+    topic: vans/{device}/{name}
+    encoding: scalar
+    coalesce: { name: "{name}", require: [lat, lon] }
+    map: { latitude: { path: lat }, longitude: { path: lon } }
+  - name: odd
+    topic: odd/{device}
+    jsonata: "{ 'lat': a, 'lon': b }"
+    map: { latitude: { path: lat }, longitude: { path: lon } }
 devices: { file: devices.csv }
 delivery: { base_url: http://127.0.0.1:1 }
 `
@@ -105,6 +114,39 @@ describe('map', () => {
     expect(answers).toEqual([
       { source: 'by-sender', payloads: [expect.objectContaining({ deviceIdentifier: { id: 'c1/u1' } })] },
     ])
+  })
+
+  test('shows that a message waits, and in lines of its own what became of those that waited', async () => {
+    const { status, answers } = await runMap(['--topic', 'vans/v1/lat', '--lines'], '48.1\n48.2\n')
+    const part = { source: 'vans', payloads: [], part: {} }
+    const incomplete = { source: 'vans', payloads: [], ignored: { reason: 'incomplete' } }
+    expect({ status, answers }).toEqual({ status: 0, answers: [part, part, incomplete, incomplete] })
+  })
+
+  test('shows that a message waits for its expression, which is not evaluated here', async () => {
+    const { status, answers } = await runMap(['--topic', 'odd/1'], '{"a":1,"b":2}')
+    expect({ status, answers }).toEqual({
+      status: 0,
+      answers: [{ source: 'odd', payloads: [], deferred: {} }],
+    })
+  })
+
+  test('shows which message is kept until its clock was looked at', async () => {
+    const { answers } = await runMap(topic, '{"ts":4102444800000,"lat":48.1,"lon":2.2}')
+    expect(answers).toEqual([
+      {
+        source: 'trucks',
+        payloads: [],
+        quarantined: { reason: 'UNSET_CLOCK', detail: expect.any(String), device: 'truck-7' },
+      },
+    ])
+  })
+
+  test('says what it needs', async () => {
+    await expect(runMap([])).rejects.toMatchObject({
+      code: 'USAGE',
+      what: "The option '--topic <topic>' is missing.",
+    })
   })
 
   test('says which file it cannot read', async () => {
