@@ -92,10 +92,7 @@ export async function startGateway(deps: GatewayDeps, config: Config, configPath
     opened.push(() => delivery.stop(AbortSignal.abort()))
     ops.attach({ delivery })
     delivery.start()
-    const ingest = createIngest(
-      { mapper: { current: mapper }, spool, clock, emit },
-      ingestOptions(config.ingest),
-    )
+    const ingest = createIngest({ mapper, spool, clock, emit }, ingestOptions(config.ingest))
     ops.attach({ ingest })
     await ingest.start()
     const url = ops.url()

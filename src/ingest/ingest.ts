@@ -31,10 +31,16 @@ import type { Socket } from 'node:net'
 import type { Clock } from '../std/clock.ts'
 import type { GatewayError } from '../std/fault.ts'
 import type { Emit } from '../domain/event.ts'
-import type { Mapper } from '../mapping/mapping.ts'
 import { createAccess, type AccessOptions } from './access.ts'
 import { createBroker, type BrokerOptions } from './broker.ts'
-import { createIntake, type IntakeOptions, type IntakeSpool } from './intake.ts'
+import {
+  createIntake,
+  type IntakeMapper,
+  type IntakeOptions,
+  type IntakeSpool,
+  type Releasing,
+} from './intake.ts'
+import type { Tap } from './tap.ts'
 import { openListener, type Listener, type ListenerDeps, type ListenerOptions } from './listen.ts'
 
 export type IngestCounters = {
@@ -62,6 +68,8 @@ export type IngestCounters = {
 export type Ingest = {
   /** Opens the listeners; rejects with GatewayError ADDRESS_IN_USE or ADDRESS_UNAVAILABLE. */
   start(): Promise<void>
+  /** Puts another mapping in force between two messages; rejects where the store is lost, and the old one stays. */
+  swap(mapper: IntakeMapper): Promise<void>
   /** Closes the doors: no new connection, no further packet read. What was read goes on to its ack. */
   closeDoors(): Promise<void>
   /** After the last acks: closes the connections. */
@@ -72,11 +80,13 @@ export type Ingest = {
 }
 
 export type IngestDeps = {
-  /** Read for each message, so that a new mapping is in force from one message to the next. */
-  mapper: { readonly current: Pick<Mapper, 'map'> }
+  /** In force until swap(). */
+  mapper: IntakeMapper
   spool: IntakeSpool
   clock: Clock
   emit: Emit
+  releasing?: Releasing
+  tap?: Tap
 }
 
 export type IngestOptions = IntakeOptions &
@@ -86,8 +96,9 @@ export type IngestOptions = IntakeOptions &
     connectionsMax: number
   }
 
-export function createIngest({ mapper, spool, clock, emit }: IngestDeps, options: IngestOptions): Ingest {
-  const intake = createIntake({ mapper, spool, clock, emit }, options)
+export function createIngest(deps: IngestDeps, options: IngestOptions): Ingest {
+  const { clock, emit } = deps
+  const intake = createIntake(deps, options)
   const access = createAccess(options.access)
   const broker = createBroker({ intake, access, clock, emit }, options)
   let listeners: Listener[] = []
@@ -95,6 +106,8 @@ export function createIngest({ mapper, spool, clock, emit }: IngestDeps, options
   let sockets = 0
 
   async function start(): Promise<void> {
+    // What was collected before comes first; nobody is connected yet.
+    await intake.restore()
     await broker.start()
     const connected: ListenerDeps['connected'] = (socket, name) => broker.welcome(socket, name)
     const failed = (fault: GatewayError) => emit({ kind: 'listener_failed', fault })
@@ -137,6 +150,7 @@ export function createIngest({ mapper, spool, clock, emit }: IngestDeps, options
 
   return {
     start,
+    swap: intake.swap,
     closeDoors,
     close,
     counters: () => ({ ...intake.counters(), ...broker.counters() }),

@@ -1,38 +1,57 @@
 // intake.ts: the hot path, from a message to the spool. Knows nothing of the broker it came through.
 //
-//   message -> map -> payloads  appended to the open group      mapped, or copies where all are known
-//                     ignored   nothing                         ignored
-//                     unmappable, or the mapper threw: buried   dead
-//           -> endMessage(ack): the spool calls `ack` after the fsync, in the order of arrival
+//   message -> map -> [placing.ts: payloads, part, dead letter, shelf, or nothing] -> endMessage(ack)
 //
-// While the spool takes nothing in (full, disk low, dead letters full, store lost) a message that wants an ack
-// waits in order (waiting.ts) and everything behind it waits too: acks keep the order of arrival over the whole
+// The spool calls `ack` after the fsync, in the order of arrival. While it takes nothing in (full, disk low, a shelf
+// or the dead letters full, store lost), or the mapping's memory is being read again (parts.ts), a message that wants
+// an ack waits in order (waiting.ts) and everything behind it waits too: acks keep the order of arrival over the whole
 // daemon [MQTT-4.6.0-2]. QoS 0 is dropped and counted then; nobody else could keep it. At the bound of the
 // waiting list, or while too much is uncommitted, `readingPaused` asks the broker to stop reading.
 //
-// Conservation (invariant 6): received = mapped + ignored + copies + dead + dropped + held.
+// Conservation (invariant 6): received + carried = mapped + ignored + copies + dead + quarantined + deferred + parts
+// + dropped + held; `carried` are the messages that were open parts when their state was read, `parts` those now.
 // Per message: no promise, no closure, no log line, and one message object for all.
 
 import type { Clock } from '../std/clock.ts'
-import { assertNever } from '../std/assert.ts'
 import type { Emit } from '../domain/event.ts'
-import { envelopeOf, type Message, type QoS, type Sender } from '../domain/message.ts'
-import type { Mapper, MapResult } from '../mapping/mapping.ts'
+import type { Message, QoS, Sender } from '../domain/message.ts'
+import type { Mapper } from '../mapping/mapping.ts'
 import type { Ack, Spool } from '../spool/spool.ts'
 import { createDropTeller, type DropReason } from './drops.ts'
-import { mapperFailed } from './mapper-failed.ts'
-import { createTally } from './tally.ts'
+import { createParts } from './parts.ts'
+import { createPlacing, type Counted } from './placing.ts'
+import type { Tap } from './tap.ts'
 import { createWaitingList } from './waiting.ts'
 
 /** The half of the spool that takes in. */
-export type IntakeSpool = Pick<Spool, 'hold' | 'congested' | 'append' | 'bury' | 'endMessage' | 'listen'>
+export type IntakeSpool = Pick<
+  Spool,
+  | 'hold'
+  | 'congested'
+  | 'append'
+  | 'bury'
+  | 'note'
+  | 'remember'
+  | 'keep'
+  | 'exchange'
+  | 'states'
+  | 'endMessage'
+  | 'listen'
+>
+
+/** What the intake asks of the mapping. */
+export type IntakeMapper = Pick<Mapper, 'map' | 'apply' | 'tick' | 'nextTickAt' | 'restore' | 'openParts'>
+
+/** A device's messages that were quarantined are on their way out: what comes meanwhile stands behind them. */
+export type Releasing = { isReleasing(device: string): boolean; kept(device: string): void }
 
 export type IntakeDeps = {
-  /** Read for each message, so that a new mapping is in force from one message to the next. */
-  mapper: { readonly current: Pick<Mapper, 'map'> }
+  mapper: IntakeMapper
   spool: IntakeSpool
   clock: Clock
   emit: Emit
+  releasing?: Releasing
+  tap?: Tap
 }
 
 export type IntakeOptions = {
@@ -58,22 +77,23 @@ export type Intake = {
   readonly readingPaused: boolean
   onReadingChange(listener: () => void): void
   counters(): IntakeCounters
+  /** Reads the mapping's memory from the spool; before the first message. */
+  restore(): Promise<void>
+  /** Puts another mapping in force between two messages; it takes over what is being collected. */
+  swap(mapper: IntakeMapper): Promise<void>
   /** Resolves when what waits was appended, or can not be because the spool takes nothing in; then nothing more is. */
   finish(): Promise<void>
   close(): void
 }
 
-export type IntakeCounters = {
+export type IntakeCounters = Counted & {
   received: number
   bytes: number
-  mapped: number
-  copies: number
-  dead: number
-  ignored: number
   dropped: number
   held: number
-  ignoredByReason: ReadonlyMap<string, number>
-  deadByReason: ReadonlyMap<string, number>
+  /** Open parts now, and those that were open when the state was read. */
+  parts: number
+  carried: number
 }
 
 /** Messages that were held go on in slices, so that a resume does not stop the loop for seconds. */
@@ -81,12 +101,12 @@ const sliceMessages = 1000
 const eventEveryMs = 1000
 
 export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
-  const { mapper, spool, clock, emit } = deps
+  const { spool, clock, emit, tap } = deps
   const waiting = createWaitingList({ messagesMax: options.heldMessagesMax, bytesMax: options.heldBytesMax })
-  const ignoredBy = createTally(clock, { eventEveryMs })
-  const deadBy = createTally(clock, { eventEveryMs })
+  const placing = createPlacing(deps, { eventEveryMs })
+  const parts = createParts({ spool, clock, placing }, deps.mapper)
   const drops = createDropTeller({ clock, emit }, { eventEveryMs })
-  const counters = { received: 0, bytes: 0, mapped: 0, copies: 0, dead: 0, ignored: 0, dropped: 0 }
+  const counters = { received: 0, bytes: 0, dropped: 0 }
   const message: Message = {
     topic: '',
     bytes: Buffer.alloc(0),
@@ -96,13 +116,24 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
     sender: { clientId: '', userName: null, certificateName: null },
     arrivedAt: 0,
   }
+  /** Its memory is being read: nothing may be mapped. */
+  let reading = false
   let draining = false
   let paused = false
   let finished = false
   let tellFinished: (() => void)[] = []
   let tellReading: () => void = () => {}
 
-  const unlisten = spool.listen({ intakeChanged })
+  const unlisten = spool.listen({
+    intakeChanged,
+    lost() {
+      reading = true
+    },
+    reopened() {
+      // restore() rejects for a store that is lost again, and then comes again.
+      void restore().catch(() => undefined)
+    },
+  })
 
   function accept(
     topic: string,
@@ -122,19 +153,19 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
     message.dup = dup
     message.sender = sender
     message.arrivedAt = clock.now()
-    if (waiting.size === 0 && spool.hold === null) take(message, ack)
+    if (waiting.size === 0 && spool.hold === null && !reading) take(message, ack)
     else wait(ack)
   }
 
   function repeat(...known: Parameters<Intake['accept']>): void {
-    if (waiting.size > 0 || spool.hold !== null) {
+    if (waiting.size > 0 || spool.hold !== null || reading) {
       // Behind the others; the dedup window knows it.
       accept(...known)
       return
     }
     counters.received += 1
     counters.bytes += known[1].length
-    counters.copies += 1
+    placing.repeated()
     spool.endMessage(known[6])
   }
 
@@ -151,68 +182,29 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
   }
 
   function take(message: Message, ack: Ack | null): void {
-    const result = map(message)
-    switch (result.kind) {
-      case 'payloads':
-        append(result, message.dup)
-        break
-      case 'ignored':
-        ignore(result.source, result.reason)
-        break
-      case 'unmappable':
-        bury(result, message)
-        break
-      default:
-        assertNever(result)
-    }
+    const result = parts.map(message)
+    if (tap?.on === true) tap.saw(message, result)
+    placing.place(result, message, parts)
     // Everything appended since the last call is this message's: its ack follows the commit that holds it.
     spool.endMessage(ack)
+    if (result.kind === 'part') parts.changed()
   }
 
-  function map(message: Message): MapResult {
+  async function restore(): Promise<void> {
+    reading = true
+    await parts.restore()
+    reading = false
+    intakeChanged()
+  }
+
+  async function swap(next: IntakeMapper): Promise<void> {
+    reading = true
     try {
-      return mapper.current.map(message)
-    } catch (error) {
-      return mapperFailed(message, error)
+      await parts.swap(next)
+    } finally {
+      reading = false
+      intakeChanged()
     }
-  }
-
-  function append({ source, payloads }: Extract<MapResult, { kind: 'payloads' }>, dup: boolean): void {
-    let stored = 0
-    for (const payload of payloads) if (spool.append(payload, dup) === 'stored') stored += 1
-    if (stored > 0) counters.mapped += 1
-    else if (payloads.length > 0) counters.copies += 1
-    else ignore(source, 'no payloads')
-  }
-
-  function ignore(source: string, reason: string): void {
-    counters.ignored += 1
-    ignoredBy.add(source, reason)
-  }
-
-  function bury(result: Extract<MapResult, { kind: 'unmappable' }>, message: Message): void {
-    const { source, device, reason, detail, windowKey } = result
-    const letter = {
-      stage: 'mapping',
-      at: clock.now(),
-      reason,
-      detail,
-      provider: null,
-      device,
-      envelope: envelopeOf(message, source),
-      payload: null,
-      payloadId: null,
-      batchId: null,
-      requestId: null,
-      failure: null,
-    } as const
-    if (spool.bury(letter, windowKey, message.dup) === 'copy') {
-      counters.copies += 1
-      return
-    }
-    counters.dead += 1
-    if (deadBy.add(source, reason))
-      emit({ kind: 'message_unmappable', source, topic: message.topic, reason, detail })
   }
 
   function drop(hold: DropReason): void {
@@ -231,7 +223,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
   }
 
   function mayDrain(): boolean {
-    return spool.hold === null && !spool.congested && !finished
+    return spool.hold === null && !spool.congested && !finished && !reading
   }
 
   /** Ends when the list is empty or the spool takes nothing more in; then intakeChanged starts it again. */
@@ -280,14 +272,17 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
     },
     counters: () => ({
       ...counters,
+      ...placing.counted(),
+      ...parts.counters(),
       held: waiting.size,
-      ignoredByReason: ignoredBy.counts(),
-      deadByReason: deadBy.counts(),
     }),
+    restore,
+    swap,
     finish,
     close() {
       finished = true
       unlisten()
+      parts.close()
       drops.close()
     },
   }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { Secret } from '../../src/std/secret.ts'
-import { openIngest, textOf } from '../support/ingest-world.ts'
+import { openIngest, textOf, wordMapper } from '../support/ingest-world.ts'
 import { createMemoryIntakeSpool } from '../support/memory-intake-spool.ts'
 import { connectBytes, publishBytes } from '../support/mqtt-device.ts'
 
@@ -45,6 +45,7 @@ describe('who may connect', () => {
   test('the user name reaches the mapping', async () => {
     const seen: unknown[] = []
     const mapper = {
+      ...wordMapper,
       map: (message: { sender: object }) => {
         seen.push({ ...message.sender })
         return { kind: 'ignored', source: 's', reason: 'r' } as const

@@ -13,7 +13,7 @@ function world(options = { heldMessagesMax: 1000, heldBytesMax: 1024 ** 2 }) {
   const spool = createMemoryIntakeSpool({ commits: 'by hand' })
   const events: GatewayEvent[] = []
   const emit = (event: GatewayEvent) => void events.push(event)
-  const intake = createIntake({ mapper: { current: wordMapper }, spool, clock, emit }, options)
+  const intake = createIntake({ mapper: wordMapper, spool, clock, emit }, options)
   const acks: string[] = []
   function send(text: string, qos: QoS = 1, { dup = false, name = text } = {}): void {
     const ack = qos === 0 ? null : (fault: unknown) => void acks.push(fault === null ? name : `fault ${name}`)

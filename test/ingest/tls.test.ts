@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { connect } from 'node:tls'
 import { afterAll, describe, expect, test } from 'vitest'
 import { Secret } from '../../src/std/secret.ts'
-import { openIngest } from '../support/ingest-world.ts'
+import { openIngest, wordMapper } from '../support/ingest-world.ts'
 import { createMemoryIntakeSpool } from '../support/memory-intake-spool.ts'
 import { connectBytes, publishBytes } from '../support/mqtt-device.ts'
 
@@ -42,6 +42,7 @@ describe.skipIf(!hasOpenssl)('mqtts:// (skipped where openssl is not installed)'
     const truck = certificate('truck-7')
     const senders: unknown[] = []
     const mapper = {
+      ...wordMapper,
       map: (message: { sender: object }) => {
         senders.push({ ...message.sender })
         return { kind: 'ignored', source: 's', reason: 'r' } as const

@@ -5,8 +5,8 @@ import { defaultProvider, type PayloadId } from '../../src/domain/ids.ts'
 import type { Message } from '../../src/domain/message.ts'
 import { ingestOptions, ingestSchema } from '../../src/ingest/config.ts'
 import { createIngest, type Ingest, type IngestOptions } from '../../src/ingest/ingest.ts'
-import type { IntakeSpool } from '../../src/ingest/intake.ts'
-import type { Mapper, MapResult } from '../../src/mapping/mapping.ts'
+import type { IntakeMapper, IntakeSpool } from '../../src/ingest/intake.ts'
+import type { MapResult } from '../../src/mapping/mapping.ts'
 import { hash } from 'node:crypto'
 import { systemClock, type Clock } from '../../src/std/clock.ts'
 import { createDevice, type Device } from './mqtt-device.ts'
@@ -25,7 +25,12 @@ export type IngestWorld = AsyncDisposable & {
  * Maps a message by its text: `ignore`, `bad`, `throw`, `none` and `many:N` do as they say, anything else is a
  * payload with that text; `untimed ...` is one without a device time.
  */
-export const wordMapper: Pick<Mapper, 'map'> = {
+export const wordMapper: IntakeMapper = {
+  apply: () => ({ payloads: [], writes: [], closed: 0, dropped: [] }),
+  tick: () => null,
+  nextTickAt: () => null,
+  restore: () => undefined,
+  openParts: () => 0,
   map(message): MapResult {
     const text = message.bytes.toString()
     const name = nameOf(message)
@@ -71,7 +76,7 @@ export function textOf(payload: { json: string }): string {
 
 export async function openIngest(
   spool: IntakeSpool,
-  options: Partial<IngestOptions> & { mapper?: Pick<Mapper, 'map'>; clock?: Clock } = {},
+  options: Partial<IngestOptions> & { mapper?: IntakeMapper; clock?: Clock } = {},
 ): Promise<IngestWorld> {
   const { mapper = wordMapper, clock = systemClock, ...rest } = options
   const events: GatewayEvent[] = []
@@ -81,7 +86,7 @@ export async function openIngest(
     }),
   )
   const ingest = createIngest(
-    { mapper: { current: mapper }, spool, clock, emit: (event) => events.push(event) },
+    { mapper, spool, clock, emit: (event) => events.push(event) },
     { ...defaults, ...rest },
   )
   await ingest.start()

@@ -2,6 +2,7 @@
 // makes by hand: what an ack must wait for happens when the test says so.
 
 import type { DeadLetter } from '../../src/domain/deadletter.ts'
+import type { KeptMessage } from '../../src/domain/message.ts'
 import type { HoldReason } from '../../src/domain/event.ts'
 import type { MappedPayload } from '../../src/domain/payload.ts'
 import type { IntakeSpool } from '../../src/ingest/intake.ts'
@@ -12,6 +13,7 @@ export type MemoryIntakeSpool = IntakeSpool & {
   /** What was committed, in order. */
   readonly payloads: readonly MappedPayload[]
   readonly letters: readonly DeadLetter[]
+  readonly kept: readonly KeptMessage[]
   /** Messages that wait for the next commit. */
   readonly open: number
   /** Resolves once `count` messages were ended since the start. */
@@ -24,15 +26,16 @@ export type MemoryIntakeSpool = IntakeSpool & {
   setCongested(congested: boolean): void
 }
 
-type Group = { payloads: MappedPayload[]; letters: DeadLetter[]; acks: (Ack | null)[] }
+type Group = { payloads: MappedPayload[]; letters: DeadLetter[]; acks: (Ack | null)[]; kept: KeptMessage[] }
 
 /** `auto` commits by itself, once per turn of the event loop. */
 export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }): MemoryIntakeSpool {
   const payloads: MappedPayload[] = []
   const letters: DeadLetter[] = []
+  const kept: KeptMessage[] = []
   const listeners = new Set<SpoolListener>()
   const window = new Set<string>()
-  let group: Group = { payloads: [], letters: [], acks: [] }
+  let group: Group = { payloads: [], letters: [], acks: [], kept: [] }
   let endedCount = 0
   let waiters: { count: number; resolve: () => void }[] = []
   let hold: HoldReason | null = null
@@ -55,7 +58,7 @@ export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }
 
   function take(): Group {
     const taken = group
-    group = { payloads: [], letters: [], acks: [] }
+    group = { payloads: [], letters: [], acks: [], kept: [] }
     return taken
   }
 
@@ -63,6 +66,7 @@ export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }
     const taken = take()
     for (const payload of taken.payloads) payloads.push(payload)
     for (const letter of taken.letters) letters.push(letter)
+    for (const message of taken.kept) kept.push(message)
     for (const ack of taken.acks) ack?.(null)
   }
 
@@ -73,6 +77,7 @@ export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }
   return {
     payloads,
     letters,
+    kept,
     get open() {
       return group.acks.length
     },
@@ -93,6 +98,17 @@ export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }
       group.letters.push(letter)
       return 'stored'
     },
+    note(windowKey, dup) {
+      return known(windowKey) && dup ? 'copy' : 'stored'
+    },
+    remember() {},
+    keep(message, windowKey, dup) {
+      if (known(windowKey) && dup) return 'copy'
+      group.kept.push(message)
+      return 'stored'
+    },
+    exchange: () => Promise.resolve(),
+    async *states() {},
     endMessage,
     listen(listener) {
       listeners.add(listener)
