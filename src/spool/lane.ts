@@ -138,6 +138,12 @@ export function learn(lane: Lane, ref: ChunkRef): boolean {
   return true
 }
 
+/** What is pending is learned anew from the disk. */
+export function forgetRefs(lane: Lane): void {
+  lane.refs = []
+  lane.refsEnd = lane.sealSeq
+}
+
 /** A chunk leaves the lane with the write that is being put together. */
 export function noteDeleted(lane: Lane, firstSeq: number, count: number): void {
   lane.openPayloads -= count

@@ -14,7 +14,7 @@ import { cutChunk, eachFrame, type Chunk } from './chunk.ts'
 import type { Committer } from './committer.ts'
 import { setAside } from './damage.ts'
 import { seqKey, table } from './keys.ts'
-import { learn, type ChunkRef, type Lane } from './lane.ts'
+import { forgetRefs, learn, type ChunkRef, type Lane } from './lane.ts'
 import { readRun } from './read.ts'
 import type { Batch, SealLimits } from './spool.ts'
 import type { SpoolState } from './state.ts'
@@ -52,6 +52,11 @@ async function sealNow(
   }
   const parts = run.cut === null ? null : await cutRef(state, lane, run.cut.ref, limits, run)
   const refs = parts === null ? run.refs : [...run.refs, parts.headRef]
+  if (refs.length === 0 && run.cut !== null) {
+    // The chunk at the head should be cut and cannot be read. Read again as the head of the lane, it is set aside.
+    forgetRefs(lane)
+    return sealNow(state, committer, lane, limits)
+  }
   if (refs.length === 0) return null
   return claim(state, committer, lane, refs, parts)
 }

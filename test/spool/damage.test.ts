@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { laneKey, seqKey, seqRange, table, tableRange } from '../../src/spool/keys.ts'
 import type { LaneId } from '../../src/domain/ids.ts'
 import { openLevelStore } from '../../src/storage/storage.ts'
+import { payloadNamed } from '../support/spool-world.ts'
 import { flipLastByte, namesIn, openSpoolWorld, sealAll, type SpoolWorld } from '../support/open-spool.ts'
 
 const lane = 1 as LaneId
@@ -57,6 +58,31 @@ describe('a damaged spool', () => {
       aside.push(...page.map(([, value]) => value))
     await store.close()
     expect(aside.map(String)).toEqual([expect.stringContaining('three')])
+  })
+
+  test('a chunk that goes bad after it was learned, and would have to be cut, is set aside too', async () => {
+    let bad = false
+    const key = seqKey(table.chunks, lane, 0)
+    const world = await openSpoolWorld({
+      changes: { recentBytesMax: 0 },
+      openStore: async (path) => {
+        const store = await openLevelStore(path)
+        return {
+          ...store,
+          async *pages(range, options) {
+            for await (const page of store.pages(range, options))
+              yield page.map(([at, value]) => [at, bad && at.equals(key) ? flipLastByte(value) : value])
+          },
+        }
+      },
+    })
+    world.spool.append(payloadNamed('one'), false)
+    expect(await world.publish('two')).toBeNull()
+    expect(await world.publish('three')).toBeNull()
+    bad = true
+    const batch = await world.spool.seal(lane, { payloadsMax: 1, bodyBytesMax: 64 * 1024 ** 2 })
+    expect(batch && (await namesIn(world.spool, batch))).toEqual(['three'])
+    expect(world.eventsOf('chunk_damaged')).toMatchObject([{ firstSeq: 0, payloads: 2 }])
   })
 
   test('a chunk that is missing shows by its number, is counted, and the others are delivered', async () => {
