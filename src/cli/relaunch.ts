@@ -9,7 +9,7 @@
  * In MB. A small young generation keeps its pauses short; a heap that starts at what a busy daemon needs is not marked
  * every two seconds, which would hold acks for 8 ms each time.
  */
-const v8Flags = ['--max-semi-space-size=8', '--initial-heap-size=96']
+const v8Flags = ['--max-semi-space-size=8', '--initial-heap-size=48']
 
 /**
  * Buffers of whole chunks are mapped and given back one by one, what a socket reads (64 KiB) is not: a page that is new

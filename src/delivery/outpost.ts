@@ -139,7 +139,7 @@ export function createOutpost(): Outpost {
     if (thread !== null) return
     const started = new Worker(threadFile, {
       name: 'outpost',
-      resourceLimits: { maxYoungGenerationSizeMb: 4, maxOldGenerationSizeMb: 128 },
+      resourceLimits: { maxYoungGenerationSizeMb: 4, maxOldGenerationSizeMb: 48 },
     })
     thread = started
     // Whoever waits for an answer keeps the process alive by other means; an idle thread must not.
