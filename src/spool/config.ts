@@ -98,7 +98,7 @@ export function spoolOptions(
     group: { chunkPayloadsMax: batch.payloadsMax, chunkBytesMax: batch.bytesMax / 2 },
     groupBytesMax: MiB,
     uncommittedBytesMax: 64 * MiB,
-    recentBytesMax: 32 * MiB,
+    recentBytesMax: 16 * MiB,
     diskCheckMs: 1000,
     forgetMs: 60_000,
     reopen: { firstMs: 1000, mostMs: 30_000, attemptsMax: 10 },
