@@ -14,6 +14,9 @@
 // in a line of its own as soon as it is known, at the latest behind all messages: {"source":null,"payloads":[...]}. A
 // deferred one waits for its JSONata expression, which is not evaluated here.
 //
+// With --explain each answer is a text for people instead: where every value came from, and why one is not there
+// (explain-text.ts); with --json as well, the same as an object beside the answer: {"source":..,"explained":{...}}.
+//
 // With --test cases are played instead: see map-test.ts.
 //
 // Exit status: 0 when every message was mapped, ignored or kept, 1 when one was unmappable, 2 for wrong use or
@@ -28,7 +31,15 @@ import { codeOf, GatewayError, messageOf } from '../std/fault.ts'
 import type { Message } from '../domain/message.ts'
 import { loadConfig } from '../config/config.ts'
 import { deliveryOptions } from '../delivery/config.ts'
-import { openMapper, type Applied, type MapResult } from '../mapping/mapping.ts'
+import {
+  openExplainer,
+  openMapper,
+  type Applied,
+  type Explained,
+  type MapResult,
+} from '../mapping/mapping.ts'
+import { becameText, countOf } from './became.ts'
+import { explainedText } from './explain-text.ts'
 import type { CommandIo, ExitStatus } from './io.ts'
 import { testMapping } from './map-test.ts'
 
@@ -41,6 +52,8 @@ type MapOptions = {
   retain?: boolean
   lines?: boolean
   test?: boolean
+  explain?: boolean
+  json?: boolean
 }
 
 /** MQTT carries no larger message (MQTT 2.2.3); a longer line is cut into none. */
@@ -57,6 +70,8 @@ export function mapCommand(io: CommandIo, done: (status: ExitStatus) => void): C
     .option('--certificate <name>', "common name of the sender's certificate")
     .option('--retain', 'the messages came with the retain flag')
     .option('--lines', 'each line is a message')
+    .option('--explain', 'tell of each field where it came from, or why it is not sent')
+    .option('--json', 'with --explain: one object for each message')
     .option('--test', 'play cases: files ending in .cases.yaml, or those of the config and its presets')
     .addHelpText(
       'after',
@@ -77,11 +92,17 @@ async function mapMessages(
   const topic = required(options.topic, '--topic <topic>')
   const { config } = await loadConfig(path, { env: io.env })
   const providers = deliveryOptions(config.delivery).providers.map(({ name }) => name)
-  const mapper = await openMapper(config, { providers, clockOffsetMs: () => 0 })
+  const settings = { providers, clockOffsetMs: () => 0 }
+  const explainer = options.explain ? await openExplainer(config, settings) : null
+  const mapper = explainer?.mapper ?? (await openMapper(config, settings))
+  const json = options.json === true
   let status: ExitStatus = 0
   const tell = async (applied: Applied) => {
     if (applied.dropped.some(({ kind }) => kind === 'unmappable')) status = 1
-    for (const line of linesOfApplied(applied)) await write(io, `${line}\n`)
+    const lines = linesOfApplied(applied)
+    const explained = explainer?.explainApplied(applied)
+    if (explained) await write(io, appliedText(explained, lines, json))
+    else for (const line of lines) await write(io, `${line}\n`)
   }
   for await (const bytes of messagesIn(files, io.stdin, options.lines === true)) {
     const message = messageFrom(bytes, topic, options)
@@ -89,7 +110,8 @@ async function mapMessages(
     if (over) await tell(over)
     const result = mapper.map(message)
     if (result.kind === 'unmappable') status = 1
-    await write(io, `${lineOf(result)}\n`)
+    const explained = explainer?.explain(message, result)
+    await write(io, explained ? resultText(explained, result, json) : `${lineOf(result)}\n`)
     if (result.kind === 'part') await tell(mapper.apply())
     if (io.stop.aborted) break
   }
@@ -194,6 +216,19 @@ function lineOf(result: MapResult): string {
     default:
       return assertNever(result)
   }
+}
+
+/** The line with what is explained in it, or a text for people. */
+function resultText(explained: Explained, result: MapResult, json: boolean): string {
+  if (json) return `${lineOf(result).slice(0, -1)},"explained":${JSON.stringify(explained)}}\n`
+  return `${explainedText(explained, `source ${result.source ?? 'none'}: ${becameText(result)}`)}\n`
+}
+
+function appliedText(explained: Explained, lines: readonly string[], json: boolean): string {
+  if (lines.length === 0) return ''
+  if (json) return `{"source":null,"applied":[${lines.join(',')}],"explained":${JSON.stringify(explained)}}\n`
+  const payloads = explained.records.filter(({ payloadId }) => payloadId !== null).length
+  return `${explainedText(explained, payloads === 0 ? lines.join(' ') : countOf(payloads, 'payload'))}\n`
 }
 
 /** What became of messages that waited. */

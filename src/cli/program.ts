@@ -34,6 +34,26 @@ const commands: Record<string, Entry> = {
     summary: 'what messages become: payloads, or why not',
     load: async () => (await import('./map.ts')).mapCommand,
   },
+  learn: {
+    summary: 'listens to a broker and proposes the sources for what it hears',
+    load: async () => (await import('./learn.ts')).learnCommand,
+  },
+  tap: {
+    summary: 'messages of the running daemon as they come, raw and mapped',
+    load: async () => (await import('./tap.ts')).tapCommand,
+  },
+  reload: {
+    summary: 'has the running daemon read mapping and device table again',
+    load: async () => (await import('./reload.ts')).reloadCommand,
+  },
+  'dead-letters': {
+    summary: 'what was given up: lists it, maps it again',
+    load: async () => (await import('./dead-letters.ts')).deadLettersCommand,
+  },
+  devices: {
+    summary: 'devices that the running daemon has seen, and their clocks',
+    load: async () => (await import('./devices.ts')).devicesCommand,
+  },
   sandbox: {
     summary: 'the ingestion API as a server of its own, for trying out',
     load: async () => (await import('./sandbox.ts')).sandboxCommand,

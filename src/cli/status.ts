@@ -28,7 +28,11 @@ export function statusCommand(io: CommandIo, done: (status: ExitStatus) => void)
     })
 }
 
-async function urlOf({ config, url }: StatusOptions, { env }: CommandIo): Promise<string> {
+/** Where the daemon answers: --url, or ops.listen of --config, or the default. */
+export async function urlOf(
+  { config, url }: Pick<StatusOptions, 'config' | 'url'>,
+  { env }: Pick<CommandIo, 'env'>,
+): Promise<string> {
   if (url !== undefined && config !== undefined) {
     throw new GatewayError('USAGE', {
       what: 'Both --url and --config are given.',
@@ -115,7 +119,8 @@ function statusText(status: Status): string {
     lines.push(
       `${severity.toUpperCase()} ${code}${key === null ? '' : ` [${key}]`} since ${formatDuration(Math.max(0, now - since))}${times}`,
     )
-    lines.push(`  ${what}`, `  ${why}`, `  ${act}`, '')
+    for (const text of [what, why, act]) lines.push(...text.split('\n').map((one) => `  ${one}`))
+    lines.push('')
   }
   if (status.conditions.length === 0) lines.push('No conditions: all is well.', '')
   lines.push(
@@ -149,6 +154,7 @@ function statusText(status: Status): string {
     ]),
     '',
     `messages   ${totals.messages} received, ${totals.acked} acked, ${totals.ignored} ignored, ${totals.dropped} dropped`,
+    `kept       ${spool.quarantined} in quarantine, ${spool.deferred} before their expression, ${totals.parts} in open records`,
     `payloads   ${totals.payloads} taken in, ${totals.copies} copies, ${totals.delivered} delivered, ${totals.retried} retried, ${totals.dead} dead`,
     `spool      ${formatSize(spool.bytes)}${spool.bytesMax === null ? '' : ` of ${formatSize(spool.bytesMax)}`}, ${spool.deadLetters} dead letters${spool.hold === null ? '' : `, takes nothing in: ${spool.hold}`}`,
   )

@@ -5,7 +5,7 @@ import { basename, dirname, join, resolve } from 'node:path'
 import type { ConfigProblem } from '../domain/problem.ts'
 import { casesSchema, type CasesFile, type MappingConfig } from '../mapping/config.ts'
 import { ConfigError } from './error.ts'
-import { createPresets } from './presets.ts'
+import { createPresets, type Presets } from './presets.ts'
 import { readText } from './read.ts'
 import { checkSources, mappingSchema } from './sources.ts'
 import type { SubstituteDeps } from './substitute.ts'
@@ -39,7 +39,8 @@ export async function loadPresetCases(
   const name = basename(path, casesEnd)
   const { source: own } = written as { source?: Readonly<Record<string, unknown>> }
   const preset = join(folder, `${name}.yaml`)
-  const mapping = await readMapping({ ...own, name, preset }, inFolder, folder)
+  const { expand } = createPresets(inFolder, { folder })
+  const mapping = await readMapping({ ...own, name, preset }, inFolder, expand)
   if (mapping.kind === 'problems') {
     const place = positionOf(['source'])
     throw new ConfigError(
@@ -56,9 +57,15 @@ export async function loadPresetMapping(
   deps: LoadCasesDeps,
   own: Readonly<Record<string, unknown>> = {},
 ): Promise<MappingConfig> {
-  const result = await readMapping({ name: preset, ...own, preset }, deps, process.cwd())
+  const result = await createMappingReader(deps)({ name: preset, ...own, preset })
   if (result.kind === 'problems') throw new ConfigError(preset, result.problems)
   return result.config
+}
+
+/** Reads sources that nobody wrote to a file, one after the other; a preset that several name is read once. */
+export function createMappingReader(deps: LoadCasesDeps) {
+  const { expand } = createPresets(deps, { folder: process.cwd() })
+  return (source: Readonly<Record<string, unknown>>) => readMapping(source, deps, expand)
 }
 
 /** Relative paths in a file start at its folder. */
@@ -67,8 +74,11 @@ function depsIn(folder: string, { env, readText: read }: LoadCasesDeps): Substit
 }
 
 /** A source that nobody wrote to a file goes the way of those that stand in one. */
-function readMapping(source: Readonly<Record<string, unknown>>, deps: SubstituteDeps, folder: string) {
-  const { expand } = createPresets(deps, { folder })
+function readMapping(
+  source: Readonly<Record<string, unknown>>,
+  deps: SubstituteDeps,
+  expand: Presets['expand'],
+) {
   const text = JSON.stringify({ sources: [source] })
   return readText(text, mappingSchema, deps, { expand, check: checkSources })
 }

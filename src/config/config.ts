@@ -30,8 +30,9 @@ import { createPresets } from './presets.ts'
 import { readText } from './read.ts'
 import { checkSources, mappingShape } from './sources.ts'
 
-export { loadCases, loadPresetCases } from './cases.ts'
+export { createMappingReader, loadCases, loadPresetCases } from './cases.ts'
 export { ConfigError } from './error.ts'
+export { packagedNames } from './presets.ts'
 export { referenceText, schemaText } from './reference.ts'
 
 export const configSchema = z.strictObject({

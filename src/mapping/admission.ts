@@ -1,6 +1,5 @@
 // admission.ts: whether a record, and its device, is to be mapped at all.
 
-import { defaultProvider, type ProviderName } from '../domain/ids.ts'
 import type { Message } from '../domain/message.ts'
 import { quote } from '../std/quote.ts'
 import type { Attempt } from './attempt.ts'
@@ -18,7 +17,6 @@ export function admitted(
   root: unknown,
   up: unknown,
   message: Message,
-  providers: readonly ProviderName[],
   attempt: Attempt,
 ): DeviceEntry | null {
   const { source, registry } = route.work
@@ -28,12 +26,15 @@ export function admitted(
   // What is collected is judged when it is complete.
   if (source.when && source.coalesce === null && !source.when.holds(record, root, route.captures, up))
     return attempt.ignore(source.when.reason)
-  if (route.entry) return route.entry
+  if (route.entry) return delivered(route.entry, attempt)
   const name = deviceNamed(source.device, record, root, up, route.captures, message.sender, attempt)
-  if (name === null) return null
-  if (route.provider !== defaultProvider && !providers.includes(route.provider))
-    return attempt.refuse('UNKNOWN_PROVIDER', `The config has no provider ${quote(route.provider, 80)}.`)
-  return registry.entryOf(name, route.provider)
+  return name === null ? null : delivered(registry.entryOf(name, route.provider), attempt)
+}
+
+/** A payload of a provider that the config does not have would wait for ever. Null where it was refused. */
+export function delivered(entry: DeviceEntry, attempt: Attempt): DeviceEntry | null {
+  if (entry.deliverable) return entry
+  return attempt.refuse('UNKNOWN_PROVIDER', `The config has no provider ${quote(entry.provider, 80)}.`)
 }
 
 /** What becomes of a device's messages whatever they say; null where they are mapped. */

@@ -80,8 +80,8 @@ function compilePosition(
   const at = (key: string) => [...path, key]
   const latitude = compile(at('latitude'), () => coordinateOf(map.latitude))
   const longitude = compile(at('longitude'), () => coordinateOf(map.longitude))
-  const speed = compile(at('speed'), () => numberOf(map.speed, speedRatios, 'km/h', measurePlaces))
-  const heading = compile(at('heading'), () => numberOf(map.heading, angleUnits, 'deg', measurePlaces))
+  const speed = compile(at('speed'), () => speedOf(map))
+  const heading = compile(at('heading'), () => headingOf(map))
   const inMotion = compile(at('in_motion'), () => inMotionOf(map))
   if (!latitude || !longitude || speed === undefined || heading === undefined || inMotion === undefined)
     return undefined
@@ -90,7 +90,15 @@ function compilePosition(
   return { gps: compileGps(fields), gpsLastKnown: compileGps({ ...fields, heading: null }) }
 }
 
-function coordinateOf(field: FieldConfig | undefined): Coordinate {
+export function speedOf({ speed }: MapConfig): ReadNumber | null {
+  return numberOf(speed, speedRatios, 'km/h', measurePlaces)
+}
+
+export function headingOf({ heading }: MapConfig): ReadNumber | null {
+  return numberOf(heading, angleUnits, 'deg', measurePlaces)
+}
+
+export function coordinateOf(field: FieldConfig | undefined): Coordinate {
   if (!field) return { read: noNumber, raw: nothing }
   return { read: numberOf(field, angleUnits, 'deg', coordinatePlaces) ?? noNumber, raw: rawOf(field) }
 }
@@ -122,7 +130,7 @@ export function rawOf({
   return compileReading({ path, absent, decimal_comma, unit })
 }
 
-function inMotionOf({ in_motion: field, speed }: MapConfig): InMotion | null {
+export function inMotionOf({ in_motion: field, speed }: MapConfig): InMotion | null {
   if (!field) return null
   const { path, value, absent, from } = field
   const fromSpeed = from !== undefined
@@ -144,7 +152,7 @@ function motionOf({ in_motion: field }: MapConfig): MotionOptions | null {
   return { above, below, devicesMax }
 }
 
-function timeOf({ map: { time: field }, coalesce }: SourceConfig): CompiledSource['time'] {
+export function timeOf({ map: { time: field }, coalesce }: SourceConfig): CompiledSource['time'] {
   if (!field) {
     if (coalesce === undefined) return null
     // The newest of the times that the collected values have themselves (state/open-record.ts).
@@ -196,6 +204,7 @@ const taken = {
 function furtherOf({ name, map }: SourceConfig, path: Keys, compile: Compile, report: Report): Further {
   const inGps: FurtherField[] = []
   const onTop: FurtherField[] = []
+  let sound = true
   for (const [key, field] of Object.entries(map.fields)) {
     const at = [...path, 'fields', key]
     const keys = key.split('.')
@@ -203,18 +212,21 @@ function furtherOf({ name, map }: SourceConfig, path: Keys, compile: Compile, re
     const own = inside ? keys.slice(1) : keys
     const [first] = own
     const reserved = inside ? taken.gps : taken.payload
-    if (first === undefined || reserved.includes(first))
-      report(at, 'is a field of its own in `map` or comes from the device table.')
+    const isTaken = first === undefined || reserved.includes(first)
+    if (isTaken) report(at, 'is a field of its own in `map` or comes from the device table.')
     const longer = Object.keys(map.fields).find((other) => other.startsWith(`${key}.`))
     if (longer !== undefined) report(at, `cannot be a value: ${longer} makes it an object.`)
+    sound &&= !isTaken && longer === undefined
     if (inside && !map.latitude) report(at, 'needs latitude and longitude: it is sent with a position only.')
     const compiled = compile(at, () => furtherField(name, key, own, field))
     if (compiled) (inside ? inGps : onTop).push(compiled)
   }
+  // Names that stand in each other's way cannot be nested.
+  if (!sound) return { inGps: null, onTop: null }
   return { inGps: compileFurther(inGps), onTop: compileFurther(onTop) }
 }
 
-function furtherField(
+export function furtherField(
   source: string,
   name: string,
   keys: readonly string[],

@@ -53,7 +53,7 @@ export function compileAllSignals(
   )
 }
 
-function signalOf(source: string, field: SignalConfig, captures: readonly string[]): SignalField {
+export function signalOf(source: string, field: SignalConfig, captures: readonly string[]): SignalField {
   const { type, unit, part, value_unit: named, default: otherwise } = field
   const read = rawOf(field)
   for (const [key, constant] of [

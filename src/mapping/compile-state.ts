@@ -13,6 +13,7 @@ import { compileSchedule } from './state/schedule.ts'
 import type { ThinOptions } from './state/thin.ts'
 import { compileTime } from './time.ts'
 import { nameFrom } from './value.ts'
+import { compileCondition } from './when.ts'
 
 type Keys = (string | number)[]
 
@@ -29,6 +30,7 @@ export function compileMemory(
   compile: Compile,
   report: Report,
 ): Memory | undefined {
+  if (source.coalesce) checkConditions(source, captures, path, report)
   const coalesce = compile([...path, 'coalesce'], () => coalesceOf(source, captures))
   const thin = compile([...path, 'thin'], () => thinOf(source))
   if (source.jsonata !== undefined && (source.coalesce || source.thin || source.merge))
@@ -74,6 +76,42 @@ function nameRule(
   const rule = compileDeviceTemplate(name, captures)
   if (rule.kind !== 'topic') throw new Malformed('must have a name of captures of the topic only')
   return { name: (found) => rule.name(found), nameOfTopic: (found) => rule.name(found) }
+}
+
+/** Conditions are asked of what was collected, which came on several topics: no capture is one of theirs. */
+function checkConditions(
+  { when, fix, extract, map }: SourceConfig,
+  captures: readonly string[],
+  path: Keys,
+  report: Report,
+): void {
+  const conditions: [Keys, string | undefined][] = [
+    [['when'], when],
+    [['fix'], fix?.valid],
+    ...extract.map((one, index): [Keys, string | undefined] => [['extract', index], one.when]),
+    ...map.signals.map((one, index): [Keys, string | undefined] => [['map', 'signals', index], one.when]),
+  ]
+  for (const [keys, text] of conditions)
+    if (text !== undefined && namesCapture(text, captures))
+      report(
+        [...path, ...keys],
+        'asks for a capture of the topic, but what is collected came on several topics.',
+      )
+}
+
+/** False where the condition is none at all, which is told where it is compiled. */
+function namesCapture(text: string, captures: readonly string[]): boolean {
+  return isCondition(text, captures) && !isCondition(text, [])
+}
+
+function isCondition(text: string, captures: readonly string[]): boolean {
+  try {
+    compileCondition(text, captures)
+    return true
+  } catch (error) {
+    if (error instanceof Malformed) return false
+    throw error
+  }
 }
 
 /** Of the values that come one by one, those that the source makes use of. */

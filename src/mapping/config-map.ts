@@ -252,7 +252,7 @@ export const mapSchema = z
       .default({})
       .describe(
         'Further fields of the payload, by their name: `gps.altitude` stands in `gps` (only where there is a position), ' +
-          'others at the top of the payload; dots nest. They do not belong to what makes two payloads the same.',
+          'others at the top of the payload; dots nest. Two messages that differ in one of them only are two payloads.',
       ),
   })
   .describe('Which value of a message becomes which field. A field that a message does not have is left out.')

@@ -36,8 +36,11 @@ export type Mapper = {
   map(message: Message, live?: boolean): MapResult
   /** The same with what its expression gave, for a message that was deferred. */
   mapDecoded(message: Message, source: string, value: unknown): MapResult
-  /** What an expression is evaluated over; null where the message can no longer be decoded. */
-  decoded(message: Message, source: string): { value: unknown } | null
+  /** What an expression is evaluated over; or what becomes of a message that has nothing of the kind. */
+  decoded(
+    message: Message,
+    source: string,
+  ): { kind: 'value'; value: unknown } | { kind: 'ended'; result: MapResult }
   /** Sources with an expression, by name. */
   readonly expressions: ReadonlyMap<string, string>
   /** Does what the last `part` was about; once, and before the next message. */

@@ -42,7 +42,7 @@ export function createMapper(
   { sources, providers = [defaultProvider], clocks = lenient }: MapperOptions,
 ): Mapper {
   const judge = createClockJudge({ clockOffsetMs }, clocks)
-  const routing = createRouting({ devices, judge }, { sources })
+  const routing = createRouting({ devices, judge }, { sources, providers })
   const omitted = new Map<string, number>()
   const attempt = createAttempt(omitted)
   const reading: Reading = { time: Number.NaN, gps: '', signals: [], fields: '', moving: null }
@@ -145,7 +145,7 @@ export function createMapper(
 
   function mapOne(route: Route, record: unknown, root: unknown, message: Message): MapResult {
     const { source, judges } = route.work
-    const entry = admitted(route, record, root, undefined, message, providers, attempt)
+    const entry = admitted(route, record, root, undefined, message, attempt)
     if (entry === null) return ended(message, source, route.entry)
     const fate = fateOf(entry, message, source)
     if (fate !== null) return fate
@@ -189,7 +189,7 @@ export function createMapper(
     let skipped = 'no records'
     for (const [index, record] of records.entries()) {
       const up = ups[index]
-      const entry = admitted(route, record, root, up, message, providers, attempt)
+      const entry = admitted(route, record, root, up, message, attempt)
       if (entry?.ignored) {
         skipped = 'unknown device'
         continue
@@ -245,10 +245,7 @@ export function createMapper(
 
   function mapDecoded(message: Message, name: string, value: unknown): MapResult {
     const route = routing.routeOf(message.topic)
-    if (route.work === null || route.work.source.name !== name) {
-      attempt.refuse('NO_SOURCE', `The source ${quote(name, 64)} does not take this topic any more.`)
-      return ended(message, null, null)
-    }
+    if (route.work === null || route.work.source.name !== name) return foreign(message, name)
     if (Array.isArray(value) && route.work.source.each === null) return mapEvaluated(route, value, message)
     return mapRoot(route, value, message)
   }
@@ -259,11 +256,18 @@ export function createMapper(
     return mapList(route, records, [], records, message)
   }
 
-  function decoded(message: Message, name: string): { value: unknown } | null {
+  function decoded(message: Message, name: string): ReturnType<Mapper['decoded']> {
     const route = routing.routeOf(message.topic)
-    if (route.work === null || route.work.source.name !== name) return null
+    if (route.work === null || route.work.source.name !== name)
+      return { kind: 'ended', result: foreign(message, name) }
     const found = decodeOf(route.work.source, message)
-    return found.kind === 'value' ? { value: found.value } : null
+    if (found.kind === 'value') return found
+    return { kind: 'ended', result: mapBytes(route, found, message) }
+  }
+
+  function foreign(message: Message, name: string): MapResult {
+    attempt.refuse('NO_SOURCE', `The source ${quote(name, 64)} does not take this topic any more.`)
+    return ended(message, null, null)
   }
 
   function restore(entries: Iterable<readonly [key: string, value: Buffer]>): void {

@@ -41,16 +41,21 @@ import { GatewayError } from '../std/fault.ts'
 import { defaultProvider, type ProviderName } from '../domain/ids.ts'
 import { compileSources } from './compile.ts'
 import type { MappingConfig } from './config.ts'
-import { loadDevices, noDevices } from './devices.ts'
-import { createMapper } from './mapper.ts'
+import { loadDevices, noDevices, type DeviceRow } from './devices.ts'
+import { createExplainer, type Explainer } from './explain.ts'
+import { createMapper, type MapperDeps, type MapperOptions } from './mapper.ts'
 import type { Mapper } from './mapper-view.ts'
 
 export { unmappableReasons } from './attempt.ts'
 export { judgeCases, type Judged } from './cases.ts'
+export type { Explained, ExplainedField, Explainer } from './explain.ts'
 export type { MapResult } from './map-result.ts'
 export { createMapper } from './mapper.ts'
 export type { Mapper } from './mapper-view.ts'
+export { topicFilterOf } from './topic-filter.ts'
 export type { Applied, Dropped } from './state/applied.ts'
+export { createEvaluator, type Evaluator } from './state/jsonata/evaluator.ts'
+export { birthKeyHead } from './decoders/sparkplug-births.ts'
 export { loadDevices }
 
 export type OpenMapperOptions = {
@@ -64,6 +69,44 @@ export type OpenMapperOptions = {
  * A mapper from the loaded config. Rejects with DEVICES_INVALID, or CONFIG_INVALID where nobody checked it.
  */
 export async function openMapper(config: MappingConfig, options: OpenMapperOptions = {}): Promise<Mapper> {
+  const { deps, mapping } = await partsOf(config, options)
+  return createMapper(deps, mapping)
+}
+
+/** The mapping of a config, for a daemon that also maps messages which it kept. */
+export type Mapping = {
+  /** A mapper with a memory of its own. */
+  open(): Mapper
+  rowOf(device: string): DeviceRow | undefined
+  /** Whether messages of the device are mapped, as far as the device table and `devices.unknown` say. */
+  admits(device: string): boolean
+}
+
+/** Rejects as openMapper does. */
+export async function openMapping(config: MappingConfig, options: OpenMapperOptions = {}): Promise<Mapping> {
+  const { deps, mapping } = await partsOf(config, options)
+  const rowOf = (device: string) => deps.devices.find(device)
+  const acceptsAll = config.devices.unknown === 'accept'
+  return {
+    open: () => createMapper(deps, mapping),
+    rowOf,
+    admits: (device) => acceptsAll || rowOf(device) !== undefined,
+  }
+}
+
+/** A mapper that is able to say where each value came from. Slow: for people, not for the daemon. Rejects likewise. */
+export async function openExplainer(
+  config: MappingConfig,
+  options: OpenMapperOptions = {},
+): Promise<Explainer> {
+  const { deps, mapping } = await partsOf(config, options)
+  return createExplainer(deps, mapping, config)
+}
+
+async function partsOf(
+  config: MappingConfig,
+  options: OpenMapperOptions,
+): Promise<{ deps: MapperDeps; mapping: MapperOptions }> {
   const { providers = [defaultProvider], clockOffsetMs = () => null } = options
   const { sources, problems } = compileSources(config)
   if (problems.length > 0) {
@@ -80,5 +123,8 @@ export async function openMapper(config: MappingConfig, options: OpenMapperOptio
       ? noDevices
       : await loadDevices({ readFile: (path) => readFile(path) }, { path: file, providers })
   const { future_max: futureMaxMs, on_future: onFuture } = config.clocks
-  return createMapper({ devices, clockOffsetMs }, { sources, providers, clocks: { futureMaxMs, onFuture } })
+  return {
+    deps: { devices, clockOffsetMs },
+    mapping: { sources, providers, clocks: { futureMaxMs, onFuture } },
+  }
 }

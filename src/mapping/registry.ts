@@ -28,6 +28,8 @@ export type RegistryOptions = {
 export type DeviceEntry = {
   readonly device: string
   readonly provider: ProviderName
+  /** The config has the provider: its payloads have somewhere to go. */
+  readonly deliverable: boolean
   /** The device is not in the table, and the config says to ignore such devices. */
   readonly ignored: boolean
   /** The device is not in the table, and the config says to keep its messages until it is. */
@@ -52,7 +54,7 @@ export type Registry = {
 
 export function createRegistry(
   { devices }: { devices: DeviceTable },
-  options: RegistryOptions & { entriesMax: number },
+  options: RegistryOptions & { providers: readonly ProviderName[]; entriesMax: number },
 ): Registry {
   const entries = createCache<DeviceEntry>(options.entriesMax)
   let withoutFamily = 0
@@ -74,9 +76,9 @@ function makeEntry(
   device: string,
   row: DeviceRow | undefined,
   otherwise: ProviderName,
-  options: RegistryOptions,
+  options: RegistryOptions & { providers: readonly ProviderName[] },
 ): DeviceEntry {
-  const { defaults, identify, unknown } = options
+  const { defaults, identify, unknown, providers } = options
   const provider = row?.provider ?? otherwise
   const assetId = row?.asset_id ?? device
   const model = row?.model ?? defaults.model
@@ -94,6 +96,7 @@ function makeEntry(
   return {
     device,
     provider,
+    deliverable: provider === defaultProvider || providers.includes(provider),
     ignored: row === undefined && unknown === 'ignore',
     quarantined: row === undefined && unknown === 'quarantine',
     assetId,

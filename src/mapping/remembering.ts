@@ -1,5 +1,6 @@
 // remembering.ts: a source that remembers (coalesce, thin, merge), as its memory in state/ sees it.
 
+import { delivered } from './admission.ts'
 import type { Attempt } from './attempt.ts'
 import type { Work } from './routing.ts'
 import { halfOf, readRecord, type Reading } from './source.ts'
@@ -29,6 +30,7 @@ export function stateSourceOf(
       const whole = source.extract ? source.extract(record, record, noCaptures) : record
       if (source.when && !source.when.holds(whole, whole, noCaptures))
         return { kind: 'ignored', reason: source.when.reason }
+      if (delivered(entry, attempt) === null) return attempt.ending
       if (readRecord(source, entry, whole, whole, undefined, arrivedAt, judges, attempt, reading))
         return halfOf(source, entry, reading, arrivedAt)
       return attempt.ending

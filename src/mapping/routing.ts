@@ -51,7 +51,7 @@ const noRoute = { work: null }
 
 export function createRouting(
   { devices, judge }: { devices: DeviceTable; judge: JudgeClocks },
-  { sources }: { sources: readonly CompiledSource[] },
+  { sources, providers }: { sources: readonly CompiledSource[]; providers: readonly ProviderName[] },
 ): Routing {
   const patterns = sources.flatMap((source, index) =>
     source.patterns.map((pattern) => ({ pattern, index, order: orderOf(source, pattern) })),
@@ -61,7 +61,7 @@ export function createRouting(
   const entriesMax = Math.max(1024, Math.floor(devicesMax / Math.max(1, sources.length)))
   const works = sources.map((source): Work => ({
     source,
-    registry: createRegistry({ devices }, { ...source.registry, entriesMax }),
+    registry: createRegistry({ devices }, { ...source.registry, providers, entriesMax }),
     judges: judgesOf(source, judge),
     sparkplug: source.decode === null ? createSparkplugDecoder({ source: source.name }) : null,
   }))

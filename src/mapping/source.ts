@@ -20,6 +20,7 @@ import type { Decode } from './json.ts'
 import type { Read } from './path.ts'
 import type { DeviceEntry, RegistryOptions } from './registry.ts'
 import { signalsText, type WriteSignals } from './signals.ts'
+import { isUnset } from './state/clocks.ts'
 import type { Half } from './state/merge.ts'
 import type { MotionOptions } from './state/motion.ts'
 import type { CompiledCoalesce } from './state/part.ts'
@@ -108,6 +109,7 @@ export function readRecord(
 ): boolean {
   let time = source.time ? timeOf(source.time, record, root, up, attempt) : Number.NaN
   if (time === null) return false
+  const ownTime = time
   if (!Number.isNaN(time)) {
     time = judges.timeOf(entry, time, arrivedAt, attempt)
     if (time === null) return false
@@ -121,11 +123,14 @@ export function readRecord(
   } else {
     const { fix } = source
     const taken = fix.time ? fix.time(record, root, up) : Number.NaN
-    const stale = !Number.isNaN(time) && taken < time - fix.maxAgeMs
+    // By the device's own clock on both sides, whatever was made of its time.
+    const stale = taken < ownTime - fix.maxAgeMs
     const valid = fix.valid === null || fix.valid(record, root, attempt.captures, up)
     fixed = valid && !stale
-    if (fixed || fix.keep) gps = (valid ? source.gps : source.gpsLastKnown)(record, root, up, attempt)
-    if (stale && fix.keep) time = taken
+    // A place of which nobody knows when it was cannot be kept under any time.
+    const kept = fix.keep && !(stale && isUnset(taken))
+    if (fixed || kept) gps = (valid ? source.gps : source.gpsLastKnown)(record, root, up, attempt)
+    if (stale && kept) time = taken
   }
   if (gps === null) return false
   const writeSignals = source.signals[entry.family]

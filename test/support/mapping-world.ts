@@ -1,6 +1,7 @@
 // mapping-world.ts: a mapper as a config would make it, and messages for it.
 
 import { z } from 'zod'
+import { defaultProvider, type ProviderName } from '../../src/domain/ids.ts'
 import type { Message } from '../../src/domain/message.ts'
 import type { MappedPayload } from '../../src/domain/payload.ts'
 import { compileSources } from '../../src/mapping/compile.ts'
@@ -28,6 +29,9 @@ export type World = {
   clocks?: unknown
   privacy?: unknown
   table?: string
+  providers?: readonly string[]
+  /** Without it our own time is unknown, and no device time can be from the future. */
+  clockOffsetMs?: number
 }
 
 /** The sections as the loader would hand them over. */
@@ -36,11 +40,17 @@ export function configOf(sources: readonly unknown[], { devices, defaults, clock
 }
 
 export function openMapperOf(sources: readonly unknown[], world: World = {}): Mapper {
-  const compiled = compileSources(configOf(sources, world))
+  const config = configOf(sources, world)
+  const compiled = compileSources(config)
   if (compiled.problems.length > 0) throw new Error(JSON.stringify(compiled.problems))
-  const { table, problems } = parseDevices(Buffer.from(world.table ?? 'device\n'))
+  const providers = (world.providers ?? [defaultProvider]) as readonly ProviderName[]
+  const { clockOffsetMs = null } = world
+  const { table, problems } = parseDevices(Buffer.from(world.table ?? 'device\n'), providers)
   if (problems.length > 0) throw new Error(JSON.stringify(problems))
-  return createMapper({ devices: table }, compiled)
+  const { future_max: futureMaxMs, on_future: onFuture } = config.clocks
+  const clocks = world.clocks === undefined ? {} : { clocks: { futureMaxMs, onFuture } }
+  const deps = { devices: table, clockOffsetMs: () => clockOffsetMs }
+  return createMapper(deps, { ...compiled, providers, ...clocks })
 }
 
 /** What a depot would write; `map` adds to and replaces fields of it. */

@@ -27,13 +27,16 @@ export type Node = {
 
 export type BirthsOptions = { source: string; nodesMax: number; bytesMax: number }
 
+/** Keys of births begin so. */
+export const birthKeyHead = 'sparkplug/'
+
 /** Of a state entry. */
 const keyLengthMax = 512
 
 const nodeBytes = 512
 
 export function createBirths({ source, nodesMax, bytesMax }: BirthsOptions) {
-  const prefix = `sparkplug/${source.replaceAll('%', '%25').replaceAll('/', '%2F')}/`
+  const prefix = `${birthKeyHead}${source.replaceAll('%', '%25').replaceAll('/', '%2F')}/`
   /** By `group/node`, in the order of their births. */
   const nodes = new Map<string, Node>()
   let bytes = 0

@@ -1,0 +1,96 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { runCli } from '../support/cli-world.ts'
+import { newFolder } from '../support/folders.ts'
+
+const config = `
+ingest: { broker: { access: { anonymous: true } } }
+sources:
+  - name: trucks
+    topic: telemetry/v1/{device}
+    when: lat != null
+    map:
+      time: { path: ts, format: ms }
+      latitude: { path: lat }
+      longitude: { path: lon }
+      speed: { path: v, unit: m/s }
+  - name: vans
+    topic: vans/{device}/{name#}
+    coalesce: { name: { path: name }, require: [lat, lon] }
+    map: { latitude: { path: lat }, longitude: { path: lon } }
+delivery: { base_url: http://127.0.0.1:1 }
+`
+
+async function explain(topic: string, stdin: string, more: readonly string[] = []) {
+  const path = join(await newFolder(), 'gateway.yaml')
+  await writeFile(path, config)
+  return runCli(['map', '--config', path, '--topic', topic, '--explain', ...more], { stdin })
+}
+
+const good = '{"ts":1750000000000,"lat":48.1,"lon":2.2,"v":-1}'
+
+describe('map --explain', () => {
+  test('tells of each field where it came from, or why it is not sent', async () => {
+    const { status, stdout } = await explain('telemetry/v1/truck-7', good)
+    expect(status).toBe(0)
+    expect(stdout.split('\n').map((line) => line.replace(/ {2,}/g, '  '))).toEqual([
+      'telemetry/v1/truck-7: source trucks: 1 payload',
+      '  device truck-7: {device} of the topic; not in the device table',
+      '  when lat != null: holds',
+      '  field  path  raw  unit  sent as  note',
+      '  signalTimestamp  ts  1750000000000  ms  2025-06-15T15:06:40.000Z',
+      '  latitude  lat  48.1  deg  48.1 deg',
+      '  longitude  lon  2.2  deg  2.2 deg',
+      '  speed  v  -1  m/s  -  negative',
+      '',
+      '',
+    ])
+  })
+
+  test('says which condition a message did not meet, and what would have been sent', async () => {
+    const { status, stdout } = await explain('telemetry/v1/truck-7', '{"ts":1750000000000,"lat":null,"v":2}')
+    expect(status).toBe(0)
+    expect(stdout).toMatch(/source trucks: ignored: when: lat != null\n/)
+    expect(stdout).toMatch(/when lat != null: does not hold\n/)
+    expect(stdout).toMatch(/speed +v +2 +m\/s +7\.2 KILOMETERS_PER_HOUR/)
+  })
+
+  test('says what a dead letter is one for, and ends with 1', async () => {
+    const nowhere = await explain('other/topic', good)
+    expect(nowhere).toMatchObject({
+      status: 1,
+      stdout: expect.stringContaining('source none: dead letter NO_SOURCE'),
+    })
+    const { stdout, status } = await explain('telemetry/v1/t', '{"ts":1750000000000,"lat":95,"lon":2}')
+    expect(status).toBe(1)
+    expect(stdout).toMatch(/latitude .*OUT_OF_RANGE: The position 95, 2 is not on earth\./)
+  })
+
+  test('tells what was collected value by value, and then of all of it', async () => {
+    const lines = '{"name":"lat","value":1.5}\n{"name":"x","value":1}\n{"name":"lon","value":2.5}\n'
+    const { stdout } = await explain('vans/v1/', lines, ['--lines'])
+    expect(stdout).toContain('value lat: 1.5\n')
+    expect(stdout).toContain('value x: not wanted\n')
+    expect(stdout).toMatch(/what was collected: 1 payload\n {2}device v1: the values that were collected/)
+  })
+
+  test('gives all of it as JSON, one object a message, beside the payloads', async () => {
+    const { stdout } = await explain('telemetry/v1/truck-7', `${good}\nno json\n`, ['--lines', '--json'])
+    const [first, second] = stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as unknown)
+    expect(first).toMatchObject({
+      source: 'trucks',
+      payloads: [{ gps: { latitude: 48.1 } }],
+      explained: {
+        captures: { device: 'truck-7' },
+        records: [
+          { fields: expect.arrayContaining([expect.objectContaining({ option: 'speed', raw: -1 })]) },
+        ],
+      },
+    })
+    expect(second).toMatchObject({ unmappable: { reason: 'NOT_JSON' }, explained: { records: [] } })
+  })
+})

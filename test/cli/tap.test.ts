@@ -1,0 +1,112 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { createTaps } from '../../src/ingest/ingest.ts'
+import type { MapResult } from '../../src/mapping/mapping.ts'
+import { runCli, type CliResult } from '../support/cli-world.ts'
+import { newFolder } from '../support/folders.ts'
+import { eventually } from '../support/eventually.ts'
+import { opsWorld } from '../support/ops-world.ts'
+
+const message = {
+  topic: 'telemetry/v1/truck-7',
+  bytes: Buffer.from('{"lat":48.1}'),
+  qos: 1 as const,
+  retain: true,
+  dup: false,
+  sender: { clientId: 'box-7', userName: 'bob', certificateName: null },
+  arrivedAt: Date.parse('2026-01-28T15:00:08.250Z'),
+}
+
+const result: MapResult = { kind: 'ignored', source: 'trucks', reason: 'no fix' }
+
+/** Runs `tap` on a daemon that sees `count` messages as soon as it is asked. */
+async function tap(more: readonly string[], count = 1): Promise<CliResult> {
+  await using world = opsWorld()
+  const taps = createTaps({ clock: world.clock })
+  world.ops.attach({ taps })
+  await world.ops.start()
+  const ran = runCli(['tap', '--url', world.ops.url() ?? '', ...more])
+  await eventually(() => taps.on)
+  for (let at = 0; at < count; at += 1) taps.saw(message, result)
+  return await ran
+}
+
+describe('tap', () => {
+  test('shows messages of the daemon as they come, and what became of them', async () => {
+    expect(await tap(['--count', '1'])).toEqual({
+      status: 0,
+      stderr: '',
+      stdout:
+        '15:00:08.250  telemetry/v1/truck-7  (QoS 1, retained, client box-7, user bob)\n' +
+        '  {"lat":48.1}\n' +
+        '  source trucks: ignored: no fix\n\n',
+    })
+  })
+
+  test('as JSON shows each as a line, and ends after --count of them', async () => {
+    const { status, stdout } = await tap(['--json', '--count', '2', '--device', 'truck-7'], 3)
+    const lines = stdout.trim().split('\n')
+    expect(status).toBe(0)
+    expect(lines).toHaveLength(2)
+    expect(JSON.parse(lines[0] ?? '')).toMatchObject({ kind: 'message', client: 'box-7', became: 'ignored' })
+  })
+
+  test('says how many it does not show', async () => {
+    const { stdout } = await tap(['--count', '100'], 120)
+    expect(stdout).not.toContain('more came')
+    const stop = new AbortController()
+    await using world = opsWorld()
+    const taps = createTaps({ clock: world.clock })
+    world.ops.attach({ taps })
+    await world.ops.start()
+    const ran = runCli(['tap', '--url', world.ops.url() ?? '', '--count', '101'], { stop: stop.signal })
+    await eventually(() => taps.on)
+    for (let at = 0; at < 120; at += 1) taps.saw(message, result)
+    await new Promise(setImmediate)
+    world.clock.move(1000)
+    taps.saw(message, result)
+    const { status, stdout: shown } = await ran
+    expect(status).toBe(0)
+    expect(shown).toContain('(20 more came than are shown)')
+  })
+
+  test('ends with 0 when it is stopped', async () => {
+    const stop = new AbortController()
+    await using world = opsWorld()
+    const taps = createTaps({ clock: world.clock })
+    world.ops.attach({ taps })
+    await world.ops.start()
+    const path = join(await newFolder(), 'gateway.yaml')
+    await writeFile(path, `ops: { listen: "${new URL(world.ops.url() ?? '').host}" }\n`)
+    const ran = runCli(['tap', '--config', path], { stop: stop.signal })
+    await eventually(() => taps.on)
+    stop.abort()
+    expect(await ran).toEqual({ status: 0, stdout: '', stderr: '' })
+    await eventually(() => !taps.on)
+  })
+
+  test('says what is wrong with its filter, and what to do', async () => {
+    await using world = opsWorld()
+    world.ops.attach({ taps: createTaps({ clock: world.clock }) })
+    await world.ops.start()
+    const { status, stderr } = await runCli(['tap', '--url', world.ops.url() ?? '', '--topic', 'a/#/b'])
+    expect(status).toBe(2)
+    expect(stderr).toContain('may have "#" as its last level only')
+  })
+
+  test('says that the daemon does not answer, or went away', async () => {
+    const world = opsWorld()
+    const taps = createTaps({ clock: world.clock })
+    world.ops.attach({ taps })
+    await world.ops.start()
+    const url = world.ops.url() ?? ''
+    const ran = runCli(['tap', '--url', url])
+    await eventually(() => taps.on)
+    await world.ops.stop()
+    const { status, stderr } = await ran
+    expect(status).toBe(1)
+    expect(stderr).toContain('DAEMON_UNREACHABLE')
+    expect((await runCli(['tap', '--url', url])).stderr).toContain('does not show its messages')
+  })
+})

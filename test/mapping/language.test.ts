@@ -1,0 +1,266 @@
+import { describe, expect, test } from 'vitest'
+import {
+  configOf,
+  messageOf,
+  openMapperOf,
+  payloadsIn,
+  sentIn,
+  truckSource,
+  verdictOf,
+  type World,
+} from '../support/mapping-world.ts'
+import { compileSources } from '../../src/mapping/compile.ts'
+
+const reading = { ts: 1_750_000_000_000, lat: 48.8566, lon: 2.3522 }
+
+function mapperOf(rest: Record<string, unknown>, map: Record<string, unknown> = {}, world: World = {}) {
+  return openMapperOf([truckSource(map, rest)], world)
+}
+
+function problemsOf(source: Record<string, unknown>) {
+  return compileSources(configOf([source])).problems.map(({ path, message }) => [path.join('.'), message])
+}
+
+describe('topics', () => {
+  test('may be several of one source, and a capture that one does not have is empty there', () => {
+    const mapper = mapperOf({
+      topic: ['by-id/{device}', 'by-route/{route}/{unit#}'],
+      device: ['{device}', '{route}:{unit}'],
+    })
+    const deviceOf = (topic: string) => payloadsIn(mapper.map(messageOf(reading, { topic })))[0]?.device
+    expect(deviceOf('by-id/7')).toBe('7')
+    expect(deviceOf('by-route/3/a/b')).toBe('3:a/b')
+  })
+
+  test('that are excluded are ignored before their messages are looked at', () => {
+    const mapper = mapperOf({ topic: 'fleet/{device}/#', exclude: ['fleet/+/commands', 'fleet/+/dump/#'] })
+    const verdict = (topic: string) => verdictOf(mapper.map(messageOf('not json', { topic })))
+    expect(verdict('fleet/7/commands')).toBe('excluded topic')
+    expect(verdict('fleet/7/dump/1/2')).toBe('excluded topic')
+    expect(verdict('fleet/7/commands/more')).toBe('NOT_JSON')
+  })
+})
+
+describe('a device of a family', () => {
+  const families = { truck: ['FMC6*', 'FMX640'], car: ['FMC1*'] }
+  const signals = [
+    { type: 'OBD_LIFETIME_ODOMETER', path: 'a', unit: 'm', families: ['truck'] },
+    { type: 'OBD_LIFETIME_ODOMETER', path: 'b', unit: 'km', families: ['car'] },
+    { type: 'FUEL', path: 'c' },
+  ]
+  const rest = { families, warn_without_model: 'odometer and engine hours' }
+  const message = messageOf({ ...reading, a: 5000, b: 7, c: 50 })
+  const valuesOf = (own: object, world?: World) => {
+    const mapper = mapperOf({ ...rest, ...own }, { signals }, world)
+    return sentIn(mapper.map(message)).signals?.map(({ value }) => value)
+  }
+
+  test('has its own signals: by the model of the table, or else of the source', () => {
+    expect(valuesOf({ model: 'FMC650' })).toEqual(['5', '50'])
+    expect(valuesOf({ model: 'fmc130' })).toEqual(['7', '50'])
+    expect(valuesOf({ model: 'FMC650' }, { table: 'device,model\ntruck-7,FMC130\n' })).toEqual(['7', '50'])
+  })
+
+  test('and one of none has neither, which is counted once a device', () => {
+    const mapper = mapperOf(rest, { signals })
+    expect(sentIn(mapper.map(message)).signals).toMatchObject([{ type: 'FUEL' }])
+    mapper.map(message)
+    expect(Object.fromEntries(mapper.counters().withoutModel)).toEqual({
+      trucks: { devices: 1, what: 'odometer and engine hours' },
+    })
+    expect(valuesOf({ model: 'FMC65' })).toEqual(['5', '50'])
+    expect(valuesOf({ model: 'FMX6400' })).toEqual(['50'])
+  })
+
+  test('must be one that the source has', () => {
+    expect(problemsOf(truckSource({ signals }))).toEqual([
+      ['sources.0.map.signals.0.families', 'names the family truck; the source has no `families`.'],
+      ['sources.0.map.signals.1.families', 'names the family car; the source has no `families`.'],
+    ])
+  })
+})
+
+describe('a signal', () => {
+  const gnss = { type: 'OBD_LIFETIME_ODOMETER', path: 'gnss', unit: 'm', origin: 'gnss' }
+  const obd = { type: 'OBD_LIFETIME_ODOMETER', path: 'obd', unit: 'm' }
+  const valueOf = (fields: object, signals: object[], rest = {}) =>
+    sentIn(mapperOf(rest, { signals }).map(messageOf({ ...reading, ...fields }))).signals?.[0]?.value
+
+  test('that the vehicle did not count is sent only where the operator asks for its origin', () => {
+    expect(valueOf({ gnss: 1000 }, [gnss])).toBeUndefined()
+    expect(valueOf({ gnss: 1000 }, [gnss], { origins: ['trip'] })).toBeUndefined()
+    expect(valueOf({ gnss: 1000 }, [gnss], { origins: ['trip', 'gnss'] })).toBe('1')
+  })
+
+  test('comes from the first of its kind that has a value; another part is another kind', () => {
+    const rest = { origins: ['gnss'] }
+    expect(valueOf({ gnss: 1000, obd: 386_814_875 }, [obd, gnss], rest)).toBe('386814.875')
+    expect(valueOf({ gnss: 1000, obd: 4_294_967_295 }, [obd, gnss], rest)).toBe('1')
+    const parts = [
+      { ...obd, part: 'A' },
+      { ...obd, part: 'B' },
+    ]
+    const sent = sentIn(mapperOf({}, { signals: parts }).map(messageOf({ ...reading, obd: 1000 })))
+    expect(sent.signals?.map(({ assetPart }) => assetPart)).toEqual(['A', 'B'])
+  })
+
+  test('has values that mean “none”, alternatives, and conditions', () => {
+    const signals = [{ ...obd, path: ['x', 'obd'], absent: [0, '-'], when: '{device} == "truck-7"' }]
+    expect(valueOf({ obd: 2000 }, signals)).toBe('2')
+    expect(valueOf({ x: '-', obd: 2000 }, signals)).toBe('2')
+    expect(valueOf({ x: 3000, obd: 2000 }, signals)).toBe('3')
+    expect(valueOf({ x: 0, obd: '0' }, signals)).toBeUndefined()
+    expect(valueOf({ obd: 2000 }, [{ ...signals[0], when: '{device} == "other"' }])).toBeUndefined()
+  })
+})
+
+describe('further fields', () => {
+  const fields = {
+    'gps.altitude': { path: 'alt', type: 'number' },
+    'trip.driver.name': { path: 'driver', type: 'text' },
+    'trip.open': { path: 'open', type: 'boolean' },
+  }
+
+  test('stand where their names say, without those that have no value', () => {
+    const mapper = mapperOf({}, { fields })
+    const all = sentIn(mapper.map(messageOf({ ...reading, alt: 35.5, driver: 'J. "Jo"', open: 'yes' })))
+    expect(all).toMatchObject({ gps: { altitude: 35.5 }, trip: { driver: { name: 'J. "Jo"' }, open: true } })
+    expect(sentIn(mapper.map(messageOf(reading)))).not.toHaveProperty('trip')
+  })
+
+  test('of another kind than named are left out and counted', () => {
+    const mapper = mapperOf({}, { fields })
+    expect(sentIn(mapper.map(messageOf({ ...reading, alt: 'high', open: 'maybe' })))).not.toHaveProperty(
+      'trip',
+    )
+    expect(Object.fromEntries(mapper.counters().omitted)).toEqual({
+      'trucks|gps.altitude|not a number': 1,
+      'trucks|trip.open|not a boolean': 1,
+    })
+  })
+
+  test('belong to what makes a payload the one that it is', () => {
+    const idOf = (fuel: number) =>
+      sentIn(
+        mapperOf({}, { fields: { fuel: { path: 'fuel', type: 'number' } } }).map(
+          messageOf({ ...reading, fuel }),
+        ),
+      ).payloadId
+    expect(idOf(1)).toBe(idOf(1))
+    expect(idOf(1)).not.toBe(idOf(2))
+  })
+
+  test('cannot take the name of a field that a payload has anyway', () => {
+    const number = { path: 'x', type: 'number' }
+    const own = { 'gps.latitude': number, signals: number, a: number, 'a.b': number }
+    expect(problemsOf(truckSource({ fields: own })).map(([path]) => path)).toEqual([
+      'sources.0.map.fields.gps.latitude',
+      'sources.0.map.fields.signals',
+      'sources.0.map.fields.a',
+    ])
+  })
+})
+
+describe('motion by the speed', () => {
+  const map = { speed: { path: 's' }, in_motion: { path: 'm', from: 'speed', above: 5, below: 2 } }
+
+  test('counts where the device says nothing, holds in between, and does not enter the name', () => {
+    const mapper = mapperOf({}, map)
+    const sent = (fields: object, after: number) =>
+      sentIn(mapper.map(messageOf({ ...reading, ts: reading.ts + after, ...fields })))
+    expect(sent({ s: 3 }, 0).gps).toMatchObject({ inMotion: false })
+    expect(sent({ s: 6 }, 1000).gps).toMatchObject({ inMotion: true })
+    const moving = sent({ s: 3 }, 2000)
+    expect(moving.gps).toMatchObject({ inMotion: true })
+    expect(sent({ s: 3, m: 0 }, 3000).gps).toMatchObject({ inMotion: false })
+    const fresh = sentIn(mapperOf({}, map).map(messageOf({ ...reading, ts: reading.ts + 2000, s: 3 })))
+    expect(fresh.gps).toMatchObject({ inMotion: false })
+    expect(fresh.payloadId).toBe(moving.payloadId)
+  })
+})
+
+describe('records inside of records', () => {
+  const each = [{ path: ['data', '$'] }, '$entries()', 'value']
+  const mapper = mapperOf({ topic: 'api', each, device: { path: '$up.key' }, when: '$up.key != "self"' })
+  const devicesIn = (message: object) =>
+    payloadsIn(mapper.map(messageOf(message, { topic: 'api' }))).map(({ device }) => device)
+
+  test('know what stands above them', () => {
+    const vehicles = {
+      a: [reading, { ...reading, ts: reading.ts + 1 }],
+      b: reading,
+      self: [reading],
+      count: 3,
+    }
+    expect(devicesIn({ data: vehicles })).toEqual(['a', 'a', 'b'])
+    expect(devicesIn({ data: [vehicles, { c: reading }] })).toEqual(['a', 'a', 'b', 'c'])
+    expect(devicesIn(vehicles)).toEqual(['a', 'a', 'b'])
+  })
+})
+
+describe('a device that the table does not have', () => {
+  const listed = { ...reading, id: 'listed' }
+  const device = { path: 'id' }
+
+  test('is quarantined as a whole where the config says so, until it is listed', () => {
+    const world = { devices: { unknown: 'quarantine' }, table: 'device\nlisted\n' }
+    for (const rest of [{}, { topic: 'x', device, each: '$' }] as const) {
+      const mapper = mapperOf(rest, {}, world)
+      const topic = 'topic' in rest ? 'x' : 'telemetry/v1/new'
+      const result = mapper.map(
+        messageOf('topic' in rest ? [listed, { ...listed, id: 'new' }] : listed, { topic }),
+      )
+      expect(result).toMatchObject({ kind: 'quarantined', device: 'new', reason: 'UNKNOWN_DEVICE' })
+    }
+    expect(mapperOf({ topic: 'x', device }, {}, world).map(messageOf(listed, { topic: 'x' })).kind).toBe(
+      'payloads',
+    )
+  })
+})
+
+describe('a provider', () => {
+  const world = { providers: ['north', 'south'], table: 'device,provider\nt2,north\n' }
+
+  test('comes from the device table, or else from the topic', () => {
+    const mapper = mapperOf({ topic: '{fleet}/{device}', provider: '{fleet}' }, {}, world)
+    const providerOf = (topic: string) => payloadsIn(mapper.map(messageOf(reading, { topic })))[0]?.provider
+    expect(providerOf('south/t1')).toBe('south')
+    expect(providerOf('south/t2')).toBe('north')
+    expect(providerOf('nowhere/t2')).toBe('north')
+  })
+
+  test('that the config does not have refuses the message, whatever names the device', () => {
+    for (const [rest, topic] of [
+      [{ topic: '{fleet}/{device}' }, 'nowhere/t1'],
+      [{ topic: '{fleet}', device: { path: 'id' } }, 'nowhere'],
+    ] as const) {
+      const mapper = mapperOf({ ...rest, provider: '{fleet}' }, {}, world)
+      expect(verdictOf(mapper.map(messageOf({ ...reading, id: 't1' }, { topic })))).toBe('UNKNOWN_PROVIDER')
+    }
+  })
+})
+
+describe('what is collected of several topics', () => {
+  test('cannot be judged by one of them', () => {
+    const source = {
+      name: 'vans',
+      topic: 'vans/{device}/{metric}',
+      encoding: 'scalar',
+      coalesce: { name: '{metric}' },
+      when: '{metric} == "lat"',
+      fix: { valid: '{device} != "x" and lock == "yes"' },
+      extract: [{ from: 'raw', as: 'json', into: 'more', when: '{metric} == "raw"' }],
+      map: {
+        latitude: { path: 'lat' },
+        longitude: { path: 'lon' },
+        signals: [{ type: 'X', path: 'x', when: '{metric} == "x"' }],
+      },
+    }
+    expect(problemsOf(source)).toEqual(
+      ['when', 'fix', 'extract.0', 'map.signals.0'].map((place) => [
+        `sources.0.${place}`,
+        'asks for a capture of the topic, but what is collected came on several topics.',
+      ]),
+    )
+  })
+})
