@@ -3,15 +3,17 @@
 //
 // Start: each step may fail with a code, and nothing later has started then.
 //
+//   mapping   compiled, with the device table: what is wrong there stops the start
 //   ops       answers at once, not ready: it is needed most when the disk is full or damaged
 //   spool     opens the store and recovers; forgets nothing
 //   delivery  the recovered batches first
 //   ingest    last: whoever can connect gets acks
 //   ready     /readyz, READY=1
+//   beside    what was kept for its device or its expression goes on (mapping-in-force.ts), files are watched (reload.ts)
 //
 // Stop: one deadline for all of it. It does not drain to empty: the spool is the point.
 //
-//   not ready -> ingest closes its doors -> running submissions get most of the time, then are aborted, their
+//   not ready -> nothing is reloaded -> ingest closes its doors -> what maps kept messages ends its slice -> running submissions get most of the time, then are aborted, their
 //   batches stay sealed -> the last group commits and acks, the store is closed -> connections -> ops ends
 //
 // A second signal ends the process at once (main.ts). That is safe: what was acknowledged is on the disk, the
@@ -25,13 +27,15 @@ import type { NewId } from '../domain/ids.ts'
 import type { Config } from '../config/config.ts'
 import { createDelivery, type Delivery } from '../delivery/delivery.ts'
 import { deliveryOptions } from '../delivery/config.ts'
-import { createIngest, type Ingest } from '../ingest/ingest.ts'
+import { createIngest, createTaps, type Ingest } from '../ingest/ingest.ts'
 import { ingestOptions } from '../ingest/config.ts'
-import { openMapper } from '../mapping/mapping.ts'
-import { createOps, type Ops } from '../ops/ops.ts'
+import { createOps, type Ops, type ReloadReport } from '../ops/ops.ts'
 import { openSpool, type Spool } from '../spool/spool.ts'
 import { spoolOptions } from '../spool/config.ts'
 import type { Disk, OpenStore } from '../storage/storage.ts'
+import { createClockOffset, type ClockOffset } from './clock-offset.ts'
+import { createInForce, mappingOf, type InForce } from './mapping-in-force.ts'
+import { createReload, type Reload } from './reload.ts'
 
 export type GatewayDeps = {
   clock: Clock
@@ -54,12 +58,22 @@ export type Gateway = {
   readonly broken: Promise<GatewayError>
   /** Tries now what waits for a back-off or a slow probe. */
   probe(): void
+  /** Reads config, presets and device table again, and puts them in force if they are right. */
+  reload(cause: string): Promise<ReloadReport>
   status(): ReturnType<Ops['status']>
   /** Ends everything within the deadline of the config; never rejects for what others left open. */
   stop(reason: string): Promise<void>
 }
 
-type Running = { ops: Ops; spool: Spool; delivery: Delivery; ingest: Ingest }
+type Running = {
+  ops: Ops
+  spool: Spool
+  delivery: Delivery
+  ingest: Ingest
+  offset: ClockOffset
+  inForce: InForce
+  reload: Reload
+}
 
 /** Share of the deadline that running submissions get; the rest is for closing. */
 const submissionShare = 0.8
@@ -75,7 +89,8 @@ export async function startGateway(deps: GatewayDeps, config: Config, configPath
   const opened: (() => Promise<unknown>)[] = []
   try {
     emit({ kind: 'gateway_starting', version, pid: process.pid, config: configPath })
-    const mapper = await openMapper(config)
+    const offset = createClockOffset({ clock })
+    const mapping = await mappingOf(config, offset.offsetMs)
     await ops.start()
     opened.push(() => ops.stop())
     const limits = {
@@ -92,9 +107,28 @@ export async function startGateway(deps: GatewayDeps, config: Config, configPath
     opened.push(() => delivery.stop(AbortSignal.abort()))
     ops.attach({ delivery })
     delivery.start()
-    const ingest = createIngest({ mapper, spool, clock, emit }, ingestOptions(config.ingest))
-    ops.attach({ ingest })
+    offset.follow(delivery)
+    opened.push(async () => offset.stop())
+    const inForce = createInForce({ spool, clock, emit, clockOffsetMs: offset.offsetMs }, config, mapping)
+    opened.push(() => inForce.stop())
+    const taps = createTaps({ clock })
+    const { mapper, release, part } = inForce
+    const ingest = createIngest(
+      { mapper, spool, clock, emit, releasing: release, tap: taps },
+      ingestOptions(config.ingest),
+    )
+    const reload = createReload(
+      { clock, emit, env, swap: inForce.swap },
+      { path: configPath, running: config },
+    )
+    opened.push(() => reload.stop())
+    const control = { reload: reload.reload, remap: inForce.remap }
+    ops.attach({ ingest, taps, mapping: part, aside: spool, control })
+    await inForce.prepare()
     await ingest.start()
+    opened.push(() => ingest.close())
+    inForce.start(ingest)
+    await reload.start()
     const url = ops.url()
     const addresses = { mqtt: ingest.addresses(), ops: url ?? '' }
     emit({
@@ -103,7 +137,8 @@ export async function startGateway(deps: GatewayDeps, config: Config, configPath
       addresses: [...addresses.mqtt, addresses.ops],
     })
     ops.ready()
-    return gatewayOf({ ops, spool, delivery, ingest }, { ...deps, emit }, config, addresses)
+    const running = { ops, spool, delivery, ingest, offset, inForce, reload }
+    return gatewayOf(running, { ...deps, emit }, config, addresses)
   } catch (error) {
     for (const close of opened.reverse()) await close()
     throw error
@@ -116,7 +151,7 @@ function gatewayOf(
   config: Config,
   addresses: Gateway['addresses'],
 ): Gateway {
-  const { ops, spool, delivery } = running
+  const { ops, spool, delivery, reload } = running
   const broken = new Promise<GatewayError>((resolve) => {
     spool.listen({ gaveUp: resolve })
   })
@@ -125,6 +160,7 @@ function gatewayOf(
     addresses,
     broken,
     probe: () => delivery.probe(),
+    reload: reload.reload,
     status: () => ops.status(),
     stop(reason) {
       stopped ??= stopAll(running, { clock, emit, reason, deadlineMs: config.ops.stop_deadline })
@@ -134,7 +170,7 @@ function gatewayOf(
 }
 
 async function stopAll(
-  { ops, spool, delivery, ingest }: Running,
+  { ops, spool, delivery, ingest, offset, inForce, reload }: Running,
   { clock, emit, reason, deadlineMs }: { clock: Clock; emit: Emit; reason: string; deadlineMs: number },
 ): Promise<void> {
   const startedAtMs = clock.monotonic()
@@ -143,7 +179,10 @@ async function stopAll(
   try {
     emit({ kind: 'gateway_stopping', reason, deadlineMs })
     ops.stopping(reason)
+    await reload.stop()
     await ingest.closeDoors()
+    await inForce.stop()
+    offset.stop()
     await delivery.stop(deadline.signal)
     const pending = spool.lanes().reduce((sum, lane) => sum + lane.open, 0)
     // Commits what is open, so the devices get their last acks before their connections are closed.

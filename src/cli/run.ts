@@ -16,7 +16,8 @@ export function runCommand(io: CommandIo, done: (status: ExitStatus) => void): C
     .requiredOption('--config <file>', 'the configuration')
     .addHelpText(
       'after',
-      '\nSIGTERM or SIGINT stops it in order; a second one at once, which is safe. SIGHUP tries now what waits.',
+      '\nSIGTERM or SIGINT stops it in order; a second one at once, which is safe. SIGHUP tries now what waits,' +
+        '\nand reads the mapping and the device table again.',
     )
     .action(async ({ config: path }: { config: string }) => {
       const { config } = await loadConfig(path, { env: io.env })
@@ -34,7 +35,11 @@ export function runCommand(io: CommandIo, done: (status: ExitStatus) => void): C
         config,
         path,
       )
-      io.onHangUp(() => gateway.probe())
+      io.onHangUp(() => {
+        gateway.probe()
+        // It never rejects for what is wrong in the files: a condition shows that.
+        void gateway.reload('SIGHUP')
+      })
       const end = await Promise.race([stopAsked(io.stop), gateway.broken])
       await gateway.stop(end instanceof GatewayError ? `${end.code}: ${end.why}` : end)
       if (end instanceof GatewayError) throw end

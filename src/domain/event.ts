@@ -54,6 +54,23 @@ export type GatewayEvent =
       reason: string
       detail: string
     }
+  | { kind: 'quarantine_released'; devices: number; messages: number; payloads: number; dead: number }
+  /** Dead letters were mapped once more, because somebody asked for it. */
+  | { kind: 'letters_remapped'; letters: number; payloads: number; refused: number }
+  /** The thread of the JSONata expressions cannot be started; their messages wait on the disk. */
+  | { kind: 'expressions_failed'; why: string }
+  | { kind: 'expressions_resumed' }
+  // mapping
+  | { kind: 'mapping_reloaded'; cause: string; sources: number; tookMs: number }
+  /** The mapping of before goes on. `why` has a line for each problem, with its place. */
+  | { kind: 'mapping_refused'; cause: string; fault: GatewayError }
+  /** Sections of the config that changed and are not what runs; none: all is as it was started. */
+  | { kind: 'restart_needed'; sections: readonly string[] }
+  /** Devices of no known family, so that fields of theirs are left out; 0: none any more. */
+  | { kind: 'model_unknown'; source: string; devices: number; what: string }
+  /** Most devices are off by as much, so it is rather our clock that is wrong. */
+  | { kind: 'clock_suspect'; skewMs: number; devices: number; judged: number }
+  | { kind: 'clock_trusted' }
   // delivery
   | {
       kind: 'batch_sealed'

@@ -43,8 +43,14 @@ import {
 import type { Tap } from './tap.ts'
 import { openListener, type Listener, type ListenerDeps, type ListenerOptions } from './listen.ts'
 
+export { createDeferral, type DeferralCounters } from './deferral.ts'
+export { createRelease, type Release, type ReleaseCounters } from './release.ts'
+export { remap, type RemapReport, type RemapRequest } from './remap.ts'
+export { createTaps } from './tap.ts'
+export type { TapEntry, TapFilter, Taps } from './tap.ts'
+
 export type IngestCounters = {
-  /** Messages since start; received = mapped + ignored + copies + dead + dropped (+ what is still held). */
+  /** Messages since start; see intake.ts for what they add up to. */
   received: number
   acked: number
   /** Messages whose every payload was a copy. */
@@ -55,11 +61,18 @@ export type IngestCounters = {
   /** QoS 0 messages that could not be kept. */
   dropped: number
   held: number
+  /** Kept whole: until the device or its clock is judged, or its expression was evaluated. */
+  quarantined: number
+  deferred: number
+  /** Messages in open records now, and those of them that were open when the state was read. */
+  parts: number
+  carried: number
   connections: number
   bytes: number
   /** Keyed `source|reason`. */
   ignoredByReason: ReadonlyMap<string, number>
   deadByReason: ReadonlyMap<string, number>
+  quarantinedByReason: ReadonlyMap<string, number>
   /** Clients whose CONNECT was refused, and connections that the gateway closed, keyed by reason. */
   refusedByReason: ReadonlyMap<string, number>
   droppedByReason: ReadonlyMap<string, number>

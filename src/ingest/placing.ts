@@ -18,6 +18,7 @@ import { envelopeOf, type Envelope, type KeptMessage, type Message } from '../do
 import type { Applied, Dropped, MapResult } from '../mapping/mapping.ts'
 import type { IntakeSpool, Releasing } from './intake.ts'
 import { createTally } from './tally.ts'
+import type { Tap } from './tap.ts'
 
 export type Counted = {
   mapped: number
@@ -45,10 +46,11 @@ type Deps = {
   clock: Clock
   emit: Emit
   releasing?: Releasing | undefined
+  tap?: Tap | undefined
 }
 
 export function createPlacing(
-  { spool, clock, emit, releasing }: Deps,
+  { spool, clock, emit, releasing, tap }: Deps,
   { eventEveryMs }: { eventEveryMs: number },
 ): Placing {
   const ignoredBy = createTally(clock, { eventEveryMs })
@@ -101,7 +103,9 @@ export function createPlacing(
     else ignore(source, 'no payloads', 1)
   }
 
-  function close({ payloads, writes, closed, dropped }: Applied): void {
+  function close(applied: Applied): void {
+    if (tap?.on === true) tap.sawClosed(applied)
+    const { payloads, writes, closed, dropped } = applied
     for (const { key, value } of writes) spool.remember(key, value)
     for (const payload of payloads) spool.append(payload, false)
     counts.mapped += closed

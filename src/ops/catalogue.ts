@@ -3,10 +3,13 @@
 //
 // Names are `gateway_*`, units are base units, and every label has a bounded set of values.
 
+import { fromMapping } from './mapping-catalogue.ts'
 import {
   byLane,
   byReason,
   counted,
+  counter,
+  gauge,
   ingest,
   oldest,
   one,
@@ -232,6 +235,7 @@ const fromProcess: readonly Metric[] = [
 export const metricCatalogue: readonly Metric[] = [
   ...fromIngest,
   ...fromSpool,
+  ...fromMapping,
   ...fromDelivery,
   ...fromProcess,
 ]
@@ -243,21 +247,3 @@ export const submissionDuration = {
   labels: ['outcome'],
   buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
 } as const
-
-function counter(
-  name: Metric['name'],
-  help: string,
-  read: Metric['read'],
-  labels: readonly string[] = [],
-): Metric {
-  return { name, type: 'counter', labels, help, read }
-}
-
-function gauge(
-  name: Metric['name'],
-  help: string,
-  read: Metric['read'],
-  labels: readonly string[] = [],
-): Metric {
-  return { name, type: 'gauge', labels, help, read }
-}

@@ -46,6 +46,10 @@ export const conditionCodes = {
   CONSERVATION_BROKEN: 'The counts of a lane do not add up.',
   RECORD_DAMAGED: 'State of the mapping or a kept message is damaged and was set aside.',
   RECORDS_UNBALANCED: 'The counts of kept messages or of mapping state do not add up.',
+  MAPPING_STALE: 'The config or the device table changed and is wrong; the mapping of before goes on.',
+  MODEL_UNKNOWN: 'Devices have no known model, so fields that depend on it are left out.',
+  OUR_CLOCK_SUSPECT: 'Most devices are off by as much: it is rather the clock of this machine.',
+  EXPRESSIONS_STALLED: 'JSONata expressions cannot be evaluated; their messages wait on the disk.',
   LISTENER_FAILED: 'Devices cannot connect to one of the listeners.',
 } as const
 
@@ -57,6 +61,8 @@ type Raise = ConditionText & {
   severity: Severity
   /** How many more times it happened; 1 unless said otherwise. */
   times?: number
+  /** Characters of `why` that are kept; the usual bound unless said otherwise. */
+  whyLengthMax?: number
   /** Closes by itself when it has not happened again for so long. */
   quietMs?: number
 }
@@ -85,7 +91,8 @@ export function createConditions({ clock }: { clock: Clock }): Conditions {
     },
   }
 
-  function raise({ code, key = null, severity, times = 1, quietMs = Infinity, what, why, act }: Raise): void {
+  function raise(raise: Raise): void {
+    const { code, key = null, severity, times = 1, quietMs = Infinity, what, why, act } = raise
     const name = nameOf(code, key)
     const known = entries.get(name)
     if (!known) makeRoom()
@@ -99,7 +106,7 @@ export function createConditions({ clock }: { clock: Clock }): Conditions {
         lastAt: now,
         count: (known?.condition.count ?? 0) + times,
         what: bounded(what, 300),
-        why: bounded(why, 500),
+        why: bounded(why, raise.whyLengthMax ?? 500),
         act: bounded(act, 500),
       },
       quietMs,

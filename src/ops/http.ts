@@ -1,4 +1,5 @@
-// http.ts: the daemon over HTTP, for people, probes and Prometheus. GET and HEAD only: nothing can be changed here.
+// http.ts: the daemon over HTTP, for people, probes and Prometheus. What can be changed stands in control.ts: POST, and
+// from this machine alone; all else is GET and HEAD.
 //
 //   /         says what there is
 //   /healthz  200 while the event loop turns. A full disk or a refusing service is no reason to be restarted, so
@@ -6,6 +7,9 @@
 //   /readyz   200 from ready until stopping, else 503 with the reason
 //   /status   status.ts as JSON
 //   /metrics  Prometheus text
+//   /tap      messages as they come, raw and mapped, a line of JSON each, until the reader goes: tap.ts
+//   /devices, /devices/{key}, /dead-letters, /quarantine    views.ts
+//   /control/...    control.ts
 //
 // It listens on loopback unless told otherwise and asks for no password; so it says nothing secret. Headers,
 // bodies, connections and times are bounded: a port scanner must not cost the daemon anything.
@@ -14,6 +18,10 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { codeOf, GatewayError, messageOf } from '../std/fault.ts'
 import { quote } from '../std/quote.ts'
 import { opsUrl, type HostPort } from './config.ts'
+import { answerControl, isControl } from './control.ts'
+import type { Parts } from './parts.ts'
+import { tapContentType } from './tap.ts'
+import { viewAt } from './views.ts'
 
 const limits = {
   maxHeaderSize: 8192,
@@ -32,7 +40,12 @@ export type HttpSource = {
   /** Null where ready. */
   notReady(): string | null
   metrics(): Promise<{ contentType: string; text: string }>
+  parts: Parts
+  /** Answers by itself, for as long as the reader stays; or says why not. */
+  tap(query: URLSearchParams, response: ServerResponse): Problem | null
 }
+
+export type Problem = { status: number; what: string; why: string; act: string }
 
 export type HttpServer = {
   /** With the port that the system chose where the config says 0. */
@@ -99,7 +112,9 @@ async function respond(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const { status, contentType, body } = await answer(source, request).catch(failed)
+  const answered = await answer(source, request, response).catch(failed)
+  if (answered === 'streams') return
+  const { status, contentType, body } = answered
   const bytes = Buffer.from(body)
   response.writeHead(status, {
     'content-type': contentType,
@@ -113,12 +128,17 @@ async function respond(
   response.end(request.method === 'HEAD' ? undefined : bytes)
 }
 
-async function answer(source: HttpSource, request: IncomingMessage): Promise<Answer> {
-  const path = (request.url ?? '/').split('?', 1)[0] ?? '/'
-  if (request.method !== 'GET' && request.method !== 'HEAD') {
+async function answer(
+  source: HttpSource,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<Answer | 'streams'> {
+  const [path = '/', query = ''] = (request.url ?? '/').split('?', 2)
+  const changes = request.method === 'POST' && isControl(path)
+  if (request.method !== 'GET' && request.method !== 'HEAD' && !changes) {
     return problem(405, {
       what: `${request.method ?? 'This method'} is not allowed on ${quote(path, 100)}.`,
-      why: 'The daemon answers questions over HTTP; nothing can be changed here.',
+      why: 'The daemon answers questions over HTTP; only below /control something can be changed, with POST.',
       act: 'Use GET or HEAD.',
     })
   }
@@ -129,9 +149,17 @@ async function answer(source: HttpSource, request: IncomingMessage): Promise<Ans
       act: 'Send the request without a body.',
     })
   }
+  if (changes) {
+    const asked = { path, query: new URLSearchParams(query) }
+    const { status, value } = await answerControl(source.parts.control ?? null, asked, request, response)
+    return json(status, value)
+  }
   switch (path) {
     case '/':
-      return text(200, 'telemetry gateway\n\n/status\n/healthz\n/readyz\n/metrics\n')
+      return text(
+        200,
+        'telemetry gateway\n\n/status\n/healthz\n/readyz\n/metrics\n/devices\n/dead-letters\n/quarantine\n/tap\n',
+      )
     case '/healthz':
       return text(200, 'ok\n')
     case '/readyz': {
@@ -144,13 +172,26 @@ async function answer(source: HttpSource, request: IncomingMessage): Promise<Ans
       const { contentType, text: body } = await source.metrics()
       return { status: 200, contentType, body }
     }
+    case '/tap': {
+      if (request.method === 'HEAD') return { status: 200, contentType: tapContentType, body: '' }
+      const refused = source.tap(new URLSearchParams(query), response)
+      if (refused === null) return 'streams'
+      const { status, ...words } = refused
+      return problem(status, words)
+    }
     default:
-      return problem(404, {
-        what: `There is nothing at ${quote(path, 100)}.`,
-        why: 'The path is unknown.',
-        act: 'Ask / for the paths there are.',
-      })
+      return viewOrNothing(source, path, new URLSearchParams(query))
   }
+}
+
+async function viewOrNothing({ parts }: HttpSource, path: string, query: URLSearchParams): Promise<Answer> {
+  const view = await viewAt(path, query, parts)
+  if (view?.kind === 'view') return json(200, view.value)
+  return problem(404, {
+    what: `There is nothing at ${quote(path, 100)}.`,
+    why: view?.why ?? 'The path is unknown.',
+    act: 'Ask / for the paths there are.',
+  })
 }
 
 function hasBody({ headers }: IncomingMessage): boolean {

@@ -1,5 +1,7 @@
 // line.ts: the shape of a log line before it is written.
 
+import type { GatewayError } from '../std/fault.ts'
+import { bounded } from '../std/quote.ts'
 import type { GatewayEvent } from '../domain/event.ts'
 
 export type Level = 'debug' | 'info' | 'warn' | 'error'
@@ -16,4 +18,21 @@ export type Line = {
 export function line(level: Level, event: GatewayEvent, text: string, repeats: string | null = null): Line {
   const { kind: _kind, ...fields } = event
   return { level, text, fields, repeats }
+}
+
+/** A fault becomes flat fields: its cause may hold anything and stays out. */
+export function faultLine(
+  level: Level,
+  fault: GatewayError,
+  text: string,
+  more: Record<string, unknown> = {},
+  whyLengthMax = 500,
+): Line {
+  const { code, what, why, act } = fault
+  return {
+    level,
+    text,
+    fields: { code, what: bounded(what), why: bounded(why, whyLengthMax), act: bounded(act), ...more },
+    repeats: `fault|${code}`,
+  }
 }

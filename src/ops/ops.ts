@@ -33,10 +33,14 @@ import { createMetrics } from './metrics.ts'
 import { createNotify } from './notify.ts'
 import type { Parts } from './parts.ts'
 import { createRules } from './rules.ts'
-import { buildStatus, type Status } from './status.ts'
+import { buildStatus, deadOf, type Status } from './status.ts'
+import { createTapRoute } from './tap.ts'
 
 export { metricCatalogue, submissionDuration } from './catalogue.ts'
 export { conditionCodes } from './conditions.ts'
+export type { DeviceView, MappingPart, ReloadReport } from './parts.ts'
+export type { RemapReport } from '../ingest/ingest.ts'
+export type { DeadLettersView } from './views.ts'
 export type { Status } from './status.ts'
 
 export type OpsDeps = { clock: Clock; version: string; stdout: Writable; env: NodeJS.ProcessEnv }
@@ -108,6 +112,8 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
         status,
         notReady: () => notReady,
         metrics: async () => ({ contentType: metrics.contentType, text: await metrics.scrape() }),
+        parts,
+        tap: createTapRoute({ clock, taps: () => parts.taps ?? null }),
       },
       options.ops.listen,
     )
@@ -133,8 +139,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   }
 
   function reconcile(): void {
-    const dead = (parts.ingest?.counters().dead ?? 0) + (parts.delivery?.counters().dead ?? 0)
-    rules.reconcile({ dead, dropped: parts.ingest?.counters().dropped ?? 0 })
+    rules.reconcile({ dead: deadOf(parts), dropped: parts.ingest?.counters().dropped ?? 0 })
   }
 
   function status(): Status {

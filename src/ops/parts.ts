@@ -1,8 +1,17 @@
 // parts.ts: what ops may see of the stages: their views and counters, and nothing that changes them.
 // Types only, so that ops works while any of them is missing and loads none of their code.
 
+import type { EpochMs } from '../std/clock.ts'
+import type { GatewayError } from '../std/fault.ts'
 import type { Delivery } from '../delivery/delivery.ts'
-import type { Ingest } from '../ingest/ingest.ts'
+import type {
+  DeferralCounters,
+  Ingest,
+  ReleaseCounters,
+  RemapReport,
+  RemapRequest,
+  Taps,
+} from '../ingest/ingest.ts'
 import type { Spool } from '../spool/spool.ts'
 
 /** Each is null until it is attached: ops starts before the store is opened. */
@@ -10,4 +19,63 @@ export type Parts = {
   ingest: Pick<Ingest, 'counters' | 'addresses'> | null
   spool: Pick<Spool, 'hold' | 'congested' | 'lanes' | 'totals'> | null
   delivery: Pick<Delivery, 'providers' | 'counters'> | null
+  /** Where messages can be looked at as they come. */
+  taps?: Pick<Taps, 'open'> | null
+  mapping?: MappingPart | null
+  /** What was put aside, to be looked at. */
+  aside?: Pick<Spool, 'deadLetters' | 'shelves' | 'keptDevices'> | null
+  control?: Control | null
+}
+
+/** What somebody may have done over HTTP. */
+export type Control = {
+  reload(cause: string): Promise<ReloadReport>
+  remap(request: RemapRequest, signal: AbortSignal): Promise<RemapReport>
+}
+
+export type ReloadReport =
+  | { kind: 'reloaded'; sources: number; tookMs: number; restartNeeded: readonly string[] }
+  | { kind: 'refused'; fault: GatewayError }
+
+/** The mapping in force, and what it has seen. */
+export type MappingPart = {
+  view(): MappingView
+  /** Null for a device that was not seen, or not lately. */
+  device(key: string): DeviceView | null
+  /** All devices that were seen, in slices, so that a large fleet does not stop the loop. */
+  devices(): AsyncIterable<readonly DeviceView[]>
+}
+
+export type MappingView = {
+  /** When it was put in force. */
+  since: EpochMs
+  sources: number
+  /** Messages in open records. */
+  openParts: number
+  /** Fields that were left out, keyed `source|field|why`. */
+  omitted: ReadonlyMap<string, number>
+  /** Device times that were judged since then. */
+  clocks: {
+    devices: number
+    evictions: number
+    future: number
+    unset: number
+    old: number
+    restamped: number
+  }
+  /** The worst clocks, as last looked. */
+  skewed: readonly DeviceView[]
+  release: ReleaseCounters
+  deferral: DeferralCounters
+}
+
+export type DeviceView = {
+  device: string
+  /** As the device table has it; null where the device is not in it. */
+  assetId: string | null
+  listed: boolean
+  messages: number
+  lastSeen: EpochMs
+  /** Median of arrival minus device time: below zero its clock is ahead. */
+  skewMs: number
 }

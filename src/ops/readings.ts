@@ -1,7 +1,7 @@
 // readings.ts: how the numbers of the metrics are read from the counters of the stages.
 
 import type { Conditions } from './conditions.ts'
-import type { Parts } from './parts.ts'
+import type { MappingView, Parts } from './parts.ts'
 
 export type Sample = { labels: Record<string, string>; value: number }
 
@@ -51,6 +51,21 @@ export function byReason(counts: ReadonlyMap<string, number> | undefined): reado
   })
 }
 
+/** Keys are `source|field|why`; of these only a source may hold a `|`. */
+export function byField(counts: ReadonlyMap<string, number> | undefined): readonly Sample[] {
+  return [...(counts ?? [])].slice(0, reasonsMax).map(([key, value]) => {
+    const parts = key.split('|')
+    const why = parts.pop() ?? ''
+    const field = parts.pop() ?? ''
+    return { labels: { source: parts.join('|'), field, why }, value }
+  })
+}
+
+export function fromView({ parts }: MetricsView, read: (view: MappingView) => number): readonly Sample[] {
+  const view = parts.mapping?.view()
+  return view ? one(read(view)) : []
+}
+
 export function counted(counts: ReadonlyMap<string, number> | undefined): readonly Sample[] {
   return [...(counts ?? [])].slice(0, reasonsMax).map(([reason, value]) => ({ labels: { reason }, value }))
 }
@@ -84,4 +99,22 @@ export function openConditions(conditions: Conditions): readonly Sample[] {
   for (const { code, severity } of conditions.open())
     open.set(`${code}|${severity}`, { labels: { code, severity }, value: 1 })
   return [...open.values()]
+}
+
+export function counter(
+  name: Metric['name'],
+  help: string,
+  read: Metric['read'],
+  labels: readonly string[] = [],
+): Metric {
+  return { name, type: 'counter', labels, help, read }
+}
+
+export function gauge(
+  name: Metric['name'],
+  help: string,
+  read: Metric['read'],
+  labels: readonly string[] = [],
+): Metric {
+  return { name, type: 'gauge', labels, help, read }
 }

@@ -8,6 +8,7 @@ import { assertNever } from '../std/assert.ts'
 import type { GatewayEvent, HoldReason } from '../domain/event.ts'
 import * as advice from './advice.ts'
 import type { ConditionCode, Conditions } from './conditions.ts'
+import { applyMapping } from './mapping-rules.ts'
 
 const hourMs = 3_600_000
 
@@ -64,12 +65,24 @@ export function createRules(conditions: Conditions): Rules {
       case 'payload_died':
         raiseDeadLetters(1, advice.latestDeath(event))
         return
+      case 'mapping_reloaded':
+      case 'mapping_refused':
+      case 'model_unknown':
+      case 'clock_suspect':
+      case 'clock_trusted':
+      case 'expressions_failed':
+      case 'expressions_resumed':
+        applyMapping(conditions, event)
+        return
       // Nothing is wrong with these, or the state they belong to has an event of its own.
       case 'spool_recovered':
       case 'spool_compacted':
       case 'client_refused':
       case 'client_dropped':
       case 'message_quarantined':
+      case 'quarantine_released':
+      case 'letters_remapped':
+      case 'restart_needed':
       case 'batch_sealed':
       case 'submission_ended':
       case 'batch_held':

@@ -5,13 +5,13 @@
 // data is never below `error`; what succeeds for each batch is `debug`.
 
 import { assertNever } from '../std/assert.ts'
-import type { GatewayError } from '../std/fault.ts'
 import { formatDuration } from '../std/quantity.ts'
 import { bounded, quote } from '../std/quote.ts'
 import type { GatewayEvent } from '../domain/event.ts'
 import { recordsOf } from './advice.ts'
 import { batchLine, endpointLine } from './upstream-sentences.ts'
-import { line, type Level, type Line } from './line.ts'
+import { faultLine, line, type Line } from './line.ts'
+import { mappingLine } from './mapping-sentences.ts'
 
 export function lineOf(event: GatewayEvent): Line {
   switch (event.kind) {
@@ -35,6 +35,17 @@ export function lineOf(event: GatewayEvent): Line {
     case 'message_unmappable':
     case 'message_quarantined':
       return ingestLine(event)
+    case 'mapping_reloaded':
+    case 'mapping_refused':
+    case 'restart_needed':
+    case 'model_unknown':
+    case 'clock_suspect':
+    case 'clock_trusted':
+    case 'expressions_failed':
+    case 'expressions_resumed':
+    case 'quarantine_released':
+    case 'letters_remapped':
+      return mappingLine(event)
     case 'batch_sealed':
     case 'submission_ended':
     case 'batch_settled':
@@ -190,21 +201,5 @@ function lifeLine(event: Of<'gateway'>): Line {
       )
     default:
       return assertNever(event)
-  }
-}
-
-/** A fault becomes flat fields: its cause may hold anything and stays out. */
-function faultLine(
-  level: Level,
-  fault: GatewayError,
-  text: string,
-  more: Record<string, unknown> = {},
-): Line {
-  const { code, what, why, act } = fault
-  return {
-    level,
-    text,
-    fields: { code, what: bounded(what), why: bounded(why, 500), act: bounded(act), ...more },
-    repeats: `fault|${code}`,
   }
 }

@@ -4,7 +4,8 @@
 // question, and any stage may be missing: then its part is empty and `ready` says false.
 //
 // Conservation (invariant 6). Nothing disappears between two counters, so these are 0 while nothing is under way:
-//   messages  received - (mapped + ignored + copies + dead + dropped + held)
+//   messages  received + carried - (mapped + ignored + copies + dead + quarantined + deferred + parts + dropped + held)
+//             where `carried` were open parts when the state was read, and `parts` are those of now
 //   payloads  recovered + appended - (delivered + dead + damaged + open)
 // A few are always under way under load (read but not committed); a number that stays is a fault. Each lane is
 // checked by the spool as well: appended = settled + open, or it reports CONSERVATION_BROKEN.
@@ -12,9 +13,10 @@
 import type { EpochMs } from '../std/clock.ts'
 import type { HoldReason } from '../domain/event.ts'
 import type { EndpointState } from '../delivery/delivery.ts'
+import type { IngestCounters } from '../ingest/ingest.ts'
 import type { LaneView, Role } from '../spool/spool.ts'
 import type { Condition } from './conditions.ts'
-import type { Parts } from './parts.ts'
+import type { DeviceView, Parts } from './parts.ts'
 
 type StatusLane = {
   id: number
@@ -68,10 +70,24 @@ export type Status = {
     damaged: number
     held: number
     submissions: number
+    /** Kept for their expression since the start, and those of them that were mapped. */
+    deferred: number
+    evaluated: number
+    /** Messages that left the quarantine. */
+    released: number
+    /** Messages that wait now to become one payload with others. */
+    parts: number
   }
+  mapping: {
+    since: EpochMs | null
+    sources: number
+    clocks: { future: number; unset: number; old: number; restamped: number }
+  }
+  devices: { seen: number; skewed: readonly DeviceView[] }
   reasons: {
     ignored: Record<string, number>
     dead: Record<string, number>
+    quarantined: Record<string, number>
     outcomes: Record<string, number>
   }
   spool: {
@@ -82,10 +98,14 @@ export type Status = {
     congested: boolean
     deadLetters: number
     deadLetterBytes: number
+    quarantined: number
+    quarantineBytes: number
+    deferred: number
+    deferredBytes: number
   }
   connections: number
   conservation: {
-    messages: { received: number; accounted: number; difference: number }
+    messages: { received: number; carried: number; accounted: number; difference: number }
     payloads: { recovered: number; appended: number; gone: number; open: number; difference: number }
     /** Each lane since it was opened; the open side is counted by its chunks, not derived. */
     lanes: readonly { id: number; appended: number; settled: number; open: number; difference: number }[]
@@ -117,6 +137,7 @@ export function buildStatus(source: StatusSource): Status {
   const delivery = parts.delivery?.counters()
   const providers = parts.delivery?.providers() ?? []
   const lanes = parts.spool?.lanes() ?? []
+  const mapping = parts.mapping?.view()
   return {
     version: source.version,
     ready: source.notReady === null,
@@ -144,19 +165,34 @@ export function buildStatus(source: StatusSource): Status {
       payloads: totals?.payloads ?? 0,
       delivered: totals?.delivered ?? 0,
       retried: totals?.retried ?? 0,
-      // Messages that could not be mapped and payloads that were refused for good.
-      dead: (ingest?.dead ?? 0) + (delivery?.dead ?? 0),
+      dead: deadOf(parts),
       copies: totals?.copies ?? 0,
       ignored: ingest?.ignored ?? 0,
-      quarantined: 0,
+      quarantined: ingest?.quarantined ?? 0,
       dropped: ingest?.dropped ?? 0,
       damaged: totals?.damaged ?? 0,
       held: ingest?.held ?? 0,
       submissions: delivery?.submissions ?? 0,
+      deferred: ingest?.deferred ?? 0,
+      evaluated: mapping?.deferral.evaluated ?? 0,
+      released: mapping?.release.released ?? 0,
+      parts: ingest?.parts ?? 0,
     },
+    mapping: {
+      since: mapping?.since ?? null,
+      sources: mapping?.sources ?? 0,
+      clocks: {
+        future: mapping?.clocks.future ?? 0,
+        unset: mapping?.clocks.unset ?? 0,
+        old: mapping?.clocks.old ?? 0,
+        restamped: mapping?.clocks.restamped ?? 0,
+      },
+    },
+    devices: { seen: mapping?.clocks.devices ?? 0, skewed: mapping?.skewed ?? [] },
     reasons: {
       ignored: recordOf(ingest?.ignoredByReason),
       dead: recordOf(ingest?.deadByReason),
+      quarantined: recordOf(ingest?.quarantinedByReason),
       outcomes: recordOf(delivery?.outcomes),
     },
     spool: {
@@ -167,6 +203,10 @@ export function buildStatus(source: StatusSource): Status {
       congested: parts.spool?.congested ?? false,
       deadLetters: totals?.deadLetters ?? 0,
       deadLetterBytes: totals?.deadLetterBytes ?? 0,
+      quarantined: totals?.quarantined ?? 0,
+      quarantineBytes: totals?.quarantineBytes ?? 0,
+      deferred: totals?.deferred ?? 0,
+      deferredBytes: totals?.deferredBytes ?? 0,
     },
     connections: ingest?.connections ?? 0,
     conservation: conservationOf(source, lanes),
@@ -207,15 +247,14 @@ function conservationOf(source: StatusSource, lanes: readonly LaneView[]): Statu
   const ingest = source.parts.ingest?.counters()
   const totals = source.parts.spool?.totals()
   const received = ingest?.received ?? 0
-  const accounted = ingest
-    ? ingest.mapped + ingest.ignored + ingest.copies + ingest.dead + ingest.dropped + ingest.held
-    : 0
+  const carried = ingest?.carried ?? 0
+  const accounted = ingest ? accountedFor(ingest) : 0
   const open = lanes.reduce((sum, lane) => sum + lane.pending + lane.sealed, 0)
   const recovered = source.recovered
   const appended = totals?.payloads ?? 0
   const gone = totals ? totals.delivered + (source.parts.delivery?.counters().dead ?? 0) + totals.damaged : 0
   return {
-    messages: { received, accounted, difference: received - accounted },
+    messages: { received, carried, accounted, difference: received + carried - accounted },
     payloads: { recovered, appended, gone, open, difference: recovered + appended - gone - open },
     lanes: lanes.map(({ id, appended, settled, open }) => ({
       id,
@@ -225,6 +264,22 @@ function conservationOf(source: StatusSource, lanes: readonly LaneView[]): Statu
       difference: appended - settled - open,
     })),
   }
+}
+
+function accountedFor(counted: IngestCounters): number {
+  const { mapped, ignored, copies, dead, quarantined, deferred, parts, dropped, held } = counted
+  return mapped + ignored + copies + dead + quarantined + deferred + parts + dropped + held
+}
+
+/** Messages that could not be mapped, at once or later, and payloads that were refused for good. */
+export function deadOf({ ingest, delivery, mapping }: Parts): number {
+  const later = mapping?.view()
+  return (
+    (ingest?.counters().dead ?? 0) +
+    (delivery?.counters().dead ?? 0) +
+    (later?.release.dead ?? 0) +
+    (later?.deferral.dead ?? 0)
+  )
 }
 
 function recordOf(counts: ReadonlyMap<string, number> | undefined): Record<string, number> {

@@ -20,7 +20,9 @@ export const faultCodes = {
   SPOOL_ENTRY_GONE: 'A kept message or dead letter is not there: somebody else took it, or it never was.',
   CREDENTIALS_MISSING: 'No credentials were found for a provider.',
   DAEMON_UNREACHABLE: 'The running daemon does not answer on its ops address.',
+  DAEMON_REFUSED: 'The running daemon refused what it was asked for.',
   BROKER_UNREACHABLE: 'The MQTT broker does not answer.',
+  SUBSCRIPTION_REFUSED: 'The MQTT broker lets us in, but does not let us listen.',
   INPUT_UNREADABLE: 'An input file cannot be read.',
   OUTPUT_UNWRITABLE: 'An output file cannot be written.',
 } as const

@@ -25,6 +25,10 @@ const elsewhere: Record<string, string> = {
   'npm ci && npm test': 'this very run; .ci/run has it to the letter',
   'npm run check': '.ci/run has it',
   'npm run test:crash -- --kills 1000': 'an hour; test/crash runs the same program with fewer kills',
+  'npm run gateway -- learn --broker mqtt://broker.example.com --for 60s':
+    'needs the broker of a provider; test/cli/learn.test.ts runs it against one',
+  'npm run gateway -- tap --config config/examples/gateway.yaml --device truck-7':
+    'goes on for ever; test/cli/tap.test.ts runs it',
   'npm run bench': 'minutes on a quiet machine; test/bench runs its parts',
 }
 
@@ -141,7 +145,7 @@ describe('the README', () => {
     await daemon.end()
     await eventually(() => daemon.output().includes('"gateway_stopped"'))
     const outputOf = (part: string) => [...results].find(([command]) => command.includes(part))?.[1] ?? ''
-    expect(JSON.parse(outputOf('gateway -- map')).payloads).toHaveLength(1)
+    expect(JSON.parse(outputOf('gateway -- map --config')).payloads).toHaveLength(1)
     expect(JSON.parse(outputOf('8080/status'))).toMatchObject({ ready: true })
     expect(JSON.parse(outputOf('sandbox/stats')).payloadsAccepted).toBeGreaterThan(0)
     expect(outputOf('simulate')).toMatch(/500/)

@@ -6,6 +6,7 @@ import type { Message } from '../../src/domain/message.ts'
 import { ingestOptions, ingestSchema } from '../../src/ingest/config.ts'
 import { createIngest, type Ingest, type IngestOptions } from '../../src/ingest/ingest.ts'
 import type { IntakeMapper, IntakeSpool } from '../../src/ingest/intake.ts'
+import type { Tap } from '../../src/ingest/tap.ts'
 import type { MapResult } from '../../src/mapping/mapping.ts'
 import { hash } from 'node:crypto'
 import { systemClock, type Clock } from '../../src/std/clock.ts'
@@ -76,9 +77,9 @@ export function textOf(payload: { json: string }): string {
 
 export async function openIngest(
   spool: IntakeSpool,
-  options: Partial<IngestOptions> & { mapper?: IntakeMapper; clock?: Clock } = {},
+  options: Partial<IngestOptions> & { mapper?: IntakeMapper; clock?: Clock; tap?: Tap } = {},
 ): Promise<IngestWorld> {
-  const { mapper = wordMapper, clock = systemClock, ...rest } = options
+  const { mapper = wordMapper, clock = systemClock, tap, ...rest } = options
   const events: GatewayEvent[] = []
   const defaults = ingestOptions(
     ingestSchema.parse({
@@ -86,7 +87,7 @@ export async function openIngest(
     }),
   )
   const ingest = createIngest(
-    { mapper, spool, clock, emit: (event) => events.push(event) },
+    { mapper, spool, clock, emit: (event) => events.push(event), ...(tap ? { tap } : {}) },
     { ...defaults, ...rest },
   )
   await ingest.start()

@@ -19,9 +19,10 @@ const mayImport: Record<string, readonly string[]> = {
   ops: ['storage'],
   config: ['ingest', 'mapping', 'spool', 'delivery', 'ops'],
   simulate: [],
+  learn: ['mapping'],
   sandbox: [],
   app: ['storage', 'mapping', 'spool', 'ingest', 'delivery', 'ops', 'config'],
-  cli: ['app', 'config', 'ops', 'delivery', 'mapping', 'storage', 'sandbox', 'simulate'],
+  cli: ['app', 'config', 'ops', 'delivery', 'mapping', 'storage', 'sandbox', 'simulate', 'learn'],
   'main.ts': ['cli'],
 }
 

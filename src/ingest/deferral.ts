@@ -1,0 +1,255 @@
+// deferral.ts: messages of sources with a JSONata expression are mapped here, after they were acknowledged.
+//
+//   intake -> shelf of the source -> read in order -> expression, in a thread of its own -> map -> one exchange
+//
+// Promises
+//   Nothing is lost and nothing comes twice: messages leave their shelf in the write that adds what they became.
+//   The payloads of a source come in the order of its messages. A source waits for no other one's messages on the
+//   disk; all expressions share one thread.
+//   An expression that takes too long, goes too deep or fails costs its own message: a dead letter with the reason.
+//
+// What can go wrong, and what then happens
+//   the process dies        what was not taken is still there, and goes on at the next start
+//   the thread cannot start the messages wait on the disk, a condition says why, and it is tried again
+//   they come faster        the shelf grows up to spool.deferred_max_bytes; there their acks are held
+//   the expression is gone  after a reload, a source without one maps what waits as any other message
+//
+// Bounds: 32 messages of a source at a time.
+
+import { pause, type Clock } from '../std/clock.ts'
+import type { Emit } from '../domain/event.ts'
+import type { DeadLetter } from '../domain/deadletter.ts'
+import type { KeptMessage, Message, ShelfName } from '../domain/message.ts'
+import type { MappedPayload } from '../domain/payload.ts'
+import {
+  createEvaluator,
+  type Evaluator,
+  type MapResult,
+  type Mapper,
+  type Mapping,
+} from '../mapping/mapping.ts'
+import type { KeptEntry, Spool } from '../spool/spool.ts'
+import { mapAgain } from './kept-again.ts'
+import { keptFor, letterFor, messageOf } from './kept-message.ts'
+import { openerOf, roomIn, untilDone } from './kept-pace.ts'
+import { mapperFailed } from './mapper-failed.ts'
+import { createTally } from './tally.ts'
+
+export type DeferralSpool = Pick<
+  Spool,
+  'hold' | 'congested' | 'shelves' | 'kept' | 'exchange' | 'states' | 'listen'
+>
+
+export type Deferral = {
+  start(): void
+  /** Another mapping is in force; `mapper` is the one that maps what arrives. */
+  swap(mapping: Mapping, mapper: Mapper): Promise<void>
+  counters(): DeferralCounters
+  /** Resolves when no shelf has a message left that can be mapped now. */
+  idle(): Promise<void>
+  stop(): Promise<void>
+}
+
+export type DeferralCounters = {
+  /** Messages that were evaluated and left their shelf, and what became of them. */
+  evaluated: number
+  payloads: number
+  dead: number
+  keptAnew: number
+  /** Expressions that took too long. */
+  timeouts: number
+}
+
+type Deps = { spool: DeferralSpool; clock: Clock; emit: Emit }
+
+/** What became of the messages of one exchange. */
+type Became = { payloads: MappedPayload[]; letters: DeadLetter[]; keep: KeptMessage[] }
+
+const messagesAtOnce = 32
+const laterMs = 1000
+const eventEveryMs = 1000
+const evaluatorOptions = {
+  limits: { timeoutMs: 250, depthMax: 100, sequenceMax: 10_000, resultTextMax: 1024 * 1024 },
+  queueMax: 10_000,
+  memoryMiB: 64,
+}
+
+export function createDeferral(
+  { spool, clock, emit }: Deps,
+  first: { mapping: Mapping; mapper: Mapper },
+): Deferral {
+  const stopping = new AbortController()
+  const { signal } = stopping
+  const deadBy = createTally(clock, { eventEveryMs })
+  const counts = { evaluated: 0, payloads: 0, dead: 0, keptAnew: 0 }
+  let { mapping, mapper } = first
+  let evaluator = newEvaluator()
+  let timeoutsBefore = 0
+  let failed = false
+  /** Of shelves that are worked on; false where nothing came since its loop looked the last time. */
+  const working = new Map<ShelfName, boolean>()
+  const loops = new Set<Promise<void>>()
+  const unlisten = spool.listen({ shelved: start, reopened: start })
+  return { start, swap, counters, idle, stop }
+
+  function newEvaluator(): Evaluator | null {
+    const { expressions } = mapper
+    return expressions.size === 0 ? null : createEvaluator({ clock }, { expressions, ...evaluatorOptions })
+  }
+
+  function start(): void {
+    if (signal.aborted) return
+    for (const { shelf, messages } of spool.shelves()) {
+      if (!shelf.startsWith('deferred:') || messages === 0) continue
+      if (working.has(shelf)) working.set(shelf, true)
+      else begin(shelf)
+    }
+  }
+
+  function begin(shelf: ShelfName): void {
+    working.set(shelf, true)
+    const loop = work(shelf).finally(() => loops.delete(loop))
+    loops.add(loop)
+  }
+
+  /** Ends when the shelf is empty. */
+  async function work(shelf: ShelfName): Promise<void> {
+    while (working.get(shelf) === true && !signal.aborted) {
+      working.set(shelf, false)
+      await untilDone(() => workOff(shelf), clock, signal)
+    }
+    // In the same breath as the last look at it, or a wake could fall between.
+    working.delete(shelf)
+  }
+
+  async function workOff(shelf: ShelfName): Promise<void> {
+    const source = shelf.slice('deferred:'.length)
+    while (!signal.aborted) {
+      const entries: KeptEntry[] = []
+      for await (const entry of spool.kept(shelf, null, { limit: messagesAtOnce })) entries.push(entry)
+      if (entries.length === 0 || !(await roomIn(spool, clock, signal))) return
+      const done = mapper.expressions.has(source) ? await evaluateAll(source, entries) : await mapAll(entries)
+      if (done === 0) await pause(clock, laterMs, signal)
+    }
+  }
+
+  /** How many were taken, from the first on. */
+  async function evaluateAll(source: string, entries: readonly KeptEntry[]): Promise<number> {
+    const now = mapper
+    const asked = entries.map(({ message }) => ask(now, source, messageOf(message.envelope)))
+    const answers = await Promise.all(asked)
+    const became: Became = { payloads: [], letters: [], keep: [] }
+    let done = 0
+    for (const [index, { message }] of entries.entries()) {
+      const result = answers[index]?.()
+      // Nothing was evaluated, so those behind it wait as well.
+      if (result === undefined || result === 'later') break
+      become(result, message, became)
+      done += 1
+    }
+    tellFault()
+    await give(entries.slice(0, done), became)
+    return done
+  }
+
+  /** A source whose expression was taken away maps as any other. */
+  async function mapAll(entries: readonly KeptEntry[]): Promise<number> {
+    const open = await openerOf(mapping, spool)
+    const run = entries.map(({ id, message }) => ({ id, envelope: message.envelope }))
+    const again = mapAgain(open, run, { more: true, mayGrow: false })
+    if (again === null) return 0
+    const at = clock.now()
+    const letters = again.refused.map((one) => letterFor(one, one.envelope, at))
+    await give(entries.slice(0, again.entries), { payloads: again.payloads, letters, keep: again.keep })
+    return again.entries
+  }
+
+  /** What the message becomes is found in its turn: mapping the next one forgets the one before. */
+  async function ask(now: Mapper, source: string, message: Message): Promise<() => MapResult | 'later'> {
+    const decoded = now.decoded(message, source)
+    if (decoded.kind === 'ended') return () => decoded.result
+    const evaluation = (await evaluator?.evaluate(source, decoded.value, signal)) ?? {
+      kind: 'later' as const,
+    }
+    return () => {
+      if (evaluation.kind === 'later') return 'later'
+      if (evaluation.kind === 'value') return mapValue(now, source, message, evaluation.value)
+      const { reason, detail } = evaluation
+      return { kind: 'unmappable', source, device: null, reason, detail, windowKey: '' }
+    }
+  }
+
+  function mapValue(now: Mapper, source: string, message: Message, value: unknown): MapResult {
+    try {
+      return now.mapDecoded(message, source, value)
+    } catch (error) {
+      return mapperFailed(message, error)
+    }
+  }
+
+  function become(result: MapResult, { envelope }: KeptMessage, became: Became): void {
+    switch (result.kind) {
+      case 'payloads':
+        became.payloads.push(...result.payloads)
+        return
+      case 'quarantined':
+      case 'deferred':
+        became.keep.push(keptFor(result, envelope))
+        return
+      case 'unmappable': {
+        became.letters.push(letterFor(result, envelope, clock.now()))
+        const { source, reason, detail } = result
+        if (deadBy.add(source, reason))
+          emit({ kind: 'message_unmappable', source, topic: envelope.topic, reason, detail })
+        return
+      }
+      // The config allows no source with an expression that collects parts.
+      case 'part':
+      case 'ignored':
+      default:
+        return
+    }
+  }
+
+  async function give(entries: readonly KeptEntry[], became: Became): Promise<void> {
+    if (entries.length === 0) return
+    await spool.exchange({ take: entries.map(({ id }) => id), ...became, writes: [] })
+    counts.evaluated += entries.length
+    counts.payloads += became.payloads.length
+    counts.dead += became.letters.length
+    counts.keptAnew += became.keep.length
+  }
+
+  function tellFault(): void {
+    const why = evaluator?.fault() ?? null
+    if (why !== null && !failed) emit({ kind: 'expressions_failed', why })
+    if (why === null && failed) emit({ kind: 'expressions_resumed' })
+    failed = why !== null
+  }
+
+  async function swap(nextMapping: Mapping, nextMapper: Mapper): Promise<void> {
+    const old = evaluator
+    timeoutsBefore += old?.counters().timeouts ?? 0
+    mapping = nextMapping
+    mapper = nextMapper
+    evaluator = newEvaluator()
+    await old?.close()
+    tellFault()
+    start()
+  }
+
+  function counters(): DeferralCounters {
+    return { ...counts, timeouts: timeoutsBefore + (evaluator?.counters().timeouts ?? 0) }
+  }
+
+  async function idle(): Promise<void> {
+    while (loops.size > 0) await Promise.all(loops)
+  }
+
+  async function stop(): Promise<void> {
+    stopping.abort()
+    unlisten()
+    await evaluator?.close()
+    await idle()
+  }
+}

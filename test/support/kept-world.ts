@@ -1,0 +1,150 @@
+// kept-world.ts: intake, release and deferral over a spool on real LevelDB, with a mapping that a test changes.
+
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import { createDeferral } from '../../src/ingest/deferral.ts'
+import { createIntake, type Intake } from '../../src/ingest/intake.ts'
+import { createRelease, type Release, type ReleaseSpool } from '../../src/ingest/release.ts'
+import type { Deferral } from '../../src/ingest/deferral.ts'
+import { openMapping, type Mapper, type Mapping } from '../../src/mapping/mapping.ts'
+import type { GatewayEvent } from '../../src/domain/event.ts'
+import type { Spool } from '../../src/spool/spool.ts'
+import { systemClock } from '../../src/std/clock.ts'
+import { bodyOf } from './batch-body.ts'
+import { newFolder } from './folders.ts'
+import { configOf, sender, truckSource } from './mapping-world.ts'
+import { openSpoolWorld, sealAll, type SpoolWorld, type WorldOptions } from './open-spool.ts'
+
+export type KeptOptions = {
+  sources?: readonly unknown[]
+  /** Rows of the device table. */
+  listed?: readonly string[]
+  unknown?: 'accept' | 'quarantine' | 'ignore'
+  onFuture?: 'quarantine' | 'accept'
+  /** The spool of another world, closed by then. */
+  path?: string
+  spool?: Partial<WorldOptions>
+  /** What the release sees of the spool. */
+  releaseSpool?: (spool: Spool) => ReleaseSpool
+}
+
+export type KeptWorld = {
+  world: SpoolWorld
+  intake: Intake
+  release: Release
+  deferral: Deferral
+  events: GatewayEvent[]
+  mapping: () => Mapping
+  mapper: () => Mapper
+  /** Takes a message in; resolves with its ack. */
+  publish(topic: string, payload: unknown, more?: { arrivedAt?: number }): Promise<unknown>
+  /** Puts another mapping in force, as the daemon does. */
+  change(options: Pick<KeptOptions, 'sources' | 'listed' | 'unknown' | 'onFuture'>): Promise<void>
+  /** Seals what is pending: device and time of each payload, in order. */
+  sent(): Promise<Sent[]>
+  /** Leaves everything as a killed process does, but for the spool, which is closed. */
+  leave(): Promise<void>
+}
+
+export type Sent = { device: string; time: number; payload: Record<string, unknown> }
+
+/** Our own time is known to be right. */
+const clockOffsetMs = () => 0
+
+export async function openKeptWorld(options: KeptOptions = {}): Promise<KeptWorld> {
+  const folder = await newFolder()
+  let settings = options
+  const changes = { quarantineBytesMax: 64 * 1024 ** 2, bytesMax: 256 * 1024 ** 2, ...options.spool?.changes }
+  const world = await openSpoolWorld({
+    ...options.spool,
+    ...(options.path === undefined ? {} : { path: options.path }),
+    changes,
+  })
+  const { spool, events } = world
+  const emit = (event: GatewayEvent) => void events.push(event)
+  let mapping = await open()
+  let mapper = mapping.open()
+  const deps = { spool, clock: systemClock, emit }
+  const { releaseSpool = (same: Spool) => same } = options
+  const release = createRelease({ ...deps, spool: releaseSpool(spool) }, mapping)
+  const deferral = createDeferral(deps, { mapping, mapper })
+  const intake = createIntake(
+    { ...deps, mapper, releasing: release },
+    { heldMessagesMax: 10_000, heldBytesMax: 64 * 1024 ** 2 },
+  )
+  let left = false
+  const leave = async () => {
+    if (left) return
+    left = true
+    intake.close()
+    await Promise.all([release.stop(), deferral.stop()])
+    await spool.close()
+  }
+  onTestFinished(leave)
+  await release.look()
+  await intake.restore()
+  return {
+    world,
+    intake,
+    release,
+    deferral,
+    events,
+    mapping: () => mapping,
+    mapper: () => mapper,
+    publish(topic, payload) {
+      const bytes = Buffer.from(typeof payload === 'string' ? payload : JSON.stringify(payload))
+      return new Promise((resolve) => {
+        intake.accept(topic, bytes, 1, false, false, sender, resolve)
+      })
+    },
+    async change(next) {
+      settings = { ...settings, ...next }
+      const coming = await open()
+      const comingMapper = coming.open()
+      release.begin(coming)
+      await intake.swap(comingMapper)
+      mapping = coming
+      mapper = comingMapper
+      release.end(true)
+      await deferral.swap(mapping, mapper)
+    },
+    async sent() {
+      const all: Sent[] = []
+      await sealAll(spool)
+      for (const batch of spool.batches()) {
+        const loaded = await spool.load(batch)
+        if (loaded.kind !== 'content') throw new Error('the batch is damaged')
+        const body = JSON.parse(bodyOf(loaded.content).toString()) as { data: Record<string, unknown>[] }
+        for (const payload of body.data) {
+          const { id } = payload['deviceIdentifier'] as { id: string }
+          all.push({ device: id, time: Number(payload['signalTimestamp']), payload })
+        }
+      }
+      return all
+    },
+    leave,
+  }
+
+  async function open(): Promise<Mapping> {
+    const {
+      sources = [truckSource()],
+      listed = [],
+      unknown = 'quarantine',
+      onFuture = 'quarantine',
+    } = settings
+    const file = join(folder, 'devices.csv')
+    await writeFile(file, ['device', ...listed].join('\n'))
+    const config = configOf(sources, { devices: { file, unknown }, clocks: { on_future: onFuture } })
+    return openMapping(config, { clockOffsetMs })
+  }
+}
+
+/** A position of the source of `truckSource`, distinct by `n` and in the past. */
+export function position(n: number): { ts: number; lat: number; lon: number } {
+  return { ts: 1_763_600_000_000 + n * 1000, lat: 52.5 + (n % 1000) / 10_000, lon: 13.4 }
+}
+
+export function topicOf(device: string): string {
+  return `telemetry/v1/${device}`
+}

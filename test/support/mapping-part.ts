@@ -1,0 +1,38 @@
+// mapping-part.ts: what ops sees of a mapping, with values that a test sets.
+
+import type { DeviceView, MappingPart } from '../../src/ops/ops.ts'
+
+export function deviceView(device: string, more: Partial<DeviceView> = {}): DeviceView {
+  return {
+    device,
+    assetId: null,
+    listed: false,
+    messages: 1,
+    lastSeen: 1_750_000_000_000,
+    skewMs: 0,
+    ...more,
+  }
+}
+
+export function mappingPart(
+  view: Partial<ReturnType<MappingPart['view']>> = {},
+  seen: readonly DeviceView[] = [],
+): MappingPart {
+  return {
+    view: () => ({
+      since: 1_750_000_000_000,
+      sources: 1,
+      openParts: 0,
+      omitted: new Map(),
+      clocks: { devices: seen.length, evictions: 0, future: 0, unset: 0, old: 0, restamped: 0 },
+      skewed: [],
+      release: { released: 0, payloads: 0, dead: 0, keptAnew: 0, devices: 0 },
+      deferral: { evaluated: 0, payloads: 0, dead: 0, keptAnew: 0, timeouts: 0 },
+      ...view,
+    }),
+    device: (key) => seen.find(({ device }) => device === key) ?? null,
+    async *devices() {
+      yield seen
+    },
+  }
+}
