@@ -11,6 +11,8 @@ import { parseArgs } from 'node:util'
 import { realDisk } from './bench.ts'
 import type { BenchOptions, Figure } from './bench.ts'
 import { measureBacklog } from './figures/backlog.ts'
+import { measureDedup } from './figures/dedup.ts'
+import { measureMapping } from './figures/mapping.ts'
 import { measurePubackLatency } from './figures/puback-latency.ts'
 import { measureSigning } from './figures/signing.ts'
 import { measureLoadCeiling, measureThroughput } from './figures/throughput.ts'
@@ -40,6 +42,8 @@ const measures: readonly { yields: readonly string[]; measure: Measure }[] = [
   { yields: ['puback_latency'], measure: measurePubackLatency },
   { yields: ['drain', 'disk', 'resident', 'startup'], measure: measureBacklog },
   { yields: ['signing'], measure: measureSigning },
+  { yields: ['mapping'], measure: measureMapping },
+  { yields: ['dedup'], measure: measureDedup },
 ]
 
 // A first Ctrl-C ends the bench, and `exit` takes its processes along.

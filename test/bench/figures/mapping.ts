@@ -1,0 +1,126 @@
+// mapping.ts: what declaring a mapping costs against writing it by hand, in this process and without sockets, and what
+// the presets cost against the plain source of the example config.
+
+import { readdirSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { loadPresetCases } from '../../../src/config/cases.ts'
+import type { Message } from '../../../src/domain/message.ts'
+import { playMessages } from '../../../src/mapping/cases.ts'
+import type { CasesFile } from '../../../src/mapping/config.ts'
+import { openMapping, type Mapper } from '../../../src/mapping/mapping.ts'
+import { median, rounded } from '../bench.ts'
+import type { BenchOptions, Figure } from '../bench.ts'
+import { mapByHand } from '../hand-written.ts'
+import { openTrucks, timeOf, truckMessages } from '../trucks.ts'
+
+const presets = resolve(import.meta.dirname, '../../../config/presets')
+const rounds = 9
+const messagesARound = 20_000
+
+export async function measureMapping({ scale }: BenchOptions): Promise<Figure[]> {
+  const mapper = await openTrucks()
+  const messages = truckMessages(Math.max(1000, Math.round(messagesARound * scale)))
+  sameByHand(mapper, messages)
+  const declared: number[] = []
+  const handWritten: number[] = []
+  const play = (run: () => void, times: number[]) => void times.push(timeOf(run))
+  for (let round = -2; round < rounds; round += 1) {
+    // The first rounds warm up.
+    play(() => messages.forEach(mapByHand), round < 0 ? [] : handWritten)
+    play(() => messages.forEach((message) => mapper.map(message)), round < 0 ? [] : declared)
+  }
+  const value = median(handWritten) / median(declared)
+  const perS = (messages.length / median(declared)) * 1000
+  const rates = await presetRates(scale)
+  const worst = rates.reduce((least, one) => (one.perS < least.perS ? one : least))
+  return [
+    {
+      figure: 'mapping',
+      value: rounded(value),
+      unit: 'share of the speed of a hand-written function',
+      target: '>= 0.6',
+      reached: value >= 0.6,
+      detail: {
+        messagesARound: messages.length,
+        declaredPerS: Math.round(perS),
+        handWrittenPerS: Math.round((messages.length / median(handWritten)) * 1000),
+        presets: {
+          target: '>= 0.3 of declaredPerS, messages of its cases that make payloads',
+          reached: worst.perS >= 0.3 * perS,
+          worst: worst.preset,
+          worstShare: rounded(worst.perS / perS),
+          all: rates.map((one) => ({
+            ...one,
+            perS: Math.round(one.perS),
+            share: rounded(one.perS / perS),
+          })),
+        },
+      },
+    },
+  ]
+}
+
+/** Both must do the same work: every payload with its ids is the same, byte for byte. */
+function sameByHand(mapper: Mapper, messages: readonly Message[]): void {
+  for (const message of messages) {
+    const result = mapper.map(message)
+    const [payload] = result.kind === 'payloads' ? result.payloads : []
+    const byHand = mapByHand(message)
+    if (payload?.json !== byHand.json || payload.windowKey !== byHand.windowKey)
+      throw new Error(`by hand ${byHand.json}, declared ${payload?.json ?? result.kind}`)
+  }
+}
+
+type Rate = { preset: string; perS: number; payloadsAMessage: number; bytesAMessage: number }
+
+/** Of each preset: all messages of cases that make payloads, over and over, with windows closed after each case. */
+async function presetRates(scale: number): Promise<Rate[]> {
+  const deps = { env: {}, readText: (path: string) => readFile(path, 'utf8') }
+  const rates: Rate[] = []
+  for (const file of readdirSync(presets).filter((name) => name.endsWith('.cases.yaml'))) {
+    const { cases, mapping } = await loadPresetCases(join(presets, file), deps)
+    const plays = playsOf(cases)
+    const count = plays.reduce((sum, one) => sum + one.length, 0)
+    if (count === 0) continue
+    const repeats = Math.max(1, Math.round((5000 * scale) / count))
+    const mapper = (await openMapping(mapping, { clockOffsetMs: () => 0 })).open()
+    let shiftMs = 0
+    let payloads = 0
+    const run = () => {
+      payloads = 0
+      for (let repeat = 0; repeat < repeats; repeat += 1) {
+        // Later each time, so that nothing is thinned.
+        shiftMs += 3_600_000
+        for (const one of plays)
+          payloads += playMessages(
+            mapper,
+            one.map((message) => ({ ...message, arrivedAt: message.arrivedAt + shiftMs })),
+          ).payloads.length
+      }
+    }
+    // Compiled code needs its time to get warm, as it has in a daemon.
+    for (let warmUp = 0; warmUp < 3; warmUp += 1) run()
+    const tookMs = median(Array.from({ length: 5 }, () => timeOf(run)))
+    const bytes = plays.flat().reduce((sum, message) => sum + message.bytes.length, 0)
+    rates.push({
+      preset: file.replace('.cases.yaml', ''),
+      perS: (count * repeats * 1000) / tookMs,
+      payloadsAMessage: rounded(payloads / repeats / count, 2),
+      bytesAMessage: Math.round(bytes / count),
+    })
+  }
+  return rates
+}
+
+function playsOf({ cases }: CasesFile): Message[][] {
+  return cases
+    .filter(({ payloads }) => payloads !== undefined)
+    .map((one) => {
+      const sender = { clientId: one.client, userName: one.user ?? null, certificateName: null }
+      return (one.messages ?? [one]).map(({ topic = '', message, hex, retain, dup }) => {
+        const bytes = hex === undefined ? Buffer.from(message ?? '') : Buffer.from(hex, 'hex')
+        return { topic, bytes, qos: 1, retain, dup, sender, arrivedAt: Date.UTC(2026, 1, 1) }
+      })
+    })
+}

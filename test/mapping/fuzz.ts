@@ -1,0 +1,278 @@
+// fuzz.ts: broken messages against every preset. A test runs a part of it; for the long run:
+//
+//   node test/mapping/fuzz.ts --messages 1000000 --seed 1
+//
+// The messages of all preset cases are mutated and given to mappers as the intake would give them. Whatever comes,
+// the mapper must not throw, must answer with one of the kinds, in bounded time, and a payload must be one that the
+// service takes. State that is durable must be bounded, and gone when all windows are closed, save Sparkplug's births.
+
+import { readdirSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { loadPresetCases } from '../../src/config/cases.ts'
+import type { Message } from '../../src/domain/message.ts'
+import type { MappedPayload } from '../../src/domain/payload.ts'
+import { compileSources } from '../../src/mapping/compile.ts'
+import type { CasesFile, MappingConfig } from '../../src/mapping/config.ts'
+import type { DeviceRow } from '../../src/mapping/devices.ts'
+import { birthKeyHead, createMapper, type Mapper, type MapResult } from '../../src/mapping/mapping.ts'
+import type { Applied, StateWrite } from '../../src/mapping/state/applied.ts'
+import { createPayloadCheck, isJsonObject } from '../../src/sandbox/payload-check.ts'
+import { mutatedBytes, mutatedTopic } from '../support/mutate.ts'
+import { createRandom, type Random } from '../support/random.ts'
+
+const folder = resolve(import.meta.dirname, '../../config/presets')
+const casesEnd = '.cases.yaml'
+const kinds: ReadonlySet<string> = new Set<MapResult['kind']>([
+  'payloads',
+  'ignored',
+  'part',
+  'deferred',
+  'quarantined',
+  'unmappable',
+])
+const check = createPayloadCheck(
+  new Set(['payloadId', 'identity', 'content', 'position', 'signal', 'timestamp'] as const),
+)
+
+/** What is mutated: a message of a case. */
+type Seed = Pick<Message, 'topic' | 'bytes' | 'retain' | 'dup' | 'sender'>
+
+export type Trial = {
+  preset: string
+  open: () => Mapper
+  seeds: readonly Seed[]
+  /** What a message becomes may depend on those before: thinned, or halves completed. */
+  remembers: boolean
+}
+
+export type FuzzReport = {
+  messages: number
+  payloads: number
+  /** Results by kind, with the reason of those that have one. */
+  endings: Map<string, number>
+  slowest: { ms: number; preset: string; bytes: number; topic: string }
+  stateBytesMax: number
+  /** Values that windows left behind, by preset. */
+  stateLeft: Map<string, number>
+  faults: string[]
+}
+
+const faultsMax = 20
+/** A message that took longer is tried again: a pause of the machine is no property of the message. */
+const retriedMs = 20
+
+/** All presets with the messages of their cases. */
+export async function loadTrials(): Promise<Trial[]> {
+  const deps = { env: {}, readText: (path: string) => readFile(path, 'utf8') }
+  const files = readdirSync(folder).filter((file) => file.endsWith(casesEnd))
+  return Promise.all(
+    files.map(async (file) => {
+      const { cases, mapping } = await loadPresetCases(join(folder, file), deps)
+      const remembers = mapping.sources.some(
+        ({ thin, encoding }) => thin !== undefined || encoding === 'sparkplug',
+      )
+      const preset = file.replace(casesEnd, '')
+      return { preset, open: opener(cases, mapping), seeds: seedsOf(cases), remembers }
+    }),
+  )
+}
+
+function opener({ devices: rows }: CasesFile, mapping: MappingConfig): () => Mapper {
+  const { sources } = compileSources(mapping)
+  const { future_max: futureMaxMs, on_future: onFuture } = mapping.clocks
+  const table = new Map(Object.entries(rows) as [string, DeviceRow][])
+  const devices = { find: (device: string) => table.get(device), size: table.size }
+  return () =>
+    createMapper({ devices, clockOffsetMs: () => 0 }, { sources, clocks: { futureMaxMs, onFuture } })
+}
+
+function seedsOf({ cases }: CasesFile): Seed[] {
+  return cases.flatMap((one) => {
+    const sender = {
+      clientId: one.client,
+      userName: one.user ?? null,
+      certificateName: one.certificate ?? null,
+    }
+    return (one.messages ?? [one]).map(({ topic = '', message, hex, retain, dup }) => {
+      const bytes = hex === undefined ? Buffer.from(message ?? '') : Buffer.from(hex, 'hex')
+      return { topic, bytes, retain, dup, sender }
+    })
+  })
+}
+
+/** Shares the messages among the presets; each has one mapper for all of its own. */
+export function fuzz(trials: readonly Trial[], options: { messages: number; seed: number }): FuzzReport {
+  const report: FuzzReport = {
+    messages: 0,
+    payloads: 0,
+    endings: new Map(),
+    slowest: { ms: 0, preset: '', bytes: 0, topic: '' },
+    stateBytesMax: 0,
+    stateLeft: new Map(),
+    faults: [],
+  }
+  const each = Math.ceil(options.messages / trials.length)
+  const foreign = trials.flatMap(({ seeds }) => seeds)
+  for (const [index, trial] of trials.entries())
+    fuzzPreset(trial, foreign, each, createRandom(options.seed * 1000 + index), report)
+  return report
+}
+
+function fuzzPreset(
+  trial: Trial,
+  foreign: readonly Seed[],
+  messages: number,
+  random: Random,
+  report: FuzzReport,
+): void {
+  const { preset, open, seeds } = trial
+  const mapper = open()
+  const stored = createStored(report)
+  let arrivedAt = Date.UTC(2026, 1, 1)
+  for (let count = 0; count < messages; count += 1) {
+    const seed = random.pick(seeds)
+    const bytes = mutatedBytes(seed.bytes, random.pick(random.chance(0.9) ? seeds : foreign).bytes, random)
+    const topic = random.chance(0.95) ? seed.topic : mutatedTopic(seed.topic, random)
+    arrivedAt += random.below(2) * random.below(2000)
+    const message: Message = { ...seed, bytes, topic, qos: 1, arrivedAt }
+    try {
+      close(mapper, arrivedAt, stored, report)
+      give(mapper, message, trial, stored, report)
+    } catch (error) {
+      if (report.faults.length < faultsMax) report.faults.push(faultOf(preset, message, error))
+    }
+    report.messages += 1
+  }
+  close(mapper, Number.POSITIVE_INFINITY, stored, report)
+  const left = mapper.openParts() + stored.left()
+  if (left > 0) report.stateLeft.set(preset, left)
+}
+
+function give(
+  mapper: Mapper,
+  message: Message,
+  { preset, remembers }: Trial,
+  stored: Stored,
+  report: FuzzReport,
+): void {
+  const startedMs = performance.now()
+  const result = mapper.map(message)
+  let applied: Applied | null = null
+  if (result.kind === 'part') applied = mapper.apply()
+  const ms = performance.now() - startedMs
+  if (!kinds.has(result.kind)) throw new Error(`a result of no kind: ${JSON.stringify(result)}`)
+  const ending = 'reason' in result ? `${result.kind} ${result.reason}` : result.kind
+  report.endings.set(ending, (report.endings.get(ending) ?? 0) + 1)
+  stored.write(result.writes ?? [])
+  if (applied !== null) noteApplied(applied, stored, report)
+  if (result.kind === 'payloads') {
+    judgePayloads(result.payloads, report)
+    // A message has the same names however often it comes.
+    if (!remembers) sameAgain(mapper.map(message, false), result.payloads)
+  }
+  if (ms <= report.slowest.ms) return
+  const bestMs = ms > retriedMs ? Math.min(ms, fastestAgain(mapper, message)) : ms
+  if (bestMs <= report.slowest.ms) return
+  report.slowest = { ms: bestMs, preset, bytes: message.bytes.length, topic: message.topic.slice(0, 80) }
+}
+
+function fastestAgain(mapper: Mapper, message: Message): number {
+  let bestMs = Number.POSITIVE_INFINITY
+  for (let round = 0; round < 3; round += 1) {
+    const startedMs = performance.now()
+    mapper.map(message, false)
+    bestMs = Math.min(bestMs, performance.now() - startedMs)
+  }
+  return bestMs
+}
+
+function sameAgain(again: MapResult, before: readonly MappedPayload[]): void {
+  const ids = again.kind === 'payloads' ? again.payloads.map(({ payloadId }) => payloadId) : [again.kind]
+  const expected = before.map(({ payloadId }) => payloadId)
+  if (ids.join() !== expected.join())
+    throw new Error(`mapped once more it has other ids: ${expected.join()} became ${ids.join()}`)
+}
+
+function close(mapper: Mapper, untilMs: number, stored: Stored, report: FuzzReport): void {
+  for (;;) {
+    const at = mapper.nextTickAt()
+    if (at === null || at > untilMs) return
+    const applied = mapper.tick(Math.max(at, 0))
+    if (applied === null) return
+    noteApplied(applied, stored, report)
+  }
+}
+
+function noteApplied({ payloads, writes, dropped }: Applied, stored: Stored, report: FuzzReport): void {
+  stored.write(writes)
+  judgePayloads(payloads, report)
+  for (const { kind, reason } of dropped) {
+    const ending = `part ${kind} ${reason}`
+    report.endings.set(ending, (report.endings.get(ending) ?? 0) + 1)
+  }
+}
+
+function judgePayloads(payloads: readonly MappedPayload[], report: FuzzReport): void {
+  for (const { json, payloadId, windowKey, deviceTime } of payloads) {
+    const payload: unknown = JSON.parse(json)
+    if (!isJsonObject(payload)) throw new Error(`a payload is no object: ${json}`)
+    const [problem] = check(payload, true)
+    if (problem) throw new Error(`${problem.message} in ${json}`)
+    const { gps, signalTimestamp } = payload
+    if (payload['payloadId'] !== payloadId) throw new Error(`another payloadId than ${payloadId} in ${json}`)
+    if (!/^[0-9a-f]{32}$/.test(windowKey)) throw new Error(`the window key ${windowKey}`)
+    if (deviceTime !== null && deviceTime !== signalTimestamp) throw new Error(`another time in ${json}`)
+    if (!isJsonObject(gps)) continue
+    if (gps['heading'] === 360) throw new Error(`a heading of 360 in ${json}`)
+    if (gps['latitude'] === 0 && gps['longitude'] === 0) throw new Error(`a place of 0, 0 in ${json}`)
+  }
+  report.payloads += payloads.length
+}
+
+/** What is durable, as the spool would hold it. */
+type Stored = { write(writes: readonly StateWrite[]): void; left(): number }
+
+function createStored(report: FuzzReport): Stored {
+  const values = new Map<string, number>()
+  let bytes = 0
+  return { write, left }
+
+  function write(writes: readonly StateWrite[]): void {
+    for (const { key, value } of writes) {
+      bytes += (value?.length ?? 0) - (values.get(key) ?? 0)
+      if (value === null) values.delete(key)
+      else values.set(key, value.length)
+    }
+    report.stateBytesMax = Math.max(report.stateBytesMax, bytes)
+  }
+
+  function left(): number {
+    return [...values.keys()].filter((key) => !key.startsWith(birthKeyHead)).length
+  }
+}
+
+function faultOf(preset: string, { topic, bytes }: Message, error: unknown): string {
+  const what = error instanceof Error ? (error.stack ?? error.message) : String(error)
+  const shown = bytes.length > 600 ? `${bytes.toString('hex', 0, 600)}...` : bytes.toString('hex')
+  return `${preset} on ${JSON.stringify(topic.slice(0, 200))}: ${what.slice(0, 900)}\n  bytes ${shown}`
+}
+
+if (import.meta.main) {
+  const { values } = parseArgs({
+    options: {
+      messages: { type: 'string', default: '1000000' },
+      seed: { type: 'string', default: '1' },
+    },
+  })
+  const trials = await loadTrials()
+  const startedMs = performance.now()
+  const report = fuzz(trials, { messages: Number(values.messages), seed: Number(values.seed) })
+  const tookMs = performance.now() - startedMs
+  const { rss, heapUsed } = process.memoryUsage()
+  const endings = [...report.endings].toSorted(([, a], [, b]) => b - a)
+  const shown = { ...report, endings, stateLeft: [...report.stateLeft], tookMs, rss, heapUsed }
+  process.stdout.write(`${JSON.stringify(shown, null, 1)}\n`)
+  if (report.faults.length > 0) process.exitCode = 1
+}
