@@ -14,8 +14,10 @@ import { columns } from './table.ts'
 type Record = Explained['records'][number]
 
 /** `became` says in words what became of the message. */
-export function explainedText({ topic, values, records }: Explained, became: string): string {
+export function explainedText({ topic, values, evaluated, records }: Explained, became: string): string {
   const lines = [`${visible(topic ?? 'what was collected')}: ${visible(became)}`]
+  if (evaluated)
+    lines.push(`  the expression gives ${bounded(JSON.stringify(evaluated.value) ?? 'nothing', 400)}`)
   for (const { name, wanted, value } of values)
     lines.push(`  value ${visible(name)}: ${wanted ? shown(value) : 'not wanted'}`)
   for (const [index, record] of records.entries()) {

@@ -56,7 +56,7 @@ function judgeOf(io: CommandIo, loaded: LoadedConfig | null) {
   return async (file: string): Promise<Judged[]> => {
     if (triesPreset(file, loaded)) {
       const { cases, mapping } = await loadPresetCases(file, deps)
-      return judgeCases(cases, { mapping, nowMs })
+      return judgeCases(cases, { mapping, nowMs, clock: systemClock })
     }
     if (loaded === null) throw noConfig(file)
     const cases = await loadCases(file, deps)
@@ -65,7 +65,7 @@ function judgeOf(io: CommandIo, loaded: LoadedConfig | null) {
     const read = { readFile: (path: string) => readFile(path) }
     const devices =
       table === undefined ? {} : { devices: await loadDevices(read, { path: table, providers }) }
-    return judgeCases(cases, { mapping: config, providers, nowMs, ...devices })
+    return judgeCases(cases, { mapping: config, providers, nowMs, clock: systemClock, ...devices })
   }
 }
 

@@ -8,11 +8,11 @@
 //   {"source":null,"payloads":[],"unmappable":{"reason":"NO_SOURCE","detail":"..."}}
 //   {"source":"vans","payloads":[],"part":{}}
 //   {"source":"trucks","payloads":[],"quarantined":{"reason":"FUTURE","detail":"...","device":"..."}}
-//   {"source":"odd","payloads":[],"deferred":{}}
 //
 // Where a source collects values or merges, `part` says that the message waits; what became of those that waited stands
-// in a line of its own as soon as it is known, at the latest behind all messages: {"source":null,"payloads":[...]}. A
-// deferred one waits for its JSONata expression, which is not evaluated here.
+// in a line of its own as soon as it is known, at the latest behind all messages: {"source":null,"payloads":[...]}.
+// JSONata expressions are evaluated in a thread with the limits of the daemon; where that thread cannot be started the
+// answer is {"source":"odd","payloads":[],"deferred":{}}.
 //
 // With --explain each answer is a text for people instead: where every value came from, and why one is not there
 // (explain-text.ts); with --json as well, the same as an object beside the answer: {"source":..,"explained":{...}}.
@@ -22,25 +22,29 @@
 // Exit status: 0 when every message was mapped, ignored or kept, 1 when one was unmappable, 2 for wrong use or
 // config.
 
-import { readFile } from 'node:fs/promises'
-import type { Readable } from 'node:stream'
 import { Command } from 'commander'
 import { assertNever } from '../std/assert.ts'
 import { systemClock } from '../std/clock.ts'
-import { codeOf, GatewayError, messageOf } from '../std/fault.ts'
+import { GatewayError } from '../std/fault.ts'
 import type { Message } from '../domain/message.ts'
 import { loadConfig } from '../config/config.ts'
 import { deliveryOptions } from '../delivery/config.ts'
 import {
+  answerTo,
+  mapAnswer,
+  openAnswers,
   openExplainer,
   openMapper,
   type Applied,
   type Explained,
+  type Explainer,
   type MapResult,
+  type Mapper,
 } from '../mapping/mapping.ts'
 import { becameText, countOf } from './became.ts'
 import { explainedText } from './explain-text.ts'
 import type { CommandIo, ExitStatus } from './io.ts'
+import { messagesIn } from './map-input.ts'
 import { testMapping } from './map-test.ts'
 
 type MapOptions = {
@@ -55,9 +59,6 @@ type MapOptions = {
   explain?: boolean
   json?: boolean
 }
-
-/** MQTT carries no larger message (MQTT 2.2.3); a longer line is cut into none. */
-const messageBytesMax = 268_435_455
 
 export function mapCommand(io: CommandIo, done: (status: ExitStatus) => void): Command {
   return new Command('map')
@@ -95,7 +96,31 @@ async function mapMessages(
   const settings = { providers, clockOffsetMs: () => 0 }
   const explainer = options.explain ? await openExplainer(config, settings) : null
   const mapper = explainer?.mapper ?? (await openMapper(config, settings))
-  const json = options.json === true
+  const answers = openAnswers(systemClock, mapper)
+  try {
+    const telling = { io, mapper, explainer, answers, json: options.json === true }
+    const read = messagesIn(files, io.stdin, options.lines === true)
+    return await tellEach(telling, read, (bytes) => messageFrom(bytes, topic, options))
+  } finally {
+    await answers?.close()
+  }
+}
+
+type Telling = {
+  io: CommandIo
+  mapper: Mapper
+  explainer: Explainer | null
+  /** Null where no source has an expression. */
+  answers: ReturnType<typeof openAnswers>
+  json: boolean
+}
+
+async function tellEach(
+  telling: Telling,
+  read: AsyncIterable<Buffer>,
+  messageOfBytes: (bytes: Buffer) => Message,
+): Promise<ExitStatus> {
+  const { io, mapper, explainer, json } = telling
   let status: ExitStatus = 0
   const tell = async (applied: Applied) => {
     if (applied.dropped.some(({ kind }) => kind === 'unmappable')) status = 1
@@ -104,13 +129,13 @@ async function mapMessages(
     if (explained) await write(io, appliedText(explained, lines, json))
     else for (const line of lines) await write(io, `${line}\n`)
   }
-  for await (const bytes of messagesIn(files, io.stdin, options.lines === true)) {
-    const message = messageFrom(bytes, topic, options)
+  for await (const bytes of read) {
+    const message = messageOfBytes(bytes)
     const over = mapper.tick(message.arrivedAt)
     if (over) await tell(over)
-    const result = mapper.map(message)
+    const { result, evaluated } = await mapOne(telling, message)
     if (result.kind === 'unmappable') status = 1
-    const explained = explainer?.explain(message, result)
+    const explained = explainer?.explain(message, result, evaluated)
     await write(io, explained ? resultText(explained, result, json) : `${lineOf(result)}\n`)
     if (result.kind === 'part') await tell(mapper.apply())
     if (io.stop.aborted) break
@@ -122,6 +147,20 @@ async function mapMessages(
     await tell(applied)
   }
   return status
+}
+
+/** `evaluated` is what the expression of its source gave, where it has one. */
+async function mapOne(
+  { mapper, answers }: Telling,
+  message: Message,
+): Promise<{ result: MapResult; evaluated?: { value: unknown } }> {
+  const result = mapper.map(message)
+  if (result.kind !== 'deferred' || answers === null) return { result }
+  const answer = await answerTo(message, result.source, mapper, answers)
+  const became = mapAnswer(mapper, message, result.source, answer) ?? result
+  return answer?.kind === 'value'
+    ? { result: became, evaluated: { value: answer.value } }
+    : { result: became }
 }
 
 function required(value: string | undefined, option: string): string {
@@ -146,54 +185,6 @@ function messageFrom(bytes: Buffer, topic: string, options: MapOptions): Message
       certificateName: options.certificate ?? null,
     },
     arrivedAt: systemClock.now(),
-  }
-}
-
-async function* messagesIn(
-  files: readonly string[],
-  stdin: Readable,
-  byLine: boolean,
-): AsyncGenerator<Buffer> {
-  if (files.length === 0) {
-    if (byLine) yield* linesIn(stdin)
-    else yield Buffer.concat((await stdin.toArray()).map(bytesOf))
-    return
-  }
-  for (const file of files) {
-    const bytes = await readFile(file).catch((error: unknown) => {
-      throw unreadable(file, error)
-    })
-    if (byLine) yield* linesOf(bytes)
-    else yield bytes
-  }
-}
-
-/** Lines without their ends; the piece behind the last line end only where there is something in it. */
-async function* linesIn(stream: Readable): AsyncGenerator<Buffer> {
-  let rest: Buffer = Buffer.alloc(0)
-  for await (const chunk of stream) {
-    rest = rest.length === 0 ? bytesOf(chunk) : Buffer.concat([rest, bytesOf(chunk)])
-    const end = rest.lastIndexOf(0x0a)
-    if (end === -1 && rest.length <= messageBytesMax) continue
-    if (end === -1) throw tooLong()
-    yield* linesOf(rest.subarray(0, end))
-    rest = rest.subarray(end + 1)
-  }
-  if (rest.length > 0) yield rest
-}
-
-/** A chunk of a stream that may have been told to decode. */
-function bytesOf(chunk: unknown): Buffer {
-  return Buffer.isBuffer(chunk) ? chunk : Buffer.from(String(chunk))
-}
-
-function* linesOf(bytes: Buffer): Generator<Buffer> {
-  let start = 0
-  while (start < bytes.length) {
-    const found = bytes.indexOf(0x0a, start)
-    const end = found === -1 ? bytes.length : found
-    yield bytes.subarray(start, end)
-    start = end + 1
   }
 }
 
@@ -248,22 +239,5 @@ async function write({ stdout }: CommandIo, text: string): Promise<void> {
   if (stdout.write(text)) return
   await new Promise<void>((resolve) => {
     stdout.once('drain', resolve)
-  })
-}
-
-function unreadable(file: string, error: unknown): GatewayError {
-  return new GatewayError('INPUT_UNREADABLE', {
-    what: `Cannot read the message file ${file}.`,
-    why: codeOf(error) === 'ENOENT' ? 'There is no such file.' : `${messageOf(error)}.`,
-    act: 'Name files with one message each, or pipe the message in.',
-    cause: error,
-  })
-}
-
-function tooLong(): GatewayError {
-  return new GatewayError('INPUT_UNREADABLE', {
-    what: 'Cannot read the messages on stdin.',
-    why: `A line is longer than ${messageBytesMax} bytes, the largest message of MQTT.`,
-    act: 'Give one message a line, or leave --lines away.',
   })
 }

@@ -5,6 +5,7 @@ import { quote } from '../std/quote.ts'
 import type { Attempt } from './attempt.ts'
 import { deviceNamed } from './device-named.ts'
 import { ignored, notAnObject, quarantined, unlisted, type MapResult } from './map-result.ts'
+import type { Up } from './path.ts'
 import type { DeviceEntry } from './registry.ts'
 import type { Route } from './routing.ts'
 import type { CompiledSource } from './source.ts'
@@ -15,7 +16,7 @@ export function admitted(
   route: Route,
   record: unknown,
   root: unknown,
-  up: unknown,
+  up: Up,
   message: Message,
   attempt: Attempt,
 ): DeviceEntry | null {

@@ -14,7 +14,7 @@ export type Happened = {
   ignored: string[]
   refused: Reason[]
   quarantined: Reason[]
-  /** A message waits for its JSONata expression, which no case evaluates. */
+  /** A message waits for its JSONata expression, which could not be evaluated. */
   deferred: boolean
   /** When the messages came. */
   arrivals: readonly EpochMs[]
@@ -43,7 +43,7 @@ const valueLengthMax = 400
 /** One sentence for each difference; none where all is as expected. */
 export function compareCase(expected: Expected, happened: Happened): string[] {
   if (happened.deferred)
-    return ['A source with `jsonata` maps its messages later and aside; cases cannot try it yet.']
+    return ['The expression of the source (`jsonata`) was not evaluated: its thread could not be started.']
   return [
     ...comparePayloads(expected.payloads ?? [], happened),
     ...compareIgnored(expected, happened),

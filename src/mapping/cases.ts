@@ -11,6 +11,8 @@
 //     - { name: a status, topic: fleet/1/status, message: up, ignored: excluded topic }
 //     - { name: no time, topic: fleet/1/data, message: '{"lat":51.3,"lon":9.4}', refused: NO_TIME }
 //
+// A source with an expression (`jsonata`) is evaluated as the daemon does it, with the same limits.
+//
 // Each case begins with a mapper that knows nothing. What a case does not state must not happen: no further payload,
 // no refusal; only what is ignored in a sequence of `messages` need not be told. After its last message everything
 // that still waits is closed.
@@ -20,7 +22,7 @@
 
 import { z } from 'zod'
 import { assert, assertNever } from '../std/assert.ts'
-import type { EpochMs } from '../std/clock.ts'
+import type { Clock, EpochMs } from '../std/clock.ts'
 import { duration } from '../std/schema.ts'
 import { defaultProvider, type ProviderName } from '../domain/ids.ts'
 import type { Message } from '../domain/message.ts'
@@ -34,6 +36,8 @@ import { createMapper } from './mapper.ts'
 import type { Mapper } from './mapper-view.ts'
 import { presetSchema } from './presets.ts'
 import type { Applied } from './state/applied.ts'
+import { answerTo, mapAnswer, openAnswers } from './state/jsonata/answer.ts'
+import type { Evaluation, Evaluator } from './state/jsonata/evaluator.ts'
 
 const sent = {
   topic: text(65_535).optional().describe('The topic that it comes on.'),
@@ -129,27 +133,71 @@ export type JudgeOptions = {
   providers?: readonly ProviderName[]
   /** When messages arrive where a case does not say. */
   nowMs: EpochMs
+  /** Times the expressions of sources. */
+  clock: Clock
 }
 
 /** Plays each case to a mapper of its own. */
-export function judgeCases({ cases, devices: rows }: CasesFile, options: JudgeOptions): Judged[] {
-  const { mapping, providers = [defaultProvider], nowMs } = options
+export async function judgeCases(
+  { cases, devices: rows }: CasesFile,
+  options: JudgeOptions,
+): Promise<Judged[]> {
+  const { mapping, providers = [defaultProvider], nowMs, clock } = options
   const { sources, problems } = compileSources(mapping)
   assert(problems.length === 0, 'the mapping was checked')
   const { future_max: futureMaxMs, on_future: onFuture } = mapping.clocks
   const devices = withRows(rows, options.devices ?? noDevices)
-  return cases.map((one) => {
-    const mapper = createMapper(
+  const open = () =>
+    createMapper(
       { devices, clockOffsetMs: () => 0 },
       { sources, providers, clocks: { futureMaxMs, onFuture } },
     )
-    const diff = compareCase(one, playMessages(mapper, messagesOf(one, nowMs)))
-    return { name: one.name, passed: diff.length === 0, diff }
-  })
+  const evaluator = openAnswers(clock, open())
+  try {
+    const judged: Judged[] = []
+    for (const one of cases) {
+      const mapper = open()
+      const messages = messagesOf(one, nowMs)
+      const answers = evaluator === null ? noAnswers : await answersTo(messages, mapper, evaluator)
+      const diff = compareCase(one, playMessages(mapper, messages, answers))
+      judged.push({ name: one.name, passed: diff.length === 0, diff })
+    }
+    return judged
+  } finally {
+    await evaluator?.close()
+  }
 }
 
-/** Gives messages to a mapper as the intake would, and closes what is open at the end. */
-export function playMessages(mapper: Mapper, messages: readonly Message[]): Happened {
+type Answers = ReadonlyMap<Message, Evaluation>
+
+const noAnswers: Answers = new Map()
+
+/** What expressions give for those messages that have one. */
+async function answersTo(
+  messages: readonly Message[],
+  mapper: Mapper,
+  evaluator: Pick<Evaluator, 'evaluate'>,
+): Promise<Answers> {
+  const answers = new Map<Message, Evaluation>()
+  for (const message of messages) {
+    // A message that is of another source has nothing that the expression is evaluated over.
+    for (const source of mapper.expressions.keys()) {
+      const answer = await answerTo(message, source, mapper, evaluator)
+      if (answer !== null) answers.set(message, answer)
+    }
+  }
+  return answers
+}
+
+/**
+ * Gives messages to a mapper as the intake would, and closes what is open at the end. `answers` are those of
+ * expressions; without its answer a message stays deferred.
+ */
+export function playMessages(
+  mapper: Mapper,
+  messages: readonly Message[],
+  answers: Answers = noAnswers,
+): Happened {
   const happened: Happened = {
     payloads: [],
     ignored: [],
@@ -161,7 +209,10 @@ export function playMessages(mapper: Mapper, messages: readonly Message[]): Happ
   }
   for (const message of messages) {
     tickUntil(mapper, message.arrivedAt, happened)
-    note(mapper.map(message), mapper, happened)
+    const result = mapper.map(message)
+    const answer = answers.get(message) ?? null
+    const ended = result.kind === 'deferred' ? mapAnswer(mapper, message, result.source, answer) : null
+    note(ended ?? result, mapper, happened)
   }
   tickUntil(mapper, Number.POSITIVE_INFINITY, happened)
   return happened

@@ -9,13 +9,15 @@ import { compileAllSignals, compileFamilies } from './compile-signals.ts'
 import { compileMemory, compileProfiles } from './compile-state.ts'
 import type { MappingConfig, SourceConfig } from './config.ts'
 import { Malformed } from './cursor.ts'
+import { decodeIotm } from './decoders/iotm.ts'
 import { decodeTeltonika } from './decoders/teltonika.ts'
 import { compileDevicePath, compileDeviceTemplate, firstDeviceRule, type DeviceRule } from './device.ts'
 import { compileEach, type Each } from './each.ts'
 import { decodeCsv, decodeScalar, decodeText } from './encodings.ts'
 import { compileExtract, compileExtractor, type Extract } from './extract.ts'
 import { decodeJson, type Decode } from './json.ts'
-import { compilePaths, type Read } from './path.ts'
+import { compilePaths, type Path, type Read } from './path.ts'
+import { pathIn, pathsReadBy } from './paths-read.ts'
 import type { CompiledSource } from './source.ts'
 import { checkExpression } from './state/jsonata/expression.ts'
 import type { Withhold } from './state/privacy.ts'
@@ -81,6 +83,7 @@ const decoders: Record<Exclude<SourceConfig['encoding'], 'sparkplug'>, Decode> =
   scalar: decodeScalar,
   csv: decodeCsv,
   teltonika: decodeTeltonika,
+  iotm: decodeIotm,
 }
 
 type Beside = { config: MappingConfig; profiles: ReadonlyMap<string, Withhold> }
@@ -103,6 +106,7 @@ function compileSource(
     const holds = compile([...path, 'refuse', index, 'when'], () => compileCondition(text, captures))
     return holds && { holds, reason, detail }
   })
+  checkLevels(source, path, report)
   const extract = compileExtracts(source, captures, path, compile)
   const device = compile([...path, 'device'], () => compileDevice(source.device, captures))
   const provider = compile([...path, 'provider'], () => compileProvider(source.provider, captures))
@@ -148,9 +152,32 @@ function compileSource(
 function compileEachOf({ each, encoding }: SourceConfig): Each | null {
   // Every line is a record, every other message one or what `each` says.
   if (each === undefined) return encoding === 'csv' ? compileEach([(_record, root) => root]) : null
-  const steps = Array.isArray(each) ? each : [each]
-  const reads: Read[] = steps.map((step) => compilePaths(typeof step === 'string' ? step : step.path))
+  const reads: Read[] = stepsOf(each).map((step) => compilePaths(typeof step === 'string' ? step : step.path))
   return compileEach(reads)
+}
+
+/** A `$up` beyond what `each` has of levels would silently find nothing. */
+function checkLevels({ each, extract, ...options }: SourceConfig, path: Keys, report: Report): void {
+  const steps = stepsOf(each)
+  const check = (read: Path, most: number, at: Keys) => {
+    if (read.levels <= most) return
+    const found =
+      most === 0 ? 'there is nothing around it' : `there ${most === 1 ? 'is' : 'are'} only ${most}`
+    report(at, `goes ${read.levels} ${read.levels === 1 ? 'level' : 'levels'} out with $up, but ${found}.`)
+  }
+  for (const [index, step] of steps.entries())
+    for (const text of [typeof step === 'string' ? step : step.path].flat())
+      for (const read of pathIn(text)) check(read, index, [...path, 'each'])
+  const levels = steps.length > 1 ? steps.length : 0
+  for (const { path: read, at } of pathsReadBy(options, path)) check(read, levels, at)
+  for (const [index, { from, when }] of extract.entries())
+    for (const { path: read } of pathsReadBy({ path: from, when }))
+      check(read, 0, [...path, 'extract', index])
+}
+
+function stepsOf(each: SourceConfig['each']) {
+  if (each === undefined) return []
+  return Array.isArray(each) ? each : [each]
 }
 
 function compileExtracts(

@@ -18,7 +18,7 @@ const path = () =>
         'quotes; `[0]` and `[-1]` for elements of a list; `list[id=5].val` the first object of a list whose key ' +
         'has this value; `$first()` the value of the first key; `$split(",")[0]` a part of a text; `$entries()` an ' +
         'object as a list of { key, value }; a leading `$.` starts at the message itself where `each` chose a part ' +
-        'of it, `$up.` one level further out. A list of paths: the first that has a value. Give either this or `value`.',
+        'of it, `$up.` one level further out (`$up.$up.` two, as many as `each` has). A list of paths: the first that has a value. Give either this or `value`.',
     )
 
 /** One format, or several of which the first that can read the time does. */

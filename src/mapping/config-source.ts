@@ -144,13 +144,13 @@ export const presetShape = {
     .default([])
     .describe('Topic filters whose messages are ignored and counted, although `topic` matches them.'),
   encoding: z
-    .enum(['json', 'text', 'scalar', 'csv', 'teltonika', 'sparkplug'])
+    .enum(['json', 'text', 'scalar', 'csv', 'teltonika', 'iotm', 'sparkplug'])
     .default('json')
     .describe(
       'How the message is written. `text`: the whole message is one text, found at the path `value`; `scalar`: the same ' +
         'without blanks around it, and an empty one is nothing; `csv`: each line makes a record with its `fields`; ' +
-        '`teltonika`: a binary frame of Codec 8, 8 Extended or 16, with `records`; `sparkplug`: Sparkplug B, with ' +
-        '`records` of `metrics` by their names.',
+        '`teltonika`: a binary frame of Codec 8, 8 Extended or 16, with `records`; `iotm`: a binary message of an IOTM ' +
+        'tracker, with `records`; `sparkplug`: Sparkplug B, with `records` of `metrics` by their names.',
     ),
   retained: z
     .enum(['take', 'ignore'])
@@ -193,7 +193,7 @@ export const presetShape = {
     .describe(
       'A path to the part of the message that all other paths start from. Where it is a list, each element makes ' +
         'a payload (at most 1,000); if one of them cannot be mapped, the whole message becomes a dead letter. A list of ' +
-        'paths: one inside the other, such as ["$entries()", "value"].',
+        'paths: one inside the other, such as ["$entries()", "value"]; what stands around a record is found by `$up.`.',
     ),
   when: text(4096)
     .meta({ examples: ['lat != null and sat >= 3', '{event} == "vp"'] })

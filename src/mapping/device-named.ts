@@ -4,6 +4,7 @@ import type { Sender } from '../domain/message.ts'
 import { quote } from '../std/quote.ts'
 import type { Attempt } from './attempt.ts'
 import type { DeviceRule } from './device.ts'
+import type { Up } from './path.ts'
 
 /** Longer names are no names; they would fill the caches and the log. */
 const deviceLengthMax = 256
@@ -13,7 +14,7 @@ export function deviceNamed(
   device: DeviceRule,
   record: unknown,
   root: unknown,
-  up: unknown,
+  up: Up,
   captures: readonly string[],
   sender: Sender,
   attempt: Attempt,

@@ -6,7 +6,7 @@
 
 import type { Sender } from '../domain/message.ts'
 import { Malformed } from './cursor.ts'
-import { compilePaths, type Read } from './path.ts'
+import { compilePaths, type Read, type Up } from './path.ts'
 import { senderNames } from './topic.ts'
 import { nameFrom } from './value.ts'
 
@@ -19,7 +19,7 @@ export type DeviceRule =
       name: (
         record: unknown,
         root: unknown,
-        up: unknown,
+        up: Up,
         captures: readonly string[],
         sender: Sender,
       ) => string | null

@@ -10,7 +10,7 @@ import { signalOf } from './compile-signals.ts'
 import type { FurtherConfig, MapConfig, SignalConfig, SourceConfig } from './config.ts'
 import { compileFurther } from './further.ts'
 import { compileGps, shown, type Coordinate, type GpsFields } from './gps.ts'
-import { compilePath, parsePath } from './path.ts'
+import { compilePath, parsePath, type Up } from './path.ts'
 import { compileReading } from './reading.ts'
 import { compileSignals } from './signals.ts'
 import { isRecord } from './walk.ts'
@@ -36,7 +36,7 @@ export type ExplainedField = {
 }
 
 /** Where a record stands in its message, and what its topic says. */
-export type Place = { record: unknown; root: unknown; up: unknown; captures: readonly string[] }
+export type Place = { record: unknown; root: unknown; up: Up; captures: readonly string[] }
 
 export type ExplainField = (place: Place) => ExplainedField
 

@@ -4,6 +4,7 @@
 
 import type { Attempt } from './attempt.ts'
 import type { WriteGps } from './gps.ts'
+import type { Up } from './path.ts'
 import type { CompiledSource } from './source.ts'
 
 /** One record as the parts of its source saw it. What was not asked is null. */
@@ -11,7 +12,7 @@ export type Trace = {
   source: string
   record: unknown
   root: unknown
-  up: unknown
+  up: Up
   /** The reason of the rule of `refuse` that held. */
   refused: string | null
   when: boolean | null
@@ -82,7 +83,7 @@ export function tracedSource(source: CompiledSource, traces: Traces): CompiledSo
   }
 
   /** The trace of the record; a new one where it is another record, or the same one from its beginning. */
-  function at(stage: Stage, record: unknown, root: unknown, up: unknown): Trace {
+  function at(stage: Stage, record: unknown, root: unknown, up: Up): Trace {
     const known = traces.records.at(-1)
     const goesOn = last !== null && (order.indexOf(stage) > order.indexOf(last) || stage === 'refuse')
     const first = stage === 'refuse' && last !== 'refuse'
@@ -94,7 +95,7 @@ export function tracedSource(source: CompiledSource, traces: Traces): CompiledSo
   }
 
   function tracedCondition(stage: 'when' | 'valid', holds: NonNullable<CompiledSource['when']>['holds']) {
-    return (record: unknown, root: unknown, captures: readonly string[], up?: unknown): boolean => {
+    return (record: unknown, root: unknown, captures: readonly string[], up?: Up): boolean => {
       const trace = at(stage, record, root, up)
       trace[stage] = holds(record, root, captures, up)
       return trace[stage]
@@ -103,10 +104,10 @@ export function tracedSource(source: CompiledSource, traces: Traces): CompiledSo
 
   function tracedRead(
     stage: Stage,
-    read: (record: unknown, root: unknown, up?: unknown) => number,
+    read: (record: unknown, root: unknown, up?: Up) => number,
     note: (trace: Trace, found: number) => void,
   ) {
-    return (record: unknown, root: unknown, up?: unknown): number => {
+    return (record: unknown, root: unknown, up?: Up): number => {
       const trace = at(stage, record, root, up)
       const found = read(record, root, up)
       note(trace, found)
@@ -115,7 +116,7 @@ export function tracedSource(source: CompiledSource, traces: Traces): CompiledSo
   }
 
   function tracedGps(write: WriteGps, lastKnown: boolean): WriteGps {
-    return (record: unknown, root: unknown, up: unknown, attempt: Attempt) => {
+    return (record: unknown, root: unknown, up: Up, attempt: Attempt) => {
       const trace = at('gps', record, root, up)
       const text = write(record, root, up, attempt)
       trace.gps = text
@@ -127,7 +128,7 @@ export function tracedSource(source: CompiledSource, traces: Traces): CompiledSo
   }
 }
 
-function newTrace(source: string, record: unknown, root: unknown, up: unknown): Trace {
+function newTrace(source: string, record: unknown, root: unknown, up: Up): Trace {
   return {
     source,
     record,

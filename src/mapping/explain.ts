@@ -54,13 +54,15 @@ export type Explained = {
   captures: Readonly<Record<string, string>>
   /** Single values of a source that collects. */
   values: readonly TracedValue[]
+  /** What the expression of the source made of the message, in whose place it is read. */
+  evaluated?: { value: unknown }
   records: readonly ExplainedRecord[]
 }
 
 export type Explainer = {
   /** Every step is explained once, right behind it. */
   mapper: Mapper
-  explain(message: Message, result: MapResult): Explained
+  explain(message: Message, result: MapResult, evaluated?: Explained['evaluated']): Explained
   /** Records that apply() or tick() closed. */
   explainApplied(applied: Applied): Explained
 }
@@ -86,7 +88,7 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
   }
   return { mapper, explain, explainApplied }
 
-  function explain(message: Message, result: MapResult): Explained {
+  function explain(message: Message, result: MapResult, evaluated?: Explained['evaluated']): Explained {
     const { records, values } = taken()
     const routed = routing.routeOf(message.topic)
     const route = routed.work === null ? null : routed
@@ -95,6 +97,7 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
       topic: message.topic,
       captures: route === null ? {} : namesOf(route),
       values,
+      ...(evaluated && { evaluated }),
       records: withPayloads(records, payloads).map(([trace, payload]) =>
         explainTrace(trace, payload, route, message),
       ),

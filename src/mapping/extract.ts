@@ -9,12 +9,12 @@ import type { ExtractConfig } from './extract-config.ts'
 import { compileJ1939 } from './j1939.ts'
 import { decodeJson } from './json.ts'
 import { compileLayout, setOwn } from './layout.ts'
-import { compilePaths } from './path.ts'
+import { compilePaths, type Up } from './path.ts'
 import { isRecord } from './walk.ts'
 import { compileCondition } from './when.ts'
 
 /** The record with what was unpacked; the very same one where there was nothing. */
-export type Extract = (record: unknown, root: unknown, captures: readonly string[], up?: unknown) => unknown
+export type Extract = (record: unknown, root: unknown, captures: readonly string[], up?: Up) => unknown
 
 export type Extractor = { into: string; find: Extract }
 

@@ -4,13 +4,13 @@
 // that the config names is left out and counted: another kind than yesterday's could make a service refuse it.
 
 import type { Attempt } from './attempt.ts'
-import type { Read } from './path.ts'
+import type { Read, Up } from './path.ts'
 import { jsonString } from './text.ts'
 import type { Convert } from './units.ts'
 import { booleanFrom, numberFrom } from './value.ts'
 
 /** `,"name":value` each, or ''. */
-export type WriteFurther = (record: unknown, root: unknown, up: unknown, attempt: Attempt) => string
+export type WriteFurther = (record: unknown, root: unknown, up: Up, attempt: Attempt) => string
 
 export type FurtherField = {
   source: string

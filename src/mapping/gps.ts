@@ -4,23 +4,23 @@
 //                         place is worse than none and clamping would invent one
 //   speed, heading        below zero means "unknown" to many receivers: left out and counted
 //   heading               360 is 0; beyond 360 is left out and counted
-//   0, 0                  is what a receiver without a fix says: no position
+//   0, 0                  is what a receiver without a fix says: no position, nor what is some metres beside it
 //   inMotion              what the device says; what follows from the speed is added later (source.ts), since it
 //                         depends on what came before and must not enter the payload's name
 
 import { bounded, quote } from '../std/quote.ts'
 import { messageOf } from '../std/fault.ts'
 import type { Attempt } from './attempt.ts'
-import type { Read } from './path.ts'
+import type { Read, Up } from './path.ts'
 import type { WriteFurther } from './further.ts'
 import { jsonString } from './text.ts'
 import { asItIs, type Convert } from './units.ts'
 import { booleanFrom, numberFrom } from './value.ts'
 
 /** One number of a message; NaN where it is absent, an infinity where it is no number. */
-export type ReadNumber = (record: unknown, root: unknown, up: unknown) => number
+export type ReadNumber = (record: unknown, root: unknown, up: Up) => number
 
-export type ReadBoolean = (record: unknown, root: unknown, up: unknown) => boolean | null | undefined
+export type ReadBoolean = (record: unknown, root: unknown, up: Up) => boolean | null | undefined
 
 export type InMotion = {
   /** Null where only the speed tells. */
@@ -28,6 +28,12 @@ export type InMotion = {
   /** Whether the speed tells where nothing else does (motion.ts). */
   fromSpeed: boolean
 }
+
+/**
+ * Degrees, some ten metres: there is nothing but sea, and what is sent from there is a rounded zero, or degrees that
+ * were scaled as ten-millionths.
+ */
+const nearNowhere = 0.0001
 
 /** `raw` shows what was found where `read` could make nothing of it. */
 export type Coordinate = { read: ReadNumber; raw: Read }
@@ -45,7 +51,7 @@ export type GpsFields = {
 }
 
 /** `,"gps":{...}`, or '' where there is no position, or null where the message was refused. */
-export type WriteGps = (record: unknown, root: unknown, up: unknown, attempt: Attempt) => string | null
+export type WriteGps = (record: unknown, root: unknown, up: Up, attempt: Attempt) => string | null
 
 export function compileNumber(read: Read, convert: Convert, otherwise: unknown): ReadNumber {
   if (otherwise === undefined && convert === asItIs)
@@ -79,7 +85,7 @@ export function compileGps(fields: GpsFields): WriteGps {
       const raw = () => `${shown(latitude.raw(record, root, up))}, ${shown(longitude.raw(record, root, up))}`
       return refused(north, east, raw, attempt)
     }
-    if (north === 0 && east === 0) {
+    if (north < nearNowhere && north > -nearNowhere && east < nearNowhere && east > -nearNowhere) {
       attempt.nowhere = true
       return ''
     }
@@ -114,7 +120,7 @@ function refused(north: number, east: number, raw: () => string, attempt: Attemp
 
 type WriteSpeed = {
   /** NaN where it is left out. */
-  read: (record: unknown, root: unknown, up: unknown, attempt: Attempt) => number
+  read: (record: unknown, root: unknown, up: Up, attempt: Attempt) => number
   tail: string
 }
 
@@ -137,7 +143,7 @@ function compileHeading({ source, heading }: GpsFields) {
   if (!heading) return null
   const unread = `${source}|heading|not a number`
   const outside = `${source}|heading|outside 0 to 360`
-  return (record: unknown, root: unknown, up: unknown, attempt: Attempt): string => {
+  return (record: unknown, root: unknown, up: Up, attempt: Attempt): string => {
     const value = heading(record, root, up)
     if (value >= 0 && value < 360) return `,"heading":${value}`
     if (value === 360) return ',"heading":0'

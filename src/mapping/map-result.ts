@@ -13,6 +13,9 @@ import type { StateWrite } from './state/applied.ts'
 /** State that the decoding of a message changed: to be committed with it, whatever becomes of it. */
 type Beside = { writes?: readonly StateWrite[] | undefined; rebirth?: Rebirth | undefined }
 
+/** Whose a record is. */
+type Owned = { readonly entry: Pick<DeviceEntry, 'device' | 'provider'> }
+
 /** A Sparkplug node that must say anew what its metrics are. */
 export type Rebirth = { group: string; node: string; topic: string }
 
@@ -22,7 +25,7 @@ export type MapResult = Beside &
     /** Deliberately nothing: a condition did not hold. `reason` is one of a bounded set of texts. */
     | { kind: 'ignored'; source: string; reason: string }
     /** It waits in memory once apply() was called; which must not be done for a copy. */
-    | { kind: 'part'; source: string; windowKey: string; copyRule: CopyRule }
+    | { kind: 'part'; source: string; windowKey: string; copyRule: CopyRule; records: readonly Owned[] }
     /** To be kept whole until its expression was evaluated: see mapDecoded(). */
     | { kind: 'deferred'; source: string; windowKey: string }
     /** To be kept whole until the device is listed, or a person has looked at its clock. */

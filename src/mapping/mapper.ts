@@ -1,24 +1,24 @@
-// mapper.ts: the sources at work: finds the one that a message belongs to, and carries its records to payloads.
+// mapper.ts: the sources at work: finds the one that a message belongs to, decodes it, and hands it to its records
+// (records.ts).
 
 import { defaultProvider, type ProviderName } from '../domain/ids.ts'
 import type { Message } from '../domain/message.ts'
-import type { MappedPayload } from '../domain/payload.ts'
 import { quote } from '../std/quote.ts'
 import { createAttempt, resultOf } from './ending.ts'
 import type { SparkplugCounters } from './decoders/sparkplug.ts'
 import type { DeviceTable } from './devices.ts'
 import type { DeviceEntry } from './registry.ts'
 import { messageKeyOf } from './identity.ts'
-import { ignored, quarantined, unlisted, unmappable, type MapResult } from './map-result.ts'
+import { ignored, type MapResult } from './map-result.ts'
 import type { Decoded } from './json.ts'
 import { createClockJudge, type ClockPolicy } from './judges.ts'
 import type { Mapper, MapperCounters } from './mapper-view.ts'
 import { createRouting, type Route } from './routing.ts'
-import { admitted, fateOf } from './admission.ts'
+import { fateOf } from './admission.ts'
+import { createRecords } from './records.ts'
 import { remembers, stateSourceOf } from './remembering.ts'
-import { halfOf, readRecord, writePayload, type CompiledSource, type Reading } from './source.ts'
-import type { OwnHalf } from './state/source-state.ts'
-import { createStateful, type OwnRecord, type Taken } from './state/stateful.ts'
+import type { CompiledSource, Reading } from './source.ts'
+import { createStateful } from './state/stateful.ts'
 
 export type MapperDeps = {
   devices: DeviceTable
@@ -34,9 +34,6 @@ export type MapperOptions = {
 
 const lenient: ClockPolicy = { futureMaxMs: 300_000, onFuture: 'accept' }
 
-/** Payloads that one message may make. */
-const recordsMax = 1000
-
 export function createMapper(
   { devices, clockOffsetMs = () => null }: MapperDeps,
   { sources, providers = [defaultProvider], clocks = lenient }: MapperOptions,
@@ -49,6 +46,7 @@ export function createMapper(
   const stateful = createStateful(
     routing.works.filter(remembers).map((work) => stateSourceOf(work, attempt, reading)),
   )
+  const records = createRecords({ attempt, reading, stateful })
   const expressions = new Map<string, string>()
   for (const { name, jsonata } of sources) if (jsonata !== null) expressions.set(name, jsonata)
   return {
@@ -83,7 +81,8 @@ export function createMapper(
     if (sparkplug !== null) {
       // Before anything is said of the device: an unlisted node's births explain what listed devices send.
       const decoded = sparkplug.decode(message.bytes, route.sparkplugTopic, message.arrivedAt, live)
-      const { writes, rebirth } = decoded
+      const { writes, rebirth, halves = 0 } = decoded
+      for (let left = halves; left > 0; left -= 1) attempt.omit(`${source.name}|position|half`)
       return { ...mapBytes(route, decoded, message), writes, rebirth }
     }
     const fate = fateOf(route.entry, message, source)
@@ -106,7 +105,7 @@ export function createMapper(
     const { source } = route.work
     switch (decoded.kind) {
       case 'value':
-        return mapRoot(route, decoded.value, message)
+        return records.mapValue(route, decoded.value, message)
       case 'empty':
         return ignored(source, 'empty')
       case 'ignored':
@@ -118,142 +117,10 @@ export function createMapper(
     }
   }
 
-  function mapRoot(route: Route, value: unknown, message: Message): MapResult {
-    const { source } = route.work
-    attempt.captures = route.captures
-    // What is collected is unpacked when it is complete.
-    const unpack = source.coalesce === null ? source.extract : null
-    const root = unpack === null ? value : unpack(value, value, route.captures)
-    const { each } = source
-    if (each === null) return mapOne(route, root, root, message)
-    if (each.kind === 'one') {
-      const chosen = each.read(root, root)
-      return Array.isArray(chosen)
-        ? mapList(route, chosen, [], root, message)
-        : mapOne(route, chosen, root, message)
-    }
-    const records = each.expand(root, recordsMax)
-    const ups = records.map(({ up }) => up)
-    return mapList(
-      route,
-      records.map(({ record }) => record),
-      ups,
-      root,
-      message,
-    )
-  }
-
-  function mapOne(route: Route, record: unknown, root: unknown, message: Message): MapResult {
-    const { source, judges } = route.work
-    const entry = admitted(route, record, root, undefined, message, attempt)
-    if (entry === null) return ended(message, source, route.entry)
-    const fate = fateOf(entry, message, source)
-    if (fate !== null) return fate
-    if (source.coalesce !== null)
-      return taken(
-        source,
-        stateful.takeValues(source.name, message, [own(route, entry, record, root, undefined)]),
-        message,
-        entry,
-      )
-    if (!readRecord(source, entry, record, root, undefined, message.arrivedAt, judges, attempt, reading))
-      return ended(message, source, entry)
-    if (source.thin !== null || source.merge !== null) {
-      const half = halfOf(source, entry, reading, message.arrivedAt)
-      return taken(source, stateful.takeHalves(source.name, message, [{ entry, half }]), message, entry)
-    }
-    const payload = writePayload(source, entry, reading, message, 0, null)
-    if (payload === null) return ignored(source, 'privacy')
-    return { kind: 'payloads', source: source.name, payloads: [payload] }
-  }
-
-  /**
-   * All or none: what became payloads could not be told from what did not once the message is acknowledged.
-   */
-  function mapList(
-    route: Route,
-    records: readonly unknown[],
-    ups: readonly unknown[],
-    root: unknown,
-    message: Message,
-  ): MapResult {
-    const { source, judges } = route.work
-    if (records.length > recordsMax) {
-      attempt.refuse('TOO_MANY', `The list has more than ${recordsMax} records.`)
-      return ended(message, source, route.entry)
-    }
-    const payloads: MappedPayload[] = []
-    const values: OwnRecord[] = []
-    const halves: OwnHalf[] = []
-    const namesBefore = new Set<string>()
-    let skipped = 'no records'
-    for (const [index, record] of records.entries()) {
-      const up = ups[index]
-      const entry = admitted(route, record, root, up, message, attempt)
-      if (entry?.ignored) {
-        skipped = 'unknown device'
-        continue
-      }
-      if (entry?.quarantined) return quarantined(message, source, entry, unlisted(entry))
-      if (entry !== null && source.coalesce !== null) {
-        values.push(own(route, entry, record, root, up))
-        continue
-      }
-      const read =
-        entry !== null &&
-        readRecord(source, entry, record, root, up, message.arrivedAt, judges, attempt, reading)
-      if (!read) {
-        const { ending } = attempt
-        if (ending.kind !== 'ignored') return endedRecord(message, source, entry ?? route.entry, index)
-        skipped = ending.reason
-        continue
-      }
-      if (source.thin !== null || source.merge !== null) {
-        halves.push({ entry, half: halfOf(source, entry, reading, message.arrivedAt) })
-        continue
-      }
-      const payload = writePayload(source, entry, reading, message, index, namesBefore)
-      if (payload === null) skipped = 'privacy'
-      else payloads.push(payload)
-    }
-    const entry = values[0]?.entry ?? halves[0]?.entry ?? null
-    if (values.length > 0)
-      return taken(source, stateful.takeValues(source.name, message, values), message, entry)
-    if (halves.length > 0)
-      return taken(source, stateful.takeHalves(source.name, message, halves), message, entry)
-    return payloads.length === 0
-      ? ignored(source, skipped)
-      : { kind: 'payloads', source: source.name, payloads }
-  }
-
-  function taken(
-    source: CompiledSource,
-    result: Taken,
-    message: Message,
-    entry: DeviceEntry | null,
-  ): MapResult {
-    switch (result.kind) {
-      case 'refused':
-        return unmappable(message, source, entry, result.reason, result.detail)
-      case 'ignored':
-      case 'part':
-      case 'payloads':
-      default:
-        return { ...result, source: source.name }
-    }
-  }
-
   function mapDecoded(message: Message, name: string, value: unknown): MapResult {
     const route = routing.routeOf(message.topic)
     if (route.work === null || route.work.source.name !== name) return foreign(message, name)
-    if (Array.isArray(value) && route.work.source.each === null) return mapEvaluated(route, value, message)
-    return mapRoot(route, value, message)
-  }
-
-  /** An expression may give a list of records by itself. */
-  function mapEvaluated(route: Route, records: readonly unknown[], message: Message): MapResult {
-    attempt.captures = route.captures
-    return mapList(route, records, [], records, message)
+    return records.mapEvaluated(route, value, message)
   }
 
   function decoded(message: Message, name: string): ReturnType<Mapper['decoded']> {
@@ -280,18 +147,6 @@ export function createMapper(
     return resultOf(attempt.ending, message, source, entry)
   }
 
-  function endedRecord(
-    message: Message,
-    source: CompiledSource,
-    entry: DeviceEntry | null,
-    index: number,
-  ): MapResult {
-    const { ending } = attempt
-    if (ending.kind !== 'ignored')
-      attempt.ending = { ...ending, detail: `Record ${index + 1} of the message: ${ending.detail}` }
-    return ended(message, source, entry)
-  }
-
   function counters(): MapperCounters {
     const withoutModel = new Map<string, { devices: number; what: string }>()
     const sparkplug = new Map<string, SparkplugCounters>()
@@ -304,14 +159,4 @@ export function createMapper(
     const clocks = { ...judge.clocks.counters(), restamped: judge.restamped() }
     return { ...routing.counters(), omitted, withoutModel, sparkplug, clocks, state: stateful.counters() }
   }
-}
-
-function own(
-  { captures }: Route,
-  entry: DeviceEntry,
-  record: unknown,
-  root: unknown,
-  up: unknown,
-): OwnRecord {
-  return { entry, captures, record, root, up }
 }

@@ -26,7 +26,7 @@
 //     name -> ids -> JSON text       identity.ts, source.ts: one hash, one text, nothing parsed or written twice
 //     thin, merge                    fewer payloads, or halves of one (state/)
 //
-//   The mapper is mapper.ts, one source of it source.ts.
+//   The mapper is mapper.ts, the records of a message records.ts, one source at work source.ts.
 //
 //   Per message there is no regular expression, no promise, no log line. A refused message may cost more: its
 //   sentence is made for a person.
@@ -43,17 +43,20 @@ import { compileSources } from './compile.ts'
 import type { MappingConfig } from './config.ts'
 import { loadDevices, noDevices, type DeviceRow } from './devices.ts'
 import { createExplainer, type Explainer } from './explain.ts'
+import type { ClockPolicy } from './judges.ts'
 import { createMapper, type MapperDeps, type MapperOptions } from './mapper.ts'
 import type { Mapper } from './mapper-view.ts'
 
 export { unmappableReasons } from './attempt.ts'
 export { judgeCases, type Judged } from './cases.ts'
 export type { Explained, ExplainedField, Explainer } from './explain.ts'
+export { messageKeyOf } from './identity.ts'
 export type { MapResult } from './map-result.ts'
 export { createMapper } from './mapper.ts'
 export type { Mapper } from './mapper-view.ts'
 export { topicFilterOf } from './topic-filter.ts'
 export type { Applied, Dropped } from './state/applied.ts'
+export { answerTo, mapAnswer, openAnswers } from './state/jsonata/answer.ts'
 export { createEvaluator, type Evaluator } from './state/jsonata/evaluator.ts'
 export { birthKeyHead } from './decoders/sparkplug-births.ts'
 export { loadDevices }
@@ -75,8 +78,8 @@ export async function openMapper(config: MappingConfig, options: OpenMapperOptio
 
 /** The mapping of a config, for a daemon that also maps messages which it kept. */
 export type Mapping = {
-  /** A mapper with a memory of its own. */
-  open(): Mapper
+  /** A mapper with a memory of its own. `onFuture`: what a person has decided, in place of `clocks.on_future`. */
+  open(onFuture?: ClockPolicy['onFuture']): Mapper
   rowOf(device: string): DeviceRow | undefined
   /** Whether messages of the device are mapped, as far as the device table and `devices.unknown` say. */
   admits(device: string): boolean
@@ -88,9 +91,15 @@ export async function openMapping(config: MappingConfig, options: OpenMapperOpti
   const rowOf = (device: string) => deps.devices.find(device)
   const acceptsAll = config.devices.unknown === 'accept'
   return {
-    open: () => createMapper(deps, mapping),
+    open: (onFuture) => (onFuture === undefined ? createMapper(deps, mapping) : openFor(onFuture)),
     rowOf,
     admits: (device) => acceptsAll || rowOf(device) !== undefined,
+  }
+
+  /** What a person has decided counts while our own time is unknown as well: then the arrival is taken for right. */
+  function openFor(onFuture: ClockPolicy['onFuture']): Mapper {
+    const clockOffsetMs = () => deps.clockOffsetMs?.() ?? 0
+    return createMapper({ ...deps, clockOffsetMs }, { ...mapping, clocks: { ...mapping.clocks, onFuture } })
   }
 }
 
@@ -106,7 +115,7 @@ export async function openExplainer(
 async function partsOf(
   config: MappingConfig,
   options: OpenMapperOptions,
-): Promise<{ deps: MapperDeps; mapping: MapperOptions }> {
+): Promise<{ deps: MapperDeps; mapping: MapperOptions & { clocks: ClockPolicy } }> {
   const { providers = [defaultProvider], clockOffsetMs = () => null } = options
   const { sources, problems } = compileSources(config)
   if (problems.length > 0) {

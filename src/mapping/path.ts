@@ -10,7 +10,8 @@
 //                        whole numbers come before all others, as JSON.parse orders them
 //   $entries()           an object as a list of { key, value }
 //   $.imei               from the message itself, where `each` has chosen a part of it; `$` is all of it
-//   $up.key              from the record one level out, where `each` went in several steps; `$up` is all of it
+//   $up.key              from the record one level out, where `each` went in several steps; `$up` is all of it,
+//                        `$up.$up.key` one further out
 //
 // Only what the message itself says is ever found: keys such as `__proto__`, `constructor` or `length`,
 // which every object has without being told, are found only where the message holds them.
@@ -19,13 +20,19 @@ import { assertNever } from '../std/assert.ts'
 import { isAtEnd, Malformed, malformed, skipSpaces, take, takeQuoted, type Cursor } from './cursor.ts'
 import { compileWalk, type Step } from './walk.ts'
 
-export type Path = { from: 'record' | 'root' | 'up'; steps: readonly Step[] }
+/** `levels` of `up` is how far out. */
+export type Path = { from: 'record' | 'root' | 'up'; levels: number; steps: readonly Step[] }
+
+/** The record that a record was found in, and those around it; undefined where `each` did not go that far. */
+export type Up = { readonly record: unknown; readonly up: Up } | undefined
 
 /**
- * Finds a value: relative to the record that `each` chose, from the message's root, or from the record one
- * level out, which is undefined where there is none.
+ * Finds a value: relative to the record that `each` chose, from the message's root, or from a record further out.
  */
-export type Read = (record: unknown, root: unknown, up?: unknown) => unknown
+export type Read = (record: unknown, root: unknown, up?: Up) => unknown
+
+/** As many as `each` may have steps. */
+export const levelsMax = 4
 
 const closers = new Set(' \t.[](){}"\'<>=!,')
 
@@ -40,10 +47,11 @@ export function parsePath(text: string): Path {
 /** Reads a path at the cursor. In a condition a path cannot start with a quote: that is a text there. */
 export function parsePathAt(cursor: Cursor, quotedStart: boolean): Path {
   const steps: Step[] = []
-  const from = takeWord(cursor, '$up') ? 'up' : takeWord(cursor, '$') ? 'root' : 'record'
+  const levels = takeLevels(cursor)
+  const from = levels > 0 ? 'up' : takeWord(cursor, '$') ? 'root' : 'record'
   if (from !== 'record') {
     takeBrackets(cursor, steps)
-    if (!take(cursor, '.')) return { from, steps }
+    if (!take(cursor, '.')) return { from, levels, steps }
   }
   let quoted = quotedStart || from !== 'record'
   do {
@@ -51,13 +59,35 @@ export function parsePathAt(cursor: Cursor, quotedStart: boolean): Path {
     takeBrackets(cursor, steps)
     quoted = true
   } while (take(cursor, '.'))
-  return { from, steps }
+  return { from, levels, steps }
+}
+
+/** `$up.$up` are two; the last one's point is left. */
+function takeLevels(cursor: Cursor): number {
+  let levels = 0
+  for (let before = cursor.at; takeWord(cursor, '$up'); before = cursor.at) {
+    levels += 1
+    if (levels > levelsMax) {
+      cursor.at = before
+      malformed(cursor, `has more than ${levelsMax} levels of $up`)
+    }
+    const end = cursor.at
+    if (!take(cursor, '.')) break
+    if (isWord(cursor, '$up')) continue
+    cursor.at = end
+    break
+  }
+  return levels
 }
 
 /** Takes `word` where it is all of a key that is not quoted. */
 function takeWord(cursor: Cursor, word: string): boolean {
-  const next = cursor.text[cursor.at + word.length]
-  return (next === undefined || (closers.has(next) && next !== '(')) && take(cursor, word)
+  return isWord(cursor, word) && take(cursor, word)
+}
+
+function isWord({ text, at }: Cursor, word: string): boolean {
+  const next = text[at + word.length]
+  return text.startsWith(word, at) && (next === undefined || (closers.has(next) && next !== '('))
 }
 
 function takeStep(cursor: Cursor, steps: Step[], quoted: boolean): void {
@@ -143,7 +173,7 @@ function isIndex(word: string): boolean {
   return true
 }
 
-export function compilePath({ from, steps }: Path): Read {
+export function compilePath({ from, levels, steps }: Path): Read {
   const walk = compileWalk(steps)
   switch (from) {
     case 'record':
@@ -151,10 +181,18 @@ export function compilePath({ from, steps }: Path): Read {
     case 'root':
       return (_record, root) => walk(root)
     case 'up':
-      return (_record, _root, up) => walk(up)
+      return levels === 1
+        ? (_record, _root, up) => walk(up?.record)
+        : (_record, _root, up) => walk(outer(up, levels)?.record)
     default:
       return assertNever(from)
   }
+}
+
+function outer(up: Up, levels: number): Up {
+  let found = up
+  for (let left = levels; left > 1 && found !== undefined; left -= 1) found = found.up
+  return found
 }
 
 /** One path, or several of which the first that has a value is read; throws Malformed. */

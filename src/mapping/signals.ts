@@ -6,7 +6,7 @@
 import type { Attempt } from './attempt.ts'
 import type { Scale } from './decimal.ts'
 import { signalIdTail } from './identity.ts'
-import type { Read } from './path.ts'
+import type { Read, Up } from './path.ts'
 import { jsonString } from './text.ts'
 import { decimalFault, decimalFrom, type DecimalFault } from './value.ts'
 import type { Condition } from './when.ts'
@@ -26,14 +26,9 @@ export type SignalField = {
 }
 
 /** `","type":"...","value":"..."...}`, what follows the signal's id; undefined where there is no value. */
-type WriteSignal = (record: unknown, root: unknown, up: unknown, attempt: Attempt) => string | undefined
+type WriteSignal = (record: unknown, root: unknown, up: Up, attempt: Attempt) => string | undefined
 
-export type WriteSignals = (
-  record: unknown,
-  root: unknown,
-  up: unknown,
-  attempt: Attempt,
-) => readonly string[]
+export type WriteSignals = (record: unknown, root: unknown, up: Up, attempt: Attempt) => readonly string[]
 
 const noSignals: readonly string[] = []
 

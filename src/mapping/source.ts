@@ -17,7 +17,7 @@ import type { WriteFurther } from './further.ts'
 import { shown, type WriteGps } from './gps.ts'
 import { digestOf, messageKeyOf, partKeyOf, payloadIdOf, signalIdHeadOf, windowKeyOf } from './identity.ts'
 import type { Decode } from './json.ts'
-import type { Read } from './path.ts'
+import type { Read, Up } from './path.ts'
 import type { DeviceEntry, RegistryOptions } from './registry.ts'
 import { signalsText, type WriteSignals } from './signals.ts'
 import { isUnset } from './state/clocks.ts'
@@ -101,7 +101,7 @@ export function readRecord(
   entry: DeviceEntry,
   record: unknown,
   root: unknown,
-  up: unknown,
+  up: Up,
   arrivedAt: EpochMs,
   judges: Judges,
   attempt: Attempt,
@@ -216,7 +216,7 @@ function timeOf(
   time: NonNullable<CompiledSource['time']>,
   record: unknown,
   root: unknown,
-  up: unknown,
+  up: Up,
   attempt: Attempt,
 ): number | null {
   const moment = time.read(record, root, up)

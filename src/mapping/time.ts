@@ -8,7 +8,7 @@ import { assertNever } from '../std/assert.ts'
 import { isDigitAt, momentOf, twoDigits } from './calendar.ts'
 import { parseWords } from './time-words.ts'
 import { isDecimal } from './value.ts'
-import type { Read } from './path.ts'
+import type { Read, Up } from './path.ts'
 
 export const timeFormats = [
   's',
@@ -26,7 +26,7 @@ export const timeFormats = [
 export type TimeFormat = (typeof timeFormats)[number]
 
 /** Epoch milliseconds, whole; NaN where there is none, an infinity where there is no such time. */
-export type ReadTime = (record: unknown, root: unknown, up?: unknown) => number
+export type ReadTime = (record: unknown, root: unknown, up?: Up) => number
 
 /** The last millisecond that a Date can hold. */
 const timeMax = 8.64e15

@@ -30,7 +30,8 @@ export function numberFrom(value: unknown): number {
   if (typeof value === 'number') return value
   if (value === null || value === undefined || value === '') return Number.NaN
   if (typeof value === 'string' && isDecimal(value)) return Number(value)
-  return Number.POSITIVE_INFINITY
+  // An empty list is how a D-Bus says "none" in JSON.
+  return Array.isArray(value) && value.length === 0 ? Number.NaN : Number.POSITIVE_INFINITY
 }
 
 /** The value as decimal text as it was written (`12.50`, `1e3`); undefined where `decimalFault` says why. */

@@ -1,7 +1,7 @@
 // when.ts: conditions, such as `lat != null and sat > 3` or `{event} in ("vp", "due") or exists(gps.lat)`.
 //
 //   or         any of them          and        all of them          not        the opposite
-//   == !=      the same, or not; null is also what is absent
+//   == !=      the same, or not; null is also what is absent, and true and false are also 1, "yes", "off" and the like
 //   < <= > >=  numbers by value (also numbers in texts), texts by their characters; false where a side is absent
 //   in (...)   the same as one of them; not in (...) the same as none
 //   operands   numbers, "texts", true, false, null, paths (path.ts), {captures} of the topic, exists(path)
@@ -12,12 +12,13 @@
 // Two values that never change are refused as a comparison: `"69" != 2` was meant to name a key.
 
 import { booleanFrom, isDecimal } from './value.ts'
-import { compilePath, parsePathAt } from './path.ts'
+import { compilePath, parsePathAt, type Up } from './path.ts'
 import { isAtEnd, malformed, skipSpaces, take, takeQuoted, type Cursor } from './cursor.ts'
 
-type Operand = (record: unknown, root: unknown, captures: readonly string[], up?: unknown) => unknown
+/** A path is one: what it reads from comes first. */
+type Operand = (record: unknown, root: unknown, up: Up, captures: readonly string[]) => unknown
 
-export type Condition = (record: unknown, root: unknown, captures: readonly string[], up?: unknown) => boolean
+export type Condition = (record: unknown, root: unknown, captures: readonly string[], up?: Up) => boolean
 
 type Compare = (left: unknown, right: unknown) => boolean
 
@@ -110,14 +111,14 @@ function takeComparison(cursor: Cursor, names: readonly string[], depth: number)
 function compareWith(left: Operand, compare: Compare, { operand, fixed }: Taken): Condition {
   if (!fixed)
     return (record, root, captures, up) =>
-      compare(left(record, root, captures, up), operand(record, root, captures, up))
-  const value = operand(null, null, [])
+      compare(left(record, root, up, captures), operand(record, root, up, captures))
+  const value = operand(null, null, undefined, [])
   // The usual ones without a call in between.
   if (compare === isSame)
-    return (record, root, captures, up) => isSame(left(record, root, captures, up), value)
+    return (record, root, captures, up) => isSame(left(record, root, up, captures), value)
   if (compare === isOther)
-    return (record, root, captures, up) => !isSame(left(record, root, captures, up), value)
-  return (record, root, captures, up) => compare(left(record, root, captures, up), value)
+    return (record, root, captures, up) => !isSame(left(record, root, up, captures), value)
+  return (record, root, captures, up) => compare(left(record, root, up, captures), value)
 }
 
 /** An operand alone, or with `in (...)` or `not in (...)` behind it. */
@@ -125,7 +126,7 @@ function takeMembership(cursor: Cursor, names: readonly string[], left: Operand)
   const negated = takeWord(cursor, 'not')
   if (!takeWord(cursor, 'in')) {
     if (negated) malformed(cursor, 'has "not" behind a value without "in"')
-    return (record, root, captures, up) => booleanFrom(left(record, root, captures, up)) === true
+    return (record, root, captures, up) => booleanFrom(left(record, root, up, captures)) === true
   }
   if (!take(cursor, '(')) malformed(cursor, 'lacks a "(" behind "in", such as in ("vp", "due"),')
   const operands: Operand[] = []
@@ -136,8 +137,8 @@ function takeMembership(cursor: Cursor, names: readonly string[], left: Operand)
   if (!take(cursor, ')')) malformed(cursor, 'lacks a ")"')
   skipSpaces(cursor)
   const isIn: Condition = (record, root, captures, up) => {
-    const value = left(record, root, captures, up)
-    for (const operand of operands) if (isSame(value, operand(record, root, captures, up))) return true
+    const value = left(record, root, up, captures)
+    for (const operand of operands) if (isSame(value, operand(record, root, up, captures))) return true
     return false
   }
   return negated ? opposite(isIn) : isIn
@@ -159,7 +160,7 @@ function operandAt(cursor: Cursor, names: readonly string[]): Taken {
     const read = compilePath(parsePathAt(cursor, true))
     skipSpaces(cursor)
     if (!take(cursor, ')')) malformed(cursor, 'lacks a ")" after exists(')
-    return changing((record, root, _captures, up) => (read(record, root, up) ?? null) !== null)
+    return changing((record, root, up) => (read(record, root, up) ?? null) !== null)
   }
   const word = wordAt(cursor)
   if (isDecimal(word)) {
@@ -171,15 +172,7 @@ function operandAt(cursor: Cursor, names: readonly string[]): Taken {
     return constant(literals.get(word))
   }
   if (word === 'and' || word === 'or' || word === 'not') malformed(cursor, `has "${word}" for a value`)
-  return changing(takePath(cursor))
-}
-
-function takePath(cursor: Cursor): Operand {
-  const path = parsePathAt(cursor, false)
-  const read = compilePath(path)
-  if (path.from === 'up') return (_record, _root, _captures, up) => read(null, null, up)
-  // A path that starts elsewhere looks at nothing behind the root.
-  return read
+  return changing(compilePath(parsePathAt(cursor, false)))
 }
 
 function takeCapture(cursor: Cursor, names: readonly string[]): Operand {
@@ -191,7 +184,7 @@ function takeCapture(cursor: Cursor, names: readonly string[]): Operand {
     malformed(cursor, `has a capture "{${name}}" that the topic does not name (${known})`)
   }
   cursor.at = end + 1
-  return (_record, _root, captures) => captures[index]
+  return (_record, _root, _up, captures) => captures[index]
 }
 
 /** Takes `word` where it stands alone, with the blanks behind it. */
@@ -223,8 +216,12 @@ function isSame(left: unknown, right: unknown): boolean {
   const b = right ?? null
   if (a === b) return true
   if (a === null || b === null) return false
+  if (typeof a === typeof b) return false
+  // One device writes false, the next 0 or "no".
+  if (typeof a === 'boolean') return booleanFrom(b) === a
+  if (typeof b === 'boolean') return booleanFrom(a) === b
   // A text and a number are the same when the text is that number; NaN is never the same as anything.
-  return typeof a !== typeof b && asNumber(a) === asNumber(b)
+  return asNumber(a) === asNumber(b)
 }
 
 function isOther(left: unknown, right: unknown): boolean {

@@ -1,5 +1,7 @@
-// format.ts: how a device writes a reading down. One entry per kind of device; `simulate --format NAME` picks one.
+// format.ts: how a device writes a reading down. One entry per kind of device; `simulate --format NAME` picks one. All
+// but the first are called like the preset that reads them.
 
+import { jsonFormats } from './formats/json.ts'
 import { teltonikaFrame } from './formats/teltonika-codec8.ts'
 import type { Reading } from './vehicle.ts'
 
@@ -38,10 +40,15 @@ const teltonikaCodec8: Format = (reading) => ({
   bytes: teltonikaFrame(reading),
 })
 
-const formats = { 'telemetry-v1': telemetryV1, 'teltonika-codec8': teltonikaCodec8 } satisfies Record<
-  string,
-  Format
->
+const formats = {
+  'telemetry-v1': telemetryV1,
+  'teltonika-codec8': teltonikaCodec8,
+  'teltonika-json': inJson('teltonika-json'),
+  'ruptela-json': inJson('ruptela-json'),
+  flespi: inJson('flespi'),
+  'traccar-forward': inJson('traccar-forward'),
+  owntracks: inJson('owntracks'),
+} satisfies Record<string, Format>
 
 export type FormatName = keyof typeof formats
 
@@ -50,4 +57,9 @@ export const formatNames = Object.keys(formats) as FormatName[]
 /** Writes `reading` as a device of this kind does. */
 export function publicationOf(format: FormatName, reading: Reading): Publication {
   return formats[format](reading)
+}
+
+function inJson(name: keyof typeof jsonFormats): Format {
+  const { topic, message } = jsonFormats[name]
+  return (reading) => ({ topic: topic(reading), bytes: Buffer.from(JSON.stringify(message(reading))) })
 }

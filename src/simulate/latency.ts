@@ -2,7 +2,7 @@
 //
 // Buckets grow by 2 %, so a quantile is at most 2 % above the true one; the maximum is exact.
 
-export type LatencySummary = { count: number; p50Ms: number; p99Ms: number; maxMs: number }
+export type LatencySummary = { count: number; p50Ms: number; p95Ms: number; p99Ms: number; maxMs: number }
 
 export type Latency = {
   record(latencyMs: number): void
@@ -37,6 +37,6 @@ export function createLatency(): Latency {
       count += 1
       if (latencyMs > maxMs) maxMs = latencyMs
     },
-    summary: () => ({ count, p50Ms: quantile(0.5), p99Ms: quantile(0.99), maxMs }),
+    summary: () => ({ count, p50Ms: quantile(0.5), p95Ms: quantile(0.95), p99Ms: quantile(0.99), maxMs }),
   }
 }

@@ -123,12 +123,45 @@ describe('map', () => {
     expect({ status, answers }).toEqual({ status: 0, answers: [part, part, incomplete, incomplete] })
   })
 
-  test('shows that a message waits for its expression, which is not evaluated here', async () => {
-    const { status, answers } = await runMap(['--topic', 'odd/1'], '{"a":1,"b":2}')
+  test('evaluates the expression of a source', async () => {
+    const { status, answers } = await runMap(
+      ['--topic', 'odd/1', '--lines'],
+      '{"a":1,"b":2}\n{"a":91}\n{"b"\n',
+    )
     expect({ status, answers }).toEqual({
-      status: 0,
-      answers: [{ source: 'odd', payloads: [], deferred: {} }],
+      status: 1,
+      answers: [
+        {
+          source: 'odd',
+          payloads: [expect.objectContaining({ gps: { latitude: 1, longitude: 2 } })],
+        },
+        {
+          source: 'odd',
+          payloads: [],
+          unmappable: expect.objectContaining({ reason: 'HALF_POSITION' }),
+        },
+        { source: 'odd', payloads: [], unmappable: expect.objectContaining({ reason: 'NOT_JSON' }) },
+      ],
     })
+  })
+
+  test('explains what the expression gave, and what is read of it', async () => {
+    const { answers } = await runMap(['--topic', 'odd/1', '--explain', '--json'], '{"a":1,"b":2}')
+    expect(answers).toEqual([
+      expect.objectContaining({
+        source: 'odd',
+        explained: expect.objectContaining({
+          evaluated: { value: { lat: 1, lon: 2 } },
+          records: [
+            expect.objectContaining({
+              fields: expect.arrayContaining([
+                expect.objectContaining({ field: 'latitude', path: 'lat', raw: 1, value: 1 }),
+              ]),
+            }),
+          ],
+        }),
+      }),
+    ])
   })
 
   test('shows which message is kept until its clock was looked at', async () => {

@@ -52,6 +52,19 @@ describe('the sources of a config', () => {
     ])
   })
 
+  test('that ask further out than `each` goes in are told so', () => {
+    const own = { each: ['data', '$up.x'], device: { path: '$up.$up.$up.id' }, when: '$up.$up.a == 1' }
+    expect(problemsOf([truckSource({ speed: { path: ['$up.s', '$up.$up.$up.s'] } }, own)])).toEqual([
+      ['sources.0.device.path', 'goes 3 levels out with $up, but there are only 2.'],
+      ['sources.0.map.speed.path', 'goes 3 levels out with $up, but there are only 2.'],
+    ])
+    const extract = [{ from: '$up.a', as: 'json', into: 'a' }]
+    expect(problemsOf([truckSource({}, { each: 'data', when: '$up.a == 1', extract })])).toEqual([
+      ['sources.0.when', 'goes 1 level out with $up, but there is nothing around it.'],
+      ['sources.0.extract.0', 'goes 1 level out with $up, but there is nothing around it.'],
+    ])
+  })
+
   test.each([
     [{ latitude: undefined, longitude: undefined }, 'map', 'must have latitude and longitude, or signals'],
     [{ longitude: undefined }, 'map.latitude', 'needs longitude beside it'],

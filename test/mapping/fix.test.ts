@@ -26,7 +26,15 @@ describe('a receiver without a fix', () => {
 
   test('at 0, 0 is nowhere, whatever the source keeps', () => {
     expect(sent({ lat: 0, lon: 0 }, { fix, no_fix: 'keep' }).gps).toBeUndefined()
+    expect(sent({ lat: -0.00005, lon: 0.00009 }).gps).toBeUndefined()
     expect(sent({ lat: 0, lon: 0.0001 }).gps).toMatchObject({ latitude: 0, longitude: 0.0001 })
+    expect(sent({ lat: -0.0001, lon: 0 }).gps).toMatchObject({ latitude: -0.0001, longitude: 0 })
+  })
+
+  test('may say so by empty lists, which are no values', () => {
+    expect(sent({ lat: [], lon: [] }).gps).toBeUndefined()
+    expect(verdictOf(mapped({ lat: [1], lon: [] }))).toBe('HALF_POSITION')
+    expect(verdictOf(mapped({ lat: [1], lon: 2 }))).toBe('BAD_VALUE')
   })
 
   test('is never a dead letter for its place, which nobody asks for', () => {

@@ -196,6 +196,41 @@ describe('records inside of records', () => {
     expect(devicesIn({ data: [vehicles, { c: reading }] })).toEqual(['a', 'a', 'b', 'c'])
     expect(devicesIn(vehicles)).toEqual(['a', 'a', 'b'])
   })
+
+  test('know what stands further above them, as far as the message', () => {
+    const mapper = mapperOf({
+      topic: 'api',
+      each: ['data', '$entries()', 'value'],
+      device: { path: '$up.$up.id' },
+      when: '$up.key in ("gps", "history") and $up.$up.$up.kind == "stats"',
+    })
+    const at = (after: number) => ({ ...reading, ts: reading.ts + after })
+    const vehicles = [
+      { id: 'a', gps: [at(0), at(1)], history: [], other: [at(2)] },
+      { id: 'b', name: 'B', gps: at(3), history: [at(4), null, 'x'] },
+    ]
+    const message = messageOf({ kind: 'stats', data: vehicles }, { topic: 'api' })
+    const sent = payloadsIn(mapper.map(message)).map(({ device, deviceTime }) => [device, deviceTime])
+    expect(sent).toEqual([
+      ['a', reading.ts],
+      ['a', reading.ts + 1],
+      ['b', reading.ts + 3],
+      ['b', reading.ts + 4],
+    ])
+  })
+
+  test('are at most a thousand, whatever stands beside them', () => {
+    const of = (vehicles: number) =>
+      mapper.map(
+        messageOf(
+          { data: Array.from({ length: vehicles }, (_, index) => ({ [`v${index}`]: reading, x: 1, y: 2 })) },
+          { topic: 'api' },
+        ),
+      )
+    expect(payloadsIn(of(1000))).toHaveLength(1000)
+    expect(of(1001)).toMatchObject({ kind: 'unmappable', reason: 'TOO_MANY' })
+    expect(of(20_000)).toMatchObject({ kind: 'unmappable', reason: 'TOO_MANY' })
+  })
 })
 
 describe('a device that the table does not have', () => {

@@ -108,7 +108,21 @@ describe('a path', () => {
       ['$up["deep"]["1"]', 2],
       ['$up', up],
     ] as const)
-      expect(compilePath(parsePath(path))({ key: 1 }, message, up)).toBe(value)
+      expect(compilePath(parsePath(path))({ key: 1 }, message, { record: up, up: undefined })).toBe(value)
+  })
+
+  test('starts further out with $up.$up, as far as there is something', () => {
+    const up = { record: { n: 1 }, up: { record: { n: 2, $up: 9 }, up: { record: { n: 3 }, up: undefined } } }
+    const from = (path: string) => compilePath(parsePath(path))({ n: 0 }, message, up)
+    expect(['$up.n', '$up.$up.n', '$up.$up.$up.n', '$up.$up.$up.$up.n'].map(from)).toEqual([
+      1,
+      2,
+      3,
+      undefined,
+    ])
+    expect(from('$up.$up')).toBe(up.up.record)
+    expect(from('$up.$up["$up"]')).toBe(9)
+    expect(from('$up.$upper')).toBeUndefined()
   })
 
   test('splits a text into its parts, without the blanks around them', () => {
@@ -180,7 +194,9 @@ describe('a path', () => {
     ['a.$split("")', 'needs a quoted text to split at'],
     ['a.$split(",")x', 'belongs in a quoted key'],
     ['a.$last()', 'a function that is none of $first()'],
-    ['$up.$up.a', 'has $up behind its start'],
+    ['$up.$up.$up.$up.$up.a', 'has more than 4 levels of $up at position 17'],
+    ['$up.a.$up', 'has $up behind its start'],
+    ['$.$up', 'has $up behind its start'],
     ['a.$up', 'has $up behind its start'],
   ])('that reads %j is refused with its place', (path, message) => {
     expect(() => parsePath(path)).toThrow(message)
@@ -207,7 +223,7 @@ describe('a list of paths', () => {
 
   test('reads each from where it starts', () => {
     const read = compilePaths(['$up.x', '$.x', 'x'])
-    expect(read({ x: 1 }, { x: 2 }, { x: 3 })).toBe(3)
+    expect(read({ x: 1 }, { x: 2 }, { record: { x: 3 }, up: undefined })).toBe(3)
     expect(read({ x: 1 }, { x: 2 })).toBe(2)
     expect(read({ x: 1 }, {})).toBe(1)
   })
@@ -230,12 +246,14 @@ test('every path answers for every value whatever', () => {
     '$first().$first()',
     '$entries()[0].value.$entries()[-1]',
     '$up.a',
+    '$up.$up.a',
     '$.a',
   ].map((path) => compilePath(parsePath(path)))
   const json = fc.jsonValue().map((value): unknown => JSON.parse(JSON.stringify({ a: value, b: [value] })))
   fc.assert(
     fc.property(fc.oneof(json, fc.anything()), (value) => {
-      for (const read of paths) expect(() => read(value, value, value)).not.toThrow()
+      for (const read of paths)
+        expect(() => read(value, value, { record: value, up: undefined })).not.toThrow()
     }),
     { numRuns: 1000 },
   )

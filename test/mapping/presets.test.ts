@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { systemClock } from '../../src/std/clock.ts'
 import { loadPresetCases } from '../../src/config/cases.ts'
 import { judgeCases } from '../../src/mapping/cases.ts'
 import { expandPresets, presetSchema } from '../../src/mapping/presets.ts'
@@ -111,7 +112,8 @@ const judged = await Promise.all(
     .map(async (file) => {
       try {
         const { cases, mapping } = await loadPresetCases(join(folder, file), deps)
-        return { file, results: judgeCases(cases, { mapping, nowMs: Date.now() }), error: null }
+        const options = { mapping, nowMs: Date.now(), clock: systemClock }
+        return { file, results: await judgeCases(cases, options), error: null }
       } catch (error) {
         return { file, results: [], error }
       }

@@ -30,6 +30,13 @@ describe('a condition', () => {
     'valid',
     'not ign',
     'valid == true',
+    'valid == 1',
+    '1 == valid',
+    'valid == "yes"',
+    'valid != "off"',
+    'ign == false',
+    'sat == 7 and sat != true and sat != false',
+    'loc != true and loc != false and none != false',
     'ign == 0',
     'exists(lat) and not exists(none)',
     'exists(a.b[-1])',
@@ -76,7 +83,6 @@ describe('a condition', () => {
     'absent >= 0',
     'loc == "gps"',
     'loc > 3',
-    'valid == 1',
     'loc',
     'none',
     'true and false',
@@ -103,9 +109,12 @@ describe('a condition', () => {
 
   test('reads from the record one level out with $up', () => {
     const condition = compileCondition('$up."a key" == "A" and $up.n in (1)', [])
-    expect(condition({}, {}, [], { 'a key': 'A', n: 1 })).toBe(true)
-    expect(condition({}, {}, [], { n: 1 })).toBe(false)
+    expect(condition({}, {}, [], { record: { 'a key': 'A', n: 1 }, up: undefined })).toBe(true)
+    expect(condition({}, {}, [], { record: { n: 1 }, up: undefined })).toBe(false)
     expect(condition({ 'a key': 'A', n: 1 }, {}, [])).toBe(false)
+    const further = compileCondition('$up.$up.id == 7 and exists($up.$up.id)', [])
+    expect(further({}, {}, [], { record: {}, up: { record: { id: 7 }, up: undefined } })).toBe(true)
+    expect(further({}, {}, [], { record: { id: 7 }, up: undefined })).toBe(false)
   })
 
   test.each([
@@ -142,7 +151,8 @@ test('every condition answers for every value whatever', () => {
     '{event} != a',
   ].map((text) => compileCondition(text, ['event']))
   fc.assert(
-    fc.property(fc.anything(), fc.anything(), fc.anything(), (one, root, up) => {
+    fc.property(fc.anything(), fc.anything(), fc.anything(), (one, root, around) => {
+      const up = { record: around, up: undefined }
       for (const condition of conditions) expect(condition(one, root, ['vp'], up)).toBeTypeOf('boolean')
       for (const condition of conditions)
         expect(condition({ a: one, b: root }, root, ['vp'], up)).toBeTypeOf('boolean')

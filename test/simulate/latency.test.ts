@@ -15,9 +15,9 @@ test('quantiles are at most 2 % above the true ones, and the maximum is exact', 
 
 test('no ack, one ack, no time at all and a week are all counted', () => {
   const latency = createLatency()
-  expect(latency.summary()).toEqual({ count: 0, p50Ms: 0, p99Ms: 0, maxMs: 0 })
+  expect(latency.summary()).toEqual({ count: 0, p50Ms: 0, p95Ms: 0, p99Ms: 0, maxMs: 0 })
   latency.record(3)
-  expect(latency.summary()).toEqual({ count: 1, p50Ms: 3, p99Ms: 3, maxMs: 3 })
+  expect(latency.summary()).toEqual({ count: 1, p50Ms: 3, p95Ms: 3, p99Ms: 3, maxMs: 3 })
   latency.record(0)
   latency.record(7 * 86_400_000)
   expect(latency.summary()).toMatchObject({ count: 3, maxMs: 7 * 86_400_000 })

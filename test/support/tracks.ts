@@ -49,7 +49,7 @@ export const tracks: fc.Arbitrary<Track> = fc.record({
     .map((number) => `864636${String(number).padStart(9, '0')}`),
   fixes: fc
     .uniqueArray(
-      fix.filter(({ latitude, longitude }) => Math.abs(latitude) > 10 && Math.abs(longitude) > 10),
+      fix.filter(({ latitude, longitude }) => Math.abs(latitude) > 1000 && Math.abs(longitude) > 1000),
       { minLength: 1, maxLength: 8, selector: ({ time }) => Math.floor(time / 60_000) },
     )
     .map((fixes) => fixes.toSorted((a, b) => a.time - b.time)),

@@ -5,7 +5,11 @@
 // Nodes report what changed, and each metric with a time of its own. So a position often comes by halves: a
 // latitude alone, since the longitude stayed, or the two a millisecond apart. A half is completed with the
 // other half of the same message, if that is at most a second away, else with what was last reported, which
-// by the rules of Sparkplug still holds. A half that nothing completes stays one; the mapping refuses it.
+// by the rules of Sparkplug still holds.
+//
+// What was last reported says nothing of what was measured before (historical) and of a message that was kept and is
+// read again later; after a restart nothing is known of it. It would make a place where nobody was. A half that nothing
+// completes is therefore left out and counted, so that what else the message says (an odometer) is not lost with it.
 
 import { quote } from '../../std/quote.ts'
 import type { Metric, Table } from './sparkplug-table.ts'
@@ -22,7 +26,13 @@ export type SparkplugRecord = {
 
 /** Or what only a birth certificate can say, as the end of a sentence. */
 export type Records =
-  { kind: 'records'; records: readonly SparkplugRecord[] } | { kind: 'unexplained'; what: string }
+  | {
+      kind: 'records'
+      records: readonly SparkplugRecord[]
+      /** Halves of a position that were left out. */
+      halves: number
+    }
+  | { kind: 'unexplained'; what: string }
 
 /** Halves of a position that are further apart are of two positions. */
 const togetherMs = 1000
@@ -50,9 +60,11 @@ export function recordsOf(payload: WirePayload, table: Table | null, live: boole
     if (value !== undefined) add(sorter, timeOf(wire) ?? payloadTime, wire.isHistorical, name, value)
   }
   const { records } = sorter
-  if (!live || !table || table.places.length === 0) return { kind: 'records', records }
-  for (const [latitude, longitude] of table.places) completeHalves(records, latitude, longitude)
-  return { kind: 'records', records: records.filter(({ metrics }) => hasAny(metrics)) }
+  if (!table || table.places.length === 0) return { kind: 'records', records, halves: 0 }
+  let halves = 0
+  for (const [latitude, longitude] of table.places)
+    halves += completeHalves(records, latitude, longitude, live)
+  return { kind: 'records', records: records.filter(({ metrics }) => hasAny(metrics)), halves }
 }
 
 type Sorter = {
@@ -112,10 +124,17 @@ function put(metrics: Record<string, MetricValue>, name: string, value: MetricVa
   else Object.defineProperty(metrics, name, { value, enumerable: true, configurable: true, writable: true })
 }
 
-function completeHalves(records: readonly SparkplugRecord[], latitude: Metric, longitude: Metric): void {
+/** How many were left out. `live`: what was last reported still holds. */
+function completeHalves(
+  records: readonly SparkplugRecord[],
+  latitude: Metric,
+  longitude: Metric,
+  live: boolean,
+): number {
+  let left = 0
   for (const [index, record] of records.entries()) {
-    if (record.historical) continue
-    const { metrics } = record
+    const { metrics, historical } = record
+    const holds = live && !historical
     const hasLatitude = Object.hasOwn(metrics, latitude.name)
     const hasLongitude = Object.hasOwn(metrics, longitude.name)
     if (hasLatitude !== hasLongitude) {
@@ -127,15 +146,21 @@ function completeHalves(records: readonly SparkplugRecord[], latitude: Metric, l
         delete metrics[present.name]
         continue
       }
-      present.last = value
+      if (holds) present.last = value
       // A half that is null takes the position away.
-      const other = value === null ? null : absent.last
-      if (other !== undefined) put(metrics, absent.name, other)
-    } else if (hasLatitude) {
+      const other = value === null ? null : holds ? absent.last : undefined
+      if (other === undefined) {
+        delete metrics[present.name]
+        left += 1
+      } else {
+        put(metrics, absent.name, other)
+      }
+    } else if (hasLatitude && holds) {
       latitude.last = metrics[latitude.name]
       longitude.last = metrics[longitude.name]
     }
   }
+  return left
 }
 
 /** The record that has the other half, and it alone, at nearly the same moment. */
@@ -144,7 +169,8 @@ function laterHalf(records: readonly SparkplugRecord[], index: number, present: 
   const end = Math.min(records.length, index + 1 + halvesApartMax)
   for (let at = index + 1; at < end; at += 1) {
     const other = records[at]
-    if (!other || other.historical || !Object.hasOwn(other.metrics, absent.name)) continue
+    if (!other || other.historical !== records[index]?.historical) continue
+    if (!Object.hasOwn(other.metrics, absent.name)) continue
     if (Object.hasOwn(other.metrics, present.name)) return undefined
     return Math.abs(Number(other.time) - time) <= togetherMs ? other : undefined
   }

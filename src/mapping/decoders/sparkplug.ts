@@ -29,7 +29,7 @@ import { createCache } from '../cache.ts'
 import type { Decoded } from '../json.ts'
 import type { StateWrite } from '../state/applied.ts'
 import { createBirths, type Node } from './sparkplug-births.ts'
-import { recordsOf } from './sparkplug-records.ts'
+import { recordsOf, type Records } from './sparkplug-records.ts'
 import { tableOf, type BirthNumber, type Table } from './sparkplug-table.ts'
 import type { SparkplugTopic } from './sparkplug-topic.ts'
 import { readPayload, unsignedOf, type WirePayload } from './sparkplug-wire.ts'
@@ -46,6 +46,8 @@ export type SparkplugDecoded = Decoded & {
   writes?: readonly StateWrite[]
   /** The node should be asked for its births. */
   rebirth?: Rebirth
+  /** Halves of a position that were left out. */
+  halves?: number
 }
 
 export type SparkplugCounters = {
@@ -197,7 +199,7 @@ export function createSparkplugDecoder({
     const isInOrder = !live || follow(node, payload)
     const read = recordsOf(payload, table, live)
     if (read.kind === 'records') {
-      const decoded: Decoded = { kind: 'value', value: { records: read.records } }
+      const decoded = valueIn(read)
       return isInOrder && table ? decoded : withRebirth(decoded, name, topic, at)
     }
     const place = quote(topic.device === '' ? name : `${name}/${topic.device}`, 120)
@@ -211,10 +213,10 @@ export function createSparkplugDecoder({
   }
 
   /** A birth explains its own values. */
-  function certified(payload: WirePayload, table: Table, live: boolean): Decoded {
+  function certified(payload: WirePayload, table: Table, live: boolean): SparkplugDecoded {
     const read = recordsOf(payload, table, live)
     return read.kind === 'records'
-      ? { kind: 'value', value: { records: read.records } }
+      ? valueIn(read)
       : { kind: 'refused', reason: 'BAD_FRAME', detail: `The birth does not say ${read.what}.` }
   }
 
@@ -248,7 +250,12 @@ export function createSparkplugDecoder({
   }
 }
 
-function withWrites(decoded: Decoded, writes: readonly StateWrite[]): SparkplugDecoded {
+function valueIn({ records, halves }: Extract<Records, { kind: 'records' }>): SparkplugDecoded {
+  const decoded: Decoded = { kind: 'value', value: { records } }
+  return halves === 0 ? decoded : { ...decoded, halves }
+}
+
+function withWrites(decoded: SparkplugDecoded, writes: readonly StateWrite[]): SparkplugDecoded {
   return writes.length === 0 ? decoded : { ...decoded, writes }
 }
 

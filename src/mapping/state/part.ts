@@ -1,7 +1,7 @@
 // part.ts: a record of a source that coalesces, read as one value under its name.
 
 import type { EpochMs } from '../../std/clock.ts'
-import type { Read } from '../path.ts'
+import type { Read, Up } from '../path.ts'
 import type { CoalesceRules } from './coalesce.ts'
 import { keepable, type Value } from './open-record.ts'
 
@@ -9,17 +9,17 @@ import { keepable, type Value } from './open-record.ts'
 export type CompiledCoalesce = {
   rules: CoalesceRules
   /** The value's name; '' where there is none. */
-  name(captures: readonly string[], record: unknown, root: unknown, up: unknown): string
+  name(captures: readonly string[], record: unknown, root: unknown, up: Up): string
   /** The same, where the topic alone says it: noise is told apart before its message is read. */
   nameOfTopic: ((captures: readonly string[]) => string) | null
   names: ReadonlySet<string>
   value: Read
   /** Null where values have no time; reads NaN where one has none, an infinity where it cannot be read. */
-  time: ((record: unknown, root: unknown, up: unknown) => EpochMs) | null
+  time: ((record: unknown, root: unknown, up: Up) => EpochMs) | null
 }
 
 /** A record and where it stands in its message. */
-export type RecordPlace = { captures: readonly string[]; record: unknown; root: unknown; up?: unknown }
+export type RecordPlace = { captures: readonly string[]; record: unknown; root: unknown; up?: Up }
 
 export type PartFault = { kind: 'ignored' | 'refused'; reason: string; detail: string }
 

@@ -29,6 +29,7 @@ import type { Message } from '../../domain/message.ts'
 import type { CopyRule, MappedPayload } from '../../domain/payload.ts'
 import { messageKeyOf, partKeyOf } from '../identity.ts'
 import type { MapResult } from '../map-result.ts'
+import type { Up } from '../path.ts'
 import type { DeviceEntry } from '../registry.ts'
 import { appliedOf, isNothing, newOutcome, type Applied } from './applied.ts'
 import { createClosing } from './closing.ts'
@@ -47,7 +48,7 @@ export type OwnRecord = {
   captures: readonly string[]
   record: unknown
   root: unknown
-  up?: unknown
+  up?: Up
 }
 
 export type Taken =

@@ -7,6 +7,7 @@ import {
   type SparkplugDecoded,
   type SparkplugOptions,
 } from '../../../src/mapping/decoders/sparkplug.ts'
+import { openPreset } from '../../support/samples.ts'
 import { sparkplugPayload, types, type MetricOf, type PayloadOf } from '../../support/sparkplug-payload.ts'
 
 const ts = 1_767_085_201_000
@@ -303,11 +304,22 @@ describe('a position that comes by halves', () => {
     })
   })
 
-  test('what was measured before says nothing about now', () => {
+  test('what was measured before says nothing about now, and what holds now nothing about then', () => {
     const { says, born } = openDecoder()
     born()
-    const kept = { ...at(1, 48, -9000), historical: true }
-    expect(metricsIn(says('DDATA/GW-1/truck-7', { seq: 2, metrics: [kept] }))).toEqual({ 'GPS/Latitude': 48 })
+    const before = (metric: MetricOf) => ({ ...metric, historical: true })
+    const kept = [
+      before(at(1, 48, -9000)),
+      before({ alias: 4, long: 7, ts: ts - 9000 }),
+      before(at(1, 49, -5000)),
+      before(at(2, 8, -4999)),
+    ]
+    const decoded = says('DDATA/GW-1/truck-7', { seq: 2, metrics: kept })
+    expect(recordsIn(decoded)).toEqual([
+      { time: ts - 9000, historical: true, metrics: { 'Vehicle/Odometer': 7 } },
+      { time: ts - 4999, historical: true, metrics: { 'GPS/Latitude': 49, 'GPS/Longitude': 8 } },
+    ])
+    expect(decoded).toMatchObject({ halves: 1 })
     expect(metricsIn(says('DDATA/GW-1/truck-7', { seq: 3, metrics: [at(2, 9.48, 0)] }))).toMatchObject({
       'GPS/Latitude': 51.3127,
     })
@@ -331,13 +343,14 @@ describe('a position that comes by halves', () => {
     })
   })
 
-  test('after a restart a half stays one, since nobody knows what still holds', () => {
+  test('after a restart a half is left out, since nobody knows what still holds', () => {
     const first = openDecoder()
     first.born()
     const { says } = first.reopened()
-    expect(metricsIn(says('DDATA/GW-1/truck-7', { metrics: [at(1, 51.32, 0)] }))).toEqual({
-      'GPS/Latitude': 51.32,
-    })
+    const metrics = [at(1, 51.32, 0), { alias: 3, float: 5, ts }]
+    const decoded = says('DDATA/GW-1/truck-7', { metrics })
+    expect(metricsIn(decoded)).toEqual({ 'GPS/Speed': 5 })
+    expect(decoded).toMatchObject({ halves: 1 })
   })
 })
 
@@ -536,6 +549,59 @@ describe('a message that is read again later', () => {
     expect([...stored]).toEqual(keys)
     expect(says('DDATA/GW-1/truck-7', { seq: 2, metrics: [] })).not.toHaveProperty('rebirth')
   })
+})
+
+describe('half a position that is read again later', () => {
+  const half = (alias: number, double: number, afterMs: number) => ({ alias, double, ts: ts + afterMs })
+
+  test('is completed by its own message only, and else left out of what the message says', () => {
+    const { says, born } = openDecoder()
+    born()
+    const again = (metrics: MetricOf[]) => says('DDATA/GW-1/truck-7', { seq: 200, metrics }, 0, false)
+    const both = again([half(1, 51.32, 1000), half(2, 9.48, 1003)])
+    expect(recordsIn(both).map(({ metrics }) => metrics)).toEqual([
+      { 'GPS/Latitude': 51.32, 'GPS/Longitude': 9.48 },
+    ])
+    expect(both).not.toHaveProperty('halves')
+    const alone = again([half(1, 51.9, 1000), { alias: 4, long: 7, ts: ts + 1000 }])
+    expect(metricsIn(alone)).toEqual({ 'Vehicle/Odometer': 7 })
+    expect(alone).toMatchObject({ halves: 1 })
+    expect(recordsIn(again([half(1, 51.9, 1000)]))).toEqual([])
+    // It says nothing of what holds now either.
+    expect(metricsIn(says('DDATA/GW-1/truck-7', { seq: 2, metrics: [half(2, 9.5, 2000)] }))).toEqual({
+      'GPS/Latitude': 51.3127,
+      'GPS/Longitude': 9.5,
+    })
+  })
+})
+
+test('what was kept of an unlisted device goes with its odometer, and counts the half that it has', async () => {
+  const mapper = await openPreset('sparkplug-b')
+  const sender = { clientId: 'gw-1', userName: null, certificateName: null }
+  const map = (what: string, payload: PayloadOf, live: boolean) =>
+    mapper.map(
+      {
+        topic: `spBv1.0/Depot7/${what}`,
+        bytes: sparkplugPayload({ ts, ...payload }),
+        qos: 1,
+        retain: false,
+        dup: false,
+        sender,
+        arrivedAt: ts + 1000,
+      },
+      live,
+    )
+  map('NBIRTH/GW-1', { seq: 0, metrics: nodeMetrics }, true)
+  map('DBIRTH/GW-1/truck-7', { seq: 1, metrics: truckMetrics }, true)
+  const metrics: MetricOf[] = [
+    { alias: 1, double: 51.9 },
+    { alias: 4, long: 512_350_000 },
+  ]
+  const result = map('DDATA/GW-1/truck-7', { seq: 2, metrics }, false)
+  const [payload] = result.kind === 'payloads' ? result.payloads : []
+  expect(JSON.parse(payload?.json ?? '{}')).toMatchObject({ signals: [{ value: '512350' }] })
+  expect(JSON.parse(payload?.json ?? '{}')).not.toHaveProperty('gps')
+  expect(mapper.counters().omitted.get('sparkplug-b|position|half')).toBe(1)
 })
 
 describe('topics', () => {
