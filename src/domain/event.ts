@@ -1,6 +1,7 @@
 // event.ts: what happened, as facts. Parts of the house emit events; ops turns them into log lines,
 // counters and conditions. No event is emitted per message: those are counted by their owners.
 
+import type { EpochMs } from '../std/clock.ts'
 import type { GatewayError } from '../std/fault.ts'
 import type { BatchId, LaneId, ProviderName } from './ids.ts'
 import type { Outcome } from './outcome.ts'
@@ -9,13 +10,7 @@ export type Emit = (event: GatewayEvent) => void
 
 /** Why the spool takes nothing in for now. `lost` means that a write failed and the store is being reopened. */
 export type HoldReason =
-  | 'spool_full'
-  | 'disk_low'
-  | 'dead_letters_full'
-  | 'quarantine_full'
-  | 'deferred_full'
-  | 'state_full'
-  | 'store_lost'
+  'spool_full' | 'disk_low' | 'quarantine_full' | 'deferred_full' | 'state_full' | 'store_lost'
 
 export type GatewayEvent =
   // spool
@@ -30,6 +25,17 @@ export type GatewayEvent =
     }
   | { kind: 'spool_held'; reason: HoldReason; detail: string }
   | { kind: 'spool_resumed'; heldMs: number }
+  /** What would become one more waits, and keeps its acknowledgement waiting. */
+  | { kind: 'dead_letters_full'; bytesMax: number }
+  | { kind: 'dead_letters_resumed' }
+  /** Dead letters went back on the road, because somebody asked for it. */
+  | { kind: 'letters_requeued'; letters: number; payloads: number }
+  | { kind: 'letter_edited'; id: string; payloadId: string; was: string }
+  /** What a file had was taken in: by payloads, and messages that were mapped. */
+  | { kind: 'letters_filled'; payloads: number; messages: number; copies: number }
+  /** Data is lost now: by somebody's hand, or since they were older than dead_letters.keep. */
+  | { kind: 'letters_purged'; letters: number; by: 'hand' | 'age'; reasons: string }
+  /** What was received and what became of it differ and stay different, over all messages or payloads. */
   | { kind: 'store_lost'; fault: GatewayError }
   | { kind: 'store_reopened'; lostMs: number }
   | { kind: 'store_reopen_failed'; fault: GatewayError; attempt: number }
@@ -55,6 +61,16 @@ export type GatewayEvent =
       detail: string
     }
   | { kind: 'quarantine_released'; devices: number; messages: number; payloads: number; dead: number }
+  /** What a person decided about messages in quarantine; `device` is null where it was not about one. */
+  | {
+      kind: 'quarantine_judged'
+      verdict: 'release' | 'restamp' | 'drop'
+      device: string | null
+      messages: number
+      payloads: number
+      /** Of the messages: are dead letters now. */
+      dead: number
+    }
   /** Dead letters were mapped once more, because somebody asked for it. */
   | { kind: 'letters_remapped'; letters: number; payloads: number; refused: number }
   /** The thread of the JSONata expressions cannot be started; their messages wait on the disk. */
@@ -127,15 +143,18 @@ export type GatewayEvent =
       requestId: string | null
       oddities: readonly string[]
     }
+  /** A batch goes on as several under new batchIds, to find what the service refuses in it. */
+  | { kind: 'batch_split'; provider: ProviderName; batchId: BatchId; parts: readonly number[]; why: string }
+  /** The service refuses every batch as such: sending pauses, nothing is buried. */
   | {
       kind: 'wrapper_refused'
       provider: ProviderName
-      batchId: BatchId
-      status: number
+      why: string
       requestId: string | null
-      message: string
       retryInMs: number
     }
+  /** What waits goes behind what is fresh. */
+  | { kind: 'lane_rotated'; provider: ProviderName; lane: LaneId; payloads: number; why: string }
   | { kind: 'endpoint_available'; provider: ProviderName; unavailableMs: number }
   | {
       kind: 'endpoint_unavailable'
@@ -144,6 +163,8 @@ export type GatewayEvent =
       why: string
       requestId: string | null
       retryInMs: number
+      /** What a person can do, where the reason tells. */
+      act?: string
     }
   | {
       kind: 'endpoint_unauthorized'
@@ -157,6 +178,19 @@ export type GatewayEvent =
     }
   | { kind: 'credentials_failed'; provider: ProviderName; why: string }
   | { kind: 'credentials_found'; provider: ProviderName; accessKeyId: string }
+  /** They cannot be refreshed; the old ones serve until `expiresAt`. */
+  | { kind: 'credentials_stale'; provider: ProviderName; why: string; expiresAt: EpochMs | null }
+  | { kind: 'credentials_refreshed'; provider: ProviderName }
+  /** Our clock is off by a minute or more; what is signed is corrected by it. */
+  | { kind: 'service_clock_off'; provider: ProviderName; offsetMs: number }
+  | { kind: 'service_clock_right'; provider: ProviderName; offsetMs: number }
+  /** Payloads wait for a provider that the config does not have; 0: none any more. */
+  | { kind: 'provider_unknown'; provider: ProviderName; payloads: number }
+  // ledger; nothing depends on it
+  | { kind: 'ledger_opened'; records: number; bytes: number; oldestAt: EpochMs | null; tookMs: number }
+  | { kind: 'ledger_failed'; fault: GatewayError; retryInMs: number }
+  | { kind: 'ledger_set_aside'; path: string; why: string }
+  | { kind: 'ledger_receipts_damaged'; receipts: number }
   // life cycle
   | { kind: 'gateway_starting'; version: string; pid: number; config: string }
   | { kind: 'gateway_ready'; tookMs: number; addresses: readonly string[] }

@@ -43,8 +43,8 @@ export type Outcome =
       message: string
       retryAfterMs: number | null
     }
-  /** No answer: timeout, reset, DNS, TLS, refused connection. */
-  | { kind: 'unreachable'; reason: UnreachableReason; message: string }
+  /** No answer: timeout, reset, DNS, TLS, refused connection. `act`: what a person can do about it. */
+  | { kind: 'unreachable'; reason: UnreachableReason; message: string; act?: string }
   /** 200 or 202 whose body cannot be read as an answer: truncated, HTML, too large, not JSON. */
   | { kind: 'unreadable'; status: number; requestId: string | null; message: string }
   /** Any other status, redirects included. */
@@ -52,4 +52,5 @@ export type Outcome =
   /** We are stopping; nothing is known. */
   | { kind: 'aborted' }
 
-export type UnreachableReason = 'timeout' | 'reset' | 'refused' | 'dns' | 'tls' | 'other'
+/** `clock`: by our clock the certificate of the service is not valid. */
+export type UnreachableReason = 'timeout' | 'reset' | 'refused' | 'dns' | 'tls' | 'clock' | 'proxy' | 'other'

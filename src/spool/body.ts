@@ -54,3 +54,11 @@ export function writeBody(
   target.write(tail, offset - 1, 'latin1')
   return starts
 }
+
+/** The body of POST /v2/telemetry (ingestion-api.md 4.1): the one payload as it is stored. */
+export function writePayload(target: Buffer, chunks: readonly Chunk[]): Uint32Array {
+  const [chunk] = chunks
+  assert(chunk?.count === 1 && chunks.length === 1, 'the single operation takes one payload')
+  chunk.value.copy(target, 0, firstFrame + frameHeadBytes)
+  return Uint32Array.of(0)
+}

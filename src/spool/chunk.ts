@@ -120,18 +120,21 @@ export function eachFrame(chunk: Chunk, visit: (attempts: number, start: number,
   assert(offset === value.length, 'the frames fill the chunk')
 }
 
-/** Cuts `[seq, n]` into `[seq, k]` and `[seq + k, n - k]`; attempts and commit time stay. */
-export function cutChunk(chunk: Chunk, count: number): [head: Chunk, tail: Chunk] {
-  assert(count > 0 && count < chunk.count, 'a cut leaves payloads on both sides')
-  const head = newChunkBuilder(chunk.value.length)
-  const tail = newChunkBuilder(chunk.value.length)
-  let index = 0
+/** Cuts a chunk into runs of `counts` payloads, which are all of it; attempts and commit time stay. */
+export function splitChunk(chunk: Chunk, counts: readonly number[]): Chunk[] {
+  const meanBytes = Math.ceil(chunk.value.length / chunk.count) + frameHeadBytes
+  const builders = counts.map((count) => newChunkBuilder(count * meanBytes))
+  let part = 0
   eachFrame(chunk, (attempts, start, end) => {
-    addBytes(index < count ? head : tail, chunk.value.subarray(start, end), attempts)
-    index += 1
+    if (builders[part]?.count === counts[part]) part += 1
+    const builder = builders[part]
+    assert(builder !== undefined, 'the parts of a chunk are all of it')
+    addBytes(builder, chunk.value.subarray(start, end), attempts)
   })
-  return [
-    finishChunk(head, chunk.committedAt, chunk.startBytes),
-    finishChunk(tail, chunk.committedAt, chunk.startBytes + head.bytes),
-  ]
+  let { startBytes } = chunk
+  return builders.map((builder) => {
+    const piece = finishChunk(builder, chunk.committedAt, startBytes)
+    startBytes += piece.bytes
+    return piece
+  })
 }

@@ -2,11 +2,11 @@
 // by, and crosses its tombstones when it looks for the first key of a range.
 //
 // One compaction runs at a time, in LevelDB's own thread; writes go on. A lane is considered after each
-// settle, shelves and dead letters after each exchange: when enough was drained since the last time, or when one
-// ran empty.
+// settle, shelves and dead letters after each exchange, receipts when some were forgotten: when enough was drained since the
+// last time, or when one ran empty.
 
 import type { StoreRange } from '../storage/storage.ts'
-import { byDeviceRange, keptRange, seenKey, seqRange, table, tableRange } from './keys.ts'
+import { byDeviceRange, keptRange, receiptKey, seenKey, seqRange, table, tableRange } from './keys.ts'
 import { firstOpenSeq, type Lane } from './lane.ts'
 import type { Shelf } from './shelf.ts'
 import type { SpoolState } from './state.ts'
@@ -14,6 +14,8 @@ import type { SpoolState } from './state.ts'
 const drainedBytesMax = 64 * 1024 * 1024
 const drainedBytesWhenEmpty = 1024 * 1024
 const forgottenRecordsMax = 2000
+/** Receipts come and go all the time, and each compaction writes out what LevelDB has in memory. */
+const receiptBytesWhenEmpty = 4 * 1024 * 1024
 
 function enough(empty: boolean): number {
   return empty ? drainedBytesWhenEmpty : drainedBytesMax
@@ -22,6 +24,7 @@ function enough(empty: boolean): number {
 export type Compactor = {
   consider(lane: Lane): void
   considerSeen(): void
+  considerReceipts(): void
   /** After an exchange: kept messages or dead letters have left. */
   considerTaken(): void
   /** Resolves when no compaction runs. */
@@ -49,6 +52,14 @@ export function createCompactor(deps: { state: SpoolState; failed: (error: unkno
     if (running !== null || state.forgotten.records < forgottenRecordsMax) return
     state.forgotten.records = 0
     run(null, [{ gte: seenKey(0), lt: seenKey(state.forgotten.last + 1) }])
+  }
+
+  function considerReceipts(): void {
+    const { receipts } = state
+    const bytesMin = receipts.sizes.size === 0 ? receiptBytesWhenEmpty : drainedBytesMax
+    if (running !== null || receipts.drainedBytes < bytesMin) return
+    receipts.drainedBytes = 0
+    run(null, [{ gte: receiptKey(0), lt: receiptKey(receipts.firstN) }])
   }
 
   function considerTaken(): void {
@@ -95,5 +106,5 @@ export function createCompactor(deps: { state: SpoolState; failed: (error: unkno
     for (const range of ranges) await state.store.compact(range)
   }
 
-  return { consider, considerSeen, considerTaken, idle: () => running ?? Promise.resolve() }
+  return { consider, considerSeen, considerReceipts, considerTaken, idle: () => running ?? Promise.resolve() }
 }

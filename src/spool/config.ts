@@ -52,7 +52,15 @@ export const spoolSchema = z.strictObject({
       max_bytes: size({ minBytes: MiB, maxBytes: TiB })
         .prefault('1GiB')
         .describe(
-          'Bound of the dead letters. At the bound acknowledgements are held: a dead letter is never dropped.',
+          'Bound of the dead letters. At the bound a message that would become one is not acknowledged and waits with all ' +
+            'behind it of its connection, and a batch with a payload that would become one is held; everything else ' +
+            'goes on. A dead letter is never dropped.',
+        ),
+      keep: duration({ minMs: 3_600_000, maxMs: 3_650 * 86_400_000 })
+        .optional()
+        .describe(
+          'Deletes dead letters that are older. Off unless it is set, since their data is lost then: each time it is told ' +
+            'at `error`, counted, and a condition. It waits while the offset of the clock is not known.',
         ),
     })
     .prefault({})
@@ -92,6 +100,8 @@ export function spoolOptions(
     quarantineBytesMax: config.quarantine_max_bytes,
     deferredBytesMax: config.deferred_max_bytes,
     stateBytesMax: config.state_max_bytes,
+    backfillLanesMax: 256,
+    receiptBytesMax: Math.min(64 * MiB, config.max_bytes / 16),
     reserveBytes: Math.min(64 * MiB, config.max_bytes / 4),
     ballastBytes: Math.min(16 * MiB, Math.floor(config.max_bytes / 16)),
     window: { windowMs: config.dedup.window, keysMax: config.dedup.max_ids },

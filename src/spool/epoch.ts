@@ -1,33 +1,33 @@
 // epoch.ts: the spool between one opening of the store and its loss. After a failed write the handle lies, so
 // an epoch ends with it: everything in memory is thrown away and read again from what is durable.
 
-import { assert } from '../std/assert.ts'
 import { codeOf, GatewayError } from '../std/fault.ts'
 import type { Clock } from '../std/clock.ts'
 import type { DeadLetter } from '../domain/deadletter.ts'
 import type { Emit } from '../domain/event.ts'
-import type { NewId } from '../domain/ids.ts'
+import type { NewId, ProviderName } from '../domain/ids.ts'
 import type { KeptMessage } from '../domain/message.ts'
 import type { MappedPayload } from '../domain/payload.ts'
-import type { Settlement } from '../domain/settlement.ts'
 import type { Store } from '../storage/storage.ts'
+import { createAudit } from './audit.ts'
+import { createBatchWork, type BatchWork } from './batch-work.ts'
 import { createCommitter, type Committer } from './committer.ts'
 import { createCompactor } from './compact.ts'
 import { createDesk } from './desk.ts'
+import { dropDrained } from './drained.ts'
 import { createExchange } from './exchange.ts'
 import { createGroup, type GroupOptions, type IntakeGroup } from './group.ts'
 import { closedFault, explainDamage, explainRead, explainWrite } from './faults.ts'
 import type { ReadDeps } from './kept-read.ts'
 import { seenKey } from './keys.ts'
-import type { Lane } from './lane.ts'
-import { countParts, newParts } from './parts.ts'
+import { newParts } from './parts.ts'
 import { createRecentChunks } from './recent.ts'
 import { recover } from './recover.ts'
-import { refill, seal } from './seal.ts'
-import { load, settle } from './settle.ts'
-import type { Ack, Batch, Exchange, LoadedBatch, SealLimits } from './spool.ts'
+import { forgetReceipts, newReceipts, readReceipts, type NumberedReceipt } from './receipts.ts'
+import { rotate } from './rotate.ts'
+import { refill } from './seal.ts'
+import type { Ack, Exchange, IsLate } from './spool.ts'
 import { noteForgotten, type SpoolCounters, type SpoolState } from './state.ts'
-import { quietly, walk, walkedLane, walkedShelf, type WalkDeps, type Walked } from './verify.ts'
 import { createWindow, type WindowOptions } from './window.ts'
 
 export type EpochDeps = {
@@ -37,6 +37,7 @@ export type EpochDeps = {
   random: () => number
   emit: Emit
   counters: SpoolCounters
+  isLate?: IsLate
   /** After every durable write, and when the state of congestion changes. */
   changed: () => void
   /** The store failed: this epoch is over. `unawaited` messages were lost with it (QoS 0). */
@@ -49,9 +50,11 @@ export type EpochOptions = {
   groupBytesMax: number
   uncommittedBytesMax: number
   recentBytesMax: number
+  backfillLanesMax: number
+  receiptBytesMax: number
 }
 
-export type Epoch = {
+export type Epoch = BatchWork & {
   readonly state: SpoolState
   readonly committer: Committer
   append(payload: MappedPayload, dup: boolean): 'stored' | 'copy'
@@ -65,10 +68,10 @@ export type Epoch = {
   readonly reader: ReadDeps
   /** What to throw after a failed read, which ends the epoch unless only a block is damaged. */
   blame(error: unknown): unknown
-  seal(lane: Batch['lane'], limits: SealLimits): Promise<Batch | null>
-  load(batch: Batch): Promise<LoadedBatch>
-  settle(batch: Batch, settlement: Settlement): Promise<void>
-  /** Forgets expired keys of the dedup window although no message comes. */
+  rotate(provider: ProviderName): Promise<boolean>
+  receipts(options: { limit: number }): Promise<readonly NumberedReceipt[]>
+  forgetReceipts(n: number): Promise<void>
+  /** Forgets expired keys of the dedup window although no message comes, and lanes that are drained for good. */
   forget(): Promise<void>
   /** Counts lanes, shelves and state by walking over them; reports where the sums disagree. */
   verify(signal: AbortSignal): Promise<void>
@@ -86,6 +89,7 @@ export async function openEpoch(deps: EpochDeps, options: EpochOptions): Promise
     clock,
     newId,
     emit,
+    isLate: deps.isLate ?? (() => false),
     counters,
     window: createWindow(options.window),
     recent: createRecentChunks({ bytesMax: options.recentBytesMax }),
@@ -98,6 +102,7 @@ export async function openEpoch(deps: EpochDeps, options: EpochOptions): Promise
     nextLetter: Math.floor(deps.random() * 2 ** 40),
     openBytes: 0,
     parts: newParts(),
+    receipts: newReceipts(),
     shelves: new Map(),
     keptBytes: { quarantine: 0, deferred: 0 },
     forgotten: { records: 0, last: 0 },
@@ -110,6 +115,7 @@ export async function openEpoch(deps: EpochDeps, options: EpochOptions): Promise
     options,
   )
   const compactor = createCompactor({ state, failed: (error) => blame(error) })
+  const batchWork = createBatchWork({ state, committer, compactor }, options)
   const desk = createDesk()
   const exchangeNow = createExchange({ state, committer, desk, group: () => group })
   // The age of the oldest payload is known from the start.
@@ -130,7 +136,7 @@ export async function openEpoch(deps: EpochDeps, options: EpochOptions): Promise
     endMessage: (ack) => committer.endMessage(ack),
     ...work(),
     forget,
-    verify,
+    verify: createAudit({ state, committer, blame }),
     close,
   }
 
@@ -173,43 +179,22 @@ export async function openEpoch(deps: EpochDeps, options: EpochOptions): Promise
     return judged && state.window.has()
   }
 
-  function work(): Pick<Epoch, 'seal' | 'load' | 'settle'> {
+  function work(): BatchWork & Pick<Epoch, 'rotate' | 'receipts' | 'forgetReceipts'> {
     return {
-      seal: (id, limits) => blamed(seal(state, committer, laneOf(id), limits)),
-      load: (batch) => blamed(loadBatch(batch)),
-      settle: (batch, settlement) => blamed(settleBatch(batch, settlement)),
+      seal: (id, limits) => blamed(batchWork.seal(id, limits)),
+      load: (batch) => blamed(batchWork.load(batch)),
+      rotate: (provider) => blamed(rotate(state, committer, provider, options)),
+      reseal: (batch, counts) => blamed(batchWork.reseal(batch, counts)),
+      turn: (batch, to) => blamed(batchWork.turn(batch, to)),
+      settle: (batch, settlement, receipt) => blamed(batchWork.settle(batch, settlement, receipt)),
+      receipts: (limits) => blamed(readReceipts(state.receipts, store, limits)),
+      forgetReceipts: (n) => blamed(forgetReceiptsNow(n)),
     }
   }
 
-  function laneOf(id: Batch['lane']): Lane {
-    const lane = state.lanes.get(id)
-    assert(lane !== undefined, `lane ${id} exists`)
-    return lane
-  }
-
-  function claimOf(batch: Batch) {
-    const claim = laneOf(batch.lane).claims.get(batch.firstSeq)
-    assert(claim?.batch.batchId === batch.batchId, 'the batch is sealed and not settled yet')
-    return claim
-  }
-
-  async function loadBatch(batch: Batch): Promise<LoadedBatch> {
-    return load(state, committer, laneOf(batch.lane), claimOf(batch))
-  }
-
-  async function settleBatch(batch: Batch, settlement: Settlement): Promise<void> {
-    const claim = claimOf(batch)
-    assert(!claim.settling, 'a batch is settled once')
-    claim.settling = true
-    const lane = laneOf(batch.lane)
-    let content = null
-    if (settlement.fates !== 'all delivered') {
-      const loaded = await loadBatch(batch)
-      assert(loaded.kind === 'content', 'a batch that was sent can be read')
-      content = loaded.content
-    }
-    await settle(state, committer, lane, claim, settlement, content)
-    compactor.consider(lane)
+  async function forgetReceiptsNow(n: number): Promise<void> {
+    await forgetReceipts(state.receipts, committer, n)
+    compactor.considerReceipts()
   }
 
   async function forget(): Promise<void> {
@@ -226,43 +211,7 @@ export async function openEpoch(deps: EpochDeps, options: EpochOptions): Promise
       )
     }
     compactor.considerSeen()
-  }
-
-  async function verify(signal: AbortSignal): Promise<void> {
-    const deps: WalkDeps = { store, clock, signal, quiet: (look) => committer.quiet(look) }
-    for (const lane of state.lanes.values()) {
-      const count = await walked(deps, walkedLane(lane))
-      if (count !== null && count.appended !== count.settled + count.open)
-        emit({ kind: 'conservation_broken', lane: lane.id, ...count })
-    }
-    for (const shelf of state.shelves.values()) {
-      const count = await walked(deps, walkedShelf(shelf))
-      if (count !== null && count.appended !== count.settled + count.open)
-        unbalanced('kept', shelf.name, count.appended - count.settled, count.open)
-    }
-    const seen = await quietly(deps, () => ({ ...state.parts.written, found: countParts(store) }))
-    const found = seen === null ? null : await readable(seen.found)
-    if (seen === null || found === null) return
-    if (seen.entries !== found.entries || seen.bytes !== found.bytes)
-      unbalanced('state', '', seen.entries, found.entries)
-  }
-
-  function walked(deps: WalkDeps, over: Walked) {
-    return deps.signal.aborted ? null : readable(walk(deps, over))
-  }
-
-  /** A damaged block is reported by whoever needs what it holds: no count is better than none of the others. */
-  async function readable<Count>(count: Promise<Count | null>): Promise<Count | null> {
-    try {
-      return await count
-    } catch (error) {
-      if (codeOf(error) === 'LEVEL_CORRUPTION') return null
-      throw blame(error)
-    }
-  }
-
-  function unbalanced(table: 'kept' | 'state', name: string, known: number, found: number): void {
-    emit({ kind: 'records_unbalanced', table, name, known, found })
+    await blamed(dropDrained(state, committer))
   }
 
   async function close(): Promise<void> {

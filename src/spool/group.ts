@@ -9,12 +9,13 @@ import type { MappedPayload } from '../domain/payload.ts'
 import type { StoreOp } from '../storage/storage.ts'
 import { addText, finishChunk, newChunkBuilder, type Chunk, type ChunkBuilder } from './chunk.ts'
 import type { Group } from './committer.ts'
-import { laneKey, seenKey, seqKey, table } from './keys.ts'
-import { noteCommitted, number, type Lane } from './lane.ts'
+import { seenKey, seqKey, table } from './keys.ts'
+import { noteCommitted, number, putLane, type Lane } from './lane.ts'
 import { buryAll } from './letters.ts'
-import { encodeSeen, laneRecord, letterRecord } from './records.ts'
+import { encodeSeen, letterRecord, seenKeyBytes, windowKeyBytes } from './records.ts'
 import { createSide, type Place, type Side } from './side.ts'
-import { noteForgotten, openLane, type SpoolState } from './state.ts'
+import type { Role } from './spool.ts'
+import { noteForgotten, openLane, youngestBackfill, type SpoolState } from './state.ts'
 
 export type GroupOptions = {
   /** Bounds of one chunk: those of a batch, so that sealing seldom has to cut. */
@@ -47,6 +48,8 @@ function capacityFor(lane: Lane): number {
 
 export function createGroup(state: SpoolState, options: GroupOptions): IntakeGroup {
   const runs = new Map<ProviderName, Run>()
+  /** Of payloads that were late when they came. */
+  const lateRuns = new Map<ProviderName, Run>()
   let lastRun: Run | null = null
   let keys = Buffer.allocUnsafe(firstKeyBytes)
   let keyCount = 0
@@ -56,7 +59,7 @@ export function createGroup(state: SpoolState, options: GroupOptions): IntakeGro
   let written: { lane: Lane; firstSeq: number; chunk: Chunk }[] = []
 
   function append(payload: MappedPayload): void {
-    const run = lastRun?.lane.provider === payload.provider ? lastRun : runOf(payload.provider)
+    const run = isLate(payload) ? lateRunOf(payload.provider) : liveRunOf(payload.provider)
     let builder = run.builders[run.builders.length - 1]!
     if (builder.count > 0 && (endsBatch(run.lane) || builder.bytes >= options.chunkBytesMax)) {
       builder = newChunkBuilder(builder.buffer.length)
@@ -73,16 +76,33 @@ export function createGroup(state: SpoolState, options: GroupOptions): IntakeGro
     return (lane.appendedSeq - lane.sealSeq) % options.chunkPayloadsMax === 0
   }
 
-  function runOf(provider: ProviderName): Run {
+  function isLate({ provider, deviceTime }: MappedPayload): boolean {
+    return deviceTime !== null && state.isLate(provider, deviceTime)
+  }
+
+  function liveRunOf(provider: ProviderName): Run {
+    if (lastRun?.lane.provider === provider) return lastRun
     let run = runs.get(provider)
     if (run === undefined) {
-      const known = state.liveLanes.get(provider)
-      const lane = known ?? openLane(state, provider, { kind: 'live' })
-      run = { lane, isNew: known === undefined, builders: [newChunkBuilder(capacityFor(lane))] }
+      run = newRun(provider, state.liveLanes.get(provider), { kind: 'live' })
       runs.set(provider, run)
     }
     lastRun = run
     return run
+  }
+
+  function lateRunOf(provider: ProviderName): Run {
+    let run = lateRuns.get(provider)
+    if (run === undefined) {
+      run = newRun(provider, youngestBackfill(state, provider), { kind: 'backfill' })
+      lateRuns.set(provider, run)
+    }
+    return run
+  }
+
+  function newRun(provider: ProviderName, known: Lane | undefined, role: Role): Run {
+    const lane = known ?? openLane(state, provider, role)
+    return { lane, isNew: known === undefined, builders: [newChunkBuilder(capacityFor(lane))] }
   }
 
   function bury(letter: DeadLetter): void {
@@ -98,27 +118,20 @@ export function createGroup(state: SpoolState, options: GroupOptions): IntakeGro
 
   function addKey(): void {
     if (!state.window.add()) return
-    if (keyCount * 16 === keys.length) {
+    if (keyCount * seenKeyBytes === keys.length) {
       const larger = Buffer.allocUnsafe(keys.length * 2)
       keys.copy(larger)
       keys = larger
     }
-    state.window.scratch.copy(keys, keyCount * 16)
+    state.window.scratch.copy(keys, keyCount * seenKeyBytes, windowKeyBytes - seenKeyBytes)
     keyCount += 1
-    bytes += 16
+    bytes += seenKeyBytes
   }
 
   function prepare(ops: StoreOp[]): void {
     const at = state.clock.now()
-    for (const { lane, isNew, builders } of runs.values()) {
-      if (isNew) {
-        const { provider, role, openedAt } = lane
-        ops.push({
-          type: 'put',
-          key: laneKey(table.lanes, lane.id),
-          value: laneRecord.encode({ provider, role, openedAt }),
-        })
-      }
+    for (const { lane, isNew, builders } of [...runs.values(), ...lateRuns.values()]) {
+      if (isNew) putLane(lane, ops)
       for (const builder of builders) {
         const { firstSeq, startBytes } = number(lane, builder.count, builder.bytes)
         const chunk = finishChunk(builder, at, startBytes)
@@ -137,7 +150,11 @@ export function createGroup(state: SpoolState, options: GroupOptions): IntakeGro
     if (keyCount > 0) {
       const n = state.nextSeen
       state.nextSeen += 1
-      ops.push({ type: 'put', key: seenKey(n), value: encodeSeen(at, keys.subarray(0, keyCount * 16)) })
+      ops.push({
+        type: 'put',
+        key: seenKey(n),
+        value: encodeSeen(at, keys.subarray(0, keyCount * seenKeyBytes)),
+      })
       state.window.endGroup(n, keyCount, nowMs)
     }
     const numbers = state.window.expire(nowMs, forgottenPerWriteMax)

@@ -13,10 +13,12 @@ import type { Disk } from '../storage/storage.ts'
 import { openEpoch, type Epoch } from './epoch.ts'
 import { closedFault, explainOpening } from './faults.ts'
 import { settledBytes, viewOf } from './lane.ts'
-import { detailOf, limitOf, reasonToHold, resumeShare } from './hold.ts'
-import { createReads, keptTotals } from './reads.ts'
-import type { Spool, SpoolDeps, SpoolListener, SpoolOptions, SpoolTotals } from './spool.ts'
+import { areLettersFull, detailOf, limitOf, reasonToHold, resumeShare } from './hold.ts'
+import { createReads } from './reads.ts'
+import { createWalks } from './salvage-live.ts'
+import type { Spool, SpoolDeps, SpoolListener, SpoolOptions } from './spool.ts'
 import { newCounters, usedBytes } from './state.ts'
+import { totalsNow } from './totals.ts'
 
 export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise<Spool> {
   const { clock, emit, disk } = deps
@@ -30,6 +32,7 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
   let epochEnd = new AbortController()
   let hold: HoldReason | null = null
   let heldSinceMs = 0
+  let lettersFull = false
   let diskLow = false
   let diskBytes = 0
   let congested = false
@@ -126,6 +129,7 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
   // ------------------------------------------------------------------ may messages come in?
 
   function judge(): void {
+    judgeLetters()
     const reason = reasonToHold(epoch?.state ?? null, { hold, diskLow, diskBytes }, options)
     if (reason === hold) return
     const before = hold
@@ -136,11 +140,21 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
     for (const listener of listeners) listener.intakeChanged?.()
   }
 
+  function judgeLetters(): void {
+    const full = epoch === null ? lettersFull : areLettersFull(epoch.state, lettersFull, options)
+    if (full === lettersFull) return
+    lettersFull = full
+    if (full) emit({ kind: 'dead_letters_full', bytesMax: options.deadLetterBytesMax })
+    else emit({ kind: 'dead_letters_resumed' })
+    for (const listener of listeners) listener.intakeChanged?.()
+  }
+
   async function checkDisk(): Promise<void> {
     const freeBytes = await disk.freeBytes(options.path)
     // A little more than the mark must be free to go on, so that intake does not flap around it.
     diskLow = freeBytes < options.freeBytesMin * (diskLow ? 2 - resumeShare : 1)
-    diskBytes = Math.max(0, (await disk.usedBytes(options.path)) - options.ballastBytes)
+    // Beside it lie the ballast and records that have a limit of their own.
+    diskBytes = await disk.usedBytes(storePath)
   }
 
   async function checkDiskAndJudge(): Promise<void> {
@@ -193,21 +207,6 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
     return epoch
   }
 
-  function totals(): SpoolTotals {
-    const state = epoch?.state
-    return {
-      ...counters,
-      openBytes: state?.openBytes ?? 0,
-      deadLetters: state?.letters.letters ?? 0,
-      deadLetterBytes: state?.letters.bytes ?? 0,
-      ...keptTotals(state),
-      groups: epoch?.committer.writes ?? 0,
-      windowIds: state?.window.size() ?? 0,
-      bytesMax: options.bytesMax,
-      diskBytes,
-    }
-  }
-
   async function close(): Promise<void> {
     closing.abort()
     epochEnd.abort()
@@ -224,6 +223,9 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
     },
     get congested() {
       return congested
+    },
+    get lettersFull() {
+      return lettersFull
     },
     append(payload, dup) {
       const stored = current().append(payload, dup)
@@ -266,14 +268,20 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
           ),
     seal: async (lane, limits) => current().seal(lane, limits),
     load: async (batch) => current().load(batch),
-    settle: async (batch, settlement) => current().settle(batch, settlement),
+    rotate: async (provider) => current().rotate(provider),
+    reseal: async (batch, counts) => current().reseal(batch, counts),
+    turn: async (batch, turn) => current().turn(batch, turn),
+    settle: async (batch, settlement, receipt = null) => current().settle(batch, settlement, receipt),
+    receipts: async (limits) => current().receipts(limits),
+    forgetReceipts: async (n) => current().forgetReceipts(n),
     listen(listener) {
       listeners.add(listener)
       return () => listeners.delete(listener)
     },
     exchange: async (exchange) => current().exchange(exchange),
     ...createReads(() => epoch),
-    totals,
+    ...createWalks(() => epoch),
+    totals: () => totalsNow(epoch, counters, { bytesMax: options.bytesMax, diskBytes }),
     close,
   }
 }

@@ -17,7 +17,7 @@
 //   24 shelf device seq     by device    finds the kept messages of one device; says when each was kept
 //   25 shelf                shelves      nextSeq, head, and what was taken: a start counts no kept message
 //
-// Left free for later: 30 receipts.
+//   30 n                    receipts     what a settle did, until it is copied into the ledger
 //
 // lane is 4 bytes, seq, at and n are 8. name, shelf and device are JSON texts, quotes included: they end where
 // their closing quote is, so none is the beginning of another, and every JavaScript string comes back as it was.
@@ -40,6 +40,7 @@ export const table = {
   setAside: 0x23,
   keptByDevice: 0x24,
   shelves: 0x25,
+  receipts: 0x30,
 } as const
 
 export const formatKey = Buffer.from([table.format])
@@ -49,6 +50,9 @@ export const letterLane = 0 as LaneId
 
 /** And this one, which will never be opened, for the state of the mapping. */
 export const partLane = (2 ** 32 - 1) as LaneId
+
+/** And this one for the receipts. */
+export const receiptLane = (2 ** 32 - 2) as LaneId
 
 const laneEnd = 5
 const uint32 = 2 ** 32
@@ -96,6 +100,17 @@ export function seenKey(n: number): Buffer {
 }
 
 export function seenNumberOf(key: Buffer): number {
+  return readUint64(key, 1)
+}
+
+export function receiptKey(n: number): Buffer {
+  const key = Buffer.allocUnsafe(9)
+  key[0] = table.receipts
+  writeUint64(key, n, 1)
+  return key
+}
+
+export function receiptNumberOf(key: Buffer): number {
   return readUint64(key, 1)
 }
 

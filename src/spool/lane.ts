@@ -12,7 +12,9 @@
 import { assert } from '../std/assert.ts'
 import type { EpochMs } from '../std/clock.ts'
 import type { LaneId, ProviderName } from '../domain/ids.ts'
-import { settledKinds, type SettledKind, type Tally, type TotalsRecord } from './records.ts'
+import type { StoreOp } from '../storage/storage.ts'
+import { laneKey, table } from './keys.ts'
+import { laneRecord, settledKinds, type SettledKind, type Tally, type TotalsRecord } from './records.ts'
 import type { Batch, LaneView, Role } from './spool.ts'
 
 export type ChunkRef = {
@@ -27,7 +29,7 @@ export type ChunkRef = {
 export type Claim = {
   batch: Batch
   refs: readonly ChunkRef[] | null
-  /** Its settle waits to be written: a second one would put payloads in two places. */
+  /** Its settle or reseal waits to be written: a second one would put payloads in two places. */
   settling: boolean
 }
 
@@ -36,6 +38,8 @@ export type Lane = {
   readonly provider: ProviderName
   role: Role
   readonly openedAt: EpochMs
+  /** Its record is on the disk, or in a write that stands before every later one. */
+  recorded: boolean
   /** The next number to give; nextBytes counts the payload bytes before it. */
   nextSeq: number
   nextBytes: number
@@ -80,6 +84,7 @@ export function newLane(id: LaneId, provider: ProviderName, role: Role, openedAt
     provider,
     role,
     openedAt,
+    recorded: false,
     nextSeq: 0,
     nextBytes: 0,
     committedSeq: 0,
@@ -110,6 +115,17 @@ export function emptySettled(): Record<SettledKind, Tally> {
     damaged: tally(),
     unexplained: tally(),
   }
+}
+
+/** Writes who owns the lane and what it is for. Only while a write is put together (committer.ts). */
+export function putLane(lane: Lane, ops: StoreOp[]): void {
+  const { id, provider, role, openedAt } = lane
+  lane.recorded = true
+  ops.push({
+    type: 'put',
+    key: laneKey(table.lanes, id),
+    value: laneRecord.encode({ provider, role, openedAt }),
+  })
 }
 
 /** Gives numbers to a chunk. Only while a write is put together (committer.ts). */

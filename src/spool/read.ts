@@ -14,6 +14,8 @@ export type Finding =
   /** `raw` is the record as it stands on the disk, null where there is none or it cannot be read. */
   | { kind: 'damaged'; firstSeq: number; endSeq: number; raw: Buffer | null; what: string }
 
+const wrongChecksum = 'its checksum is wrong'
+
 /**
  * Findings of `lane` from `fromSeq` on, in order and without a gap, until `untilSeq` is reached or about
  * `bytesMax` were read.
@@ -25,28 +27,23 @@ export async function readRun(
 ): Promise<Finding[]> {
   const findings: Finding[] = []
   let nextSeq = range.fromSeq
+  let bytes = 0
   while (nextSeq < range.untilSeq) {
     try {
       if (await readUntilDamage()) return findings
     } catch (error) {
       if (codeOf(error) !== 'LEVEL_CORRUPTION') throw error
+      if (await readSingly()) return findings
       const firstFrom = (seq: number) => firstSeqFrom(store, lane, seq, range.untilSeq)
       const endSeq = await findReadable(firstFrom, nextSeq, range.untilSeq)
-      findings.push({
-        kind: 'damaged',
-        firstSeq: nextSeq,
-        endSeq,
-        raw: null,
-        what: 'a block of a table is damaged',
-      })
-      nextSeq = endSeq
+      const raw = (await readableAt(store, seqKey(table.chunks, lane, nextSeq))) ?? null
+      noteDamage(endSeq, raw, raw === null ? 'a block of a table is damaged' : wrongChecksum)
     }
   }
   return findings
 
   /** Returns true when enough was read, false when the range has ended; throws at a damaged block. */
   async function readUntilDamage(): Promise<boolean> {
-    let bytes = 0
     let bad: Buffer | null = null
     const pages = store.pages(seqRange(table.chunks, lane, nextSeq, range.untilSeq))
     for await (const page of pages) {
@@ -60,25 +57,53 @@ export async function readRun(
           bad = value
           continue
         }
-        const { count, bytes: payloadBytes, startBytes, committedAt } = chunk
-        findings.push({
-          kind: 'chunk',
-          ref: { firstSeq, count, bytes: payloadBytes, startBytes, committedAt },
-          chunk,
-        })
-        nextSeq = firstSeq + count
-        bytes += value.length
-        if (bytes >= range.bytesMax) return true
+        if (noteChunk(firstSeq, chunk)) return true
       }
     }
     if (nextSeq < range.untilSeq) noteDamage(range.untilSeq, bad)
     return false
   }
 
-  function noteDamage(endSeq: number, raw: Buffer | null): void {
-    const what = raw === null ? 'it is missing' : 'its checksum is wrong'
+  /** The page that met the damage is lost as a whole, so what stands before it is read chunk by chunk. Returns as above. */
+  async function readSingly(): Promise<boolean> {
+    while (nextSeq < range.untilSeq) {
+      const value = await readableAt(store, seqKey(table.chunks, lane, nextSeq))
+      const chunk = value === undefined ? null : readChunk(value)
+      if (chunk === null) return false
+      if (noteChunk(nextSeq, chunk)) return true
+    }
+    return true
+  }
+
+  function noteChunk(firstSeq: number, chunk: Chunk): boolean {
+    const { count, bytes: payloadBytes, startBytes, committedAt } = chunk
+    findings.push({
+      kind: 'chunk',
+      ref: { firstSeq, count, bytes: payloadBytes, startBytes, committedAt },
+      chunk,
+    })
+    nextSeq = firstSeq + count
+    bytes += chunk.value.length
+    return bytes >= range.bytesMax
+  }
+
+  function noteDamage(
+    endSeq: number,
+    raw: Buffer | null,
+    what = raw === null ? 'it is missing' : wrongChecksum,
+  ): void {
     findings.push({ kind: 'damaged', firstSeq: nextSeq, endSeq, raw, what })
     nextSeq = endSeq
+  }
+}
+
+/** The record under `key`; undefined where there is none, or its block is damaged. */
+export async function readableAt(store: Store, key: Buffer): Promise<Buffer | undefined> {
+  try {
+    return await store.get(key)
+  } catch (error) {
+    if (codeOf(error) !== 'LEVEL_CORRUPTION') throw error
+    return undefined
   }
 }
 

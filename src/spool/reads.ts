@@ -1,13 +1,12 @@
 // reads.ts: the calls that read what was kept, buried or remembered, over whichever opening of the store there is.
 
-import type { SpoolState } from './state.ts'
 import type { Epoch } from './epoch.ts'
 import { closedFault } from './faults.ts'
 import { readDevice, readDevices, readShelf, type ReadDeps } from './kept-read.ts'
 import { readLetter, readLetters } from './letter-read.ts'
 import { readStates } from './parts.ts'
-import { kindOf, type Shelf } from './shelf.ts'
-import type { ShelfView, Spool, SpoolTotals } from './spool.ts'
+import type { Shelf } from './shelf.ts'
+import type { ShelfView, Spool } from './spool.ts'
 
 type Reads = Pick<Spool, 'states' | 'shelves' | 'keptDevices' | 'kept' | 'deadLetters' | 'deadLetter'>
 
@@ -53,23 +52,4 @@ export function createReads(epochNow: () => Epoch | null): Reads {
 
 function viewOfShelf({ name, messages, bytes, nextSeq, unexplained, taken, damaged }: Shelf): ShelfView {
   return { shelf: name, messages, bytes, kept: nextSeq - unexplained, taken, damaged }
-}
-
-type KeptTotals = Pick<
-  SpoolTotals,
-  'quarantined' | 'quarantineBytes' | 'deferred' | 'deferredBytes' | 'stateEntries' | 'stateBytes'
->
-
-/** `state` is undefined while the store is lost. */
-export function keptTotals(state: SpoolState | undefined): KeptTotals {
-  const messages = { quarantine: 0, deferred: 0 }
-  for (const shelf of state?.shelves.values() ?? []) messages[kindOf(shelf.name)] += shelf.messages
-  return {
-    quarantined: messages.quarantine,
-    quarantineBytes: state?.keptBytes.quarantine ?? 0,
-    deferred: messages.deferred,
-    deferredBytes: state?.keptBytes.deferred ?? 0,
-    stateEntries: state?.parts.sizes.size ?? 0,
-    stateBytes: state?.parts.bytes ?? 0,
-  }
 }

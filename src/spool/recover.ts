@@ -13,7 +13,7 @@ import { GatewayError } from '../std/fault.ts'
 import type { LaneId, ProviderName } from '../domain/ids.ts'
 import type { Store, StoreOp } from '../storage/storage.ts'
 import { readChunk } from './chunk.ts'
-import { putClaim } from './claim.ts'
+import { addClaim } from './claim.ts'
 import {
   formatKey,
   laneKey,
@@ -26,7 +26,8 @@ import {
   table,
   tableRange,
 } from './keys.ts'
-import { emptySettled, newLane, settledBytes, settledPayloads, tally, type Claim, type Lane } from './lane.ts'
+import { emptySettled, newLane, settledBytes, settledPayloads, type Lane } from './lane.ts'
+import { explainTotals, mendClaim, reportUnreadable } from './mend.ts'
 import {
   claimRecord,
   decodeSeen,
@@ -34,16 +35,16 @@ import {
   formatVersion,
   laneRecord,
   letterTotalsRecord,
+  seenKeyBytes,
   totalsRecord,
   type ClaimRecord,
   type FormatRecord,
   type LaneRecord,
 } from './records.ts'
 import { recoverParts } from './parts.ts'
+import { recoverReceipts } from './receipts.ts'
 import { recoverShelves } from './shelf.ts'
-import type { Batch } from './spool.ts'
 import type { SpoolState } from './state.ts'
-import { countOpen } from './verify.ts'
 
 /** Above every sequence number that will ever be given. */
 export const endOfLane = Number.MAX_SAFE_INTEGER
@@ -56,6 +57,7 @@ export async function recover(state: SpoolState, options: { windowMs: number }):
   await recoverClaims(state, repairs)
   await recoverLetters(state)
   await recoverShelves(state)
+  await recoverReceipts(state.receipts, state.store)
   await recoverParts(state, repairs)
   await recoverWindow(state, options.windowMs)
   for (const lane of state.lanes.values()) state.openBytes += lane.nextBytes - settledBytes(lane.settled)
@@ -96,7 +98,9 @@ async function recoverLanes(state: SpoolState): Promise<void> {
       if (record === null)
         reportUnreadable(state, id, 0, 'the record of the lane is damaged; its payloads are kept')
       const { provider, role, openedAt } = record ?? unknownLane(id)
-      state.lanes.set(id, newLane(id, provider, role, openedAt))
+      const lane = newLane(id, provider, role, openedAt)
+      lane.recorded = true
+      state.lanes.set(id, lane)
     }
   }
   for (const lane of state.lanes.values()) {
@@ -123,7 +127,7 @@ async function recoverNumbers(state: SpoolState, lane: Lane): Promise<void> {
 
 async function endOfLastChunk(state: SpoolState, lane: Lane): Promise<{ seq: number; bytes: number }> {
   const range = seqRange(table.chunks, lane.id, 0, endOfLane)
-  for await (const page of state.store.pages(range, { reverse: true, limit: 64 })) {
+  for await (const page of state.store.pages(range, { reverse: true, limit: 1 })) {
     for (const [key, value] of page) {
       const chunk = readChunk(value)
       // A damaged last chunk still has its number; how many it held is unknown, so the next number keeps
@@ -137,14 +141,6 @@ async function endOfLastChunk(state: SpoolState, lane: Lane): Promise<{ seq: num
 
 /** More payloads than one chunk can hold. */
 const damagedStride = 1_000_000
-
-/** Damaged totals: what is open is counted, and the rest of what was ever numbered is called unexplained. */
-async function explainTotals(state: SpoolState, lane: Lane): Promise<void> {
-  const open = await countOpen(state.store, lane.id)
-  tally(lane, 'unexplained', lane.nextSeq - open.payloads, lane.nextBytes - open.bytes)
-  lane.sealSeq = open.firstSeq ?? lane.nextSeq
-  reportUnreadable(state, lane.id, 0, 'the totals of the lane are damaged; they were counted anew')
-}
 
 async function recoverClaims(state: SpoolState, repairs: StoreOp[]): Promise<void> {
   const found: { lane: Lane; firstSeq: number; record: ClaimRecord | null }[] = []
@@ -164,62 +160,6 @@ async function recoverClaims(state: SpoolState, repairs: StoreOp[]): Promise<voi
     else await mendClaim(state, lane, firstSeq, next?.lane === lane ? next.firstSeq : null, repairs)
   }
   for (const lane of state.lanes.values()) await finishLane(state, lane)
-}
-
-function addClaim(lane: Lane, firstSeq: number, record: ClaimRecord): Batch {
-  const { batchId, endSeq, payloads, bytes, timestamp } = record
-  const { id, provider, role } = lane
-  const batch: Batch = {
-    lane: id,
-    provider,
-    role,
-    batchId,
-    firstSeq,
-    endSeq,
-    payloads,
-    bytes,
-    timestamp,
-    recovered: true,
-  }
-  const claim: Claim = { batch, refs: null, settling: false }
-  lane.claims.set(firstSeq, claim)
-  lane.sealSeq = Math.max(lane.sealSeq, endSeq)
-  return batch
-}
-
-/**
- * A claim whose record is damaged: its batchId is lost. Its payloads are claimed anew where the next claim
- * shows how far it went, else they are pending again; both send them under a new batchId.
- */
-async function mendClaim(
-  state: SpoolState,
-  lane: Lane,
-  firstSeq: number,
-  nextSeq: number | null,
-  repairs: StoreOp[],
-): Promise<void> {
-  reportUnreadable(
-    state,
-    lane.id,
-    firstSeq,
-    'the record of a batch is damaged; it goes again under a new batchId',
-  )
-  const key = seqKey(table.batches, lane.id, firstSeq)
-  if (nextSeq === null) {
-    lane.sealSeq = firstSeq
-    repairs.push({ type: 'del', key })
-    return
-  }
-  const open = await countOpen(state.store, lane.id, { fromSeq: firstSeq, untilSeq: nextSeq })
-  const batch = addClaim(lane, firstSeq, {
-    batchId: state.newId() as ClaimRecord['batchId'],
-    endSeq: nextSeq,
-    payloads: open.payloads,
-    bytes: open.bytes,
-    timestamp: state.clock.now(),
-    turn: 'batch',
-  })
-  repairs.push(putClaim(batch))
 }
 
 async function finishLane(state: SpoolState, lane: Lane): Promise<void> {
@@ -253,6 +193,8 @@ async function recoverLetters(state: SpoolState): Promise<void> {
   reportUnreadable(state, letterLane, 0, 'the totals of the dead letters are damaged; they were counted anew')
 }
 
+const nothingSeen = { keys: Buffer.alloc(0), keyBytes: seenKeyBytes }
+
 async function recoverWindow(state: SpoolState, windowMs: number): Promise<void> {
   const { clock, window } = state
   for await (const page of state.store.pages(tableRange(table.seen))) {
@@ -262,18 +204,14 @@ async function recoverWindow(state: SpoolState, windowMs: number): Promise<void>
       const record = decodeSeen(value)
       // A lost record can let a copy through, once; the service's own deduplication is behind us.
       if (record === null) reportUnreadable(state, letterLane, n, 'a record of the dedup window is damaged')
-      const keys = record?.keys ?? Buffer.alloc(0)
+      const { keys, keyBytes } = record ?? nothingSeen
       const ageMs = Math.min(Math.max(0, clock.now() - (record?.at ?? 0)), windowMs)
       let added = 0
-      for (let offset = 0; offset < keys.length; offset += 16) {
-        window.loadBytes(keys, offset)
+      for (let offset = 0; offset < keys.length; offset += keyBytes) {
+        window.loadBytes(keys, offset, keyBytes)
         if (window.add()) added += 1
       }
       window.endGroup(n, added, clock.monotonic() - ageMs)
     }
   }
-}
-
-function reportUnreadable(state: SpoolState, lane: LaneId, firstSeq: number, what: string): void {
-  state.emit({ kind: 'chunk_damaged', lane, firstSeq, payloads: 0, what })
 }

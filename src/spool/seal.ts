@@ -10,19 +10,20 @@ import { assert } from '../std/assert.ts'
 import type { StoreOp } from '../storage/storage.ts'
 import { bodyBytes } from './body.ts'
 import { newBatch, putClaim } from './claim.ts'
-import { cutChunk, eachFrame, type Chunk } from './chunk.ts'
+import { eachFrame, splitChunk, type Chunk } from './chunk.ts'
 import type { Committer } from './committer.ts'
 import { setAside } from './damage.ts'
 import { seqKey, table } from './keys.ts'
 import { forgetRefs, learn, type ChunkRef, type Lane } from './lane.ts'
 import { readRun } from './read.ts'
-import type { Batch, SealLimits } from './spool.ts'
+import type { Batch, SealLimits, Turn } from './spool.ts'
 import type { SpoolState } from './state.ts'
 
 /** Read ahead when sealing from the disk: several batches at once, within the bound of the recent chunks. */
 const readAheadBytes = 4 * 1024 * 1024
 
-type Run = { refs: ChunkRef[]; cut: { ref: ChunkRef; count: number } | null }
+/** Whole chunks, and the one behind them that fits in part. */
+type Run = { refs: ChunkRef[]; cut: ChunkRef | null }
 
 /** Seals of one lane go one after the other; those of different lanes share a write. */
 export function seal(
@@ -44,24 +45,25 @@ async function sealNow(
   limits: SealLimits,
 ): Promise<Batch | null> {
   assert(limits.payloadsMax >= 1, 'a batch holds at least one payload')
+  assert(limits.turn !== 'single' || limits.payloadsMax === 1, 'the single operation takes one payload')
   let run = chooseRun(lane, limits)
   // More may be had from the disk than the refs in memory show.
   while (run.cut === null && run.refs.length === lane.refs.length && lane.refsEnd < lane.committedSeq) {
     if (!(await refill(state, committer, lane))) break
     run = chooseRun(lane, limits)
   }
-  const parts = run.cut === null ? null : await cutRef(state, lane, run.cut.ref, limits, run)
-  const refs = parts === null ? run.refs : [...run.refs, parts.headRef]
+  const parts = run.cut === null ? null : await cutRef(state, lane, run.cut, limits, run)
+  const refs = parts?.[0] === undefined ? run.refs : [...run.refs, parts[0].ref]
   if (refs.length === 0 && run.cut !== null) {
     // The chunk at the head should be cut and cannot be read. Read again as the head of the lane, it is set aside.
     forgetRefs(lane)
     return sealNow(state, committer, lane, limits)
   }
   if (refs.length === 0) return null
-  return claim(state, committer, lane, refs, parts)
+  return claim(state, committer, lane, refs, parts ?? [], limits.turn ?? 'batch')
 }
 
-/** Whole chunks from the head of the lane while they fit, and the one that fits in part. */
+/** From the head of the lane, while they fit. */
 function chooseRun(lane: Lane, limits: SealLimits): Run {
   const refs: ChunkRef[] = []
   let payloads = 0
@@ -72,7 +74,7 @@ function chooseRun(lane: Lane, limits: SealLimits): Run {
       payloads + ref.count <= limits.payloadsMax &&
       bodyBytes(payloads + ref.count, bytes + ref.bytes) <= limits.bodyBytesMax
     const loneGiant = payloads === 0 && ref.count === 1
-    if (!fits && !loneGiant) return { refs, cut: { ref, count: limits.payloadsMax - payloads } }
+    if (!fits && !loneGiant) return { refs, cut: ref }
     refs.push(ref)
     payloads += ref.count
     bytes += ref.bytes
@@ -81,9 +83,13 @@ function chooseRun(lane: Lane, limits: SealLimits): Run {
   return { refs, cut: null }
 }
 
-type Cut = { chunk: Chunk; head: Chunk; tail: Chunk; headRef: ChunkRef; tailRef: ChunkRef }
+/** A chunk in pieces; the first of them belongs to the batch that is being sealed. */
+type Cut = { ref: ChunkRef; chunk: Chunk }[]
 
-/** Cuts the chunk behind the run where the batch is full; null where not one payload of it fits. */
+/**
+ * Cuts the chunk behind the run where the batch is full, and what follows where batches of the same limits will be, so that no
+ * chunk is written again for each of its batches. Null where not one payload of it fits.
+ */
 async function cutRef(
   state: SpoolState,
   lane: Lane,
@@ -97,33 +103,31 @@ async function cutRef(
   let payloads = run.refs.reduce((sum, { count }) => sum + count, 0)
   let bytes = run.refs.reduce((sum, { bytes }) => sum + bytes, 0)
   let count = 0
-  let full = false
+  const counts: number[] = []
   eachFrame(chunk, (_attempts, start, end) => {
     const length = end - start
-    full ||= payloads === limits.payloadsMax || bodyBytes(payloads + 1, bytes + length) > limits.bodyBytesMax
+    const full =
+      payloads === limits.payloadsMax || bodyBytes(payloads + 1, bytes + length) > limits.bodyBytesMax
     // A payload beyond the limit gets a batch of its own rather than none.
-    if (full && payloads > 0) return
+    if (full && payloads > 0) {
+      counts.push(count)
+      payloads = 0
+      bytes = 0
+      count = 0
+    }
     payloads += 1
     bytes += length
     count += 1
   })
-  if (count === 0) return null
-  assert(count < ref.count, 'a chunk that fits whole is not cut')
-  const [head, tail] = cutChunk(chunk, count)
-  const { firstSeq, committedAt } = ref
-  return {
-    chunk,
-    head,
-    tail,
-    headRef: { firstSeq, count: head.count, bytes: head.bytes, startBytes: head.startBytes, committedAt },
-    tailRef: {
-      firstSeq: firstSeq + count,
-      count: tail.count,
-      bytes: tail.bytes,
-      startBytes: tail.startBytes,
-      committedAt,
-    },
-  }
+  if (counts[0] === 0) return null
+  assert(counts.length > 0, 'a chunk that fits whole is not cut')
+  let { firstSeq } = ref
+  return splitChunk(chunk, [...counts, count]).map((piece) => {
+    const { count, bytes, startBytes, committedAt } = piece
+    const place = { firstSeq, count, bytes, startBytes, committedAt }
+    firstSeq += count
+    return { ref: place, chunk: piece }
+  })
 }
 
 async function chunkOf(state: SpoolState, lane: Lane, ref: ChunkRef): Promise<Chunk | null> {
@@ -142,17 +146,19 @@ async function claim(
   committer: Committer,
   lane: Lane,
   refs: readonly ChunkRef[],
-  cut: Cut | null,
+  cut: Cut,
+  turn: Turn,
 ): Promise<Batch> {
   const last = refs[refs.length - 1]!
-  const batch = newBatch(state, lane, refs)
-  lane.refs.splice(0, refs.length, ...(cut === null ? [] : [cut.tailRef]))
+  const batch = newBatch(state, lane, refs, turn)
+  const left = cut.slice(1).map(({ ref }) => ref)
+  lane.refs.splice(0, refs.length, ...left)
   lane.sealSeq = batch.endSeq
   lane.sealBytes = last.startBytes + last.bytes
   lane.claims.set(batch.firstSeq, { batch, refs, settling: false })
   await committer.control({
     prepare(ops) {
-      if (cut !== null) putCut(state, lane, cut, ops)
+      putCut(state, lane, cut, ops)
       ops.push(putClaim(batch))
     },
     committed() {},
@@ -161,10 +167,7 @@ async function claim(
 }
 
 function putCut(state: SpoolState, lane: Lane, cut: Cut, ops: StoreOp[]): void {
-  for (const [ref, chunk] of [
-    [cut.headRef, cut.head],
-    [cut.tailRef, cut.tail],
-  ] as const) {
+  for (const { ref, chunk } of cut) {
     ops.push({ type: 'put', key: seqKey(table.chunks, lane.id, ref.firstSeq), value: chunk.value })
     state.recent.put(lane.id, ref.firstSeq, chunk)
   }

@@ -1,116 +1,32 @@
-// settle.ts: loads what a batch claims, and carries out what became of it. Owner of invariant 5: each payload
-// is in exactly one place.
+// settle.ts: carries out what became of a batch. Owner of invariant 5: each payload is in exactly one place.
 //
 // A settle is one atomic write: a delete for each chunk, the claim, the retries as new chunks in their retry
-// lanes, the dead letters, the totals. A crash before it leaves the sealed batch, which goes again under the
+// lanes, the dead letters, the totals, the receipt. A crash before it leaves the sealed batch, which goes again under the
 // same batchId; a crash after it leaves nothing to do.
 
 import { assert, assertNever } from '../std/assert.ts'
 import type { DeadLetter } from '../domain/deadletter.ts'
 import type { PayloadId, ProviderName } from '../domain/ids.ts'
-import { payloadIdIn } from '../domain/payload.ts'
 import type { Fate, Settlement } from '../domain/settlement.ts'
 import type { StoreOp } from '../storage/storage.ts'
-import { bodyBytesOf, writeBody } from './body.ts'
-import { addBytes, eachFrame, finishChunk, newChunkBuilder, type Chunk, type ChunkBuilder } from './chunk.ts'
+import { addBytes, finishChunk, newChunkBuilder, type Chunk, type ChunkBuilder } from './chunk.ts'
 import type { Committer } from './committer.ts'
-import { replaceClaim } from './damage.ts'
 import { laneKey, seqKey, table } from './keys.ts'
 import {
   noteCommitted,
   noteDeleted,
   number,
+  putLane,
   tally,
   totalsOf,
-  type ChunkRef,
   type Claim,
   type Lane,
 } from './lane.ts'
 import { buryAll } from './letters.ts'
-import { readRun } from './read.ts'
-import { laneRecord, letterRecord, totalsRecord } from './records.ts'
-import type { Batch, BatchContent, LoadedBatch } from './spool.ts'
+import { putReceipt } from './receipts.ts'
+import { letterRecord, totalsRecord } from './records.ts'
+import type { Batch, BatchContent } from './spool.ts'
 import { findRetryLane, openLane, type SpoolState } from './state.ts'
-
-export async function load(
-  state: SpoolState,
-  committer: Committer,
-  lane: Lane,
-  claim: Claim,
-): Promise<LoadedBatch> {
-  const { batch } = claim
-  const known = knownChunks(state, lane, claim)
-  if (known !== null) return { kind: 'content', content: contentOf(batch, known) }
-  const findings = await readRun(state.store, lane.id, {
-    fromSeq: batch.firstSeq,
-    untilSeq: batch.endSeq,
-    bytesMax: Number.POSITIVE_INFINITY,
-  })
-  if (findings.some(({ kind }) => kind === 'damaged')) {
-    const batches = await replaceClaim(state, committer, lane, claim, findings)
-    return { kind: 'replaced', batches }
-  }
-  const refs: ChunkRef[] = []
-  const chunks: Chunk[] = []
-  for (const finding of findings) {
-    if (finding.kind !== 'chunk') continue
-    refs.push(finding.ref)
-    chunks.push(finding.chunk)
-  }
-  claim.refs = refs
-  return { kind: 'content', content: contentOf(batch, chunks) }
-}
-
-function knownChunks(state: SpoolState, lane: Lane, claim: Claim): Chunk[] | null {
-  if (claim.refs === null) return null
-  const chunks: Chunk[] = []
-  for (const ref of claim.refs) {
-    const chunk = state.recent.get(lane.id, ref.firstSeq)
-    if (chunk === undefined) return null
-    chunks.push(chunk)
-  }
-  return chunks
-}
-
-function contentOf(batch: Batch, chunks: readonly Chunk[]): BatchContent {
-  let frames: Frames | null = null
-  const known = () => (frames ??= framesOf(batch, chunks))
-  return {
-    bodyBytes: bodyBytesOf(batch),
-    writeBody: (target) => writeBody(target, batch, chunks),
-    get payloadIds() {
-      return known().payloadIds
-    },
-    get attempts() {
-      return known().attempts
-    },
-    payload(index) {
-      const place = known().places[index]
-      assert(place !== undefined, 'the payload is in the batch')
-      return place.value.subarray(place.start, place.end)
-    },
-  }
-}
-
-type Frames = {
-  payloadIds: PayloadId[]
-  attempts: number[]
-  places: { value: Buffer; start: number; end: number }[]
-}
-
-/** What is in the chunks, payload by payload: needed only where not all were delivered. */
-function framesOf(batch: Batch, chunks: readonly Chunk[]): Frames {
-  const frames: Frames = { payloadIds: [], attempts: [], places: [] }
-  for (const chunk of chunks) {
-    eachFrame(chunk, (count, start, end) => {
-      frames.payloadIds.push(payloadIdIn(chunk.value, start))
-      frames.attempts.push(count)
-      frames.places.push({ value: chunk.value, start, end })
-    })
-  }
-  assert(frames.places.length === batch.payloads, 'a claim covers whole chunks')
-  return frames
-}
 
 type Retry = { schedule: string; step: number; builder: ChunkBuilder }
 
@@ -132,10 +48,11 @@ export function settle(
   committer: Committer,
   lane: Lane,
   claim: Claim,
-  settlement: Settlement,
-  content: BatchContent | null,
+  what: { settlement: Settlement; content: BatchContent | null; receipt: Buffer | null },
+  options: { receiptBytesMax: number },
 ): Promise<void> {
   const { batch, refs } = claim
+  const { settlement, content, receipt } = what
   assert(refs !== null, 'a batch is loaded before it is settled')
   const plan = planFor(state, batch, settlement, content)
   const moved: { lane: Lane; firstSeq: number; chunk: Chunk }[] = []
@@ -151,6 +68,8 @@ export function settle(
       for (const retry of plan.retries) moved.push(putRetry(state, batch.provider, retry, ops))
       buryAll(state, state.clock.now(), plan.letters, ops)
       book(state, lane, batch, plan)
+      if (receipt !== null && !putReceipt(state.receipts, receipt, options, ops))
+        state.counters.receiptsDropped += 1
       ops.push({
         type: 'put',
         key: laneKey(table.totals, lane.id),
@@ -232,12 +151,7 @@ function putRetry(state: SpoolState, provider: ProviderName, retry: Retry, ops: 
   let lane = findRetryLane(state, provider, schedule, step)
   if (lane === null) {
     lane = openLane(state, provider, { kind: 'retry', schedule, step })
-    const { role, openedAt } = lane
-    ops.push({
-      type: 'put',
-      key: laneKey(table.lanes, lane.id),
-      value: laneRecord.encode({ provider, role, openedAt }),
-    })
+    putLane(lane, ops)
   }
   const { firstSeq, startBytes } = number(lane, builder.count, builder.bytes)
   const chunk = finishChunk(builder, state.clock.now(), startBytes)

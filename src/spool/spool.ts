@@ -9,14 +9,17 @@
 //
 // How it is stored (keys.ts has the tables, chunk.ts and records.ts the bytes)
 //   A lane is a FIFO of one provider's payloads, numbered from 0 and never twice. What one write adds to a lane
-//   is one chunk, under one key. A batch is a claim on a run of chunks: sealing and settling move nothing.
+//   is one chunk, under one key. A batch is a claim on a run of chunks: sealing and settling move nothing. Nor does
+//   anything else that happens to them: a live lane becomes a backfill lane by its record (rotate.ts), a batch goes on
+//   in parts or by the other operation by its claim (reseal.ts), and a drained backfill lane is deleted (drained.ts).
 //
 //   Beside the lanes stand entries of state that the mapping needs back after a restart (parts.ts), shelves of
-//   messages that are kept whole until they can be mapped (shelf.ts), and the dead letters (letters.ts).
+//   messages that are kept whole until they can be mapped (shelf.ts), the dead letters (letters.ts), and receipts of
+//   what was settled, until the ledger has them (receipts.ts).
 //
 //     append, bury, note, remember, keep, endMessage --> group --.
 //     exchange -----------------------------------------> group --|--> committer --> one atomic write, fsync --> acks
-//     seal, settle -------------------------------------> control '
+//     seal, settle, rotate, reseal, turn ----------------> control '
 //
 //   group      messages on their way to disk: chunks, dedup keys, dead letters, acks     (group.ts, side.ts)
 //   exchange   kept messages and dead letters become something else, in one write        (exchange.ts, desk.ts)
@@ -26,28 +29,36 @@
 //   keeper     opens the store again after a failure, judges whether messages may come   (keeper.ts)
 //
 // What can go wrong, and what then happens
-//   the process dies      recovery reads lanes, totals, claims and the window, not the payloads (recover.ts)
+//   the process dies      recovery reads lanes, totals, claims and the window, not the payloads (recover.ts, mend.ts)
 //   a write fails         nothing of it is acknowledged; the store is closed, since its handle lies from then
 //                         on, and opened again after a pause; whoever waited gets the fault
 //   the limit is reached  intake is held, settles and exchanges go on in the reserve; it resumes by itself. The
-//                         dead letters, the shelves and the state have limits of their own, with the same effect
+//                         shelves and the state have limits of their own, with the same effect; at that of the
+//                         dead letters only what would become one more is held (hold.ts)
 //   a chunk is damaged    it is set aside as it is, reported and counted, and the lane goes on (damage.ts); so is
 //                         a kept message or an entry of state (kept-read.ts, parts.ts)
+//   it cannot be opened   what can be read of its files is read from a copy (salvage.ts); nothing is ever deleted
 //
 // What it trades: a group costs one fsync however small it is, so a lone message waits for the disk; ids leave
 // the dedup window after ten minutes or a million, so a copy that comes later is stored again.
 
-import type { Clock, EpochMs } from '../std/clock.ts'
+import type { EpochMs } from '../std/clock.ts'
 import type { GatewayError } from '../std/fault.ts'
-import type { BatchId, LaneId, NewId, PayloadId, ProviderName } from '../domain/ids.ts'
+import type { BatchId, LaneId, PayloadId, ProviderName } from '../domain/ids.ts'
 import type { DeadLetter, DeadLetterStage } from '../domain/deadletter.ts'
-import type { Emit, HoldReason } from '../domain/event.ts'
+import type { HoldReason } from '../domain/event.ts'
 import type { KeptMessage, ShelfName } from '../domain/message.ts'
 import type { MappedPayload } from '../domain/payload.ts'
 import type { Settlement } from '../domain/settlement.ts'
-import type { Disk, OpenStore } from '../storage/storage.ts'
+import type { SpoolCheck } from './salvage-check.ts'
+import type { SpoolTotals } from './totals.ts'
 
 export { openSpool } from './keeper.ts'
+export type { IsLate, SpoolDeps, SpoolOptions } from './options.ts'
+export { openRestingSpool, openSalvage, type RestingSpool, type Salvage } from './salvage.ts'
+export type { SpoolCheck } from './salvage-check.ts'
+export type { Salvaged } from './salvage-records.ts'
+export type { SpoolTotals } from './totals.ts'
 
 /** Called once: with null after the fsync of the group that holds the message, else with the fault. */
 export type Ack = (fault: GatewayError | null) => void
@@ -78,6 +89,9 @@ export type LaneView = {
   open: number
 }
 
+/** By which operation a batch goes next: `single` is POST /v2/telemetry and holds one payload (ingestion-api.md 4.1). */
+export type Turn = 'batch' | 'single'
+
 /** A sealed batch: a durable claim on a contiguous range of one lane. It never changes. */
 export type Batch = {
   lane: LaneId
@@ -91,12 +105,13 @@ export type Batch = {
   bytes: number
   /** Wall clock at sealing; stands in the body, so that it is the same at every submission. */
   timestamp: EpochMs
+  turn: Turn
   /** Sealed before this process started: it may have been sent already. */
   recovered: boolean
 }
 
 export type BatchContent = {
-  /** Length of the request body of POST /v2/telemetry/batch. */
+  /** Length of the request body: that of POST /v2/telemetry/batch, or the one payload itself, as the turn is. */
   readonly bodyBytes: number
   /** Writes that body to the start of `target`, byte for byte the same at every call; returns where each payload starts. */
   writeBody(target: Buffer): Uint32Array
@@ -118,6 +133,8 @@ export type SealLimits = {
   bodyBytesMax: number
   /** Only payloads committed to the lane at or before this moment; for retry lanes. */
   committedUntil?: EpochMs
+  /** By which operation it goes first; `single` with `payloadsMax` 1 only. */
+  turn?: Turn
 }
 
 /** `id` stays the same as long as the letter is there. */
@@ -148,43 +165,13 @@ export type ShelfView = {
 export type Exchange = {
   /** Ids of kept messages and dead letters, none of them twice; may be empty. */
   take: readonly string[]
-  /** Appended to their live lanes; the dedup window is not asked and does not learn of them. */
+  /** Appended as others are; the dedup window is not asked and does not learn of them. */
   payloads: readonly MappedPayload[]
   letters: readonly DeadLetter[]
   /** Put on a shelf, whether or not the dedup window knows them: a deferred message of an unknown device, say. */
   keep?: readonly KeptMessage[]
   /** Null deletes. */
   writes: readonly { key: string; value: Buffer | null }[]
-}
-
-export type SpoolTotals = {
-  /** Since the process started. */
-  payloads: number
-  copies: number
-  delivered: number
-  retried: number
-  dead: number
-  damaged: number
-  /** Messages put on a shelf; kept messages and dead letters that exchanges took; payloads that they appended. */
-  kept: number
-  taken: number
-  exchanged: number
-  /** Bytes of payload JSON that are open now, over all lanes, and of dead letters. */
-  openBytes: number
-  deadLetters: number
-  deadLetterBytes: number
-  /** On the shelves of each kind now; bytes with those that wait to be written. */
-  quarantined: number
-  quarantineBytes: number
-  deferred: number
-  deferredBytes: number
-  stateEntries: number
-  stateBytes: number
-  groups: number
-  windowIds: number
-  /** The limit of the spool, and what its files use on the disk, as last looked. */
-  bytesMax: number
-  diskBytes: number
 }
 
 export type SpoolListener = {
@@ -197,7 +184,7 @@ export type SpoolListener = {
   reopened?(): void
   /** The store could not be opened again, many times in a row: the process should end and be restarted. */
   gaveUp?(fault: GatewayError): void
-  /** `hold` or `congested` changed. */
+  /** `hold`, `congested` or `lettersFull` changed. */
   intakeChanged?(): void
 }
 
@@ -208,6 +195,8 @@ export type Spool = {
   readonly hold: HoldReason | null
   /** More than the bound of uncommitted bytes waits: stop reading from sockets until `intakeChanged`. */
   readonly congested: boolean
+  /** The dead letters have reached their bound: who would bury something waits until `intakeChanged`. */
+  readonly lettersFull: boolean
   /** Adds a payload to the open group. `copy` where the dedup window knows it: nothing is stored. */
   append(payload: MappedPayload, dup: boolean): 'stored' | 'copy'
   /**
@@ -238,8 +227,31 @@ export type Spool = {
   /** Claims a run of pending payloads from the head of a lane; durable when it resolves. Null: nothing to claim. */
   seal(lane: LaneId, limits: SealLimits): Promise<Batch | null>
   load(batch: Batch): Promise<LoadedBatch>
-  /** Carries out what became of a batch, in one atomic durable write. */
-  settle(batch: Batch, settlement: Settlement): Promise<void>
+  /**
+   * The live lane of a provider becomes a backfill lane, and what comes next opens a new live lane. One small durable
+   * write; nothing moves. False where nothing is pending in it, or `backfillLanesMax` lanes of that kind exist.
+   */
+  rotate(provider: ProviderName): Promise<boolean>
+  /**
+   * What the batch claims goes on under new batchIds and with the time of now, as contiguous runs of `counts`
+   * payloads, which are all of it; one atomic durable write. `[n]` gives the whole a new batchId. Attempts stay, the turn of
+   * all is `batch`, and the batch itself is void. Where damage is found, what is left of it comes back instead.
+   */
+  reseal(batch: Batch, counts: readonly number[]): Promise<readonly Batch[]>
+  /** Notes durably by which operation a batch goes next; batchId, range and timestamp stay. */
+  turn(batch: Batch, turn: Turn): Promise<Batch>
+  /**
+   * Carries out what became of a batch, in one atomic durable write. `receipt` is kept in the same write until it is forgotten;
+   * beyond `receiptBytesMax` of them it is left out and counted.
+   */
+  settle(batch: Batch, settlement: Settlement, receipt?: Buffer | null): Promise<void>
+
+  // ---- for the ledger
+
+  /** Oldest first; a damaged one has no bytes. */
+  receipts(options: { limit: number }): Promise<readonly { n: number; value: Buffer }[]>
+  /** Forgets those up to and with `n`. */
+  forgetReceipts(n: number): Promise<void>
 
   // ---- for what was kept, buried or remembered
 
@@ -262,39 +274,12 @@ export type Spool = {
 
   // ---- for everyone
 
+  /** Walks over every record there is; rejects with SPOOL_CLOSED where `signal` aborts it. */
+  check(signal: AbortSignal): Promise<SpoolCheck>
+  /** Which of these stand in a lane or in a dead letter. Reads all of them: for what comes in bulk. */
+  known(ids: ReadonlySet<PayloadId>, signal: AbortSignal): Promise<Set<PayloadId>>
   listen(listener: SpoolListener): () => void
   totals(): SpoolTotals
   /** Commits what is open, then closes the store. */
   close(): Promise<void>
-}
-
-export type SpoolDeps = {
-  clock: Clock
-  newId: NewId
-  random: () => number
-  emit: Emit
-  openStore: OpenStore
-  disk: Disk
-}
-
-export type SpoolOptions = {
-  path: string
-  bytesMax: number
-  freeBytesMin: number
-  deadLetterBytesMax: number
-  quarantineBytesMax: number
-  deferredBytesMax: number
-  stateBytesMax: number
-  /** Part of `bytesMax` that intake does not get: settles need room too. */
-  reserveBytes: number
-  ballastBytes: number
-  window: { windowMs: number; keysMax: number }
-  group: { chunkPayloadsMax: number; chunkBytesMax: number }
-  /** A write takes so many bytes of messages at most, and one message more. */
-  groupBytesMax: number
-  uncommittedBytesMax: number
-  recentBytesMax: number
-  diskCheckMs: number
-  forgetMs: number
-  reopen: { firstMs: number; mostMs: number; attemptsMax: number }
 }

@@ -8,9 +8,10 @@ import type { ShelfKind, ShelfName } from '../domain/message.ts'
 import type { Store } from '../storage/storage.ts'
 import { newLane, type Lane } from './lane.ts'
 import type { Parts } from './parts.ts'
+import type { Receipts } from './receipts.ts'
 import type { RecentChunks } from './recent.ts'
 import type { Shelf } from './shelf.ts'
-import type { Role } from './spool.ts'
+import type { IsLate, Role } from './spool.ts'
 import type { DedupWindow } from './window.ts'
 
 /** Counted since the process started, when durable; survives reopening. */
@@ -24,6 +25,7 @@ export type SpoolCounters = {
   /** Messages that were put on a shelf, and kept messages and dead letters that exchanges took away. */
   kept: number
   taken: number
+  receiptsDropped: number
   /** Payloads that exchanges appended; they stand in `payloads` as well. */
   exchanged: number
 }
@@ -39,6 +41,7 @@ export function newCounters(): SpoolCounters {
     kept: 0,
     taken: 0,
     exchanged: 0,
+    receiptsDropped: 0,
   }
 }
 
@@ -47,6 +50,7 @@ export type SpoolState = {
   readonly clock: Clock
   readonly newId: NewId
   readonly emit: Emit
+  readonly isLate: IsLate
   readonly counters: SpoolCounters
   readonly window: DedupWindow
   readonly recent: RecentChunks
@@ -63,6 +67,7 @@ export type SpoolState = {
   /** Payload bytes that are open, uncommitted ones included. */
   openBytes: number
   readonly parts: Parts
+  readonly receipts: Receipts
   readonly shelves: Map<ShelfName, Shelf>
   /** Bytes of kept messages, uncommitted ones included. */
   readonly keptBytes: Record<ShelfKind, number>
@@ -78,8 +83,8 @@ export function noteForgotten(state: SpoolState, numbers: readonly number[]): vo
 }
 
 /** What counts towards the limit of the spool (invariant 8), uncommitted included. */
-export function usedBytes({ openBytes, letters, keptBytes, parts }: SpoolState): number {
-  return openBytes + letters.bytes + keptBytes.quarantine + keptBytes.deferred + parts.bytes
+export function usedBytes({ openBytes, letters, keptBytes, parts, receipts }: SpoolState): number {
+  return openBytes + letters.bytes + keptBytes.quarantine + keptBytes.deferred + parts.bytes + receipts.bytes
 }
 
 /** Opens a lane in memory. Whoever does this writes its record in the same write as its first chunk. */
@@ -89,6 +94,16 @@ export function openLane(state: SpoolState, provider: ProviderName, role: Role):
   state.lanes.set(lane.id, lane)
   if (role.kind === 'live') state.liveLanes.set(provider, lane)
   return lane
+}
+
+/** The backfill lane that late payloads go to: the one that was opened or rotated last. */
+export function youngestBackfill(state: SpoolState, provider: ProviderName): Lane | undefined {
+  let youngest: Lane | undefined
+  for (const lane of state.lanes.values()) {
+    if (lane.role.kind !== 'backfill' || lane.provider !== provider) continue
+    if (youngest === undefined || lane.id > youngest.id) youngest = lane
+  }
+  return youngest
 }
 
 export function findRetryLane(

@@ -4,14 +4,19 @@
 // at most half full, finds them. 24 bytes a key, no object per key, so a million of them cost the garbage
 // collector nothing.
 //
-//   ring   | k0 k0 k0 k0 | k1 k1 k1 k1 | ...     four 32-bit words a key
+//   ring   | k0 k0 k0 k0 | 0 0 k1 k1 | ...       four 32-bit words a key; two of them zero where it was recovered
 //   slots  | 0 | 2 | 0 | 1 | ...                 ring place + 1, 0 where free
+//
+// The disk has the last 8 bytes of a key only: keys are what takes the most room once a backlog has drained. A key that
+// was recovered is therefore compared by 8 bytes, of which 62 bits are hash. Until it is forgotten, ten minutes after
+// the restart, a message that is none of a million recovered ones is taken for a copy with a chance of 2 in 10^13.
 //
 // Keys come and go by group (one commit's keys), oldest first: a group leaves when it is older than
 // `windowMs` or when more than `keysMax` are held. Ages are taken from the monotonic clock, so that a step of
 // the wall clock forgets nothing; only over a restart the wall clock of the records counts.
 
 import { assert } from '../std/assert.ts'
+import { windowKeyBytes } from './records.ts'
 
 export type WindowOptions = { windowMs: number; keysMax: number }
 
@@ -24,8 +29,8 @@ export type DedupWindow = {
   add(): boolean
   /** Puts 32 hexadecimal digits into `scratch`. */
   load(hexKey: string): void
-  /** Puts 16 bytes into `scratch`. */
-  loadBytes(source: Buffer, offset: number): void
+  /** Puts a key that stands on the disk into `scratch`: its last `bytes`. */
+  loadBytes(source: Buffer, offset: number, bytes: number): void
   /** The key in `scratch`, to be written. */
   readonly scratch: Buffer
   /** Notes that the next `keys` added keys stand in the record number `n`; `nowMs` is monotonic. */
@@ -48,25 +53,30 @@ export function createWindow(options: WindowOptions): DedupWindow {
   const groups: SeenGroup[] = []
   let firstGroup = 0
 
-  const scratch = Buffer.alloc(16)
+  const scratch = Buffer.alloc(windowKeyBytes)
   const words = new Uint32Array(scratch.buffer, scratch.byteOffset, wordsPerKey)
 
   function has(): boolean {
     return slots[findSlot(words[0]!, words[1]!, words[2]!, words[3]!)] !== 0
   }
 
-  /** The slot that holds the key, or the free slot where it belongs. The key is a hash: one word will do. */
+  /** The slot that holds the key, or the free slot where it belongs. The key is a hash: its last word will do. */
   function findSlot(a: number, b: number, c: number, d: number): number {
     const mask = slots.length - 1
-    let slot = a & mask
+    let slot = d & mask
     for (;;) {
       const place = slots[slot]!
       if (place === 0) return slot
       const word = (place - 1) * wordsPerKey
-      if (ring[word] === a && ring[word + 1] === b && ring[word + 2] === c && ring[word + 3] === d)
+      if (ring[word + 3] === d && ring[word + 2] === c && fits(ring[word]!, ring[word + 1]!, a, b))
         return slot
       slot = (slot + 1) & mask
     }
+  }
+
+  /** Of two keys whose other words are the same; a recovered one, which is zero here, fits every key. */
+  function fits(knownA: number, knownB: number, a: number, b: number): boolean {
+    return (knownA === a && knownB === b) || (knownA | knownB) === 0 || (a | b) === 0
   }
 
   function add(): boolean {
@@ -121,15 +131,15 @@ export function createWindow(options: WindowOptions): DedupWindow {
   }
 
   function removeOldest(): void {
-    const word = head * wordsPerKey
-    let free = findSlot(ring[word]!, ring[word + 1]!, ring[word + 2]!, ring[word + 3]!)
+    const mask = slots.length - 1
+    let free = ring[head * wordsPerKey + 3]! & mask
+    while (slots[free] !== head + 1) free = (free + 1) & mask
     head = (head + 1) % capacity
     size -= 1
     // Close the gap: whoever behind it could no longer be found moves into it.
-    const mask = slots.length - 1
     slots[free] = 0
     for (let slot = (free + 1) & mask; slots[slot] !== 0; slot = (slot + 1) & mask) {
-      const home = ring[(slots[slot]! - 1) * wordsPerKey]! & mask
+      const home = ring[(slots[slot]! - 1) * wordsPerKey + 3]! & mask
       if (((slot - home) & mask) >= ((slot - free) & mask)) {
         slots[free] = slots[slot]!
         slots[slot] = 0
@@ -142,7 +152,10 @@ export function createWindow(options: WindowOptions): DedupWindow {
     has,
     add,
     load: (hexKey) => void scratch.write(hexKey, 0, 16, 'hex'),
-    loadBytes: (source, offset) => void source.copy(scratch, 0, offset, offset + 16),
+    loadBytes(source, offset, bytes) {
+      scratch.fill(0, 0, scratch.length - bytes)
+      source.copy(scratch, scratch.length - bytes, offset, offset + bytes)
+    },
     scratch,
     endGroup,
     expire,

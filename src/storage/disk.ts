@@ -4,6 +4,7 @@
 // The ballast is a file that can be thrown overboard. When the disk is full in spite of the watermarks
 // (somebody else filled it), deleting it makes the room that the database needs to open and to settle.
 
+import type { Dirent } from 'node:fs'
 import { mkdir, open, readdir, rm, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf } from '../std/fault.ts'
@@ -36,11 +37,21 @@ export const realDisk: Disk = {
 
 async function usedBytes(path: string): Promise<number> {
   let bytes = 0
-  for (const entry of await readdir(path, { withFileTypes: true, recursive: true })) {
+  for (const entry of await entriesBelow(path)) {
     // LevelDB deletes tables while we look: a file that is gone uses nothing.
     if (entry.isFile()) bytes += await sizeOf(join(entry.parentPath, entry.name))
   }
   return bytes
+}
+
+async function entriesBelow(path: string): Promise<Dirent[]> {
+  try {
+    return await readdir(path, { withFileTypes: true, recursive: true })
+  } catch (error) {
+    // What is not there uses nothing.
+    if (codeOf(error) === 'ENOENT') return []
+    throw error
+  }
 }
 
 const ballastOf = (path: string) => join(path, 'ballast')

@@ -5,30 +5,65 @@ import { ClassicLevel } from 'classic-level'
 import { Level } from 'level'
 import { assert } from '../std/assert.ts'
 import { codeOf, GatewayError, messageOf } from '../std/fault.ts'
-import type { OpenStore, ReadOptions, Store, StoreEntry, StoreOp, StoreRange } from './storage.ts'
+import type {
+  OpenStore,
+  ReadOptions,
+  Store,
+  StoreEntry,
+  StoreOp,
+  StoreOptions,
+  StoreRange,
+} from './storage.ts'
 
 /**
  * Memory that holds the newest writes (twice, while one is being written out). Larger means fewer and larger
  * tables; it is also what LevelDB reads back from its log at start.
  */
-const writeBufferBytes = 8 * 1024 * 1024
+const usualWriteBufferBytes = 8 * 1024 * 1024
 
 /** Blocks of this size are compressed as one: payloads of one fleet look alike, so larger saves disk. */
 const blockBytes = 16 * 1024
 
 const defaultPageBytes = 256 * 1024
 
-export const openLevelStore: OpenStore = async (path) => {
+export const openLevelStore: OpenStore = async (path, options) => {
   try {
     await mkdir(path, { recursive: true })
   } catch (error) {
     throw unwritable(path, error)
   }
+  return open(path, { ...options, createIfMissing: true })
+}
+
+/** Opens what is there and makes nothing. */
+export const openExistingStore: OpenStore = (path, options) =>
+  open(path, { ...options, createIfMissing: false })
+
+/**
+ * Puts a database that cannot be opened, or not read whole, together anew from what can be read of its files. It rewrites
+ * them, so it is for copies. Rejects with SPOOL_DAMAGED.
+ */
+export async function repairStore(path: string): Promise<void> {
+  try {
+    await ClassicLevel.repair(path)
+  } catch (error) {
+    throw new GatewayError('SPOOL_DAMAGED', {
+      what: `The database at ${path} cannot be repaired.`,
+      why: `${messageOf(error)}.`,
+      act: 'Keep the directory; somebody who knows LevelDB may still read its files.',
+      cause: error,
+    })
+  }
+}
+
+async function open(path: string, options: StoreOptions & { createIfMissing: boolean }): Promise<Store> {
+  const { createIfMissing, writeBufferBytes = usualWriteBufferBytes } = options
   const level = new Level<Buffer, Buffer>(path, { keyEncoding: 'buffer', valueEncoding: 'buffer' })
   // `level` hides `sync` and `compactRange` in its types; the class that it hands out on Node has them.
   assert(level instanceof ClassicLevel, 'level is classic-level on Node')
   try {
     await level.open({
+      createIfMissing,
       compression: true,
       writeBufferSize: writeBufferBytes,
       blockSize: blockBytes,

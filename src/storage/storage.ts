@@ -11,10 +11,12 @@
 //   So after any error of write() the caller closes the store and opens it again; it never retries on the
 //   same handle. Damaged blocks surface as rejections of pages() and get() with code LEVEL_CORRUPTION.
 //
+// openExistingStore opens what is there and makes nothing; repairStore puts a copy together that no open can read.
+//
 // Left out on purpose: LevelDB's clear(), which is neither atomic with a batch nor synced, and reads without
 // a range, which cross the tombstones of everything that was ever delivered.
 
-export { openLevelStore } from './level-store.ts'
+export { openExistingStore, openLevelStore, repairStore } from './level-store.ts'
 export { realDisk, type Disk } from './disk.ts'
 
 /** One operation of an atomic write. */
@@ -46,4 +48,9 @@ export type Store = {
  * Opens the database in the directory `path`, made where it is missing.
  * Rejects with GatewayError SPOOL_LOCKED, SPOOL_DAMAGED or SPOOL_UNWRITABLE.
  */
-export type OpenStore = (path: string) => Promise<Store>
+export type OpenStore = (path: string, options?: StoreOptions) => Promise<Store>
+
+export type StoreOptions = {
+  /** Memory that holds the newest writes, twice while one is being written out. */
+  writeBufferBytes?: number
+}

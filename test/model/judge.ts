@@ -2,20 +2,42 @@
 
 import { hash } from 'node:crypto'
 import { readChunk, eachFrame } from '../../src/spool/chunk.ts'
-import { laneOf, seqOf, table } from '../../src/spool/keys.ts'
-import { claimRecord, keptRecord, letterRecord, partRecord } from '../../src/spool/records.ts'
+import { laneKey, laneOf, receiptNumberOf, seqOf, table } from '../../src/spool/keys.ts'
+import {
+  claimRecord,
+  keptRecord,
+  laneRecord,
+  letterRecord,
+  partRecord,
+  receiptRecord,
+} from '../../src/spool/records.ts'
+import type { LaneId } from '../../src/domain/ids.ts'
 import { payloadIdIn } from '../../src/domain/payload.ts'
 import type { Fate } from '../../src/domain/settlement.ts'
-import type { Batch, BatchContent, Spool } from '../../src/spool/spool.ts'
+import type { Batch, BatchContent, Spool, Turn } from '../../src/spool/spool.ts'
 import type { StoreEntry } from '../../src/storage/storage.ts'
 import { bodyOf } from '../support/batch-body.ts'
 import { payloadNamed } from '../support/spool-world.ts'
 
 export type Judge = {
-  offered(id: string): void
+  /** `late`: the device time is so old that it must not go before what is fresh. */
+  offered(id: string, late: boolean): void
   acked(id: string): void
   sealed(batch: Batch, durable: readonly StoreEntry[]): void
   knows(batchId: string): boolean
+  /** Whether the service accepted or failed payloads of it. */
+  answered(batchId: string): boolean
+  /** The service gets a batch and refuses it as such. */
+  refused(batch: Batch, content: BatchContent): void
+  rotated(lane: LaneId, durable: readonly StoreEntry[]): void
+  turned(batch: Batch, durable: readonly StoreEntry[]): void
+  /** It goes on under other batchIds: nobody may see it again. */
+  voided(batchId: string): void
+  receiptGiven(batchId: string): void
+  followed(receipts: readonly { n: number; value: Buffer }[]): void
+  forgot(lastN: number): void
+  /** Lanes that are gone for good. */
+  dropped(): number
   /** The service gets a batch; the same batchId gets the same answer. */
   submitted(batch: Batch, content: BatchContent, choose: () => Fate): Fate[]
   check(durable: readonly StoreEntry[]): void
@@ -35,6 +57,11 @@ type Places = {
   kept: Map<string, number>
   parts: Map<string, number>
   open: Map<number, number>
+  lanes: Map<number, string>
+  /** Where each chunk of a lane begins and ends. */
+  chunkEnds: Map<number, Map<number, number>>
+  claims: Set<string>
+  receipts: Map<string, number>
 }
 
 const ids = new Map<string, string>()
@@ -51,13 +78,25 @@ export function idOf(name: string): string {
 
 export function createJudge(): Judge {
   const offered = new Set<string>()
+  const late = new Set<string>()
   const acked = new Set<string>()
-  const bodies = new Map<string, { body: string; fates: Fate[] }>()
+  const answers = new Map<string, Fate[]>()
+  /** Hashes of the bodies, by batchId and turn. */
+  const bodies = new Map<string, string>()
   /** Under which batch the service accepted a payload. */
   const acceptedUnder = new Map<string, string>()
   const numbers = new Map<string, string>()
   const claims = new Map<string, string>()
   const sealed = new Set<string>()
+  /** By which operation each batch goes, as it is durable. */
+  const turns = new Map<string, Turn>()
+  const voided = new Set<string>()
+  const lanesSeen = new Set<number>()
+  const lanesGone = new Set<number>()
+  const receiptsDue = new Set<string>()
+  const receiptNumbers = new Map<number, string>()
+  const forgotten = new Set<string>()
+  let forgottenN = -1
   let noted: unknown = null
 
   function check(durable: readonly StoreEntry[]): void {
@@ -72,6 +111,8 @@ export function createJudge(): Judge {
       if (found === 0 && acked.has(id) && !acceptedUnder.has(id))
         fail(`${id} was acknowledged and is nowhere`)
     }
+    checkLanes(places)
+    checkReceipts(places)
     for (const place of [chunks, letters, kept, parts])
       for (const id of place.keys()) if (!offered.has(id)) fail(`${id} was never offered`)
   }
@@ -83,12 +124,21 @@ export function createJudge(): Judge {
       kept: new Map(),
       parts: new Map(),
       open: new Map(),
+      lanes: new Map(),
+      chunkEnds: new Map(),
+      claims: new Set(),
+      receipts: new Map(),
     }
     const ends = new Map<number, number>()
     const claimEnds = new Map<number, number>()
     for (const [key, value] of durable) {
+      if (key[0] === table.lanes) {
+        const record = laneRecord.decode(value) ?? fail('the record of a lane is damaged')
+        places.lanes.set(laneOf(key), record.role.kind)
+      }
       if (key[0] === table.chunks) readPlaces(places, ends, key, value)
-      if (key[0] === table.batches) checkClaim(claimEnds, key, value)
+      if (key[0] === table.batches) checkClaim(places, claimEnds, key, value)
+      if (key[0] === table.receipts) readReceipt(places, receiptNumberOf(key), value)
       if (key[0] === table.deadLetters) {
         const letter = letterRecord.decode(value) ?? fail('a dead letter is damaged')
         count(places.letters, letter.payloadId ?? idOf(letter.detail))
@@ -109,11 +159,13 @@ export function createJudge(): Judge {
   function readPlaces(places: Places, ends: Map<number, number>, key: Buffer, value: Buffer): void {
     const lane = laneOf(key)
     const chunk = readChunk(value) ?? fail('a chunk is damaged')
+    const role = places.lanes.get(lane) ?? fail(`lane ${lane} has payloads and no record`)
     let seq = seqOf(key)
     if (seq < (ends.get(lane) ?? 0)) fail(`chunks of lane ${lane} overlap at ${seq}`)
     eachFrame(chunk, (_attempts, start) => {
       const id: string = payloadIdIn(chunk.value, start)
       count(places.chunks, id)
+      if (role === 'live' && late.has(id)) fail(`${id} is late and stands in a live lane`)
       const number = `${lane}:${seq}`
       const known = numbers.get(number)
       if (known !== undefined && known !== id) fail(`number ${number} was given to ${known} and to ${id}`)
@@ -121,13 +173,15 @@ export function createJudge(): Judge {
       seq += 1
     })
     ends.set(lane, seq)
+    const chunkEnds = places.chunkEnds.get(lane) ?? new Map<number, number>()
+    places.chunkEnds.set(lane, chunkEnds.set(seqOf(key), seq))
     places.open.set(lane, (places.open.get(lane) ?? 0) + chunk.count)
   }
 
-  function checkClaim(claimEnds: Map<number, number>, key: Buffer, value: Buffer): void {
+  function checkClaim(places: Places, claimEnds: Map<number, number>, key: Buffer, value: Buffer): void {
     const lane = laneOf(key)
     const firstSeq = seqOf(key)
-    const { batchId, endSeq, timestamp } = claimRecord.decode(value) ?? fail('a claim is damaged')
+    const { batchId, endSeq, timestamp, turn } = claimRecord.decode(value) ?? fail('a claim is damaged')
     if (firstSeq < (claimEnds.get(lane) ?? 0)) fail(`claims of lane ${lane} overlap at ${firstSeq}`)
     claimEnds.set(lane, endSeq)
     const text = `${lane} ${firstSeq} ${endSeq} ${timestamp}`
@@ -135,10 +189,60 @@ export function createJudge(): Judge {
     if (known !== undefined && known !== text) fail(`batch ${batchId} changed from ${known} to ${text}`)
     claims.set(batchId, text)
     sealed.add(batchId)
+    turns.set(batchId, turn)
+    places.claims.add(batchId)
+    if (voided.has(batchId)) fail(`batch ${batchId} was resealed and is there again`)
+    let seq = firstSeq
+    while (seq < endSeq)
+      seq = places.chunkEnds.get(lane)?.get(seq) ?? fail(`batch ${batchId} has a hole at ${lane}:${seq}`)
+    if (seq !== endSeq) fail(`batch ${batchId} ends within a chunk`)
+  }
+
+  function checkLanes({ lanes }: Places): void {
+    for (const lane of lanes.keys()) {
+      if (lanesGone.has(lane)) fail(`number ${lane} was given to a lane again`)
+      lanesSeen.add(lane)
+    }
+    for (const lane of lanesSeen) if (!lanes.has(lane)) lanesGone.add(lane)
+  }
+
+  function readReceipt(places: Places, n: number, value: Buffer): void {
+    const batchId = (receiptRecord.decode(value) ?? fail('a receipt is damaged')).toString()
+    const known = receiptNumbers.get(n)
+    if (known !== undefined && known !== batchId) fail(`receipt ${n} was given to ${known} and to ${batchId}`)
+    if (known === undefined && n <= forgottenN) fail(`receipt ${n} was given again`)
+    receiptNumbers.set(n, batchId)
+    places.receipts.set(batchId, n)
+  }
+
+  function checkReceipts(places: Places): void {
+    for (const batchId of places.receipts.keys())
+      if (places.claims.has(batchId)) fail(`batch ${batchId} has a receipt and is not settled`)
+    for (const batchId of receiptsDue) {
+      const isSettled = claims.has(batchId) && !places.claims.has(batchId)
+      if (isSettled && !places.receipts.has(batchId) && !forgotten.has(batchId))
+        fail(`batch ${batchId} is settled and has no receipt`)
+    }
+  }
+
+  /** What is in the request body of a batch, which is the same whenever it goes by the same operation. */
+  function sent(batch: Batch, content: BatchContent): { payloadId: string }[] {
+    if (voided.has(batch.batchId)) fail(`batch ${batch.batchId} was resealed and is sent again`)
+    if ((turns.get(batch.batchId) ?? batch.turn) !== batch.turn)
+      fail(`batch ${batch.batchId} goes by another operation than its claim says`)
+    const bytes = bodyOf(content)
+    const body = hash('sha256', bytes, 'hex')
+    const name = `${batch.batchId} ${batch.turn}`
+    if ((bodies.get(name) ?? body) !== body) fail(`batch ${batch.batchId} has other bytes than before`)
+    bodies.set(name, body)
+    return dataIn(batch, bytes)
   }
 
   return {
-    offered: (id) => void offered.add(id),
+    offered(id, isLate) {
+      offered.add(id)
+      if (isLate) late.add(id)
+    },
     acked: (id) => void acked.add(id),
     sealed(batch, durable) {
       const found = durable.some(
@@ -148,21 +252,46 @@ export function createJudge(): Judge {
       sealed.add(batch.batchId)
     },
     knows: (batchId) => sealed.has(batchId),
+    answered: (batchId) => answers.has(batchId),
+    refused: (batch, content) => void sent(batch, content),
+    rotated(lane, durable) {
+      const key = laneKey(table.lanes, lane)
+      const value = durable.find(([at]) => at.equals(key))?.[1]
+      // It may be drained and gone by now.
+      if (value === undefined && lanesGone.has(lane)) return
+      if (laneRecord.decode(value)?.role.kind !== 'backfill') fail(`lane ${lane} was rotated, not durably`)
+    },
+    turned(batch, durable) {
+      const found = durable.some(([key, value]) => {
+        if (key[0] !== table.batches) return false
+        const record = claimRecord.decode(value)
+        return record?.batchId === batch.batchId && record.turn === batch.turn
+      })
+      if (!found) fail(`batch ${batch.batchId} has another turn, not durably`)
+      turns.set(batch.batchId, batch.turn)
+    },
+    voided: (batchId) => void voided.add(batchId),
+    receiptGiven: (batchId) => void receiptsDue.add(batchId),
+    followed(receipts) {
+      let before = -1
+      for (const { n, value } of receipts) {
+        if (n <= before) fail('the receipts are out of order')
+        if ((receiptNumbers.get(n) ?? value.toString()) !== value.toString()) fail(`receipt ${n} changed`)
+        receiptNumbers.set(n, value.toString())
+        before = n
+      }
+    },
+    forgot(lastN) {
+      forgottenN = Math.max(forgottenN, lastN)
+      for (const [n, batchId] of receiptNumbers) if (n <= lastN) forgotten.add(batchId)
+    },
+    dropped: () => lanesGone.size,
     submitted(batch, content, choose) {
-      const body = hash('sha256', bodyOf(content), 'hex')
-      const known = bodies.get(batch.batchId)
-      if (known !== undefined) {
-        if (known.body !== body) fail(`batch ${batch.batchId} has other bytes than before`)
-        return known.fates
-      }
-      const parsed = JSON.parse(bodyOf(content).toString('utf8')) as {
-        batchId: string
-        data: { payloadId: string }[]
-      }
-      if (parsed.batchId !== batch.batchId || parsed.data.length !== batch.payloads)
-        fail('the body is not the batch')
+      const data = sent(batch, content)
+      const known = answers.get(batch.batchId)
+      if (known !== undefined) return known
       const fates = content.payloadIds.map((id, index) => {
-        if (parsed.data[index]?.payloadId !== id) fail('the ids are not those of the body')
+        if (data[index]?.payloadId !== id) fail('the ids are not those of the body')
         const under = acceptedUnder.get(id)
         if (under !== undefined)
           fail(`${id} was accepted under ${under} and came again under ${batch.batchId}`)
@@ -170,7 +299,7 @@ export function createJudge(): Judge {
         if (fate.kind === 'delivered') acceptedUnder.set(id, batch.batchId)
         return fate
       })
-      bodies.set(batch.batchId, { body, fates })
+      answers.set(batch.batchId, fates)
       return fates
     },
     check,
@@ -183,9 +312,19 @@ export function createJudge(): Judge {
         if (appended !== settled + open || open !== walked) {
           fail(`lane ${id}: appended ${appended}, settled ${settled}, open ${open}, walked ${walked}`)
         }
+        if (places.lanes.get(id) !== lane.role.kind) fail(`lane ${id} is another one on the disk`)
         if (lane.pending !== 0 || lane.sealed !== 0 || lane.pendingBytes !== 0)
           fail(`lane ${id} is not empty`)
       }
+      if (places.lanes.size !== spool.lanes().length) fail('there are lanes that nobody knows')
+      for (const provider of ['a', 'b']) {
+        const left = spool
+          .lanes()
+          .filter((lane) => lane.provider === provider && lane.role.kind === 'backfill')
+        if (left.length > 1) fail(`${left.length} drained backfill lanes of ${provider} are left`)
+      }
+      const { receipts, receiptBytes, receiptsDropped } = spool.totals()
+      if (receipts + receiptBytes + receiptsDropped !== 0) fail(`${receipts} receipts are left`)
       const { openBytes, deadLetters, quarantined, quarantineBytes, stateEntries, stateBytes } =
         spool.totals()
       if (openBytes !== 0) fail(`${openBytes} bytes are open in an empty spool`)
@@ -203,6 +342,17 @@ export function createJudge(): Judge {
       noted = error
     },
   }
+}
+
+/** The payloads in a request body, by the operation that the batch goes by. */
+function dataIn({ turn, batchId, payloads }: Batch, bytes: Buffer): { payloadId: string }[] {
+  const parsed = JSON.parse(bytes.toString('utf8')) as
+    { batchId: string; data: { payloadId: string }[] } | { payloadId: string }
+  const isBatch = 'data' in parsed
+  if (isBatch !== (turn === 'batch')) fail(`the body is not that of a ${turn}`)
+  if (!isBatch) return [parsed]
+  if (parsed.batchId !== batchId || parsed.data.length !== payloads) fail('the body is not the batch')
+  return parsed.data
 }
 
 function count(place: Map<string, number>, id: string): void {

@@ -2,8 +2,8 @@
 // its parts becomes a payload. What it must know after a restart stands in the spool and nowhere else.
 
 import type { Spool } from '../../src/spool/spool.ts'
-import { exchangeOf, payloadNamed } from '../support/spool-world.ts'
-import { track, type Mapping, type World } from './world.ts'
+import { exchangeOf } from '../support/spool-world.ts'
+import { payloadOf, track, type Mapping, type World } from './world.ts'
 
 const keys = ['bus', 'van "1"', 'lorry\u0000'] as const
 
@@ -67,6 +67,6 @@ export function closeSome(world: World): void {
   const open = mapping.openKeys()
   if (open.length === 0) return
   const key = random.pick(open)
-  const payloads = mapping.close(key).map((part) => payloadNamed(part, { provider: 'a' }))
+  const payloads = mapping.close(key).map((part) => payloadOf(part, { provider: 'a' }))
   track(world, spool.exchange(exchangeOf({ payloads, writes: [{ key, value: null }] })))
 }

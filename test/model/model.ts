@@ -11,6 +11,9 @@
 //   - a batch is the same bytes under the same batchId at each submission
 //   - a number of a lane is never given to two payloads; claims never overlap and never change
 //   - acks come in the order of the messages
+//   - a live lane holds nothing that was late when it came
+//   - a settled batch has its receipt until that was forgotten, a batch that is not settled has none, and no number
+//     is given to two receipts
 //   - appended = settled + open in each lane, when no write runs
 
 import { assertNever } from '../../src/std/assert.ts'
@@ -20,11 +23,21 @@ import { openSpool } from '../../src/spool/spool.ts'
 import { createFakeClock, turn } from '../support/fake-clock.ts'
 import { createMemoryDisk } from '../support/memory-store.ts'
 import { createRandom } from '../support/random.ts'
-import { emptyDisk, keptNamed, letterNamed, payloadNamed, smallOptions } from '../support/spool-world.ts'
+import { emptyDisk, keptNamed, letterNamed, smallOptions } from '../support/spool-world.ts'
 import { createJudge, fail, idOf } from './judge.ts'
+import {
+  checkSome,
+  createLanes,
+  followSome,
+  forgetAll,
+  receiptFor,
+  resealSome,
+  rotateSome,
+  turnSome,
+} from './lanes.ts'
 import { closeSome, createMapping } from './mapping.ts'
 import { createShelves, emptyAll, releaseSome, requeueSome, shelfOf } from './shelves.ts'
-import { track, type Message, type World } from './world.ts'
+import { isLateName, payloadOf, track, type Lanes, type Message, type World } from './world.ts'
 
 export type ModelReport = {
   sequences: number
@@ -35,7 +48,7 @@ export type ModelReport = {
   /** Exchanges that took something, and those that were refused or lost. */
   exchanged: number
   refused: number
-}
+} & Lanes
 
 /** Runs `sequences` histories; throws with the seed and the steps of the first that breaks a rule. */
 export async function runModel(options: {
@@ -51,6 +64,7 @@ export async function runModel(options: {
     failures: 0,
     exchanged: 0,
     refused: 0,
+    ...createLanes(),
   }
   for (let index = 0; index < options.sequences; index += 1) {
     await runSequence(options.firstSeed + index, options.steps, report)
@@ -75,6 +89,8 @@ async function runSequence(seed: number, steps: number, report: ModelReport): Pr
     await drainAll(world)
     report.exchanged += world.shelves.exchanged
     report.refused += world.shelves.refused
+    world.lanes.dropped = world.judge.dropped()
+    for (const kind of laneKinds) report[kind] += world.lanes[kind]
     report.acked += world.messages.filter(({ state }) => state === 'acked').length
   } catch (error) {
     const why = error instanceof Error ? (error.stack ?? error.message) : String(error)
@@ -92,6 +108,7 @@ async function createWorld(seed: number): Promise<World> {
     judge: createJudge(),
     mapping: createMapping(),
     shelves: createShelves(),
+    lanes: createLanes(),
     messages: [],
     answered: new Map(),
     settling: new Set(),
@@ -122,12 +139,15 @@ async function open(world: Omit<World, 'spool'>): Promise<Spool> {
       },
       openStore: disk.boot(),
       disk: emptyDisk,
+      isLate: (_provider, deviceTime) => deviceTime < 0,
     },
-    smallOptions('memory', { bytesMax: 16 * 1024 }),
+    smallOptions('memory', { bytesMax: 16 * 1024, backfillLanesMax: 4 }),
   )
   await mapping.follow(spool)
   return spool
 }
+
+const laneKinds = ['rotated', 'resealed', 'turned', 'followed', 'dropped'] as const
 
 type Step = { name: string; weight: number; run: (world: World) => void | Promise<void> }
 
@@ -143,6 +163,11 @@ const steps: Step[] = [
   { name: 'seal', weight: 14, run: sealSome },
   { name: 'submit', weight: 16, run: submitSome },
   { name: 'settle', weight: 14, run: settleSome },
+  { name: 'rotate', weight: 4, run: rotateSome },
+  { name: 'reseal', weight: 6, run: resealSome },
+  { name: 'turn', weight: 6, run: turnSome },
+  { name: 'follow', weight: 4, run: followSome },
+  { name: 'check', weight: 1, run: checkSome },
   { name: 'hold disk', weight: 8, run: ({ disk }) => disk.hold() },
   { name: 'release disk', weight: 16, run: release },
   { name: 'advance', weight: 4, run: advance },
@@ -196,7 +221,7 @@ function publish(world: World, message: Message, dup: boolean): void {
   // As ingest does: without its state the mapping takes nothing.
   if (spool.hold !== null || !mapping.restored) return
   for (const part of message.parts) {
-    judge.offered(idOf(part))
+    judge.offered(idOf(part), isLateName(part))
     give(world, message, part, dup)
   }
   if (message.state === 'new') message.state = 'sent'
@@ -223,7 +248,7 @@ function give(
 ): void {
   switch (kind) {
     case 'payloads':
-      spool.append(payloadNamed(part, { provider, padding: part.length % 7 === 0 ? 200 : 20 }), dup)
+      spool.append(payloadOf(part, { provider, padding: part.length % 7 === 0 ? 200 : 20 }), dup)
       return
     case 'letter': {
       const { letter, windowKey } = letterNamed(part)
@@ -274,6 +299,7 @@ async function submitSome(world: World): Promise<void> {
   const loaded = await spool.load(batch)
   if (epoch !== world.epoch) return
   if (loaded.kind !== 'content') fail('nothing was damaged')
+  else if (!judge.answered(batch.batchId) && random.chance(0.15)) judge.refused(batch, loaded.content)
   else {
     const { content } = loaded
     const fates = judge.submitted(batch, content, () => chooseFate(world))
@@ -299,7 +325,8 @@ function settleSome(world: World): void {
   answered.delete(batch.batchId)
   world.settling.add(batch.batchId)
   const all = fates.every(({ kind }) => kind === 'delivered')
-  track(world, spool.settle(batch, { fates: all ? 'all delivered' : fates, requestId: 'r' }))
+  const receipt = receiptFor(world, batch)
+  track(world, spool.settle(batch, { fates: all ? 'all delivered' : fates, requestId: 'r' }, receipt))
 }
 
 // ---------------------------------------------------------------------------- the disk and the power
@@ -375,6 +402,9 @@ async function drainAll(world: World): Promise<void> {
   }
   await emptyAll(world)
   await deliverAll(world)
+  await forgetAll(world)
+  // What is drained for good is looked for from time to time.
+  await world.clock.advance(61_000)
   judge.finish(world.spool, disk.durable())
   await world.spool.close()
 }
@@ -397,7 +427,7 @@ async function deliverAll(world: World): Promise<void> {
       const known = answered.get(batch.batchId)
       answered.delete(batch.batchId)
       const fates = known?.fates ?? judge.submitted(batch, loaded.content, () => ({ kind: 'delivered' }))
-      await spool.settle(batch, { fates, requestId: 'r' })
+      await spool.settle(batch, { fates, requestId: 'r' }, receiptFor(world, batch))
       judge.check(disk.durable())
     }
   }

@@ -47,7 +47,7 @@ const mutations: Mutation[] = [
       ],
       ['  })\n}\n\nfunction planFor', '  }))\n}\n\nfunction planFor'],
     ],
-    noticed: /was acknowledged and is nowhere|nothing was damaged/,
+    noticed: /was acknowledged and is nowhere|nothing was damaged|has a hole at/,
   },
   {
     mistake: 'gives numbers again after an out-of-order settle',
@@ -123,6 +123,124 @@ const mutations: Mutation[] = [
       ],
     ],
     noticed: /kept \d+, taken|was acknowledged and is nowhere|conservation/,
+  },
+  {
+    mistake: 'reseals in two writes',
+    file: 'src/spool/reseal.ts',
+    replace: [
+      [
+        `      for (const { ref, chunk } of cut)
+        ops.push({ type: 'put', key: seqKey(table.chunks, lane.id, ref.firstSeq), value: chunk.value })
+      for (const { batch } of claims) ops.push(putClaim(batch))
+    },
+    committed() {},
+  })
+`,
+        `      for (const { batch } of claims) ops.push(putClaim(batch))
+    },
+    committed() {},
+  })
+  await committer.control({
+    prepare(ops: StoreOp[]) {
+      for (const { ref, chunk } of cut)
+        ops.push({ type: 'put', key: seqKey(table.chunks, lane.id, ref.firstSeq), value: chunk.value })
+    },
+    committed() {},
+  })
+`,
+      ],
+    ],
+    noticed: /has a hole at|ends within a chunk/,
+  },
+  {
+    mistake: 'hands the parts of a batch out before they are durable',
+    file: 'src/spool/reseal.ts',
+    replace: [
+      [
+        '  await committer.control({\n    prepare(ops: StoreOp[]) {',
+        '  committer.control({\n    prepare(ops: StoreOp[]) {',
+      ],
+    ],
+    noticed: /may be sent and is not durable/,
+  },
+  {
+    mistake: 'keeps the batchId of a batch that goes on as another',
+    file: 'src/spool/reseal.ts',
+    replace: [
+      [
+        'batch: newBatch(state, lane, refs), refs',
+        'batch: { ...newBatch(state, lane, refs), batchId: claim.batch.batchId }, refs',
+      ],
+    ],
+    noticed: /changed from|was resealed and is/,
+  },
+  {
+    mistake: 'forgets a turn when the power goes',
+    file: 'src/spool/reseal.ts',
+    replace: [
+      [
+        '  claim.batch = batch\n  await committer',
+        '  claim.batch = batch\n  if (claim.refs) return batch\n  await committer',
+      ],
+    ],
+    noticed: /has another turn, not durably/,
+  },
+  {
+    mistake: 'sends a batch whose turn is single as a batch',
+    file: 'src/spool/recover.ts',
+    replace: [
+      ['addClaim(lane, firstSeq, record)\n', "addClaim(lane, firstSeq, { ...record, turn: 'batch' })\n"],
+    ],
+    noticed: /goes by another operation than its claim says/,
+  },
+  {
+    mistake: 'says that a lane was rotated before it is durable',
+    file: 'src/spool/rotate.ts',
+    replace: [['  await committer.control({', '  void committer.control({']],
+    noticed: /was rotated, not durably/,
+  },
+  {
+    mistake: 'gives the number of a drained lane again',
+    file: 'src/spool/recover.ts',
+    replace: [['state.nextLane = Math.max(state.nextLane, id + 1)', 'state.nextLane += 1']],
+    noticed: /number \d+ was given to a lane again|number \d+:\d+ was given to|conservation/,
+  },
+  {
+    mistake: 'deletes a lane that still holds something',
+    file: 'src/spool/drained.ts',
+    replace: [
+      ['    lane.sealSeq === lane.nextSeq &&\n', ''],
+      ['    lane.openPayloads === 0 &&\n', ''],
+      ['    settledPayloads(lane.settled) === lane.nextSeq &&\n', ''],
+    ],
+    noticed: /has payloads and no record/,
+  },
+  {
+    mistake: 'puts late payloads before what is fresh',
+    file: 'src/spool/group.ts',
+    replace: [['return deviceTime !== null && state', 'return deviceTime === null && state']],
+    noticed: /is late and stands in a live lane/,
+  },
+  {
+    mistake: 'writes the receipt of a settle beside it',
+    file: 'src/spool/settle.ts',
+    replace: [
+      [
+        '      if (receipt !== null && !putReceipt(state.receipts, receipt, options, ops))\n        state.counters.receiptsDropped += 1\n',
+        `      if (receipt !== null)
+        void committer
+          .control({ prepare: (later) => void putReceipt(state.receipts, receipt, options, later), committed() {} })
+          .catch(() => undefined)
+`,
+      ],
+    ],
+    noticed: /is settled and has no receipt/,
+  },
+  {
+    mistake: 'gives the number of a forgotten receipt again',
+    file: 'src/spool/receipts.ts',
+    replace: [['receipts.nextN = totals?.nextN ?? 0', 'receipts.nextN = 0']],
+    noticed: /receipt \d+ was given/,
   },
 ]
 

@@ -4,10 +4,10 @@
 import type { ShelfName } from '../../src/domain/message.ts'
 import type { Exchange } from '../../src/spool/spool.ts'
 import { turn } from '../support/fake-clock.ts'
-import { exchangeOf, keptNamed, letterNamed, payloadNamed } from '../support/spool-world.ts'
+import { exchangeOf, keptNamed, letterNamed } from '../support/spool-world.ts'
 import { closeSome } from './mapping.ts'
 import { fail } from './judge.ts'
-import { track, type Seen, type Shelves, type World } from './world.ts'
+import { payloadOf, track, type Seen, type Shelves, type World } from './world.ts'
 
 const names: readonly ShelfName[] = ['quarantine:a', 'deferred:phones']
 
@@ -56,7 +56,7 @@ function exchangeAll(world: World, entries: readonly Seen[], fresh: boolean): vo
     changes.writes = entries.map(({ name }) => mapping.addLater(name))
   else if (kind === 2)
     changes.keep = entries.map(({ name }) => keptNamed(name, { shelf: shelfOf(name) }).message)
-  else changes.payloads = entries.map(({ name }) => payloadNamed(name, { provider: 'a' }))
+  else changes.payloads = entries.map(({ name }) => payloadOf(name, { provider: 'a' }))
   for (const id of take) shelves.taking.add(id)
   const done = spool
     .exchange(exchangeOf(changes))
@@ -84,7 +84,7 @@ export async function emptyAll(world: World): Promise<void> {
     for (const shelf of names) {
       for await (const { id, message } of spool.kept(shelf, null, { limit: 100 })) {
         left += 1
-        const payloads = [payloadNamed(message.envelope.topic, { provider: 'a' })]
+        const payloads = [payloadOf(message.envelope.topic, { provider: 'a' })]
         await spool.exchange(exchangeOf({ take: [id], payloads }))
       }
     }

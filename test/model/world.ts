@@ -5,6 +5,7 @@ import type { Batch, Spool } from '../../src/spool/spool.ts'
 import type { FakeClock } from '../support/fake-clock.ts'
 import type { MemoryDisk } from '../support/memory-store.ts'
 import type { Random } from '../support/random.ts'
+import { payloadNamed } from '../support/spool-world.ts'
 import type { Judge } from './judge.ts'
 
 export type Message = {
@@ -25,6 +26,7 @@ export type World = {
   spool: Spool
   mapping: Mapping
   shelves: Shelves
+  lanes: Lanes
   messages: Message[]
   /** What the service answered for a batch that is not settled yet. */
   answered: Map<string, { batch: Batch; fates: Fate[] }>
@@ -55,6 +57,19 @@ export type Seen = { id: string; name: string }
 
 /** Entries that somebody has read some time, and those that exchanges under way take. */
 export type Shelves = { seen: Seen[]; taking: Set<string>; exchanged: number; refused: number }
+
+/** How often lanes and batches changed what they are, durably. */
+export type Lanes = { rotated: number; resealed: number; turned: number; followed: number; dropped: number }
+
+/** What a device sends of the same name is late every time, or never. */
+export function isLateName(name: string): boolean {
+  return name.startsWith('m') && name.charCodeAt(1) % 3 === 0
+}
+
+/** A payload of the model; the spool is told that those of a device time below 0 are late. */
+export function payloadOf(name: string, options: { provider: string; padding?: number }) {
+  return payloadNamed(name, { ...options, deviceTime: isLateName(name) ? -1 : 1 })
+}
 
 /** Work whose result nobody waits for; a lost store rejects it, and anything else is a failure. */
 export function track(world: World, work: Promise<unknown>, allowed: readonly string[] = []): void {

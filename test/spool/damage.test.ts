@@ -1,10 +1,20 @@
+import { hash } from 'node:crypto'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { laneKey, seqKey, seqRange, table, tableRange } from '../../src/spool/keys.ts'
 import type { LaneId } from '../../src/domain/ids.ts'
 import { openLevelStore } from '../../src/storage/storage.ts'
-import { payloadNamed } from '../support/spool-world.ts'
-import { flipLastByte, namesIn, openSpoolWorld, sealAll, type SpoolWorld } from '../support/open-spool.ts'
+import { createMemoryDisk, withDamagedBlock } from '../support/memory-store.ts'
+import { emptyDisk, payloadNamed } from '../support/spool-world.ts'
+import {
+  ended,
+  flipLastByte,
+  namesIn,
+  openSpoolWorld,
+  sealAll,
+  type SpoolWorld,
+} from '../support/open-spool.ts'
 
 const lane = 1 as LaneId
 
@@ -29,6 +39,19 @@ async function fiveMessages(): Promise<SpoolWorld> {
   const world = await openSpoolWorld()
   for (const name of ['one', 'two', 'three', 'four', 'five']) expect(await world.publish(name)).toBeNull()
   return world
+}
+
+/** Moves everything into tables and makes 64 bytes in the middle of each of them useless. */
+async function damageTables(store: string): Promise<void> {
+  const level = await openLevelStore(store)
+  await level.compact({ gte: Buffer.from([0]), lt: Buffer.from([255]) })
+  await level.close()
+  for (const name of await readdir(store)) {
+    if (!name.endsWith('.ldb')) continue
+    const bytes = await readFile(join(store, name))
+    const middle = Math.floor(bytes.length / 2)
+    await writeFile(join(store, name), bytes.fill(0xff, middle, middle + 64))
+  }
 }
 
 async function delivered(world: SpoolWorld): Promise<string[]> {
@@ -110,6 +133,58 @@ describe('a damaged spool', () => {
     expect(left.map(({ batchId }) => batchId)).not.toContain(sealed?.batchId)
     expect(await delivered(world)).toEqual(['one', 'three', 'four', 'five'])
     expect(world.spool.totals()).toMatchObject({ damaged: 1, delivered: 4, openBytes: 0 })
+  })
+
+  test('a block that cannot be read costs what stands in it, and nothing before or behind it', async () => {
+    const disk = createMemoryDisk()
+    const before = await openSpoolWorld({ openStore: disk.boot(), disk: emptyDisk })
+    const names = Array.from({ length: 12 }, (_, index) => `message ${index}`)
+    for (const name of names) expect(await before.publish(name)).toBeNull()
+    await before.spool.close()
+    const damaged = [4, 5, 9]
+    const openStore = withDamagedBlock(
+      disk.boot(),
+      damaged.map((seq) => seqKey(table.chunks, lane, seq)),
+    )
+    const world = await openSpoolWorld({ openStore, disk: emptyDisk })
+    expect(await delivered(world)).toEqual(names.filter((_, seq) => !damaged.includes(seq)))
+    expect(world.spool.totals()).toMatchObject({ damaged: 3, delivered: 9, openBytes: 0 })
+  })
+
+  test('a wrong checksum just before a block that cannot be read is set aside as it is all the same', async () => {
+    const disk = createMemoryDisk()
+    const before = await openSpoolWorld({ openStore: disk.boot(), disk: emptyDisk })
+    const names = Array.from({ length: 9 }, (_, index) => `message ${index}`)
+    for (const name of names) expect(await before.publish(name)).toBeNull()
+    await before.spool.close()
+    disk.damage(seqKey(table.chunks, lane, 3), flipLastByte)
+    const openStore = withDamagedBlock(disk.boot(), [seqKey(table.chunks, lane, 5)])
+    const world = await openSpoolWorld({ openStore, disk: emptyDisk })
+    expect(await delivered(world)).toEqual(names.filter((_, seq) => seq !== 3 && seq !== 5))
+    const aside = disk.durable().filter(([key]) => key[0] === table.damaged)
+    expect(aside.map(([, value]) => value.toString())).toEqual([expect.stringContaining('message 3')])
+  })
+
+  test('a damaged block of a table costs its own payloads only, and the rest is delivered in order', async () => {
+    const changes = { recentBytesMax: 0 }
+    const before = await openSpoolWorld({ changes })
+    const names = Array.from({ length: 400 }, (_, n) => `${n} ${hash('sha512', `${n}`, 'hex').repeat(3)}`)
+    for (const [n, name] of names.entries()) {
+      before.spool.append(payloadNamed(name), false)
+      if (n % 10 === 9) await ended(before.spool)
+    }
+    expect(before.spool.totals().payloads).toBe(names.length)
+    await before.spool.close()
+    await damageTables(join(before.path, 'store'))
+    const world = await openSpoolWorld({ changes, path: before.path })
+    const found = await delivered(world)
+    const [first = 0] = names.flatMap((name, n) => (found.includes(name) ? [] : [n]))
+    const lost = names.length - found.length
+    expect(found).toEqual(names.toSpliced(first, lost))
+    // A block has 16 KiB.
+    expect(lost).toBeGreaterThan(0)
+    expect(lost).toBeLessThan(50)
+    expect(world.spool.totals()).toMatchObject({ damaged: lost, delivered: 400 - lost, openBytes: 0 })
   })
 
   test('a claim whose record is damaged is sent again under a new batchId, and nothing is lost', async () => {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { Disk, OpenStore } from '../../src/storage/storage.ts'
 import { openLevelStore, realDisk } from '../../src/storage/storage.ts'
 import { createFakeClock } from '../support/fake-clock.ts'
-import { namesIn, openSpoolWorld, passTimeUntil, sealAll } from '../support/open-spool.ts'
+import { collect, namesIn, openSpoolWorld, passTimeUntil, sealAll } from '../support/open-spool.ts'
 import { payloadNamed } from '../support/spool-world.ts'
 
 /** Real LevelDB whose next write fails on demand, and whose opening can be refused. */
@@ -85,18 +85,23 @@ describe('a spool that is full', () => {
     expect(eventsOf('spool_resumed')).toHaveLength(1)
   })
 
-  test('holds intake when the dead letters reach their bound', async () => {
-    const { spool } = await openSpoolWorld({ changes: { deadLetterBytesMax: 1000 } })
+  test('tells when the dead letters reach their bound and have room again, and holds nothing for it', async () => {
+    const { spool, eventsOf } = await openSpoolWorld({ changes: { deadLetterBytesMax: 1000 } })
     const { letterNamed } = await import('../support/spool-world.ts')
     for (let n = 0; n < 10; n += 1) {
       const { letter, windowKey } = letterNamed(`letter ${n}`)
-      if (spool.hold !== null) break
+      if (spool.lettersFull) break
       expect(spool.bury(letter, windowKey, false)).toBe('stored')
       await new Promise((resolve) => {
         spool.endMessage(resolve)
       })
     }
-    expect(spool.hold).toBe('dead_letters_full')
+    expect([spool.lettersFull, spool.hold]).toEqual([true, null])
+    expect(eventsOf('dead_letters_full')).toEqual([{ kind: 'dead_letters_full', bytesMax: 1000 }])
+    const take = (await collect(spool.deadLetters({ limit: 2 }))).map(({ id }) => id)
+    await spool.exchange({ take, payloads: [], letters: [], writes: [] })
+    expect(spool.lettersFull).toBe(false)
+    expect(eventsOf('dead_letters_resumed')).toHaveLength(1)
   })
 })
 

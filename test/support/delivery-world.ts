@@ -10,7 +10,7 @@ import type { GatewayEvent } from '../../src/domain/event.ts'
 import { defaultProvider } from '../../src/domain/ids.ts'
 import type { PayloadId } from '../../src/domain/ids.ts'
 import { openSpool } from '../../src/spool/spool.ts'
-import type { Spool } from '../../src/spool/spool.ts'
+import type { Spool, SpoolOptions } from '../../src/spool/spool.ts'
 import { createFakeClock, turn } from './fake-clock.ts'
 import type { FakeClock } from './fake-clock.ts'
 import { createMemoryDisk } from './memory-store.ts'
@@ -39,11 +39,22 @@ export function providerOptions(baseUrl: string, changes: Partial<ProviderOption
     connectTimeoutMs: 2000,
     responseBytesMax: 64 * 1024,
     ca: null,
+    clientCertificate: null,
+    proxy: { from: 'none' },
     retryRules: new Map([
       ['Validation', [300_000, 3_600_000]],
       ['default', [10_000, 60_000]],
     ]),
     onRepeat: 'hold',
+    mode: 'batch',
+    backfill: {
+      afterMs: 900_000,
+      shareMin: 0.1,
+      shareMax: 1,
+      order: 'oldest-first',
+      rotateEveryMs: 3_600_000,
+    },
+    rate: { payloadsPerS: null, requestsPerS: null },
     pace: defaultPace,
     ...changes,
   }
@@ -64,13 +75,14 @@ export type DeliveryWorld = {
   pass(ms: number): Promise<void>
   ofKind<K extends GatewayEvent['kind']>(kind: K): Extract<GatewayEvent, { kind: K }>[]
   /** Starts another delivery and spool on the same disk, as after a crash of the process. */
-  crash(): Promise<void>
+  crash(provider?: Partial<ProviderOptions>): Promise<void>
   end(): Promise<void>
 }
 
 type WorldOptions = {
   script?: Script
   provider?: Partial<ProviderOptions>
+  spool?: Partial<SpoolOptions>
   seed?: number
   startNow?: boolean
 }
@@ -89,12 +101,12 @@ export async function createDeliveryWorld(options: WorldOptions = {}): Promise<D
   const open = () =>
     openSpool(
       { clock, newId, random, emit, openStore: disk.boot(), disk: endlessDisk },
-      smallOptions('/memory', { diskCheckMs: 1e12, forgetMs: 1e12 }),
+      smallOptions('/memory', { diskCheckMs: 1e12, forgetMs: 1e12, ...options.spool }),
     )
-  const deliver = (spool: Spool) =>
+  const deliver = (spool: Spool, changes = options.provider) =>
     createDelivery(
       { spool, clock, random, emit, env: {} },
-      { providers: [providerOptions(service.url, options.provider)], maxInFlightTotal: 64 },
+      { providers: [providerOptions(service.url, changes)], maxInFlightTotal: 64 },
     )
 
   const spool = await open()
@@ -134,12 +146,12 @@ export async function createDeliveryWorld(options: WorldOptions = {}): Promise<D
     },
     ofKind: <K extends GatewayEvent['kind']>(kind: K) =>
       events.filter((event): event is Extract<GatewayEvent, { kind: K }> => event.kind === kind),
-    async crash() {
+    async crash(provider) {
       const old = world.delivery
       disk.crash({ keepRunning: true })
       await old.stop(AbortSignal.abort())
       world.spool = await open()
-      world.delivery = deliver(world.spool)
+      world.delivery = deliver(world.spool, { ...options.provider, ...provider })
       world.delivery.start()
     },
     async end() {

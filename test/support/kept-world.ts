@@ -4,6 +4,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { createDeferral } from '../../src/ingest/deferral.ts'
+import { createExpressions, type Expressions } from '../../src/ingest/expressions.ts'
 import { createIntake, type Intake } from '../../src/ingest/intake.ts'
 import { createRelease, type Release, type ReleaseSpool } from '../../src/ingest/release.ts'
 import type { Deferral } from '../../src/ingest/deferral.ts'
@@ -27,6 +28,8 @@ export type KeptOptions = {
   spool?: Partial<WorldOptions>
   /** What the release sees of the spool. */
   releaseSpool?: (spool: Spool) => ReleaseSpool
+  /** What it and the deferral see of the expressions. */
+  expressions?: (expressions: Expressions) => Expressions
 }
 
 export type KeptWorld = {
@@ -34,11 +37,14 @@ export type KeptWorld = {
   intake: Intake
   release: Release
   deferral: Deferral
+  expressions: Expressions
+  /** Our own time is right at first; null: nobody knows. */
+  setOffset(offsetMs: number | null): void
   events: GatewayEvent[]
   mapping: () => Mapping
   mapper: () => Mapper
   /** Takes a message in; resolves with its ack. */
-  publish(topic: string, payload: unknown, more?: { arrivedAt?: number }): Promise<unknown>
+  publish(topic: string, payload: unknown, more?: { dup?: boolean }): Promise<unknown>
   /** Puts another mapping in force, as the daemon does. */
   change(options: Pick<KeptOptions, 'sources' | 'listed' | 'unknown' | 'onFuture'>): Promise<void>
   /** Seals what is pending: device and time of each payload, in order. */
@@ -49,12 +55,10 @@ export type KeptWorld = {
 
 export type Sent = { device: string; time: number; payload: Record<string, unknown> }
 
-/** Our own time is known to be right. */
-const clockOffsetMs = () => 0
-
 export async function openKeptWorld(options: KeptOptions = {}): Promise<KeptWorld> {
   const folder = await newFolder()
   let settings = options
+  let offsetMs: number | null = 0
   const changes = { quarantineBytesMax: 64 * 1024 ** 2, bytesMax: 256 * 1024 ** 2, ...options.spool?.changes }
   const world = await openSpoolWorld({
     ...options.spool,
@@ -66,9 +70,10 @@ export async function openKeptWorld(options: KeptOptions = {}): Promise<KeptWorl
   let mapping = await open()
   let mapper = mapping.open()
   const deps = { spool, clock: systemClock, emit }
-  const { releaseSpool = (same: Spool) => same } = options
-  const release = createRelease({ ...deps, spool: releaseSpool(spool) }, mapping)
-  const deferral = createDeferral(deps, { mapping, mapper })
+  const { releaseSpool = (same: Spool) => same, expressions: seen = (same: Expressions) => same } = options
+  const expressions = seen(createExpressions(deps, mapper))
+  const release = createRelease({ ...deps, spool: releaseSpool(spool), expressions }, mapping)
+  const deferral = createDeferral({ ...deps, expressions, releasing: release }, { mapping, mapper })
   const intake = createIntake(
     { ...deps, mapper, releasing: release },
     { heldMessagesMax: 10_000, heldBytesMax: 64 * 1024 ** 2 },
@@ -78,6 +83,7 @@ export async function openKeptWorld(options: KeptOptions = {}): Promise<KeptWorl
     if (left) return
     left = true
     intake.close()
+    await expressions.close()
     await Promise.all([release.stop(), deferral.stop()])
     await spool.close()
   }
@@ -89,13 +95,17 @@ export async function openKeptWorld(options: KeptOptions = {}): Promise<KeptWorl
     intake,
     release,
     deferral,
+    expressions,
+    setOffset(next) {
+      offsetMs = next
+    },
     events,
     mapping: () => mapping,
     mapper: () => mapper,
-    publish(topic, payload) {
+    publish(topic, payload, { dup = false } = {}) {
       const bytes = Buffer.from(typeof payload === 'string' ? payload : JSON.stringify(payload))
       return new Promise((resolve) => {
-        intake.accept(topic, bytes, 1, false, false, sender, resolve)
+        intake.accept(topic, bytes, 1, false, dup, sender, resolve)
       })
     },
     async change(next) {
@@ -106,8 +116,10 @@ export async function openKeptWorld(options: KeptOptions = {}): Promise<KeptWorl
       await intake.swap(comingMapper)
       mapping = coming
       mapper = comingMapper
+      deferral.swap(mapping, mapper)
+      const thread = expressions.swap(mapper)
       release.end(true)
-      await deferral.swap(mapping, mapper)
+      await thread
     },
     async sent() {
       const all: Sent[] = []
@@ -136,7 +148,7 @@ export async function openKeptWorld(options: KeptOptions = {}): Promise<KeptWorl
     const file = join(folder, 'devices.csv')
     await writeFile(file, ['device', ...listed].join('\n'))
     const config = configOf(sources, { devices: { file, unknown }, clocks: { on_future: onFuture } })
-    return openMapping(config, { clockOffsetMs })
+    return openMapping(config, { clockOffsetMs: () => offsetMs })
   }
 }
 

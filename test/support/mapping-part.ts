@@ -27,6 +27,7 @@ export function mappingPart(
       clocks: { devices: seen.length, evictions: 0, future: 0, unset: 0, old: 0, restamped: 0 },
       skewed: [],
       release: { released: 0, payloads: 0, dead: 0, keptAnew: 0, devices: 0 },
+      verdicts: { released: 0, dead: 0, dropped: 0 },
       deferral: { evaluated: 0, payloads: 0, dead: 0, keptAnew: 0, timeouts: 0 },
       ...view,
     }),

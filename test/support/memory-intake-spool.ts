@@ -24,6 +24,7 @@ export type MemoryIntakeSpool = IntakeSpool & {
   fail(fault: GatewayError): void
   setHold(reason: HoldReason | null): void
   setCongested(congested: boolean): void
+  setLettersFull(full: boolean): void
 }
 
 type Group = { payloads: MappedPayload[]; letters: DeadLetter[]; acks: (Ack | null)[]; kept: KeptMessage[] }
@@ -40,6 +41,7 @@ export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }
   let waiters: { count: number; resolve: () => void }[] = []
   let hold: HoldReason | null = null
   let congested = false
+  let lettersFull = false
 
   function known(key: string): boolean {
     if (window.has(key)) return true
@@ -87,6 +89,9 @@ export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }
     get congested() {
       return congested
     },
+    get lettersFull() {
+      return lettersFull
+    },
     append(payload, dup) {
       const copy = known(payload.windowKey)
       if (copy && (payload.copyRule === 'always' || dup)) return 'copy'
@@ -130,6 +135,10 @@ export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }
     },
     setHold(reason) {
       hold = reason
+      tell()
+    },
+    setLettersFull(full) {
+      lettersFull = full
       tell()
     },
     setCongested(now) {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import type { GatewayEvent } from '../../src/domain/event.ts'
 import type { ShelfName } from '../../src/domain/message.ts'
-import { openSpool, type Batch, type Spool, type SpoolOptions } from '../../src/spool/spool.ts'
+import { openSpool, type Batch, type IsLate, type Spool, type SpoolOptions } from '../../src/spool/spool.ts'
 import { openLevelStore, realDisk, type Disk, type OpenStore } from '../../src/storage/storage.ts'
 import { bodyOf } from './batch-body.ts'
 import { createFakeClock, type FakeClock } from './fake-clock.ts'
@@ -29,6 +29,7 @@ export type WorldOptions = {
   disk?: Disk
   clock?: FakeClock
   changes?: Partial<SpoolOptions>
+  isLate?: IsLate
   /** The test lets it crash: then nobody can close it. */
   crashes?: boolean
 }
@@ -47,6 +48,7 @@ export async function openSpoolWorld(options: WorldOptions = {}): Promise<SpoolW
       emit: (event) => void events.push(event),
       openStore: options.openStore ?? openLevelStore,
       disk: options.disk ?? realDisk,
+      isLate: options.isLate ?? (() => false),
     },
     smallOptions(path, options.changes),
   )
@@ -81,6 +83,23 @@ export async function sealAll(spool: Spool): Promise<Batch[]> {
     }
   }
   return batches
+}
+
+/** All batches of a lane, those that were sealed before included. */
+export async function sealLane(spool: Spool, id: Batch['lane']): Promise<Batch[]> {
+  while ((await spool.seal(id, { payloadsMax: 10_000, bodyBytesMax: 64 * 1024 ** 2 })) !== null);
+  return spool.batches().filter(({ lane }) => lane === id)
+}
+
+/** What is open in each lane, as `role: names`; sealed on the way. */
+export async function rolesIn(spool: Spool): Promise<string[]> {
+  const found: string[] = []
+  for (const { id, role } of spool.lanes()) {
+    const names: string[] = []
+    for (const batch of await sealLane(spool, id)) names.push(...(await namesIn(spool, batch)))
+    found.push(`${role.kind}: ${names.join(' ')}`.trim())
+  }
+  return found
 }
 
 export async function namesIn(spool: Spool, batch: Batch): Promise<string[]> {

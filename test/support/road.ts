@@ -83,7 +83,7 @@ export async function startRoad(options: RoadOptions = {}): Promise<Road> {
     AWS_ACCESS_KEY_ID: sandboxAccount.accessKeyId,
     AWS_SECRET_ACCESS_KEY: sandboxAccount.secret.reveal(),
   }
-  const { config } = await loadConfig(path, { env })
+  const { config } = await loadConfig(path, { env: options.deps?.env ?? env })
   const gateway = await startGateway(
     {
       clock: systemClock,

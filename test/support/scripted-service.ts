@@ -12,6 +12,8 @@ export type Received = {
   body: Buffer
   batchId: string
   payloadIds: readonly string[]
+  /** By the operation for one payload (ingestion-api.md 4.1); it has no batchId. */
+  single: boolean
 }
 
 export type Reply =
@@ -35,7 +37,8 @@ export type ScriptedService = {
 }
 
 /** The answer of a service that accepts everything. */
-export function acceptAll({ payloadIds }: Received): Reply {
+export function acceptAll({ payloadIds, single }: Received): Reply {
+  if (single) return { status: 202, body: { requestId: 'request-1' } }
   return breakdown({ accepted: payloadIds, failed: [] })
 }
 
@@ -98,10 +101,14 @@ export async function startScriptedService(first: Script = acceptAll): Promise<S
   }
 }
 
+type Body = { payloadId: string } | { batchId: string; data: { payloadId: string }[] }
+
 function readRequest({ method, url, headers }: IncomingMessage, body: Buffer): Received {
-  const parsed = JSON.parse(body.toString('utf8')) as { batchId: string; data: { payloadId: string }[] }
-  const payloadIds = parsed.data.map(({ payloadId }) => payloadId)
-  return { method: method ?? '', path: url ?? '', headers, body, batchId: parsed.batchId, payloadIds }
+  const parsed = JSON.parse(body.toString('utf8')) as Body
+  const single = !('data' in parsed)
+  const payloadIds = single ? [parsed.payloadId] : parsed.data.map(({ payloadId }) => payloadId)
+  const batchId = single ? '' : parsed.batchId
+  return { method: method ?? '', path: url ?? '', headers, body, batchId, payloadIds, single }
 }
 
 function reply(answer: Reply, request: IncomingMessage, response: ServerResponse): void {

@@ -13,7 +13,7 @@ export const provider = (name: string) => name as ProviderName
 /** A payload named by `name`: the same name gives the same payload. `padding` makes it larger. */
 export function payloadNamed(
   name: string,
-  options: { provider?: string; padding?: number } = {},
+  options: { provider?: string; padding?: number; deviceTime?: number | null } = {},
 ): MappedPayload {
   const windowKey = hash('sha256', `payload ${name}`, 'hex').slice(0, 32)
   const payloadId = uuidOf(windowKey)
@@ -21,7 +21,7 @@ export function payloadNamed(
   return {
     provider: provider(options.provider ?? 'default'),
     device: name,
-    deviceTime: 1,
+    deviceTime: options.deviceTime === undefined ? 1 : options.deviceTime,
     payloadId,
     windowKey,
     copyRule: 'always',
@@ -97,6 +97,8 @@ export function smallOptions(path: string, changes: Partial<SpoolOptions> = {}):
     quarantineBytesMax: 1024 ** 2,
     deferredBytesMax: 1024 ** 2,
     stateBytesMax: 1024 ** 2,
+    backfillLanesMax: 8,
+    receiptBytesMax: 64 * 1024,
     reserveBytes: 0,
     ballastBytes: 0,
     window: { windowMs: 600_000, keysMax: 1000 },

@@ -1,0 +1,81 @@
+import { describe, expect, test } from 'vitest'
+import type { Spool } from '../../src/spool/spool.ts'
+import { createMemoryDisk } from '../support/memory-store.ts'
+import { ended, openSpoolWorld, rolesIn } from '../support/open-spool.ts'
+import { emptyDisk, exchangeOf, payloadNamed, provider } from '../support/spool-world.ts'
+
+const owner = provider('default')
+/** Payloads of before this moment are late. */
+const lateBefore = 1000
+const isLate = (_provider: string, deviceTime: number) => deviceTime < lateBefore
+
+function send(spool: Spool, name: string, deviceTime = lateBefore): Promise<unknown> {
+  spool.append(payloadNamed(name, { deviceTime }), false)
+  return ended(spool)
+}
+
+const sendLate = (spool: Spool, name: string) => send(spool, name, lateBefore - 1)
+
+describe('a payload that is late when it comes', () => {
+  test('opens a backfill lane where there is none, and never goes before what is fresh', async () => {
+    const { spool } = await openSpoolWorld({ isLate })
+    await sendLate(spool, 'old')
+    await send(spool, 'fresh')
+    await sendLate(spool, 'older')
+    expect(await rolesIn(spool)).toEqual(['backfill: old older', 'live: fresh'])
+  })
+
+  test('goes with others of its message to two lanes in one write', async () => {
+    const { spool } = await openSpoolWorld({ isLate })
+    spool.append(payloadNamed('fresh 1'), true)
+    spool.append(payloadNamed('old', { deviceTime: 1 }), false)
+    spool.append(payloadNamed('fresh 2', { deviceTime: lateBefore }), false)
+    spool.append(payloadNamed('no time', { deviceTime: null }), false)
+    expect(await ended(spool)).toBeNull()
+    expect(spool.totals()).toMatchObject({ groups: 1, payloads: 4 })
+    expect(await rolesIn(spool)).toEqual(['backfill: fresh 1 old', 'live: fresh 2 no time'])
+  })
+
+  test('goes to the backfill lane that was opened or rotated last', async () => {
+    const { spool } = await openSpoolWorld({ isLate })
+    await sendLate(spool, 'old 1')
+    await send(spool, 'one')
+    await spool.rotate(owner)
+    await sendLate(spool, 'old 2')
+    await send(spool, 'two')
+    await sendLate(spool, 'old 3')
+    expect(await rolesIn(spool)).toEqual(['backfill: old 1', 'backfill: one old 2 old 3', 'live: two'])
+  })
+
+  test('shares a write with what is fresh of a lane that was rotated meanwhile, and all of it is there', async () => {
+    const disk = createMemoryDisk()
+    const world = await openSpoolWorld({ isLate, openStore: disk.boot(), disk: emptyDisk })
+    const { spool } = world
+    await send(spool, 'one')
+    disk.hold()
+    const acks = [send(spool, 'two')]
+    while (disk.waiting() === 0) await world.clock.advance(0)
+    acks.push(send(spool, 'three'))
+    const rotated = spool.rotate(owner)
+    acks.push(sendLate(spool, 'old'))
+    disk.release()
+    expect([...(await Promise.all(acks)), await rotated]).toEqual([null, null, null, true])
+    expect(await rolesIn(spool)).toEqual(['backfill: one two three old'])
+    expect(spool.lanes()[0]).toMatchObject({ appended: 4, open: 4 })
+  })
+
+  test('is late too where it comes out of the quarantine or a dead letter', async () => {
+    const { spool } = await openSpoolWorld({ isLate })
+    const payloads = [payloadNamed('old', { deviceTime: 1 }), payloadNamed('fresh', { deviceTime: 1e6 })]
+    await spool.exchange(exchangeOf({ payloads }))
+    expect(await rolesIn(spool)).toEqual(['backfill: old', 'live: fresh'])
+  })
+
+  test('finds its lane again after a restart', async () => {
+    const before = await openSpoolWorld({ isLate })
+    await sendLate(before.spool, 'old 1')
+    const { spool } = await before.reopen()
+    await sendLate(spool, 'old 2')
+    expect(await rolesIn(spool)).toEqual(['backfill: old 1 old 2'])
+  })
+})

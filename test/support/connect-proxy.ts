@@ -1,0 +1,75 @@
+// connect-proxy.ts: a proxy on loopback as depots have them: CONNECT, with or without a password, in all its moods. Names
+// are resolved by the proxy, so a test may use any.
+
+import { createServer } from 'node:http'
+import type { IncomingMessage } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
+import { connect } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
+import { onTestFinished } from 'vitest'
+import type { Certificate } from './certificates.ts'
+
+export type ConnectProxy = {
+  url: string
+  /** What was asked for, in order: `host:port`. */
+  asked: string[]
+  /** Tunnels and questions that are open. */
+  open(): number
+}
+
+type Options = {
+  /** Needs this Proxy-Authorization. */
+  authorization?: string
+  /** Answers this instead of opening a way; `hang`: nothing at all. */
+  mood?: number | 'hang' | 'cut'
+  /** Speaks TLS itself. */
+  tls?: Certificate
+}
+
+export async function startConnectProxy({ authorization, mood, tls }: Options = {}): Promise<ConnectProxy> {
+  const asked: string[] = []
+  const sockets = new Set<Socket>()
+  const server = tls ? createTlsServer(tls) : createServer()
+  server.on('connect', (request: IncomingMessage, stream) => {
+    const socket = stream as Socket
+    const authority = request.url ?? ''
+    asked.push(authority)
+    sockets.add(socket)
+    socket.on('close', () => sockets.delete(socket))
+    socket.on('error', () => socket.destroy())
+    if (authorization !== undefined && request.headers['proxy-authorization'] !== authorization)
+      socket.end('HTTP/1.1 407 Proxy Authentication Required\r\nproxy-authenticate: Basic\r\n\r\n')
+    else if (mood === 'cut') socket.destroy()
+    else if (mood === 'hang') socket.resume().on('end', () => socket.end())
+    else if (mood !== undefined) socket.end(`HTTP/1.1 ${mood} Mood\r\ncontent-length: 2\r\n\r\nno`)
+    else join(socket, Number(authority.split(':').at(-1)))
+  })
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve)
+  })
+  onTestFinished(
+    () =>
+      new Promise<void>((resolve) => {
+        for (const socket of sockets) socket.destroy()
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  )
+  const { port } = server.address() as AddressInfo
+  return {
+    url: `${tls ? 'https://localhost' : 'http://127.0.0.1'}:${port}`,
+    asked,
+    open: () => sockets.size,
+  }
+}
+
+/** Every name is this machine. */
+function join(socket: Socket, port: number): void {
+  const onward = connect({ host: '127.0.0.1', port }, () => {
+    socket.write('HTTP/1.1 200 Connection established\r\n\r\n')
+    socket.pipe(onward).pipe(socket)
+  })
+  onward.on('error', () => socket.destroy())
+  onward.on('close', () => socket.destroy())
+  socket.on('close', () => onward.destroy())
+}

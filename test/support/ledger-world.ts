@@ -1,0 +1,97 @@
+// ledger-world.ts: receipts as the road makes them, and records on real LevelDB in a folder of their own.
+
+import { join } from 'node:path'
+import { hash } from 'node:crypto'
+import { onTestFinished } from 'vitest'
+import { encodeEntries } from '../../src/domain/entries-builder.ts'
+import type { Entry } from '../../src/domain/entries.ts'
+import { encodeReceipt, receiptKeys } from '../../src/domain/receipt.ts'
+import type { BatchId, LaneId, ProviderName } from '../../src/domain/ids.ts'
+import type { Settlement } from '../../src/domain/settlement.ts'
+import { openRecords, type NumberedReceipt, type Records } from '../../src/ledger/records.ts'
+import { readQuestion, type Words } from '../../src/ledger/question.ts'
+import { search } from '../../src/ledger/search.ts'
+import { systemClock } from '../../src/std/clock.ts'
+import { openLevelStore } from '../../src/storage/storage.ts'
+import { newFolder } from './folders.ts'
+
+export const startAt = 1_763_690_000_000
+
+export function uuidNamed(name: string): string {
+  const digits = hash('sha256', name, 'hex')
+  return [
+    digits.slice(0, 8),
+    digits.slice(8, 12),
+    `8${digits.slice(13, 16)}`,
+    `a${digits.slice(17, 20)}`,
+    digits.slice(20, 32),
+  ].join('-')
+}
+
+export function receiptOf(
+  entries: readonly Entry[],
+  more: Partial<{ batch: string; request: string | null; at: number; fates: Settlement['fates'] }> = {},
+): Buffer {
+  return encodeReceipt({
+    provider: 'default' as ProviderName,
+    lane: 1 as LaneId,
+    batchId: (more.batch ?? uuidNamed('batch')) as BatchId,
+    requestId: more.request === undefined ? 'request-1' : more.request,
+    at: more.at ?? startAt,
+    entries: encodeEntries(entries, receiptKeys),
+    fates: more.fates ?? 'all delivered',
+  })
+}
+
+/** Receipt `n` of `payloads` payloads: truck-0, truck-1 and so on, a second apart from the minute `n` on. */
+export function receiptNumbered(n: number, payloads = 3): NumberedReceipt {
+  const entries = Array.from({ length: payloads }, (_, index) => ({
+    payloadId: uuidNamed(`${n} ${index}`),
+    deviceTime: startAt + n * 60_000 + index * 1000,
+    device: `truck-${index}`,
+  }))
+  const at = startAt + n * 60_000 + 30_000
+  return { n, value: receiptOf(entries, { batch: uuidNamed(`batch ${n}`), request: `request-${n}`, at }) }
+}
+
+export type RecordsWorld = {
+  records: Records
+  path: string
+  ask(words: Words): ReturnType<typeof search>
+  /** Every entry that is listed, newest first, in answers of so many. */
+  all(limit?: number): Promise<string[]>
+  reopen(): Promise<RecordsWorld>
+}
+
+export async function openRecordsWorld(
+  options: { path?: string; sheetReceiptBytesMax?: number } = {},
+): Promise<RecordsWorld> {
+  const path = options.path ?? join(await newFolder(), 'records')
+  const { sheetReceiptBytesMax = 1024 * 1024 } = options
+  const records = await openRecords(await openLevelStore(path), { sheetReceiptBytesMax })
+  onTestFinished(() => records.close())
+
+  const ask = (words: Words) => {
+    const asked = readQuestion(words, startAt)
+    if (asked.kind === 'wrong') throw new Error(asked.what)
+    return search(records, asked.question, { clock: systemClock, signal: new AbortController().signal })
+  }
+  return {
+    records,
+    path,
+    ask,
+    async all(limit = 7) {
+      const ids: string[] = []
+      for (let after: string | null | undefined; after !== null;) {
+        const answer = await ask({ limit: String(limit), ...(after === undefined ? {} : { after }) })
+        ids.push(...answer.entries.map(({ payloadId }) => payloadId))
+        after = answer.next
+      }
+      return ids
+    },
+    async reopen() {
+      await records.close()
+      return openRecordsWorld({ ...options, path })
+    },
+  }
+}

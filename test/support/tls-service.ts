@@ -1,0 +1,130 @@
+// tls-service.ts: an HTTPS service on loopback that takes every batch, with whatever certificate a test gives it.
+
+import { createServer } from 'node:https'
+import { connect } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
+import { createServer as createTlsServer } from 'node:tls'
+import { onTestFinished } from 'vitest'
+import type { Certificate } from './certificates.ts'
+
+export type TlsService = {
+  port: number
+  url: string
+  requests: { path: string; host: string; clientName: string | null; body: string }[]
+  /** Connections that were ever made, and the most at once. */
+  connections(): { made: number; most: number }
+  /** From the next connection on; those that are open are cut. */
+  renew(certificate: Certificate): void
+}
+
+type Options = Certificate & {
+  /** Asks for a certificate of this authority. */
+  clientCa?: string
+  answer?: unknown
+  date?: () => Date
+  /** How long an answer takes. */
+  delayMs?: number
+}
+
+export async function startTlsService({
+  cert,
+  key,
+  clientCa,
+  answer,
+  date,
+  delayMs = 0,
+}: Options): Promise<TlsService> {
+  const requests: TlsService['requests'] = []
+  const sockets = new Set<Socket>()
+  let made = 0
+  let most = 0
+  const mutual = clientCa === undefined ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: true }
+  const server = createServer({ cert, key, ...mutual }, (request, response) => {
+    let body = ''
+    request.on('data', (part: Buffer) => (body += part.toString('latin1')))
+    request.on('end', () => {
+      const { subject } = 'getPeerCertificate' in request.socket ? peerOf(request.socket) : {}
+      requests.push({
+        path: request.url ?? '',
+        host: request.headers.host ?? '',
+        clientName: subject ?? null,
+        body,
+      })
+      if (date) response.setHeader('date', date().toUTCString())
+      response.setHeader('content-type', 'application/json')
+      setTimeout(() => response.end(JSON.stringify(answer ?? {})), delayMs)
+    })
+  })
+  server.on('secureConnection', (socket) => {
+    made += 1
+    sockets.add(socket)
+    most = Math.max(most, sockets.size)
+    socket.on('close', () => sockets.delete(socket))
+    socket.on('error', () => undefined)
+  })
+  server.on('tlsClientError', () => undefined)
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve)
+  })
+  onTestFinished(
+    () =>
+      new Promise<void>((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  )
+  const { port } = server.address() as AddressInfo
+  return {
+    port,
+    url: `https://localhost:${port}`,
+    requests,
+    connections: () => ({ made, most }),
+    renew(certificate) {
+      server.setSecureContext(certificate)
+      for (const socket of sockets) socket.destroy()
+    },
+  }
+}
+
+function peerOf(socket: object): { subject?: string } {
+  const { getPeerCertificate } = socket as {
+    getPeerCertificate?: () => { subject?: { CN?: string | string[] } }
+  }
+  const name = getPeerCertificate?.call(socket).subject?.CN
+  return typeof name === 'string' ? { subject: name } : {}
+}
+
+export type TlsFront = {
+  url: string
+  /** Leads what arrives on to the plain service at this URL. */
+  lead(url: string): void
+  /** From the next connection on. */
+  renew(certificate: Certificate): void
+}
+
+/** TLS in front of a plain service, as a balancer does it. */
+export async function startTlsFront(certificate: Certificate): Promise<TlsFront> {
+  let target = ''
+  const server = createTlsServer({ ...certificate, ALPNProtocols: ['http/1.1'] }, (socket) => {
+    const { hostname, port } = new URL(target)
+    const onward = connect({ host: hostname, port: Number(port) })
+    socket.pipe(onward).pipe(socket)
+    for (const [one, other] of [
+      [socket, onward],
+      [onward, socket],
+    ] as const) {
+      one.on('error', () => undefined)
+      one.on('close', () => other.destroy())
+    }
+  })
+  server.on('tlsClientError', () => undefined)
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve)
+  })
+  onTestFinished(() => void server.close())
+  return {
+    url: `https://localhost:${(server.address() as AddressInfo).port}`,
+    lead: (url) => void (target = url),
+    renew: (next) => server.setSecureContext(next),
+  }
+}
