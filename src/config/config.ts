@@ -21,14 +21,15 @@ import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import { codeOf, GatewayError, messageOf } from '../std/fault.ts'
-import { deliverySchema } from '../delivery/config.ts'
+import { deliverySchema, providerNames } from '../delivery/config.ts'
 import { ingestSchema } from '../ingest/config.ts'
+import { ledgerSchema } from '../ledger/config.ts'
 import { logSchema, opsSchema, type OpsConfig } from '../ops/config.ts'
 import { spoolSchema } from '../spool/config.ts'
 import { ConfigError } from './error.ts'
 import { createPresets } from './presets.ts'
 import { readText } from './read.ts'
-import { checkSources, mappingShape } from './sources.ts'
+import { checkSources, mappingShape, withOneProvider } from './sources.ts'
 
 export { createMappingReader, loadCases, loadPresetCases } from './cases.ts'
 export { ConfigError } from './error.ts'
@@ -40,6 +41,7 @@ export const configSchema = z.strictObject({
   ...mappingShape,
   spool: spoolSchema.prefault({}),
   delivery: deliverySchema,
+  ledger: ledgerSchema,
   ops: opsSchema,
   log: logSchema,
 })
@@ -70,7 +72,9 @@ export async function loadConfig(path: string, deps: LoadConfigDeps): Promise<Lo
   const steps = { expand: presets.expand, check: checkSources }
   const result = await readText(text, configSchema, substituteFrom, steps)
   if (result.kind === 'problems') throw new ConfigError(path, result.problems)
-  return { path, config: withAbsolutePaths(result.config, folder), presetFiles: presets.files() }
+  const { config } = result
+  const sources = withOneProvider(config.sources, providerNames(config.delivery))
+  return { path, config: withAbsolutePaths({ ...config, sources }, folder), presetFiles: presets.files() }
 }
 
 /** The section `ops` alone: who only asks the daemon needs none of its secrets and may not be able to read them. */
@@ -80,6 +84,16 @@ export async function loadOpsConfig(path: string, deps: LoadConfigDeps): Promise
   const result = await readText(text, z.object({ ops: opsSchema }), substituteFrom, { sections: ['ops'] })
   if (result.kind === 'problems') throw new ConfigError(path, result.problems)
   return result.config.ops
+}
+
+/** `spool.path` alone, absolute: for commands that open the spool where no daemon runs. */
+export async function loadSpoolPath(path: string, deps: LoadConfigDeps): Promise<string> {
+  const text = await readConfig(path, deps)
+  const substituteFrom = { env: deps.env, readText: relativeReader(path, deps) }
+  const schema = z.object({ spool: spoolSchema.prefault({}) })
+  const result = await readText(text, schema, substituteFrom, { sections: ['spool'] })
+  if (result.kind === 'problems') throw new ConfigError(path, result.problems)
+  return resolve(dirname(resolve(path)), result.config.spool.path)
 }
 
 async function readConfig(path: string, { readFile: read = readUtf8 }: LoadConfigDeps): Promise<string> {
@@ -107,17 +121,28 @@ function readUtf8(path: string): Promise<string> {
 /** Options that are paths start at the folder of the config file. */
 function withAbsolutePaths(config: Config, folder: string): Config {
   const { spool, devices, delivery } = config
-  const { credentials } = delivery
+  const { credentials, providers } = delivery
   return {
     ...config,
     spool: { ...spool, path: resolve(folder, spool.path) },
     devices: { ...devices, ...(devices.file === undefined ? {} : { file: resolve(folder, devices.file) }) },
     delivery: {
       ...delivery,
-      credentials:
-        credentials.source === 'file'
-          ? { ...credentials, path: resolve(folder, credentials.path) }
-          : credentials,
+      credentials: at(credentials, folder),
+      ...(providers && {
+        providers: providers.map((own) => ({
+          ...own,
+          ...(own.credentials && { credentials: at(own.credentials, folder) }),
+        })),
+      }),
     },
   }
+}
+
+type Credentials = Config['delivery']['credentials']
+
+function at(credentials: Credentials, folder: string): Credentials {
+  return credentials.source === 'file'
+    ? { ...credentials, path: resolve(folder, credentials.path) }
+    : credentials
 }

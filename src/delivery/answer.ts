@@ -7,6 +7,7 @@
 import type { EpochMs } from '../std/clock.ts'
 import type { PayloadId } from '../domain/ids.ts'
 import type { FailureRecord, Outcome } from '../domain/outcome.ts'
+import type { Turn } from '../spool/spool.ts'
 
 export type Answer = {
   status: number
@@ -22,9 +23,15 @@ const retryAfterMaxMs = 600_000
 const messageCharsMax = 300
 const detailsMax = 50
 
-export function readAnswer(answer: Answer, payloadIds: readonly PayloadId[], now: EpochMs): Outcome {
+export function readAnswer(
+  answer: Answer,
+  payloadIds: readonly PayloadId[],
+  now: EpochMs,
+  turn: Turn = 'batch',
+): Outcome {
   const { status } = answer
-  if (status === 200 || status === 202) return readSuccess(answer, payloadIds)
+  if (status === 200 || status === 202)
+    return turn === 'single' ? readAcknowledgement(answer) : readSuccess(answer, payloadIds)
   const { message, details, requestId } = readRefusal(answer)
   if (status === 400 || status === 413) return { kind: 'refused', status, requestId, message, details }
   if (status === 401 || status === 403) return { kind: 'unauthorized', status, requestId, message }
@@ -34,6 +41,20 @@ export function readAnswer(answer: Answer, payloadIds: readonly PayloadId[], now
     return { kind: 'unavailable', status, requestId, message, retryAfterMs }
   }
   return { kind: 'unexpected', status, requestId, message }
+}
+
+/**
+ * The single operation acknowledges with 202 and a requestId (ingestion-api.md 2.9, 4.1). Without a body the status alone is
+ * believed; a page of HTML or half an answer may be somebody else's word, and the payload is sent again.
+ */
+function readAcknowledgement(answer: Answer): Outcome {
+  const { status, body, cut } = answer
+  const parsed = asRecord(parse(answer))
+  const requestId = requestIdOf(answer, parsed)
+  const spoken = parsed !== null || (cut === null && body.length === 0)
+  if (status === 202 && spoken) return { kind: 'accepted_single', requestId }
+  const message = `a single payload is answered with 202 and a requestId, this is ${status}: ${excerptOf(answer)}`
+  return { kind: 'unreadable', status, requestId, message }
 }
 
 function readSuccess(answer: Answer, payloadIds: readonly PayloadId[]): Outcome {
@@ -60,9 +81,7 @@ function readBreakdown({ status, requestId, parsed }: Breakdown, payloadIds: rea
   const oddities: string[] = []
   if (status !== 200) oddities.push(`the status is ${status}, a batch is answered with 200`)
   if (parsed['responseCode'] !== undefined && parsed['responseCode'] !== 200)
-    oddities.push(
-      `responseCode is ${excerpt(JSON.stringify(parsed['responseCode']), 40)}, the status is ${status}`,
-    )
+    oddities.push(`responseCode is ${shown(parsed['responseCode'])}, the status is ${status}`)
   const accepted = readAccepted(parsed['accepted'], oddities)
   const failed = readFailed(parsed['failed'], oddities)
   checkSummary(
@@ -133,9 +152,7 @@ function checkSummary(summary: unknown, counts: Record<string, number>, oddities
   }
   for (const [name, count] of Object.entries(counts)) {
     if (fields[name] === count) continue
-    oddities.push(
-      `summary.${name} is ${excerpt(JSON.stringify(fields[name]), 40) || 'missing'}, counted ${count}`,
-    )
+    oddities.push(`summary.${name} is ${shown(fields[name])}, counted ${count}`)
   }
 }
 
@@ -202,8 +219,9 @@ function requestIdOf({ headers }: Answer, parsed: Record<string, unknown> | null
 function retryAfterOf({ headers }: Answer, now: EpochMs): number | null {
   const text = one(headers['retry-after'])?.trim()
   if (text === undefined || text === '') return null
-  if (/^\d{1,9}(\.\d+)?$/.test(text)) return Math.min(Number(text) * 1000, retryAfterMaxMs)
-  const until = Date.parse(text)
+  if (/^\d+(\.\d+)?$/.test(text)) return Math.min(Number(text) * 1000, retryAfterMaxMs)
+  // All three forms of a date begin with the day of the week (RFC 9110, 5.6.7); what else parses is none of them.
+  const until = /^[A-Za-z]{3,9},? /.test(text) ? Date.parse(text) : Number.NaN
   if (Number.isNaN(until)) return null
   const answeredAt = Date.parse(one(headers['date']) ?? '')
   const waitMs = until - (Number.isNaN(answeredAt) ? now : answeredAt)
@@ -226,6 +244,14 @@ function excerpt(value: unknown, charsMax: number): string {
     .replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')
     .trim()
   return clean.length > charsMax ? `${clean.slice(0, charsMax - 1)}…` : clean
+}
+
+/** A list or an object by its name only: JSON.stringify ends in an error where the nesting is deep. */
+function shown(value: unknown): string {
+  if (value === undefined) return 'missing'
+  if (Array.isArray(value)) return 'a list'
+  if (typeof value === 'string') return JSON.stringify(excerpt(value, 40))
+  return typeof value === 'object' && value !== null ? 'an object' : JSON.stringify(value)
 }
 
 function one(value: string | string[] | undefined): string | undefined {

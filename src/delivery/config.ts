@@ -1,167 +1,125 @@
 // config.ts: the section `delivery` of the config.
+//
+// What stands in the section itself is how everything is delivered. Where there are several providers, each entry of
+// `providers` says what is different for it. Without the list there is one provider, `default`.
 
 import { z } from 'zod'
-import { assertNever } from '../std/assert.ts'
-import { duration, secret, size } from '../std/schema.ts'
 import { defaultProvider } from '../domain/ids.ts'
+import type { ProviderName } from '../domain/ids.ts'
+import { credentialsOptions } from './config-credentials.ts'
+import {
+  backfillFields,
+  backoffFields,
+  batchFields,
+  fields,
+  limitsFields,
+  problemOfTls,
+  tlsFields,
+} from './config-fields.ts'
 import { defaultPace } from './options.ts'
-import type { CredentialsOptions, DeliveryOptions, RetryRule } from './options.ts'
+import type { DeliveryOptions, ProviderOptions, ProxyOptions, RetryRule } from './options.ts'
 
-const dayMs = 86_400_000
+const tls = z.strictObject(tlsFields).partial()
+const limits = z.strictObject(limitsFields).partial()
 
-const delay = () => duration({ minMs: 0, maxMs: 7 * dayMs })
-
-const baseUrl = z
-  .string()
-  .meta({ format: 'uri', examples: ['https://ingest.example.com', 'http://127.0.0.1:8081/telemetry'] })
-  .transform((text, context) => {
-    const problem = problemOfBaseUrl(text)
-    if (problem === null) return text.replace(/\/+$/, '')
-    context.addIssue({ code: 'custom', message: `${problem}, found "${text}"` })
-    return z.NEVER
-  })
-
-const credentials = z
-  .discriminatedUnion('source', [
-    z.strictObject({
-      source: z
-        .literal('environment')
-        .describe('AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, where there is one, AWS_SESSION_TOKEN.'),
-    }),
-    z.strictObject({
-      source: z
-        .literal('chain')
-        .describe(
-          'Whatever the AWS tools would find on this machine: environment, shared files, a process, a container ' +
-            'or instance role, web identity. Refreshed before it expires.',
-        ),
-      profile: z.string().min(1).optional().describe('Profile of the shared credentials file.'),
-    }),
-    z.strictObject({
-      source: z
-        .literal('file')
-        .describe(
-          'A JSON file of our own, read again when it changes; the old ones serve until it can be read.',
-        ),
-      path: z
-        .string()
-        .min(1)
-        .meta({ examples: ['${env:CREDENTIALS_DIRECTORY}/ingestion.json'] })
-        .describe(
-          'Holds `{"accessKeyId": "...", "secretAccessKey": "...", "sessionToken": "..."}`. With systemd, let ' +
-            'LoadCredential bring it.',
-        ),
-    }),
-    z.strictObject({
-      source: z.literal('keys').describe('Keys put in from the environment or a file.'),
-      access_key_id: z.string().min(1).describe('The access key id; usually `${env:NAME}`.'),
-      secret_access_key: secret().describe('The secret; only as `${env:NAME}` or `${file:PATH}`.'),
-      session_token: secret().optional().describe('For temporary credentials.'),
-    }),
-  ])
-  .prefault({ source: 'environment' })
-  .describe(
-    'Where the keys that sign each request come from. Without them nothing is sent: the spool fills, a condition ' +
-      'says so, and they are looked for again and again.',
-  )
-
-const batch = z
-  .strictObject({
-    max_payloads: z
-      .int()
-      .min(1)
-      .max(10_000)
-      .default(500)
-      .describe(
-        'Payloads in one batch. The specification shows no limit; lower it when the service refuses batches with ' +
-          '400 or 413. Batches sealed before stay as they are.',
-      ),
-    max_bytes: size({ minBytes: 1024, maxBytes: 16 * 1024 ** 2 })
-      .prefault('1MiB')
-      .describe('Bytes of one request body. A single payload beyond it is still sent, alone.'),
-    linger: duration({ minMs: 0, maxMs: 3_600_000 })
-      .prefault('1s')
-      .describe(
-        'How long a payload waits for company before its batch is sealed although it is not full. Longer means ' +
-          'fewer, larger requests and later data.',
-      ),
-  })
-  .prefault({})
-
-const errors = z
-  .record(
-    z.string().min(1).max(64),
-    z.union([z.array(delay()).max(32), z.literal('delivered')], {
-      error: 'must be a list of delays such as [5m, 1h], or the word delivered',
-    }),
-  )
-  .prefault({})
-  .describe(
-    'What follows when the service answers `failed` for a payload, by its `errorType`; `default` is for all ' +
-      'others. A list: wait so long and send it again, once for each delay, then it becomes a dead letter. ' +
-      '`delivered`: this error means that the service has it already. Default: `Validation: [5m, 1h]`, ' +
-      '`default: [10s, 1m, 5m, 15m, 1h, 3h, 6h, 12h]`.',
-  )
-
-export const deliverySchema = z.strictObject({
-  base_url: baseUrl.describe(
-    'The ingestion API, up to but without `/v2/telemetry`. A path before it is kept.',
-  ),
-  provider_key: z
+/** What a provider says for itself. */
+const providerSchema = z.strictObject({
+  name: z
     .string()
-    .regex(/^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/, 'must be printable ASCII without spaces at its ends')
-    .max(256)
+    .regex(
+      /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/,
+      'must be a name of letters, digits and . _ -, at most 64 of them',
+    )
+    .describe(
+      'What sources (`provider`) and the device table call it, and its lanes in the spool. Renaming it leaves what waits ' +
+        'under the old name: see PROVIDER_UNKNOWN.',
+    ),
+  base_url: like(fields.base_url, 'base_url'),
+  provider_key: fields.provider_key
     .optional()
-    .describe('Sent as X-Provider-Key. Aggregators only; without it no such header is sent.'),
-  credentials,
-  batch,
-  max_in_flight: z
-    .int()
+    .describe('Its X-Provider-Key: what tells apart the providers of one account.'),
+  credentials: like(fields.credentials, 'credentials'),
+  mode: like(fields.mode, 'mode'),
+  batch: over(z.strictObject(batchFields).partial(), 'batch'),
+  max_in_flight: like(fields.max_in_flight, 'max_in_flight'),
+  timeout: like(fields.timeout, 'timeout'),
+  connect_timeout: like(fields.connect_timeout, 'connect_timeout'),
+  max_response_bytes: like(fields.max_response_bytes, 'max_response_bytes'),
+  tls: tls.optional().describe('As `delivery.tls`, instead of all of it.'),
+  proxy: like(fields.proxy, 'proxy'),
+  proxy_auth: like(fields.proxy_auth, 'proxy_auth'),
+  errors: over(fields.errors, 'errors'),
+  on_repeat: like(fields.on_repeat, 'on_repeat'),
+  backfill: over(z.strictObject(backfillFields).partial(), 'backfill'),
+  limits: over(limits, 'limits'),
+  backoff: over(z.strictObject(backoffFields).partial(), 'backoff'),
+})
+
+/** Takes the place of what the section says. */
+function like<Schema extends z.ZodType>(schema: Schema, name: string) {
+  return schema.optional().describe(`As \`delivery.${name}\`, for this provider.`)
+}
+
+/** Lies over what the section says. */
+function over<Schema extends z.ZodType>(schema: Schema, name: string) {
+  return schema.optional().describe(`As \`delivery.${name}\`; what it does not say is taken from there.`)
+}
+
+const sectionSchema = z.strictObject({
+  base_url: fields.base_url,
+  provider_key: fields.provider_key.optional(),
+  credentials: fields.credentials.prefault({ source: 'environment' }),
+  providers: z
+    .array(providerSchema)
     .min(1)
     .max(64)
-    .default(4)
-    .describe('Batches sent at once. Fewer are while requests fail; it comes back as they succeed.'),
-  timeout: duration({ minMs: 100, maxMs: 3_600_000 })
-    .prefault('30s')
+    .optional()
     .describe(
-      'For one request, until its answer is read. What it cuts off is sent again, the same batch under the same ' +
-        'batchId, so a value below what the service needs means that nothing is ever delivered.',
+      'For an aggregator: whose data is sent, each with a road of its own, so that one that is refused or hangs stops ' +
+        'none of the others. Each takes what it does not say from the rest of this section. Sources and device ' +
+        'table say which payload is whose; where there is one entry, all are.',
     ),
-  connect_timeout: duration({ minMs: 100, maxMs: 600_000 })
-    .prefault('10s')
-    .describe('For the TCP connection and TLS handshake alone.'),
-  max_response_bytes: size({ minBytes: 16 * 1024, maxBytes: 64 * 1024 ** 2 })
-    .prefault('1MiB')
-    .describe(
-      'A larger answer counts as unreadable: the batch is sent again later. 500 payloads answer 20 KiB.',
-    ),
-  tls: z
+  batch: z
     .strictObject({
-      ca: z
-        .string()
-        .min(1)
-        .optional()
-        .describe(
-          'PEM text of the authorities that sign the certificate of the service, usually `${file:/etc/.../ca.pem}`. ' +
-            'Replaces the public ones.',
-        ),
+      max_payloads: batchFields.max_payloads.default(500),
+      max_bytes: batchFields.max_bytes.prefault('1MiB'),
+      linger: batchFields.linger.prefault('1s'),
     })
     .prefault({}),
-  errors,
-  on_repeat: z
-    .enum(['hold', 'delivered'])
-    .default('hold')
-    .describe(
-      'When the service answers 409 for a batch that was sent before: `hold` keeps it and tries slowly, ' +
-        '`delivered` takes the 409 as proof that the first one arrived.',
-    ),
+  max_in_flight: fields.max_in_flight.default(4),
+  max_in_flight_total: z
+    .int()
+    .min(1)
+    .max(1024)
+    .optional()
+    .describe('Batches of all providers sent at once. Default: the sum of theirs.'),
+  timeout: fields.timeout.prefault('30s'),
+  connect_timeout: fields.connect_timeout.prefault('10s'),
+  max_response_bytes: fields.max_response_bytes.prefault('1MiB'),
+  tls: tls.prefault({}),
+  proxy: fields.proxy.default('environment'),
+  proxy_auth: fields.proxy_auth.optional(),
+  errors: fields.errors.prefault({}),
+  on_repeat: fields.on_repeat.default('hold'),
+  mode: fields.mode.default('batch'),
+  backfill: z
+    .strictObject({
+      after: backfillFields.after.prefault('15m'),
+      min_share: backfillFields.min_share.default(0.1),
+      max_share: backfillFields.max_share.default(1),
+      order: backfillFields.order.default('oldest-first'),
+      rotate_every: backfillFields.rotate_every.prefault('1h'),
+    })
+    .prefault({})
+    .describe('After an outage fresh data goes first, whatever waits; this says how the rest follows.'),
+  limits: limits
+    .prefault({})
+    .describe('What is sent a second at most, on average. Without a number there is no limit of ours.'),
   backoff: z
     .strictObject({
-      min: duration({ minMs: 10, maxMs: dayMs }).prefault('1s'),
-      max: duration({ minMs: 10, maxMs: dayMs }).prefault('60s'),
-      probe_every: duration({ minMs: 1000, maxMs: dayMs })
-        .prefault('10m')
-        .describe('Between two tries after 401 or 403 and of what is held; varied by 20 %.'),
+      min: backoffFields.min.prefault('1s'),
+      max: backoffFields.max.prefault('60s'),
+      probe_every: backoffFields.probe_every.prefault('10m'),
     })
     .prefault({})
     .describe(
@@ -170,73 +128,131 @@ export const deliverySchema = z.strictObject({
     ),
 })
 
+type Section = z.output<typeof sectionSchema>
+type ProviderConfig = z.output<typeof providerSchema>
+
+export const deliverySchema = sectionSchema.superRefine((section, context) => {
+  for (const { path, message } of problemsOf(section)) context.addIssue({ code: 'custom', path, message })
+})
+
 export type DeliveryConfig = z.output<typeof deliverySchema>
+
+type Problem = { path: (string | number)[]; message: string }
+
+/** What no option can say by itself. */
+function problemsOf(section: Section): readonly Problem[] {
+  const problems: Problem[] = []
+  const check = (path: (string | number)[], message: string | null) => {
+    if (message !== null) problems.push({ path, message })
+  }
+  check(['tls'], problemOfTls(section.tls))
+  check(['proxy_auth'], problemOfProxyAuth(section.proxy, section.proxy_auth))
+  const { providers = [], provider_key: key } = section
+  if (providers.length > 0 && key !== undefined)
+    check(['provider_key'], 'must stand in the entries of providers, or all would be sent as one')
+  for (const [index, own] of providers.entries()) {
+    const at = ['providers', index]
+    const before = providers.slice(0, index)
+    if (before.some(({ name }) => name === own.name))
+      check([...at, 'name'], `must be unique, found "${own.name}" twice`)
+    if (own.tls) check([...at, 'tls'], problemOfTls(own.tls))
+    check([...at, 'proxy_auth'], problemOfProxyAuth(own.proxy ?? section.proxy, own.proxy_auth))
+    const same = before.find((other) => isSameForTheService(own, other, section))
+    if (same) check(own.provider_key === undefined ? at : [...at, 'provider_key'], sameAs(same))
+  }
+  return problems
+}
+
+function problemOfProxyAuth(proxy: string, auth: Section['proxy_auth']): string | null {
+  return auth !== undefined && (proxy === 'environment' || proxy === 'none')
+    ? 'must stand beside a proxy that is a URL'
+    : null
+}
+
+/** One account, one address, one key: the service could not tell whose data it gets. */
+function isSameForTheService(own: ProviderConfig, other: ProviderConfig, section: Section): boolean {
+  if (own.credentials !== undefined || other.credentials !== undefined) return false
+  const address = (one: ProviderConfig) => one.base_url ?? section.base_url
+  return own.provider_key === other.provider_key && address(own) === address(other)
+}
+
+function sameAs({ name }: ProviderConfig): string {
+  return `must have a provider_key of its own: the service cannot tell it from "${name}", which has the same account`
+}
 
 const defaultRules: readonly (readonly [string, RetryRule])[] = [
   ['Validation', [300_000, 3_600_000]],
   ['default', [10_000, 60_000, 300_000, 900_000, 3_600_000, 10_800_000, 21_600_000, 43_200_000]],
 ]
 
-/** The same in our units. One provider, `default`, is all that this section can say so far. */
+/** The names that sources and device table may use. */
+export function providerNames({ providers }: DeliveryConfig): readonly ProviderName[] {
+  return providers?.map(({ name }) => name as ProviderName) ?? [defaultProvider]
+}
+
+/** The same in our units. */
 export function deliveryOptions(config: DeliveryConfig): DeliveryOptions {
-  const { batch, backoff } = config
+  const providers = config.providers?.map((own) => providerOptions(config, own)) ?? [
+    providerOptions(config, { name: defaultProvider, provider_key: config.provider_key }),
+  ]
+  const sum = providers.reduce((total, { maxInFlight }) => total + maxInFlight, 0)
+  return { providers, maxInFlightTotal: config.max_in_flight_total ?? sum }
+}
+
+function providerOptions(section: Section, own: ProviderConfig): ProviderOptions {
+  const batch = laidOver(section.batch, own.batch)
+  const backfill = laidOver(section.backfill, own.backfill)
+  const backoff = laidOver(section.backoff, own.backoff)
+  const limit = { ...section.limits, ...own.limits }
+  const { ca, cert, key, key_passphrase: passphrase } = own.tls ?? section.tls
   return {
-    maxInFlightTotal: config.max_in_flight,
-    providers: [
-      {
-        name: defaultProvider,
-        baseUrl: config.base_url,
-        providerKey: config.provider_key ?? null,
-        credentials: credentialsOptions(config.credentials),
-        batch: { payloadsMax: batch.max_payloads, bodyBytesMax: batch.max_bytes, lingerMs: batch.linger },
-        maxInFlight: config.max_in_flight,
-        timeoutMs: config.timeout,
-        connectTimeoutMs: config.connect_timeout,
-        responseBytesMax: config.max_response_bytes,
-        ca: config.tls.ca ?? null,
-        retryRules: new Map<string, RetryRule>([...defaultRules, ...Object.entries(config.errors)]),
-        onRepeat: config.on_repeat,
-        pace: {
-          ...defaultPace,
-          backoffMinMs: backoff.min,
-          backoffMaxMs: Math.max(backoff.min, backoff.max),
-          slowProbeMs: backoff.probe_every,
-        },
-      },
-    ],
+    name: own.name as ProviderName,
+    baseUrl: own.base_url ?? section.base_url,
+    providerKey: own.provider_key ?? null,
+    credentials: credentialsOptions(own.credentials ?? section.credentials),
+    batch: { payloadsMax: batch.max_payloads, bodyBytesMax: batch.max_bytes, lingerMs: batch.linger },
+    maxInFlight: own.max_in_flight ?? section.max_in_flight,
+    timeoutMs: own.timeout ?? section.timeout,
+    connectTimeoutMs: own.connect_timeout ?? section.connect_timeout,
+    responseBytesMax: own.max_response_bytes ?? section.max_response_bytes,
+    ca: ca ?? null,
+    clientCertificate: cert && key ? { cert, key, passphrase: passphrase ?? null } : null,
+    proxy: proxyOptions(section, own),
+    retryRules: new Map([...defaultRules, ...Object.entries({ ...section.errors, ...own.errors })]),
+    onRepeat: own.on_repeat ?? section.on_repeat,
+    mode: own.mode ?? section.mode,
+    backfill: {
+      afterMs: backfill.after,
+      shareMin: backfill.min_share,
+      shareMax: backfill.max_share,
+      order: backfill.order,
+      rotateEveryMs: backfill.rotate_every,
+    },
+    rate: {
+      payloadsPerS: limit.payloads_per_second ?? null,
+      requestsPerS: limit.requests_per_second ?? null,
+    },
+    pace: {
+      ...defaultPace,
+      backoffMinMs: backoff.min,
+      backoffMaxMs: Math.max(backoff.min, backoff.max),
+      slowProbeMs: backoff.probe_every,
+    },
   }
 }
 
-function credentialsOptions(config: DeliveryConfig['credentials']): CredentialsOptions {
-  switch (config.source) {
-    case 'environment':
-      return { source: 'environment' }
-    case 'chain':
-      return { source: 'chain', profile: config.profile ?? null }
-    case 'file':
-      return { source: 'file', path: config.path }
-    case 'keys':
-      return {
-        source: 'keys',
-        accessKeyId: config.access_key_id,
-        secretAccessKey: config.secret_access_key,
-        sessionToken: config.session_token ?? null,
-      }
-    default:
-      return assertNever(config)
-  }
+/** `auth` belongs to the proxy that it stands beside. */
+function proxyOptions(section: Section, own: ProviderConfig): ProxyOptions {
+  const proxy = own.proxy ?? section.proxy
+  const auth = own.proxy === undefined ? (own.proxy_auth ?? section.proxy_auth) : own.proxy_auth
+  if (proxy === 'environment' || proxy === 'none') return { from: proxy }
+  return { from: 'config', url: proxy, auth: auth ?? null }
 }
 
-function problemOfBaseUrl(text: string): string | null {
-  if (!URL.canParse(text)) return 'must be a URL such as https://ingest.example.com'
-  const url = new URL(text)
-  if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must start with https:// or http://'
-  if (url.username !== '' || url.password !== '') return 'must not hold a user name or password'
-  if (/[?#]/.test(text)) return 'must have no query and no fragment'
-  // The signature is over the normalised and twice encoded path: what needs no encoding is the same for everyone.
-  const path = text.replace(/^[a-z]+:\/\/[^/]*/i, '')
-  if (!/^[A-Za-z0-9._~/-]*$/.test(path)) return 'must have a path of letters, digits and . _ ~ - only'
-  if (path.split('/').some((part) => part === '.' || part === '..') || /\/\/./.test(path))
-    return 'must have no empty, "." or ".." part in its path'
-  return null
+function laidOver<Whole extends object>(
+  whole: Whole,
+  own: { [Name in keyof Whole]?: Whole[Name] | undefined } | undefined,
+): Whole {
+  const said = Object.entries(own ?? {}).filter(([, value]) => value !== undefined)
+  return { ...whole, ...Object.fromEntries(said) }
 }

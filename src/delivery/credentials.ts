@@ -1,54 +1,85 @@
 // credentials.ts: the keys that sign, from where the config says.
 //
-// Remembered, so that a submission waits for nothing; refreshed five minutes before they expire, in time for
-// one that starts now. A file of our own is looked at again when it changed (size, time or inode), at most
-// every few seconds. While a refresh fails the old ones go on to serve: they may well still be good, and when
-// they are not the service says 403, which is handled. reread() forgets nothing and asks the source itself.
+//   asked          what is known is given at once
+//   5 min before   they expire they are refreshed, while the old ones go on to serve
+//   a file moved   it is read again: asked for, at once; watched, within seconds, also while nobody asks
+//   403            reread() asks the source itself, whatever is known (keyring.ts)
+//
+// While a refresh fails the old ones serve: they may well still be good, and when they are not the service says 403,
+// which is handled. Those that have expired are missing, but only where the time is known: a machine whose clock
+// is a day ahead would otherwise never send the request that tells it so.
 
-import { readFile, stat } from 'node:fs/promises'
-import { assertNever } from '../std/assert.ts'
-import type { Clock, EpochMs } from '../std/clock.ts'
+import { stat } from 'node:fs/promises'
+import type { CancelTimer, Clock, EpochMs } from '../std/clock.ts'
 import { GatewayError, messageOf } from '../std/fault.ts'
-import type { CredentialsOptions } from './options.ts'
+import { createReader, filesOf } from './credentials-read.ts'
+import type { Credentials } from './credentials-read.ts'
+import type { CredentialsOptions, ProxyOptions } from './options.ts'
 
-export type Credentials = {
-  accessKeyId: string
-  secretAccessKey: string
-  sessionToken?: string
-  expiration?: Date
-}
+export type { Credentials } from './credentials-read.ts'
 
 export type CredentialsSource = {
   /** Rejects with GatewayError CREDENTIALS_MISSING. The same object as long as they are the same. */
   current(): Promise<Credentials>
   /** Asks the source again, whatever is remembered. */
   reread(): Promise<Credentials>
+  /** Calls `changed` when the files they come from changed and gave others, until it is cancelled. */
+  watch(changed: () => void): CancelTimer
 }
 
-type Deps = { clock: Clock; env: NodeJS.ProcessEnv }
+type Deps = {
+  clock: Clock
+  env: NodeJS.ProcessEnv
+  /** What has to be added to our clock; null while that is unknown. */
+  offsetMs?: () => number | null
+  /** On the way to a token service. */
+  proxy?: ProxyOptions
+  /** A refresh failed and the old ones serve until `expiresAt`; null: it works again. */
+  refreshFailed?: (failure: { why: string; expiresAt: EpochMs | null } | null) => void
+}
+
+const direct: ProxyOptions = { from: 'none' }
 
 /** Before they expire by this much, credentials are refreshed. */
 const refreshBeforeMs = 300_000
 /** A file, or a source whose refresh failed, is looked at no more often than this. */
-const lookAgainMs = 5000
+const lookAgainMs = { file: 5000, other: 15_000 }
+/** Whoever mends credentials waits no longer. */
+const watchEveryMs = 2000
 
-export function createCredentials({ clock, env }: Deps, options: CredentialsOptions): CredentialsSource {
-  const read = readerOf(env, options)
+export function createCredentials(deps: Deps, options: CredentialsOptions): CredentialsSource {
+  const { clock, env, offsetMs = () => 0, proxy = direct, refreshFailed = () => {} } = deps
+  const read = createReader({ env, proxy }, options)
+  const files = filesOf(env, options)
   let known: { credentials: Credentials; mark: string } | null = null
   let lookedAt = Number.NEGATIVE_INFINITY
   let reading: Promise<Credentials> | null = null
+  let failing = false
 
-  return { current, reread: () => once(true) }
+  return { current, reread: () => once(true), watch }
 
   async function current(): Promise<Credentials> {
-    if (known === null || isPast(known.credentials.expiration, clock.now()) || isDue(known.credentials))
-      return once(false)
+    if (known === null || isPast(known.credentials)) return once(false)
+    if (!isDue(known.credentials)) return known.credentials
+    // A file costs a look at the disk; another source may take seconds, and the old ones are good for minutes.
+    if (options.source === 'file') return once(false)
+    // Those that are known are given again where it fails, which refresh() tells.
+    once(false).catch(() => undefined)
     return known.credentials
   }
 
   function isDue({ expiration }: Credentials): boolean {
-    const expires = expiration !== undefined && expiration.getTime() - refreshBeforeMs <= clock.now()
-    return (expires || options.source === 'file') && clock.monotonic() - lookedAt >= lookAgainMs
+    const expires = expiration !== undefined && expiration.getTime() - refreshBeforeMs <= trueNow()
+    const againMs = options.source === 'file' ? lookAgainMs.file : lookAgainMs.other
+    return (expires || options.source === 'file') && clock.monotonic() - lookedAt >= againMs
+  }
+
+  function isPast({ expiration }: Credentials): boolean {
+    return expiration !== undefined && offsetMs() !== null && expiration.getTime() <= trueNow()
+  }
+
+  function trueNow(): EpochMs {
+    return clock.now() + (offsetMs() ?? 0)
   }
 
   /** Everyone who asks meanwhile gets the same answer: four submissions must not be four calls. */
@@ -62,24 +93,55 @@ export function createCredentials({ clock, env }: Deps, options: CredentialsOpti
   async function refresh(force: boolean): Promise<Credentials> {
     lookedAt = clock.monotonic()
     try {
-      const mark = options.source === 'file' ? await markOf(options.path) : ''
-      const unchanged = known !== null && options.source === 'file' && mark === known.mark
-      if (known !== null && unchanged && !force && !isPast(known.credentials.expiration, clock.now()))
-        return known.credentials
-      const found = await read(force)
-      if (isPast(found.expiration, clock.now())) throw new Error('the credentials have expired')
+      const mark = await marksOf(files)
+      const unchanged = options.source === 'file' && mark === known?.mark
+      if (known !== null && unchanged && !force && !isPast(known.credentials)) return known.credentials
+      const found = await read()
+      if (isPast(found)) throw new Error('the credentials have expired')
       const same = known !== null && sameKeys(known.credentials, found)
       known = { credentials: same && known !== null ? known.credentials : found, mark }
+      tell(null)
     } catch (error) {
-      if (known === null) throw missing(options, error)
-      if (isPast(known.credentials.expiration, clock.now())) throw missing(options, error)
+      if (known === null || isPast(known.credentials)) throw missing(options, error)
+      tell(error)
     }
     return known.credentials
   }
-}
 
-function isPast(expiration: Date | undefined, now: EpochMs): boolean {
-  return expiration !== undefined && expiration.getTime() <= now
+  function tell(error: unknown): void {
+    if (error === null && !failing) return
+    failing = error !== null
+    const expiresAt = known?.credentials.expiration?.getTime() ?? null
+    refreshFailed(error === null ? null : { why: `${messageOf(error)}.`, expiresAt })
+  }
+
+  function watch(changed: () => void): CancelTimer {
+    if (files.length === 0) return () => {}
+    let seen: string | null = null
+    let cancelled = false
+    let cancel = clock.after(watchEveryMs, look)
+    return () => {
+      cancelled = true
+      cancel()
+    }
+
+    function look(): void {
+      // What fails in it, the next submission is told.
+      void compare().finally(() => {
+        if (!cancelled) cancel = clock.after(watchEveryMs, look)
+      })
+    }
+
+    async function compare(): Promise<void> {
+      const mark = await marksOf(files)
+      const moved = mark !== (seen ?? known?.mark ?? mark)
+      seen = mark
+      if (!moved || cancelled) return
+      const before = known?.credentials
+      const found = await once(true).catch(() => undefined)
+      if (found !== undefined && found !== before && !cancelled) changed()
+    }
+  }
 }
 
 function sameKeys(one: Credentials, other: Credentials): boolean {
@@ -91,91 +153,20 @@ function sameKeys(one: Credentials, other: Credentials): boolean {
   )
 }
 
-function readerOf(
-  env: NodeJS.ProcessEnv,
-  options: CredentialsOptions,
-): (force: boolean) => Promise<Credentials> {
-  switch (options.source) {
-    case 'environment':
-      return () => Promise.resolve(fromEnvironment(env))
-    case 'chain':
-      return chainReader(options.profile)
-    case 'file':
-      return () => fromFile(options.path)
-    case 'keys':
-      return () => {
-        const { accessKeyId, secretAccessKey, sessionToken } = options
-        return Promise.resolve(asCredentials(accessKeyId, secretAccessKey.reveal(), sessionToken?.reveal()))
+/** Changes whenever one of the files does. */
+async function marksOf(files: readonly string[]): Promise<string> {
+  const marks = await Promise.all(
+    files.map(async (path) => {
+      try {
+        const { ino, size, mtimeMs } = await stat(path)
+        return `${ino} ${size} ${mtimeMs}`
+      } catch {
+        // Reading it says why, where it is needed.
+        return 'missing'
       }
-    default:
-      return assertNever(options)
-  }
-}
-
-function fromEnvironment(env: NodeJS.ProcessEnv): Credentials {
-  const accessKeyId = env['AWS_ACCESS_KEY_ID']
-  const secretAccessKey = env['AWS_SECRET_ACCESS_KEY']
-  if (!accessKeyId) throw new Error('AWS_ACCESS_KEY_ID is not set')
-  if (!secretAccessKey) throw new Error('AWS_SECRET_ACCESS_KEY is not set')
-  return asCredentials(accessKeyId, secretAccessKey, env['AWS_SESSION_TOKEN'])
-}
-
-function chainReader(profile: string | null): (force: boolean) => Promise<Credentials> {
-  let chain: ((options: { forceRefresh: boolean }) => Promise<Credentials>) | undefined
-  return async (force) => {
-    if (chain === undefined) {
-      // Loaded where it is asked for: it is the largest of our packages, and most configs do without it.
-      const { defaultProvider } = await import('@aws-sdk/credential-provider-node')
-      chain = defaultProvider(profile === null ? {} : { profile })
-    }
-    return chain({ forceRefresh: force })
-  }
-}
-
-async function fromFile(path: string): Promise<Credentials> {
-  const text = await readFile(path, 'utf8')
-  let parsed: unknown
-  try {
-    parsed = JSON.parse(text)
-  } catch {
-    // The parser's message quotes the text, which is a secret (invariant 11).
-    throw new Error('the file is not JSON')
-  }
-  const fields = new Map<string, unknown>(
-    typeof parsed === 'object' && parsed !== null
-      ? Object.entries(parsed).map(([name, value]) => [name.toLowerCase(), value])
-      : [],
+    }),
   )
-  const accessKeyId = fields.get('accesskeyid')
-  const secretAccessKey = fields.get('secretaccesskey')
-  const sessionToken = fields.get('sessiontoken')
-  const expiration = fields.get('expiration')
-  if (typeof accessKeyId !== 'string') throw new Error('the file has no text at "accessKeyId"')
-  if (typeof secretAccessKey !== 'string') throw new Error('the file has no text at "secretAccessKey"')
-  const token = typeof sessionToken === 'string' ? sessionToken : undefined
-  const credentials = asCredentials(accessKeyId, secretAccessKey, token)
-  if (typeof expiration !== 'string' || Number.isNaN(Date.parse(expiration))) return credentials
-  return { ...credentials, expiration: new Date(expiration) }
-}
-
-/** Keys come with a line end when they were pasted or written by a shell; none has a space of its own. */
-function asCredentials(
-  accessKeyId: string,
-  secretAccessKey: string,
-  sessionToken: string | undefined,
-): Credentials {
-  const credentials = { accessKeyId: accessKeyId.trim(), secretAccessKey: secretAccessKey.trim() }
-  if (!/^[\x21-\x7e]+$/.test(credentials.accessKeyId))
-    throw new Error('the access key id is not printable ASCII')
-  if (!/^[\x20-\x7e]+$/.test(credentials.secretAccessKey))
-    throw new Error('the secret is not printable ASCII')
-  const token = sessionToken?.trim()
-  return token ? { ...credentials, sessionToken: token } : credentials
-}
-
-async function markOf(path: string): Promise<string> {
-  const { ino, size, mtimeMs } = await stat(path)
-  return `${ino} ${size} ${mtimeMs}`
+  return marks.join('|')
 }
 
 function missing(options: CredentialsOptions, cause: unknown): GatewayError {

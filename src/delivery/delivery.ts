@@ -15,8 +15,11 @@
 //     scheduler  what goes next                        outpost  the thread that signs, sends and reads the answer
 //     hand       sealed batches, how long each rests   submit   one HTTP attempt, always an outcome (in the thread)
 //     endpoint   whether anything may go now           answer   what an HTTP answer means (in the thread)
-//     keyring    credentials                           verdict  what follows from an outcome: the retry policy
-//                                                      settler  carries the verdict out
+//     roles      when what waits becomes backfill      isolation  who is guilty in a refused batch
+//     limits     size-limit, rate-limit, concurrency   said     what was said of each payload
+//     keyring    credentials, their refresh, changes   verdict  what follows from an outcome: the retry policy
+//     service-clock  what time it is over there        settler  carries the verdict out
+//     route, proxy, tunnel   how the service is reached    strangers  payloads of nobody that the config has
 //
 // What can go wrong, and what then happens
 //   The service fails     the batch rests (full jitter, 1 s doubling to 60 s) and fewer go at once; after five
@@ -24,27 +27,33 @@
 //   It says 401 or 403    the credentials are read again and the batch is sent once more at once; then the road
 //                         is closed, with a probe every ten minutes.
 //   No credentials        nothing is sealed; they are looked for again after 5 s, doubling to five minutes.
-//   It refuses a batch    as such (400, 413, 409): the batch is held and tried every ten minutes, others go on.
+//   It refuses a batch    as such (400, 413): it is cut until the guilty payload is alone, which is then judged by the
+//                         single operation (isolation.ts); others go on. A 409 goes by `on_repeat`.
+//   It refuses everything after twelve requests in a row the road is closed but for a probe every ten minutes, and
+//                         nothing is buried.
+//   A backlog waits       what is fresh goes first, the backlog gets its share (roles.ts, scheduler.ts).
 //   The spool is lost     running submissions are aborted and their answers ignored; when it is open again,
 //                         everything begins with the batches that it has.
 //   We stop               running submissions go on until the deadline, then are aborted; batches stay sealed.
 
 import PQueue from 'p-queue'
-import type { Clock } from '../std/clock.ts'
+import type { Clock, EpochMs } from '../std/clock.ts'
 import type { Emit } from '../domain/event.ts'
-import type { ProviderName } from '../domain/ids.ts'
 import type { Spool } from '../spool/spool.ts'
 import { createCredentials } from './credentials.ts'
-import type { DeliveryOptions } from './options.ts'
+import type { DeliveryOptions, ProviderOptions } from './options.ts'
 import { createOutpost } from './outpost.ts'
 import { createRoad } from './road.ts'
+import { createStrangers } from './strangers.ts'
 import { createTally } from './tally.ts'
 import type { DeliveryCounters } from './tally.ts'
 import type { ProviderView } from './view.ts'
 
 export type { DeliveryCounters } from './tally.ts'
 export type { EndpointState } from './endpoint.ts'
+export type { DeliveryOptions } from './options.ts'
 export type { ProviderView } from './view.ts'
+export { askTheWay, type WayStep } from './way.ts'
 
 export type Delivery = {
   /** Begins with the recovered batches. */
@@ -69,18 +78,26 @@ export type DeliveryDeps = {
 export function createDelivery(deps: DeliveryDeps, options: DeliveryOptions): Delivery {
   const tally = createTally()
   const total = new PQueue({ concurrency: options.maxInFlightTotal })
-  const outpost = createOutpost()
+  const outpost = createOutpost({ ledger: options.ledger ?? false })
   const roadDeps = { ...deps, env: deps.env ?? process.env, tally, total, outpost }
   const roads = options.providers.map((provider) => createRoad(roadDeps, provider))
+  const strangers = createStrangers(deps, { known: options.providers.map(({ name }) => name) })
   let unlisten = () => {}
 
   return {
     start() {
       unlisten = deps.spool.listen({
-        grown: () => roads.forEach((road) => road.grown()),
+        grown: () => {
+          roads.forEach((road) => road.grown())
+          strangers.look()
+        },
         lost: () => roads.forEach((road) => road.lost()),
         reopened: () => roads.forEach((road) => road.reopened()),
+        intakeChanged() {
+          if (!deps.spool.lettersFull) for (const road of roads) road.roomMade()
+        },
       })
+      strangers.look()
       for (const road of roads) road.start()
     },
     async stop(deadline) {
@@ -94,18 +111,11 @@ export function createDelivery(deps: DeliveryDeps, options: DeliveryOptions): De
   }
 }
 
-/**
- * Finds the credentials of every provider as delivery would, for `check --connect`; rejects with GatewayError
- * CREDENTIALS_MISSING. The secret stays here.
- */
-export function probeCredentials(
+/** Finds the credentials of a provider as delivery would; rejects with CREDENTIALS_MISSING. The secret stays here. */
+export async function findCredentials(
   { clock, env }: { clock: Clock; env: NodeJS.ProcessEnv },
-  options: DeliveryOptions,
-): Promise<readonly { provider: ProviderName; accessKeyId: string }[]> {
-  return Promise.all(
-    options.providers.map(async ({ name, credentials }) => {
-      const { accessKeyId } = await createCredentials({ clock, env }, credentials).current()
-      return { provider: name, accessKeyId }
-    }),
-  )
+  { credentials, proxy }: ProviderOptions,
+): Promise<{ accessKeyId: string; expiresAt: EpochMs | null }> {
+  const { accessKeyId, expiration } = await createCredentials({ clock, env, proxy }, credentials).current()
+  return { accessKeyId, expiresAt: expiration?.getTime() ?? null }
 }

@@ -1,7 +1,8 @@
 // endpoint.ts: may a submission start now? Owner of invariant 9: while the endpoint is not available, a
 // submission starts only as the one probe.
 //
-//                 5 failures in a row over two batches, 10 submissions without a success, or an outage in a 200
+//                 5 failures in a row over two batches, 10 submissions without a success, an outage in a 200,
+//                 or a service that refuses every batch as such
 //    available  ------------------------------------------------------------------------->  unavailable
 //     ^  |  ^                                                                                    |
 //     |  |  '---------------------------- any success ------------------------------------------'
@@ -10,7 +11,8 @@
 //
 // available     everyone may send; a failure delays its own batch only, for one bad batch must not close the
 //               road. A Retry-After that two different batches were answered in a row is kept by all.
-// unavailable   one probe at a time, full jitter, 1 s doubling to 60 s
+// unavailable   one probe at a time, full jitter, 1 s doubling to 60 s; every 10 min where the service works and
+//               refuses every batch as such (WRAPPER_REFUSED): no back-off mends that
 // unauthorized  one probe at a time, every 10 min, or at once when asked (probe())
 //
 // A pass is taken before the batch is chosen and looked at again before the first byte is sent: between the
@@ -19,6 +21,7 @@
 import type { Clock, EpochMs } from '../std/clock.ts'
 import type { Emit } from '../domain/event.ts'
 import type { BatchId, ProviderName } from '../domain/ids.ts'
+import type { UnreachableReason } from '../domain/outcome.ts'
 import { around, fullJitter } from './backoff.ts'
 import type { Pace } from './options.ts'
 
@@ -37,9 +40,16 @@ export type Report =
       requestId: string | null
       retryAfterMs: number | null
       alone: boolean
+      /** Where there was no answer: why, and what a person can do about it. */
+      reason?: UnreachableReason
+      act?: string
     }
   /** The service works and refused this batch. */
   | { kind: 'refused'; why: string; requestId: string | null }
+  /** It refused this batch as such, which is being taken apart. */
+  | { kind: 'isolating' }
+  /** It refuses every batch as such. */
+  | { kind: 'wrapper'; why: string; requestId: string | null }
   | { kind: 'outage'; why: string; requestId: string | null }
   | {
       kind: 'unauthorized'
@@ -89,6 +99,8 @@ export function createEndpoint(
   /** Two different batches are enough to know that it is not one batch's fault. */
   const failedBatches = new Set<BatchId>()
   let credentialsMissing = false
+  /** What a person was told about why the road is closed; null where that is another story than a failure. */
+  let told: UnreachableReason | 'answer' | null = null
 
   return { view, enter, holds, leave, opensAt, probeNow }
 
@@ -115,6 +127,11 @@ export function createEndpoint(
         return failed(pass, report)
       case 'refused':
         return refused(pass, report)
+      case 'isolating':
+        failuresInRow = 0
+        return state === 'available' ? undefined : stayClosed(pass, 0)
+      case 'wrapper':
+        return refusedAll(pass, report)
       case 'outage':
         return state === 'available' ? close(report) : stayClosed(pass, 0)
       case 'unauthorized':
@@ -143,7 +160,12 @@ export function createEndpoint(
     failuresInRow += 1
     fruitlessInRow += 1
     if (failedBatches.size < 2) failedBatches.add(report.batchId)
-    if (state !== 'available') return stayClosed(pass, report.retryAfterMs ?? 0)
+    if (state !== 'available') {
+      stayClosed(pass, report.retryAfterMs ?? 0)
+      // Another cause than the one that a person was told of: what is to be done is another thing.
+      if (pass.probe && told !== (report.reason ?? 'answer')) tellClosed(report)
+      return
+    }
     const witnessed = failedBatches.size >= 2 || report.alone
     if ((failuresInRow >= pace.failuresToClose && witnessed) || fruitlessInRow >= pace.fruitlessToClose)
       return close(report)
@@ -158,19 +180,32 @@ export function createEndpoint(
     if (fruitlessInRow >= pace.fruitlessToClose) close(report)
   }
 
-  function close(report: { why: string; requestId: string | null; retryAfterMs?: number | null }): void {
+  function refusedAll(pass: Pass, report: Extract<Report, { kind: 'wrapper' }>): void {
+    failuresInRow = 0
+    const retryInMs = around(random, pace.slowProbeMs, pace.slowProbeJitter)
+    if (state === 'available') {
+      turn('unavailable')
+      probesFailed = 0
+      opensAtMs = clock.monotonic() + retryInMs
+    } else stayClosed(pass, pass.probe ? retryInMs : 0)
+    emit({ kind: 'wrapper_refused', provider, why: report.why, requestId: report.requestId, retryInMs })
+  }
+
+  function close(report: Extract<Report, { kind: 'failure' | 'refused' | 'outage' }>): void {
     turn('unavailable')
     probesFailed = 0
-    const retryInMs = closeFor(report.retryAfterMs ?? 0)
+    closeFor((report.kind === 'failure' ? report.retryAfterMs : null) ?? 0)
+    tellClosed(report)
+  }
+
+  function tellClosed(report: Extract<Report, { kind: 'failure' | 'refused' | 'outage' }>): void {
+    const { why, requestId } = report
+    const { reason, act } = report.kind === 'failure' ? report : {}
+    told = reason ?? 'answer'
     const failures = Math.max(failuresInRow, fruitlessInRow)
-    emit({
-      kind: 'endpoint_unavailable',
-      provider,
-      failures,
-      why: report.why,
-      requestId: report.requestId,
-      retryInMs,
-    })
+    const retryInMs = Math.max(0, opensAtMs - clock.monotonic())
+    const shown = { provider, failures, why, requestId, retryInMs, ...(act === undefined ? {} : { act }) }
+    emit({ kind: 'endpoint_unavailable', ...shown })
   }
 
   /** An answer of before the closing, or a failed probe; only the probe makes the next wait longer. */
@@ -197,6 +232,7 @@ export function createEndpoint(
 
   function forbid(report: Extract<Report, { kind: 'unauthorized' | 'no_credentials' }>): void {
     const missing = report.kind === 'no_credentials'
+    told = null
     if (state !== 'unauthorized' || missing !== credentialsMissing) probesFailed = 0
     if (state !== 'unauthorized') turn('unauthorized')
     credentialsMissing = missing

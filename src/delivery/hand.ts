@@ -1,13 +1,15 @@
 // hand.ts: the sealed batches of one provider that are not settled, with what only this process knows of each.
 //
 // Bound: `batchesMax`; when it is reached nothing more is sealed, the payloads stay pending in their lanes. It
-// is far above what a healthy road holds (`max_in_flight`): only batches that fail one by one pile up here.
+// is far above what a healthy road holds (`max_in_flight`): only batches that fail one by one pile up here. What is taken
+// apart (isolation.ts) may add as many as one batch has payloads.
 
 import type { Clock } from '../std/clock.ts'
 import type { Batch } from '../spool/spool.ts'
 import { around, fullJitter } from './backoff.ts'
 import type { Pace } from './options.ts'
-import type { Said } from './verdict.ts'
+import type { Said } from './said.ts'
+import type { Wait } from './verdict.ts'
 
 export const batchesMax = 1024
 
@@ -17,8 +19,12 @@ export type InHand = {
   running: boolean
   /** Monotonic; it rests until then. */
   readyAtMs: number
-  /** Why it rests: a back-off ends when the endpoint is available again, a slow wait does not. */
-  wait: 'none' | 'backoff' | 'slow'
+  /**
+   * Why it rests: a back-off ends when the endpoint is available again, a slow wait does not; `turn` ends when no other
+   * batch is taken apart any more, `witness` when something else was accepted, `room` when the dead letters have some.
+   * The last three rest as long as a slow one at most.
+   */
+  wait: Wait
   /** Submissions by this process. */
   submissions: number
   sentBefore: boolean
@@ -31,6 +37,8 @@ export type InHand = {
   forbiddenAtSuccess: number | null
   stuck: boolean
   earlier: Said | null
+  /** Its payloads as the ledger knows them, once an answer has come (domain/entries.ts). */
+  entries: Uint8Array | null
   /** Order of the last tries, for probes in turn. */
   triedAt: number
 }
@@ -46,6 +54,8 @@ export type Hand = {
   rest(inHand: InHand, wait: InHand['wait'], options: { failed: boolean; retryAfterMs: number }): number
   /** The endpoint is available again: what rested for its sake may go. */
   release(): void
+  /** What waits for this may go. */
+  releaseWaiting(wait: 'turn' | 'witness' | 'room'): void
   /** Someone asked for a try now: everything may go. */
   releaseAll(): void
 }
@@ -76,6 +86,9 @@ export function createHand(
         ready(inHand)
       }
     },
+    releaseWaiting(wait) {
+      for (const inHand of held) if (inHand.wait === wait) ready(inHand)
+    },
     releaseAll() {
       for (const inHand of held) ready(inHand)
     },
@@ -96,6 +109,7 @@ export function createHand(
       forbiddenAtSuccess: null,
       stuck: false,
       earlier: null,
+      entries: null,
       triedAt: 0,
     }
     held.add(inHand)
@@ -120,7 +134,7 @@ export function createHand(
     }
     let waitMs = 0
     if (wait === 'backoff') waitMs = Math.max(retryAfterMs, fullJitter(random, inHand.failures, bounds))
-    if (wait === 'slow') waitMs = around(random, pace.slowProbeMs, pace.slowProbeJitter)
+    else if (wait !== 'none') waitMs = around(random, pace.slowProbeMs, pace.slowProbeJitter)
     inHand.wait = wait
     inHand.readyAtMs = clock.monotonic() + waitMs
     return waitMs

@@ -3,10 +3,12 @@
 // After a 401 or 403 the credentials are asked for again, once until the next success: whoever rotates keys has
 // then nothing to restart, and an account that is really refused costs one more request, not one per batch.
 
+import type { CancelTimer, Clock } from '../std/clock.ts'
 import { messageOf } from '../std/fault.ts'
 import type { Emit } from '../domain/event.ts'
-import type { ProviderName } from '../domain/ids.ts'
-import type { Credentials, CredentialsSource } from './credentials.ts'
+import { createCredentials } from './credentials.ts'
+import type { Credentials } from './credentials.ts'
+import type { ProviderOptions } from './options.ts'
 
 export type Keyring = {
   /** Null when there are credentials, else why not. `again` asks the source, whatever is remembered. */
@@ -20,17 +22,26 @@ export type Keyring = {
   /** The service accepted a signature. */
   proved(): void
   readonly accessKeyId: string | null
+  /** Calls `changed` when the files of the credentials gave others, until it is cancelled. */
+  watch(changed: () => void): CancelTimer
 }
 
-type Deps = { credentials: CredentialsSource; emit: Emit }
+type Deps = {
+  clock: Clock
+  env: NodeJS.ProcessEnv
+  emit: Emit
+  /** Service clock minus ours; null while unknown. */
+  offsetMs: () => number | null
+}
 
-export function createKeyring(
-  { credentials, emit }: Deps,
-  { provider }: { provider: ProviderName },
-): Keyring {
+export function createKeyring(deps: Deps, options: ProviderOptions): Keyring {
+  const { emit } = deps
+  const { name: provider, proxy } = options
+  const source = createCredentials({ ...deps, proxy, refreshFailed }, options.credentials)
   let held: Credentials | null = null
   let generation = 0
   let spent = false
+  let missing = false
   let renewing: Promise<void> | null = null
 
   return {
@@ -48,22 +59,35 @@ export function createKeyring(
     get accessKeyId() {
       return held?.accessKeyId ?? null
     },
+    watch: (changed) =>
+      source.watch(() => {
+        // What the service refused so far says nothing about these.
+        spent = false
+        changed()
+      }),
   }
 
   async function ready({ again }: { again: boolean }): Promise<string | null> {
     try {
-      take(again ? await credentials.reread() : await credentials.current())
+      take(again ? await source.reread() : await source.current())
       return null
     } catch (error) {
+      missing = true
       return messageOf(error)
     }
   }
 
   function take(found: Credentials): void {
-    if (found === held) return
-    if (found.accessKeyId !== held?.accessKeyId)
+    if (found === held && !missing) return
+    if (missing || found.accessKeyId !== held?.accessKeyId)
       emit({ kind: 'credentials_found', provider, accessKeyId: found.accessKeyId })
     held = found
+    missing = false
+  }
+
+  function refreshFailed(failure: { why: string; expiresAt: number | null } | null): void {
+    if (failure === null) emit({ kind: 'credentials_refreshed', provider })
+    else emit({ kind: 'credentials_stale', provider, ...failure })
   }
 
   async function renew(signedAt: number): Promise<boolean> {

@@ -10,6 +10,16 @@ export type CredentialsOptions =
   | { source: 'file'; path: string }
   | { source: 'keys'; accessKeyId: string; secretAccessKey: Secret; sessionToken: Secret | null }
 
+/** How the service is reached. */
+export type ProxyOptions =
+  /** By HTTPS_PROXY, HTTP_PROXY and NO_PROXY. */
+  | { from: 'environment' }
+  | { from: 'none' }
+  | { from: 'config'; url: string; auth: { user: string; password: Secret } | null }
+
+/** What we show to a service that asks who we are; PEM text. */
+export type ClientCertificate = { cert: string; key: Secret; passphrase: Secret | null }
+
 /** Delays before each retry of a payload that the service answered `failed` for; or it is a success by another name. */
 export type RetryRule = readonly number[] | 'delivered'
 
@@ -17,7 +27,7 @@ export type RetryRule = readonly number[] | 'delivered'
 export type RetryRules = ReadonlyMap<string, RetryRule>
 
 /** What a batch that was sent before becomes when the service answers 409. */
-export type OnRepeat = 'hold' | 'delivered'
+export type OnRepeat = 'hold' | 'delivered' | 'resend'
 
 /** The tempo of failing: when the road closes and how long each kind of wait is. */
 export type Pace = {
@@ -41,6 +51,8 @@ export type Pace = {
   failuresToStuck: number
   /** Live or backfill batches in a row with nothing accepted that are an outage told inside a 200. */
   emptyAnswersToClose: number
+  /** Requests in a row that are refused as such, with nothing accepted between, that close the road (WRAPPER_REFUSED). */
+  refusalsToClose: number
   /** After the spool refused a write and reported no loss: when it is asked again. */
   spoolRetryMs: number
 }
@@ -57,6 +69,7 @@ export const defaultPace: Pace = {
   fruitlessToClose: 10,
   failuresToStuck: 10,
   emptyAnswersToClose: 3,
+  refusalsToClose: 12,
   spoolRetryMs: 5000,
 }
 
@@ -75,8 +88,24 @@ export type ProviderOptions = {
   responseBytesMax: number
   /** PEM of the authorities that may sign the service's certificate; null for those that Node knows. */
   ca: string | null
+  clientCertificate: ClientCertificate | null
+  proxy: ProxyOptions
   retryRules: RetryRules
   onRepeat: OnRepeat
+  /** `single`: every payload goes by the operation for one. */
+  mode: 'batch' | 'single'
+  backfill: {
+    /** A live payload that is older, or was when it came, is no longer live. */
+    afterMs: number
+    /** Part of the turns, and of the places, that backfill gets at least and at most; 0 to 1. */
+    shareMin: number
+    shareMax: number
+    order: 'oldest-first' | 'newest-first'
+    /** In an outage, what waits becomes a lane of its own so often. */
+    rotateEveryMs: number
+  }
+  /** What we allow ourselves towards the service; null: no limit of ours. */
+  rate: { payloadsPerS: number | null; requestsPerS: number | null }
   pace: Pace
 }
 
@@ -84,4 +113,6 @@ export type DeliveryOptions = {
   providers: readonly ProviderOptions[]
   /** Submissions at once over all providers. */
   maxInFlightTotal: number
+  /** With each settle goes a receipt of its payloads (domain/receipt.ts). */
+  ledger?: boolean
 }

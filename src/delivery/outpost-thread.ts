@@ -5,7 +5,10 @@
 
 import { parentPort } from 'node:worker_threads'
 import { assert, assertNever } from '../std/assert.ts'
+import type { Outcome } from '../domain/outcome.ts'
 import { payloadIdIn } from '../domain/payload.ts'
+import type { Turn } from '../spool/spool.ts'
+import { entriesOfBody } from './body-entries.ts'
 import type { Credentials } from './credentials.ts'
 import type { Asked, Told } from './outpost.ts'
 import { createSigner } from './sign.ts'
@@ -18,6 +21,8 @@ assert(port !== null, 'this file runs in a thread of its own')
 
 const submitters = new Map<number, Submitter>()
 const running = new Map<number, AbortController>()
+/** Routes whose payloads the ledger wants to know. */
+const inLedger = new Set<number>()
 /** The last set of credentials of each route, with the key that was derived from it. */
 const signers = new Map<number, { credentials: Credentials; sign: Sign }>()
 
@@ -25,6 +30,7 @@ port.on('message', (asked: Asked) => {
   switch (asked.kind) {
     case 'open':
       submitters.set(asked.route, createSubmitter(asked.options))
+      if (asked.ledger) inLedger.add(asked.route)
       return
     case 'submit':
       // Ends in an Outcome whatever happens; a programmer's mistake ends the thread, see outpost.ts.
@@ -43,13 +49,14 @@ port.on('message', (asked: Asked) => {
 })
 
 async function submit(asked: Extract<Asked, { kind: 'submit' }>): Promise<void> {
-  const { id, route, credentials, signingAt, startedAt, starts } = asked
+  const { id, route, credentials, signingAt, startedAt, turn, starts } = asked
   const submitter = submitters.get(route)
   assert(submitter !== undefined, 'a route is opened before it is used')
   const body = Buffer.from(asked.body, 0, asked.bytes)
   const stop = new AbortController()
   running.set(id, stop)
   const { outcome, date } = await submitter.submit({
+    turn,
     body,
     payloadIds: () => Array.from(starts, (start) => payloadIdIn(body, start)),
     sign: signerOf(route, credentials),
@@ -58,7 +65,18 @@ async function submit(asked: Extract<Asked, { kind: 'submit' }>): Promise<void> 
     stop: stop.signal,
   })
   running.delete(id)
-  tell({ kind: 'ended', id, outcome, date })
+  const entries = inLedger.has(route) && maySettle(outcome, turn) ? entriesOfBody(body, starts) : null
+  tell({ kind: 'ended', id, outcome, date, entries }, entries === null ? [] : [entries.buffer])
+}
+
+/** Whatever else it is, the batch goes again. */
+function maySettle({ kind }: Outcome, turn: Turn): boolean {
+  return (
+    kind === 'answered' ||
+    kind === 'accepted_single' ||
+    kind === 'repeated' ||
+    (kind === 'refused' && turn === 'single')
+  )
 }
 
 function signerOf(route: number, credentials: Credentials): Sign {
@@ -80,9 +98,10 @@ function sameKeys(a: Credentials, b: Credentials): boolean {
 async function close(route: number): Promise<void> {
   await submitters.get(route)?.close()
   submitters.delete(route)
+  inLedger.delete(route)
   tell({ kind: 'closed', route })
 }
 
-function tell(told: Told): void {
-  port?.postMessage(told)
+function tell(told: Told, handedOver: ArrayBuffer[] = []): void {
+  port?.postMessage(told, handedOver)
 }

@@ -1,7 +1,7 @@
 // outpost.ts: a thread of its own for what leaves the house: hashing, signing, sending, reading the answer. One for
 // all providers, started with the first submission. What is decided is decided here, in the main thread.
 //
-//   batch content --> [slot: shared memory] --> hash, sign, POST, read the answer --> Outcome
+//   batch content --> [slot: shared memory] --> hash, sign, POST, read the answer --> Outcome, entries of the ledger
 //
 // At full load those steps cost a quarter of what the road costs; the main thread, which maps and spools, is the one
 // that must not wait. A slot is a piece of shared memory that holds one body: written here, read there, used
@@ -18,14 +18,14 @@ import { Worker } from 'node:worker_threads'
 import { assertNever } from '../std/assert.ts'
 import { messageOf } from '../std/fault.ts'
 import type { EpochMs } from '../std/clock.ts'
-import type { BatchContent } from '../spool/spool.ts'
+import type { BatchContent, Turn } from '../spool/spool.ts'
 import type { Outcome } from '../domain/outcome.ts'
 import type { Credentials } from './credentials.ts'
 import type { Ending, Route } from './submit.ts'
 
 /** To the thread. */
 export type Asked =
-  | { kind: 'open'; route: number; options: Route }
+  | { kind: 'open'; route: number; options: Route; ledger: boolean }
   | {
       kind: 'submit'
       id: number
@@ -33,6 +33,7 @@ export type Asked =
       credentials: Credentials
       signingAt: EpochMs
       startedAt: EpochMs
+      turn: Turn
       body: SharedArrayBuffer
       bytes: number
       /** Where each payload starts in the body. */
@@ -42,10 +43,16 @@ export type Asked =
   | { kind: 'close'; route: number }
 
 /** From the thread. */
-export type Told =
-  { kind: 'ended'; id: number; outcome: Outcome; date: string | null } | { kind: 'closed'; route: number }
+export type Told = ({ kind: 'ended'; id: number } & Returned) | { kind: 'closed'; route: number }
+
+/** What came back. */
+export type Returned = Ending & {
+  /** The payloads as the ledger knows them (domain/entries.ts); null where nothing can be settled, or nobody keeps a ledger. */
+  entries: Uint8Array<ArrayBuffer> | null
+}
 
 export type Attempt = {
+  turn: Turn
   content: Pick<BatchContent, 'bodyBytes' | 'writeBody'>
   credentials: Credentials
   signingAt: EpochMs
@@ -56,7 +63,7 @@ export type Attempt = {
 /** The way to one provider. */
 export type Gate = {
   /** Never rejects: every way to fail is an Outcome. */
-  submit(attempt: Attempt): Promise<Ending>
+  submit(attempt: Attempt): Promise<Returned>
   /** Ends its connections; running submissions end with them. */
   close(): Promise<void>
 }
@@ -75,9 +82,10 @@ const slotStepBytes = 64 * 1024
 /** Compiled, the thread's file stands beside this one as JavaScript. */
 const threadFile = new URL(`./outpost-thread${import.meta.url.slice(-3)}`, import.meta.url)
 
-export function createOutpost(): Outpost {
+/** `ledger`: what was sent is told payload by payload. */
+export function createOutpost({ ledger = false }: { ledger?: boolean } = {}): Outpost {
   const routes = new Map<number, Route>()
-  const waiting = new Map<number, (ending: Ending) => void>()
+  const waiting = new Map<number, (returned: Returned) => void>()
   const closing = new Map<number, () => void>()
   const free: Slot[] = []
   let thread: Worker | null = null
@@ -89,7 +97,7 @@ export function createOutpost(): Outpost {
   function open(options: Route): Gate {
     const route = (lastRoute += 1)
     routes.set(route, options)
-    if (thread !== null) ask({ kind: 'open', route, options })
+    if (thread !== null) ask({ kind: 'open', route, options, ledger })
     return {
       submit: (attempt) => submit(route, attempt),
       close: () =>
@@ -105,26 +113,26 @@ export function createOutpost(): Outpost {
     }
   }
 
-  async function submit(route: number, attempt: Attempt): Promise<Ending> {
-    const { content, credentials, signingAt, startedAt, stop } = attempt
-    if (stop.aborted) return { outcome: { kind: 'aborted' }, date: null }
+  async function submit(route: number, attempt: Attempt): Promise<Returned> {
+    const { turn, content, credentials, signingAt, startedAt, stop } = attempt
+    if (stop.aborted) return { outcome: { kind: 'aborted' }, date: null, entries: null }
     const id = (lastId += 1)
     const slot = takeSlot(content.bodyBytes)
     const starts = content.writeBody(slot.bytes)
     const { bodyBytes: bytes } = content
     const onStop = () => ask({ kind: 'abort', id })
     stop.addEventListener('abort', onStop, { once: true })
-    const ending = await new Promise<Ending>((resolve) => {
+    const returned = await new Promise<Returned>((resolve) => {
       waiting.set(id, resolve)
       ensureThread()
       const { accessKeyId, secretAccessKey, sessionToken } = credentials
       const keys = { accessKeyId, secretAccessKey, ...(sessionToken === undefined ? {} : { sessionToken }) }
       const body = slot.memory
-      ask({ kind: 'submit', id, route, credentials: keys, signingAt, startedAt, body, bytes, starts })
+      ask({ kind: 'submit', id, route, credentials: keys, signingAt, startedAt, turn, body, bytes, starts })
     })
     stop.removeEventListener('abort', onStop)
-    if (wasAnswered(ending.outcome)) free.push(slot)
-    return ending
+    if (wasAnswered(returned.outcome)) free.push(slot)
+    return returned
   }
 
   /** The last one that was given back is the one whose memory is warm. */
@@ -147,7 +155,7 @@ export function createOutpost(): Outpost {
     started.on('message', (told: Told) => hear(told))
     started.on('error', (error) => lose(started, messageOf(error)))
     started.on('exit', (code) => lose(started, `the thread ended with ${code}`))
-    for (const [route, options] of routes) ask({ kind: 'open', route, options })
+    for (const [route, options] of routes) ask({ kind: 'open', route, options, ledger })
   }
 
   function ask(asked: Asked): void {
@@ -158,10 +166,10 @@ export function createOutpost(): Outpost {
   function hear(told: Told): void {
     switch (told.kind) {
       case 'ended': {
-        const { id, outcome, date } = told
+        const { id, outcome, date, entries } = told
         const resolve = waiting.get(id)
         waiting.delete(id)
-        resolve?.({ outcome, date })
+        resolve?.({ outcome, date, entries })
         return
       }
       case 'closed':
@@ -178,7 +186,7 @@ export function createOutpost(): Outpost {
     thread = null
     const message = `the sending thread was lost (${why})`
     for (const resolve of waiting.values())
-      resolve({ outcome: { kind: 'unreachable', reason: 'other', message }, date: null })
+      resolve({ outcome: { kind: 'unreachable', reason: 'other', message }, date: null, entries: null })
     waiting.clear()
     for (const resolve of closing.values()) resolve()
     closing.clear()

@@ -20,17 +20,21 @@ import { createAlarm } from './alarm.ts'
 import { createConcurrency } from './concurrency.ts'
 import { createCourier } from './courier.ts'
 import type { Era } from './courier.ts'
-import { createCredentials } from './credentials.ts'
 import { createEndpoint } from './endpoint.ts'
 import type { Pass, Report } from './endpoint.ts'
 import { createHand } from './hand.ts'
+import { createIsolation } from './isolation.ts'
 import { createKeyring } from './keyring.ts'
 import type { Outpost } from './outpost.ts'
 import type { ProviderOptions } from './options.ts'
+import { createRateLimit } from './rate-limit.ts'
+import { createRoles } from './roles.ts'
+import { routeOf } from './route.ts'
 import { createScheduler } from './scheduler.ts'
 import type { Choice } from './scheduler.ts'
 import { createServiceClock } from './service-clock.ts'
 import { createSettler } from './settler.ts'
+import { createSizeLimit } from './size-limit.ts'
 import type { Tally } from './tally.ts'
 import type { ProviderView } from './view.ts'
 
@@ -41,6 +45,8 @@ export type Road = {
   grown(): void
   lost(): void
   reopened(): void
+  /** The dead letters have room again. */
+  roomMade(): void
   view(): ProviderView
 }
 
@@ -59,16 +65,20 @@ export type RoadDeps = {
 export function createRoad(deps: RoadDeps, options: ProviderOptions): Road {
   const { spool, clock, random, emit, tally, total } = deps
   const provider = options.name
-  const serviceClock = createServiceClock({ clock }, options)
-  const keyring = createKeyring(
-    { credentials: createCredentials(deps, options.credentials), emit },
-    { provider },
-  )
-  const gate = deps.outpost.open({ ...options, connections: options.maxInFlight })
+  const serviceClock = createServiceClock({ clock, emit }, options)
+  const keyring = createKeyring({ ...deps, offsetMs: () => serviceClock.offsetMs }, options)
+  const gate = deps.outpost.open(routeOf(options, deps.env))
   const endpoint = createEndpoint({ clock, random, emit }, { provider, pace: options.pace })
   const concurrency = createConcurrency({ max: options.maxInFlight })
-  const scheduler = createScheduler({ clock }, options)
-  const settler = createSettler({ spool, clock, emit, tally }, options)
+  const sizeLimit = createSizeLimit({ bytesMax: options.batch.bodyBytesMax })
+  const rateLimit = createRateLimit({ clock }, options.rate)
+  const isolation = createIsolation({ ended: () => era.hand.releaseWaiting('turn') })
+  const scheduler = createScheduler({ clock, sizeLimit }, options)
+  const settler = createSettler({ spool, clock, emit, tally, isolation, sizeLimit, serviceClock }, options)
+  const roles = createRoles(
+    { spool, clock, emit, rotated: pump, refused: (error) => spoolRefused(error, era) },
+    options,
+  )
   const queue = new PQueue({ concurrency: options.maxInFlight })
   const alarm = createAlarm({ clock }, pump)
   const carry = createCourier({
@@ -83,6 +93,10 @@ export function createRoad(deps: RoadDeps, options: ProviderOptions): Road {
     scheduler,
     settler,
     serviceClock,
+    isolation,
+    sizeLimit,
+    rateLimit,
+    mode: options.mode,
     isCurrent,
     isStopping: () => stopping,
     sealed: pump,
@@ -90,10 +104,13 @@ export function createRoad(deps: RoadDeps, options: ProviderOptions): Road {
   let era = newEra()
   let running = 0
   let backfillRunning = 0
+  let unwatch = () => {}
   let started = false
+  /** Something got through since the start. */
+  let reached = false
   let stopping = false
 
-  return { start, stop, probe, grown: pump, lost, reopened, view }
+  return { start, stop, probe, grown: pump, lost, reopened, roomMade, view }
 
   // ---- what starts and ends
 
@@ -103,11 +120,13 @@ export function createRoad(deps: RoadDeps, options: ProviderOptions): Road {
 
   function start(): void {
     started = true
+    unwatch = keyring.watch(credentialsChanged)
     adopt()
   }
 
   function adopt(): void {
     era = newEra()
+    isolation.reset()
     for (const batch of spool.batches()) if (batch.provider === provider) era.hand.add(batch, 'recovered')
     pump()
   }
@@ -129,8 +148,14 @@ export function createRoad(deps: RoadDeps, options: ProviderOptions): Road {
     void readopt(era)
   }
 
+  function roomMade(): void {
+    era.hand.releaseWaiting('room')
+    pump()
+  }
+
   async function stop(deadline: AbortSignal): Promise<void> {
     stopping = true
+    unwatch()
     alarm.cancel()
     const abort = () => era.end.abort()
     if (deadline.aborted) abort()
@@ -146,6 +171,11 @@ export function createRoad(deps: RoadDeps, options: ProviderOptions): Road {
     pump()
   }
 
+  /** Whoever mends them need not wait for the next probe. */
+  function credentialsChanged(): void {
+    if (endpoint.view().state === 'unauthorized') probe()
+  }
+
   function isCurrent(own: Era): boolean {
     return own === era && own.down === null
   }
@@ -153,14 +183,21 @@ export function createRoad(deps: RoadDeps, options: ProviderOptions): Road {
   // ---- what goes next
 
   function pump(): void {
-    if (!started || stopping || era.down !== null || running >= concurrency.limit) return
-    const plans = scheduler.plan(spool.lanes())
+    if (!started || stopping || era.down !== null || running >= limitNow()) return
+    const lanes = spool.lanes()
+    roles.consider(lanes, endpoint.view().state)
+    const rateWaitMs = rateLimit.waitMs()
+    if (rateWaitMs > 0) {
+      alarm.set(clock.monotonic() + rateWaitMs)
+      return
+    }
+    const plans = scheduler.plan(lanes)
     let closed = false
-    while (running < concurrency.limit) {
+    while (running < limitNow()) {
       const pass = endpoint.enter()
       closed = pass === null || pass.probe
       if (pass === null) break
-      const backfillAllowed = concurrency.limit === 1 || backfillRunning < concurrency.limit - 1
+      const backfillAllowed = backfillRunning < backfillPlaces()
       const choice = scheduler.choose(plans, era.hand, { probe: pass.probe, backfillAllowed })
       if (choice === null) {
         endpoint.leave(pass, { kind: 'nothing' })
@@ -168,11 +205,23 @@ export function createRoad(deps: RoadDeps, options: ProviderOptions): Road {
       }
       launch(choice, pass)
     }
-    if (running >= concurrency.limit) return
+    if (running >= limitNow()) return
     const dueAtMs = scheduler.dueAt(plans, era.hand, { probe: closed })
     const opensAtMs = endpoint.opensAt()
     // Null: nothing rests, or a probe is under way; what changes that will call pump().
     if (dueAtMs !== null && opensAtMs !== null) alarm.set(Math.max(dueAtMs, opensAtMs))
+  }
+
+  function limitNow(): number {
+    return isolation.suspicious ? 1 : concurrency.limit
+  }
+
+  /** One place stays free for live data where there is more than one. */
+  function backfillPlaces(): number {
+    const places = limitNow()
+    return places === 1
+      ? 1
+      : Math.max(1, Math.min(places - 1, Math.floor(places * options.backfill.shareMax)))
   }
 
   function launch(choice: Choice, pass: Pass): void {
@@ -209,6 +258,8 @@ export function createRoad(deps: RoadDeps, options: ProviderOptions): Road {
     const before = endpoint.view().state
     endpoint.leave(pass, report)
     const after = endpoint.view().state
+    if (report.kind === 'success' && (before !== 'available' || !reached)) roles.opened()
+    reached ||= report.kind === 'success'
     if (before === after) return
     if (after === 'available') era.hand.release()
     else concurrency.collapse()

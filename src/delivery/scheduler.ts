@@ -2,8 +2,9 @@
 //
 //   1  batches that were sealed and never submitted by this process: the recovered ones, oldest first
 //   2  batches whose own back-off has passed, and lanes in which a batch is due, in turn
-//      lanes: live, then retry, then backfill; but in ten turns one begins with retry and one with backfill,
-//      so that nothing starves. Backfill leaves one place free for live where there is more than one.
+//      lanes: live, then retry, then backfill; but in ten turns one begins with retry, and backfill begins in its share
+//      of them (`backfill.min_share`), so that nothing starves. Among backfill lanes the config says whether the oldest
+//      or the newest goes first. Backfill leaves one place free for live where there is more than one.
 //
 // A lane is due when it holds a full batch, or its oldest payload waited `linger`. The wait is measured on the
 // monotonic clock from when the payload was first seen here, and on the wall clock for what was pending at the
@@ -19,6 +20,7 @@ import type { LaneView, Role, SealLimits } from '../spool/spool.ts'
 import { batchesMax } from './hand.ts'
 import type { Hand, InHand } from './hand.ts'
 import type { ProviderOptions, RetryRules } from './options.ts'
+import type { SizeLimit } from './size-limit.ts'
 
 export type Choice =
   { kind: 'batch'; inHand: InHand } | { kind: 'lane'; lane: LaneId; role: Role; limits: SealLimits }
@@ -41,11 +43,24 @@ export type Scheduler = {
   sealEnded(lane: LaneId, got: 'a batch' | 'nothing'): void
 }
 
+type Deps = { clock: Clock; sizeLimit: SizeLimit }
+
+/**
+ * With so many batches in hand a probe seals no further one of a lane that has one there: in an outage of days the
+ * backlog would else be sealed piece by piece, and what is sealed goes before what is fresh.
+ */
+const probedMax = 8
+
 /** A lane that had nothing to give after all is left alone for so long. */
 const emptySealRestMs = 100
 
-export function createScheduler({ clock }: { clock: Clock }, options: ProviderOptions): Scheduler {
-  const { payloadsMax, bodyBytesMax, lingerMs } = options.batch
+export function createScheduler({ clock, sizeLimit }: Deps, options: ProviderOptions): Scheduler {
+  const single = options.mode === 'single'
+  const payloadsMax = single ? 1 : options.batch.payloadsMax
+  // Company is what a payload lingers for, and a single one gets none.
+  const lingerMs = single ? 0 : options.batch.lingerMs
+  const { order, shareMin } = options.backfill
+  const backfillEvery = Math.max(1, Math.round(1 / shareMin))
   /** When the oldest pending payload of a lane was seen first; bounded by the number of lanes. */
   const seenAtMs = new Map<LaneId, number>()
   const restUntilMs = new Map<LaneId, number>()
@@ -72,18 +87,23 @@ export function createScheduler({ clock }: { clock: Clock }, options: ProviderOp
   }
 
   function planFresh(lane: LaneView, nowMs: number): LanePlan {
-    const full = lane.pending >= payloadsMax || lane.pendingBytes >= bodyBytesMax
+    const limits = limitsNow()
+    const full = lane.pending >= payloadsMax || lane.pendingBytes >= limits.bodyBytesMax
     const seenMs = seenAtMs.get(lane.id) ?? nowMs
     const waitedMs = Math.max(nowMs - seenMs, clock.now() - (lane.oldestAt ?? clock.now()))
     const dueAtMs = full ? nowMs : nowMs + lingerMs - waitedMs
-    return { lane, limits: { payloadsMax, bodyBytesMax }, dueAtMs: notBefore(lane.id, dueAtMs) }
+    return { lane, limits, dueAtMs: notBefore(lane.id, dueAtMs) }
+  }
+
+  function limitsNow(): SealLimits {
+    return { payloadsMax, bodyBytesMax: sizeLimit.bytesMax, ...(single ? { turn: 'single' } : {}) }
   }
 
   function planRetry(lane: LaneView): LanePlan {
     const delayMs = delayOf(lane.role, options.retryRules)
     const now = clock.now()
     const restMs = (lane.oldestAt ?? now) + delayMs + lingerMs - now
-    const limits = { payloadsMax, bodyBytesMax, committedUntil: now - delayMs }
+    const limits = { ...limitsNow(), committedUntil: now - delayMs }
     return { lane, limits, dueAtMs: notBefore(lane.id, clock.monotonic() + restMs) }
   }
 
@@ -97,14 +117,19 @@ export function createScheduler({ clock }: { clock: Clock }, options: ProviderOp
     { probe, backfillAllowed }: { probe: boolean; backfillAllowed: boolean },
   ): Choice | null {
     const batch = probe ? longestUntried(hand) : nextReady(hand)
-    const lane = hand.size >= batchesMax ? null : dueLane(plans, backfillAllowed || probe)
+    const lane = hand.size >= batchesMax ? null : dueLane(plans, hand, { probe, backfillAllowed })
     if (batch === null && lane === null) return null
     turn += 1
+    if (probe && batch !== null && lane !== null && isAside(batch)) return seal(lane)
     const untried = batch !== null && batch.submissions === 0 && !probe
     if (lane === null || untried || (batch !== null && turn % 2 === 0))
       return batch === null ? null : { kind: 'batch', inHand: batch }
+    return seal(lane)
+  }
+
+  function seal({ lane, limits }: LanePlan): Choice {
     laneTurn += 1
-    return { kind: 'lane', lane: lane.lane.id, role: lane.lane.role, limits: lane.limits }
+    return { kind: 'lane', lane: lane.id, role: lane.role, limits }
   }
 
   function nextReady(hand: Hand): InHand | null {
@@ -123,24 +148,58 @@ export function createScheduler({ clock }: { clock: Clock }, options: ProviderOp
     let best: InHand | null = null
     for (const inHand of hand.all()) {
       if (inHand.running || (inHand.wait === 'slow' && inHand.readyAtMs > clock.monotonic())) continue
-      if (best === null || inHand.triedAt < best.triedAt) best = inHand
+      if (best === null || isBetterProbe(inHand, best)) best = inHand
     }
     return best
   }
 
-  function dueLane(plans: readonly LanePlan[], backfillAllowed: boolean): LanePlan | null {
+  function isBetterProbe(one: InHand, other: InHand): boolean {
+    if (isAside(one) !== isAside(other)) return isAside(other)
+    return one.triedAt < other.triedAt
+  }
+
+  /** What the single operation says to it tells nothing about whether the service takes batches again. */
+  function isAside({ batch }: InHand): boolean {
+    return !single && batch.turn === 'single'
+  }
+
+  function dueLane(
+    plans: readonly LanePlan[],
+    hand: Hand,
+    { probe, backfillAllowed }: { probe: boolean; backfillAllowed: boolean },
+  ): LanePlan | null {
+    const tried = probe ? lanesInHand(hand) : null
     const nowMs = clock.monotonic()
-    const order = orderOf(laneTurn)
+    const kinds = kindsInTurn(laneTurn, backfillEvery)
     let best: LanePlan | null = null
     for (const plan of plans) {
       if (plan.dueAtMs > nowMs || sealing.has(plan.lane.id)) continue
       const { kind } = plan.lane.role
-      if (kind === 'backfill' && !backfillAllowed) continue
-      const rank = order.indexOf(kind)
-      const bestRank = best === null ? order.length : order.indexOf(best.lane.role.kind)
-      if (rank < bestRank || (rank === bestRank && best !== null && plan.dueAtMs < best.dueAtMs)) best = plan
+      if (kind === 'backfill' && !backfillAllowed && !probe) continue
+      if (tried !== null && tried.batches >= probedMax && tried.lanes.has(plan.lane.id)) continue
+      const rank = kinds.indexOf(kind)
+      const bestRank = best === null ? kinds.length : kinds.indexOf(best.lane.role.kind)
+      if (rank < bestRank || (rank === bestRank && best !== null && isBefore(plan, best))) best = plan
     }
     return best
+  }
+
+  /** Which lanes have a batch in hand that a probe could take, and how many there are. */
+  function lanesInHand(hand: Hand): { lanes: ReadonlySet<LaneId>; batches: number } {
+    const lanes = new Set<LaneId>()
+    let batches = 0
+    for (const inHand of hand.all()) {
+      if (isAside(inHand) || inHand.wait === 'slow') continue
+      lanes.add(inHand.batch.lane)
+      batches += 1
+    }
+    return { lanes, batches }
+  }
+
+  /** Of two lanes of the same kind. */
+  function isBefore(one: LanePlan, other: LanePlan): boolean {
+    if (one.lane.role.kind !== 'backfill') return one.dueAtMs < other.dueAtMs
+    return order === 'oldest-first' ? one.lane.id < other.lane.id : one.lane.id > other.lane.id
   }
 
   function dueAt(plans: readonly LanePlan[], hand: Hand, { probe }: { probe: boolean }): number | null {
@@ -173,9 +232,9 @@ export function createScheduler({ clock }: { clock: Clock }, options: ProviderOp
   }
 }
 
-function orderOf(turn: number): readonly Role['kind'][] {
-  if (turn % 10 === 4) return ['retry', 'live', 'backfill']
-  return turn % 10 === 9 ? ['backfill', 'live', 'retry'] : ['live', 'retry', 'backfill']
+function kindsInTurn(turn: number, backfillEvery: number): readonly Role['kind'][] {
+  if (turn % backfillEvery === backfillEvery - 1) return ['backfill', 'live', 'retry']
+  return turn % 10 === 4 ? ['retry', 'live', 'backfill'] : ['live', 'retry', 'backfill']
 }
 
 /** A schedule or step that the config no longer has rests as long as the nearest one that it has. */

@@ -6,12 +6,16 @@
 import { assertNever } from '../std/assert.ts'
 import type { Clock, EpochMs } from '../std/clock.ts'
 import type { Emit } from '../domain/event.ts'
-import type { Outcome } from '../domain/outcome.ts'
+import type { Outcome, UnreachableReason } from '../domain/outcome.ts'
+import { encodeReceipt } from '../domain/receipt.ts'
 import type { Settlement } from '../domain/settlement.ts'
 import type { BatchContent, Spool } from '../spool/spool.ts'
 import type { Report } from './endpoint.ts'
 import type { Hand, InHand } from './hand.ts'
+import type { Isolation } from './isolation.ts'
 import type { ProviderOptions } from './options.ts'
+import type { ServiceClock } from './service-clock.ts'
+import type { SizeLimit } from './size-limit.ts'
 import { createRate } from './tally.ts'
 import type { Tally } from './tally.ts'
 import { judge as judgeByTable } from './verdict.ts'
@@ -32,11 +36,21 @@ export type Settler = {
 
 type Known = { alone: boolean; accessKeyId: string | null; clockOffsetMs: number | null }
 
-type Deps = { spool: Spool; clock: Clock; emit: Emit; tally: Tally }
+type Deps = {
+  spool: Spool
+  clock: Clock
+  emit: Emit
+  tally: Tally
+  isolation: Isolation
+  sizeLimit: SizeLimit
+  serviceClock: Pick<ServiceClock, 'signingAt'>
+}
 
-export function createSettler({ spool, clock, emit, tally }: Deps, options: ProviderOptions): Settler {
+export function createSettler(deps: Deps, options: ProviderOptions): Settler {
+  const { spool, clock, emit, tally, isolation, sizeLimit, serviceClock } = deps
   const provider = options.name
-  const policy = { ...options, emptyAnswersToClose: options.pace.emptyAnswersToClose }
+  const { emptyAnswersToClose, refusalsToClose } = options.pace
+  const policy = { ...options, emptyAnswersToClose, refusalsToClose }
   const rate = createRate({ clock })
   let emptyAnswers = 0
   let successes = 0
@@ -71,7 +85,7 @@ export function createSettler({ spool, clock, emit, tally }: Deps, options: Prov
   }
 
   function judge(inHand: InHand, content: BatchContent, outcome: Outcome): Verdict {
-    const { role, batchId } = inHand.batch
+    const { role, batchId, turn } = inHand.batch
     const { earlier } = inHand
     const sentBefore = inHand.sentBefore || inHand.submissions > 1
     const facts = {
@@ -87,20 +101,40 @@ export function createSettler({ spool, clock, emit, tally }: Deps, options: Prov
       sentBefore,
       earlier,
       emptyAnswers,
+      turn,
+      refusedInRow: isolation.refusedInRow,
+      witnessed: isolation.witnessed(inHand),
+      mayIsolate: isolation.mayIsolate(inHand),
     }
-    const verdict = apart(inHand, judgeByTable(outcome, facts, policy))
+    const verdict = whereRoom(apart(inHand, judgeByTable(outcome, facts, policy)))
     if (verdict.empty === 'one more') emptyAnswers += 1
     if (verdict.empty === 'reset') emptyAnswers = 0
     if (verdict.remember !== null) inHand.earlier = verdict.remember
+    if (outcome.kind === 'refused') {
+      isolation.refused(inHand)
+      if (outcome.status === 413) sizeLimit.tooLarge(content.bodyBytes)
+    }
     if (verdict.endpoint === 'success') {
       successes += 1
       lastSuccessAt = clock.now()
+      sizeLimit.accepted(content.bodyBytes)
+      // That a single payload was taken says nothing about how the service takes batches.
+      if (turn === options.mode) isolation.accepted()
     }
     if (verdict.oddities.length > 0) {
       const requestId = requestIdOf(outcome)
       emit({ kind: 'answer_odd', provider, batchId, requestId, oddities: verdict.oddities })
     }
     return verdict
+  }
+
+  /** Nothing may be buried while the dead letters are full: the batch rests as it is, and goes again later. */
+  function whereRoom(verdict: Verdict): Verdict {
+    const fates = verdict.settlement?.fates ?? 'all delivered'
+    if (!spool.lettersFull || fates === 'all delivered' || fates.every(({ kind }) => kind !== 'dead'))
+      return verdict
+    const held = 'A payload would become a dead letter, and those are full.'
+    return { ...verdict, settlement: null, wait: 'room', held }
   }
 
   /** A 403 for the same batch twice, with successes of others between, is about the batch and not the account. */
@@ -118,19 +152,16 @@ export function createSettler({ spool, clock, emit, tally }: Deps, options: Prov
     if (verdict.endpoint === 'failure') noteFailure(inHand)
     const retryAfterMs = outcome.kind === 'unavailable' ? (outcome.retryAfterMs ?? 0) : 0
     const retryInMs = hand.rest(inHand, verdict.wait, { failed: verdict.wait === 'backoff', retryAfterMs })
-    if (outcome.kind === 'refused') {
-      const { status, requestId, message } = outcome
-      emit({ kind: 'wrapper_refused', provider, batchId, status, requestId, message, retryInMs })
-    } else if (verdict.held !== null) {
-      emit({
-        kind: 'batch_held',
-        provider,
-        batchId,
-        why: verdict.held,
-        requestId: requestIdOf(outcome),
-        retryInMs,
-      })
-    }
+    if (verdict.wait === 'witness' || inHand.stuck) isolation.leave(inHand)
+    if (verdict.held === null || verdict.endpoint === 'wrapper') return
+    emit({
+      kind: 'batch_held',
+      provider,
+      batchId,
+      why: verdict.held,
+      requestId: requestIdOf(outcome),
+      retryInMs,
+    })
   }
 
   function noteFailure(inHand: InHand): void {
@@ -143,7 +174,7 @@ export function createSettler({ spool, clock, emit, tally }: Deps, options: Prov
 
   async function settle(inHand: InHand, content: BatchContent, settlement: Settlement): Promise<void> {
     const { batch } = inHand
-    await spool.settle(batch, settlement)
+    await spool.settle(batch, settlement, receiptOf(inHand, settlement))
     const counts = { delivered: 0, retried: 0, dead: 0 }
     const { fates, requestId } = settlement
     if (fates === 'all delivered') counts.delivered = batch.payloads
@@ -172,6 +203,13 @@ export function createSettler({ spool, clock, emit, tally }: Deps, options: Prov
     if (inHand.stuck) emit({ kind: 'batch_unstuck', provider, batchId: batch.batchId })
   }
 
+  function receiptOf({ batch, entries }: InHand, { fates, requestId }: Settlement): Buffer | null {
+    if (entries === null) return null
+    const { lane, batchId } = batch
+    const at = serviceClock.signingAt()
+    return encodeReceipt({ provider, lane, batchId, requestId, at, entries, fates })
+  }
+
   function report(inHand: InHand, outcome: Outcome, verdict: Verdict, known: Known): Report {
     const requestId = requestIdOf(outcome)
     const why = verdict.held ?? wordsFor(outcome)
@@ -181,12 +219,17 @@ export function createSettler({ spool, clock, emit, tally }: Deps, options: Prov
       case 'failure': {
         const retryAfterMs = outcome.kind === 'unavailable' ? outcome.retryAfterMs : null
         const { batchId } = inHand.batch
-        return { kind: 'failure', batchId, why, requestId, retryAfterMs, alone: known.alone }
+        const { alone } = known
+        return { kind: 'failure', batchId, why, requestId, retryAfterMs, alone, ...reasonOf(outcome) }
       }
       case 'refused':
         return { kind: 'refused', why, requestId }
       case 'outage':
         return { kind: 'outage', why, requestId }
+      case 'isolating':
+        return { kind: 'isolating' }
+      case 'wrapper':
+        return { kind: 'wrapper', why, requestId }
       case 'unauthorized': {
         const { accessKeyId, clockOffsetMs } = known
         const { status, message } = outcome.kind === 'unauthorized' ? outcome : { status: 403, message: why }
@@ -198,6 +241,12 @@ export function createSettler({ spool, clock, emit, tally }: Deps, options: Prov
         return assertNever(verdict.endpoint)
     }
   }
+}
+
+function reasonOf(outcome: Outcome): { reason?: UnreachableReason; act?: string } {
+  if (outcome.kind !== 'unreachable') return {}
+  const { reason, act } = outcome
+  return act === undefined ? { reason } : { reason, act }
 }
 
 function requestIdOf(outcome: Outcome): string | null {

@@ -1,19 +1,25 @@
 // submit.ts: one HTTP attempt with one batch. Every way in which it can end is an Outcome; it never throws.
 // Runs in the thread of outpost.ts.
 //
-// undici, HTTP/1.1, one request at a time on each connection, no redirects, nothing decompressed. The deadline
+// undici, HTTP/1.1, one request at a time on each connection, as many connections as batches may be under way, no
+// redirects, nothing decompressed; where a proxy stands between, through its tunnel (tunnel.ts). The deadline
 // is a signal over the whole attempt, because a service that trickles one byte a second keeps every other timer
 // alive. The body is always read or its connection closed, so that no answer can hold one for ever.
 
-import { Pool } from 'undici'
+import { buildConnector, Pool } from 'undici'
 import type { Dispatcher } from 'undici'
 import type { EpochMs } from '../std/clock.ts'
-import { codeOf, messageOf } from '../std/fault.ts'
+import { codeOf } from '../std/fault.ts'
 import type { PayloadId } from '../domain/ids.ts'
-import type { Outcome, UnreachableReason } from '../domain/outcome.ts'
+import type { Outcome } from '../domain/outcome.ts'
 import { readAnswer } from './answer.ts'
+import type { Turn } from '../spool/spool.ts'
 import type { Answer } from './answer.ts'
+import { createFirstFault } from './first-fault.ts'
+import type { Proxy } from './proxy.ts'
 import type { Sign } from './sign.ts'
+import { createTunnel } from './tunnel.ts'
+import { unreachable } from './unreachable.ts'
 
 /** What leads to one provider, as the thread needs it. */
 export type Route = {
@@ -25,9 +31,17 @@ export type Route = {
   responseBytesMax: number
   /** PEM text; null for the public authorities. */
   ca: string | null
+  /** PEM text of what we show when the service asks who we are; null for nothing. */
+  cert: string | null
+  key: string | null
+  passphrase: string | null
+  /** Null for the direct way. */
+  proxy: Proxy | null
 }
 
 type Submission = {
+  /** The operation; a single one has one payload as its body. */
+  turn: Turn
   body: Buffer
   payloadIds: () => readonly PayloadId[]
   sign: Sign
@@ -49,11 +63,15 @@ export type Submitter = {
   close(): Promise<void>
 }
 
-/** Where a batch goes below base_url (ingestion-api.md 4.2). */
-const batchPath = '/v2/telemetry/batch'
+const keepAliveMs = 30_000
+
+/** Where each operation goes below base_url (ingestion-api.md 4.1, 4.2). */
+const paths: Record<Turn, string> = { batch: '/v2/telemetry/batch', single: '/v2/telemetry' }
 
 export function createSubmitter(route: Route): Submitter {
-  const url = new URL(route.baseUrl + batchPath)
+  const url = new URL(route.baseUrl)
+  const base = url.pathname.replace(/\/$/, '')
+  const firstFault = createFirstFault(connectorOf(route))
   const pool = new Pool(url.origin, {
     connections: route.connections,
     pipelining: 1,
@@ -62,7 +80,9 @@ export function createSubmitter(route: Route): Submitter {
     headersTimeout: 0,
     bodyTimeout: 0,
     maxResponseSize: route.responseBytesMax,
-    connect: { timeout: route.connectTimeoutMs, ...(route.ca === null ? {} : { ca: route.ca }) },
+    connect: firstFault.connector,
+    // Below what balancers and firewalls in use keep an idle connection for; a server that says less is obeyed.
+    keepAliveTimeout: keepAliveMs,
   })
   const headers = {
     'content-type': 'application/json',
@@ -90,31 +110,54 @@ export function createSubmitter(route: Route): Submitter {
       const now = startedAt + (performance.now() - startedMs)
       const date = answer.headers['date']
       return {
-        outcome: readAnswer(answer, submission.payloadIds(), now),
+        outcome: readAnswer(answer, submission.payloadIds(), now, submission.turn),
         date: typeof date === 'string' ? date : null,
       }
     } catch (error) {
-      return { outcome: outcomeOf(error, { late, stopped: stop.aborted }), date: null }
+      return { outcome: outcomeOf(error, { late, stopped: stop.aborted, startedAt }), date: null }
     } finally {
       clearTimeout(timer)
       stop.removeEventListener('abort', onStop)
     }
   }
 
-  async function attempt({ body, sign, signingAt }: Submission, signal: AbortSignal): Promise<Answer> {
-    const { protocol, hostname, host, pathname } = url
-    const request = { method: 'POST' as const, protocol, hostname, host, path: pathname, headers, body }
+  async function attempt({ turn, body, sign, signingAt }: Submission, signal: AbortSignal): Promise<Answer> {
+    const { protocol, hostname, host } = url
+    const path = base + paths[turn]
+    const request = { method: 'POST' as const, protocol, hostname, host, path, headers, body }
     const signed = await sign(request, signingAt)
-    const response = await pool.request({ method: 'POST', path: pathname, headers: signed, body, signal })
+    const response = await pool.request({ method: 'POST', path, headers: signed, body, signal })
     return readBody(response, signal)
   }
 
-  function outcomeOf(error: unknown, { late, stopped }: { late: boolean; stopped: boolean }): Outcome {
+  function outcomeOf(
+    error: unknown,
+    { late, stopped, startedAt }: { late: boolean; stopped: boolean; startedAt: EpochMs },
+  ): Outcome {
     if (late)
       return { kind: 'unreachable', reason: 'timeout', message: `no answer within ${route.timeoutMs} ms` }
-    return stopped ? { kind: 'aborted' } : unreachable(error)
+    return stopped ? { kind: 'aborted' } : unreachable(firstFault.of(error), startedAt)
   }
 }
+
+function connectorOf({
+  connectTimeoutMs,
+  ca,
+  cert,
+  key,
+  passphrase,
+  proxy,
+}: Route): buildConnector.connector {
+  const direct = buildConnector({
+    timeout: connectTimeoutMs,
+    allowH2: false,
+    ...(ca === null ? {} : { ca }),
+    ...(cert === null || key === null ? {} : { cert, key }),
+    ...(passphrase === null ? {} : { passphrase }),
+  })
+  return proxy === null ? direct : createTunnel({ proxy, timeoutMs: connectTimeoutMs, ca }, direct)
+}
+
 async function readBody(
   { statusCode, headers, body }: Dispatcher.ResponseData,
   signal: AbortSignal,
@@ -133,35 +176,5 @@ async function readBody(
     headers,
     body: parts.length === 1 && parts[0] ? parts[0] : Buffer.concat(parts),
     cut,
-  }
-}
-
-const reasons: readonly (readonly [pattern: RegExp, reason: UnreachableReason, words: string])[] = [
-  [/^ECONNREFUSED$/, 'refused', 'nothing listens at that address'],
-  [/^(ENOTFOUND|EAI_\w+)$/, 'dns', 'the name cannot be resolved'],
-  [/^(UND_ERR_CONNECT_TIMEOUT|ETIMEDOUT)$/, 'timeout', 'no connection in time'],
-  [/^(ECONNRESET|EPIPE|UND_ERR_SOCKET|ECONNABORTED)$/, 'reset', 'the connection was cut'],
-  [
-    /^(ERR_TLS|ERR_SSL|CERT_|UNABLE_TO|DEPTH_ZERO|SELF_SIGNED|EPROTO|ERR_OSSL|HOSTNAME_MISMATCH)/,
-    'tls',
-    'TLS failed',
-  ],
-  [/^(EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|ENETDOWN)$/, 'other', 'there is no route'],
-  [/^(HPE_|HTTPParserError$)/, 'other', 'the answer is not HTTP'],
-]
-
-function unreachable(error: unknown): Outcome {
-  // Where a name has several addresses, each failed in its own way and the first one stands for all.
-  const cause = error instanceof AggregateError && codeOf(error) === undefined ? error.errors[0] : error
-  const code = codeOf(cause) ?? (cause instanceof Error ? cause.name : '')
-  const [, reason, words] = reasons.find(([pattern]) => pattern.test(code)) ?? [
-    null,
-    'other' as const,
-    'it failed',
-  ]
-  return {
-    kind: 'unreachable',
-    reason,
-    message: `${words} (${code === '' ? '' : `${code}: `}${messageOf(cause)})`,
   }
 }

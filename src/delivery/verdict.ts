@@ -4,6 +4,8 @@
 // answered, in `accepted`          delivered                                            -         success
 // answered, in `failed`            the next step of its errorType, after the last: dead -         success
 //   errorType declared `delivered` delivered                                            -         success
+//   nothing accepted, nor by the live batch before it, and a last step of another type than Validation:
+//                                  held                                                 slow      success
 //   nothing accepted for the third live or backfill batch in a row:
 //     only Validation              its steps, as above                                  -         success
 //     any other type               held, no attempt counted                             back-off  outage
@@ -11,9 +13,18 @@
 //   again                          as failed, of type Unconfirmed                       -         success
 //   none of the batch, again       held                                                 slow      refused
 // in both lists, foreign ids, ...  the lists are believed, `failed` wins                -         success
-// accepted_single                  delivered                                            -         success
-// refused (400, 413)               held                                                 slow      refused
-// repeated (409), sent before      by on_repeat: held, or delivered                     slow      refused, success
+// accepted_single (202)            delivered                                            -         success
+//   a batch with it was refused and nothing was accepted since: the wrapper is at fault  -        wrapper
+// refused (400, 413)
+//   more than one payload          split in two under new batchIds; where nothing was accepted between three
+//                                  refusals, the first payload alone and the rest        -         isolating
+//   while another batch is taken apart: held                                            its turn   isolating
+//   one payload                    turns to the single operation                         -         isolating
+//   refused there too              dead, if another was accepted since it was refused    -         isolating
+//                                  else held: who is at fault?                          witness    isolating
+//   from the twelfth in a row      as above, and nothing is buried any more              -         wrapper
+// repeated (409), sent before      by on_repeat: held, delivered, or resent under a      slow      refused, success
+//                                  new batchId
 // repeated (409), never sent       held                                                 slow      refused
 // unauthorized (401, 403)          held                                                 none      unauthorized
 // unavailable (408, 425, 429, 5xx) held                                                 back-off  failure
@@ -23,17 +34,18 @@
 // aborted                          held                                                 none      unchanged
 //
 // Held means: the same sealed batch again, same batchId, same bytes. Nothing that is held counts an attempt of
-// a payload, or an outage would bury everything. endpoint.ts says what success, refused, ... do to the road.
+// a payload, or an outage would bury everything. endpoint.ts says what success, refused, ... do to the road,
+// isolation.ts why one guilty payload among 500 costs 18 further batch requests and one single at most.
 
 import { assertNever } from '../std/assert.ts'
 import type { PayloadId } from '../domain/ids.ts'
 import type { FailureRecord, Outcome } from '../domain/outcome.ts'
 import type { Fate, Settlement } from '../domain/settlement.ts'
-import type { Role } from '../spool/spool.ts'
+import type { Role, Turn } from '../spool/spool.ts'
 import type { OnRepeat, RetryRules } from './options.ts'
-
-/** What the service said about payloads of ours; keyed by payloadId in lower case. */
-export type Said = ReadonlyMap<string, 'accepted' | FailureRecord>
+import { partsOf } from './isolation.ts'
+import { detailOf, unconfirmed, whatIsSaid } from './said.ts'
+import type { Said } from './said.ts'
 
 /** What stands beside the outcome when it is judged. */
 export type Facts = {
@@ -48,15 +60,40 @@ export type Facts = {
   earlier: Said | null
   /** Live or backfill batches in a row, before this one, with nothing accepted. */
   emptyAnswers: number
+  /** By which operation it went. */
+  turn: Turn
+  /** Requests that were refused as such, before this one, with nothing accepted between. */
+  refusedInRow: number
+  /** Something was accepted since this batch, or the one that it was cut from, was refused first. */
+  witnessed: boolean
+  /** No other refused batch is being taken apart. */
+  mayIsolate: boolean
 }
 
-export type Policy = { retryRules: RetryRules; onRepeat: OnRepeat; emptyAnswersToClose: number }
+export type Policy = {
+  retryRules: RetryRules
+  onRepeat: OnRepeat
+  mode: Turn
+  emptyAnswersToClose: number
+  refusalsToClose: number
+}
+
+/**
+ * `turn`: until no other batch is taken apart. `witness`: until something else is accepted. `room`: until the dead letters
+ * have room (settler.ts).
+ */
+export type Wait = 'none' | 'backoff' | 'slow' | 'turn' | 'witness' | 'room'
 
 export type Verdict = {
-  /** Null: the batch stays sealed. */
+  /** Null: the batch stays sealed, unless one of the next two says what takes its place. */
   settlement: Settlement | null
-  wait: 'none' | 'backoff' | 'slow'
-  endpoint: 'success' | 'failure' | 'refused' | 'unauthorized' | 'outage' | 'unchanged'
+  /** Batches of so many payloads under new batchIds. */
+  reseal: readonly number[] | null
+  /** The other operation, under the same claim. */
+  turn: Turn | null
+  wait: Wait
+  endpoint:
+    'success' | 'failure' | 'refused' | 'isolating' | 'wrapper' | 'unauthorized' | 'outage' | 'unchanged'
   /** A sentence for a person where holding this batch needs one of its own. */
   held: string | null
   oddities: readonly string[]
@@ -68,6 +105,8 @@ export type Verdict = {
 
 const nothing: Verdict = {
   settlement: null,
+  reseal: null,
+  turn: null,
   wait: 'none',
   endpoint: 'unchanged',
   held: null,
@@ -81,21 +120,11 @@ export function judge(outcome: Outcome, facts: Facts, policy: Policy): Verdict {
     case 'answered':
       return judgeAnswer(outcome, facts, policy)
     case 'accepted_single':
-      // Only a batch of one payload can have gone there; for any other a 202 says nothing about its payloads.
-      return facts.payloads === 1 ? delivered(outcome.requestId) : held('backoff', 'failure', null)
+      return judgeAcknowledgement(outcome.requestId, facts, policy)
     case 'refused':
-      return held(
-        'slow',
-        'refused',
-        `The service refuses the batch as such (${outcome.status}: ${outcome.message}).`,
-      )
+      return judgeRefusal(outcome, facts, policy)
     case 'repeated':
-      if (policy.onRepeat === 'delivered' && facts.sentBefore) return delivered(outcome.requestId)
-      return held(
-        'slow',
-        'refused',
-        `The service answers 409: it knows the batchId, ${facts.sentBefore ? 'which was sent before' : 'which was never sent from here'}.`,
-      )
+      return judgeRepeat(outcome.requestId, facts, policy)
     case 'unauthorized':
       return held('none', 'unauthorized', null)
     case 'unavailable':
@@ -114,6 +143,57 @@ export function judge(outcome: Outcome, facts: Facts, policy: Policy): Verdict {
       return assertNever(outcome)
   }
 }
+
+function judgeRepeat(requestId: string | null, { sentBefore, payloads }: Facts, policy: Policy): Verdict {
+  const { onRepeat } = policy
+  if (sentBefore && onRepeat === 'delivered') return delivered(requestId)
+  if (sentBefore && onRepeat === 'resend') return { ...nothing, reseal: [payloads], endpoint: 'isolating' }
+  const when = sentBefore ? 'which was sent before' : 'which was never sent from here'
+  return held('slow', 'refused', `The service answers 409: it knows the batchId, ${when}.`)
+}
+
+function judgeAcknowledgement(requestId: string | null, facts: Facts, { mode }: Policy): Verdict {
+  const { payloads, turn, refusedInRow, witnessed } = facts
+  // Only one payload can have gone there; for a batch a 202 says nothing about its payloads.
+  if (payloads !== 1 || turn !== 'single') return held('backoff', 'failure', null)
+  const verdict = delivered(requestId)
+  if (mode === 'single' || refusedInRow === 0 || witnessed) return verdict
+  const why = 'The service refuses batches as such, and takes a payload of theirs by the single operation.'
+  return { ...verdict, endpoint: 'wrapper', held: why }
+}
+
+type Refusal = Extract<Outcome, { kind: 'refused' }>
+
+function judgeRefusal(
+  { status, message, details, requestId }: Refusal,
+  facts: Facts,
+  policy: Policy,
+): Verdict {
+  const { payloads, turn, refusedInRow, witnessed, mayIsolate } = facts
+  const words = `${status}: ${message}`
+  const refusals = refusedInRow + 1
+  const everything = refusals >= policy.refusalsToClose
+  const endpoint = everything ? 'wrapper' : 'isolating'
+  const why = everything ? `The service refused ${refusals} requests in a row as such: ${words}` : words
+  if (turn === 'batch') {
+    if (!mayIsolate) return held('turn', endpoint, why)
+    if (payloads === 1) return { ...nothing, turn: 'single', endpoint, held: why }
+    return { ...nothing, reseal: partsOf(payloads, status, refusals, policy), endpoint, held: why }
+  }
+  if (!witnessed || everything) return held('witness', endpoint, why)
+  const [payloadId = ''] = facts.payloadIds
+  const failure = {
+    payloadId,
+    errorType: refusedReason,
+    errorMessage: words,
+    validationErrorDetails: details,
+  }
+  const fate: Fate = { kind: 'dead', reason: refusedReason, detail: detailOf(failure), failure }
+  return { ...nothing, settlement: { fates: [fate], requestId }, endpoint }
+}
+
+/** Reason of a dead letter that the service refused by a status, not by an `errorType`. */
+const refusedReason = 'Refused'
 
 function delivered(requestId: string | null): Verdict {
   return {
@@ -159,13 +239,24 @@ function judgeAnswer(answer: Answered, facts: Facts, policy: Policy): Verdict {
   return judgeNothingAccepted(settled, said, facts, policy)
 }
 
+/** A fault of the payload itself is told as Validation; any other may be the service's. */
+function buriesInnocents({ settlement }: Verdict): boolean {
+  if (settlement === null || settlement.fates === 'all delivered') return false
+  return settlement.fates.some((fate) => fate.kind === 'dead' && fate.reason !== 'Validation')
+}
+
 /** Nothing of the batch was accepted: its payloads' own faults, or an outage told inside a 200. */
 function judgeNothingAccepted(settled: Verdict, said: Said, facts: Facts, policy: Policy): Verdict {
   const retried = facts.role.kind === 'retry'
   // What failed before may well fail again as a whole: a retry lane is no witness, but it is held with the others.
   const inRow = facts.emptyAnswers + (retried ? 0 : 1)
   const empty = retried ? 'unchanged' : 'one more'
-  if (inRow < policy.emptyAnswersToClose) return { ...settled, empty }
+  if (inRow < policy.emptyAnswersToClose) {
+    if (facts.emptyAnswers === 0 || !buriesInnocents(settled)) return { ...settled, empty }
+    const held =
+      'Its payloads would become dead letters, and the service accepted nothing since they failed first.'
+    return { ...nothing, oddities: settled.oddities, wait: 'slow', endpoint: 'success', held, empty }
+  }
 
   const types = new Set<string>()
   for (const word of said.values()) if (word !== 'accepted') types.add(word.errorType)
@@ -185,18 +276,6 @@ function judgeNothingAccepted(settled: Verdict, said: Said, facts: Facts, policy
   }
 }
 
-/** Both lists as one; `failed` wins within an answer, the later answer wins over the earlier one. */
-function whatIsSaid(
-  accepted: readonly string[],
-  failed: readonly FailureRecord[],
-  earlier: Said | null,
-): Said {
-  const said = new Map<string, 'accepted' | FailureRecord>(earlier ?? [])
-  for (const id of accepted) said.set(id.toLowerCase(), 'accepted')
-  for (const failure of failed) said.set(failure.payloadId.toLowerCase(), failure)
-  return said
-}
-
 function fateOf(
   word: 'accepted' | FailureRecord | undefined,
   id: PayloadId,
@@ -210,14 +289,4 @@ function fateOf(
   if (rule === 'delivered') return { kind: 'delivered' }
   if (attempts < rule.length) return { kind: 'retry', schedule, step: attempts, failure }
   return { kind: 'dead', reason: failure.errorType, detail: detailOf(failure), failure }
-}
-
-function unconfirmed(payloadId: PayloadId): FailureRecord {
-  const errorMessage = 'The service named the payload neither as accepted nor as failed, twice.'
-  return { payloadId, errorType: 'Unconfirmed', errorMessage, validationErrorDetails: [] }
-}
-
-function detailOf({ errorMessage, validationErrorDetails }: FailureRecord): string {
-  const fields = validationErrorDetails.map(({ field, message }) => `${field}: ${message}`)
-  return [errorMessage, ...fields].filter((part) => part !== '').join('; ') || 'The service gave no reason.'
 }

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { deliveryOptions, deliverySchema } from '../../src/delivery/config.ts'
+import { Secret } from '../../src/std/secret.ts'
+import { createAuthority } from '../support/certificates.ts'
 
 const base = { base_url: 'https://ingest.example.com' }
 
@@ -63,7 +65,7 @@ describe('the section delivery', () => {
       batch: { max_payload: 5 },
       credentials: { source: 'file' },
       errors: { Validation: 'never' },
-      on_repeat: 'resend',
+      on_repeat: 'again',
     })
     expect(problems.map((problem) => problem.split(':')[0])).toEqual(
       expect.arrayContaining([
@@ -81,5 +83,167 @@ describe('the section delivery', () => {
     const credentials = { source: 'keys', access_key_id: 'AKID', secret_access_key: 'hush' }
     const config = deliverySchema.parse({ ...base, credentials })
     expect(JSON.stringify([config, deliveryOptions(config)])).not.toContain('hush')
+  })
+})
+
+describe('providers', () => {
+  const optionsOf = (input: Record<string, unknown>) =>
+    deliveryOptions(deliverySchema.parse({ ...base, ...input }))
+  const two = [
+    { name: 'north', provider_key: 'North Haul' },
+    { name: 'south', provider_key: 'South Haul' },
+  ]
+
+  test('take from the section what they do not say, down to single options', () => {
+    const options = optionsOf({
+      timeout: '7s',
+      batch: { max_payloads: 50, linger: '2s' },
+      backfill: { max_share: 0.5 },
+      limits: { requests_per_second: 5 },
+      errors: { Quota: ['1m'] },
+      providers: [
+        two[0],
+        {
+          ...two[1],
+          base_url: 'https://other.example.com/',
+          batch: { max_payloads: 9 },
+          mode: 'single',
+          max_in_flight: 2,
+          backfill: { order: 'newest-first' },
+          limits: { payloads_per_second: 1 },
+          errors: { Validation: 'delivered' },
+          credentials: { source: 'chain', profile: 'south' },
+        },
+      ],
+    })
+    const [north, south] = options.providers
+    expect(options.maxInFlightTotal).toBe(6)
+    expect(north).toMatchObject({ name: 'north', providerKey: 'North Haul', mode: 'batch', timeoutMs: 7000 })
+    expect(north?.batch).toEqual({ payloadsMax: 50, bodyBytesMax: 1024 ** 2, lingerMs: 2000 })
+    expect(south).toMatchObject({
+      name: 'south',
+      baseUrl: 'https://other.example.com',
+      mode: 'single',
+      maxInFlight: 2,
+      timeoutMs: 7000,
+      batch: { payloadsMax: 9, bodyBytesMax: 1024 ** 2, lingerMs: 2000 },
+      backfill: { order: 'newest-first', shareMax: 0.5, shareMin: 0.1 },
+      rate: { payloadsPerS: 1, requestsPerS: 5 },
+      credentials: { source: 'chain', profile: 'south' },
+    })
+    expect(south?.retryRules.get('Quota')).toEqual([60_000])
+    expect(south?.retryRules.get('Validation')).toBe('delivered')
+    expect(north?.retryRules.get('Validation')).toEqual([300_000, 3_600_000])
+  })
+
+  test('all together send no more at once than is said', () => {
+    expect(optionsOf({ providers: two, max_in_flight_total: 3 }).maxInFlightTotal).toBe(3)
+  })
+
+  test.each<[string, Record<string, unknown>, string]>([
+    ['an empty list', { providers: [] }, 'providers: '],
+    [
+      'a name twice',
+      { providers: [two[0], { ...two[1], name: 'north' }] },
+      'providers.1.name: must be unique',
+    ],
+    [
+      'a name with a space',
+      { providers: [{ name: 'north haul' }] },
+      'providers.0.name: must be a name of letters',
+    ],
+    ['no name', { providers: [{ provider_key: 'x' }] }, 'providers.0.name: '],
+    ['an unknown option', { providers: [{ ...two[0], keys: 1 }] }, 'providers.0: Unrecognized'],
+    ['one key for all', { provider_key: 'x', providers: two }, 'provider_key: must stand in the entries'],
+    [
+      'two of one account without a key',
+      { providers: [{ name: 'north' }, { name: 'south' }] },
+      'providers.1: must have a provider_key of its own',
+    ],
+    [
+      'two of one account with the same key',
+      { providers: [two[0], { ...two[1], provider_key: 'North Haul' }] },
+      'providers.1.provider_key: must have a provider_key of its own',
+    ],
+  ])('%s is refused', (_name, input, problem) => {
+    expect(problemsOf({ ...base, ...input })).toEqual([expect.stringContaining(problem)])
+  })
+
+  test.each([
+    ['accounts', { credentials: { source: 'chain', profile: 'south' } }],
+    ['addresses', { base_url: 'https://south.example.com' }],
+  ])('of different %s need no key', (_name, own) => {
+    expect(problemsOf({ ...base, providers: [{ name: 'north' }, { name: 'south', ...own }] })).toEqual([])
+  })
+})
+
+describe('the way out', () => {
+  const authority = createAuthority()
+  const mine = authority.issue()
+  const proxyOf = (input: Record<string, unknown>) =>
+    deliveryOptions(deliverySchema.parse({ ...base, ...input })).providers.map(({ proxy }) => proxy)
+
+  test('is that of the environment unless the config says another', () => {
+    expect(proxyOf({})).toEqual([{ from: 'environment' }])
+    expect(proxyOf({ proxy: 'none' })).toEqual([{ from: 'none' }])
+    expect(proxyOf({ proxy: 'http://p:3128' })).toEqual([
+      { from: 'config', url: 'http://p:3128', auth: null },
+    ])
+  })
+
+  test('a password belongs to the proxy that it stands beside', () => {
+    const auth = { user: 'u', password: 'hush' }
+    const providers = [
+      { name: 'a', provider_key: 'a' },
+      { name: 'b', provider_key: 'b', proxy: 'https://q' },
+    ]
+    expect(proxyOf({ proxy: 'http://p:3128', proxy_auth: auth, providers })).toEqual([
+      { from: 'config', url: 'http://p:3128', auth: { user: 'u', password: expect.any(Secret) } },
+      { from: 'config', url: 'https://q', auth: null },
+    ])
+  })
+
+  test.each(['http://user@p:3128', 'socks5://p', 'p:3128', 'http://p/path', 'yes'])(
+    '%s is no proxy',
+    (proxy) => {
+      expect(problemsOf({ ...base, proxy })).toEqual([
+        expect.stringMatching(/^proxy: must be environment, none, or/),
+      ])
+    },
+  )
+
+  test('shows the certificate that the config names', () => {
+    const tls = { ca: authority.ca, cert: mine.cert, key: mine.key }
+    const [provider] = deliveryOptions(deliverySchema.parse({ ...base, tls })).providers
+    expect(provider).toMatchObject({
+      ca: authority.ca,
+      clientCertificate: { cert: mine.cert, passphrase: null },
+    })
+    expect(JSON.stringify(provider)).not.toContain('PRIVATE KEY')
+  })
+
+  test.each<[string, Record<string, string>, RegExp]>([
+    ['a certificate without its key', { cert: mine.cert }, /^tls: must have the key of its cert/],
+    ['a key without its certificate', { key: mine.key }, /^tls: must have the cert of its key/],
+    ['an authority that is no PEM', { ca: '/etc/ssl/ca.pem' }, /^tls: must have PEM text as ca/],
+    [
+      'a key of another certificate',
+      { cert: mine.cert, key: authority.issue().key },
+      /^tls: must be a certificate and/,
+    ],
+    ['a key that is no PEM', { cert: mine.cert, key: 'key.pem' }, /^tls: must be a certificate and its key/],
+  ])('%s is refused at once, not at the first batch', (_name, tls, problem) => {
+    const problems = problemsOf({ ...base, tls })
+    expect(problems).toEqual([expect.stringMatching(problem)])
+    expect(problems.join()).not.toContain('PRIVATE KEY')
+    const own = problemsOf({ ...base, providers: [{ name: 'north', tls }] })
+    expect(own).toEqual([expect.stringContaining('providers.0.tls: must')])
+  })
+
+  test('a password without a proxy to give it to is refused', () => {
+    const proxy_auth = { user: 'u', password: 'p' }
+    expect(problemsOf({ ...base, proxy_auth })).toEqual([
+      expect.stringMatching(/^proxy_auth: must stand beside/),
+    ])
   })
 })

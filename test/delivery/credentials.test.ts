@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createCredentials } from '../../src/delivery/credentials.ts'
-import { probeCredentials } from '../../src/delivery/delivery.ts'
+import { findCredentials } from '../../src/delivery/delivery.ts'
 import { Secret } from '../../src/std/secret.ts'
 import { providerOptions } from '../support/delivery-world.ts'
 import { createFakeClock } from '../support/fake-clock.ts'
@@ -123,8 +123,8 @@ describe('check --connect', () => {
       secretAccessKey: new Secret('hush'),
       sessionToken: null,
     }
-    const options = { providers: [providerOptions('http://h', { credentials: keys })], maxInFlightTotal: 1 }
-    const found = await probeCredentials({ clock: createFakeClock(), env: {} }, options)
-    expect(found).toEqual([{ provider: 'default', accessKeyId: 'AKID' }])
+    const provider = providerOptions('http://h', { credentials: keys })
+    const found = await findCredentials({ clock: createFakeClock(), env: {} }, provider)
+    expect(found).toEqual({ accessKeyId: 'AKID', expiresAt: null })
   })
 })

@@ -17,6 +17,7 @@ type Books = { bytes: Map<string, string>; accepted: Map<string, Set<string>>; f
 
 function misbehave(random: Random, one: Received): Reply {
   const { payloadIds } = one
+  if (one.single) return misbehaveAlone(random, one)
   const some = payloadIds.filter(() => random.chance(0.5))
   const others = payloadIds.filter((id) => !some.includes(id))
   const errorType = random.pick(['Validation', 'Internal', 'Quota'])
@@ -36,7 +37,21 @@ function misbehave(random: Random, one: Received): Reply {
   ])()
 }
 
+function misbehaveAlone(random: Random, one: Received): Reply {
+  return random.pick<() => Reply>([
+    () => acceptAll(one),
+    () => ({ status: random.pick([400, 413, 500, 503, 429, 403, 404]) }),
+    () => ({ status: 202, body: '<html>' }),
+    () => 'reset',
+  ])()
+}
+
 function keepBooks(books: Books, one: Received, reply: Reply): void {
+  if (one.single) {
+    if (typeof reply === 'object' && 'status' in reply && typeof reply.body === 'object')
+      for (const id of one.payloadIds) noteAccepted(books, id, 'by the single operation')
+    return
+  }
   const hex = one.body.toString('hex')
   expect(books.bytes.get(one.batchId) ?? hex).toBe(hex)
   books.bytes.set(one.batchId, hex)
@@ -52,8 +67,12 @@ function keepBooks(books: Books, one: Received, reply: Reply): void {
   for (const id of refused) books.failed.set(id, (books.failed.get(id) ?? 0) + 1)
   for (const id of accepted) {
     if (refused.has(id)) continue
-    books.accepted.set(id, (books.accepted.get(id) ?? new Set()).add(one.batchId))
+    noteAccepted(books, id, one.batchId)
   }
+}
+
+function noteAccepted({ accepted }: Books, id: string, how: string): void {
+  accepted.set(id, (accepted.get(id) ?? new Set()).add(how))
 }
 
 async function live(world: DeliveryWorld, random: Random): Promise<string[]> {

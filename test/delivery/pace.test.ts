@@ -1,10 +1,9 @@
-// The small things that set the tempo: back-off, concurrency, rate, the service's clock, the alarm.
+// The small things that set the tempo: back-off, concurrency, rate, the alarm.
 
 import { describe, expect, test } from 'vitest'
 import { createAlarm } from '../../src/delivery/alarm.ts'
 import { around, fullJitter } from '../../src/delivery/backoff.ts'
 import { createConcurrency } from '../../src/delivery/concurrency.ts'
-import { createServiceClock } from '../../src/delivery/service-clock.ts'
 import { createRate } from '../../src/delivery/tally.ts'
 import { createFakeClock } from '../support/fake-clock.ts'
 import { createRandom } from '../support/random.ts'
@@ -82,46 +81,6 @@ describe('the rate of the last minute', () => {
     expect(rate.perS()).toBe(1)
     await clock.advance(3_600_000)
     expect(rate.perS()).toBe(0)
-  })
-})
-
-describe("the service's clock", () => {
-  const dateOf = (ms: number) => new Date(ms).toUTCString()
-
-  test('corrects the signing time from a minute on', () => {
-    const clock = createFakeClock()
-    const service = createServiceClock({ clock }, { baseUrl: 'http://127.0.0.1:1' })
-    expect(service.offsetMs).toBeNull()
-    expect(service.signingAt()).toBe(clock.now())
-    service.answered(dateOf(clock.now() + 30_000), clock.now())
-    expect(service.offsetMs).toBe(30_500)
-    expect(service.signingAt()).toBe(clock.now())
-    service.answered(dateOf(clock.now() - 3_600_000), clock.now())
-    expect(service.signingAt()).toBe(clock.now() - 3_599_500)
-  })
-
-  test.each(['http://10.0.0.1', 'http://example.com', 'http://127.evil.example'])(
-    '%s is not believed',
-    (baseUrl) => {
-      const clock = createFakeClock()
-      const service = createServiceClock({ clock }, { baseUrl })
-      service.answered(dateOf(clock.now() + 7_200_000), clock.now())
-      expect(service.offsetMs).toBeNull()
-    },
-  )
-
-  test.each(['https://example.com', 'http://localhost', 'http://[::1]:80'])('%s is', (baseUrl) => {
-    const clock = createFakeClock()
-    const service = createServiceClock({ clock }, { baseUrl })
-    service.answered(dateOf(clock.now()), clock.now())
-    expect(service.offsetMs).toBe(500)
-  })
-
-  test.each([null, 'soon', dateOf(0), dateOf(Date.UTC(2200, 0, 1))])('a Date of %j says nothing', (date) => {
-    const clock = createFakeClock()
-    const service = createServiceClock({ clock }, { baseUrl: 'https://example.com' })
-    service.answered(date, clock.now())
-    expect(service.offsetMs).toBeNull()
   })
 })
 

@@ -321,16 +321,15 @@ describe('payloads that fail', () => {
 })
 
 describe('what holds', () => {
-  test.each([400, 413, 409])('%i keeps the batch, tries slowly and says so', async (status) => {
-    world = await createDeliveryWorld({ script: refuse(status) })
+  test('409 keeps the batch, tries slowly and says so', async () => {
+    world = await createDeliveryWorld({ script: refuse(409) })
     await world.publish('a', 'b', 'c')
     await world.pass(60 * 60_000)
     expect(open()).toBe(3)
     expect(world.service.received.length).toBeGreaterThan(4)
     expect(world.service.received.length).toBeLessThan(9)
     expect(new Set(sentIds()).size).toBe(1)
-    const kind = status === 409 ? 'batch_held' : 'wrapper_refused'
-    expect(world.ofKind(kind)).toHaveLength(world.service.received.length)
+    expect(world.ofKind('batch_held')).toHaveLength(world.service.received.length)
     world.service.answer(acceptAll)
     await world.pass(12 * 60_000)
     expect(open()).toBe(0)
@@ -340,8 +339,33 @@ describe('what holds', () => {
     world = await createDeliveryWorld({ script: refuse(400) })
     for (let i = 0; i < 60; i += 1) await world.publish(`${i}a`, `${i}b`, `${i}c`)
     await world.pass(0)
-    expect(world.service.received.length).toBeLessThanOrEqual(13)
+    expect(world.service.received.length).toBeLessThanOrEqual(12)
+    expect(world.ofKind('wrapper_refused')).toHaveLength(1)
     expect(world.delivery.providers()[0]?.endpoint).toBe('unavailable')
+  })
+
+  test('a batch that would bury a payload waits while the dead letters are full, and goes when they have room', async () => {
+    world = await createDeliveryWorld({
+      script: failAll('Validation'),
+      provider: { retryRules: new Map([['Validation', []]]) },
+      spool: { deadLetterBytesMax: 500 },
+    })
+    await world.publish('a', 'b', 'c')
+    await world.pass(1000)
+    expect(world.spool.totals().deadLetters).toBe(3)
+    expect(world.spool.lettersFull).toBe(true)
+    await world.publish('d', 'e', 'f')
+    await world.pass(1000)
+    expect(world.spool.batches()).toHaveLength(1)
+    expect(world.ofKind('batch_held')[0]?.why).toMatch(/dead letters?.*full|full/)
+    const asked = world.service.received.length
+    const take: string[] = []
+    for await (const { id } of world.spool.deadLetters({ limit: 10 })) take.push(id)
+    await world.spool.exchange({ take, payloads: [], letters: [], writes: [] })
+    await world.pass(1000)
+    expect(world.service.received.length).toBe(asked + 1)
+    expect(world.spool.totals().deadLetters).toBe(3)
+    expect(open()).toBe(0)
   })
 
   test('a 409 for a batch that was sent before is a delivery where the config says so', async () => {

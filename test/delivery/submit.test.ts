@@ -6,6 +6,7 @@ import { gzipSync } from 'node:zlib'
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createOutpost } from '../../src/delivery/outpost.ts'
 import type { ProviderOptions } from '../../src/delivery/options.ts'
+import { routeOf } from '../../src/delivery/route.ts'
 import type { Outcome } from '../../src/domain/outcome.ts'
 import { providerOptions } from '../support/delivery-world.ts'
 
@@ -61,11 +62,18 @@ async function submit(
   options: Partial<ProviderOptions> & { stop?: AbortSignal; times?: number } = {},
 ): Promise<Outcome> {
   const provider = providerOptions(url, options)
-  const gate = outpost.open({ ...provider, connections: provider.maxInFlight })
+  const gate = outpost.open(routeOf(provider, {}))
   const now = Date.now()
   const stop = options.stop ?? new AbortController().signal
   try {
-    const { outcome } = await gate.submit({ content, credentials, signingAt: now, startedAt: now, stop })
+    const { outcome } = await gate.submit({
+      turn: 'batch',
+      content,
+      credentials,
+      signingAt: now,
+      startedAt: now,
+      stop,
+    })
     return outcome
   } finally {
     await gate.close()

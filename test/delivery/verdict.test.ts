@@ -14,7 +14,9 @@ const policy: Policy = {
     ['Duplicate', 'delivered'],
   ]),
   onRepeat: 'hold',
+  mode: 'batch',
   emptyAnswersToClose: 3,
+  refusalsToClose: 12,
 }
 
 const facts: Facts = {
@@ -25,6 +27,10 @@ const facts: Facts = {
   sentBefore: false,
   earlier: null,
   emptyAnswers: 0,
+  turn: 'batch',
+  refusedInRow: 0,
+  witnessed: false,
+  mayIsolate: true,
 }
 
 const failure = (payloadId: string, errorType = 'Validation'): FailureRecord => ({
@@ -52,8 +58,10 @@ const all = (errorType: string) =>
     ids.map((id) => failure(id, errorType)),
   )
 
-/** The fates as words: `retry Validation 0`, `dead Validation`, `delivered`. */
-function fatesOf({ settlement }: Verdict): string[] | 'all delivered' | 'held' {
+/** The fates as words: `retry Validation 0`, `dead Validation`, `delivered`; or what takes the place of the batch. */
+function fatesOf({ settlement, reseal, turn }: Verdict): string[] | string {
+  if (reseal !== null) return `split ${reseal.join('+')}`
+  if (turn !== null) return `by ${turn}`
   if (settlement === null) return 'held'
   if (settlement.fates === 'all delivered') return 'all delivered'
   return settlement.fates.map((fate) => {
@@ -77,6 +85,9 @@ const retries = ['retry default 0', 'retry default 0', 'retry default 0']
 const validations = ['retry Validation 0', 'retry Validation 0', 'retry Validation 0']
 const earlier = new Map([['a', 'accepted' as const]])
 const retryRole = { kind: 'retry', schedule: 'default', step: 0 } as const
+
+const alone = { payloadIds: ids.slice(0, 1), payloads: 1, turn: 'single' as const }
+const refused = (status: 400 | 413): Outcome => ({ kind: 'refused', status, requestId, message, details: [] })
 
 const rows: Row[] = [
   ['all accepted', answered('all', []), {}, 'all delivered', 'none', 'success'],
@@ -198,6 +209,22 @@ const rows: Row[] = [
     'outage',
   ],
   [
+    'nothing accepted, a last step, and nothing accepted before it either',
+    all('Internal'),
+    { emptyAnswers: 1, attempts: [9, 9, 9], role: retryRole },
+    'held',
+    'slow',
+    'success',
+  ],
+  [
+    'nothing accepted, a last step, while others are accepted',
+    all('Internal'),
+    { attempts: [9, 9, 9], role: retryRole },
+    ['dead Internal', 'dead Internal', 'dead Internal'],
+    'none',
+    'success',
+  ],
+  [
     'a retry lane is no witness',
     all('Internal'),
     { emptyAnswers: 2, role: retryRole },
@@ -213,17 +240,81 @@ const rows: Row[] = [
     'backoff',
     'outage',
   ],
+  ['202 for one payload', { kind: 'accepted_single', requestId }, alone, 'all delivered', 'none', 'success'],
+  ['202 for many says nothing', { kind: 'accepted_single', requestId }, {}, 'held', 'backoff', 'failure'],
   [
-    '202 for one payload',
+    '202 for one of a refused batch, others accepted since',
     { kind: 'accepted_single', requestId },
-    { payloadIds: ids.slice(0, 1), payloads: 1 },
+    { ...alone, refusedInRow: 1, witnessed: true },
     'all delivered',
     'none',
     'success',
   ],
-  ['202 for many says nothing', { kind: 'accepted_single', requestId }, {}, 'held', 'backoff', 'failure'],
-  ['400', { kind: 'refused', status: 400, requestId, message, details: [] }, {}, 'held', 'slow', 'refused'],
-  ['413', { kind: 'refused', status: 413, requestId, message, details: [] }, {}, 'held', 'slow', 'refused'],
+  [
+    '202 for one of a refused batch, nothing else accepted since',
+    { kind: 'accepted_single', requestId },
+    { ...alone, refusedInRow: 1 },
+    'all delivered',
+    'none',
+    'wrapper',
+  ],
+  [
+    '202 where every payload goes by itself',
+    { kind: 'accepted_single', requestId },
+    { ...alone, refusedInRow: 1, mode: 'single' },
+    'all delivered',
+    'none',
+    'success',
+  ],
+  ['400', refused(400), {}, 'split 2+1', 'none', 'isolating'],
+  ['413', refused(413), {}, 'split 2+1', 'none', 'isolating'],
+  ['400, the second in a row', refused(400), { refusedInRow: 1 }, 'split 2+1', 'none', 'isolating'],
+  ['400, the third in a row', refused(400), { refusedInRow: 2 }, 'split 1+2', 'none', 'isolating'],
+  ['413, the third in a row', refused(413), { refusedInRow: 2 }, 'split 2+1', 'none', 'isolating'],
+  ['400 while another is taken apart', refused(400), { mayIsolate: false }, 'held', 'turn', 'isolating'],
+  ['400 for one payload', refused(400), { ...alone, turn: 'batch' }, 'by single', 'none', 'isolating'],
+  [
+    '400 by the single operation too',
+    refused(400),
+    { ...alone, witnessed: true },
+    ['dead Refused'],
+    'none',
+    'isolating',
+  ],
+  [
+    '413 by the single operation too',
+    refused(413),
+    { ...alone, witnessed: true },
+    ['dead Refused'],
+    'none',
+    'isolating',
+  ],
+  ['400 by both, and no witness', refused(400), alone, 'held', 'witness', 'isolating'],
+  ['400, the twelfth in a row', refused(400), { refusedInRow: 11 }, 'split 2+1', 'none', 'wrapper'],
+  [
+    '400 by both, the twelfth in a row, buries nothing',
+    refused(400),
+    { ...alone, refusedInRow: 11, witnessed: true },
+    'held',
+    'witness',
+    'wrapper',
+  ],
+  [
+    '409, sent before, resend',
+    { kind: 'repeated', requestId, message },
+    { sentBefore: true, onRepeat: 'resend' },
+    'split 3',
+    'none',
+    'isolating',
+  ],
+  [
+    '409, never sent, resend',
+    { kind: 'repeated', requestId, message },
+    { onRepeat: 'resend' },
+    'held',
+    'slow',
+    'refused',
+  ],
   [
     '409, sent before, hold',
     { kind: 'repeated', requestId, message },

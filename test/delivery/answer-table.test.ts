@@ -1,0 +1,85 @@
+// Every row: what the service says, the outcome that it is, and what becomes of each of the three payloads of the batch.
+
+import { afterEach, describe, expect, test } from 'vitest'
+import { createDeliveryWorld } from '../support/delivery-world.ts'
+import type { DeliveryWorld } from '../support/delivery-world.ts'
+import { hostileBodies } from '../support/hostile-bodies.ts'
+import type { HostileAnswer } from '../support/hostile-answer.ts'
+import { hostileSingles, hostileWires } from '../support/hostile-wires.ts'
+import { acceptAll } from '../support/scripted-service.ts'
+import type { Received } from '../support/scripted-service.ts'
+
+let world: DeliveryWorld
+
+afterEach(() => world.end())
+
+const minuteMs = 60_000
+
+/** What `id` went through after its first submission. */
+function fateOf(id: string): string {
+  const sent = world.service.received.filter(({ payloadIds }) => payloadIds.includes(id))
+  const steps = sent.slice(1).map((one, index) => stepOf(sent[index], one))
+  return steps.length === 0 ? 'delivered' : steps.join(', ')
+}
+
+function stepOf(before: Received | undefined, now: Received): string {
+  if (before?.batchId === now.batchId) return before.body.equals(now.body) ? 'again' : 'again, changed'
+  const cut = world.ofKind('batch_split').some(({ batchId }) => batchId === before?.batchId)
+  return cut ? 'cut' : 'retried'
+}
+
+function open(): number {
+  return world.spool.lanes().reduce((sum, { pending, sealed }) => sum + pending + sealed, 0)
+}
+
+/** Until all is delivered, and for a minute more in which nothing may be sent again. */
+async function drained(): Promise<void> {
+  for (let passed = 0; passed < 30 && open() > 0; passed += 1) await world.pass(minuteMs)
+  await world.pass(minuteMs)
+}
+
+/** Gives the answer to the first request, or the first few, and is well again. */
+async function ask({ reply, times = 1, provider = {} }: HostileAnswer, mode: 'batch' | 'single') {
+  world = await createDeliveryWorld({
+    script: (one, index) => (index < times ? reply(one) : acceptAll(one)),
+    provider: { ...provider, mode, maxInFlight: 1 },
+  })
+  return world.publish(...(mode === 'batch' ? ['a', 'b', 'c'] : ['a']))
+}
+
+describe('a batch', () => {
+  test.each([...hostileBodies, ...hostileWires])('$name', async (row) => {
+    const ids = await ask(row, 'batch')
+    await world.pass(0)
+
+    const [first] = world.ofKind('submission_ended')
+    expect(first?.outcome).toMatchObject(row.outcome)
+    const oddities = world.ofKind('answer_odd').flatMap((event) => event.oddities)
+    expect(oddities.join('\n')).toMatch(row.odd ?? '')
+    expect(world.spool.totals().delivered + open()).toBe(ids.length)
+    expect(world.spool.totals().dead).toBe(0)
+
+    await drained()
+    expect(ids.map(fateOf)).toEqual(typeof row.fates === 'string' ? ids.map(() => row.fates) : row.fates)
+    expect(open()).toBe(0)
+    expect(world.spool.totals()).toMatchObject({ delivered: ids.length, dead: 0 })
+    expect(Object.prototype).not.toHaveProperty('failed')
+  })
+})
+
+describe('a single payload', () => {
+  test.each(hostileSingles)('$name', async (row) => {
+    const ids = await ask(row, 'single')
+    await world.pass(1000)
+
+    expect(world.service.received.every(({ single }) => single)).toBe(true)
+    const [first] = world.ofKind('submission_ended')
+    expect(first?.outcome).toMatchObject(row.outcome)
+    expect(world.spool.totals().delivered + open()).toBe(1)
+
+    await drained()
+    expect(ids.map(fateOf)).toEqual([row.fates])
+    expect(open()).toBe(0)
+    expect(world.spool.totals()).toMatchObject({ delivered: 1, dead: 0 })
+  })
+})
