@@ -1,0 +1,292 @@
+import { existsSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { onTestFinished, describe, expect, test } from 'vitest'
+import type { GatewayEvent } from '../../src/domain/event.ts'
+import { encodeEntries } from '../../src/domain/entries-builder.ts'
+import { encodeReceipt, receiptKeys } from '../../src/domain/receipt.ts'
+import { createLedger, type Ledger, type LedgerOptions } from '../../src/ledger/ledger.ts'
+import { recordsPath } from '../../src/ledger/keeper.ts'
+import { systemClock, type Clock } from '../../src/std/clock.ts'
+import { GatewayError } from '../../src/std/fault.ts'
+import { openLevelStore, type OpenStore } from '../../src/storage/storage.ts'
+import { eventually } from '../support/eventually.ts'
+import { startAt } from '../support/ledger-world.ts'
+import { openSpoolWorld, type SpoolWorld } from '../support/open-spool.ts'
+import { payloadNamed } from '../support/spool-world.ts'
+
+const day = 86_400_000
+
+type LedgerWorld = {
+  ledger: Ledger
+  events: GatewayEvent[]
+  /** Payload ids that are listed, the newest first. */
+  ids(words?: Record<string, string>): Promise<string[]>
+}
+
+/** A ledger that copies only when it is asked, unless the test says otherwise. */
+function openLedger(
+  { spool, path }: SpoolWorld,
+  options: Partial<LedgerOptions> & {
+    openStore?: OpenStore
+    clock?: Clock
+    offsetMs?: () => number | null
+  } = {},
+): LedgerWorld {
+  const { openStore = openLevelStore, clock = systemClock, offsetMs = () => 0, ...changes } = options
+  const events: GatewayEvent[] = []
+  const ledger = createLedger(
+    { clock, emit: (event) => void events.push(event), openStore, source: spool, clockOffsetMs: offsetMs },
+    {
+      path,
+      keepMs: 7 * day,
+      bytesMax: 1024 ** 3,
+      followEveryMs: 3_600_000,
+      sliceReceipts: 4,
+      sliceRestMs: 0,
+      reopen: { firstMs: 0, mostMs: 0 },
+      ...changes,
+    },
+  )
+  onTestFinished(() => ledger.stop(AbortSignal.abort()))
+  return {
+    ledger,
+    events,
+    async ids(words = { limit: '10000' }) {
+      const reply = await ledger.ask(words, new AbortController().signal)
+      if (reply.kind !== 'answer') throw new Error(JSON.stringify(reply))
+      return reply.answer.entries.map(({ payloadId }) => payloadId)
+    },
+  }
+}
+
+/** Settles one payload of `name` as delivered, with its receipt. */
+async function settle({ spool, publish }: SpoolWorld, name: string, at = startAt): Promise<string> {
+  await publish(name)
+  const lane = spool.lanes().find(({ role, pending }) => role.kind === 'live' && pending > 0)
+  const batch = lane && (await spool.seal(lane.id, { payloadsMax: 100, bodyBytesMax: 1e6 }))
+  if (!batch) throw new Error('nothing to seal')
+  await spool.load(batch)
+  const { payloadId } = payloadNamed(name)
+  const entries = encodeEntries([{ payloadId, deviceTime: at, device: name }], receiptKeys)
+  const { provider, lane: laneId, batchId } = batch
+  const settlement = { fates: 'all delivered' as const, requestId: `request of ${name}` }
+  const { requestId, fates } = settlement
+  const receipt = encodeReceipt({ provider, lane: laneId, batchId, requestId, at, entries, fates })
+  await spool.settle(batch, settlement, receipt)
+  return payloadId
+}
+
+describe('the ledger', () => {
+  test('answers for what was settled just now, and the spool keeps no receipt of it', async () => {
+    const world = await openSpoolWorld()
+    const { ledger, ids } = openLedger(world)
+    const settled: string[] = []
+    for (let n = 0; n < 10; n += 1) settled.unshift(await settle(world, `truck-${n}`))
+    expect(ledger.view()).toMatchObject({ open: false, records: 0, behind: 10 })
+    expect(await ids()).toEqual(settled)
+    expect(await ids({ device: 'truck-7' })).toEqual([settled[2]])
+    expect(ledger.view()).toMatchObject({ open: true, records: 10, behind: 0, behindBytes: 0 })
+    expect(await world.spool.receipts({ limit: 10 })).toEqual([])
+  })
+
+  test('copies by itself in the background', async () => {
+    const world = await openSpoolWorld()
+    const { ledger } = openLedger(world, { followEveryMs: 10 })
+    ledger.start()
+    for (let n = 0; n < 10; n += 1) await settle(world, `truck-${n}`)
+    await eventually(() => ledger.view().behind === 0)
+    expect(ledger.view().records).toBe(10)
+  })
+
+  test('copies the rest when it stops, and after a restart what it had no time for', async () => {
+    const world = await openSpoolWorld()
+    const first = openLedger(world)
+    const a = await settle(world, 'a')
+    await first.ledger.stop(new AbortController().signal)
+    expect(await world.spool.receipts({ limit: 10 })).toEqual([])
+    const second = openLedger(world)
+    const b = await settle(world, 'b')
+    await second.ledger.stop(AbortSignal.abort())
+    const reopened = await world.reopen()
+    expect(reopened.spool.totals().receipts).toBe(1)
+    expect(await openLedger(reopened).ids()).toEqual([b, a])
+  })
+
+  test('lists nothing twice when the spool could not forget', async () => {
+    const world = await openSpoolWorld()
+    const closed = new GatewayError('SPOOL_CLOSED', { what: 'closed', why: 'it stops', act: 'wait' })
+    const forgetful = { ...world, spool: { ...world.spool, forgetReceipts: () => Promise.reject(closed) } }
+    const a = await settle(world, 'a')
+    const first = openLedger(forgetful)
+    expect(await first.ids()).toEqual([a])
+    expect(await first.ids()).toEqual([a])
+    expect(first.ledger.view()).toMatchObject({ records: 1, behind: 1 })
+    await first.ledger.stop(AbortSignal.abort())
+    const b = await settle(world, 'b')
+    const second = openLedger(world)
+    expect(await second.ids()).toEqual([b, a])
+    expect(second.ledger.view().records).toBe(2)
+  })
+
+  test('refuses a wrong question in words, and more questions at once than it can bear', async () => {
+    const { ledger } = openLedger(await openSpoolWorld())
+    const { signal } = new AbortController()
+    expect(await ledger.ask({ vehicle: '7' }, signal)).toMatchObject({ kind: 'wrong' })
+    const replies = await Promise.all(Array.from({ length: 6 }, () => ledger.ask({}, signal)))
+    expect(replies.map(({ kind }) => kind).sort()).toEqual([
+      ...Array<string>(4).fill('answer'),
+      ...Array<string>(2).fill('unavailable'),
+    ])
+  })
+})
+
+describe('what is old or too much', () => {
+  test('goes by size from the oldest on, is counted, and the bound is kept', async () => {
+    const world = await openSpoolWorld()
+    const { ledger, ids } = openLedger(world, { bytesMax: 20_000 })
+    const settled: string[] = []
+    for (let n = 0; n < 120; n += 1) settled.unshift(await settle(world, `truck-${n}`))
+    const listed = await ids()
+    const { records, bytes, dropped, expired } = ledger.view()
+    expect(bytes).toBeLessThanOrEqual(20_000)
+    expect(bytes).toBeGreaterThan(15_000)
+    expect(listed).toEqual(settled.slice(0, records))
+    expect([dropped, expired]).toEqual([120 - records, 0])
+  })
+
+  test('goes by age where the time is known, and only then', async () => {
+    const world = await openSpoolWorld()
+    const { clock } = world
+    let offsetMs: number | null = null
+    const { ledger, ids } = openLedger(world, { clock, keepMs: 7 * day, offsetMs: () => offsetMs })
+    const a = await settle(world, 'a')
+    expect(await ids()).toEqual([a])
+    await clock.advance(8 * day)
+    const b = await settle(world, 'b')
+    expect(await ids()).toEqual([b, a])
+    offsetMs = 0
+    await ids()
+    // What was written to one sheet goes with its newest.
+    expect(ledger.view()).toMatchObject({ expired: 0 })
+    await clock.advance(8 * day)
+    await ids()
+    expect(await ids()).toEqual([])
+    expect(ledger.view()).toMatchObject({ expired: 2, dropped: 0, records: 0 })
+  })
+
+  test('a clock that jumps a year ahead deletes nothing until the service has told the time again', async () => {
+    const world = await openSpoolWorld()
+    let ahead = 0
+    let offsetMs = 10
+    const clock: Clock = { ...systemClock, now: () => systemClock.now() + ahead }
+    const { ids } = openLedger(world, { clock, offsetMs: () => offsetMs })
+    const a = await settle(world, 'a')
+    await ids()
+    ahead = 365 * day
+    expect(await ids()).toEqual([a])
+    expect(await ids()).toEqual([a])
+    // An answer came: it is our clock that is wrong.
+    offsetMs = -365 * day
+    const b = await settle(world, 'b')
+    expect(await ids()).toEqual([b, a])
+    ahead = -365 * day
+    const c = await settle(world, 'c', 0)
+    expect(await ids()).toEqual([c, b, a])
+  })
+})
+
+describe('records that cannot be used', () => {
+  test.each(['CURRENT', 'the manifest', 'the last sheet'])(
+    'damaged in %s are set aside, and new ones are begun',
+    async (part) => {
+      const world = await openSpoolWorld()
+      const first = openLedger(world)
+      await settle(world, 'a')
+      await first.ids()
+      await first.ledger.stop(AbortSignal.abort())
+      const path = recordsPath(world.path)
+      if (part === 'the last sheet') {
+        const store = await openLevelStore(path)
+        for await (const page of store.pages({ gte: Buffer.from([0x10]), lt: Buffer.from([0x11]) }))
+          for (const [key] of page) await store.write([{ type: 'put', key, value: key }], { sync: false })
+        await store.close()
+      } else {
+        const manifest = readdirSync(path).find((name) => name.startsWith('MANIFEST')) ?? ''
+        writeFileSync(join(path, part === 'CURRENT' ? part : manifest), 'rubbish')
+      }
+      const b = await settle(world, 'b')
+      const second = openLedger(world)
+      await second.ids().catch(() => undefined)
+      expect(second.events.map(({ kind }) => kind)).toContain('ledger_set_aside')
+      expect(existsSync(`${path}.damaged`)).toBe(true)
+      expect(await second.ids()).toEqual([b])
+    },
+  )
+
+  test('held by another process are reported, asked for again, and miss nothing afterwards', async () => {
+    const world = await openSpoolWorld()
+    const a = await settle(world, 'a')
+    const other = await openLevelStore(recordsPath(world.path))
+    const { ledger, events, ids } = openLedger(world)
+    await expect(ids()).rejects.toThrow(/not open/)
+    expect(events[0]).toMatchObject({ kind: 'ledger_failed', fault: { code: 'LEDGER_LOCKED' } })
+    expect(ledger.view()).toMatchObject({ open: false, behind: 1 })
+    await other.close()
+    expect(await ids()).toEqual([a])
+    expect(events.at(-1)).toMatchObject({ kind: 'ledger_opened' })
+  })
+
+  test('after a failed write are opened again, and nothing is missing or listed twice', async () => {
+    const world = await openSpoolWorld()
+    let failures = 0
+    const openStore: OpenStore = async (path, options) => {
+      const store = await openLevelStore(path, options)
+      let writes = 0
+      return {
+        ...store,
+        async write(ops, how) {
+          writes += 1
+          if (writes !== 3 || failures === 2) return store.write(ops, how)
+          failures += 1
+          // Once before the bytes are there, and once after.
+          if (failures === 2) await store.write(ops, how)
+          throw Object.assign(new Error('IO error: No space left on device'), { code: 'ENOSPC' })
+        },
+      }
+    }
+    const { events, ids } = openLedger(world, { openStore })
+    const settled: string[] = []
+    for (let n = 0; n < 30; n += 1) settled.unshift(await settle(world, `truck-${n}`))
+    for (let round = 0; round < 3; round += 1) await ids().catch(() => undefined)
+    expect(await ids()).toEqual(settled)
+    expect(events.filter(({ kind }) => kind === 'ledger_failed')).toHaveLength(2)
+  })
+
+  test('do not stop the road: receipts wait in the spool to a bound, and settles go on', async () => {
+    const world = await openSpoolWorld({ changes: { receiptBytesMax: 1000 } })
+    const openStore: OpenStore = () => Promise.reject(new Error('no such disk'))
+    const { ledger, events, ids } = openLedger(world, { openStore })
+    for (let n = 0; n < 10; n += 1) await settle(world, `truck-${n}`)
+    await expect(ids()).rejects.toThrow()
+    expect(events[0]).toMatchObject({ kind: 'ledger_failed', fault: { code: 'LEDGER_UNUSABLE' } })
+    const { behind, missed } = ledger.view()
+    expect(behind + missed).toBe(10)
+    expect(missed).toBeGreaterThan(0)
+    expect(world.spool.totals().delivered).toBe(10)
+  })
+
+  test('a damaged receipt is told and counted', async () => {
+    const world = await openSpoolWorld()
+    await world.publish('a')
+    const [lane] = world.spool.lanes()
+    const batch = lane && (await world.spool.seal(lane.id, { payloadsMax: 100, bodyBytesMax: 1e6 }))
+    if (!batch) throw new Error('nothing to seal')
+    await world.spool.load(batch)
+    await world.spool.settle(batch, { fates: 'all delivered', requestId: null }, Buffer.from('no receipt'))
+    const b = await settle(world, 'b')
+    const { ledger, events, ids } = openLedger(world)
+    expect(await ids()).toEqual([b])
+    expect(events).toContainEqual({ kind: 'ledger_receipts_damaged', receipts: 1 })
+    expect(ledger.view()).toMatchObject({ damaged: 1, behind: 0 })
+  })
+})
