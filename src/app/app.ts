@@ -7,6 +7,7 @@
 //   ops       answers at once, not ready: it is needed most when the disk is full or damaged
 //   spool     opens the store and recovers; forgets nothing
 //   delivery  the recovered batches first
+//   ledger    opens its records beside the others; nothing waits for it
 //   ingest    last: whoever can connect gets acks
 //   ready     /readyz, READY=1
 //   beside    what was kept for its device or its expression goes on (mapping-in-force.ts), files are watched (reload.ts)
@@ -29,12 +30,17 @@ import { createDelivery, type Delivery } from '../delivery/delivery.ts'
 import { deliveryOptions } from '../delivery/config.ts'
 import { createIngest, createTaps, type Ingest } from '../ingest/ingest.ts'
 import { ingestOptions } from '../ingest/config.ts'
+import { createLedger, type Ledger } from '../ledger/ledger.ts'
+import { ledgerOptions } from '../ledger/config.ts'
 import { createOps, type Ops, type ReloadReport } from '../ops/ops.ts'
 import { openSpool, type Spool } from '../spool/spool.ts'
 import { spoolOptions } from '../spool/config.ts'
 import type { Disk, OpenStore } from '../storage/storage.ts'
 import { createClockOffset, type ClockOffset } from './clock-offset.ts'
+import { putLettersToWork, type LettersAtWork } from './letters-at-work.ts'
+import { createLateness } from './lateness.ts'
 import { createInForce, mappingOf, type InForce } from './mapping-in-force.ts'
+import { probe } from './probe.ts'
 import { createReload, type Reload } from './reload.ts'
 
 export type GatewayDeps = {
@@ -72,11 +78,16 @@ type Running = {
   ingest: Ingest
   offset: ClockOffset
   inForce: InForce
+  letters: LettersAtWork
+  /** Null where none is kept. */
+  ledger: Ledger | null
   reload: Reload
 }
 
 /** Share of the deadline that running submissions get; the rest is for closing. */
 const submissionShare = 0.8
+/** For the ledger's last copy; what it leaves is copied after the next start. */
+const lastCopyMs = 2000
 
 export async function startGateway(deps: GatewayDeps, config: Config, configPath: string): Promise<Gateway> {
   const { clock, version, env } = deps
@@ -97,18 +108,25 @@ export async function startGateway(deps: GatewayDeps, config: Config, configPath
       payloadsMax: config.delivery.batch.max_payloads,
       bytesMax: config.delivery.batch.max_bytes,
     }
-    const spool = await openSpool({ ...deps, emit }, spoolOptions(config.spool, limits))
+    const sending = { ...deliveryOptions(config.delivery), ledger: config.ledger.enabled }
+    const isLate = createLateness({ clock, offsetMs: offset.offsetMs }, sending)
+    const spool = await openSpool({ ...deps, emit, isLate }, spoolOptions(config.spool, limits))
     opened.push(() => spool.close())
     ops.attach({ spool })
-    const delivery = createDelivery(
-      { spool, clock, random: deps.random, emit, env },
-      deliveryOptions(config.delivery),
-    )
+    const delivery = createDelivery({ spool, clock, random: deps.random, emit, env }, sending)
     opened.push(() => delivery.stop(AbortSignal.abort()))
     ops.attach({ delivery })
     delivery.start()
     offset.follow(delivery)
     opened.push(async () => offset.stop())
+    const ledger = config.ledger.enabled
+      ? createLedger(
+          { ...deps, emit, source: spool, clockOffsetMs: offset.offsetMs },
+          ledgerOptions(config.ledger, config.spool.path),
+        )
+      : null
+    ledger?.start()
+    opened.push(async () => ledger?.stop(AbortSignal.abort()))
     const inForce = createInForce({ spool, clock, emit, clockOffsetMs: offset.offsetMs }, config, mapping)
     opened.push(() => inForce.stop())
     const taps = createTaps({ clock })
@@ -122,8 +140,21 @@ export async function startGateway(deps: GatewayDeps, config: Config, configPath
       { path: configPath, running: config },
     )
     opened.push(() => reload.stop())
-    const control = { reload: reload.reload, remap: inForce.remap }
-    ops.attach({ ingest, taps, mapping: part, aside: spool, control })
+    const probeNow = (signal: AbortSignal) => probe({ delivery, clock }, signal)
+    const control = { reload: reload.reload, probe: probeNow, remap: inForce.remap, check: spool.check }
+    const keepMs = config.spool.dead_letters.keep
+    const letters = putLettersToWork({ spool, clock, emit, delivery, inForce, offset }, { keepMs })
+    opened.push(() => letters.stop())
+    ops.attach({
+      ingest,
+      taps,
+      mapping: part,
+      aside: spool,
+      letters: letters.work,
+      ledger,
+      control,
+      verdicts: inForce.verdicts,
+    })
     await inForce.prepare()
     await ingest.start()
     opened.push(() => ingest.close())
@@ -137,7 +168,7 @@ export async function startGateway(deps: GatewayDeps, config: Config, configPath
       addresses: [...addresses.mqtt, addresses.ops],
     })
     ops.ready()
-    const running = { ops, spool, delivery, ingest, offset, inForce, reload }
+    const running = { ops, spool, delivery, ingest, offset, inForce, letters, ledger, reload }
     return gatewayOf(running, { ...deps, emit }, config, addresses)
   } catch (error) {
     for (const close of opened.reverse()) await close()
@@ -170,7 +201,7 @@ function gatewayOf(
 }
 
 async function stopAll(
-  { ops, spool, delivery, ingest, offset, inForce, reload }: Running,
+  { ops, spool, delivery, ingest, offset, inForce, letters, ledger, reload }: Running,
   { clock, emit, reason, deadlineMs }: { clock: Clock; emit: Emit; reason: string; deadlineMs: number },
 ): Promise<void> {
   const startedAtMs = clock.monotonic()
@@ -181,9 +212,12 @@ async function stopAll(
     ops.stopping(reason)
     await reload.stop()
     await ingest.closeDoors()
+    await letters.stop()
     await inForce.stop()
     offset.stop()
     await delivery.stop(deadline.signal)
+    // What was settled last can then be asked for while the daemon is down.
+    await ledger?.stop(AbortSignal.any([deadline.signal, AbortSignal.timeout(lastCopyMs)]))
     const pending = spool.lanes().reduce((sum, lane) => sum + lane.open, 0)
     // Commits what is open, so the devices get their last acks before their connections are closed.
     await spool.close()

@@ -4,6 +4,7 @@
 //   release   maps what was quarantined and is admitted now          ingest/release.ts
 //   deferral  maps what waits for its expression                     ingest/deferral.ts
 //   remap     maps dead letters again where somebody asks for it     ingest/remap.ts
+//   verdicts  maps what a person releases from quarantine            ingest/verdict.ts
 //
 // A swap changes all of them between two messages. The next one is made ready aside; where that fails, or the store is
 // lost in the middle, everything goes on as it was.
@@ -11,14 +12,18 @@
 import type { Clock, EpochMs } from '../std/clock.ts'
 import type { Emit } from '../domain/event.ts'
 import type { Config } from '../config/config.ts'
+import { providerNames } from '../delivery/config.ts'
 import {
   createDeferral,
+  createExpressions,
   createRelease,
+  createVerdicts,
   remap,
   type Ingest,
   type Release,
   type RemapReport,
   type RemapRequest,
+  type Verdicts,
 } from '../ingest/ingest.ts'
 import { openMapping, type Mapper, type Mapping } from '../mapping/mapping.ts'
 import type { MappingPart } from '../ops/ops.ts'
@@ -36,6 +41,7 @@ export type InForce = {
   /** Rejects with DEVICES_INVALID, or where the store is lost; then the one before stays in force. */
   swap(config: Config): Promise<void>
   remap(request: RemapRequest, signal: AbortSignal): Promise<RemapReport>
+  readonly verdicts: Pick<Verdicts, 'release' | 'drop'>
   stop(): Promise<void>
 }
 
@@ -45,18 +51,20 @@ type Present = { mapping: Mapping; mapper: Mapper; since: EpochMs; sources: numb
 
 /** Rejects with DEVICES_INVALID; before anything else is opened. */
 export function mappingOf(config: Config, clockOffsetMs: () => number | null): Promise<Mapping> {
-  return openMapping(config, { clockOffsetMs })
+  return openMapping(config, { clockOffsetMs, providers: providerNames(config.delivery) })
 }
 
 export function createInForce(deps: MappingDeps, config: Config, first: Mapping): InForce {
   const { spool, clock, emit, clockOffsetMs } = deps
   const stopping = new AbortController()
   let present: Present = presentOf(first, config)
-  const release = createRelease({ spool, clock, emit }, first)
-  const deferral = createDeferral({ spool, clock, emit }, present)
+  const expressions = createExpressions({ clock, emit }, present.mapper)
+  const release = createRelease({ spool, clock, emit, expressions }, first)
+  const deferral = createDeferral({ spool, clock, emit, expressions, releasing: release }, present)
   const look = createDeviceLook({ clock, emit, inForce: () => present })
-  /** Letters are taken by one at a time. */
-  let lastRemap: Promise<unknown> = Promise.resolve()
+  const verdicts = createVerdicts({ spool, clock, emit, expressions, mapping: () => present.mapping })
+  /** Letters and kept messages are taken by one person at a time. */
+  let lastOrder: Promise<unknown> = Promise.resolve()
   let intake: Pick<Ingest, 'swap'> | null = null
   return {
     get mapper() {
@@ -72,7 +80,13 @@ export function createInForce(deps: MappingDeps, config: Config, first: Mapping)
       look.start()
     },
     swap,
-    remap: remapInTurn,
+    remap: (request, signal) =>
+      inTurn(signal, (either) => remap({ spool, clock, emit, mapping: present.mapping }, request, either)),
+    verdicts: {
+      release: (which, options, signal) =>
+        inTurn(signal, (either) => verdicts.release(which, options, either)),
+      drop: (which, options, signal) => inTurn(signal, (either) => verdicts.drop(which, options, either)),
+    },
     stop,
   }
 
@@ -84,27 +98,36 @@ export function createInForce(deps: MappingDeps, config: Config, first: Mapping)
     const coming = presentOf(await mappingOf(next, clockOffsetMs), next)
     release.begin(coming.mapping)
     let succeeded = false
+    let thread: Promise<void> | null = null
     try {
       await intake?.swap(coming.mapper)
       succeeded = true
     } finally {
-      if (succeeded) present = coming
+      if (succeeded) {
+        present = coming
+        // Before the release looks for what can go: nothing is kept by the mapping of before any more.
+        deferral.swap(coming.mapping, coming.mapper)
+        thread = expressions.swap(coming.mapper)
+      }
       release.end(succeeded)
     }
     look.swapped()
-    await deferral.swap(coming.mapping, coming.mapper)
+    await thread
   }
 
-  function remapInTurn(request: RemapRequest, signal: AbortSignal): Promise<RemapReport> {
+  function inTurn<Report>(
+    signal: AbortSignal,
+    order: (either: AbortSignal) => Promise<Report>,
+  ): Promise<Report> {
     const either = AbortSignal.any([signal, stopping.signal])
-    const before = lastRemap
-    const run = async () => {
+    const before = lastOrder
+    const carryOut = async () => {
       await before
-      return remap({ spool, clock, emit, mapping: present.mapping }, request, either)
+      return order(either)
     }
-    const report = run()
+    const report = carryOut()
     // Whoever asked gets the fault; the next one does not wait for more than the end.
-    lastRemap = report.catch(() => undefined)
+    lastOrder = report.catch(() => undefined)
     return report
   }
 
@@ -119,6 +142,7 @@ export function createInForce(deps: MappingDeps, config: Config, first: Mapping)
       clocks,
       skewed: look.skewed(),
       release: release.counters(),
+      verdicts: verdicts.counters(),
       deferral: deferral.counters(),
     }
   }
@@ -126,6 +150,7 @@ export function createInForce(deps: MappingDeps, config: Config, first: Mapping)
   async function stop(): Promise<void> {
     stopping.abort()
     look.stop()
-    await Promise.all([release.stop(), deferral.stop(), lastRemap])
+    await expressions.close()
+    await Promise.all([release.stop(), deferral.stop(), lastOrder])
   }
 }

@@ -13,15 +13,29 @@ export type Asked = {
   stop: AbortSignal
   /** It may take as long as the work takes. */
   patient?: boolean
+  body?: string
 }
 
 /** The JSON of the answer. Rejects with the daemon's fault, or DAEMON_UNREACHABLE. */
-export async function askDaemon({ url, path, method, stop, patient = false }: Asked): Promise<unknown> {
+export async function askDaemon({
+  url,
+  path,
+  method,
+  stop,
+  patient = false,
+  body: sent,
+}: Asked): Promise<unknown> {
   const signal = patient ? stop : AbortSignal.any([stop, AbortSignal.timeout(answerMs)])
   let status: number
   let body: unknown
   try {
-    const response = await fetch(`${url}${path}`, { method, signal, redirect: 'error' })
+    const fetchNow = patient ? await patientFetch() : fetch
+    const response: Answer = await fetchNow(`${url}${path}`, {
+      method,
+      signal,
+      redirect: 'error',
+      ...(sent === undefined ? {} : { body: sent }),
+    })
     status = response.status
     body = JSON.parse(await boundedText(response))
   } catch (error) {
@@ -29,17 +43,62 @@ export async function askDaemon({ url, path, method, stop, patient = false }: As
     throw unreachable(url, why, error)
   }
   if (status === 200) return body
+  throw faultIn(url, status, body)
+}
+
+/** Lines of NDJSON, while the daemon sends them; rejects as askDaemon does. */
+export async function* askLines({
+  url,
+  path,
+  stop,
+}: Pick<Asked, 'url' | 'path' | 'stop'>): AsyncGenerator<string> {
+  let rest = ''
+  try {
+    const fetchNow = await patientFetch()
+    const response: Answer = await fetchNow(`${url}${path}`, {
+      method: 'POST',
+      signal: stop,
+      redirect: 'error',
+    })
+    if (response.status !== 200) throw faultIn(url, response.status, JSON.parse(await boundedText(response)))
+    const decoder = new TextDecoder()
+    for await (const chunk of response.body ?? []) {
+      const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
+      rest = lines.pop() ?? ''
+      for (const line of lines) yield `${line}\n`
+    }
+    if (rest !== '') throw new Error('its answer ends in the middle of a line')
+  } catch (error) {
+    throw error instanceof GatewayError ? error : unreachable(url, messageOf(error), error)
+  }
+}
+
+function faultIn(url: string, status: number, body: unknown): GatewayError {
   const { code, what, why, act } = Object(body) as Record<string, unknown>
   if (typeof what !== 'string' || typeof why !== 'string' || typeof act !== 'string')
-    throw unreachable(url, `it answered with HTTP status ${status}`, undefined)
-  throw new GatewayError(codeIn(code) ?? (status === 400 ? 'USAGE' : 'DAEMON_REFUSED'), { what, why, act })
+    return unreachable(url, `it answered with HTTP status ${status}`, undefined)
+  return new GatewayError(codeIn(code) ?? (status === 400 ? 'USAGE' : 'DAEMON_REFUSED'), { what, why, act })
 }
 
 function codeIn(code: unknown): FaultCode | null {
   return typeof code === 'string' && Object.hasOwn(faultCodes, code) ? (code as FaultCode) : null
 }
 
-async function boundedText(response: Response): Promise<string> {
+type Answer = { status: number; body: AsyncIterable<Uint8Array> | null }
+
+type Fetch = (
+  url: string,
+  init: { method: string; signal: AbortSignal; redirect: 'error'; body?: string },
+) => Promise<Answer>
+
+/** Node's own one gives up when an answer takes five minutes. */
+async function patientFetch(): Promise<Fetch> {
+  const { Agent, fetch } = await import('undici')
+  const dispatcher = new Agent({ headersTimeout: 0, bodyTimeout: 0 })
+  return (url, init) => fetch(url, { ...init, dispatcher })
+}
+
+async function boundedText(response: Answer): Promise<string> {
   const decoder = new TextDecoder()
   let text = ''
   if (!response.body) return text

@@ -6,7 +6,8 @@ import { readFile } from 'node:fs/promises'
 import { formatSize } from '../std/quantity.ts'
 import { visible } from '../std/quote.ts'
 import { loadConfig, type Config } from '../config/config.ts'
-import { deliveryOptions } from '../delivery/config.ts'
+import { deliveryOptions, providerNames } from '../delivery/config.ts'
+import { defaultProvider } from '../domain/ids.ts'
 import { loadDevices } from '../mapping/mapping.ts'
 import { opsUrl } from '../ops/config.ts'
 import type { Finding } from './connect.ts'
@@ -25,13 +26,14 @@ export function checkCommand(io: CommandIo, done: (status: ExitStatus) => void):
       await checkDevices(config)
       const summary = summaryOf(config)
       const findings: Finding[] = []
+      const several = providerNames(config.delivery).length > 1
       if (!json) io.stdout.write(`${path} is fine.\n${tableOf(summary)}`)
       if (connect) {
         // Loaded only here: it brings delivery along, with the credentials of the cloud provider.
         const { connectChecks } = await import('./connect.ts')
         for await (const finding of connectChecks(config, io)) {
           findings.push(finding)
-          if (!json) io.stdout.write(findingText(finding))
+          if (!json) io.stdout.write(findingText(finding, several))
         }
       }
       const ok = findings.every((finding) => finding.ok)
@@ -46,7 +48,7 @@ export function checkCommand(io: CommandIo, done: (status: ExitStatus) => void):
 /** The table as the daemon would read it; rejects with DEVICES_INVALID. */
 async function checkDevices({ devices, delivery }: Config): Promise<void> {
   if (devices.file === undefined) return
-  const providers = deliveryOptions(delivery).providers.map(({ name }) => name)
+  const providers = providerNames(delivery)
   await loadDevices({ readFile: (path) => readFile(path) }, { path: devices.file, providers })
 }
 
@@ -65,12 +67,35 @@ function summaryOf(config: Config): Record<string, string[]> {
         ? `no table; unknown ones: ${devices.unknown}`
         : `${devices.file}; unknown ones: ${devices.unknown}`,
     ],
-    delivers: [`to ${delivery.base_url}, credentials: ${delivery.credentials.source}`],
+    delivers: deliveryOptions(delivery).providers.map(deliversText),
     spool: [
       `${spool.path}, at most ${formatSize(spool.max_bytes)}, leaves ${formatSize(spool.min_free_bytes)} free`,
     ],
     ops: [opsUrl(ops.listen)],
   }
+}
+
+function deliversText(
+  {
+    name,
+    baseUrl,
+    providerKey,
+    credentials,
+    mode,
+    proxy,
+  }: ReturnType<typeof deliveryOptions>['providers'][number],
+  _index: number,
+  { length }: readonly unknown[],
+): string {
+  const parts = [
+    `to ${baseUrl}`,
+    ...(length > 1 || name !== defaultProvider ? [`for ${name}`] : []),
+    ...(providerKey === null ? [] : [`as ${providerKey}`]),
+    `credentials: ${credentials.source}`,
+    ...(mode === 'single' ? ['one payload a request'] : []),
+    ...(proxy.from === 'config' ? [`through ${proxy.url}`] : []),
+  ]
+  return parts.join(', ')
 }
 
 function tableOf(summary: Record<string, string[]>): string {
@@ -80,9 +105,10 @@ function tableOf(summary: Record<string, string[]>): string {
   return rows.join('')
 }
 
-function findingText({ name, ok, what, why, act }: Finding): string {
+function findingText({ name, ok, what, why, act, providers }: Finding, several: boolean): string {
+  const whose = several && providers.length > 0 ? `${providers.join(', ')}: ` : ''
   const more = [why, act]
     .filter((text) => text !== undefined)
     .map((text) => `         ${' '.repeat(12)} ${visible(text)}\n`)
-  return `  ${ok ? 'ok    ' : 'failed'} ${name.padEnd(12)} ${visible(what)}\n${more.join('')}`
+  return `  ${ok ? 'ok    ' : 'failed'} ${name.padEnd(12)} ${visible(whose + what)}\n${more.join('')}`
 }

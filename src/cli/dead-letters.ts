@@ -1,32 +1,62 @@
-// dead-letters.ts: `dead-letters`: what was given up, by reason; and maps it again once the mapping was mended.
+// dead-letters.ts: `dead-letters`: what was given up, by what is wrong with it; and works with it once that is mended.
 
 import { Command } from 'commander'
 import { formatDuration } from '../std/quantity.ts'
 import { visible } from '../std/quote.ts'
-import type { DeadLettersView, RemapReport } from '../ops/ops.ts'
+import { toLetterParams, type RemapReport } from '../ops/ops.ts'
+import { listLetters, type LettersView } from '../letters/letters.ts'
 import { askDaemon } from './ask.ts'
+import { countOf } from './became.ts'
+import { editCommand } from './dead-letters-edit.ts'
+import { exportCommand } from './dead-letters-export.ts'
+import { purgeCommand } from './dead-letters-purge.ts'
+import {
+  asking,
+  askOrRead,
+  filtering,
+  orReading,
+  queryOf,
+  type FilterOptions,
+  type PlaceOptions,
+} from './dead-letters-reach.ts'
+import { requeueCommand } from './dead-letters-requeue.ts'
+import { showCommand } from './dead-letters-show.ts'
 import type { CommandIo, ExitStatus } from './io.ts'
 import { urlOf } from './status.ts'
-import { columns } from './table.ts'
 
-type Options = { config?: string; url?: string; json?: boolean }
-type RemapOptions = Options & { dryRun?: boolean; reason?: string; source?: string }
+type RemapOptions = PlaceOptions & { dryRun?: boolean; reason?: string; source?: string }
 type Run = (io: CommandIo, done: (status: ExitStatus) => void) => Command
+
+const shownMax = 100
 
 export const deadLettersCommand: Run = (io, done) =>
   new Command('dead-letters')
-    .description('what was given up: lists it, maps it again')
+    .description('what was given up: lists, shows, requeues, edits, exports and deletes it')
     .addCommand(listCommand(io, done), { isDefault: true })
+    .addCommand(showCommand(io, done))
+    .addCommand(requeueCommand(io, done))
+    .addCommand(editCommand(io, done))
+    .addCommand(exportCommand(io, done))
+    .addCommand(purgeCommand(io, done))
     .addCommand(remapCommand(io, done))
 
 const listCommand: Run = (io, done) =>
-  asking(new Command('list'))
-    .description('dead letters by stage, reason and source')
-    .action(async (options: Options) => {
-      const url = await urlOf(options, io)
-      const asked = { url, path: '/dead-letters', method: 'GET', stop: io.stop, patient: true } as const
-      const view = (await askDaemon(asked)) as DeadLettersView
-      io.stdout.write(options.json ? `${JSON.stringify(view)}\n` : listText(view, Date.now()))
+  filtering(orReading(new Command('list')))
+    .description('dead letters by what is wrong with them')
+    .option('--ids', 'also the oldest ones, one by one, with their ids')
+    .addHelpText('after', '\nWhere no daemon runs, it reads the spool of --config or --path.')
+    .action(async (options: PlaceOptions & FilterOptions & { ids?: boolean }) => {
+      const query = queryOf(options)
+      const path = `/dead-letters?${toLetterParams(query).toString()}`
+      const view = await askOrRead(
+        options,
+        io,
+        async (url) =>
+          (await askDaemon({ url, path, method: 'GET', stop: io.stop, patient: true })) as LettersView,
+        (spool) => listLetters(spool, query, shownMax),
+      )
+      const text = () => listText(view, Date.now(), { ids: options.ids ?? false })
+      io.stdout.write(options.json ? `${JSON.stringify(view)}\n` : text())
       done(0)
     })
 
@@ -42,7 +72,7 @@ const remapCommand: Run = (io, done) =>
     )
     .action(async (options: RemapOptions) => {
       const url = await urlOf(options, io)
-      const path = `/control/dead-letters/remap?${queryOf(options)}`
+      const path = `/control/dead-letters/remap?${remapParams(options)}`
       const report = (await askDaemon({
         url,
         path,
@@ -54,14 +84,7 @@ const remapCommand: Run = (io, done) =>
       done(0)
     })
 
-function asking(command: Command): Command {
-  return command
-    .option('--config <file>', 'take the address from ops.listen of this config')
-    .option('--url <url>', 'base URL of the daemon (default: http://127.0.0.1:8080)')
-    .option('--json', 'the answer as it came')
-}
-
-function queryOf({ dryRun, reason, source }: RemapOptions): string {
+function remapParams({ dryRun, reason, source }: RemapOptions): string {
   const query = new URLSearchParams()
   if (dryRun) query.set('dryRun', '1')
   if (reason !== undefined) query.set('reason', reason)
@@ -69,24 +92,30 @@ function queryOf({ dryRun, reason, source }: RemapOptions): string {
   return query.toString()
 }
 
-function listText({ scanned, more, groups }: DeadLettersView, now: number): string {
-  if (scanned === 0) return 'There are no dead letters.\n'
-  const rows = groups.map(({ stage, reason, source, count, oldestAt, latestAt, detail }) => [
-    String(count),
-    stage,
-    reason,
-    source ?? '-',
-    ago(now - oldestAt),
-    ago(now - latestAt),
-    detail,
-  ])
-  const head = ['letters', 'stage', 'reason', 'source', 'oldest', 'latest', 'the latest says']
-  const note = more ? [`Only the oldest ${scanned} were looked at.`] : []
-  return `${[...columns([head, ...rows]), ...note].join('\n')}\n`
-}
+type Shown = { id: string; at: number; stage: string; reason: string; device: string | null; detail: string }
 
-function ago(ms: number): string {
-  return `${formatDuration(Math.max(0, ms))} ago`
+function listText(
+  { scanned, more, groups, letters }: LettersView,
+  now: number,
+  { ids }: { ids: boolean },
+): string {
+  if (scanned === 0) return 'There are no dead letters.\n'
+  const ago = (at: number) => `${formatDuration(Math.max(0, now - at))} ago`
+  const lines = groups.flatMap((group) => {
+    const { stage, reason, source, provider, fields, count, devices, oldestAt, latestAt, detail } = group
+    const what = stage === 'delivery' ? 'payload' : 'message'
+    const whose = stage === 'delivery' ? `provider ${provider ?? '-'}` : `source ${source ?? '-'}`
+    return [
+      `${countOf(count, what)}: ${fields ?? reason}, ${countOf(devices, 'device')}`,
+      `  ${stage}, ${reason}, ${whose}; oldest ${ago(oldestAt)}, latest ${ago(latestAt)}`,
+      `  the latest says: ${detail}`,
+    ]
+  })
+  if (ids)
+    for (const { id, at, stage, reason, device, detail } of letters as readonly Shown[])
+      lines.push(`${id}  ${new Date(at).toISOString()}  ${stage} ${reason}  ${device ?? '-'}  ${detail}`)
+  if (more) lines.push(`Only the oldest ${scanned} were looked at.`)
+  return `${lines.map(visible).join('\n')}\n`
 }
 
 function reportText({

@@ -15,7 +15,7 @@ import { systemClock } from '../std/clock.ts'
 import { codeOf, GatewayError, messageOf } from '../std/fault.ts'
 import { visible } from '../std/quote.ts'
 import { loadCases, loadConfig, loadPresetCases, type LoadedConfig } from '../config/config.ts'
-import { deliveryOptions } from '../delivery/config.ts'
+import { providerNames } from '../delivery/config.ts'
 import { judgeCases, loadDevices, type Judged } from '../mapping/mapping.ts'
 import { reportFault } from './fault.ts'
 import type { CommandIo, ExitStatus } from './io.ts'
@@ -50,8 +50,7 @@ export async function testMapping(
 /** Judges the cases of a file; the config and its device table are read once. */
 function judgeOf(io: CommandIo, loaded: LoadedConfig | null) {
   const deps = { env: io.env, readText: readCases }
-  const providers =
-    loaded === null ? [] : deliveryOptions(loaded.config.delivery).providers.map(({ name }) => name)
+  const providers = loaded === null ? [] : providerNames(loaded.config.delivery)
   const nowMs = systemClock.now()
   return async (file: string): Promise<Judged[]> => {
     if (triesPreset(file, loaded)) {

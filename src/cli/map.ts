@@ -28,7 +28,7 @@ import { systemClock } from '../std/clock.ts'
 import { GatewayError } from '../std/fault.ts'
 import type { Message } from '../domain/message.ts'
 import { loadConfig } from '../config/config.ts'
-import { deliveryOptions } from '../delivery/config.ts'
+import { providerNames } from '../delivery/config.ts'
 import {
   answerTo,
   mapAnswer,
@@ -92,7 +92,7 @@ async function mapMessages(
   const path = required(options.config, '--config <file>')
   const topic = required(options.topic, '--topic <topic>')
   const { config } = await loadConfig(path, { env: io.env })
-  const providers = deliveryOptions(config.delivery).providers.map(({ name }) => name)
+  const providers = providerNames(config.delivery)
   const settings = { providers, clockOffsetMs: () => 0 }
   const explainer = options.explain ? await openExplainer(config, settings) : null
   const mapper = explainer?.mapper ?? (await openMapper(config, settings))

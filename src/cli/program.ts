@@ -46,9 +46,25 @@ const commands: Record<string, Entry> = {
     summary: 'has the running daemon read mapping and device table again',
     load: async () => (await import('./reload.ts')).reloadCommand,
   },
+  probe: {
+    summary: 'has the running daemon try the ingestion API now',
+    load: async () => (await import('./probe.ts')).probeCommand,
+  },
   'dead-letters': {
-    summary: 'what was given up: lists it, maps it again',
+    summary: 'what was given up: lists, shows, requeues, edits, exports and deletes it',
     load: async () => (await import('./dead-letters.ts')).deadLettersCommand,
+  },
+  quarantine: {
+    summary: 'messages of unlisted devices and wrong clocks: lists, releases, drops them',
+    load: async () => (await import('./quarantine.ts')).quarantineCommand,
+  },
+  spool: {
+    summary: 'looks through the spool, or saves what can be read from a damaged one',
+    load: async () => (await import('./spool.ts')).spoolCommand,
+  },
+  ledger: {
+    summary: 'what became of each payload, and with which requestId',
+    load: async () => (await import('./ledger.ts')).ledgerCommand,
   },
   devices: {
     summary: 'devices that the running daemon has seen, and their clocks',
@@ -91,7 +107,7 @@ export async function runCommandLine(argv: readonly string[], io: CommandIo): Pr
       name === asked
         ? (await load())(io, (ended) => void (status = ended))
         : new Command(name).description(summary)
-    program.addCommand(command.copyInheritedSettings(program))
+    program.addCommand(withSettingsOf(program, command))
   }
   try {
     if (argv.length === 0) {
@@ -105,4 +121,11 @@ export async function runCommandLine(argv: readonly string[], io: CommandIo): Pr
     return reportFault(error, io.stderr, { json: argv.includes('--json') })
   }
   return status ?? 0
+}
+
+/** For the commands of a command as well: a wrong option of theirs must not end the process by itself. */
+function withSettingsOf(parent: Command, command: Command): Command {
+  command.copyInheritedSettings(parent)
+  for (const inner of command.commands) withSettingsOf(command, inner)
+  return command
 }

@@ -118,6 +118,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     socket.once('close', () => {
       gates.delete(gate)
       stopped.delete(gate)
+      if (gate.sender !== null) intake.gone(gate.sender)
     })
     if (shutForGood) gate.shut()
   }

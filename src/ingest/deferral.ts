@@ -4,8 +4,9 @@
 //
 // Promises
 //   Nothing is lost and nothing comes twice: messages leave their shelf in the write that adds what they became.
-//   The payloads of a source come in the order of its messages. A source waits for no other one's messages on the
-//   disk; all expressions share one thread.
+//   The payloads of a source come in the order of its messages; those of a device whose earlier messages are being
+//   released from quarantine go behind those. A source waits for no other one's messages on the disk; all expressions
+//   share one thread (expressions.ts).
 //   An expression that takes too long, goes too deep or fails costs its own message: a dead letter with the reason.
 //
 // What can go wrong, and what then happens
@@ -19,31 +20,27 @@
 import { pause, type Clock } from '../std/clock.ts'
 import type { Emit } from '../domain/event.ts'
 import type { DeadLetter } from '../domain/deadletter.ts'
-import type { KeptMessage, Message, ShelfName } from '../domain/message.ts'
+import type { KeptMessage, ShelfName } from '../domain/message.ts'
 import type { MappedPayload } from '../domain/payload.ts'
-import {
-  createEvaluator,
-  type Evaluator,
-  type MapResult,
-  type Mapper,
-  type Mapping,
-} from '../mapping/mapping.ts'
+import type { MapResult, Mapper, Mapping } from '../mapping/mapping.ts'
 import type { KeptEntry, Spool } from '../spool/spool.ts'
+import { deviceBefore } from './behind.ts'
+import { mapKept, type Expressions } from './expressions.ts'
+import type { Releasing } from './intake.ts'
 import { mapAgain } from './kept-again.ts'
-import { keptFor, letterFor, messageOf } from './kept-message.ts'
+import { keptBehind, keptFor, letterFor, messageOf } from './kept-message.ts'
 import { openerOf, roomIn, untilDone } from './kept-pace.ts'
-import { mapperFailed } from './mapper-failed.ts'
 import { createTally } from './tally.ts'
 
 export type DeferralSpool = Pick<
   Spool,
-  'hold' | 'congested' | 'shelves' | 'kept' | 'exchange' | 'states' | 'listen'
+  'hold' | 'congested' | 'lettersFull' | 'shelves' | 'kept' | 'exchange' | 'states' | 'listen'
 >
 
 export type Deferral = {
   start(): void
   /** Another mapping is in force; `mapper` is the one that maps what arrives. */
-  swap(mapping: Mapping, mapper: Mapper): Promise<void>
+  swap(mapping: Mapping, mapper: Mapper): void
   counters(): DeferralCounters
   /** Resolves when no shelf has a message left that can be mapped now. */
   idle(): Promise<void>
@@ -60,7 +57,13 @@ export type DeferralCounters = {
   timeouts: number
 }
 
-type Deps = { spool: DeferralSpool; clock: Clock; emit: Emit }
+type Deps = {
+  spool: DeferralSpool
+  clock: Clock
+  emit: Emit
+  expressions: Pick<Expressions, 'evaluate' | 'timeouts'>
+  releasing: Releasing
+}
 
 /** What became of the messages of one exchange. */
 type Became = { payloads: MappedPayload[]; letters: DeadLetter[]; keep: KeptMessage[] }
@@ -68,14 +71,9 @@ type Became = { payloads: MappedPayload[]; letters: DeadLetter[]; keep: KeptMess
 const messagesAtOnce = 32
 const laterMs = 1000
 const eventEveryMs = 1000
-const evaluatorOptions = {
-  limits: { timeoutMs: 250, depthMax: 100, sequenceMax: 10_000, resultTextMax: 1024 * 1024 },
-  queueMax: 10_000,
-  memoryMiB: 64,
-}
 
 export function createDeferral(
-  { spool, clock, emit }: Deps,
+  { spool, clock, emit, expressions, releasing }: Deps,
   first: { mapping: Mapping; mapper: Mapper },
 ): Deferral {
   const stopping = new AbortController()
@@ -83,19 +81,11 @@ export function createDeferral(
   const deadBy = createTally(clock, { eventEveryMs })
   const counts = { evaluated: 0, payloads: 0, dead: 0, keptAnew: 0 }
   let { mapping, mapper } = first
-  let evaluator = newEvaluator()
-  let timeoutsBefore = 0
-  let failed = false
   /** Of shelves that are worked on; false where nothing came since its loop looked the last time. */
   const working = new Map<ShelfName, boolean>()
   const loops = new Set<Promise<void>>()
   const unlisten = spool.listen({ shelved: start, reopened: start })
   return { start, swap, counters, idle, stop }
-
-  function newEvaluator(): Evaluator | null {
-    const { expressions } = mapper
-    return expressions.size === 0 ? null : createEvaluator({ clock }, { expressions, ...evaluatorOptions })
-  }
 
   function start(): void {
     if (signal.aborted) return
@@ -133,30 +123,32 @@ export function createDeferral(
     }
   }
 
-  /** How many were taken, from the first on. */
-  async function evaluateAll(source: string, entries: readonly KeptEntry[]): Promise<number> {
+  /** How many were taken, from the first on; null where another mapping came into force meanwhile. */
+  async function evaluateAll(source: string, entries: readonly KeptEntry[]): Promise<number | null> {
     const now = mapper
-    const asked = entries.map(({ message }) => ask(now, source, messageOf(message.envelope)))
-    const answers = await Promise.all(asked)
+    const messages = entries.map(({ message }) => messageOf(message.envelope))
+    const answers = await Promise.all(messages.map((message) => expressions.evaluate(now, source, message)))
+    if (mapper !== now) return null
     const became: Became = { payloads: [], letters: [], keep: [] }
     let done = 0
     for (const [index, { message }] of entries.entries()) {
-      const result = answers[index]?.()
+      const [own, answer] = [messages[index], answers[index]]
       // Nothing was evaluated, so those behind it wait as well.
-      if (result === undefined || result === 'later') break
-      become(result, message, became)
+      if (own === undefined || answer === undefined || answer === 'later') break
+      become(mapKept(now, own, answer), message, became)
       done += 1
     }
-    tellFault()
     await give(entries.slice(0, done), became)
     return done
   }
 
   /** A source whose expression was taken away maps as any other. */
-  async function mapAll(entries: readonly KeptEntry[]): Promise<number> {
-    const open = await openerOf(mapping, spool)
+  async function mapAll(entries: readonly KeptEntry[]): Promise<number | null> {
+    const now = mapping
+    const open = await openerOf(now, spool)
+    if (mapping !== now) return null
     const run = entries.map(({ id, message }) => ({ id, envelope: message.envelope }))
-    const again = mapAgain(open, run, { more: true, mayGrow: false })
+    const again = mapAgain(open, run, { more: true, mayGrow: false, releasing })
     if (again === null) return 0
     const at = clock.now()
     const letters = again.refused.map((one) => letterFor(one, one.envelope, at))
@@ -164,30 +156,13 @@ export function createDeferral(
     return again.entries
   }
 
-  /** What the message becomes is found in its turn: mapping the next one forgets the one before. */
-  async function ask(now: Mapper, source: string, message: Message): Promise<() => MapResult | 'later'> {
-    const decoded = now.decoded(message, source)
-    if (decoded.kind === 'ended') return () => decoded.result
-    const evaluation = (await evaluator?.evaluate(source, decoded.value, signal)) ?? {
-      kind: 'later' as const,
-    }
-    return () => {
-      if (evaluation.kind === 'later') return 'later'
-      if (evaluation.kind === 'value') return mapValue(now, source, message, evaluation.value)
-      const { reason, detail } = evaluation
-      return { kind: 'unmappable', source, device: null, reason, detail, windowKey: '' }
-    }
-  }
-
-  function mapValue(now: Mapper, source: string, message: Message, value: unknown): MapResult {
-    try {
-      return now.mapDecoded(message, source, value)
-    } catch (error) {
-      return mapperFailed(message, error)
-    }
-  }
-
   function become(result: MapResult, { envelope }: KeptMessage, became: Became): void {
+    const before = deviceBefore(result, releasing)
+    if (before !== null) {
+      releasing.kept(before.device)
+      became.keep.push(keptBehind(before, envelope))
+      return
+    }
     switch (result.kind) {
       case 'payloads':
         became.payloads.push(...result.payloads)
@@ -220,26 +195,14 @@ export function createDeferral(
     counts.keptAnew += became.keep.length
   }
 
-  function tellFault(): void {
-    const why = evaluator?.fault() ?? null
-    if (why !== null && !failed) emit({ kind: 'expressions_failed', why })
-    if (why === null && failed) emit({ kind: 'expressions_resumed' })
-    failed = why !== null
-  }
-
-  async function swap(nextMapping: Mapping, nextMapper: Mapper): Promise<void> {
-    const old = evaluator
-    timeoutsBefore += old?.counters().timeouts ?? 0
+  function swap(nextMapping: Mapping, nextMapper: Mapper): void {
     mapping = nextMapping
     mapper = nextMapper
-    evaluator = newEvaluator()
-    await old?.close()
-    tellFault()
     start()
   }
 
   function counters(): DeferralCounters {
-    return { ...counts, timeouts: timeoutsBefore + (evaluator?.counters().timeouts ?? 0) }
+    return { ...counts, timeouts: expressions.timeouts() }
   }
 
   async function idle(): Promise<void> {
@@ -249,7 +212,6 @@ export function createDeferral(
   async function stop(): Promise<void> {
     stopping.abort()
     unlisten()
-    await evaluator?.close()
     await idle()
   }
 }

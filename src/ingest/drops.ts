@@ -5,7 +5,7 @@ import type { CancelTimer, Clock } from '../std/clock.ts'
 import type { Emit, HoldReason } from '../domain/event.ts'
 
 /** Why a message that nobody else could keep was lost. */
-export type DropReason = HoldReason | 'waiting_full'
+export type DropReason = HoldReason | 'waiting_full' | 'dead_letters_full'
 
 const sentences: Record<DropReason, string> = {
   spool_full: 'the spool is full',

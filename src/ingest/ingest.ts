@@ -15,8 +15,9 @@
 //   framing.ts limits by fixed headers, before anything is buffered
 //
 // What can go wrong, and what then happens
-//   spool full, disk low, dead letters full, store being reopened: QoS 1 and 2 wait unacknowledged, in order and
+//   spool full, disk low, store being reopened: QoS 1 and 2 wait unacknowledged, in order and
 //     bounded; at the bound sockets are not read. QoS 0 is dropped, counted and told. All goes on by itself.
+//   dead letters full: what would become one waits with all behind it of its connection; the others go on.
 //   a write fails: no ack; the connections of its messages are closed, so that the devices send again.
 //   a device breaks the protocol or a limit: its connection is closed, counted and told with the reason
 //     (client_dropped); MQTT 3.1.1 has no way to say more.
@@ -44,8 +45,16 @@ import type { Tap } from './tap.ts'
 import { openListener, type Listener, type ListenerDeps, type ListenerOptions } from './listen.ts'
 
 export { createDeferral, type DeferralCounters } from './deferral.ts'
+export { createExpressions } from './expressions.ts'
 export { createRelease, type Release, type ReleaseCounters } from './release.ts'
 export { remap, type RemapReport, type RemapRequest } from './remap.ts'
+export {
+  createVerdicts,
+  type DropReport,
+  type VerdictCounters,
+  type VerdictReport,
+  type Verdicts,
+} from './verdict.ts'
 export { createTaps } from './tap.ts'
 export type { TapEntry, TapFilter, Taps } from './tap.ts'
 
@@ -60,6 +69,8 @@ export type IngestCounters = {
   ignored: number
   /** QoS 0 messages that could not be kept. */
   dropped: number
+  /** Never acknowledged: their connection ended while they had to wait. */
+  returned: number
   held: number
   /** Kept whole: until the device or its clock is judged, or its expression was evaluated. */
   quarantined: number

@@ -3,21 +3,25 @@
 //   message -> map -> [placing.ts: payloads, part, dead letter, shelf, or nothing] -> endMessage(ack)
 //
 // The spool calls `ack` after the fsync, in the order of arrival. While it takes nothing in (full, disk low, a shelf
-// or the dead letters full, store lost), or the mapping's memory is being read again (parts.ts), a message that wants
+// full, store lost), or the mapping's memory is being read again (parts.ts), a message that wants
 // an ack waits in order (waiting.ts) and everything behind it waits too: acks keep the order of arrival over the whole
 // daemon [MQTT-4.6.0-2]. QoS 0 is dropped and counted then; nobody else could keep it. At the bound of the
 // waiting list, or while too much is uncommitted, `readingPaused` asks the broker to stop reading.
+// While the dead letters are full, a message that would become one waits with what its connection sent behind it
+// (parked.ts); everything else goes on. It is mapped again when there is room, perhaps by a mapping that was mended.
 //
 // Conservation (invariant 6): received + carried = mapped + ignored + copies + dead + quarantined + deferred + parts
-// + dropped + held; `carried` are the messages that were open parts when their state was read, `parts` those now.
+// + dropped + returned + held; `carried` are the messages that were open parts when their state was read, `parts` those
+// now, `returned` those that had to wait and whose connection ended first: their devices have them still.
 // Per message: no promise, no closure, no log line, and one message object for all.
 
 import type { Clock } from '../std/clock.ts'
 import type { Emit } from '../domain/event.ts'
 import type { Message, QoS, Sender } from '../domain/message.ts'
-import type { Mapper } from '../mapping/mapping.ts'
+import type { MapResult, Mapper } from '../mapping/mapping.ts'
 import type { Ack, Spool } from '../spool/spool.ts'
 import { createDropTeller, type DropReason } from './drops.ts'
+import { createParked } from './parked.ts'
 import { createParts } from './parts.ts'
 import { createPlacing, type Counted } from './placing.ts'
 import type { Tap } from './tap.ts'
@@ -28,6 +32,7 @@ export type IntakeSpool = Pick<
   Spool,
   | 'hold'
   | 'congested'
+  | 'lettersFull'
   | 'append'
   | 'bury'
   | 'note'
@@ -76,6 +81,8 @@ export type Intake = {
   /** No socket should be read for now; `listener` of onReadingChange is told when that changes. */
   readonly readingPaused: boolean
   onReadingChange(listener: () => void): void
+  /** A connection has ended: what waits of it without an ack is its device's again. */
+  gone(sender: Sender): void
   counters(): IntakeCounters
   /** Reads the mapping's memory from the spool; before the first message. */
   restore(): Promise<void>
@@ -90,6 +97,8 @@ export type IntakeCounters = Counted & {
   received: number
   bytes: number
   dropped: number
+  /** Never acknowledged: their connection ended while they had to wait. */
+  returned: number
   held: number
   /** Open parts now, and those that were open when the state was read. */
   parts: number
@@ -106,6 +115,10 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
   const placing = createPlacing(deps, { eventEveryMs })
   const parts = createParts({ spool, clock, placing }, deps.mapper)
   const drops = createDropTeller({ clock, emit }, { eventEveryMs })
+  const parked = createParked(
+    { spool, map: parts.map, put, drop },
+    { messagesMax: options.heldMessagesMax, bytesMax: options.heldBytesMax },
+  )
   const counters = { received: 0, bytes: 0, dropped: 0 }
   const message: Message = {
     topic: '',
@@ -158,7 +171,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
   }
 
   function repeat(...known: Parameters<Intake['accept']>): void {
-    if (waiting.size > 0 || spool.hold !== null || reading) {
+    if (waiting.size > 0 || spool.hold !== null || reading || parked.holds(known[5])) {
       // Behind the others; the dedup window knows it.
       accept(...known)
       return
@@ -182,12 +195,25 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
   }
 
   function take(message: Message, ack: Ack | null): void {
-    const result = parts.map(message)
+    const result = parked.size > 0 && parked.holds(message.sender) ? null : parts.map(message)
+    if (result !== null && result.kind !== 'unmappable') put(message, result, ack)
+    else if (parked.stops(message, result, ack)) judgeReading()
+    else if (result !== null) put(message, result, ack)
+  }
+
+  function put(message: Message, result: MapResult, ack: Ack | null): void {
     if (tap?.on === true) tap.saw(message, result)
     placing.place(result, message, parts)
     // Everything appended since the last call is this message's: its ack follows the commit that holds it.
     spool.endMessage(ack)
     if (result.kind === 'part') parts.changed()
+  }
+
+  function gone(sender: Sender): void {
+    if (!parked.holds(sender)) return
+    parked.forget(sender)
+    judgeReading()
+    judgeFinish()
   }
 
   async function restore(): Promise<void> {
@@ -201,6 +227,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
     reading = true
     try {
       await parts.swap(next)
+      parked.mended()
     } finally {
       reading = false
       intakeChanged()
@@ -213,7 +240,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
   }
 
   function intakeChanged(): void {
-    if (waiting.size > 0 && !draining && mayDrain()) {
+    if ((waiting.size > 0 || parked.ready) && !draining && mayDrain()) {
       draining = true
       // Not from within the committer that tells us of the change.
       setImmediate(drainSlice)
@@ -228,13 +255,15 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
 
   /** Ends when the list is empty or the spool takes nothing more in; then intakeChanged starts it again. */
   function drainSlice(): void {
+    // It came before what its connections have sent since.
+    if (parked.ready && mayDrain()) parked.goOn(sliceMessages)
     for (let count = 0; count < sliceMessages && mayDrain(); count += 1) {
       const next = waiting.take()
       if (next === undefined) break
       take(next.message, next.ack)
     }
     judgeReading()
-    draining = waiting.size > 0 && mayDrain()
+    draining = (waiting.size > 0 || parked.ready) && mayDrain()
     if (draining) setImmediate(drainSlice)
     judgeFinish()
   }
@@ -248,14 +277,14 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
 
   function judgeFinish(): void {
     if (tellFinished.length === 0) return
-    finished ||= waiting.size === 0 || spool.hold !== null
+    finished ||= (waiting.size === 0 && !parked.ready) || spool.hold !== null
     if (!finished) return
     for (const tell of tellFinished) tell()
     tellFinished = []
   }
 
   function judgeReading(): void {
-    const now = spool.congested || waiting.full
+    const now = spool.congested || waiting.full || parked.full
     if (now === paused) return
     paused = now
     tellReading()
@@ -274,8 +303,10 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
       ...counters,
       ...placing.counted(),
       ...parts.counters(),
-      held: waiting.size,
+      returned: parked.returned,
+      held: waiting.size + parked.size,
     }),
+    gone,
     restore,
     swap,
     finish,

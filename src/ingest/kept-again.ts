@@ -7,13 +7,18 @@
 // is cut before the first message of that record.
 //
 //   m m m m m m | m m          of the values behind the bar the record is not whole yet: they go with the next run
+//
+// The same where more of the record may come from outside: its window, counted from when it arrived, is not over.
 
 import { assertNever } from '../std/assert.ts'
-import { envelopeOf, type Envelope, type KeptMessage, type Message } from '../domain/message.ts'
+import { envelopeOf, type Envelope, type KeptMessage } from '../domain/message.ts'
 import type { MappedPayload } from '../domain/payload.ts'
+import type { EpochMs } from '../std/clock.ts'
 import type { Applied, MapResult, Mapper } from '../mapping/mapping.ts'
-import { keptFor, messageOf } from './kept-message.ts'
-import { mapperFailed } from './mapper-failed.ts'
+import { deviceBefore } from './behind.ts'
+import { mapKept, type Evaluated } from './expressions.ts'
+import type { Releasing } from './intake.ts'
+import { keptBehind, keptFor, messageOf, quarantineFor } from './kept-message.ts'
 
 export type Entry = { id: string; envelope: Envelope }
 
@@ -44,35 +49,46 @@ export type AgainOptions = {
   more: boolean
   /** Where all of it belongs to one record that is not whole yet, more of them can be had. */
   mayGrow: boolean
+  /** What arrived until then can be read; a record that may get more of what came later is left for then. */
+  arrivedUntil?: EpochMs
+  /** What the expressions gave for entries that need one, by id. */
+  evaluated?: ReadonlyMap<string, Evaluated>
+  /** Devices whose earlier messages must go first. */
+  releasing?: Releasing
 }
 
 /** Payloads of one run, in characters; then it ends where nothing is open. */
 const payloadLengthMax = 1024 * 1024
+const setBackMs = 60_000
 /** Never reached by what is closed in one run. */
 const closingsMax = 10_000
 
-/** Null where more of the messages that follow are needed. `open` gives a mapper that remembers nothing. */
-export function mapAgain(
-  open: () => Mapper,
-  entries: readonly Entry[],
-  { more, mayGrow }: AgainOptions,
-): Again | null {
-  const all = run(open(), entries)
+/**
+ * Null where more messages are needed, of those that follow or of those that may still arrive. `open` gives a mapper
+ * that remembers nothing.
+ */
+export function mapAgain(open: () => Mapper, entries: readonly Entry[], options: AgainOptions): Again | null {
+  const { more, mayGrow } = options
+  const all = run(open(), entries, options)
+  if (all.openParts === 0) return all.again
   const follows = more || all.again.entries < entries.length
-  if (!follows || all.openParts === 0) return all.again
-  if (all.cleanCut > 0) return run(open(), entries.slice(0, all.cleanCut)).again
-  return mayGrow ? null : all.again
+  if (!follows && !all.young) return all.again
+  if (all.cleanCut > 0) return run(open(), entries.slice(0, all.cleanCut), options).again
+  return follows && !mayGrow ? all.again : null
 }
 
 type Run = {
   again: Again
   /** Messages that were open before everything was closed. */
   openParts: number
+  /** Some of them may get more of what arrives. */
+  young: boolean
   /** Before this entry nothing was open that a later one belongs to; 0 where there is no such place. */
   cleanCut: number
 }
 
-function run(mapper: Mapper, entries: readonly Entry[]): Run {
+function run(mapper: Mapper, entries: readonly Entry[], options: AgainOptions): Run {
+  const { arrivedUntil = Number.POSITIVE_INFINITY, evaluated, releasing } = options
   const again: Again = { entries: 0, gone: [], payloads: [], keep: [], ignored: new Map(), refused: [] }
   let cleanCut = 0
   let length = 0
@@ -80,18 +96,30 @@ function run(mapper: Mapper, entries: readonly Entry[]): Run {
     const message = messageOf(envelope)
     const over = mapper.tick(message.arrivedAt)
     if (over !== null) close(over)
-    const isPart = place(mapOnce(mapper, message), id, envelope)
+    const isPart = place(mapKept(mapper, message, evaluated?.get(id)), id, envelope)
     if (mapper.openParts() <= (isPart ? 1 : 0)) cleanCut = again.entries
     again.entries += 1
     if (length > payloadLengthMax && mapper.openParts() === 0) break
   }
   const openParts = mapper.openParts()
-  for (let count = 0; count < closingsMax; count += 1) {
-    const over = mapper.tick(Number.POSITIVE_INFINITY)
-    if (over === null) break
-    close(over)
+  closeOver(ripeAt())
+  const young = mapper.openParts() > 0
+  closeOver(Number.POSITIVE_INFINITY)
+  return { again, openParts, young, cleanCut }
+
+  /** What was read in between is known as well. Arrivals far from now are those of a clock that was set back. */
+  function ripeAt(): EpochMs {
+    const last = entries.at(-1)?.envelope.arrivedAt ?? arrivedUntil
+    return last - arrivedUntil > setBackMs ? Number.POSITIVE_INFINITY : Math.max(last, arrivedUntil)
   }
-  return { again, openParts, cleanCut }
+
+  function closeOver(nowMs: EpochMs): void {
+    for (let count = 0; count < closingsMax; count += 1) {
+      const over = mapper.tick(nowMs)
+      if (over === null) return
+      close(over)
+    }
+  }
 
   function place(result: MapResult, id: string, envelope: Envelope): boolean {
     if (result.kind === 'unmappable') {
@@ -100,6 +128,12 @@ function run(mapper: Mapper, entries: readonly Entry[]): Run {
       return false
     }
     again.gone.push(id)
+    const before = releasing === undefined ? null : deviceBefore(result, releasing)
+    if (before !== null && releasing !== undefined) {
+      releasing.kept(before.device)
+      again.keep.push(keptBehind(before, envelope))
+      return false
+    }
     switch (result.kind) {
       case 'payloads':
         add(result.payloads)
@@ -127,10 +161,10 @@ function run(mapper: Mapper, entries: readonly Entry[]): Run {
         ignore(one.source, one.reason, one.messages)
         continue
       }
-      const { kind, source, provider, device, reason, detail, message } = one
-      const envelope = envelopeOf(message, source)
+      const { kind, source, provider, device, reason, detail } = one
+      const envelope = envelopeOf(one.message, source)
       if (kind === 'quarantined' && provider !== null)
-        again.keep.push({ shelf: `quarantine:${provider}`, provider, device, reason, detail, envelope })
+        again.keep.push(quarantineFor({ ...one, provider }, envelope))
       else again.refused.push({ id: null, source, device, reason, detail, envelope })
     }
   }
@@ -145,13 +179,5 @@ function run(mapper: Mapper, entries: readonly Entry[]): Run {
   function ignore(source: string, reason: string, messages: number): void {
     const key = `${source}|${reason}`
     again.ignored.set(key, (again.ignored.get(key) ?? 0) + messages)
-  }
-}
-
-function mapOnce(mapper: Mapper, message: Message): MapResult {
-  try {
-    return mapper.map(message, false)
-  } catch (error) {
-    return mapperFailed(message, error)
   }
 }

@@ -2,8 +2,15 @@
 
 import type { EpochMs } from '../std/clock.ts'
 import type { DeadLetter } from '../domain/deadletter.ts'
+import type { ProviderName } from '../domain/ids.ts'
 import type { Envelope, KeptMessage, Message } from '../domain/message.ts'
 import type { MapResult } from '../mapping/mapping.ts'
+
+/** Why a message is kept that goes by itself once its device is listed. All else waits for a person. */
+export const waitsForItsDevice = 'UNKNOWN_DEVICE'
+
+/** Reason of the dead letters that a person made of messages in quarantine. */
+export const droppedByPerson = 'DROPPED_BY_OPERATOR'
 
 /** The message as it came. */
 export function messageOf(envelope: Envelope): Message {
@@ -19,33 +26,49 @@ export function messageOf(envelope: Envelope): Message {
   }
 }
 
+type About = {
+  source: string | null
+  provider: ProviderName
+  device: string | null
+  reason: string
+  detail: string
+}
+
 /** Where a message goes that must wait. */
 export function keptFor(
   result: Extract<MapResult, { kind: 'quarantined' | 'deferred' }>,
   envelope: Envelope,
 ): KeptMessage {
-  const { source } = result
-  if (result.kind === 'deferred')
-    return {
-      shelf: `deferred:${source}`,
-      provider: null,
-      device: null,
-      reason: 'EXPRESSION',
-      detail: 'It waits for its expression to be evaluated.',
-      envelope: { ...envelope, source },
-    }
-  const { provider, device, reason, detail } = result
+  if (result.kind === 'quarantined') return quarantineFor(result, envelope)
   return {
-    shelf: `quarantine:${provider}`,
-    provider,
-    device,
-    reason,
-    detail,
-    envelope: { ...envelope, source },
+    shelf: `deferred:${result.source}`,
+    provider: null,
+    device: null,
+    reason: 'EXPRESSION',
+    detail: 'It waits for its expression to be evaluated.',
+    envelope: takenBy(result.source, envelope),
   }
 }
 
-/** The dead letter of a message that cannot be mapped. */
+export function quarantineFor(
+  { source, provider, device, reason, detail }: About,
+  envelope: Envelope,
+): KeptMessage {
+  const kept = { provider, device, reason, detail, envelope: takenBy(source, envelope) }
+  return { shelf: `quarantine:${provider}`, ...kept }
+}
+
+/** Where a message goes that must not overtake earlier ones of its device, which are on their way out. */
+export function keptBehind(
+  { provider, device }: { provider: ProviderName; device: string },
+  envelope: Envelope,
+): KeptMessage {
+  const detail = 'Earlier messages of the device are being released; it stands behind them.'
+  const { source } = envelope
+  return quarantineFor({ source, provider, device, reason: waitsForItsDevice, detail }, envelope)
+}
+
+/** The dead letter of a message that cannot be mapped, or that a person gave up. */
 export function letterFor(
   {
     source,
@@ -63,11 +86,16 @@ export function letterFor(
     detail,
     provider: null,
     device,
-    envelope: { ...envelope, source: source ?? envelope.source },
+    envelope: takenBy(source, envelope),
     payload: null,
     payloadId: null,
     batchId: null,
     requestId: null,
     failure: null,
   }
+}
+
+/** It keeps the name of its source where none takes it now. */
+function takenBy(source: string | null, envelope: Envelope): Envelope {
+  return source === null || source === envelope.source ? envelope : { ...envelope, source }
 }

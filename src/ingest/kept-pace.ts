@@ -11,11 +11,10 @@ const lookEveryMs = 1000
 /** After the store was lost, or somebody else took an entry. */
 const againMs = 1000
 
-type PaceSpool = Pick<Spool, 'hold' | 'congested'>
+type PaceSpool = Pick<Spool, 'hold' | 'congested' | 'lettersFull'>
 
 /** What is full of these gets room by this very work. */
 const keptFull: readonly HoldReason[] = ['quarantine_full', 'deferred_full']
-const lettersFull: readonly HoldReason[] = [...keptFull, 'dead_letters_full']
 
 /** Resolves when work may go on; false where `signal` aborted. `takesLetters`: it makes fewer of them, not more. */
 export async function roomIn(
@@ -24,8 +23,10 @@ export async function roomIn(
   signal: AbortSignal,
   { takesLetters = false } = {},
 ): Promise<boolean> {
-  const harmless = takesLetters ? lettersFull : keptFull
-  const hasRoom = () => !spool.congested && (spool.hold === null || harmless.includes(spool.hold))
+  const hasRoom = () =>
+    !spool.congested &&
+    (takesLetters || !spool.lettersFull) &&
+    (spool.hold === null || keptFull.includes(spool.hold))
   while (!signal.aborted && !hasRoom()) await pause(clock, lookEveryMs, signal)
   return !signal.aborted
 }
@@ -46,14 +47,22 @@ export async function untilDone(work: () => Promise<void>, clock: Clock, signal:
   }
 }
 
-/** Gives mappers that know the births of Sparkplug of today, and nothing else that is remembered. */
-export async function openerOf(mapping: Mapping, spool: Pick<Spool, 'states'>): Promise<() => Mapper> {
-  if (mapping.open().counters().sparkplug.size === 0) return mapping.open
+/**
+ * Gives mappers that know the births of Sparkplug of today, and nothing else that is remembered. `onFuture`: what is
+ * decided about wrong clocks, where it is not what the config says.
+ */
+export async function openerOf(
+  mapping: Mapping,
+  spool: Pick<Spool, 'states'>,
+  onFuture?: 'accept' | 'restamp',
+): Promise<() => Mapper> {
+  const open = () => mapping.open(onFuture)
+  if (open().counters().sparkplug.size === 0) return open
   const births: [string, Buffer][] = []
   for await (const { key, value } of spool.states())
     if (key.startsWith(birthKeyHead)) births.push([key, value])
   return () => {
-    const mapper = mapping.open()
+    const mapper = open()
     mapper.restore(births)
     return mapper
   }

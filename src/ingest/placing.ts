@@ -7,16 +7,20 @@
 //   quarantined  whole on the shelf of its provider             quarantined
 //   unmappable   buried as a dead letter                        dead
 //
+// Payloads and parts are quarantined instead while earlier messages of the device are being released: they stand behind
+// those (behind.ts).
+//
 // All of it goes into the open group, with the message: one write, or none of it.
 
 import { hash } from 'node:crypto'
 import type { Clock } from '../std/clock.ts'
 import { assertNever } from '../std/assert.ts'
-import type { DeadLetter } from '../domain/deadletter.ts'
 import type { Emit } from '../domain/event.ts'
 import { envelopeOf, type Envelope, type KeptMessage, type Message } from '../domain/message.ts'
-import type { Applied, Dropped, MapResult } from '../mapping/mapping.ts'
+import { messageKeyOf, type Applied, type Dropped, type MapResult } from '../mapping/mapping.ts'
+import { deviceBefore } from './behind.ts'
 import type { IntakeSpool, Releasing } from './intake.ts'
+import { keptBehind, keptFor, letterFor, quarantineFor } from './kept-message.ts'
 import { createTally } from './tally.ts'
 import type { Tap } from './tap.ts'
 
@@ -57,10 +61,18 @@ export function createPlacing(
   const deadBy = createTally(clock, { eventEveryMs })
   const quarantinedBy = createTally(clock, { eventEveryMs })
   const counts = { mapped: 0, copies: 0, ignored: 0, dead: 0, quarantined: 0, deferred: 0 }
+  /** Of the message at hand, where it was sent before. */
+  let own: string | null = null
   return { place, close, repeated, counted }
 
   function place(result: MapResult, message: Message, parts: { apply(): Applied }): void {
     if (result.writes) for (const { key, value } of result.writes) spool.remember(key, value)
+    own = message.dup ? nameOf(result, message) : null
+    if (own !== null && spool.note(own, true) === 'copy') {
+      counts.copies += 1
+      return
+    }
+    if (releasing !== undefined && stoodBehind(result, message, releasing)) return
     switch (result.kind) {
       case 'payloads':
         append(result, message)
@@ -69,15 +81,14 @@ export function createPlacing(
         ignore(result.source, result.reason, 1)
         break
       case 'part':
-        if (spool.note(result.windowKey, result.copyRule === 'always' || message.dup) === 'copy')
-          counts.copies += 1
+        if (isCopy(result, message)) counts.copies += 1
         else close(parts.apply())
         break
       case 'deferred':
         defer(result, message)
         break
       case 'quarantined':
-        quarantine(result, message)
+        keep(keptFor(result, envelopeOf(message, result.source)), result.windowKey, message.dup)
         break
       case 'unmappable':
         bury(result, message)
@@ -87,17 +98,59 @@ export function createPlacing(
     }
   }
 
-  function append({ source, payloads }: Extract<MapResult, { kind: 'payloads' }>, message: Message): void {
-    const [first] = payloads
-    if (first !== undefined && releasing?.isReleasing(first.device) === true) {
-      const { device, provider, windowKey } = first
-      const detail = 'Earlier messages of the device are being released; it stands behind them.'
-      quarantine({ source, device, provider, reason: 'UNKNOWN_DEVICE', detail, windowKey }, message)
-      releasing.kept(device)
-      return
+  /**
+   * The name under which the message may be here whole, in quarantine, before its expression or as a dead letter,
+   * although by the mapping of now it is something else. Null where what it became is kept under that name anyway.
+   */
+  function nameOf({ kind }: MapResult, message: Message): string | null {
+    return kind === 'payloads' || kind === 'part' ? messageKeyOf(message) : null
+  }
+
+  /** What has the name of the message itself was judged by that. */
+  function isResent(windowKey: string, { dup }: Message): boolean {
+    return dup && windowKey !== own
+  }
+
+  function stoodBehind(result: MapResult, message: Message, before: Releasing): boolean {
+    const device = deviceBefore(result, before)
+    if (device === null) return false
+    if (isCopy(result, message)) {
+      counts.copies += 1
+      return true
     }
+    const kept = keptBehind(device, envelopeOf(message, result.source))
+    before.kept(device.device)
+    keep(kept, keyOf(kept.envelope), false)
+    return true
+  }
+
+  /** Whether all that it says was taken in before; the window learns of it otherwise. */
+  function isCopy(result: MapResult, message: Message): boolean {
+    switch (result.kind) {
+      case 'payloads': {
+        let fresh = 0
+        for (const { windowKey, copyRule } of result.payloads)
+          if (spool.note(windowKey, copyRule === 'always' || isResent(windowKey, message)) === 'stored')
+            fresh += 1
+        return fresh === 0
+      }
+      case 'part': {
+        const { windowKey, copyRule } = result
+        return spool.note(windowKey, copyRule === 'always' || isResent(windowKey, message)) === 'copy'
+      }
+      case 'deferred':
+      case 'ignored':
+      case 'quarantined':
+      case 'unmappable':
+      default:
+        return false
+    }
+  }
+
+  function append({ source, payloads }: Extract<MapResult, { kind: 'payloads' }>, message: Message): void {
     let stored = 0
-    for (const payload of payloads) if (spool.append(payload, message.dup) === 'stored') stored += 1
+    for (const payload of payloads)
+      if (spool.append(payload, isResent(payload.windowKey, message)) === 'stored') stored += 1
     if (stored > 0) counts.mapped += 1
     else if (payloads.length > 0) counts.copies += 1
     else ignore(source, 'no payloads', 1)
@@ -117,20 +170,19 @@ export function createPlacing(
       ignore(dropped.source, dropped.reason, dropped.messages)
       return
     }
-    const { source, provider, device, reason, detail, messages, message } = dropped
+    const { source, provider, reason, detail, messages, message } = dropped
+    const envelope = envelopeOf(message, source)
     if (dropped.kind === 'quarantined' && provider !== null) {
       counts.quarantined += messages
       quarantinedBy.add(source, reason)
-      const envelope = envelopeOf(message, source)
-      const shelf = `quarantine:${provider}` as const
       // It never came as a message of this name: whatever stands in the window, it is no copy.
-      spool.keep({ shelf, provider, device, reason, detail, envelope }, keyOf(envelope), false)
+      spool.keep(quarantineFor({ ...dropped, provider }, envelope), keyOf(envelope), false)
       return
     }
     counts.dead += messages
     if (deadBy.add(source, reason))
       emit({ kind: 'message_unmappable', source, topic: message.topic, reason, detail })
-    spool.bury(letterOf(dropped, message), null, false)
+    spool.bury(letterFor(dropped, envelope, clock.now()), null, false)
   }
 
   function ignore(source: string, reason: string, messages: number): void {
@@ -138,71 +190,34 @@ export function createPlacing(
     ignoredBy.add(source, reason)
   }
 
-  function defer({ source, windowKey }: Extract<MapResult, { kind: 'deferred' }>, message: Message): void {
-    const kept: KeptMessage = {
-      shelf: `deferred:${source}`,
-      provider: null,
-      device: null,
-      reason: 'EXPRESSION',
-      detail: 'It waits for its expression to be evaluated.',
-      envelope: envelopeOf(message, source),
-    }
-    if (spool.keep(kept, windowKey, message.dup) === 'copy') counts.copies += 1
+  function defer(result: Extract<MapResult, { kind: 'deferred' }>, message: Message): void {
+    const kept = keptFor(result, envelopeOf(message, result.source))
+    if (spool.keep(kept, result.windowKey, message.dup) === 'copy') counts.copies += 1
     else counts.deferred += 1
   }
 
-  function quarantine(
-    result: Omit<Extract<MapResult, { kind: 'quarantined' }>, 'kind'>,
-    message: Message,
-  ): void {
-    const { source, provider, device, reason, detail, windowKey } = result
-    const kept: KeptMessage = {
-      shelf: `quarantine:${provider}`,
-      provider,
-      device,
-      reason,
-      detail,
-      envelope: envelopeOf(message, source),
-    }
-    if (spool.keep(kept, windowKey, message.dup) === 'copy') {
+  function keep(kept: KeptMessage, windowKey: string, dup: boolean): void {
+    if (spool.keep(kept, windowKey, dup) === 'copy') {
       counts.copies += 1
       return
     }
     counts.quarantined += 1
-    if (quarantinedBy.add(source, reason))
-      emit({ kind: 'message_quarantined', source, device, topic: message.topic, reason, detail })
+    const { reason, detail, device, envelope } = kept
+    const { source, topic } = envelope
+    if (source !== null && device !== null && quarantinedBy.add(source, reason))
+      emit({ kind: 'message_quarantined', source, device, topic, reason, detail })
   }
 
   function bury(result: Extract<MapResult, { kind: 'unmappable' }>, message: Message): void {
     const { source, reason, detail, windowKey } = result
-    if (spool.bury(letterOf(result, message), windowKey, message.dup) === 'copy') {
+    const letter = letterFor(result, envelopeOf(message, source), clock.now())
+    if (spool.bury(letter, windowKey, message.dup) === 'copy') {
       counts.copies += 1
       return
     }
     counts.dead += 1
     if (deadBy.add(source, reason))
       emit({ kind: 'message_unmappable', source, topic: message.topic, reason, detail })
-  }
-
-  function letterOf(
-    about: { source: string | null; device: string | null; reason: string; detail: string },
-    message: Message,
-  ): DeadLetter {
-    const { source, device, reason, detail } = about
-    return {
-      stage: 'mapping',
-      at: clock.now(),
-      reason,
-      detail,
-      provider: null,
-      device,
-      envelope: envelopeOf(message, source),
-      payload: null,
-      payloadId: null,
-      batchId: null,
-      requestId: null,
-      failure: null,
-    }
   }
 
   function repeated(): void {
@@ -219,7 +234,7 @@ export function createPlacing(
   }
 }
 
-/** 32 hexadecimal digits that name what closed; the window must have some key of it. */
+/** 32 hexadecimal digits that name what is kept beside the window's own names; it must have some key. */
 function keyOf({ topic, bytes, arrivedAt }: Envelope): string {
   return hash('sha256', `closed ${arrivedAt} ${topic}\n${bytes}`).slice(0, 32)
 }

@@ -7,7 +7,8 @@
 //
 // Promises
 //   Nothing is lost and nothing comes twice: a run is taken off its shelf in the write that adds what it became.
-//   The payloads of a device come in the order in which its messages arrived, those that arrive meanwhile included.
+//   The payloads of a device come in the order in which its messages arrived, those that arrive meanwhile included:
+//   whatever they would become, they stand behind (behind.ts). Values that make one payload together stay together.
 //   What cannot be mapped becomes a dead letter in the same write. What is kept for its clock stays where it is:
 //   only a person can judge it.
 //
@@ -17,24 +18,26 @@
 //   the spool is full    the work waits; the devices' messages go on being quarantined, within the limit of that
 //   a device never rests  its messages go on taking the way over the shelf, in order, until there is a gap
 //   a device is unlisted again meanwhile: its messages are kept anew, and stay
+//   an expression cannot be evaluated for now: the device's messages wait, those of others go on
 //
 // Bounds: a run is 100 messages (kept-runs.ts), eight devices at a time, one look a minute at the shelves.
 
-import type { CancelTimer, Clock } from '../std/clock.ts'
+import { pause, type CancelTimer, type Clock, type EpochMs } from '../std/clock.ts'
 import type { Emit } from '../domain/event.ts'
 import type { ShelfName } from '../domain/message.ts'
 import type { Mapper, Mapping } from '../mapping/mapping.ts'
 import type { KeptEntry, Spool } from '../spool/spool.ts'
 import type { Releasing } from './intake.ts'
+import { evaluated, type Expressions } from './expressions.ts'
 import { mapAgain, type Again, type Entry } from './kept-again.ts'
-import { letterFor } from './kept-message.ts'
+import { waitsForItsDevice } from './kept-message.ts'
 import { lostFault, openerOf, roomIn, untilDone } from './kept-pace.ts'
-import { inRuns } from './kept-runs.ts'
+import { giveBack, inRuns } from './kept-runs.ts'
 import { createTally } from './tally.ts'
 
 export type ReleaseSpool = Pick<
   Spool,
-  'hold' | 'congested' | 'shelves' | 'keptDevices' | 'kept' | 'exchange' | 'states' | 'listen'
+  'hold' | 'congested' | 'lettersFull' | 'shelves' | 'keptDevices' | 'kept' | 'exchange' | 'states' | 'listen'
 >
 
 export type Release = Releasing & {
@@ -63,18 +66,18 @@ export type ReleaseCounters = {
   devices: number
 }
 
-type Deps = { spool: ReleaseSpool; clock: Clock; emit: Emit }
+type Deps = { spool: ReleaseSpool; clock: Clock; emit: Emit; expressions: Pick<Expressions, 'evaluate'> }
 
 /** A mapping that is put in force, until all that it newly admits was found. */
 type Change = { previous: Mapping; next: Mapping }
 
-/** Why a message is kept that this work may release. */
-const releasable = 'UNKNOWN_DEVICE'
 const devicesAtOnce = 8
 const lookEveryMs = 60_000
+/** When nothing moves: what is there waits for the rest of its record, or for its expression. */
+const restMs = 100
 const eventEveryMs = 1000
 
-export function createRelease({ spool, clock, emit }: Deps, first: Mapping): Release {
+export function createRelease({ spool, clock, emit, expressions }: Deps, first: Mapping): Release {
   const stopping = new AbortController()
   const { signal } = stopping
   const deadBy = createTally(clock, { eventEveryMs })
@@ -88,6 +91,8 @@ export function createRelease({ spool, clock, emit }: Deps, first: Mapping): Rel
   let working: Promise<void> | null = null
   let wanted = false
   let lookIsDue = false
+  /** What arrived by then can be read. */
+  let arrivedUntil: EpochMs = 0
   let cancelLook: CancelTimer = () => {}
   const unlisten = spool.listen({ shelved: lookLater, reopened: start })
   return { isReleasing, kept, look, start, begin, end, idle, counters, stop }
@@ -142,13 +147,19 @@ export function createRelease({ spool, clock, emit }: Deps, first: Mapping): Rel
   async function releaseAll(): Promise<void> {
     const { released, payloads, dead } = counts
     const judged = change
+    await barrier()
     await look()
     if (change === judged) change = null
     const count = devices.size
     while (devices.size > 0 && !signal.aborted) {
+      const before = { released: counts.released, devices: devices.size }
       const queue = devices.keys()
-      await Promise.all(Array.from({ length: devicesAtOnce }, () => releaseEach(queue)))
+      const ends = await Promise.allSettled(Array.from({ length: devicesAtOnce }, () => releaseEach(queue)))
+      // Nobody may be at a device when all is begun again.
+      for (const end of ends) if (end.status === 'rejected') throw end.reason
       await letGo()
+      const rests = counts.released === before.released && devices.size === before.devices
+      if (rests) await pause(clock, restMs, signal)
     }
     if (counts.released > released)
       emit({
@@ -187,7 +198,7 @@ export function createRelease({ spool, clock, emit }: Deps, first: Mapping): Rel
     for await (const entry of spool.kept(shelf, device, { limit: Infinity })) {
       if (signal.aborted) return
       const { message } = entry
-      if (message.reason === releasable) yield { ...entry, envelope: message.envelope }
+      if (message.reason === waitsForItsDevice) yield { ...entry, envelope: message.envelope }
     }
   }
 
@@ -204,12 +215,20 @@ export function createRelease({ spool, clock, emit }: Deps, first: Mapping): Rel
   async function releaseOne(device: string): Promise<void> {
     for (const shelf of await inOrder(device)) {
       const open = await openerNow()
-      await inRuns({
+      const stalled = new AbortController()
+      const isDone = await inRuns({
         entries: releasableOn(shelf, device),
-        map: (run, options) => mapAgain(open, run, options),
+        async map(run, options) {
+          const values = await evaluated(expressions, open(), run)
+          if (values !== null) return mapAgain(open, run, { ...options, arrivedUntil, evaluated: values })
+          stalled.abort()
+          return null
+        },
         settle,
-        signal,
+        signal: AbortSignal.any([signal, stalled.signal]),
       })
+      // What stands on the next shelf is later.
+      if (!isDone) return
     }
   }
 
@@ -231,16 +250,11 @@ export function createRelease({ spool, clock, emit }: Deps, first: Mapping): Rel
   }
 
   async function settle(again: Again): Promise<void> {
-    const { gone, payloads, keep, refused } = again
+    const { payloads, keep, refused } = again
     if (!(await roomIn(spool, clock, signal))) return
-    const take = [...gone]
-    for (const { id } of refused) if (id !== null) take.push(id)
-    const at = clock.now()
-    const letters = refused.map((one) => letterFor(one, one.envelope, at))
-    await spool.exchange({ take, payloads, letters, keep, writes: [] })
-    counts.released += take.length
+    counts.released += await giveBack(spool, again, clock.now())
     counts.payloads += payloads.length
-    counts.dead += letters.length
+    counts.dead += refused.length
     counts.keptAnew += keep.length
     for (const { source, reason, detail, envelope } of refused)
       if (deadBy.add(source, reason))
@@ -253,10 +267,16 @@ export function createRelease({ spool, clock, emit }: Deps, first: Mapping): Rel
     for (let from = 0; from < all.length && !signal.aborted; from += devicesAtOnce * 4) {
       const some = all.slice(from, from + devicesAtOnce * 4)
       for (const device of some) devices.set(device, false)
-      // Behind it everything can be read that was kept before.
-      await spool.exchange({ take: [], payloads: [], letters: [], writes: [] })
+      await barrier()
       await Promise.all(some.map(letGoOf))
     }
+  }
+
+  /** Behind it everything can be read that was kept before. */
+  async function barrier(): Promise<void> {
+    const at = clock.now()
+    await spool.exchange({ take: [], payloads: [], letters: [], writes: [] })
+    arrivedUntil = at
   }
 
   async function letGoOf(device: string): Promise<void> {

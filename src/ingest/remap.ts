@@ -3,14 +3,14 @@
 //
 // What can be mapped leaves the dead letters in the write that adds its payloads (or puts it where messages wait for
 // their device, their clock or their expression); what still cannot stays as it is, with its id, its time and its first
-// reason. A dry run looks and changes nothing. Letters that come while it runs are left for the next time.
+// reason, and what a person dropped from quarantine unless that reason is asked for. A dry run looks and changes nothing. Letters that come while it runs are left for the next time.
 
 import type { Clock } from '../std/clock.ts'
 import type { Emit } from '../domain/event.ts'
 import type { Mapping } from '../mapping/mapping.ts'
-import type { Spool } from '../spool/spool.ts'
+import type { DeadLetterEntry, Spool } from '../spool/spool.ts'
 import { mapAgain, type Again, type Entry } from './kept-again.ts'
-import { letterFor } from './kept-message.ts'
+import { droppedByPerson, letterFor } from './kept-message.ts'
 import { openerOf, roomIn } from './kept-pace.ts'
 import { inRuns } from './kept-runs.ts'
 
@@ -19,6 +19,10 @@ export type RemapRequest = {
   reason: string | null
   source: string | null
   dryRun: boolean
+  /** These letters instead of all. */
+  letters?: AsyncIterable<DeadLetterEntry>
+  /** Messages that are not in the spool, instead of letters: what cannot be mapped becomes a letter. */
+  messages?: AsyncIterable<Entry>
 }
 
 export type RemapReport = {
@@ -35,7 +39,7 @@ export type RemapReport = {
   stillRefused: Record<string, number>
 }
 
-type RemapSpool = Pick<Spool, 'hold' | 'congested' | 'deadLetters' | 'exchange' | 'states'>
+type RemapSpool = Pick<Spool, 'hold' | 'congested' | 'lettersFull' | 'deadLetters' | 'exchange' | 'states'>
 
 export type RemapDeps = { spool: RemapSpool; clock: Clock; emit: Emit; mapping: Mapping }
 
@@ -45,7 +49,7 @@ export async function remap(
   request: RemapRequest,
   signal: AbortSignal,
 ): Promise<RemapReport> {
-  const { dryRun } = request
+  const { dryRun, messages = null } = request
   const startedAt = clock.now()
   const report: RemapReport = {
     dryRun,
@@ -58,7 +62,7 @@ export async function remap(
   }
   const open = await openerOf(mapping, spool)
   await inRuns({
-    entries: lettersToMap(),
+    entries: messages ?? lettersToMap(),
     map: (run, options) => mapAgain(open, run, options),
     settle,
     signal,
@@ -71,8 +75,9 @@ export async function remap(
   async function* lettersToMap(): AsyncGenerator<Entry> {
     const { reason, source } = request
     const filter = { limit: Infinity, stage: 'mapping' as const, ...(reason === null ? {} : { reason }) }
-    for await (const { id, letter } of spool.deadLetters(filter)) {
-      if (letter.at > startedAt) return
+    for await (const { id, letter } of request.letters ?? spool.deadLetters(filter)) {
+      if (letter.at > startedAt && request.letters === undefined) return
+      if (letter.reason === droppedByPerson && reason === null && request.letters === undefined) continue
       const { envelope } = letter
       if (envelope !== null && (source === null || envelope.source === source)) yield { id, envelope }
     }
@@ -80,11 +85,11 @@ export async function remap(
 
   async function settle({ entries, gone, payloads, keep, ignored, refused }: Again): Promise<void> {
     // A record of several messages that cannot be mapped is a letter of its own; the messages are in it.
-    const records = refused.filter(({ id }) => id === null)
-    if (!dryRun && gone.length > 0) {
-      if (!(await roomIn(spool, clock, signal, { takesLetters: true }))) return
+    const records = refused.filter(({ id }) => id === null || messages !== null)
+    if (!dryRun && gone.length + (messages === null ? 0 : records.length) > 0) {
+      if (!(await roomIn(spool, clock, signal, { takesLetters: messages === null }))) return
       const letters = records.map((one) => letterFor(one, one.envelope, clock.now()))
-      await spool.exchange({ take: gone, payloads, letters, keep, writes: [] })
+      await spool.exchange({ take: messages === null ? gone : [], payloads, letters, keep, writes: [] })
     }
     report.letters += entries
     report.remapped += gone.length

@@ -57,6 +57,7 @@ export function createWaitingList(options: WaitingOptions): WaitingList {
   }
 }
 
-function costOf(message: Message): number {
+/** What a message that waits counts towards the bound. */
+export function costOf(message: Message): number {
   return message.bytes.length + message.topic.length + overheadBytes
 }

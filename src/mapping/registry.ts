@@ -96,7 +96,7 @@ function makeEntry(
   return {
     device,
     provider,
-    deliverable: provider === defaultProvider || providers.includes(provider),
+    deliverable: providers.includes(provider),
     ignored: row === undefined && unknown === 'ignore',
     quarantined: row === undefined && unknown === 'quarantine',
     assetId,

@@ -18,7 +18,7 @@ export function unavailable(event: Event<'endpoint_unavailable'>): ConditionText
   return {
     what: `The ingestion API takes no batches of provider ${quote(event.provider, 64)} (${event.failures} failures).`,
     why: `${event.why} Last requestId: ${event.requestId ?? 'none'}.`,
-    act: 'Nothing is lost: the spool keeps filling and sending resumes by itself. If it lasts, ask the support of the API.',
+    act: `${event.act ?? 'If it lasts, ask the support of the API.'} Nothing is lost: the spool keeps filling and sending resumes by itself.`,
   }
 }
 
@@ -27,13 +27,43 @@ export function unauthorized(event: Event<'endpoint_unauthorized'>): ConditionTe
   const offset =
     clockOffsetMs === null
       ? 'the clock offset is not known'
-      : `our clock is ${formatDuration(Math.abs(clockOffsetMs))} ${clockOffsetMs > 0 ? 'behind' : 'ahead of'} the service`
+      : `our clock is ${offsetText(clockOffsetMs)} the service`
   return {
     what: `The ingestion API answers ${status} to provider ${quote(event.provider, 64)}.`,
     why:
       `One of three: the signature (access key ${accessKeyId ?? 'unknown'}), the account (not the registered one), ` +
       `the clock (${offset}). It said ${quote(message)}, requestId ${requestId ?? 'none'}.`,
     act: `Check the credentials and that their account is registered. The next probe is in ${formatDuration(retryInMs)}.`,
+  }
+}
+
+/** `offsetMs`: the service's clock minus ours. */
+export function offsetText(offsetMs: number): string {
+  return `${formatDuration(Math.abs(offsetMs))} ${offsetMs > 0 ? 'behind' : 'ahead of'}`
+}
+
+export function staleCredentials(event: Event<'credentials_stale'>): ConditionText {
+  const until = event.expiresAt === null ? '' : ` They expire at ${new Date(event.expiresAt).toISOString()}.`
+  return {
+    what: `The credentials of provider ${quote(event.provider, 64)} cannot be refreshed; the old ones go on to serve.`,
+    why: `${event.why}${until}`,
+    act: 'Check where delivery.credentials says that they come from. It is tried again by itself.',
+  }
+}
+
+export function clockOff(event: Event<'service_clock_off'>): ConditionText {
+  return {
+    what: `The clock of this machine is ${offsetText(event.offsetMs)} that of the ingestion API.`,
+    why: 'The Date of its answers says so. Signatures are made with its time, so sending goes on.',
+    act: 'Set the time (timedatectl, chrony). Beyond the dates of certificates nothing can be sent any more.',
+  }
+}
+
+export function unknownProvider({ provider, payloads }: Event<'provider_unknown'>): ConditionText {
+  return {
+    what: `${payloads} payloads wait for provider ${quote(provider, 64)}, which the config does not have.`,
+    why: 'It was renamed or taken out of delivery.providers while payloads were waiting, or was added since the start.',
+    act: 'They are kept. Put it back into the config, under this name, until they are delivered; where it is there, restart.',
   }
 }
 
@@ -60,17 +90,11 @@ export function held({ reason, detail }: Event<'spool_held'>): ConditionText {
         why,
         act: 'Free space on that file system. Intake goes on by itself; never delete files of the spool.',
       }
-    case 'dead_letters_full':
-      return {
-        what: 'The dead letters reached their limit; acks of messages that cannot be mapped are held.',
-        why,
-        act: 'See why so many messages cannot be mapped (log: message_unmappable) and mend the mapping.',
-      }
     case 'quarantine_full':
       return {
         what: 'The messages in quarantine reached their limit; acks are held and QoS 0 messages are lost.',
         why,
-        act: 'List the devices, release or delete what is in quarantine, or raise spool.quarantine_max_bytes.',
+        act: 'See `quarantine list`: add the devices to the table, release or drop messages; or raise spool.quarantine_max_bytes.',
       }
     case 'deferred_full':
       return {
@@ -144,9 +168,11 @@ export function stuck(event: Event<'batch_stuck'>): ConditionText {
 
 export function wrapper(event: Event<'wrapper_refused'>): ConditionText {
   return {
-    what: `The ingestion API refused a batch of provider ${quote(event.provider, 64)} with ${event.status}.`,
-    why: `It said ${quote(event.message)} (requestId ${event.requestId ?? 'none'}, batchId ${event.batchId}).`,
-    act: 'Check delivery.base_url, the provider key and delivery.batch limits. Batches are held and tried again.',
+    what: `The ingestion API refuses whatever is sent for provider ${quote(event.provider, 64)}.`,
+    why: `${event.why} (requestId ${event.requestId ?? 'none'}).`,
+    act:
+      'Check delivery.base_url, delivery.mode, the provider key and what was changed in the mapping. Nothing is lost: ' +
+      'all of it is held and one request goes every ten minutes, or at once with `probe`.',
   }
 }
 
@@ -168,7 +194,7 @@ export function deadLetters(count: number, why: string): ConditionText {
   return {
     what: `${count} messages or payloads became dead letters since the start.`,
     why,
-    act: 'They are kept whole in the spool with their reasons. Mend the mapping or the device; try it with `map`.',
+    act: 'They are kept whole in the spool with their reasons. `dead-letters list` shows what is wrong; mend it and requeue them.',
   }
 }
 

@@ -3,6 +3,7 @@
 //
 // Names are `gateway_*`, units are base units, and every label has a bounded set of values.
 
+import { fromLedger } from './ledger-catalogue.ts'
 import { fromMapping } from './mapping-catalogue.ts'
 import {
   byLane,
@@ -76,6 +77,28 @@ const fromIngest: readonly Metric[] = [
   gauge('gateway_connections', 'Devices connected now.', ingest('connections')),
 ]
 
+const fromLetters: readonly Metric[] = [
+  counter(
+    'gateway_dead_letters_requeued_total',
+    'Payloads of dead letters that were sent again.',
+    ({ parts }) => (parts.letters ? one(parts.letters.counters().requeued) : []),
+  ),
+  counter(
+    'gateway_dead_letters_purged_total',
+    'Dead letters that were deleted, by hand or by age. Their data is lost.',
+    ({ parts }) =>
+      (['hand', 'age'] as const).flatMap((by) =>
+        parts.letters ? [{ labels: { by }, value: parts.letters.counters().purged[by] }] : [],
+      ),
+    ['by'],
+  ),
+  counter(
+    'gateway_dead_letters_filled_total',
+    'Payloads and messages that were taken in from a file.',
+    ({ parts }) => (parts.letters ? one(parts.letters.counters().filled) : []),
+  ),
+]
+
 const fromSpool: readonly Metric[] = [
   counter('gateway_payloads_appended_total', 'Payloads taken into the spool.', spool('payloads')),
   counter(
@@ -110,6 +133,7 @@ const fromSpool: readonly Metric[] = [
   gauge('gateway_spool_limit_bytes', 'The limit of the spool (spool.max_bytes).', spool('bytesMax')),
   gauge('gateway_spool_disk_bytes', 'What the files of the spool use on the disk.', spool('diskBytes')),
   gauge('gateway_dead_letters', 'Dead letters kept now. Alert on any increase.', spool('deadLetters')),
+  ...fromLetters,
   gauge('gateway_dead_letter_bytes', 'Bytes of the dead letters.', spool('deadLetterBytes')),
   gauge('gateway_quarantine_messages', 'Messages kept in quarantine now.', spool('quarantined')),
   gauge('gateway_quarantine_bytes', 'Bytes of the messages in quarantine.', spool('quarantineBytes')),
@@ -237,6 +261,7 @@ export const metricCatalogue: readonly Metric[] = [
   ...fromSpool,
   ...fromMapping,
   ...fromDelivery,
+  ...fromLedger,
   ...fromProcess,
 ]
 

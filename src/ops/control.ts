@@ -1,7 +1,11 @@
 // control.ts: what can be changed over HTTP, by people and programs of this machine alone.
 //
 //   POST /control/reload                                              reads config and device table again
+//   POST /control/probe                                               tries the ingestion API now
 //   POST /control/dead-letters/remap?dryRun=1&reason=R&source=S       maps dead letters again
+//   POST /control/dead-letters/...                                    works with them: control-letters.ts
+//   POST /control/quarantine/...                                      judges what is kept: control-quarantine.ts
+//   POST /control/spool/verify                                        walks over every record of the spool
 //
 // There is no password, so it must be clear who asks: the connection comes from loopback, to a loopback name, and not
 // from a web page (which sends `Origin`), nor through a proxy that says so. A proxy in front of `ops.listen` must not
@@ -10,9 +14,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { GatewayError } from '../std/fault.ts'
 import { quote } from '../std/quote.ts'
-import type { Control } from './parts.ts'
+import { answerLetters } from './control-letters.ts'
+import { answerQuarantine } from './control-quarantine.ts'
+import type { Control, Parts } from './parts.ts'
 
-export type ControlAnswer = { status: number; value: unknown }
+/** One value as JSON, or lines that are sent while they are made. */
+export type ControlAnswer = { status: number; value: unknown } | { status: 200; lines: AsyncIterable<string> }
 
 type Words = { what: string; why: string; act: string }
 
@@ -23,7 +30,7 @@ export function isControl(path: string): boolean {
 }
 
 export async function answerControl(
-  control: Control | null,
+  { control = null, letters = null, verdicts = null }: Pick<Parts, 'control' | 'letters' | 'verdicts'>,
   { path, query }: { path: string; query: URLSearchParams },
   request: IncomingMessage,
   response: ServerResponse,
@@ -49,19 +56,37 @@ export async function answerControl(
     switch (path.slice(prefix.length)) {
       case 'reload':
         return await reload(control)
+      case 'probe':
+        return { status: 200, value: await control.probe(gone.signal) }
       case 'dead-letters/remap':
         return await remap(control, query, gone.signal)
-      default:
-        return refused(404, {
-          what: `There is nothing to do at ${quote(path, 100)}.`,
-          why: 'The path is unknown.',
-          act: 'There are /control/reload and /control/dead-letters/remap.',
-        })
+      case 'spool/verify':
+        return { status: 200, value: await control.check(gone.signal) }
+      default: {
+        const [, folder, name = ''] = /^\/control\/(dead-letters|quarantine)\/(\w+)$/.exec(path) ?? []
+        const asked = { request, signal: gone.signal }
+        if (folder === 'dead-letters' && letters !== null)
+          return (await answerLetters(letters, name, query, asked)) ?? nothingAt(path)
+        if (folder === 'quarantine' && verdicts !== null)
+          return (await answerQuarantine(verdicts, name, query, gone.signal)) ?? nothingAt(path)
+        return nothingAt(path)
+      }
     }
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
-    return faulty(503, error)
+    return faulty(wrongUse.has(error.code) ? 422 : 503, error)
   }
+}
+
+/** What was asked for is wrong, and would be again. */
+const wrongUse: ReadonlySet<string> = new Set(['LETTER_UNFIT', 'SPOOL_ENTRY_GONE'])
+
+function nothingAt(path: string): ControlAnswer {
+  return refused(404, {
+    what: `There is nothing to do at ${quote(path, 100)}.`,
+    why: 'The path is unknown.',
+    act: 'There are /control/reload, /control/probe, /control/dead-letters/remap and others.',
+  })
 }
 
 /** Why who asks may be somebody else; null where it is this machine. */

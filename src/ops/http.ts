@@ -8,16 +8,19 @@
 //   /status   status.ts as JSON
 //   /metrics  Prometheus text
 //   /tap      messages as they come, raw and mapped, a line of JSON each, until the reader goes: tap.ts
-//   /devices, /devices/{key}, /dead-letters, /quarantine    views.ts
+//   /devices, /devices/{key}, /dead-letters, /ledger, /quarantine    views.ts
 //   /control/...    control.ts
 //
 // It listens on loopback unless told otherwise and asks for no password; so it says nothing secret. Headers,
 // bodies, connections and times are bounded: a port scanner must not cost the daemon anything.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
 import { codeOf, GatewayError, messageOf } from '../std/fault.ts'
 import { quote } from '../std/quote.ts'
 import { opsUrl, type HostPort } from './config.ts'
+import { takesBody } from './control-letters.ts'
 import { answerControl, isControl } from './control.ts'
 import type { Parts } from './parts.ts'
 import { tapContentType } from './tap.ts'
@@ -142,7 +145,7 @@ async function answer(
       act: 'Use GET or HEAD.',
     })
   }
-  if (hasBody(request)) {
+  if (hasBody(request) && !(changes && takesBody(path))) {
     return problem(413, {
       what: 'The request has a body.',
       why: 'No path here takes one.',
@@ -151,14 +154,16 @@ async function answer(
   }
   if (changes) {
     const asked = { path, query: new URLSearchParams(query) }
-    const { status, value } = await answerControl(source.parts.control ?? null, asked, request, response)
-    return json(status, value)
+    const answered = await answerControl(source.parts, asked, request, response)
+    if ('value' in answered) return json(answered.status, answered.value)
+    await sendLines(answered.lines, response)
+    return 'streams'
   }
   switch (path) {
     case '/':
       return text(
         200,
-        'telemetry gateway\n\n/status\n/healthz\n/readyz\n/metrics\n/devices\n/dead-letters\n/quarantine\n/tap\n',
+        'telemetry gateway\n\n/status\n/healthz\n/readyz\n/metrics\n/devices\n/dead-letters\n/ledger\n/quarantine\n/tap\n',
       )
     case '/healthz':
       return text(200, 'ok\n')
@@ -180,13 +185,38 @@ async function answer(
       return problem(status, words)
     }
     default:
-      return viewOrNothing(source, path, new URLSearchParams(query))
+      return viewOrNothing(source, path, new URLSearchParams(query), response)
   }
 }
 
-async function viewOrNothing({ parts }: HttpSource, path: string, query: URLSearchParams): Promise<Answer> {
-  const view = await viewAt(path, query, parts)
+/** As fast as the reader reads; who goes away ends it. */
+async function sendLines(lines: AsyncIterable<string>, response: ServerResponse): Promise<void> {
+  response.writeHead(200, {
+    'content-type': 'application/x-ndjson; charset=utf-8',
+    'cache-control': 'no-store',
+  })
+  try {
+    await pipeline(Readable.from(lines), response)
+  } catch {
+    // The reader is gone, or the spool: an answer without its end says so.
+    response.destroy()
+  }
+}
+
+async function viewOrNothing(
+  { parts }: HttpSource,
+  path: string,
+  query: URLSearchParams,
+  response: ServerResponse,
+): Promise<Answer> {
+  const gone = new AbortController()
+  response.once('close', () => gone.abort())
+  const view = await viewAt(path, query, parts, gone.signal)
   if (view?.kind === 'view') return json(200, view.value)
+  if (view?.kind === 'refused') {
+    const { status, what, why, act } = view
+    return problem(status, { what, why, act })
+  }
   return problem(404, {
     what: `There is nothing at ${quote(path, 100)}.`,
     why: view?.why ?? 'The path is unknown.',

@@ -17,7 +17,7 @@ export const fromMapping: readonly Metric[] = [
   ),
   gauge('gateway_messages_open', 'Messages that wait to become one payload with others.', ingest('parts')),
   counter('gateway_messages_released_total', 'Messages that left the quarantine.', (view) =>
-    fromView(view, ({ release }) => release.released),
+    fromView(view, ({ release, verdicts }) => release.released + verdicts.released + verdicts.dropped),
   ),
   counter('gateway_messages_evaluated_total', 'Deferred messages that were mapped.', (view) =>
     fromView(view, ({ deferral }) => deferral.evaluated),
@@ -30,7 +30,13 @@ export const fromMapping: readonly Metric[] = [
   counter(
     'gateway_kept_messages_dead_total',
     'Messages that became dead letters after they had been quarantined or deferred.',
-    (view) => fromView(view, ({ release, deferral }) => release.dead + deferral.dead),
+    (view) =>
+      fromView(view, ({ release, verdicts, deferral }) => release.dead + verdicts.dead + deferral.dead),
+  ),
+  counter(
+    'gateway_quarantine_dropped_total',
+    'Messages that a person dropped from the quarantine; they are dead letters.',
+    (view) => fromView(view, ({ verdicts }) => verdicts.dropped),
   ),
   gauge('gateway_devices_releasing', 'Devices whose messages are leaving the quarantine.', (view) =>
     fromView(view, ({ release }) => release.devices),

@@ -16,7 +16,7 @@ type MappingEvent = Extract<
       | `expressions_${string}`
       | 'restart_needed'
       | 'model_unknown'
-      | 'quarantine_released'
+      | `quarantine_${string}`
       | 'letters_remapped'
   }
 >
@@ -74,6 +74,8 @@ export function mappingLine(event: MappingEvent): Line {
         `${event.messages} messages of ${event.devices} devices left the quarantine as ${event.payloads} payloads; ` +
           `${event.dead} became dead letters.`,
       )
+    case 'quarantine_judged':
+      return judgedLine(event)
     case 'letters_remapped':
       return line(
         'info',
@@ -83,4 +85,21 @@ export function mappingLine(event: MappingEvent): Line {
     default:
       return assertNever(event)
   }
+}
+
+function judgedLine(event: Extract<MappingEvent, { kind: 'quarantine_judged' }>): Line {
+  const { verdict, device, messages, payloads, dead } = event
+  const whose = device === null ? '' : ` of device ${quote(device, 80)}`
+  if (verdict === 'drop')
+    return line(
+      'warn',
+      event,
+      `A person dropped ${messages} messages${whose} from the quarantine; they are dead letters now.`,
+    )
+  const how = verdict === 'restamp' ? ', what was wrong with their time being that of their arrival now' : ''
+  return line(
+    'info',
+    event,
+    `A person released ${messages} messages${whose} from the quarantine${how}: ${payloads} payloads, ${dead} dead letters.`,
+  )
 }

@@ -25,6 +25,7 @@
 import type { Writable } from 'node:stream'
 import type { Clock } from '../std/clock.ts'
 import type { Emit, GatewayEvent } from '../domain/event.ts'
+import { createBalance } from './balance.ts'
 import { createConditions } from './conditions.ts'
 import type { LogConfig, OpsConfig } from './config.ts'
 import { openHttp, type HttpServer } from './http.ts'
@@ -33,14 +34,15 @@ import { createMetrics } from './metrics.ts'
 import { createNotify } from './notify.ts'
 import type { Parts } from './parts.ts'
 import { createRules } from './rules.ts'
-import { buildStatus, deadOf, type Status } from './status.ts'
+import { buildStatus, conservationOf, deadOf, type Status } from './status.ts'
 import { createTapRoute } from './tap.ts'
 
 export { metricCatalogue, submissionDuration } from './catalogue.ts'
 export { conditionCodes } from './conditions.ts'
-export type { DeviceView, MappingPart, ReloadReport } from './parts.ts'
-export type { RemapReport } from '../ingest/ingest.ts'
-export type { DeadLettersView } from './views.ts'
+export type { DeviceView, MappingPart, ProbeReport, ReloadReport } from './parts.ts'
+export type { DropReport, RemapReport, VerdictReport } from '../ingest/ingest.ts'
+export type { QuarantineView } from './quarantine-view.ts'
+export { toLetterParams } from './letter-params.ts'
 export type { Status } from './status.ts'
 
 export type OpsDeps = { clock: Clock; version: string; stdout: Writable; env: NodeJS.ProcessEnv }
@@ -73,6 +75,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   const log = createLog({ clock, stdout }, options.log)
   const conditions = createConditions({ clock })
   const rules = createRules(conditions)
+  const balance = createBalance({ clock, conditions })
   const metrics = createMetrics({ view: metricsView })
   const notify = createNotify({ clock, env })
   let recovered = 0
@@ -139,7 +142,9 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   }
 
   function reconcile(): void {
-    rules.reconcile({ dead: deadOf(parts), dropped: parts.ingest?.counters().dropped ?? 0 })
+    const letters = parts.spool?.totals().deadLetters ?? 0
+    rules.reconcile({ dead: deadOf(parts), dropped: parts.ingest?.counters().dropped ?? 0, letters })
+    balance.look(conservationOf({ parts, recovered }))
   }
 
   function status(): Status {

@@ -3,7 +3,7 @@
 
 import type { EpochMs } from '../std/clock.ts'
 import type { GatewayError } from '../std/fault.ts'
-import type { Delivery } from '../delivery/delivery.ts'
+import type { Delivery, ProviderView } from '../delivery/delivery.ts'
 import type {
   DeferralCounters,
   Ingest,
@@ -11,27 +11,43 @@ import type {
   RemapReport,
   RemapRequest,
   Taps,
+  VerdictCounters,
+  Verdicts,
 } from '../ingest/ingest.ts'
-import type { Spool } from '../spool/spool.ts'
+import type { Ledger } from '../ledger/ledger.ts'
+import type { LetterWork } from '../letters/letters.ts'
+import type { Spool, SpoolCheck } from '../spool/spool.ts'
 
 /** Each is null until it is attached: ops starts before the store is opened. */
 export type Parts = {
   ingest: Pick<Ingest, 'counters' | 'addresses'> | null
-  spool: Pick<Spool, 'hold' | 'congested' | 'lanes' | 'totals'> | null
+  spool: Pick<Spool, 'hold' | 'congested' | 'lettersFull' | 'lanes' | 'totals'> | null
   delivery: Pick<Delivery, 'providers' | 'counters'> | null
   /** Where messages can be looked at as they come. */
   taps?: Pick<Taps, 'open'> | null
   mapping?: MappingPart | null
   /** What was put aside, to be looked at. */
-  aside?: Pick<Spool, 'deadLetters' | 'shelves' | 'keptDevices'> | null
+  aside?: Pick<Spool, 'shelves' | 'kept'> | null
+  /** What a person decides about messages in quarantine. */
+  verdicts?: Pick<Verdicts, 'release' | 'drop'> | null
+  /** Dead letters, to be looked at and worked with. */
+  letters?: LetterWork | null
+  ledger?: Pick<Ledger, 'ask' | 'view'> | null
   control?: Control | null
 }
 
 /** What somebody may have done over HTTP. */
 export type Control = {
   reload(cause: string): Promise<ReloadReport>
+  /** Tries now what waits for a back-off or a slow probe. */
+  probe(signal: AbortSignal): Promise<ProbeReport>
   remap(request: RemapRequest, signal: AbortSignal): Promise<RemapReport>
+  /** Walks over every record of the spool. */
+  check(signal: AbortSignal): Promise<SpoolCheck>
 }
+
+/** How things stand after a try. */
+export type ProbeReport = { now: EpochMs; providers: readonly ProviderView[] }
 
 export type ReloadReport =
   | { kind: 'reloaded'; sources: number; tookMs: number; restartNeeded: readonly string[] }
@@ -66,6 +82,7 @@ export type MappingView = {
   /** The worst clocks, as last looked. */
   skewed: readonly DeviceView[]
   release: ReleaseCounters
+  verdicts: VerdictCounters
   deferral: DeferralCounters
 }
 

@@ -8,20 +8,24 @@ import { assertNever } from '../std/assert.ts'
 import type { GatewayEvent, HoldReason } from '../domain/event.ts'
 import * as advice from './advice.ts'
 import type { ConditionCode, Conditions } from './conditions.ts'
+import { applyLedger } from './ledger-rules.ts'
+import { applyLetters } from './letter-rules.ts'
 import { applyMapping } from './mapping-rules.ts'
+import { applyUpstream } from './upstream-rules.ts'
 
 const hourMs = 3_600_000
 
 export type Rules = {
   apply(this: void, event: GatewayEvent): void
   /** Takes in what the counters know: not every dead letter and every drop has an event of its own. */
-  reconcile(counted: { dead: number; dropped: number }): void
+  reconcile(counted: { dead: number; dropped: number; letters: number }): void
 }
 
 export function createRules(conditions: Conditions): Rules {
   /** What conditions were raised for since the start, to compare with the counters. */
   let deadRaised = 0
   let droppedRaised = 0
+  let lettersSeen = 0
 
   return { apply, reconcile }
 
@@ -32,7 +36,12 @@ export function createRules(conditions: Conditions): Rules {
       case 'endpoint_unauthorized':
       case 'credentials_failed':
       case 'credentials_found':
-        applyEndpoint(event)
+      case 'credentials_stale':
+      case 'credentials_refreshed':
+      case 'service_clock_off':
+      case 'service_clock_right':
+      case 'provider_unknown':
+        applyUpstream(conditions, event)
         return
       case 'spool_held':
       case 'spool_resumed':
@@ -51,6 +60,14 @@ export function createRules(conditions: Conditions): Rules {
       case 'wrapper_refused':
       case 'answer_odd':
         applyBatch(event)
+        return
+      case 'dead_letters_full':
+      case 'dead_letters_resumed':
+      case 'letters_requeued':
+      case 'letter_edited':
+      case 'letters_filled':
+      case 'letters_purged':
+        applyLetters(conditions, event)
         return
       case 'listener_failed':
         conditions.raise({ code: 'LISTENER_FAILED', severity: 'critical', ...advice.ofFault(event.fault) })
@@ -74,6 +91,12 @@ export function createRules(conditions: Conditions): Rules {
       case 'expressions_resumed':
         applyMapping(conditions, event)
         return
+      case 'ledger_opened':
+      case 'ledger_failed':
+      case 'ledger_set_aside':
+      case 'ledger_receipts_damaged':
+        applyLedger(conditions, event)
+        return
       // Nothing is wrong with these, or the state they belong to has an event of its own.
       case 'spool_recovered':
       case 'spool_compacted':
@@ -81,58 +104,18 @@ export function createRules(conditions: Conditions): Rules {
       case 'client_dropped':
       case 'message_quarantined':
       case 'quarantine_released':
+      case 'quarantine_judged':
       case 'letters_remapped':
       case 'restart_needed':
       case 'batch_sealed':
       case 'submission_ended':
       case 'batch_held':
+      case 'batch_split':
+      case 'lane_rotated':
       case 'gateway_starting':
       case 'gateway_ready':
       case 'gateway_stopping':
       case 'gateway_stopped':
-        return
-      default:
-        assertNever(event)
-    }
-  }
-
-  function applyEndpoint(
-    event: Extract<GatewayEvent, { kind: `endpoint_${string}` | `credentials_${string}` }>,
-  ): void {
-    const key = event.provider
-    switch (event.kind) {
-      case 'endpoint_available':
-        conditions.clear('ENDPOINT_UNAVAILABLE', key)
-        conditions.clear('ENDPOINT_UNAUTHORIZED', key)
-        return
-      case 'endpoint_unavailable':
-        conditions.clear('ENDPOINT_UNAUTHORIZED', key)
-        conditions.raise({
-          code: 'ENDPOINT_UNAVAILABLE',
-          key,
-          severity: 'error',
-          ...advice.unavailable(event),
-        })
-        return
-      case 'endpoint_unauthorized':
-        conditions.clear('ENDPOINT_UNAVAILABLE', key)
-        conditions.raise({
-          code: 'ENDPOINT_UNAUTHORIZED',
-          key,
-          severity: 'error',
-          ...advice.unauthorized(event),
-        })
-        return
-      case 'credentials_failed':
-        conditions.raise({
-          code: 'CREDENTIALS_MISSING',
-          key,
-          severity: 'error',
-          ...advice.noCredentials(event),
-        })
-        return
-      case 'credentials_found':
-        conditions.clear('CREDENTIALS_MISSING', key)
         return
       default:
         assertNever(event)
@@ -220,17 +203,21 @@ export function createRules(conditions: Conditions): Rules {
       { kind: 'batch_stuck' | 'batch_unstuck' | 'batch_settled' | 'wrapper_refused' | 'answer_odd' }
     >,
   ): void {
-    const { provider, batchId } = event
+    const { provider } = event
     switch (event.kind) {
       case 'batch_stuck':
-        conditions.raise({ code: 'BATCH_STUCK', key: batchId, severity: 'warning', ...advice.stuck(event) })
+        conditions.raise({
+          code: 'BATCH_STUCK',
+          key: event.batchId,
+          severity: 'warning',
+          ...advice.stuck(event),
+        })
         return
       case 'batch_unstuck':
-        conditions.clear('BATCH_STUCK', batchId)
+        conditions.clear('BATCH_STUCK', event.batchId)
         return
       case 'batch_settled':
-        conditions.clear('BATCH_STUCK', batchId)
-        if (event.delivered > 0) conditions.clear('WRAPPER_REFUSED', provider)
+        conditions.clear('BATCH_STUCK', event.batchId)
         return
       case 'wrapper_refused':
         conditions.raise({
@@ -256,11 +243,14 @@ export function createRules(conditions: Conditions): Rules {
     }
   }
 
-  function reconcile({ dead, dropped }: { dead: number; dropped: number }): void {
+  function reconcile({ dead, dropped, letters }: { dead: number; dropped: number; letters: number }): void {
     if (dead > deadRaised)
       raiseDeadLetters(dead - deadRaised, 'The log names the reasons (message_unmappable, payload_died).')
     if (dropped > droppedRaised)
       raiseDropped(dropped - droppedRaised, 'The spool took nothing in when they came.')
+    // All were requeued, mapped or deleted. The first ones may not be on the disk yet when they are told of.
+    if (letters === 0 && lettersSeen > 0) conditions.clear('DEAD_LETTERS')
+    lettersSeen = letters
   }
 
   function raiseDeadLetters(times: number, why: string): void {
@@ -284,7 +274,6 @@ export function createRules(conditions: Conditions): Rules {
 const holdCodes: Record<HoldReason, ConditionCode> = {
   spool_full: 'SPOOL_FULL',
   disk_low: 'DISK_LOW',
-  dead_letters_full: 'DEAD_LETTERS_FULL',
   quarantine_full: 'QUARANTINE_FULL',
   deferred_full: 'DEFERRED_FULL',
   state_full: 'STATE_FULL',

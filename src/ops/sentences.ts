@@ -10,6 +10,8 @@ import { bounded, quote } from '../std/quote.ts'
 import type { GatewayEvent } from '../domain/event.ts'
 import { recordsOf } from './advice.ts'
 import { batchLine, endpointLine } from './upstream-sentences.ts'
+import { ledgerLine } from './ledger-sentences.ts'
+import { letterLine } from './letter-sentences.ts'
 import { faultLine, line, type Line } from './line.ts'
 import { mappingLine } from './mapping-sentences.ts'
 
@@ -27,6 +29,13 @@ export function lineOf(event: GatewayEvent): Line {
     case 'record_damaged':
     case 'records_unbalanced':
       return spoolLine(event)
+    case 'dead_letters_full':
+    case 'dead_letters_resumed':
+    case 'letters_requeued':
+    case 'letter_edited':
+    case 'letters_filled':
+    case 'letters_purged':
+      return letterLine(event)
     case 'listener_opened':
     case 'listener_failed':
     case 'client_refused':
@@ -44,6 +53,7 @@ export function lineOf(event: GatewayEvent): Line {
     case 'expressions_failed':
     case 'expressions_resumed':
     case 'quarantine_released':
+    case 'quarantine_judged':
     case 'letters_remapped':
       return mappingLine(event)
     case 'batch_sealed':
@@ -55,13 +65,25 @@ export function lineOf(event: GatewayEvent): Line {
     case 'payload_died':
     case 'answer_odd':
     case 'wrapper_refused':
+    case 'batch_split':
+    case 'lane_rotated':
       return batchLine(event)
     case 'endpoint_available':
     case 'endpoint_unavailable':
     case 'endpoint_unauthorized':
     case 'credentials_failed':
     case 'credentials_found':
+    case 'credentials_stale':
+    case 'credentials_refreshed':
+    case 'service_clock_off':
+    case 'service_clock_right':
+    case 'provider_unknown':
       return endpointLine(event)
+    case 'ledger_opened':
+    case 'ledger_failed':
+    case 'ledger_set_aside':
+    case 'ledger_receipts_damaged':
+      return ledgerLine(event)
     case 'gateway_starting':
     case 'gateway_ready':
     case 'gateway_stopping':

@@ -4,7 +4,8 @@
 // question, and any stage may be missing: then its part is empty and `ready` says false.
 //
 // Conservation (invariant 6). Nothing disappears between two counters, so these are 0 while nothing is under way:
-//   messages  received + carried - (mapped + ignored + copies + dead + quarantined + deferred + parts + dropped + held)
+//   messages  received + carried - (mapped + ignored + copies + dead + quarantined + deferred + parts + dropped
+//             + returned + held)
 //             where `carried` were open parts when the state was read, and `parts` are those of now
 //   payloads  recovered + appended - (delivered + dead + damaged + open)
 // A few are always under way under load (read but not committed); a number that stays is a fault. Each lane is
@@ -13,6 +14,7 @@
 import type { EpochMs } from '../std/clock.ts'
 import type { HoldReason } from '../domain/event.ts'
 import type { EndpointState } from '../delivery/delivery.ts'
+import type { LedgerView } from '../ledger/ledger.ts'
 import type { IngestCounters } from '../ingest/ingest.ts'
 import type { LaneView, Role } from '../spool/spool.ts'
 import type { Condition } from './conditions.ts'
@@ -67,6 +69,8 @@ export type Status = {
     ignored: number
     quarantined: number
     dropped: number
+    /** Had to wait and never got an ack: their devices have them still. */
+    returned: number
     damaged: number
     held: number
     submissions: number
@@ -95,6 +99,8 @@ export type Status = {
     bytesMax: number | null
     diskBytes: number
     hold: HoldReason | null
+    /** What would become a dead letter waits. */
+    lettersFull: boolean
     congested: boolean
     deadLetters: number
     deadLetterBytes: number
@@ -103,6 +109,8 @@ export type Status = {
     deferred: number
     deferredBytes: number
   }
+  /** Null where none is kept. */
+  ledger: LedgerView | null
   connections: number
   conservation: {
     messages: { received: number; carried: number; accounted: number; difference: number }
@@ -170,12 +178,16 @@ export function buildStatus(source: StatusSource): Status {
       ignored: ingest?.ignored ?? 0,
       quarantined: ingest?.quarantined ?? 0,
       dropped: ingest?.dropped ?? 0,
+      returned: ingest?.returned ?? 0,
       damaged: totals?.damaged ?? 0,
       held: ingest?.held ?? 0,
       submissions: delivery?.submissions ?? 0,
       deferred: ingest?.deferred ?? 0,
       evaluated: mapping?.deferral.evaluated ?? 0,
-      released: mapping?.release.released ?? 0,
+      released:
+        (mapping?.release.released ?? 0) +
+        (mapping?.verdicts.released ?? 0) +
+        (mapping?.verdicts.dropped ?? 0),
       parts: ingest?.parts ?? 0,
     },
     mapping: {
@@ -200,6 +212,7 @@ export function buildStatus(source: StatusSource): Status {
       bytesMax: totals?.bytesMax ?? null,
       diskBytes: totals?.diskBytes ?? 0,
       hold: parts.spool?.hold ?? null,
+      lettersFull: parts.spool?.lettersFull ?? false,
       congested: parts.spool?.congested ?? false,
       deadLetters: totals?.deadLetters ?? 0,
       deadLetterBytes: totals?.deadLetterBytes ?? 0,
@@ -208,8 +221,9 @@ export function buildStatus(source: StatusSource): Status {
       deferred: totals?.deferred ?? 0,
       deferredBytes: totals?.deferredBytes ?? 0,
     },
+    ledger: parts.ledger?.view() ?? null,
     connections: ingest?.connections ?? 0,
-    conservation: conservationOf(source, lanes),
+    conservation: conservationOf(source),
     conditions: source.conditions,
     conditionsHidden: source.conditionsHidden,
   }
@@ -243,7 +257,8 @@ function statusLanes(lanes: readonly LaneView[], rates: ReadonlyMap<string, numb
     })
 }
 
-function conservationOf(source: StatusSource, lanes: readonly LaneView[]): Status['conservation'] {
+export function conservationOf(source: Pick<StatusSource, 'parts' | 'recovered'>): Status['conservation'] {
+  const lanes = source.parts.spool?.lanes() ?? []
   const ingest = source.parts.ingest?.counters()
   const totals = source.parts.spool?.totals()
   const received = ingest?.received ?? 0
@@ -267,8 +282,8 @@ function conservationOf(source: StatusSource, lanes: readonly LaneView[]): Statu
 }
 
 function accountedFor(counted: IngestCounters): number {
-  const { mapped, ignored, copies, dead, quarantined, deferred, parts, dropped, held } = counted
-  return mapped + ignored + copies + dead + quarantined + deferred + parts + dropped + held
+  const { mapped, ignored, copies, dead, quarantined, deferred, parts, dropped, returned, held } = counted
+  return mapped + ignored + copies + dead + quarantined + deferred + parts + dropped + returned + held
 }
 
 /** Messages that could not be mapped, at once or later, and payloads that were refused for good. */
@@ -278,6 +293,7 @@ export function deadOf({ ingest, delivery, mapping }: Parts): number {
     (ingest?.counters().dead ?? 0) +
     (delivery?.counters().dead ?? 0) +
     (later?.release.dead ?? 0) +
+    (later?.verdicts.dead ?? 0) +
     (later?.deferral.dead ?? 0)
   )
 }

@@ -5,11 +5,12 @@ import { formatDuration } from '../std/quantity.ts'
 import { bounded, quote } from '../std/quote.ts'
 import type { GatewayEvent } from '../domain/event.ts'
 import type { Outcome } from '../domain/outcome.ts'
+import { offsetText } from './advice.ts'
 import { line, type Line } from './line.ts'
 
 type Of<Prefix extends string> = Extract<GatewayEvent, { kind: `${Prefix}_${string}` }>
-type BatchEvent = Of<'batch'> | Of<'submission'> | Of<'payload'> | Of<'answer'> | Of<'wrapper'>
-type EndpointEvent = Of<'endpoint'> | Of<'credentials'>
+type BatchEvent = Of<'batch'> | Of<'submission'> | Of<'payload'> | Of<'answer'> | Of<'wrapper'> | Of<'lane'>
+type EndpointEvent = Of<'endpoint'> | Of<'credentials'> | Of<'service'> | Of<'provider'>
 
 export function batchLine(event: BatchEvent): Line {
   switch (event.kind) {
@@ -56,9 +57,23 @@ export function batchLine(event: BatchEvent): Line {
     case 'wrapper_refused':
       return line(
         'error',
-        { ...event, message: bounded(event.message) },
-        `Ingestion API refused a batch as such with ${event.status}: ${quote(event.message)} It is held.`,
+        { ...event, why: bounded(event.why) },
+        `Ingestion API refuses whatever is sent: ${bounded(event.why)} Sending pauses, nothing is lost.`,
         `wrapper|${event.provider}`,
+      )
+    case 'batch_split':
+      return line(
+        'warn',
+        { ...event, why: bounded(event.why) },
+        `A batch goes on in ${event.parts.length} parts: ${bounded(event.why)}`,
+        `split|${event.provider}`,
+      )
+    case 'lane_rotated':
+      return line(
+        'info',
+        event,
+        `${event.payloads} payloads that wait became backfill, so that what is fresh goes first: ${event.why}`,
+        `rotated|${event.provider}`,
       )
     default:
       return assertNever(event)
@@ -67,7 +82,7 @@ export function batchLine(event: BatchEvent): Line {
 
 function submissionLine(event: Extract<GatewayEvent, { kind: 'submission_ended' }>): Line {
   const { outcome, provider, lane, batchId, payloads, bytes, attempt, tookMs } = event
-  const facts = outcomeFields(outcome)
+  const facts = outcomeFields(outcome, payloads)
   const fields = { provider, lane, batchId, payloads, bytes, attempt, tookMs, ...facts }
   const fine = outcome.kind === 'answered' || outcome.kind === 'accepted_single' || outcome.kind === 'aborted'
   if (fine) {
@@ -84,14 +99,14 @@ function submissionLine(event: Extract<GatewayEvent, { kind: 'submission_ended' 
 }
 
 /** The facts of an outcome without its lists: those are as long as the batch. */
-function outcomeFields(outcome: Outcome): Record<string, unknown> {
+function outcomeFields(outcome: Outcome, payloads: number): Record<string, unknown> {
   const fields: Record<string, unknown> = { outcome: outcome.kind }
   if ('status' in outcome) fields['status'] = outcome.status
   if ('requestId' in outcome) fields['requestId'] = outcome.requestId
   if ('message' in outcome) fields['message'] = bounded(outcome.message)
   if ('reason' in outcome) fields['reason'] = outcome.reason
   if (outcome.kind === 'answered') {
-    fields['accepted'] = outcome.accepted.length
+    fields['accepted'] = outcome.accepted === 'all' ? payloads : outcome.accepted.length
     fields['failed'] = outcome.failed.length
   }
   return fields
@@ -127,6 +142,31 @@ export function endpointLine(event: EndpointEvent): Line {
       )
     case 'credentials_found':
       return line('info', event, `Signing with access key ${event.accessKeyId}.`, repeats)
+    case 'credentials_stale':
+      return line(
+        'warn',
+        { ...event, why: bounded(event.why) },
+        `Credentials cannot be refreshed, the old ones go on to serve: ${bounded(event.why)}`,
+        repeats,
+      )
+    case 'credentials_refreshed':
+      return line('info', event, 'Credentials can be refreshed again.', repeats)
+    case 'service_clock_off':
+      return line(
+        'warn',
+        event,
+        `Our clock is ${offsetText(event.offsetMs)} the service; signatures are made with its time.`,
+        repeats,
+      )
+    case 'service_clock_right':
+      return line('info', event, 'Our clock agrees with the service again.', repeats)
+    case 'provider_unknown': {
+      const { provider, payloads } = event
+      if (payloads === 0)
+        return line('info', event, `Nothing waits for the unknown provider ${provider} any more.`)
+      const text = `${payloads} payloads wait for provider ${provider}, which the config does not have. They are kept.`
+      return line('error', event, text)
+    }
     default:
       return assertNever(event)
   }

@@ -2,29 +2,44 @@
 //
 //   /devices?limit=        devices that were seen, worst clock first: name, asset, messages, when last, skew
 //   /devices/{key}         one of them
-//   /dead-letters?limit=   how many there are by stage, reason and source; and the oldest ones, without their bytes
-//   /quarantine?limit=     devices whose messages are kept, with how many and since when
+//   /dead-letters?limit=   how many there are of each kind (letters/groups.ts), and the oldest ones, without their bytes;
+//                          of those that are asked for: stage, reason, device, source, provider, since, until
+//   /ledger?device=&at=&from=&to=&payload=&batch=&request=&outcome=&limit=&after=
+//                          what became of payloads (ledger/question.ts), the newest first
+//   /quarantine?device=&limit=    quarantine-view.ts
 //
-// All of them read at most what `scanMax` says and tell when there is more.
+// All of them read a bounded part and tell when there is more.
 
-import type { DeadLetterEntry } from '../spool/spool.ts'
+import { readLetterParams } from './letter-params.ts'
+import { assertNever } from '../std/assert.ts'
 import type { DeviceView, Parts } from './parts.ts'
-import { bounded } from '../std/quote.ts'
+import { quarantineOf } from './quarantine-view.ts'
 
-export type ViewAnswer = { kind: 'view'; value: unknown } | { kind: 'missing'; why: string }
+export type ViewAnswer =
+  | { kind: 'view'; value: unknown }
+  | { kind: 'missing'; why: string }
+  | { kind: 'refused'; status: 400 | 503; what: string; why: string; act: string }
 
-const scanMax = 100_000
 const limitDefault = 100
 const limitMax = 1000
-const groupsMax = 1000
 
 /** Null where the path is none of these. */
-export async function viewAt(path: string, query: URLSearchParams, parts: Parts): Promise<ViewAnswer | null> {
+export async function viewAt(
+  path: string,
+  query: URLSearchParams,
+  parts: Parts,
+  signal: AbortSignal,
+): Promise<ViewAnswer | null> {
   const limit = Math.min(limitMax, Number(/^\d{1,6}$/.exec(query.get('limit') ?? '')?.[0] ?? limitDefault))
   if (path === '/devices') return found(await devicesOf(parts, limit))
   if (path.startsWith('/devices/')) return deviceOf(parts, path.slice('/devices/'.length))
-  if (path === '/dead-letters') return found(await lettersOf(parts, limit))
-  if (path === '/quarantine') return found(await quarantineOf(parts, limit))
+  if (path === '/dead-letters') {
+    const asked = readLetterParams(query, ['limit'])
+    if (typeof asked === 'string') return { kind: 'missing', why: asked }
+    return found((await parts.letters?.list(asked, limit)) ?? null)
+  }
+  if (path === '/ledger') return ledgerOf(parts, query, signal)
+  if (path === '/quarantine') return found(await quarantineOf(parts, { device: query.get('device'), limit }))
   return null
 }
 
@@ -45,6 +60,24 @@ async function devicesOf({ mapping }: Parts, limit: number) {
   return { seen, devices }
 }
 
+async function ledgerOf({ ledger }: Parts, query: URLSearchParams, signal: AbortSignal): Promise<ViewAnswer> {
+  if (!ledger)
+    return { kind: 'missing', why: 'No ledger is kept (ledger.enabled), or the daemon is starting.' }
+  const reply = await ledger.ask(Object.fromEntries(query), signal)
+  switch (reply.kind) {
+    case 'answer':
+      return { kind: 'view', value: reply.answer }
+    case 'wrong':
+      return { ...reply, kind: 'refused', status: 400 }
+    case 'unavailable': {
+      const what = 'The ledger cannot be asked now.'
+      return { kind: 'refused', status: 503, what, why: reply.why, act: 'Ask again in a moment.' }
+    }
+    default:
+      return assertNever(reply)
+  }
+}
+
 function deviceOf({ mapping }: Parts, key: string): ViewAnswer {
   let name = key
   try {
@@ -57,88 +90,4 @@ function deviceOf({ mapping }: Parts, key: string): ViewAnswer {
   return value === null
     ? { kind: 'missing', why: 'No message of this device with a time of its own was mapped lately.' }
     : { kind: 'view', value }
-}
-
-type LetterGroup = {
-  stage: string
-  reason: string
-  source: string | null
-  count: number
-  oldestAt: number
-  latestAt: number
-  /** Of the latest one. */
-  detail: string
-}
-
-/** The answer of /dead-letters. */
-export type DeadLettersView = {
-  scanned: number
-  /** There are more than were looked at. */
-  more: boolean
-  groups: readonly LetterGroup[]
-  letters: readonly unknown[]
-}
-
-async function lettersOf({ aside }: Parts, limit: number): Promise<DeadLettersView | null> {
-  if (!aside) return null
-  const groups = new Map<string, LetterGroup>()
-  const letters: unknown[] = []
-  let scanned = 0
-  for await (const entry of aside.deadLetters({ limit: scanMax })) {
-    scanned += 1
-    if (letters.length < limit) letters.push(shown(entry))
-    const { stage, reason, envelope, at, detail } = entry.letter
-    const source = envelope?.source ?? null
-    const key = JSON.stringify([stage, reason, source])
-    const group = groups.get(key)
-    if (group === undefined && groups.size >= groupsMax) continue
-    const { count = 0, oldestAt = at } = group ?? {}
-    groups.set(key, {
-      stage,
-      reason: bounded(reason, 100),
-      source,
-      count: count + 1,
-      oldestAt,
-      latestAt: at,
-      detail: bounded(detail),
-    })
-  }
-  return {
-    scanned,
-    more: scanned === scanMax,
-    groups: [...groups.values()].sort((a, b) => b.count - a.count),
-    letters,
-  }
-}
-
-function shown({ id, letter }: DeadLetterEntry) {
-  const { at, stage, reason, detail, device, envelope, payloadId } = letter
-  return {
-    id,
-    at,
-    stage,
-    reason,
-    detail: bounded(detail),
-    device,
-    source: envelope?.source ?? null,
-    topic: envelope === null ? null : bounded(envelope.topic),
-    payloadId,
-  }
-}
-
-async function quarantineOf({ aside }: Parts, limit: number) {
-  if (!aside) return null
-  const shelves: unknown[] = []
-  for (const { shelf, messages, bytes } of aside.shelves()) {
-    if (!shelf.startsWith('quarantine:') || messages === 0) continue
-    const devices: unknown[] = []
-    let more = false
-    for await (const device of aside.keptDevices(shelf)) {
-      more = devices.length === limit
-      if (more) break
-      devices.push(device)
-    }
-    shelves.push({ provider: shelf.slice('quarantine:'.length), messages, bytes, devices, more })
-  }
-  return { shelves }
 }

@@ -5,9 +5,12 @@ import { createServer as createTcpServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { createAuthority } from '../support/certificates.ts'
 import { runCli } from '../support/cli-world.ts'
+import { startConnectProxy } from '../support/connect-proxy.ts'
+import { startTlsService } from '../support/tls-service.ts'
 
-type Finding = { name: string; ok: boolean; what: string; act?: string }
+type Finding = { name: string; ok: boolean; what: string; act?: string; providers: string[] }
 
 async function configWith(delivery: string, spool = './spool') {
   const folder = await mkdtemp(join(tmpdir(), 'check-'))
@@ -53,7 +56,7 @@ async function findings(path: string, env: NodeJS.ProcessEnv = keys) {
   expect(stderr).toBe('')
   const { connect, ok } = JSON.parse(stdout) as { connect: Finding[]; ok: boolean }
   expect(ok).toBe(status === 0)
-  return { status, stdout, found: new Map(connect.map((finding) => [finding.name, finding])) }
+  return { status, stdout, connect, found: new Map(connect.map((finding) => [finding.name, finding])) }
 }
 
 describe('check', () => {
@@ -175,6 +178,87 @@ describe('check --connect', () => {
     expect(found.get('credentials')).toMatchObject({
       ok: false,
       act: expect.stringContaining('delivery.credentials'),
+    })
+  })
+
+  test('each provider is asked for: its way once where they share it, its credentials each', async () => {
+    await using server = await service(() => new Date())
+    const list =
+      'providers: [{ name: north, provider_key: A }, { name: south, provider_key: B }, ' +
+      '{ name: west, base_url: "http://127.0.0.1:1" }]'
+    await using config = await configWith(`base_url: "${server.url}", ${list} }\ndevices: { file: fleet.csv`)
+    await writeFile(join(config.folder, 'fleet.csv'), 'device,provider\na,north\n')
+    const { status, connect } = await findings(config.path)
+    expect(status).toBe(1)
+    expect(connect.map(({ name, ok, providers }) => [name, ok, providers.join('+')])).toEqual([
+      ['dns', true, 'north+south'],
+      ['connection', true, 'north+south'],
+      ['clock', true, 'north+south'],
+      ['dns', true, 'west'],
+      ['connection', false, 'west'],
+      ['credentials', true, 'north'],
+      ['credentials', true, 'south'],
+      ['credentials', true, 'west'],
+      ['spool', true, ''],
+    ])
+    const { stdout } = await runCli(['check', '--connect', '--config', config.path], { env: keys })
+    expect(stdout).toContain(`to ${server.url}, for north, as A, credentials: environment`)
+    expect(stdout).toMatch(/^ {2}ok {5}dns {10}north, south: /m)
+    expect(stdout).toMatch(/^ {2}failed connection {3}west: /m)
+  })
+
+  test('a device table that names another provider is refused with those there are', async () => {
+    await using config = await configWith(
+      'base_url: "http://127.0.0.1:1", providers: [{ name: north }] }\ndevices: { file: fleet.csv',
+    )
+    await writeFile(join(config.folder, 'fleet.csv'), 'device,provider\na,south\n')
+    const { status, stderr } = await runCli(['check', '--config', config.path])
+    expect([status, stderr]).toEqual([2, expect.stringMatching(/fleet\.csv:2.*"south"; known are north/)])
+  })
+
+  test('through a proxy, whose refusal is told as its own', async () => {
+    await using server = await service(() => new Date())
+    const proxy = await startConnectProxy()
+    await using config = await configWith(`base_url: "${server.url}", proxy: "${proxy.url}"`)
+    const fine = await findings(config.path)
+    expect(fine.connect.map(({ name, ok }) => [name, ok])).toEqual([
+      ['proxy', true],
+      ['clock', true],
+      ['credentials', true],
+      ['spool', true],
+    ])
+    const closed = await startConnectProxy({ mood: 407 })
+    await using other = await configWith(`base_url: "${server.url}", proxy: "${closed.url}"`)
+    expect((await findings(other.path)).found.get('proxy')).toMatchObject({
+      ok: false,
+      why: expect.stringContaining('the proxy wants a name and a password'),
+      act: expect.stringContaining('delivery.proxy_auth'),
+    })
+  })
+
+  test('with TLS: authority, name, dates and our own certificate are checked as submissions do it', async () => {
+    const authority = createAuthority()
+    const clients = createAuthority('Clients')
+    const mine = clients.issue({ names: ['depot-7'] })
+    const server = await startTlsService({
+      ...authority.issue(),
+      clientCa: clients.ca,
+      date: () => new Date(),
+    })
+    const tls = 'tls: { ca: "${file:ca.pem}", cert: "${file:cert.pem}", key: "${file:key.pem}" }'
+    await using config = await configWith(`base_url: "${server.url}", ${tls}`)
+    await writeFile(join(config.folder, 'ca.pem'), authority.ca)
+    await writeFile(join(config.folder, 'cert.pem'), mine.cert)
+    await writeFile(join(config.folder, 'key.pem'), mine.key)
+    const { status, found } = await findings(config.path)
+    expect([...found].filter(([, { ok }]) => !ok)).toEqual([])
+    expect([...found.keys()]).toContain('tls')
+    expect(status).toBe(0)
+    await using stranger = await configWith(`base_url: "${server.url}"`)
+    expect((await findings(stranger.path)).found.get('tls')).toMatchObject({
+      ok: false,
+      why: expect.stringMatching(/authority that we do not know/),
+      act: expect.stringContaining('delivery.tls.ca'),
     })
   })
 

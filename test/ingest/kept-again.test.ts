@@ -45,6 +45,22 @@ describe('a run of messages that is mapped once more', () => {
     })
   })
 
+  test('is left where the rest of its record may still arrive, and taken when that is over', () => {
+    const [first, second] = entries('a:latitude', 'a:longitude')
+    const arrivedAt = first!.envelope.arrivedAt
+    const options = { more: false, mayGrow: false }
+    const ask = (arrivedUntil: number, run: readonly Entry[] = [first!]) =>
+      mapAgain(open, run, { ...options, arrivedUntil })
+    expect(ask(arrivedAt + 499)).toBeNull()
+    expect(ask(arrivedAt + 500)).toMatchObject({ entries: 1, payloads: [] })
+    expect(ask(arrivedAt + 520, [first!, second!])?.payloads).toHaveLength(1)
+    // What is whole goes; the young one behind it stays.
+    const three = entries(...pair, 'a:latitude')
+    expect(ask(arrivedAt + 30, three)).toMatchObject({ entries: 2, payloads: [{ device: 'a' }] })
+    // The clock was set back since: nobody waits for that long.
+    expect(ask(arrivedAt - 3_600_000)).toMatchObject({ entries: 1 })
+  })
+
   test('leaves out of what is gone what cannot be mapped', () => {
     const [fine] = entries('a:latitude')
     const lost = { id: 'x', envelope: { ...fine!.envelope, topic: 'nowhere' } }

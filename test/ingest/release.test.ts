@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { eventually } from '../support/eventually.ts'
 import { truckSource } from '../support/mapping-world.ts'
 import { keptIn } from '../support/open-spool.ts'
 import { openKeptWorld, position, topicOf, type KeptWorld } from '../support/kept-world.ts'
@@ -171,33 +172,137 @@ describe('messages of a device that nobody knew', () => {
     expect(kept.release.isReleasing('truck-1')).toBe(false)
   })
 
+  test('that tell of several devices stay in front of what any of them sends meanwhile', async () => {
+    const each = { each: 'list', device: { path: 'id' } }
+    const kept = await openKeptWorld({
+      sources: [truckSource({}, { ...each, topic: 'depot/all' })],
+      listed: ['a'],
+    })
+    const both = (n: number) => ({
+      list: [
+        { ...position(n), id: 'a' },
+        { ...position(n), id: 'b' },
+      ],
+    })
+    for (let n = 0; n < 250; n += 1) void kept.publish('depot/all', both(n))
+    const swapped = kept.change({ listed: ['a', 'b'] })
+    for (let n = 250; n < 300; n += 1) await kept.publish('depot/all', both(n))
+    await swapped
+    await kept.release.idle()
+    const sent = await kept.sent()
+    for (const device of ['a', 'b']) expect(timesOf(sent, device)).toEqual(times(0, 300))
+  })
+
+  test('and come once more after they were listed, with DUP because their ack was lost, have one effect', async () => {
+    const kept = await openKeptWorld()
+    await publishMany(kept, 'truck-1', 0, 3)
+    await kept.change({ listed: ['truck-1'] })
+    await kept.release.idle()
+    for (let n = 0; n < 4; n += 1) await kept.publish(topicOf('truck-1'), position(n), { dup: true })
+    expect(timesOf(await kept.sent(), 'truck-1')).toEqual(times(0, 4))
+    expect(kept.intake.counters()).toMatchObject({ quarantined: 3, copies: 3, mapped: 1 })
+  })
+
   test('of values that belong together become the payloads that they would have become', async () => {
-    const source = {
-      name: 'values',
-      topic: 'vehicles/{device}/{metric}',
-      encoding: 'scalar',
-      coalesce: { name: '{metric}', window: '500ms', require: ['latitude', 'longitude'] },
-      map: {
-        time: { format: 'arrival' },
-        latitude: { path: 'latitude' },
-        longitude: { path: 'longitude' },
-        speed: { path: 'speed', unit: 'km/h' },
-      },
-    }
-    const kept = await openKeptWorld({ sources: [source, truckSource()] })
+    const kept = await openKeptWorld({ sources: [valuesSource, truckSource()] })
     const count = 400
-    for (let n = 0; n < count; n += 1) {
-      for (const [metric, value] of Object.entries({ latitude: 50 + n / 100, longitude: 8, speed: n }))
-        void kept.publish(`vehicles/van-1/${metric}`, String(value))
-    }
+    for (let n = 0; n < count; n += 1) void publishRecord(kept, n)
     await kept.publish('vehicles/van-1/other', '1')
     await kept.change({ listed: ['van-1'] })
     await kept.release.idle()
-    const sent = await kept.sent()
-    expect(sent.map(({ payload }) => (payload['gps'] as { latitude: number; speed: number }).speed)).toEqual(
-      Array.from({ length: count }, (_, n) => n),
-    )
+    expect(speedsOf(await kept.sent())).toEqual(numbers(0, count))
     expect(kept.mapper().openParts()).toBe(0)
     expect(await keptIn(kept.world.spool, shelf)).toEqual([])
+  })
+
+  test('of values that belong together stay in front of the values that come meanwhile, and whole', async () => {
+    const kept = await openKeptWorld({ sources: [valuesSource] })
+    for (let n = 0; n < 300; n += 1) void publishRecord(kept, n)
+    const swapped = kept.change({ listed: ['van-1'] })
+    for (let n = 300; n < 400; n += 1) await publishRecord(kept, n)
+    await swapped
+    // One half before, one half after nothing else is left.
+    void kept.publish('vehicles/van-1/latitude', String(50))
+    await eventually(() => kept.release.counters().released >= 1200)
+    void kept.publish('vehicles/van-1/longitude', '8')
+    await kept.publish('vehicles/van-1/speed', '400')
+    await kept.release.idle()
+    expect(speedsOf(await kept.sent())).toEqual(numbers(0, 401))
+    expect(kept.release.isReleasing('van-1')).toBe(false)
+    expect(kept.mapper().openParts()).toBe(0)
+    const { received, quarantined, mapped } = kept.intake.counters()
+    expect(received).toBe(quarantined + mapped)
+  })
+})
+
+const numbers = (from: number, end: number) => Array.from({ length: end - from }, (_, n) => from + n)
+
+const valuesSource = {
+  name: 'values',
+  topic: 'vehicles/{device}/{metric}',
+  encoding: 'scalar',
+  coalesce: { name: '{metric}', window: '500ms', require: ['latitude', 'longitude'] },
+  map: {
+    time: { format: 'arrival' },
+    latitude: { path: 'latitude' },
+    longitude: { path: 'longitude' },
+    speed: { path: 'speed', unit: 'km/h' },
+  },
+}
+
+/** A record as three values; `n` is its speed. */
+function publishRecord({ publish }: KeptWorld, n: number): Promise<unknown> {
+  const values = Object.entries({ latitude: 50 + (n % 1000) / 100, longitude: 8, speed: n })
+  return Promise.all(values.map(([metric, value]) => publish(`vehicles/van-1/${metric}`, String(value))))
+}
+
+function speedsOf(sent: readonly { payload: Record<string, unknown> }[]): (number | undefined)[] {
+  return sent.map(({ payload }) => (payload['gps'] as { speed?: number }).speed)
+}
+
+describe('messages of a device that nobody knew, of a source with an expression', () => {
+  const odd = { jsonata: '{ "id": who, "ts": t, "lat": p[0], "lon": p[1] }', name: 'odd' }
+  const oddly = (n: number) => ({ who: 'van-1', t: position(n).ts, p: [position(n).lat, 13.4] })
+  const byTopic = truckSource({}, { ...odd, topic: 'odd/{device}' })
+  const byRecord = truckSource({}, { ...odd, topic: 'odd/+', device: { path: 'id' } })
+
+  test.each([
+    ['is in the topic', byTopic],
+    ['shows when it was evaluated', byRecord],
+  ])('whose name %s stay in front of those that come meanwhile', async (_, source) => {
+    const kept = await openKeptWorld({ sources: [source] })
+    kept.deferral.start()
+    for (let n = 0; n < 250; n += 1) void kept.publish('odd/van-1', oddly(n))
+    await eventually(async () => (await keptIn(kept.world.spool, shelf)).length === 250)
+    const swapped = kept.change({ listed: ['van-1'] })
+    for (let n = 250; n < 300; n += 1) await kept.publish('odd/van-1', oddly(n))
+    await swapped
+    for (let n = 300; n < 350; n += 1) await kept.publish('odd/van-1', oddly(n))
+    for (let round = 0; round < 5; round += 1) {
+      await kept.deferral.idle()
+      await kept.release.idle()
+    }
+    expect(timesOf(await kept.sent(), 'van-1')).toEqual(times(0, 350))
+    expect(await keptIn(kept.world.spool, shelf)).toEqual([])
+    expect(kept.release.isReleasing('van-1')).toBe(false)
+  })
+
+  test('wait while it cannot be evaluated, and hold up nobody else', async () => {
+    let works = false
+    const kept = await openKeptWorld({
+      sources: [byTopic, truckSource()],
+      expressions: (same) => ({
+        ...same,
+        evaluate: (...asked) => (works ? same.evaluate(...asked) : Promise.resolve('later' as const)),
+      }),
+    })
+    await kept.publish('odd/van-1', oddly(1))
+    await kept.publish(topicOf('truck-1'), position(2))
+    await kept.change({ listed: ['van-1', 'truck-1'] })
+    await eventually(() => kept.release.counters().released === 1)
+    expect((await kept.sent()).map(({ device }) => device)).toEqual(['truck-1'])
+    works = true
+    await kept.release.idle()
+    expect((await kept.sent()).map(({ device }) => device)).toEqual(['truck-1', 'van-1'])
   })
 })

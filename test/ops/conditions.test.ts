@@ -66,11 +66,7 @@ describe('a condition is open while something is wrong', () => {
       { kind: 'spool_held', reason: 'disk_low', detail: 'd' },
       { kind: 'spool_resumed', heldMs: 1 },
     ],
-    [
-      'DEAD_LETTERS_FULL',
-      { kind: 'spool_held', reason: 'dead_letters_full', detail: 'd' },
-      { kind: 'spool_resumed', heldMs: 1 },
-    ],
+    ['DEAD_LETTERS_FULL', { kind: 'dead_letters_full', bytesMax: 1024 }, { kind: 'dead_letters_resumed' }],
     ['STORE_LOST', { kind: 'store_lost', fault }, { kind: 'store_reopened', lostMs: 1 }],
     ['STORE_LOST', { kind: 'store_reopen_failed', fault, attempt: 2 }, { kind: 'store_reopened', lostMs: 1 }],
     [
@@ -88,13 +84,11 @@ describe('a condition is open while something is wrong', () => {
       {
         kind: 'wrapper_refused',
         provider,
-        batchId,
-        status: 400,
+        why: 'm',
         requestId: null,
-        message: 'm',
         retryInMs: 1,
       },
-      { kind: 'batch_settled', provider, lane, batchId, requestId: null, delivered: 1, retried: 0, dead: 0 },
+      { kind: 'endpoint_available', provider, unavailableMs: 1 },
     ],
     ['LISTENER_FAILED', { kind: 'listener_failed', fault }, { kind: 'listener_opened', url: 'mqtt://x' }],
   ])('%s', (code, begins, ends) => {
@@ -103,30 +97,6 @@ describe('a condition is open while something is wrong', () => {
     expect(codes()).toEqual([code])
     rules.apply(ends)
     expect(codes()).toEqual([])
-  })
-
-  test('a refused wrapper is not over because a batch of dead letters was settled', () => {
-    const { rules, codes } = world()
-    rules.apply({
-      kind: 'wrapper_refused',
-      provider,
-      batchId,
-      status: 400,
-      requestId: null,
-      message: 'm',
-      retryInMs: 1,
-    })
-    rules.apply({
-      kind: 'batch_settled',
-      provider,
-      lane,
-      batchId,
-      requestId: null,
-      delivered: 0,
-      retried: 0,
-      dead: 1,
-    })
-    expect(codes()).toEqual(['WRAPPER_REFUSED default'])
   })
 
   test('one provider that recovers does not hide that another has not', () => {
@@ -201,10 +171,32 @@ describe('what happened stays visible', () => {
   test('a dead letter that had no event of its own is found in the counters, once', () => {
     const { rules, conditions } = world()
     rules.apply({ kind: 'message_unmappable', source: 's', topic: 't', reason: 'NOT_JSON', detail: 'd' })
-    rules.reconcile({ dead: 5, dropped: 2 })
-    rules.reconcile({ dead: 5, dropped: 2 })
+    rules.reconcile({ dead: 5, dropped: 2, letters: 5 })
+    rules.reconcile({ dead: 5, dropped: 2, letters: 5 })
     const counts = Object.fromEntries(conditions.open().map(({ code, count }) => [code, count]))
     expect(counts).toEqual({ DEAD_LETTERS: 5, MESSAGES_DROPPED: 2 })
+  })
+
+  test('dead letters are no condition any more when none is left, and not before they were seen', () => {
+    const { rules, codes } = world()
+    rules.apply({ kind: 'message_unmappable', source: 's', topic: 't', reason: 'NOT_JSON', detail: 'd' })
+    rules.reconcile({ dead: 1, dropped: 0, letters: 0 })
+    expect(codes()).toEqual(['DEAD_LETTERS'])
+    rules.reconcile({ dead: 1, dropped: 0, letters: 1 })
+    expect(codes()).toEqual(['DEAD_LETTERS'])
+    rules.reconcile({ dead: 1, dropped: 0, letters: 0 })
+    expect(codes()).toEqual([])
+    rules.reconcile({ dead: 2, dropped: 0, letters: 1 })
+    expect(codes()).toEqual(['DEAD_LETTERS'])
+  })
+
+  test('what was deleted is an error with its reasons, for a day', () => {
+    const { rules, conditions, clock } = world()
+    rules.apply({ kind: 'letters_purged', letters: 3, by: 'age', reasons: '3 mapping NOT_JSON' })
+    expect(conditions.open()).toMatchObject([{ code: 'DEAD_LETTERS_PURGED', severity: 'error', count: 3 }])
+    expect(conditions.open()[0]?.why).toContain('3 mapping NOT_JSON')
+    clock.move(86_400_000)
+    expect(conditions.open()).toEqual([])
   })
 
   test('drops are closed an hour after the last one, and told again when there is another', () => {
@@ -213,9 +205,9 @@ describe('what happened stays visible', () => {
     clock.move(3_599_000)
     expect(codes()).toEqual(['MESSAGES_DROPPED'])
     clock.move(1000)
-    rules.reconcile({ dead: 0, dropped: 7 })
+    rules.reconcile({ dead: 0, dropped: 7, letters: 0 })
     expect(codes()).toEqual([])
-    rules.reconcile({ dead: 0, dropped: 8 })
+    rules.reconcile({ dead: 0, dropped: 8, letters: 0 })
     expect(codes()).toEqual(['MESSAGES_DROPPED'])
   })
 

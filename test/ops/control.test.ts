@@ -19,6 +19,8 @@ async function world(changes: Partial<Control> = {}) {
       asked.push(wanted)
       return report
     },
+    check: () => Promise.reject(new Error('nobody asks')),
+    probe: () => Promise.resolve({ now: 1, providers: [] }),
     ...changes,
   }
   await ops.ops.start()

@@ -158,6 +158,7 @@ describe('the status', () => {
       spool: {
         hold: null,
         congested: false,
+        lettersFull: false,
         totals: () => spoolTotals(),
         lanes: () => {
           throw new Error('closing')

@@ -1,0 +1,45 @@
+// dead-letters-purge.ts: `dead-letters purge`: deletes dead letters. Their data is lost, so it wants to be told twice.
+
+import { Command } from 'commander'
+import { visible } from '../std/quote.ts'
+import type { PurgeReport } from '../letters/letters.ts'
+import { toLetterParams } from '../ops/ops.ts'
+import { askDaemon } from './ask.ts'
+import { countOf } from './became.ts'
+import { asking, chosen, filtering, type FilterOptions, type PlaceOptions } from './dead-letters-reach.ts'
+import type { CommandIo, ExitStatus } from './io.ts'
+import { urlOf } from './status.ts'
+
+export function purgeCommand(io: CommandIo, done: (status: ExitStatus) => void): Command {
+  return filtering(asking(new Command('purge')))
+    .argument('[id...]')
+    .description('deletes dead letters for good; without --yes it says what would go')
+    .option('--all', 'all of them')
+    .option('--yes', 'do it')
+    .addHelpText('after', '\nTo keep a copy first: dead-letters export --to FILE.')
+    .action(async (ids: string[], options: PlaceOptions & FilterOptions & { yes?: boolean }) => {
+      const url = await urlOf(options, io)
+      const params = toLetterParams(chosen(ids, options))
+      if (options.all === true) params.set('all', '1')
+      if (options.yes === true) params.set('yes', '1')
+      const path = `/control/dead-letters/purge?${params.toString()}`
+      const report = (await askDaemon({
+        url,
+        path,
+        method: 'POST',
+        stop: io.stop,
+        patient: true,
+      })) as PurgeReport
+      io.stdout.write(options.json ? `${JSON.stringify(report)}\n` : textOf(report))
+      done(0)
+    })
+}
+
+function textOf({ dryRun, letters, reasons }: PurgeReport): string {
+  const lines = [
+    `${countOf(letters, 'dead letter')} ${dryRun ? 'would be' : 'were'} deleted for good.`,
+    ...Object.entries(reasons).map(([reason, count]) => `  ${count} ${reason}`),
+    ...(dryRun ? ['Nothing was changed; add --yes to do it.'] : []),
+  ]
+  return `${lines.map(visible).join('\n')}\n`
+}

@@ -1,0 +1,204 @@
+// An aggregator's road: several providers in one gateway, each with credentials and a key of its own.
+
+import { writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
+import type { SandboxAccount } from '../../src/sandbox/sandbox.ts'
+import { Secret } from '../../src/std/secret.ts'
+import { newFolder } from '../support/folders.ts'
+import { messageOf, startRoad, startSandbox } from '../support/road.ts'
+import type { Road } from '../support/road.ts'
+
+const perProvider = 200
+
+const aggregator: SandboxAccount = {
+  accessKeyId: 'AKIDAGGREGATOR',
+  secret: new Secret('the-aggregator-secret'),
+  aggregator: true,
+  providers: ['North Fleet', 'South'],
+}
+
+type Entry = { name: string; key?: string; account: SandboxAccount; baseUrl?: string }
+
+const north: Entry = { name: 'north', key: 'North Fleet', account: aggregator }
+const south: Entry = { name: 'south', key: 'South', account: aggregator }
+const stranger: Entry = {
+  name: 'south',
+  account: { accessKeyId: 'AKIDNOBODY', secret: new Secret('not-registered') },
+}
+
+const fileOf = ({ accessKeyId }: SandboxAccount) => `${accessKeyId}.json`
+
+/** The road of these providers; each has a source of its own, topics `<provider>/<device>`. */
+async function startProviders(
+  entries: readonly Entry[],
+  options: { folder?: string; devices?: string; baseUrl?: string } = {},
+): Promise<Road> {
+  const folder = options.folder ?? (await newFolder())
+  for (const { account } of entries) {
+    const keys = { accessKeyId: account.accessKeyId, secretAccessKey: account.secret.reveal() }
+    await writeFile(join(folder, fileOf(account)), JSON.stringify(keys))
+  }
+  if (options.devices !== undefined) await writeFile(join(folder, 'devices.csv'), options.devices)
+  const providers = entries.map(({ name, key, account, baseUrl }) => ({
+    name,
+    ...(key === undefined ? {} : { provider_key: key }),
+    ...(baseUrl === undefined ? {} : { base_url: baseUrl }),
+    credentials: { source: 'file', path: join(folder, fileOf(account)) },
+  }))
+  const map = { time: { path: 'ts', format: 'ms' }, latitude: { path: 'lat' }, longitude: { path: 'lon' } }
+  const sources = entries.map(({ name }) => ({ name, topic: `${name}/{device}`, provider: name, map }))
+  return startRoad({
+    folder,
+    sandbox: { accounts: [sandboxAccount, aggregator] },
+    ...(options.baseUrl === undefined ? {} : { baseUrl: options.baseUrl }),
+    config: (baseUrl) =>
+      JSON.stringify({
+        ingest: { broker: { listeners: [{ url: 'mqtt://127.0.0.1:0' }], access: { anonymous: true } } },
+        sources,
+        ...(options.devices === undefined ? {} : { devices: { file: './devices.csv' } }),
+        defaults: { carrier: 'ACME', operator: 'OP1', asset_type: 'TRACTOR' },
+        spool: { path: './spool', max_bytes: '1GiB', min_free_bytes: '1MiB' },
+        delivery: { base_url: baseUrl, batch: { max_payloads: 20, linger: '20ms' }, providers },
+        ops: { listen: '127.0.0.1:0', stop_deadline: '1s' },
+      }),
+  })
+}
+
+async function publish(road: Road, provider: string, messages = perProvider): Promise<void> {
+  const device = await road.device(`of-${provider}`)
+  for (let n = 0; n < messages; n += 1)
+    device.publish({ topic: `${provider}/truck-${n % 7}`, payload: messageOf(n), messageId: n + 1 })
+  await device.acked(messages)
+}
+
+/** Payloads of a provider that wait in the spool. */
+function waiting(road: Road, provider: string): number {
+  const own = road.status().lanes.filter((lane) => lane.provider === provider)
+  return own.reduce((sum, { pending, sealed }) => sum + pending + sealed, 0)
+}
+
+const delivered = (road: Road) => road.status().totals.delivered
+
+/** A service that takes everything and remembers under which key each batch came. */
+async function startRecorder(): Promise<{ url: string; batches: { key: string; devices: string[] }[] }> {
+  const batches: { key: string; devices: string[] }[] = []
+  const server = createServer((request, response) => {
+    const parts: Buffer[] = []
+    request.on('data', (part: Buffer) => parts.push(part))
+    request.on('end', () => {
+      const { data } = JSON.parse(Buffer.concat(parts).toString('utf8')) as {
+        data: { payloadId: string; deviceIdentifier: { id: string } }[]
+      }
+      const accepted = data.map(({ payloadId }) => payloadId)
+      const summary = { total: accepted.length, accepted: accepted.length, failed: 0 }
+      const key = String(request.headers['x-provider-key'] ?? '(none)')
+      batches.push({ key, devices: data.map(({ deviceIdentifier }) => deviceIdentifier.id) })
+      response.writeHead(200, { 'content-type': 'application/json' })
+      response.end(JSON.stringify({ requestId: 'r', responseCode: 200, accepted, failed: [], summary }))
+    })
+  })
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve)
+  })
+  onTestFinished(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, batches }
+}
+
+describe('several providers', () => {
+  test('one whose account is unknown stops nothing of the other, and keeps its own', async () => {
+    const road = await startProviders([north, stranger])
+    await publish(road, 'south')
+    await publish(road, 'north')
+    await road.until(() => delivered(road) === perProvider)
+    await road.until(() => road.status().providers.some(({ endpoint }) => endpoint === 'unauthorized'))
+
+    expect(road.sandbox.stats()).toMatchObject({
+      distinctPayloadIds: perProvider,
+      duplicatesAcrossBatches: 0,
+    })
+    expect(waiting(road, 'north')).toBe(0)
+    expect(waiting(road, 'south')).toBe(perProvider)
+    expect(road.status().totals).toMatchObject({ dead: 0, retried: 0 })
+    const states = road.status().providers.map(({ name, endpoint }) => [name, endpoint])
+    expect(states).toEqual([
+      ['north', 'available'],
+      ['south', 'unauthorized'],
+    ])
+  })
+
+  test('credentials that are put right while it runs are in force at once, without a restart', async () => {
+    const road = await startProviders([north, stranger])
+    await publish(road, 'south')
+    await road.until(() => road.status().providers.some(({ endpoint }) => endpoint === 'unauthorized'))
+    const keys = { accessKeyId: sandboxAccount.accessKeyId, secretAccessKey: sandboxAccount.secret.reveal() }
+    await writeFile(join(road.folder, fileOf(stranger.account)), JSON.stringify(keys))
+    await road.until(() => delivered(road) === perProvider)
+    expect(waiting(road, 'south')).toBe(0)
+  }, 30_000)
+
+  test('an aggregator says with each batch whose it is, and the service knows both', async () => {
+    const road = await startProviders([north, south])
+    await Promise.all([publish(road, 'north'), publish(road, 'south')])
+    await road.until(() => delivered(road) === 2 * perProvider)
+    expect(road.sandbox.stats()).toMatchObject({ distinctPayloadIds: 2 * perProvider })
+    expect(road.events.some(({ kind }) => kind === 'endpoint_unauthorized')).toBe(false)
+  })
+
+  test('no batch has payloads of two, and each goes under the key of its own', async () => {
+    const { url, batches } = await startRecorder()
+    // The device table has the last word: truck-3 is south's, whatever the topic says.
+    const devices = 'device,provider\ntruck-3,south\n'
+    const road = await startProviders([north, south], { baseUrl: url, devices })
+    await publish(road, 'north')
+    await road.until(() => delivered(road) === perProvider)
+    const keysOf = (device: string) =>
+      new Set(batches.filter(({ devices: of }) => of.includes(device)).map(({ key }) => key))
+    expect([...keysOf('truck-3')]).toEqual(['South'])
+    for (const device of ['truck-0', 'truck-1', 'truck-2', 'truck-4', 'truck-5', 'truck-6'])
+      expect([...keysOf(device)]).toEqual(['North Fleet'])
+  })
+
+  test('one whose service hangs takes no place of the other', async () => {
+    const hanging = createServer(() => undefined)
+    await new Promise<void>((resolve) => {
+      hanging.listen(0, '127.0.0.1', resolve)
+    })
+    onTestFinished(() => {
+      hanging.close()
+      hanging.closeAllConnections()
+    })
+    const { port } = hanging.address() as AddressInfo
+    const road = await startProviders([north, { ...south, baseUrl: `http://127.0.0.1:${port}` }])
+    await publish(road, 'south')
+    await publish(road, 'north')
+    await road.until(() => delivered(road) === perProvider)
+    expect(waiting(road, 'south')).toBe(perProvider)
+  })
+
+  test('what waits for one that left the config is kept and told of, and goes when it is back', async () => {
+    const folder = await newFolder()
+    const before = await startProviders([north, stranger], { folder })
+    await publish(before, 'south')
+    await before.gateway.stop('south leaves')
+
+    const without = await startProviders([north], { folder })
+    await publish(without, 'north')
+    await without.until(() => delivered(without) >= perProvider)
+    expect(waiting(without, 'south')).toBe(perProvider)
+    const [unknown] = without.status().conditions.filter(({ code }) => code === 'PROVIDER_UNKNOWN')
+    expect(JSON.stringify(unknown)).toMatch(/south.*200|200.*south/)
+    await without.gateway.stop('south is back')
+
+    const { url } = await startSandbox({ accounts: [aggregator] })
+    const back = await startProviders([north, { ...south, baseUrl: url }], { folder })
+    await back.until(() => waiting(back, 'south') === 0)
+    expect(back.status().conditions.some(({ code }) => code === 'PROVIDER_UNKNOWN')).toBe(false)
+  }, 30_000)
+})
