@@ -39,8 +39,17 @@ export type Sink = Child & {
   open(): Promise<void>
 }
 
-export async function startSink(options: { closed: boolean }): Promise<Sink> {
-  const child = await startServer('sink.ts', ['--closed', options.closed ? '1' : '0'])
+export async function startSink(options: {
+  closed: boolean
+  answerMs?: number
+  closedStatus?: number
+}): Promise<Sink> {
+  const { closed, answerMs = 0, closedStatus = 500 } = options
+  const args = { closed: closed ? 1 : 0, answerMs, closedStatus }
+  const child = await startServer(
+    'sink.ts',
+    Object.entries(args).flatMap(([name, value]) => [`--${name}`, String(value)]),
+  )
   const url = `http://127.0.0.1:${child.port}/sink`
   const stats = async () => (await (await fetch(`${url}/stats`)).json()) as SinkStats
   const open = async () => void (await (await fetch(`${url}/open`, { method: 'POST' })).text())
@@ -54,9 +63,13 @@ export function runLoad(options: {
   connections?: number
   window?: number
   ratePerS?: number
+  live?: boolean
+  /** Publishes to the source of the second provider, see gateway.ts. */
+  other?: boolean
 }): Promise<LoadResult> {
   const { port, messages, connections = 16, window = 64, ratePerS = 0 } = options
-  const args = { port, messages, connections, window, rate: ratePerS }
+  const [live, other] = [options.live ? 1 : 0, options.other ? 1 : 0]
+  const args = { port, messages, connections, window, rate: ratePerS, live, other }
   return runScript<LoadResult>(
     'load.ts',
     Object.entries(args).flatMap(([name, value]) => [`--${name}`, String(value)]),

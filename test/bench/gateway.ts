@@ -34,11 +34,15 @@ export async function startGateway(options: {
   sinkPort: number
   /** 2 as in the example config; with 1 a payload has some 470 bytes. */
   signals: number
+  /** On, as by default, where it is left out. */
+  ledger?: boolean
+  /** Where a second provider delivers, whose devices publish to telemetry/v2/. */
+  otherPort?: number
 }): Promise<Gateway> {
-  const { folder, sinkPort, signals } = options
+  const { folder, sinkPort, signals, ledger = true, otherPort = null } = options
   const [mqttPort, opsPort] = [await freePort(), await freePort()]
   const config = join(folder, 'gateway.yaml')
-  await writeFile(config, configText({ mqttPort, opsPort, sinkPort, signals }))
+  await writeFile(config, configText({ mqttPort, opsPort, sinkPort, signals, ledger, otherPort }))
   const logFile = join(folder, 'gateway.log')
   const startedAtMs = performance.now()
   const child = startDaemon(['src/main.ts', 'run', '--config', config], {
@@ -100,16 +104,15 @@ function configText(options: {
   opsPort: number
   sinkPort: number
   signals: number
+  ledger: boolean
+  otherPort: number | null
 }): string {
   const signals = [
     '- { type: OBD_LIFETIME_ODOMETER, path: odometer.value, unit: km }',
     '- { type: OBD_TOTAL_ENGINE_TIME, path: engineHours.value, unit: h, part: ENGINE }',
   ].slice(0, options.signals)
-  return `ingest:
-  broker: { listeners: [{ url: "mqtt://127.0.0.1:${options.mqttPort}" }], access: { anonymous: true } }
-sources:
-  - name: trucks
-    topic: telemetry/v1/{device}
+  const { sinkPort, otherPort } = options
+  const mapping = `
     map:
       time:      { path: ts, format: ms }
       latitude:  { path: gps.lat }
@@ -118,16 +121,30 @@ sources:
       heading:   { path: gps.heading }
       in_motion: { path: gps.moving }
       signals:
-${signals.map((signal) => `        ${signal}`).join('\n')}
+${signals.map((signal) => `        ${signal}`).join('\n')}`
+  const other = `
+  - name: others
+    topic: telemetry/v2/{device}
+    provider: other${mapping}`
+  const providers = `
+  providers:
+    - name: default
+    - { name: other, base_url: "http://127.0.0.1:${otherPort}" }`
+  return `ingest:
+  broker: { listeners: [{ url: "mqtt://127.0.0.1:${options.mqttPort}" }], access: { anonymous: true } }
+sources:
+  - name: trucks
+    topic: telemetry/v1/{device}${mapping}${otherPort === null ? '' : other}
 devices: { unknown: accept }
 defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }
 spool: { path: ./spool, max_bytes: 20GiB, min_free_bytes: 1GiB }
 delivery:
-  base_url: http://127.0.0.1:${options.sinkPort}
+  base_url: http://127.0.0.1:${sinkPort}
   credentials: { source: environment }
   batch: { max_payloads: 500, max_bytes: 1MiB, linger: 1s }
   max_in_flight: 4
-  timeout: 30s
+  timeout: 30s${otherPort === null ? '' : providers}
+ledger: { enabled: ${options.ledger} }
 ops: { listen: "127.0.0.1:${options.opsPort}" }
 log: { level: info }
 `

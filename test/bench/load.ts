@@ -1,6 +1,7 @@
 // load.ts: the load generator, a process of its own.
 //
 //   node test/bench/load.ts --port P [--connections 16] [--window 64] [--messages 600000] [--bytes 320] [--rate 0]
+//     [--live 0] [--other 0]
 //
 // Opens all connections first, then publishes: with `--rate 0` each connection keeps `window` messages unacked,
 // otherwise the connections take turns at `rate` messages a second. Each message is another one, and each PUBACK
@@ -36,6 +37,10 @@ const options = numbersOf({
   messages: 600_000,
   bytes: 320,
   rate: 0,
+  /** 1: devices named live-*, whose device time is the moment of publishing, so that the sink can tell how old it is. */
+  live: 0,
+  /** 1: to the topics of the second provider. */
+  other: 0,
 })
 const silenceMaxMs = 30_000
 
@@ -78,8 +83,10 @@ async function openConnections(): Promise<Connection[]> {
 }
 
 function open(number: number, run: { runDigits: string; firstTimeMs: number }): Promise<Connection> {
-  const device = `truck-${String(number).padStart(5, '0')}`
-  const publisher = createPublisher({ device, payloadBytes: options.bytes, ...run })
+  const kind = options.other > 0 ? 'other' : options.live > 0 ? 'live' : 'truck'
+  const device = `${kind}-${String(number).padStart(5, '0')}`
+  const root = options.other > 0 ? 'telemetry/v2' : 'telemetry/v1'
+  const publisher = createPublisher({ root, device, payloadBytes: options.bytes, ...run })
   return new Promise((resolve) => {
     const buffer = Buffer.allocUnsafe(16 * 1024)
     const socket: Socket = connect({
@@ -147,6 +154,7 @@ function publish(connection: Connection, count: number): void {
     if (sentAtMs[id] !== 0) fail(`packet identifier ${id} is still under way: acks come out of order`)
     sentAtMs[id] = nowMs
     connection.nextId = id + 1 < sentAtMs.length ? id + 1 : 1
+    if (options.live > 0) publisher.setTime(Date.now())
     publisher.writeNext(bytes, index * publisher.packetBytes, id)
   }
   sent += now

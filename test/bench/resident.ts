@@ -11,6 +11,16 @@ async function residentBytes(pid: number): Promise<number | null> {
   return match ? Number(match[1]) * 1024 : null
 }
 
+const ticksPerS = 100
+
+/** User and system time of a process so far, all threads together; in steps of 10 ms. */
+export async function processorMs(pid: number): Promise<number> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8')
+  // Behind the name, which may hold anything; the state is the third field.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return ((Number(fields[11]) + Number(fields[12])) * 1000) / ticksPerS
+}
+
 export type Sampler = AsyncDisposable & {
   /** The most that was seen so far. */
   readonly maxBytes: number

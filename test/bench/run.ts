@@ -12,10 +12,13 @@ import { realDisk } from './bench.ts'
 import type { BenchOptions, Figure } from './bench.ts'
 import { measureBacklog } from './figures/backlog.ts'
 import { measureDedup } from './figures/dedup.ts'
+import { measureDrainLive } from './figures/drain-live.ts'
+import { measureLedger } from './figures/ledger.ts'
 import { measureMapping } from './figures/mapping.ts'
 import { measurePubackLatency } from './figures/puback-latency.ts'
 import { measureSigning } from './figures/signing.ts'
 import { measureLoadCeiling, measureThroughput } from './figures/throughput.ts'
+import { measureTwoProviders } from './figures/two-providers.ts'
 import { writeLine } from './script.ts'
 
 type Measure = (options: BenchOptions) => Promise<Figure[]>
@@ -41,9 +44,12 @@ const measures: readonly { yields: readonly string[]; measure: Measure }[] = [
   },
   { yields: ['puback_latency'], measure: measurePubackLatency },
   { yields: ['drain', 'disk', 'resident', 'startup'], measure: measureBacklog },
+  { yields: ['fresh', 'drain_live'], measure: measureDrainLive },
+  { yields: ['two_providers'], measure: measureTwoProviders },
   { yields: ['signing'], measure: measureSigning },
   { yields: ['mapping'], measure: measureMapping },
   { yields: ['dedup'], measure: measureDedup },
+  { yields: ['ledger'], measure: measureLedger },
 ]
 
 // A first Ctrl-C ends the bench, and `exit` takes its processes along.

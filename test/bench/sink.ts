@@ -1,37 +1,43 @@
 // sink.ts: the ingestion service as a sink that is as fast as it can be: it accepts everything, checks nothing.
 //
-//   node test/bench/sink.ts [--closed 1]     prints {"port":N}; ends with its standard input
+//   node test/bench/sink.ts [--closed 1] [--answerMs 0] [--closedStatus 500]     prints {"port":N}; ends with its standard input
 //
-// POST /v2/telemetry/batch   200 with the breakdown of ingestion-api.md 2.7; 500 while it is closed
-// POST /v2/telemetry         202; 500 while it is closed
+// POST /v2/telemetry/batch   200 with the breakdown of ingestion-api.md 2.7; `closedStatus` while it is closed
+// POST /v2/telemetry         202; the same while it is closed
 // POST /sink/open, /sink/close
 // GET  /sink/stats           SinkStats, about what was accepted since the last open
 
 import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { createLatency } from '../../src/simulate/latency.ts'
+import type { LatencySummary } from '../../src/simulate/latency.ts'
 import { endWithParent, numbersOf, writeLine } from './script.ts'
 
 export type SinkStats = {
   requests: number
   payloads: number
   bytes: number
-  /** Requests answered with 500. */
+  /** Requests that were refused because it is closed. */
   refused: number
   /** Payloads a second between the moments in which 5 % and 95 % of `payloads` were there; 0 while unknown. */
   steadyPerS: number
   /** From the first accepted batch to the last. */
   tookMs: number
+  /** Of payloads of devices named live-*: from their device time, which is when they were published, until here. */
+  live: LatencySummary
 }
 
 const idHead = '"payloadId":"'
 const idLength = 36
 
-let open = numbersOf({ closed: 0 }).closed === 0
+const options = numbersOf({ closed: 0, answerMs: 0, closedStatus: 500 })
+let open = options.closed === 0
 let counts = { requests: 0, payloads: 0, bytes: 0, refused: 0 }
 /** After each accepted batch: when, and how many payloads there were then. */
 let curve: { atMs: number; payloads: number }[] = []
 let lastRequest = 0
+let live = createLatency()
 
 endWithParent()
 const server = createServer((request, response) => {
@@ -54,6 +60,7 @@ function answer(request: IncomingMessage, response: ServerResponse, parts: reado
       open = asked.endsWith('open')
       counts = { requests: 0, payloads: 0, bytes: 0, refused: 0 }
       curve = []
+      live = createLatency()
       send(response, 200, '{}')
       return
     case 'GET /sink/stats':
@@ -68,7 +75,7 @@ function take(response: ServerResponse, parts: readonly Buffer[], status: 200 | 
   const requestId = `sink-${++lastRequest}`
   if (!open) {
     counts.refused += 1
-    send(response, 500, JSON.stringify({ requestId }))
+    send(response, options.closedStatus, JSON.stringify({ requestId }))
     return
   }
   const [first] = parts
@@ -78,7 +85,8 @@ function take(response: ServerResponse, parts: readonly Buffer[], status: 200 | 
   counts.payloads += total
   counts.bytes += body.length
   curve.push({ atMs: performance.now(), payloads: counts.payloads })
-  send(
+  noteLive(body)
+  sendLater(
     response,
     status,
     status === 202
@@ -99,6 +107,28 @@ function acceptedOf(body: Buffer): { accepted: string; total: number } {
   return { accepted: ids.join(), total: ids.length }
 }
 
+function noteLive(body: Buffer): void {
+  if (body.indexOf('"live-') < 0) return
+  const now = Date.now()
+  const { data } = JSON.parse(body.toString('utf8')) as { data: LivePayload[] }
+  for (const { signalTimestamp, deviceIdentifier, assetIdentifier } of data) {
+    const id = deviceIdentifier?.id ?? assetIdentifier?.id ?? ''
+    if (id.startsWith('live-')) live.record(now - signalTimestamp)
+  }
+}
+
+type LivePayload = {
+  signalTimestamp: number
+  deviceIdentifier?: { id: string }
+  assetIdentifier?: { id: string }
+}
+
+/** As a service that needs its time for each batch. */
+function sendLater(response: ServerResponse, status: number, body: string): void {
+  if (options.answerMs === 0) send(response, status, body)
+  else setTimeout(() => send(response, status, body), options.answerMs)
+}
+
 function send(response: ServerResponse, status: number, body: string): void {
   response.writeHead(status, {
     'content-type': 'application/json',
@@ -114,6 +144,7 @@ function stats(): SinkStats {
   return {
     ...counts,
     steadyPerS: from && to && seconds > 0 ? (to.payloads - from.payloads) / seconds : 0,
+    live: live.summary(),
     tookMs: (curve.at(-1)?.atMs ?? 0) - (curve[0]?.atMs ?? 0),
   }
 }

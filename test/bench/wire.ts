@@ -37,9 +37,13 @@ export type Publisher = {
   payloadBytes: number
   /** Writes the next message of this device; the caller gives the room. */
   writeNext(target: Buffer, offset: number, messageId: number): void
+  /** The device time of the next message, instead of one more than that of the last. */
+  setTime(timeMs: number): void
 }
 
 export type PublisherOptions = {
+  /** What stands before the device in its topic. */
+  root: string
   device: string
   payloadBytes: number
   /** Device time of the first message; each later one is a millisecond on. */
@@ -49,12 +53,13 @@ export type PublisherOptions = {
 }
 
 export function createPublisher({
+  root,
   device,
   payloadBytes,
   firstTimeMs,
   runDigits,
 }: PublisherOptions): Publisher {
-  const topic = `telemetry/v1/${device}`
+  const topic = `${root}/${device}`
   const message = messageOf({ device, payloadBytes, firstTimeMs, runDigits })
   const template = packet(publishByte, Buffer.concat([prefixed(topic), Buffer.from([0, 0]), message]))
   const payloadAt = template.length - message.length
@@ -74,11 +79,14 @@ export function createPublisher({
       template.writeUInt16BE(messageId, messageIdAt)
       template.copy(target, offset)
     },
+    setTime(timeMs) {
+      template.write(String(timeMs - 1), time.last - time.digits + 1, 'latin1')
+    },
   }
 }
 
 /** A message as the example mapping reads it, padded to the size that was asked for. */
-function messageOf({ device, payloadBytes, firstTimeMs, runDigits }: PublisherOptions): Buffer {
+function messageOf({ device, payloadBytes, firstTimeMs, runDigits }: Omit<PublisherOptions, 'root'>): Buffer {
   const text = (padding: string) =>
     `{"device":"${device}","seq":"0000000000","ts":${firstTimeMs},` +
     `"gps":{"lat":51.300000,"lon":9.${runDigits},"alt":201.4,"speed":54.3,"heading":187.2,"moving":true,"satellites":12},` +

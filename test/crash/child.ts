@@ -5,11 +5,11 @@ import { join } from 'node:path'
 import { setTimeout as pauseMs } from 'node:timers/promises'
 import type { Status } from '../../src/ops/status.ts'
 import type { DaemonWord } from './daemon.ts'
-import type { Mistake, Point } from './points.ts'
+import type { AnyPoint, Mistake } from './points.ts'
 
 export type DaemonOptions = {
   configPath: string
-  kill?: { point: Point; after: number } | null
+  kill?: { point: AnyPoint; after: number } | null
   mistake?: Mistake | null
   /** The disk is full at this write of each of the first openings of the store. */
   enospc?: { at: number; times: number } | null

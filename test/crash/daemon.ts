@@ -19,8 +19,10 @@ import {
   points,
   reachByEvent,
   reachInStore,
+  ledgerPoints,
+  releasePoints,
   type Mistake,
-  type Point,
+  type AnyPoint,
 } from './points.ts'
 
 export type DaemonWord =
@@ -38,7 +40,10 @@ const { values } = parseArgs({
 })
 
 const path = oneArgument(values.config)
-const point = values['kill-at'] === undefined ? null : oneOf(points, values['kill-at'])
+const point =
+  values['kill-at'] === undefined
+    ? null
+    : oneOf([...points, ...releasePoints, ...ledgerPoints], values['kill-at'])
 const mistake = values.mistake === undefined ? null : oneOf(mistakes, values.mistake)
 
 /** What a parent wants to know; the rest stands in the log. */
@@ -101,7 +106,7 @@ function oneArgument(value: string | undefined): string {
   return value
 }
 
-function oneOf<Name extends Point | Mistake>(names: readonly Name[], value: string): Name {
+function oneOf<Name extends AnyPoint | Mistake>(names: readonly Name[], value: string): Name {
   const found = names.find((name) => name === value)
   if (found === undefined) throw new Error(`${value} is none of ${names.join(', ')}`)
   return found

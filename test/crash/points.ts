@@ -1,6 +1,7 @@
 // points.ts: the places at which the daemon dies, and the mistakes that must be found. Both are made outside of
 // the product: by a store around the real one, and by a listener to the events.
 
+import { basename } from 'node:path'
 import { assertNever } from '../../src/std/assert.ts'
 import type { GatewayEvent } from '../../src/domain/event.ts'
 import type { OpenStore, Store, StoreOp } from '../../src/storage/storage.ts'
@@ -27,6 +28,11 @@ export const points = [
 
 export type Point = (typeof points)[number]
 
+/** Around a write that takes messages off a shelf: it is not begun, begun, or durable while nobody was told. */
+export const releasePoints = ['before-release', 'during-release', 'after-release'] as const
+
+export type ReleasePoint = (typeof releasePoints)[number]
+
 /**
  * `no-sync`        writes are not forced to the disk: only a power cut can show it
  * `early-ack`      a write is called durable before it is even started: any kill can show it
@@ -37,10 +43,15 @@ export const mistakes = ['no-sync', 'early-ack', 'early-seal', 'forget-window'] 
 
 export type Mistake = (typeof mistakes)[number]
 
-export type Reach = (point: Point) => void
+/** Around the write by which the ledger copies receipts, which the spool forgets afterwards. */
+export const ledgerPoints = ['before-ledger-copy', 'after-ledger-copy'] as const
+
+export type AnyPoint = Point | ReleasePoint | (typeof ledgerPoints)[number]
+
+export type Reach = (point: AnyPoint) => void
 
 /** Calls `die` at the `after`-th time that `point` is reached. */
-export function countdown(point: Point | null, after: number, die: () => void): Reach {
+export function countdown(point: AnyPoint | null, after: number, die: () => void): Reach {
   let left = after
   return (reached) => {
     if (reached !== point) return
@@ -57,13 +68,25 @@ export function reachByEvent(event: GatewayEvent, reach: Reach): void {
 const chunkTable = 0x10
 const batchTable = 0x11
 const seenTable = 0x13
+const keptTable = 0x21
 
 /** How much too late a write begins that was called durable. */
 const lateMs = 20
 
 export function reachInStore(openStore: OpenStore, reach: Reach): OpenStore {
-  return async (path) => {
-    const store = await openStore(path)
+  return async (path, storeOptions) => {
+    const store = await openStore(path, storeOptions)
+    if (isLedger(path)) {
+      return {
+        ...store,
+        async write(ops, options) {
+          // A single operation is the format's.
+          if (ops.length > 1) reach('before-ledger-copy')
+          await store.write(ops, options)
+          if (ops.length > 1) reach('after-ledger-copy')
+        },
+      }
+    }
     return {
       ...store,
       get(key) {
@@ -78,11 +101,15 @@ export function reachInStore(openStore: OpenStore, reach: Reach): OpenStore {
         const messages = hasOp(ops, 'put', chunkTable) && !hasOp(ops, 'del', chunkTable)
         const seals = hasOp(ops, 'put', batchTable)
         const settles = hasOp(ops, 'del', batchTable)
+        const releases = hasOp(ops, 'del', keptTable)
         if (seals) reach('before-seal')
+        if (releases) reach('before-release')
         if (settles) reach('before-settle')
         const written = store.write(ops, options)
         if (messages) reach('during-write')
+        if (releases) reach('during-release')
         await written
+        if (releases) reach('after-release')
         if (messages) reach('after-write-before-ack')
         if (seals) reach('after-seal-before-send')
         if (settles) reach('after-settle')
@@ -101,13 +128,19 @@ export function reachInStore(openStore: OpenStore, reach: Reach): OpenStore {
   }
 }
 
+/** The records of the ledger are another database, which may be lost. */
+function isLedger(path: string): boolean {
+  return basename(path) === 'records'
+}
+
 function hasOp(ops: readonly StoreOp[], type: StoreOp['type'], table: number): boolean {
   return ops.some((op) => op.type === type && op.key[0] === table)
 }
 
 export function makeMistake(openStore: OpenStore, mistake: Mistake): OpenStore {
-  return async (path) => {
-    const store = await openStore(path)
+  return async (path, storeOptions) => {
+    const store = await openStore(path, storeOptions)
+    if (isLedger(path)) return store
     switch (mistake) {
       case 'no-sync':
         return { ...store, write: (ops) => store.write(ops, { sync: false }) }
@@ -160,8 +193,9 @@ function tellingEarly(store: Store, isEarly: (ops: readonly StoreOp[]) => boolea
  */
 export function fillUp(openStore: OpenStore, { at, times }: { at: number; times: number }): OpenStore {
   let openings = 0
-  return async (path) => {
-    const store = await openStore(path)
+  return async (path, storeOptions) => {
+    const store = await openStore(path, storeOptions)
+    if (isLedger(path)) return store
     openings += 1
     if (openings > times) return store
     const late = openings % 2 === 0

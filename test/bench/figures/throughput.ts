@@ -62,7 +62,11 @@ export async function measureThroughput(shape: Shape, options: BenchOptions): Pr
 const rateOf = (run: LoadResult) => run.ackedPerS
 
 /** A run whose every payload must reach the sink. */
-async function endToEnd(load: () => Promise<LoadResult>, sink: Sink, messages: number): Promise<EndToEnd> {
+export async function endToEnd(
+  load: () => Promise<LoadResult>,
+  sink: Sink,
+  messages: number,
+): Promise<EndToEnd> {
   await sink.open()
   const result = await load()
   const ackedAtMs = performance.now()

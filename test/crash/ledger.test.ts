@@ -1,0 +1,121 @@
+// The real daemon dies between the copy of receipts into the ledger and their forgetting in the spool, and around the
+// settles; the ledger lists each payload that the service took once, and says so by the answer that settled it.
+
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import type { LedgerAnswer, LedgerEntry } from '../../src/ledger/ledger.ts'
+import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
+import { createDevice } from '../support/mqtt-device.ts'
+import { startSandbox } from '../support/road.ts'
+import { openPayloads, startDaemon, statusUntil, type Daemon } from './child.ts'
+import type { AnyPoint } from './points.ts'
+
+/** One life of the daemon each. */
+const deaths: { point: AnyPoint; after: number }[] = [
+  { point: 'after-ledger-copy', after: 1 },
+  { point: 'after-settle', after: 4 },
+  { point: 'before-ledger-copy', after: 2 },
+  { point: 'before-settle', after: 3 },
+  { point: 'during-recovery', after: 9 },
+  { point: 'after-ledger-copy', after: 1 },
+  { point: 'before-ledger-copy', after: 1 },
+]
+
+const messagesALife = 60
+
+/** Everything that the ledger lists; null where the daemon died meanwhile. */
+async function listed(url: string): Promise<LedgerEntry[] | null> {
+  const entries: LedgerEntry[] = []
+  let after = ''
+  for (;;) {
+    const response = await fetch(`${url}/ledger?limit=100${after}`).catch(() => null)
+    const answer = (await response?.json().catch(() => null)) as LedgerAnswer | null | undefined
+    if (!answer) return null
+    entries.push(...answer.entries)
+    if (answer.next === null) return entries
+    after = `&after=${answer.next}`
+  }
+}
+
+/** Publishes until all are acknowledged or the daemon is gone; gives what has no ack. */
+async function publish(port: number, numbers: readonly number[]): Promise<number[]> {
+  const device = await createDevice({ port, clientId: 'truck-7' }).catch(() => null)
+  if (device === null) return [...numbers]
+  try {
+    await device.connect()
+    for (const n of numbers) {
+      const payload = JSON.stringify({ ts: 1_763_690_000_000 + n * 1000, lat: 52, lon: 13 })
+      device.publish({ topic: 'telemetry/v1/truck-7', payload, messageId: n + 1, dup: true })
+    }
+    await device.acked(numbers.length)
+  } catch {
+    // It died; what it acknowledged before stands in `acks`.
+  }
+  const acked = new Set(device.acks.map(({ messageId }) => messageId - 1))
+  device.destroy()
+  return numbers.filter((n) => !acked.has(n))
+}
+
+async function untilDead(daemon: Daemon, url: string): Promise<string> {
+  // Each question has it copy what is there.
+  while (daemon.running) await listed(url)
+  return daemon.ended
+}
+
+test(
+  'killed 7 times while it keeps the ledger, the daemon lists each payload once',
+  { timeout: 60_000 },
+  async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'gateway-ledger-'))
+    onTestFinished(() => rm(folder, { recursive: true, force: true }))
+    const { sandbox, url } = await startSandbox({ repeat: 'same', receivedMax: 10_000 })
+    const configPath = join(folder, 'gateway.yaml')
+    await writeFile(
+      configPath,
+      `ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
+sources:
+  - name: trucks
+    topic: telemetry/v1/{device}
+    map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } }
+spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
+delivery: { base_url: "${url}", max_in_flight: 1, batch: { max_payloads: 7, linger: 5ms } }
+ops: { listen: "127.0.0.1:0" }
+`,
+    )
+    const env = {
+      AWS_ACCESS_KEY_ID: sandboxAccount.accessKeyId,
+      AWS_SECRET_ACCESS_KEY: sandboxAccount.secret.reveal(),
+      NODE_COMPILE_CACHE: join(folder, 'compiled'),
+    }
+    let published = 0
+    let open: number[] = []
+    for (const kill of deaths) {
+      await using daemon = startDaemon({ configPath, env, kill })
+      const ready = await daemon.ready
+      open.push(...Array.from({ length: messagesALife }, (_, index) => published + index))
+      published += messagesALife
+      if (ready === null) continue
+      open = await publish(ready.mqttPort, open)
+      expect(await untilDead(daemon, ready.opsUrl), `${kill.point}:\n${daemon.log()}`).toBe('SIGKILL')
+    }
+    await using daemon = startDaemon({ configPath, env })
+    const ready = await daemon.ready
+    if (ready === null) throw new Error(daemon.log())
+    expect(await publish(ready.mqttPort, open)).toEqual([])
+    await statusUntil(daemon, (status) => openPayloads(status) === 0, {
+      what: 'an empty spool',
+      boundMs: 15_000,
+    })
+    const entries = (await listed(ready.opsUrl)) ?? []
+    const accepted = sandbox.received({ limit: 10_000 }).map(({ payload }) => String(payload['payloadId']))
+    expect(entries.map(({ payloadId }) => payloadId).sort()).toEqual([...new Set(accepted)].sort())
+    expect(entries).toHaveLength(published)
+    for (const { outcome, requestId, device } of entries)
+      expect([outcome, requestId === null, device]).toEqual(['delivered', false, 'truck-7'])
+    const { ledger } = (await daemon.status()) ?? {}
+    expect(ledger).toMatchObject({ records: published, behind: 0, missed: 0, damaged: 0 })
+    expect(await daemon.stop()).toBe('exit 0')
+  },
+)

@@ -1,0 +1,156 @@
+// The real daemon dies while it lets messages out of quarantine, between two slices and within one, again and again;
+// the devices go on publishing. Judged by what the service got.
+
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
+import { eventually } from '../support/eventually.ts'
+import { createDevice } from '../support/mqtt-device.ts'
+import { startSandbox } from '../support/road.ts'
+import { startDaemon, statusUntil, type Daemon } from './child.ts'
+import type { ReleasePoint } from './points.ts'
+import { preparePower } from './power.ts'
+
+const firstTs = Date.UTC(2026, 0, 1)
+
+/** One life of the daemon each; a slice is 100 messages of a device. */
+const deaths: { point: ReleasePoint; after: number; powerCut: boolean }[] = [
+  { point: 'after-release', after: 2, powerCut: true },
+  { point: 'before-release', after: 2, powerCut: false },
+  { point: 'during-release', after: 1, powerCut: false },
+  { point: 'after-release', after: 1, powerCut: true },
+  { point: 'before-release', after: 1, powerCut: false },
+]
+
+/** What a device has: it forgets a message when it has the ack, and sends again what has none. */
+type Truck = { name: string; published: number; unacked: { n: number; wasSent: boolean }[] }
+
+type World = {
+  trucks: readonly Truck[]
+  start(kill: { point: ReleasePoint; after: number } | null): Daemon
+  list(names: readonly string[]): Promise<void>
+  cutPower(): Promise<void>
+  /** In the order in which the service took it in. */
+  received(): readonly { payloadId: string; device: string; n: number }[]
+}
+
+async function openWorld(): Promise<World> {
+  const folder = await mkdtemp(join(tmpdir(), 'gateway-release-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  const { sandbox, url } = await startSandbox({ repeat: 'same', receivedMax: 100_000 })
+  const setup = await preparePower(folder)
+  const configPath = join(folder, 'gateway.yaml')
+  const spoolPath = join(folder, 'spool')
+  const list = (names: readonly string[]) =>
+    writeFile(join(folder, 'devices.csv'), ['device', ...names, ''].join('\n'))
+  await list([])
+  await writeFile(
+    configPath,
+    `ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
+sources:
+  - name: trucks
+    topic: telemetry/v1/{device}
+    map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } }
+devices: { file: devices.csv, unknown: quarantine }
+spool: { path: ${JSON.stringify(spoolPath)}, max_bytes: 1GiB, min_free_bytes: 1MiB }
+delivery: { base_url: "${url}", max_in_flight: 1, batch: { max_payloads: 40, linger: 5ms } }
+ops: { listen: "127.0.0.1:0" }
+`,
+  )
+  const env = {
+    AWS_ACCESS_KEY_ID: sandboxAccount.accessKeyId,
+    AWS_SECRET_ACCESS_KEY: sandboxAccount.secret.reveal(),
+    NODE_COMPILE_CACHE: join(folder, 'compiled'),
+    ...(setup.kind === 'ready' ? setup.power.env : {}),
+  }
+  return {
+    trucks: ['truck-1', 'truck-2'].map((name) => ({ name, published: 0, unacked: [] })),
+    start: (kill) => startDaemon({ configPath, env, kill }),
+    list,
+    /** Where fsync cannot be recorded here it was a kill like the others. */
+    async cutPower() {
+      if (setup.kind === 'ready') await setup.power.cut(spoolPath)
+    },
+    received: () =>
+      sandbox
+        .received({ limit: 100_000 })
+        .toReversed()
+        .map(({ payload }) => {
+          const { payloadId, signalTimestamp, deviceIdentifier } = payload as {
+            payloadId: string
+            signalTimestamp: number
+            deviceIdentifier: { id: string }
+          }
+          return { payloadId, device: deviceIdentifier.id, n: (signalTimestamp - firstTs) / 1000 }
+        }),
+  }
+}
+
+/** Sends again what has no ack, with DUP, and `count` more behind it; ends with the acks, or with the connection. */
+async function publish(port: number, truck: Truck, count: number): Promise<void> {
+  const { name, unacked } = truck
+  const numbers = Array.from({ length: count }, (_, index) => truck.published + index)
+  truck.published += count
+  unacked.push(...numbers.map((n) => ({ n, wasSent: false })))
+  const device = await createDevice({ port, clientId: name }).catch(() => null)
+  if (device === null) return
+  try {
+    await device.connect()
+    const sent = unacked.map((message) => ({ ...message }))
+    for (const { n, wasSent } of sent) {
+      const payload = JSON.stringify({ ts: firstTs + n * 1000, lat: (n % 900) / 10, lon: 13.4 })
+      device.publish({ topic: `telemetry/v1/${name}`, payload, messageId: n + 1, dup: wasSent })
+    }
+    for (const message of unacked) message.wasSent = true
+    await device.acked(sent.length)
+  } catch {
+    // The daemon died; what it acknowledged before stands in `acks`.
+  }
+  const acked = new Set(device.acks.map(({ messageId }) => messageId - 1))
+  truck.unacked = unacked.filter(({ n }) => !acked.has(n))
+  device.destroy()
+}
+
+async function publishAll({ trucks }: World, daemon: Daemon, counts: readonly number[]): Promise<void> {
+  const ready = await daemon.ready
+  if (ready === null) return
+  await Promise.all(trucks.map((truck, index) => publish(ready.mqttPort, truck, counts[index] ?? 0)))
+}
+
+test('killed 5 times while it releases a quarantine, twice by a power cut, the daemon sends each message once, in order', async () => {
+  const world = await openWorld()
+  for (const [index, { point, after, powerCut }] of deaths.entries()) {
+    await using daemon = world.start({ point, after })
+    await publishAll(world, daemon, index === 0 ? [900, 300] : [3, 3])
+    // Nothing is released before.
+    if (index === 0) await world.list(world.trucks.map(({ name }) => name))
+    expect(await daemon.ended, `${point} ${after}:\n${daemon.log()}`).toBe('SIGKILL')
+    if (powerCut) await world.cutPower()
+  }
+  await using daemon = world.start(null)
+  await publishAll(world, daemon, [50, 50])
+  const status = await statusUntil(
+    daemon,
+    ({ spool, totals, lanes }) =>
+      spool.quarantined === 0 &&
+      totals.released > 0 &&
+      lanes.length > 0 &&
+      lanes.every(({ pending, sealed }) => pending + sealed === 0),
+    { what: 'an empty quarantine and an empty spool', boundMs: 15_000 },
+  )
+  await publishAll(world, daemon, [5, 5])
+  const total = world.trucks.reduce((sum, { published }) => sum + published, 0)
+  await eventually(() => world.received().length >= total)
+  expect(status.spool.deadLetters).toBe(0)
+  const { messages, payloads } = (await daemon.status())?.conservation ?? {}
+  expect([messages?.difference, payloads?.difference]).toEqual([0, 0])
+  expect(await daemon.stop()).toBe('exit 0')
+  const received = world.received()
+  expect(new Set(received.map(({ payloadId }) => payloadId)).size).toBe(received.length)
+  for (const { name, published } of world.trucks) {
+    const numbers = received.filter(({ device }) => device === name).map(({ n }) => n)
+    expect(numbers, name).toEqual(Array.from({ length: published }, (_, n) => n))
+  }
+})

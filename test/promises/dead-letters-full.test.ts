@@ -1,0 +1,50 @@
+import { describe, expect, test } from 'vitest'
+import { messageOf, roundTrip, startRoad, topicOf, type Road } from '../support/road.ts'
+
+/** Fills the dead letters with messages of a device that cannot be mapped. */
+async function fillUp(road: Road): Promise<void> {
+  const broken = await road.device('broken')
+  for (let sent = 0; !road.status().spool.lettersFull;) {
+    for (let n = 0; n < 20; n += 1) {
+      sent += 1
+      broken.publish({ topic: topicOf('broken'), payload: 'x'.repeat(4000) + sent, messageId: sent })
+    }
+    await roundTrip(broken)
+    expect(sent).toBeLessThan(2000)
+  }
+}
+
+describe('full dead letters', () => {
+  test('a batch with a payload that would become one is held, nothing of it is lost, and it goes on when there is room', async () => {
+    const road = await startRoad({
+      sections: {
+        spool: '{ path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB, dead_letters: { max_bytes: 1MiB } }',
+        delivery: 'batch: { linger: 300ms }, errors: { Validation: [] }',
+      },
+      sandbox: { faults: { fail: [{ device: 'guilty', error_type: 'Validation', field: 'gps.speed' }] } },
+    })
+    await fillUp(road)
+    const letters = road.status().spool.deadLetters
+    // Both go in one batch: the innocent one bears witness against the other.
+    const guilty = await road.device('guilty')
+    const innocent = await road.device('innocent')
+    guilty.publish({ topic: topicOf('guilty'), payload: messageOf(1), messageId: 1 })
+    innocent.publish({ topic: topicOf('innocent'), payload: messageOf(2), messageId: 1 })
+    await Promise.all([guilty.acked(1), innocent.acked(1)])
+    const isHeld = () =>
+      road.events.some((event) => event.kind === 'batch_held' && /dead letter/.test(event.why))
+    await road.until(isHeld)
+    expect(road.status().spool.deadLetters).toBe(letters)
+    expect(road.status().lanes.reduce((sum, { sealed }) => sum + sealed, 0)).toBeGreaterThan(0)
+    const other = await road.device('other')
+    other.publish({ topic: topicOf('other'), payload: messageOf(3), messageId: 1 })
+    await road.until(() => road.sandbox.received({ device: 'other', limit: 1 }).length === 1)
+
+    const purge = `${road.gateway.addresses.ops}/control/dead-letters/purge?stage=mapping&yes=1`
+    expect((await fetch(purge, { method: 'POST' })).status).toBe(200)
+    road.gateway.probe()
+    await road.until(() => road.status().spool.deadLetters === 1 && road.status().totals.delivered === 2)
+    expect(road.sandbox.stats()).toMatchObject({ distinctPayloadIds: 2, duplicatesAcrossBatches: 0 })
+    expect(road.status().conservation.payloads.difference).toBe(0)
+  })
+})
