@@ -137,6 +137,8 @@ export function createCredentials(deps: Deps, options: CredentialsOptions): Cred
       const moved = mark !== (seen ?? known?.mark ?? mark)
       seen = mark
       if (!moved || cancelled) return
+      // What is being read may be of before the change.
+      await reading?.catch(() => undefined)
       const before = known?.credentials
       const found = await once(true).catch(() => undefined)
       if (found !== undefined && found !== before && !cancelled) changed()

@@ -43,6 +43,7 @@ import type { Spool } from '../spool/spool.ts'
 import { createCredentials } from './credentials.ts'
 import type { DeliveryOptions, ProviderOptions } from './options.ts'
 import { createOutpost } from './outpost.ts'
+import type { Outpost } from './outpost.ts'
 import { createRoad } from './road.ts'
 import { createStrangers } from './strangers.ts'
 import { createTally } from './tally.ts'
@@ -73,12 +74,14 @@ export type DeliveryDeps = {
   emit: Emit
   /** Where `credentials: { source: environment }` looks. */
   env?: NodeJS.ProcessEnv
+  /** The sending thread, where several deliveries of one process share it; whoever made it closes it. */
+  outpost?: Outpost
 }
 
 export function createDelivery(deps: DeliveryDeps, options: DeliveryOptions): Delivery {
   const tally = createTally()
   const total = new PQueue({ concurrency: options.maxInFlightTotal })
-  const outpost = createOutpost({ ledger: options.ledger ?? false })
+  const outpost = deps.outpost ?? createOutpost({ ledger: options.ledger ?? false })
   const roadDeps = { ...deps, env: deps.env ?? process.env, tally, total, outpost }
   const roads = options.providers.map((provider) => createRoad(roadDeps, provider))
   const strangers = createStrangers(deps, { known: options.providers.map(({ name }) => name) })
@@ -102,7 +105,7 @@ export function createDelivery(deps: DeliveryDeps, options: DeliveryOptions): De
     },
     async stop(deadline) {
       await Promise.all(roads.map((road) => road.stop(deadline)))
-      await outpost.close()
+      if (deps.outpost === undefined) await outpost.close()
       unlisten()
     },
     probe: () => roads.forEach((road) => road.probe()),

@@ -150,12 +150,22 @@ describe('the chain finds credentials', () => {
     expect(asked).toEqual(['http://sts.depot.test/'])
   })
 
-  test('nowhere: what is missing is said, and nothing is printed', async () => {
-    const printed = vi.spyOn(console, 'warn')
+  test('nowhere: what is missing is said', async () => {
     await expect(chainOf('nobody').source.current()).rejects.toMatchObject({
       code: 'CREDENTIALS_MISSING',
       why: expect.stringMatching(/\w/),
     })
+  })
+
+  test('and prints nothing into the log of the daemon where it finds too many', async () => {
+    const path = join(await newFolder(), 'credentials')
+    await writeFile(path, '[depot]\naws_access_key_id = AKIAFILE\naws_secret_access_key = s\n')
+    vi.stubEnv('AWS_SHARED_CREDENTIALS_FILE', path)
+    vi.stubEnv('AWS_PROFILE', 'depot')
+    vi.stubEnv('AWS_ACCESS_KEY_ID', 'AKIAENV')
+    vi.stubEnv('AWS_SECRET_ACCESS_KEY', 'hush')
+    const printed = vi.spyOn(console, 'warn').mockReturnValue()
+    expect((await chainOf().source.current()).accessKeyId).toBe('AKIAFILE')
     expect(printed).not.toHaveBeenCalled()
   })
 })

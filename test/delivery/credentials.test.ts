@@ -1,9 +1,11 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { createCredentials } from '../../src/delivery/credentials.ts'
 import { findCredentials } from '../../src/delivery/delivery.ts'
+import { createKeyring } from '../../src/delivery/keyring.ts'
+import type { GatewayEvent } from '../../src/domain/event.ts'
 import { Secret } from '../../src/std/secret.ts'
 import { providerOptions } from '../support/delivery-world.ts'
 import { createFakeClock } from '../support/fake-clock.ts'
@@ -112,6 +114,109 @@ describe('from a file', () => {
     await expect(source.current()).rejects.toMatchObject({ why: 'the credentials have expired.' })
     await rm(path)
     await expect(source.current()).rejects.toMatchObject({ code: 'CREDENTIALS_MISSING' })
+  })
+})
+
+describe('a file that is watched', () => {
+  async function watched() {
+    const clock = createFakeClock()
+    const source = createCredentials({ clock, env: {} }, { source: 'file', path })
+    let changes = 0
+    const cancel = source.watch(() => (changes += 1))
+    onTestFinished(cancel)
+    return {
+      source,
+      clock,
+      /** Lets the watch look so often, and its reads of the disk end. */
+      async looks(times: number) {
+        for (let i = 0; i < times; i += 1) {
+          await clock.advance(2000)
+          await expect.poll(() => clock.pending()).toBe(1)
+        }
+      },
+      changes: () => changes,
+      cancel,
+    }
+  }
+
+  test('tells of other credentials within seconds, though nobody asked for any', async () => {
+    await write({ accessKeyId: 'ONE', secretAccessKey: 'first' })
+    const { source, looks, changes } = await watched()
+    await source.current()
+    await looks(3)
+    expect(changes()).toBe(0)
+    await write({ accessKeyId: 'TWO', secretAccessKey: 'the-second' })
+    await looks(1)
+    expect(changes()).toBe(1)
+    expect((await source.current()).accessKeyId).toBe('TWO')
+  })
+
+  test('tells when there are any at last', async () => {
+    const { source, looks, changes } = await watched()
+    await expect(source.current()).rejects.toMatchObject({ code: 'CREDENTIALS_MISSING' })
+    await looks(2)
+    await write({ accessKeyId: 'ONE', secretAccessKey: 'first' })
+    await looks(1)
+    expect(changes()).toBe(1)
+  })
+
+  test('is quiet about one that was written half, removed, or written with the same', async () => {
+    await write({ accessKeyId: 'ONE', secretAccessKey: 'first' })
+    const { source, looks, changes } = await watched()
+    await source.current()
+    await writeFile(path, '{"accessKeyId":')
+    await looks(1)
+    await rm(path)
+    await looks(1)
+    await write({ accessKeyId: 'ONE', secretAccessKey: 'first' })
+    await looks(1)
+    expect(changes()).toBe(0)
+    expect((await source.current()).accessKeyId).toBe('ONE')
+  })
+
+  test('until it is cancelled', async () => {
+    await write({ accessKeyId: 'ONE', secretAccessKey: 'first' })
+    const { clock, cancel } = await watched()
+    cancel()
+    expect(clock.pending()).toBe(0)
+  })
+})
+
+describe('the keyring', () => {
+  test('tells each time that there are credentials again, also the same ones', async () => {
+    const clock = createFakeClock()
+    const events: GatewayEvent[] = []
+    const deps = { clock, env: {}, emit: (event: GatewayEvent) => void events.push(event), offsetMs: () => 0 }
+    const keyring = createKeyring(
+      deps,
+      providerOptions('http://h', { credentials: { source: 'file', path } }),
+    )
+    const expiring = (ms: number) => new Date(clock.now() + ms).toISOString()
+    await write({ accessKeyId: 'ONE', secretAccessKey: 'first', expiration: expiring(60_000) })
+    expect(await keyring.ready({ again: false })).toBeNull()
+    await clock.advance(61_000)
+    expect(await keyring.ready({ again: false })).toContain('expired')
+    await write({ accessKeyId: 'ONE', secretAccessKey: 'first', expiration: expiring(900_000) })
+    expect(await keyring.ready({ again: false })).toBeNull()
+    expect(events.filter(({ kind }) => kind === 'credentials_found')).toHaveLength(2)
+  })
+
+  test('asks again once after a 403, and not for each batch that gets one', async () => {
+    const clock = createFakeClock()
+    await write({ accessKeyId: 'ONE', secretAccessKey: 'first' })
+    const deps = { clock, env: {}, emit: () => undefined, offsetMs: () => 0 }
+    const keyring = createKeyring(
+      deps,
+      providerOptions('http://h', { credentials: { source: 'file', path } }),
+    )
+    await keyring.ready({ again: false })
+    await write({ accessKeyId: 'TWO', secretAccessKey: 'the-second' })
+    const { generation } = keyring
+    expect(await Promise.all([keyring.renew(generation), keyring.renew(generation)])).toEqual([true, true])
+    expect(keyring.accessKeyId).toBe('TWO')
+    expect(await keyring.renew(keyring.generation)).toBe(false)
+    keyring.proved()
+    expect(await keyring.renew(keyring.generation)).toBe(true)
   })
 })
 

@@ -143,6 +143,23 @@ describe('while it is closed', () => {
     expect(events.at(-1)).toMatchObject({ kind: 'endpoint_available' })
   })
 
+  test('a person is told anew when the cause is another one, and not for each probe', async () => {
+    const { endpoint, events, clock } = close()
+    const probe = async (changes: Parameters<typeof failure>[1]) => {
+      await clock.advance(60_000)
+      submit(endpoint, failure('a', changes))
+    }
+    await probe({ why: '503' })
+    await probe({ why: 'not valid yet', reason: 'clock', act: 'Set the time.' })
+    await probe({ why: 'not valid yet', reason: 'clock', act: 'Set the time.' })
+    await probe({ why: '500' })
+    expect(events.map((event) => event.kind === 'endpoint_unavailable' && [event.why, event.act])).toEqual([
+      ['500', undefined],
+      ['not valid yet', 'Set the time.'],
+      ['500', undefined],
+    ])
+  })
+
   test('a probe that was never sent is given back', async () => {
     const { endpoint, clock } = close()
     await clock.advance(1000)
@@ -209,6 +226,19 @@ describe('unauthorized', () => {
     endpoint.probeNow()
     submit(endpoint, { kind: 'success' })
     expect(stateOf(endpoint)).toBe('available')
+  })
+
+  test('tells when it is another trouble by now', async () => {
+    const { endpoint, events, clock } = setUp()
+    submit(endpoint, forbidden)
+    await clock.advance(600_000)
+    submit(endpoint, failure('a', { why: 'no name server', reason: 'dns', act: 'Check it.' }))
+    expect(stateOf(endpoint)).toBe('unavailable')
+    expect(events.at(-1)).toMatchObject({
+      kind: 'endpoint_unavailable',
+      why: 'no name server',
+      act: 'Check it.',
+    })
   })
 
   test('is not brought back by a late answer to an older signature', () => {

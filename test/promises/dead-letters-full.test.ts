@@ -43,7 +43,10 @@ describe('full dead letters', () => {
     const purge = `${road.gateway.addresses.ops}/control/dead-letters/purge?stage=mapping&yes=1`
     expect((await fetch(purge, { method: 'POST' })).status).toBe(200)
     road.gateway.probe()
-    await road.until(() => road.status().spool.deadLetters === 1 && road.status().totals.delivered === 2)
+    // Messages of the broken device that were held meanwhile become dead letters now as well.
+    const isBuried = () => road.events.some(({ kind }) => kind === 'payload_died')
+    await road.until(() => isBuried() && road.status().totals.delivered === 2)
+    expect(road.status().spool.deadLetters).toBeLessThan(letters)
     expect(road.sandbox.stats()).toMatchObject({ distinctPayloadIds: 2, duplicatesAcrossBatches: 0 })
     expect(road.status().conservation.payloads.difference).toBe(0)
   })

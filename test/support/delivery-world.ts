@@ -4,6 +4,7 @@
 import { Secret } from '../../src/std/secret.ts'
 import { createDelivery } from '../../src/delivery/delivery.ts'
 import type { Delivery } from '../../src/delivery/delivery.ts'
+import { createOutpost } from '../../src/delivery/outpost.ts'
 import { defaultPace } from '../../src/delivery/options.ts'
 import type { ProviderOptions } from '../../src/delivery/options.ts'
 import type { GatewayEvent } from '../../src/domain/event.ts'
@@ -19,6 +20,9 @@ import { createRandom } from './random.ts'
 import { startScriptedService } from './scripted-service.ts'
 import type { Script, ScriptedService } from './scripted-service.ts'
 import { payloadNamed, smallOptions } from './spool-world.ts'
+
+/** One thread for all worlds of a test file: to start one takes longer than most tests. It ends with the process. */
+const outpost = createOutpost()
 
 export const dayMs = 86_400_000
 
@@ -105,7 +109,7 @@ export async function createDeliveryWorld(options: WorldOptions = {}): Promise<D
     )
   const deliver = (spool: Spool, changes = options.provider) =>
     createDelivery(
-      { spool, clock, random, emit, env: {} },
+      { spool, clock, random, emit, env: {}, outpost },
       { providers: [providerOptions(service.url, changes)], maxInFlightTotal: 64 },
     )
 
