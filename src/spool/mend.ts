@@ -1,12 +1,14 @@
 // mend.ts: what recovery does about records that are damaged: what they said is found out from what stands around them, so
 // that nothing of the lane is lost or sent under a batchId that it had with another content.
 
+import { codeOf } from '../std/fault.ts'
 import type { BatchId, LaneId } from '../domain/ids.ts'
-import type { Store, StoreOp } from '../storage/storage.ts'
-import { readChunk } from './chunk.ts'
+import type { Store, StoreOp, StoreRange } from '../storage/storage.ts'
+import { readChunk, type Chunk } from './chunk.ts'
 import { addClaim, putClaim } from './claim.ts'
 import { seqKey, seqOf, seqRange, table } from './keys.ts'
-import { tally, type Lane } from './lane.ts'
+import { settledPayloads, tally, type Lane } from './lane.ts'
+import type { Batch } from './spool.ts'
 import type { SpoolState } from './state.ts'
 import { countOpen } from './verify.ts'
 
@@ -18,37 +20,69 @@ export async function explainTotals(state: SpoolState, lane: Lane): Promise<void
   reportUnreadable(state, lane.id, 0, 'the totals of the lane are damaged; they were counted anew')
 }
 
+/** A claim whose record is damaged: its batchId is lost, and how far it went. What it held is found by `mendSealed`. */
+export function dropClaim(state: SpoolState, lane: Lane, firstSeq: number, repairs: StoreOp[]): void {
+  const what = 'the record of a batch is damaged; it goes again under a new batchId'
+  reportUnreadable(state, lane.id, firstSeq, what)
+  repairs.push({ type: 'del', key: seqKey(table.batches, lane.id, firstSeq) })
+  // Where nothing says that it was sealed, neither the totals nor a claim behind it, it is pending again.
+  lane.sealSeq = Math.max(lane.sealSeq, firstSeq)
+}
+
 /**
- * A claim whose record is damaged: its batchId is lost, and how far it went. What stands between it and the next claim, or
- * what was sealed when the lane was settled last, is claimed anew, in runs without a hole: a hole is what others
- * settled. Where neither is known it is pending again. Both send it under a new batchId, by the batch operation.
+ * What was sealed is claimed or settled. Where the sums say that it is not, the record of a claim was damaged, or went with a
+ * part of LevelDB's log: what stands there is claimed anew under new batchIds, by the batch operation, in runs without
+ * a hole, since a hole is what others settled. Where more was settled than sealed, the totals were counted anew and are
+ * right, and pending begins behind the hole.
  */
-export async function mendClaim(
+export async function mendSealed(
   state: SpoolState,
   lane: Lane,
-  firstSeq: number,
-  nextSeq: number | null,
+  reported: ReadonlySet<number>,
   repairs: StoreOp[],
 ): Promise<void> {
-  reportUnreadable(
-    state,
-    lane.id,
-    firstSeq,
-    'the record of a batch is damaged; it goes again under a new batchId',
-  )
-  repairs.push({ type: 'del', key: seqKey(table.batches, lane.id, firstSeq) })
-  lane.sealSeq = Math.max(lane.sealSeq, firstSeq)
-  for (const run of await runsIn(state.store, lane.id, firstSeq, nextSeq ?? lane.sealSeq)) {
-    const batch = addClaim(lane, run.firstSeq, {
-      batchId: state.newId() as BatchId,
-      endSeq: run.endSeq,
-      payloads: run.endSeq - run.firstSeq,
-      bytes: run.bytes,
-      timestamp: state.clock.now(),
-      turn: 'batch',
-    })
-    repairs.push(putClaim(batch))
+  const batches = [...lane.claims.values()].map(({ batch }) => batch)
+  const claimed = batches.reduce((sum, { payloads }) => sum + payloads, 0)
+  const left = lane.sealSeq - settledPayloads(lane.settled) - claimed
+  if (left === 0) return
+  if (left < 0) {
+    lane.sealSeq = await firstChunkFrom(state.store, lane)
+    return
   }
+  let fromSeq = 0
+  for (const { firstSeq, endSeq } of [...batches, { firstSeq: lane.sealSeq, endSeq: lane.sealSeq }]) {
+    for (const run of await runsIn(state.store, lane.id, fromSeq, firstSeq)) {
+      if (!reported.has(run.firstSeq))
+        reportUnreadable(
+          state,
+          lane.id,
+          run.firstSeq,
+          'a batch has no record; it goes again under a new batchId',
+        )
+      repairs.push(putClaim(claimRun(state, lane, run)))
+    }
+    fromSeq = endSeq
+  }
+}
+
+function claimRun(state: SpoolState, lane: Lane, { firstSeq, endSeq, bytes }: SeqRun): Batch {
+  return addClaim(lane, firstSeq, {
+    batchId: state.newId() as BatchId,
+    endSeq,
+    payloads: endSeq - firstSeq,
+    bytes,
+    timestamp: state.clock.now(),
+    turn: 'batch',
+  })
+}
+
+async function firstChunkFrom(store: Store, { id, sealSeq, nextSeq }: Lane): Promise<number> {
+  let first: number | null = null
+  const isWhole = await eachChunk(store, seqRange(table.chunks, id, sealSeq, nextSeq), (firstSeq) => {
+    first = firstSeq
+    return false
+  })
+  return first ?? (isWhole ? nextSeq : sealSeq)
 }
 
 type SeqRun = { firstSeq: number; endSeq: number; bytes: number }
@@ -57,23 +91,36 @@ type SeqRun = { firstSeq: number; endSeq: number; bytes: number }
 async function runsIn(store: Store, lane: LaneId, fromSeq: number, untilSeq: number): Promise<SeqRun[]> {
   const runs: SeqRun[] = []
   let isEndKnown = true
-  for await (const page of store.pages(seqRange(table.chunks, lane, fromSeq, untilSeq))) {
-    for (const [key, value] of page) {
-      const firstSeq = seqOf(key)
-      let run = runs[runs.length - 1]
-      if (run === undefined || (isEndKnown && run.endSeq !== firstSeq)) {
-        run = { firstSeq, endSeq: firstSeq, bytes: 0 }
-        runs.push(run)
-      }
-      const chunk = readChunk(value)
-      isEndKnown = chunk !== null
-      run.endSeq = firstSeq + (chunk?.count ?? 1)
-      run.bytes += chunk?.bytes ?? 0
+  await eachChunk(store, seqRange(table.chunks, lane, fromSeq, untilSeq), (firstSeq, chunk) => {
+    let run = runs[runs.length - 1]
+    if (run === undefined || (isEndKnown && run.endSeq !== firstSeq)) {
+      run = { firstSeq, endSeq: firstSeq, bytes: 0 }
+      runs.push(run)
     }
-  }
+    isEndKnown = chunk !== null
+    run.endSeq = firstSeq + (chunk?.count ?? 1)
+    run.bytes += chunk?.bytes ?? 0
+    return true
+  })
   const last = runs[runs.length - 1]
   if (last !== undefined && !isEndKnown) last.endSeq = untilSeq
   return runs
+}
+
+/** Until `visit` has seen enough; false where a block cannot be read: what stands behind it is told by the walk that counts. */
+async function eachChunk(
+  store: Store,
+  range: StoreRange,
+  visit: (firstSeq: number, chunk: Chunk | null) => boolean,
+): Promise<boolean> {
+  try {
+    for await (const page of store.pages(range))
+      for (const [key, value] of page) if (!visit(seqOf(key), readChunk(value))) return true
+    return true
+  } catch (error) {
+    if (codeOf(error) !== 'LEVEL_CORRUPTION') throw error
+    return false
+  }
 }
 
 export function reportUnreadable(state: SpoolState, lane: LaneId, firstSeq: number, what: string): void {

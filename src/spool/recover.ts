@@ -27,7 +27,7 @@ import {
   tableRange,
 } from './keys.ts'
 import { emptySettled, newLane, settledBytes, settledPayloads, type Lane } from './lane.ts'
-import { explainTotals, mendClaim, reportUnreadable } from './mend.ts'
+import { dropClaim, explainTotals, mendSealed, reportUnreadable } from './mend.ts'
 import {
   claimRecord,
   decodeSeen,
@@ -154,16 +154,19 @@ async function recoverClaims(state: SpoolState, repairs: StoreOp[]): Promise<voi
       found.push({ lane, firstSeq: seqOf(key), record: claimRecord.decode(value) })
     }
   }
-  for (const [index, { lane, firstSeq, record }] of found.entries()) {
-    const next = found[index + 1]
+  for (const { lane, firstSeq, record } of found) {
     if (record !== null) addClaim(lane, firstSeq, record)
-    else await mendClaim(state, lane, firstSeq, next?.lane === lane ? next.firstSeq : null, repairs)
+    else dropClaim(state, lane, firstSeq, repairs)
   }
-  for (const lane of state.lanes.values()) await finishLane(state, lane)
+  for (const lane of state.lanes.values()) {
+    const dropped = found.filter((claim) => claim.lane === lane && claim.record === null)
+    lane.nextSeq = Math.max(lane.nextSeq, lane.sealSeq)
+    await mendSealed(state, lane, new Set(dropped.map(({ firstSeq }) => firstSeq)), repairs)
+    await finishLane(state, lane)
+  }
 }
 
 async function finishLane(state: SpoolState, lane: Lane): Promise<void> {
-  lane.nextSeq = Math.max(lane.nextSeq, lane.sealSeq)
   lane.committedSeq = lane.nextSeq
   lane.appendedSeq = lane.nextSeq
   lane.committedBytes = lane.nextBytes

@@ -1,7 +1,9 @@
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { LaneId } from '../../src/domain/ids.ts'
 import { laneKey, seqKey, table } from '../../src/spool/keys.ts'
 import type { Batch, Turn } from '../../src/spool/spool.ts'
+import { openLevelStore } from '../../src/storage/storage.ts'
 import {
   flipLastByte,
   namesIn,
@@ -80,6 +82,34 @@ describe('a batch whose record is damaged', () => {
     await expectWhole(world)
   })
 
+  test('or is gone goes again as well, wherever it stood, and so does one whose record is damaged before it', async () => {
+    const { world: before, batches } = await batchesOfTwo(8)
+    await settle(before, batches[1]!)
+    await settle(before, batches[3]!)
+    const half = await reopenTampered(before, claimAt(4), () => null)
+    expect(half.eventsOf('chunk_damaged')).toMatchObject([{ firstSeq: 4, payloads: 0 }])
+    expect(half.spool.batches()).toMatchObject([{ batchId: batches[0]?.batchId }, { firstSeq: 4, endSeq: 6 }])
+    const mended = half.spool.batches().map(({ batchId }) => ({ batchId }))
+    const again = await half.reopen()
+    expect(again.spool.batches()).toMatchObject(mended)
+    expect(again.eventsOf('chunk_damaged')).toEqual([])
+    await again.spool.close()
+    const store = await openLevelStore(join(again.path, 'store'))
+    const claim = await store.get(claimAt(0))
+    await store.write(
+      [
+        { type: 'put', key: claimAt(0), value: flipLastByte(claim!) },
+        { type: 'del', key: claimAt(4) },
+      ],
+      { sync: true },
+    )
+    await store.close()
+    const world = await again.reopen()
+    expect(world.eventsOf('chunk_damaged')).toMatchObject([{ firstSeq: 0 }, { firstSeq: 4 }])
+    expect(await deliverAll(world)).toBe('0 1 4 5')
+    await expectWhole(world)
+  })
+
   test('goes by the batch operation, whichever it went by', async () => {
     const { world: before, batches } = await batchesOfTwo(2, 'single')
     expect(batches).toMatchObject([{ turn: 'single' }, { turn: 'single' }])
@@ -92,6 +122,17 @@ describe('a batch whose record is damaged', () => {
     const [left] = world.spool.batches()
     await world.spool.load(left!)
     await world.spool.settle(left!, { fates: 'all delivered', requestId: null })
+    await expectWhole(world)
+  })
+
+  test('costs nothing where it is whole and the totals of its lane are damaged, although others were settled', async () => {
+    const { world: before, batches } = await batchesOfTwo(4)
+    expect(await before.publish('4')).toBeNull()
+    await settle(before, batches[1]!)
+    const world = await reopenTampered(before, laneKey(table.totals, lane), flipLastByte)
+    expect(world.spool.lanes()).toMatchObject([{ pending: 1, sealed: 2, settled: 2, open: 3 }])
+    expect(world.spool.batches()).toMatchObject([{ batchId: batches[0]?.batchId }])
+    expect(await deliverAll(world)).toBe('0 1 4')
     await expectWhole(world)
   })
 

@@ -147,6 +147,7 @@ describe('the dedup window on the disk', () => {
     await store.close()
     const again = await world.reopen()
     expect(again.events.filter(({ kind }) => kind === 'chunk_damaged')).toEqual([])
+    expect(again.spool.totals().windowIds).toBe(1)
     expect(again.spool.append(payloadNamed('one'), false)).toBe('copy')
     expect(again.spool.append(payloadNamed('two'), false)).toBe('stored')
     expect(await ended(again.spool)).toBeNull()
