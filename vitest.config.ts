@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
@@ -5,6 +6,8 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     // Processes are started, databases opened and sockets bound: each file gets a process of its own.
     pool: 'forks',
+    // One more than there are processors: most of the time a test waits for a disk, a socket or another process.
+    maxWorkers: availableParallelism() + 1,
     testTimeout: 30_000,
     hookTimeout: 30_000,
     reporters: ['default'],
