@@ -92,7 +92,8 @@ describe.skipIf(!mayMount)('on a small disk (skipped where nothing may be mounte
 
   test(
     'when he takes the room of the ballast as well, the store waits closed until there is room to open it',
-    { timeout },
+    // Whether he is back before the store is opened is a race that a busy machine may lose for him.
+    { timeout, retry: 2 },
     async () => {
       const tried = await openDiskWorld()
       const { world, disk } = tried

@@ -23,7 +23,7 @@ const guilty: Guilty[] = [
     what: 'sends a batch before its claim is durable',
     mistake: 'early-seal',
     place: 'committed-before-answer',
-    kills: 4,
+    kills: 8,
     powerCuts: 0,
     finding: /^duplicatesAcrossBatches/,
   },
