@@ -8,6 +8,9 @@ import type { FailureRecord } from './outcome.ts'
 /** Where on the road it was given up. */
 export type DeadLetterStage = 'mapping' | 'delivery'
 
+/** Reason of the letters that a person made of messages in quarantine: nobody means these by asking for all. */
+export const droppedByPerson = 'DROPPED_BY_OPERATOR'
+
 export type DeadLetter = {
   stage: DeadLetterStage
   at: EpochMs

@@ -25,12 +25,6 @@ export type Expressions = {
 /** What is left to do in the turn of the message: mapping the next one forgets the one before. */
 export type Evaluated = { source: string; value: unknown } | { result: MapResult }
 
-const options = {
-  limits: { timeoutMs: 250, depthMax: 100, sequenceMax: 10_000, resultTextMax: 1024 * 1024 },
-  queueMax: 10_000,
-  memoryMiB: 64,
-}
-
 export function createExpressions(
   { clock, emit }: { clock: Clock; emit: Emit },
   first: Pick<Mapper, 'expressions'>,
@@ -42,7 +36,7 @@ export function createExpressions(
   return { evaluate, swap, timeouts, close }
 
   function newEvaluator(): Evaluator | null {
-    return expressions.size === 0 ? null : createEvaluator({ clock }, { expressions, ...options })
+    return expressions.size === 0 ? null : createEvaluator({ clock }, { expressions })
   }
 
   async function evaluate(mapper: Mapper, source: string, message: Message): Promise<Evaluated | 'later'> {

@@ -9,9 +9,6 @@ import type { MapResult } from '../mapping/mapping.ts'
 /** Why a message is kept that goes by itself once its device is listed. All else waits for a person. */
 export const waitsForItsDevice = 'UNKNOWN_DEVICE'
 
-/** Reason of the dead letters that a person made of messages in quarantine. */
-export const droppedByPerson = 'DROPPED_BY_OPERATOR'
-
 /** The message as it came. */
 export function messageOf(envelope: Envelope): Message {
   const { topic, bytes, qos, retain, dup, clientId, userName, certificateName, arrivedAt } = envelope

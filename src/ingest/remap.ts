@@ -6,11 +6,12 @@
 // reason, and what a person dropped from quarantine unless that reason is asked for. A dry run looks and changes nothing. Letters that come while it runs are left for the next time.
 
 import type { Clock } from '../std/clock.ts'
+import { droppedByPerson } from '../domain/deadletter.ts'
 import type { Emit } from '../domain/event.ts'
 import type { Mapping } from '../mapping/mapping.ts'
 import type { DeadLetterEntry, Spool } from '../spool/spool.ts'
 import { mapAgain, type Again, type Entry } from './kept-again.ts'
-import { droppedByPerson, letterFor } from './kept-message.ts'
+import { letterFor } from './kept-message.ts'
 import { openerOf, roomIn } from './kept-pace.ts'
 import { inRuns } from './kept-runs.ts'
 

@@ -3,6 +3,7 @@
 // so that what is refused at once again does not go round for ever.
 
 import { pause, type Clock } from '../std/clock.ts'
+import { droppedByPerson } from '../domain/deadletter.ts'
 import type { ProviderName } from '../domain/ids.ts'
 import type { MappedPayload } from '../domain/payload.ts'
 import type { DeadLetterEntry, Exchange, Spool } from '../spool/spool.ts'
@@ -26,6 +27,7 @@ export type RequeueReport = {
 const groupPayloadsMax = 500
 const groupLengthMax = 1024 * 1024
 const lookEveryMs = 250
+const droppedWhy = `it was dropped from quarantine by hand: ask for it with --reason ${droppedByPerson}`
 
 export async function requeue(
   deps: LetterDeps,
@@ -45,6 +47,10 @@ export async function requeue(
   for await (const { id, letter } of pick(spool, query)) {
     if (signal.aborted || (query.ids === undefined && letter.at > startedAt)) break
     if (query.ids !== undefined) seen.add(id)
+    if (isLeftAlone(letter)) {
+      left[droppedWhy] = (left[droppedWhy] ?? 0) + 1
+      continue
+    }
     if (letter.stage === 'mapping') {
       messages += 1
       continue
@@ -71,8 +77,13 @@ export async function requeue(
   async function* messagesOf(): AsyncGenerator<DeadLetterEntry> {
     for await (const entry of pick(spool, { ...query, stage: 'mapping' })) {
       if (query.ids === undefined && entry.letter.at > startedAt) return
-      yield entry
+      if (!isLeftAlone(entry.letter)) yield entry
     }
+  }
+
+  /** Somebody decided against it: it is meant by its id or its reason only. */
+  function isLeftAlone({ reason }: DeadLetterEntry['letter']): boolean {
+    return reason === droppedByPerson && query.ids === undefined && query.reason === undefined
   }
 }
 

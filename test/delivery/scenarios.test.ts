@@ -37,7 +37,8 @@ async function traffic(periods: number, periodMs: number): Promise<number> {
   return periods * 3
 }
 
-describe('the service is down', () => {
+// Days pass in some seconds, on a busy machine in many.
+describe('the service is down', { timeout: 120_000 }, () => {
   test('for three days: all of it arrives once it is back, nothing was counted against a payload', async () => {
     world = await createDeliveryWorld({ script: refuse(500) })
     const published = await traffic(72, hourMs)
@@ -81,7 +82,7 @@ describe('the service is down', () => {
   })
 })
 
-describe('the service refuses us', () => {
+describe('the service refuses us', { timeout: 120_000 }, () => {
   test('with 403 for 24 hours: at most 200 requests, nothing lost, resumed within one probe', async () => {
     world = await createDeliveryWorld({ script: refuse(403) })
     const published = await traffic(24, hourMs)
@@ -96,7 +97,7 @@ describe('the service refuses us', () => {
   })
 })
 
-describe('some of it fails', () => {
+describe('some of it fails', { timeout: 120_000 }, () => {
   test('500 for the batches of one payload, for ever: all others flow, and it is kept', async () => {
     world = await createDeliveryWorld({ startNow: false })
     const [poison] = await world.publish('poison', 'x', 'y')

@@ -120,6 +120,20 @@ describe('requeue', () => {
     expect(report.remap).toMatchObject({ letters: 1 })
   })
 
+  test('leaves alone what a person dropped from quarantine, unless it is asked for by its reason or id', async () => {
+    const world = await openLettersWorld()
+    await world.bury(refusedMessage('one', { reason: 'DROPPED_BY_OPERATOR', device: 'one' }))
+    const all = await world.work.requeue({}, { dryRun: false }, never)
+    expect(all).toMatchObject({ left: { [Object.keys(all.left)[0]!]: 1 }, remap: null })
+    expect(Object.keys(all.left)[0]).toMatch(
+      /dropped from quarantine by hand: .*--reason DROPPED_BY_OPERATOR/,
+    )
+    expect(world.remapped).toEqual([])
+    await world.work.requeue({ reason: 'DROPPED_BY_OPERATOR' }, { dryRun: false }, never)
+    await world.work.requeue({ ids: [await world.idOf('one')] }, { dryRun: false }, never)
+    expect(world.remapped).toEqual([['one'], ['one']])
+  })
+
   test('leaves payloads of a provider that is not in the config, and says so', async () => {
     const world = await openLettersWorld()
     await world.bury(refusedPayload('a', { provider: 'gone' as never }))

@@ -89,9 +89,9 @@ function isHidden(signal: string, hide: ReadonlySet<Withheld>): boolean {
  */
 export function roundDecimal(value: number, places: number): number {
   const magnitude = Math.abs(value)
-  // Below this a double is written with an exponent; it is far below half a step of any place.
-  if (magnitude < 1e-6) return 0
-  const steps = Math.round(Number(`${magnitude}e${places}`))
+  // Below 1e-6 a double is written with an exponent of its own.
+  const [digits, exponent = '0'] = String(magnitude).split('e')
+  const steps = Math.round(Number(`${digits}e${Number(exponent) + places}`))
   const rounded = Number(`${steps}e-${places}`)
   return value < 0 && rounded !== 0 ? -rounded : rounded
 }

@@ -8,19 +8,12 @@ import { messageKeyOf } from '../../identity.ts'
 import type { Mapper } from '../../mapper-view.ts'
 import { createEvaluator, type Evaluation, type Evaluator } from './evaluator.ts'
 
-/** As the daemon has them, so that what is tried here is what happens there. */
-const options = {
-  limits: { timeoutMs: 250, depthMax: 100, sequenceMax: 10_000, resultTextMax: 1024 * 1024 },
-  queueMax: 10_000,
-  memoryMiB: 64,
-}
-
 /** Null where no source has an expression. To be closed. */
 export function openAnswers(
   clock: Clock,
   { expressions }: Pick<Mapper, 'expressions'>,
 ): Pick<Evaluator, 'evaluate' | 'close'> | null {
-  return expressions.size === 0 ? null : createEvaluator({ clock }, { expressions, ...options })
+  return expressions.size === 0 ? null : createEvaluator({ clock }, { expressions })
 }
 
 /** What the expression of the source gives for a message; null where there is nothing to evaluate it over. */

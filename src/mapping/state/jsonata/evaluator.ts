@@ -28,6 +28,7 @@ import type { CancelTimer, Clock } from '../../../std/clock.ts'
 import { messageOf } from '../../../std/fault.ts'
 import {
   elapsedMs,
+  expressionLimits,
   jobPlace,
   noJob,
   sincePlace,
@@ -41,9 +42,9 @@ import {
 export type EvaluatorOptions = {
   /** Expressions by source. */
   expressions: ReadonlyMap<string, string>
-  limits: ExpressionLimits
-  queueMax: number
-  memoryMiB: number
+  limits?: ExpressionLimits
+  queueMax?: number
+  memoryMiB?: number
 }
 
 export type Evaluation = Outcome | { kind: 'later'; why: 'full' | 'aborted' | 'closed' | 'no worker' }
@@ -86,7 +87,7 @@ const stuckMs = 10_000
 const unluckyMax = 3
 
 export function createEvaluator({ clock }: { clock: Clock }, options: EvaluatorOptions): Evaluator {
-  const { expressions, limits, queueMax, memoryMiB } = options
+  const { expressions, limits = expressionLimits, queueMax = 10_000, memoryMiB = 64 } = options
   const counters = { evaluated: 0, refused: 0, timeouts: 0, started: 0 }
   let queue: Job[] = []
   /** What is answered together, in this order; `posted` are those of it that the worker has. */

@@ -17,6 +17,14 @@ export type ExpressionLimits = {
   resultTextMax: number
 }
 
+/** Of the daemon, and of everybody who shows what it would do. */
+export const expressionLimits: ExpressionLimits = {
+  timeoutMs: 250,
+  depthMax: 100,
+  sequenceMax: 10_000,
+  resultTextMax: 1024 * 1024,
+}
+
 export type Refusal = {
   kind: 'refused'
   reason: 'EXPRESSION_TIMEOUT' | 'EXPRESSION_LIMIT' | 'EXPRESSION_FAILED'
