@@ -118,7 +118,10 @@ export type CoalesceCounters = {
 const closedPerTickMax = 1000
 
 export function createCoalescer(rules: CoalesceRules, bounds: CoalesceBounds): Coalescer {
-  /** In the order in which they were opened, and so are due: the window is the same for all. */
+  /**
+   * In the order in which they were opened, and so are due: the window is the same for all. Those of one millisecond may
+   * change places over a restart.
+   */
   let open = new Map<string, OpenRecord>()
   let openBytes = 0
   let openMessages = 0

@@ -238,7 +238,8 @@ describe('a restart', () => {
     fc.constantFrom(Number.POSITIVE_INFINITY, Number.NaN, -0, 1e300, '\uD800', 'é\u0000"'),
   )
   const step = fc.record({
-    after: fc.integer({ min: 0, max: 700 }),
+    // Records of one millisecond have no order among themselves over a restart.
+    after: fc.integer({ min: 1, max: 700 }),
     name: fc.constantFrom('lat', 'lon', 'speed', '__proto__', 'é/"name', ''),
     value: anything,
     time: fc.option(fc.integer({ min: 0, max: 3000 }), { nil: Number.NaN }),
