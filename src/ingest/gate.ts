@@ -7,6 +7,9 @@
 //        ^                       |                                             |
 //        '------- unshift -------'   for later                                 '--> messages of QoS 0 and 1
 //
+// A device that publishes one message at a time costs more in the stream's buffer and events than in its message. So what
+// the socket brings goes the straight way at once where nothing stands before it (tookAtOnce); the rest goes as drawn.
+//
 //   shut      until CONNECT was answered, CONNECT alone is passed on; nothing after the doors are closed
 //   full      as many messages are in flight as may be; goes on with the next ack
 //   choked    the client does not read its acks; goes on when it does, and is dropped after `ackTimeoutMs`
@@ -94,6 +97,7 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
   const internals = client as Internals
   const framing = createFraming(options)
   const readOn = socket.read.bind(socket)
+  const pushOn = socket.push.bind(socket)
   let connected = false
   let shut = false
   let full = false
@@ -107,6 +111,7 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
   let cancelChoke: CancelTimer | null = null
 
   socket.read = read
+  socket.push = push
   // aedes reads when the number of `readable` events has caught up with the packets in flight; with our own
   // bound on messages in flight it shall read whenever there is something.
   socket.prependListener('readable', () => {
@@ -135,6 +140,26 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
     }
   }
 
+  /** Called with what came from the network, and with null at its end. */
+  function push(chunk: unknown, encoding?: BufferEncoding): boolean {
+    if (!(chunk instanceof Buffer) || !mayTakeAtOnce()) return pushOn(chunk, encoding)
+    const start = takeStraight(chunk, takeWithin)
+    // True: the socket goes on reading. A dropped one has no use for the rest.
+    return start === chunk.length || socket.destroyed || pushOn(chunk.subarray(start))
+  }
+
+  function mayTakeAtOnce(): boolean {
+    return (
+      connected &&
+      framing.betweenPackets &&
+      socket.readableLength === 0 &&
+      !shut &&
+      !choked &&
+      inFlight < options.inFlightMax &&
+      !deps.readingPaused(gate)
+    )
+  }
+
   function pass(chunk: Buffer): Buffer | null {
     // Otherwise aedes' parser holds the first part of a packet, and must get the rest of it.
     const mayGoStraight = connected && framing.betweenPackets
@@ -155,11 +180,17 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
 
   /** What is left for aedes; null where nothing may be read any more. */
   function goStraight(portion: Buffer): Buffer | null {
-    const start = takePublishes(portion, takeOne)
+    // The framing has counted them.
+    const start = takeStraight(portion, takeOne)
     if (socket.destroyed) return null
+    return start === 0 ? portion : portion.subarray(start)
+  }
+
+  function takeStraight(portion: Buffer, take: TakePublish): number {
+    const start = takePublishes(portion, options.packetBytesMax, take)
     // aedes counts any packet of the client as a sign of life [MQTT-3.1.2-24]; these it does not see.
     if (start > 0 && internals._keepaliveInterval > 0) internals._keepaliveTimer?.refresh()
-    return start === 0 ? portion : portion.subarray(start)
+    return start
   }
 
   function takeOne(
@@ -172,6 +203,17 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
   ): boolean {
     deps.publish(gate, topic, bytes, qos, retain, dup, messageId)
     return !socket.destroyed
+  }
+
+  function takeWithin(
+    topic: string,
+    bytes: Buffer,
+    qos: QoS,
+    retain: boolean,
+    dup: boolean,
+    messageId: number,
+  ): boolean {
+    return takeOne(topic, bytes, qos, retain, dup, messageId) && inFlight < options.inFlightMax
   }
 
   function poke(): void {

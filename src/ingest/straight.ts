@@ -6,7 +6,7 @@
 //
 // It takes whole packets of QoS 0 and 1 from the head of a portion and stops at the first that is anything else: that
 // one and all behind it go to aedes, so the order of packets stays. What looks malformed is left to aedes as well,
-// which knows what to say of it.
+// which knows what to say of it, and a packet that is larger than may be to the framing.
 
 import type { QoS } from '../domain/message.ts'
 
@@ -21,7 +21,7 @@ export type TakePublish = (
 ) => boolean
 
 /** Hands the leading messages of `portion` to `take`; returns where the first other packet begins. */
-export function takePublishes(portion: Buffer, take: TakePublish): number {
+export function takePublishes(portion: Buffer, packetBytesMax: number, take: TakePublish): number {
   let offset = 0
   while (offset < portion.length) {
     const head = portion[offset]!
@@ -40,7 +40,7 @@ export function takePublishes(portion: Buffer, take: TakePublish): number {
       if (byte < 0x80) break
     }
     const end = body + remaining
-    if (remaining < 2 || end > portion.length) return offset
+    if (remaining < 2 || remaining > packetBytesMax || end > portion.length) return offset
     const topicEnd = body + 2 + ((portion[body]! << 8) | portion[body + 1]!)
     const bytesStart = topicEnd + qos * 2
     if (bytesStart > end) return offset

@@ -2,7 +2,7 @@ import { Socket } from 'node:net'
 import { Aedes } from 'aedes'
 import { describe, expect, test } from 'vitest'
 import { createAckWriter, puback } from '../../src/ingest/acks.ts'
-import { createGate } from '../../src/ingest/gate.ts'
+import { createGate, type Gate } from '../../src/ingest/gate.ts'
 import { createFakeClock } from '../support/fake-clock.ts'
 import { connectBytes, publishBytes } from '../support/mqtt-device.ts'
 
@@ -26,7 +26,10 @@ function open() {
     {
       ...deps,
       readingPaused: () => false,
-      publish: (_gate, topic) => void published.push(topic),
+      publish(gate, topic) {
+        published.push(topic)
+        gate.took()
+      },
       dropped: (_gate, reason) => void dropped.push(reason),
     },
     options,
@@ -71,5 +74,84 @@ describe('a client that does not read its acks', () => {
     await clock.advance(1)
     expect(dropped).toEqual(['it does not read its acks'])
     expect(socket.destroyed).toBe(true)
+  })
+})
+
+describe('what comes while nothing stands before it', () => {
+  const message = (topic: string, payload = 'x') => publishBytes({ topic, payload, messageId: 1 })
+
+  async function connected() {
+    const world = open()
+    world.socket.unshift(connectBytes('truck'))
+    world.read()
+    await microtask()
+    world.gate.open()
+    return world
+  }
+
+  test('is taken at once, past the buffer of the stream', async () => {
+    const { socket, published } = await connected()
+    expect(socket.push(Buffer.concat([message('a'), message('b')]))).toBe(true)
+    expect(published).toEqual(['a', 'b'])
+    expect(socket.readableLength).toBe(0)
+  })
+
+  // The second half of each reads like a message of its own.
+  const inner = message('inner')
+  const outer = publishBytes({ topic: 'outer', payload: inner, messageId: 2 })
+  const halves = [outer.subarray(0, -inner.length), inner] as const
+
+  test('waits behind what is in the stream', async () => {
+    const { socket, published, read } = await connected()
+    socket.push(Buffer.concat([message('a'), halves[0]]))
+    socket.push(halves[1])
+    expect(published).toEqual(['a'])
+    expect(read()).toBe(null)
+    expect(published).toEqual(['a', 'outer'])
+  })
+
+  test('goes to the parser of aedes where that has the first part of it', async () => {
+    const { socket, published, read } = await connected()
+    socket.push(halves[0])
+    expect(read()).toEqual(halves[0])
+    socket.push(halves[1])
+    expect(read()).toEqual(halves[1])
+    expect(published).toEqual([])
+  })
+
+  test('is taken up to the messages that may be in flight; the others wait in the stream', async () => {
+    const { socket, gate, published, read } = await connected()
+    socket.push(Buffer.concat(Array.from({ length: 12 }, (_, n) => message(`t${n}`))))
+    expect(published).toHaveLength(10)
+    expect(read()).toBe(null)
+    gate.give(puback, 1)
+    expect(read()).toBe(null)
+    expect(published).toEqual(Array.from({ length: 11 }, (_, n) => `t${n}`))
+  })
+
+  test('is no message that is larger than may be: that ends the connection', async () => {
+    const { socket, published, dropped, read } = await connected()
+    socket.push(Buffer.concat([message('a'), message('b', 'x'.repeat(1000))]))
+    expect(published).toEqual(['a'])
+    expect(read()).toBe(null)
+    expect(dropped).toEqual(['a packet is larger than max_packet_bytes'])
+  })
+
+  test.each([
+    ['the doors are closed', (gate: Gate) => gate.shut()],
+    [
+      'acks are not read',
+      (gate: Gate) => {
+        gate.took()
+        gate.give(puback, 1)
+        gate.flush()
+      },
+    ],
+  ])('is not taken where %s', async (_, stop) => {
+    const { socket, gate, published } = await connected()
+    stop(gate)
+    socket.push(message('a'))
+    expect(published).toEqual([])
+    expect(socket.readableLength).toBeGreaterThan(0)
   })
 })

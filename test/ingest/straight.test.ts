@@ -7,13 +7,15 @@ import { openIngest } from '../support/ingest-world.ts'
 import { createDevice, publishBytes } from '../support/mqtt-device.ts'
 import { createRandom } from '../support/random.ts'
 
+const packetBytesMax = 20_400
+
 type Taken = { topic: string; payload: string; qos: number; retain: boolean; dup: boolean; messageId: number }
 
 function takeAll(portion: Buffer): { taken: Taken[]; end: number } {
   const taken: Taken[] = []
   const take: TakePublish = (topic, bytes, qos, retain, dup, messageId) =>
     taken.push({ topic, payload: bytes.toString(), qos, retain, dup, messageId }) > 0
-  return { taken, end: takePublishes(portion, take) }
+  return { taken, end: takePublishes(portion, packetBytesMax, take) }
 }
 
 describe('the straight way of a message', () => {
@@ -68,7 +70,7 @@ describe('the straight way of a message', () => {
 
   test('takes nothing more once it is told to stop', () => {
     let calls = 0
-    const end = takePublishes(Buffer.concat([first, first]), () => {
+    const end = takePublishes(Buffer.concat([first, first]), packetBytesMax, () => {
       calls += 1
       return false
     })

@@ -8,7 +8,7 @@ import type { BenchOptions, Figure, Sink } from '../bench.ts'
 import { startServer } from '../children.ts'
 import { startGateway } from '../gateway.ts'
 import type { LoadResult } from '../load.ts'
-import { sampleResident } from '../resident.ts'
+import { processorMs, sampleResident } from '../resident.ts'
 
 export type Shape = { name: string; connections: number; window: number; messages: number; target: number }
 
@@ -32,9 +32,12 @@ export async function measureThroughput(shape: Shape, options: BenchOptions): Pr
   await endToEnd(() => load(gateway.mqttPort, warmUp), sink, warmUp)
   const bareRuns: LoadResult[] = []
   const gatewayRuns: EndToEnd[] = []
+  const gatewayCpuUsEach: number[] = []
   for (let pair = 0; pair < options.pairs; pair += 1) {
     bareRuns.push(await load(bare.port, messages))
+    const cpuMs = await processorMs(gateway.pid)
     gatewayRuns.push(await endToEnd(() => load(gateway.mqttPort, messages), sink, messages))
+    gatewayCpuUsEach.push((((await processorMs(gateway.pid)) - cpuMs) * 1000) / messages)
   }
   const value = median(gatewayRuns.map(rateOf)) / median(bareRuns.map(rateOf))
   return [
@@ -49,6 +52,7 @@ export async function measureThroughput(shape: Shape, options: BenchOptions): Pr
         bareAckedPerS: bareRuns.map((run) => Math.round(run.ackedPerS)),
         gatewayAckedPerS: gatewayRuns.map((run) => Math.round(run.ackedPerS)),
         gatewayDeliveredPerS: gatewayRuns.map((run) => Math.round(run.deliveredPerS)),
+        gatewayCpuUsEach: gatewayCpuUsEach.map((us) => rounded(us, 2)),
         deliveryLagMs: gatewayRuns.map((run) => Math.round(run.lagMs)),
         gatewayP99Ms: gatewayRuns.map((run) => rounded(run.latency.p99Ms)),
         bareP99Ms: bareRuns.map((run) => rounded(run.latency.p99Ms)),
