@@ -37,7 +37,7 @@ export async function askDaemon({
       ...(sent === undefined ? {} : { body: sent }),
     })
     status = response.status
-    body = JSON.parse(await boundedText(response))
+    body = JSON.parse(await boundedText(response, answerBytesMax))
   } catch (error) {
     const why = error instanceof SyntaxError ? 'what answers there sends no JSON' : messageOf(error)
     throw unreachable(url, why, error)
@@ -60,7 +60,8 @@ export async function* askLines({
       signal: stop,
       redirect: 'error',
     })
-    if (response.status !== 200) throw faultIn(url, response.status, JSON.parse(await boundedText(response)))
+    if (response.status !== 200)
+      throw faultIn(url, response.status, JSON.parse(await boundedText(response, answerBytesMax)))
     const decoder = new TextDecoder()
     for await (const chunk of response.body ?? []) {
       const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
@@ -98,13 +99,14 @@ async function patientFetch(): Promise<Fetch> {
   return (url, init) => fetch(url, { ...init, dispatcher })
 }
 
-async function boundedText(response: Answer): Promise<string> {
+/** Rejects where the answer is longer. */
+export async function boundedText(response: Pick<Answer, 'body'>, lengthMax: number): Promise<string> {
   const decoder = new TextDecoder()
   let text = ''
   if (!response.body) return text
   for await (const chunk of response.body) {
     text += decoder.decode(chunk, { stream: true })
-    if (text.length > answerBytesMax) throw new Error('its answer has no end')
+    if (text.length > lengthMax) throw new Error('its answer has no end')
   }
   return text + decoder.decode()
 }

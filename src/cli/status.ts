@@ -6,6 +6,7 @@ import { formatDuration, formatSize } from '../std/quantity.ts'
 import { visible } from '../std/quote.ts'
 import { opsUrl } from '../ops/config.ts'
 import type { Status } from '../ops/ops.ts'
+import { boundedText } from './ask.ts'
 import type { CommandIo, ExitStatus } from './io.ts'
 
 const answerMs = 5000
@@ -62,7 +63,7 @@ async function askStatus(url: string, stop: AbortSignal): Promise<Status> {
   try {
     const response = await fetch(`${url}/status`, { signal, redirect: 'error' })
     if (!response.ok) throw new Error(`it answered with HTTP status ${response.status}`)
-    answer = JSON.parse(await boundedText(response))
+    answer = JSON.parse(await boundedText(response, answerBytesMax))
   } catch (error) {
     throw unreachable(
       url,
@@ -72,17 +73,6 @@ async function askStatus(url: string, stop: AbortSignal): Promise<Status> {
   }
   if (!isStatus(answer)) throw unreachable(url, 'what answers there is no telemetry gateway', undefined)
   return answer
-}
-
-async function boundedText(response: Response): Promise<string> {
-  const decoder = new TextDecoder()
-  let text = ''
-  if (!response.body) return text
-  for await (const chunk of response.body) {
-    text += decoder.decode(chunk, { stream: true })
-    if (text.length > answerBytesMax) throw new Error('its answer has no end')
-  }
-  return text + decoder.decode()
 }
 
 function isStatus(value: unknown): value is Status {
