@@ -18,6 +18,7 @@ export async function editLetter(
   counters: LetterCounters,
   id: string,
   text: string,
+  signal: AbortSignal,
 ): Promise<EditReport> {
   const { spool, emit } = deps
   const entry = await spool.deadLetter(id)
@@ -39,7 +40,13 @@ export async function editLetter(
       `its payloadId is not ${was}: leave it as it is, a new one is made where device or time changed`,
     ])
   const payloadId = isSameReading(before, payload) ? was : nameOf(provider, payload)
-  await waitForRoom(deps, new AbortController().signal)
+  await waitForRoom(deps, signal)
+  if (signal.aborted)
+    throw new GatewayError('DAEMON_REFUSED', {
+      what: `Dead letter ${id} was not edited.`,
+      why: 'Whoever asked did not wait until the spool had room.',
+      act: 'Nothing was changed. Try again.',
+    })
   await spool.exchange({
     take: [id],
     payloads: [roadPayload(provider, payloadId, payload)],

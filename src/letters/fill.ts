@@ -41,7 +41,7 @@ export async function fill(
   const { payloads, messages, suspect } = readAll(deps, text)
   const known = await spool.known(new Set(payloads.map(({ payloadId }) => payloadId)), signal)
   const group = createGroup(deps, dryRun, signal)
-  let taken = 0
+  let meant = 0
   let copies = 0
   for (const { provider, payloadId, payload } of payloads) {
     if (signal.aborted) break
@@ -50,10 +50,11 @@ export async function fill(
       continue
     }
     known.add(payloadId)
-    taken += 1
+    meant += 1
     await group.add(roadPayload(provider, payloadId, payload), null)
   }
   await group.end()
+  const taken = dryRun ? meant : group.done
   const left: { id: string; envelope: Envelope }[] = []
   for (const { id, envelope, letterId } of messages) {
     const isThere = letterId !== null && (await isSame(deps, letterId, envelope))

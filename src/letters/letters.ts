@@ -95,7 +95,7 @@ export type LetterWork = {
   show(id: string): Promise<DeadLetterEntry | null>
   requeue(query: LetterQuery, options: { dryRun: boolean }, signal: AbortSignal): Promise<RequeueReport>
   /** Rejects with LETTER_UNFIT where `text` is no payload that may take its place. */
-  edit(id: string, text: string): Promise<EditReport>
+  edit(id: string, text: string, signal: AbortSignal): Promise<EditReport>
   /** Lines of NDJSON, as `fill` takes them. */
   export(query: LetterQuery): AsyncIterable<string>
   /** Takes lines in; rejects with LETTER_UNFIT at the first that is none, and then nothing was taken. */
@@ -129,7 +129,7 @@ export function createLetterWork(deps: LetterDeps): LetterWork {
     list: (query, limit) => listLetters(spool, query, limit),
     show: (id) => spool.deadLetter(id),
     requeue: (query, options, signal) => requeue(deps, counters, query, options, signal),
-    edit: (id, text) => editLetter(deps, counters, id, text),
+    edit: (id, text, signal) => editLetter(deps, counters, id, text, signal),
     async *export(query) {
       for await (const entry of pick(spool, query)) yield exportLine(entry)
     },

@@ -3,7 +3,7 @@
 // so that what is refused at once again does not go round for ever.
 
 import { pause, type Clock } from '../std/clock.ts'
-import { droppedByPerson } from '../domain/deadletter.ts'
+import { droppedByPerson, type DeadLetter } from '../domain/deadletter.ts'
 import type { ProviderName } from '../domain/ids.ts'
 import type { MappedPayload } from '../domain/payload.ts'
 import type { DeadLetterEntry, Exchange, Spool } from '../spool/spool.ts'
@@ -40,76 +40,90 @@ export async function requeue(
   const startedAt = clock.now()
   const left: Record<string, number> = {}
   const seen = new Set<string>()
-  let letters = 0
-  let payloads = 0
+  let meant = 0
   let messages = 0
   const group = createGroup(deps, dryRun, signal)
-  for await (const { id, letter } of pick(spool, query)) {
-    if (signal.aborted || (query.ids === undefined && letter.at > startedAt)) break
-    if (query.ids !== undefined) seen.add(id)
-    if (isLeftAlone(letter)) {
-      left[droppedWhy] = (left[droppedWhy] ?? 0) + 1
-      continue
+  try {
+    for await (const { id, letter } of pick(spool, query)) {
+      if (signal.aborted) break
+      if (cameMeanwhile(letter)) continue
+      if (query.ids !== undefined) seen.add(id)
+      const payload = isMessage(letter) ? null : payloadOf(letter)
+      if (payload === null) messages += 1
+      else if (typeof payload === 'string') left[payload] = (left[payload] ?? 0) + 1
+      else {
+        meant += 1
+        await group.add(payload, id)
+      }
     }
-    if (letter.stage === 'mapping') {
-      messages += 1
-      continue
-    }
-    const one = payloadOf(deps, letter)
-    if (typeof one === 'string') {
-      left[one] = (left[one] ?? 0) + 1
-      continue
-    }
-    letters += 1
-    payloads += 1
-    await group.add(one, id)
+    await group.end()
+  } finally {
+    // Also where a later group found a letter gone: these are on their way.
+    counters.requeued += group.done
+    if (group.done > 0) emit({ kind: 'letters_requeued', letters: group.done, payloads: group.done })
   }
-  await group.end()
-  if (!dryRun) counters.requeued += payloads
-  if (!dryRun && payloads > 0) emit({ kind: 'letters_requeued', letters, payloads })
   const mapped =
     messages > 0 && !signal.aborted
       ? await remap({ reason: null, source: null, dryRun, letters: messagesOf() }, signal)
       : null
   const missing = (query.ids ?? []).filter((id) => !seen.has(id))
-  return { dryRun, payloads, left, missing, remap: mapped }
+  return { dryRun, payloads: dryRun ? meant : group.done, left, missing, remap: mapped }
 
   async function* messagesOf(): AsyncGenerator<DeadLetterEntry> {
     for await (const entry of pick(spool, { ...query, stage: 'mapping' })) {
-      if (query.ids === undefined && entry.letter.at > startedAt) return
-      if (!isLeftAlone(entry.letter)) yield entry
+      if (!cameMeanwhile(entry.letter) && isMessage(entry.letter)) yield entry
     }
   }
 
+  /** A letter of the future is of a clock that was set back since. */
+  function cameMeanwhile({ at }: DeadLetter): boolean {
+    return query.ids === undefined && at > startedAt && at <= clock.now()
+  }
+
+  function isMessage(letter: DeadLetter): boolean {
+    return letter.stage === 'mapping' && !isLeftAlone(letter)
+  }
+
+  /** Or why it stays. */
+  function payloadOf(letter: DeadLetter): MappedPayload | string {
+    if (isLeftAlone(letter)) return droppedWhy
+    const { provider, payload, payloadId } = letter
+    const known = providerOf(deps, provider)
+    if (known === null) return `the provider ${JSON.stringify(provider)} is not in the config`
+    if (payloadId === null || typeof payload !== 'object' || payload === null) return 'it holds no payload'
+    return roadPayload(known, payloadId, payload)
+  }
+
   /** Somebody decided against it: it is meant by its id or its reason only. */
-  function isLeftAlone({ reason }: DeadLetterEntry['letter']): boolean {
+  function isLeftAlone({ reason }: DeadLetter): boolean {
     return reason === droppedByPerson && query.ids === undefined && query.reason === undefined
   }
-}
-
-/** Or why it stays. */
-function payloadOf(
-  deps: LetterDeps,
-  { provider, payload, payloadId }: DeadLetterEntry['letter'],
-): MappedPayload | string {
-  const known = providerOf(deps, provider)
-  if (known === null) return `the provider ${JSON.stringify(provider)} is not in the config`
-  if (payloadId === null || typeof payload !== 'object' || payload === null) return 'it holds no payload'
-  return roadPayload(known, payloadId, payload)
 }
 
 export function providerOf({ providers }: LetterDeps, name: string | null): ProviderName | null {
   return providers().find((provider) => provider === name) ?? null
 }
 
-type Group = { add(payload: MappedPayload, take: string | null): Promise<void>; end(): Promise<void> }
+type Group = {
+  /** Payloads that are durable. */
+  readonly done: number
+  add(payload: MappedPayload, take: string | null): Promise<void>
+  end(): Promise<void>
+}
 
 /** Collects payloads until a write is worth it. */
 export function createGroup(deps: LetterDeps, dryRun: boolean, signal: AbortSignal): Group {
   let payloads: MappedPayload[] = []
   let take: string[] = []
   let length = 0
-  return { add, end }
+  let done = 0
+  return {
+    get done() {
+      return done
+    },
+    add,
+    end,
+  }
 
   async function add(payload: MappedPayload, id: string | null): Promise<void> {
     if (dryRun) return
@@ -126,7 +140,9 @@ export function createGroup(deps: LetterDeps, dryRun: boolean, signal: AbortSign
     take = []
     length = 0
     await waitForRoom(deps, signal)
-    if (!signal.aborted) await deps.spool.exchange(exchange)
+    if (signal.aborted) return
+    await deps.spool.exchange(exchange)
+    done += exchange.payloads.length
   }
 }
 

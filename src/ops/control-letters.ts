@@ -61,7 +61,8 @@ export async function answerLetters(
       const text = await bodyOf(request)
       if (text === null)
         return refused(413, 'The request is too large.', `At most ${bodyBytesMax} bytes are taken at once.`)
-      if (name === 'edit') return { status: 200, value: await letters.edit(params.get('id') ?? '', text) }
+      if (name === 'edit')
+        return { status: 200, value: await letters.edit(params.get('id') ?? '', text, signal) }
       return { status: 200, value: await letters.fill(text, { dryRun: flag('dryRun') }, signal) }
     }
     default:

@@ -147,8 +147,32 @@ describe('requeue', () => {
     await world.bury(refusedPayload('a'))
     const later = world.clock.now() + 1
     await world.bury(refusedPayload('b', { at: later }))
-    await world.work.requeue({}, { dryRun: false }, never)
+    const requeuing = world.work.requeue({}, { dryRun: false }, never)
+    world.clock.stepWall(10)
+    await requeuing
     expect(await world.left()).toEqual(['b'])
+  })
+
+  test('those of a clock that was ahead and is right again are old ones', async () => {
+    const world = await openLettersWorld()
+    await world.bury(refusedPayload('a', { at: world.clock.now() + 86_400_000 }))
+    expect(await world.work.requeue({}, { dryRun: false }, never)).toMatchObject({ payloads: 1 })
+    expect(await world.left()).toEqual([])
+  })
+
+  test('counts and tells what is on its way, where somebody hangs up while there is no room', async () => {
+    const world = await openLettersWorld()
+    await world.bury(refusedPayload('a'), refusedPayload('b'))
+    const stop = new AbortController()
+    world.fillUp()
+    const timers = world.clock.pending()
+    const requeuing = world.work.requeue({}, { dryRun: false }, stop.signal)
+    await eventually(() => world.clock.pending() > timers)
+    stop.abort()
+    expect(await requeuing).toMatchObject({ payloads: 0 })
+    expect(world.work.counters().requeued).toBe(0)
+    expect(world.eventsOf('letters_requeued')).toEqual([])
+    expect(await world.left()).toEqual(['a', 'b'])
   })
 
   test('thousands go in groups, and one that somebody else takes ends it with the others where they were', async () => {
@@ -175,7 +199,7 @@ describe('requeue', () => {
 
 describe('edit', () => {
   const edited = (world: LettersWorld, id: string, payload: unknown) =>
-    world.work.edit(id, typeof payload === 'string' ? payload : JSON.stringify(payload))
+    world.work.edit(id, typeof payload === 'string' ? payload : JSON.stringify(payload), never)
 
   test('sends what was mended in its place, under the same payloadId', async () => {
     const world = await openLettersWorld()

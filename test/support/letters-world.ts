@@ -13,6 +13,8 @@ export type LettersWorld = SpoolWorld & {
   /** Requests that went to the mapping, with the details of their letters or the topics of their messages. */
   remapped: string[][]
   bury(...letters: DeadLetter[]): Promise<void>
+  /** The spool says from here on that it is full. */
+  fillUp(): void
   /** Letters that are there, by device, oldest first. */
   left(): Promise<string[]>
   idOf(device: string): Promise<string>
@@ -45,8 +47,10 @@ export async function openLettersWorld(
     }
   }
   const { providers = ['default'] } = options
+  let full = false
+  const held = { get: () => (full ? 'spool_full' : spool.hold) }
   const work = createLetterWork({
-    spool,
+    spool: Object.create(spool, { hold: held }) as typeof spool,
     clock,
     emit: (event) => void events.push(event),
     remap,
@@ -57,6 +61,9 @@ export async function openLettersWorld(
     ...world,
     work,
     remapped,
+    fillUp() {
+      full = true
+    },
     async bury(...letters) {
       for (const letter of letters) await spool.exchange(exchangeOf({ letters: [letter] }))
     },
