@@ -73,7 +73,8 @@ export function createCourier(deps: Deps): Carry {
     let inHand = choice.kind === 'batch' ? choice.inHand : null
     try {
       const again = pass.probe && endpoint.view().state === 'unauthorized'
-      const fault = await keyring.ready({ again })
+      const fault = await unlessAborted(keyring.ready({ again }), era.end.signal)
+      if (era.end.signal.aborted) return
       if (fault !== null) return trip.leave({ kind: 'no_credentials', why: fault })
       if (!isCurrent(era) || isStopping()) return
       if (choice.kind === 'lane') inHand = await seal(choice, era)
@@ -140,7 +141,11 @@ export function createCourier(deps: Deps): Carry {
     const { generation } = keyring
     let outcome = await submit(inHand, content, trip)
     // Keys that were changed elsewhere come into force without a person; the clock offset is known by now too.
-    if (outcome?.kind === 'unauthorized' && isCurrent(era) && (await keyring.renew(generation)))
+    if (
+      outcome?.kind === 'unauthorized' &&
+      isCurrent(era) &&
+      (await unlessAborted(keyring.renew(generation), era.end.signal))
+    )
       outcome = await submit(inHand, content, trip)
     if (outcome === null || !isCurrent(era)) return
     const { accessKeyId } = keyring
@@ -177,8 +182,7 @@ export function createCourier(deps: Deps): Carry {
   async function load(inHand: InHand, era: Era): Promise<BatchContent | null> {
     const loaded = await spool.load(inHand.batch)
     if (loaded.kind === 'content') return loaded.content
-    era.hand.remove(inHand)
-    for (const batch of loaded.batches) era.hand.add(batch, 'sealed')
+    replace(inHand, loaded.batches, era)
     return null
   }
 
@@ -208,6 +212,16 @@ export function createCourier(deps: Deps): Carry {
       return outcome
     })
   }
+}
+
+/** Null where `signal` aborts first; whoever works goes on by himself. */
+function unlessAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result | null> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => resolve(null)
+    if (signal.aborted) onAbort()
+    signal.addEventListener('abort', onAbort, { once: true })
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
+  })
 }
 
 /** Whole numbers that differ by one at most. */

@@ -44,6 +44,10 @@ const direct: ProxyOptions = { from: 'none' }
 const refreshBeforeMs = 300_000
 /** A file, or a source whose refresh failed, is looked at no more often than this. */
 const lookAgainMs = { file: 5000, other: 15_000 }
+/** A token service or a `credential_process` that says nothing would hold every submission for ever. */
+const answerMs = 30_000
+/** What it was asked goes on, since nobody can end it; so long nothing is asked again, or such questions would pile up. */
+const askAnewMs = 600_000
 /** Whoever mends credentials waits no longer. */
 const watchEveryMs = 2000
 
@@ -54,6 +58,7 @@ export function createCredentials(deps: Deps, options: CredentialsOptions): Cred
   let known: { credentials: Credentials; mark: string } | null = null
   let lookedAt = Number.NEGATIVE_INFINITY
   let reading: Promise<Credentials> | null = null
+  let asked: { work: Promise<Credentials>; atMs: number } | null = null
   let failing = false
 
   return { current, reread: () => once(true), watch }
@@ -96,7 +101,7 @@ export function createCredentials(deps: Deps, options: CredentialsOptions): Cred
       const mark = await marksOf(files)
       const unchanged = options.source === 'file' && mark === known?.mark
       if (known !== null && unchanged && !force && !isPast(known.credentials)) return known.credentials
-      const found = await read()
+      const found = options.source === 'chain' ? await ask() : await read()
       if (isPast(found)) throw new Error('the credentials have expired')
       const same = known !== null && sameKeys(known.credentials, found)
       known = { credentials: same && known !== null ? known.credentials : found, mark }
@@ -106,6 +111,18 @@ export function createCredentials(deps: Deps, options: CredentialsOptions): Cred
       tell(error)
     }
     return known.credentials
+  }
+
+  function ask(): Promise<Credentials> {
+    if (asked === null || clock.monotonic() - asked.atMs > askAnewMs) {
+      const question = { work: read(), atMs: clock.monotonic() }
+      const end = () => {
+        if (asked === question) asked = null
+      }
+      question.work.then(end, end)
+      asked = question
+    }
+    return inTime(clock, asked.work)
   }
 
   function tell(error: unknown): void {
@@ -144,6 +161,14 @@ export function createCredentials(deps: Deps, options: CredentialsOptions): Cred
       if (found !== undefined && found !== before && !cancelled) changed()
     }
   }
+}
+
+function inTime<Result>(clock: Clock, work: Promise<Result>): Promise<Result> {
+  return new Promise((resolve, reject) => {
+    const late = () => reject(new Error(`no answer came within ${answerMs} ms`))
+    const cancel = clock.after(answerMs, late)
+    work.then(resolve, reject).finally(cancel)
+  })
 }
 
 function sameKeys(one: Credentials, other: Credentials): boolean {

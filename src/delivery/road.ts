@@ -206,7 +206,8 @@ export function createRoad(deps: RoadDeps, options: ProviderOptions): Road {
       launch(choice, pass)
     }
     if (running >= limitNow()) return
-    const dueAtMs = scheduler.dueAt(plans, era.hand, { probe: closed })
+    const backfillAllowed = backfillRunning < backfillPlaces()
+    const dueAtMs = scheduler.dueAt(plans, era.hand, { probe: closed, backfillAllowed })
     const opensAtMs = endpoint.opensAt()
     // Null: nothing rests, or a probe is under way; what changes that will call pump().
     if (dueAtMs !== null && opensAtMs !== null) alarm.set(Math.max(dueAtMs, opensAtMs))

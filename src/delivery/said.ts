@@ -6,7 +6,7 @@ import type { FailureRecord } from '../domain/outcome.ts'
 /** What the service said about payloads of ours; keyed by payloadId in lower case. */
 export type Said = ReadonlyMap<string, 'accepted' | FailureRecord>
 
-/** Both lists as one; `failed` wins within an answer, the later answer wins over the earlier one. */
+/** Both lists as one; `failed` wins within an answer, `accepted` over the answers, else the later one. */
 export function whatIsSaid(
   accepted: readonly string[],
   failed: readonly FailureRecord[],
@@ -14,7 +14,11 @@ export function whatIsSaid(
 ): Said {
   const said = new Map<string, 'accepted' | FailureRecord>(earlier ?? [])
   for (const id of accepted) said.set(id.toLowerCase(), 'accepted')
-  for (const failure of failed) said.set(failure.payloadId.toLowerCase(), failure)
+  for (const failure of failed) {
+    const id = failure.payloadId.toLowerCase()
+    // What was taken once is delivered: of the same batch again a service may say that it knows it.
+    if (earlier?.get(id) !== 'accepted') said.set(id, failure)
+  }
   return said
 }
 

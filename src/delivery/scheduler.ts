@@ -36,7 +36,11 @@ export type Scheduler = {
     now: { probe: boolean; backfillAllowed: boolean },
   ): Choice | null
   /** When something that rests now is due; null where nothing rests. */
-  dueAt(plans: readonly LanePlan[], hand: Hand, now: { probe: boolean }): number | null
+  dueAt(
+    plans: readonly LanePlan[],
+    hand: Hand,
+    now: { probe: boolean; backfillAllowed: boolean },
+  ): number | null
   /** Whether a lane could give a batch now. */
   isDue(lanes: readonly LaneView[]): boolean
   sealBegan(lane: LaneId): void
@@ -81,7 +85,7 @@ export function createScheduler({ clock, sizeLimit }: Deps, options: ProviderOpt
         continue
       }
       if (!seenAtMs.has(lane.id)) seenAtMs.set(lane.id, nowMs)
-      plans.push(lane.role.kind === 'retry' ? planRetry(lane) : planFresh(lane, nowMs))
+      plans.push(lane.role.kind === 'retry' ? planRetry(lane, nowMs) : planFresh(lane, nowMs))
     }
     return plans
   }
@@ -99,12 +103,16 @@ export function createScheduler({ clock, sizeLimit }: Deps, options: ProviderOpt
     return { payloadsMax, bodyBytesMax: sizeLimit.bytesMax, ...(single ? { turn: 'single' } : {}) }
   }
 
-  function planRetry(lane: LaneView): LanePlan {
+  function planRetry(lane: LaneView, nowMs: number): LanePlan {
     const delayMs = delayOf(lane.role, options.retryRules)
     const now = clock.now()
-    const restMs = (lane.oldestAt ?? now) + delayMs + lingerMs - now
-    const limits = { ...limitsNow(), committedUntil: now - delayMs }
-    return { lane, limits, dueAtMs: notBefore(lane.id, clock.monotonic() + restMs) }
+    const seenMs = seenAtMs.get(lane.id) ?? nowMs
+    const oldestAt = lane.oldestAt ?? now
+    const waitedMs = Math.max(nowMs - seenMs, now - oldestAt)
+    // A stamp of the future is of a clock that was set back since: it says nothing about how long anything rested.
+    const committedUntil = oldestAt > now || lane.oldestAt === null ? Number.POSITIVE_INFINITY : now - delayMs
+    const limits = { ...limitsNow(), committedUntil }
+    return { lane, limits, dueAtMs: notBefore(lane.id, nowMs + delayMs + lingerMs - waitedMs) }
   }
 
   function notBefore(lane: LaneId, dueAtMs: number): number {
@@ -202,7 +210,11 @@ export function createScheduler({ clock, sizeLimit }: Deps, options: ProviderOpt
     return order === 'oldest-first' ? one.lane.id < other.lane.id : one.lane.id > other.lane.id
   }
 
-  function dueAt(plans: readonly LanePlan[], hand: Hand, { probe }: { probe: boolean }): number | null {
+  function dueAt(
+    plans: readonly LanePlan[],
+    hand: Hand,
+    { probe, backfillAllowed }: { probe: boolean; backfillAllowed: boolean },
+  ): number | null {
     let earliest = Number.POSITIVE_INFINITY
     for (const inHand of hand.all()) {
       if (inHand.running) continue
@@ -211,7 +223,9 @@ export function createScheduler({ clock, sizeLimit }: Deps, options: ProviderOpt
       earliest = Math.min(earliest, atMs)
     }
     for (const { lane, dueAtMs } of hand.size < batchesMax ? plans : [])
-      if (!sealing.has(lane.id)) earliest = Math.min(earliest, dueAtMs)
+      // The end of a submission makes room for backfill, and calls pump().
+      if (!sealing.has(lane.id) && (backfillAllowed || probe || lane.role.kind !== 'backfill'))
+        earliest = Math.min(earliest, dueAtMs)
     return earliest === Number.POSITIVE_INFINITY ? null : earliest
   }
 

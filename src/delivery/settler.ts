@@ -34,6 +34,9 @@ export type Settler = {
   ratePerS(): number
 }
 
+/** Others that were refused shall not wait for these: they may rest for ever. */
+const waitsLong: readonly Verdict['wait'][] = ['witness', 'slow', 'room']
+
 type Known = { alone: boolean; accessKeyId: string | null; clockOffsetMs: number | null }
 
 type Deps = {
@@ -152,7 +155,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
     if (verdict.endpoint === 'failure') noteFailure(inHand)
     const retryAfterMs = outcome.kind === 'unavailable' ? (outcome.retryAfterMs ?? 0) : 0
     const retryInMs = hand.rest(inHand, verdict.wait, { failed: verdict.wait === 'backoff', retryAfterMs })
-    if (verdict.wait === 'witness' || inHand.stuck) isolation.leave(inHand)
+    if (waitsLong.includes(verdict.wait) || inHand.stuck) isolation.leave(inHand)
     if (verdict.held === null || verdict.endpoint === 'wrapper') return
     emit({
       kind: 'batch_held',

@@ -57,6 +57,7 @@ export function createRules(conditions: Conditions): Rules {
       case 'batch_stuck':
       case 'batch_unstuck':
       case 'batch_settled':
+      case 'batch_split':
       case 'wrapper_refused':
       case 'answer_odd':
         applyBatch(event)
@@ -110,7 +111,6 @@ export function createRules(conditions: Conditions): Rules {
       case 'batch_sealed':
       case 'submission_ended':
       case 'batch_held':
-      case 'batch_split':
       case 'lane_rotated':
       case 'gateway_starting':
       case 'gateway_ready':
@@ -200,7 +200,10 @@ export function createRules(conditions: Conditions): Rules {
   function applyBatch(
     event: Extract<
       GatewayEvent,
-      { kind: 'batch_stuck' | 'batch_unstuck' | 'batch_settled' | 'wrapper_refused' | 'answer_odd' }
+      {
+        kind:
+          'batch_stuck' | 'batch_unstuck' | 'batch_settled' | 'batch_split' | 'wrapper_refused' | 'answer_odd'
+      }
     >,
   ): void {
     const { provider } = event
@@ -214,9 +217,8 @@ export function createRules(conditions: Conditions): Rules {
         })
         return
       case 'batch_unstuck':
-        conditions.clear('BATCH_STUCK', event.batchId)
-        return
       case 'batch_settled':
+      case 'batch_split':
         conditions.clear('BATCH_STUCK', event.batchId)
         return
       case 'wrapper_refused':

@@ -17,13 +17,22 @@ export type Clock = {
   after(delayMs: number, fire: () => void): CancelTimer
 }
 
+const timeoutMaxMs = 2 ** 31 - 1
+
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   after(delayMs, fire) {
-    // Node fires at once above 2^31 - 1 ms; every delay of ours is far below a day.
-    const timer = setTimeout(fire, Math.max(0, delayMs))
-    timer.unref()
+    let timer: NodeJS.Timeout
+    const arm = (restMs: number) => {
+      // Node fires at once above this: some 25 days.
+      const longer = restMs > timeoutMaxMs
+      timer = longer
+        ? setTimeout(() => arm(restMs - timeoutMaxMs), timeoutMaxMs)
+        : setTimeout(fire, Math.max(0, restMs))
+      timer.unref()
+    }
+    arm(delayMs)
     return () => clearTimeout(timer)
   },
 }

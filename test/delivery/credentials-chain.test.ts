@@ -1,6 +1,8 @@
 // Credentials as the AWS tools find them, each from the real thing: files, a process, endpoints on loopback.
 
-import { chmod, writeFile } from 'node:fs/promises'
+import { execFileSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { chmod, readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -8,6 +10,7 @@ import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } fro
 import { createCredentials } from '../../src/delivery/credentials.ts'
 import type { ProxyOptions } from '../../src/delivery/options.ts'
 import { handed, startCredentialEndpoints } from '../support/credential-endpoints.ts'
+import { eventually } from '../support/eventually.ts'
 import { createFakeClock } from '../support/fake-clock.ts'
 import { newFolder } from '../support/folders.ts'
 
@@ -168,6 +171,31 @@ describe('the chain finds credentials', () => {
     expect((await chainOf().source.current()).accessKeyId).toBe('AKIAFILE')
     expect(printed).not.toHaveBeenCalled()
   })
+})
+
+test('a process that says nothing is given half a minute, and is not started again and again', async () => {
+  const folder = await newFolder()
+  const [starts, pipe] = [join(folder, 'starts'), join(folder, 'pipe')]
+  execFileSync('mkfifo', [pipe])
+  const script = join(folder, 'mute')
+  await writeFile(script, `#!/bin/sh\necho started >> ${starts}\nexec timeout 60 cat ${pipe}\n`)
+  await chmod(script, 0o755)
+  await writeFile(join(folder, 'config'), `[profile mute]\ncredential_process = ${script}\n`)
+  vi.stubEnv('AWS_CONFIG_FILE', join(folder, 'config'))
+  const { clock, source } = chainOf('mute')
+  for (let times = 0; times < 3; times += 1) {
+    const fault = source.reread().then(
+      () => null,
+      (error: unknown) => error,
+    )
+    await eventually(() => clock.pending() > 0 && existsSync(starts))
+    await clock.advance(30_000)
+    expect(await fault).toMatchObject({
+      code: 'CREDENTIALS_MISSING',
+      why: expect.stringMatching(/no answer came within 30000 ms/),
+    })
+  }
+  expect(await readFile(starts, 'utf8')).toBe('started\n')
 })
 
 describe('temporary credentials', () => {

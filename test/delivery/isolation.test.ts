@@ -129,6 +129,32 @@ describe('one guilty payload in a batch', () => {
   })
 })
 
+test('a part that is held for good keeps no other batch from being taken apart', async () => {
+  let first: readonly string[] = []
+  let guilty = ''
+  let asked = 0
+  world = await createDeliveryWorld({
+    provider: { maxInFlight: 1 },
+    script(one) {
+      if (one.payloadIds.includes(guilty)) return refusal
+      if (one.single || !one.payloadIds.includes(first[0] ?? '')) return acceptAll(one)
+      asked += 1
+      if (asked === 1) return refusal
+      return asked === 2 ? 'reset' : { status: 409, body: { message: 'seen' } }
+    },
+  })
+  first = await world.publish('a', 'b', 'c')
+  await world.pass(10_000)
+  guilty = 'not yet known'
+  const second = await world.publish('d', 'e', 'f')
+  guilty = second[2] ?? ''
+  await world.pass(60 * minuteMs)
+  await world.publish('g', 'h', 'i')
+  await world.pass(10_000)
+  expect(world.spool.totals()).toMatchObject({ delivered: 6, dead: 1 })
+  expect(open()).toBe(2)
+})
+
 describe('many guilty payloads', () => {
   test.each([
     ['every third', (index: number) => index % 3 === 0],

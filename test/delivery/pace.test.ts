@@ -1,10 +1,11 @@
 // The small things that set the tempo: back-off, concurrency, rate, the alarm.
 
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createAlarm } from '../../src/delivery/alarm.ts'
 import { around, fullJitter } from '../../src/delivery/backoff.ts'
 import { createConcurrency } from '../../src/delivery/concurrency.ts'
 import { createRate } from '../../src/delivery/tally.ts'
+import { systemClock } from '../../src/std/clock.ts'
 import { createFakeClock } from '../support/fake-clock.ts'
 import { createRandom } from '../support/random.ts'
 
@@ -82,6 +83,20 @@ describe('the rate of the last minute', () => {
     await clock.advance(3_600_000)
     expect(rate.perS()).toBe(0)
   })
+})
+
+test('a delay of months is waited for, and can be called off', () => {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  const fired: string[] = []
+  const dayMs = 86_400_000
+  systemClock.after(60 * dayMs, () => fired.push('sixty days'))
+  const cancel = systemClock.after(50 * dayMs, () => fired.push('fifty days'))
+  vi.advanceTimersByTime(40 * dayMs)
+  expect(fired).toEqual([])
+  cancel()
+  vi.advanceTimersByTime(20 * dayMs)
+  expect(fired).toEqual(['sixty days'])
 })
 
 describe('the alarm', () => {

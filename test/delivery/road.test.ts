@@ -1,4 +1,9 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { execFileSync } from 'node:child_process'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { defaultProvider } from '../../src/domain/ids.ts'
+import { newFolder } from '../support/folders.ts'
 import { createDeliveryWorld, dayMs } from '../support/delivery-world.ts'
 import type { DeliveryWorld } from '../support/delivery-world.ts'
 import { acceptAll, breakdown, failAll } from '../support/scripted-service.ts'
@@ -35,6 +40,41 @@ describe('batches by count and linger', () => {
     world.clock.stepWall(-3_600_000)
     await world.pass(1001)
     expect(open()).toBe(0)
+  })
+
+  test('a clock that was ahead and is set right keeps nothing in its retry step', async () => {
+    world = await createDeliveryWorld({ script: failAll('Validation') })
+    world.clock.stepWall(dayMs)
+    await world.publish('a', 'b', 'c')
+    await world.pass(5000)
+    world.clock.stepWall(-dayMs)
+    await world.publish('d', 'e', 'f')
+    await world.pass(5000)
+    world.service.answer(acceptAll)
+    await world.pass(3_600_000)
+    expect(world.spool.totals()).toMatchObject({ delivered: 6, dead: 0 })
+  })
+
+  test('nothing is looked at again and again while backfill has all its places', async () => {
+    world = await createDeliveryWorld({
+      script: () => 'hang',
+      startNow: false,
+      provider: { timeoutMs: 600_000 },
+    })
+    for (let n = 0; n < 20; n += 1) await world.publish(`a${n}`, `b${n}`, `c${n}`)
+    await world.spool.rotate(defaultProvider)
+    let looks = 0
+    const { lanes } = world.spool
+    world.spool.lanes = () => {
+      looks += 1
+      return lanes()
+    }
+    world.delivery.start()
+    while (world.service.open() < 3) await world.clock.advance(0)
+    for (let n = 0; n < 50; n += 1) await world.clock.advance(0)
+    looks = 0
+    await world.clock.advance(1000)
+    expect(looks).toBeLessThan(20)
   })
 
   test('no more than max_in_flight are sent at once', async () => {
@@ -400,6 +440,22 @@ describe('credentials', () => {
 })
 
 describe('stop', () => {
+  test('waits for no credentials that do not come', async () => {
+    const folder = await newFolder()
+    const pipe = join(folder, 'pipe')
+    execFileSync('mkfifo', [pipe])
+    // Nobody writes into it.
+    await writeFile(join(folder, 'config'), `[profile slow]\ncredential_process = timeout 60 cat ${pipe}\n`)
+    vi.stubEnv('AWS_CONFIG_FILE', join(folder, 'config'))
+    vi.stubEnv('AWS_SHARED_CREDENTIALS_FILE', join(folder, 'none'))
+    onTestFinished(() => void vi.unstubAllEnvs())
+    world = await createDeliveryWorld({ provider: { credentials: { source: 'chain', profile: 'slow' } } })
+    await world.publish('a', 'b', 'c')
+    await world.clock.advance(0)
+    await world.delivery.stop(AbortSignal.abort())
+    expect(open()).toBe(3)
+  })
+
   test('lets a running submission end and starts no other', async () => {
     world = await createDeliveryWorld({ provider: { maxInFlight: 1 } })
     for (const part of ['a', 'b']) await world.publish(`${part}1`, `${part}2`, `${part}3`)

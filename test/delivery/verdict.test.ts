@@ -181,10 +181,10 @@ const rows: Row[] = [
     'success',
   ],
   [
-    'the later answer wins',
+    'what an earlier answer accepted stays delivered',
     answered(['b', 'c'], [failure('a')]),
     { earlier },
-    ['retry Validation 0', 'delivered', 'delivered'],
+    ['delivered', 'delivered', 'delivered'],
     'none',
     'success',
   ],

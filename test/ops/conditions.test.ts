@@ -80,6 +80,11 @@ describe('a condition is open while something is wrong', () => {
       { kind: 'batch_settled', provider, lane, batchId, requestId: null, delivered: 0, retried: 0, dead: 1 },
     ],
     [
+      'BATCH_STUCK b-1',
+      { kind: 'batch_stuck', provider, batchId, failures: 10 },
+      { kind: 'batch_split', provider, batchId, parts: [1, 1], why: 'm' },
+    ],
+    [
       'WRAPPER_REFUSED default',
       {
         kind: 'wrapper_refused',
