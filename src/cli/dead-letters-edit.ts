@@ -74,6 +74,12 @@ async function fromFile(file: string, io: CommandIo): Promise<Mended> {
 async function inEditor(url: string, id: string, io: CommandIo): Promise<Mended | null> {
   const path = `/control/dead-letters/show?id=${encodeURIComponent(id)}`
   const { letter } = (await askDaemon({ url, path, method: 'POST', stop: io.stop })) as DeadLetterEntry
+  if (letter.stage !== 'delivery')
+    throw new GatewayError('LETTER_UNFIT', {
+      what: `Dead letter ${id} has no payload to edit.`,
+      why: 'It is a message that could not be mapped.',
+      act: `Mend the mapping, then: telemetry-gateway dead-letters requeue ${id}`,
+    })
   const before = `${JSON.stringify(letter.payload, null, 2)}\n`
   const folder = await mkdtemp(join(tmpdir(), 'dead-letter-'))
   const file = join(folder, `${id}.json`)

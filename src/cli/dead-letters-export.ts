@@ -39,7 +39,9 @@ export function exportCommand(io: CommandIo, done: (status: ExitStatus) => void)
         (spool) => write(linesOf(spool, query), options.to, io),
       )
       if (options.to !== undefined) io.stdout.write(`${countOf(count, 'letter')} in ${options.to}\n`)
-      done(0)
+      const missing = Math.max(0, new Set(ids).size - count)
+      if (missing > 0) io.stderr.write(`${missing} of the ids are no such dead letters.\n`)
+      done(missing > 0 ? 1 : 0)
     })
 }
 

@@ -30,15 +30,19 @@ export function purgeCommand(io: CommandIo, done: (status: ExitStatus) => void):
         stop: io.stop,
         patient: true,
       })) as PurgeReport
-      io.stdout.write(options.json ? `${JSON.stringify(report)}\n` : textOf(report))
-      done(0)
+      const missing = Math.max(0, new Set(ids).size - report.letters)
+      io.stdout.write(
+        options.json ? `${JSON.stringify(report)}\n` : textOf(report, ids.length > 0 ? missing : 0),
+      )
+      done(ids.length > 0 && missing > 0 ? 1 : 0)
     })
 }
 
-function textOf({ dryRun, letters, reasons }: PurgeReport): string {
+function textOf({ dryRun, letters, reasons }: PurgeReport, missing: number): string {
   const lines = [
     `${countOf(letters, 'dead letter')} ${dryRun ? 'would be' : 'were'} deleted for good.`,
     ...Object.entries(reasons).map(([reason, count]) => `  ${count} ${reason}`),
+    ...(missing > 0 ? [`  ${missing} of the ids are no such dead letters`] : []),
     ...(dryRun ? ['Nothing was changed; add --yes to do it.'] : []),
   ]
   return `${lines.map(visible).join('\n')}\n`

@@ -25,14 +25,17 @@ export type FilterOptions = {
 /** Options that every command of these has. */
 export function asking(command: Command): Command {
   return command
-    .option('--config <file>', 'take the address, or the path of the spool, from this config')
+    .option('--config <file>', 'take the address from this config')
     .option('--url <url>', 'base URL of the daemon (default: http://127.0.0.1:8080)')
     .option('--json', 'the answer as it came')
 }
 
 /** For commands that only read. */
 export function orReading(command: Command): Command {
-  return asking(command).option('--path <dir>', 'read this spool, which no daemon may use')
+  return asking(command).option(
+    '--path <dir>',
+    'read this spool, which no daemon may use; where none runs, that of --config is read',
+  )
 }
 
 export function filtering(command: Command): Command {

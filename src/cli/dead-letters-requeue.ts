@@ -36,10 +36,19 @@ export function requeueCommand(io: CommandIo, done: (status: ExitStatus) => void
     )
     .action(async (ids: string[], options: Options) => {
       const url = await urlOf(options, io)
-      const text =
-        options.file === undefined ? await requeue(url, ids, options, io) : await fill(url, ids, options, io)
-      io.stdout.write(text)
-      done(0)
+      if (options.file !== undefined) {
+        io.stdout.write(await fill(url, ids, options, io))
+        done(0)
+        return
+      }
+      const reports = await requeue(url, ids, options, io)
+      const isJson = options.json === true
+      io.stdout.write(
+        isJson
+          ? reports.map((report) => `${JSON.stringify(report)}\n`).join('')
+          : requeueText(reports, options.dryRun ?? false),
+      )
+      done(reports.some(({ missing }) => missing.length > 0) ? 1 : 0)
     })
 }
 
@@ -48,7 +57,7 @@ async function requeue(
   ids: readonly string[],
   options: Options,
   io: CommandIo,
-): Promise<string> {
+): Promise<RequeueReport[]> {
   const query = chosen(ids, options)
   const parts = ids.length === 0 ? [query] : slices(ids, idsMax).map((some) => ({ ...query, ids: some }))
   const reports: RequeueReport[] = []
@@ -61,8 +70,7 @@ async function requeue(
       (await askDaemon({ url, path, method: 'POST', stop: io.stop, patient: true })) as RequeueReport,
     )
   }
-  if (options.json === true) return reports.map((report) => `${JSON.stringify(report)}\n`).join('')
-  return requeueText(reports, options.dryRun ?? false)
+  return reports
 }
 
 function requeueText(reports: readonly RequeueReport[], dryRun: boolean): string {

@@ -55,7 +55,8 @@ const listCommand: Run = (io, done) =>
           (await askDaemon({ url, path, method: 'GET', stop: io.stop, patient: true })) as LettersView,
         (spool) => listLetters(spool, query, shownMax),
       )
-      const text = () => listText(view, Date.now(), { ids: options.ids ?? false })
+      const text = () =>
+        listText(view, Date.now(), { ids: options.ids ?? false, isPart: Object.keys(query).length > 0 })
       io.stdout.write(options.json ? `${JSON.stringify(view)}\n` : text())
       done(0)
     })
@@ -97,9 +98,9 @@ type Shown = { id: string; at: number; stage: string; reason: string; device: st
 function listText(
   { scanned, more, groups, letters }: LettersView,
   now: number,
-  { ids }: { ids: boolean },
+  { ids, isPart }: { ids: boolean; isPart: boolean },
 ): string {
-  if (scanned === 0) return 'There are no dead letters.\n'
+  if (scanned === 0) return isPart ? 'There are no such dead letters.\n' : 'There are no dead letters.\n'
   const ago = (at: number) => `${formatDuration(Math.max(0, now - at))} ago`
   const lines = groups.flatMap((group) => {
     const { stage, reason, source, provider, fields, count, devices, oldestAt, latestAt, detail } = group

@@ -1,6 +1,6 @@
 // quarantine.ts: `quarantine`: messages that are kept whole, and what a person decides about them.
 
-import { Command } from 'commander'
+import { Command, InvalidArgumentError } from 'commander'
 import { GatewayError } from '../std/fault.ts'
 import { formatDuration } from '../std/quantity.ts'
 import { visible } from '../std/quote.ts'
@@ -22,13 +22,19 @@ export const quarantineCommand: Build = (io, done) =>
     .addCommand(releaseCommand(io, done))
     .addCommand(dropCommand(io, done))
 
+function countIn(text: string): number {
+  const count = Number(text)
+  if (Number.isInteger(count) && count >= 1 && count <= 1000) return count
+  throw new InvalidArgumentError('Give a whole number from 1 to 1000.')
+}
+
 const listCommand: Build = (io, done) =>
   asking(new Command('list'))
     .description('what is kept, by device and reason; the messages of one device with their ids')
     .option('--device <name>', 'the messages of this device')
-    .option('--limit <count>', 'rows to show', '100')
-    .action(async (options: PlaceOptions & { device?: string; limit: string }) => {
-      const query = new URLSearchParams({ limit: options.limit })
+    .option('--limit <count>', 'rows to show', countIn, 100)
+    .action(async (options: PlaceOptions & { device?: string; limit: number }) => {
+      const query = new URLSearchParams({ limit: String(options.limit) })
       if (options.device !== undefined) query.set('device', options.device)
       const view = (await ask('GET', `/quarantine?${query.toString()}`, options, io)) as QuarantineView
       const text = options.device === undefined ? groupsText : messagesText

@@ -108,6 +108,9 @@ async function pathOf(
   })
 }
 
+/** What `dead-letters requeue --file` reads; the others are for a person. */
+const takenIn = ['payloads.ndjson', 'dead-letters.ndjson', 'messages.ndjson']
+
 function salvageText({ steps, problems, files }: SalvageReport, to: string): string {
   const rows = files.map(({ file, lines }) => [file, String(lines)])
   const lines = [
@@ -117,7 +120,9 @@ function salvageText({ steps, problems, files }: SalvageReport, to: string): str
     ...(problems.length === 0
       ? ['Everything could be read, and adds up.']
       : ['Not all of it could be read, or adds up:', ...problems.map((problem) => `  ${problem}`)]),
-    `Take it in with: telemetry-gateway dead-letters requeue --file ${to}/payloads.ndjson, and the other files.`,
+    ...files
+      .filter(({ file }) => takenIn.includes(file))
+      .map(({ file }) => `Take it in with: telemetry-gateway dead-letters requeue --file ${to}/${file}`),
   ]
   return `${lines.map(visible).join('\n')}\n`
 }

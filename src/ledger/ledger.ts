@@ -162,7 +162,7 @@ export function createLedger(deps: LedgerDeps, options: LedgerOptions): Ledger {
       try {
         const found = await search(records, question, { clock, signal })
         const behind = source.totals().receipts
-        return { kind: 'answer', answer: { ...found, oldestAt: records.totals().oldestAt, behind } }
+        return { kind: 'answer', answer: { ...found, oldestAt: await records.beginsAt(), behind } }
       } catch (error) {
         await keeper.lost(records, error)
         return { kind: 'unavailable', why: 'Its records could not be read; see the conditions.' }
@@ -203,7 +203,7 @@ export async function askStopped(
   return {
     async ask(question: Question, signal: AbortSignal): Promise<LedgerAnswer> {
       const found = await search(records, question, { clock, signal })
-      return { ...found, oldestAt: records.totals().oldestAt, behind: 0 }
+      return { ...found, oldestAt: await records.beginsAt(), behind: 0 }
     },
     [Symbol.asyncDispose]: () => records.close(),
   }

@@ -30,6 +30,8 @@ export type Records = {
   /** Drops the oldest sheet; gives how many payloads that were. */
   dropOldest(): Promise<number>
   totals(): RecordTotals
+  /** When the oldest payload that can be asked for was settled; null where there is none. */
+  beginsAt(): Promise<EpochMs | null>
   /** Newest first, from the one that holds `number` on; sheets that are damaged are left out. */
   sheets(number: number): AsyncGenerator<Sheet>
   receipt(number: number): Promise<Receipt | null>
@@ -63,7 +65,7 @@ export async function openRecords(store: Store, { sheetReceiptBytesMax }: Record
     bytes: open === null ? 0 : open.head.bytesBefore + open.head.bytes + open.size,
   }
 
-  return { append, dropOldest, totals, sheets, receipt, compact, close: () => store.close() }
+  return { append, dropOldest, totals, beginsAt, sheets, receipt, compact, close: () => store.close() }
 
   async function append(receipts: readonly NumberedReceipt[], now: EpochMs): Promise<{ damaged: number }> {
     if (!baseIsSure) await findBase(receipts)
@@ -177,6 +179,13 @@ export async function openRecords(store: Store, { sheetReceiptBytesMax }: Record
   async function receipt(number: number): Promise<Receipt | null> {
     const value = await store.get(receiptKey(number))
     return value === undefined ? null : decodeReceipt(value)
+  }
+
+  async function beginsAt(): Promise<EpochMs | null> {
+    if (oldest === null) return null
+    const value = await store.get(receiptKey(oldest.first))
+    const head = value === undefined ? null : receiptHead(value)
+    return head?.at ?? oldest.writtenAt
   }
 
   async function compact(): Promise<void> {

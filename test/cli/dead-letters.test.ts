@@ -181,6 +181,22 @@ describe('messages that could not be mapped', () => {
     )
     await road.until(() => deliveredOf(road, 'truck-1').length === 1)
     expect(await idsIn(url)).toEqual([binary])
+
+    // The editor of this test would write a line of its own.
+    const edited = await runCli(['dead-letters', 'edit', binary, '--url', url], {
+      env: { ...process.env, EDITOR: 'echo more >>' },
+    })
+    expect([edited.status, edited.stderr]).toEqual([1, expect.stringMatching(/^LETTER_UNFIT\n.*no payload/)])
+    const some = await runCli(['dead-letters', 'list', '--reason', 'OTHER', '--url', url])
+    expect(some.stdout).toBe('There are no such dead letters.\n')
+    for (const command of [['requeue'], ['purge', '--yes'], ['export']]) {
+      const none = await runCli(['dead-letters', ...command, 'f'.repeat(32), '--url', url])
+      expect([none.status, none.stdout + none.stderr], command[0]).toEqual([
+        1,
+        expect.stringMatching(/is no dead letter|of the ids are no such/),
+      ])
+    }
+    expect(await idsIn(url)).toEqual([binary])
   })
 })
 

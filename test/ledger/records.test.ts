@@ -23,6 +23,9 @@ describe('the records', () => {
     expect(await again.all()).toEqual(idsOf(1, 61))
     expect(again.records.totals()).toEqual(world.records.totals())
     expect(again.records.totals().records).toBe(180)
+    // Of the payload that was settled first, whenever its sheet was written to.
+    await again.records.append(numbered(61, 62), startAt + 3_600_000)
+    expect(await again.records.beginsAt()).toBe(startAt + 90_000)
   })
 
   test('receipts that come a second time are not listed twice', async () => {
@@ -68,6 +71,7 @@ describe('the records', () => {
     expect(await world.records.dropOldest()).toBe(12)
     expect(await world.records.dropOldest()).toBe(0)
     expect(world.records.totals()).toEqual({ records: 0, bytes: 0, oldestAt: null })
+    expect(await world.records.beginsAt()).toBe(null)
     expect(await world.all()).toEqual([])
     await world.records.append(numbered(5, 7), startAt)
     expect(await world.all()).toEqual(idsOf(5, 7))
