@@ -21,7 +21,7 @@
 import type { Socket } from 'node:net'
 import type { Client } from 'aedes'
 import type { CancelTimer, Clock } from '../std/clock.ts'
-import type { QoS, Sender } from '../domain/message.ts'
+import type { Sender } from '../domain/message.ts'
 import type { AckHead, AckWriter } from './acks.ts'
 import type { Refusal } from './connect.ts'
 import { createFraming, type FramingLimits, type Violation } from './framing.ts'
@@ -193,28 +193,13 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
     return start
   }
 
-  function takeOne(
-    topic: string,
-    bytes: Buffer,
-    qos: QoS,
-    retain: boolean,
-    dup: boolean,
-    messageId: number,
-  ): boolean {
+  const takeOne: TakePublish = (topic, bytes, qos, retain, dup, messageId) => {
     deps.publish(gate, topic, bytes, qos, retain, dup, messageId)
     return !socket.destroyed
   }
 
-  function takeWithin(
-    topic: string,
-    bytes: Buffer,
-    qos: QoS,
-    retain: boolean,
-    dup: boolean,
-    messageId: number,
-  ): boolean {
-    return takeOne(topic, bytes, qos, retain, dup, messageId) && inFlight < options.inFlightMax
-  }
+  const takeWithin: TakePublish = (topic, bytes, qos, retain, dup, messageId) =>
+    takeOne(topic, bytes, qos, retain, dup, messageId) && inFlight < options.inFlightMax
 
   function poke(): void {
     if (!socket.destroyed) socket.emit('readable')
