@@ -6,7 +6,7 @@
 
 import { writeSync } from 'node:fs'
 import { inspect } from 'node:util'
-import { runCommandLine } from './cli/program.ts'
+import { runCommandLine } from './cli/cli.ts'
 import { relaunchForMemory } from './cli/relaunch.ts'
 
 relaunchForMemory(process.argv.slice(2))

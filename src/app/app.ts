@@ -10,7 +10,7 @@
 //   ledger    opens its records beside the others; nothing waits for it
 //   ingest    last: whoever can connect gets acks
 //   ready     /readyz, READY=1
-//   beside    what was kept for its device or its expression goes on (mapping-in-force.ts), files are watched (reload.ts)
+//   beside    what was kept for its device or its expression goes on (active-mapping.ts), files are watched (config-reload.ts)
 //
 // Stop: one deadline for all of it. It does not drain to empty: the spool is the point.
 //
@@ -22,7 +22,7 @@
 
 import type { Writable } from 'node:stream'
 import type { Clock } from '../std/clock.ts'
-import type { GatewayError } from '../std/fault.ts'
+import type { GatewayError } from '../std/gateway-error.ts'
 import type { Emit } from '../domain/event.ts'
 import type { NewId } from '../domain/ids.ts'
 import type { Config } from '../config/config.ts'
@@ -37,11 +37,11 @@ import { openSpool, type Spool } from '../spool/spool.ts'
 import { spoolOptions } from '../spool/config.ts'
 import type { Disk, OpenStore } from '../storage/storage.ts'
 import { createClockOffset, type ClockOffset } from './clock-offset.ts'
-import { putLettersToWork, type LettersAtWork } from './letters-at-work.ts'
-import { createLateness } from './lateness.ts'
-import { createInForce, mappingOf, type InForce } from './mapping-in-force.ts'
-import { probe } from './probe.ts'
-import { createReload, type Reload } from './reload.ts'
+import { putLettersToWork, type LettersAtWork } from './dead-letter-work.ts'
+import { createLateness } from './backfill-rule.ts'
+import { createInForce, mappingOf, type InForce } from './active-mapping.ts'
+import { probe } from './endpoint-probe.ts'
+import { createReload, type Reload } from './config-reload.ts'
 
 export type GatewayDeps = {
   clock: Clock

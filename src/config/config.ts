@@ -7,9 +7,9 @@
 //   No message shows a secret. Secrets come from the environment or from files, never from the config itself.
 //
 // How
-//   read.ts does it: the text becomes a tree that knows its lines (source.ts), ${env:NAME} and ${file:PATH} are
-//   put in (substitute.ts), presets are put into the sources that name them (presets.ts), the schema judges, and what
-//   it found is put into words (explain.ts, shape.ts). What is wrong in a preset is told with the preset's line.
+//   config-reader.ts does it: the text becomes a tree that knows its lines (yaml-source.ts), ${env:NAME} and ${file:PATH} are
+//   put in (substitute.ts), presets are put into the sources that name them (preset-files.ts), the schema judges, and what
+//   it found is put into words (schema-errors.ts, schema-shape.ts). What is wrong in a preset is told with the preset's line.
 //   Relative paths in the config - in ${file:PATH} and in options that are paths - start at the folder of the
 //   config file, not where the daemon was started: the same file means the same thing under systemd and in a shell.
 //
@@ -20,21 +20,21 @@
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
-import { codeOf, GatewayError, messageOf } from '../std/fault.ts'
+import { codeOf, GatewayError, messageOf } from '../std/gateway-error.ts'
 import { deliverySchema, providerNames } from '../delivery/config.ts'
 import { ingestSchema } from '../ingest/config.ts'
 import { ledgerSchema } from '../ledger/config.ts'
 import { logSchema, opsSchema, type OpsConfig } from '../ops/config.ts'
 import { spoolSchema } from '../spool/config.ts'
-import { ConfigError } from './error.ts'
-import { createPresets } from './presets.ts'
-import { readText } from './read.ts'
-import { checkSources, mappingShape, withOneProvider } from './sources.ts'
+import { ConfigError } from './config-error.ts'
+import { createPresets } from './preset-files.ts'
+import { readText } from './config-reader.ts'
+import { checkSources, mappingShape, withOneProvider } from './sources-section.ts'
 
-export { createMappingReader, loadCases, loadPresetCases } from './cases.ts'
-export { ConfigError } from './error.ts'
-export { packagedNames } from './presets.ts'
-export { referenceText, schemaText } from './reference.ts'
+export { createMappingReader, loadCases, loadPresetCases } from './case-files.ts'
+export { ConfigError } from './config-error.ts'
+export { packagedNames } from './preset-files.ts'
+export { referenceText, schemaText } from './config-reference.ts'
 
 export const configSchema = z.strictObject({
   ingest: ingestSchema,

@@ -10,9 +10,9 @@
 
 import { isScalar, visit } from 'yaml'
 import type { Node, Scalar } from 'yaml'
-import { codeOf } from '../std/fault.ts'
+import { codeOf } from '../std/gateway-error.ts'
 import { quote } from '../std/quote.ts'
-import type { Source, SourceProblem } from './source.ts'
+import type { Source, SourceProblem } from './yaml-source.ts'
 
 type Substituted = {
   /** What stands in the config, such as `${env:KEY}`. */

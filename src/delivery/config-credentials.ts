@@ -3,7 +3,7 @@
 import { z } from 'zod'
 import { assertNever } from '../std/assert.ts'
 import { secret } from '../std/schema.ts'
-import type { CredentialsOptions } from './options.ts'
+import type { CredentialsOptions } from './delivery-options.ts'
 
 export const credentialsSchema = z
   .discriminatedUnion('source', [

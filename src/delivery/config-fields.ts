@@ -3,7 +3,7 @@
 
 import { createSecureContext } from 'node:tls'
 import { z } from 'zod'
-import { messageOf } from '../std/fault.ts'
+import { messageOf } from '../std/gateway-error.ts'
 import { duration, secret, size } from '../std/schema.ts'
 import type { Secret } from '../std/secret.ts'
 import { credentialsSchema } from './config-credentials.ts'

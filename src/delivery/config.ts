@@ -16,8 +16,8 @@ import {
   problemOfTls,
   tlsFields,
 } from './config-fields.ts'
-import { defaultPace } from './options.ts'
-import type { DeliveryOptions, ProviderOptions, ProxyOptions, RetryRule } from './options.ts'
+import { defaultPace } from './delivery-options.ts'
+import type { DeliveryOptions, ProviderOptions, ProxyOptions, RetryRule } from './delivery-options.ts'
 
 const tls = z.strictObject(tlsFields).partial()
 const limits = z.strictObject(limitsFields).partial()

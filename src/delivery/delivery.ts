@@ -8,7 +8,7 @@
 //   While the endpoint is not available, a submission starts only as the one probe (endpoint.ts, invariant 9).
 //
 // How it goes
-//   One road for each provider (road.ts) with a p-queue of its own, so that a provider that hangs starves nobody;
+//   One road for each provider (provider-pipeline.ts) with a p-queue of its own, so that a provider that hangs starves nobody;
 //   a second queue bounds all of them together. A lane of a provider that the config does not have is left
 //   untouched: its payloads stay in the spool.
 //
@@ -31,7 +31,7 @@
 //                         single operation (isolation.ts); others go on. A 409 goes by `on_repeat`.
 //   It refuses everything after twelve requests in a row the road is closed but for a probe every ten minutes, and
 //                         nothing is buried.
-//   A backlog waits       what is fresh goes first, the backlog gets its share (roles.ts, scheduler.ts).
+//   A backlog waits       what is fresh goes first, the backlog gets its share (backfill-policy.ts, scheduler.ts).
 //   The spool is lost     running submissions are aborted and their answers ignored; when it is open again,
 //                         everything begins with the batches that it has.
 //   We stop               running submissions go on until the deadline, then are aborted; batches stay sealed.
@@ -40,21 +40,21 @@ import PQueue from 'p-queue'
 import type { Clock, EpochMs } from '../std/clock.ts'
 import type { Emit } from '../domain/event.ts'
 import type { Spool } from '../spool/spool.ts'
-import { createCredentials } from './credentials.ts'
-import type { DeliveryOptions, ProviderOptions } from './options.ts'
-import { createOutpost } from './outpost.ts'
-import type { Outpost } from './outpost.ts'
-import { createRoad } from './road.ts'
-import { createStrangers } from './strangers.ts'
-import { createTally } from './tally.ts'
-import type { DeliveryCounters } from './tally.ts'
-import type { ProviderView } from './view.ts'
+import { createCredentials } from './credentials/credentials.ts'
+import type { DeliveryOptions, ProviderOptions } from './delivery-options.ts'
+import { createOutpost } from './transport/sender-worker.ts'
+import type { Outpost } from './transport/sender-worker.ts'
+import { createRoad } from './pipeline/provider-pipeline.ts'
+import { createStrangers } from './orphaned-providers.ts'
+import { createTally } from './delivery-counters.ts'
+import type { DeliveryCounters } from './delivery-counters.ts'
+import type { ProviderView } from './provider-view.ts'
 
-export type { DeliveryCounters } from './tally.ts'
-export type { EndpointState } from './endpoint.ts'
-export type { DeliveryOptions } from './options.ts'
-export type { ProviderView } from './view.ts'
-export { askTheWay, type WayStep } from './way.ts'
+export type { DeliveryCounters } from './delivery-counters.ts'
+export type { EndpointState } from './policy/endpoint.ts'
+export type { DeliveryOptions } from './delivery-options.ts'
+export type { ProviderView } from './provider-view.ts'
+export { askTheWay, type WayStep } from './transport/connection-check.ts'
 
 export type Delivery = {
   /** Begins with the recovered batches. */

@@ -2,7 +2,7 @@
 // counters and conditions. No event is emitted per message: those are counted by their owners.
 
 import type { EpochMs } from '../std/clock.ts'
-import type { GatewayError } from '../std/fault.ts'
+import type { GatewayError } from '../std/gateway-error.ts'
 import type { BatchId, LaneId, ProviderName } from './ids.ts'
 import type { Outcome } from './outcome.ts'
 

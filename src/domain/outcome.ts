@@ -1,5 +1,5 @@
 // outcome.ts: what one submission came to, as a closed union. Everything the service, the network or a
-// proxy between can do ends in exactly one of these; delivery/verdict.ts says what follows from each.
+// proxy between can do ends in exactly one of these; delivery/policy/verdict.ts says what follows from each.
 
 /** Element of `failed` in a batch response (ingestion-api.md 2.8). */
 export type FailureRecord = {

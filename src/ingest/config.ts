@@ -3,7 +3,7 @@
 import { z } from 'zod'
 import { duration, secret, size } from '../std/schema.ts'
 import type { IngestOptions } from './ingest.ts'
-import type { ListenerOptions } from './listen.ts'
+import type { ListenerOptions } from './broker/listeners.ts'
 
 const mib = 1024 ** 2
 

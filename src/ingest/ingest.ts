@@ -9,10 +9,10 @@
 //   No client can make the daemon use memory without bound, or disturb another client.
 //
 // How
-//   listen.ts  sockets, TCP and TLS                     broker.ts    aedes: CONNECT, sessions, QoS 2, keepalive
+//   listeners.ts  sockets, TCP and TLS                     broker.ts    aedes: CONNECT, sessions, QoS 2, keepalive
 //   gate.ts    when and how much of a socket is read,   intake.ts    map, append, ack; holds and counts
-//              acks back, once per socket and commit    waiting.ts   what is held
-//   framing.ts limits by fixed headers, before anything is buffered
+//              acks back, once per socket and commit    waiting-messages.ts   what is held
+//   packet-framing.ts limits by fixed headers, before anything is buffered
 //
 // What can go wrong, and what then happens
 //   spool full, disk low, store being reopened: QoS 1 and 2 wait unacknowledged, in order and
@@ -30,33 +30,33 @@
 
 import type { Socket } from 'node:net'
 import type { Clock } from '../std/clock.ts'
-import type { GatewayError } from '../std/fault.ts'
+import type { GatewayError } from '../std/gateway-error.ts'
 import type { Emit } from '../domain/event.ts'
-import { createAccess, type AccessOptions } from './access.ts'
-import { createBroker, type BrokerOptions } from './broker.ts'
+import { createAccess, type AccessOptions } from './broker/access.ts'
+import { createBroker, type BrokerOptions } from './broker/broker.ts'
 import {
   createIntake,
   type IntakeMapper,
   type IntakeOptions,
   type IntakeSpool,
   type Releasing,
-} from './intake.ts'
-import type { Tap } from './tap.ts'
-import { openListener, type Listener, type ListenerDeps, type ListenerOptions } from './listen.ts'
+} from './intake/intake.ts'
+import type { Tap } from './intake/message-tap.ts'
+import { openListener, type Listener, type ListenerDeps, type ListenerOptions } from './broker/listeners.ts'
 
-export { createDeferral, type DeferralCounters } from './deferral.ts'
-export { createExpressions } from './expressions.ts'
-export { createRelease, type Release, type ReleaseCounters } from './release.ts'
-export { remap, type RemapReport, type RemapRequest } from './remap.ts'
+export { createDeferral, type DeferralCounters } from './expressions/deferred-messages.ts'
+export { createExpressions } from './expressions/expressions.ts'
+export { createRelease, type Release, type ReleaseCounters } from './quarantine/quarantine.ts'
+export { remap, type RemapReport, type RemapRequest } from './quarantine/dead-letter-remap.ts'
 export {
   createVerdicts,
   type DropReport,
   type VerdictCounters,
   type VerdictReport,
   type Verdicts,
-} from './verdict.ts'
-export { createTaps } from './tap.ts'
-export type { TapEntry, TapFilter, Taps } from './tap.ts'
+} from './quarantine/quarantine-decisions.ts'
+export { createTaps } from './intake/message-tap.ts'
+export type { TapEntry, TapFilter, Taps } from './intake/message-tap.ts'
 
 export type IngestCounters = {
   /** Messages since start; see intake.ts for what they add up to. */

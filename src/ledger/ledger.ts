@@ -7,23 +7,23 @@
 //   Nothing depends on it. It may be lost, damaged or full without a payload being late.
 //
 // How it is written
-//   The thread that sends packs payloadId, time and device of each payload of a batch (domain/entries.ts); the settle adds
-//   what became of them and writes it all as one receipt (domain/receipt.ts), in the settle's own write: so it is there
-//   exactly if the settle is. The follower (follower.ts) copies receipts to the records, a second database in
+//   The thread that sends packs payloadId, time and device of each payload of a batch (receipts/receipt-entries.ts); the settle adds
+//   what became of them and writes it all as one receipt (receipts/receipts.ts), in the settle's own write: so it is there
+//   exactly if the settle is. The follower (receipt-follower.ts) copies receipts to the records, a second database in
 //   `<spool>/records`, and lets the spool forget them. The main thread does nothing for a single payload.
 //
-// How it is stored (keys.ts, sheet.ts)
+// How it is stored (record-keys.ts, receipt-index.ts)
 //   A receipt is kept as it is, under a number that only grows. Some hundred of them have a sheet, with a line for each: when,
 //   from which to which device time, which outcomes, and a set of its devices and ids that says "not here" or "perhaps".
 //
 // How it is asked
-//   Newest first (search.ts). A question reads the sheets, a thirtieth of it all, and then the few receipts whose lines
+//   Newest first (ledger-search.ts). A question reads the sheets, a thirtieth of it all, and then the few receipts whose lines
 //   cannot rule it out. Answers are bounded in entries and in time, and say where to go on.
 //
 // What can go wrong, and what then happens
 //   the process dies             what was copied and not forgotten is known by its number and not kept twice
 //   a power cut                  the records are not synced: the newest ones may be missing from them
-//   the records cannot be used   see keeper.ts; receipts wait in the spool meanwhile, to a bound, beyond which they are
+//   the records cannot be used   see records-supervisor.ts; receipts wait in the spool meanwhile, to a bound, beyond which they are
 //                                left out and counted
 //   the clock steps              order comes from numbers, never from a clock; by age is deleted only while the time is
 //                                known from the service (trusted-time.ts)
@@ -33,15 +33,15 @@
 
 import type { Clock, EpochMs } from '../std/clock.ts'
 import type { Emit } from '../domain/event.ts'
-import type { LedgerOutcome } from '../domain/receipt.ts'
+import type { LedgerOutcome } from '../receipts/receipts.ts'
 import type { OpenStore } from '../storage/storage.ts'
-import { createFollower, type FollowerOptions, type ReceiptSource } from './follower.ts'
-import { createKeeper, openStopped } from './keeper.ts'
-import { readQuestion, type Question, type Words } from './question.ts'
-import { search } from './search.ts'
+import { createFollower, type FollowerOptions, type ReceiptSource } from './receipt-follower.ts'
+import { createKeeper, openStopped } from './records-supervisor.ts'
+import { readQuestion, type Question, type Words } from './ledger-query.ts'
+import { search } from './ledger-search.ts'
 import { createTrustedTime } from './trusted-time.ts'
 
-export { limitMax, readQuestion, type Question, type Words } from './question.ts'
+export { limitMax, readQuestion, type Question, type Words } from './ledger-query.ts'
 
 /** What became of one payload in one settle. */
 export type LedgerEntry = {
@@ -98,7 +98,7 @@ export type LedgerReply =
 
 export type Ledger = {
   start(): void
-  /** By the words of question.ts. Never rejects. */
+  /** By the words of ledger-query.ts. Never rejects. */
   ask(words: Words, signal: AbortSignal): Promise<LedgerReply>
   view(): LedgerView
   /** Copies what is there until `deadline` aborts, then closes the records. */

@@ -2,13 +2,13 @@
 
 import { z } from 'zod'
 import { duration } from '../std/schema.ts'
-import { text } from './config-map.ts'
-import { defaultsSchema, sourceSchema } from './config-source.ts'
+import { text } from './source-config/map-config.ts'
+import { defaultsSchema, sourceSchema } from './source-config/source-config.ts'
 
-export { casesSchema, type CasesFile } from './cases.ts'
-export { compileSources } from './compile.ts'
-export { defaultsSchema } from './config-source.ts'
-export { expandPresets, presetNameOf, presetSchema } from './presets.ts'
+export { casesSchema, type CasesFile } from './cases/cases.ts'
+export { compileSources } from './compile/compile.ts'
+export { defaultsSchema } from './source-config/source-config.ts'
+export { expandPresets, presetNameOf, presetSchema } from './source-config/preset-merge.ts'
 
 export const sourcesSchema = z
   .array(sourceSchema)
@@ -97,8 +97,8 @@ export const privacySchema = z
   .prefault({})
   .describe('What is withheld of assets whose drivers have a right to it.')
 
-export type { FieldConfig, FurtherConfig, MapConfig, SignalConfig } from './config-map.ts'
-export type { SourceConfig } from './config-source.ts'
+export type { FieldConfig, FurtherConfig, MapConfig, SignalConfig } from './source-config/map-config.ts'
+export type { SourceConfig } from './source-config/source-config.ts'
 export type ClocksConfig = z.output<typeof clocksSchema>
 export type PrivacyConfig = z.output<typeof privacySchema>
 

@@ -4,11 +4,11 @@ import type { ProviderName } from '../domain/ids.ts'
 import type { Message } from '../domain/message.ts'
 import type { CopyRule, MappedPayload } from '../domain/payload.ts'
 import { quote } from '../std/quote.ts'
-import type { QuarantineReason } from './attempt.ts'
+import type { QuarantineReason } from './refusals.ts'
 import { messageKeyOf } from './identity.ts'
-import type { DeviceEntry } from './registry.ts'
-import type { CompiledSource } from './source.ts'
-import type { StateWrite } from './state/applied.ts'
+import type { DeviceEntry } from './devices/device-table.ts'
+import type { CompiledSource } from './record-mapper.ts'
+import type { StateWrite } from './state/state-changes.ts'
 
 /** State that the decoding of a message changed: to be committed with it, whatever becomes of it. */
 type Beside = { writes?: readonly StateWrite[] | undefined; rebirth?: Rebirth | undefined }

@@ -2,12 +2,12 @@
 
 import type { Message } from '../domain/message.ts'
 import type { EpochMs } from '../std/clock.ts'
-import type { CacheCounters } from './cache.ts'
-import type { SparkplugCounters } from './decoders/sparkplug.ts'
+import type { CacheCounters } from './bounded-cache.ts'
+import type { SparkplugCounters } from './sparkplug/sparkplug.ts'
 import type { MapResult } from './map-result.ts'
-import type { Applied } from './state/applied.ts'
-import type { AllAlike, DeviceClock } from './state/clocks.ts'
-import type { StateCounters } from './state/stateful.ts'
+import type { Applied } from './state/state-changes.ts'
+import type { AllAlike, DeviceClock } from './devices/device-clocks.ts'
+import type { StateCounters } from './state/state.ts'
 
 export type MapperCounters = {
   topics: CacheCounters

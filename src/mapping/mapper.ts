@@ -1,24 +1,24 @@
 // mapper.ts: the sources at work: finds the one that a message belongs to, decodes it, and hands it to its records
-// (records.ts).
+// (message-records.ts).
 
 import { defaultProvider, type ProviderName } from '../domain/ids.ts'
 import type { Message } from '../domain/message.ts'
 import { quote } from '../std/quote.ts'
-import { createAttempt, resultOf } from './ending.ts'
-import type { SparkplugCounters } from './decoders/sparkplug.ts'
-import type { DeviceTable } from './devices.ts'
-import type { DeviceEntry } from './registry.ts'
+import { createAttempt, resultOf } from './map-errors.ts'
+import type { SparkplugCounters } from './sparkplug/sparkplug.ts'
+import type { DeviceTable } from './devices/devices.ts'
+import type { DeviceEntry } from './devices/device-table.ts'
 import { messageKeyOf } from './identity.ts'
 import { ignored, type MapResult } from './map-result.ts'
-import type { Decoded } from './json.ts'
-import { createClockJudge, type ClockPolicy } from './judges.ts'
+import type { Decoded } from './encodings/lenient-json.ts'
+import { createClockJudge, type ClockPolicy } from './compile/judges.ts'
 import type { Mapper, MapperCounters } from './mapper-view.ts'
 import { createRouting, type Route } from './routing.ts'
-import { fateOf } from './admission.ts'
-import { createRecords } from './records.ts'
-import { remembers, stateSourceOf } from './remembering.ts'
-import type { CompiledSource, Reading } from './source.ts'
-import { createStateful } from './state/stateful.ts'
+import { fateOf } from './devices/admission.ts'
+import { createRecords } from './message-records.ts'
+import { remembers, stateSourceOf } from './state-source.ts'
+import type { CompiledSource, Reading } from './record-mapper.ts'
+import { createStateful } from './state/state.ts'
 
 export type MapperDeps = {
   devices: DeviceTable

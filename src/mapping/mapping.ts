@@ -16,17 +16,17 @@
 // How
 //   The config is compiled once into closures (config.ts, compile.ts). For a message, in this order:
 //
-//     topic -> source, captures      one tree of all patterns (topic.ts), remembered per topic (cache.ts)
-//     bytes -> value                 json.ts, encodings.ts, decoders/; extract.ts unpacks what stands packed inside
-//     each                           the record inside, or a list of records: one payload each, all or none (each.ts)
-//     device -> what is known of it  device.ts, registry.ts, remembered per device
+//     topic -> source, captures      one tree of all patterns (topic-pattern.ts), remembered per topic (bounded-cache.ts)
+//     bytes -> value                 lenient-json.ts, encodings.ts, decoders/; extract.ts unpacks what stands packed inside
+//     each                           the record inside, or a list of records: one payload each, all or none (record-selection.ts)
+//     device -> what is known of it  device-rule.ts, device-table.ts, remembered per device
 //     coalesce                       values of one device become one record first (state/)
 //     when                           ignored where it does not hold
-//     time, position, signals        time.ts, gps.ts, signals.ts over path.ts, value.ts, units.ts, decimal.ts
-//     name -> ids -> JSON text       identity.ts, source.ts: one hash, one text, nothing parsed or written twice
+//     time, position, signals        time-format.ts, gps.ts, signals.ts over path.ts, value.ts, units.ts, decimal.ts
+//     name -> ids -> JSON text       identity.ts, record-mapper.ts: one hash, one text, nothing parsed or written twice
 //     thin, merge                    fewer payloads, or halves of one (state/)
 //
-//   The mapper is mapper.ts, the records of a message records.ts, one source at work source.ts.
+//   The mapper is mapper.ts, the records of a message message-records.ts, one source at work record-mapper.ts.
 //
 //   Per message there is no regular expression, no promise, no log line. A refused message may cost more: its
 //   sentence is made for a person.
@@ -37,28 +37,28 @@
 //   a flood of new topics    the cache keeps what is in use and forgets the rest; the answer is worked out again
 
 import { readFile } from 'node:fs/promises'
-import { GatewayError } from '../std/fault.ts'
+import { GatewayError } from '../std/gateway-error.ts'
 import { defaultProvider, type ProviderName } from '../domain/ids.ts'
-import { compileSources } from './compile.ts'
+import { compileSources } from './compile/compile.ts'
 import type { MappingConfig } from './config.ts'
-import { loadDevices, noDevices, type DeviceRow } from './devices.ts'
-import { createExplainer, type Explainer } from './explain.ts'
-import type { ClockPolicy } from './judges.ts'
+import { loadDevices, noDevices, type DeviceRow } from './devices/devices.ts'
+import { createExplainer, type Explainer } from './explain/explain.ts'
+import type { ClockPolicy } from './compile/judges.ts'
 import { createMapper, type MapperDeps, type MapperOptions } from './mapper.ts'
 import type { Mapper } from './mapper-view.ts'
 
-export { unmappableReasons } from './attempt.ts'
-export { judgeCases, type Judged } from './cases.ts'
-export type { Explained, ExplainedField, Explainer } from './explain.ts'
+export { unmappableReasons } from './refusals.ts'
+export { judgeCases, type Judged } from './cases/cases.ts'
+export type { Explained, ExplainedField, Explainer } from './explain/explain.ts'
 export { messageKeyOf } from './identity.ts'
 export type { MapResult } from './map-result.ts'
 export { createMapper } from './mapper.ts'
 export type { Mapper } from './mapper-view.ts'
-export { topicFilterOf } from './topic-filter.ts'
-export type { Applied, Dropped } from './state/applied.ts'
-export { answerTo, mapAnswer, openAnswers } from './state/jsonata/answer.ts'
-export { createEvaluator, type Evaluator } from './state/jsonata/evaluator.ts'
-export { birthKeyHead } from './decoders/sparkplug-births.ts'
+export { topicFilterOf } from './path/topic-filter.ts'
+export type { Applied, Dropped } from './state/state-changes.ts'
+export { answerTo, mapAnswer, openAnswers } from './jsonata/expression-answer.ts'
+export { createEvaluator, type Evaluator } from './jsonata/jsonata.ts'
+export { birthKeyHead } from './sparkplug/sparkplug-births.ts'
 export { loadDevices }
 
 export type OpenMapperOptions = {

@@ -1,14 +1,14 @@
 // routing.ts: what is known of a message before it is read: its source, the captures of its topic, often its device.
 
 import { defaultProvider, type ProviderName } from '../domain/ids.ts'
-import { createCache, type Cache, type CacheCounters } from './cache.ts'
-import { createSparkplugDecoder, type SparkplugDecoder } from './decoders/sparkplug.ts'
-import { sparkplugTopicOf, type SparkplugTopic } from './decoders/sparkplug.ts'
-import type { DeviceTable } from './devices.ts'
-import { judgesOf, type JudgeClocks } from './judges.ts'
-import { createRegistry, type DeviceEntry, type Registry } from './registry.ts'
-import type { CompiledSource, Judges } from './source.ts'
-import { capturesIn, compileTopics, type TopicPattern } from './topic.ts'
+import { createCache, type Cache, type CacheCounters } from './bounded-cache.ts'
+import { createSparkplugDecoder, type SparkplugDecoder } from './sparkplug/sparkplug.ts'
+import { sparkplugTopicOf, type SparkplugTopic } from './sparkplug/sparkplug.ts'
+import type { DeviceTable } from './devices/devices.ts'
+import { judgesOf, type JudgeClocks } from './compile/judges.ts'
+import { createRegistry, type DeviceEntry, type Registry } from './devices/device-table.ts'
+import type { CompiledSource, Judges } from './record-mapper.ts'
+import { capturesIn, compileTopics, type TopicPattern } from './path/topic-pattern.ts'
 
 /** A source with all that it remembers. */
 export type Work = {

@@ -1,9 +1,9 @@
 // ops.ts: the gateway seen from outside. The door of this folder.
 //
 // Promises
-//   Every event becomes what a person needs: a line in the log (log.ts, sentences.ts), a number (metrics.ts,
-//   catalogue.ts) and, while something is wrong, one condition that says what, why and what to do
-//   (conditions.ts, rules.ts). Nothing that loses data is below `error`; nothing secret comes out.
+//   Every event becomes what a person needs: a line in the log (logging.ts, event-log-lines.ts), a number (metrics.ts,
+//   metrics-catalogue.ts) and, while something is wrong, one condition that says what, why and what to do
+//   (conditions.ts, condition-rules.ts). Nothing that loses data is below `error`; nothing secret comes out.
 //   It answers before the store is opened and after it is lost: it is needed most when the disk is damaged.
 //   It never disturbs the road: emit() does not throw, does not wait, and what it keeps is bounded.
 //
@@ -11,7 +11,7 @@
 //   emit   is handed to every stage at its birth. Events are facts about batches and states, never about single
 //          messages; those are counted by their owners and read when somebody asks.
 //   attach gives the views and counters of the stages, each when it exists. /status and /metrics work with any
-//          of them missing. Only types of their doors are imported here (parts.ts), so ops loads none of their
+//          of them missing. Only types of their doors are imported here (stage-views.ts), so ops loads none of their
 //          code and stays a leaf: the stages know nothing of it.
 //
 //   createOps -> start (log, HTTP, not ready) -> attach... -> ready -> stopping -> stop (last of all)
@@ -20,29 +20,29 @@
 //   port in use            start() rejects with ADDRESS_IN_USE; the daemon does not start half blind
 //   nobody reads stdout    lines are counted and left out (gateway_log_lines_lost_total); the daemon goes on
 //   a stage throws         /status answers 500 with the reason; everything else goes on
-//   systemd-notify hangs   it is killed after 5 s; see notify.ts
+//   systemd-notify hangs   it is killed after 5 s; see systemd-notify.ts
 
 import type { Writable } from 'node:stream'
 import type { Clock } from '../std/clock.ts'
 import type { Emit, GatewayEvent } from '../domain/event.ts'
-import { createBalance } from './balance.ts'
-import { createConditions } from './conditions.ts'
+import { createBalance } from './conservation-check.ts'
+import { createConditions } from './conditions/conditions.ts'
 import type { LogConfig, OpsConfig } from './config.ts'
-import { openHttp, type HttpServer } from './http.ts'
-import { createLog } from './log.ts'
-import { createMetrics } from './metrics.ts'
-import { createNotify } from './notify.ts'
-import type { Parts } from './parts.ts'
-import { createRules } from './rules.ts'
+import { openHttp, type HttpServer } from './http/http.ts'
+import { createLog } from './logging/logging.ts'
+import { createMetrics } from './metrics/metrics.ts'
+import { createNotify } from './systemd-notify.ts'
+import type { Parts } from './stage-views.ts'
+import { createRules } from './conditions/condition-rules.ts'
 import { buildStatus, conservationOf, deadOf, type Status } from './status.ts'
-import { createTapRoute } from './tap.ts'
+import { createTapRoute } from './http/tap-stream.ts'
 
-export { metricCatalogue, submissionDuration } from './catalogue.ts'
-export { conditionCodes } from './conditions.ts'
-export type { DeviceView, MappingPart, ProbeReport, ReloadReport } from './parts.ts'
+export { metricCatalogue, submissionDuration } from './metrics/metrics-catalogue.ts'
+export { conditionCodes } from './conditions/conditions.ts'
+export type { DeviceView, MappingPart, ProbeReport, ReloadReport } from './stage-views.ts'
 export type { DropReport, RemapReport, VerdictReport } from '../ingest/ingest.ts'
-export type { QuarantineView } from './quarantine-view.ts'
-export { toLetterParams } from './letter-params.ts'
+export type { QuarantineView } from './http/quarantine-view.ts'
+export { toLetterParams } from './http/dead-letter-params.ts'
 export type { Status } from './status.ts'
 
 export type OpsDeps = { clock: Clock; version: string; stdout: Writable; env: NodeJS.ProcessEnv }

@@ -17,8 +17,8 @@ import type { EndpointState } from '../delivery/delivery.ts'
 import type { LedgerView } from '../ledger/ledger.ts'
 import type { IngestCounters } from '../ingest/ingest.ts'
 import type { LaneView, Role } from '../spool/spool.ts'
-import type { Condition } from './conditions.ts'
-import type { DeviceView, Parts } from './parts.ts'
+import type { Condition } from './conditions/conditions.ts'
+import type { DeviceView, Parts } from './stage-views.ts'
 
 type StatusLane = {
   id: number

@@ -6,9 +6,9 @@
 // line.
 
 import { closeSync, fdatasyncSync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs'
-import { GatewayError, messageOf } from '../std/fault.ts'
+import { GatewayError, messageOf } from '../std/gateway-error.ts'
 import { quote } from '../std/quote.ts'
-import type { ReceivedPayload } from './received.ts'
+import type { ReceivedPayload } from './received-payloads.ts'
 
 export type AcceptedFile = {
   /** Throws where the lines cannot be written; then none of them is in the file. */

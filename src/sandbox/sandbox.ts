@@ -6,7 +6,7 @@
 //   - Both operations with every rule that the specification shows. A request that the specification forbids
 //     gets the status that the specification names, with the field or the header that is wrong. What is "not
 //     shown" (limits, required fields, the treatment of a repeated batchId) is an option with a careful
-//     default, see options.ts.
+//     default, see sandbox-options.ts.
 //   - Every request must be signed by a registered account. There is no way to switch that off. It verifies
 //     SigV4a by itself (signature.ts, on node:crypto alone) and shares no code with the gateway's signer: two
 //     mistakes that are the same would hide each other.
@@ -15,16 +15,16 @@
 //   - It counts what a judge wants to know: distinct payloadIds, what took effect twice and under which ids,
 //     repeats with other bytes, refusals by reason. With `acceptedPath` each accepted payload is a line in a
 //     file before the answer leaves, so that the judge may be killed too.
-//   - It can be told to misbehave, at a rate or as a script (faults.ts), at the start and while it runs.
+//   - It can be told to misbehave, at a rate or as a script (fault-plan.ts), at the start and while it runs.
 //     Chance comes from `random`, so a seed tells the same story again.
 //
 // What goes where
 //
-//   http.ts       sockets: request-body.ts, reply.ts, and the faults of the connection
-//   service.ts    from request to answer: signature.ts, wrapper.ts, payload-check.ts, verdicts.ts
-//   memory        repeats.ts (batches), id-table.ts (payloadIds), received.ts (the last payloads)
+//   http-server.ts       sockets: request-body.ts, reply.ts, and the faults of the connection
+//   ingestion-service.ts    from request to answer: signature.ts, batch-wrapper.ts, payload-check.ts, payload-verdicts.ts
+//   memory        answered-batches.ts (batches), id-table.ts (payloadIds), received-payloads.ts (the last payloads)
 //   disk          accepted-file.ts
-//   control.ts    /sandbox/stats, /sandbox/received, /sandbox/faults
+//   sandbox-control.ts    /sandbox/stats, /sandbox/received, /sandbox/faults
 //
 // What can go wrong, and what then happens
 //
@@ -36,23 +36,23 @@
 //   - It restarts: it forgets everything but the accepted file.
 
 import type { Clock } from '../std/clock.ts'
-import { GatewayError } from '../std/fault.ts'
-import { registerAccounts } from './account.ts'
+import { GatewayError } from '../std/gateway-error.ts'
+import { registerAccounts } from './signature/accounts.ts'
 import { openAcceptedFile, type AcceptedFile } from './accepted-file.ts'
-import { readFaults, type FaultPlan, type FaultsInput } from './faults.ts'
-import { createHttp } from './http.ts'
+import { readFaults, type FaultPlan, type FaultsInput } from './fault-plan.ts'
+import { createHttp } from './http-server/http-server.ts'
 import { createIdTable } from './id-table.ts'
-import { listening } from './listen.ts'
-import { createMischiefMaker } from './mischief.ts'
-import { defaults, type SandboxOptions } from './options.ts'
-import { createReceived, type ReceivedPayload, type ReceivedQuery } from './received.ts'
-import { createRepeats } from './repeats.ts'
-import { createService } from './service.ts'
-import { createTally, type SandboxStats } from './tally.ts'
+import { listening } from './http-server/port-listener.ts'
+import { createMischiefMaker } from './fault-injection.ts'
+import { defaults, type SandboxOptions } from './sandbox-options.ts'
+import { createReceived, type ReceivedPayload, type ReceivedQuery } from './received-payloads.ts'
+import { createRepeats } from './answered-batches.ts'
+import { createService } from './ingestion-service.ts'
+import { createTally, type SandboxStats } from './sandbox-stats.ts'
 
-export { sandboxAccount, type SandboxAccount } from './account.ts'
-export { readFaults, type FaultsInput } from './faults.ts'
-export { repeatModes, type Answered, type SandboxOptions } from './options.ts'
+export { sandboxAccount, type SandboxAccount } from './signature/accounts.ts'
+export { readFaults, type FaultsInput } from './fault-plan.ts'
+export { repeatModes, type Answered, type SandboxOptions } from './sandbox-options.ts'
 export { requirements } from './payload-check.ts'
 
 export type SandboxDeps = { clock: Clock; newId: () => string; random: () => number }

@@ -7,58 +7,58 @@
 //   A sealed batch has the same batchId and the same bytes at every submission, over every crash.
 //   A payload that a device sends again is acknowledged and not stored again, within the dedup window.
 //
-// How it is stored (keys.ts has the tables, chunk.ts and records.ts the bytes)
+// How it is stored (key-layout.ts has the tables, chunk-codec.ts and record-codec.ts the bytes)
 //   A lane is a FIFO of one provider's payloads, numbered from 0 and never twice. What one write adds to a lane
 //   is one chunk, under one key. A batch is a claim on a run of chunks: sealing and settling move nothing. Nor does
-//   anything else that happens to them: a live lane becomes a backfill lane by its record (rotate.ts), a batch goes on
-//   in parts or by the other operation by its claim (reseal.ts), and a drained backfill lane is deleted (drained.ts).
+//   anything else that happens to them: a live lane becomes a backfill lane by its record (lane-rotation.ts), a batch goes on
+//   in parts or by the other operation by its claim (reseal.ts), and a drained backfill lane is deleted (lane-cleanup.ts).
 //
-//   Beside the lanes stand entries of state that the mapping needs back after a restart (parts.ts), shelves of
-//   messages that are kept whole until they can be mapped (shelf.ts), the dead letters (letters.ts), and receipts of
-//   what was settled, until the ledger has them (receipts.ts).
+//   Beside the lanes stand entries of state that the mapping needs back after a restart (state-entries.ts), shelves of
+//   messages that are kept whole until they can be mapped (message-shelf.ts), the dead letters (dead-letter-table.ts), and receipts of
+//   what was settled, until the ledger has them (receipt-queue.ts).
 //
 //     append, bury, note, remember, keep, endMessage --> group --.
 //     exchange -----------------------------------------> group --|--> committer --> one atomic write, fsync --> acks
 //     seal, settle, rotate, reseal, turn ----------------> control '
 //
-//   group      messages on their way to disk: chunks, dedup keys, dead letters, acks     (group.ts, side.ts)
-//   exchange   kept messages and dead letters become something else, in one write        (exchange.ts, desk.ts)
+//   group      messages on their way to disk: chunks, dedup keys, dead letters, acks     (group.ts, commit-attachments.ts)
+//   exchange   kept messages and dead letters become something else, in one write        (exchange.ts, entry-reservations.ts)
 //   committer  one write at a time; everything that waits goes along                     (committer.ts)
 //   lane       numbers, claims, what is known of the chunks                              (lane.ts)
-//   epoch      all of it between one opening of the store and its loss                   (epoch.ts)
-//   keeper     opens the store again after a failure, judges whether messages may come   (keeper.ts)
+//   epoch      all of it between one opening of the store and its loss                   (session.ts)
+//   keeper     opens the store again after a failure, judges whether messages may come   (store-supervisor.ts)
 //
 // What can go wrong, and what then happens
-//   the process dies      recovery reads lanes, totals, claims and the window, not the payloads (recover.ts, mend.ts)
+//   the process dies      recovery reads lanes, totals, claims and the window, not the payloads (recovery.ts, repair.ts)
 //   a write fails         nothing of it is acknowledged; the store is closed, since its handle lies from then
 //                         on, and opened again after a pause; whoever waited gets the fault
 //   the limit is reached  intake is held, settles and exchanges go on in the reserve; it resumes by itself. The
 //                         shelves and the state have limits of their own, with the same effect; at that of the
-//                         dead letters only what would become one more is held (hold.ts)
-//   a chunk is damaged    it is set aside as it is, reported and counted, and the lane goes on (damage.ts); so is
-//                         a kept message or an entry of state (kept-read.ts, parts.ts)
+//                         dead letters only what would become one more is held (intake-limits.ts)
+//   a chunk is damaged    it is set aside as it is, reported and counted, and the lane goes on (damage-quarantine.ts); so is
+//                         a kept message or an entry of state (kept-message-reader.ts, state-entries.ts)
 //   it cannot be opened   what can be read of its files is read from a copy (salvage.ts); nothing is ever deleted
 //
 // What it trades: a group costs one fsync however small it is, so a lone message waits for the disk; ids leave
 // the dedup window after ten minutes or a million, so a copy that comes later is stored again.
 
 import type { EpochMs } from '../std/clock.ts'
-import type { GatewayError } from '../std/fault.ts'
+import type { GatewayError } from '../std/gateway-error.ts'
 import type { BatchId, LaneId, PayloadId, ProviderName } from '../domain/ids.ts'
-import type { DeadLetter, DeadLetterStage } from '../domain/deadletter.ts'
+import type { DeadLetter, DeadLetterStage } from '../domain/dead-letter.ts'
 import type { HoldReason } from '../domain/event.ts'
 import type { KeptMessage, ShelfName } from '../domain/message.ts'
 import type { MappedPayload } from '../domain/payload.ts'
 import type { Settlement } from '../domain/settlement.ts'
-import type { SpoolCheck } from './salvage-check.ts'
-import type { SpoolTotals } from './totals.ts'
+import type { SpoolCheck } from './salvage/spool-check.ts'
+import type { SpoolTotals } from './spool-totals.ts'
 
-export { openSpool } from './keeper.ts'
-export type { IsLate, SpoolDeps, SpoolOptions } from './options.ts'
-export { openRestingSpool, openSalvage, type RestingSpool, type Salvage } from './salvage.ts'
-export type { SpoolCheck } from './salvage-check.ts'
-export type { Salvaged } from './salvage-records.ts'
-export type { SpoolTotals } from './totals.ts'
+export { openSpool } from './store-supervisor.ts'
+export type { IsLate, SpoolDeps, SpoolOptions } from './spool-options.ts'
+export { openRestingSpool, openSalvage, type RestingSpool, type Salvage } from './salvage/salvage.ts'
+export type { SpoolCheck } from './salvage/spool-check.ts'
+export type { Salvaged } from './salvage/record-sorting.ts'
+export type { SpoolTotals } from './spool-totals.ts'
 
 /** Called once: with null after the fsync of the group that holds the message, else with the fault. */
 export type Ack = (fault: GatewayError | null) => void

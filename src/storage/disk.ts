@@ -7,7 +7,7 @@
 import type { Dirent } from 'node:fs'
 import { mkdir, open, readdir, rm, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
-import { codeOf } from '../std/fault.ts'
+import { codeOf } from '../std/gateway-error.ts'
 
 export type Disk = {
   makeDirectory(path: string): Promise<void>

@@ -4,7 +4,7 @@ import { mkdir } from 'node:fs/promises'
 import { ClassicLevel } from 'classic-level'
 import { Level } from 'level'
 import { assert } from '../std/assert.ts'
-import { codeOf, GatewayError, messageOf } from '../std/fault.ts'
+import { codeOf, GatewayError, messageOf } from '../std/gateway-error.ts'
 import type {
   OpenStore,
   ReadOptions,

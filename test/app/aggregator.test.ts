@@ -9,8 +9,8 @@ import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
 import type { SandboxAccount } from '../../src/sandbox/sandbox.ts'
 import { Secret } from '../../src/std/secret.ts'
 import { newFolder } from '../support/folders.ts'
-import { messageOf, startRoad, startSandbox } from '../support/road.ts'
-import type { Road } from '../support/road.ts'
+import { messageOf, startRoad, startSandbox } from '../support/pipeline-world.ts'
+import type { Road } from '../support/pipeline-world.ts'
 
 const perProvider = 200
 

@@ -7,8 +7,8 @@ import { describe, expect, test } from 'vitest'
 import type { Answered, SandboxAccount } from '../../src/sandbox/sandbox.ts'
 import { Secret } from '../../src/std/secret.ts'
 import { newFolder } from '../support/folders.ts'
-import { messageOf, startRoad, topicOf } from '../support/road.ts'
-import type { Road } from '../support/road.ts'
+import { messageOf, startRoad, topicOf } from '../support/pipeline-world.ts'
+import type { Road } from '../support/pipeline-world.ts'
 
 const account = (accessKeyId: string, sessionToken?: string): SandboxAccount => ({
   accessKeyId,

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
 import { newFolder } from '../support/folders.ts'
-import { startRoad } from '../support/road.ts'
+import { startRoad } from '../support/pipeline-world.ts'
 
 const configText = (baseUrl: string) => `
 ingest: { broker: { listeners: [{ url: mqtt://127.0.0.1:0 }], access: { anonymous: true } } }

@@ -4,8 +4,8 @@ import { describe, expect, test } from 'vitest'
 import type { Clock } from '../../src/std/clock.ts'
 import { systemClock } from '../../src/std/clock.ts'
 import type { Answered } from '../../src/sandbox/sandbox.ts'
-import { messageOf, startRoad, topicOf } from '../support/road.ts'
-import type { Road } from '../support/road.ts'
+import { messageOf, startRoad, topicOf } from '../support/pipeline-world.ts'
+import type { Road } from '../support/pipeline-world.ts'
 
 const hourMs = 3_600_000
 const messages = 50

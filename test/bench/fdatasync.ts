@@ -5,7 +5,7 @@
 import { closeSync, fdatasyncSync, openSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { createLatency } from '../../src/simulate/latency.ts'
+import { createLatency } from '../../src/simulate/ack-latency.ts'
 import { writeLine } from './script.ts'
 
 const { values, positionals } = parseArgs({

@@ -10,8 +10,8 @@
 
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
-import { createLatency } from '../../src/simulate/latency.ts'
-import type { LatencySummary } from '../../src/simulate/latency.ts'
+import { createLatency } from '../../src/simulate/ack-latency.ts'
+import type { LatencySummary } from '../../src/simulate/ack-latency.ts'
 import { numbersOf, writeLine } from './script.ts'
 import { answerBytes, connackPacket, connectPacket, createPublisher, pubackIdAt } from './wire.ts'
 import type { Publisher } from './wire.ts'

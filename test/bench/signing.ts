@@ -2,7 +2,7 @@
 //
 //   node test/bench/signing.ts [--count 400]     prints one JSON line (SigningResult)
 
-import { createSigner } from '../../src/delivery/sign.ts'
+import { createSigner } from '../../src/delivery/transport/sign.ts'
 import { numbersOf, writeLine } from './script.ts'
 
 export type SigningResult = { count: number; bodyBytes: number; wallMsEach: number; threadCpuMsEach: number }

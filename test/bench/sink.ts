@@ -10,8 +10,8 @@
 import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { createLatency } from '../../src/simulate/latency.ts'
-import type { LatencySummary } from '../../src/simulate/latency.ts'
+import { createLatency } from '../../src/simulate/ack-latency.ts'
+import type { LatencySummary } from '../../src/simulate/ack-latency.ts'
 import { endWithParent, numbersOf, writeLine } from './script.ts'
 
 export type SinkStats = {

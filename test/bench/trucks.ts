@@ -1,6 +1,6 @@
 // trucks.ts: the source of config/examples/gateway.yaml, and messages for it.
 
-import { mappingSchema } from '../../src/config/sources.ts'
+import { mappingSchema } from '../../src/config/sources-section.ts'
 import type { Message } from '../../src/domain/message.ts'
 import { openMapper, type Mapper } from '../../src/mapping/mapping.ts'
 import { rounded } from './bench.ts'

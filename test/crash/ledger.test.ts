@@ -8,7 +8,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import type { LedgerAnswer, LedgerEntry } from '../../src/ledger/ledger.ts'
 import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
 import { createDevice } from '../support/mqtt-device.ts'
-import { startSandbox } from '../support/road.ts'
+import { startSandbox } from '../support/pipeline-world.ts'
 import { openPayloads, startDaemon, statusUntil, type Daemon } from './child.ts'
 import type { AnyPoint } from './points.ts'
 

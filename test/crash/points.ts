@@ -64,7 +64,7 @@ export function reachByEvent(event: GatewayEvent, reach: Reach): void {
   if (event.kind === 'submission_ended' && event.outcome.kind === 'answered') reach('after-answer')
 }
 
-// First bytes of the keys, as src/spool/keys.ts has them: a judge keeps its own copy.
+// First bytes of the keys, as src/spool/chunk-log/key-layout.ts has them: a judge keeps its own copy.
 const chunkTable = 0x10
 const batchTable = 0x11
 const seenTable = 0x13

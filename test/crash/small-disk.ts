@@ -6,7 +6,7 @@ import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { codeOf } from '../../src/std/fault.ts'
+import { codeOf } from '../../src/std/gateway-error.ts'
 
 const run = promisify(execFile)
 

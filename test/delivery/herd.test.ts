@@ -3,10 +3,10 @@
 // which answers after a while, and time.
 
 import { describe, expect, test } from 'vitest'
-import { createConcurrency } from '../../src/delivery/concurrency.ts'
-import { createEndpoint } from '../../src/delivery/endpoint.ts'
-import type { Pass } from '../../src/delivery/endpoint.ts'
-import { defaultPace } from '../../src/delivery/options.ts'
+import { createConcurrency } from '../../src/delivery/policy/concurrency.ts'
+import { createEndpoint } from '../../src/delivery/policy/endpoint.ts'
+import type { Pass } from '../../src/delivery/policy/endpoint.ts'
+import { defaultPace } from '../../src/delivery/delivery-options.ts'
 import { defaultProvider } from '../../src/domain/ids.ts'
 import type { BatchId } from '../../src/domain/ids.ts'
 import { createFakeClock } from '../support/fake-clock.ts'

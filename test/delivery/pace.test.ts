@@ -1,10 +1,10 @@
 // The small things that set the tempo: back-off, concurrency, rate, the alarm.
 
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { createAlarm } from '../../src/delivery/alarm.ts'
-import { around, fullJitter } from '../../src/delivery/backoff.ts'
-import { createConcurrency } from '../../src/delivery/concurrency.ts'
-import { createRate } from '../../src/delivery/tally.ts'
+import { createAlarm } from '../../src/delivery/pipeline/wake-timer.ts'
+import { around, fullJitter } from '../../src/delivery/policy/backoff.ts'
+import { createConcurrency } from '../../src/delivery/policy/concurrency.ts'
+import { createRate } from '../../src/delivery/delivery-counters.ts'
 import { systemClock } from '../../src/std/clock.ts'
 import { createFakeClock } from '../support/fake-clock.ts'
 import { createRandom } from '../support/random.ts'

@@ -5,7 +5,7 @@ import { Secret } from '../../src/std/secret.ts'
 import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
 import { createDeliveryWorld } from '../support/delivery-world.ts'
 import { newFolder } from '../support/folders.ts'
-import { openSandboxRoad } from '../support/sandbox-road.ts'
+import { openSandboxRoad } from '../support/sandbox-pipeline.ts'
 import { acceptAll } from '../support/scripted-service.ts'
 
 const wrongKeys = {

@@ -3,7 +3,7 @@ import { systemClock } from '../../src/std/clock.ts'
 import type { Clock } from '../../src/std/clock.ts'
 import { createAuthority } from '../support/certificates.ts'
 import type { IssueOptions } from '../support/certificates.ts'
-import { openSandboxRoad } from '../support/sandbox-road.ts'
+import { openSandboxRoad } from '../support/sandbox-pipeline.ts'
 import { startTlsFront } from '../support/tls-service.ts'
 
 const hourMs = 3_600_000

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { compileSources } from '../../src/mapping/compile.ts'
+import { compileSources } from '../../src/mapping/compile/compile.ts'
 import { sourcesSchema } from '../../src/mapping/config.ts'
 import { configOf, truckSource } from '../support/mapping-world.ts'
 

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { unmappableReasons } from '../../src/mapping/mapping.ts'
-import { faultAt } from '../../src/mapping/json-fault.ts'
+import { faultAt } from '../../src/mapping/encodings/json-error.ts'
 import { messageOf, openMapperOf, sentIn, truckSource, verdictOf } from '../support/mapping-world.ts'
 
 const good = '{"ts":1769611000000,"lat":48.8566,"lon":2.3522}'

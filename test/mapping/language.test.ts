@@ -9,7 +9,7 @@ import {
   verdictOf,
   type World,
 } from '../support/mapping-world.ts'
-import { compileSources } from '../../src/mapping/compile.ts'
+import { compileSources } from '../../src/mapping/compile/compile.ts'
 
 const reading = { ts: 1_750_000_000_000, lat: 48.8566, lon: 2.3522 }
 

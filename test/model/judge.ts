@@ -1,8 +1,8 @@
 // judge.ts: the rules of model.ts, on what a power cut would leave right now.
 
 import { hash } from 'node:crypto'
-import { readChunk, eachFrame } from '../../src/spool/chunk.ts'
-import { laneKey, laneOf, receiptNumberOf, seqOf, table } from '../../src/spool/keys.ts'
+import { readChunk, eachFrame } from '../../src/spool/chunk-log/chunk-codec.ts'
+import { laneKey, laneOf, receiptNumberOf, seqOf, table } from '../../src/spool/chunk-log/key-layout.ts'
 import {
   claimRecord,
   keptRecord,
@@ -10,7 +10,7 @@ import {
   letterRecord,
   partRecord,
   receiptRecord,
-} from '../../src/spool/records.ts'
+} from '../../src/spool/chunk-log/record-codec.ts'
 import type { LaneId } from '../../src/domain/ids.ts'
 import { payloadIdIn } from '../../src/domain/payload.ts'
 import type { Fate } from '../../src/domain/settlement.ts'

@@ -16,25 +16,25 @@ type Mutation = { mistake: string; file: string; replace: [from: string, to: str
 const mutations: Mutation[] = [
   {
     mistake: 'writes without sync',
-    file: 'src/spool/committer.ts',
+    file: 'src/spool/chunk-log/committer.ts',
     replace: [['{ sync: true }', '{ sync: false }']],
     noticed: /was acknowledged and is nowhere|is not durable/,
   },
   {
     mistake: 'acknowledges before the commit',
-    file: 'src/spool/committer.ts',
+    file: 'src/spool/chunk-log/committer.ts',
     replace: [['else open.acks.push(ack)', 'else ack(null)']],
     noticed: /was acknowledged and is nowhere/,
   },
   {
     mistake: 'hands a batch out before its seal is durable',
-    file: 'src/spool/seal.ts',
+    file: 'src/spool/batches/seal.ts',
     replace: [['  await committer.control({', '  committer.control({']],
     noticed: /may be sent and is not durable/,
   },
   {
     mistake: 'settles in two writes',
-    file: 'src/spool/settle.ts',
+    file: 'src/spool/batches/settle.ts',
     replace: [
       [
         '  return committer.control({',
@@ -51,7 +51,7 @@ const mutations: Mutation[] = [
   },
   {
     mistake: 'gives numbers again after an out-of-order settle',
-    file: 'src/spool/recover.ts',
+    file: 'src/spool/recovery/recovery.ts',
     replace: [
       ['lane.nextSeq = Math.max(totals?.nextSeq ?? 0, end.seq)', 'lane.nextSeq = end.seq'],
       [
@@ -63,13 +63,13 @@ const mutations: Mutation[] = [
   },
   {
     mistake: 'forgets the dedup window at a restart',
-    file: 'src/spool/recover.ts',
+    file: 'src/spool/recovery/recovery.ts',
     replace: [['  await recoverWindow(state, options.windowMs)\n', '']],
     noticed: /is in \d places|was accepted under|is in \d chunks/,
   },
   {
     mistake: 'exchanges in two writes',
-    file: 'src/spool/exchange.ts',
+    file: 'src/spool/kept/exchange.ts',
     replace: [
       [
         'for (const place of places) group.take(place)\n',
@@ -84,7 +84,7 @@ const mutations: Mutation[] = [
   },
   {
     mistake: 'writes state beside the group of its message',
-    file: 'src/spool/epoch.ts',
+    file: 'src/spool/session.ts',
     replace: [
       [
         'remember: (name, value) => group.remember(name, value)',
@@ -98,7 +98,7 @@ const mutations: Mutation[] = [
   },
   {
     mistake: 'lets messages overtake an exchange that changes state',
-    file: 'src/spool/exchange.ts',
+    file: 'src/spool/kept/exchange.ts',
     replace: [
       [
         '    const { take, writes } = exchange\n',
@@ -109,13 +109,13 @@ const mutations: Mutation[] = [
   },
   {
     mistake: 'lets two exchanges take the same message',
-    file: 'src/spool/desk.ts',
+    file: 'src/spool/kept/entry-reservations.ts',
     replace: [['      if (taken.has(id)) throw goneFault(id)\n', '']],
     noticed: /is in \d (places|chunks)|was accepted under|conservation/,
   },
   {
     mistake: 'forgets at a restart that a kept message was taken',
-    file: 'src/spool/shelf.ts',
+    file: 'src/spool/kept/message-shelf.ts',
     replace: [
       [
         'Object.assign(shelf, record)',
@@ -126,7 +126,7 @@ const mutations: Mutation[] = [
   },
   {
     mistake: 'reseals in two writes',
-    file: 'src/spool/reseal.ts',
+    file: 'src/spool/batches/reseal.ts',
     replace: [
       [
         `      for (const { ref, chunk } of cut)
@@ -154,7 +154,7 @@ const mutations: Mutation[] = [
   },
   {
     mistake: 'hands the parts of a batch out before they are durable',
-    file: 'src/spool/reseal.ts',
+    file: 'src/spool/batches/reseal.ts',
     replace: [
       [
         '  await committer.control({\n    prepare(ops: StoreOp[]) {',
@@ -165,7 +165,7 @@ const mutations: Mutation[] = [
   },
   {
     mistake: 'keeps the batchId of a batch that goes on as another',
-    file: 'src/spool/reseal.ts',
+    file: 'src/spool/batches/reseal.ts',
     replace: [
       [
         'batch: newBatch(state, lane, refs), refs',
@@ -176,7 +176,7 @@ const mutations: Mutation[] = [
   },
   {
     mistake: 'forgets a turn when the power goes',
-    file: 'src/spool/reseal.ts',
+    file: 'src/spool/batches/reseal.ts',
     replace: [
       [
         '  claim.batch = batch\n  await committer',
@@ -187,7 +187,7 @@ const mutations: Mutation[] = [
   },
   {
     mistake: 'sends a batch whose turn is single as a batch',
-    file: 'src/spool/recover.ts',
+    file: 'src/spool/recovery/recovery.ts',
     replace: [
       ['addClaim(lane, firstSeq, record)\n', "addClaim(lane, firstSeq, { ...record, turn: 'batch' })\n"],
     ],
@@ -195,19 +195,19 @@ const mutations: Mutation[] = [
   },
   {
     mistake: 'says that a lane was rotated before it is durable',
-    file: 'src/spool/rotate.ts',
+    file: 'src/spool/chunk-log/lane-rotation.ts',
     replace: [['  await committer.control({', '  void committer.control({']],
     noticed: /was rotated, not durably/,
   },
   {
     mistake: 'gives the number of a drained lane again',
-    file: 'src/spool/recover.ts',
+    file: 'src/spool/recovery/recovery.ts',
     replace: [['state.nextLane = Math.max(state.nextLane, id + 1)', 'state.nextLane += 1']],
     noticed: /number \d+ was given to a lane again|number \d+:\d+ was given to|conservation/,
   },
   {
     mistake: 'deletes a lane that still holds something',
-    file: 'src/spool/drained.ts',
+    file: 'src/spool/chunk-log/lane-cleanup.ts',
     replace: [
       ['    lane.sealSeq === lane.nextSeq &&\n', ''],
       ['    lane.openPayloads === 0 &&\n', ''],
@@ -217,13 +217,13 @@ const mutations: Mutation[] = [
   },
   {
     mistake: 'puts late payloads before what is fresh',
-    file: 'src/spool/group.ts',
+    file: 'src/spool/chunk-log/group.ts',
     replace: [['return deviceTime !== null && state', 'return deviceTime === null && state']],
     noticed: /is late and stands in a live lane/,
   },
   {
     mistake: 'writes the receipt of a settle beside it',
-    file: 'src/spool/settle.ts',
+    file: 'src/spool/batches/settle.ts',
     replace: [
       [
         '      if (receipt !== null && !putReceipt(state.receipts, receipt, options, ops))\n        state.counters.receiptsDropped += 1\n',
@@ -238,7 +238,7 @@ const mutations: Mutation[] = [
   },
   {
     mistake: 'gives the number of a forgotten receipt again',
-    file: 'src/spool/receipts.ts',
+    file: 'src/spool/chunk-log/receipt-queue.ts',
     replace: [['receipts.nextN = totals?.nextN ?? 0', 'receipts.nextN = 0']],
     noticed: /receipt \d+ was given/,
   },

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import type { Which } from '../../src/ingest/verdict.ts'
+import type { Which } from '../../src/ingest/quarantine/quarantine-decisions.ts'
 import type { Verdicts } from '../../src/ingest/ingest.ts'
-import { GatewayError } from '../../src/std/fault.ts'
+import { GatewayError } from '../../src/std/gateway-error.ts'
 import { get, opsWorld } from '../support/ops-world.ts'
 
 const released = { released: 1, payloads: 1, dead: {}, ignored: {}, kept: {}, unlisted: 0, onTheirWay: 0 }

@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { createHeldStore } from '../support/held-store.ts'
 import { newFolder } from '../support/folders.ts'
 import { openSpoolWorld, namesIn, sealAll } from '../support/open-spool.ts'
-import { messageOf, roundTrip, startRoad, topicOf } from '../support/road.ts'
+import { messageOf, roundTrip, startRoad, topicOf } from '../support/pipeline-world.ts'
 
 describe('acked means durable', () => {
   test.each([1, 2] as const)(

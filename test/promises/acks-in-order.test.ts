@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { publishBytes } from '../support/mqtt-device.ts'
-import { messageOf, startRoad, topicOf } from '../support/road.ts'
+import { messageOf, startRoad, topicOf } from '../support/pipeline-world.ts'
 
 describe('acks in arrival order', () => {
   test('a device that sends a thousand messages in one go gets their acks in the order of sending', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { messageOf, roundTrip, startRoad, topicOf, type Road } from '../support/road.ts'
+import { messageOf, roundTrip, startRoad, topicOf, type Road } from '../support/pipeline-world.ts'
 
 /** Fills the dead letters with messages of a device that cannot be mapped. */
 async function fillUp(road: Road): Promise<void> {

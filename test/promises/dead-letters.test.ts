@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { openSpoolWorld } from '../support/open-spool.ts'
-import { messageOf, startRoad, topicOf } from '../support/road.ts'
+import { messageOf, startRoad, topicOf } from '../support/pipeline-world.ts'
 import { join } from 'node:path'
 
 const hostile: [what: string, payload: string | Buffer, reason: string][] = [

@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { messageOf, roundTrip, startRoad, topicOf } from '../support/road.ts'
+import { messageOf, roundTrip, startRoad, topicOf } from '../support/pipeline-world.ts'
 import { acceptAll, startScriptedService } from '../support/scripted-service.ts'
 
 describe('a full spool holds acks and resumes', () => {

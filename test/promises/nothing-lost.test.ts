@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { messageOf, startRoad, topicOf, type Road } from '../support/road.ts'
+import { messageOf, startRoad, topicOf, type Road } from '../support/pipeline-world.ts'
 
 const messages = 300
 

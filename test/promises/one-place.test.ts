@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { messageOf, startRoad, topicOf } from '../support/road.ts'
+import { messageOf, startRoad, topicOf } from '../support/pipeline-world.ts'
 
 describe('each payload in one place', () => {
   test(

@@ -12,9 +12,9 @@ import { openSpool, type SpoolOptions } from '../../src/spool/spool.ts'
 import { newRandomId } from '../../src/domain/ids.ts'
 import { systemClock } from '../../src/std/clock.ts'
 import { newFolder } from '../support/folders.ts'
-import { refusedPayload } from '../support/letters-world.ts'
+import { refusedPayload } from '../support/dead-letters-world.ts'
 import { collect } from '../support/open-spool.ts'
-import { startSandbox } from '../support/road.ts'
+import { startSandbox } from '../support/pipeline-world.ts'
 import { exchangeOf, smallOptions } from '../support/spool-world.ts'
 
 const letters = 20_000

@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { newFolder } from '../support/folders.ts'
-import { messageOf, startRoad, topicOf } from '../support/road.ts'
+import { messageOf, startRoad, topicOf } from '../support/pipeline-world.ts'
 import { acceptAll, startScriptedService, type Reply } from '../support/scripted-service.ts'
 
 async function scriptedService() {

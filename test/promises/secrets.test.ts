@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { Secret } from '../../src/std/secret.ts'
-import { messageOf, startRoad, topicOf } from '../support/road.ts'
+import { messageOf, startRoad, topicOf } from '../support/pipeline-world.ts'
 
 const secretKey = 'a-secret-key-that-nobody-may-ever-see'
 const token = 'a-session-token-that-nobody-may-see'

@@ -7,7 +7,7 @@ import { eventually } from '../support/eventually.ts'
 import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
 import { newFolder } from '../support/folders.ts'
 import { createDevice } from '../support/mqtt-device.ts'
-import { messageOf, topicOf } from '../support/road.ts'
+import { messageOf, topicOf } from '../support/pipeline-world.ts'
 import { acceptAll, startScriptedService } from '../support/scripted-service.ts'
 
 const root = resolve(import.meta.dirname, '../..')

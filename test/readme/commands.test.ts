@@ -26,20 +26,20 @@ const elsewhere: Record<string, string> = {
   'npm run check': '.ci/run has it',
   'npm run test:crash -- --kills 1000': 'an hour; test/crash runs the same program with fewer kills',
   'npm run gateway -- learn --broker mqtt://broker.example.com --for 60s':
-    'needs the broker of a provider; test/cli/learn.test.ts runs it against one',
+    'needs the broker of a provider; test/cli/learn-command/learn-command.test.ts runs it against one',
   'npm run gateway -- tap --config config/examples/gateway.yaml --device truck-7':
-    'goes on for ever; test/cli/tap.test.ts runs it',
-  'npm run gateway -- quarantine list --device truck-7': 'test/cli/quarantine.test.ts runs it',
+    'goes on for ever; test/cli/tap-command.test.ts runs it',
+  'npm run gateway -- quarantine list --device truck-7': 'test/cli/quarantine-command.test.ts runs it',
   'npm run gateway -- quarantine release --device truck-7 --restamp':
-    'needs a device with a wrong clock; test/cli/quarantine.test.ts has one',
+    'needs a device with a wrong clock; test/cli/quarantine-command.test.ts has one',
   'npm run gateway -- quarantine drop --device somebody-elses-truck --yes': 'the same',
   'npm run gateway -- dead-letters show 0000019a9f2c1d300000004b6d1c9a51':
-    'needs a dead letter; test/cli/dead-letters.test.ts has some',
+    'needs a dead letter; test/cli/dead-letters-command/dead-letters-command.test.ts has some',
   'npm run gateway -- dead-letters edit 0000019a9f2c1d300000004b6d1c9a51': 'the same',
   'npm run gateway -- spool salvage --path /var/lib/telemetry-gateway/spool --to /mnt/rescue':
-    'needs a spool that nobody uses; test/cli/spool.test.ts has damaged ones',
+    'needs a spool that nobody uses; test/cli/spool-command/spool-command.test.ts has damaged ones',
   'npm run gateway -- dead-letters requeue --file /mnt/rescue/payloads.ndjson': 'the same',
-  'npm run gateway -- probe': 'needs a daemon that is refused; test/cli/probe.test.ts has one',
+  'npm run gateway -- probe': 'needs a daemon that is refused; test/cli/probe-command.test.ts has one',
   'npm run bench': 'minutes on a quiet machine; test/bench runs its parts',
 }
 

@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { startRoad } from '../support/road.ts'
+import { startRoad } from '../support/pipeline-world.ts'
 
 const folder = process.env['TELEMETRY_TEST_DATA']
 const recording = folder === undefined ? '' : join(folder, 'data/hsl-hfp-replay.ndjson')

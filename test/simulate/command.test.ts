@@ -2,9 +2,9 @@ import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { CommanderError } from 'commander'
 import { describe, expect, test } from 'vitest'
-import { GatewayError } from '../../src/std/fault.ts'
-import { simulateCommand } from '../../src/cli/simulate.ts'
-import type { ExitStatus } from '../../src/cli/io.ts'
+import { GatewayError } from '../../src/std/gateway-error.ts'
+import { simulateCommand } from '../../src/cli/simulate-command.ts'
+import type { ExitStatus } from '../../src/cli/terminal/terminal.ts'
 import { openMqttServer } from '../support/mqtt-server.ts'
 
 async function run(argv: string[], stop: AbortSignal = new AbortController().signal) {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { seededRandom } from '../../src/simulate/chance.ts'
-import { formatNames, publicationOf } from '../../src/simulate/format.ts'
+import { seededRandom } from '../../src/simulate/seeded-random.ts'
+import { formatNames, publicationOf } from '../../src/simulate/formats/formats.ts'
 import { createVehicle, depot, distanceBetween } from '../../src/simulate/vehicle.ts'
 import type { Reading } from '../../src/simulate/vehicle.ts'
 

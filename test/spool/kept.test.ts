@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { keptKey, shelfKey } from '../../src/spool/keys.ts'
+import { keptKey, shelfKey } from '../../src/spool/chunk-log/key-layout.ts'
 import type { Spool } from '../../src/spool/spool.ts'
 import {
   collect,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { LaneId } from '../../src/domain/ids.ts'
-import { seqKey, table } from '../../src/spool/keys.ts'
+import { seqKey, table } from '../../src/spool/chunk-log/key-layout.ts'
 import type { LaneView, Spool } from '../../src/spool/spool.ts'
 import { createMemoryDisk } from '../support/memory-store.ts'
 import {

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { codeOf } from '../../src/std/fault.ts'
+import { codeOf } from '../../src/std/gateway-error.ts'
 import { openLevelStore, type Store } from '../../src/storage/storage.ts'
 import { newFolder } from '../support/folders.ts'
 

@@ -1,7 +1,7 @@
 // cli-world.ts: a command run inside the test, with streams that are read back.
 
 import { Readable } from 'node:stream'
-import { runCommandLine } from '../../src/cli/program.ts'
+import { runCommandLine } from '../../src/cli/cli.ts'
 import { keptOutput } from './ops-world.ts'
 
 export type CliResult = { status: number; stdout: string; stderr: string }

@@ -2,8 +2,8 @@
 
 import { z } from 'zod'
 import { duration, secret, size } from '../../src/std/schema.ts'
-import type { ConfigProblem } from '../../src/domain/problem.ts'
-import { readText } from '../../src/config/read.ts'
+import type { ConfigProblem } from '../../src/domain/config-problem.ts'
+import { readText } from '../../src/config/config-reader.ts'
 
 const schema = z.strictObject({
   delivery: z

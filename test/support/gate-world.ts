@@ -1,10 +1,10 @@
 // gate-world.ts: single submissions through the thread that signs and sends, without a spool.
 
 import { afterAll } from 'vitest'
-import { createOutpost } from '../../src/delivery/outpost.ts'
-import type { Gate, Returned } from '../../src/delivery/outpost.ts'
-import type { ProviderOptions } from '../../src/delivery/options.ts'
-import { routeOf } from '../../src/delivery/route.ts'
+import { createOutpost } from '../../src/delivery/transport/sender-worker.ts'
+import type { Gate, Returned } from '../../src/delivery/transport/sender-worker.ts'
+import type { ProviderOptions } from '../../src/delivery/delivery-options.ts'
+import { routeOf } from '../../src/delivery/transport/transport-options.ts'
 import type { Turn } from '../../src/spool/spool.ts'
 import { providerOptions } from './delivery-world.ts'
 

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { defaultProvider, type ProviderName } from '../../src/domain/ids.ts'
 import type { Message } from '../../src/domain/message.ts'
 import type { MappedPayload } from '../../src/domain/payload.ts'
-import { compileSources } from '../../src/mapping/compile.ts'
+import { compileSources } from '../../src/mapping/compile/compile.ts'
 import {
   clocksSchema,
   defaultsSchema,
@@ -12,7 +12,7 @@ import {
   privacySchema,
   sourcesSchema,
 } from '../../src/mapping/config.ts'
-import { parseDevices } from '../../src/mapping/devices.ts'
+import { parseDevices } from '../../src/mapping/devices/devices.ts'
 import { createMapper, type Mapper, type MapResult } from '../../src/mapping/mapping.ts'
 
 const configSchema = z.object({

@@ -1,12 +1,12 @@
 // memory-intake-spool.ts: the half of the spool that takes messages in, in memory, with commits that a test
 // makes by hand: what an ack must wait for happens when the test says so.
 
-import type { DeadLetter } from '../../src/domain/deadletter.ts'
+import type { DeadLetter } from '../../src/domain/dead-letter.ts'
 import type { KeptMessage } from '../../src/domain/message.ts'
 import type { HoldReason } from '../../src/domain/event.ts'
 import type { MappedPayload } from '../../src/domain/payload.ts'
-import type { IntakeSpool } from '../../src/ingest/intake.ts'
-import type { GatewayError } from '../../src/std/fault.ts'
+import type { IntakeSpool } from '../../src/ingest/intake/intake.ts'
+import type { GatewayError } from '../../src/std/gateway-error.ts'
 import type { Ack, SpoolListener } from '../../src/spool/spool.ts'
 
 export type MemoryIntakeSpool = IntakeSpool & {

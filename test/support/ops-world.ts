@@ -8,7 +8,7 @@ import type { DeliveryCounters, ProviderView } from '../../src/delivery/delivery
 import type { IngestCounters } from '../../src/ingest/ingest.ts'
 import type { OpsConfig } from '../../src/ops/config.ts'
 import { createOps, type Ops, type OpsOptions } from '../../src/ops/ops.ts'
-import type { Parts } from '../../src/ops/parts.ts'
+import type { Parts } from '../../src/ops/stage-views.ts'
 import type { Status } from '../../src/ops/status.ts'
 import type { LaneView, SpoolTotals } from '../../src/spool/spool.ts'
 

@@ -1,7 +1,7 @@
 // spool-world.ts: payloads and options for tests of the spool.
 
 import { hash } from 'node:crypto'
-import type { DeadLetter } from '../../src/domain/deadletter.ts'
+import type { DeadLetter } from '../../src/domain/dead-letter.ts'
 import type { PayloadId, ProviderName } from '../../src/domain/ids.ts'
 import type { KeptMessage, ShelfName } from '../../src/domain/message.ts'
 import type { MappedPayload } from '../../src/domain/payload.ts'

@@ -3,8 +3,8 @@
 import { defaultProvider, type ProviderName } from '../../src/domain/ids.ts'
 import type { Message } from '../../src/domain/message.ts'
 import type { MappedPayload } from '../../src/domain/payload.ts'
-import { compileSources } from '../../src/mapping/compile.ts'
-import { parseDevices } from '../../src/mapping/devices.ts'
+import { compileSources } from '../../src/mapping/compile/compile.ts'
+import { parseDevices } from '../../src/mapping/devices/devices.ts'
 import { createMapper, type Applied, type Dropped, type Mapper } from '../../src/mapping/mapping.ts'
 import { configOf, type World } from './mapping-world.ts'
 

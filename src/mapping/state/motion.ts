@@ -11,7 +11,7 @@
 // the two thresholds. What is derived here never enters a payload's name.
 
 import type { EpochMs } from '../../std/clock.ts'
-import { createCache, type CacheCounters } from '../cache.ts'
+import { createCache, type CacheCounters } from '../bounded-cache.ts'
 
 export type MotionOptions = {
   /** Both in the unit that is sent. */

@@ -10,7 +10,7 @@
 // Reading them back is total: bytes that are not such a record are reported and never thrown over.
 
 import { isUtf8 } from 'node:buffer'
-import { messageOf } from '../../std/fault.ts'
+import { messageOf } from '../../std/gateway-error.ts'
 import type { EpochMs } from '../../std/clock.ts'
 
 /** One value on its way into a record. */

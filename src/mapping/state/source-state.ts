@@ -2,12 +2,12 @@
 
 import type { EpochMs } from '../../std/clock.ts'
 import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
-import type { QuarantineReason } from '../attempt.ts'
-import type { DeviceEntry } from '../registry.ts'
+import type { QuarantineReason } from '../refusals.ts'
+import type { DeviceEntry } from '../devices/device-table.ts'
 import { createCoalescer, type CoalesceBounds, type Coalescer } from './coalesce.ts'
 import { createMerger, type Half, type Merger } from './merge.ts'
-import type { CompiledCoalesce } from './part.ts'
-import type { Withhold } from './privacy.ts'
+import type { CompiledCoalesce } from './coalesced-value.ts'
+import type { Withhold } from '../privacy/privacy.ts'
 import { createThin, type Thin, type ThinOptions } from './thin.ts'
 
 /** A source with memory, as the mapping offers it. */

@@ -19,7 +19,7 @@
 // passes.
 
 import type { EpochMs } from '../../std/clock.ts'
-import { createCache, type CacheCounters } from '../cache.ts'
+import { createCache, type CacheCounters } from '../bounded-cache.ts'
 
 export type ThinOptions = {
   /** Each is null where it does not make a payload pass. */

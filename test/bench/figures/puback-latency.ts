@@ -5,7 +5,7 @@ import { makeFolder, median, rounded, runLoad, startSink } from '../bench.ts'
 import type { BenchOptions, Figure } from '../bench.ts'
 import { runScript } from '../children.ts'
 import { startGateway } from '../gateway.ts'
-import type { LatencySummary } from '../../../src/simulate/latency.ts'
+import type { LatencySummary } from '../../../src/simulate/ack-latency.ts'
 
 const ratePerS = 1000
 

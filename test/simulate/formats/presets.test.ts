@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { seededRandom } from '../../../src/simulate/chance.ts'
-import { formatNames, publicationOf } from '../../../src/simulate/format.ts'
+import { seededRandom } from '../../../src/simulate/seeded-random.ts'
+import { formatNames, publicationOf } from '../../../src/simulate/formats/formats.ts'
 import { createVehicle } from '../../../src/simulate/vehicle.ts'
 import { openPreset } from '../../support/samples.ts'
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { decodeTeltonika } from '../../../src/mapping/decoders/teltonika.ts'
-import { publicationOf } from '../../../src/simulate/format.ts'
+import { decodeTeltonika } from '../../../src/mapping/encodings/teltonika.ts'
+import { publicationOf } from '../../../src/simulate/formats/formats.ts'
 import { createVehicle } from '../../../src/simulate/vehicle.ts'
-import { seededRandom } from '../../../src/simulate/chance.ts'
+import { seededRandom } from '../../../src/simulate/seeded-random.ts'
 
 test('a simulated truck unit writes what the decoder reads back', () => {
   const startAt = 1_767_085_200_000

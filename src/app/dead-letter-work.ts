@@ -1,0 +1,31 @@
+// dead-letter-work.ts: dead letters with the mapping and the providers that are in force, and their age where the config
+// bounds it.
+
+import type { Clock } from '../std/clock.ts'
+import type { Emit } from '../domain/event.ts'
+import type { Delivery } from '../delivery/delivery.ts'
+import { createLetterWork, purgeByAge, type LetterWork } from '../dead-letters/dead-letters.ts'
+import type { Spool } from '../spool/spool.ts'
+import type { ClockOffset } from './clock-offset.ts'
+import type { InForce } from './active-mapping.ts'
+
+export type LettersAtWork = { work: LetterWork; stop(): Promise<void> }
+
+type Deps = {
+  spool: Spool
+  clock: Clock
+  emit: Emit
+  delivery: Pick<Delivery, 'providers'>
+  inForce: Pick<InForce, 'remap'>
+  offset: Pick<ClockOffset, 'offsetMs'>
+}
+
+/** `keepMs` undefined: nothing is deleted by age. */
+export function putLettersToWork(deps: Deps, { keepMs }: { keepMs: number | undefined }): LettersAtWork {
+  const { spool, clock, emit, delivery, inForce, offset } = deps
+  const providers = () => delivery.providers().map(({ name }) => name)
+  const work = createLetterWork({ spool, clock, emit, remap: inForce.remap, providers })
+  if (keepMs === undefined) return { work, stop: () => Promise.resolve() }
+  const { stop } = purgeByAge({ work, clock, clockOffsetMs: offset.offsetMs }, { keepMs })
+  return { work, stop }
+}

@@ -1,0 +1,82 @@
+// docs-command.ts: `docs`: writes the parts of the documentation that are made from the code, or says that they are stale.
+//
+//   config/reference.md, config/gateway.schema.json    from the schema of the config
+//   README.md, between <!-- generated: NAME --> and <!-- end -->    NAME is codes, conditions or metrics
+
+import { Command } from 'commander'
+import { readFile, writeFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { codeOf, faultCodes } from '../std/gateway-error.ts'
+import { configSchema, referenceText, schemaText } from '../config/config.ts'
+import { conditionCodes, metricCatalogue, submissionDuration } from '../ops/ops.ts'
+import type { CommandIo, ExitStatus } from './terminal/terminal.ts'
+
+/** The folder of package.json. */
+const projectFolder = fileURLToPath(new URL('../..', import.meta.url))
+
+export function docsCommand(io: CommandIo, done: (status: ExitStatus) => void): Command {
+  return new Command('docs')
+    .description('write the generated parts of the documentation')
+    .option('--check', 'write nothing; exit 1 when something is stale')
+    .option('--folder <path>', 'of the project', projectFolder)
+    .action(async ({ check, folder }: { check?: boolean; folder: string }) => {
+      const stale: string[] = []
+      for (const [name, make] of Object.entries(documents)) {
+        const path = resolve(folder, name)
+        const present = await readFile(path, 'utf8').catch((error: unknown) => {
+          if (codeOf(error) !== 'ENOENT') throw error
+          return null
+        })
+        const text = make(present)
+        if (text === null || text === present) continue
+        stale.push(name)
+        if (!check) await writeFile(path, text)
+      }
+      for (const name of stale)
+        io.stdout.write(check ? `${name} is stale: run npm run docs\n` : `${name} written\n`)
+      done(check && stale.length > 0 ? 1 : 0)
+    })
+}
+
+/** By path: what stands there now to what should; null where there is nothing to do. */
+const documents: Record<string, (present: string | null) => string | null> = {
+  'config/reference.md': () => referenceText(configSchema),
+  'config/gateway.schema.json': () => schemaText(configSchema),
+  'README.md': (present) => (present === null ? null : withTables(present)),
+}
+
+const tables: Record<string, () => string> = {
+  codes: () =>
+    table(
+      ['code', 'meaning'],
+      Object.entries(faultCodes).map(([code, meaning]) => [`\`${code}\``, meaning]),
+    ),
+  conditions: () =>
+    table(
+      ['condition', 'meaning'],
+      Object.entries(conditionCodes).map(([code, meaning]) => [`\`${code}\``, meaning]),
+    ),
+  metrics: () =>
+    table(
+      ['metric', 'type', 'labels', 'meaning'],
+      [...metricCatalogue, { ...submissionDuration, type: 'histogram' }].map(
+        ({ name, type, labels, help }) => [`\`${name}\``, type, labels.join(', '), help],
+      ),
+    ),
+}
+
+function withTables(readme: string): string {
+  return readme.replace(
+    /(<!-- generated: (\w+) -->\n)[\s\S]*?(<!-- end -->)/g,
+    (all: string, head: string, name: string, tail: string) => {
+      const make = Object.hasOwn(tables, name) ? tables[name] : undefined
+      return make ? `${head}\n${make()}\n${tail}` : all
+    },
+  )
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |\n`
+  return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('')
+}

@@ -1,0 +1,116 @@
+// ledger-text.ts: entries of the ledger as a table, as CSV, or as JSON; written while they come.
+
+import type { LedgerAnswer, LedgerEntry, Question } from '../../ledger/ledger.ts'
+import { bounded } from '../../std/quote.ts'
+import { columns } from '../terminal/text-table.ts'
+
+export type Export = {
+  begin(question: Question): void
+  entries(some: readonly LedgerEntry[]): void
+  end(last: Omit<LedgerAnswer, 'entries'>): void
+}
+
+type Write = (text: string) => void
+
+export function tableExport(write: Write): Export {
+  let count = 0
+  return {
+    begin({ from, to }) {
+      if (from === undefined && to === undefined) return
+      const words = [
+        from === undefined ? '' : ` from ${localTime(from)}`,
+        to === undefined ? '' : ` to ${localTime(to)}`,
+      ]
+      write(`Measured${words.join('')}, local time\n`)
+    },
+    entries(some) {
+      if (some.length === 0) return
+      const head =
+        count === 0 ? [['settled', 'device', 'measured', 'outcome', 'requestId', 'batchId', 'payloadId']] : []
+      count += some.length
+      write(`${columns([...head, ...some.map(rowOf)]).join('\n')}\n`)
+    },
+    end({ next, oldestAt, behind }) {
+      const since = oldestAt === null ? 'It is empty.' : `It goes back to ${localTime(oldestAt)}.`
+      if (count === 0) write(`The ledger has nothing like that. ${since}\n`)
+      if (next !== null) write('There may be more: raise --limit.\n')
+      if (behind > 0) write(`${behind} settled batches are not in the ledger yet.\n`)
+    },
+  }
+}
+
+function rowOf({ at, device, deviceTime, requestId, batchId, payloadId, ...fate }: LedgerEntry): string[] {
+  const measured = deviceTime === null ? '-' : localTime(deviceTime)
+  return [localTime(at), device ?? '-', measured, outcomeText(fate), requestId ?? '-', batchId, payloadId]
+}
+
+function outcomeText({
+  outcome,
+  step,
+  reason,
+  detail,
+}: Pick<LedgerEntry, 'outcome' | 'step' | 'reason' | 'detail'>) {
+  const words = [outcome, step === null ? null : `step ${step}`].filter((word) => word !== null).join(' ')
+  const why = [reason, detail].filter((word) => word !== null && word !== '').join(': ')
+  return why === '' ? words : `${words} (${bounded(why, 80)})`
+}
+
+/** `2026-11-21 14:03:05` where this process lives. */
+function localTime(at: number): string {
+  const date = new Date(at)
+  if (Number.isNaN(date.getTime())) return String(at)
+  const two = (value: number) => String(value).padStart(2, '0')
+  const day = [date.getFullYear(), two(date.getMonth() + 1), two(date.getDate())].join('-')
+  return `${day} ${[date.getHours(), date.getMinutes(), date.getSeconds()].map(two).join(':')}`
+}
+
+export function jsonExport(write: Write): Export {
+  let separator = ''
+  return {
+    begin: () => write('{"entries":['),
+    entries(some) {
+      for (const entry of some) {
+        write(`${separator}\n${JSON.stringify(entry)}`)
+        separator = ','
+      }
+    },
+    end: (last) => write(`\n],${JSON.stringify(last).slice(1)}\n`),
+  }
+}
+
+const csvColumns: readonly (readonly [name: string, read: (entry: LedgerEntry) => string | number | null])[] =
+  [
+    ['settled_at', ({ at }) => utcTime(at)],
+    ['device', ({ device }) => device],
+    ['device_time', ({ deviceTime }) => (deviceTime === null ? null : utcTime(deviceTime))],
+    ['outcome', ({ outcome }) => outcome],
+    ['reason', ({ reason }) => reason],
+    ['detail', ({ detail }) => detail],
+    ['schedule', ({ schedule }) => schedule],
+    ['step', ({ step }) => step],
+    ['provider', ({ provider }) => provider],
+    ['lane', ({ lane }) => lane],
+    ['payload_id', ({ payloadId }) => payloadId],
+    ['batch_id', ({ batchId }) => batchId],
+    ['request_id', ({ requestId }) => requestId],
+  ]
+
+export function csvExport(write: Write): Export {
+  return {
+    begin: () => write(`${csvColumns.map(([name]) => name).join()}\r\n`),
+    entries(some) {
+      for (const entry of some) write(`${csvColumns.map(([, read]) => csvCell(read(entry))).join()}\r\n`)
+    },
+    end: () => undefined,
+  }
+}
+
+function csvCell(value: string | number | null): string {
+  const text = value === null ? '' : String(value)
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}
+
+function utcTime(at: number): string {
+  const date = new Date(at)
+  return Number.isNaN(date.getTime()) ? String(at) : date.toISOString()
+}

@@ -1,0 +1,60 @@
+// explain-text.ts: an explained message for people.
+//
+//   telemetry/v1/truck-7, source trucks: 1 payload
+//     device truck-7: {device} of the topic; not in the device table
+//     field      path  raw            unit  sent as                    note
+//     time       ts    1769611120000  ms    2026-01-28T14:38:40.000Z
+//     latitude   lat   47.1           deg   47.1 deg
+//     heading    cog   400            deg   -                          outside 0 to 360
+
+import { bounded, visible } from '../../std/quote.ts'
+import type { Explained, ExplainedField } from '../../mapping/mapping.ts'
+import { columns } from '../terminal/text-table.ts'
+
+type Record = Explained['records'][number]
+
+/** `became` says in words what became of the message. */
+export function explainedText({ topic, values, evaluated, records }: Explained, became: string): string {
+  const lines = [`${visible(topic ?? 'what was collected')}: ${visible(became)}`]
+  if (evaluated)
+    lines.push(`  the expression gives ${bounded(JSON.stringify(evaluated.value) ?? 'nothing', 400)}`)
+  for (const { name, wanted, value } of values)
+    lines.push(`  value ${visible(name)}: ${wanted ? shown(value) : 'not wanted'}`)
+  for (const [index, record] of records.entries()) {
+    if (records.length > 1) lines.push(`  record ${index + 1} of ${records.length}`)
+    lines.push(...recordLines(record).map((line) => `  ${line}`))
+  }
+  return `${lines.join('\n')}\n`
+}
+
+function recordLines({ device, conditions, unpacked, fields, payloadId }: Record): string[] {
+  const { name, from, listed, family } = device
+  const lines = [
+    `device ${name === null ? 'unknown' : visible(name)}: ${visible(from)}; ${listed ? '' : 'not '}in the device table` +
+      (family === null ? '' : `; of the family ${visible(family)}`),
+  ]
+  for (const { option, text, holds } of conditions)
+    lines.push(`${option} ${visible(text.replace(/\s+/g, ' ').trim())}: ${holds ? 'holds' : 'does not hold'}`)
+  for (const { into, found } of unpacked)
+    lines.push(`extract into ${visible(into)}: ${found ? 'there' : 'nothing'}`)
+  const sent = payloadId === null ? 'would be' : 'sent as'
+  lines.push(...columns([['field', 'path', 'raw', 'unit', sent, 'note'], ...fields.map(rowOf)]))
+  return lines
+}
+
+function rowOf(field: ExplainedField): string[] {
+  const { field: name, path, paths, raw, unit, note } = field
+  const asked = path ?? (paths.length > 0 ? paths.join(' | ') : '-')
+  return [name, bounded(asked, 60), shown(raw), unit ?? '', valueOf(field), note ?? '']
+}
+
+function valueOf({ option, value, sentUnit }: ExplainedField): string {
+  if (value === undefined) return '-'
+  if (option === 'time' && typeof value === 'number') return new Date(value).toISOString()
+  return `${typeof value === 'string' ? value : shown(value)}${sentUnit === null ? '' : ` ${sentUnit}`}`
+}
+
+function shown(value: unknown): string {
+  if (value === undefined) return '-'
+  return bounded(JSON.stringify(value) ?? '-', 60)
+}

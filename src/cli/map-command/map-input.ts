@@ -1,0 +1,74 @@
+// map-input.ts: the messages that `map` is given: each file one, all of stdin one, or each line of them one.
+
+import { readFile } from 'node:fs/promises'
+import type { Readable } from 'node:stream'
+import { codeOf, GatewayError, messageOf } from '../../std/gateway-error.ts'
+
+/** MQTT carries no larger message (MQTT 2.2.3); a longer line is cut into none. */
+const messageBytesMax = 268_435_455
+
+/** Rejects with INPUT_UNREADABLE. */
+export async function* messagesIn(
+  files: readonly string[],
+  stdin: Readable,
+  byLine: boolean,
+): AsyncGenerator<Buffer> {
+  if (files.length === 0) {
+    if (byLine) yield* linesIn(stdin)
+    else yield Buffer.concat((await stdin.toArray()).map(bytesOf))
+    return
+  }
+  for (const file of files) {
+    const bytes = await readFile(file).catch((error: unknown) => {
+      throw unreadable(file, error)
+    })
+    if (byLine) yield* linesOf(bytes)
+    else yield bytes
+  }
+}
+
+/** Lines without their ends; the piece behind the last line end only where there is something in it. */
+async function* linesIn(stream: Readable): AsyncGenerator<Buffer> {
+  let rest: Buffer = Buffer.alloc(0)
+  for await (const chunk of stream) {
+    rest = rest.length === 0 ? bytesOf(chunk) : Buffer.concat([rest, bytesOf(chunk)])
+    const end = rest.lastIndexOf(0x0a)
+    if (end === -1 && rest.length <= messageBytesMax) continue
+    if (end === -1) throw tooLong()
+    yield* linesOf(rest.subarray(0, end))
+    rest = rest.subarray(end + 1)
+  }
+  if (rest.length > 0) yield rest
+}
+
+/** A chunk of a stream that may have been told to decode. */
+function bytesOf(chunk: unknown): Buffer {
+  return Buffer.isBuffer(chunk) ? chunk : Buffer.from(String(chunk))
+}
+
+function* linesOf(bytes: Buffer): Generator<Buffer> {
+  let start = 0
+  while (start < bytes.length) {
+    const found = bytes.indexOf(0x0a, start)
+    const end = found === -1 ? bytes.length : found
+    yield bytes.subarray(start, end)
+    start = end + 1
+  }
+}
+
+function unreadable(file: string, error: unknown): GatewayError {
+  return new GatewayError('INPUT_UNREADABLE', {
+    what: `Cannot read the message file ${file}.`,
+    why: codeOf(error) === 'ENOENT' ? 'There is no such file.' : `${messageOf(error)}.`,
+    act: 'Name files with one message each, or pipe the message in.',
+    cause: error,
+  })
+}
+
+function tooLong(): GatewayError {
+  return new GatewayError('INPUT_UNREADABLE', {
+    what: 'Cannot read the messages on stdin.',
+    why: `A line is longer than ${messageBytesMax} bytes, the largest message of MQTT.`,
+    act: 'Give one message a line, or leave --lines away.',
+  })
+}

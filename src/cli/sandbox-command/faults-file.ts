@@ -1,0 +1,54 @@
+// faults-file.ts: the file of `sandbox --faults`: YAML (and so JSON too), every problem with its line and
+// column.
+
+import { readFileSync } from 'node:fs'
+import { LineCounter, parseDocument, type Document } from 'yaml'
+import { readFaults, type FaultsInput } from '../../sandbox/sandbox.ts'
+import { GatewayError, messageOf } from '../../std/gateway-error.ts'
+import { quote } from '../../std/quote.ts'
+
+/** Throws GatewayError INPUT_UNREADABLE or CONFIG_INVALID with all problems. */
+export function readFaultsFile(file: string): FaultsInput {
+  const lines = new LineCounter()
+  const document = parseDocument(textOf(file), { lineCounter: lines })
+  const at = (offset: number) => {
+    const { line, col } = lines.linePos(offset)
+    return `${file}:${line}:${col}`
+  }
+  const problems = document.errors.map((error) => `${at(error.pos[0])}  ${error.message.split('\n', 1)[0]}`)
+  const value: unknown = problems.length === 0 ? document.toJS({ maxAliasCount: 100 }) : null
+  if (problems.length === 0) {
+    const reading = readFaults(value)
+    if (reading.kind === 'problems')
+      for (const { path, message } of reading.problems)
+        problems.push(`${at(offsetOf(document, path))}  ${path.join('.')}: ${message}`)
+  }
+  if (problems.length === 0) return value as FaultsInput
+  throw new GatewayError('CONFIG_INVALID', {
+    what: `The faults in ${file} have problems.`,
+    why: problems.join('\n'),
+    act: 'Mend them and start again.',
+  })
+}
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    throw new GatewayError('INPUT_UNREADABLE', {
+      what: `Cannot read the faults from ${quote(file)}.`,
+      why: messageOf(error),
+      act: 'Name a YAML or JSON file that this user may read.',
+      cause: error,
+    })
+  }
+}
+
+/** Of the nearest node that is there: a missing key is reported at what it is missing from. */
+function offsetOf(document: Document, path: readonly (string | number)[]): number {
+  for (let length = path.length; length >= 0; length -= 1) {
+    const node = document.getIn(path.slice(0, length), true) as { range?: readonly number[] } | undefined
+    if (node?.range?.[0] !== undefined) return node.range[0]
+  }
+  return 0
+}

@@ -1,0 +1,23 @@
+// config-error.ts: a config with problems, as an error: all of them, one a line, in the order of the file.
+
+import { GatewayError } from '../std/gateway-error.ts'
+import type { LocatedProblem } from './config-reader.ts'
+
+export class ConfigError extends GatewayError {
+  readonly problems: readonly LocatedProblem[]
+  /** `config/gateway.yaml:41:17  delivery.max_in_flight must be 1 to 64, found 0.` */
+  readonly lines: readonly string[]
+
+  constructor(file: string, problems: readonly LocatedProblem[]) {
+    const places = problems.map(({ line, column }) => `${file}:${line}:${column}`)
+    const width = Math.max(0, ...places.map((place) => place.length))
+    const lines = problems.map(({ message }, index) => `${(places[index] ?? '').padEnd(width)}  ${message}`)
+    super('CONFIG_INVALID', {
+      what: `The config ${file} has ${problems.length === 1 ? 'one problem' : `${problems.length} problems`}.`,
+      why: lines.join('\n'),
+      act: 'Mend them and run `check` again; config/reference.md describes every option.',
+    })
+    this.problems = problems
+    this.lines = lines
+  }
+}

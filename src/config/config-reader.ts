@@ -1,0 +1,191 @@
+// config-reader.ts: a config file's text against a schema: either the config, or every problem with line and column.
+//
+//   text -> tree (yaml-source.ts) -> values put in (substitute.ts) -> plain values -> presets put in (preset-files.ts) -> schema
+//        -> the sections' own checks
+//
+// Problems of one step do not hide those of the next, except where the next would only guess: a file whose syntax
+// is broken is not validated, and the sections' own checks get nothing that the schema refused.
+// No message shows a secret or a value that was put in from the environment or a file.
+
+import type { z } from 'zod'
+import { visible } from '../std/quote.ts'
+import type { ConfigProblem } from '../domain/config-problem.ts'
+import { explain, pathText, withFound } from './schema-errors.ts'
+import { shapeOf, shapesAt, type Shape } from './schema-shape.ts'
+import { parseSource, type Keys, type Position, type Source } from './yaml-source.ts'
+import { substitute, type SubstituteDeps, type Substitutions } from './substitute.ts'
+
+/** A problem as it is shown: with its place, and the option in the sentence. */
+export type LocatedProblem = Position & { path: string; message: string }
+
+export type ReadResult<Config> =
+  /** `written` is what the schema judged: plain values without its defaults. */
+  | { kind: 'config'; config: Config; written: unknown; positionOf: Source['positionOf'] }
+  | { kind: 'problems'; problems: readonly LocatedProblem[] }
+
+/** What was written, with what comes from other files put in. */
+export type Expansion = {
+  written: unknown
+  problems: readonly ConfigProblem[]
+  /** A problem of the expanded whole as one of the file; null where it only follows from one of `problems`. */
+  relocate(problem: ConfigProblem): ConfigProblem | null
+}
+
+export type ReadOptions = {
+  /** Puts in what other files say, before the schema judges. Called again when a value got another type. */
+  expand?: (written: unknown) => Promise<Expansion>
+  /** Finds what a schema cannot say, in what was written. */
+  check?: (written: unknown) => readonly ConfigProblem[]
+  /** Only these sections are looked at; the others are as if they were not there. */
+  sections?: readonly string[]
+}
+
+export async function readText<Schema extends z.ZodType>(
+  text: string,
+  schema: Schema,
+  deps: SubstituteDeps,
+  { expand = unexpanded, check = () => [], sections }: ReadOptions = {},
+): Promise<ReadResult<z.output<Schema>>> {
+  const source = parseSource(text)
+  if (sections) source.keepOnly(sections)
+  const problems: LocatedProblem[] = source.problems.map((problem) => ({ ...problem, path: '' }))
+  if (!source.sound) return { kind: 'problems', problems: inOrder(problems) }
+  const substitutions = await substitute(source, deps)
+  problems.push(...substitutions.problems.map((problem) => ({ ...problem, path: '' })))
+  let written: unknown
+  try {
+    written = source.plain()
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error
+    return {
+      kind: 'problems',
+      problems: [...problems, { line: 1, column: 1, path: '', message: error.message }],
+    }
+  }
+  const result = await validate(schema, source, substitutions, { written: written ?? {}, expand })
+  const place = placer(source, substitutions, result.secrets)
+  const ownChecks = check(result.expansion.written).map((problem) =>
+    hideFound(problem, source, substitutions),
+  )
+  const news = [...result.problems, ...ownChecks]
+    .filter(({ path }) => !substitutions.failedAt(source.nodeAt(path)))
+    .map((problem) => result.expansion.relocate(problem))
+    .filter((problem) => problem !== null)
+  problems.push(...[...result.expansion.problems, ...news].map(place))
+  if (problems.length > 0 || !result.success) return { kind: 'problems', problems: inOrder(problems) }
+  const { positionOf } = source
+  return { kind: 'config', config: result.config, written: result.expansion.written, positionOf }
+}
+
+function unexpanded(written: unknown): Promise<Expansion> {
+  return Promise.resolve({ written, problems: [], relocate: (problem) => problem })
+}
+
+type Validation<Config> = {
+  expansion: Expansion
+  problems: readonly ConfigProblem[]
+  /** Secrets that stand in the file itself: they are refused, and not repeated. */
+  secrets: readonly string[]
+} & ({ success: true; config: Config } | { success: false })
+
+async function validate<Schema extends z.ZodType>(
+  schema: Schema,
+  source: Source,
+  substitutions: Substitutions,
+  { written: plain, expand }: { written: unknown; expand: NonNullable<ReadOptions['expand']> },
+): Promise<Validation<z.output<Schema>>> {
+  const root = shapeOf(schema)
+  let expansion = await expand(plain)
+  let parsed = schema.safeParse(expansion.written)
+  if (!parsed.success && retype(parsed.error.issues, source, substitutions)) {
+    expansion = await expand(source.plain() ?? {})
+    parsed = schema.safeParse(expansion.written)
+  }
+  const { written } = expansion
+  const literals = literalSecrets(written, root, source, substitutions)
+  const hidden = (path: Keys) => hiddenAt(path, root, source, substitutions)
+  const context = { root, config: written, hidden }
+  const problems = parsed.success ? [] : parsed.error.issues.flatMap((issue) => explain(issue, context))
+  problems.push(
+    ...literals.map(({ path }) => ({
+      path,
+      message:
+        'must come from "${env:NAME}" or "${file:PATH}": a secret does not stand in the config itself.',
+    })),
+  )
+  const found = { expansion, problems, secrets: literals.map(({ value }) => value) }
+  return parsed.success ? { ...found, success: true, config: parsed.data } : { ...found, success: false }
+}
+
+/**
+ * What is put in is text. Where the schema wants a number or true or false, and the text is one, it becomes one;
+ * everywhere else `0123` and `true` stay what they are, as a password must.
+ */
+function retype(issues: readonly z.core.$ZodIssue[], source: Source, substitutions: Substitutions): boolean {
+  let changed = false
+  for (const issue of issues) {
+    if (issue.code !== 'invalid_type') continue
+    const node = source.nodeAt(issue.path.map((key) => (typeof key === 'number' ? key : String(key))))
+    if (!node || !substitutions.of(node) || !('value' in node) || typeof node.value !== 'string') continue
+    const text = node.value.trim()
+    if (['number', 'int'].includes(issue.expected) && /^-?\d+(\.\d+)?$/.test(text)) node.value = Number(text)
+    else if (issue.expected === 'boolean' && /^(true|false)$/.test(text)) node.value = text === 'true'
+    else continue
+    changed = true
+  }
+  return changed
+}
+
+function hiddenAt(path: Keys, root: Shape, source: Source, substitutions: Substitutions): string | undefined {
+  const substituted = substitutions.of(source.nodeAt(path))
+  if (substituted) return `*** (${substituted.written})`
+  return isSecret(root, path) ? '***' : undefined
+}
+
+function isSecret(root: Shape, path: Keys): boolean {
+  return shapesAt(root, path).some(({ format }) => format === 'secret')
+}
+
+function literalSecrets(
+  written: unknown,
+  root: Shape,
+  source: Source,
+  substitutions: Substitutions,
+): { path: (string | number)[]; value: string }[] {
+  const found: { path: (string | number)[]; value: string }[] = []
+  walk(written, [])
+  return found
+
+  function walk(value: unknown, path: (string | number)[]): void {
+    if (Array.isArray(value)) {
+      for (const [index, member] of value.entries()) walk(member, [...path, index])
+    } else if (typeof value === 'object' && value !== null) {
+      for (const [key, member] of Object.entries(value)) walk(member, [...path, key])
+    } else if ((typeof value === 'string' || typeof value === 'number') && isSecret(root, path)) {
+      if (!substitutions.of(source.nodeAt(path))) found.push({ path, value: String(value) })
+    }
+  }
+}
+
+/** A section's own check knows nothing of where a value came from. */
+function hideFound(problem: ConfigProblem, source: Source, substitutions: Substitutions): ConfigProblem {
+  const substituted = substitutions.of(source.nodeAt(problem.path))
+  if (!substituted || !/ found /.test(problem.message)) return problem
+  return { ...problem, message: withFound(problem.message, `*** (${substituted.written})`, '') }
+}
+
+function placer(source: Source, substitutions: Substitutions, secrets: readonly string[]) {
+  return ({ path, message: found }: ConfigProblem): LocatedProblem => {
+    let text = substitutions.hide(found)
+    for (const secret of secrets) if (secret.length > 0) text = text.replaceAll(secret, '***')
+    // The user's part of a URL is a password more often than not.
+    text = text.replaceAll(/\/\/[^/\s"@]+@/g, '//***@')
+    const name = /^(unknown option|this key)/.test(text) ? '' : pathText(path)
+    const message = visible(name === '' ? text : `${name} ${text}`)
+    return { ...source.positionOf(path), path: pathText(path), message }
+  }
+}
+
+function inOrder(problems: readonly LocatedProblem[]): LocatedProblem[] {
+  return [...problems].sort((a, b) => a.line - b.line || a.column - b.column)
+}

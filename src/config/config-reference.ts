@@ -1,0 +1,84 @@
+// config-reference.ts: the documentation that is made from the schema: config/reference.md for people and
+// config/gateway.schema.json for editors. Written by `npm run docs`, never by hand.
+
+import type { z } from 'zod'
+import { alternatives, requirednessOf, shapeOf, typeOf, type Shape } from './schema-shape.ts'
+
+/** The JSON Schema of what may be written, as text. */
+export function schemaText(schema: z.ZodType): string {
+  const shape = { title: 'Telemetry gateway configuration', ...shapeOf(schema) }
+  return `${JSON.stringify(shape, null, 2)}\n`
+}
+
+/** The reference as Markdown: each option with its path, type, default and description. */
+export function referenceText(schema: z.ZodType): string {
+  const root = shapeOf(schema)
+  const lines = [
+    '# Configuration reference',
+    '',
+    '<!-- Written by `npm run docs` from the schema in src/*/config.ts. Do not edit. -->',
+    '',
+    'One YAML file. Durations are written `30s`, `5m`, `1.5h`, `250ms`; sizes `64MiB`, `20GiB`, `512B`.',
+    '`${env:NAME}` and `${file:PATH}` stand for the value of an environment variable and the text of a file, in any',
+    'value; `$${` is a literal `${`. Inside `{ }` and `[ ]` put them in quotes. Secrets come only from there, never',
+    'from the config itself. Relative paths start at the folder of the config file.',
+    '',
+    'Every option is optional unless it says **required**. `[]` stands for each entry of a list, `<name>` for a name',
+    'of your choice. `telemetry-gateway check --config FILE` tells everything that is wrong, with line and column.',
+    '',
+  ]
+  for (const [name, section] of Object.entries(root.properties ?? {})) {
+    lines.push(`## ${name}`, '')
+    lines.push(...facts(root, section, requirednessOf(root, name)))
+    lines.push(...children(root, section, name))
+  }
+  return `${lines.join('\n').trimEnd()}\n`
+}
+
+/** Deeper than any option of ours; a schema that refers to itself ends here. */
+const depthMax = 8
+
+function children(root: Shape, shape: Shape, path: string, depth = 0): string[] {
+  if (depth > depthMax) return []
+  const lines: string[] = []
+  const seen = new Set<string>()
+  for (const alternative of alternatives(root, shape)) {
+    if (alternative.items) lines.push(...children(root, alternative.items, `${path}[]`, depth + 1))
+    for (const [name, property] of Object.entries(alternative.properties ?? {})) {
+      const key = `${name} ${JSON.stringify(property)}`
+      if (seen.has(key)) continue
+      seen.add(key)
+      lines.push(...option(root, property, `${path}.${name}`, requirednessOf(alternative, name), depth))
+    }
+    const named = alternative.additionalProperties
+    if (typeof named === 'object') lines.push(...option(root, named, `${path}.<name>`, '', depth))
+  }
+  return lines
+}
+
+function option(root: Shape, shape: Shape, path: string, required: string, depth: number): string[] {
+  return [`### \`${path}\``, '', ...facts(root, shape, required), ...children(root, shape, path, depth + 1)]
+}
+
+function facts(root: Shape, shape: Shape, required: string): string[] {
+  const type = [...new Set(alternatives(root, shape).map(typeOf))].join(' or ')
+  const standard =
+    shape.default === undefined || JSON.stringify(shape.default) === '{}'
+      ? ''
+      : ` · default \`${defaultText(shape.default)}\``
+  const examples = shape.examples?.length
+    ? ` · such as ${shape.examples.map((one) => `\`${String(one)}\``).join(', ')}`
+    : ''
+  const lines = [
+    `${required !== '' && !standard ? `**${required}** · ` : ''}${type}${standard}${examples}`,
+    '',
+  ]
+  const description =
+    shape.description ?? alternatives(root, shape).find((one) => one.description)?.description
+  if (description !== undefined) lines.push(description, '')
+  return lines
+}
+
+function defaultText(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}

@@ -1,0 +1,169 @@
+// preset-files.ts: finds and reads the files that sources name as their presets, and says what is wrong with them.
+//
+// A name is a file of config/presets in the package; what ends in .yaml is a path, relative to the config file like
+// all others. Each file is read once for a config, whatever number of sources names it, and judged by itself, so that
+// its mistakes are told with its own lines. What only shows when all is put together (a capture that the topic does
+// not have) is told at the source's `preset`, again with the place in the preset's file.
+
+import { existsSync, readdirSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
+import { codeOf, messageOf } from '../std/gateway-error.ts'
+import { quote } from '../std/quote.ts'
+import type { ConfigProblem } from '../domain/config-problem.ts'
+import { expandPresets, presetNameOf, presetSchema } from '../mapping/config.ts'
+import { pathText } from './schema-errors.ts'
+import { readText, type Expansion } from './config-reader.ts'
+import type { Keys, Position } from './yaml-source.ts'
+import type { SubstituteDeps } from './substitute.ts'
+import { nearest } from './suggestion.ts'
+
+type Written = Readonly<Record<string, unknown>>
+
+export type Preset = {
+  file: string
+  written: Written
+  positionOf(keys: Keys): Position
+}
+
+/** `problems` are read behind "sources[0].preset". */
+type PresetResult = { kind: 'preset'; preset: Preset } | { kind: 'problems'; problems: readonly string[] }
+
+export type Presets = {
+  /** For readText: puts the presets into the section `sources`. */
+  expand(written: unknown): Promise<Expansion>
+  /** The files that were read. */
+  files(): string[]
+}
+
+/** Presets for a config in `folder`. */
+export function createPresets(deps: SubstituteDeps, { folder }: { folder: string }): Presets {
+  const known = new Map<string, Promise<PresetResult>>()
+  const files = new Set<string>()
+  return { expand, files: () => [...files] }
+
+  async function expand(written: unknown): Promise<Expansion> {
+    const sources = sourcesIn(written)
+    const found = new Map<string, Preset>()
+    const problems: ConfigProblem[] = []
+    for (const [index, source] of sources.entries()) {
+      const name = presetNameOf(source)
+      if (name === undefined) continue
+      const result = await read(name)
+      if (result.kind === 'preset') found.set(name, result.preset)
+      else
+        for (const message of result.problems) problems.push({ path: ['sources', index, 'preset'], message })
+    }
+    if (found.size === 0 && problems.length === 0) return { written, problems, relocate: (same) => same }
+    const expanded = expandPresets(sources, (name) => found.get(name)?.written)
+    return {
+      written: { ...(written as Written), sources: expanded },
+      problems,
+      relocate: (problem) => relocate(problem, { sources, expanded, found }),
+    }
+  }
+
+  function read(name: string): Promise<PresetResult> {
+    const before = known.get(name)
+    if (before) return before
+    const result = readPreset(name)
+    known.set(name, result)
+    return result
+  }
+
+  async function readPreset(name: string): Promise<PresetResult> {
+    const isPath = name.endsWith('.yaml')
+    const file = isPath ? resolve(folder, name) : packagedFile(name)
+    if (file === undefined) return { kind: 'problems', problems: [unknownPreset(name)] }
+    files.add(file)
+    let text: string
+    try {
+      text = await deps.readText(file)
+    } catch (error) {
+      const why = codeOf(error) === 'ENOENT' ? 'there is no such file' : messageOf(error)
+      return { kind: 'problems', problems: [`names ${quote(file)}, which cannot be read: ${why}.`] }
+    }
+    const result = await readText(text, presetSchema, deps)
+    if (result.kind === 'problems') {
+      const place = ({ line, column }: Position) => `${file}:${line}:${column}`
+      return {
+        kind: 'problems',
+        problems: result.problems.map((one) => `has a problem at ${place(one)}: ${one.message}`),
+      }
+    }
+    const { written, positionOf } = result
+    return { kind: 'preset', preset: { file, written: written as Written, positionOf } }
+  }
+}
+
+/** The sources of `expanded` and those of the config, of which they were made by `found`. */
+type Put = { sources: readonly unknown[]; expanded: readonly unknown[]; found: ReadonlyMap<string, Preset> }
+
+function relocate(problem: ConfigProblem, { sources, expanded, found }: Put): ConfigProblem | null {
+  const { path, message } = problem
+  const [section, index, ...inside] = path
+  if (section !== 'sources' || typeof index !== 'number') return problem
+  const name = presetNameOf(sources[index])
+  if (name === undefined) return problem
+  const preset = found.get(name)
+  // A preset that cannot be read lacks everything; that is no news.
+  if (!preset) return depthIn(sources[index], inside) === 0 ? null : problem
+  const depth = depthIn(expanded[index], inside)
+  if (depth === depthIn(sources[index], inside)) return problem
+  const { line, column } = preset.positionOf(inside)
+  const place = `${preset.file}:${line}:${column}`
+  return {
+    path: ['sources', index, 'preset'],
+    message: `has a problem at ${place}: ${pathText(inside)} ${message}`,
+  }
+}
+
+/** How many keys of a path there are, from its start. */
+function depthIn(value: unknown, keys: Keys): number {
+  let inner = value
+  let depth = 0
+  for (const key of keys) {
+    if (typeof inner !== 'object' || inner === null || !Object.hasOwn(inner, key)) return depth
+    inner = (inner as Record<string | number, unknown>)[key]
+    depth += 1
+  }
+  return depth
+}
+
+function sourcesIn(written: unknown): readonly unknown[] {
+  if (typeof written !== 'object' || written === null || !('sources' in written)) return []
+  return Array.isArray(written.sources) ? written.sources : []
+}
+
+function unknownPreset(name: string): string {
+  const names = packagedNames()
+  const near = nearest(name, names)
+  const help = near === undefined ? '' : ` Did you mean "${near}"?`
+  return `must be ${names.join(', ')}, or a file ending in .yaml, found ${quote(name, 80)}.${help}`
+}
+
+/** The names of the presets that come with the package. */
+export function packagedNames(): string[] {
+  const folder = packagedFolder()
+  if (folder === undefined) return []
+  return readdirSync(folder)
+    .filter((file) => file.endsWith('.yaml') && !file.endsWith('.cases.yaml'))
+    .map((file) => basename(file, '.yaml'))
+    .sort()
+}
+
+function packagedFile(name: string): string | undefined {
+  const folder = packagedFolder()
+  return folder !== undefined && packagedNames().includes(name) ? join(folder, `${name}.yaml`) : undefined
+}
+
+/** config/presets beside package.json; the compiled code may lie deeper than the source. */
+export function packagedFolder(): string | undefined {
+  let folder = import.meta.dirname
+  for (;;) {
+    const presets = join(folder, 'config', 'presets')
+    if (existsSync(join(folder, 'package.json')) && existsSync(presets)) return presets
+    const above = dirname(folder)
+    if (above === folder) return undefined
+    folder = above
+  }
+}

@@ -1,0 +1,195 @@
+// schema-shape.ts: the JSON Schema of the config, made from the zod schema, and questions about one option in it.
+// Error texts, the reference and the published schema all read it from here, so they cannot disagree.
+
+import { z } from 'zod'
+import { formatDuration, formatSize, parseSize } from '../std/quantity.ts'
+import type { Keys } from './yaml-source.ts'
+
+export type Shape = {
+  type?: string
+  format?: string
+  description?: string
+  default?: unknown
+  examples?: readonly unknown[]
+  const?: unknown
+  enum?: readonly unknown[]
+  pattern?: string
+  minimum?: number
+  maximum?: number
+  exclusiveMinimum?: number
+  exclusiveMaximum?: number
+  minLength?: number
+  maxLength?: number
+  minItems?: number
+  maxItems?: number
+  properties?: Record<string, Shape>
+  required?: readonly string[]
+  items?: Shape
+  additionalProperties?: Shape | boolean
+  anyOf?: readonly Shape[]
+  oneOf?: readonly Shape[]
+  allOf?: readonly Shape[]
+  $ref?: string
+  $defs?: Record<string, Shape>
+}
+
+/** What a person may write: before defaults and units are applied. */
+export function shapeOf(schema: z.ZodType): Shape {
+  return z.toJSONSchema(schema, {
+    io: 'input',
+    unrepresentable: 'any',
+    override({ zodSchema, jsonSchema }) {
+      const { def } = zodSchema._zod
+      // A default is given in our units; it is shown in those that people write.
+      if (def.type === 'default') jsonSchema.default = writtenAs(def.defaultValue, jsonSchema.format)
+      if (jsonSchema.properties?.[stepIn]) withStepIn(jsonSchema)
+    },
+  }) as Shape
+}
+
+/** The option that says where to take from what is not written: presets are put in before the schema judges. */
+const stepIn = 'preset'
+
+/** What is required besides the name is only so without a preset. */
+function withStepIn(shape: z.core.JSONSchema.BaseSchema): void {
+  const required = shape.required?.filter((name) => name !== 'name') ?? []
+  if (required.length === 0) return
+  shape.required = shape.required?.filter((name) => !required.includes(name)) ?? []
+  shape.anyOf = [{ required: [stepIn] }, { required }]
+}
+
+/** Whether an option must be written, in the words of the reference; empty where it need not be. */
+export function requirednessOf({ required, properties, anyOf }: Shape, name: string): string {
+  if (required?.includes(name)) return 'required'
+  const unlessStepIn = properties?.[stepIn] && anyOf?.some((one) => one.required?.includes(name))
+  return unlessStepIn && name !== stepIn ? `required without \`${stepIn}\`` : ''
+}
+
+function writtenAs(value: unknown, format: string | undefined): unknown {
+  if (typeof value !== 'number') return value
+  if (format === 'duration') return formatDuration(value)
+  if (format === 'size') return writtenSize(value)
+  return value
+}
+
+function writtenSize(bytes: number): string {
+  const text = formatSize(bytes).replace('.0 ', '').replace(' ', '')
+  return parseSize(text) === bytes ? text : `${bytes}B`
+}
+
+/** The alternatives that may stand at a path, without their wrappers; empty where nothing may. */
+export function shapesAt(root: Shape, keys: Keys): readonly Shape[] {
+  let shapes = alternatives(root, root)
+  for (const key of keys) shapes = shapes.flatMap((shape) => childrenOf(root, shape, key))
+  return shapes
+}
+
+/** The description of a path: its own, or that of its wrapper. */
+export function descriptionAt(root: Shape, keys: Keys): string | undefined {
+  let shapes: readonly Shape[] = [root]
+  for (const key of keys) {
+    shapes = shapes
+      .flatMap((shape) => alternatives(root, shape))
+      .map((shape) => childOf(shape, key))
+      .filter((shape) => shape !== undefined)
+  }
+  const described = [...shapes, ...shapes.map((shape) => resolved(root, shape))]
+  return described.find(({ description }) => description !== undefined)?.description
+}
+
+function childrenOf(root: Shape, shape: Shape, key: string | number): readonly Shape[] {
+  const child = childOf(shape, key)
+  return child ? alternatives(root, child) : []
+}
+
+function childOf(shape: Shape, key: string | number): Shape | undefined {
+  if (typeof key === 'number') return shape.items
+  if (shape.properties && Object.hasOwn(shape.properties, key)) return shape.properties[key]
+  return typeof shape.additionalProperties === 'object' ? shape.additionalProperties : undefined
+}
+
+/** A union as its members, each with the description of the whole where it has none of its own. */
+export function alternatives(root: Shape, shape: Shape, depth = 0): readonly Shape[] {
+  const plain = resolved(root, shape)
+  // Beside properties, `anyOf` only says which of them are required.
+  const members = plain.properties ? undefined : (plain.anyOf ?? plain.oneOf ?? plain.allOf)
+  // A schema that refers to itself has no bottom; no option of ours is nested that deep.
+  if (!members || depth > 8) return [plain]
+  return members.flatMap((member) => alternatives(root, member, depth + 1))
+}
+
+function resolved(root: Shape, shape: Shape): Shape {
+  const name = shape.$ref?.replace('#/$defs/', '')
+  if (shape.$ref === '#') return root
+  return (name === undefined ? undefined : root.$defs?.[name]) ?? shape
+}
+
+/** The type of an option for the reference: `whole number 1 to 64`. */
+export function typeOf(shape: Shape): string {
+  if (shape.const !== undefined) return `\`${shape.const as string}\``
+  if (shape.enum) return shape.enum.map((word) => `\`${word as string}\``).join(' or ')
+  if (shape.type === 'integer' || shape.type === 'number') {
+    const range = rangeOf(shape, '')
+    return `${shape.type === 'integer' ? 'whole number' : 'number'}${range === '' ? '' : `, ${range}`}`
+  }
+  if (shape.type === 'string' && shape.format) return shape.format === 'secret' ? 'secret' : shape.format
+  return (
+    { string: 'text', number: 'number', boolean: 'true or false', array: 'list', object: 'map' }[
+      shape.type ?? ''
+    ] ?? 'any'
+  )
+}
+
+/** What may stand here, as the end of a sentence: `must be 1 to 64`. */
+export function ruleOf(shapes: readonly Shape[]): string {
+  const rules = [...new Set(shapes.map(ruleOfOne))]
+  return `must be ${rules.join(' or ')}`
+}
+
+function ruleOfOne(shape: Shape): string {
+  if (shape.const !== undefined) return JSON.stringify(shape.const)
+  if (shape.enum) return `one of ${shape.enum.map(String).join(', ')}`
+  switch (shape.type) {
+    case 'integer':
+      return rangeOf(shape, 'a whole number')
+    case 'number':
+      return rangeOf(shape, 'a number')
+    case 'boolean':
+      return 'true or false'
+    case 'string':
+      return textRuleOf(shape)
+    case 'array':
+      return listRuleOf(shape)
+    case 'object':
+      return 'a map'
+    case undefined:
+    default:
+      return 'something else'
+  }
+}
+
+function listRuleOf({ minItems, maxItems }: Shape): string {
+  if (maxItems !== undefined) return `a list of ${minItems ?? 0} to ${maxItems}`
+  return minItems ? `a list of at least ${minItems}` : 'a list'
+}
+
+function textRuleOf({ format, examples, minLength, maxLength }: Shape): string {
+  const example = examples?.length ? ` such as ${examples.map(String).join(' or ')}` : ''
+  if (format === 'duration') return `a duration${example}`
+  if (format === 'size') return `a size${example}`
+  if (format === 'host:port') return `HOST:PORT${example}`
+  const length = maxLength === undefined ? '' : ` of at most ${maxLength} characters`
+  return `${minLength ? 'text that is not empty' : 'text'}${length}${example}`
+}
+
+function rangeOf(shape: Shape, otherwise: string): string {
+  const bounded = (value: number | undefined) =>
+    value !== undefined && Math.abs(value) < Number.MAX_SAFE_INTEGER ? value : undefined
+  const minimum = bounded(shape.minimum)
+  const maximum = bounded(shape.maximum)
+  if (minimum !== undefined && maximum !== undefined) return `${minimum} to ${maximum}`
+  if (minimum !== undefined) return `at least ${minimum}`
+  if (maximum !== undefined) return `at most ${maximum}`
+  if (shape.exclusiveMinimum !== undefined) return `above ${shape.exclusiveMinimum}`
+  return otherwise
+}

@@ -1,0 +1,145 @@
+// yaml-source.ts: the text of a config file as a tree in which every value knows its line and column.
+//
+// YAML 1.2 with anchors, aliases and merge keys. What an alias expands to is bounded (`aliasesMax`), so that a
+// page of text cannot become gigabytes. A file whose syntax is broken gives its problems and no tree: what a
+// half-read tree lacks would be reported as missing.
+
+import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml'
+import type { Document, Node, Pair, YAMLError } from 'yaml'
+
+const aliasesMax = 1000
+/** One forgotten quote makes an error of every line that follows; a person mends the first ones. */
+const syntaxErrorsMax = 20
+
+export type Position = { line: number; column: number }
+
+export type Keys = readonly (string | number)[]
+
+export type SourceProblem = Position & { message: string }
+
+export type Source = {
+  document: Document
+  problems: readonly SourceProblem[]
+  /** Whether the tree can be relied on: not when the syntax is broken. */
+  sound: boolean
+  /** The plain value of the whole; throws RangeError for too many aliases. */
+  plain(): unknown
+  /** Drops the other keys of the root. */
+  keepOnly(keys: readonly string[]): void
+  /** The node at a path, through aliases; undefined where there is none. */
+  nodeAt(keys: Keys): Node | undefined
+  /** Of the key at the end of a path, or of the nearest thing above it that exists. */
+  positionOf(keys: Keys): Position
+  /** Of a node of this document. */
+  positionOfNode(node: Node): Position
+}
+
+export function parseSource(text: string): Source {
+  const lines = new LineCounter()
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, merge: true })
+  const all = [...document.errors, ...document.warnings]
+  const sound = document.errors.every(({ code }) => code === 'DUPLICATE_KEY')
+
+  return { document, problems: problemsOf(all), sound, plain, keepOnly, nodeAt, positionOf, positionOfNode }
+
+  function plain(): unknown {
+    try {
+      return document.toJS({ maxAliasCount: aliasesMax })
+    } catch (error) {
+      throw new RangeError(`The aliases of the file expand to more than ${aliasesMax} values.`, {
+        cause: error,
+      })
+    }
+  }
+
+  function keepOnly(keys: readonly string[]): void {
+    const root = document.contents
+    if (!isMap(root)) return
+    root.items = root.items.filter(({ key }) => isScalar(key) && keys.includes(String(key.value)))
+  }
+
+  function positionAt(offset: number): Position {
+    const { line, col } = lines.linePos(offset)
+    return { line: Math.max(1, line), column: Math.max(1, col) }
+  }
+
+  function positionOfNode(node: Node): Position {
+    return positionAt(node.range?.[0] ?? 0)
+  }
+
+  function problemsOf(errors: readonly YAMLError[]): SourceProblem[] {
+    const problems: SourceProblem[] = []
+    const seenLines = new Set<number>()
+    for (const error of errors) {
+      const position = positionAt(error.pos[0])
+      // After the first error of a line the parser is guessing.
+      if (seenLines.has(position.line) && error.code !== 'DUPLICATE_KEY') continue
+      seenLines.add(position.line)
+      problems.push({ ...position, message: wordsFor(error, lineAt(position.line)) })
+      if (problems.length === syntaxErrorsMax) break
+    }
+    return problems
+  }
+
+  function lineAt(line: number): string {
+    return text.split('\n', line)[line - 1] ?? ''
+  }
+
+  function nodeAt(keys: Keys): Node | undefined {
+    let node = resolved(document.contents)
+    for (const key of keys) {
+      node = resolved(childOf(node, key)?.value)
+      if (!node) return undefined
+    }
+    return node
+  }
+
+  function positionOf(keys: Keys): Position {
+    let node = resolved(document.contents)
+    let offset = node?.range?.[0] ?? 0
+    for (const key of keys) {
+      const child = childOf(node, key)
+      if (!child) break
+      offset = child.at?.range?.[0] ?? offset
+      node = resolved(child.value)
+    }
+    return positionAt(offset)
+  }
+
+  /** Follows an alias to what it stands for. An alias of itself does not resolve. */
+  function resolved(node: unknown): Node | undefined {
+    if (isAlias(node)) return node.resolve(document)
+    return isMap(node) || isSeq(node) || isScalar(node) ? node : undefined
+  }
+}
+
+/** A child and the node where a reader would look for it: its key in a map, itself in a list. */
+function childOf(
+  node: Node | undefined,
+  key: string | number,
+): { at: Node | undefined; value: unknown } | undefined {
+  if (isSeq(node)) {
+    const value = node.items[Number(key)]
+    return value === undefined ? undefined : { at: value as Node, value }
+  }
+  if (!isMap(node)) return undefined
+  // Of a key that stands twice, the last is the one whose value counts.
+  const pair = node.items.findLast(
+    (candidate: Pair) => isScalar(candidate.key) && String(candidate.key.value) === String(key),
+  )
+  return pair ? { at: pair.key as Node, value: pair.value } : undefined
+}
+
+function wordsFor({ code, message }: YAMLError, line: string): string {
+  if (code === 'DUPLICATE_KEY') return 'this key stands twice in one map; keep one of them'
+  if (code === 'MULTIPLE_DOCS') return 'the file holds more than one document; keep what is before this "---"'
+  if (code === 'TAG_RESOLVE_FAILED') return `${firstLine(message)}; the config needs no tags ("!")`
+  if (code === 'TAB_AS_INDENT') return 'indented with a tab; YAML wants spaces'
+  const unquoted = /(^|[^"'])\$\{/.test(line) && /[{[]/.test(line.replace(/\$\{/g, ''))
+  const hint = unquoted ? '; inside { } or [ ] put quotes around it: "${env:NAME}"' : ''
+  return `${firstLine(message)}${hint}`
+}
+
+function firstLine(text: string): string {
+  return text.split('\n', 1)[0] ?? text
+}

@@ -1,0 +1,77 @@
+// payload-edit.ts: a payload that was refused goes on as somebody mended it.
+
+import { GatewayError, messageOf } from '../std/gateway-error.ts'
+import type { PayloadId } from '../domain/ids.ts'
+import type { LetterCounters, LetterDeps } from './dead-letters.ts'
+import { isSameReading, judgePayload, nameOf, roadPayload, unfitFault } from './payload-validation.ts'
+import { providerOf, waitForRoom } from './requeue.ts'
+
+export type EditReport = {
+  id: string
+  payloadId: PayloadId
+  /** The one that it had. */
+  was: PayloadId
+}
+
+export async function editLetter(
+  deps: LetterDeps,
+  counters: LetterCounters,
+  id: string,
+  text: string,
+  signal: AbortSignal,
+): Promise<EditReport> {
+  const { spool, emit } = deps
+  const entry = await spool.deadLetter(id)
+  if (entry === null) throw goneFault(id)
+  const { stage, payload: before, payloadId: was } = entry.letter
+  if (stage !== 'delivery' || was === null)
+    throw unfitFault(`Dead letter ${id} has no payload to edit.`, [
+      'it is a message that could not be mapped: mend the mapping and requeue it',
+    ])
+  const provider = providerOf(deps, entry.letter.provider)
+  if (provider === null)
+    throw unfitFault(`Dead letter ${id} cannot be sent.`, ['its provider is not in the config any more'])
+  const judged = judgePayload(parsed(id, text), was)
+  if (judged.kind === 'unfit')
+    throw unfitFault(`The payload for dead letter ${id} cannot be sent.`, judged.problems)
+  const { payload } = judged
+  if (payload.payloadId !== was)
+    throw unfitFault(`The payload for dead letter ${id} cannot be sent.`, [
+      `its payloadId is not ${was}: leave it as it is, a new one is made where device or time changed`,
+    ])
+  const payloadId = isSameReading(before, payload) ? was : nameOf(provider, payload)
+  await waitForRoom(deps, signal)
+  if (signal.aborted)
+    throw new GatewayError('DAEMON_REFUSED', {
+      what: `Dead letter ${id} was not edited.`,
+      why: 'Whoever asked did not wait until the spool had room.',
+      act: 'Nothing was changed. Try again.',
+    })
+  await spool.exchange({
+    take: [id],
+    payloads: [roadPayload(provider, payloadId, payload)],
+    letters: [],
+    writes: [],
+  })
+  counters.requeued += 1
+  emit({ kind: 'letter_edited', id, payloadId, was })
+  return { id, payloadId, was }
+}
+
+function parsed(id: string, text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    throw unfitFault(`The payload for dead letter ${id} cannot be sent.`, [
+      `it is no JSON: ${messageOf(error)}`,
+    ])
+  }
+}
+
+export function goneFault(id: string): GatewayError {
+  return new GatewayError('SPOOL_ENTRY_GONE', {
+    what: `There is no dead letter ${id}.`,
+    why: 'It was requeued, mapped or deleted, or it never was.',
+    act: 'Nothing was changed. List them again.',
+  })
+}

@@ -1,0 +1,133 @@
+// payload-validation.ts: is a text a payload that may go on the road? What the interface shows (ingestion-api.md 2.1 to 2.5) must
+// have its type and its range; fields that it does not show may stand beside. Whether the service likes it, it says.
+//
+// The payloadId names a reading: whose, and of which moment. As long as a mended payload is the same reading, it keeps
+// the name, so that support finds what was refused before, and a copy that the device sends again is known by it. With
+// another device, asset or time it is another reading, which may have a payload of its own already: it gets a name made
+// of its content.
+
+import { hash } from 'node:crypto'
+import { z } from 'zod'
+import { GatewayError } from '../std/gateway-error.ts'
+import { payloadHead } from '../domain/payload.ts'
+import type { PayloadId, ProviderName } from '../domain/ids.ts'
+import type { MappedPayload } from '../domain/payload.ts'
+
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+/** Far above any payload; a batch must hold it. */
+const bytesMax = 256 * 1024
+
+const text = z.string().min(1)
+
+const signal = z.looseObject({
+  id: z.string().regex(uuid, 'must be a UUID in lower case').optional(),
+  type: text,
+  value: z.string().regex(/^-?\d+(\.\d+)?$/, 'must be a decimal number in a string'),
+  valueUnit: text.optional(),
+  assetPart: text.optional(),
+})
+
+const payloadSchema = z
+  .looseObject({
+    payloadId: z.string().regex(uuid, 'must be a UUID in lower case'),
+    carrier: text.optional(),
+    signalTimestamp: z.int().min(0),
+    assetIdentifier: z.looseObject({ id: text, type: text.optional(), operator: text.optional() }).optional(),
+    deviceIdentifier: z
+      .looseObject({ id: text, manufacturer: text.optional(), model: text.optional() })
+      .optional(),
+    gps: z
+      .looseObject({
+        latitude: z.number().min(-90).max(90),
+        longitude: z.number().min(-180).max(180),
+        speed: z.number().optional(),
+        speedUnits: text.optional(),
+        heading: z.number().min(0).max(360).optional(),
+        inMotion: z.boolean().optional(),
+      })
+      .optional(),
+    signals: z.array(signal).min(1).optional(),
+  })
+  .refine((payload) => payload.assetIdentifier !== undefined || payload.deviceIdentifier !== undefined, {
+    message: 'it names neither a device nor an asset',
+  })
+  .refine((payload) => payload.gps !== undefined || payload.signals !== undefined, {
+    message: 'it has neither gps nor signals',
+  })
+
+type Payload = z.output<typeof payloadSchema>
+
+/** What is wrong with it, in one sentence for each; none where it may go. */
+export type Judged = { kind: 'payload'; payload: Payload } | { kind: 'unfit'; problems: readonly string[] }
+
+/** `known` is put in where the text has no payloadId. */
+export function judgePayload(value: unknown, known: PayloadId | null): Judged {
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
+  if (!isObject) return { kind: 'unfit', problems: ['it is no JSON object'] }
+  const given: unknown =
+    known === null || Object.hasOwn(value, 'payloadId') ? value : { payloadId: known, ...value }
+  const result = payloadSchema.safeParse(given)
+  if (!result.success)
+    return {
+      kind: 'unfit',
+      problems: result.error.issues.map(({ path, message }) =>
+        path.length === 0 ? message : `${path.join('.')}: ${message}`,
+      ),
+    }
+  if (Buffer.byteLength(JSON.stringify(given)) > bytesMax)
+    return { kind: 'unfit', problems: [`it has more than ${bytesMax} bytes`] }
+  // As it was written: the schema's output has its own order of keys.
+  return { kind: 'payload', payload: given as Payload }
+}
+
+export function unfitFault(what: string, problems: readonly string[]): GatewayError {
+  return new GatewayError('LETTER_UNFIT', {
+    what,
+    why: problems.slice(0, 20).join('; '),
+    act: 'Nothing was changed. Mend it and try again.',
+  })
+}
+
+/** The same reading: of the same device and asset, and of the same moment. */
+export function isSameReading(before: unknown, after: Payload): boolean {
+  const parts = ['signalTimestamp', 'deviceIdentifier.id', 'assetIdentifier.id']
+  return parts.every((path) => memberAt(before, path) === memberAt(after, path))
+}
+
+/** A name made of the content: mended twice in the same way, it has the same one. RFC 9562, version 8. */
+export function nameOf(provider: ProviderName, payload: Payload): PayloadId {
+  const { payloadId: _former, ...content } = payload
+  const digest = hash('sha256', JSON.stringify(['edited', provider, content]), 'hex')
+  const variant = ((parseInt(digest.charAt(16), 16) & 0x3) | 0x8).toString(16)
+  const tail = `${variant}${digest.slice(17, 20)}-${digest.slice(20, 32)}`
+  return `${digest.slice(0, 8)}-${digest.slice(8, 12)}-8${digest.slice(13, 16)}-${tail}` as PayloadId
+}
+
+export function deviceOf(payload: unknown): string {
+  const id = memberAt(payload, 'deviceIdentifier.id') ?? memberAt(payload, 'assetIdentifier.id')
+  return typeof id === 'string' ? id : ''
+}
+
+/** For the live lane: without a device time, so that it is not taken for a late one and put behind the others. */
+export function roadPayload(provider: ProviderName, payloadId: PayloadId, payload: object): MappedPayload {
+  const { payloadId: _first, ...rest } = payload as Record<string, unknown>
+  const json = `${payloadHead}${payloadId}"${Object.keys(rest).length === 0 ? '' : ','}${JSON.stringify(rest).slice(1)}`
+  return {
+    provider,
+    device: deviceOf(payload),
+    deviceTime: null,
+    payloadId,
+    windowKey: payloadId.replaceAll('-', ''),
+    copyRule: 'always',
+    json,
+  }
+}
+
+function memberAt(value: unknown, path: string): unknown {
+  let at: unknown = value
+  for (const name of path.split('.')) {
+    if (typeof at !== 'object' || at === null || !Object.hasOwn(at, name)) return undefined
+    at = (at as Record<string, unknown>)[name]
+  }
+  return at
+}

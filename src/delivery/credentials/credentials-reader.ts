@@ -1,0 +1,112 @@
+// credentials-reader.ts: reads credentials from where the config says, once, remembering nothing. credentials.ts does that.
+
+import { readFile } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { assertNever } from '../../std/assert.ts'
+import { createChain } from './credentials-chain.ts'
+import type { CredentialsOptions, ProxyOptions } from '../delivery-options.ts'
+import type { Environment } from '../transport/proxy.ts'
+
+export type Credentials = {
+  accessKeyId: string
+  secretAccessKey: string
+  sessionToken?: string
+  expiration?: Date
+}
+
+export type ReadDeps = {
+  env: Environment
+  /** On the way to a token service, for what the AWS tools would ask there. */
+  proxy: ProxyOptions
+}
+
+/** Rejects with an Error whose message says what is missing, and quotes no secret. */
+export function createReader(
+  { env, proxy }: ReadDeps,
+  options: CredentialsOptions,
+): () => Promise<Credentials> {
+  switch (options.source) {
+    case 'environment':
+      return () => Promise.resolve(fromEnvironment(env))
+    case 'chain': {
+      const chain = createChain({ env, proxy }, options)
+      return async () => {
+        const { accessKeyId, secretAccessKey, sessionToken, expiration } = await chain()
+        const credentials = asCredentials(accessKeyId, secretAccessKey, sessionToken)
+        return expiration === undefined ? credentials : { ...credentials, expiration }
+      }
+    }
+    case 'file':
+      return () => fromFile(options.path)
+    case 'keys':
+      return () => {
+        const { accessKeyId, secretAccessKey, sessionToken } = options
+        return Promise.resolve(asCredentials(accessKeyId, secretAccessKey.reveal(), sessionToken?.reveal()))
+      }
+    default:
+      return assertNever(options)
+  }
+}
+
+/** The files that other credentials may come from when they change. */
+export function filesOf(env: Environment, options: CredentialsOptions): readonly string[] {
+  if (options.source === 'file') return [options.path]
+  if (options.source !== 'chain') return []
+  const shared = join(homedir(), '.aws')
+  return [
+    env['AWS_SHARED_CREDENTIALS_FILE'] ?? join(shared, 'credentials'),
+    env['AWS_CONFIG_FILE'] ?? join(shared, 'config'),
+    env['AWS_WEB_IDENTITY_TOKEN_FILE'],
+    env['AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE'],
+  ].filter((path) => path !== undefined)
+}
+
+function fromEnvironment(env: Environment): Credentials {
+  const accessKeyId = env['AWS_ACCESS_KEY_ID']
+  const secretAccessKey = env['AWS_SECRET_ACCESS_KEY']
+  if (!accessKeyId) throw new Error('AWS_ACCESS_KEY_ID is not set')
+  if (!secretAccessKey) throw new Error('AWS_SECRET_ACCESS_KEY is not set')
+  return asCredentials(accessKeyId, secretAccessKey, env['AWS_SESSION_TOKEN'])
+}
+
+async function fromFile(path: string): Promise<Credentials> {
+  const text = await readFile(path, 'utf8')
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(text)
+  } catch {
+    // The parser's message quotes the text, which is a secret (invariant 11).
+    throw new Error('the file is not JSON')
+  }
+  const fields = new Map<string, unknown>(
+    typeof parsed === 'object' && parsed !== null
+      ? Object.entries(parsed).map(([name, value]) => [name.toLowerCase(), value])
+      : [],
+  )
+  const accessKeyId = fields.get('accesskeyid')
+  const secretAccessKey = fields.get('secretaccesskey')
+  const sessionToken = fields.get('sessiontoken')
+  const expiration = fields.get('expiration')
+  if (typeof accessKeyId !== 'string') throw new Error('the file has no text at "accessKeyId"')
+  if (typeof secretAccessKey !== 'string') throw new Error('the file has no text at "secretAccessKey"')
+  const token = typeof sessionToken === 'string' ? sessionToken : undefined
+  const credentials = asCredentials(accessKeyId, secretAccessKey, token)
+  if (typeof expiration !== 'string' || Number.isNaN(Date.parse(expiration))) return credentials
+  return { ...credentials, expiration: new Date(expiration) }
+}
+
+/** Keys come with a line end when they were pasted or written by a shell; none has a space of its own. */
+function asCredentials(
+  accessKeyId: string,
+  secretAccessKey: string,
+  sessionToken: string | undefined,
+): Credentials {
+  const credentials = { accessKeyId: accessKeyId.trim(), secretAccessKey: secretAccessKey.trim() }
+  if (!/^[\x21-\x7e]+$/.test(credentials.accessKeyId))
+    throw new Error('the access key id is not printable ASCII')
+  if (!/^[\x20-\x7e]+$/.test(credentials.secretAccessKey))
+    throw new Error('the secret is not printable ASCII')
+  const token = sessionToken?.trim()
+  return token ? { ...credentials, sessionToken: token } : credentials
+}

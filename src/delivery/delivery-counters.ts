@@ -1,0 +1,84 @@
+// delivery-counters.ts: what delivery counts, and the rate of the last minute.
+
+import type { Clock } from '../std/clock.ts'
+import type { Outcome } from '../domain/outcome.ts'
+
+export type DeliveryCounters = {
+  submissions: number
+  /** Keyed by outcome kind, and status or reason where there is one: `answered`, `unavailable_500`, ... */
+  outcomes: ReadonlyMap<string, number>
+  delivered: number
+  retried: number
+  dead: number
+  bytesSent: number
+}
+
+export type Tally = {
+  submitted(outcome: Outcome, bytes: number): void
+  settled(counts: { delivered: number; retried: number; dead: number }): void
+  counters(): DeliveryCounters
+}
+
+/** Statuses come from outside: with three digits there are at most a thousand keys. */
+function keyOf(outcome: Outcome): string {
+  if ('status' in outcome && outcome.kind !== 'unreadable') return `${outcome.kind}_${outcome.status}`
+  return 'reason' in outcome ? `${outcome.kind}_${outcome.reason}` : outcome.kind
+}
+
+export function createTally(): Tally {
+  const outcomes = new Map<string, number>()
+  const sums = { submissions: 0, delivered: 0, retried: 0, dead: 0, bytesSent: 0 }
+  return {
+    submitted(outcome, bytes) {
+      const key = keyOf(outcome)
+      outcomes.set(key, (outcomes.get(key) ?? 0) + 1)
+      sums.submissions += 1
+      sums.bytesSent += bytes
+    },
+    settled({ delivered, retried, dead }) {
+      sums.delivered += delivered
+      sums.retried += retried
+      sums.dead += dead
+    },
+    counters: () => ({ ...sums, outcomes: new Map(outcomes) }),
+  }
+}
+
+export type Rate = {
+  add(count: number): void
+  /** Per second, over the last minute or since the start where that is less. */
+  perS(): number
+}
+
+const windowS = 60
+
+/** One bucket a second; the bucket of the running second is the youngest. */
+export function createRate({ clock }: { clock: Clock }): Rate {
+  const buckets = new Float64Array(windowS)
+  const startS = clock.monotonic() / 1000
+  let secondNow = Math.floor(startS)
+
+  function advance(): void {
+    const second = Math.floor(clock.monotonic() / 1000)
+    for (let gone = 0; secondNow < second && gone < windowS; gone += 1) {
+      secondNow += 1
+      buckets[secondNow % windowS] = 0
+    }
+    secondNow = second
+  }
+
+  return {
+    add(count) {
+      advance()
+      const bucket = secondNow % windowS
+      buckets[bucket] = (buckets[bucket] ?? 0) + count
+    },
+    perS() {
+      advance()
+      let sum = 0
+      for (const count of buckets) sum += count
+      const coveredS = Math.min(clock.monotonic() / 1000 - startS, windowS)
+      return sum / Math.max(coveredS, 1)
+    },
+  }
+}

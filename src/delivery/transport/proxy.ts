@@ -1,0 +1,131 @@
+// proxy.ts: which proxy stands on the way to a service, if any.
+//
+// `environment` goes by HTTPS_PROXY for https, HTTP_PROXY for http, each also in lower case, which wins; and by NO_PROXY:
+// names (with all that end in them), addresses, networks such as 10.0.0.0/8, each with or without a port, or `*`. This
+// machine is never asked for through a proxy of the environment. A proxy that the config names is always used.
+
+import { BlockList, isIP, isIPv4 } from 'node:net'
+import { assertNever } from '../../std/assert.ts'
+import { GatewayError } from '../../std/gateway-error.ts'
+import type { ProxyOptions } from '../delivery-options.ts'
+
+export type Proxy = {
+  /** http:// or https://, without a user. */
+  url: string
+  /** Value of Proxy-Authorization; null where nothing is known. */
+  authorization: string | null
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+const variables = ['http_proxy', 'https_proxy', 'no_proxy'] as const
+
+/** Null where the way is direct. Throws CONFIG_INVALID for a variable that names no proxy. */
+export function proxyFor(baseUrl: string, options: ProxyOptions, env: Environment): Proxy | null {
+  switch (options.from) {
+    case 'none':
+      return null
+    case 'config': {
+      const { url, auth } = options
+      return { url, authorization: auth === null ? null : basic(auth.user, auth.password.reveal()) }
+    }
+    case 'environment': {
+      const url = new URL(baseUrl)
+      const [name, value] = variableFor(url, env)
+      if (value === '' || isLoopback(url.hostname) || isExcepted(url, env)) return null
+      return readProxy(name, value)
+    }
+    default:
+      return assertNever(options)
+  }
+}
+
+/** The same for those who go by variables. */
+export function proxyEnvironment(options: ProxyOptions, env: Environment): Environment {
+  switch (options.from) {
+    case 'none':
+      return {}
+    case 'config': {
+      const url = new URL(options.url)
+      if (options.auth !== null) {
+        url.username = encodeURIComponent(options.auth.user)
+        url.password = encodeURIComponent(options.auth.password.reveal())
+      }
+      return { HTTP_PROXY: url.href, HTTPS_PROXY: url.href }
+    }
+    case 'environment':
+      return Object.fromEntries(variables.map((name) => [name, env[name] ?? env[name.toUpperCase()]]))
+    default:
+      return assertNever(options)
+  }
+}
+
+/** Whether a host name of a URL is this machine. */
+export function isLoopback(hostname: string): boolean {
+  const host = bare(hostname)
+  return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'))
+}
+
+function variableFor({ protocol }: URL, env: Environment): [name: string, value: string] {
+  const name = protocol === 'https:' ? 'https_proxy' : 'http_proxy'
+  for (const one of [name, name.toUpperCase()]) {
+    const value = env[one]?.trim()
+    if (value) return [one, value]
+  }
+  return [name, '']
+}
+
+function readProxy(name: string, value: string): Proxy {
+  const text = value.includes('://') ? value : `http://${value}`
+  const url = URL.canParse(text) ? new URL(text) : null
+  if (url === null || !/^https?:$/.test(url.protocol) || url.hostname === '')
+    // The value may hold a password, so it is not shown.
+    throw new GatewayError('CONFIG_INVALID', {
+      what: `The environment variable ${name} names no proxy that can be used.`,
+      why: 'It must be a URL such as http://proxy.example.com:3128; SOCKS is not spoken.',
+      act: 'Mend it where the service is started, or say in the config how to go: `delivery.proxy`.',
+    })
+  const { origin, username, password } = url
+  const authorization =
+    username === '' ? null : basic(decodeURIComponent(username), decodeURIComponent(password))
+  return { url: origin, authorization }
+}
+
+function basic(user: string, password: string): string {
+  return `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
+}
+
+function isExcepted(url: URL, env: Environment): boolean {
+  const list = (env['no_proxy'] ?? env['NO_PROXY'] ?? '').split(/[\s,]+/).filter((entry) => entry !== '')
+  return list.some((entry) => matches(entry.toLowerCase(), url))
+}
+
+function matches(entry: string, url: URL): boolean {
+  if (entry === '*') return true
+  const host = bare(url.hostname)
+  const family = isIP(host)
+  const [, network = '', bits = ''] = /^([^/]+)\/(\d+)$/.exec(entry) ?? []
+  if (network !== '') return family !== 0 && isWithin(host, network, Number(bits))
+  if (isIP(entry) !== 0) return entry === host
+  const [, named = '', port = ''] = /^(\[[^\]]+\]|[^:]+)(?::(\d+))?$/.exec(entry) ?? []
+  if (port !== '' && port !== portOf(url)) return false
+  const name = bare(named).replace(/^\*?\./, '')
+  return name !== '' && (host === name || (family === 0 && host.endsWith(`.${name}`)))
+}
+
+function isWithin(address: string, network: string, bits: number): boolean {
+  const family = isIP(network)
+  if (family === 0 || family !== isIP(address) || bits > (family === 4 ? 32 : 128)) return false
+  const type = family === 4 ? 'ipv4' : 'ipv6'
+  const list = new BlockList()
+  list.addSubnet(network, bits, type)
+  return list.check(address, type)
+}
+
+function portOf({ protocol, port }: URL): string {
+  return port === '' ? (protocol === 'https:' ? '443' : '80') : port
+}
+
+function bare(hostname: string): string {
+  return hostname.replace(/^\[|\]$/g, '')
+}

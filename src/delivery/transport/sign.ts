@@ -1,0 +1,95 @@
+// sign.ts: SigV4a over a request, made immediately before it is sent (ingestion-api.md 5).
+//
+// @smithy/signature-v4a does the signing: canonical request, scope, headers. Two of its parts are replaced by
+// node:crypto, because they are pure JavaScript and cost more than all the rest: the hash (a class is passed
+// in) and the ECDSA itself (getSignature is private there; test/delivery/transport/sign.test.ts is the trip-wire).
+// The body's hash goes in as a header, computed here in one native call.
+
+import { createECDH, createHash, createHmac, createPrivateKey, hash, sign as signNatively } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
+import { SignatureV4a } from '@smithy/signature-v4a'
+import type { HttpRequest, SourceData } from '@smithy/types'
+import type { EpochMs } from '../../std/clock.ts'
+import type { Credentials } from '../credentials/credentials.ts'
+
+type UnsignedRequest = {
+  method: 'POST'
+  protocol: string
+  hostname: string
+  /** The Host that is sent: with the port, unless it is the protocol's own. */
+  host: string
+  path: string
+  headers: Record<string, string>
+  body: Uint8Array
+}
+
+/** The headers to send: those given, and those that the signature adds. */
+export type Sign = (request: UnsignedRequest, signingAt: EpochMs) => Promise<Record<string, string>>
+
+export type Scope = { region: string; service: string }
+
+/** Region set and service of ingestion-api.md 5.2 and 5.3. */
+const ingestionScope: Scope = { region: '*', service: 'execute-api' }
+
+/** A signer for one set of credentials: the derived key is kept with it, so make one per set, not per request. */
+export function createSigner(credentials: Credentials, scope: Scope = ingestionScope): Sign {
+  const signer = new SignatureV4a({ ...scope, credentials, sha256: NativeSha256 })
+  let key: KeyObject | undefined
+  Object.defineProperty(signer, 'getSignature', {
+    value: (derivedKey: Uint8Array, stringToSign: string): Promise<string> => {
+      key ??= privateKeyOf(derivedKey)
+      return Promise.resolve(signNatively('sha256', Buffer.from(stringToSign), key).toString('hex'))
+    },
+  })
+  return async (request, signingAt) => {
+    const { method, protocol, hostname, path, body } = request
+    const headers: Record<string, string> = {
+      ...request.headers,
+      host: request.host,
+      'x-amz-content-sha256': hash('sha256', body, 'hex'),
+    }
+    const toSign: HttpRequest = { method, protocol, hostname, path, query: {}, headers, body }
+    // The package types the result as any; it is the request with headers added.
+    const signed = (await signer.sign(toSign, { signingDate: new Date(signingAt) })) as HttpRequest
+    return signed.headers
+  }
+}
+
+/** The scalar that the package derived from the secret (AWS4A derivation), as a P-256 key of node:crypto. */
+function privateKeyOf(scalar: Uint8Array): KeyObject {
+  const curve = createECDH('prime256v1')
+  curve.setPrivateKey(scalar)
+  // Uncompressed point: 04, x, y.
+  const point = curve.getPublicKey()
+  const jwk = {
+    kty: 'EC',
+    crv: 'P-256',
+    d: Buffer.from(scalar).toString('base64url'),
+    x: point.toString('base64url', 1, 33),
+    y: point.toString('base64url', 33, 65),
+  }
+  return createPrivateKey({ key: jwk, format: 'jwk' })
+}
+
+/** The hash class that the package asks for: SHA-256, or HMAC-SHA-256 where it gives a secret. */
+class NativeSha256 {
+  readonly #hash
+
+  constructor(secret?: SourceData) {
+    this.#hash = secret === undefined ? createHash('sha256') : createHmac('sha256', bytesOf(secret))
+  }
+
+  update(part: SourceData): void {
+    this.#hash.update(bytesOf(part))
+  }
+
+  digest(): Promise<Uint8Array> {
+    return Promise.resolve(this.#hash.digest())
+  }
+}
+
+function bytesOf(source: SourceData): Uint8Array {
+  if (typeof source === 'string') return Buffer.from(source)
+  if (source instanceof ArrayBuffer) return new Uint8Array(source)
+  return new Uint8Array(source.buffer, source.byteOffset, source.byteLength)
+}

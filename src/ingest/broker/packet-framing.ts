@@ -1,0 +1,135 @@
+// packet-framing.ts: follows the packets of MQTT 3.1.1 over a byte stream by their fixed headers alone (MQTT 2.2),
+// so that limits hold before anything is buffered. Pure: knows no socket and keeps no bytes.
+//
+//   byte 1        packet type and flags
+//   bytes 2..5    remaining length, 7 bits a byte, lowest first; the top bit says that another byte follows
+//   then          that many bytes, skipped in one step
+//
+//   type -> length (1 to 4 bytes) -> body -> type ...
+//
+// A stream is passed on in portions that end where a packet ends: CONNECT goes alone, because nothing may
+// follow it before it was answered (a PUBLISH would overtake the check of the password), and no more
+// messages go than may be in flight.
+
+export type FramingLimits = {
+  /** Remaining length of the first packet. */
+  connectBytesMax: number
+  /** Remaining length of any later packet. */
+  packetBytesMax: number
+}
+
+export type Violation =
+  'NOT_CONNECT' | 'NOT_FROM_CLIENT' | 'CONNECT_TOO_LARGE' | 'PACKET_TOO_LARGE' | 'LENGTH_MALFORMED'
+
+export type Framing = {
+  /**
+   * Follows `chunk` from its start, across at most `messagesMax` messages that want an ack. Returns how many of
+   * its bytes may be passed on; the rest is to be offered again. -1 after a violation.
+   */
+  follow(chunk: Uint8Array, messagesMax: number): number
+  /** The next byte is the first of a packet. */
+  readonly betweenPackets: boolean
+  /** The whole CONNECT was passed on. */
+  readonly connectEnded: boolean
+  readonly violation: Violation | null
+}
+
+const connectType = 1
+const connectHead = 0x10
+const publishType = 3
+const lengthBytesMax = 4
+
+/** By packet type, whether a client sends it (MQTT 2.2.1): not CONNACK, SUBACK, UNSUBACK, PINGRESP, 0 and 15. */
+const fromClient = [0, 1, 0, 1, 1, 1, 1, 1, 1, 0, 1, 0, 1, 0, 1, 0]
+
+export function createFraming(limits: FramingLimits): Framing {
+  /** The length of the first packet is known, and that it is CONNECT. */
+  let connected = false
+  let connectEnded = false
+  /** Where in a packet the stream stands. */
+  let place: 'type' | 'length' | 'body' = 'type'
+  let type = 0
+  let lengthBytes = 0
+  let multiplier = 1
+  /** While the length is read: its value so far. In the body: bytes still to come. */
+  let remaining = 0
+  let violation: Violation | null = null
+
+  function follow(chunk: Uint8Array, messagesMax: number): number {
+    if (violation !== null) return -1
+    let room = messagesMax
+    let offset = 0
+    while (offset < chunk.length) {
+      if (place === 'type') {
+        const head = chunk[offset]!
+        const wantsAck = head >> 4 === publishType && (head & 0b0110) !== 0
+        if (wantsAck) {
+          if (room === 0) return offset
+          room -= 1
+        }
+        if (!begin(head)) return -1
+        offset += 1
+      } else if (place === 'length') {
+        if (!takeLength(chunk[offset]!)) return -1
+        offset += 1
+      } else {
+        const step = Math.min(remaining, chunk.length - offset)
+        remaining -= step
+        offset += step
+      }
+      if (place === 'body' && remaining === 0) {
+        place = 'type'
+        if (type === connectType) {
+          connectEnded = true
+          return offset
+        }
+      }
+    }
+    return offset
+  }
+
+  function begin(head: number): boolean {
+    type = head >> 4
+    // [MQTT-3.1.0-1]: the first packet must be CONNECT. A second one is for the broker to refuse.
+    if (!connected && head !== connectHead) return violate('NOT_CONNECT')
+    if (!fromClient[type]) return violate('NOT_FROM_CLIENT')
+    place = 'length'
+    remaining = 0
+    multiplier = 1
+    lengthBytes = 0
+    return true
+  }
+
+  function takeLength(byte: number): boolean {
+    remaining += (byte & 0x7f) * multiplier
+    multiplier *= 128
+    lengthBytes += 1
+    const more = (byte & 0x80) !== 0
+    if (more && lengthBytes === lengthBytesMax) return violate('LENGTH_MALFORMED')
+    if (!connected) {
+      if (remaining > limits.connectBytesMax) return violate('CONNECT_TOO_LARGE')
+    } else if (remaining > limits.packetBytesMax) return violate('PACKET_TOO_LARGE')
+    if (more) return true
+    connected = true
+    place = 'body'
+    return true
+  }
+
+  function violate(what: Violation): false {
+    violation = what
+    return false
+  }
+
+  return {
+    follow,
+    get betweenPackets() {
+      return place === 'type'
+    },
+    get connectEnded() {
+      return connectEnded
+    },
+    get violation() {
+      return violation
+    },
+  }
+}

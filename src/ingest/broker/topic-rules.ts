@@ -1,0 +1,27 @@
+// topic-rules.ts: what a topic name in PUBLISH may be (MQTT 4.7). Runs for every message.
+
+/** UTF-8 that was not well formed arrives as this replacement character. */
+const replacement = 0xfffd
+const slash = 0x2f
+const plus = 0x2b
+const hash = 0x23
+
+export type TopicLimits = { bytesMax: number; levelsMax: number }
+
+/** Why a client that publishes to `topic` is dropped; null where the topic is fine. */
+export function problemOfTopic(topic: string, limits: TopicLimits): string | null {
+  if (topic.length === 0) return 'it published to an empty topic'
+  if (topic.length > limits.bytesMax) return 'it published to a topic that is too long'
+  let levels = 1
+  for (let index = 0; index < topic.length; index += 1) {
+    const code = topic.charCodeAt(index)
+    if (code === slash) levels += 1
+    else if (code === plus || code === hash) return 'it published to a topic with a wildcard'
+    else if (code === 0) return 'it published to a topic with a null character'
+    else if (code === replacement) return 'it published to a topic that is not well-formed UTF-8'
+  }
+  if (levels > limits.levelsMax) return 'it published to a topic with too many levels'
+  // [MQTT-4.7.2-1]: topics that begin with $SYS are the broker's own.
+  if (topic.startsWith('$SYS/')) return 'it published to $SYS'
+  return null
+}

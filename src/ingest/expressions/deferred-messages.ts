@@ -1,0 +1,217 @@
+// deferred-messages.ts: messages of sources with a JSONata expression are mapped here, after they were acknowledged.
+//
+//   intake -> shelf of the source -> read in order -> expression, in a thread of its own -> map -> one exchange
+//
+// Promises
+//   Nothing is lost and nothing comes twice: messages leave their shelf in the write that adds what they became.
+//   The payloads of a source come in the order of its messages; those of a device whose earlier messages are being
+//   released from quarantine go behind those. A source waits for no other one's messages on the disk; all expressions
+//   share one thread (expressions.ts).
+//   An expression that takes too long, goes too deep or fails costs its own message: a dead letter with the reason.
+//
+// What can go wrong, and what then happens
+//   the process dies        what was not taken is still there, and goes on at the next start
+//   the thread cannot start the messages wait on the disk, a condition says why, and it is tried again
+//   they come faster        the shelf grows up to spool.deferred_max_bytes; there their acks are held
+//   the expression is gone  after a reload, a source without one maps what waits as any other message
+//
+// Bounds: 32 messages of a source at a time.
+
+import { pause, type Clock } from '../../std/clock.ts'
+import type { Emit } from '../../domain/event.ts'
+import type { DeadLetter } from '../../domain/dead-letter.ts'
+import type { KeptMessage, ShelfName } from '../../domain/message.ts'
+import type { MappedPayload } from '../../domain/payload.ts'
+import type { MapResult, Mapper, Mapping } from '../../mapping/mapping.ts'
+import type { KeptEntry, Spool } from '../../spool/spool.ts'
+import { deviceBefore } from '../quarantine/release-order.ts'
+import { mapKept, type Expressions } from './expressions.ts'
+import type { Releasing } from '../intake/intake.ts'
+import { mapAgain } from '../quarantine/remap-batch.ts'
+import { keptBehind, keptFor, letterFor, messageOf } from '../quarantine/kept-message.ts'
+import { openerOf, roomIn, untilDone } from '../quarantine/release-throttle.ts'
+import { createTally } from '../intake/reason-counter.ts'
+
+export type DeferralSpool = Pick<
+  Spool,
+  'hold' | 'congested' | 'lettersFull' | 'shelves' | 'kept' | 'exchange' | 'states' | 'listen'
+>
+
+export type Deferral = {
+  start(): void
+  /** Another mapping is in force; `mapper` is the one that maps what arrives. */
+  swap(mapping: Mapping, mapper: Mapper): void
+  counters(): DeferralCounters
+  /** Resolves when no shelf has a message left that can be mapped now. */
+  idle(): Promise<void>
+  stop(): Promise<void>
+}
+
+export type DeferralCounters = {
+  /** Messages that were evaluated and left their shelf, and what became of them. */
+  evaluated: number
+  payloads: number
+  dead: number
+  keptAnew: number
+  /** Expressions that took too long. */
+  timeouts: number
+}
+
+type Deps = {
+  spool: DeferralSpool
+  clock: Clock
+  emit: Emit
+  expressions: Pick<Expressions, 'evaluate' | 'timeouts'>
+  releasing: Releasing
+}
+
+/** What became of the messages of one exchange. */
+type Became = { payloads: MappedPayload[]; letters: DeadLetter[]; keep: KeptMessage[] }
+
+const messagesAtOnce = 32
+const laterMs = 1000
+const eventEveryMs = 1000
+
+export function createDeferral(
+  { spool, clock, emit, expressions, releasing }: Deps,
+  first: { mapping: Mapping; mapper: Mapper },
+): Deferral {
+  const stopping = new AbortController()
+  const { signal } = stopping
+  const deadBy = createTally(clock, { eventEveryMs })
+  const counts = { evaluated: 0, payloads: 0, dead: 0, keptAnew: 0 }
+  let { mapping, mapper } = first
+  /** Of shelves that are worked on; false where nothing came since its loop looked the last time. */
+  const working = new Map<ShelfName, boolean>()
+  const loops = new Set<Promise<void>>()
+  const unlisten = spool.listen({ shelved: start, reopened: start })
+  return { start, swap, counters, idle, stop }
+
+  function start(): void {
+    if (signal.aborted) return
+    for (const { shelf, messages } of spool.shelves()) {
+      if (!shelf.startsWith('deferred:') || messages === 0) continue
+      if (working.has(shelf)) working.set(shelf, true)
+      else begin(shelf)
+    }
+  }
+
+  function begin(shelf: ShelfName): void {
+    working.set(shelf, true)
+    const loop = work(shelf).finally(() => loops.delete(loop))
+    loops.add(loop)
+  }
+
+  /** Ends when the shelf is empty. */
+  async function work(shelf: ShelfName): Promise<void> {
+    while (working.get(shelf) === true && !signal.aborted) {
+      working.set(shelf, false)
+      await untilDone(() => workOff(shelf), clock, signal)
+    }
+    // In the same breath as the last look at it, or a wake could fall between.
+    working.delete(shelf)
+  }
+
+  async function workOff(shelf: ShelfName): Promise<void> {
+    const source = shelf.slice('deferred:'.length)
+    while (!signal.aborted) {
+      const entries: KeptEntry[] = []
+      for await (const entry of spool.kept(shelf, null, { limit: messagesAtOnce })) entries.push(entry)
+      if (entries.length === 0 || !(await roomIn(spool, clock, signal))) return
+      const done = mapper.expressions.has(source) ? await evaluateAll(source, entries) : await mapAll(entries)
+      if (done === 0) await pause(clock, laterMs, signal)
+    }
+  }
+
+  /** How many were taken, from the first on; null where another mapping came into force meanwhile. */
+  async function evaluateAll(source: string, entries: readonly KeptEntry[]): Promise<number | null> {
+    const now = mapper
+    const messages = entries.map(({ message }) => messageOf(message.envelope))
+    const answers = await Promise.all(messages.map((message) => expressions.evaluate(now, source, message)))
+    if (mapper !== now) return null
+    const became: Became = { payloads: [], letters: [], keep: [] }
+    let done = 0
+    for (const [index, { message }] of entries.entries()) {
+      const [own, answer] = [messages[index], answers[index]]
+      // Nothing was evaluated, so those behind it wait as well.
+      if (own === undefined || answer === undefined || answer === 'later') break
+      become(mapKept(now, own, answer), message, became)
+      done += 1
+    }
+    await give(entries.slice(0, done), became)
+    return done
+  }
+
+  /** A source whose expression was taken away maps as any other. */
+  async function mapAll(entries: readonly KeptEntry[]): Promise<number | null> {
+    const now = mapping
+    const open = await openerOf(now, spool)
+    if (mapping !== now) return null
+    const run = entries.map(({ id, message }) => ({ id, envelope: message.envelope }))
+    const again = mapAgain(open, run, { more: true, mayGrow: false, releasing })
+    if (again === null) return 0
+    const at = clock.now()
+    const letters = again.refused.map((one) => letterFor(one, one.envelope, at))
+    await give(entries.slice(0, again.entries), { payloads: again.payloads, letters, keep: again.keep })
+    return again.entries
+  }
+
+  function become(result: MapResult, { envelope }: KeptMessage, became: Became): void {
+    const before = deviceBefore(result, releasing)
+    if (before !== null) {
+      releasing.kept(before.device)
+      became.keep.push(keptBehind(before, envelope))
+      return
+    }
+    switch (result.kind) {
+      case 'payloads':
+        became.payloads.push(...result.payloads)
+        return
+      case 'quarantined':
+      case 'deferred':
+        became.keep.push(keptFor(result, envelope))
+        return
+      case 'unmappable': {
+        became.letters.push(letterFor(result, envelope, clock.now()))
+        const { source, reason, detail } = result
+        if (deadBy.add(source, reason))
+          emit({ kind: 'message_unmappable', source, topic: envelope.topic, reason, detail })
+        return
+      }
+      // The config allows no source with an expression that collects parts.
+      case 'part':
+      case 'ignored':
+      default:
+        return
+    }
+  }
+
+  async function give(entries: readonly KeptEntry[], became: Became): Promise<void> {
+    if (entries.length === 0) return
+    await spool.exchange({ take: entries.map(({ id }) => id), ...became, writes: [] })
+    counts.evaluated += entries.length
+    counts.payloads += became.payloads.length
+    counts.dead += became.letters.length
+    counts.keptAnew += became.keep.length
+  }
+
+  function swap(nextMapping: Mapping, nextMapper: Mapper): void {
+    mapping = nextMapping
+    mapper = nextMapper
+    start()
+  }
+
+  function counters(): DeferralCounters {
+    return { ...counts, timeouts: expressions.timeouts() }
+  }
+
+  async function idle(): Promise<void> {
+    while (loops.size > 0) await Promise.all(loops)
+  }
+
+  async function stop(): Promise<void> {
+    stopping.abort()
+    unlisten()
+    await idle()
+  }
+}

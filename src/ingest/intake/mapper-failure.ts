@@ -1,0 +1,25 @@
+// mapper-failure.ts: what a message becomes for which the mapper threw. It must not, so this is a fault of the
+// gateway; but the device would send the message again for ever, so it is kept as a dead letter like any other
+// that cannot be mapped.
+
+import { hash } from 'node:crypto'
+import { messageOf } from '../../std/gateway-error.ts'
+import type { Message } from '../../domain/message.ts'
+import type { MapResult } from '../../mapping/mapping.ts'
+
+export function mapperFailed(message: Message, error: unknown): MapResult {
+  return {
+    kind: 'unmappable',
+    source: null,
+    device: null,
+    reason: 'MAPPER_FAILED',
+    detail: `The mapping threw: ${messageOf(error)}. This is a fault of the gateway; please report it.`,
+    windowKey: keyOf(message),
+  }
+}
+
+/** Names this very message: the same sender, topic and bytes give the same key. */
+function keyOf({ sender, topic, bytes }: Message): string {
+  const head = Buffer.from(`mapper failed ${JSON.stringify([sender.clientId, sender.userName, topic])}\n`)
+  return hash('sha256', Buffer.concat([head, bytes])).slice(0, 32)
+}

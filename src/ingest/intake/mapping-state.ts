@@ -1,0 +1,105 @@
+// mapping-state.ts: the mapping and its memory: messages that were taken as parts of a payload which is not made yet.
+//
+// What it remembers is state in the spool, committed with the message that changed it, so the memory can always be
+// read back: at the start, after the store was lost (memory was ahead of the disk then), and for a new mapping. What
+// closes by time goes into the open group like a message: its payloads come and its state leaves in one write.
+// While the spool takes nothing in, nothing closes; it waits on the disk like everything else.
+
+import type { CancelTimer, Clock } from '../../std/clock.ts'
+import type { Message } from '../../domain/message.ts'
+import type { Applied, MapResult } from '../../mapping/mapping.ts'
+import type { IntakeMapper, IntakeSpool } from './intake.ts'
+import { mapperFailed } from './mapper-failure.ts'
+import type { Placing } from './result-router.ts'
+
+export type Parts = {
+  map(message: Message): MapResult
+  apply(): Applied
+  /** A part was taken: something may close earlier than was known. */
+  changed(): void
+  /** Rejects where the store is lost meanwhile. Nothing may be mapped until it resolves. */
+  restore(): Promise<void>
+  /** The same for a mapping that takes over. */
+  swap(mapper: IntakeMapper): Promise<void>
+  counters(): { parts: number; carried: number }
+  close(): void
+}
+
+type Deps = {
+  spool: Pick<IntakeSpool, 'hold' | 'endMessage' | 'states' | 'exchange'>
+  clock: Clock
+  placing: Pick<Placing, 'close'>
+}
+
+/** The wall clock may be set, so what is due is asked again after so long. */
+const lookEveryMs = 1000
+
+export function createParts({ spool, clock, placing }: Deps, first: IntakeMapper): Parts {
+  let mapper = first
+  let carried = 0
+  let armedFor = Number.POSITIVE_INFINITY
+  let cancel: CancelTimer = () => {}
+  let closed = false
+  return { map, apply: () => mapper.apply(), changed: arm, restore, swap, counters, close }
+
+  function map(message: Message): MapResult {
+    try {
+      return mapper.map(message)
+    } catch (error) {
+      return mapperFailed(message, error)
+    }
+  }
+
+  function arm(): void {
+    const at = mapper.nextTickAt()
+    if (closed || at === null || at >= armedFor) return
+    cancel()
+    armedFor = at
+    const delayMs = spool.hold === null ? Math.max(0, at - clock.now()) : lookEveryMs
+    cancel = clock.after(Math.min(delayMs, lookEveryMs), () => {
+      armedFor = Number.POSITIVE_INFINITY
+      tick()
+      arm()
+    })
+  }
+
+  function tick(): void {
+    if (spool.hold !== null) return
+    const applied = mapper.tick(clock.now())
+    if (applied === null) return
+    placing.close(applied)
+    // Whoever waited has its ack; where the write fails, all memory is read again.
+    spool.endMessage(() => {})
+  }
+
+  async function restore(): Promise<void> {
+    await readInto(mapper)
+  }
+
+  async function swap(next: IntakeMapper): Promise<void> {
+    // Flushes what is open: behind it everything that was remembered can be read.
+    await spool.exchange({ take: [], payloads: [], letters: [], writes: [] })
+    await readInto(next)
+  }
+
+  async function readInto(next: IntakeMapper): Promise<void> {
+    const entries: [string, Buffer][] = []
+    for await (const { key, value } of spool.states()) entries.push([key, value])
+    const before = mapper.openParts()
+    next.restore(entries)
+    mapper = next
+    carried += next.openParts() - before
+    cancel()
+    armedFor = Number.POSITIVE_INFINITY
+    arm()
+  }
+
+  function counters(): ReturnType<Parts['counters']> {
+    return { parts: mapper.openParts(), carried }
+  }
+
+  function close(): void {
+    closed = true
+    cancel()
+  }
+}

@@ -1,0 +1,179 @@
+// message-tap.ts: somebody looks at messages as they come, raw and mapped.
+//
+//   intake -- saw(message, result) --> of each tap: filter, rate, ring -- wake --> reader (ops/http/tap-stream.ts) --> HTTP
+//
+// Nobody looks: one boolean test a message, and nothing else. Somebody does: what passes the filter is copied into a
+// ring, at most `perSecondMax` a second and `entriesMax` that were not read yet; beyond, messages are passed over
+// and counted, and the count is shown. Nothing here waits, and nothing that a reader does holds the intake up.
+
+import type { Clock, EpochMs } from '../../std/clock.ts'
+import type { Message, QoS, Sender } from '../../domain/message.ts'
+import type { MappedPayload } from '../../domain/payload.ts'
+import { topicFilterOf, type Applied, type MapResult } from '../../mapping/mapping.ts'
+
+export type Tap = {
+  /** Whether anybody looks: asked once per message. */
+  readonly on: boolean
+  /** `message` is the caller's and used again: what is kept of it is copied. */
+  saw(message: Message, result: MapResult): void
+  /** What became of messages that were taken as parts before. */
+  sawClosed(applied: Applied): void
+}
+
+/** What passes; null for anything. A device is also found by its name in the topic or as client id. */
+export type TapFilter = { device: string | null; topic: string | null; source: string | null }
+
+export type TapEntry =
+  | {
+      kind: 'message'
+      topic: string
+      bytes: Buffer
+      /** Bytes that were left away. */
+      cutBytes: number
+      qos: QoS
+      retain: boolean
+      dup: boolean
+      sender: Sender
+      arrivedAt: EpochMs
+      result: MapResult
+    }
+  | { kind: 'closed'; at: EpochMs; payloads: readonly MappedPayload[] }
+
+export type TapReader = {
+  /** What came since the last call. */
+  take(): TapEntry[]
+  /** Messages passed over since the last call. */
+  takeDropped(): number
+  close(): void
+}
+
+export type OpenedTap =
+  { kind: 'open'; reader: TapReader } | { kind: 'full'; tapsMax: number } | { kind: 'malformed'; why: string }
+
+export type Taps = Tap & {
+  /** `wake` is called when there is something to take; once, until it was taken. */
+  open(filter: TapFilter, wake: () => void): OpenedTap
+}
+
+type Opened = {
+  filter: TapFilter
+  matchesTopic: (topic: string) => boolean
+  wake: () => void
+  entries: TapEntry[]
+  dropped: number
+  /** Since when, and how many of this second. */
+  secondAtMs: number
+  thisSecond: number
+}
+
+const tapsMax = 4
+const perSecondMax = 100
+/** Of one tap that nobody reads, so at most 16 MiB of each. */
+const entriesMax = 256
+const bytesMax = 65_536
+
+export function createTaps({ clock }: { clock: Clock }): Taps {
+  const taps = new Set<Opened>()
+  return {
+    get on() {
+      return taps.size > 0
+    },
+    saw,
+    sawClosed,
+    open,
+  }
+
+  function open(filter: TapFilter, wake: () => void): OpenedTap {
+    if (taps.size >= tapsMax) return { kind: 'full', tapsMax }
+    const topics = filter.topic === null ? null : topicFilterOf(filter.topic)
+    if (topics?.kind === 'malformed') return topics
+    const matchesTopic = topics === null ? () => true : topics.matches
+    const tap: Opened = {
+      filter,
+      matchesTopic,
+      wake,
+      entries: [],
+      dropped: 0,
+      secondAtMs: Number.NEGATIVE_INFINITY,
+      thisSecond: 0,
+    }
+    taps.add(tap)
+    return { kind: 'open', reader: readerOf(tap) }
+  }
+
+  function readerOf(tap: Opened): TapReader {
+    return {
+      take: () => tap.entries.splice(0),
+      takeDropped() {
+        const { dropped } = tap
+        tap.dropped = 0
+        return dropped
+      },
+      close: () => void taps.delete(tap),
+    }
+  }
+
+  function saw(message: Message, result: MapResult): void {
+    for (const tap of taps)
+      if (passes(tap, message, result) && mayKeep(tap)) keep(tap, entryOf(message, result))
+  }
+
+  function sawClosed({ payloads }: Applied): void {
+    if (payloads.length === 0) return
+    for (const tap of taps) {
+      // Of what was put together neither topic nor source is known any more.
+      const { device, topic, source } = tap.filter
+      if (topic !== null || source !== null) continue
+      const own = device === null ? payloads : payloads.filter((payload) => payload.device === device)
+      if (own.length > 0 && mayKeep(tap)) keep(tap, { kind: 'closed', at: clock.now(), payloads: own })
+    }
+  }
+
+  function mayKeep(tap: Opened): boolean {
+    const nowMs = clock.monotonic()
+    if (nowMs - tap.secondAtMs >= 1000) {
+      tap.secondAtMs = nowMs
+      tap.thisSecond = 0
+    }
+    if (tap.thisSecond < perSecondMax && tap.entries.length < entriesMax) {
+      tap.thisSecond += 1
+      return true
+    }
+    tap.dropped += 1
+    return false
+  }
+}
+
+function keep(tap: Opened, entry: TapEntry): void {
+  tap.entries.push(entry)
+  if (tap.entries.length === 1) tap.wake()
+}
+
+function passes({ filter, matchesTopic }: Opened, message: Message, result: MapResult): boolean {
+  const { device, source } = filter
+  if (source !== null && result.source !== source) return false
+  return matchesTopic(message.topic) && (device === null || isAbout(device, message, result))
+}
+
+/** What is ignored or waits has no device in its result; its topic or its client may tell. */
+function isAbout(device: string, { topic, sender }: Message, result: MapResult): boolean {
+  if (result.kind === 'payloads') return result.payloads.some((payload) => payload.device === device)
+  if ('device' in result && result.device !== null) return result.device === device
+  return sender.clientId === device || `/${topic}/`.includes(`/${device}/`)
+}
+
+function entryOf(message: Message, result: MapResult): TapEntry {
+  const { topic, bytes, qos, retain, dup, sender, arrivedAt } = message
+  return {
+    kind: 'message',
+    topic,
+    bytes: Buffer.from(bytes.subarray(0, bytesMax)),
+    cutBytes: Math.max(0, bytes.length - bytesMax),
+    qos,
+    retain,
+    dup,
+    sender,
+    arrivedAt,
+    result,
+  }
+}

@@ -1,0 +1,129 @@
+// broker-listener.ts: a guest at somebody's broker: subscribes, listens for a while, leaves nothing behind.
+
+import { connect, type IClientOptions, type MqttClient } from 'mqtt'
+import type { Clock } from '../std/clock.ts'
+import { GatewayError, messageOf } from '../std/gateway-error.ts'
+import { quote } from '../std/quote.ts'
+import type { Secret } from '../std/secret.ts'
+import type { Message } from '../domain/message.ts'
+
+export type ListenOptions = {
+  brokerUrl: string
+  /** Topic filter. */
+  filter: string
+  clientId: string
+  username: string | undefined
+  password: Secret | undefined
+  /** PEM text of the authorities that the broker's certificate is checked against. */
+  ca: string | undefined
+  forMs: number
+}
+
+export type ListenDeps = {
+  clock: Clock
+  /** Ends the listening early. */
+  signal: AbortSignal
+  onSubscribed: () => void
+  onMessage: (message: Message) => void
+}
+
+/** Why it ended. */
+export type Ended = 'time' | 'stopped' | 'lost'
+
+const connectTimeoutMs = 10_000
+/** SUBACK: 128 and above refuse (MQTT 3.9.3). */
+const refusedFrom = 128
+
+/**
+ * Resolves when the time is over, `signal` aborts or the broker ends the connection. Rejects with BROKER_UNREACHABLE
+ * where it does not let us in, with SUBSCRIPTION_REFUSED where it lets us hear nothing.
+ */
+export function listen(deps: ListenDeps, options: ListenOptions): Promise<Ended> {
+  const { clock, signal, onSubscribed, onMessage } = deps
+  const { filter, forMs } = options
+  return new Promise((resolve, reject) => {
+    const client = connect(options.brokerUrl, clientOptions(options))
+    // Timers of the clock keep no process alive; an open socket does, and so does this while there is none.
+    const alive = setInterval(() => undefined, 2 ** 30)
+    const sender = { clientId: options.clientId, userName: null, certificateName: null }
+    let subscribed = false
+    let cancel = () => {}
+    const onAbort = () => end(() => resolve('stopped'))
+    signal.addEventListener('abort', onAbort, { once: true })
+    if (signal.aborted) onAbort()
+
+    client.on('connect', () => {
+      client.subscribe(filter, { qos: 1 }, (error, granted) => {
+        const refused = granted?.some(({ qos }) => qos >= refusedFrom) ?? false
+        if (error || refused) {
+          if (client.connected) end(() => reject(subscriptionRefused(options)))
+          return
+        }
+        subscribed = true
+        cancel = clock.after(forMs, () => end(() => resolve('time')))
+        onSubscribed()
+      })
+    })
+    client.on('message', (topic, bytes, { qos, retain, dup }) => {
+      const arrivedAt = clock.now()
+      onMessage({ topic, bytes, qos, retain, dup, sender, arrivedAt })
+    })
+    client.on('error', (error) => end(() => reject(unreachable(options, messageOf(error), error))))
+    client.on('close', () =>
+      end(() => (subscribed ? resolve('lost') : reject(unreachable(options, 'it closed the connection')))),
+    )
+
+    /** Whatever comes first counts. */
+    function end(settle: () => void): void {
+      clearInterval(alive)
+      cancel()
+      signal.removeEventListener('abort', onAbort)
+      settle()
+      hangUp(client)
+    }
+  })
+}
+
+function clientOptions({ clientId, username, password, ca }: ListenOptions): IClientOptions {
+  return {
+    clientId,
+    protocolVersion: 4,
+    // Nothing is left at the broker.
+    clean: true,
+    reconnectPeriod: 0,
+    connectTimeout: connectTimeoutMs,
+    ...(username === undefined ? {} : { username }),
+    ...(password === undefined ? {} : { password: password.reveal() }),
+    ...(ca === undefined ? {} : { ca }),
+  }
+}
+
+function hangUp(client: MqttClient): void {
+  client.removeAllListeners('message')
+  client.end(true)
+}
+
+function unreachable(options: ListenOptions, why: string, cause?: unknown): GatewayError {
+  return new GatewayError('BROKER_UNREACHABLE', {
+    what: `The broker ${withoutUser(options.brokerUrl)} cannot be listened to.`,
+    why: `${why.replace(/\.$/, '')}.`,
+    act: 'Check the address, the port, --username and --password-file, and for mqtts:// the authority in --ca.',
+    ...(cause === undefined ? {} : { cause }),
+  })
+}
+
+function subscriptionRefused({ brokerUrl, filter }: ListenOptions): GatewayError {
+  return new GatewayError('SUBSCRIPTION_REFUSED', {
+    what: `The broker ${withoutUser(brokerUrl)} refuses the subscription to ${quote(filter)}.`,
+    why: 'Its access rules do not allow it. The broker inside a gateway refuses every subscription: it takes messages in only.',
+    act: "Listen at the provider's broker, or narrow --topic to what you may read; for messages of a running gateway use `telemetry-gateway tap`.",
+  })
+}
+
+/** The URL without the user and password that may stand in it. */
+function withoutUser(text: string): string {
+  const url = new URL(text)
+  url.username = ''
+  url.password = ''
+  return url.href
+}

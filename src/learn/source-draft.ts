@@ -1,0 +1,156 @@
+// source-draft.ts: a source for messages that no preset fits, by the names of their keys. A draft: the keys are guessed, and
+// a person has to look at the units. A position, its time, speed and heading are drafted. Odometer and engine hours
+// are named and not drafted: a number that is called `odometer` may count a trip, and a wrong one does harm.
+
+import { jsonIn, type Shape } from './topic-shapes.ts'
+
+export type Draft = {
+  source: Readonly<Record<string, unknown>>
+  /** For whoever looks at it. */
+  notes: readonly string[]
+}
+
+type Leaf = { path: string; key: string; value: unknown }
+
+const depthMax = 4
+const leavesMax = 500
+
+const names = {
+  latitude: ['latitude', 'lat', 'gpslat', 'gpslatitude', 'positionlatitude'],
+  longitude: ['longitude', 'lon', 'lng', 'long', 'gpslon', 'gpslng', 'gpslongitude', 'positionlongitude'],
+  time: [
+    'ts',
+    'tst',
+    'timestamp',
+    'time',
+    'fixtime',
+    'gpstime',
+    'devicetime',
+    'datetime',
+    'recordedat',
+    'measuredat',
+    'utc',
+  ],
+  speed: ['speed', 'spd', 'vel', 'velocity', 'gpsspeed', 'speedkmh', 'speedkph', 'speedmph', 'speedms', 'sp'],
+  heading: ['heading', 'hdg', 'course', 'cog', 'bearing', 'direction', 'angle', 'ang', 'track'],
+  device: ['imei', 'deviceid', 'vin', 'vehicleid', 'ident', 'device', 'serial', 'unitid', 'trackerid'],
+  odometer: ['odometer', 'odo', 'mileage', 'totaldistance', 'vehicledistance'],
+  hours: ['enginehours', 'hours', 'totalenginehours', 'motorhours', 'runtime'],
+} as const
+
+/** Null where nothing of it looks like a position. */
+export function draftOf(shape: Shape, topic: string, hasDevice: boolean): Draft | null {
+  const values = shape.samples
+    .map(({ bytes }) => jsonIn(bytes))
+    .filter((value) => isObject(value) || isList(value))
+  const isArray = values.some(isList)
+  const leaves = values.flatMap((value) => leavesIn(isList(value) ? value[0] : value)).slice(0, leavesMax * 8)
+  const find = (kind: keyof typeof names) => leafNamed(leaves, names[kind])
+  const [latitude, longitude, time, speed, heading] = (
+    ['latitude', 'longitude', 'time', 'speed', 'heading'] as const
+  ).map(find)
+  if (!latitude || !longitude) return null
+  const device = hasDevice ? undefined : find('device')
+  if (!hasDevice && !device) return null
+  const format = time && formatOf(time.value)
+  const map = {
+    ...(time && format ? { time: { path: time.path, ...format } } : {}),
+    latitude: { path: latitude.path },
+    longitude: { path: longitude.path },
+    ...(speed ? { speed: { path: speed.path, unit: speedUnitOf(speed.key) } } : {}),
+    ...(heading ? { heading: { path: heading.path } } : {}),
+    ...(speed ? { in_motion: { from: 'speed', above: 5 } } : {}),
+  }
+  const source = {
+    topic,
+    ...(device ? { device: { path: device.path } } : {}),
+    ...(isArray ? { each: '$' } : {}),
+    map,
+  }
+  return { source, notes: notesOf(speed, format, find('odometer'), find('hours')) }
+}
+
+function notesOf(
+  speed: Leaf | undefined,
+  format: { zone?: string } | undefined,
+  odometer: Leaf | undefined,
+  hours: Leaf | undefined,
+): string[] {
+  const notes = [
+    'No preset fits, so this is a draft by the names of the keys: compare it with what the device shows.',
+  ]
+  if (speed && speedUnitOf(speed.key) === 'km/h')
+    notes.push(`Check the unit of ${speed.path}: km/h is a guess.`)
+  if (format?.zone === 'utc') notes.push('The time has no zone; UTC is a guess.')
+  if (odometer)
+    notes.push(
+      `${odometer.path} may be an odometer: add it as a signal, with its unit, if the dashboard shows the same.`,
+    )
+  if (hours)
+    notes.push(
+      `${hours.path} may be engine hours: add them as a signal, with their unit, if the dashboard shows the same.`,
+    )
+  return notes
+}
+
+function leafNamed(leaves: readonly Leaf[], wanted: readonly string[]): Leaf | undefined {
+  // In the order of the names, which is that of how plain they are; the shortest path of one name.
+  for (const name of wanted) {
+    const found = leaves.filter(({ key, value }) => plainKey(key) === name && value !== null && value !== '')
+    const [best] = found.sort((a, b) => a.path.length - b.path.length)
+    if (best) return best
+  }
+  return undefined
+}
+
+function plainKey(key: string): string {
+  return key.toLowerCase().replace(/[^a-z0-9]/g, '')
+}
+
+function leavesIn(root: unknown): Leaf[] {
+  const leaves: Leaf[] = []
+  visit(root, '', 0)
+  return leaves
+
+  function visit(value: unknown, path: string, depth: number): void {
+    if (!isObject(value) || depth >= depthMax) return
+    for (const [key, inner] of Object.entries(value)) {
+      if (leaves.length >= leavesMax || key === '' || key.includes('"') || key.length > 100) continue
+      const step = /^[A-Za-z_][\w-]*$/.test(key) ? key : `"${key}"`
+      const own = path === '' ? step : `${path}.${step}`
+      if (isObject(inner)) visit(inner, own, depth + 1)
+      else if (!isList(inner)) leaves.push({ path: own, key, value: inner })
+    }
+  }
+}
+
+type Format = { format: string; zone?: 'utc' }
+
+/** Undefined where it is no time that we know. */
+function formatOf(value: unknown): Format | undefined {
+  if (typeof value === 'number') {
+    if (value >= 1e14) return { format: 'us' }
+    if (value >= 1e11) return { format: 'ms' }
+    return value >= 1e8 ? { format: 's' } : undefined
+  }
+  if (typeof value !== 'string') return undefined
+  if (/^\d{14}$/.test(value)) return { format: 'compact' }
+  if (/^\d{9,13}(\.\d+)?$/.test(value)) return { format: 'auto' }
+  if (!/^\d{4}-\d\d-\d\d[ T]\d\d:\d\d/.test(value)) return undefined
+  return /(Z|[+-]\d\d:?\d\d)$/i.test(value) ? { format: 'iso' } : { format: 'iso', zone: 'utc' }
+}
+
+function speedUnitOf(key: string): string {
+  const plain = plainKey(key)
+  if (plain.endsWith('mph')) return 'mph'
+  if (plain.endsWith('ms')) return 'm/s'
+  return plain.includes('knot') ? 'knots' : 'km/h'
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function isList(value: unknown): value is readonly unknown[] {
+  return Array.isArray(value)
+}

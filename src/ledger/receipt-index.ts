@@ -1,0 +1,174 @@
+// receipt-index.ts: what is known of a run of receipts without reading them. A question reads the sheets, and of the receipts
+// those alone that may hold an answer.
+//
+//   0  version (1)        1  CRC-32 of the rest (4)
+//   5  first number (8)   13 the sheet before, NaN for none (8)   21 what is added to the spool's numbers (8)
+//   29 when it was last written to (8)
+//   37 payloads before (8)   45 bytes before (8)   53 payloads (8)   61 bytes of the receipts (8)   69 lines (4)
+//   73 lines: number - first (4), settled at (8), payloads (4), outcomes (1), earliest (8) and latest (8) device time,
+//      bytes of the set (4), the set (receipts/bloom-filter.ts)
+//
+// Little-endian. "Before" counts everything that was ever kept, so that the sum of what is there is one subtraction: a
+// start counts nothing.
+
+import { crc32 } from 'node:zlib'
+import { mayHold } from '../receipts/bloom-filter.ts'
+import type { ReceiptHead } from '../receipts/receipts.ts'
+import type { EpochMs } from '../std/clock.ts'
+
+const version = 1
+const headBytes = 73
+const lineBytes = 37
+
+export type SheetHead = {
+  first: number
+  before: number | null
+  base: number
+  writtenAt: EpochMs
+  payloadsBefore: number
+  bytesBefore: number
+  payloads: number
+  /** Of the receipts. */
+  bytes: number
+  lines: number
+}
+
+export type Line = {
+  number: number
+  at: EpochMs
+  payloads: number
+  outcomes: number
+  earliest: EpochMs | null
+  latest: EpochMs | null
+  mayHold(hash: number): boolean
+}
+
+export type Sheet = SheetHead & { newestFirst(): Iterable<Line> }
+
+/** A sheet that is still written to. */
+export type OpenSheet = {
+  readonly head: SheetHead
+  /** Number behind its last receipt. */
+  readonly end: number
+  /** Bytes that it will have when it is encoded. */
+  readonly size: number
+  add(number: number, head: ReceiptHead, receipt: Buffer): void
+  encode(writtenAt: EpochMs): Buffer
+}
+
+type Begin = Pick<SheetHead, 'first' | 'before' | 'base' | 'payloadsBefore' | 'bytesBefore'>
+
+export function beginSheet(begin: Begin): OpenSheet {
+  return growing({ ...begin, writtenAt: 0, payloads: 0, bytes: 0, lines: 0 }, [], headBytes, begin.first)
+}
+
+/** Goes on with a sheet that was read. */
+export function resumeSheet(value: Buffer): OpenSheet | null {
+  const sheet = decodeSheet(value)
+  if (sheet === null) return null
+  const { first, before, base, writtenAt, payloadsBefore, bytesBefore, payloads, bytes, lines } = sheet
+  const head = { first, before, base, writtenAt, payloadsBefore, bytesBefore, payloads, bytes, lines }
+  const [last] = sheet.newestFirst()
+  return growing(head, [value.subarray(headBytes)], value.length, (last?.number ?? first - 1) + 1)
+}
+
+function growing(head: SheetHead, parts: Buffer[], known: number, from: number): OpenSheet {
+  let size = known
+  let end = from
+
+  return {
+    head,
+    add,
+    encode,
+    get end() {
+      return end
+    },
+    get size() {
+      return size
+    },
+  }
+
+  function add(number: number, { at, outcomes, entries, setStart }: ReceiptHead, receipt: Buffer): void {
+    const { count, earliest, latest, setBytes } = entries
+    const line = Buffer.allocUnsafe(lineBytes + setBytes)
+    line.writeUInt32LE(number - head.first, 0)
+    line.writeDoubleLE(at, 4)
+    line.writeUInt32LE(count, 12)
+    line[16] = outcomes
+    line.writeDoubleLE(earliest ?? Number.NaN, 17)
+    line.writeDoubleLE(latest ?? Number.NaN, 25)
+    line.writeUInt32LE(setBytes, 33)
+    receipt.copy(line, lineBytes, setStart, setStart + setBytes)
+    parts.push(line)
+    head.payloads += count
+    head.bytes += receipt.length
+    head.lines += 1
+    size += line.length
+    end = number + 1
+  }
+
+  function encode(writtenAt: EpochMs): Buffer {
+    head.writtenAt = writtenAt
+    const top = Buffer.allocUnsafe(headBytes)
+    top[0] = version
+    top.writeDoubleLE(head.first, 5)
+    top.writeDoubleLE(head.before ?? Number.NaN, 13)
+    top.writeDoubleLE(head.base, 21)
+    top.writeDoubleLE(writtenAt, 29)
+    top.writeDoubleLE(head.payloadsBefore, 37)
+    top.writeDoubleLE(head.bytesBefore, 45)
+    top.writeDoubleLE(head.payloads, 53)
+    top.writeDoubleLE(head.bytes, 61)
+    top.writeUInt32LE(head.lines, 69)
+    const value = Buffer.concat([top, ...parts])
+    parts.splice(0, parts.length, value.subarray(headBytes))
+    value.writeUInt32LE(crc32(value.subarray(5)), 1)
+    return value
+  }
+}
+
+/** Null where it is damaged. */
+export function decodeSheet(value: Buffer): Sheet | null {
+  if (value.length < headBytes || value[0] !== version) return null
+  if (crc32(value.subarray(5)) !== value.readUInt32LE(1)) return null
+  const lines = value.readUInt32LE(69)
+  const first = value.readDoubleLE(5)
+  return {
+    first,
+    before: numberOrNull(value.readDoubleLE(13)),
+    base: value.readDoubleLE(21),
+    writtenAt: value.readDoubleLE(29),
+    payloadsBefore: value.readDoubleLE(37),
+    bytesBefore: value.readDoubleLE(45),
+    payloads: value.readDoubleLE(53),
+    bytes: value.readDoubleLE(61),
+    lines,
+    newestFirst: () => linesOf(value, first, lines),
+  }
+}
+
+function* linesOf(value: Buffer, first: number, count: number): Generator<Line> {
+  const starts = new Uint32Array(count)
+  let next = headBytes
+  for (let index = 0; index < count; index += 1) {
+    starts[index] = next
+    next += lineBytes + value.readUInt32LE(next + 33)
+  }
+  for (let index = count - 1; index >= 0; index -= 1) {
+    const at = starts[index] ?? 0
+    const setBytes = value.readUInt32LE(at + 33)
+    yield {
+      number: first + value.readUInt32LE(at),
+      at: value.readDoubleLE(at + 4),
+      payloads: value.readUInt32LE(at + 12),
+      outcomes: value[at + 16] ?? 0,
+      earliest: numberOrNull(value.readDoubleLE(at + 17)),
+      latest: numberOrNull(value.readDoubleLE(at + 25)),
+      mayHold: (hash) => mayHold(value, at + lineBytes, setBytes, hash),
+    }
+  }
+}
+
+function numberOrNull(value: number): number | null {
+  return Number.isNaN(value) ? null : value
+}

@@ -1,0 +1,166 @@
+// case-comparison.ts: whether what happened is what a case expects, and in words for a person what differs.
+
+import { isDeepStrictEqual } from 'node:util'
+import type { EpochMs } from '../../std/clock.ts'
+import { bounded, visible } from '../../std/quote.ts'
+import type { MappedPayload } from '../../domain/payload.ts'
+import { isRecord } from '../path/path-eval.ts'
+
+type Reason = { reason: string; detail: string }
+
+/** What became of the messages of a case. */
+export type Happened = {
+  payloads: MappedPayload[]
+  ignored: string[]
+  refused: Reason[]
+  quarantined: Reason[]
+  /** A message waits for its JSONata expression, which could not be evaluated. */
+  deferred: boolean
+  /** When the messages came. */
+  arrivals: readonly EpochMs[]
+  isSequence: boolean
+}
+
+export type ExpectedPayload = {
+  device: string
+  time: EpochMs | 'arrival'
+  gps?: Readonly<Record<string, unknown>> | undefined
+  signals: readonly unknown[]
+  fields: Readonly<Record<string, unknown>>
+}
+
+export type Expected = {
+  payloads?: readonly ExpectedPayload[] | undefined
+  ignored?: string | undefined
+  refused?: string | undefined
+  quarantined?: string | undefined
+}
+
+type Body = Readonly<Record<string, unknown>>
+
+const valueLengthMax = 400
+
+/** One sentence for each difference; none where all is as expected. */
+export function compareCase(expected: Expected, happened: Happened): string[] {
+  if (happened.deferred)
+    return ['The expression of the source (`jsonata`) was not evaluated: its thread could not be started.']
+  return [
+    ...comparePayloads(expected.payloads ?? [], happened),
+    ...compareIgnored(expected, happened),
+    ...compareReasons('refused', expected.refused, happened.refused),
+    ...compareReasons('quarantined', expected.quarantined, happened.quarantined),
+  ]
+}
+
+function comparePayloads(expected: readonly ExpectedPayload[], { payloads, arrivals }: Happened): string[] {
+  const diff: string[] = []
+  for (let index = 0; index < Math.max(expected.length, payloads.length); index += 1) {
+    const [wanted, found] = [expected[index], payloads[index]]
+    const name = `payload ${index + 1}`
+    if (!found) diff.push(`${name} did not come: ${shown(wanted)} was expected.`)
+    else if (!wanted) diff.push(`${name} was not expected: ${visible(bounded(found.json, valueLengthMax))}`)
+    else diff.push(...comparePayload(wanted, found, arrivals).map((line) => `${name}: ${line}`))
+  }
+  return diff
+}
+
+function comparePayload(
+  wanted: ExpectedPayload,
+  found: MappedPayload,
+  arrivals: readonly EpochMs[],
+): string[] {
+  const body = JSON.parse(found.json) as Body
+  const named = Object.keys(wanted.fields)
+  const gps = isRecord(body['gps'])
+    ? Object.fromEntries(Object.entries(body['gps']).filter(([key]) => !named.includes(`gps.${key}`)))
+    : undefined
+  return [
+    ...differences('device', wanted.device, found.device),
+    ...compareTime(wanted.time, found, body['signalTimestamp'], arrivals),
+    ...differences('gps', wanted.gps, gps),
+    ...differences('signals', wanted.signals, signalsIn(body)),
+    ...named.flatMap((name) => differences(name, wanted.fields[name], fieldIn(body, name))),
+  ]
+}
+
+function compareTime(
+  wanted: ExpectedPayload['time'],
+  { deviceTime }: MappedPayload,
+  stamp: unknown,
+  arrivals: readonly EpochMs[],
+): string[] {
+  if (wanted !== 'arrival') return differences('time', wanted, stamp)
+  if (deviceTime !== null) return [`time is ${deviceTime} by the device, expected the arrival.`]
+  return arrivals.some((at) => at === stamp) ? [] : [`time is ${shown(stamp)}, expected the arrival.`]
+}
+
+function signalsIn(body: Body): unknown[] {
+  const signals = Array.isArray(body['signals']) ? body['signals'] : []
+  return signals.map((signal: unknown) => {
+    if (!isRecord(signal)) return signal
+    return Object.fromEntries(Object.entries(signal).filter(([key]) => key !== 'id'))
+  })
+}
+
+/** `gps.altitude`, or a name that has dots itself. */
+function fieldIn(body: Body, name: string): unknown {
+  let value: unknown = body
+  for (const key of name.split('.')) value = isRecord(value) ? value[key] : undefined
+  return value
+}
+
+function differences(path: string, wanted: unknown, found: unknown): string[] {
+  if (isDeepStrictEqual(wanted, found)) return []
+  if (Array.isArray(wanted) && Array.isArray(found)) {
+    const length = Math.max(wanted.length, found.length)
+    return Array.from({ length }, (_, index) =>
+      differences(`${path}[${index}]`, wanted[index], found[index]),
+    ).flat()
+  }
+  if (isRecord(wanted) && isRecord(found)) {
+    const keys = [...new Set([...Object.keys(wanted), ...Object.keys(found)])]
+    return keys.flatMap((key) => differences(`${path}.${key}`, wanted[key], found[key]))
+  }
+  if (found === undefined) return [`${path} is missing, expected ${shown(wanted)}.`]
+  if (wanted === undefined) return [`${path} is ${shown(found)}, expected none.`]
+  return [`${path} is ${shown(found)}, expected ${shown(wanted)}.`]
+}
+
+function compareIgnored({ ignored, payloads }: Expected, happened: Happened): string[] {
+  const found = happened.ignored
+  if (ignored !== undefined) {
+    if (found.some((reason) => isReason(ignored, reason))) return []
+    const instead = found.length > 0 ? `It was ignored as ${listed(found)}` : 'It was not'
+    return [`It was to be ignored as ${shown(ignored)}. ${instead}.`]
+  }
+  // A sequence of single values always has some that nobody wants.
+  if (found.length === 0 || (happened.isSequence && payloads !== undefined)) return []
+  return [`It was ignored as ${listed(found)}.`]
+}
+
+/** `when` stands for any condition, since repeating the whole of it helps nobody. */
+function isReason(wanted: string, found: string): boolean {
+  if (wanted.trim() === 'when') return found.startsWith('when: ')
+  return words(wanted) === words(found)
+}
+
+/** A condition may be folded over several lines. */
+function words(text: string): string {
+  return text.trim().replace(/\s+/g, ' ')
+}
+
+function compareReasons(kind: string, wanted: string | undefined, found: readonly Reason[]): string[] {
+  const unexpected = found
+    .filter(({ reason }) => reason !== wanted)
+    .map(({ reason, detail }) => `It was ${kind} as ${reason}: ${visible(bounded(detail, valueLengthMax))}`)
+  const missing = wanted !== undefined && !found.some(({ reason }) => reason === wanted)
+  return [...(missing ? [`It was to be ${kind} as ${wanted}, and was not.`] : []), ...unexpected]
+}
+
+function listed(reasons: readonly string[]): string {
+  return [...new Set(reasons)].map(shown).join(', ')
+}
+
+function shown(value: unknown): string {
+  return visible(bounded(JSON.stringify(value) ?? 'nothing', valueLengthMax))
+}

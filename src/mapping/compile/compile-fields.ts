@@ -1,0 +1,242 @@
+// compile-fields.ts: the `map` of a source as closures: time, position, further fields. Signals: compile-signals.ts.
+
+import type { Compile, Report } from './compile.ts'
+import type { FieldConfig, FurtherConfig, MapConfig, SourceConfig } from '../config.ts'
+import { Malformed } from '../path/text-cursor.ts'
+import { ratioOf, type Ratio } from '../fields/decimal.ts'
+import { compileFurther, type FurtherField, type WriteFurther } from '../fields/extra-fields.ts'
+import {
+  compileBoolean,
+  compileGps,
+  compileNumber,
+  type Coordinate,
+  type InMotion,
+  type ReadNumber,
+} from '../fields/gps.ts'
+import { compilePaths, type Read } from '../path/path.ts'
+import { compileReading, type Reading } from '../fields/fields.ts'
+import type { CompiledSource, Fix } from '../record-mapper.ts'
+import type { MotionOptions } from '../state/motion.ts'
+import { compileTime } from '../fields/time-format.ts'
+import { angleUnits, createConvert, speedUnits as speedRatios } from '../fields/units.ts'
+import { compileCondition } from '../path/condition.ts'
+
+type Keys = (string | number)[]
+
+/** Digits behind the point of what is computed: a tenth of a millimetre, and far below any instrument. */
+const coordinatePlaces = 9
+const measurePlaces = 6
+
+const nothing: Read = () => undefined
+const noNumber: ReadNumber = () => Number.NaN
+
+/** Devices whose motion is remembered, for each source. */
+const devicesMax = 65_536
+
+type Fields = Pick<CompiledSource, 'time' | 'fix' | 'gps' | 'gpsLastKnown' | 'further' | 'motion'>
+
+/** Undefined where a problem was reported. */
+export function compileFields(
+  config: SourceConfig,
+  captures: readonly string[],
+  path: Keys,
+  compile: Compile,
+  report: Report,
+): Fields | undefined {
+  const { name, map } = config
+  const at = [...path, 'map']
+  if (!map.latitude && !map.longitude && map.signals.length === 0)
+    report(at, 'must have latitude and longitude, or signals: without either there is nothing to send.')
+  const further = furtherOf(config, at, compile, report)
+  const gps = compilePosition(name, map, further.inGps, at, compile, report)
+  const time = compile([...at, 'time'], () => timeOf(config))
+  const fix = config.fix === undefined ? null : compile([...path, 'fix'], () => fixOf(config, captures))
+  const motion = compile([...at, 'in_motion'], () => motionOf(map))
+  if (!gps || time === undefined || fix === undefined || motion === undefined) return undefined
+  return { time, fix, ...gps, further: further.onTop, motion }
+}
+
+function compilePosition(
+  source: string,
+  map: MapConfig,
+  further: WriteFurther | null,
+  path: Keys,
+  compile: Compile,
+  report: Report,
+): Pick<Fields, 'gps' | 'gpsLastKnown'> | undefined {
+  for (const [one, other] of [
+    ['latitude', 'longitude'],
+    ['longitude', 'latitude'],
+  ] as const)
+    if (map[one] && !map[other]) report([...path, one], `needs ${other} beside it.`)
+  if (!map.latitude)
+    for (const key of ['speed', 'heading', 'in_motion'] as const)
+      if (map[key]) report([...path, key], 'needs latitude and longitude: it is sent with a position only.')
+  if (map.speed?.unit !== undefined && map.speed_units !== 'KILOMETERS_PER_HOUR')
+    report(
+      [...path, 'speed', 'unit'],
+      `converts to km/h, but speed_units is ${map.speed_units}; leave one away.`,
+    )
+  const at = (key: string) => [...path, key]
+  const latitude = compile(at('latitude'), () => coordinateOf(map.latitude))
+  const longitude = compile(at('longitude'), () => coordinateOf(map.longitude))
+  const speed = compile(at('speed'), () => speedOf(map))
+  const heading = compile(at('heading'), () => headingOf(map))
+  const inMotion = compile(at('in_motion'), () => inMotionOf(map))
+  if (!latitude || !longitude || speed === undefined || heading === undefined || inMotion === undefined)
+    return undefined
+  const speedUnits = map.speed_units
+  const fields = { source, latitude, longitude, speed, heading, inMotion, speedUnits, further }
+  return { gps: compileGps(fields), gpsLastKnown: compileGps({ ...fields, heading: null }) }
+}
+
+export function speedOf({ speed }: MapConfig): ReadNumber | null {
+  return numberOf(speed, speedRatios, 'km/h', measurePlaces)
+}
+
+export function headingOf({ heading }: MapConfig): ReadNumber | null {
+  return numberOf(heading, angleUnits, 'deg', measurePlaces)
+}
+
+export function coordinateOf(field: FieldConfig | undefined): Coordinate {
+  if (!field) return { read: noNumber, raw: nothing }
+  return { read: numberOf(field, angleUnits, 'deg', coordinatePlaces) ?? noNumber, raw: rawOf(field) }
+}
+
+function numberOf(
+  field: FieldConfig | undefined,
+  units: Readonly<Record<string, Ratio>>,
+  usual: string,
+  places: number,
+): ReadNumber | null {
+  if (!field) return null
+  const unit = units[field.unit ?? usual] ?? ratioOf('1')
+  return compileNumber(rawOf(field), createConvert(unit, field.scale, field.offset, places), field.default)
+}
+
+/** A path or a constant, of which there must be one. */
+export function rawOf({
+  path,
+  value,
+  ...how
+}: Omit<Reading, 'path'> & {
+  path?: string | readonly string[] | undefined
+  value?: unknown
+}): Read {
+  if (path === undefined && value === undefined) throw new Malformed('needs a path or a value')
+  if (path === undefined) return () => value
+  if (value !== undefined) throw new Malformed('must have a path or a value, not both')
+  const { absent, decimal_comma, unit } = how
+  return compileReading({ path, absent, decimal_comma, unit })
+}
+
+export function inMotionOf({ in_motion: field, speed }: MapConfig): InMotion | null {
+  if (!field) return null
+  const { path, value, absent, from } = field
+  const fromSpeed = from !== undefined
+  if (!fromSpeed && (field.above !== undefined || field.below !== undefined))
+    throw new Malformed('has "above" or "below" without "from: speed"')
+  if (fromSpeed && (value !== undefined || field.default !== undefined))
+    throw new Malformed('is derived from the speed where its path has nothing, so it needs no other value')
+  if (fromSpeed && !speed) throw new Malformed('is derived from the speed, so it needs speed beside it')
+  if (fromSpeed && field.above === undefined)
+    throw new Malformed('needs "above": the speed beyond which it moves')
+  if (fromSpeed && path === undefined) return { read: null, fromSpeed }
+  return { read: compileBoolean(rawOf({ path, value, absent }), field.default), fromSpeed }
+}
+
+function motionOf({ in_motion: field }: MapConfig): MotionOptions | null {
+  if (field?.from === undefined || field.above === undefined) return null
+  const { above, below = above } = field
+  if (below > above) throw new Malformed('must have "below" at or below "above"')
+  return { above, below, devicesMax }
+}
+
+export function timeOf({ map: { time: field }, coalesce }: SourceConfig): CompiledSource['time'] {
+  if (!field) {
+    if (coalesce === undefined) return null
+    // The newest of the times that the collected values have themselves (state/open-record.ts).
+    const raw: Read = (record) => (record as Record<string, unknown>)['$time']
+    return { read: compileTime('ms', raw, false), raw, orArrival: true, format: 'ms' }
+  }
+  const { path, format, zone, missing, absent } = field
+  const formats = typeof format === 'string' ? [format] : format
+  if (zone !== undefined && !formats.some((one) => one === 'iso' || one === 'words'))
+    throw new Malformed('has a zone, which only the formats iso and words need')
+  if (formats.length > 1 && formats.includes('arrival'))
+    throw new Malformed('has arrival beside other formats; say `missing: arrival` instead')
+  if (format === 'arrival') {
+    if (path !== undefined) throw new Malformed('has a path, but the format arrival reads nothing')
+    return null
+  }
+  if (path === undefined) throw new Malformed('needs a path')
+  const raw = compileReading({ path, absent })
+  return {
+    read: compileTime(format, raw, zone === 'utc'),
+    raw,
+    orArrival: missing === 'arrival',
+    format: formats.join(', '),
+  }
+}
+
+function fixOf({ fix, no_fix: noFix }: SourceConfig, captures: readonly string[]): Fix | null {
+  if (!fix) return null
+  if (fix.time?.format.includes('arrival'))
+    throw new Malformed('has a time whose format arrival reads nothing')
+  return {
+    valid: fix.valid === undefined ? null : compileCondition(fix.valid, captures),
+    time: fix.time
+      ? compileTime(fix.time.format, compilePaths(fix.time.path), fix.time.zone === 'utc')
+      : null,
+    maxAgeMs: fix.max_age,
+    keep: noFix === 'keep',
+  }
+}
+
+type Further = { inGps: WriteFurther | null; onTop: WriteFurther | null }
+
+/** What the interface itself has; a further field of that name would make a key stand twice. */
+const taken = {
+  payload: ['payloadId', 'carrier', 'signalTimestamp', 'assetIdentifier', 'deviceIdentifier', 'signals'],
+  gps: ['latitude', 'longitude', 'speed', 'speedUnits', 'heading', 'inMotion'],
+}
+
+function furtherOf({ name, map }: SourceConfig, path: Keys, compile: Compile, report: Report): Further {
+  const inGps: FurtherField[] = []
+  const onTop: FurtherField[] = []
+  let sound = true
+  for (const [key, field] of Object.entries(map.fields)) {
+    const at = [...path, 'fields', key]
+    const keys = key.split('.')
+    const inside = keys[0] === 'gps'
+    const own = inside ? keys.slice(1) : keys
+    const [first] = own
+    const reserved = inside ? taken.gps : taken.payload
+    const isTaken = first === undefined || reserved.includes(first)
+    if (isTaken) report(at, 'is a field of its own in `map` or comes from the device table.')
+    const longer = Object.keys(map.fields).find((other) => other.startsWith(`${key}.`))
+    if (longer !== undefined) report(at, `cannot be a value: ${longer} makes it an object.`)
+    sound &&= !isTaken && longer === undefined
+    if (inside && !map.latitude) report(at, 'needs latitude and longitude: it is sent with a position only.')
+    const compiled = compile(at, () => furtherField(name, key, own, field))
+    if (compiled) (inside ? inGps : onTop).push(compiled)
+  }
+  // Names that stand in each other's way cannot be nested.
+  if (!sound) return { inGps: null, onTop: null }
+  return { inGps: compileFurther(inGps), onTop: compileFurther(onTop) }
+}
+
+export function furtherField(
+  source: string,
+  name: string,
+  keys: readonly string[],
+  field: FurtherConfig,
+): FurtherField {
+  const { type: kind, unit, scale, offset } = field
+  if (kind !== 'number' && (unit !== undefined || scale !== 1 || offset !== 0))
+    throw new Malformed(`has a unit, scale or offset, which only numbers have, not a ${kind}`)
+  const units: Readonly<Record<string, Ratio>> = { ...speedRatios, ...angleUnits }
+  const ratio = units[unit ?? ''] ?? ratioOf('1')
+  const convert = createConvert(ratio, scale, offset, coordinatePlaces)
+  return { source, name, keys, kind, read: rawOf(field), convert }
+}

@@ -1,0 +1,95 @@
+// compile-signals.ts: the signals of a source as closures, one set for each family of models: what a number means
+// depends on the model on many trackers, and is decided once for a device, not for every message.
+
+import type { Compile, Report } from './compile.ts'
+import { rawOf } from './compile-fields.ts'
+import type { SignalConfig, SourceConfig } from '../config.ts'
+import { Malformed } from '../path/text-cursor.ts'
+import { createScale, product, ratioOf } from '../fields/decimal.ts'
+import { compileSignals, type SignalField, type WriteSignals } from '../fields/signals.ts'
+import { signalUnits, valueUnitOf } from '../fields/units.ts'
+import { decimalFrom } from '../fields/value.ts'
+import { compileCondition } from '../path/condition.ts'
+
+type Keys = (string | number)[]
+
+/** What the interface's known types count, and in what (ingestion-api.md 2.5). */
+const knownTypes = new Map([
+  ['OBD_LIFETIME_ODOMETER', 'KILOMETERS'],
+  ['OBD_TOTAL_ENGINE_TIME', 'HOURS'],
+])
+
+/** The signals of devices of no family, then of each family. Undefined where a problem was reported. */
+export function compileAllSignals(
+  { name, map, families, origins }: SourceConfig,
+  captures: readonly string[],
+  path: Keys,
+  compile: Compile,
+  report: Report,
+): readonly WriteSignals[] | undefined {
+  const known = Object.keys(families)
+  const signals: { field: SignalField; families: readonly string[] | undefined }[] = []
+  let sound = true
+  for (const [index, config] of map.signals.entries()) {
+    const at = [...path, index]
+    const foreign = config.families?.find((family) => !known.includes(family))
+    if (foreign !== undefined) {
+      const list = known.length === 0 ? 'the source has no `families`' : `known are ${known.join(', ')}`
+      report([...at, 'families'], `names the family ${foreign}; ${list}.`)
+    }
+    const field = compile(at, () => signalOf(name, config, captures))
+    sound &&= field !== undefined && foreign === undefined
+    // Left out for good: nothing is asked for each message.
+    if (config.origin !== undefined && !origins.includes(config.origin)) continue
+    if (field) signals.push({ field, families: config.families })
+  }
+  if (!sound) return undefined
+  return [null, ...known].map((family) =>
+    compileSignals(
+      signals
+        .filter(({ families: own }) => own === undefined || (family !== null && own.includes(family)))
+        .map(({ field }) => field),
+    ),
+  )
+}
+
+export function signalOf(source: string, field: SignalConfig, captures: readonly string[]): SignalField {
+  const { type, unit, part, value_unit: named, default: otherwise } = field
+  const read = rawOf(field)
+  for (const [key, constant] of [
+    ['value', field.value],
+    ['default', otherwise],
+  ] as const)
+    if (constant !== undefined && decimalFrom(constant) === undefined)
+      throw new Malformed(`has a ${key} that is no decimal number`)
+  const known = knownTypes.get(type)
+  const converted = unit === undefined ? undefined : valueUnitOf(unit)
+  if (known !== undefined && converted !== undefined && known !== converted)
+    throw new Malformed(`has the unit ${unit}, but ${type} is in ${known}`)
+  if (named !== undefined && converted !== undefined && named !== converted)
+    throw new Malformed(`has the unit ${unit}, which becomes ${converted}, but value_unit is ${named}`)
+  const ratio = unit === undefined ? ratioOf('1') : signalUnits[unit]
+  return {
+    source,
+    type,
+    valueUnit: named ?? converted ?? known,
+    part,
+    read,
+    scale: createScale(product(ratio, ratioOf(String(field.scale))), field.offset),
+    otherwise,
+    neverNegative: known !== undefined,
+    when: field.when === undefined ? null : compileCondition(field.when, captures),
+  }
+}
+
+/** Which family a model belongs to, counted from 1; 0 where it belongs to none. Upper and lower case are the same. */
+export function compileFamilies(families: SourceConfig['families']): (model: string | undefined) => number {
+  const patterns = Object.values(families).map((family) => family.map((pattern) => pattern.toUpperCase()))
+  return (model) => {
+    if (model === undefined) return 0
+    const name = model.toUpperCase()
+    const matches = (pattern: string) =>
+      pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern
+    return patterns.findIndex((family) => family.some(matches)) + 1
+  }
+}

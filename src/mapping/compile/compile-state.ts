@@ -1,0 +1,141 @@
+// compile-state.ts: what a source remembers, compiled: coalesce, thin, merge; and the profiles of `privacy`.
+
+import type { Compile, Report } from './compile.ts'
+import type { PrivacyConfig, SourceConfig } from '../config.ts'
+import { Malformed } from '../path/text-cursor.ts'
+import { compileDeviceTemplate } from '../devices/device-rule.ts'
+import { compilePaths } from '../path/path.ts'
+import type { CompiledSource } from '../record-mapper.ts'
+import { namesReadBy } from '../state/names-used.ts'
+import type { CompiledCoalesce } from '../state/coalesced-value.ts'
+import { compilePrivacy, type Withhold } from '../privacy/privacy.ts'
+import { compileSchedule } from '../privacy/schedule.ts'
+import type { ThinOptions } from '../state/thin.ts'
+import { compileTime } from '../fields/time-format.ts'
+import { nameFrom } from '../fields/value.ts'
+import { compileCondition } from '../path/condition.ts'
+
+type Keys = (string | number)[]
+
+/** Streams of devices that thinning remembers, for each source. */
+const streamsMax = 65_536
+
+type Memory = Pick<CompiledSource, 'coalesce' | 'thin' | 'merge'>
+
+/** Undefined where a problem was reported. */
+export function compileMemory(
+  source: SourceConfig,
+  captures: readonly string[],
+  path: Keys,
+  compile: Compile,
+  report: Report,
+): Memory | undefined {
+  if (source.coalesce) checkConditions(source, captures, path, report)
+  const coalesce = compile([...path, 'coalesce'], () => coalesceOf(source, captures))
+  const thin = compile([...path, 'thin'], () => thinOf(source))
+  if (source.jsonata !== undefined && (source.coalesce || source.thin || source.merge))
+    report([...path, 'jsonata'], 'cannot stand beside coalesce, thin or merge.')
+  const merge = source.merge ? { group: source.merge.group, windowMs: source.merge.window } : null
+  return coalesce === undefined || thin === undefined ? undefined : { coalesce, thin, merge }
+}
+
+function thinOf({ thin }: SourceConfig): ThinOptions | null {
+  if (!thin) return null
+  const { every = null, distance = null, heading = null, signal } = thin
+  if (every === null && distance === null && heading === null && !signal)
+    throw new Malformed('needs at least one of every, distance, heading, signal')
+  return { everyMs: every, distanceM: distance, headingDeg: heading, signal, streamsMax }
+}
+
+function coalesceOf(source: SourceConfig, captures: readonly string[]): CompiledCoalesce | null {
+  const { coalesce } = source
+  if (!coalesce) return null
+  const { name, value, time, require = [], complete = [], latest = [], window, pair_within: pair } = coalesce
+  const names = new Set(coalesce.names ?? [...namesIn(source), ...require, ...complete, ...latest])
+  if (names.size === 0) throw new Malformed('collects nothing: no path of the source names a value')
+  for (const wanted of [...require, ...complete, ...latest])
+    if (!names.has(wanted)) throw new Malformed(`wants ${wanted}, which \`names\` does not have`)
+  if (time?.format.includes('arrival')) throw new Malformed('has a time whose format arrival reads nothing')
+  return {
+    rules: { require, complete, latest, windowMs: window, pairWithinMs: pair ?? Number.POSITIVE_INFINITY },
+    ...nameRule(name, captures),
+    names,
+    value: compilePaths(value),
+    time: time ? compileTime(time.format, compilePaths(time.path), time.zone === 'utc') : null,
+  }
+}
+
+function nameRule(
+  name: NonNullable<SourceConfig['coalesce']>['name'],
+  captures: readonly string[],
+): Pick<CompiledCoalesce, 'name' | 'nameOfTopic'> {
+  if (typeof name !== 'string') {
+    const read = compilePaths(name.path)
+    return { name: (_captures, record, root) => nameFrom(read(record, root)) ?? '', nameOfTopic: null }
+  }
+  const rule = compileDeviceTemplate(name, captures)
+  if (rule.kind !== 'topic') throw new Malformed('must have a name of captures of the topic only')
+  return { name: (found) => rule.name(found), nameOfTopic: (found) => rule.name(found) }
+}
+
+/** Conditions are asked of what was collected, which came on several topics: no capture is one of theirs. */
+function checkConditions(
+  { when, fix, extract, map }: SourceConfig,
+  captures: readonly string[],
+  path: Keys,
+  report: Report,
+): void {
+  const conditions: [Keys, string | undefined][] = [
+    [['when'], when],
+    [['fix'], fix?.valid],
+    ...extract.map((one, index): [Keys, string | undefined] => [['extract', index], one.when]),
+    ...map.signals.map((one, index): [Keys, string | undefined] => [['map', 'signals', index], one.when]),
+  ]
+  for (const [keys, text] of conditions)
+    if (text !== undefined && namesCapture(text, captures))
+      report(
+        [...path, ...keys],
+        'asks for a capture of the topic, but what is collected came on several topics.',
+      )
+}
+
+/** False where the condition is none at all, which is told where it is compiled. */
+function namesCapture(text: string, captures: readonly string[]): boolean {
+  return isCondition(text, captures) && !isCondition(text, [])
+}
+
+function isCondition(text: string, captures: readonly string[]): boolean {
+  try {
+    compileCondition(text, captures)
+    return true
+  } catch (error) {
+    if (error instanceof Malformed) return false
+    throw error
+  }
+}
+
+/** Of the values that come one by one, those that the source makes use of. */
+function namesIn({ map, fix, when, extract }: SourceConfig): string[] {
+  const made = new Set(extract.map(({ into }) => into))
+  const packed = extract.map(({ from, when: only }) => ({ path: from, when: only }))
+  return [...namesReadBy({ map, fix, when, packed })].filter((name) => !made.has(name))
+}
+
+export function compileProfiles(
+  { profiles }: PrivacyConfig,
+  compile: Compile,
+): ReadonlyMap<string, Withhold> {
+  const compiled = new Map<string, Withhold>()
+  for (const [name, { round, hide, hours, zone, outside }] of Object.entries(profiles)) {
+    const withhold = compile(['privacy', 'profiles', name, 'hours'], () =>
+      compilePrivacy({
+        round: round ?? null,
+        hide,
+        hours: hours === undefined ? null : compileSchedule(hours, zone),
+        outside,
+      }),
+    )
+    if (withhold) compiled.set(name, withhold)
+  }
+  return compiled
+}

@@ -1,0 +1,212 @@
+// device-clocks.ts: what time devices believe it is, and whether to believe them.
+//
+//   skew     arrival - device time: below zero the device's clock is ahead, above zero it is behind or its
+//            message was long on the way. Shown is the median of a device's last messages, so that one
+//            backlog does not look like a wrong clock.
+//   future   the device time is later than ours by more than `futureMaxMs`. Ours is the wall clock corrected
+//            by what the service's answers tell; while our own time is unknown nobody is judged by it.
+//   unset    a clock that was never set counts from where its maker began: 1970, 1980 (GPS), 1999 (GPS after
+//            its first roll-over), 2000, each for 366 days; or it stands in 2100 and later. Judged without
+//            any clock.
+//   old      a day and more behind: accepted and counted; backlogs are what a gateway is for.
+//
+// When most devices look skewed alike, it is not they who are wrong: `allAlike` says so, for a condition.
+//
+// Skews stand in one flat array, a row per device; a device costs one Map look-up per message. At
+// `devicesMax` the row of a device that was quiet for at least one turn of the hand is given to the new one
+// (second chance), counted as an eviction; what is forgotten changes no verdict.
+
+import type { EpochMs } from '../../std/clock.ts'
+
+export type ClocksOptions = {
+  futureMaxMs: number
+  /** Messages that the median is taken of. */
+  samples: number
+  devicesMax: number
+}
+
+export type ClockVerdict = 'ok' | 'future' | 'unset'
+
+export type DeviceClock = { skewMs: number; messages: number; lastSeen: EpochMs }
+
+/** `devices` of the `judged` ones are off by about `skewMs`. */
+export type AllAlike = { skewMs: number; devices: number; judged: number }
+
+export type Clocks = {
+  /**
+   * Judges a device time and takes note of it. `offsetMs` is what has to be added to the arrival to get the
+   * true time; null while our own time is unknown.
+   */
+  observe(device: string, deviceTime: EpochMs, arrivedAt: EpochMs, offsetMs: number | null): ClockVerdict
+  /** Null for a device that was not seen, or not lately. */
+  view(device: string): DeviceClock | null
+  /** All devices that are remembered. */
+  views(): Iterable<[string, DeviceClock]>
+  /** Not null when most of the devices of the last hour are off by about as much: then it is our clock. */
+  allAlike(nowMs: EpochMs): AllAlike | null
+  counters(): { devices: number; evictions: number; future: number; unset: number; old: number }
+}
+
+const dayMs = 86_400_000
+const unsetMs = 366 * dayMs
+const unsetSince = [
+  0,
+  Date.UTC(1980, 0, 1),
+  Date.UTC(1980, 0, 6),
+  Date.UTC(1999, 7, 22),
+  Date.UTC(2000, 0, 1),
+]
+const lastUnsetEnd = Date.UTC(2000, 0, 1) + unsetMs
+const centuryEnd = Date.UTC(2100, 0, 1)
+
+const alikeDevicesMin = 5
+const alikeShareMin = 0.6
+/** As many devices are asked; beyond, every n-th is. */
+const alikeSampledMax = 1000
+const recentMs = 3_600_000
+
+export function isUnset(deviceTime: EpochMs): boolean {
+  if (deviceTime >= lastUnsetEnd) return deviceTime >= centuryEnd
+  return deviceTime < 0 || unsetSince.some((start) => deviceTime >= start && deviceTime < start + unsetMs)
+}
+
+export function createClocks({ futureMaxMs, samples, devicesMax }: ClocksOptions): Clocks {
+  const slots = new Map<string, number>()
+  const names: string[] = []
+  /** `samples` skews a device, the newest at `messages % samples`; grown as devices come. */
+  let skews = new Float64Array(0)
+  let messages = new Uint32Array(0)
+  let lastSeen = new Float64Array(0)
+  let used = new Uint8Array(0)
+  let hand = 0
+  let evictions = 0
+  const found = { future: 0, unset: 0, old: 0 }
+  const sorted = new Float64Array(samples)
+  return { observe, view, views, allAlike, counters }
+
+  function observe(
+    device: string,
+    deviceTime: EpochMs,
+    arrivedAt: EpochMs,
+    offsetMs: number | null,
+  ): ClockVerdict {
+    const skewMs = arrivedAt + (offsetMs ?? 0) - deviceTime
+    note(slots.get(device) ?? newSlot(device), skewMs, arrivedAt)
+    if (isUnset(deviceTime)) {
+      found.unset += 1
+      return 'unset'
+    }
+    if (offsetMs !== null && -skewMs > futureMaxMs) {
+      found.future += 1
+      return 'future'
+    }
+    if (skewMs > dayMs) found.old += 1
+    return 'ok'
+  }
+
+  function note(slot: number, skewMs: number, arrivedAt: EpochMs): void {
+    const count = messages[slot] ?? 0
+    skews[slot * samples + (count % samples)] = skewMs
+    messages[slot] = count + 1
+    lastSeen[slot] = arrivedAt
+    // One message protects nobody: a flood of names that are seen once evicts itself.
+    used[slot] = count > 0 ? 1 : 0
+  }
+
+  function newSlot(device: string): number {
+    let slot = slots.size
+    if (slot < devicesMax) {
+      if (slot === messages.length) grow()
+    } else {
+      slot = freedSlot()
+    }
+    slots.set(device, slot)
+    names[slot] = device
+    messages[slot] = 0
+    return slot
+  }
+
+  function grow(): void {
+    const rows = Math.min(devicesMax, Math.max(64, messages.length * 2))
+    skews = enlarged(skews, new Float64Array(rows * samples))
+    messages = enlarged(messages, new Uint32Array(rows))
+    lastSeen = enlarged(lastSeen, new Float64Array(rows))
+    used = enlarged(used, new Uint8Array(rows))
+  }
+
+  /** The hand goes round and takes the first row that was not used since it passed the last time. */
+  function freedSlot(): number {
+    while (used[hand] === 1) {
+      used[hand] = 0
+      hand = (hand + 1) % devicesMax
+    }
+    const slot = hand
+    hand = (hand + 1) % devicesMax
+    slots.delete(names[slot] ?? '')
+    evictions += 1
+    return slot
+  }
+
+  function medianOf(slot: number): number {
+    const count = Math.min(messages[slot] ?? 0, samples)
+    const row = sorted.subarray(0, count)
+    row.set(skews.subarray(slot * samples, slot * samples + count))
+    row.sort()
+    const middle = Math.floor(count / 2)
+    const upper = row[middle] ?? Number.NaN
+    return count % 2 === 1 ? upper : (upper + (row[middle - 1] ?? Number.NaN)) / 2
+  }
+
+  function viewOf(slot: number): DeviceClock {
+    return { skewMs: medianOf(slot), messages: messages[slot] ?? 0, lastSeen: lastSeen[slot] ?? 0 }
+  }
+
+  function view(device: string): DeviceClock | null {
+    const slot = slots.get(device)
+    return slot === undefined ? null : viewOf(slot)
+  }
+
+  function* views(): Generator<[string, DeviceClock]> {
+    for (const [device, slot] of slots) yield [device, viewOf(slot)]
+  }
+
+  function allAlike(nowMs: EpochMs): AllAlike | null {
+    const stride = Math.ceil(slots.size / alikeSampledMax)
+    const medians: number[] = []
+    for (let slot = 0; slot < slots.size; slot += stride)
+      if (Math.abs(nowMs - (lastSeen[slot] ?? 0)) <= recentMs) medians.push(medianOf(slot))
+    const judged = medians.length
+    if (judged < alikeDevicesMin) return null
+    const group = largestGroup(
+      medians.filter((skewMs) => Math.abs(skewMs) > futureMaxMs),
+      Math.max(60_000, futureMaxMs / 5),
+    )
+    const enough = group.length >= alikeDevicesMin && group.length >= judged * alikeShareMin
+    const middle = group[Math.floor(group.length / 2)]
+    return enough && middle !== undefined ? { skewMs: middle, devices: group.length, judged } : null
+  }
+
+  function counters() {
+    return { devices: slots.size, evictions, ...found }
+  }
+}
+
+/** The most values that lie within `width` of each other, in order. */
+function largestGroup(values: readonly number[], width: number): readonly number[] {
+  const ordered = values.toSorted((a, b) => a - b)
+  let start = 0
+  let best = { start: 0, end: 0 }
+  for (const [index, value] of ordered.entries()) {
+    while (value - (ordered[start] ?? value) > width) start += 1
+    if (index + 1 - start > best.end - best.start) best = { start, end: index + 1 }
+  }
+  return ordered.slice(best.start, best.end)
+}
+
+function enlarged<Numbers extends Float64Array | Uint32Array | Uint8Array>(
+  before: Numbers,
+  after: Numbers,
+): Numbers {
+  after.set(before)
+  return after
+}

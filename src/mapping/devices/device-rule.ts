@@ -1,0 +1,102 @@
+// device-rule.ts: which device a message is about.
+//
+// `{device}` of the topic, unless the source says otherwise: a template over captures and the sender, or a
+// path in the message. A name is never patched up: a template with one empty part names no device, or two
+// vehicles could become one.
+
+import type { Sender } from '../../domain/message.ts'
+import { Malformed } from '../path/text-cursor.ts'
+import { compilePaths, type Read, type Up } from '../path/path.ts'
+import { senderNames } from '../path/topic-pattern.ts'
+import { nameFrom } from '../fields/value.ts'
+
+/** Where the name comes from decides how long it holds: as long as the topic, or for one message. */
+export type DeviceRule =
+  | { kind: 'topic'; name: (captures: readonly string[]) => string }
+  | { kind: 'sender'; name: (captures: readonly string[], sender: Sender) => string }
+  | {
+      kind: 'record'
+      name: (
+        record: unknown,
+        root: unknown,
+        up: Up,
+        captures: readonly string[],
+        sender: Sender,
+      ) => string | null
+    }
+
+type Part = (captures: readonly string[], sender: Sender) => string
+
+const senderParts: Record<(typeof senderNames)[number], Part> = {
+  clientid: (_captures, sender) => sender.clientId,
+  username: (_captures, sender) => sender.userName ?? '',
+  certificate: (_captures, sender) => sender.certificateName ?? '',
+}
+
+const nobody: Sender = { clientId: '', userName: null, certificateName: null }
+
+export function compileDevicePath(path: string | readonly string[]): DeviceRule {
+  const read: Read = compilePaths(path)
+  return { kind: 'record', name: (record, root, up) => nameFrom(read(record, root, up)) }
+}
+
+/** The first rule that names a device does. */
+export function firstDeviceRule(rules: readonly DeviceRule[]): DeviceRule {
+  const [only] = rules
+  if (only && rules.length === 1) return only
+  return {
+    kind: 'record',
+    name(record, root, up, captures, sender) {
+      for (const rule of rules) {
+        const name =
+          rule.kind === 'record' ? rule.name(record, root, up, captures, sender) : rule.name(captures, sender)
+        if (name !== '') return name
+      }
+      return ''
+    },
+  }
+}
+
+/** Compiles `{operator}/{vehicle}`; throws Malformed. */
+export function compileDeviceTemplate(text: string, captureNames: readonly string[]): DeviceRule {
+  const parts: Part[] = []
+  let asksSender = false
+  let at = 0
+  while (at < text.length) {
+    const open = text.indexOf('{', at)
+    const literal = text.slice(at, open === -1 ? undefined : open)
+    if (literal.includes('}')) throw new Malformed('has a "}" without its "{"')
+    if (literal !== '') parts.push(() => literal)
+    if (open === -1) break
+    const close = text.indexOf('}', open)
+    if (close === -1) throw new Malformed('has a "{" without its "}"')
+    const name = text.slice(open + 1, close)
+    const index = captureNames.indexOf(name)
+    const ofSender = index === -1 ? senderNames.find((known) => known === name) : undefined
+    if (index !== -1) parts.push((captures) => captures[index] ?? '')
+    else if (ofSender) parts.push(senderParts[ofSender])
+    else throw new Malformed(unknownName(name, captureNames))
+    asksSender ||= ofSender !== undefined
+    at = close + 1
+  }
+  const join = joined(parts)
+  if (asksSender) return { kind: 'sender', name: join }
+  return { kind: 'topic', name: (captures) => join(captures, nobody) }
+}
+
+function joined(parts: readonly Part[]): Part {
+  return (captures, sender) => {
+    let name = ''
+    for (const part of parts) {
+      const text = part(captures, sender)
+      if (text === '') return ''
+      name += text
+    }
+    return name
+  }
+}
+
+function unknownName(name: string, captureNames: readonly string[]): string {
+  const known = [...captureNames, ...senderNames].map((each) => `{${each}}`).join(', ')
+  return `names {${name}}, which is neither a capture of the topic nor the sender's; known here are ${known}`
+}

@@ -1,0 +1,84 @@
+// extract.ts: values that stand packed inside others, unpacked before anything is selected.
+//
+// What is unpacked stands beside what the message says, never instead of it. The message itself stays as it
+// was: a record that gets something added is a copy.
+
+import { isUtf8 } from 'node:buffer'
+import { bytesFromBase64, bytesFromHex } from './text-bytes.ts'
+import type { ExtractConfig } from '../source-config/extract-config.ts'
+import { compileJ1939 } from './j1939.ts'
+import { decodeJson } from './lenient-json.ts'
+import { compileLayout, setOwn } from './binary-layout.ts'
+import { compilePaths, type Up } from '../path/path.ts'
+import { isRecord } from '../path/path-eval.ts'
+import { compileCondition } from '../path/condition.ts'
+
+/** The record with what was unpacked; the very same one where there was nothing. */
+export type Extract = (record: unknown, root: unknown, captures: readonly string[], up?: Up) => unknown
+
+export type Extractor = { into: string; find: Extract }
+
+type Unpack = (value: unknown) => unknown
+
+/** Throws Malformed. */
+export function compileExtractor(entry: ExtractConfig, captureNames: readonly string[]): Extractor {
+  const read = compilePaths(entry.from)
+  const holds = entry.when === undefined ? null : compileCondition(entry.when, captureNames)
+  const unpack = compileUnpack(entry)
+  return {
+    into: entry.into,
+    find: (record, root, captures, up) =>
+      holds && !holds(record, root, captures, up) ? undefined : unpack(read(record, root, up)),
+  }
+}
+
+/** One after the other, each seeing what those before it added. */
+export function compileExtract(extractors: readonly Extractor[]): Extract {
+  return (record, root, captures, up) => {
+    if (!isRecord(record)) return record
+    let extended = record
+    for (const { into, find } of extractors) {
+      if (Object.hasOwn(extended, into)) continue
+      const found = find(extended, root === record ? extended : root, captures, up)
+      if (found === undefined) continue
+      if (extended === record) extended = { ...record }
+      setOwn(extended, into, found)
+    }
+    return extended
+  }
+}
+
+function compileUnpack(entry: ExtractConfig): Unpack {
+  switch (entry.as) {
+    case 'base64':
+      return compileBytes(bytesFromBase64, entry.layout)
+    case 'hex':
+      return compileBytes(bytesFromHex, entry.layout)
+    case 'j1939':
+      return compileJ1939(entry.signals)
+    case 'json':
+    default:
+      return jsonIn
+  }
+}
+
+function compileBytes(
+  bytesFrom: (text: string) => Buffer | undefined,
+  layout: Parameters<typeof compileLayout>[0] | undefined,
+): Unpack {
+  const read = layout ? compileLayout(layout) : textOf
+  return (value) => {
+    const bytes = typeof value === 'string' ? bytesFrom(value) : undefined
+    return bytes && read(bytes)
+  }
+}
+
+function textOf(bytes: Buffer): string | undefined {
+  return isUtf8(bytes) ? bytes.toString() : undefined
+}
+
+function jsonIn(value: unknown): unknown {
+  if (typeof value !== 'string') return undefined
+  const decoded = decodeJson(Buffer.from(value))
+  return decoded.kind === 'value' ? decoded.value : undefined
+}

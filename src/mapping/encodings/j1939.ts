@@ -1,0 +1,114 @@
+// j1939.ts: frames of a truck's CAN bus (SAE J1939), as gateways list them in JSON: `{ "id": 419357952, "data":
+// "F53700004FEF0000" }`.
+//
+// The identifier's 29 bits are priority 3, data page 2, PDU format 8, PDU specific 8, source address 8. The
+// parameter group is data page, format and specific; but a format below 240 addresses the frame to somebody,
+// and its specific byte, the address, is no part of the group. Numbers are little-endian and unsigned. Their
+// highest values say that there is none: all ones "not available", FE "error", and FB to FD are reserved.
+//
+// The first frame of the list that has a value gives it. Which group and byte a value has is for the config to
+// say; the presets know some.
+
+import { bytesFromHex, hexDigit } from './text-bytes.ts'
+import { compileField, setOwn, type LayoutField, type ReadField, type ReadFields } from './binary-layout.ts'
+import { isRecord } from '../path/path-eval.ts'
+
+export const j1939Types = ['u8', 'u16le', 'u24le', 'u32le', 'bits'] as const
+
+export type J1939Signal = LayoutField & { pgn: number; type: (typeof j1939Types)[number] }
+
+const idMax = 0x1fffffff
+
+/** What SocketCAN sets in an identifier to say that it has 29 bits. */
+const extendedFlag = 0x80000000
+
+/** From here on the PDU format is part of a broadcast group. */
+const broadcastFrom = 240
+
+export function compileJ1939(signals: Readonly<Record<string, J1939Signal>>): ReadFields<unknown> {
+  const names = Object.keys(signals)
+  const byGroup = new Map<number, { name: string; read: ReadField }[]>()
+  for (const [name, signal] of Object.entries(signals)) {
+    const one = { name, read: compileField(signal, limitOf(signal)) }
+    byGroup.set(signal.pgn, [...(byGroup.get(signal.pgn) ?? []), one])
+  }
+  return (value) => {
+    const frames: readonly unknown[] = Array.isArray(value) ? value : [value]
+    let found: Record<string, unknown> | undefined
+    let missing = names.length
+    for (let at = 0; at < frames.length && missing > 0; at += 1) {
+      const frame = frames[at]
+      const wanted = isRecord(frame) ? byGroup.get(groupOf(frame['id'])) : undefined
+      const bytes = wanted && isRecord(frame) ? bytesOf(frame['data']) : undefined
+      if (!wanted || !bytes) continue
+      for (const { name, read } of wanted) {
+        if (found && Object.hasOwn(found, name)) continue
+        const number = read(bytes)
+        if (number === undefined) continue
+        found ??= {}
+        setOwn(found, name, number)
+        missing -= 1
+      }
+    }
+    return found
+  }
+}
+
+/** Whether a number can be a group: one that is addressed to somebody ends in 00. */
+export function isGroup(pgn: number): boolean {
+  return pgn <= 0x3ffff && ((pgn >> 8) % 256 >= broadcastFrom || pgn % 256 === 0)
+}
+
+/** The parameter group number of an identifier; -1 where it is none. */
+export function groupOf(id: unknown): number {
+  const bits = typeof id === 'string' ? idFrom(id) : id
+  if (typeof bits !== 'number' || !Number.isInteger(bits)) return -1
+  const identifier = bits > idMax ? bits - extendedFlag : bits
+  if (identifier < 0 || identifier > idMax) return -1
+  const group = (identifier >> 8) & 0x3ffff
+  return ((group >> 8) & 0xff) < broadcastFrom ? group & 0x3ff00 : group
+}
+
+/**
+ * Hexadecimal, with or without 0x. Nine decimal digits are too many for that, and are read as what they are:
+ * identifiers of vehicles have nine.
+ */
+function idFrom(text: string): number {
+  const prefixed = text.charCodeAt(0) === 0x30 && (text.charCodeAt(1) | 0x20) === 0x78
+  const start = prefixed ? 2 : 0
+  const digits = text.length - start
+  if (digits === 0 || digits > 9 || (digits === 9 && prefixed)) return -1
+  const base = digits === 9 ? 10 : 16
+  let id = 0
+  for (let at = start; at < text.length; at += 1) {
+    const digit = hexDigit(text.charCodeAt(at))
+    if (digit < 0 || digit >= base) return -1
+    id = id * base + digit
+  }
+  return id
+}
+
+function bytesOf(data: unknown): Buffer | undefined {
+  if (typeof data === 'string') return bytesFromHex(data)
+  if (!Array.isArray(data)) return undefined
+  for (const byte of data) if (!Number.isInteger(byte) || byte < 0 || byte > 255) return undefined
+  return Buffer.from(data)
+}
+
+/** The largest value that is one. */
+function limitOf({ type, length = 1 }: J1939Signal): number {
+  switch (type) {
+    case 'u8':
+      return 0xfa
+    case 'u16le':
+      return 0xfaff
+    case 'u24le':
+      return 0xfaffff
+    case 'u32le':
+      return 0xfaffffff
+    case 'bits':
+    default:
+      // One bit has no room for it; two say 10 for an error and 11 for "not available".
+      return length === 1 ? 1 : 2 ** length - 3
+  }
+}

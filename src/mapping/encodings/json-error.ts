@@ -1,0 +1,158 @@
+// json-error.ts: what is wrong with a text that JSON.parse refused. Only asked after a refusal: the engine's
+// own message names a place in some cases and not in others.
+
+import { hexDigit } from './text-bytes.ts'
+
+/** Where the first character stands that no JSON has there; the text's length where it ends too early. */
+export function faultAt(text: string): number | undefined {
+  // What closes each open bracket, so that no nesting takes a stack of ours.
+  const open: ('}' | ']')[] = []
+  let at = skipBlanks(text, 0)
+  for (;;) {
+    // A value is expected.
+    const start = text[at]
+    if (start === '{' || start === '[') {
+      const close = start === '{' ? '}' : ']'
+      at = skipBlanks(text, at + 1)
+      if (text[at] !== close) {
+        open.push(close)
+        if (close === '}') {
+          const colon = keyEnd(text, at)
+          if (colon < 0) return -colon - 1
+          at = colon
+        }
+        continue
+      }
+      at += 1
+    } else {
+      const end = scalarEnd(text, at)
+      if (end < 0) return -end - 1
+      at = end
+    }
+    // A value has ended: brackets close, or the next one follows.
+    for (;;) {
+      at = skipBlanks(text, at)
+      const close = open.at(-1)
+      if (close === undefined) return at === text.length ? undefined : at
+      if (text[at] === close) {
+        open.pop()
+        at += 1
+        continue
+      }
+      if (text[at] !== ',') return at
+      at = skipBlanks(text, at + 1)
+      if (close === '}') {
+        const colon = keyEnd(text, at)
+        if (colon < 0) return -colon - 1
+        at = colon
+      }
+      break
+    }
+  }
+}
+
+/** Behind the key, its colon and the blanks; where it is none, the place of the fault as -(place + 1). */
+function keyEnd(text: string, at: number): number {
+  if (text[at] !== '"') return -(at + 1)
+  const end = stringEnd(text, at)
+  if (end < 0) return end
+  const colon = skipBlanks(text, end)
+  return text[colon] === ':' ? skipBlanks(text, colon + 1) : -(colon + 1)
+}
+
+function scalarEnd(text: string, at: number): number {
+  const start = text[at]
+  if (start === undefined) return -(at + 1)
+  if (start === '"') return stringEnd(text, at)
+  const unit = text.charCodeAt(at)
+  if (unit === 0x2d || (unit >= 0x30 && unit <= 0x39)) return numberEnd(text, at)
+  for (const word of ['true', 'false', 'null']) if (text.startsWith(word, at)) return at + word.length
+  return -(at + 1)
+}
+
+function stringEnd(text: string, start: number): number {
+  for (let at = start + 1; at < text.length; at += 1) {
+    const character = text[at]
+    if (character === '"') return at + 1
+    if (text.charCodeAt(at) < 0x20) return -(at + 1)
+    if (character !== '\\') continue
+    at += 1
+    if (text[at] === 'u') {
+      for (let digit = 1; digit <= 4; digit += 1)
+        if (hexDigit(text.charCodeAt(at + digit)) < 0) return -(at + digit + 1)
+      at += 4
+    } else if (!'"\\/bfnrt'.includes(text[at] ?? 'x')) {
+      return -(at + 1)
+    }
+  }
+  return -(text.length + 1)
+}
+
+function numberEnd(text: string, start: number): number {
+  let at = text[start] === '-' ? start + 1 : start
+  if (text[at] === '0') at += 1
+  else if ((at = digitsEnd(text, at)) < 0) return at
+  if (text[at] === '.' && (at = digitsEnd(text, at + 1)) < 0) return at
+  if (text[at] === 'e' || text[at] === 'E') {
+    at += text[at + 1] === '+' || text[at + 1] === '-' ? 2 : 1
+    at = digitsEnd(text, at)
+  }
+  return at
+}
+
+function digitsEnd(text: string, start: number): number {
+  let at = start
+  while (at < text.length && text.charCodeAt(at) >= 0x30 && text.charCodeAt(at) <= 0x39) at += 1
+  return at === start ? -(start + 1) : at
+}
+
+function skipBlanks(text: string, start: number): number {
+  let at = start
+  for (; at < text.length; at += 1) {
+    const unit = text.charCodeAt(at)
+    if (unit !== 0x20 && unit !== 0x0a && unit !== 0x0d && unit !== 0x09) break
+  }
+  return at
+}
+
+/** The text with null for every bare nan or infinity; undefined where it has none. */
+export function withoutNonFinite(text: string): string | undefined {
+  let repaired = ''
+  let copied = 0
+  for (let at = 0; at < text.length; at += 1) {
+    const unit = text.charCodeAt(at)
+    if (unit === 0x22) {
+      const end = stringEnd(text, at)
+      if (end < 0) break
+      at = end - 1
+      continue
+    }
+    // A value stands behind a colon, a comma, a bracket or a blank; so does no part of a word or a number.
+    if (at > 0 && !':,[ \t\r\n'.includes(text[at - 1] ?? '')) continue
+    const end = nonFiniteEnd(text, at)
+    if (end === at) continue
+    repaired += `${text.slice(copied, at)}null`
+    copied = end
+    at = end - 1
+  }
+  return copied === 0 ? undefined : repaired + text.slice(copied)
+}
+
+/** Behind a bare `nan`, `inf` or `infinity`, in any case and with or without a minus; `at` where there is none. */
+function nonFiniteEnd(text: string, at: number): number {
+  const start = text.charCodeAt(at) === 0x2d ? at + 1 : at
+  const first = text.charCodeAt(start) | 0x20
+  if (first !== 0x6e && first !== 0x69) return at
+  for (const word of ['nan', 'infinity', 'inf']) {
+    const end = start + word.length
+    if (text.slice(start, end).toLowerCase() === word && !isInWord(text.charCodeAt(end))) return end
+  }
+  return at
+}
+
+function isInWord(unit: number): boolean {
+  const lower = unit | 0x20
+  const isLetter = lower >= 0x61 && lower <= 0x7a
+  // Digits, letters, and the signs that belong to numbers and names: + - . _
+  return isLetter || (unit >= 0x30 && unit <= 0x39) || [0x2b, 0x2d, 0x2e, 0x5f].includes(unit)
+}

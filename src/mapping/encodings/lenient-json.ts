@@ -1,0 +1,114 @@
+// lenient-json.ts: a message's bytes as JSON, read as leniently as is safe and never further.
+//
+// Forgiven, because firmware does it: a byte order mark, NULs and blanks behind the end, and bare `nan`,
+// `inf`, `Infinity` for a value that is missing (they become null). An empty message is no fault but
+// nothing. Refused, with the place: anything else that is not JSON, bytes that are not UTF-8, and nesting so
+// deep that only an attack or a defect writes it.
+
+import { isUtf8 } from 'node:buffer'
+import { quote } from '../../std/quote.ts'
+import { faultAt, withoutNonFinite } from './json-error.ts'
+
+export type Decoded =
+  | { kind: 'value'; value: unknown }
+  | { kind: 'empty' }
+  /** Deliberately nothing, such as a login packet. `reason` is one of a bounded set of texts. */
+  | { kind: 'ignored'; reason: string }
+  | { kind: 'refused'; reason: DecodeFault; detail: string }
+
+/** Those of the `UnmappableReason`s that a decoder gives. */
+type DecodeFault =
+  'NOT_UTF8' | 'NOT_JSON' | 'TOO_DEEP' | 'TOO_MANY' | 'TRUNCATED' | 'BAD_CHECKSUM' | 'BAD_FRAME' | 'NO_BIRTH'
+
+/** Turns a message's bytes into the value that paths are read from. Total: throws for no bytes whatever. */
+export type Decode = (bytes: Buffer) => Decoded
+
+const levelsMax = 256
+
+/** A message this short has no room to open and close more than `levelsMax` levels. */
+const shallowBytes = 2 * levelsMax
+
+export function decodeJson(bytes: Buffer): Decoded {
+  if (!isUtf8(bytes)) return notUtf8(bytes)
+  const end = trimmedEnd(bytes)
+  const start = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0
+  if (end <= start) return { kind: 'empty' }
+  if (end > shallowBytes && levelsIn(bytes, start, end) > levelsMax) {
+    const detail = `The message nests objects and lists more than ${levelsMax} levels deep.`
+    return { kind: 'refused', reason: 'TOO_DEEP', detail }
+  }
+  const text = bytes.toString('utf8', start, end)
+  try {
+    return { kind: 'value', value: JSON.parse(text) }
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+    return decodeLeniently(text)
+  }
+}
+
+/** The refusal of bytes that are not UTF-8, with the place. */
+export function notUtf8(bytes: Buffer): Decoded {
+  const detail = `The message is not UTF-8 from byte ${firstBadByte(bytes) + 1} on.`
+  return { kind: 'refused', reason: 'NOT_UTF8', detail }
+}
+
+function decodeLeniently(text: string): Decoded {
+  const repaired = withoutNonFinite(text)
+  const at = faultAt(repaired ?? text)
+  if (repaired !== undefined && at === undefined) return { kind: 'value', value: JSON.parse(repaired) }
+  return { kind: 'refused', reason: 'NOT_JSON', detail: describeFault(repaired ?? text, at ?? 0) }
+}
+
+function describeFault(text: string, at: number): string {
+  if (at >= text.length)
+    return `The message is no JSON: it ends at position ${at + 1} in the middle of a value.`
+  const near = quote(text.slice(Math.max(0, at - 12), at + 12))
+  return `The message is no JSON: unexpected character at position ${at + 1}, near ${near}.`
+}
+
+/** Where the message ends without the NULs and blanks behind it. */
+function trimmedEnd(bytes: Buffer): number {
+  let end = bytes.length
+  while (end > 0) {
+    const byte = bytes[end - 1]
+    if (byte !== 0 && byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) break
+    end -= 1
+  }
+  return end
+}
+
+/** How deep the brackets outside of texts go. */
+function levelsIn(bytes: Buffer, start: number, end: number): number {
+  let depth = 0
+  let deepest = 0
+  let inText = false
+  for (let at = start; at < end; at += 1) {
+    const byte = bytes[at]
+    if (inText) {
+      if (byte === 0x5c) at += 1
+      else if (byte === 0x22) inText = false
+    } else if (byte === 0x22) {
+      inText = true
+    } else if (byte === 0x7b || byte === 0x5b) {
+      depth += 1
+      if (depth > deepest) deepest = depth
+    } else if (byte === 0x7d || byte === 0x5d) {
+      depth -= 1
+    }
+  }
+  return deepest
+}
+
+/** Where the first replacement character of the decoded text was not one before. */
+function firstBadByte(bytes: Buffer): number {
+  const text = bytes.toString('utf8')
+  let good = 0
+  for (let start = 0; ;) {
+    const at = text.indexOf('\uFFFD', start)
+    if (at === -1) return good
+    good += Buffer.byteLength(text.slice(start, at))
+    if (bytes[good] !== 0xef || bytes[good + 1] !== 0xbf || bytes[good + 2] !== 0xbd) return good
+    good += 3
+    start = at + 1
+  }
+}

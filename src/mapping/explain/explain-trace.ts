@@ -1,0 +1,170 @@
+// explain-trace.ts: a source whose parts write down what they were asked and what they answered. The mapper works
+// with it as with any other, so what is written down is what was done, whichever way a record came: alone, out of a
+// list, put together of single values, or merged.
+
+import type { Attempt } from '../refusals.ts'
+import type { WriteGps } from '../fields/gps.ts'
+import type { Up } from '../path/path.ts'
+import type { CompiledSource } from '../record-mapper.ts'
+
+/** One record as the parts of its source saw it. What was not asked is null. */
+export type Trace = {
+  source: string
+  record: unknown
+  root: unknown
+  up: Up
+  /** The reason of the rule of `refuse` that held. */
+  refused: string | null
+  when: boolean | null
+  valid: boolean | null
+  /** When the position was taken; NaN where the record does not say. */
+  takenAt: number | null
+  /** What the position became; '' is none. */
+  gps: string | null
+  /** The position ended the record. */
+  placeRefused: boolean
+  /** The position was sent as the last known one. */
+  lastKnown: boolean
+  /** The position was 0, 0. */
+  nowhere: boolean
+  family: number | null
+  signals: readonly string[] | null
+  fields: string | null
+}
+
+/** A value of a source that collects. */
+export type TracedValue = { source: string; name: string; wanted: boolean; value: unknown }
+
+export type Traces = { records: Trace[]; values: TracedValue[] }
+
+/** In the order in which a record meets them. */
+type Stage = 'refuse' | 'when' | 'time' | 'taken' | 'valid' | 'gps' | 'signals' | 'fields'
+
+const order: readonly Stage[] = ['refuse', 'when', 'time', 'taken', 'valid', 'gps', 'signals', 'fields']
+
+export function tracedSource(source: CompiledSource, traces: Traces): CompiledSource {
+  let last: Stage | null = null
+  return {
+    ...source,
+    refuse: source.refuse.map((rule) => ({
+      ...rule,
+      holds(record, root, captures, up) {
+        const trace = at('refuse', record, root, up)
+        const holds = rule.holds(record, root, captures, up)
+        if (holds) trace.refused = rule.reason
+        return holds
+      },
+    })),
+    when: source.when && { ...source.when, holds: tracedCondition('when', source.when.holds) },
+    time: source.time && {
+      ...source.time,
+      read: tracedRead('time', source.time.read, () => undefined),
+    },
+    fix: source.fix && {
+      ...source.fix,
+      valid: source.fix.valid && tracedCondition('valid', source.fix.valid),
+      time: source.fix.time && tracedRead('taken', source.fix.time, (trace, time) => (trace.takenAt = time)),
+    },
+    gps: tracedGps(source.gps, false),
+    gpsLastKnown: tracedGps(source.gpsLastKnown, true),
+    signals: source.signals.map((write, family) => (record, root, up, attempt) => {
+      const trace = at('signals', record, root, up)
+      trace.family = family
+      trace.signals = write(record, root, up, attempt)
+      return trace.signals
+    }),
+    // Also where there are none: it tells that the record came to its end.
+    further(record, root, up, attempt) {
+      const trace = at('fields', record, root, up)
+      trace.fields = source.further ? source.further(record, root, up, attempt) : ''
+      return trace.fields
+    },
+    coalesce: source.coalesce && tracedCoalesce(source.name, source.coalesce, traces.values),
+  }
+
+  /** The trace of the record; a new one where it is another record, or the same one from its beginning. */
+  function at(stage: Stage, record: unknown, root: unknown, up: Up): Trace {
+    const known = traces.records.at(-1)
+    const goesOn = last !== null && (order.indexOf(stage) > order.indexOf(last) || stage === 'refuse')
+    const first = stage === 'refuse' && last !== 'refuse'
+    last = stage
+    if (known && known.source === source.name && known.record === record && goesOn && !first) return known
+    const trace = newTrace(source.name, record, root, up)
+    traces.records.push(trace)
+    return trace
+  }
+
+  function tracedCondition(stage: 'when' | 'valid', holds: NonNullable<CompiledSource['when']>['holds']) {
+    return (record: unknown, root: unknown, captures: readonly string[], up?: Up): boolean => {
+      const trace = at(stage, record, root, up)
+      trace[stage] = holds(record, root, captures, up)
+      return trace[stage]
+    }
+  }
+
+  function tracedRead(
+    stage: Stage,
+    read: (record: unknown, root: unknown, up?: Up) => number,
+    note: (trace: Trace, found: number) => void,
+  ) {
+    return (record: unknown, root: unknown, up?: Up): number => {
+      const trace = at(stage, record, root, up)
+      const found = read(record, root, up)
+      note(trace, found)
+      return found
+    }
+  }
+
+  function tracedGps(write: WriteGps, lastKnown: boolean): WriteGps {
+    return (record: unknown, root: unknown, up: Up, attempt: Attempt) => {
+      const trace = at('gps', record, root, up)
+      const text = write(record, root, up, attempt)
+      trace.gps = text
+      trace.placeRefused = text === null
+      trace.lastKnown = lastKnown
+      trace.nowhere = attempt.nowhere
+      return text
+    }
+  }
+}
+
+function newTrace(source: string, record: unknown, root: unknown, up: Up): Trace {
+  return {
+    source,
+    record,
+    root,
+    up,
+    refused: null,
+    when: null,
+    valid: null,
+    takenAt: null,
+    gps: null,
+    placeRefused: false,
+    lastKnown: false,
+    nowhere: false,
+    family: null,
+    signals: null,
+    fields: null,
+  }
+}
+
+function tracedCoalesce(
+  source: string,
+  coalesce: NonNullable<CompiledSource['coalesce']>,
+  values: TracedValue[],
+): CompiledSource['coalesce'] {
+  return {
+    ...coalesce,
+    name(captures, record, root, up) {
+      const name = coalesce.name(captures, record, root, up)
+      values.push({ source, name, wanted: coalesce.names.has(name), value: undefined })
+      return name
+    },
+    value(record, root, up) {
+      const value = coalesce.value(record, root, up)
+      const own = values.at(-1)
+      if (own) own.value = value
+      return value
+    },
+  }
+}

@@ -1,0 +1,226 @@
+// explain.ts: a mapper that can say of each message where every value of its payloads came from, and why a value is
+// not there. Slow, for a person who looks at a mapping; the daemon never runs it.
+//
+// It is the mapper of the daemon with sources that write down what happens (explain-trace.ts). For each record that
+// the mapper met, every field is then asked by itself (explain-field.ts), by closures that were compiled by the same
+// functions.
+
+import type { Message } from '../../domain/message.ts'
+import type { MappedPayload } from '../../domain/payload.ts'
+import { createAttempt } from '../map-errors.ts'
+import type { MappingConfig, SourceConfig } from '../config.ts'
+import { compileDeviceTemplate } from '../devices/device-rule.ts'
+import { deviceNamed } from '../devices/device-name.ts'
+import { findBy, type ExplainedField, type Place } from './explain-field.ts'
+import { compileExplainer, type ExplainRecord } from './explain-record.ts'
+import { tracedSource, type Trace, type TracedValue, type Traces } from './explain-trace.ts'
+import { createClockJudge, type ClockPolicy } from '../compile/judges.ts'
+import type { MapResult } from '../map-result.ts'
+import { createMapper, type MapperDeps, type MapperOptions } from '../mapper.ts'
+import type { Mapper } from '../mapper-view.ts'
+import type { DeviceEntry } from '../devices/device-table.ts'
+import { createRouting, type Route } from '../routing.ts'
+import type { CompiledSource } from '../record-mapper.ts'
+import type { Applied } from '../state/state-changes.ts'
+import { isRecord } from '../path/path-eval.ts'
+
+export type { ExplainedField }
+
+export type ExplainedDevice = {
+  /** Null where nothing names it. */
+  name: string | null
+  /** What named it: `{device} of the topic`, `path imei`. */
+  from: string
+  /** Whether the device table has it. */
+  listed: boolean
+  family: string | null
+}
+
+export type ExplainedCondition = { option: string; text: string; holds: boolean }
+
+export type ExplainedRecord = {
+  device: ExplainedDevice
+  conditions: readonly ExplainedCondition[]
+  /** What `extract` was to add, and whether it did. */
+  unpacked: readonly { into: string; found: boolean }[]
+  fields: readonly ExplainedField[]
+  /** What it became; null where it became nothing yet, or nothing at all. */
+  payloadId: string | null
+}
+
+export type Explained = {
+  /** Null for records that were collected and closed. */
+  topic: string | null
+  captures: Readonly<Record<string, string>>
+  /** Single values of a source that collects. */
+  values: readonly TracedValue[]
+  /** What the expression of the source made of the message, in whose place it is read. */
+  evaluated?: { value: unknown }
+  records: readonly ExplainedRecord[]
+}
+
+export type Explainer = {
+  /** Every step is explained once, right behind it. */
+  mapper: Mapper
+  explain(message: Message, result: MapResult, evaluated?: Explained['evaluated']): Explained
+  /** Records that apply() or tick() closed. */
+  explainApplied(applied: Applied): Explained
+}
+
+const lenient: ClockPolicy = { futureMaxMs: 300_000, onFuture: 'accept' }
+
+export function createExplainer(deps: MapperDeps, options: MapperOptions, config: MappingConfig): Explainer {
+  const { devices } = deps
+  const traces: Traces = { records: [], values: [] }
+  const sources = options.sources.map((source) => tracedSource(source, traces))
+  const mapper = createMapper(deps, { ...options, sources })
+  const judge = createClockJudge({ clockOffsetMs: () => null }, options.clocks ?? lenient)
+  // A second one: what it is asked for the explanation must not be counted.
+  const routing = createRouting({ devices, judge }, { providers: [], ...options })
+  const explainers = new Map<
+    string,
+    { config: SourceConfig; source: CompiledSource; explain: ExplainRecord }
+  >()
+  for (const source of options.sources) {
+    const own = config.sources.find(({ name }) => name === source.name)
+    if (own)
+      explainers.set(source.name, { config: own, source, explain: compileExplainer(own, source.captures) })
+  }
+  return { mapper, explain, explainApplied }
+
+  function explain(message: Message, result: MapResult, evaluated?: Explained['evaluated']): Explained {
+    const { records, values } = taken()
+    const routed = routing.routeOf(message.topic)
+    const route = routed.work === null ? null : routed
+    const payloads = result.kind === 'payloads' ? result.payloads : []
+    return {
+      topic: message.topic,
+      captures: route === null ? {} : namesOf(route),
+      values,
+      ...(evaluated && { evaluated }),
+      records: withPayloads(records, payloads).map(([trace, payload]) =>
+        explainTrace(trace, payload, route, message),
+      ),
+    }
+  }
+
+  function explainApplied({ payloads }: Applied): Explained {
+    const { records, values } = taken()
+    const explained = withPayloads(records, payloads).map(([trace, payload]) =>
+      explainTrace(trace, payload, null, null),
+    )
+    return { topic: null, captures: {}, values, records: explained }
+  }
+
+  function taken(): Traces {
+    return { records: traces.records.splice(0), values: traces.values.splice(0) }
+  }
+
+  function explainTrace(
+    trace: Trace,
+    payload: MappedPayload | null,
+    route: Route | null,
+    message: Message | null,
+  ): ExplainedRecord {
+    const own = explainers.get(trace.source)
+    const { record, root, up } = trace
+    const captures = route?.captures ?? own?.source.captures.map(() => '') ?? []
+    const place = { record, root, up, captures }
+    const entry = entryIn(place, route, message)
+    const name = entry?.device ?? payload?.device ?? null
+    const row = name === null ? undefined : devices.find(name)
+    const families = Object.keys(own?.config.families ?? {})
+    const family = families[(trace.family ?? entry?.family ?? 0) - 1] ?? null
+    const from =
+      route === null ? 'the values that were collected' : fromOf(own?.config, place, route, message)
+    const at = { ...place, trace, family, payload, arrivedAt: message?.arrivedAt ?? null }
+    return {
+      device: { name, from, listed: row !== undefined, family },
+      conditions: own ? conditionsOf(own.config, trace) : [],
+      unpacked: own ? unpackedIn(own.config, root) : [],
+      fields: own ? own.explain({ ...at, profile: row?.privacy ?? null }) : [],
+      payloadId: payload?.payloadId ?? null,
+    }
+  }
+
+  function entryIn(place: Place, route: Route | null, message: Message | null): DeviceEntry | null {
+    if (route === null || message === null) return null
+    if (route.entry) return route.entry
+    const { source, registry } = route.work
+    const { record, root, up, captures } = place
+    const attempt = createAttempt(new Map())
+    const name = deviceNamed(source.device, record, root, up, captures, message.sender, attempt)
+    return name === null ? null : registry.entryOf(name, route.provider)
+  }
+}
+
+/** Records that were read to their end, each with its payload; a profile may have left nothing of one. */
+function withPayloads(
+  traces: readonly Trace[],
+  payloads: readonly MappedPayload[],
+): [Trace, MappedPayload | null][] {
+  let left = [...payloads]
+  const ended = traces.filter(({ fields }) => fields !== null).length
+  return traces.map((trace) => {
+    const [next] = left
+    if (trace.fields === null || !next) return [trace, null]
+    // Of as many payloads as records each has its own; else they are told apart by what they say.
+    if (ended !== payloads.length && !saysOf(trace, next)) return [trace, null]
+    left = left.slice(1)
+    return [trace, next]
+  })
+}
+
+function saysOf({ gps, signals }: Trace, { json }: MappedPayload): boolean {
+  const place = gps === null || gps === '' ? '' : gps.slice(0, -1)
+  return json.includes(place) && (signals ?? []).every((signal) => json.includes(signal))
+}
+
+function namesOf({ work, captures }: Route): Record<string, string> {
+  return Object.fromEntries(work.source.captures.map((name, index) => [name, captures[index] ?? '']))
+}
+
+function conditionsOf({ refuse, when, fix }: SourceConfig, trace: Trace): ExplainedCondition[] {
+  const conditions: ExplainedCondition[] = []
+  const rule = refuse.find(({ reason }) => reason === trace.refused)
+  if (rule) conditions.push({ option: 'refuse', text: rule.when, holds: true })
+  if (when !== undefined && trace.when !== null)
+    conditions.push({ option: 'when', text: when, holds: trace.when })
+  if (fix?.valid !== undefined && trace.valid !== null)
+    conditions.push({ option: 'fix.valid', text: fix.valid, holds: trace.valid })
+  return conditions
+}
+
+function unpackedIn({ extract }: SourceConfig, root: unknown): ExplainedRecord['unpacked'] {
+  const keys = [...new Set(extract.map(({ into }) => into))]
+  return keys.map((into) => ({ into, found: isRecord(root) && Object.hasOwn(root, into) }))
+}
+
+/** Which rule named the device. */
+function fromOf(
+  config: SourceConfig | undefined,
+  place: Place,
+  { work, captures }: Route,
+  message: Message | null,
+): string {
+  const rules = [config?.device ?? '{device}'].flat()
+  for (const rule of rules) {
+    if (typeof rule !== 'string') {
+      const { path, raw } = findBy(rule.path, place)
+      if (path !== null && raw !== undefined) return `path ${path}`
+      continue
+    }
+    const template = compileDeviceTemplate(rule, work.source.captures)
+    const name =
+      template.kind === 'topic'
+        ? template.name(captures)
+        : template.kind === 'sender' && message
+          ? template.name(captures, message.sender)
+          : ''
+    if (name !== '') return `${rule} of the ${template.kind === 'sender' ? 'sender' : 'topic'}`
+  }
+  const asked = rules.map((rule) =>
+    typeof rule === 'string' ? rule : `path ${[rule.path].flat().join(', ')}`,
+  )
+  return `nothing: ${asked.join('; ')}`
+}

@@ -1,0 +1,84 @@
+// extra-fields.ts: payload fields that the interface does not show, as text: `gps.altitude`, `trip.driver`.
+//
+// Names nest at their dots; fields of one object stand together, in the order of the config. What is none of the kind
+// that the config names is left out and counted: another kind than yesterday's could make a service refuse it.
+
+import type { Attempt } from '../refusals.ts'
+import type { Read, Up } from '../path/path.ts'
+import { jsonString } from './json-string.ts'
+import type { Convert } from './units.ts'
+import { booleanFrom, numberFrom } from './value.ts'
+
+/** `,"name":value` each, or ''. */
+export type WriteFurther = (record: unknown, root: unknown, up: Up, attempt: Attempt) => string
+
+export type FurtherField = {
+  source: string
+  /** As the config writes it. */
+  name: string
+  /** The keys on the way, without `gps`. */
+  keys: readonly string[]
+  kind: 'number' | 'text' | 'boolean'
+  read: Read
+  convert: Convert
+}
+
+/** Null where there is none. */
+export function compileFurther(fields: readonly FurtherField[]): WriteFurther | null {
+  if (fields.length === 0) return null
+  const writers = membersOf(fields, 0)
+  return (record, root, up, attempt) => {
+    let text = ''
+    for (const write of writers) text += write(record, root, up, attempt)
+    return text
+  }
+}
+
+function membersOf(fields: readonly FurtherField[], depth: number): WriteFurther[] {
+  const groups = Map.groupBy(fields, ({ keys }) => keys[depth] ?? '')
+  return [...groups].map(([key, members]) => {
+    const [only] = members
+    if (only && members.length === 1 && only.keys.length === depth + 1) return compileMember(key, only)
+    return compileObject(key, membersOf(members, depth + 1))
+  })
+}
+
+function compileObject(key: string, members: readonly WriteFurther[]): WriteFurther {
+  const head = `,${jsonString(key)}:{`
+  return (record, root, up, attempt) => {
+    let text = ''
+    for (const write of members) text += write(record, root, up, attempt)
+    return text === '' ? '' : `${head}${text.slice(1)}}`
+  }
+}
+
+function compileMember(key: string, field: FurtherField): WriteFurther {
+  const { source, name, kind, read, convert } = field
+  const head = `,${jsonString(key)}:`
+  const unread = `${source}|${name}|not a ${kind}`
+  switch (kind) {
+    case 'number':
+      return (record, root, up, attempt) => {
+        const value = convert(numberFrom(read(record, root, up)))
+        if (Number.isFinite(value)) return `${head}${value}`
+        if (!Number.isNaN(value)) attempt.omit(unread)
+        return ''
+      }
+    case 'boolean':
+      return (record, root, up, attempt) => {
+        const value = booleanFrom(read(record, root, up))
+        if (value === true || value === false) return `${head}${value}`
+        if (value === null) attempt.omit(unread)
+        return ''
+      }
+    case 'text':
+    default:
+      return (record, root, up, attempt) => {
+        const value = read(record, root, up)
+        if (typeof value === 'string') return value === '' ? '' : head + jsonString(value)
+        if (typeof value === 'number' || typeof value === 'boolean') return `${head}"${value}"`
+        if (value !== undefined && value !== null) attempt.omit(unread)
+        return ''
+      }
+  }
+}

@@ -1,0 +1,163 @@
+// gps.ts: the position of a payload (ingestion-api.md 2.4), as text.
+//
+//   latitude, longitude   both or neither; what is no number or out of range refuses the message, since a wrong
+//                         place is worse than none and clamping would invent one
+//   speed, heading        below zero means "unknown" to many receivers: left out and counted
+//   heading               360 is 0; beyond 360 is left out and counted
+//   0, 0                  is what a receiver without a fix says: no position, nor what is some metres beside it
+//   inMotion              what the device says; what follows from the speed is added later (record-mapper.ts), since it
+//                         depends on what came before and must not enter the payload's name
+
+import { bounded, quote } from '../../std/quote.ts'
+import { messageOf } from '../../std/gateway-error.ts'
+import type { Attempt } from '../refusals.ts'
+import type { Read, Up } from '../path/path.ts'
+import type { WriteFurther } from './extra-fields.ts'
+import { jsonString } from './json-string.ts'
+import { asItIs, type Convert } from './units.ts'
+import { booleanFrom, numberFrom } from './value.ts'
+
+/** One number of a message; NaN where it is absent, an infinity where it is no number. */
+export type ReadNumber = (record: unknown, root: unknown, up: Up) => number
+
+export type ReadBoolean = (record: unknown, root: unknown, up: Up) => boolean | null | undefined
+
+export type InMotion = {
+  /** Null where only the speed tells. */
+  read: ReadBoolean | null
+  /** Whether the speed tells where nothing else does (motion.ts). */
+  fromSpeed: boolean
+}
+
+/**
+ * Degrees, some ten metres: there is nothing but sea, and what is sent from there is a rounded zero, or degrees that
+ * were scaled as ten-millionths.
+ */
+const nearNowhere = 0.0001
+
+/** `raw` shows what was found where `read` could make nothing of it. */
+export type Coordinate = { read: ReadNumber; raw: Read }
+
+export type GpsFields = {
+  source: string
+  latitude: Coordinate
+  longitude: Coordinate
+  speed: ReadNumber | null
+  speedUnits: string
+  heading: ReadNumber | null
+  inMotion: InMotion | null
+  /** Further fields inside `gps`, `,"name":value` each. */
+  further: WriteFurther | null
+}
+
+/** `,"gps":{...}`, or '' where there is no position, or null where the message was refused. */
+export type WriteGps = (record: unknown, root: unknown, up: Up, attempt: Attempt) => string | null
+
+export function compileNumber(read: Read, convert: Convert, otherwise: unknown): ReadNumber {
+  if (otherwise === undefined && convert === asItIs)
+    return (record, root, up) => numberFrom(read(record, root, up))
+  if (otherwise === undefined) return (record, root, up) => convert(numberFrom(read(record, root, up)))
+  const instead = convert(numberFrom(otherwise))
+  return (record, root, up) => {
+    const value = numberFrom(read(record, root, up))
+    return Number.isNaN(value) ? instead : convert(value)
+  }
+}
+
+export function compileBoolean(read: Read, otherwise: boolean | undefined): ReadBoolean {
+  return (record, root, up) => {
+    const value = booleanFrom(read(record, root, up))
+    return value === undefined ? otherwise : value
+  }
+}
+
+export function compileGps(fields: GpsFields): WriteGps {
+  const { latitude, longitude, inMotion, further } = fields
+  const writeSpeed = compileSpeed(fields)
+  const writeHeading = compileHeading(fields)
+  const readMotion = inMotion?.read ?? null
+  const fromSpeed = inMotion?.fromSpeed ?? false
+  const motionUnread = `${fields.source}|in_motion|not true or false`
+  return (record, root, up, attempt) => {
+    const north = latitude.read(record, root, up)
+    const east = longitude.read(record, root, up)
+    if (!(north >= -90 && north <= 90 && east >= -180 && east <= 180)) {
+      const raw = () => `${shown(latitude.raw(record, root, up))}, ${shown(longitude.raw(record, root, up))}`
+      return refused(north, east, raw, attempt)
+    }
+    if (north < nearNowhere && north > -nearNowhere && east < nearNowhere && east > -nearNowhere) {
+      attempt.nowhere = true
+      return ''
+    }
+    const speed = writeSpeed ? writeSpeed.read(record, root, up, attempt) : Number.NaN
+    let text = `,"gps":{"latitude":${north},"longitude":${east}`
+    if (writeSpeed && speed >= 0) text += `,"speed":${speed}${writeSpeed.tail}`
+    if (writeHeading) text += writeHeading(record, root, up, attempt)
+    if (readMotion) {
+      const moving = readMotion(record, root, up)
+      if (moving === true || moving === false) {
+        text += `,"inMotion":${moving}`
+      } else {
+        if (moving === null) attempt.omit(motionUnread)
+        if (fromSpeed) attempt.motionSpeed = speed
+      }
+    } else if (fromSpeed) {
+      attempt.motionSpeed = speed
+    }
+    if (further) text += further(record, root, up, attempt)
+    return `${text}}`
+  }
+}
+
+function refused(north: number, east: number, raw: () => string, attempt: Attempt): string | null {
+  if (Number.isNaN(north) && Number.isNaN(east)) return ''
+  if (Number.isNaN(north)) return attempt.refuse('HALF_POSITION', 'There is a longitude but no latitude.')
+  if (Number.isNaN(east)) return attempt.refuse('HALF_POSITION', 'There is a latitude but no longitude.')
+  if (!Number.isFinite(north) || !Number.isFinite(east))
+    return attempt.refuse('BAD_VALUE', `The position ${raw()} is not two numbers.`)
+  return attempt.refuse('OUT_OF_RANGE', `The position ${raw()} is not on earth.`)
+}
+
+type WriteSpeed = {
+  /** NaN where it is left out. */
+  read: (record: unknown, root: unknown, up: Up, attempt: Attempt) => number
+  tail: string
+}
+
+function compileSpeed({ source, speed, speedUnits }: GpsFields): WriteSpeed | null {
+  if (!speed) return null
+  const unread = `${source}|speed|not a number`
+  const negative = `${source}|speed|negative`
+  return {
+    tail: `,"speedUnits":${jsonString(speedUnits)}`,
+    read(record, root, up, attempt) {
+      const value = speed(record, root, up)
+      if ((value >= 0 && value < Number.POSITIVE_INFINITY) || Number.isNaN(value)) return value
+      attempt.omit(Number.isFinite(value) ? negative : unread)
+      return Number.NaN
+    },
+  }
+}
+
+function compileHeading({ source, heading }: GpsFields) {
+  if (!heading) return null
+  const unread = `${source}|heading|not a number`
+  const outside = `${source}|heading|outside 0 to 360`
+  return (record: unknown, root: unknown, up: Up, attempt: Attempt): string => {
+    const value = heading(record, root, up)
+    if (value >= 0 && value < 360) return `,"heading":${value}`
+    if (value === 360) return ',"heading":0'
+    if (!Number.isNaN(value)) attempt.omit(Number.isFinite(value) ? outside : unread)
+    return ''
+  }
+}
+
+/** A foreign value as it may stand in a sentence. */
+export function shown(value: unknown): string {
+  try {
+    return typeof value === 'string' ? quote(value, 60) : bounded(JSON.stringify(value) ?? 'nothing', 60)
+  } catch (error) {
+    // Nested deeper than JSON.stringify goes; what it is matters less than that a sentence is made.
+    return `a value that cannot be shown (${messageOf(error)})`
+  }
+}

@@ -1,0 +1,107 @@
+// signals.ts: the signals of a payload (ingestion-api.md 2.5), as text.
+//
+// A value is a decimal in a string and never passes through a float: see decimal.ts. What cannot be exact - a
+// number above 2^53, a counter that says "no value" - is left out and counted, not rounded.
+
+import type { Attempt } from '../refusals.ts'
+import type { Scale } from './decimal.ts'
+import { signalIdTail } from '../identity.ts'
+import type { Read, Up } from '../path/path.ts'
+import { jsonString } from './json-string.ts'
+import { decimalFault, decimalFrom, type DecimalFault } from './value.ts'
+import type { Condition } from '../path/condition.ts'
+
+export type SignalField = {
+  source: string
+  type: string
+  valueUnit: string | undefined
+  part: string | undefined
+  read: Read
+  scale: Scale
+  /** Stands in where the value is absent. */
+  otherwise: unknown
+  /** A distance or duration since the vehicle was built: below zero means that there is none. */
+  neverNegative: boolean
+  when: Condition | null
+}
+
+/** `","type":"...","value":"..."...}`, what follows the signal's id; undefined where there is no value. */
+type WriteSignal = (record: unknown, root: unknown, up: Up, attempt: Attempt) => string | undefined
+
+export type WriteSignals = (record: unknown, root: unknown, up: Up, attempt: Attempt) => readonly string[]
+
+const noSignals: readonly string[] = []
+
+export function compileSignals(fields: readonly SignalField[]): WriteSignals {
+  if (fields.length === 0) return () => noSignals
+  const kinds = Map.groupBy(fields, ({ type, part }) => `${part ?? ''}|${type}`)
+  const writers = [...kinds.values()].map(compileKind)
+  return (record, root, up, attempt) => {
+    const texts: string[] = []
+    for (const write of writers) {
+      const text = write(record, root, up, attempt)
+      if (text !== undefined) texts.push(text)
+    }
+    return texts
+  }
+}
+
+/** `,"signals":[...]` with the ids that follow from the payload's digest. */
+export function signalsText(signals: readonly string[], idHead: string): string {
+  let text = ''
+  for (let index = 0; index < signals.length; index += 1) {
+    text += `${index === 0 ? ',"signals":[' : ','}{"id":"${idHead}${tailOf(index)}${signals[index] ?? ''}`
+  }
+  return text === '' ? '' : `${text}]`
+}
+
+const tails: string[] = []
+
+function tailOf(index: number): string {
+  return (tails[index] ??= signalIdTail(index))
+}
+
+/** Of several ways to one value, the first that has it. */
+function compileKind(fields: readonly SignalField[]): WriteSignal {
+  const [only, ...others] = fields.map(compileSignal)
+  if (only && others.length === 0) return only
+  const writers = only ? [only, ...others] : others
+  return (record, root, up, attempt) => {
+    for (const write of writers) {
+      const text = write(record, root, up, attempt)
+      if (text !== undefined) return text
+    }
+    return undefined
+  }
+}
+
+function compileSignal(field: SignalField): WriteSignal {
+  const { source, type, valueUnit, part, read, scale, otherwise, neverNegative, when } = field
+  const head = `","type":${jsonString(type)},"value":"`
+  const tail =
+    (valueUnit === undefined ? '"' : `","valueUnit":${jsonString(valueUnit)}`) +
+    (part === undefined ? '}' : `,"assetPart":${jsonString(part)}}`)
+  const omitted = (why: DecimalFault | 'negative' | 'out of range') => `${source}|${type}|${why}`
+  const faults = {
+    'not a number': omitted('not a number'),
+    'not exact': omitted('not exact'),
+    'a placeholder': omitted('a placeholder'),
+    negative: omitted('negative'),
+    'out of range': omitted('out of range'),
+  }
+  const write: WriteSignal = (record, root, up, attempt) => {
+    const raw = read(record, root, up) ?? otherwise
+    const value = decimalFrom(raw)
+    if (value === undefined) {
+      const fault = decimalFault(raw)
+      return fault === 'absent' ? undefined : attempt.omit(faults[fault])
+    }
+    const scaled = scale(value)
+    if (scaled === undefined) return attempt.omit(faults['out of range'])
+    if (neverNegative && scaled.charCodeAt(0) === 0x2d) return attempt.omit(faults.negative)
+    return head + scaled + tail
+  }
+  if (when === null) return write
+  return (record, root, up, attempt) =>
+    when(record, root, attempt.captures, up) ? write(record, root, up, attempt) : undefined
+}

@@ -1,0 +1,183 @@
+// time-format.ts: the time formats that devices send, each chosen in the config and none guessed; hand-written,
+// since Date takes almost any text for a time and then means another one.
+//
+// Digits beyond milliseconds are cut off, not rounded up: the moment lies in the millisecond it names. Of seconds
+// that come as a number six digits behind the point are what a double can tell apart; a text has them all.
+
+import { assertNever } from '../../std/assert.ts'
+import { isDigitAt, momentOf, twoDigits } from './calendar.ts'
+import { parseWords } from './time-words.ts'
+import { isDecimal } from './value.ts'
+import type { Read, Up } from '../path/path.ts'
+
+export const timeFormats = [
+  's',
+  'ms',
+  'us',
+  's-float',
+  'iso',
+  'datetime',
+  'compact',
+  'words',
+  'auto',
+  'arrival',
+] as const
+
+export type TimeFormat = (typeof timeFormats)[number]
+
+/** Epoch milliseconds, whole; NaN where there is none, an infinity where there is no such time. */
+export type ReadTime = (record: unknown, root: unknown, up?: Up) => number
+
+/** The last millisecond that a Date can hold. */
+const timeMax = 8.64e15
+
+/** From here on a number means milliseconds: as seconds it would be after the year 5000. */
+const millisecondsFrom = 1e11
+
+/**
+ * Twice a double's own step at today's seconds, in milliseconds: hides its error, and none of six digits
+ * that were written.
+ */
+const stepMs = 0.0005
+
+/** Of several formats the first that can read a value does. */
+export function compileTime(
+  formats: TimeFormat | readonly TimeFormat[],
+  read: Read,
+  zoneIsUtc: boolean,
+): ReadTime {
+  const parse = typeof formats === 'string' ? parserOf(formats, zoneIsUtc) : parserOfMany(formats, zoneIsUtc)
+  return (record, root, up) => {
+    const value = read(record, root, up)
+    if (value === null || value === undefined || value === '') return Number.NaN
+    const time = parse(value)
+    return time >= 0 && time <= timeMax ? time : Number.POSITIVE_INFINITY
+  }
+}
+
+function parserOfMany(formats: readonly TimeFormat[], zoneIsUtc: boolean): (value: unknown) => number {
+  const parsers = formats.map((format) => parserOf(format, zoneIsUtc))
+  return (value) => {
+    for (const parse of parsers) {
+      const time = parse(value)
+      if (time >= 0 && time <= timeMax) return time
+    }
+    return Number.NaN
+  }
+}
+
+function parserOf(format: TimeFormat, zoneIsUtc: boolean): (value: unknown) => number {
+  switch (format) {
+    case 's':
+    case 's-float':
+      return secondsFrom
+    case 'ms':
+      return (value) => Math.floor(numeric(value))
+    case 'us':
+      return (value) => Math.floor(numeric(value) / 1000)
+    case 'auto':
+      return (value) => {
+        const number = numeric(value)
+        return number < millisecondsFrom ? secondsFrom(value) : Math.floor(number)
+      }
+    case 'iso':
+      return (value) => (typeof value === 'string' ? parseDateTime(value, zoneIsUtc) : Number.NaN)
+    case 'datetime':
+      return (value) => (typeof value === 'string' ? parseDateTime(value, true) : Number.NaN)
+    case 'compact':
+      return (value) => parseCompact(typeof value === 'number' ? String(value) : value)
+    case 'words':
+      return (value) => (typeof value === 'string' ? parseWords(value, zoneIsUtc) : Number.NaN)
+    case 'arrival':
+      return () => Number.NaN
+    default:
+      return assertNever(format)
+  }
+}
+
+function numeric(value: unknown): number {
+  if (typeof value === 'number') return value
+  return typeof value === 'string' && isDecimal(value) ? Number(value) : Number.NaN
+}
+
+function secondsFrom(value: unknown): number {
+  if (typeof value !== 'string') return fromSeconds(numeric(value))
+  const point = value.indexOf('.')
+  const plain = point > 0 && value.charCodeAt(0) !== 0x2d && !value.includes('e') && !value.includes('E')
+  if (!plain || !isDecimal(value)) return fromSeconds(numeric(value))
+  return Number(value.slice(0, point)) * 1000 + Number(value.slice(point + 1, point + 4).padEnd(3, '0'))
+}
+
+function fromSeconds(seconds: number): number {
+  const whole = Math.floor(seconds)
+  return whole === seconds ? whole * 1000 : whole * 1000 + Math.floor((seconds - whole) * 1000 + stepMs)
+}
+
+/**
+ * `2024-05-13T05:46:12.280Z`, a blank for the T, any number of digits behind the point, `+0300`, `+03:00`.
+ */
+export function parseDateTime(text: string, zoneIsUtc: boolean): number {
+  if (text.length < 16 || text.length > 40) return Number.NaN
+  const between = text.charCodeAt(10)
+  if (between !== 0x20 && (between | 0x20) !== 0x74) return Number.NaN
+  if (text[4] !== '-' || text[7] !== '-' || text[13] !== ':') return Number.NaN
+  let at = 16
+  let second = 0
+  let ms = 0
+  if (text.charCodeAt(at) === 0x3a) {
+    second = twoDigits(text, at + 1)
+    at += 3
+    const mark = text.charCodeAt(at)
+    if (mark === 0x2e || mark === 0x2c) {
+      const start = at + 1
+      at = start
+      for (let unitMs = 100; isDigitAt(text, at); at += 1) {
+        if (unitMs >= 1) ms += unitMs * (text.charCodeAt(at) - 0x30)
+        unitMs /= 10
+      }
+      if (at === start) return Number.NaN
+    }
+  }
+  const zoneMs = zoneAt(text, at, zoneIsUtc)
+  const year = twoDigits(text, 0) * 100 + twoDigits(text, 2)
+  const moment = momentOf(
+    year,
+    twoDigits(text, 5),
+    twoDigits(text, 8),
+    twoDigits(text, 11),
+    twoDigits(text, 14),
+    second,
+  )
+  return moment + ms - zoneMs
+}
+
+/** Milliseconds east of Greenwich; NaN for a zone by another name than UTC, or none where none is allowed. */
+function zoneAt(text: string, at: number, zoneIsUtc: boolean): number {
+  if (at === text.length) return zoneIsUtc ? 0 : Number.NaN
+  if (text.endsWith(' UTC') && at === text.length - 4) return 0
+  const mark = text.charCodeAt(at)
+  if ((mark | 0x20) === 0x7a) return at + 1 === text.length ? 0 : Number.NaN
+  if (mark !== 0x2b && mark !== 0x2d) return Number.NaN
+  const rest = text.length - at
+  const minutesAt = text[at + 3] === ':' ? at + 4 : at + 3
+  if (rest !== 3 && minutesAt + 2 !== text.length) return Number.NaN
+  const minutes = rest === 3 ? 0 : twoDigits(text, minutesAt)
+  const hours = twoDigits(text, at + 1)
+  if (minutes > 59 || hours > 18) return Number.NaN
+  const zoneMs = (hours * 60 + minutes) * 60_000
+  return mark === 0x2d ? -zoneMs : zoneMs
+}
+
+/** `20240513054612`, UTC. */
+function parseCompact(text: unknown): number {
+  if (typeof text !== 'string' || text.length !== 14) return Number.NaN
+  const year = twoDigits(text, 0) * 100 + twoDigits(text, 2)
+  return momentOf(
+    year,
+    twoDigits(text, 4),
+    twoDigits(text, 6),
+    twoDigits(text, 8),
+    twoDigits(text, 10),
+    twoDigits(text, 12),
+  )
+}

@@ -1,0 +1,216 @@
+// path.ts: where a value stands in a message.
+//
+//   gps.lat              key by key
+//   "position.latitude"  a key that holds dots, spaces or brackets is quoted; ['a b'] does the same
+//   records[0].lat       an element of a list; [-1] is the last one
+//   analogues[id=5].val  the first object of a list whose key has this value; either side may be quoted,
+//                        and 5 is the same as "5"
+//   latlng.$split(",")   a text as the list of its parts, without the blanks around them
+//   $first().lat         the value of an object's first key, whatever it is called ({"VP": {...}}); keys that are
+//                        whole numbers come before all others, as JSON.parse orders them
+//   $entries()           an object as a list of { key, value }
+//   $.imei               from the message itself, where `each` has chosen a part of it; `$` is all of it
+//   $up.key              from the record one level out, where `each` went in several steps; `$up` is all of it,
+//                        `$up.$up.key` one further out
+//
+// Only what the message itself says is ever found: keys such as `__proto__`, `constructor` or `length`,
+// which every object has without being told, are found only where the message holds them.
+
+import { assertNever } from '../../std/assert.ts'
+import { isAtEnd, Malformed, malformed, skipSpaces, take, takeQuoted, type Cursor } from './text-cursor.ts'
+import { compileWalk, type Step } from './path-eval.ts'
+
+/** `levels` of `up` is how far out. */
+export type Path = { from: 'record' | 'root' | 'up'; levels: number; steps: readonly Step[] }
+
+/** The record that a record was found in, and those around it; undefined where `each` did not go that far. */
+export type Up = { readonly record: unknown; readonly up: Up } | undefined
+
+/**
+ * Finds a value: relative to the record that `each` chose, from the message's root, or from a record further out.
+ */
+export type Read = (record: unknown, root: unknown, up?: Up) => unknown
+
+/** As many as `each` may have steps. */
+export const levelsMax = 4
+
+const closers = new Set(' \t.[](){}"\'<>=!,')
+
+/** Reads a path that is the whole of `text`; throws Malformed. */
+export function parsePath(text: string): Path {
+  const cursor = { text, at: 0 }
+  const path = parsePathAt(cursor, true)
+  if (isAtEnd(cursor)) return path
+  return malformed(cursor, 'has a character that belongs in a quoted key, such as ["a b"],')
+}
+
+/** Reads a path at the cursor. In a condition a path cannot start with a quote: that is a text there. */
+export function parsePathAt(cursor: Cursor, quotedStart: boolean): Path {
+  const steps: Step[] = []
+  const levels = takeLevels(cursor)
+  const from = levels > 0 ? 'up' : takeWord(cursor, '$') ? 'root' : 'record'
+  if (from !== 'record') {
+    takeBrackets(cursor, steps)
+    if (!take(cursor, '.')) return { from, levels, steps }
+  }
+  let quoted = quotedStart || from !== 'record'
+  do {
+    takeStep(cursor, steps, quoted)
+    takeBrackets(cursor, steps)
+    quoted = true
+  } while (take(cursor, '.'))
+  return { from, levels, steps }
+}
+
+/** `$up.$up` are two; the last one's point is left. */
+function takeLevels(cursor: Cursor): number {
+  let levels = 0
+  for (let before = cursor.at; takeWord(cursor, '$up'); before = cursor.at) {
+    levels += 1
+    if (levels > levelsMax) {
+      cursor.at = before
+      malformed(cursor, `has more than ${levelsMax} levels of $up`)
+    }
+    const end = cursor.at
+    if (!take(cursor, '.')) break
+    if (isWord(cursor, '$up')) continue
+    cursor.at = end
+    break
+  }
+  return levels
+}
+
+/** Takes `word` where it is all of a key that is not quoted. */
+function takeWord(cursor: Cursor, word: string): boolean {
+  return isWord(cursor, word) && take(cursor, word)
+}
+
+function isWord({ text, at }: Cursor, word: string): boolean {
+  const next = text[at + word.length]
+  return text.startsWith(word, at) && (next === undefined || (closers.has(next) && next !== '('))
+}
+
+function takeStep(cursor: Cursor, steps: Step[], quoted: boolean): void {
+  const start = cursor.text[cursor.at]
+  if (take(cursor, '$first()')) {
+    steps.push({ kind: 'first' })
+  } else if (take(cursor, '$entries()')) {
+    steps.push({ kind: 'entries' })
+  } else if (take(cursor, '$split(')) {
+    steps.push({ kind: 'split', separator: takeSeparator(cursor) })
+  } else if (quoted && isQuote(start)) {
+    steps.push({ kind: 'key', key: takeQuoted(cursor) })
+  } else if (start !== '[' || steps.length > 0) {
+    steps.push({ kind: 'key', key: takePlainKey(cursor) })
+  }
+}
+
+function takePlainKey(cursor: Cursor): string {
+  if (takeWord(cursor, '$up')) malformed(cursor, 'has $up behind its start; a key of that name is ["$up"],')
+  const start = cursor.at
+  while (!isAtEnd(cursor) && !closers.has(cursor.text[cursor.at] ?? '')) cursor.at += 1
+  if (cursor.at === start) malformed(cursor, 'has an empty key')
+  if (cursor.text[start] === '$' && cursor.text[cursor.at] === '(')
+    malformed(cursor, 'has a function that is none of $first(), $entries() and $split(",")')
+  return cursor.text.slice(start, cursor.at)
+}
+
+function takeSeparator(cursor: Cursor): string {
+  const separator = isQuote(cursor.text[cursor.at]) ? takeQuoted(cursor) : ''
+  if (separator === '' || !take(cursor, ')'))
+    malformed(cursor, 'needs a quoted text to split at, such as $split(",")')
+  return separator
+}
+
+function takeBrackets(cursor: Cursor, steps: Step[]): void {
+  while (take(cursor, '[')) {
+    steps.push(takeChoice(cursor))
+    if (!take(cursor, ']')) malformed(cursor, 'lacks a "]"')
+  }
+}
+
+/** What stands in brackets: `0`, `"key"` or `key=value`. */
+function takeChoice(cursor: Cursor): Step {
+  const start = cursor.at
+  const quoted = isQuote(cursor.text[start])
+  const word = quoted ? takeQuoted(cursor) : takeUntil(cursor, ' \t[]"\'=')
+  skipSpaces(cursor)
+  if (take(cursor, '=')) {
+    if (word === '' && !quoted) malformed(cursor, 'has an empty key')
+    skipSpaces(cursor)
+    const value = isQuote(cursor.text[cursor.at]) ? takeQuoted(cursor) : takeUntil(cursor, ' \t[]"\'=')
+    if (value === '' && !isQuote(cursor.text[cursor.at - 1]))
+      malformed(cursor, 'lacks a value behind "=", such as [id=5],')
+    skipSpaces(cursor)
+    return { kind: 'select', key: word, value }
+  }
+  if (quoted) return { kind: 'key', key: word }
+  if (isIndex(word)) return { kind: 'element', index: Number(word) }
+  cursor.at = start
+  return malformed(
+    cursor,
+    'needs a number such as [0] or [-1], a quoted key, or a key and its value such as [id=5], in its brackets',
+  )
+}
+
+function takeUntil(cursor: Cursor, ends: string): string {
+  const start = cursor.at
+  while (!isAtEnd(cursor) && !ends.includes(cursor.text[cursor.at] ?? '')) cursor.at += 1
+  return cursor.text.slice(start, cursor.at)
+}
+
+function isQuote(character: string | undefined): boolean {
+  return character === '"' || character === "'"
+}
+
+function isIndex(word: string): boolean {
+  const start = word.startsWith('-') ? 1 : 0
+  if (word.length === start || word.length - start > 9) return false
+  for (let at = start; at < word.length; at += 1) {
+    const unit = word.charCodeAt(at)
+    if (unit < 0x30 || unit > 0x39) return false
+  }
+  return true
+}
+
+export function compilePath({ from, levels, steps }: Path): Read {
+  const walk = compileWalk(steps)
+  switch (from) {
+    case 'record':
+      return walk
+    case 'root':
+      return (_record, root) => walk(root)
+    case 'up':
+      return levels === 1
+        ? (_record, _root, up) => walk(up?.record)
+        : (_record, _root, up) => walk(outer(up, levels)?.record)
+    default:
+      return assertNever(from)
+  }
+}
+
+function outer(up: Up, levels: number): Up {
+  let found = up
+  for (let left = levels; left > 1 && found !== undefined; left -= 1) found = found.up
+  return found
+}
+
+/** One path, or several of which the first that has a value is read; throws Malformed. */
+export function compilePaths(texts: string | readonly string[]): Read {
+  const reads = (typeof texts === 'string' ? [texts] : texts).map((text) => compilePath(parsePath(text)))
+  return firstPresent(reads)
+}
+
+/** The first value that is there: neither undefined nor null nor an empty text. Throws Malformed for none. */
+export function firstPresent(reads: readonly Read[]): Read {
+  const [only, ...others] = reads
+  if (!only) throw new Malformed('needs a path')
+  if (others.length === 0) return only
+  return (record, root, up) => {
+    for (const read of reads) {
+      const value = read(record, root, up)
+      if (value !== undefined && value !== null && value !== '') return value
+    }
+    return undefined
+  }
+}

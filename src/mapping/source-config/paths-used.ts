@@ -1,0 +1,86 @@
+// paths-used.ts: all paths that options of a source read, with their places. They are read off the config as it stands,
+// so that an option that is new tomorrow is seen as well: every `path`, and every text that is a condition (`when`,
+// `valid`).
+
+import type { ConfigProblem } from '../../domain/config-problem.ts'
+import { Malformed, skipSpaces, take, takeQuoted, type Cursor } from '../path/text-cursor.ts'
+import { parsePath, parsePathAt, type Path } from '../path/path.ts'
+
+type Keys = ConfigProblem['path']
+
+export type PathRead = { path: Path; at: Keys }
+
+/** What is malformed is told where it is compiled. */
+export function pathsReadBy(options: unknown, at: Keys = []): PathRead[] {
+  if (typeof options !== 'object' || options === null) return []
+  return Object.entries(options).flatMap(([key, option]: [string, unknown]) => {
+    const place = [...at, Array.isArray(options) ? Number(key) : key]
+    const texts = (Array.isArray(option) ? option : [option]).filter((text) => typeof text === 'string')
+    if (key === 'path') return texts.flatMap((text) => pathIn(text)).map((path) => ({ path, at: place }))
+    if (key === 'when' || key === 'valid')
+      return texts.flatMap((text) => pathsInCondition(text)).map((path) => ({ path, at: place }))
+    return pathsReadBy(option, place)
+  })
+}
+
+/** The path as a list; none where it is malformed. */
+export function pathIn(text: string): Path[] {
+  const paths: Path[] = []
+  attempt(() => paths.push(parsePath(text)))
+  return paths
+}
+
+/** Those up to the first thing that is malformed. */
+function pathsInCondition(text: string): Path[] {
+  const paths: Path[] = []
+  attempt(() => takePaths({ text, at: 0 }, paths))
+  return paths
+}
+
+function attempt(read: () => void): void {
+  try {
+    read()
+  } catch (error) {
+    if (!(error instanceof Malformed)) throw error
+  }
+}
+
+const words = new Set(['and', 'or', 'not', 'in', 'exists', 'true', 'false', 'null'])
+
+/** The paths of a condition are what is neither text, capture, number, word nor sign in it (condition.ts). */
+function takePaths(cursor: Cursor, paths: Path[]): void {
+  let inExists = false
+  for (;;) {
+    skipSpaces(cursor)
+    const next = cursor.text[cursor.at]
+    if (next === undefined) return
+    if (next === '{') {
+      const end = cursor.text.indexOf('}', cursor.at)
+      cursor.at = end === -1 ? cursor.text.length : end + 1
+    } else if ((next === '"' || next === "'") && !inExists) {
+      takeQuoted(cursor)
+    } else if ('()=!<>,'.includes(next)) {
+      cursor.at += 1
+    } else if (take(cursor, 'exists(')) {
+      skipSpaces(cursor)
+      inExists = true
+      continue
+    } else {
+      takeOperand(cursor, paths, inExists)
+    }
+    inExists = false
+  }
+}
+
+function takeOperand(cursor: Cursor, paths: Path[], quotedStart: boolean): void {
+  const start = cursor.at
+  while (!isAtBreak(cursor)) cursor.at += 1
+  const word = cursor.text.slice(start, cursor.at)
+  if (words.has(word) || (word !== '' && Number.isFinite(Number(word)))) return
+  cursor.at = start
+  paths.push(parsePathAt(cursor, quotedStart))
+}
+
+function isAtBreak({ text, at }: Cursor): boolean {
+  return at >= text.length || ' \t()[]{}"\'<>=!,'.includes(text[at] ?? '')
+}

@@ -1,0 +1,64 @@
+// state-changes.ts: what a step of the mapping's memory asks of the spool: all of it in one write, or none.
+
+import type { EpochMs } from '../../std/clock.ts'
+import type { ProviderName } from '../../domain/ids.ts'
+import type { Message } from '../../domain/message.ts'
+import type { MappedPayload } from '../../domain/payload.ts'
+
+/** Null deletes. Of several writes of one key the last one counts. */
+export type StateWrite = { key: string; value: Buffer | null }
+
+/** Messages that were acknowledged as parts and now end without a payload. */
+export type Dropped = { kind: 'ignored'; source: string; reason: string; messages: number } | LetterDropped
+
+/** To be kept as a dead letter, or in quarantine: `message` stands for them all and can be mapped again. */
+export type LetterDropped = {
+  kind: 'unmappable' | 'quarantined'
+  source: string | null
+  provider: ProviderName | null
+  device: string | null
+  reason: string
+  detail: string
+  messages: number
+  message: Message
+}
+
+export type Applied = {
+  payloads: readonly MappedPayload[]
+  writes: readonly StateWrite[]
+  /** Messages that ended as these payloads. */
+  closed: number
+  dropped: readonly Dropped[]
+}
+
+/** An Applied in the making. */
+export type Outcome = {
+  payloads: MappedPayload[]
+  writes: Map<string, Buffer | null>
+  closed: number
+  dropped: Dropped[]
+}
+
+export function newOutcome(): Outcome {
+  return { payloads: [], writes: new Map(), closed: 0, dropped: [] }
+}
+
+export function isNothing({ payloads, writes, dropped }: Outcome): boolean {
+  return payloads.length === 0 && writes.size === 0 && dropped.length === 0
+}
+
+export function appliedOf({ payloads, writes, closed, dropped }: Outcome): Applied {
+  const written: StateWrite[] = []
+  for (const [key, value] of writes) written.push({ key, value })
+  return { payloads, writes: written, closed, dropped }
+}
+
+/** Values that waited to become one payload, as a message of its own (see record-envelope.ts). */
+export type KeptRecord = {
+  /** The source that coalesces, or the group that merges. */
+  name: string
+  /** The device, or the asset. */
+  owner: string
+  arrivedAt: EpochMs
+  record: Record<string, unknown>
+}

@@ -1,0 +1,31 @@
+// dead-letter-params.ts: which dead letters are meant, as parameters of a query: `reason=Validation&device=truck-7&since=1750000000000`.
+
+import { quote } from '../../std/quote.ts'
+import type { LetterQuery } from '../../dead-letters/dead-letters.ts'
+
+const texts = ['reason', 'device', 'source', 'provider'] as const
+const times = ['since', 'until'] as const
+
+/** The query, or what is wrong with the parameters. `others` are not looked at. */
+export function readLetterParams(params: URLSearchParams, others: readonly string[]): LetterQuery | string {
+  const query: LetterQuery = {}
+  const ids = params.getAll('id')
+  if (ids.length > 0) query.ids = ids
+  for (const [key, value] of params) {
+    if (key === 'id' || others.includes(key)) continue
+    const text = texts.find((name) => name === key)
+    const time = times.find((name) => name === key)
+    if (text !== undefined) query[text] = value
+    else if (time !== undefined && /^\d{1,15}$/.test(value)) query[time] = Number(value)
+    else if (key === 'stage' && (value === 'mapping' || value === 'delivery')) query.stage = value
+    else return `${key} is not understood, with the value ${quote(value, 60)}.`
+  }
+  return query
+}
+
+export function toLetterParams({ ids = [], ...query }: LetterQuery): URLSearchParams {
+  const params = new URLSearchParams()
+  for (const id of ids) params.append('id', id)
+  for (const [key, value] of Object.entries(query)) params.set(key, String(value))
+  return params
+}

@@ -1,0 +1,98 @@
+// quarantine-view.ts: what is in quarantine: who for, why, since when; and the messages of one device one by one.
+//
+//   /quarantine?limit=             devices with how many messages, for which reason; and the shelves, one a provider
+//   /quarantine?device=&limit=     of this device alone, with its messages, the oldest first, without their bytes
+//
+// Reads at most `scanMax` messages and tells when there are more.
+
+import { bounded } from '../../std/quote.ts'
+import type { KeptEntry } from '../../spool/spool.ts'
+import type { Parts } from '../stage-views.ts'
+
+type KeptGroup = {
+  device: string | null
+  reason: string
+  messages: number
+  oldestAt: number
+  latestAt: number
+  /** Of the latest one. */
+  detail: string
+}
+
+type ShownMessage = {
+  id: string
+  device: string | null
+  reason: string
+  detail: string
+  keptAt: number
+  arrivedAt: number
+  source: string | null
+  topic: string
+}
+
+export type QuarantineView = {
+  shelves: readonly { provider: string; messages: number; bytes: number }[]
+  scanned: number
+  /** There are more messages than were looked at, or more groups than are shown. */
+  more: boolean
+  /** The largest first. */
+  groups: readonly KeptGroup[]
+  /** Of the device that was asked for. */
+  messages: readonly ShownMessage[]
+}
+
+const scanMax = 100_000
+const groupsMax = 10_000
+
+/** Null before the spool is open. */
+export async function quarantineOf(
+  { aside }: Pick<Parts, 'aside'>,
+  { device, limit }: { device: string | null; limit: number },
+): Promise<QuarantineView | null> {
+  if (!aside) return null
+  const shelves: { provider: string; messages: number; bytes: number }[] = []
+  const groups = new Map<string, KeptGroup>()
+  const messages: ShownMessage[] = []
+  let scanned = 0
+  for (const { shelf, messages: count, bytes } of aside.shelves()) {
+    if (!shelf.startsWith('quarantine:') || count === 0) continue
+    shelves.push({ provider: shelf.slice('quarantine:'.length), messages: count, bytes })
+    for await (const entry of aside.kept(shelf, device, { limit: scanMax - scanned })) {
+      scanned += 1
+      addTo(groups, entry)
+      if (device !== null && messages.length < limit) messages.push(shown(entry))
+    }
+  }
+  const sorted = [...groups.values()].sort((a, b) => b.messages - a.messages).slice(0, limit)
+  const more = scanned === scanMax || sorted.length < groups.size || groups.size === groupsMax
+  return { shelves, scanned, more, groups: sorted, messages }
+}
+
+function addTo(groups: Map<string, KeptGroup>, { keptAt, message }: KeptEntry): void {
+  const { device, reason, detail } = message
+  const key = JSON.stringify([device, reason])
+  const group = groups.get(key)
+  if (group === undefined) {
+    if (groups.size < groupsMax)
+      groups.set(key, {
+        device,
+        reason,
+        messages: 1,
+        oldestAt: keptAt,
+        latestAt: keptAt,
+        detail: bounded(detail),
+      })
+    return
+  }
+  group.messages += 1
+  group.oldestAt = Math.min(group.oldestAt, keptAt)
+  if (keptAt < group.latestAt) return
+  group.latestAt = keptAt
+  group.detail = bounded(detail)
+}
+
+function shown({ id, keptAt, message }: KeptEntry): ShownMessage {
+  const { device, reason, detail, envelope } = message
+  const { arrivedAt, source, topic } = envelope
+  return { id, device, reason, detail: bounded(detail), keptAt, arrivedAt, source, topic: bounded(topic) }
+}

@@ -1,0 +1,106 @@
+// metrics.ts: the catalogue as a Prometheus registry of our own (never the global one: two gateways in one
+// process, as in the tests, must not share numbers).
+
+import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import type { LaneId } from '../../domain/ids.ts'
+import type { GatewayEvent } from '../../domain/event.ts'
+import { metricCatalogue, submissionDuration } from './metrics-catalogue.ts'
+import type { Metric, MetricsView } from './metric-readings.ts'
+
+/** Lanes whose role is remembered for batches that are settled later. Old ones are forgotten first. */
+const lanesMax = 1024
+const lagResolutionMs = 20
+
+export type Metrics = {
+  apply(this: void, event: GatewayEvent): void
+  /** The text that Prometheus scrapes. */
+  scrape(): Promise<string>
+  readonly contentType: string
+  stop(): void
+}
+
+type Source = Omit<MetricsView, 'acceptedByLane' | 'eventLoopLag'>
+
+export function createMetrics({ view }: { view: () => Source }): Metrics {
+  const registry = new Registry()
+  const acceptedByLane = new Map<string, number>()
+  const roleOf = new Map<LaneId, string>()
+  const delay = monitorEventLoopDelay({ resolution: lagResolutionMs })
+  delay.enable()
+  /** What the present scrape sees: read once, so that the numbers of one scrape belong together. */
+  let seen: MetricsView | null = null
+  for (const metric of metricCatalogue) register(metric)
+  const duration = new Histogram({
+    name: submissionDuration.name,
+    help: submissionDuration.help,
+    labelNames: submissionDuration.labels,
+    buckets: [...submissionDuration.buckets],
+    registers: [registry],
+  })
+
+  return { apply, scrape, contentType: registry.contentType, stop: () => void delay.disable() }
+
+  function apply(event: GatewayEvent): void {
+    if (event.kind === 'submission_ended') {
+      duration.observe({ outcome: event.outcome.kind }, event.tookMs / 1000)
+    } else if (event.kind === 'batch_sealed') {
+      rememberRole(event.lane)
+    } else if (event.kind === 'batch_settled' && event.delivered > 0) {
+      const lane = rememberRole(event.lane)
+      acceptedByLane.set(lane, (acceptedByLane.get(lane) ?? 0) + event.delivered)
+    }
+  }
+
+  /** A lane may be gone when its last batch is settled, so its role is looked up while it is there. */
+  function rememberRole(lane: LaneId): string {
+    const role =
+      view()
+        .parts.spool?.lanes()
+        .find(({ id }) => id === lane)?.role.kind ?? roleOf.get(lane)
+    if (role === undefined) return 'unknown'
+    for (const oldest of roleOf.keys()) {
+      if (roleOf.size < lanesMax) break
+      roleOf.delete(oldest)
+    }
+    roleOf.set(lane, role)
+    return role
+  }
+
+  async function scrape(): Promise<string> {
+    const seconds = (nanoseconds: number) =>
+      Number.isFinite(nanoseconds) ? Math.max(0, nanoseconds / 1e9 - lagResolutionMs / 1000) : 0
+    const eventLoopLag = {
+      p50S: seconds(delay.percentile(50)),
+      p99S: seconds(delay.percentile(99)),
+      maxS: seconds(delay.max),
+    }
+    delay.reset()
+    seen = { ...view(), acceptedByLane, eventLoopLag }
+    return registry.metrics()
+  }
+
+  function register({ name, help, labels, type, read }: Metric): void {
+    const shape = { name, help, labelNames: [...labels], registers: [registry] }
+    if (type === 'gauge') {
+      const gauge = new Gauge({
+        ...shape,
+        collect() {
+          gauge.reset()
+          if (!seen) return
+          for (const { labels, value } of read(seen)) gauge.set(labels, value)
+        },
+      })
+      return
+    }
+    const counter = new Counter({
+      ...shape,
+      // The stages count; here the total is only put in place, so a reset is no reset of the series.
+      collect() {
+        counter.reset()
+        if (!seen) return
+        for (const { labels, value } of read(seen)) counter.inc(labels, value)
+      },
+    })
+  }
+}

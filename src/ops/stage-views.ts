@@ -1,0 +1,98 @@
+// stage-views.ts: what ops may see of the stages: their views and counters, and nothing that changes them.
+// Types only, so that ops works while any of them is missing and loads none of their code.
+
+import type { EpochMs } from '../std/clock.ts'
+import type { GatewayError } from '../std/gateway-error.ts'
+import type { Delivery, ProviderView } from '../delivery/delivery.ts'
+import type {
+  DeferralCounters,
+  Ingest,
+  ReleaseCounters,
+  RemapReport,
+  RemapRequest,
+  Taps,
+  VerdictCounters,
+  Verdicts,
+} from '../ingest/ingest.ts'
+import type { Ledger } from '../ledger/ledger.ts'
+import type { LetterWork } from '../dead-letters/dead-letters.ts'
+import type { Spool, SpoolCheck } from '../spool/spool.ts'
+
+/** Each is null until it is attached: ops starts before the store is opened. */
+export type Parts = {
+  ingest: Pick<Ingest, 'counters' | 'addresses'> | null
+  spool: Pick<Spool, 'hold' | 'congested' | 'lettersFull' | 'lanes' | 'totals'> | null
+  delivery: Pick<Delivery, 'providers' | 'counters'> | null
+  /** Where messages can be looked at as they come. */
+  taps?: Pick<Taps, 'open'> | null
+  mapping?: MappingPart | null
+  /** What was put aside, to be looked at. */
+  aside?: Pick<Spool, 'shelves' | 'kept'> | null
+  /** What a person decides about messages in quarantine. */
+  verdicts?: Pick<Verdicts, 'release' | 'drop'> | null
+  /** Dead letters, to be looked at and worked with. */
+  letters?: LetterWork | null
+  ledger?: Pick<Ledger, 'ask' | 'view'> | null
+  control?: Control | null
+}
+
+/** What somebody may have done over HTTP. */
+export type Control = {
+  reload(cause: string): Promise<ReloadReport>
+  /** Tries now what waits for a back-off or a slow probe. */
+  probe(signal: AbortSignal): Promise<ProbeReport>
+  remap(request: RemapRequest, signal: AbortSignal): Promise<RemapReport>
+  /** Walks over every record of the spool. */
+  check(signal: AbortSignal): Promise<SpoolCheck>
+}
+
+/** How things stand after a try. */
+export type ProbeReport = { now: EpochMs; providers: readonly ProviderView[] }
+
+export type ReloadReport =
+  | { kind: 'reloaded'; sources: number; tookMs: number; restartNeeded: readonly string[] }
+  | { kind: 'refused'; fault: GatewayError }
+
+/** The mapping in force, and what it has seen. */
+export type MappingPart = {
+  view(): MappingView
+  /** Null for a device that was not seen, or not lately. */
+  device(key: string): DeviceView | null
+  /** All devices that were seen, in slices, so that a large fleet does not stop the loop. */
+  devices(): AsyncIterable<readonly DeviceView[]>
+}
+
+export type MappingView = {
+  /** When it was put in force. */
+  since: EpochMs
+  sources: number
+  /** Messages in open records. */
+  openParts: number
+  /** Fields that were left out, keyed `source|field|why`. */
+  omitted: ReadonlyMap<string, number>
+  /** Device times that were judged since then. */
+  clocks: {
+    devices: number
+    evictions: number
+    future: number
+    unset: number
+    old: number
+    restamped: number
+  }
+  /** The worst clocks, as last looked. */
+  skewed: readonly DeviceView[]
+  release: ReleaseCounters
+  verdicts: VerdictCounters
+  deferral: DeferralCounters
+}
+
+export type DeviceView = {
+  device: string
+  /** As the device table has it; null where the device is not in it. */
+  assetId: string | null
+  listed: boolean
+  messages: number
+  lastSeen: EpochMs
+  /** Median of arrival minus device time: below zero its clock is ahead. */
+  skewMs: number
+}

@@ -1,0 +1,98 @@
+// systemd-notify.ts: tells systemd how we are (sd_notify(3)). Node has no UNIX datagram socket, so each message is one run
+// of `systemd-notify`; the unit needs NotifyAccess=all for that. Without NOTIFY_SOCKET it does nothing at all.
+//
+// At most one child runs; what comes meanwhile is joined into the next message, where a later STATUS= replaces an
+// earlier one. A child that hangs is killed after `childMs`. So this is bounded however often it is called.
+//
+// The watchdog says that the event loop turns, and nothing else: a lost store or a refusing service is mended by
+// waiting, and a restart would only forget the back-off. The beat comes at half of WATCHDOG_USEC.
+
+import { spawn } from 'node:child_process'
+import type { CancelTimer, Clock } from '../std/clock.ts'
+import { bounded } from '../std/quote.ts'
+
+const childMs = 5000
+
+export type Notify = {
+  ready(status: string): void
+  status(status: string): void
+  stopping(): void
+  /** Ends the watchdog and waits, at most as long as a child may run, until the last message is out. */
+  close(): Promise<void>
+}
+
+export function createNotify(deps: { clock: Clock; env: NodeJS.ProcessEnv }): Notify {
+  const { clock, env } = deps
+  const enabled = Boolean(env['NOTIFY_SOCKET'])
+  const beatMs = enabled ? beatOf(env) : null
+  /** By variable name: the newest value of each. */
+  const waiting = new Map<string, string>()
+  let running: Promise<void> | null = null
+  let cancelBeat: CancelTimer | null = null
+  let closed = false
+  scheduleBeat()
+
+  return {
+    ready: (status) => send({ READY: '1', STATUS: status }),
+    status: (status) => send({ STATUS: status }),
+    stopping: () => send({ STOPPING: '1', STATUS: 'Stopping' }),
+    async close() {
+      closed = true
+      cancelBeat?.()
+      await running
+    },
+  }
+
+  function scheduleBeat(): void {
+    if (beatMs === null || closed) return
+    cancelBeat = clock.after(beatMs, () => {
+      send({ WATCHDOG: '1' })
+      scheduleBeat()
+    })
+  }
+
+  function send(variables: Record<string, string>): void {
+    if (!enabled) return
+    for (const [name, value] of Object.entries(variables)) waiting.set(name, oneLine(value))
+    running ??= drain().finally(() => {
+      running = null
+    })
+  }
+
+  /** Ends when nothing waits. run() never rejects. */
+  async function drain(): Promise<void> {
+    while (waiting.size > 0) {
+      const message = [...waiting].map(([name, value]) => `${name}=${value}`)
+      waiting.clear()
+      await run(message)
+    }
+  }
+
+  function run(message: readonly string[]): Promise<void> {
+    return new Promise((resolve) => {
+      const child = spawn('systemd-notify', [...message], { env, stdio: 'ignore' })
+      const cancelKill = clock.after(childMs, () => child.kill('SIGKILL'))
+      const ended = () => {
+        cancelKill()
+        resolve()
+      }
+      // Where systemd-notify is missing there is nobody to tell: systemd itself will say that READY never came.
+      child.once('error', ended)
+      child.once('exit', ended)
+    })
+  }
+}
+
+/** Half the watchdog's time; null where systemd does not ask for it, or asks another process. */
+function beatOf(env: NodeJS.ProcessEnv): number | null {
+  const microseconds = Number(env['WATCHDOG_USEC'])
+  if (!(microseconds > 0)) return null
+  const pid = env['WATCHDOG_PID']
+  if (pid && Number(pid) !== process.pid) return null
+  return Math.max(1, Math.floor(microseconds / 1000 / 2))
+}
+
+/** A line feed would begin another variable. */
+function oneLine(value: string): string {
+  return bounded(value.replaceAll(/\s+/g, ' '), 300)
+}

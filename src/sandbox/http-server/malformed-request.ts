@@ -1,0 +1,35 @@
+// malformed-request.ts: what is no HTTP, too large a head, or too slow. There may be no request object then, so the
+// answer is written by hand.
+
+import { STATUS_CODES, type ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import type { Clock } from '../../std/clock.ts'
+import { codeOf, messageOf } from '../../std/gateway-error.ts'
+import { dateAt, refusal } from './answers.ts'
+import type { Tally } from '../sandbox-stats.ts'
+
+export function answerMalformed(
+  { newId, tally, clock }: { clock: Clock; newId: () => string; tally: Tally },
+  error: Error,
+  socket: Duplex,
+  current: ServerResponse | undefined,
+): void {
+  const code = codeOf(error)
+  const status = code === 'HPE_HEADER_OVERFLOW' ? 431 : code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400
+  if (code === 'ECONNRESET' || !socket.writable || current?.headersSent) {
+    socket.destroy()
+    return
+  }
+  if (!current) tally.counts.requests += 1
+  tally.byStatus.add(status)
+  tally.refusedRequests.add('malformed_http')
+  const { body } = refusal(newId(), { status, reason: 'malformed_http', message: `${messageOf(error)}.` })
+  const head = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
+    `Date: ${dateAt(clock.now())}`,
+    'Content-Type: application/json',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Connection: close',
+  ]
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
+}

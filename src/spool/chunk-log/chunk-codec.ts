@@ -1,0 +1,140 @@
+// chunk-codec.ts: the codec of a chunk, the unit of storage: a run of payloads that one commit wrote to one lane.
+//
+//   offset  size  field
+//        0     1  version, 1
+//        1     4  CRC-32 of everything behind it
+//        5     4  count: payloads in it
+//        9     8  committedAt: wall clock of the commit, float64
+//       17     8  startBytes: payload bytes of the lane before this chunk, float64
+//       25     4  bytes: payload bytes in it
+//       29     .  frames, one a payload: attempts (1), length (4), the payload's JSON
+//
+// Numbers are big-endian. `attempts` counts how often the service answered `failed` for that payload.
+// `startBytes` lets recovery know the size of a lane from its last chunk alone.
+
+import { crc32 } from 'node:zlib'
+import type { EpochMs } from '../../std/clock.ts'
+import { assert } from '../../std/assert.ts'
+
+const version = 1
+const headerBytes = 29
+/** Where the first frame stands. */
+export const firstFrame = headerBytes
+export const frameHeadBytes = 5
+const attemptsMax = 255
+
+export type Chunk = {
+  count: number
+  committedAt: EpochMs
+  startBytes: number
+  bytes: number
+  /** The whole record, as stored. */
+  value: Buffer
+}
+
+/** A chunk that grows until its group is written. Plain fields: it is filled once per message. */
+export type ChunkBuilder = { count: number; bytes: number; used: number; buffer: Buffer }
+
+/** Small ones share slabs: at a few messages a second each of them would else be an allocation of its own. */
+export function newChunkBuilder(capacityBytes: number): ChunkBuilder {
+  return {
+    count: 0,
+    bytes: 0,
+    used: headerBytes,
+    buffer: Buffer.allocUnsafe(headerBytes + capacityBytes),
+  }
+}
+
+/** Adds a payload's JSON text; returns its length in bytes. */
+export function addText(builder: ChunkBuilder, json: string, attempts: number): number {
+  // A UTF-16 unit is at most three bytes of UTF-8.
+  reserve(builder, frameHeadBytes + json.length * 3)
+  const start = builder.used + frameHeadBytes
+  const length = builder.buffer.write(json, start, 'utf8')
+  addHead(builder, length, attempts)
+  return length
+}
+
+/** Adds a payload's stored JSON bytes. */
+export function addBytes(builder: ChunkBuilder, json: Buffer, attempts: number): void {
+  reserve(builder, frameHeadBytes + json.length)
+  json.copy(builder.buffer, builder.used + frameHeadBytes)
+  addHead(builder, json.length, attempts)
+}
+
+function addHead(builder: ChunkBuilder, length: number, attempts: number): void {
+  builder.buffer[builder.used] = Math.min(attempts, attemptsMax)
+  builder.buffer.writeUInt32BE(length, builder.used + 1)
+  builder.used += frameHeadBytes + length
+  builder.bytes += length
+  builder.count += 1
+}
+
+function reserve(builder: ChunkBuilder, moreBytes: number): void {
+  const needed = builder.used + moreBytes
+  if (needed <= builder.buffer.length) return
+  const larger = Buffer.allocUnsafe(Math.max(needed, builder.buffer.length * 2))
+  builder.buffer.copy(larger, 0, 0, builder.used)
+  builder.buffer = larger
+}
+
+/** Seals the builder's buffer into a chunk record. The builder must not be used afterwards. */
+export function finishChunk(builder: ChunkBuilder, committedAt: EpochMs, startBytes: number): Chunk {
+  assert(builder.count > 0, 'a chunk holds at least one payload')
+  const { count, bytes, used } = builder
+  // A buffer that is mostly air is copied: the chunk stays in memory until it is delivered.
+  const roomy = used * 2 < builder.buffer.length
+  const value = roomy ? Buffer.from(builder.buffer.subarray(0, used)) : builder.buffer.subarray(0, used)
+  value[0] = version
+  value.writeUInt32BE(count, 5)
+  value.writeDoubleBE(committedAt, 9)
+  value.writeDoubleBE(startBytes, 17)
+  value.writeUInt32BE(bytes, 25)
+  value.writeUInt32BE(crc32(value.subarray(5)), 1)
+  return { count, committedAt, startBytes, bytes, value }
+}
+
+/** Reads a chunk record; null where it is damaged. */
+export function readChunk(value: Buffer): Chunk | null {
+  if (value.length < headerBytes || value[0] !== version) return null
+  if (value.readUInt32BE(1) !== crc32(value.subarray(5))) return null
+  return {
+    count: value.readUInt32BE(5),
+    committedAt: value.readDoubleBE(9),
+    startBytes: value.readDoubleBE(17),
+    bytes: value.readUInt32BE(25),
+    value,
+  }
+}
+
+/** Calls `visit` for each payload with its attempts and where its JSON stands in `chunk.value`. */
+export function eachFrame(chunk: Chunk, visit: (attempts: number, start: number, end: number) => void): void {
+  const { value } = chunk
+  let offset = headerBytes
+  for (let index = 0; index < chunk.count; index += 1) {
+    const attempts = value[offset] ?? 0
+    const start = offset + frameHeadBytes
+    offset = start + value.readUInt32BE(offset + 1)
+    visit(attempts, start, offset)
+  }
+  assert(offset === value.length, 'the frames fill the chunk')
+}
+
+/** Cuts a chunk into runs of `counts` payloads, which are all of it; attempts and commit time stay. */
+export function splitChunk(chunk: Chunk, counts: readonly number[]): Chunk[] {
+  const meanBytes = Math.ceil(chunk.value.length / chunk.count) + frameHeadBytes
+  const builders = counts.map((count) => newChunkBuilder(count * meanBytes))
+  let part = 0
+  eachFrame(chunk, (attempts, start, end) => {
+    if (builders[part]?.count === counts[part]) part += 1
+    const builder = builders[part]
+    assert(builder !== undefined, 'the parts of a chunk are all of it')
+    addBytes(builder, chunk.value.subarray(start, end), attempts)
+  })
+  let { startBytes } = chunk
+  return builders.map((builder) => {
+    const piece = finishChunk(builder, chunk.committedAt, startBytes)
+    startBytes += piece.bytes
+    return piece
+  })
+}

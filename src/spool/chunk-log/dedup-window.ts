@@ -1,0 +1,164 @@
+// dedup-window.ts: the dedup window: which payloads were taken in lately. Its durable side is the table `seen`.
+//
+// Every key is 16 bytes. They stand in a ring in order of arrival; an open-addressing table of ring places,
+// at most half full, finds them. 24 bytes a key, no object per key, so a million of them cost the garbage
+// collector nothing.
+//
+//   ring   | k0 k0 k0 k0 | 0 0 k1 k1 | ...       four 32-bit words a key; two of them zero where it was recovered
+//   slots  | 0 | 2 | 0 | 1 | ...                 ring place + 1, 0 where free
+//
+// The disk has the last 8 bytes of a key only: keys are what takes the most room once a backlog has drained. A key that
+// was recovered is therefore compared by 8 bytes, of which 62 bits are hash. Until it is forgotten, ten minutes after
+// the restart, a message that is none of a million recovered ones is taken for a copy with a chance of 2 in 10^13.
+//
+// Keys come and go by group (one commit's keys), oldest first: a group leaves when it is older than
+// `windowMs` or when more than `keysMax` are held. Ages are taken from the monotonic clock, so that a step of
+// the wall clock forgets nothing; only over a restart the wall clock of the records counts.
+
+import { assert } from '../../std/assert.ts'
+import { windowKeyBytes } from './record-codec.ts'
+
+export type WindowOptions = { windowMs: number; keysMax: number }
+
+type SeenGroup = { n: number; addedAtMs: number; keys: number }
+
+export type DedupWindow = {
+  /** Whether the key in `scratch` (16 bytes, see `load`) is known. */
+  has(): boolean
+  /** Adds the key in `scratch`; false where it is known already. Groups add their keys one after the other. */
+  add(): boolean
+  /** Puts 32 hexadecimal digits into `scratch`. */
+  load(hexKey: string): void
+  /** Puts a key that stands on the disk into `scratch`: its last `bytes`. */
+  loadBytes(source: Buffer, offset: number, bytes: number): void
+  /** The key in `scratch`, to be written. */
+  readonly scratch: Buffer
+  /** Notes that the next `keys` added keys stand in the record number `n`; `nowMs` is monotonic. */
+  endGroup(n: number, keys: number, nowMs: number): void
+  /** Forgets what is too old or too much; returns the record numbers of at most `limit` forgotten groups. */
+  expire(nowMs: number, limit: number): number[]
+  size(): number
+}
+
+const wordsPerKey = 4
+const firstCapacity = 1024
+
+export function createWindow(options: WindowOptions): DedupWindow {
+  assert(options.keysMax >= 1, 'the window holds at least one key')
+  let capacity = firstCapacity
+  let ring = new Uint32Array(capacity * wordsPerKey)
+  let slots = new Uint32Array(capacity * 2)
+  let head = 0
+  let size = 0
+  const groups: SeenGroup[] = []
+  let firstGroup = 0
+
+  const scratch = Buffer.alloc(windowKeyBytes)
+  const words = new Uint32Array(scratch.buffer, scratch.byteOffset, wordsPerKey)
+
+  function has(): boolean {
+    return slots[findSlot(words[0]!, words[1]!, words[2]!, words[3]!)] !== 0
+  }
+
+  /** The slot that holds the key, or the free slot where it belongs. The key is a hash: its last word will do. */
+  function findSlot(a: number, b: number, c: number, d: number): number {
+    const mask = slots.length - 1
+    let slot = d & mask
+    for (;;) {
+      const place = slots[slot]!
+      if (place === 0) return slot
+      const word = (place - 1) * wordsPerKey
+      if (ring[word + 3] === d && ring[word + 2] === c && fits(ring[word]!, ring[word + 1]!, a, b))
+        return slot
+      slot = (slot + 1) & mask
+    }
+  }
+
+  /** Of two keys whose other words are the same; a recovered one, which is zero here, fits every key. */
+  function fits(knownA: number, knownB: number, a: number, b: number): boolean {
+    return (knownA === a && knownB === b) || (knownA | knownB) === 0 || (a | b) === 0
+  }
+
+  function add(): boolean {
+    const slot = findSlot(words[0]!, words[1]!, words[2]!, words[3]!)
+    // A key that is known already keeps its first place: forgetting is by age of the first arrival.
+    if (slots[slot] !== 0) return false
+    if (size === capacity) {
+      grow()
+      return add()
+    }
+    const place = (head + size) % capacity
+    ring.set(words, place * wordsPerKey)
+    slots[slot] = place + 1
+    size += 1
+    return true
+  }
+
+  function grow(): void {
+    const larger = new Uint32Array(capacity * 2 * wordsPerKey)
+    for (let index = 0; index < size; index += 1) {
+      const from = ((head + index) % capacity) * wordsPerKey
+      larger.set(ring.subarray(from, from + wordsPerKey), index * wordsPerKey)
+    }
+    capacity *= 2
+    ring = larger
+    head = 0
+    slots = new Uint32Array(capacity * 2)
+    for (let place = 0; place < size; place += 1) {
+      const word = place * wordsPerKey
+      slots[findSlot(ring[word]!, ring[word + 1]!, ring[word + 2]!, ring[word + 3]!)] = place + 1
+    }
+  }
+
+  function endGroup(n: number, keys: number, nowMs: number): void {
+    groups.push({ n, addedAtMs: nowMs, keys })
+  }
+
+  function expire(nowMs: number, limit: number): number[] {
+    const forgotten: number[] = []
+    while (firstGroup < groups.length && forgotten.length < limit) {
+      const group = groups[firstGroup]!
+      if (size <= options.keysMax && nowMs - group.addedAtMs <= options.windowMs) break
+      for (let index = 0; index < group.keys; index += 1) removeOldest()
+      forgotten.push(group.n)
+      firstGroup += 1
+    }
+    if (firstGroup > 1024 && firstGroup * 2 > groups.length) {
+      groups.splice(0, firstGroup)
+      firstGroup = 0
+    }
+    return forgotten
+  }
+
+  function removeOldest(): void {
+    const mask = slots.length - 1
+    let free = ring[head * wordsPerKey + 3]! & mask
+    while (slots[free] !== head + 1) free = (free + 1) & mask
+    head = (head + 1) % capacity
+    size -= 1
+    // Close the gap: whoever behind it could no longer be found moves into it.
+    slots[free] = 0
+    for (let slot = (free + 1) & mask; slots[slot] !== 0; slot = (slot + 1) & mask) {
+      const home = ring[(slots[slot]! - 1) * wordsPerKey + 3]! & mask
+      if (((slot - home) & mask) >= ((slot - free) & mask)) {
+        slots[free] = slots[slot]!
+        slots[slot] = 0
+        free = slot
+      }
+    }
+  }
+
+  return {
+    has,
+    add,
+    load: (hexKey) => void scratch.write(hexKey, 0, 16, 'hex'),
+    loadBytes(source, offset, bytes) {
+      scratch.fill(0, 0, scratch.length - bytes)
+      source.copy(scratch, scratch.length - bytes, offset, offset + bytes)
+    },
+    scratch,
+    endGroup,
+    expire,
+    size: () => size,
+  }
+}

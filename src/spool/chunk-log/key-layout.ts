@@ -1,0 +1,219 @@
+// key-layout.ts: how the tables of the spool are laid out in one ordered key space.
+//
+// Keys are binary and big-endian, so that byte order is number order; the first byte is the table.
+//
+//   01                      format       version, createdAt, instance
+//   02 lane                 lanes        provider, role, openedAt
+//   10 lane seq             chunks       a run of payloads, numbered from seq
+//   11 lane firstSeq        batches      a sealed batch: a claim on the range up to endSeq
+//   12 lane                 totals       nextSeq, and what was settled by kind; lane 0: the dead letters', the
+//                                        last lane: those of the state of the mapping
+//   13 n                    seen         window keys of one group
+//   14 name                 parts        state of the mapping that acknowledged data depends on
+//   20 at n                 dead letters
+//   21 shelf seq            kept         messages kept whole until they can be mapped, in order of arrival
+//   22 lane seq             damaged      what could not be read, set aside as it was
+//   23 key                  set aside    a damaged record of 14, 21 or 24 under its whole former key
+//   24 shelf device seq     by device    finds the kept messages of one device; says when each was kept
+//   25 shelf                shelves      nextSeq, head, and what was taken: a start counts no kept message
+//
+//   30 n                    receipts     what a settle did, until it is copied into the ledger
+//
+// lane is 4 bytes, seq, at and n are 8. name, shelf and device are JSON texts, quotes included: they end where
+// their closing quote is, so none is the beginning of another, and every JavaScript string comes back as it was.
+
+import type { LaneId } from '../../domain/ids.ts'
+import type { ShelfName } from '../../domain/message.ts'
+import type { StoreRange } from '../../storage/storage.ts'
+
+export const table = {
+  format: 0x01,
+  lanes: 0x02,
+  chunks: 0x10,
+  batches: 0x11,
+  totals: 0x12,
+  seen: 0x13,
+  parts: 0x14,
+  deadLetters: 0x20,
+  kept: 0x21,
+  damaged: 0x22,
+  setAside: 0x23,
+  keptByDevice: 0x24,
+  shelves: 0x25,
+  receipts: 0x30,
+} as const
+
+export const formatKey = Buffer.from([table.format])
+
+/** Lanes count from 1; in the table of totals this one stands for the dead letters. */
+export const letterLane = 0 as LaneId
+
+/** And this one, which will never be opened, for the state of the mapping. */
+export const partLane = (2 ** 32 - 1) as LaneId
+
+/** And this one for the receipts. */
+export const receiptLane = (2 ** 32 - 2) as LaneId
+
+const laneEnd = 5
+const uint32 = 2 ** 32
+
+export function laneKey(kind: typeof table.lanes | typeof table.totals, lane: LaneId): Buffer {
+  const key = Buffer.allocUnsafe(laneEnd)
+  key[0] = kind
+  key.writeUInt32BE(lane, 1)
+  return key
+}
+
+type SeqTable = typeof table.chunks | typeof table.batches | typeof table.damaged
+
+export function seqKey(kind: SeqTable, lane: LaneId, seq: number): Buffer {
+  const key = Buffer.allocUnsafe(laneEnd + 8)
+  key[0] = kind
+  key.writeUInt32BE(lane, 1)
+  writeUint64(key, seq, laneEnd)
+  return key
+}
+
+/** The seq of a chunk's, claim's or damaged range's key. */
+export function seqOf(key: Buffer): number {
+  return readUint64(key, laneEnd)
+}
+
+export function laneOf(key: Buffer): LaneId {
+  return key.readUInt32BE(1) as LaneId
+}
+
+/** Keys of `kind` in `lane` from `fromSeq` up to but not including `untilSeq`. */
+export function seqRange(kind: SeqTable, lane: LaneId, fromSeq: number, untilSeq: number): StoreRange {
+  return { gte: seqKey(kind, lane, fromSeq), lt: seqKey(kind, lane, untilSeq) }
+}
+
+export function tableRange(kind: (typeof table)[keyof typeof table]): StoreRange {
+  return { gte: Buffer.from([kind]), lt: Buffer.from([kind + 1]) }
+}
+
+export function seenKey(n: number): Buffer {
+  const key = Buffer.allocUnsafe(9)
+  key[0] = table.seen
+  writeUint64(key, n, 1)
+  return key
+}
+
+export function seenNumberOf(key: Buffer): number {
+  return readUint64(key, 1)
+}
+
+export function receiptKey(n: number): Buffer {
+  const key = Buffer.allocUnsafe(9)
+  key[0] = table.receipts
+  writeUint64(key, n, 1)
+  return key
+}
+
+export function receiptNumberOf(key: Buffer): number {
+  return readUint64(key, 1)
+}
+
+/** A dead letter's id and its key: the id is the key without the table, in hexadecimal digits. */
+export function letterIdOf(key: Buffer): string {
+  return key.toString('hex', 1)
+}
+
+export function letterKeyOf(id: string): Buffer {
+  return Buffer.concat([Buffer.from([table.deadLetters]), Buffer.from(id, 'hex')])
+}
+
+/** `n` tells letters of one millisecond apart. */
+export function deadLetterKey(at: number, n: number): Buffer {
+  const key = Buffer.allocUnsafe(17)
+  key[0] = table.deadLetters
+  writeUint64(key, at, 1)
+  writeUint64(key, n, 9)
+  return key
+}
+
+const seqBytes = 8
+
+export function partKey(name: string): Buffer {
+  return textKey(table.parts, JSON.stringify(name), 0)
+}
+
+export function partNameOf(key: Buffer): string {
+  return JSON.parse(key.toString('utf8', 1)) as string
+}
+
+export function shelfKey(shelf: ShelfName): Buffer {
+  return textKey(table.shelves, JSON.stringify(shelf), 0)
+}
+
+export function shelfNameOf(key: Buffer): ShelfName {
+  return JSON.parse(key.toString('utf8', 1)) as ShelfName
+}
+
+export function keptKey(shelf: ShelfName, seq: number): Buffer {
+  return seqTextKey(table.kept, JSON.stringify(shelf), seq)
+}
+
+export function keptByDeviceKey(shelf: ShelfName, device: string, seq: number): Buffer {
+  return seqTextKey(table.keptByDevice, JSON.stringify(shelf) + JSON.stringify(device), seq)
+}
+
+/** The seq of a kept message's key, or of one by device. */
+export function keptSeqOf(key: Buffer): number {
+  return readUint64(key, key.length - seqBytes)
+}
+
+export function keptRange(shelf: ShelfName, fromSeq: number, untilSeq: number): StoreRange {
+  return { gte: keptKey(shelf, fromSeq), lt: keptKey(shelf, untilSeq) }
+}
+
+/** Keys by device of a whole shelf: what follows its name is the opening quote of the device. */
+export function byDeviceRange(shelf: ShelfName): StoreRange {
+  const text = JSON.stringify(shelf)
+  return { gte: textKey(table.keptByDevice, `${text}"`, 0), lt: textKey(table.keptByDevice, `${text}#`, 0) }
+}
+
+export function deviceRange(shelf: ShelfName, device: string): StoreRange {
+  return {
+    gte: keptByDeviceKey(shelf, device, 0),
+    lt: keptByDeviceKey(shelf, device, Number.MAX_SAFE_INTEGER),
+  }
+}
+
+export function deviceOf(key: Buffer, shelf: ShelfName): string {
+  const start = 1 + Buffer.byteLength(JSON.stringify(shelf))
+  return JSON.parse(key.toString('utf8', start, key.length - seqBytes)) as string
+}
+
+/** Where a damaged record goes: under its former key, so that nothing of it is lost. */
+export function setAsideKey(key: Buffer): Buffer {
+  return Buffer.concat([Buffer.from([table.setAside]), key])
+}
+
+/** The first key behind `key`. */
+export function keyAfter(key: Buffer): Buffer {
+  return Buffer.concat([key, Buffer.from([0])])
+}
+
+function textKey(kind: number, text: string, moreBytes: number): Buffer {
+  const length = 1 + Buffer.byteLength(text)
+  const key = Buffer.allocUnsafe(length + moreBytes)
+  key[0] = kind
+  key.write(text, 1, 'utf8')
+  return key
+}
+
+function seqTextKey(kind: number, text: string, seq: number): Buffer {
+  const key = textKey(kind, text, seqBytes)
+  writeUint64(key, seq, key.length - seqBytes)
+  return key
+}
+
+function writeUint64(key: Buffer, value: number, offset: number): void {
+  key.writeUInt32BE(Math.floor(value / uint32), offset)
+  key.writeUInt32BE(value % uint32, offset + 4)
+}
+
+function readUint64(key: Buffer, offset: number): number {
+  return key.readUInt32BE(offset) * uint32 + key.readUInt32BE(offset + 4)
+}

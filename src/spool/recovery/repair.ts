@@ -1,0 +1,128 @@
+// repair.ts: what recovery does about records that are damaged: what they said is found out from what stands around them, so
+// that nothing of the lane is lost or sent under a batchId that it had with another content.
+
+import { codeOf } from '../../std/gateway-error.ts'
+import type { BatchId, LaneId } from '../../domain/ids.ts'
+import type { Store, StoreOp, StoreRange } from '../../storage/storage.ts'
+import { readChunk, type Chunk } from '../chunk-log/chunk-codec.ts'
+import { addClaim, putClaim } from '../batches/claim.ts'
+import { seqKey, seqOf, seqRange, table } from '../chunk-log/key-layout.ts'
+import { settledPayloads, tally, type Lane } from '../chunk-log/lane.ts'
+import type { Batch } from '../spool.ts'
+import type { SpoolState } from '../session-state.ts'
+import { countOpen } from './open-count.ts'
+
+/** Damaged totals: what is open is counted, and the rest of what was ever numbered is called unexplained. */
+export async function explainTotals(state: SpoolState, lane: Lane): Promise<void> {
+  const open = await countOpen(state.store, lane.id)
+  tally(lane, 'unexplained', lane.nextSeq - open.payloads, lane.nextBytes - open.bytes)
+  lane.sealSeq = open.firstSeq ?? lane.nextSeq
+  reportUnreadable(state, lane.id, 0, 'the totals of the lane are damaged; they were counted anew')
+}
+
+/** A claim whose record is damaged: its batchId is lost, and how far it went. What it held is found by `mendSealed`. */
+export function dropClaim(state: SpoolState, lane: Lane, firstSeq: number, repairs: StoreOp[]): void {
+  const what = 'the record of a batch is damaged; it goes again under a new batchId'
+  reportUnreadable(state, lane.id, firstSeq, what)
+  repairs.push({ type: 'del', key: seqKey(table.batches, lane.id, firstSeq) })
+  // Where nothing says that it was sealed, neither the totals nor a claim behind it, it is pending again.
+  lane.sealSeq = Math.max(lane.sealSeq, firstSeq)
+}
+
+/**
+ * What was sealed is claimed or settled. Where the sums say that it is not, the record of a claim was damaged, or went with a
+ * part of LevelDB's log: what stands there is claimed anew under new batchIds, by the batch operation, in runs without
+ * a hole, since a hole is what others settled. Where more was settled than sealed, the totals were counted anew and are
+ * right, and pending begins behind the hole.
+ */
+export async function mendSealed(
+  state: SpoolState,
+  lane: Lane,
+  reported: ReadonlySet<number>,
+  repairs: StoreOp[],
+): Promise<void> {
+  const batches = [...lane.claims.values()].map(({ batch }) => batch)
+  const claimed = batches.reduce((sum, { payloads }) => sum + payloads, 0)
+  const left = lane.sealSeq - settledPayloads(lane.settled) - claimed
+  if (left === 0) return
+  if (left < 0) {
+    lane.sealSeq = await firstChunkFrom(state.store, lane)
+    return
+  }
+  let fromSeq = 0
+  for (const { firstSeq, endSeq } of [...batches, { firstSeq: lane.sealSeq, endSeq: lane.sealSeq }]) {
+    for (const run of await runsIn(state.store, lane.id, fromSeq, firstSeq)) {
+      if (!reported.has(run.firstSeq))
+        reportUnreadable(
+          state,
+          lane.id,
+          run.firstSeq,
+          'a batch has no record; it goes again under a new batchId',
+        )
+      repairs.push(putClaim(claimRun(state, lane, run)))
+    }
+    fromSeq = endSeq
+  }
+}
+
+function claimRun(state: SpoolState, lane: Lane, { firstSeq, endSeq, bytes }: SeqRun): Batch {
+  return addClaim(lane, firstSeq, {
+    batchId: state.newId() as BatchId,
+    endSeq,
+    payloads: endSeq - firstSeq,
+    bytes,
+    timestamp: state.clock.now(),
+    turn: 'batch',
+  })
+}
+
+async function firstChunkFrom(store: Store, { id, sealSeq, nextSeq }: Lane): Promise<number> {
+  let first: number | null = null
+  const isWhole = await eachChunk(store, seqRange(table.chunks, id, sealSeq, nextSeq), (firstSeq) => {
+    first = firstSeq
+    return false
+  })
+  return first ?? (isWhole ? nextSeq : sealSeq)
+}
+
+type SeqRun = { firstSeq: number; endSeq: number; bytes: number }
+
+/** Chunks that follow each other without a hole. One that is damaged reaches as far as the next one. */
+async function runsIn(store: Store, lane: LaneId, fromSeq: number, untilSeq: number): Promise<SeqRun[]> {
+  const runs: SeqRun[] = []
+  let isEndKnown = true
+  await eachChunk(store, seqRange(table.chunks, lane, fromSeq, untilSeq), (firstSeq, chunk) => {
+    let run = runs[runs.length - 1]
+    if (run === undefined || (isEndKnown && run.endSeq !== firstSeq)) {
+      run = { firstSeq, endSeq: firstSeq, bytes: 0 }
+      runs.push(run)
+    }
+    isEndKnown = chunk !== null
+    run.endSeq = firstSeq + (chunk?.count ?? 1)
+    run.bytes += chunk?.bytes ?? 0
+    return true
+  })
+  const last = runs[runs.length - 1]
+  if (last !== undefined && !isEndKnown) last.endSeq = untilSeq
+  return runs
+}
+
+/** Until `visit` has seen enough; false where a block cannot be read: what stands behind it is told by the walk that counts. */
+async function eachChunk(
+  store: Store,
+  range: StoreRange,
+  visit: (firstSeq: number, chunk: Chunk | null) => boolean,
+): Promise<boolean> {
+  try {
+    for await (const page of store.pages(range))
+      for (const [key, value] of page) if (!visit(seqOf(key), readChunk(value))) return true
+    return true
+  } catch (error) {
+    if (codeOf(error) !== 'LEVEL_CORRUPTION') throw error
+    return false
+  }
+}
+
+export function reportUnreadable(state: SpoolState, lane: LaneId, firstSeq: number, what: string): void {
+  state.emit({ kind: 'chunk_damaged', lane, firstSeq, payloads: 0, what })
+}

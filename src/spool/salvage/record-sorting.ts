@@ -1,0 +1,151 @@
+// record-sorting.ts: what a record of the database is worth to somebody who wants it back. Pure.
+
+import { payloadHead, payloadIdEnd } from '../../domain/payload.ts'
+import type { DeadLetter } from '../../domain/dead-letter.ts'
+import type { LaneId } from '../../domain/ids.ts'
+import type { KeptMessage } from '../../domain/message.ts'
+import { eachFrame, firstFrame, frameHeadBytes, readChunk } from '../chunk-log/chunk-codec.ts'
+import { laneOf, letterIdOf, partNameOf, seqOf, table } from '../chunk-log/key-layout.ts'
+import { keptRecord, laneRecord, letterRecord, partRecord } from '../chunk-log/record-codec.ts'
+import { shelfIn } from './record-sums.ts'
+
+export type Salvaged =
+  /** `suspect`: why it may not be what was stored; else null. */
+  | {
+      kind: 'payload'
+      provider: string | null
+      lane: number
+      attempts: number
+      json: string
+      suspect: string | null
+    }
+  | { kind: 'letter'; id: string; letter: DeadLetter }
+  | { kind: 'message'; message: KeptMessage }
+  | { kind: 'state'; key: string; value: Buffer }
+  | { kind: 'unreadable'; key: string; why: string; raw: Buffer | null }
+
+const wrongChecksum = 'its checksum is wrong'
+
+export type Sorting = { sort(key: Buffer, value: Buffer): Salvaged[] }
+
+/** To be given the records in the order of their keys. */
+export function createSorting(): Sorting {
+  const providers = new Map<LaneId, string>()
+  return { sort }
+
+  function sort(key: Buffer, value: Buffer): Salvaged[] {
+    try {
+      return sorted(key, value)
+    } catch (error) {
+      // A key that was damaged can be too short, or no text.
+      if (!(error instanceof RangeError || error instanceof SyntaxError)) throw error
+      return [unreadable(key, value, 'its key is damaged')]
+    }
+  }
+
+  function sorted(key: Buffer, value: Buffer): Salvaged[] {
+    const kind = key[0] ?? 0
+    switch (kind) {
+      case table.lanes: {
+        const record = laneRecord.decode(value)
+        if (record !== null) providers.set(laneOf(key), record.provider)
+        return record === null ? [unreadable(key, value, wrongChecksum)] : []
+      }
+      case table.chunks:
+      case table.damaged:
+        return payloadsIn(key, value)
+      case table.deadLetters: {
+        const letter = letterRecord.decode(value)
+        return [
+          letter === null
+            ? unreadable(key, value, wrongChecksum)
+            : { kind: 'letter', id: letterIdOf(key), letter },
+        ]
+      }
+      case table.kept:
+        return [messageIn(key, value)]
+      case table.setAside: {
+        const [former] = sort(key.subarray(1), value)
+        return former === undefined || former.kind === 'unreadable'
+          ? [unreadable(key, value, wrongChecksum)]
+          : [former]
+      }
+      case table.parts: {
+        const state = partRecord.decode(value)
+        return [
+          state === null
+            ? unreadable(key, value, wrongChecksum)
+            : { kind: 'state', key: partNameOf(key), value: state },
+        ]
+      }
+      default:
+        // What the others are about is counted anew by a spool that takes these in.
+        return isKnown(kind) ? [] : [unreadable(key, value, 'no table has such keys')]
+    }
+  }
+
+  function payloadsIn(key: Buffer, value: Buffer): Salvaged[] {
+    const lane = laneOf(key)
+    seqOf(key)
+    const provider = providers.get(lane) ?? null
+    const chunk = readChunk(value)
+    const found: Salvaged[] = []
+    if (chunk !== null) {
+      eachFrame(chunk, (attempts, start, end) => {
+        const json = value.toString('utf8', start, end)
+        found.push({ kind: 'payload', provider, lane, attempts, json, suspect: null })
+      })
+      return found
+    }
+    for (const { attempts, json } of framesThatMakeSense(value))
+      found.push({
+        kind: 'payload',
+        provider,
+        lane,
+        attempts,
+        json,
+        suspect: 'the checksum of its chunk is wrong',
+      })
+    found.push(unreadable(key, value, wrongChecksum))
+    return found
+  }
+}
+
+function messageIn(key: Buffer, value: Buffer): Salvaged {
+  const record = keptRecord.decode(value)
+  if (record === null) return unreadable(key, value, wrongChecksum)
+  const { at: _at, ...message } = record
+  return { kind: 'message', message: { shelf: shelfIn(key), ...message } }
+}
+
+/** Payloads of a damaged chunk, up to the first frame whose length makes no sense. */
+function* framesThatMakeSense(value: Buffer): Generator<{ attempts: number; json: string }> {
+  let offset = firstFrame
+  while (offset + frameHeadBytes < value.length) {
+    const attempts = value[offset] ?? 0
+    const start = offset + frameHeadBytes
+    const end = start + value.readUInt32BE(offset + 1)
+    if (end > value.length) return
+    const json = value.toString('utf8', start, end)
+    if (isPayload(json)) yield { attempts, json }
+    offset = end
+  }
+}
+
+function isPayload(json: string): boolean {
+  if (!json.startsWith(payloadHead) || !/^[0-9a-f-]{36}$/.test(json.slice(payloadHead.length, payloadIdEnd)))
+    return false
+  try {
+    return typeof JSON.parse(json) === 'object'
+  } catch {
+    return false
+  }
+}
+
+function isKnown(kind: number): boolean {
+  return Object.values(table).some((known) => known === kind)
+}
+
+function unreadable(key: Buffer, value: Buffer, why: string): Salvaged {
+  return { kind: 'unreadable', key: key.toString('hex'), why, raw: value }
+}

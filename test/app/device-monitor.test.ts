@@ -1,0 +1,74 @@
+import { describe, expect, test } from 'vitest'
+import type { GatewayEvent } from '../../src/domain/event.ts'
+import { createDeviceLook } from '../../src/app/device-monitor.ts'
+import { openMapperOf, messageOf, truckSource } from '../support/mapping-world.ts'
+import { createFakeClock, turn } from '../support/fake-clock.ts'
+
+function world() {
+  const clock = createFakeClock()
+  const events: GatewayEvent[] = []
+  const source = truckSource(
+    { signals: [{ type: 'OBD_LIFETIME_ODOMETER', path: 'km', unit: 'km', families: ['truck'] }] },
+    { families: { truck: ['FMC6*'] }, warn_without_model: 'odometer' },
+  )
+  const mapper = openMapperOf([source])
+  const mapping = { open: () => mapper, rowOf: () => undefined, admits: () => true }
+  const emit = (event: GatewayEvent) => void events.push(event)
+  const look = createDeviceLook({ clock, emit, inForce: () => ({ mapper, mapping }) })
+  look.start()
+  /** A message of each of `count` devices, whose clocks are off by `skewMs`. */
+  const publish = (count: number, skewMs: (n: number) => number) => {
+    for (let n = 0; n < count; n += 1) {
+      const arrivedAt = clock.now()
+      const message = { ts: arrivedAt - skewMs(n), lat: 52, lon: 13 + n / 1000 }
+      mapper.map(messageOf(message, { topic: `telemetry/v1/truck-${n}`, arrivedAt }))
+    }
+  }
+  return { clock, events, look, publish, kinds: () => events.map(({ kind }) => kind) }
+}
+
+describe('clocks', () => {
+  test('that are all off by as much are a sign that ours is wrong, until they are not', async () => {
+    const { clock, events, publish, kinds } = world()
+    publish(10, () => -3_600_000)
+    await clock.advance(10_000)
+    expect(events.find(({ kind }) => kind === 'clock_suspect')).toMatchObject({ devices: 10, judged: 10 })
+    for (let count = 0; count < 20; count += 1) publish(10, () => 0)
+    await clock.advance(10_000)
+    expect(kinds().filter((kind) => kind.startsWith('clock_'))).toEqual(['clock_suspect', 'clock_trusted'])
+  })
+
+  test('that are off each in its own way are the devices', async () => {
+    const { clock, kinds, publish } = world()
+    publish(10, (n) => n * 3_600_000)
+    await clock.advance(10_000)
+    expect(kinds()).not.toContain('clock_suspect')
+  })
+
+  test('the worst are kept at hand, and each device can be asked for', async () => {
+    const { clock, look, publish } = world()
+    publish(2500, (n) => (n % 100 === 0 ? n * 1000 : 0))
+    await clock.advance(10_000)
+    for (let count = 0; count < 5; count += 1) await turn()
+    expect(look.skewed().map(({ device }) => device)).toEqual(
+      [2400, 2300, 2200, 2100, 2000].map((n) => `truck-${n}`),
+    )
+    expect(look.device('truck-2400')).toMatchObject({ skewMs: 2_400_000, listed: false, messages: 1 })
+    expect(look.device('nobody')).toBeNull()
+    const sizes: number[] = []
+    for await (const slice of look.devices()) sizes.push(slice.length)
+    expect(sizes).toEqual([1000, 1000, 500])
+  })
+})
+
+describe('devices without a model', () => {
+  test('are told of once per source and number, and anew after a swap', async () => {
+    const { clock, events, look, publish } = world()
+    publish(3, () => 0)
+    await clock.advance(30_000)
+    const told = () => events.filter(({ kind }) => kind === 'model_unknown')
+    expect(told()).toEqual([{ kind: 'model_unknown', source: 'trucks', devices: 3, what: 'odometer' }])
+    look.swapped()
+    expect(told().at(-1)).toMatchObject({ devices: 0 })
+  })
+})

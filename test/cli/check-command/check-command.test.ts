@@ -1,0 +1,276 @@
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { createServer as createTcpServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { createAuthority } from '../../support/certificates.ts'
+import { runCli } from '../../support/cli-world.ts'
+import { startConnectProxy } from '../../support/connect-proxy.ts'
+import { startTlsService } from '../../support/tls-service.ts'
+
+type Finding = { name: string; ok: boolean; what: string; act?: string; providers: string[] }
+
+async function configWith(delivery: string, spool = './spool') {
+  const folder = await mkdtemp(join(tmpdir(), 'check-'))
+  const path = join(folder, 'gateway.yaml')
+  await writeFile(
+    path,
+    `ingest: { broker: { access: { anonymous: true } } }
+sources:
+  - name: trucks
+    topic: telemetry/v1/{device}
+    map: { latitude: { path: lat }, longitude: { path: lon } }
+spool: { path: ${spool}, min_free_bytes: 1B }
+delivery: { ${delivery} }
+`,
+  )
+  return { folder, path, [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }) }
+}
+
+async function service(date: () => Date | null) {
+  const server = createServer((_, response) => {
+    const served = date()
+    if (served) response.setHeader('date', served.toUTCString())
+    else response.sendDate = false
+    response.writeHead(404).end()
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  return {
+    url: `http://127.0.0.1:${typeof address === 'object' && address ? address.port : 0}`,
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+const keys = { AWS_ACCESS_KEY_ID: 'AKIA1', AWS_SECRET_ACCESS_KEY: 'hunter2-very-secret' }
+
+async function findings(path: string, env: NodeJS.ProcessEnv = keys) {
+  const { status, stdout, stderr } = await runCli(['check', '--json', '--connect', '--config', path], { env })
+  expect(stderr).toBe('')
+  const { connect, ok } = JSON.parse(stdout) as { connect: Finding[]; ok: boolean }
+  expect(ok).toBe(status === 0)
+  return { status, stdout, connect, found: new Map(connect.map((finding) => [finding.name, finding])) }
+}
+
+describe('check', () => {
+  test('says of a good config what it does', async () => {
+    await using config = await configWith('base_url: "http://127.0.0.1:8081"')
+    const { status, stdout, stderr } = await runCli(['check', '--config', config.path])
+    expect([status, stderr]).toEqual([0, ''])
+    expect(stdout).toContain(`${config.path} is fine.`)
+    expect(stdout).toContain('mqtt://127.0.0.1:1883')
+    expect(stdout).toContain('trucks on telemetry/v1/{device}')
+    expect(stdout).toContain('to http://127.0.0.1:8081')
+    expect(stdout).toContain(join(config.folder, 'spool'))
+  })
+
+  test('prints every problem with line and column, and ends with status 2', async () => {
+    await using config = await configWith('base_url: "http://127.0.0.1:8081", max_in_flight: 0, timout: 5s')
+    const { status, stdout, stderr } = await runCli(['check', '--config', config.path])
+    expect([status, stdout]).toEqual([2, ''])
+    expect(stderr).toContain('CONFIG_INVALID\n')
+    expect(stderr).toContain(`${config.path}:7:48  delivery.max_in_flight must be 1 to 64, found 0.`)
+    expect(stderr).toContain(
+      `${config.path}:7:66  unknown option "timout" in delivery. Did you mean "timeout"?`,
+    )
+  })
+
+  test('gives a program the problems as JSON', async () => {
+    await using config = await configWith('base_url: "http://127.0.0.1:8081", max_in_flight: 0')
+    const { status, stderr } = await runCli(['check', '--json', '--config', config.path])
+    expect(status).toBe(2)
+    expect(JSON.parse(stderr)).toMatchObject({
+      error: { code: 'CONFIG_INVALID', problems: [{ line: 7, column: 48, path: 'delivery.max_in_flight' }] },
+    })
+  })
+
+  test('reads the device table as well', async () => {
+    await using config = await configWith('base_url: "http://127.0.0.1:8081" }\ndevices: { file: fleet.csv')
+    const missing = await runCli(['check', '--config', config.path])
+    expect([missing.status, missing.stderr.split('\n', 1)[0]]).toEqual([2, 'DEVICES_INVALID'])
+    await writeFile(join(config.folder, 'fleet.csv'), 'device,asset_id\na,1\na,2\n')
+    const twice = await runCli(['check', '--config', config.path])
+    expect([twice.status, twice.stderr]).toEqual([2, expect.stringContaining('fleet.csv:3')])
+    await writeFile(join(config.folder, 'fleet.csv'), 'device,asset_id\na,1\n')
+    expect((await runCli(['check', '--config', config.path])).status).toBe(0)
+  })
+
+  test('of a file that is not there is status 2', async () => {
+    const { status, stderr } = await runCli(['check', '--config', '/nowhere.yaml'])
+    expect([status, stderr.split('\n', 1)[0]]).toEqual([2, 'CONFIG_UNREADABLE'])
+  })
+})
+
+describe('check --connect', () => {
+  test('asks for name, connection, clock, credentials and spool, and changes nothing', async () => {
+    await using server = await service(() => new Date())
+    await using config = await configWith(`base_url: "${server.url}"`)
+    const { status, stdout, found } = await findings(config.path)
+    expect([...found.values()].filter(({ ok }) => !ok)).toEqual([])
+    expect([...found.keys()]).toEqual(['dns', 'connection', 'clock', 'credentials', 'spool'])
+    expect(found.get('credentials')?.what).toContain('AKIA1')
+    expect(stdout).not.toContain('hunter2')
+    expect(status).toBe(0)
+  })
+
+  test('shows a person each answer on a line of its own', async () => {
+    await using server = await service(() => new Date())
+    await using config = await configWith(`base_url: "${server.url}"`)
+    const { status, stdout } = await runCli(['check', '--connect', '--config', config.path], { env: {} })
+    expect(status).toBe(1)
+    expect(stdout).toMatch(/^ {2}ok {5}connection /m)
+    expect(stdout).toMatch(/^ {2}failed credentials /m)
+  })
+
+  test.each([
+    [3_600_000, false],
+    [-3_600_000, false],
+    [60_000, true],
+  ])('a clock that is %i ms off is fine: %s', async (offsetMs, ok) => {
+    await using server = await service(() => new Date(Date.now() + offsetMs))
+    await using config = await configWith(`base_url: "${server.url}"`)
+    const { found } = await findings(config.path)
+    expect(found.get('clock')).toMatchObject({ ok })
+    expect(found.get('clock')?.what).toContain(offsetMs > 0 ? 'behind' : 'ahead')
+  })
+
+  test('a service that tells no time is no failure', async () => {
+    await using server = await service(() => null)
+    await using config = await configWith(`base_url: "${server.url}"`)
+    expect((await findings(config.path)).found.get('clock')).toMatchObject({ ok: true })
+  })
+
+  test('a port where nobody listens fails at the connection, and the rest is still asked', async () => {
+    await using config = await configWith('base_url: "http://127.0.0.1:1"')
+    const { status, found } = await findings(config.path)
+    expect(status).toBe(1)
+    expect([...found].map(([name, { ok }]) => [name, ok])).toEqual([
+      ['dns', true],
+      ['connection', false],
+      ['credentials', true],
+      ['spool', true],
+    ])
+  })
+
+  test('https where only TCP answers fails at TLS', async () => {
+    const server = createTcpServer((socket) => socket.on('error', () => undefined).end('hello\n'))
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const address = server.address()
+    const port = typeof address === 'object' && address ? address.port : 0
+    await using config = await configWith(`base_url: "https://127.0.0.1:${port}"`)
+    const { found } = await findings(config.path)
+    expect(found.get('tls')).toMatchObject({ ok: false })
+    expect(found.has('clock')).toBe(false)
+    server.close()
+  })
+
+  test('credentials that are missing are told with what to do', async () => {
+    await using config = await configWith('base_url: "http://127.0.0.1:1"')
+    const { found } = await findings(config.path, {})
+    expect(found.get('credentials')).toMatchObject({
+      ok: false,
+      act: expect.stringContaining('delivery.credentials'),
+    })
+  })
+
+  test('each provider is asked for: its way once where they share it, its credentials each', async () => {
+    await using server = await service(() => new Date())
+    const list =
+      'providers: [{ name: north, provider_key: A }, { name: south, provider_key: B }, ' +
+      '{ name: west, base_url: "http://127.0.0.1:1" }]'
+    await using config = await configWith(`base_url: "${server.url}", ${list} }\ndevices: { file: fleet.csv`)
+    await writeFile(join(config.folder, 'fleet.csv'), 'device,provider\na,north\n')
+    const { status, connect } = await findings(config.path)
+    expect(status).toBe(1)
+    expect(connect.map(({ name, ok, providers }) => [name, ok, providers.join('+')])).toEqual([
+      ['dns', true, 'north+south'],
+      ['connection', true, 'north+south'],
+      ['clock', true, 'north+south'],
+      ['dns', true, 'west'],
+      ['connection', false, 'west'],
+      ['credentials', true, 'north'],
+      ['credentials', true, 'south'],
+      ['credentials', true, 'west'],
+      ['spool', true, ''],
+    ])
+    const { stdout } = await runCli(['check', '--connect', '--config', config.path], { env: keys })
+    expect(stdout).toContain(`to ${server.url}, for north, as A, credentials: environment`)
+    expect(stdout).toMatch(/^ {2}ok {5}dns {10}north, south: /m)
+    expect(stdout).toMatch(/^ {2}failed connection {3}west: /m)
+  })
+
+  test('a device table that names another provider is refused with those there are', async () => {
+    await using config = await configWith(
+      'base_url: "http://127.0.0.1:1", providers: [{ name: north }] }\ndevices: { file: fleet.csv',
+    )
+    await writeFile(join(config.folder, 'fleet.csv'), 'device,provider\na,south\n')
+    const { status, stderr } = await runCli(['check', '--config', config.path])
+    expect([status, stderr]).toEqual([2, expect.stringMatching(/fleet\.csv:2.*"south"; known are north/)])
+  })
+
+  test('through a proxy, whose refusal is told as its own', async () => {
+    await using server = await service(() => new Date())
+    const proxy = await startConnectProxy()
+    await using config = await configWith(`base_url: "${server.url}", proxy: "${proxy.url}"`)
+    const fine = await findings(config.path)
+    expect(fine.connect.map(({ name, ok }) => [name, ok])).toEqual([
+      ['proxy', true],
+      ['clock', true],
+      ['credentials', true],
+      ['spool', true],
+    ])
+    const closed = await startConnectProxy({ mood: 407 })
+    await using other = await configWith(`base_url: "${server.url}", proxy: "${closed.url}"`)
+    expect((await findings(other.path)).found.get('proxy')).toMatchObject({
+      ok: false,
+      why: expect.stringContaining('the proxy wants a name and a password'),
+      act: expect.stringContaining('delivery.proxy_auth'),
+    })
+  })
+
+  test('with TLS: authority, name, dates and our own certificate are checked as submissions do it', async () => {
+    const authority = createAuthority()
+    const clients = createAuthority('Clients')
+    const mine = clients.issue({ names: ['depot-7'] })
+    const server = await startTlsService({
+      ...authority.issue(),
+      clientCa: clients.ca,
+      date: () => new Date(),
+    })
+    const tls = 'tls: { ca: "${file:ca.pem}", cert: "${file:cert.pem}", key: "${file:key.pem}" }'
+    await using config = await configWith(`base_url: "${server.url}", ${tls}`)
+    await writeFile(join(config.folder, 'ca.pem'), authority.ca)
+    await writeFile(join(config.folder, 'cert.pem'), mine.cert)
+    await writeFile(join(config.folder, 'key.pem'), mine.key)
+    const { status, found } = await findings(config.path)
+    expect([...found].filter(([, { ok }]) => !ok)).toEqual([])
+    expect([...found.keys()]).toContain('tls')
+    expect(status).toBe(0)
+    await using stranger = await configWith(`base_url: "${server.url}"`)
+    expect((await findings(stranger.path)).found.get('tls')).toMatchObject({
+      ok: false,
+      why: expect.stringMatching(/authority that we do not know/),
+      act: expect.stringContaining('delivery.tls.ca'),
+    })
+  })
+
+  test('a spool directory that is a file fails', async () => {
+    await using config = await configWith('base_url: "http://127.0.0.1:1"', './gateway.yaml')
+    expect((await findings(config.path)).found.get('spool')).toMatchObject({ ok: false })
+  })
+
+  test.skipIf(process.getuid?.() === 0)('a spool directory that cannot be written fails', async () => {
+    await using config = await configWith('base_url: "http://127.0.0.1:1"', './closed/spool')
+    await mkdir(join(config.folder, 'closed'))
+    await chmod(join(config.folder, 'closed'), 0o500)
+    expect((await findings(config.path)).found.get('spool')).toMatchObject({ ok: false })
+  })
+})

@@ -1,0 +1,69 @@
+import { join } from 'node:path'
+import { writeFile } from 'node:fs/promises'
+import { describe, expect, test } from 'vitest'
+import { newFolder } from '../support/folders.ts'
+import { messageOf, startRoad, topicOf } from '../support/pipeline-world.ts'
+import { runCli } from '../support/cli-world.ts'
+
+const unreachable = 'http://127.0.0.1:1'
+
+async function road() {
+  const folder = await newFolder()
+  const road = await startRoad({ folder })
+  const device = await road.device('truck-1')
+  device.publish({ topic: topicOf('truck-1'), payload: 'no json', messageId: 1 })
+  device.publish({ topic: topicOf('truck-1'), payload: messageOf(1), messageId: 2 })
+  device.publish({ topic: 'other', payload: messageOf(2), messageId: 3 })
+  await device.acked(3)
+  return { folder, url: road.gateway.addresses.ops }
+}
+
+describe('asking the running daemon', () => {
+  test('dead-letters shows a person what was given up, by reason', async () => {
+    const { url } = await road()
+    const { status, stdout } = await runCli(['dead-letters', '--url', url])
+    expect(status).toBe(0)
+    expect(stdout).toMatch(/^1 message: NOT_JSON, 1 device\n {2}mapping, NOT_JSON, source trucks; oldest /m)
+    expect(stdout).toMatch(/^1 message: NO_SOURCE, 0 devices\n {2}mapping, NO_SOURCE, source -; /m)
+    const json = await runCli(['dead-letters', 'list', '--json', '--url', url])
+    expect(JSON.parse(json.stdout)).toMatchObject({ scanned: 2, more: false })
+  })
+
+  test('dead-letters remap says what became of them, and what would', async () => {
+    const { url } = await road()
+    const dry = await runCli(['dead-letters', 'remap', '--dry-run', '--reason', 'NOT_JSON', '--url', url])
+    expect([dry.status, dry.stdout]).toEqual([
+      0,
+      '1 letters were looked at: 0 can be mapped and would become 0 payloads.\n  1 stay: NOT_JSON\nNothing was changed.\n',
+    ])
+    const real = await runCli(['dead-letters', 'remap', '--json', '--url', url])
+    expect(JSON.parse(real.stdout)).toMatchObject({ letters: 2, stillRefused: { NOT_JSON: 1, NO_SOURCE: 1 } })
+  })
+
+  test('reload says that it is in force, or every problem with its place and status 2', async () => {
+    const { url, folder } = await road()
+    const fine = await runCli(['reload', '--url', url])
+    expect([fine.status, fine.stdout.startsWith('The mapping of 1 sources is in force')]).toEqual([0, true])
+    await writeFile(join(folder, 'gateway.yaml'), 'sources: [{ name: a }]\n')
+    const wrong = await runCli(['reload', '--url', url])
+    expect(wrong.status).toBe(2)
+    expect(wrong.stderr).toMatch(/^CONFIG_INVALID\n/)
+    expect(wrong.stderr).toMatch(/gateway\.yaml:1:\d+ +sources\[0\]\.topic/)
+  })
+
+  test('devices shows names, messages and clocks', async () => {
+    const { url } = await road()
+    const { status, stdout } = await runCli(['devices', '--url', url])
+    expect(status).toBe(0)
+    expect(stdout).toMatch(/^truck-1 +not listed +1 +.* ago +.* behind, or late$/m)
+  })
+
+  test.each([['reload'], ['dead-letters'], ['dead-letters', 'remap'], ['devices']])(
+    '%s %s says so where no daemon runs',
+    async (...command) => {
+      const { status, stderr } = await runCli([...command, '--url', unreachable])
+      expect(status).toBe(1)
+      expect(stderr).toMatch(/^DAEMON_UNREACHABLE\n/)
+    },
+  )
+})

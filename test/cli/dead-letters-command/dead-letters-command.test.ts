@@ -1,0 +1,275 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { runCli } from '../../support/cli-world.ts'
+import { newFolder } from '../../support/folders.ts'
+import { refusedMessage, refusedPayload } from '../../support/dead-letters-world.ts'
+import { openSpoolWorld } from '../../support/open-spool.ts'
+import { messageOf, startRoad, topicOf, type Road } from '../../support/pipeline-world.ts'
+import { exchangeOf } from '../../support/spool-world.ts'
+
+const refuses = (rule: Record<string, unknown>) => ({
+  fail: [{ error_type: 'Validation', message: 'The speed cannot be.', ...rule }],
+})
+
+async function publish(road: Road, clientId: string, payloads: readonly string[]): Promise<void> {
+  const device = await road.device(clientId)
+  for (const [index, payload] of payloads.entries())
+    device.publish({ topic: topicOf(clientId), payload, messageId: index + 1 })
+  await device.acked(payloads.length)
+}
+
+const deliveredOf = (road: Road, device: string) => road.sandbox.received({ device, limit: 1000 })
+
+async function idsIn(url: string, ...filters: string[]): Promise<string[]> {
+  const { stdout } = await runCli(['dead-letters', 'list', '--json', '--url', url, ...filters])
+  return (JSON.parse(stdout) as { letters: { id: string }[] }).letters.map(({ id }) => id)
+}
+
+/** Three payloads that the service refuses, in the dead letters, and one that it takes: it bears witness against them. */
+async function threeRefused(): Promise<Road & { url: string }> {
+  const road = await startRoad({
+    sections: { delivery: 'batch: { linger: 20ms }, errors: { Validation: [] }' },
+    sandbox: { faults: refuses({ has: 'signals', field: 'signals.0.value' }) },
+  })
+  await publish(road, 'truck-1', [messageOf(1), messageOf(2)])
+  await publish(road, 'truck-2', [messageOf(3)])
+  await publish(road, 'witness', [messageOf(4, { odometer: undefined })])
+  await road.until(() => road.status().spool.deadLetters === 3 && road.status().totals.delivered === 1)
+  return { ...road, url: road.gateway.addresses.ops }
+}
+
+describe('payloads that the service refused', () => {
+  test('are grouped by field, shown whole, and delivered when they are requeued after the service was mended', async () => {
+    const road = await threeRefused()
+    const { url } = road
+    const listed = await runCli(['dead-letters', '--url', url])
+    expect(listed.stdout).toMatch(/^3 payloads: signals\.0\.value .*, 2 devices$/m)
+    const [id = ''] = await idsIn(url)
+    const shown = await runCli(['dead-letters', 'show', id, '--url', url])
+    expect(shown.stdout).toMatch(/^requestId +\S+/m)
+    expect(shown.stdout).toMatch(/^batchId +[0-9a-f-]{36}/m)
+    expect(shown.stdout).toMatch(/^the service +The speed cannot be\.$/m)
+    expect(shown.stdout).toMatch(/^ {2}signals\.0\.value +\S/m)
+    expect(shown.stdout).toContain('    "latitude": 52.5001')
+
+    const dry = await runCli(['dead-letters', 'requeue', '--all', '--dry-run', '--url', url])
+    expect(dry.stdout).toBe('3 payloads would go to the ingestion API again.\nNothing was changed.\n')
+    road.sandbox.setFaults({})
+    const one = await runCli(['dead-letters', 'requeue', '--device', 'truck-2', '--url', url])
+    expect([one.status, one.stdout]).toEqual([0, '1 payload go to the ingestion API again.\n'])
+    await road.until(() => deliveredOf(road, 'truck-2').length === 1)
+    const all = await runCli(['dead-letters', 'requeue', '--all', '--json', '--url', url])
+    expect(JSON.parse(all.stdout)).toMatchObject({ payloads: 2, left: {}, remap: null })
+    await road.until(() => road.status().totals.delivered === 4)
+    expect(road.sandbox.stats()).toMatchObject({ distinctPayloadIds: 4, duplicatesAcrossBatches: 0 })
+    expect(road.status().conditions.map(({ code }) => code)).not.toContain('DEAD_LETTERS')
+    expect(road.status().conservation.payloads.difference).toBe(0)
+    expect((await runCli(['dead-letters', '--url', url])).stdout).toBe('There are no dead letters.\n')
+  })
+
+  test('are refused again when nothing was mended, and are dead letters again', async () => {
+    const road = await threeRefused()
+    await runCli(['dead-letters', 'requeue', '--all', '--url', road.url])
+    await road.until(() => road.status().totals.dead === 6 && road.status().spool.deadLetters === 3)
+    expect(road.sandbox.stats().payloadsAccepted).toBe(1)
+  })
+
+  test('are mended in $EDITOR, sent, and delivered under their payloadId', async () => {
+    const road = await threeRefused()
+    const [id = ''] = await idsIn(road.url)
+    const before = JSON.parse(
+      (await runCli(['dead-letters', 'show', id, '--json', '--url', road.url])).stdout,
+    ) as {
+      letter: { payloadId: string }
+    }
+    // Without its signals the service takes it.
+    const script = `const fs=require('fs');const f=process.argv[1];const p=JSON.parse(fs.readFileSync(f));delete p.signals;fs.writeFileSync(f,JSON.stringify(p))`
+    const env = { PATH: process.env['PATH'], EDITOR: `${process.execPath} -e ${JSON.stringify(script)}` }
+    const edited = await runCli(['dead-letters', 'edit', id, '--url', road.url], { env })
+    expect(edited.stdout).toBe(`It goes to the ingestion API again, as payload ${before.letter.payloadId}.\n`)
+    await road.until(() => road.status().totals.delivered === 2)
+    expect(road.sandbox.received({ limit: 1 })).toMatchObject([
+      { payload: { payloadId: before.letter.payloadId } },
+    ])
+    expect(road.status().spool.deadLetters).toBe(2)
+
+    const [next = ''] = await idsIn(road.url)
+    const shown = await runCli(['dead-letters', 'show', next, '--json', '--url', road.url])
+    const { payload } = (JSON.parse(shown.stdout) as { letter: { payload: Record<string, unknown> } }).letter
+    const stdin = JSON.stringify({ ...payload, signals: undefined, signalTimestamp: 1_763_000_000_000 })
+    const other = await runCli(['dead-letters', 'edit', next, '--file', '-', '--url', road.url], { stdin })
+    expect(other.stdout).toMatch(/^It goes .* as payload [0-9a-f-]{36}: it is another reading than /)
+    await road.until(() => road.status().totals.delivered === 3)
+  })
+
+  test('an edit that is no payload is refused, and what was written is kept', async () => {
+    const road = await threeRefused()
+    const [id = ''] = await idsIn(road.url)
+    const env = { PATH: process.env['PATH'], EDITOR: 'sh -c \'echo "{}" > "$0"\'' }
+    const edited = await runCli(['dead-letters', 'edit', id, '--url', road.url], { env })
+    expect([edited.status, edited.stderr.split('\n', 1)[0]]).toEqual([1, 'LETTER_UNFIT'])
+    const kept = /--file (\S+)/.exec(edited.stderr)?.[1] ?? ''
+    onTestFinished(() => rm(join(kept, '..'), { recursive: true, force: true }))
+    expect(await readFile(kept, 'utf8')).toBe('{}\n')
+    const unchanged = await runCli(['dead-letters', 'edit', id, '--url', road.url], {
+      env: { PATH: process.env['PATH'], EDITOR: 'true' },
+    })
+    expect(unchanged.stdout).toMatch(/^Nothing was changed/)
+    const failed = await runCli(['dead-letters', 'edit', id, '--url', road.url], {
+      env: { PATH: process.env['PATH'], EDITOR: 'false' },
+    })
+    expect(failed.stderr).toMatch(/^INPUT_UNREADABLE/)
+    expect(await idsIn(road.url)).toContain(id)
+  })
+
+  test('are exported, purged with --yes alone, and come back from the file', async () => {
+    const road = await threeRefused()
+    const { url } = road
+    const file = join(await newFolder(), 'letters.ndjson')
+    const exported = await runCli(['dead-letters', 'export', '--to', file, '--url', url])
+    expect(exported.stdout).toBe(`3 letters in ${file}\n`)
+    const streamed = await runCli(['dead-letters', 'export', '--device', 'truck-2', '--url', url])
+    expect((await readFile(file, 'utf8')).split('\n')).toContain(streamed.stdout.trimEnd())
+    expect((await runCli(['dead-letters', 'export', '--to', file, '--url', url])).stderr).toMatch(
+      /^OUTPUT_UNWRITABLE/,
+    )
+
+    const asked = await runCli(['dead-letters', 'purge', '--reason', 'Validation', '--url', url])
+    expect(asked.stdout).toBe(
+      '3 dead letters would be deleted for good.\n  3 delivery Validation\nNothing was changed; add --yes to do it.\n',
+    )
+    expect(road.status().spool.deadLetters).toBe(3)
+    await runCli(['dead-letters', 'purge', '--reason', 'Validation', '--yes', '--url', url])
+    expect(road.status().spool.deadLetters).toBe(0)
+    expect(road.log()).toMatch(/"level":"error".*"letters_purged"/)
+    expect(road.status().conditions.map(({ code }) => code)).toContain('DEAD_LETTERS_PURGED')
+
+    road.sandbox.setFaults({})
+    const back = await runCli(['dead-letters', 'requeue', '--file', file, '--url', url])
+    expect(back.stdout).toBe('3 payloads go to the ingestion API.\n')
+    await road.until(() => road.status().totals.delivered === 4)
+    const metrics = await (await fetch(`${url}/metrics`)).text()
+    expect(metrics).toContain('gateway_dead_letters_purged_total{by="hand"} 3\n')
+    expect(metrics).toContain('gateway_dead_letters_filled_total 3\n')
+  })
+})
+
+describe('messages that could not be mapped', () => {
+  test('are shown as text or as hexadecimal digits, and delivered when the mapping was mended', async () => {
+    const folder = await newFolder()
+    const road = await startRoad({ folder })
+    const url = road.gateway.addresses.ops
+    const other = JSON.stringify({ ts: 1_763_690_000_000, latitude: 52, lon: 13 })
+    await publish(road, 'truck-1', [other])
+    await publish(road, 'binary', ['\u0000\u0001\u0002'])
+    const [text = '', binary = ''] = await idsIn(url)
+    expect((await runCli(['dead-letters', 'show', text, '--url', url])).stdout).toContain(other)
+    const hex = await runCli(['dead-letters', 'show', binary, '--url', url])
+    expect(hex.stdout).toMatch(/^message, 3 B, hexadecimal:\n000000 {2}00 01 02 +\.\.\.$/m)
+
+    const config = await readFile(join(folder, 'gateway.yaml'), 'utf8')
+    await writeFile(
+      join(folder, 'gateway.yaml'),
+      config.replace('{ path: lat }', '{ path: [lat, latitude] }'),
+    )
+    expect((await runCli(['reload', '--url', url])).status).toBe(0)
+    const requeued = await runCli(['dead-letters', 'requeue', '--stage', 'mapping', '--url', url])
+    expect(requeued.stdout).toMatch(
+      /^0 payloads go .*\n2 messages were mapped again and became 1 payload\.\n {2}1 cannot be mapped: \w+\n$/,
+    )
+    await road.until(() => deliveredOf(road, 'truck-1').length === 1)
+    expect(await idsIn(url)).toEqual([binary])
+
+    // The editor of this test would write a line of its own.
+    const edited = await runCli(['dead-letters', 'edit', binary, '--url', url], {
+      env: { ...process.env, EDITOR: 'echo more >>' },
+    })
+    expect([edited.status, edited.stderr]).toEqual([1, expect.stringMatching(/^LETTER_UNFIT\n.*no payload/)])
+    const some = await runCli(['dead-letters', 'list', '--reason', 'OTHER', '--url', url])
+    expect(some.stdout).toBe('There are no such dead letters.\n')
+    for (const command of [['requeue'], ['purge', '--yes'], ['export']]) {
+      const none = await runCli(['dead-letters', ...command, 'f'.repeat(32), '--url', url])
+      expect([none.status, none.stdout + none.stderr], command[0]).toEqual([
+        1,
+        expect.stringMatching(/is no dead letter|of the ids are no such/),
+      ])
+    }
+    expect(await idsIn(url)).toEqual([binary])
+  })
+})
+
+describe('where no daemon runs', () => {
+  async function resting() {
+    const folder = await newFolder()
+    const world = await openSpoolWorld({ path: join(folder, 'spool') })
+    await world.spool.exchange(exchangeOf({ letters: [refusedPayload('a'), refusedMessage('one')] }))
+    await world.spool.close()
+    const config = join(folder, 'gateway.yaml')
+    await writeFile(config, 'spool: { path: ./spool }\nops: { listen: "127.0.0.1:1" }\n')
+    return { world, config, path: join(folder, 'spool') }
+  }
+
+  test('list, show and export read the spool of the config, and change nothing', async () => {
+    const { config, path } = await resting()
+    const listed = await runCli(['dead-letters', 'list', '--ids', '--config', config])
+    expect(listed.stdout).toMatch(/^1 payload: gps\.latitude must not be empty, 1 device$/m)
+    const id = /^[0-9a-f]{32}/m.exec(listed.stdout)?.[0] ?? ''
+    expect((await runCli(['dead-letters', 'show', id, '--config', config])).stdout).toContain(id)
+    const exported = await runCli(['dead-letters', 'export', '--path', path])
+    expect(exported.stdout.trimEnd().split('\n')).toHaveLength(2)
+  })
+
+  test('they say so where the spool is in use, or not there', async () => {
+    const { config, world, path } = await resting()
+    await world.reopen()
+    for (const argv of [
+      ['list', '--config', config],
+      ['show', 'f'.repeat(32), '--path', path],
+      ['export', '--config', config],
+    ])
+      expect((await runCli(['dead-letters', ...argv])).stderr).toMatch(/^SPOOL_LOCKED/)
+    const nowhere = await runCli(['dead-letters', 'list', '--path', join(path, 'nowhere')])
+    expect(nowhere.stderr).toMatch(/^SPOOL_MISSING/)
+  })
+
+  test('what changes something needs the daemon', async () => {
+    const { config } = await resting()
+    for (const argv of [
+      ['requeue', '--all'],
+      ['edit', 'f'.repeat(32)],
+      ['purge', '--all', '--yes'],
+    ])
+      expect((await runCli(['dead-letters', ...argv, '--config', config])).stderr).toMatch(
+        /^DAEMON_UNREACHABLE/,
+      )
+  })
+})
+
+describe('wrong use', () => {
+  test.each([
+    ['nothing said does not mean everything', ['requeue']],
+    ['nothing said does not delete everything', ['purge', '--yes']],
+    ['a stage that is none', ['list', '--stage', 'other']],
+    ['a time that is none', ['list', '--since', 'yesterday']],
+    ['a file beside ids', ['requeue', 'f'.repeat(32), '--file', '-']],
+    ['a path beside a url', ['list', '--path', '/tmp', '--url', 'http://127.0.0.1:1']],
+  ])('%s', async (_, argv) => {
+    const { status, stderr } = await runCli(['dead-letters', ...argv])
+    expect([status, stderr.startsWith('USAGE')]).toEqual([2, true])
+  })
+
+  test('a file that is wrong is told with its lines', async () => {
+    const road = await startRoad()
+    const url = road.gateway.addresses.ops
+    const folder = await mkdtemp(join(tmpdir(), 'wrong-'))
+    onTestFinished(() => rm(folder, { recursive: true }))
+    const missing = await runCli(['dead-letters', 'requeue', '--file', join(folder, 'none'), '--url', url])
+    expect(missing.stderr).toMatch(/^INPUT_UNREADABLE/)
+    const wrong = await runCli(['dead-letters', 'requeue', '--file', '-', '--url', url], {
+      stdin: '\n{"kind":"x"}\n',
+    })
+    expect(wrong.stderr).toMatch(/^LETTER_UNFIT[\s\S]*line 2: its kind is neither payload nor message/)
+  })
+})

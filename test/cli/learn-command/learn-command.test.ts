@@ -1,0 +1,134 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { runCli, type CliResult } from '../../support/cli-world.ts'
+import { newFolder } from '../../support/folders.ts'
+import { openIngest } from '../../support/ingest-world.ts'
+import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
+import { openMqttBroker, type MqttBroker } from '../../support/mqtt-broker.ts'
+
+const position = (ts: number, more = '') =>
+  `{"state":{"reported":{"ts":${ts},"latlng":"51.4,9.5","ang":93,"sat":6${more}}}}`
+
+/** Runs `learn` until what `publish` does was heard, then stops it as a person would. */
+async function learn(
+  broker: MqttBroker,
+  publish: () => Promise<void>,
+  more: readonly string[] = [],
+): Promise<CliResult> {
+  const stop = new AbortController()
+  const ran = runCli(['learn', '--broker', broker.url, '--for', '1h', ...more], { stop: stop.signal })
+  await broker.subscribed()
+  await publish()
+  await broker.delivered()
+  stop.abort('SIGINT')
+  return ran
+}
+
+async function publishTrucks(broker: MqttBroker): Promise<void> {
+  for (let index = 0; index < 6; index += 1) {
+    const topic = `teltonika/86463606000000${index % 2}/data`
+    await broker.publish(topic, position(1_767_085_201_000 + index * 1000, index < 2 ? '' : ',"sp":40'))
+  }
+}
+
+describe('learn', () => {
+  test('listens, guesses the preset, and says what will be missing', async () => {
+    await using broker = await openMqttBroker()
+    const { status, stdout, stderr } = await learn(broker, () => publishTrucks(broker))
+    expect(status).toBe(0)
+    expect(stderr).toBe('Listening to # for 1h.\n')
+    expect(stdout).toMatch(/^6 messages on 2 topics in \S+, when it was stopped\.\n/)
+    expect(stdout).toContain('teltonika-json: preset teltonika-json')
+    expect(stdout).toContain('6 of 6 messages tried make 6 payloads of 2 devices')
+    expect(stdout).toContain('- Speed missing in 2 of 6 payloads.')
+    expect(stdout).toContain('- No model: odometer and engine hours are left out.')
+    expect(stdout).toContain('last on teltonika/864636060000001/data')
+    expect(stdout).toContain(position(1_767_085_206_000, ',"sp":40'))
+    expect(stdout).toMatch(/maps to\n.*"signalTimestamp":1767085206000.*"speed":40/s)
+  })
+
+  test('proposes sources that `check` accepts as they are', async () => {
+    await using broker = await openMqttBroker()
+    const { stdout } = await learn(broker, async () => {
+      await publishTrucks(broker)
+      await broker.publish(
+        'yard/box-17/pos: 1',
+        '{"lat":48.1,"lng":2.2,"time":"2026-01-28 15:00:00","spd":3}',
+      )
+      await broker.publish('lamps/kitchen', '{"on":true}')
+    }, ['--json'])
+    const { block, sources, unread } = JSON.parse(stdout) as Record<string, unknown> & { block: string }
+    expect(sources).toMatchObject([
+      { source: { name: 'teltonika-json', preset: 'teltonika-json' }, tried: 6, devices: 2 },
+      {
+        preset: null,
+        source: { topic: 'yard/{device}/pos: 1' },
+        shapes: [{ became: { text: '1 payload' } }],
+      },
+    ])
+    expect(unread).toMatchObject([{ filter: 'lamps/kitchen', last: { message: '{"on":true}' } }])
+    const path = join(await newFolder(), 'gateway.yaml')
+    const rest =
+      'ingest: { broker: { access: { anonymous: true } } }\ndelivery: { base_url: http://127.0.0.1:1 }\n'
+    await writeFile(path, rest + block)
+    expect(await runCli(['check', '--config', path])).toMatchObject({ status: 0, stderr: '' })
+    expect(await readFile(path, 'utf8')).toContain('# 6 messages on teltonika/+/data')
+  })
+
+  test('hears what was retained, and says that it was', async () => {
+    await using broker = await openMqttBroker()
+    await broker.publish('teltonika/864636060000001/data', position(1_767_085_201_000), { retain: true })
+    const { stdout } = await learn(broker, () => broker.publish('x', 'y', { qos: 0 }))
+    expect(stdout).toContain('All of it was retained: nothing came live')
+  })
+
+  test('ends by itself when its time is over, and with 1 when nothing was heard', async () => {
+    await using broker = await openMqttBroker()
+    const { status, stdout } = await runCli(['learn', '--broker', broker.url, '--for', '100ms'])
+    expect(status).toBe(1)
+    expect(stdout).toMatch(/^0 messages on 0 topics in \S+\.\nNothing was heard/)
+  })
+
+  test('uses what it heard when the broker ends the connection', async () => {
+    await using broker = await openMqttBroker()
+    const ran = runCli(['learn', '--broker', broker.url, '--for', '1h', '--topic', 'teltonika/+/data'])
+    await broker.subscribed()
+    await publishTrucks(broker)
+    await broker.delivered()
+    broker.cut()
+    const { status, stdout } = await ran
+    expect(status).toBe(0)
+    expect(stdout).toMatch(/^6 messages .*, when the broker closed the connection\.\n/)
+  })
+
+  test('takes its password from a file, and shows it to nobody', async () => {
+    await using broker = await openMqttBroker({ user: { name: 'guest', password: 'open sesame' } })
+    const file = join(await newFolder(), 'password')
+    await writeFile(file, 'open sesame\n')
+    const user = ['--username', 'guest', '--password-file', file]
+    expect((await learn(broker, () => publishTrucks(broker), user)).status).toBe(0)
+    await writeFile(file, 'wrong one\n')
+    const refused = await runCli(['learn', '--broker', broker.url, ...user])
+    expect(refused.status).toBe(1)
+    expect(refused.stderr).toMatch(/^BROKER_UNREACHABLE/)
+    expect(refused.stderr).not.toContain('wrong one')
+  })
+
+  test('says that a gateway lets nobody listen, and what to use instead', async () => {
+    await using gateway = await openIngest(createMemoryIntakeSpool({ commits: 'auto' }))
+    const { status, stderr } = await runCli(['learn', '--broker', `mqtt://127.0.0.1:${gateway.port}`])
+    expect(status).toBe(1)
+    expect(stderr).toMatch(/^SUBSCRIPTION_REFUSED/)
+    expect(stderr).toContain('telemetry-gateway tap')
+  })
+
+  test('says that there is no broker, or no password file', async () => {
+    const nobody = await runCli(['learn', '--broker', 'mqtt://user:secret@127.0.0.1:1'])
+    expect(nobody).toMatchObject({ status: 1, stderr: expect.stringMatching(/^BROKER_UNREACHABLE/) })
+    expect(nobody.stderr).not.toContain('secret')
+    const noFile = await runCli(['learn', '--broker', 'mqtt://127.0.0.1:1', '--password-file', '/none'])
+    expect(noFile.stderr).toMatch(/^INPUT_UNREADABLE/)
+    expect((await runCli(['learn', '--broker', 'http://x'])).status).toBe(2)
+  })
+})

@@ -1,0 +1,179 @@
+import { cp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import type { LaneId } from '../../../src/domain/ids.ts'
+import { seqKey, table } from '../../../src/spool/chunk-log/key-layout.ts'
+import { openLevelStore } from '../../../src/storage/storage.ts'
+import { runCli } from '../../support/cli-world.ts'
+import { newFolder } from '../../support/folders.ts'
+import { refusedMessage, refusedPayload } from '../../support/dead-letters-world.ts'
+import { ended, flipLastByte, openSpoolWorld } from '../../support/open-spool.ts'
+import { messageOf, roundTrip, startRoad, topicOf } from '../../support/pipeline-world.ts'
+import { exchangeOf, keptNamed } from '../../support/spool-world.ts'
+
+const away = 'batch: { linger: 20ms }, timeout: 1s'
+
+/** A spool as a daemon leaves it that could not deliver: 5 payloads that the service would take. */
+async function undelivered(): Promise<{ folder: string; spool: string }> {
+  const folder = await newFolder()
+  const road = await startRoad({ folder, baseUrl: 'http://127.0.0.1:1', sections: { delivery: away } })
+  const device = await road.device('truck-1')
+  for (let n = 1; n <= 5; n += 1)
+    device.publish({ topic: topicOf('truck-1'), payload: messageOf(n), messageId: n })
+  await device.acked(5)
+  await road.gateway.stop('the machine is replaced')
+  return { folder, spool: join(folder, 'spool') }
+}
+
+async function salvaged(spool: string): Promise<{ to: string; stdout: string }> {
+  const to = join(await newFolder(), 'salvaged')
+  const { status, stdout } = await runCli(['spool', 'salvage', '--path', spool, '--to', to])
+  expect(status).toBe(0)
+  return { to, stdout }
+}
+
+describe('spool verify', () => {
+  test('asks the daemon that runs, and says what is there', async () => {
+    const road = await startRoad({ baseUrl: 'http://127.0.0.1:1', sections: { delivery: away } })
+    const device = await road.device('truck-1')
+    device.publish({ topic: topicOf('truck-1'), payload: messageOf(1), messageId: 1 })
+    device.publish({ topic: topicOf('truck-1'), payload: 'no json', messageId: 2 })
+    await device.acked(2)
+    await roundTrip(device)
+    const { status, stdout } = await runCli(['spool', 'verify', '--url', road.gateway.addresses.ops])
+    expect(status).toBe(0)
+    expect(stdout).toMatch(/^dead letters +1 +\S+ B +0$/m)
+    expect(stdout).toMatch(/^1 +default +\w+ +\d +1 +0 +1$/m)
+    expect(stdout).toMatch(/^All records can be read and add up\.$/m)
+  })
+
+  test('opens the spool where no daemon runs: by its config or its path', async () => {
+    const { folder, spool } = await undelivered()
+    // The config of the road names a port that the system chose; nobody listens there any more.
+    const config = join(folder, 'offline.yaml')
+    await writeFile(config, 'spool: { path: ./spool }\nops: { listen: "127.0.0.1:1" }\n')
+    for (const argv of [
+      ['--config', config],
+      ['--path', spool],
+    ]) {
+      const { status, stdout } = await runCli(['spool', 'verify', '--json', ...argv])
+      expect(status).toBe(0)
+      expect(JSON.parse(stdout)).toMatchObject({ ok: true, lanes: [{ appended: 5, settled: 0, open: 5 }] })
+    }
+  })
+
+  test('ends with 1 and says what is wrong with a damaged one', async () => {
+    const { spool } = await undelivered()
+    const store = await openLevelStore(join(spool, 'store'))
+    const key = seqKey(table.chunks, 1 as LaneId, 0)
+    await store.write([{ type: 'put', key, value: flipLastByte((await store.get(key))!) }], { sync: true })
+    await store.close()
+    const { status, stdout } = await runCli(['spool', 'verify', '--path', spool])
+    expect(status).toBe(1)
+    expect(stdout).toMatch(/^Wrong:\n {2}chunks, record 0000000100+: its checksum is wrong\.$/m)
+  })
+
+  test('says so where there is no spool, or it is in use', async () => {
+    const nowhere = join(await newFolder(), 'nowhere')
+    expect((await runCli(['spool', 'verify', '--path', nowhere])).stderr).toMatch(/^SPOOL_MISSING/)
+    const { path } = await openSpoolWorld()
+    expect((await runCli(['spool', 'verify', '--path', path])).stderr).toMatch(/^SPOOL_LOCKED/)
+    expect((await runCli(['spool', 'salvage', '--to', nowhere])).stderr).toMatch(/^USAGE/)
+  })
+})
+
+describe('spool salvage', () => {
+  test('what it saves of a broken spool is taken in by another gateway and delivered, once', async () => {
+    const { spool } = await undelivered()
+    // The directory of the database is lost, as after a careless repair.
+    const store = join(spool, 'store')
+    for (const name of await readdir(store)) if (/^(CURRENT|MANIFEST)/.test(name)) await rm(join(store, name))
+    const files = async () => (await readdir(store)).sort().join(' ')
+    const before = await files()
+    const { to, stdout } = await salvaged(spool)
+    expect(stdout).toMatch(/^ {2}payloads\.ndjson +5$/m)
+    expect(stdout.match(/--file \S+/g)).toEqual([`--file ${to}/payloads.ndjson`])
+    expect(stdout).toMatch(/could not be opened .* a copy was repaired/)
+    expect(await files()).toBe(before)
+    expect(await readdir(to)).toEqual(expect.arrayContaining(['payloads.ndjson', 'report.json']) as string[])
+    expect(await readdir(to)).not.toContain('work')
+
+    const road = await startRoad()
+    const url = road.gateway.addresses.ops
+    const file = join(to, 'payloads.ndjson')
+    const taken = await runCli(['dead-letters', 'requeue', '--file', file, '--url', url])
+    expect(taken.stdout).toBe('5 payloads go to the ingestion API.\n')
+    await road.until(() => road.status().totals.delivered === 5)
+    expect(road.sandbox.stats()).toMatchObject({ distinctPayloadIds: 5, duplicatesAcrossBatches: 0 })
+  })
+
+  test('kept messages and dead letters come back through the mapping, or as what they were', async () => {
+    const world = await openSpoolWorld()
+    const { message, windowKey } = keptNamed(topicOf('truck-9'))
+    const bytes = Buffer.from(messageOf(7)).toString('base64')
+    world.spool.keep({ ...message, envelope: { ...message.envelope, bytes } }, windowKey, false)
+    await ended(world.spool)
+    await world.spool.exchange(exchangeOf({ letters: [refusedPayload('a'), refusedMessage('other')] }))
+    await world.spool.close()
+    const { to } = await salvaged(world.path)
+    const report = JSON.parse(await readFile(join(to, 'report.json'), 'utf8')) as unknown
+    expect(report).toMatchObject({
+      problems: [],
+      files: [
+        { file: 'dead-letters.ndjson', lines: 2 },
+        { file: 'messages.ndjson', lines: 1 },
+      ],
+    })
+    const road = await startRoad()
+    const url = road.gateway.addresses.ops
+    for (const name of ['messages.ndjson', 'dead-letters.ndjson'])
+      expect((await runCli(['dead-letters', 'requeue', '--file', join(to, name), '--url', url])).status).toBe(
+        0,
+      )
+    await road.until(() => road.sandbox.received({ device: 'truck-9', limit: 1 }).length === 1)
+    const { stdout } = await runCli(['dead-letters', 'list', '--url', url])
+    expect(stdout).toMatch(/NO_SOURCE/)
+  })
+
+  test('payloads of a damaged chunk are apart, and are sent when a person takes the mark away', async () => {
+    const { spool } = await undelivered()
+    const store = await openLevelStore(join(spool, 'store'))
+    const chunks: Buffer[] = []
+    for await (const page of store.pages({ gte: Buffer.from([0x10]), lt: Buffer.from([0x11]) }))
+      for (const [key] of page) chunks.push(key)
+    const key = chunks[0]!
+    const value = Buffer.from((await store.get(key))!)
+    // The checksum itself: the payloads are whole, but nobody can know.
+    value[1]! ^= 0xff
+    await store.write([{ type: 'put', key, value }], { sync: true })
+    await store.close()
+    const { to, stdout } = await salvaged(spool)
+    expect(stdout).toMatch(/^ {2}suspect\.ndjson +\d$/m)
+    expect(stdout).toMatch(/its checksum is wrong/)
+    const road = await startRoad()
+    const url = road.gateway.addresses.ops
+    const file = join(to, 'suspect.ndjson')
+    const left = await runCli(['dead-letters', 'requeue', '--file', file, '--url', url])
+    expect(left.stdout).toMatch(/^0 payloads go[\s\S]* are suspect and left out/)
+    const lines = (await readFile(file, 'utf8')).replaceAll(/"suspect":"[^"]*",/g, '')
+    const sent = await runCli(['dead-letters', 'requeue', '--file', '-', '--url', url], { stdin: lines })
+    expect(sent.stdout).toMatch(/^[1-5] payloads? go to the ingestion API\.\n$/)
+  })
+
+  test('refuses to write where something is already', async () => {
+    const { spool } = await undelivered()
+    const to = await newFolder()
+    await writeFile(join(to, 'something'), '')
+    const { status, stderr } = await runCli(['spool', 'salvage', '--path', spool, '--to', to])
+    expect([status, stderr.split('\n', 1)[0]]).toEqual([1, 'OUTPUT_UNWRITABLE'])
+    expect(await readdir(to)).toEqual(['something'])
+  })
+
+  test('a copy of the directory is as good as the spool', async () => {
+    const { spool } = await undelivered()
+    const copy = join(await newFolder(), 'copy')
+    await cp(spool, copy, { recursive: true })
+    const { stdout } = await salvaged(copy)
+    expect(stdout).toMatch(/^ {2}payloads\.ndjson +5$/m)
+  })
+})

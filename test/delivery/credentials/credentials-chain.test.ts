@@ -1,0 +1,262 @@
+// Credentials as the AWS tools find them, each from the real thing: files, a process, endpoints on loopback.
+
+import { execFileSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { chmod, readFile, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { createCredentials } from '../../../src/delivery/credentials/credentials.ts'
+import type { ProxyOptions } from '../../../src/delivery/delivery-options.ts'
+import { handed, startCredentialEndpoints } from '../../support/credential-endpoints.ts'
+import { eventually } from '../../support/eventually.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+import { newFolder } from '../../support/folders.ts'
+
+const hourMs = 3_600_000
+
+/** The package reads the environment of the process. Nothing of the machine that runs the test must come through. */
+beforeEach(() => {
+  for (const name of Object.keys(process.env)) if (name.startsWith('AWS_')) vi.stubEnv(name, undefined)
+  for (const name of ['AWS_SHARED_CREDENTIALS_FILE', 'AWS_CONFIG_FILE']) vi.stubEnv(name, '/nonexistent')
+  vi.stubEnv('AWS_EC2_METADATA_DISABLED', 'true')
+})
+
+afterEach(() => vi.unstubAllEnvs())
+
+function chainOf(profile: string | null = null, proxy: ProxyOptions = { from: 'none' }) {
+  const clock = createFakeClock(Date.now())
+  const failures: (string | null)[] = []
+  const refreshFailed = (failure: { why: string } | null) => void failures.push(failure?.why ?? null)
+  const deps = { clock, env: process.env, proxy, refreshFailed }
+  return { clock, failures, source: createCredentials(deps, { source: 'chain', profile }) }
+}
+
+describe('the chain finds credentials', () => {
+  test('in the environment', async () => {
+    vi.stubEnv('AWS_ACCESS_KEY_ID', 'AKIAENV')
+    vi.stubEnv('AWS_SECRET_ACCESS_KEY', 'hush')
+    vi.stubEnv('AWS_SESSION_TOKEN', 'token')
+    expect(await chainOf().source.current()).toEqual({
+      accessKeyId: 'AKIAENV',
+      secretAccessKey: 'hush',
+      sessionToken: 'token',
+    })
+  })
+
+  test('in a profile of the shared file, and reads that again when it changes', async () => {
+    const path = join(await newFolder(), 'credentials')
+    const write = (key: string) =>
+      writeFile(
+        path,
+        `[default]\naws_access_key_id = AKIADEFAULT\naws_secret_access_key = d\n\n` +
+          `[depot]\naws_access_key_id = ${key}\naws_secret_access_key = s/+=\n`,
+      )
+    await write('AKIAONE')
+    vi.stubEnv('AWS_SHARED_CREDENTIALS_FILE', path)
+    const { source } = chainOf('depot')
+    expect(await source.current()).toEqual({ accessKeyId: 'AKIAONE', secretAccessKey: 's/+=' })
+    expect((await chainOf().source.current()).accessKeyId).toBe('AKIADEFAULT')
+    await write('AKIATWO')
+    expect((await source.reread()).accessKeyId).toBe('AKIATWO')
+    expect((await source.current()).accessKeyId).toBe('AKIATWO')
+  })
+
+  test('from a process that a profile names', async () => {
+    const folder = await newFolder()
+    const script = join(folder, 'give')
+    const answer = { Version: 1, AccessKeyId: 'ASIAPROCESS', SecretAccessKey: 's', SessionToken: 't' }
+    await writeFile(script, `#!/bin/sh\necho '${JSON.stringify(answer)}'\n`)
+    await chmod(script, 0o700)
+    await writeFile(join(folder, 'config'), `[profile depot]\ncredential_process = ${script}\n`)
+    vi.stubEnv('AWS_CONFIG_FILE', join(folder, 'config'))
+    expect(await chainOf('depot').source.current()).toMatchObject({
+      accessKeyId: 'ASIAPROCESS',
+      sessionToken: 't',
+    })
+  })
+
+  test('at the endpoint of a container, with the token of its file', async () => {
+    const expiration = new Date(Date.now() + hourMs)
+    const endpoints = await startCredentialEndpoints(handed('CONTAINER', expiration))
+    const tokenFile = join(await newFolder(), 'token')
+    await writeFile(tokenFile, 'pod-identity')
+    vi.stubEnv('AWS_CONTAINER_CREDENTIALS_FULL_URI', `${endpoints.url}/container`)
+    vi.stubEnv('AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE', tokenFile)
+    expect(await chainOf().source.current()).toEqual({
+      accessKeyId: 'ASIACONTAINER',
+      secretAccessKey: 'secret of CONTAINER',
+      sessionToken: 'token-of-CONTAINER',
+      expiration,
+    })
+    expect(endpoints.asked).toMatchObject([{ what: 'GET /container', token: 'pod-identity' }])
+  })
+
+  test('in the metadata of an instance, version 2', async () => {
+    const endpoints = await startCredentialEndpoints(handed('INSTANCE', new Date(Date.now() + hourMs)))
+    vi.stubEnv('AWS_EC2_METADATA_DISABLED', 'false')
+    vi.stubEnv('AWS_EC2_METADATA_SERVICE_ENDPOINT', endpoints.url)
+    expect(await chainOf().source.current()).toMatchObject({
+      accessKeyId: 'ASIAINSTANCE',
+      sessionToken: 'token-of-INSTANCE',
+    })
+    expect(endpoints.asked[0]?.what).toBe('PUT /latest/api/token')
+    expect(endpoints.asked.at(-1)).toMatchObject({ token: 'imds-token' })
+  })
+
+  test('for a web identity, whose token is read again each time', async () => {
+    const endpoints = await startCredentialEndpoints(handed('WEB', new Date(Date.now() + hourMs)))
+    const tokenFile = join(await newFolder(), 'token')
+    await writeFile(tokenFile, 'first-identity')
+    vi.stubEnv('AWS_WEB_IDENTITY_TOKEN_FILE', tokenFile)
+    vi.stubEnv('AWS_ROLE_ARN', 'arn:aws:iam::123456789012:role/depot')
+    vi.stubEnv('AWS_REGION', 'eu-central-1')
+    vi.stubEnv('AWS_ENDPOINT_URL_STS', endpoints.url)
+    const { source } = chainOf()
+    expect(await source.current()).toMatchObject({ accessKeyId: 'ASIAWEB', sessionToken: 'token-of-WEB' })
+    await writeFile(tokenFile, 'second-identity')
+    await source.reread()
+    expect(endpoints.asked.map(({ body }) => /WebIdentityToken=([\w-]+)/.exec(body)?.[1])).toEqual([
+      'first-identity',
+      'second-identity',
+    ])
+  })
+
+  test('and asks token services through the proxy', async () => {
+    const endpoints = await startCredentialEndpoints(handed('WEB', new Date(Date.now() + hourMs)))
+    const tokenFile = join(await newFolder(), 'token')
+    await writeFile(tokenFile, 'identity')
+    vi.stubEnv('AWS_WEB_IDENTITY_TOKEN_FILE', tokenFile)
+    vi.stubEnv('AWS_ROLE_ARN', 'arn:aws:iam::123456789012:role/depot')
+    vi.stubEnv('AWS_REGION', 'eu-central-1')
+    vi.stubEnv('AWS_ENDPOINT_URL_STS', 'http://sts.depot.test')
+    const asked: string[] = []
+    // Plain http asks a proxy with the whole address.
+    const proxy = createServer((request, response) => {
+      asked.push(request.url ?? '')
+      let body = ''
+      request.on('data', (part: Buffer) => (body += part.toString('latin1')))
+      request.on('end', () => {
+        void fetch(endpoints.url, { method: 'POST', body }).then(async (answer) =>
+          response.end(await answer.text()),
+        )
+      })
+    })
+    await new Promise<void>((resolve) => {
+      proxy.listen(0, '127.0.0.1', resolve)
+    })
+    onTestFinished(() => void proxy.close())
+    const url = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`
+    const { source } = chainOf(null, { from: 'config', url, auth: null })
+    expect((await source.current()).accessKeyId).toBe('ASIAWEB')
+    expect(asked).toEqual(['http://sts.depot.test/'])
+  })
+
+  test('nowhere: what is missing is said', async () => {
+    await expect(chainOf('nobody').source.current()).rejects.toMatchObject({
+      code: 'CREDENTIALS_MISSING',
+      why: expect.stringMatching(/\w/),
+    })
+  })
+
+  test('and prints nothing into the log of the daemon where it finds too many', async () => {
+    const path = join(await newFolder(), 'credentials')
+    await writeFile(path, '[depot]\naws_access_key_id = AKIAFILE\naws_secret_access_key = s\n')
+    vi.stubEnv('AWS_SHARED_CREDENTIALS_FILE', path)
+    vi.stubEnv('AWS_PROFILE', 'depot')
+    vi.stubEnv('AWS_ACCESS_KEY_ID', 'AKIAENV')
+    vi.stubEnv('AWS_SECRET_ACCESS_KEY', 'hush')
+    const printed = vi.spyOn(console, 'warn').mockReturnValue()
+    expect((await chainOf().source.current()).accessKeyId).toBe('AKIAFILE')
+    expect(printed).not.toHaveBeenCalled()
+  })
+})
+
+test('a process that says nothing is given half a minute, and is not started again and again', async () => {
+  const folder = await newFolder()
+  const [starts, pipe] = [join(folder, 'starts'), join(folder, 'pipe')]
+  execFileSync('mkfifo', [pipe])
+  const script = join(folder, 'mute')
+  await writeFile(script, `#!/bin/sh\necho started >> ${starts}\nexec timeout 60 cat ${pipe}\n`)
+  await chmod(script, 0o755)
+  await writeFile(join(folder, 'config'), `[profile mute]\ncredential_process = ${script}\n`)
+  vi.stubEnv('AWS_CONFIG_FILE', join(folder, 'config'))
+  const { clock, source } = chainOf('mute')
+  for (let times = 0; times < 3; times += 1) {
+    const fault = source.reread().then(
+      () => null,
+      (error: unknown) => error,
+    )
+    await eventually(() => clock.pending() > 0 && existsSync(starts))
+    await clock.advance(30_000)
+    expect(await fault).toMatchObject({
+      code: 'CREDENTIALS_MISSING',
+      why: expect.stringMatching(/no answer came within 30000 ms/),
+    })
+  }
+  expect(await readFile(starts, 'utf8')).toBe('started\n')
+})
+
+describe('temporary credentials', () => {
+  async function fromContainer(livesMs: number) {
+    const endpoints = await startCredentialEndpoints(handed('ONE', new Date(Date.now() + livesMs)))
+    vi.stubEnv('AWS_CONTAINER_CREDENTIALS_FULL_URI', `${endpoints.url}/container`)
+    const chain = chainOf()
+    const next = (name: string) => endpoints.hand(handed(name, new Date(chain.clock.now() + livesMs)))
+    expect((await chain.source.current()).accessKeyId).toBe('ASIAONE')
+    return { ...chain, endpoints, next }
+  }
+
+  test('are refreshed before they expire, while the old ones go on to serve', async () => {
+    const { clock, source, endpoints, next } = await fromContainer(hourMs)
+    next('TWO')
+    await clock.advance(hourMs - 301_000)
+    expect((await source.current()).accessKeyId).toBe('ASIAONE')
+    expect(endpoints.asked).toHaveLength(1)
+    await clock.advance(2000)
+    // Nobody waits for it: this one still has the old ones.
+    expect((await source.current()).accessKeyId).toBe('ASIAONE')
+    await expect.poll(async () => (await source.current()).accessKeyId).toBe('ASIATWO')
+    expect(endpoints.asked).toHaveLength(2)
+  })
+
+  test(
+    'serve while the refresh fails, which is told once, and are missing when they have expired',
+    { timeout: 30_000 },
+    async () => {
+      const { clock, source, endpoints, failures, next } = await fromContainer(hourMs)
+      endpoints.fail(500)
+      await clock.advance(hourMs - 200_000)
+      expect((await source.current()).accessKeyId).toBe('ASIAONE')
+      // The package tries three times by itself before it gives up.
+      await expect.poll(() => failures.length, { timeout: 10_000 }).toBe(1)
+      const askedThen = endpoints.asked.length
+      await source.current()
+      expect(endpoints.asked).toHaveLength(askedThen)
+      await clock.advance(200_000)
+      await expect(source.current()).rejects.toMatchObject({ code: 'CREDENTIALS_MISSING' })
+      endpoints.fail(null)
+      next('TWO')
+      expect((await source.current()).accessKeyId).toBe('ASIATWO')
+      expect(failures.at(-1)).toBeNull()
+    },
+  )
+
+  test('serve on a machine whose clock is a day ahead, until its time is known', async () => {
+    const endpoints = await startCredentialEndpoints(handed('ONE', new Date(Date.now() + hourMs)))
+    vi.stubEnv('AWS_CONTAINER_CREDENTIALS_FULL_URI', `${endpoints.url}/container`)
+    const clock = createFakeClock(Date.now() + 24 * hourMs)
+    let offsetMs: number | null = null
+    const deps = { clock, env: process.env, offsetMs: () => offsetMs }
+    const source = createCredentials(deps, { source: 'chain', profile: null })
+    expect((await source.current()).accessKeyId).toBe('ASIAONE')
+    offsetMs = -24 * hourMs
+    const askedThen = endpoints.asked.length
+    expect((await source.current()).accessKeyId).toBe('ASIAONE')
+    // By the true time they are good for an hour: nothing to refresh.
+    await clock.advance(60_000)
+    await source.current()
+    expect(endpoints.asked.length - askedThen).toBeLessThanOrEqual(1)
+  })
+})

@@ -1,0 +1,235 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { createCredentials } from '../../../src/delivery/credentials/credentials.ts'
+import { findCredentials } from '../../../src/delivery/delivery.ts'
+import { createKeyring } from '../../../src/delivery/credentials/keyring.ts'
+import type { GatewayEvent } from '../../../src/domain/event.ts'
+import { Secret } from '../../../src/std/secret.ts'
+import { providerOptions } from '../../support/delivery-world.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+
+const environment = { AWS_ACCESS_KEY_ID: 'AKID', AWS_SECRET_ACCESS_KEY: 'hush' }
+
+let folder: string
+let path: string
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'credentials-'))
+  path = join(folder, 'ingestion.json')
+})
+
+afterEach(() => rm(folder, { recursive: true }))
+
+const write = (fields: Record<string, unknown>) => writeFile(path, JSON.stringify(fields))
+
+describe('from the environment', () => {
+  test('with a session token where there is one', async () => {
+    const env = { ...environment, AWS_SESSION_TOKEN: 'token' }
+    const source = createCredentials({ clock: createFakeClock(), env }, { source: 'environment' })
+    expect(await source.current()).toEqual({
+      accessKeyId: 'AKID',
+      secretAccessKey: 'hush',
+      sessionToken: 'token',
+    })
+  })
+
+  test.each(['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY'])('names %s when it is missing', async (name) => {
+    const env = { ...environment, [name]: '' }
+    const source = createCredentials({ clock: createFakeClock(), env }, { source: 'environment' })
+    await expect(source.current()).rejects.toMatchObject({
+      code: 'CREDENTIALS_MISSING',
+      why: `${name} is not set.`,
+    })
+  })
+})
+
+describe('from a file', () => {
+  const setUp = () => {
+    const clock = createFakeClock()
+    return { clock, source: createCredentials({ clock, env: {} }, { source: 'file', path }) }
+  }
+
+  test('it is read again when it changed', async () => {
+    const { clock, source } = setUp()
+    await write({ accessKeyId: 'ONE', secretAccessKey: 'first' })
+    const first = await source.current()
+    expect(first.accessKeyId).toBe('ONE')
+    await write({ accessKeyId: 'TWO', secretAccessKey: 'the-second' })
+    await clock.advance(6000)
+    expect((await source.current()).accessKeyId).toBe('TWO')
+  })
+
+  test('the same file gives the same object, so that its signer is kept', async () => {
+    const { clock, source } = setUp()
+    await write({ accessKeyId: 'ONE', secretAccessKey: 'first' })
+    const first = await source.current()
+    await clock.advance(6000)
+    expect(await source.current()).toBe(first)
+    expect(await source.reread()).toBe(first)
+  })
+
+  test('the old ones serve while it cannot be read', async () => {
+    const { clock, source } = setUp()
+    await write({ accessKeyId: 'ONE', secretAccessKey: 'first' })
+    await source.current()
+    await writeFile(path, '{"accessKeyId":')
+    await clock.advance(6000)
+    expect((await source.current()).accessKeyId).toBe('ONE')
+    expect((await source.reread()).accessKeyId).toBe('ONE')
+  })
+
+  test('the names of the AWS tools are understood', async () => {
+    await write({ Version: 1, AccessKeyId: 'ONE', SecretAccessKey: 'first\n', SessionToken: 't' })
+    expect(await setUp().source.current()).toEqual({
+      accessKeyId: 'ONE',
+      secretAccessKey: 'first',
+      sessionToken: 't',
+    })
+  })
+
+  test.each([
+    ['no JSON', 'aws_secret_access_key = hush', 'the file is not JSON'],
+    ['no key', '{"secretAccessKey":"hush"}', 'the file has no text at "accessKeyId"'],
+    ['no secret', '{"accessKeyId":"hush"}', 'the file has no text at "secretAccessKey"'],
+    ['an empty secret', '{"accessKeyId":"a","secretAccessKey":" "}', 'the secret is not printable ASCII'],
+  ])('%s is an error that does not quote it', async (_name, text, words) => {
+    await writeFile(path, text)
+    const failed = await setUp()
+      .source.current()
+      .catch((error: unknown) => error)
+    expect(failed).toMatchObject({ code: 'CREDENTIALS_MISSING', why: `${words}.` })
+    expect(String(failed)).not.toContain('hush')
+  })
+
+  test('those about to expire are read again; those that expired and cannot be refreshed are missing', async () => {
+    const { clock, source } = setUp()
+    const expiring = (ms: number) => new Date(clock.now() + ms).toISOString()
+    await write({ accessKeyId: 'ONE', secretAccessKey: 'first', expiration: expiring(600_000) })
+    await source.current()
+    await clock.advance(599_000)
+    expect((await source.current()).accessKeyId).toBe('ONE')
+    await clock.advance(2000)
+    await expect(source.current()).rejects.toMatchObject({ why: 'the credentials have expired.' })
+    await rm(path)
+    await expect(source.current()).rejects.toMatchObject({ code: 'CREDENTIALS_MISSING' })
+  })
+})
+
+describe('a file that is watched', () => {
+  async function watched() {
+    const clock = createFakeClock()
+    const source = createCredentials({ clock, env: {} }, { source: 'file', path })
+    let changes = 0
+    const cancel = source.watch(() => (changes += 1))
+    onTestFinished(cancel)
+    return {
+      source,
+      clock,
+      /** Lets the watch look so often, and its reads of the disk end. */
+      async looks(times: number) {
+        for (let i = 0; i < times; i += 1) {
+          await clock.advance(2000)
+          await expect.poll(() => clock.pending()).toBe(1)
+        }
+      },
+      changes: () => changes,
+      cancel,
+    }
+  }
+
+  test('tells of other credentials within seconds, though nobody asked for any', async () => {
+    await write({ accessKeyId: 'ONE', secretAccessKey: 'first' })
+    const { source, looks, changes } = await watched()
+    await source.current()
+    await looks(3)
+    expect(changes()).toBe(0)
+    await write({ accessKeyId: 'TWO', secretAccessKey: 'the-second' })
+    await looks(1)
+    expect(changes()).toBe(1)
+    expect((await source.current()).accessKeyId).toBe('TWO')
+  })
+
+  test('tells when there are any at last', async () => {
+    const { source, looks, changes } = await watched()
+    await expect(source.current()).rejects.toMatchObject({ code: 'CREDENTIALS_MISSING' })
+    await looks(2)
+    await write({ accessKeyId: 'ONE', secretAccessKey: 'first' })
+    await looks(1)
+    expect(changes()).toBe(1)
+  })
+
+  test('is quiet about one that was written half, removed, or written with the same', async () => {
+    await write({ accessKeyId: 'ONE', secretAccessKey: 'first' })
+    const { source, looks, changes } = await watched()
+    await source.current()
+    await writeFile(path, '{"accessKeyId":')
+    await looks(1)
+    await rm(path)
+    await looks(1)
+    await write({ accessKeyId: 'ONE', secretAccessKey: 'first' })
+    await looks(1)
+    expect(changes()).toBe(0)
+    expect((await source.current()).accessKeyId).toBe('ONE')
+  })
+
+  test('until it is cancelled', async () => {
+    await write({ accessKeyId: 'ONE', secretAccessKey: 'first' })
+    const { clock, cancel } = await watched()
+    cancel()
+    expect(clock.pending()).toBe(0)
+  })
+})
+
+describe('the keyring', () => {
+  test('tells each time that there are credentials again, also the same ones', async () => {
+    const clock = createFakeClock()
+    const events: GatewayEvent[] = []
+    const deps = { clock, env: {}, emit: (event: GatewayEvent) => void events.push(event), offsetMs: () => 0 }
+    const keyring = createKeyring(
+      deps,
+      providerOptions('http://h', { credentials: { source: 'file', path } }),
+    )
+    const expiring = (ms: number) => new Date(clock.now() + ms).toISOString()
+    await write({ accessKeyId: 'ONE', secretAccessKey: 'first', expiration: expiring(60_000) })
+    expect(await keyring.ready({ again: false })).toBeNull()
+    await clock.advance(61_000)
+    expect(await keyring.ready({ again: false })).toContain('expired')
+    await write({ accessKeyId: 'ONE', secretAccessKey: 'first', expiration: expiring(900_000) })
+    expect(await keyring.ready({ again: false })).toBeNull()
+    expect(events.filter(({ kind }) => kind === 'credentials_found')).toHaveLength(2)
+  })
+
+  test('asks again once after a 403, and not for each batch that gets one', async () => {
+    const clock = createFakeClock()
+    await write({ accessKeyId: 'ONE', secretAccessKey: 'first' })
+    const deps = { clock, env: {}, emit: () => undefined, offsetMs: () => 0 }
+    const keyring = createKeyring(
+      deps,
+      providerOptions('http://h', { credentials: { source: 'file', path } }),
+    )
+    await keyring.ready({ again: false })
+    await write({ accessKeyId: 'TWO', secretAccessKey: 'the-second' })
+    const { generation } = keyring
+    expect(await Promise.all([keyring.renew(generation), keyring.renew(generation)])).toEqual([true, true])
+    expect(keyring.accessKeyId).toBe('TWO')
+    expect(await keyring.renew(keyring.generation)).toBe(false)
+    keyring.proved()
+    expect(await keyring.renew(keyring.generation)).toBe(true)
+  })
+})
+
+describe('check --connect', () => {
+  test('tells the access key id and keeps the secret', async () => {
+    const keys = {
+      source: 'keys' as const,
+      accessKeyId: 'AKID',
+      secretAccessKey: new Secret('hush'),
+      sessionToken: null,
+    }
+    const provider = providerOptions('http://h', { credentials: keys })
+    const found = await findCredentials({ clock: createFakeClock(), env: {} }, provider)
+    expect(found).toEqual({ accessKeyId: 'AKID', expiresAt: null })
+  })
+})

@@ -1,0 +1,492 @@
+import { execFileSync } from 'node:child_process'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { defaultProvider } from '../../../src/domain/ids.ts'
+import { newFolder } from '../../support/folders.ts'
+import { createDeliveryWorld, dayMs } from '../../support/delivery-world.ts'
+import type { DeliveryWorld } from '../../support/delivery-world.ts'
+import { acceptAll, breakdown, failAll } from '../../support/scripted-service.ts'
+import type { Script } from '../../support/scripted-service.ts'
+
+let world: DeliveryWorld
+
+afterEach(() => world.end())
+
+const refuse =
+  (status: number, headers: Record<string, string> = {}): Script =>
+  () => ({ status, headers, body: { requestId: 'request-9', message: `answer ${status}` } })
+
+const open = () => world.spool.lanes().reduce((sum, { pending, sealed }) => sum + pending + sealed, 0)
+const sentIds = () => world.service.received.map(({ batchId }) => batchId)
+
+describe('batches by count and linger', () => {
+  test('a full batch leaves at once, a lone payload after the linger', async () => {
+    world = await createDeliveryWorld()
+    const ids = await world.publish('a', 'b', 'c', 'd')
+    await world.pass(0)
+    expect(world.service.received.map(({ payloadIds }) => payloadIds)).toEqual([ids.slice(0, 3)])
+    await world.pass(999)
+    expect(world.service.received).toHaveLength(1)
+    await world.pass(2)
+    expect(world.service.received[1]?.payloadIds).toEqual(ids.slice(3))
+    expect(open()).toBe(0)
+    expect(world.delivery.counters()).toMatchObject({ submissions: 2, delivered: 4, retried: 0, dead: 0 })
+  })
+
+  test('a step of the wall clock does not keep a lone payload', async () => {
+    world = await createDeliveryWorld()
+    await world.publish('a')
+    world.clock.stepWall(-3_600_000)
+    await world.pass(1001)
+    expect(open()).toBe(0)
+  })
+
+  test('a clock that was ahead and is set right keeps nothing in its retry step', async () => {
+    world = await createDeliveryWorld({ script: failAll('Validation') })
+    world.clock.stepWall(dayMs)
+    await world.publish('a', 'b', 'c')
+    await world.pass(5000)
+    world.clock.stepWall(-dayMs)
+    await world.publish('d', 'e', 'f')
+    await world.pass(5000)
+    world.service.answer(acceptAll)
+    await world.pass(3_600_000)
+    expect(world.spool.totals()).toMatchObject({ delivered: 6, dead: 0 })
+  })
+
+  test('nothing is looked at again and again while backfill has all its places', async () => {
+    world = await createDeliveryWorld({
+      script: () => 'hang',
+      startNow: false,
+      provider: { timeoutMs: 600_000 },
+    })
+    for (let n = 0; n < 20; n += 1) await world.publish(`a${n}`, `b${n}`, `c${n}`)
+    await world.spool.rotate(defaultProvider)
+    let looks = 0
+    const { lanes } = world.spool
+    world.spool.lanes = () => {
+      looks += 1
+      return lanes()
+    }
+    world.delivery.start()
+    while (world.service.open() < 3) await world.clock.advance(0)
+    for (let n = 0; n < 50; n += 1) await world.clock.advance(0)
+    looks = 0
+    await world.clock.advance(1000)
+    expect(looks).toBeLessThan(20)
+  })
+
+  test('no more than max_in_flight are sent at once', async () => {
+    world = await createDeliveryWorld({ script: () => 'hang', provider: { maxInFlight: 2 } })
+    for (const part of ['a', 'b', 'c', 'd']) await world.publish(`${part}1`, `${part}2`, `${part}3`)
+    while (world.service.open() < 2) await world.clock.advance(0)
+    for (let i = 0; i < 50; i += 1) await world.clock.advance(0)
+    expect(world.service.mostOpen()).toBe(2)
+    expect(world.spool.batches()).toHaveLength(2)
+  })
+
+  test('a lane of a provider that is not configured is left alone', async () => {
+    world = await createDeliveryWorld({ provider: { name: 'other' as never } })
+    await world.publish('a', 'b', 'c')
+    await world.pass(dayMs)
+    expect(world.service.received).toHaveLength(0)
+    expect(open()).toBe(3)
+  })
+})
+
+describe('same batch, same bytes', () => {
+  test('after 500, reset, HTML and a wrong length the same bytes go again under the same batchId', async () => {
+    const answers: Script[] = [
+      refuse(500),
+      () => 'reset',
+      () => ({ status: 200, body: '<html>ok</html>' }),
+      () => ({ raw: (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n{"acc') }),
+    ]
+    world = await createDeliveryWorld({ script: (one, index) => (answers[index] ?? acceptAll)(one, index) })
+    await world.publish('a', 'b')
+    await world.pass(600_000)
+    expect(world.service.received).toHaveLength(5)
+    expect(new Set(sentIds()).size).toBe(1)
+    expect(new Set(world.service.received.map(({ body }) => body.toString('hex'))).size).toBe(1)
+    const signatures = world.service.received.map(({ headers }) => headers.authorization)
+    expect(new Set(signatures).size).toBe(5)
+    expect(open()).toBe(0)
+  })
+
+  test('after a crash of the process the same bytes go first', async () => {
+    world = await createDeliveryWorld({ script: refuse(503) })
+    await world.publish('a', 'b', 'c')
+    await world.pass(0)
+    const [before] = world.service.received
+    await world.publish('d', 'e', 'f')
+    world.service.answer(acceptAll)
+    await world.crash()
+    await world.pass(0)
+    const after = world.service.received.filter(({ batchId }) => batchId === before?.batchId)
+    expect(after.length).toBeGreaterThan(1)
+    expect(after.every(({ body }) => body.equals(before?.body ?? Buffer.alloc(0)))).toBe(true)
+    await world.pass(2000)
+    expect(open()).toBe(0)
+  })
+
+  test('a lost store voids what is in hand; after reopening the same batch goes again', async () => {
+    world = await createDeliveryWorld()
+    world.service.answer((one) => {
+      world.disk.failNextWrite({ reachesDisk: false })
+      world.service.answer(acceptAll)
+      return acceptAll(one)
+    })
+    await world.publish('a', 'b', 'c')
+    await world.pass(10_000)
+    expect(world.ofKind('store_reopened')).toHaveLength(1)
+    expect(world.service.received).toHaveLength(2)
+    expect(new Set(sentIds()).size).toBe(1)
+    expect(open()).toBe(0)
+  })
+})
+
+describe('outages', () => {
+  test('while everything fails one probe at a time is sent, and then everything arrives', async () => {
+    world = await createDeliveryWorld({ script: refuse(500) })
+    for (let i = 0; i < 40; i += 1) await world.publish(`${i}a`, `${i}b`, `${i}c`)
+    await world.pass(60_000)
+    expect(world.delivery.providers()[0]?.endpoint).toBe('unavailable')
+    expect(world.ofKind('endpoint_unavailable')).toHaveLength(1)
+    let mostOpen = 0
+    world.service.answer((one, index) => {
+      mostOpen = Math.max(mostOpen, world.service.open())
+      return refuse(500)(one, index)
+    })
+    const before = world.service.received.length
+    await world.pass(dayMs)
+    expect(mostOpen).toBe(1)
+    // 60 s at most and 30 s on average between two probes.
+    expect(world.service.received.length - before).toBeLessThan((1.3 * dayMs) / 30_000)
+    world.service.answer(acceptAll)
+    await world.pass(120_000)
+    expect(open()).toBe(0)
+    expect(world.ofKind('endpoint_available')).toHaveLength(1)
+    expect(world.spool.totals()).toMatchObject({ delivered: 120, retried: 0, dead: 0 })
+  })
+
+  test.each([1, 2, 3, 4, 5, 6, 7, 8])(
+    'what rested for its sake goes when it is over (seed %i)',
+    async (seed) => {
+      world = await createDeliveryWorld({ script: refuse(500), seed })
+      await world.publish('a', 'b', 'c')
+      await world.publish('d', 'e', 'f')
+      await world.pass(600_000)
+      world.service.answer(acceptAll)
+      while (world.delivery.providers()[0]?.endpoint !== 'available') await world.pass(10)
+      await world.pass(10)
+      expect(open()).toBe(0)
+    },
+  )
+
+  test('one batch that fails for ever stops no other, and steps aside', async () => {
+    world = await createDeliveryWorld()
+    const [poison] = await world.publish('poison', 'x', 'y')
+    const script: Script = (one, index) =>
+      poison !== undefined && one.payloadIds.includes(poison) ? refuse(500)(one, index) : acceptAll(one)
+    world.service.answer(script)
+    for (let i = 0; i < 400; i += 1) {
+      await world.publish(`${i}a`, `${i}b`, `${i}c`)
+      await world.pass(2000)
+    }
+    expect(open()).toBe(3)
+    expect(world.ofKind('endpoint_unavailable')).toHaveLength(0)
+    expect(world.ofKind('batch_stuck')).toHaveLength(1)
+    world.service.answer(acceptAll)
+    await world.pass(600_000)
+    expect(world.ofKind('batch_unstuck')).toHaveLength(1)
+    expect(open()).toBe(0)
+  })
+
+  test('random failures slow the road and close it for no long time', async () => {
+    for (const share of [0.05, 0.2, 0.5]) {
+      await world?.end()
+      let seed = 7
+      const chance = () => (seed = (seed * 16_807) % 2_147_483_647) / 2_147_483_647
+      const script: Script = (one, index) => (chance() < share ? refuse(500)(one, index) : acceptAll(one))
+      world = await createDeliveryWorld({ script })
+      for (let i = 0; i < 100; i += 1) await world.publish(`${i}a`, `${i}b`, `${i}c`)
+      await world.pass(600_000)
+      expect(open()).toBe(0)
+    }
+  })
+
+  test.each([
+    ['seconds', '120'],
+    ['a date', new Date(1_763_700_000_000 + 120_000).toUTCString()],
+  ])('Retry-After in %s is kept', async (_name, value) => {
+    const date = new Date(1_763_700_000_000).toUTCString()
+    world = await createDeliveryWorld({ script: refuse(503, { 'retry-after': value, date }) })
+    await world.publish('a', 'b', 'c')
+    await world.publish('d', 'e', 'f')
+    await world.pass(0)
+    const before = world.service.received.length
+    await world.pass(119_000)
+    expect(world.service.received).toHaveLength(before)
+    world.service.answer(acceptAll)
+    await world.pass(2000)
+    expect(open()).toBe(0)
+  })
+})
+
+describe('403', () => {
+  test('for a day costs at most 200 requests, loses nothing and ends by itself', async () => {
+    world = await createDeliveryWorld({ script: refuse(403) })
+    for (let i = 0; i < 10; i += 1) await world.publish(`${i}a`, `${i}b`, `${i}c`)
+    await world.pass(dayMs)
+    expect(world.delivery.providers()[0]).toMatchObject({
+      endpoint: 'unauthorized',
+      lastRequestId: 'request-9',
+    })
+    expect(world.ofKind('endpoint_unauthorized')[0]).toMatchObject({
+      status: 403,
+      accessKeyId: 'AKIDEXAMPLE',
+    })
+    expect(world.service.received.length).toBeLessThanOrEqual(200)
+    world.service.answer(acceptAll)
+    await world.pass(12 * 60_000)
+    expect(open()).toBe(0)
+    expect(world.spool.totals()).toMatchObject({ delivered: 30, dead: 0 })
+  })
+
+  test('is asked again at once when a person says so', async () => {
+    world = await createDeliveryWorld({ script: refuse(401) })
+    await world.publish('a', 'b', 'c')
+    await world.pass(1000)
+    world.service.answer(acceptAll)
+    world.delivery.probe()
+    await world.pass(0)
+    expect(open()).toBe(0)
+  })
+
+  test('for one batch alone does not close the road twice', async () => {
+    world = await createDeliveryWorld()
+    const [poison] = await world.publish('poison', 'x', 'y')
+    world.service.answer((one, index) =>
+      poison !== undefined && one.payloadIds.includes(poison) ? refuse(403)(one, index) : acceptAll(one),
+    )
+    for (let i = 0; i < 100; i += 1) {
+      await world.publish(`${i}a`, `${i}b`, `${i}c`)
+      await world.pass(60_000)
+    }
+    expect(open()).toBe(3)
+    expect(world.ofKind('endpoint_unauthorized').length).toBeLessThanOrEqual(2)
+    expect(world.ofKind('batch_held').length).toBeGreaterThan(1)
+  })
+})
+
+describe('payloads that fail', () => {
+  test('rest for the delay of each step, then become dead letters with the words of the service', async () => {
+    world = await createDeliveryWorld({ script: failAll('Validation') })
+    await world.publish('a', 'b', 'c')
+    await world.pass(0)
+    expect(world.service.received).toHaveLength(1)
+    await world.pass(299_000)
+    expect(world.service.received).toHaveLength(1)
+    await world.pass(3000)
+    expect(world.service.received).toHaveLength(2)
+    await world.pass(3_599_000)
+    expect(world.service.received).toHaveLength(2)
+    await world.pass(3000)
+    expect(world.service.received).toHaveLength(3)
+    expect(new Set(sentIds()).size).toBe(3)
+    expect(open()).toBe(0)
+    const letters = []
+    for await (const { letter } of world.spool.deadLetters({ limit: 10 })) letters.push(letter)
+    expect(letters).toHaveLength(3)
+    expect(letters[0]).toMatchObject({ stage: 'delivery', reason: 'Validation', requestId: 'request-1' })
+    expect(world.ofKind('payload_died')).toHaveLength(3)
+  })
+
+  test('one among accepted ones goes its own way', async () => {
+    world = await createDeliveryWorld()
+    const [bad] = await world.publish('bad', 'b', 'c')
+    world.service.answer(({ payloadIds }) =>
+      breakdown({
+        accepted: payloadIds.filter((id) => id !== bad),
+        failed: payloadIds
+          .filter((id) => id === bad)
+          .map((payloadId) => ({ payloadId, errorType: 'Internal' })),
+      }),
+    )
+    await world.pass(9000)
+    expect(world.spool.totals()).toMatchObject({ delivered: 2, retried: 1 })
+    world.service.answer(acceptAll)
+    await world.pass(2100)
+    expect(world.spool.totals()).toMatchObject({ delivered: 3, retried: 1, dead: 0 })
+  })
+
+  test('each rests for its own delay, in the order in which they failed', async () => {
+    world = await createDeliveryWorld({ script: failAll('Internal') })
+    const [first] = await world.publish('first')
+    await world.pass(6000)
+    const [second] = await world.publish('second')
+    await world.pass(1500)
+    world.service.answer(acceptAll)
+    await world.pass(5000)
+    expect(world.service.received.slice(2).map(({ payloadIds }) => payloadIds)).toEqual([[first]])
+    await world.pass(6000)
+    expect(world.service.received.slice(2).map(({ payloadIds }) => payloadIds)).toEqual([[first], [second]])
+    expect(open()).toBe(0)
+  })
+
+  test('all of them for an hour with Internal is an outage: nothing is buried, no attempt is counted', async () => {
+    world = await createDeliveryWorld({ script: failAll('Internal') })
+    for (let i = 0; i < 10; i += 1) await world.publish(`${i}a`, `${i}b`, `${i}c`)
+    await world.pass(3_600_000)
+    expect(world.delivery.providers()[0]?.endpoint).toBe('unavailable')
+    expect(world.spool.totals().dead).toBe(0)
+    // Those that were answered before it was known as an outage had their first step.
+    expect(world.spool.totals().retried).toBeLessThanOrEqual(12)
+    world.service.answer(acceptAll)
+    await world.pass(300_000)
+    expect(open()).toBe(0)
+    expect(world.spool.totals()).toMatchObject({ delivered: 30, dead: 0 })
+  })
+
+  test('what is in neither list is asked for once more, then retried as Unconfirmed', async () => {
+    world = await createDeliveryWorld({
+      script: ({ payloadIds }) => breakdown({ accepted: payloadIds.slice(1), failed: [] }),
+    })
+    await world.publish('a', 'b', 'c')
+    await world.pass(1500)
+    expect(sentIds().slice(0, 2)).toEqual([sentIds()[0], sentIds()[0]])
+    expect(world.spool.totals()).toMatchObject({ delivered: 2, retried: 1, dead: 0 })
+  })
+})
+
+describe('what holds', () => {
+  test('409 keeps the batch, tries slowly and says so', async () => {
+    world = await createDeliveryWorld({ script: refuse(409) })
+    await world.publish('a', 'b', 'c')
+    await world.pass(60 * 60_000)
+    expect(open()).toBe(3)
+    expect(world.service.received.length).toBeGreaterThan(4)
+    expect(world.service.received.length).toBeLessThan(9)
+    expect(new Set(sentIds()).size).toBe(1)
+    expect(world.ofKind('batch_held')).toHaveLength(world.service.received.length)
+    world.service.answer(acceptAll)
+    await world.pass(12 * 60_000)
+    expect(open()).toBe(0)
+  })
+
+  test('a wrapper fault for every batch closes the road after at most twelve requests', async () => {
+    world = await createDeliveryWorld({ script: refuse(400) })
+    for (let i = 0; i < 60; i += 1) await world.publish(`${i}a`, `${i}b`, `${i}c`)
+    await world.pass(0)
+    expect(world.service.received.length).toBeLessThanOrEqual(12)
+    expect(world.ofKind('wrapper_refused')).toHaveLength(1)
+    expect(world.delivery.providers()[0]?.endpoint).toBe('unavailable')
+  })
+
+  test('a batch that would bury a payload waits while the dead letters are full, and goes when they have room', async () => {
+    world = await createDeliveryWorld({
+      script: failAll('Validation'),
+      provider: { retryRules: new Map([['Validation', []]]) },
+      spool: { deadLetterBytesMax: 500 },
+    })
+    await world.publish('a', 'b', 'c')
+    await world.pass(1000)
+    expect(world.spool.totals().deadLetters).toBe(3)
+    expect(world.spool.lettersFull).toBe(true)
+    await world.publish('d', 'e', 'f')
+    await world.pass(1000)
+    expect(world.spool.batches()).toHaveLength(1)
+    expect(world.ofKind('batch_held')[0]?.why).toMatch(/dead letters?.*full|full/)
+    const asked = world.service.received.length
+    const take: string[] = []
+    for await (const { id } of world.spool.deadLetters({ limit: 10 })) take.push(id)
+    await world.spool.exchange({ take, payloads: [], letters: [], writes: [] })
+    await world.pass(1000)
+    expect(world.service.received.length).toBe(asked + 1)
+    expect(world.spool.totals().deadLetters).toBe(3)
+    expect(open()).toBe(0)
+  })
+
+  test('a 409 for a batch that was sent before is a delivery where the config says so', async () => {
+    world = await createDeliveryWorld({
+      script: (one, index) => (index === 0 ? 'reset' : refuse(409)(one, index)),
+      provider: { onRepeat: 'delivered' },
+    })
+    await world.publish('a', 'b', 'c')
+    await world.pass(5000)
+    expect(world.spool.totals().delivered).toBe(3)
+  })
+})
+
+describe('credentials', () => {
+  test('without them nothing is sealed or sent, and a condition says so', async () => {
+    world = await createDeliveryWorld({ provider: { credentials: { source: 'environment' } } })
+    await world.publish('a', 'b', 'c')
+    await world.pass(3_600_000)
+    expect(world.service.received).toHaveLength(0)
+    expect(world.spool.batches()).toHaveLength(0)
+    expect(world.ofKind('credentials_failed')[0]?.why).toMatch(/AWS_ACCESS_KEY_ID is not set/)
+    expect(world.ofKind('credentials_failed').length).toBeLessThan(30)
+    expect(world.delivery.providers()[0]?.endpoint).toBe('unauthorized')
+  })
+
+  test('the secret stands in no event', async () => {
+    world = await createDeliveryWorld({ script: refuse(403) })
+    await world.publish('a', 'b', 'c')
+    await world.pass(3_600_000)
+    expect(JSON.stringify(world.events)).not.toContain('a-secret-that-nobody-sees')
+  })
+})
+
+describe('stop', () => {
+  test('waits for no credentials that do not come', async () => {
+    const folder = await newFolder()
+    const pipe = join(folder, 'pipe')
+    execFileSync('mkfifo', [pipe])
+    // Nobody writes into it.
+    await writeFile(join(folder, 'config'), `[profile slow]\ncredential_process = timeout 60 cat ${pipe}\n`)
+    vi.stubEnv('AWS_CONFIG_FILE', join(folder, 'config'))
+    vi.stubEnv('AWS_SHARED_CREDENTIALS_FILE', join(folder, 'none'))
+    onTestFinished(() => void vi.unstubAllEnvs())
+    world = await createDeliveryWorld({ provider: { credentials: { source: 'chain', profile: 'slow' } } })
+    await world.publish('a', 'b', 'c')
+    await world.clock.advance(0)
+    await world.delivery.stop(AbortSignal.abort())
+    expect(open()).toBe(3)
+  })
+
+  test('lets a running submission end and starts no other', async () => {
+    world = await createDeliveryWorld({ provider: { maxInFlight: 1 } })
+    for (const part of ['a', 'b']) await world.publish(`${part}1`, `${part}2`, `${part}3`)
+    while (world.delivery.providers()[0]?.inFlight === 0) await world.clock.advance(0)
+    await world.delivery.stop(new AbortController().signal)
+    expect(world.service.received.length).toBeLessThanOrEqual(1)
+    expect(world.spool.totals().delivered + open()).toBe(6)
+  })
+
+  test('does not send what is being sealed at that moment', async () => {
+    world = await createDeliveryWorld()
+    await world.publish('a', 'b')
+    world.disk.hold()
+    await world.clock.advance(1001)
+    while (world.disk.waiting() === 0) await world.clock.advance(0)
+    const stopped = world.delivery.stop(new AbortController().signal)
+    world.disk.release()
+    await stopped
+    expect(world.service.received).toHaveLength(0)
+    expect(world.spool.batches()).toHaveLength(1)
+  })
+
+  test('aborts what hangs at the deadline; its batch stays sealed', async () => {
+    world = await createDeliveryWorld({ script: () => 'hang' })
+    await world.publish('a', 'b', 'c')
+    while (world.service.received.length === 0) await world.clock.advance(0)
+    const deadline = new AbortController()
+    const stopped = world.delivery.stop(deadline.signal)
+    deadline.abort()
+    await stopped
+    expect(world.spool.batches()).toHaveLength(1)
+    expect(world.delivery.counters().outcomes.get('aborted')).toBe(1)
+  })
+})

@@ -1,0 +1,261 @@
+import { describe, expect, test } from 'vitest'
+import { createEndpoint } from '../../../src/delivery/policy/endpoint.ts'
+import type { Endpoint, Report } from '../../../src/delivery/policy/endpoint.ts'
+import { defaultPace } from '../../../src/delivery/delivery-options.ts'
+import type { GatewayEvent } from '../../../src/domain/event.ts'
+import { defaultProvider } from '../../../src/domain/ids.ts'
+import type { BatchId } from '../../../src/domain/ids.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+
+function setUp(random = () => 0.5) {
+  const clock = createFakeClock()
+  const events: GatewayEvent[] = []
+  const emit = (event: GatewayEvent) => void events.push(event)
+  const endpoint = createEndpoint({ clock, random, emit }, { provider: defaultProvider, pace: defaultPace })
+  return { clock, events, endpoint }
+}
+
+const failure = (batch: string, changes: Partial<Extract<Report, { kind: 'failure' }>> = {}): Report => ({
+  kind: 'failure',
+  batchId: batch as BatchId,
+  why: '500',
+  requestId: null,
+  retryAfterMs: null,
+  alone: false,
+  ...changes,
+})
+
+const forbidden: Report = {
+  kind: 'unauthorized',
+  status: 403,
+  requestId: null,
+  message: 'no',
+  clockOffsetMs: 5,
+  accessKeyId: 'AKID',
+}
+
+function submit(endpoint: Endpoint, report: Report): void {
+  const pass = endpoint.enter()
+  if (pass === null) throw new Error('the road is closed')
+  endpoint.leave(pass, report)
+}
+
+const stateOf = (endpoint: Endpoint) => endpoint.view().state
+
+describe('the road closes', () => {
+  test('after five failures in a row over two batches', () => {
+    const { endpoint, events } = setUp()
+    for (const batch of ['a', 'b', 'a', 'b']) submit(endpoint, failure(batch))
+    expect(stateOf(endpoint)).toBe('available')
+    submit(endpoint, failure('a'))
+    expect(stateOf(endpoint)).toBe('unavailable')
+    expect(events).toMatchObject([{ kind: 'endpoint_unavailable', failures: 5, why: '500' }])
+  })
+
+  test('not for five failures of one batch while there are others', () => {
+    const { endpoint } = setUp()
+    for (let i = 0; i < 9; i += 1) submit(endpoint, failure('a'))
+    expect(stateOf(endpoint)).toBe('available')
+  })
+
+  test('after five failures of the only batch that exists', () => {
+    const { endpoint } = setUp()
+    for (let i = 0; i < 5; i += 1) submit(endpoint, failure('a', { alone: true }))
+    expect(stateOf(endpoint)).toBe('unavailable')
+  })
+
+  test('after ten submissions without a success, refusals among them', () => {
+    const { endpoint } = setUp()
+    for (let i = 0; i < 9; i += 1) submit(endpoint, { kind: 'refused', why: '400', requestId: null })
+    expect(stateOf(endpoint)).toBe('available')
+    submit(endpoint, { kind: 'refused', why: '400', requestId: null })
+    expect(stateOf(endpoint)).toBe('unavailable')
+  })
+
+  test('not while successes come between', () => {
+    const { endpoint } = setUp()
+    for (let i = 0; i < 100; i += 1)
+      submit(endpoint, i % 5 === 0 ? { kind: 'success' } : failure(`batch ${i}`))
+    expect(stateOf(endpoint)).toBe('available')
+  })
+
+  test('at once for an outage told inside a 200', () => {
+    const { endpoint } = setUp()
+    submit(endpoint, { kind: 'outage', why: 'Internal', requestId: null })
+    expect(stateOf(endpoint)).toBe('unavailable')
+  })
+})
+
+describe('while it is closed', () => {
+  function close(random?: () => number) {
+    const world = setUp(random)
+    for (const batch of ['a', 'b', 'a', 'b', 'a']) submit(world.endpoint, failure(batch))
+    return world
+  }
+
+  test('one probe at a time may start, after its wait', async () => {
+    const { endpoint, clock } = close()
+    expect(endpoint.enter()).toBeNull()
+    await clock.advance(500)
+    const probe = endpoint.enter()
+    expect(probe).toMatchObject({ probe: true })
+    expect(endpoint.enter()).toBeNull()
+    expect(endpoint.opensAt()).toBeNull()
+    if (probe !== null) endpoint.leave(probe, failure('a'))
+    expect(endpoint.enter()).toBeNull()
+    await clock.advance(1000)
+    expect(endpoint.enter()).not.toBeNull()
+  })
+
+  test('waits double up to a minute, each drawn from zero to its bound', async () => {
+    const bounds = [1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000]
+    const { endpoint, clock } = close(() => 0.999_999)
+    for (const bound of bounds) {
+      const waitMs = (endpoint.opensAt() ?? 0) - clock.monotonic()
+      expect(waitMs).toBeLessThanOrEqual(bound)
+      expect(waitMs).toBeGreaterThan(0.99 * bound)
+      await clock.advance(waitMs)
+      submit(endpoint, failure('a'))
+    }
+  })
+
+  test('late failures of before neither open it nor make the wait longer', () => {
+    const { endpoint, clock } = setUp()
+    const passes = Array.from({ length: 8 }, () => endpoint.enter())
+    for (const [index, pass] of passes.entries())
+      if (pass !== null) endpoint.leave(pass, failure(`batch ${index}`))
+    expect((endpoint.opensAt() ?? 0) - clock.monotonic()).toBe(500)
+  })
+
+  test('a pass of before is no longer good', () => {
+    const { endpoint } = setUp()
+    const pass = endpoint.enter()
+    for (const batch of ['a', 'b', 'a', 'b', 'a']) submit(endpoint, failure(batch))
+    expect(pass !== null && endpoint.holds(pass)).toBe(false)
+  })
+
+  test('a late success of before opens it', () => {
+    const { endpoint, events } = setUp()
+    const pass = endpoint.enter()
+    for (const batch of ['a', 'b', 'a', 'b', 'a']) submit(endpoint, failure(batch))
+    if (pass !== null) endpoint.leave(pass, { kind: 'success' })
+    expect(stateOf(endpoint)).toBe('available')
+    expect(events.at(-1)).toMatchObject({ kind: 'endpoint_available' })
+  })
+
+  test('a person is told anew when the cause is another one, and not for each probe', async () => {
+    const { endpoint, events, clock } = close()
+    const probe = async (changes: Parameters<typeof failure>[1]) => {
+      await clock.advance(60_000)
+      submit(endpoint, failure('a', changes))
+    }
+    await probe({ why: '503' })
+    await probe({ why: 'not valid yet', reason: 'clock', act: 'Set the time.' })
+    await probe({ why: 'not valid yet', reason: 'clock', act: 'Set the time.' })
+    await probe({ why: '500' })
+    expect(events.map((event) => event.kind === 'endpoint_unavailable' && [event.why, event.act])).toEqual([
+      ['500', undefined],
+      ['not valid yet', 'Set the time.'],
+      ['500', undefined],
+    ])
+  })
+
+  test('a probe that was never sent is given back', async () => {
+    const { endpoint, clock } = close()
+    await clock.advance(1000)
+    submit(endpoint, { kind: 'nothing' })
+    expect(endpoint.enter()).not.toBeNull()
+  })
+
+  test('Retry-After is kept, also when it is longer than the back-off', async () => {
+    const { endpoint, clock } = close()
+    await clock.advance(1000)
+    submit(endpoint, failure('a', { retryAfterMs: 600_000 }))
+    await clock.advance(599_000)
+    expect(endpoint.enter()).toBeNull()
+    await clock.advance(1001)
+    expect(endpoint.enter()).not.toBeNull()
+  })
+})
+
+describe('Retry-After while available', () => {
+  test('of one batch delays that batch only; of two in a row everyone', () => {
+    const { endpoint, clock } = setUp()
+    submit(endpoint, failure('a', { retryAfterMs: 30_000 }))
+    expect(endpoint.enter()).not.toBeNull()
+    submit(endpoint, failure('b', { retryAfterMs: 30_000 }))
+    expect(endpoint.enter()).toBeNull()
+    expect(stateOf(endpoint)).toBe('available')
+    expect(endpoint.view().nextAttemptAt).toBe(clock.now() + 30_000)
+  })
+})
+
+describe('unauthorized', () => {
+  test('is probed every ten minutes, a fifth earlier or later', async () => {
+    for (const [chance, waitMs] of [
+      [0, 480_000],
+      [0.5, 600_000],
+      [1, 720_000],
+    ] as const) {
+      const { endpoint, clock } = setUp(() => chance)
+      submit(endpoint, forbidden)
+      expect(stateOf(endpoint)).toBe('unauthorized')
+      expect((endpoint.opensAt() ?? 0) - clock.monotonic()).toBeCloseTo(waitMs)
+      await clock.advance(waitMs + 1)
+      submit(endpoint, forbidden)
+      expect((endpoint.opensAt() ?? 0) - clock.monotonic()).toBeCloseTo(waitMs)
+    }
+  })
+
+  test('names what is known of signature, account and clock', () => {
+    const { endpoint, events } = setUp()
+    submit(endpoint, forbidden)
+    expect(events[0]).toMatchObject({
+      kind: 'endpoint_unauthorized',
+      status: 403,
+      accessKeyId: 'AKID',
+      clockOffsetMs: 5,
+      retryInMs: 600_000,
+    })
+  })
+
+  test('can be probed at once', () => {
+    const { endpoint } = setUp()
+    submit(endpoint, forbidden)
+    expect(endpoint.enter()).toBeNull()
+    endpoint.probeNow()
+    submit(endpoint, { kind: 'success' })
+    expect(stateOf(endpoint)).toBe('available')
+  })
+
+  test('tells when it is another trouble by now', async () => {
+    const { endpoint, events, clock } = setUp()
+    submit(endpoint, forbidden)
+    await clock.advance(600_000)
+    submit(endpoint, failure('a', { why: 'no name server', reason: 'dns', act: 'Check it.' }))
+    expect(stateOf(endpoint)).toBe('unavailable')
+    expect(events.at(-1)).toMatchObject({
+      kind: 'endpoint_unavailable',
+      why: 'no name server',
+      act: 'Check it.',
+    })
+  })
+
+  test('is not brought back by a late answer to an older signature', () => {
+    const { endpoint } = setUp()
+    const early = endpoint.enter()
+    submit(endpoint, { kind: 'success' })
+    if (early !== null) endpoint.leave(early, forbidden)
+    expect(stateOf(endpoint)).toBe('available')
+  })
+
+  test('for want of credentials they are looked for after 5 s, doubling to five minutes', async () => {
+    const { endpoint, clock, events } = setUp()
+    for (const waitMs of [5000, 10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000]) {
+      submit(endpoint, { kind: 'no_credentials', why: 'none' })
+      expect((endpoint.opensAt() ?? 0) - clock.monotonic()).toBe(waitMs)
+      await clock.advance(waitMs)
+    }
+    expect(events.every(({ kind }) => kind === 'credentials_failed')).toBe(true)
+  })
+})

@@ -1,0 +1,283 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import { createDeliveryWorld } from '../../support/delivery-world.ts'
+import type { DeliveryWorld } from '../../support/delivery-world.ts'
+import { acceptAll } from '../../support/scripted-service.ts'
+import type { Received, Reply, Script } from '../../support/scripted-service.ts'
+
+let world: DeliveryWorld
+
+afterEach(() => world.end())
+
+const minuteMs = 60_000
+const refusal: Reply = {
+  status: 400,
+  body: {
+    requestId: 'request-9',
+    message: 'gps is bad',
+    validationErrorDetails: [{ field: 'gps.latitude', message: 'empty' }],
+  },
+}
+
+const names = (count: number, prefix = 'truck') =>
+  Array.from({ length: count }, (_, index) => `${prefix}-${index}`)
+const open = () => world.spool.lanes().reduce((sum, { pending, sealed }) => sum + pending + sealed, 0)
+const bySingle = ({ single }: Received) => single
+
+async function deadLetters() {
+  const found = []
+  for await (const { letter } of world.spool.deadLetters({ limit: 1000 })) found.push(letter)
+  return found
+}
+
+/** Refuses whatever holds one of `guilty`, by both operations. */
+const refuseWith =
+  (guilty: ReadonlySet<string>): Script =>
+  (one) =>
+    one.payloadIds.some((id) => guilty.has(id)) ? refusal : acceptAll(one)
+
+const large = {
+  provider: { batch: { payloadsMax: 500, bodyBytesMax: 1024 ** 2, lingerMs: 1000 } },
+  spool: {
+    bytesMax: 64 * 1024 ** 2,
+    groupBytesMax: 1024 ** 2,
+    uncommittedBytesMax: 64 * 1024 ** 2,
+    recentBytesMax: 1024 ** 2,
+  },
+} as const
+
+async function isolate(guiltyAt: readonly number[], count = 500) {
+  world = await createDeliveryWorld({ ...large, startNow: false })
+  const ids = await world.publish(...names(count))
+  const guilty = new Set<string>(guiltyAt.map((index) => ids[index] ?? ''))
+  world.service.answer(refuseWith(guilty))
+  world.delivery.start()
+  await world.pass(5 * minuteMs)
+  return { ids, guilty }
+}
+
+describe('one guilty payload in a batch', () => {
+  test.each([0, 1, 137, 249, 250, 251, 498, 499])(
+    'at place %i costs 18 further batch requests and one single at most',
+    async (place) => {
+      const { guilty } = await isolate([place])
+      const singles = world.service.received.filter(bySingle)
+      expect(singles).toHaveLength(1)
+      expect(world.service.received.length - 1 - singles.length).toBeLessThanOrEqual(18)
+      expect(world.spool.totals()).toMatchObject({ delivered: 499, retried: 0, dead: 1 })
+      expect(open()).toBe(0)
+      const [letter] = await deadLetters()
+      expect(letter).toMatchObject({
+        payloadId: [...guilty][0],
+        reason: 'Refused',
+        requestId: 'request-9',
+        failure: { validationErrorDetails: [{ field: 'gps.latitude', message: 'empty' }] },
+      })
+      expect(letter?.detail).toMatch(/gps is bad/)
+    },
+  )
+
+  test('is found where the single operation takes it: then it is delivered', async () => {
+    world = await createDeliveryWorld({ startNow: false })
+    const ids = await world.publish('a', 'b', 'c')
+    world.service.answer((one) =>
+      !one.single && one.payloadIds.includes(ids[1] ?? '') ? refusal : acceptAll(one),
+    )
+    world.delivery.start()
+    await world.pass(minuteMs)
+    expect(world.spool.totals()).toMatchObject({ delivered: 3, dead: 0 })
+    expect(world.ofKind('wrapper_refused')).toHaveLength(0)
+  })
+
+  test('stops nobody else: batches after it are delivered meanwhile', async () => {
+    await isolate([3, 77])
+    const later = await world.publish(...names(20, 'later'))
+    await world.pass(2 * minuteMs)
+    expect(open()).toBe(0)
+    const accepted = new Set(world.service.received.flatMap(({ payloadIds }) => payloadIds))
+    expect(later.every((id) => accepted.has(id))).toBe(true)
+    expect(world.spool.totals()).toMatchObject({ delivered: 518, dead: 2 })
+  })
+
+  test('alone on the road is not buried until something else is accepted', async () => {
+    world = await createDeliveryWorld({ startNow: false })
+    const ids = await world.publish('a')
+    world.service.answer(refuseWith(new Set<string>(ids)))
+    world.delivery.start()
+    await world.pass(60 * minuteMs)
+    expect(world.spool.totals().dead).toBe(0)
+    expect(open()).toBe(1)
+    await world.publish('b')
+    await world.pass(minuteMs)
+    expect(world.spool.totals()).toMatchObject({ delivered: 1, dead: 1 })
+  })
+
+  test('goes on where it was after a crash, and nothing is lost or doubled', async () => {
+    world = await createDeliveryWorld({ startNow: false })
+    const ids = await world.publish('a', 'b', 'c')
+    const guilty = new Set<string>([ids[2] ?? ''])
+    world.service.answer((one, index) => (index === 3 ? 'hang' : refuseWith(guilty)(one, index)))
+    world.delivery.start()
+    while (world.service.received.length < 4) await world.clock.advance(0)
+    await world.crash()
+    await world.pass(minuteMs)
+    // Who bore witness is forgotten; the next payload that is accepted does.
+    await world.publish('d')
+    await world.pass(minuteMs)
+    expect(open()).toBe(0)
+    expect(world.spool.totals()).toMatchObject({ dead: 1 })
+    expect((await deadLetters()).map(({ payloadId }) => payloadId)).toEqual([ids[2]])
+  })
+})
+
+test('a part that is held for good keeps no other batch from being taken apart', async () => {
+  let first: readonly string[] = []
+  let guilty = ''
+  let asked = 0
+  world = await createDeliveryWorld({
+    provider: { maxInFlight: 1 },
+    script(one) {
+      if (one.payloadIds.includes(guilty)) return refusal
+      if (one.single || !one.payloadIds.includes(first[0] ?? '')) return acceptAll(one)
+      asked += 1
+      if (asked === 1) return refusal
+      return asked === 2 ? 'reset' : { status: 409, body: { message: 'seen' } }
+    },
+  })
+  first = await world.publish('a', 'b', 'c')
+  await world.pass(10_000)
+  guilty = 'not yet known'
+  const second = await world.publish('d', 'e', 'f')
+  guilty = second[2] ?? ''
+  await world.pass(60 * minuteMs)
+  await world.publish('g', 'h', 'i')
+  await world.pass(10_000)
+  expect(world.spool.totals()).toMatchObject({ delivered: 6, dead: 1 })
+  expect(open()).toBe(2)
+})
+
+describe('many guilty payloads', () => {
+  test.each([
+    ['every third', (index: number) => index % 3 === 0],
+    ['the first half', (index: number) => index < 32],
+    ['all but the last', (index: number) => index < 63],
+  ])('%s: the innocent ones are delivered, the guilty ones die or wait', async (_name, isGuilty) => {
+    const guilty = Array.from({ length: 64 }, (_, index) => index).filter(isGuilty)
+    const { ids } = await isolate(guilty, 64)
+    await world.pass(72 * 60 * minuteMs)
+    const { delivered, dead } = world.spool.totals()
+    expect(delivered).toBe(64 - guilty.length)
+    expect(delivered + dead + open()).toBe(64)
+    const buried = (await deadLetters()).map(({ payloadId }) => payloadId)
+    expect(buried.every((id) => guilty.some((index) => ids[index] === id))).toBe(true)
+  })
+})
+
+describe('a service that refuses everything', () => {
+  test.each([
+    ['by both operations', (): Reply => refusal],
+    ['by the batch operation only', (one: Received): Reply => (one.single ? acceptAll(one) : refusal)],
+  ])('%s pauses the road after twelve requests at most, and buries nothing', async (_name, script) => {
+    world = await createDeliveryWorld({ script })
+    for (let part = 0; part < 40; part += 1) await world.publish(`${part}a`, `${part}b`, `${part}c`)
+    await world.pass(minuteMs)
+    expect(world.service.received.length).toBeLessThanOrEqual(12)
+    expect(world.ofKind('wrapper_refused').length).toBeGreaterThan(0)
+    expect(world.delivery.providers()[0]?.endpoint).toBe('unavailable')
+    await world.pass(24 * 60 * minuteMs)
+    expect(world.spool.totals().dead).toBe(0)
+    expect(world.service.received.length).toBeLessThan(12 + 24 * 6 * 1.3)
+    const kept = open() + world.spool.totals().delivered
+    expect(kept).toBe(120)
+    world.service.answer(acceptAll)
+    await world.pass(15 * minuteMs)
+    expect(open()).toBe(0)
+    expect(world.spool.totals()).toMatchObject({ delivered: 120, dead: 0 })
+  })
+})
+
+describe('too large', () => {
+  const tooLarge =
+    (bytesMax: number): Script =>
+    (one) =>
+      one.body.length > bytesMax ? { status: 413, body: { message: 'too large' } } : acceptAll(one)
+
+  test('bodies become smaller until they fit, and later batches begin small', async () => {
+    world = await createDeliveryWorld({ ...large, startNow: false })
+    await world.publish(...names(500))
+    world.service.answer(tooLarge(8000))
+    world.delivery.start()
+    await world.pass(minuteMs)
+    expect(open()).toBe(0)
+    const refusedFirst = world.service.received.filter(({ body }) => body.length > 8000).length
+    expect(refusedFirst).toBeLessThan(6)
+    await world.publish(...names(500, 'more'))
+    await world.pass(minuteMs)
+    expect(open()).toBe(0)
+    expect(world.service.received.filter(({ body }) => body.length > 8000)).toHaveLength(refusedFirst)
+    expect(world.spool.totals()).toMatchObject({ delivered: 1000, dead: 0 })
+  })
+
+  test('the size is regained slowly', async () => {
+    world = await createDeliveryWorld({ ...large, startNow: false })
+    await world.publish(...names(100))
+    world.service.answer(tooLarge(4000))
+    world.delivery.start()
+    await world.pass(minuteMs)
+    world.service.answer(acceptAll)
+    for (let round = 0; round < 12; round += 1) {
+      await world.publish(...names(400, `round-${round}`))
+      await world.pass(minuteMs)
+    }
+    const largest = Math.max(...world.service.received.slice(-5).map(({ body }) => body.length))
+    expect(largest).toBeGreaterThan(4000)
+    expect(open()).toBe(0)
+  })
+})
+
+describe('a batchId that the service knows', () => {
+  test('goes again under a new one where the config says resend', async () => {
+    world = await createDeliveryWorld({
+      script: (one, index) => {
+        if (index === 0) return 'reset'
+        return index === 1 ? { status: 409, body: { message: 'seen' } } : acceptAll(one)
+      },
+      provider: { onRepeat: 'resend' },
+    })
+    await world.publish('a', 'b', 'c')
+    await world.pass(minuteMs)
+    const [first, second, third] = world.service.received.map(({ batchId }) => batchId)
+    expect(second).toBe(first)
+    expect(third).not.toBe(first)
+    expect(world.spool.totals()).toMatchObject({ delivered: 3, dead: 0 })
+  })
+})
+
+describe('mode: single', () => {
+  test('sends every payload by itself, those of batches sealed before as well', async () => {
+    world = await createDeliveryWorld({ script: () => ({ status: 503 }) })
+    const before = await world.publish('a', 'b', 'c')
+    await world.pass(100)
+    const provider = { mode: 'single' as const }
+    await world.crash(provider)
+    world.service.answer(acceptAll)
+    const seen = world.service.received.length
+    const after = await world.publish('d', 'e')
+    await world.pass(10 * minuteMs)
+    const singles = world.service.received.slice(seen)
+    expect(singles.every(bySingle)).toBe(true)
+    expect(singles.flatMap(({ payloadIds }) => payloadIds).toSorted()).toEqual(
+      [...before, ...after].toSorted(),
+    )
+    expect(singles.every(({ path }) => path === '/v2/telemetry')).toBe(true)
+    expect(open()).toBe(0)
+  })
+
+  test('a payload that is refused dies once another was accepted', async () => {
+    world = await createDeliveryWorld({ provider: { mode: 'single', maxInFlight: 1 }, startNow: false })
+    const ids = await world.publish('a', 'b', 'c')
+    world.service.answer(refuseWith(new Set<string>([ids[1] ?? ''])))
+    world.delivery.start()
+    await world.pass(minuteMs)
+    expect(world.spool.totals()).toMatchObject({ delivered: 2, dead: 1 })
+  })
+})

@@ -1,0 +1,113 @@
+import { describe, expect, test } from 'vitest'
+import type { ProxyOptions } from '../../../src/delivery/delivery-options.ts'
+import { createServiceClock } from '../../../src/delivery/policy/service-clock.ts'
+import type { GatewayEvent } from '../../../src/domain/event.ts'
+import { defaultProvider } from '../../../src/domain/ids.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+
+const hourMs = 3_600_000
+const dateOf = (ms: number) => new Date(ms).toUTCString()
+
+function setUp(baseUrl = 'https://ingest.example.com', proxy: ProxyOptions = { from: 'none' }) {
+  const clock = createFakeClock()
+  const events: GatewayEvent[] = []
+  const emit = (event: GatewayEvent) => void events.push(event)
+  const service = createServiceClock({ clock, emit }, { name: defaultProvider, baseUrl, proxy })
+  return { clock, service, events, says: (ms: number) => service.answered(dateOf(clock.now() + ms), 0) }
+}
+
+describe("the service's clock", () => {
+  test('corrects the signing time from a minute on, and is shown in any case', () => {
+    const { clock, service, says } = setUp()
+    expect(service.offsetMs).toBeNull()
+    expect(service.signingAt()).toBe(clock.now())
+    says(30_000)
+    expect(service.offsetMs).toBe(30_500)
+    expect(service.signingAt()).toBe(clock.now())
+    says(-hourMs)
+    expect(service.signingAt()).toBe(clock.now() - hourMs + 500)
+  })
+
+  test('counts what an answer took by half', () => {
+    const { clock, service } = setUp()
+    service.answered(dateOf(clock.now() - 2000), 4000)
+    expect(service.offsetMs).toBe(500)
+  })
+
+  test.each(['http://10.0.0.1', 'http://example.com', 'http://127.evil.example', 'http://localhost.evil'])(
+    '%s is not believed',
+    (baseUrl) => {
+      const { service, says } = setUp(baseUrl)
+      says(2 * hourMs)
+      expect(service.offsetMs).toBeNull()
+    },
+  )
+
+  test.each(['https://example.com', 'http://localhost', 'http://[::1]:80', 'http://127.0.0.9'])(
+    '%s is',
+    (baseUrl) => {
+      const { service, says } = setUp(baseUrl)
+      says(0)
+      expect(service.offsetMs).toBe(500)
+    },
+  )
+
+  test('what a proxy calls its own loopback is not believed without TLS', () => {
+    const proxy: ProxyOptions = { from: 'config', url: 'http://proxy:3128', auth: null }
+    const plain = setUp('http://localhost:80', proxy)
+    plain.says(2 * hourMs)
+    expect(plain.service.offsetMs).toBeNull()
+    const tls = setUp('https://localhost', proxy)
+    tls.says(2 * hourMs)
+    expect(tls.service.offsetMs).not.toBeNull()
+  })
+
+  test.each([null, '', 'soon', dateOf(0), dateOf(Date.UTC(2200, 0, 1)), 'NaN', '9'.repeat(400)])(
+    'a Date of %j says nothing',
+    (date) => {
+      const { service } = setUp()
+      service.answered(date, 0)
+      expect(service.offsetMs).toBeNull()
+    },
+  )
+
+  test('an answer that took more than a minute tells no time', () => {
+    const { clock, service } = setUp()
+    service.answered(dateOf(clock.now() + hourMs), 61_000)
+    expect(service.offsetMs).toBeNull()
+  })
+
+  test('a machine that starts in 1970 learns what time it is', () => {
+    const clock = createFakeClock(5000)
+    const service = createServiceClock(
+      { clock, emit: () => undefined },
+      { name: defaultProvider, baseUrl: 'https://h', proxy: { from: 'none' } },
+    )
+    const now = Date.UTC(2026, 10, 21)
+    service.answered(dateOf(now), 0)
+    expect(Math.abs(service.signingAt() - now)).toBeLessThan(1000)
+  })
+
+  test('forgets what it knew when our clock is stepped, and learns again', async () => {
+    const { clock, service, says } = setUp()
+    says(hourMs)
+    await clock.advance(600_000)
+    expect(service.offsetMs).toBe(hourMs + 500)
+    // Somebody sets the time: what was an hour behind is right now.
+    clock.stepWall(hourMs)
+    expect(service.offsetMs).toBeNull()
+    expect(service.signingAt()).toBe(clock.now())
+    says(0)
+    expect(service.offsetMs).toBe(500)
+  })
+
+  test('is told once when ours is off, and once when it is right again', () => {
+    const { service, says, events } = setUp()
+    for (const ms of [10_000, hourMs, hourMs + 2000, 58_000, 70_000, 0, 0]) says(ms)
+    expect(events).toEqual([
+      { kind: 'service_clock_off', provider: 'default', offsetMs: hourMs + 500 },
+      { kind: 'service_clock_right', provider: 'default', offsetMs: 500 },
+    ])
+    expect(service.offsetMs).toBe(500)
+  })
+})

@@ -1,0 +1,388 @@
+import { describe, expect, test } from 'vitest'
+import { judge } from '../../../src/delivery/policy/verdict.ts'
+import type { RetryRule } from '../../../src/delivery/delivery-options.ts'
+import type { Facts, Policy, Verdict } from '../../../src/delivery/policy/verdict.ts'
+import type { PayloadId } from '../../../src/domain/ids.ts'
+import type { FailureRecord, Outcome } from '../../../src/domain/outcome.ts'
+
+const ids = ['a', 'b', 'c'] as unknown as readonly PayloadId[]
+
+const policy: Policy = {
+  retryRules: new Map<string, RetryRule>([
+    ['Validation', [300_000, 3_600_000]],
+    ['default', [10_000, 60_000, 300_000]],
+    ['Duplicate', 'delivered'],
+  ]),
+  onRepeat: 'hold',
+  mode: 'batch',
+  emptyAnswersToClose: 3,
+  refusalsToClose: 12,
+}
+
+const facts: Facts = {
+  payloadIds: ids,
+  payloads: ids.length,
+  attempts: [0, 0, 0],
+  role: { kind: 'live' },
+  sentBefore: false,
+  earlier: null,
+  emptyAnswers: 0,
+  turn: 'batch',
+  refusedInRow: 0,
+  witnessed: false,
+  mayIsolate: true,
+}
+
+const failure = (payloadId: string, errorType = 'Validation'): FailureRecord => ({
+  payloadId,
+  errorType,
+  errorMessage: 'is bad',
+  validationErrorDetails: [{ field: 'gps.latitude', message: 'must not be empty' }],
+})
+
+const answered = (
+  accepted: readonly string[] | 'all',
+  failed: readonly FailureRecord[],
+  oddities: string[] = [],
+): Outcome => ({
+  kind: 'answered',
+  requestId: 'r',
+  accepted,
+  failed,
+  oddities,
+})
+
+const all = (errorType: string) =>
+  answered(
+    [],
+    ids.map((id) => failure(id, errorType)),
+  )
+
+/** The fates as words: `retry Validation 0`, `dead Validation`, `delivered`; or what takes the place of the batch. */
+function fatesOf({ settlement, reseal, turn }: Verdict): string[] | string {
+  if (reseal !== null) return `split ${reseal.join('+')}`
+  if (turn !== null) return `by ${turn}`
+  if (settlement === null) return 'held'
+  if (settlement.fates === 'all delivered') return 'all delivered'
+  return settlement.fates.map((fate) => {
+    if (fate.kind === 'delivered') return 'delivered'
+    return fate.kind === 'dead' ? `dead ${fate.reason}` : `retry ${fate.schedule} ${fate.step}`
+  })
+}
+
+type Row = [
+  name: string,
+  outcome: Outcome,
+  changes: Partial<Facts & Policy>,
+  becomes: ReturnType<typeof fatesOf>,
+  wait: Verdict['wait'],
+  endpoint: Verdict['endpoint'],
+]
+
+const message = 'words'
+const requestId = 'r'
+const retries = ['retry default 0', 'retry default 0', 'retry default 0']
+const validations = ['retry Validation 0', 'retry Validation 0', 'retry Validation 0']
+const earlier = new Map([['a', 'accepted' as const]])
+const retryRole = { kind: 'retry', schedule: 'default', step: 0 } as const
+
+const alone = { payloadIds: ids.slice(0, 1), payloads: 1, turn: 'single' as const }
+const refused = (status: 400 | 413): Outcome => ({ kind: 'refused', status, requestId, message, details: [] })
+
+const rows: Row[] = [
+  ['all accepted', answered('all', []), {}, 'all delivered', 'none', 'success'],
+  [
+    'all accepted in another order',
+    answered(['c', 'a', 'b'], []),
+    {},
+    ['delivered', 'delivered', 'delivered'],
+    'none',
+    'success',
+  ],
+  [
+    'ids in upper case',
+    answered(['A', 'B', 'C'], []),
+    {},
+    ['delivered', 'delivered', 'delivered'],
+    'none',
+    'success',
+  ],
+  [
+    'one failed',
+    answered(['a', 'c'], [failure('b')]),
+    {},
+    ['delivered', 'retry Validation 0', 'delivered'],
+    'none',
+    'success',
+  ],
+  [
+    'failed the second time',
+    answered(['a', 'c'], [failure('b')]),
+    { attempts: [0, 1, 0] },
+    ['delivered', 'retry Validation 1', 'delivered'],
+    'none',
+    'success',
+  ],
+  [
+    'failed after the last step',
+    answered(['a', 'c'], [failure('b')]),
+    { attempts: [0, 2, 0] },
+    ['delivered', 'dead Validation', 'delivered'],
+    'none',
+    'success',
+  ],
+  [
+    'another type goes the default steps',
+    answered(['a', 'c'], [failure('b', 'Quota')]),
+    { attempts: [0, 2, 0] },
+    ['delivered', 'retry default 2', 'delivered'],
+    'none',
+    'success',
+  ],
+  [
+    'a type declared delivered',
+    answered(['a', 'c'], [failure('b', 'Duplicate')]),
+    {},
+    ['delivered', 'delivered', 'delivered'],
+    'none',
+    'success',
+  ],
+  [
+    'in both lists: failed wins',
+    answered(['a', 'b', 'c'], [failure('b')]),
+    {},
+    ['delivered', 'retry Validation 0', 'delivered'],
+    'none',
+    'success',
+  ],
+  [
+    'foreign ids are nothing to us',
+    answered(['a', 'b', 'c', 'x'], [failure('y')]),
+    {},
+    ['delivered', 'delivered', 'delivered'],
+    'none',
+    'success',
+  ],
+  ['one in neither list', answered(['a', 'b'], []), {}, 'held', 'backoff', 'success'],
+  [
+    'the same one, again',
+    answered(['a', 'b'], []),
+    { earlier: new Map() },
+    ['delivered', 'delivered', 'retry default 0'],
+    'none',
+    'success',
+  ],
+  [
+    'an earlier answer fills the gap',
+    answered(['b', 'c'], []),
+    { earlier },
+    ['delivered', 'delivered', 'delivered'],
+    'none',
+    'success',
+  ],
+  [
+    'what an earlier answer accepted stays delivered',
+    answered(['b', 'c'], [failure('a')]),
+    { earlier },
+    ['delivered', 'delivered', 'delivered'],
+    'none',
+    'success',
+  ],
+  ['none of the batch', answered([], []), {}, 'held', 'backoff', 'refused'],
+  ['none of the batch, again', answered([], []), { earlier: new Map() }, 'held', 'slow', 'refused'],
+  ['nothing accepted, the second batch', all('Internal'), { emptyAnswers: 1 }, retries, 'none', 'success'],
+  ['nothing accepted, the third batch', all('Internal'), { emptyAnswers: 2 }, 'held', 'backoff', 'outage'],
+  [
+    'nothing accepted, third batch, Validation',
+    all('Validation'),
+    { emptyAnswers: 2 },
+    validations,
+    'none',
+    'success',
+  ],
+  [
+    'nothing accepted, third batch, mixed',
+    answered([], [failure('a'), failure('b'), failure('c', 'Internal')]),
+    { emptyAnswers: 2 },
+    'held',
+    'backoff',
+    'outage',
+  ],
+  [
+    'nothing accepted, a last step, and nothing accepted before it either',
+    all('Internal'),
+    { emptyAnswers: 1, attempts: [9, 9, 9], role: retryRole },
+    'held',
+    'slow',
+    'success',
+  ],
+  [
+    'nothing accepted, a last step, while others are accepted',
+    all('Internal'),
+    { attempts: [9, 9, 9], role: retryRole },
+    ['dead Internal', 'dead Internal', 'dead Internal'],
+    'none',
+    'success',
+  ],
+  [
+    'a retry lane is no witness',
+    all('Internal'),
+    { emptyAnswers: 2, role: retryRole },
+    retries,
+    'none',
+    'success',
+  ],
+  [
+    'a retry lane is held in an outage',
+    all('Internal'),
+    { emptyAnswers: 3, role: retryRole },
+    'held',
+    'backoff',
+    'outage',
+  ],
+  ['202 for one payload', { kind: 'accepted_single', requestId }, alone, 'all delivered', 'none', 'success'],
+  ['202 for many says nothing', { kind: 'accepted_single', requestId }, {}, 'held', 'backoff', 'failure'],
+  [
+    '202 for one of a refused batch, others accepted since',
+    { kind: 'accepted_single', requestId },
+    { ...alone, refusedInRow: 1, witnessed: true },
+    'all delivered',
+    'none',
+    'success',
+  ],
+  [
+    '202 for one of a refused batch, nothing else accepted since',
+    { kind: 'accepted_single', requestId },
+    { ...alone, refusedInRow: 1 },
+    'all delivered',
+    'none',
+    'wrapper',
+  ],
+  [
+    '202 where every payload goes by itself',
+    { kind: 'accepted_single', requestId },
+    { ...alone, refusedInRow: 1, mode: 'single' },
+    'all delivered',
+    'none',
+    'success',
+  ],
+  ['400', refused(400), {}, 'split 2+1', 'none', 'isolating'],
+  ['413', refused(413), {}, 'split 2+1', 'none', 'isolating'],
+  ['400, the second in a row', refused(400), { refusedInRow: 1 }, 'split 2+1', 'none', 'isolating'],
+  ['400, the third in a row', refused(400), { refusedInRow: 2 }, 'split 1+2', 'none', 'isolating'],
+  ['413, the third in a row', refused(413), { refusedInRow: 2 }, 'split 2+1', 'none', 'isolating'],
+  ['400 while another is taken apart', refused(400), { mayIsolate: false }, 'held', 'turn', 'isolating'],
+  ['400 for one payload', refused(400), { ...alone, turn: 'batch' }, 'by single', 'none', 'isolating'],
+  [
+    '400 by the single operation too',
+    refused(400),
+    { ...alone, witnessed: true },
+    ['dead Refused'],
+    'none',
+    'isolating',
+  ],
+  [
+    '413 by the single operation too',
+    refused(413),
+    { ...alone, witnessed: true },
+    ['dead Refused'],
+    'none',
+    'isolating',
+  ],
+  ['400 by both, and no witness', refused(400), alone, 'held', 'witness', 'isolating'],
+  ['400, the twelfth in a row', refused(400), { refusedInRow: 11 }, 'split 2+1', 'none', 'wrapper'],
+  [
+    '400 by both, the twelfth in a row, buries nothing',
+    refused(400),
+    { ...alone, refusedInRow: 11, witnessed: true },
+    'held',
+    'witness',
+    'wrapper',
+  ],
+  [
+    '409, sent before, resend',
+    { kind: 'repeated', requestId, message },
+    { sentBefore: true, onRepeat: 'resend' },
+    'split 3',
+    'none',
+    'isolating',
+  ],
+  [
+    '409, never sent, resend',
+    { kind: 'repeated', requestId, message },
+    { onRepeat: 'resend' },
+    'held',
+    'slow',
+    'refused',
+  ],
+  [
+    '409, sent before, hold',
+    { kind: 'repeated', requestId, message },
+    { sentBefore: true },
+    'held',
+    'slow',
+    'refused',
+  ],
+  [
+    '409, sent before, delivered',
+    { kind: 'repeated', requestId, message },
+    { sentBefore: true, onRepeat: 'delivered' },
+    'all delivered',
+    'none',
+    'success',
+  ],
+  [
+    '409, never sent',
+    { kind: 'repeated', requestId, message },
+    { onRepeat: 'delivered' },
+    'held',
+    'slow',
+    'refused',
+  ],
+  ['401', { kind: 'unauthorized', status: 401, requestId, message }, {}, 'held', 'none', 'unauthorized'],
+  ['403', { kind: 'unauthorized', status: 403, requestId, message }, {}, 'held', 'none', 'unauthorized'],
+  [
+    '500',
+    { kind: 'unavailable', status: 500, requestId, message, retryAfterMs: null },
+    {},
+    'held',
+    'backoff',
+    'failure',
+  ],
+  ['timeout', { kind: 'unreachable', reason: 'timeout', message }, {}, 'held', 'backoff', 'failure'],
+  ['unreadable', { kind: 'unreadable', status: 200, requestId, message }, {}, 'held', 'backoff', 'failure'],
+  ['302', { kind: 'unexpected', status: 302, requestId, message }, {}, 'held', 'backoff', 'failure'],
+  ['aborted', { kind: 'aborted' }, {}, 'held', 'none', 'unchanged'],
+]
+
+describe('the verdict table', () => {
+  test.each(rows)('%s', (_name, outcome, changes, becomes, wait, endpoint) => {
+    const verdict = judge(outcome, { ...facts, ...changes }, { ...policy, ...changes })
+    expect(fatesOf(verdict)).toEqual(becomes)
+    expect({ wait: verdict.wait, endpoint: verdict.endpoint }).toEqual({ wait, endpoint })
+  })
+
+  test('names the fields in the detail of a dead letter', () => {
+    const verdict = judge(answered(['a', 'c'], [failure('b')]), { ...facts, attempts: [0, 9, 0] }, policy)
+    expect(verdict.settlement?.fates[1]).toMatchObject({
+      kind: 'dead',
+      detail: 'is bad; gps.latitude: must not be empty',
+      failure: { payloadId: 'b' },
+    })
+  })
+
+  test('says in words why something is held that no back-off mends', () => {
+    const outcome: Outcome = { kind: 'unexpected', status: 302, requestId, message: 'moved' }
+    expect(judge(outcome, facts, policy).held).toMatch(/302.*moved/)
+  })
+
+  test('counts empty answers, and forgets them at the first accepted payload', () => {
+    expect(judge(all('Internal'), facts, policy).empty).toBe('one more')
+    expect(judge(answered(['a', 'b'], [failure('c')]), facts, policy).empty).toBe('reset')
+    expect(judge(all('Internal'), { ...facts, role: retryRole }, policy).empty).toBe('unchanged')
+  })
+
+  test('passes on what was odd about an answer', () => {
+    expect(judge(answered(ids, [], ['no summary']), facts, policy).oddities).toEqual(['no summary'])
+  })
+})

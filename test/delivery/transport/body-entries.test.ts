@@ -1,0 +1,125 @@
+import {
+  array,
+  assert,
+  boolean,
+  double,
+  infiniteStream,
+  integer,
+  jsonValue,
+  nat,
+  oneof,
+  property,
+  record,
+  string,
+  stringMatching,
+  tuple,
+  uuid,
+} from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { entriesOfBody } from '../../../src/delivery/transport/body-entries.ts'
+import { decodeEntries } from '../../../src/receipts/receipt-entries.ts'
+import { loadPresetCases } from '../../../src/config/config.ts'
+import { openMapping } from '../../../src/mapping/mapping.ts'
+import { playMessages } from '../../../src/mapping/cases/cases.ts'
+import { readdirSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { startAt, uuidNamed } from '../../support/ledger-world.ts'
+
+/** A body as the spool writes it, and where each payload starts in it. */
+function bodyOf(payloads: readonly string[]): { body: Buffer; starts: Uint32Array } {
+  const starts = new Uint32Array(payloads.length)
+  let text = `{"batchId":"${uuidNamed('b')}","timestamp":1,"data":[`
+  for (const [index, payload] of payloads.entries()) {
+    starts[index] = Buffer.byteLength(text)
+    text += index < payloads.length - 1 ? `${payload},` : payload
+  }
+  return { body: Buffer.from(`${text}]}`), starts }
+}
+
+type Payload = {
+  payloadId: string
+  signalTimestamp?: number
+  deviceIdentifier?: { id?: string }
+  assetIdentifier?: { id?: string }
+}
+
+const expected = (text: string) => {
+  const payload = JSON.parse(text) as Payload
+  return {
+    payloadId: payload.payloadId,
+    deviceTime: payload.signalTimestamp ?? null,
+    device: payload.deviceIdentifier?.id ?? payload.assetIdentifier?.id ?? null,
+  }
+}
+
+function entriesIn(payloads: readonly string[]) {
+  const { body, starts } = bodyOf(payloads)
+  const entries = decodeEntries(entriesOfBody(body, starts))
+  return payloads.map((_, index) => entries?.at(index))
+}
+
+const name = oneof(
+  { weight: 3, arbitrary: stringMatching(/^[a-z0-9 -]{1,20}$/) },
+  { weight: 1, arbitrary: string({ unit: 'binary', minLength: 1, maxLength: 256 }) },
+)
+const identifier = record({ type: name, id: name, model: name, operator: name }, { requiredKeys: [] })
+const member = record(
+  {
+    carrier: name,
+    signalTimestamp: integer({ min: -1000, max: startAt * 2 }),
+    assetIdentifier: identifier,
+    deviceIdentifier: identifier,
+    gps: record({ latitude: double({ noNaN: true, noDefaultInfinity: true }), inMotion: boolean() }),
+    signals: array(record({ id: uuid(), type: name, value: name })),
+    further: jsonValue({ maxDepth: 3 }),
+  },
+  { requiredKeys: [] },
+)
+/** Members in any order behind the payloadId, which always comes first. */
+const payloadText = tuple(uuid(), member, infiniteStream(nat(1000))).map(([payloadId, members, order]) => {
+  const shuffled = Object.entries(members).sort(() => ((order.next().value ?? 0) % 2 === 0 ? -1 : 1))
+  return JSON.stringify({ payloadId, ...Object.fromEntries(shuffled) })
+})
+
+describe('the entries of a body', () => {
+  test('are what its JSON says, in whatever order and with whatever names', () => {
+    assert(
+      property(array(payloadText, { minLength: 1, maxLength: 5 }), (payloads) => {
+        expect(entriesIn(payloads)).toEqual(payloads.map(expected))
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
+  test('are right for the payloads of every preset', async () => {
+    const folder = resolve(import.meta.dirname, '../../../config/presets')
+    const deps = { env: {}, readText: (path: string) => readFile(path, 'utf8') }
+    const payloads: string[] = []
+    for (const file of readdirSync(folder).filter((file) => file.endsWith('.cases.yaml'))) {
+      const { cases, mapping } = await loadPresetCases(join(folder, file), deps)
+      const mapper = (await openMapping(mapping, { clockOffsetMs: () => 0 })).open()
+      for (const one of cases.cases) {
+        const sender = { clientId: one.client, userName: one.user ?? null, certificateName: null }
+        const messages = (one.messages ?? [one]).map(({ topic = '', message, hex, retain, dup }) => {
+          const bytes = hex === undefined ? Buffer.from(message ?? '') : Buffer.from(hex, 'hex')
+          return { topic, bytes, qos: 1 as const, retain, dup, sender, arrivedAt: startAt }
+        })
+        payloads.push(...playMessages(mapper, messages).payloads.map(({ json }) => json))
+      }
+    }
+    expect(payloads.length).toBeGreaterThan(30)
+    expect(entriesIn(payloads)).toEqual(payloads.map(expected))
+  })
+
+  test('a payload that is sent alone is a body by itself', () => {
+    const text = JSON.stringify({
+      payloadId: uuidNamed('1'),
+      signalTimestamp: startAt,
+      signals: [{ id: 'x' }],
+      further: [{ deep: ['a'] }],
+    })
+    const entries = decodeEntries(entriesOfBody(Buffer.from(text), Uint32Array.of(0)))
+    expect(entries?.at(0)).toEqual(expected(text))
+  })
+})

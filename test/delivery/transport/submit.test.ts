@@ -1,0 +1,414 @@
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
+import { createServer as createTlsServer } from 'node:tls'
+import { gzipSync } from 'node:zlib'
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { createOutpost } from '../../../src/delivery/transport/sender-worker.ts'
+import type { ProviderOptions } from '../../../src/delivery/delivery-options.ts'
+import { routeOf } from '../../../src/delivery/transport/transport-options.ts'
+import type { Outcome } from '../../../src/domain/outcome.ts'
+import { providerOptions } from '../../support/delivery-world.ts'
+
+const ids = ['11111111-1111-8111-a111-111111111111', '22222222-2222-8222-a222-22222222222a'] as const
+const summary = { total: 2, accepted: 2, failed: 0 }
+const good = { requestId: 'r-1', responseCode: 200, accepted: ids, failed: [], summary }
+
+/** What the raw server does once it has the whole request. */
+type Act = (socket: Socket) => void
+
+const answer =
+  (status: string, body: string | Buffer, headers = ''): Act =>
+  (socket) => {
+    const length = Buffer.byteLength(body)
+    socket.write(`HTTP/1.1 ${status}\r\ncontent-length: ${length}\r\n${headers}\r\n`)
+    socket.write(body)
+  }
+
+const json = (status: string, body: unknown, headers = '') => answer(status, JSON.stringify(body), headers)
+
+let act: Act
+let requests: string[]
+let sockets: Set<Socket>
+let server: ReturnType<typeof createServer>
+let url: string
+
+beforeEach(async () => {
+  requests = []
+  sockets = new Set()
+  server = createServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => undefined)
+    let text = ''
+    socket.on('data', (part) => {
+      text += part.toString('latin1')
+      const length = Number(/content-length: (\d+)/i.exec(text)?.[1] ?? 0)
+      if (text.length < text.indexOf('\r\n\r\n') + 4 + length || !text.includes('\r\n\r\n')) return
+      requests.push(text)
+      text = ''
+      act(socket)
+    })
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+})
+
+afterEach(() => {
+  for (const socket of sockets) socket.destroy()
+  server.close()
+})
+
+async function submit(
+  options: Partial<ProviderOptions> & { stop?: AbortSignal; times?: number } = {},
+): Promise<Outcome> {
+  const provider = providerOptions(url, options)
+  const gate = outpost.open(routeOf(provider, {}))
+  const now = Date.now()
+  const stop = options.stop ?? new AbortController().signal
+  try {
+    const { outcome } = await gate.submit({
+      turn: 'batch',
+      content,
+      credentials,
+      signingAt: now,
+      startedAt: now,
+      stop,
+    })
+    return outcome
+  } finally {
+    await gate.close()
+  }
+}
+
+const outpost = createOutpost()
+afterAll(() => outpost.close())
+
+const credentials = { accessKeyId: 'AKIDTEST', secretAccessKey: 'not a secret' }
+const text = `{"batchId":"b","timestamp":1,"data":[${ids.map((id) => `{"payloadId":"${id}"}`).join()}]}`
+const content = {
+  bodyBytes: text.length,
+  writeBody(target: Buffer): Uint32Array {
+    target.write(text, 'latin1')
+    return Uint32Array.from(ids, (id) => text.indexOf(`{"payloadId":"${id}"`))
+  },
+}
+
+type Row = [name: string, act: Act, expected: Partial<Record<string, unknown>>]
+
+const page = '<html><body>Service\r\nbusy</body></html>'
+const both = { ...good, failed: [{ payloadId: ids[0], errorType: 'Validation' }] }
+
+const hostile: Row[] = [
+  [
+    'the usual answer',
+    json('200 OK', good),
+    { kind: 'answered', accepted: 'all', failed: [], oddities: [], requestId: 'r-1' },
+  ],
+  [
+    '200 with HTML',
+    answer('200 OK', page),
+    { kind: 'unreadable', status: 200, message: expect.stringMatching(/not a JSON object: "<html>/) },
+  ],
+  [
+    '200 with nothing',
+    answer('200 OK', ''),
+    { kind: 'unreadable', message: expect.stringMatching(/empty body/) },
+  ],
+  ['200 with null', answer('200 OK', 'null'), { kind: 'unreadable' }],
+  ['200 with a list', answer('200 OK', '[]'), { kind: 'unreadable' }],
+  ['200 with cut JSON', answer('200 OK', JSON.stringify(good).slice(0, 60)), { kind: 'unreadable' }],
+  ['200 with neither list', json('200 OK', { requestId: 'r-2' }), { kind: 'unreadable', requestId: 'r-2' }],
+  [
+    '200 whose lists are no lists',
+    json('200 OK', { ...good, accepted: 'all', failed: 7 }),
+    { kind: 'unreadable' },
+  ],
+  [
+    '200 with one list of rubbish',
+    json('200 OK', { ...good, accepted: [1, null, {}] }),
+    {
+      kind: 'answered',
+      accepted: [],
+      oddities: expect.arrayContaining([expect.stringMatching(/3 entries of "accepted"/)]),
+    },
+  ],
+  [
+    '200 with failed records of rubbish',
+    json('200 OK', { ...good, failed: [null, 4, { payloadId: 9 }] }),
+    {
+      kind: 'answered',
+      failed: [],
+      oddities: expect.arrayContaining([expect.stringMatching(/3 entries of "failed"/)]),
+    },
+  ],
+  [
+    '200 with ids in upper case',
+    json('200 OK', { ...good, accepted: ids.map((id) => id.toUpperCase()) }),
+    { kind: 'answered', oddities: [] },
+  ],
+  [
+    '200 with an id in both lists',
+    json('200 OK', both),
+    {
+      kind: 'answered',
+      oddities: expect.arrayContaining([expect.stringMatching(/1 payloads are in both lists/)]),
+    },
+  ],
+  [
+    '200 with foreign ids',
+    json('200 OK', { ...good, accepted: [...ids, 'x', 'y'] }),
+    { kind: 'answered', oddities: expect.arrayContaining(['2 payloadIds are not of this batch']) },
+  ],
+  [
+    '200 with missing ids',
+    json('200 OK', { ...good, accepted: [ids[0]] }),
+    { kind: 'answered', oddities: expect.arrayContaining(['1 payloads are in neither list']) },
+  ],
+  [
+    '200 with a wrong summary',
+    json('200 OK', { ...good, summary: { total: 9, accepted: 2, failed: 0 } }),
+    { kind: 'answered', accepted: 'all', oddities: ['summary.total is 9, counted 2'] },
+  ],
+  [
+    '200 without a summary',
+    json('200 OK', { ...good, summary: undefined }),
+    { kind: 'answered', oddities: ['there is no "summary"'] },
+  ],
+  [
+    '200 with responseCode 500',
+    json('200 OK', { ...good, responseCode: 500 }),
+    { kind: 'answered', accepted: 'all', oddities: ['responseCode is 500, the status is 200'] },
+  ],
+  [
+    '200 in gzip that nobody asked for',
+    answer('200 OK', gzipSync(JSON.stringify(good)), 'content-encoding: gzip\r\n'),
+    { kind: 'unreadable', message: expect.stringMatching(/gzip/) },
+  ],
+  [
+    '200 of 10 MB',
+    answer('200 OK', Buffer.alloc(10_000_000, ' ')),
+    { kind: 'unreadable', message: expect.stringMatching(/larger/) },
+  ],
+  [
+    '200 cut off in the body',
+    (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 999\r\n\r\n{"accepted":['),
+    { kind: 'unreadable', message: expect.stringMatching(/ends before its end/) },
+  ],
+  [
+    '200 cut off in chunks',
+    (socket) => socket.end('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\n{"acc\r\n'),
+    { kind: 'unreadable' },
+  ],
+  [
+    '202 with a breakdown',
+    json('202 Accepted', good),
+    { kind: 'answered', oddities: ['the status is 202, a batch is answered with 200'] },
+  ],
+  [
+    '202 without one',
+    json('202 Accepted', { requestId: 'r-3' }),
+    { kind: 'unreadable', status: 202, requestId: 'r-3' },
+  ],
+  ['204', (socket) => socket.write('HTTP/1.1 204 No Content\r\n\r\n'), { kind: 'unexpected', status: 204 }],
+  ['302', answer('302 Found', '', 'location: http://127.0.0.1:1/\r\n'), { kind: 'unexpected', status: 302 }],
+  [
+    '404',
+    json('404 Not Found', { message: 'no such path' }),
+    { kind: 'unexpected', status: 404, message: 'no such path' },
+  ],
+  [
+    '400 with field details',
+    json('400 Bad Request', {
+      requestId: 'r-4',
+      message: 'bad',
+      validationErrorDetails: [{ field: 'batchId', message: 'missing' }],
+    }),
+    {
+      kind: 'refused',
+      status: 400,
+      requestId: 'r-4',
+      message: 'bad; batchId: missing',
+      details: [{ field: 'batchId', message: 'missing' }],
+    },
+  ],
+  ['413 of a proxy', answer('413 Payload Too Large', page), { kind: 'refused', status: 413 }],
+  ['401', json('401 Unauthorized', {}), { kind: 'unauthorized', status: 401 }],
+  [
+    '403 with its id in a header',
+    json('403 Forbidden', { message: 'Signature\u001b[31m\nwrong' }, 'x-amzn-RequestId: h-1\r\n'),
+    { kind: 'unauthorized', status: 403, requestId: 'h-1', message: 'Signature [31m wrong' },
+  ],
+  [
+    '403 of 10 MB',
+    answer('403 Forbidden', Buffer.alloc(10_000_000, 'x')),
+    { kind: 'unauthorized', status: 403 },
+  ],
+  [
+    '403 cut off',
+    (socket) => socket.end('HTTP/1.1 403 Forbidden\r\ncontent-length: 99\r\n\r\n{'),
+    { kind: 'unauthorized', status: 403 },
+  ],
+  ['409', json('409 Conflict', { message: 'known' }), { kind: 'repeated', message: 'known' }],
+  ['408', json('408 Request Timeout', {}), { kind: 'unavailable', status: 408 }],
+  ['425', json('425 Too Early', {}), { kind: 'unavailable', status: 425 }],
+  [
+    '429 with Retry-After in seconds',
+    json('429 Too Many Requests', {}, 'retry-after: 7\r\n'),
+    { kind: 'unavailable', status: 429, retryAfterMs: 7000 },
+  ],
+  [
+    '429 with Retry-After as a date',
+    json(
+      '429 Too Many Requests',
+      {},
+      'date: Sat, 21 Nov 2026 02:00:00 GMT\r\nretry-after: Sat, 21 Nov 2026 02:01:30 GMT\r\n',
+    ),
+    { kind: 'unavailable', retryAfterMs: 90_000 },
+  ],
+  [
+    '503 with Retry-After of a year',
+    json('503 Service Unavailable', {}, 'retry-after: 31536000\r\n'),
+    { kind: 'unavailable', retryAfterMs: 600_000 },
+  ],
+  [
+    '503 with a Retry-After in the past',
+    json('503 Service Unavailable', {}, 'retry-after: Sat, 21 Nov 2020 02:01:30 GMT\r\n'),
+    { kind: 'unavailable', retryAfterMs: 0 },
+  ],
+  [
+    '503 with Retry-After: soon',
+    json('503 Service Unavailable', {}, 'retry-after: soon\r\n'),
+    { kind: 'unavailable', retryAfterMs: null },
+  ],
+  [
+    '500 with HTML',
+    answer('500 Internal Server Error', page),
+    { kind: 'unavailable', status: 500, message: expect.stringMatching(/<html><body>Service busy/) },
+  ],
+  ['599', json('599 What', {}), { kind: 'unavailable', status: 599 }],
+  [
+    'no HTTP at all',
+    (socket) => socket.end('SSH-2.0-OpenSSH_9.2\r\n'),
+    { kind: 'unreachable', reason: 'other', message: expect.stringMatching(/not HTTP/) },
+  ],
+  [
+    'an endless header',
+    (socket) => socket.write(`HTTP/1.1 200 OK\r\nx: ${'y'.repeat(100_000)}`),
+    { kind: 'unreachable' },
+  ],
+  ['closed without a word', (socket) => socket.end(), { kind: 'unreachable', reason: 'reset' }],
+  ['reset', (socket) => socket.resetAndDestroy(), { kind: 'unreachable', reason: 'reset' }],
+  [
+    'an interim answer that undici refuses',
+    (socket) => (socket.write('HTTP/1.1 100 Continue\r\n\r\n'), json('200 OK', good)(socket)),
+    { kind: 'unreachable' },
+  ],
+  [
+    'two answers to one request',
+    (socket) => (json('200 OK', good)(socket), json('500 X', {})(socket)),
+    { kind: 'answered' },
+  ],
+  [
+    '__proto__ in the answer',
+    answer('200 OK', '{"__proto__":{"accepted":["x"]},"failed":"no"}'),
+    { kind: 'unreadable' },
+  ],
+]
+
+describe('every answer is an outcome', () => {
+  test.each(hostile)('%s', async (_name, does, expected) => {
+    act = does
+    expect(await submit()).toMatchObject(expected)
+    expect(Object.prototype).not.toHaveProperty('accepted')
+  })
+
+  test('follows no redirect', async () => {
+    act = answer('307 Temporary Redirect', '', `location: ${url}/elsewhere\r\n`)
+    expect(await submit()).toMatchObject({ kind: 'unexpected', status: 307 })
+    expect(requests).toHaveLength(1)
+  })
+})
+
+describe('an attempt ends in time', () => {
+  test.each<[string, Act]>([
+    ['no answer', () => undefined],
+    ['headers and no body', (socket) => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n')],
+    [
+      'a trickle of bytes',
+      (socket) => {
+        socket.write('HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n')
+        const timer = setInterval(() => (socket.destroyed ? clearInterval(timer) : socket.write(' ')), 5)
+      },
+    ],
+  ])('%s: timeout, and the connection is closed', async (_name, does) => {
+    act = does
+    expect(await submit({ timeoutMs: 150 })).toEqual({
+      kind: 'unreachable',
+      reason: 'timeout',
+      message: 'no answer within 150 ms',
+    })
+  })
+
+  test('a 500 whose body never ends is a 500', async () => {
+    act = (socket) => socket.write('HTTP/1.1 500 X\r\ncontent-length: 10\r\n\r\n')
+    expect(await submit({ timeoutMs: 150 })).toMatchObject({ kind: 'unavailable', status: 500 })
+  })
+
+  test('aborted by stop', async () => {
+    const stop = new AbortController()
+    act = () => stop.abort()
+    expect(await submit({ stop: stop.signal })).toEqual({ kind: 'aborted' })
+    expect(await submit({ stop: stop.signal })).toEqual({ kind: 'aborted' })
+    expect(requests).toHaveLength(1)
+  })
+})
+
+describe('no answer, told apart in words', () => {
+  test('nothing listens', async () => {
+    server.close()
+    await once(server, 'close')
+    expect(await submit()).toMatchObject({ kind: 'unreachable', reason: 'refused' })
+  })
+
+  test('a name that does not exist', async () => {
+    // .invalid never resolves (RFC 6761), with or without a network.
+    const outcome = await submit({ baseUrl: 'http://ingest.invalid' })
+    expect(outcome).toMatchObject({
+      kind: 'unreachable',
+      reason: 'dns',
+      message: expect.stringMatching(/resolved/),
+    })
+  })
+
+  test('TLS that nobody speaks', async () => {
+    act = () => undefined
+    server.on('connection', (socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'))
+    expect(await submit({ baseUrl: url.replace('http:', 'https:') })).toMatchObject({ reason: 'tls' })
+  })
+
+  test('TLS without a certificate', async () => {
+    const tls = createTlsServer({}, () => undefined).listen(0, '127.0.0.1')
+    await once(tls, 'listening')
+    tls.on('tlsClientError', () => undefined)
+    const { port } = tls.address() as AddressInfo
+    expect(await submit({ baseUrl: `https://127.0.0.1:${port}` })).toMatchObject({ reason: 'tls' })
+    tls.close()
+  })
+})
+
+describe('what is sent', () => {
+  test('path under the prefix, type, length, host with port, and the provider key only where configured', async () => {
+    act = json('200 OK', good)
+    await submit({ baseUrl: `${url}/prefix`, providerKey: 'North' })
+    await submit()
+    expect(requests[0]).toMatch(/^POST \/prefix\/v2\/telemetry\/batch HTTP\/1.1\r\n/)
+    expect(requests[0]).toMatch(/content-type: application\/json\r\n/i)
+    expect(requests[0]).toContain(`content-length: ${text.length}\r\n`)
+    expect(requests[0]).toContain(`host: ${new URL(url).host}\r\n`)
+    expect(requests[0]).toMatch(/x-provider-key: North\r\n/i)
+    expect(requests[0]?.endsWith(`\r\n\r\n${text}`)).toBe(true)
+    expect(requests[1]).toMatch(/^POST \/v2\/telemetry\/batch /)
+    expect(requests[1]).not.toMatch(/x-provider-key/i)
+    expect(requests[1]).not.toMatch(/transfer-encoding|expect/i)
+  })
+})

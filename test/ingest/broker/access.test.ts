@@ -1,0 +1,182 @@
+import { describe, expect, test } from 'vitest'
+import { Secret } from '../../../src/std/secret.ts'
+import { openIngest, textOf, wordMapper } from '../../support/ingest-world.ts'
+import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
+import { connectBytes, publishBytes } from '../../support/mqtt-device.ts'
+
+const auto = () => createMemoryIntakeSpool({ commits: 'auto' })
+const users = [
+  { name: 'depot', password: new Secret('right') },
+  { name: 'yard', password: new Secret('other') },
+]
+
+describe('who may connect', () => {
+  test.each([
+    ['nobody without a name where anonymous access is off', false, {}, 5],
+    ['a user with the right password', false, { username: 'depot', password: Buffer.from('right') }, 0],
+    ['no user with a wrong password', false, { username: 'depot', password: Buffer.from('wrong') }, 4],
+    ['no user with the password of another', false, { username: 'depot', password: Buffer.from('other') }, 4],
+    ['no user without a password', false, { username: 'depot' }, 4],
+    ['no user that is not known', false, { username: 'ghost', password: Buffer.from('right') }, 4],
+    ['anybody without a name where anonymous access is on', true, {}, 0],
+    ['no wrong name passes as anonymous', true, { username: 'ghost', password: Buffer.from('x') }, 4],
+  ] as const)('%s', async (_what, anonymous, credentials, returnCode) => {
+    await using world = await openIngest(auto(), { access: { anonymous, users } })
+    const device = await world.stranger('truck')
+    expect(await device.connect(credentials)).toMatchObject({ returnCode })
+    if (returnCode === 0) return
+    await device.gone()
+    expect(world.events).toMatchObject([
+      { kind: 'listener_opened' },
+      { kind: 'client_refused', clientId: 'truck' },
+    ])
+  })
+
+  test('a message that was sent along with a refused CONNECT is not taken', async () => {
+    const spool = auto()
+    await using world = await openIngest(spool, { access: { anonymous: false, users } })
+    const device = await world.stranger('truck')
+    device.sendBytes(Buffer.concat([connectBytes('truck'), publishBytes({ topic: 't', payload: 'sneaky' })]))
+    await device.gone()
+    expect(device.received).toMatchObject([{ cmd: 'connack', returnCode: 5 }])
+    expect(world.ingest.counters().received).toBe(0)
+  })
+
+  test('the user name reaches the mapping', async () => {
+    const seen: unknown[] = []
+    const mapper = {
+      ...wordMapper,
+      map: (message: { sender: object }) => {
+        seen.push({ ...message.sender })
+        return { kind: 'ignored', source: 's', reason: 'r' } as const
+      },
+    }
+    await using world = await openIngest(auto(), { mapper, access: { anonymous: false, users } })
+    const device = await world.stranger('truck')
+    await device.connect({ username: 'depot', password: Buffer.from('right') })
+    device.publish({ topic: 't', payload: 'x' })
+    await device.acked(1)
+    expect(seen).toEqual([{ clientId: 'truck', userName: 'depot', certificateName: null }])
+  })
+
+  test('MQTT 5 is refused with CONNACK 1 and an event that says why', async () => {
+    await using world = await openIngest(auto())
+    const device = await world.stranger('modern')
+    expect(await device.connect({ protocolVersion: 5 })).toMatchObject({ returnCode: 1 })
+    await device.gone()
+    expect(world.events).toMatchObject([
+      { kind: 'listener_opened' },
+      {
+        kind: 'client_refused',
+        clientId: 'modern',
+        reason: 'it speaks MQTT 5; this version of the gateway speaks MQTT 3.1.1',
+      },
+    ])
+  })
+
+  test('MQTT 3.1 is served', async () => {
+    await using world = await openIngest(auto())
+    const device = await world.stranger('old')
+    expect(await device.connect({ protocolVersion: 3, protocolId: 'MQIsdp' })).toMatchObject({
+      returnCode: 0,
+    })
+    device.publish({ topic: 't', payload: 'x' })
+    await device.acked(1)
+  })
+
+  test('a client id that is too long, or missing for a lasting session, is refused with CONNACK 2', async () => {
+    await using world = await openIngest(auto())
+    const long = await world.stranger('x'.repeat(257))
+    expect(await long.connect()).toMatchObject({ returnCode: 2 })
+    const nameless = await world.stranger('')
+    // mqtt-packet will not write such a CONNECT.
+    nameless.sendBytes(Buffer.from([0x10, 12, 0, 4, 0x4d, 0x51, 0x54, 0x54, 4, 0, 0, 0, 0, 0]))
+    await nameless.gone()
+    expect(nameless.received).toMatchObject([{ cmd: 'connack', returnCode: 2 }])
+  })
+
+  test('a client without an id gets one of its own', async () => {
+    await using world = await openIngest(auto())
+    const one = await world.device('')
+    const two = await world.device('')
+    two.publish({ topic: 't', payload: 'x' })
+    await two.acked(1)
+    expect(one.closed).toBe(false)
+  })
+})
+
+describe('sessions', () => {
+  test('a client that connects again takes over from its old connection [MQTT-3.1.4-2]', async () => {
+    const spool = auto()
+    await using world = await openIngest(spool)
+    const old = await world.device('truck')
+    const now = await world.device('truck')
+    await old.gone()
+    now.publish({ topic: 't', payload: 'x' })
+    await now.acked(1)
+    expect(world.ingest.counters().connections).toBe(1)
+  })
+
+  test('acks of a connection that was taken over do not reach the new one', async () => {
+    const spool = createMemoryIntakeSpool({ commits: 'by hand' })
+    await using world = await openIngest(spool)
+    const old = await world.device('truck')
+    old.publish({ topic: 't', payload: 'a', messageId: 1 })
+    await spool.ended(1)
+    const now = await world.device('truck')
+    await old.gone()
+    spool.commit()
+    now.publish({ topic: 't', payload: 'a', messageId: 9, dup: true })
+    await spool.ended(2)
+    spool.commit()
+    expect(await now.acked(1)).toEqual([{ cmd: 'puback', messageId: 9 }])
+  })
+
+  test('subscriptions are refused one by one with 128; unsubscribing is answered', async () => {
+    await using world = await openIngest(auto())
+    const device = await world.stranger('curious')
+    await device.connect({ clean: false })
+    device.send({
+      cmd: 'subscribe',
+      messageId: 4,
+      subscriptions: [
+        { topic: '#', qos: 1 },
+        { topic: 'a', qos: 0 },
+      ],
+    })
+    await device.until((received) => received.some(({ cmd }) => cmd === 'suback'))
+    expect(device.received.at(-1)).toMatchObject({ messageId: 4, granted: [128, 128] })
+    device.send({ cmd: 'unsubscribe', messageId: 5, unsubscriptions: ['#'] })
+    await device.until((received) => received.some(({ cmd }) => cmd === 'unsuback'))
+    device.publish({ topic: 'a', payload: 'x', retain: true })
+    await device.acked(1)
+    expect(device.received.filter(({ cmd }) => cmd === 'publish')).toEqual([])
+  })
+
+  test('a will is taken in when the connection breaks, and not after DISCONNECT', async () => {
+    const spool = auto()
+    await using world = await openIngest(spool)
+    const will = { topic: 'gone', payload: Buffer.from('last words'), qos: 1 as const }
+    const polite = await world.stranger('polite')
+    await polite.connect({ will })
+    polite.send({ cmd: 'disconnect' })
+    await polite.gone()
+    const broken = await world.stranger('broken')
+    await broken.connect({ will })
+    broken.destroy()
+    await spool.ended(1)
+    await new Promise(setImmediate)
+    expect(spool.payloads.map(textOf)).toEqual(['last words'])
+    expect(world.ingest.counters()).toMatchObject({ received: 1, mapped: 1 })
+  })
+
+  test('a will of a client that broke the protocol is taken in too', async () => {
+    const spool = auto()
+    await using world = await openIngest(spool)
+    const device = await world.stranger('broken')
+    await device.connect({ will: { topic: 'gone', payload: Buffer.from('last words') } })
+    device.sendBytes(Buffer.from([0xff, 0xff, 0xff, 0xff, 0xff]))
+    await spool.ended(1)
+    expect(world.ingest.counters()).toMatchObject({ received: 1, mapped: 1 })
+  })
+})

@@ -1,0 +1,308 @@
+import { describe, expect, test } from 'vitest'
+import { GatewayError } from '../../../src/std/gateway-error.ts'
+import { turn } from '../../support/fake-clock.ts'
+import { openIngest, textOf } from '../../support/ingest-world.ts'
+import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
+import { connectBytes, publishBytes } from '../../support/mqtt-device.ts'
+
+const fault = new GatewayError('SPOOL_WRITE_FAILED', { what: 'w.', why: 'w.', act: 'a.' })
+const byHand = () => createMemoryIntakeSpool({ commits: 'by hand' })
+const auto = () => createMemoryIntakeSpool({ commits: 'auto' })
+
+describe('acked means durable', () => {
+  test.each([
+    [1, 'puback'],
+    [2, 'pubrec'],
+  ] as const)('QoS %i is acknowledged after the commit and not before', async (qos, cmd) => {
+    const spool = byHand()
+    await using world = await openIngest(spool)
+    const device = await world.device('truck')
+    device.publish({ topic: 't', payload: 'a', messageId: 7, qos })
+    await spool.ended(1)
+    // A PINGRESP comes back over the same socket: had there been an ack, it would have come first.
+    device.send({ cmd: 'pingreq' })
+    await device.until((received) => received.some((packet) => packet.cmd === 'pingresp'))
+    expect(device.acks).toEqual([])
+    spool.commit()
+    expect((await device.acked(1))[0]).toEqual({ cmd, messageId: 7 })
+    expect(spool.payloads.map(textOf)).toEqual(['a'])
+  })
+
+  test('QoS 0 is taken in and gets no ack', async () => {
+    const spool = auto()
+    await using world = await openIngest(spool)
+    const device = await world.device('truck')
+    device.publish({ topic: 't', payload: 'a', qos: 0 })
+    device.publish({ topic: 't', payload: 'b', qos: 1 })
+    await device.acked(1)
+    expect(spool.payloads.map(textOf)).toEqual(['a', 'b'])
+    expect(device.acks).toHaveLength(1)
+  })
+
+  test.each([1, 2] as const)(
+    'no ack is given when the write fails; the connection is closed (QoS %i)',
+    async (qos) => {
+      const spool = byHand()
+      await using world = await openIngest(spool)
+      const device = await world.device('truck')
+      const other = await world.device('bus')
+      device.publish({ topic: 't', payload: 'a', messageId: 1, qos })
+      await spool.ended(1)
+      spool.fail(fault)
+      await device.gone()
+      expect(device.acks).toEqual([])
+      expect(world.events.filter(({ kind }) => kind === 'client_dropped')).toHaveLength(1)
+      expect(other.closed).toBe(false)
+
+      const again = await world.device('truck')
+      again.publish({ topic: 't', payload: 'a', messageId: 1, qos, dup: true })
+      await spool.ended(2)
+      spool.commit()
+      await again.acked(1)
+      expect(spool.payloads.map(textOf)).toEqual(['a'])
+    },
+  )
+
+  test('acks come in the order of arrival, over all connections of a commit', async () => {
+    const spool = byHand()
+    await using world = await openIngest(spool)
+    const devices = [await world.device('a'), await world.device('b'), await world.device('c')]
+    let sent = 0
+    for (let round = 1; round <= 20; round += 1) {
+      for (const device of devices) {
+        device.publish({ topic: 't', payload: `${device.clientId}${round}`, messageId: round })
+        sent += 1
+        await spool.ended(sent)
+      }
+    }
+    spool.commit()
+    const expected = Array.from({ length: 20 }, (_, index) => ({ cmd: 'puback', messageId: index + 1 }))
+    for (const device of devices) expect(await device.acked(20)).toEqual(expected)
+  })
+
+  test('the acks of one commit leave as one segment per connection', async () => {
+    const spool = byHand()
+    await using world = await openIngest(spool)
+    const device = await world.device('truck')
+    for (let id = 1; id <= 64; id += 1) device.publish({ topic: 't', payload: `m${id}`, messageId: id })
+    await spool.ended(64)
+    spool.commit()
+    await device.until((received) => received.length > 1)
+    // The parser of the device was given all of them at once.
+    expect(device.acks).toHaveLength(64)
+  })
+
+  test('a device that sends everything in one segment with its CONNECT is served', async () => {
+    const spool = auto()
+    await using world = await openIngest(spool)
+    const device = await world.stranger('truck')
+    const messages = Array.from({ length: 100 }, (_, index) =>
+      publishBytes({ topic: 't', payload: `m${index}`, messageId: index + 1 }),
+    )
+    device.sendBytes(Buffer.concat([connectBytes('truck'), ...messages]))
+    await device.acked(100)
+    expect(device.received[0]).toMatchObject({ cmd: 'connack', returnCode: 0 })
+    expect(spool.payloads).toHaveLength(100)
+  })
+
+  test('everything before a half-close is taken, also when it came in one segment', async () => {
+    const spool = auto()
+    await using world = await openIngest(spool)
+    const device = await world.stranger('truck')
+    const messages = Array.from({ length: 10 }, (_, index) =>
+      publishBytes({ topic: 't', payload: `m${index}`, qos: 0 }),
+    )
+    device.sendBytes(Buffer.concat([connectBytes('truck'), ...messages]))
+    device.end()
+    await device.gone()
+    expect(world.ingest.counters().received).toBe(10)
+  })
+})
+
+describe('after the end', () => {
+  test('what a device sent before it closed is taken, also when it could not be read at the time', async () => {
+    const spool = auto()
+    await using world = await openIngest(spool, { inFlightMax: 2 })
+    const device = await world.device('truck')
+    spool.setCongested(true)
+    for (let id = 1; id <= 9; id += 1) device.publish({ topic: 't', payload: `m${id}`, messageId: id })
+    device.end()
+    // By the time these were answered, the end of the first has arrived too.
+    for (let n = 1; n <= 5; n += 1) await world.device(`other ${n}`)
+    spool.setCongested(false)
+    await spool.ended(9)
+    await device.gone()
+    expect(world.ingest.counters().received).toBe(9)
+  })
+
+  test('what comes behind DISCONNECT, or behind a broken packet, is not taken', async () => {
+    for (const end of [Buffer.from([0xe0, 0]), publishBytes({ topic: '$SYS/x', payload: 'x' })]) {
+      const spool = auto()
+      await using world = await openIngest(spool)
+      const device = await world.device('truck')
+      const [before, behind] = ['before', 'behind'].map((payload) =>
+        publishBytes({ topic: 't', payload, qos: 0 }),
+      )
+      device.sendBytes(Buffer.concat([before!, end, behind!]))
+      await device.gone()
+      await turn()
+      expect(spool.payloads.map(textOf)).toEqual(['before'])
+    }
+  })
+})
+
+describe('sent again', () => {
+  test('a DUP after a lost ack has one effect and is acknowledged', async () => {
+    const spool = auto()
+    await using world = await openIngest(spool)
+    for (const text of ['timed', 'untimed a', 'bad']) {
+      const before = spool.payloads.length + spool.letters.length
+      const device = await world.device('truck')
+      device.publish({ topic: 't', payload: text, messageId: 1 })
+      await device.acked(1)
+      device.destroy()
+      await device.gone()
+      const again = await world.device('truck')
+      again.publish({ topic: 't', payload: text, messageId: 1, dup: true })
+      await again.acked(1)
+      expect(spool.payloads.length + spool.letters.length).toBe(before + 1)
+      again.destroy()
+    }
+    expect(world.ingest.counters()).toMatchObject({ copies: 3 })
+  })
+
+  test('two copies of one DUP in one segment have one effect, and each its ack', async () => {
+    for (const qos of [1, 2] as const) {
+      const spool = auto()
+      await using world = await openIngest(spool)
+      const device = await world.device('truck')
+      const dup = publishBytes({ topic: 't', payload: 'untimed x', messageId: 3, qos, dup: true })
+      device.sendBytes(Buffer.concat([dup, dup]))
+      await device.until(() => device.acks.filter(({ cmd }) => cmd !== 'pubcomp').length === 2)
+      expect(spool.payloads).toHaveLength(1)
+    }
+  })
+
+  test('QoS 2: until PUBREL the same identifier and content is one message, with and without DUP', async () => {
+    const spool = auto()
+    await using world = await openIngest(spool)
+    const device = await world.stranger('truck')
+    await device.connect({ clean: false })
+    const message = publishBytes({ topic: 't', payload: 'untimed a', messageId: 5, qos: 2 })
+    device.sendBytes(Buffer.concat([message, message]))
+    await device.until(() => device.acks.filter(({ cmd }) => cmd === 'pubcomp').length === 2)
+    expect(spool.payloads).toHaveLength(1)
+
+    // Released: the same bytes under the same identifier are a new message now.
+    device.sendBytes(message)
+    await device.until(() => device.acks.filter(({ cmd }) => cmd === 'pubcomp').length === 3)
+    expect(spool.payloads).toHaveLength(2)
+  })
+
+  test('QoS 2: PUBREC lost, the device comes back to its session and sends without DUP: one effect', async () => {
+    const spool = auto()
+    await using world = await openIngest(spool)
+    const first = await world.stranger('truck')
+    await first.connect({ clean: false })
+    const message = publishBytes({ topic: 't', payload: 'untimed a', messageId: 5, qos: 2 })
+    first.sendBytes(message)
+    await spool.ended(1)
+    first.destroy()
+    const second = await world.stranger('truck')
+    await second.connect({ clean: false })
+    second.sendBytes(message)
+    await second.until(() => second.acks.length === 2)
+    expect(second.acks.map(({ cmd }) => cmd)).toEqual(['pubrec', 'pubcomp'])
+    expect(spool.payloads).toHaveLength(1)
+  })
+
+  test('QoS 2: a device that lost its memory and uses an identifier again loses no message', async () => {
+    const spool = auto()
+    await using world = await openIngest(spool)
+    const first = await world.device('truck')
+    first.destroy()
+    const device = await world.stranger('truck')
+    await device.connect({ clean: false })
+    const quiet = { topic: 't', messageId: 1, qos: 2 } as const
+    device.publish({ ...quiet, payload: 'untimed before the reboot' })
+    await device.acked(1)
+    device.publish({ ...quiet, payload: 'untimed after the reboot' })
+    await device.until(() => spool.payloads.length === 2)
+    expect(spool.payloads.map(textOf)).toEqual(['untimed before the reboot', 'untimed after the reboot'])
+  })
+
+  test('QoS 2: a message whose write failed is new when it comes again, also without DUP', async () => {
+    const spool = byHand()
+    await using world = await openIngest(spool)
+    const message = publishBytes({ topic: 't', payload: 'untimed a', messageId: 5, qos: 2 })
+    for (const end of ['fail', 'commit'] as const) {
+      const device = await world.stranger('truck')
+      await device.connect({ clean: false })
+      device.sendBytes(message)
+      await spool.ended(end === 'fail' ? 1 : 2)
+      if (end === 'fail') spool.fail(fault)
+      else spool.commit()
+      if (end === 'fail') await device.gone()
+      else await device.acked(2)
+    }
+    expect(spool.payloads.map(textOf)).toEqual(['untimed a'])
+  })
+
+  test('QoS 2: a clean session knows nothing of the one before', async () => {
+    const spool = auto()
+    await using world = await openIngest(spool)
+    for (const count of [1, 2]) {
+      const device = await world.stranger('truck', { releases: false })
+      await device.connect({ clean: true })
+      device.publish({ topic: 't', payload: 'untimed a', messageId: 5, qos: 2 })
+      await device.acked(1)
+      expect(spool.payloads).toHaveLength(count)
+      device.destroy()
+    }
+  })
+
+  test('QoS 2: PUBREL for what is not known gets PUBCOMP', async () => {
+    await using world = await openIngest(auto())
+    const device = await world.device('truck')
+    device.send({ cmd: 'pubrel', messageId: 77 })
+    expect(await device.acked(1)).toEqual([{ cmd: 'pubcomp', messageId: 77 }])
+  })
+})
+
+describe('while the spool takes nothing in', () => {
+  test('acks are held in order and given after it goes on; QoS 0 is counted as dropped', async () => {
+    const spool = auto()
+    await using world = await openIngest(spool)
+    const device = await world.device('truck')
+    spool.setHold('spool_full')
+    for (let id = 1; id <= 5; id += 1) device.publish({ topic: 't', payload: `m${id}`, messageId: id })
+    device.publish({ topic: 't', payload: 'lost', qos: 0 })
+    device.send({ cmd: 'pingreq' })
+    await device.until((received) => received.some(({ cmd }) => cmd === 'pingresp'))
+    expect(device.acks).toEqual([])
+    expect(world.ingest.counters()).toMatchObject({ held: 5, dropped: 1 })
+    expect(world.events).toContainEqual({ kind: 'messages_dropped', reason: 'the spool is full', count: 1 })
+    spool.setHold(null)
+    expect((await device.acked(5)).map(({ messageId }) => messageId)).toEqual([1, 2, 3, 4, 5])
+    expect(world.ingest.counters()).toMatchObject({ received: 6, mapped: 5, dropped: 1, held: 0, acked: 5 })
+  })
+
+  test('at the bound sockets are not read, and every message is acknowledged in the end', async () => {
+    const spool = auto()
+    await using world = await openIngest(spool, { heldMessagesMax: 50, inFlightMax: 65_535 })
+    spool.setHold('disk_low')
+    const devices = await Promise.all([1, 2, 3].map((n) => world.device(`d${n}`)))
+    const each = 5000
+    for (const device of devices)
+      for (let id = 1; id <= each; id += 1)
+        device.publish({ topic: 't', payload: `${device.clientId} ${id} ${'x'.repeat(300)}`, messageId: id })
+    while (world.ingest.counters().held < 50) await turn()
+    // New devices are still answered; a dozen of them take longer than reading all of this would.
+    for (let n = 1; n <= 12; n += 1) await world.device(`late ${n}`)
+    // One read of a socket is 64 KiB and what it had buffered; the rest waits outside.
+    expect(world.ingest.counters().held).toBeLessThanOrEqual(3 * 500)
+    spool.setHold(null)
+    for (const device of devices) await device.acked(each)
+    expect(spool.payloads).toHaveLength(3 * each)
+  })
+})

@@ -1,0 +1,157 @@
+import { Socket } from 'node:net'
+import { Aedes } from 'aedes'
+import { describe, expect, test } from 'vitest'
+import { createAckWriter, puback } from '../../../src/ingest/broker/ack-writer.ts'
+import { createGate, type Gate } from '../../../src/ingest/broker/gate.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+import { connectBytes, publishBytes } from '../../support/mqtt-device.ts'
+
+/** A socket whose other end reads nothing: it is full from the first byte on. */
+class DeafSocket extends Socket {
+  override write(): boolean {
+    return false
+  }
+}
+
+const options = { connectBytesMax: 1000, packetBytesMax: 1000, inFlightMax: 10, ackTimeoutMs: 5000 }
+
+function open() {
+  const clock = createFakeClock()
+  const socket = new DeafSocket()
+  const dropped: string[] = []
+  const published: string[] = []
+  const client = new Aedes().handle(socket)
+  const deps = { socket, client, certificateName: null, clock, writer: createAckWriter() }
+  const gate = createGate(
+    {
+      ...deps,
+      readingPaused: () => false,
+      publish(gate, topic) {
+        published.push(topic)
+        gate.took()
+      },
+      dropped: (_gate, reason) => void dropped.push(reason),
+    },
+    options,
+  )
+  // aedes reads by itself on `readable`; here the test does.
+  socket.removeAllListeners('readable')
+  const read = () => socket.read(null as unknown as number) as Buffer | null
+  return { clock, socket, gate, dropped, published, read }
+}
+
+async function microtask(): Promise<void> {}
+
+describe('a client that does not read its acks', () => {
+  test('is not read either, until it reads them', async () => {
+    const { socket, gate, dropped, published, read, clock } = open()
+    const hello = connectBytes('truck')
+    socket.unshift(hello)
+    expect(read()).toEqual(hello)
+    await microtask()
+    gate.open()
+    gate.took()
+    gate.give(puback, 1)
+    gate.flush()
+    const message = publishBytes({ topic: 't', payload: 'x' })
+    socket.unshift(message)
+    expect(read()).toBe(null)
+    expect(published).toEqual([])
+    socket.emit('drain')
+    expect(read()).toBe(null)
+    expect(published).toEqual(['t'])
+    await clock.advance(60_000)
+    expect(dropped).toEqual([])
+  })
+
+  test('is dropped after ack_timeout', async () => {
+    const { gate, dropped, clock, socket } = open()
+    gate.took()
+    gate.give(puback, 1)
+    gate.flush()
+    await clock.advance(4999)
+    expect(dropped).toEqual([])
+    await clock.advance(1)
+    expect(dropped).toEqual(['it does not read its acks'])
+    expect(socket.destroyed).toBe(true)
+  })
+})
+
+describe('what comes while nothing stands before it', () => {
+  const message = (topic: string, payload = 'x') => publishBytes({ topic, payload, messageId: 1 })
+
+  async function connected() {
+    const world = open()
+    world.socket.unshift(connectBytes('truck'))
+    world.read()
+    await microtask()
+    world.gate.open()
+    return world
+  }
+
+  test('is taken at once, past the buffer of the stream', async () => {
+    const { socket, published } = await connected()
+    expect(socket.push(Buffer.concat([message('a'), message('b')]))).toBe(true)
+    expect(published).toEqual(['a', 'b'])
+    expect(socket.readableLength).toBe(0)
+  })
+
+  // The second half of each reads like a message of its own.
+  const inner = message('inner')
+  const outer = publishBytes({ topic: 'outer', payload: inner, messageId: 2 })
+  const halves = [outer.subarray(0, -inner.length), inner] as const
+
+  test('waits behind what is in the stream', async () => {
+    const { socket, published, read } = await connected()
+    socket.push(Buffer.concat([message('a'), halves[0]]))
+    socket.push(halves[1])
+    expect(published).toEqual(['a'])
+    expect(read()).toBe(null)
+    expect(published).toEqual(['a', 'outer'])
+  })
+
+  test('goes to the parser of aedes where that has the first part of it', async () => {
+    const { socket, published, read } = await connected()
+    socket.push(halves[0])
+    expect(read()).toEqual(halves[0])
+    socket.push(halves[1])
+    expect(read()).toEqual(halves[1])
+    expect(published).toEqual([])
+  })
+
+  test('is taken up to the messages that may be in flight; the others wait in the stream', async () => {
+    const { socket, gate, published, read } = await connected()
+    socket.push(Buffer.concat(Array.from({ length: 12 }, (_, n) => message(`t${n}`))))
+    expect(published).toHaveLength(10)
+    expect(read()).toBe(null)
+    gate.give(puback, 1)
+    expect(read()).toBe(null)
+    expect(published).toEqual(Array.from({ length: 11 }, (_, n) => `t${n}`))
+  })
+
+  test('is no message that is larger than may be: that ends the connection', async () => {
+    const { socket, published, dropped, read } = await connected()
+    socket.push(Buffer.concat([message('a'), message('b', 'x'.repeat(1000))]))
+    expect(published).toEqual(['a'])
+    expect(read()).toBe(null)
+    expect(dropped).toEqual(['a packet is larger than max_packet_bytes'])
+  })
+
+  test.each([
+    ['the doors are closed', (gate: Gate) => gate.shut()],
+    [
+      'acks are not read',
+      (gate: Gate) => {
+        gate.took()
+        gate.give(puback, 1)
+        gate.flush()
+      },
+    ],
+  ])('is not taken where %s', async (_, stop) => {
+    const { socket, gate, published } = await connected()
+    stop(gate)
+    socket.push(message('a'))
+    expect(published).toEqual([])
+    expect(socket.readableLength).toBeGreaterThan(0)
+  })
+})

@@ -1,0 +1,165 @@
+import { describe, expect, test } from 'vitest'
+import type { GatewayEvent } from '../../../src/domain/event.ts'
+import type { QoS, Sender } from '../../../src/domain/message.ts'
+import { createIntake } from '../../../src/ingest/intake/intake.ts'
+import { createFakeClock, turn } from '../../support/fake-clock.ts'
+import { textOf, wordMapper } from '../../support/ingest-world.ts'
+import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
+import { messageOf, roundTrip, startRoad, topicOf } from '../../support/pipeline-world.ts'
+
+const senderOf = (clientId: string): Sender => ({ clientId, userName: null, certificateName: null })
+
+function world(options = { heldMessagesMax: 1000, heldBytesMax: 1024 ** 2 }) {
+  const spool = createMemoryIntakeSpool({ commits: 'by hand' })
+  const events: GatewayEvent[] = []
+  const emit = (event: GatewayEvent) => void events.push(event)
+  const intake = createIntake({ mapper: wordMapper, spool, clock: createFakeClock(), emit }, options)
+  const acks: string[] = []
+  const truck = senderOf('truck')
+  const van = senderOf('van')
+  function send(sender: Sender, text: string, qos: QoS = 1): void {
+    const ack = qos === 0 ? null : () => void acks.push(text)
+    intake.accept('t', Buffer.from(text), qos, false, false, sender, ack)
+  }
+  function expectConservation(): void {
+    const { received, mapped, ignored, copies, dead, dropped, returned, held } = intake.counters()
+    expect(received).toBe(mapped + ignored + copies + dead + dropped + returned + held)
+  }
+  return { spool, events, intake, acks, truck, van, send, expectConservation }
+}
+
+describe('while the dead letters are full', () => {
+  test('what would become one waits with all behind it of its connection, and the others flow', () => {
+    const { spool, intake, acks, truck, van, send, expectConservation } = world()
+    spool.setLettersFull(true)
+    send(truck, 'before')
+    send(truck, 'bad')
+    send(truck, 'behind')
+    send(van, 'other')
+    spool.commit()
+    expect(acks).toEqual(['before', 'other'])
+    expect(spool.letters).toEqual([])
+    expect(intake.counters().held).toBe(2)
+    expect(intake.readingPaused).toBe(false)
+    expectConservation()
+  })
+
+  test('it goes on in order when there is room', async () => {
+    const { spool, acks, truck, van, send, expectConservation } = world()
+    spool.setLettersFull(true)
+    for (const text of ['bad', 'one', 'two']) send(truck, text)
+    send(van, 'three')
+    spool.setLettersFull(false)
+    send(truck, 'four')
+    await turn()
+    spool.commit()
+    expect(acks).toEqual(['three', 'bad', 'one', 'two', 'four'])
+    expect(spool.letters).toHaveLength(1)
+    expect(spool.payloads.map(textOf)).toEqual(['three', 'one', 'two', 'four'])
+    expectConservation()
+  })
+
+  test('a mapping that was mended takes it although there is no room', async () => {
+    const { spool, intake, acks, truck, van, send, expectConservation } = world()
+    spool.setLettersFull(true)
+    send(van, 'throw')
+    send(truck, 'bad')
+    send(truck, 'behind')
+    const mended = {
+      ...wordMapper,
+      map: (...[message]: Parameters<typeof wordMapper.map>) =>
+        wordMapper.map(
+          message.bytes.toString() === 'bad' ? { ...message, bytes: Buffer.from('good') } : message,
+        ),
+    }
+    await intake.swap(mended)
+    await turn()
+    spool.commit()
+    expect(acks).toEqual(['bad', 'behind'])
+    expect(intake.counters().held).toBe(1)
+    expect(spool.letters).toEqual([])
+    expectConservation()
+  })
+
+  test('QoS 0 that nobody could keep is dropped and counted, and keeps its place behind others', async () => {
+    const { spool, intake, truck, van, send, expectConservation } = world()
+    spool.setLettersFull(true)
+    send(van, 'bad', 0)
+    expect(intake.counters().dropped).toBe(1)
+    send(truck, 'bad')
+    send(truck, 'zero', 0)
+    spool.setLettersFull(false)
+    await turn()
+    spool.commit()
+    expect(spool.payloads.map(textOf)).toEqual(['zero'])
+    expectConservation()
+  })
+
+  test('a connection that ends takes its messages along, and there is room for others', () => {
+    const { spool, intake, truck, van, send, expectConservation } = world({
+      heldMessagesMax: 3,
+      heldBytesMax: 1024 ** 2,
+    })
+    spool.setLettersFull(true)
+    send(truck, 'bad')
+    send(truck, 'one')
+    send(truck, 'zero', 0)
+    expect(intake.readingPaused).toBe(true)
+    intake.gone(truck)
+    expect(intake.readingPaused).toBe(false)
+    expect(intake.counters()).toMatchObject({ held: 0, returned: 2, dropped: 1 })
+    send(van, 'two')
+    expect(spool.open).toBe(1)
+    expectConservation()
+  })
+
+  test('at their bound no socket is read', () => {
+    const { spool, intake, truck, send } = world({ heldMessagesMax: 2, heldBytesMax: 1024 ** 2 })
+    spool.setLettersFull(true)
+    send(truck, 'bad')
+    expect(intake.readingPaused).toBe(false)
+    send(truck, 'one')
+    expect(intake.readingPaused).toBe(true)
+  })
+
+  test('a stop does not wait for it, and does not acknowledge it', async () => {
+    const { spool, intake, acks, truck, send } = world()
+    spool.setLettersFull(true)
+    send(truck, 'bad')
+    await intake.finish()
+    spool.commit()
+    expect(acks).toEqual([])
+  })
+})
+
+describe('full dead letters on the whole road', () => {
+  test('one source fills them; its devices get no ack, all others are delivered; a purge frees it', async () => {
+    const road = await startRoad({
+      sections: {
+        spool: '{ path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB, dead_letters: { max_bytes: 1MiB } }',
+      },
+    })
+    const broken = await road.device('broken')
+    let sent = 0
+    while (!road.status().spool.lettersFull) {
+      for (let n = 0; n < 20; n += 1)
+        broken.publish({ topic: topicOf('broken'), payload: 'x'.repeat(4000) + sent, messageId: (sent += 1) })
+      await roundTrip(broken)
+      expect(sent).toBeLessThan(2000)
+    }
+    const held = sent + 1
+    broken.publish({ topic: topicOf('broken'), payload: 'no json', messageId: held })
+    const healthy = await road.device('healthy')
+    for (let n = 1; n <= 5; n += 1)
+      healthy.publish({ topic: topicOf('healthy'), payload: messageOf(n), messageId: n })
+    await healthy.acked(5)
+    await road.until(() => road.status().totals.delivered === 5)
+    expect(road.status().conditions.map(({ code }) => code)).toContain('DEAD_LETTERS_FULL')
+    expect(road.status().conservation.messages.difference).toBe(0)
+    expect(broken.acks.map(({ messageId }) => messageId)).not.toContain(held)
+    const purge = `${road.gateway.addresses.ops}/control/dead-letters/purge?all=1&yes=1`
+    expect((await fetch(purge, { method: 'POST' })).status).toBe(200)
+    await broken.until(() => broken.acks.some(({ messageId }) => messageId === held))
+    expect(road.status().conditions.map(({ code }) => code)).not.toContain('DEAD_LETTERS_FULL')
+  })
+})

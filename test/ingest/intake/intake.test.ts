@@ -1,0 +1,239 @@
+import { describe, expect, test } from 'vitest'
+import type { GatewayEvent } from '../../../src/domain/event.ts'
+import type { QoS } from '../../../src/domain/message.ts'
+import { createIntake, type Intake } from '../../../src/ingest/intake/intake.ts'
+import { createFakeClock, turn } from '../../support/fake-clock.ts'
+import { textOf, wordMapper } from '../../support/ingest-world.ts'
+import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
+
+const sender = { clientId: 'truck', userName: null, certificateName: null }
+
+function world(options = { heldMessagesMax: 1000, heldBytesMax: 1024 ** 2 }) {
+  const clock = createFakeClock()
+  const spool = createMemoryIntakeSpool({ commits: 'by hand' })
+  const events: GatewayEvent[] = []
+  const emit = (event: GatewayEvent) => void events.push(event)
+  const intake = createIntake({ mapper: wordMapper, spool, clock, emit }, options)
+  const acks: string[] = []
+  function send(text: string, qos: QoS = 1, { dup = false, name = text } = {}): void {
+    const ack = qos === 0 ? null : (fault: unknown) => void acks.push(fault === null ? name : `fault ${name}`)
+    intake.accept('t', Buffer.from(text), qos, false, dup, sender, ack)
+  }
+  return { clock, spool, events, intake, acks, send }
+}
+
+/** Invariant 6, the part of it that ingest owns. */
+function expectConservation(intake: Intake): void {
+  const { received, mapped, ignored, copies, dead, dropped, held } = intake.counters()
+  expect(received).toBe(mapped + ignored + copies + dead + dropped + held)
+}
+
+describe('what becomes of a message', () => {
+  test('it is acknowledged after its commit and not before', () => {
+    const { spool, acks, send } = world()
+    send('one')
+    send('two')
+    expect(acks).toEqual([])
+    spool.commit()
+    expect(acks).toEqual(['one', 'two'])
+    expect(spool.payloads.map(textOf)).toEqual(['one', 'two'])
+  })
+
+  test('no ack is given while the write fails, but the fault', async () => {
+    const { spool, acks, send, intake } = world()
+    send('one')
+    const { GatewayError } = await import('../../../src/std/gateway-error.ts')
+    spool.fail(new GatewayError('SPOOL_WRITE_FAILED', { what: 'w.', why: 'w.', act: 'a.' }))
+    expect(acks).toEqual(['fault one'])
+    expectConservation(intake)
+  })
+
+  test('every message is counted once, whatever became of it', () => {
+    const { spool, intake, send } = world()
+    for (const text of ['one', 'many:3', 'ignore', 'none', 'bad', 'throw', 'one', 'many:3']) send(text)
+    spool.commit()
+    expect(intake.counters()).toMatchObject({
+      received: 8,
+      mapped: 2,
+      copies: 2,
+      ignored: 2,
+      dead: 2,
+      dropped: 0,
+      held: 0,
+    })
+    expect(spool.payloads).toHaveLength(4)
+    expect(intake.counters().ignoredByReason).toEqual(
+      new Map([
+        ['words|told to', 1],
+        ['words|no payloads', 1],
+      ]),
+    )
+    expect(intake.counters().deadByReason).toEqual(
+      new Map([
+        ['words|BAD', 1],
+        ['MAPPER_FAILED', 1],
+      ]),
+    )
+    expectConservation(intake)
+  })
+
+  test('a message that makes the mapping throw is kept whole, acknowledged, and told', () => {
+    const { spool, acks, events, send } = world()
+    send('throw')
+    spool.commit()
+    expect(acks).toEqual(['throw'])
+    expect(spool.letters).toMatchObject([
+      { reason: 'MAPPER_FAILED', envelope: { topic: 't', bytes: Buffer.from('throw').toString('base64') } },
+    ])
+    expect(events).toMatchObject([{ kind: 'message_unmappable', reason: 'MAPPER_FAILED' }])
+  })
+
+  test('a dead letter that is sent again with DUP is a copy', () => {
+    const { spool, intake, send } = world()
+    send('bad')
+    send('bad', 1, { dup: true })
+    spool.commit()
+    expect(spool.letters).toHaveLength(1)
+    expect(intake.counters()).toMatchObject({ dead: 1, copies: 1 })
+  })
+
+  test('a flood of dead letters is told once a second and counted each', async () => {
+    const { clock, events, intake, send } = world()
+    for (let index = 0; index < 50; index += 1) send('bad')
+    await clock.advance(1000)
+    send('bad')
+    expect(events).toHaveLength(2)
+    expect(intake.counters().dead).toBe(51)
+  })
+})
+
+describe('while the spool takes nothing in', () => {
+  test('QoS 1 waits in order and goes on by itself', async () => {
+    const { spool, intake, acks, send } = world()
+    spool.setHold('spool_full')
+    for (const text of ['a', 'b', 'c']) send(text)
+    expect(intake.counters().held).toBe(3)
+    expect(spool.open).toBe(0)
+    spool.setHold(null)
+    send('d')
+    await turn()
+    spool.commit()
+    expect(acks).toEqual(['a', 'b', 'c', 'd'])
+    expect(spool.payloads.map(textOf)).toEqual(['a', 'b', 'c', 'd'])
+    expectConservation(intake)
+  })
+
+  test('QoS 0 is dropped, counted, and told once a second at most', async () => {
+    const { clock, spool, events, intake, send } = world()
+    spool.setHold('disk_low')
+    for (let index = 0; index < 10; index += 1) send(`lost ${index}`, 0)
+    expect(events).toMatchObject([{ kind: 'messages_dropped', count: 1 }])
+    await clock.advance(1000)
+    expect(events).toMatchObject([{ count: 1 }, { kind: 'messages_dropped', count: 9 }])
+    expect(intake.counters()).toMatchObject({ received: 10, dropped: 10 })
+    expectConservation(intake)
+  })
+
+  test('drops that were not told yet are told at the end', () => {
+    const { spool, events, intake, send } = world()
+    spool.setHold('disk_low')
+    send('a', 0)
+    send('b', 0)
+    intake.close()
+    expect(events).toMatchObject([{ count: 1 }, { count: 1 }])
+  })
+
+  test('at the bound of the waiting list reading stops, and goes on when it drained', async () => {
+    const { spool, intake, send } = world({ heldMessagesMax: 3, heldBytesMax: 1024 ** 2 })
+    const changes: boolean[] = []
+    intake.onReadingChange(() => changes.push(intake.readingPaused))
+    spool.setHold('spool_full')
+    for (const text of ['a', 'b', 'c']) send(text)
+    expect(intake.readingPaused).toBe(true)
+    send('read already')
+    expect(intake.counters().held).toBe(4)
+    spool.setHold(null)
+    await turn()
+    expect(changes).toEqual([true, false])
+    expect(intake.counters().held).toBe(0)
+  })
+
+  test('the bound counts bytes too', () => {
+    const { spool, intake, send } = world({ heldMessagesMax: 1000, heldBytesMax: 10_000 })
+    spool.setHold('spool_full')
+    send('x'.repeat(9000))
+    expect(intake.readingPaused).toBe(false)
+    send('y'.repeat(1000))
+    expect(intake.readingPaused).toBe(true)
+  })
+
+  test('what waits is a copy: the buffer it came in may be used again', async () => {
+    const { spool, intake, acks } = world()
+    spool.setHold('spool_full')
+    const chunk = Buffer.from('first')
+    intake.accept('t', chunk, 1, false, false, sender, () => void acks.push('ok'))
+    chunk.write('other')
+    spool.setHold(null)
+    await turn()
+    spool.commit()
+    expect(spool.payloads.map(textOf)).toEqual(['first'])
+  })
+
+  test('a long waiting list goes on in slices, and stops where the spool is full again', async () => {
+    const { spool, intake, send } = world({ heldMessagesMax: 10_000, heldBytesMax: 1024 ** 3 })
+    spool.setHold('spool_full')
+    for (let index = 0; index < 2500; index += 1) send(`m${index}`)
+    spool.setHold(null)
+    await turn()
+    expect(spool.open).toBe(1000)
+    spool.setHold('spool_full')
+    await turn()
+    expect(spool.open).toBe(1000)
+    expect(intake.counters().held).toBe(1500)
+    spool.setHold(null)
+    await turn()
+    await turn()
+    spool.commit()
+    expect(spool.payloads.map(textOf)).toEqual(Array.from({ length: 2500 }, (_, index) => `m${index}`))
+    expectConservation(intake)
+  })
+
+  test('congestion stops reading and the draining of what waits', async () => {
+    const { spool, intake, send } = world()
+    spool.setHold('spool_full')
+    send('a')
+    spool.setCongested(true)
+    spool.setHold(null)
+    await turn()
+    expect(intake.readingPaused).toBe(true)
+    expect(intake.counters().held).toBe(1)
+    spool.setCongested(false)
+    await turn()
+    expect(intake.readingPaused).toBe(false)
+    expect(intake.counters().held).toBe(0)
+  })
+})
+
+describe('stopping', () => {
+  test('waits until what was held has been appended', async () => {
+    const { spool, intake, send } = world()
+    spool.setHold('spool_full')
+    send('a')
+    spool.setHold(null)
+    await intake.finish()
+    expect(spool.open).toBe(1)
+  })
+
+  test('does not wait for a spool that takes nothing in, and appends nothing afterwards', async () => {
+    const { spool, intake, acks, send } = world()
+    spool.setHold('spool_full')
+    send('a')
+    await intake.finish()
+    spool.setHold(null)
+    await turn()
+    await intake.finish()
+    expect(spool.open).toBe(0)
+    expect(acks).toEqual([])
+    expect(intake.counters().held).toBe(1)
+  })
+})

@@ -1,0 +1,201 @@
+import { describe, expect, test } from 'vitest'
+import { remap } from '../../../src/ingest/quarantine/dead-letter-remap.ts'
+import {
+  createVerdicts,
+  type Verdicts,
+  type Which,
+} from '../../../src/ingest/quarantine/quarantine-decisions.ts'
+import { systemClock } from '../../../src/std/clock.ts'
+import {
+  openKeptWorld,
+  position,
+  topicOf,
+  type KeptOptions,
+  type KeptWorld,
+} from '../../support/kept-world.ts'
+import { truckSource } from '../../support/mapping-world.ts'
+import { collect, keptIn } from '../../support/open-spool.ts'
+
+const shelf = 'quarantine:default'
+const dayMs = 86_400_000
+const signal = () => new AbortController().signal
+const of = (device: string | null, id: string | null = null): Which => ({ device, id })
+const as = { restamp: false }
+const stamped = { restamp: true }
+
+/** A position from a clock that is a day and `n` seconds ahead. */
+const ahead = (n: number) => ({ ...position(n), ts: Math.floor(Date.now() / 1000) * 1000 + dayMs + n * 1000 })
+const unset = (n: number) => ({ ...position(n), ts: n * 1000 })
+
+type World = KeptWorld & { verdicts: Verdicts }
+
+async function open(options: KeptOptions = {}): Promise<World> {
+  const kept = await openKeptWorld({ listed: ['truck-1', 'truck-2'], ...options })
+  const { world, events, expressions, mapping } = kept
+  const emit: Parameters<typeof createVerdicts>[0]['emit'] = (event) => void events.push(event)
+  return {
+    ...kept,
+    verdicts: createVerdicts({ spool: world.spool, clock: systemClock, emit, expressions, mapping }),
+  }
+}
+
+const reasonsIn = async ({ world }: KeptWorld) =>
+  (await collect(world.spool.deadLetters({ limit: 1000 }))).map(({ letter }) => letter.reason)
+const idsIn = async ({ world }: KeptWorld, device: string) =>
+  (await collect(world.spool.kept(shelf, device, { limit: 1000 }))).map(({ id }) => id)
+
+describe('messages that are kept because of their clock', () => {
+  test('are released as they are, in order of arrival, once a person says so', async () => {
+    const kept = await open()
+    const messages = Array.from({ length: 250 }, (_, n) => ahead(n))
+    for (const message of messages) void kept.publish(topicOf('truck-1'), message)
+    await kept.publish(topicOf('truck-2'), ahead(1))
+    expect(await kept.verdicts.release(of('truck-1'), as, signal())).toEqual({
+      released: 250,
+      payloads: 250,
+      dead: {},
+      ignored: {},
+      kept: {},
+      unlisted: 0,
+      onTheirWay: 0,
+    })
+    expect((await kept.sent()).map(({ device, time }) => [device, time])).toEqual(
+      messages.map(({ ts }) => ['truck-1', ts]),
+    )
+    expect(await keptIn(kept.world.spool, shelf)).toEqual([topicOf('truck-2')])
+    expect(kept.events.filter(({ kind }) => kind === 'quarantine_judged')).toEqual([
+      {
+        kind: 'quarantine_judged',
+        verdict: 'release',
+        device: 'truck-1',
+        messages: 250,
+        payloads: 250,
+        dead: 0,
+      },
+    ])
+  })
+
+  test('are stamped with their arrival where the person wants that, also while our own time is unknown', async () => {
+    for (const offsetMs of [0, null]) {
+      const kept = await open()
+      const before = Date.now()
+      await kept.publish(topicOf('truck-1'), ahead(1))
+      await kept.publish(topicOf('truck-1'), unset(2))
+      const after = Date.now()
+      kept.setOffset(offsetMs)
+      expect(await kept.verdicts.release(of('truck-1'), stamped, signal())).toMatchObject({ payloads: 2 })
+      const times = (await kept.sent()).map(({ time }) => time)
+      expect(times).toHaveLength(2)
+      for (const time of times) expect(time >= before && time <= after, String(time)).toBe(true)
+    }
+  })
+
+  test('are released one by one by their ids, or all at once', async () => {
+    const kept = await open()
+    for (let n = 0; n < 3; n += 1) await kept.publish(topicOf('truck-1'), unset(n))
+    await kept.publish(topicOf('truck-2'), unset(7))
+    const [, second = ''] = await idsIn(kept, 'truck-1')
+    await kept.verdicts.release(of('truck-1', second), as, signal())
+    expect((await kept.sent()).map(({ time }) => time)).toEqual([1000])
+    await expect(kept.verdicts.release(of('truck-1', second), as, signal())).rejects.toThrow('There is no')
+    expect(await kept.verdicts.release(of(null), as, signal())).toMatchObject({ released: 3 })
+    expect((await kept.sent()).map(({ time }) => time)).toEqual([1000, 0, 2000, 7000])
+    expect(kept.verdicts.counters()).toEqual({ released: 4, dead: 0, dropped: 0 })
+  })
+
+  test('of an unlisted device stay, and the person is told to list it', async () => {
+    const kept = await open()
+    await kept.publish(topicOf('truck-1'), unset(1))
+    await kept.publish(topicOf('stranger'), position(1))
+    await kept.change({ listed: ['truck-2'] })
+    for (const which of [of('truck-1'), of('stranger'), of(null, (await idsIn(kept, 'stranger'))[0])])
+      await expect(kept.verdicts.release(which, as, signal())).rejects.toMatchObject({
+        code: 'DAEMON_REFUSED',
+        act: expect.stringContaining('devices.file'),
+      })
+    expect(await kept.verdicts.release(of(null), as, signal())).toMatchObject({ released: 0, unlisted: 2 })
+    expect(await keptIn(kept.world.spool, shelf)).toHaveLength(2)
+  })
+
+  test('become dead letters in the same write where they cannot be mapped by now', async () => {
+    const kept = await open()
+    await kept.publish(topicOf('truck-1'), unset(1))
+    await kept.change({ sources: [truckSource({ time: { path: 'other', format: 'ms' } })] })
+    expect(await kept.verdicts.release(of('truck-1'), as, signal())).toMatchObject({
+      released: 1,
+      payloads: 0,
+      dead: { NO_TIME: 1 },
+    })
+    expect(await reasonsIn(kept)).toEqual(['NO_TIME'])
+    expect(await keptIn(kept.world.spool, shelf)).toEqual([])
+  })
+
+  test('of a source with an expression are evaluated on the way, and go', async () => {
+    const odd = { jsonata: '{ "ts": t, "lat": p[0], "lon": p[1] }', name: 'odd', topic: 'odd/{device}' }
+    const kept = await open({ sources: [truckSource({}, odd)] })
+    kept.deferral.start()
+    await kept.publish('odd/truck-1', { t: 5000, p: [50, 8] })
+    await kept.deferral.idle()
+    expect(await keptIn(kept.world.spool, shelf)).toHaveLength(1)
+    expect(await kept.verdicts.release(of('truck-1'), as, signal())).toMatchObject({ payloads: 1 })
+    expect((await kept.sent()).map(({ time }) => time)).toEqual([5000])
+  })
+})
+
+describe('messages that a person drops', () => {
+  test('are dead letters that say so, whatever they were kept for; a look before changes nothing', async () => {
+    const kept = await open()
+    await kept.publish(topicOf('stranger'), position(1))
+    await kept.publish(topicOf('stranger'), position(2))
+    await kept.publish(topicOf('truck-1'), unset(1))
+    const report = { messages: 2, reasons: { UNKNOWN_DEVICE: 2 } }
+    expect(await kept.verdicts.drop(of('stranger'), { dryRun: true }, signal())).toEqual({
+      ...report,
+      dryRun: true,
+    })
+    expect(await reasonsIn(kept)).toEqual([])
+    expect(await kept.verdicts.drop(of('stranger'), { dryRun: false }, signal())).toEqual({
+      ...report,
+      dryRun: false,
+    })
+    const letters = await collect(kept.world.spool.deadLetters({ limit: 10 }))
+    expect(letters.map(({ letter }) => letter)).toMatchObject([
+      { reason: 'DROPPED_BY_OPERATOR', device: 'stranger', envelope: { topic: topicOf('stranger') } },
+      { reason: 'DROPPED_BY_OPERATOR', detail: expect.stringContaining('UNKNOWN_DEVICE') },
+    ])
+    expect(kept.events.filter(({ kind }) => kind === 'quarantine_judged')).toMatchObject([
+      { verdict: 'drop', device: 'stranger', messages: 2, dead: 2 },
+    ])
+    expect(await keptIn(kept.world.spool, shelf)).toEqual([topicOf('truck-1')])
+    expect(kept.verdicts.counters()).toEqual({ released: 0, dead: 0, dropped: 2 })
+  })
+
+  test('are left alone by a remap, unless it is about them', async () => {
+    const kept = await open()
+    await kept.publish(topicOf('stranger'), position(1))
+    await kept.verdicts.drop(of('stranger'), { dryRun: false }, signal())
+    await kept.change({ listed: ['stranger'] })
+    const { spool } = kept.world
+    const deps = { spool, clock: systemClock, emit: () => undefined, mapping: kept.mapping() }
+    const ask = (reason: string | null) => remap(deps, { reason, source: null, dryRun: false }, signal())
+    expect(await ask(null)).toMatchObject({ letters: 0 })
+    expect(await ask('DROPPED_BY_OPERATOR')).toMatchObject({ letters: 1, payloads: 1 })
+  })
+
+  test('go whole or stay whole, many of them as well; of many the rest goes at the next order', async () => {
+    const kept = await open()
+    for (let n = 0; n < 1200; n += 1) void kept.publish(topicOf('stranger'), position(n))
+    await kept.publish(topicOf('stranger'), position(1200))
+    const one = (await idsIn(kept, 'stranger'))[3] ?? ''
+    expect(await kept.verdicts.drop(of(null, one), { dryRun: false }, signal())).toMatchObject({
+      messages: 1,
+    })
+    expect(await kept.verdicts.drop(of('stranger'), { dryRun: false }, signal())).toMatchObject({
+      messages: 1200,
+    })
+    expect(kept.world.spool.totals()).toMatchObject({ quarantined: 0, deadLetters: 1201 })
+    await expect(kept.verdicts.drop(of('stranger'), { dryRun: false }, signal())).rejects.toThrow(
+      'There is no',
+    )
+  })
+})

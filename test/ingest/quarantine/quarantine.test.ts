@@ -1,0 +1,308 @@
+import { describe, expect, test } from 'vitest'
+import { eventually } from '../../support/eventually.ts'
+import { truckSource } from '../../support/mapping-world.ts'
+import { keptIn } from '../../support/open-spool.ts'
+import { openKeptWorld, position, topicOf, type KeptWorld } from '../../support/kept-world.ts'
+
+const shelf = 'quarantine:default'
+
+async function publishMany({ publish }: KeptWorld, device: string, from: number, count: number) {
+  await Promise.all(Array.from({ length: count }, (_, n) => publish(topicOf(device), position(from + n))))
+}
+
+const timesOf = (sent: { device: string; time: number }[], device: string) =>
+  sent.filter((one) => one.device === device).map(({ time }) => time)
+
+const times = (from: number, count: number) => Array.from({ length: count }, (_, n) => position(from + n).ts)
+
+describe('messages of a device that nobody knew', () => {
+  test('are sent in order of arrival as soon as it is listed', async () => {
+    const kept = await openKeptWorld()
+    await publishMany(kept, 'truck-1', 0, 250)
+    await publishMany(kept, 'truck-2', 0, 3)
+    expect(await kept.sent()).toEqual([])
+    await kept.change({ listed: ['truck-1'] })
+    await kept.release.idle()
+    expect(timesOf(await kept.sent(), 'truck-1')).toEqual(times(0, 250))
+    expect(await keptIn(kept.world.spool, shelf)).toEqual(Array.from({ length: 3 }, () => topicOf('truck-2')))
+    expect(kept.release.counters()).toMatchObject({ released: 250, payloads: 250, dead: 0, devices: 0 })
+    expect(kept.world.eventsOf('quarantine_released')).toMatchObject([{ devices: 1, messages: 250 }])
+  })
+
+  test('stay in front of what the device sends while they are on their way', async () => {
+    const kept = await openKeptWorld()
+    await publishMany(kept, 'truck-1', 0, 350)
+    const swapped = kept.change({ listed: ['truck-1'] })
+    for (let n = 350; n < 500; n += 1) await kept.publish(topicOf('truck-1'), position(n))
+    await swapped
+    await kept.release.idle()
+    for (let n = 500; n < 550; n += 1) await kept.publish(topicOf('truck-1'), position(n))
+    expect(timesOf(await kept.sent(), 'truck-1')).toEqual(times(0, 550))
+    expect(await keptIn(kept.world.spool, shelf)).toEqual([])
+    // Some came behind the others, and afterwards the way was straight again.
+    const { released } = kept.release.counters()
+    expect(released).toBeGreaterThan(350)
+    expect(released).toBeLessThan(550)
+    expect(kept.release.isReleasing('truck-1')).toBe(false)
+    const { received, mapped, quarantined } = kept.intake.counters()
+    expect(received).toBe(mapped + quarantined)
+  })
+
+  test('stay in front of one that comes at the very moment when nothing seems to be left', async () => {
+    let atBarrier = () => {}
+    const kept = await openKeptWorld({
+      releaseSpool: (spool) => ({
+        ...spool,
+        get hold() {
+          return spool.hold
+        },
+        get congested() {
+          return spool.congested
+        },
+        async exchange(exchange) {
+          await spool.exchange(exchange)
+          if (exchange.take.length === 0) atBarrier()
+        },
+      }),
+    })
+    await publishMany(kept, 'truck-1', 0, 2)
+    atBarrier = () => {
+      atBarrier = () => {}
+      // On no disk yet when the shelf is read.
+      void kept.publish(topicOf('truck-1'), position(2))
+      setImmediate(() => void kept.publish(topicOf('truck-1'), position(3)))
+    }
+    await kept.change({ listed: ['truck-1'] })
+    await kept.release.idle()
+    await kept.publish(topicOf('truck-1'), position(4))
+    expect(timesOf(await kept.sent(), 'truck-1')).toEqual(times(0, 5))
+    expect(await keptIn(kept.world.spool, shelf)).toEqual([])
+  })
+
+  test('are neither lost nor doubled by a process that ends between two slices', async () => {
+    const kept = await openKeptWorld()
+    await publishMany(kept, 'truck-1', 0, 450)
+    let sent = 0
+    let path = kept.world.path
+    let world = kept
+    await kept.change({ listed: ['truck-1'] })
+    for (let round = 0; round < 20 && sent < 450; round += 1) {
+      await new Promise((resolve) => {
+        setImmediate(resolve)
+      })
+      await world.leave()
+      path = world.world.path
+      world = await openKeptWorld({ path, listed: ['truck-1'] })
+      sent = (await world.sent()).length
+      expect(sent + (await keptIn(world.world.spool, shelf)).length).toBe(450)
+      world.release.start()
+    }
+    await world.release.idle()
+    expect(timesOf(await world.sent(), 'truck-1')).toEqual(times(0, 450))
+  })
+
+  test('go at the start where the table was changed while nothing ran, before any new message', async () => {
+    const before = await openKeptWorld()
+    await publishMany(before, 'truck-1', 0, 120)
+    await before.leave()
+    const kept = await openKeptWorld({ path: before.world.path, listed: ['truck-1'] })
+    expect(kept.release.isReleasing('truck-1')).toBe(true)
+    await kept.publish(topicOf('truck-1'), position(120))
+    kept.release.start()
+    await kept.release.idle()
+    expect(timesOf(await kept.sent(), 'truck-1')).toEqual(times(0, 121))
+  })
+
+  test('go when the config accepts unknown devices from now on', async () => {
+    const kept = await openKeptWorld()
+    await publishMany(kept, 'truck-1', 0, 5)
+    await kept.change({ unknown: 'accept' })
+    await kept.release.idle()
+    expect(timesOf(await kept.sent(), 'truck-1')).toEqual(times(0, 5))
+  })
+
+  test('stay when the config ignores unknown devices from now on: nobody said to throw them away', async () => {
+    const kept = await openKeptWorld()
+    await publishMany(kept, 'truck-1', 0, 5)
+    await kept.change({ unknown: 'ignore' })
+    await kept.release.idle()
+    expect(await keptIn(kept.world.spool, shelf)).toHaveLength(5)
+  })
+
+  test('that cannot be mapped become dead letters with the reason, in the same write', async () => {
+    const kept = await openKeptWorld()
+    await kept.publish(topicOf('truck-1'), position(1))
+    await kept.publish(topicOf('truck-1'), 'no json')
+    await kept.publish(topicOf('truck-1'), position(2))
+    await kept.change({ listed: ['truck-1'] })
+    await kept.release.idle()
+    expect(timesOf(await kept.sent(), 'truck-1')).toEqual([position(1).ts, position(2).ts])
+    const letters = []
+    for await (const { letter } of kept.world.spool.deadLetters({ limit: 10 })) letters.push(letter)
+    expect(letters).toMatchObject([{ reason: 'NOT_JSON', envelope: { topic: topicOf('truck-1') } }])
+    expect(kept.release.counters()).toMatchObject({ released: 3, dead: 1 })
+    expect(kept.world.eventsOf('message_unmappable')).toHaveLength(1)
+  })
+
+  test('whose clock is wrong are kept on, for that reason, until a person judges it', async () => {
+    const kept = await openKeptWorld()
+    await kept.publish(topicOf('truck-1'), { ...position(1), ts: Date.now() + 86_400_000 })
+    await kept.publish(topicOf('truck-1'), position(2))
+    await kept.change({ listed: ['truck-1'] })
+    await kept.release.idle()
+    expect(timesOf(await kept.sent(), 'truck-1')).toEqual([position(2).ts])
+    const reasons = []
+    for await (const { message } of kept.world.spool.kept(shelf, 'truck-1', { limit: 10 }))
+      reasons.push(message.reason)
+    expect(reasons).toEqual(['FUTURE'])
+    // They do not stand in the way of the next ones either.
+    await kept.publish(topicOf('truck-1'), position(3))
+    expect(timesOf(await kept.sent(), 'truck-1')).toEqual([position(2).ts, position(3).ts])
+    expect(kept.release.counters()).toMatchObject({ released: 2, keptAnew: 1 })
+  })
+
+  test('are not released by a mapping that could not be put in force', async () => {
+    const kept = await openKeptWorld()
+    await publishMany(kept, 'truck-1', 0, 3)
+    const other = await openKeptWorld({ listed: ['truck-1'] })
+    kept.release.begin(other.mapping())
+    kept.release.end(false)
+    await kept.release.idle()
+    expect(await keptIn(kept.world.spool, shelf)).toHaveLength(3)
+    expect(kept.release.isReleasing('truck-1')).toBe(false)
+  })
+
+  test('that tell of several devices stay in front of what any of them sends meanwhile', async () => {
+    const each = { each: 'list', device: { path: 'id' } }
+    const kept = await openKeptWorld({
+      sources: [truckSource({}, { ...each, topic: 'depot/all' })],
+      listed: ['a'],
+    })
+    const both = (n: number) => ({
+      list: [
+        { ...position(n), id: 'a' },
+        { ...position(n), id: 'b' },
+      ],
+    })
+    for (let n = 0; n < 250; n += 1) void kept.publish('depot/all', both(n))
+    const swapped = kept.change({ listed: ['a', 'b'] })
+    for (let n = 250; n < 300; n += 1) await kept.publish('depot/all', both(n))
+    await swapped
+    await kept.release.idle()
+    const sent = await kept.sent()
+    for (const device of ['a', 'b']) expect(timesOf(sent, device)).toEqual(times(0, 300))
+  })
+
+  test('and come once more after they were listed, with DUP because their ack was lost, have one effect', async () => {
+    const kept = await openKeptWorld()
+    await publishMany(kept, 'truck-1', 0, 3)
+    await kept.change({ listed: ['truck-1'] })
+    await kept.release.idle()
+    for (let n = 0; n < 4; n += 1) await kept.publish(topicOf('truck-1'), position(n), { dup: true })
+    expect(timesOf(await kept.sent(), 'truck-1')).toEqual(times(0, 4))
+    expect(kept.intake.counters()).toMatchObject({ quarantined: 3, copies: 3, mapped: 1 })
+  })
+
+  test('of values that belong together become the payloads that they would have become', async () => {
+    const kept = await openKeptWorld({ sources: [valuesSource, truckSource()] })
+    const count = 400
+    for (let n = 0; n < count; n += 1) void publishRecord(kept, n)
+    await kept.publish('vehicles/van-1/other', '1')
+    await kept.change({ listed: ['van-1'] })
+    await kept.release.idle()
+    expect(speedsOf(await kept.sent())).toEqual(numbers(0, count))
+    expect(kept.mapper().openParts()).toBe(0)
+    expect(await keptIn(kept.world.spool, shelf)).toEqual([])
+  })
+
+  test('of values that belong together stay in front of the values that come meanwhile, and whole', async () => {
+    const kept = await openKeptWorld({ sources: [valuesSource] })
+    for (let n = 0; n < 300; n += 1) void publishRecord(kept, n)
+    const swapped = kept.change({ listed: ['van-1'] })
+    for (let n = 300; n < 400; n += 1) await publishRecord(kept, n)
+    await swapped
+    // One half before, one half after nothing else is left.
+    void kept.publish('vehicles/van-1/latitude', String(50))
+    await eventually(() => kept.release.counters().released >= 1200)
+    void kept.publish('vehicles/van-1/longitude', '8')
+    await kept.publish('vehicles/van-1/speed', '400')
+    await kept.release.idle()
+    expect(speedsOf(await kept.sent())).toEqual(numbers(0, 401))
+    expect(kept.release.isReleasing('van-1')).toBe(false)
+    expect(kept.mapper().openParts()).toBe(0)
+    const { received, quarantined, mapped } = kept.intake.counters()
+    expect(received).toBe(quarantined + mapped)
+  })
+})
+
+const numbers = (from: number, end: number) => Array.from({ length: end - from }, (_, n) => from + n)
+
+const valuesSource = {
+  name: 'values',
+  topic: 'vehicles/{device}/{metric}',
+  encoding: 'scalar',
+  coalesce: { name: '{metric}', window: '500ms', require: ['latitude', 'longitude'] },
+  map: {
+    time: { format: 'arrival' },
+    latitude: { path: 'latitude' },
+    longitude: { path: 'longitude' },
+    speed: { path: 'speed', unit: 'km/h' },
+  },
+}
+
+/** A record as three values; `n` is its speed. */
+function publishRecord({ publish }: KeptWorld, n: number): Promise<unknown> {
+  const values = Object.entries({ latitude: 50 + (n % 1000) / 100, longitude: 8, speed: n })
+  return Promise.all(values.map(([metric, value]) => publish(`vehicles/van-1/${metric}`, String(value))))
+}
+
+function speedsOf(sent: readonly { payload: Record<string, unknown> }[]): (number | undefined)[] {
+  return sent.map(({ payload }) => (payload['gps'] as { speed?: number }).speed)
+}
+
+describe('messages of a device that nobody knew, of a source with an expression', () => {
+  const odd = { jsonata: '{ "id": who, "ts": t, "lat": p[0], "lon": p[1] }', name: 'odd' }
+  const oddly = (n: number) => ({ who: 'van-1', t: position(n).ts, p: [position(n).lat, 13.4] })
+  const byTopic = truckSource({}, { ...odd, topic: 'odd/{device}' })
+  const byRecord = truckSource({}, { ...odd, topic: 'odd/+', device: { path: 'id' } })
+
+  test.each([
+    ['is in the topic', byTopic],
+    ['shows when it was evaluated', byRecord],
+  ])('whose name %s stay in front of those that come meanwhile', async (_, source) => {
+    const kept = await openKeptWorld({ sources: [source] })
+    kept.deferral.start()
+    for (let n = 0; n < 250; n += 1) void kept.publish('odd/van-1', oddly(n))
+    await eventually(async () => (await keptIn(kept.world.spool, shelf)).length === 250)
+    const swapped = kept.change({ listed: ['van-1'] })
+    for (let n = 250; n < 300; n += 1) await kept.publish('odd/van-1', oddly(n))
+    await swapped
+    for (let n = 300; n < 350; n += 1) await kept.publish('odd/van-1', oddly(n))
+    for (let round = 0; round < 5; round += 1) {
+      await kept.deferral.idle()
+      await kept.release.idle()
+    }
+    expect(timesOf(await kept.sent(), 'van-1')).toEqual(times(0, 350))
+    expect(await keptIn(kept.world.spool, shelf)).toEqual([])
+    expect(kept.release.isReleasing('van-1')).toBe(false)
+  })
+
+  test('wait while it cannot be evaluated, and hold up nobody else', async () => {
+    let works = false
+    const kept = await openKeptWorld({
+      sources: [byTopic, truckSource()],
+      expressions: (same) => ({
+        ...same,
+        evaluate: (...asked) => (works ? same.evaluate(...asked) : Promise.resolve('later' as const)),
+      }),
+    })
+    await kept.publish('odd/van-1', oddly(1))
+    await kept.publish(topicOf('truck-1'), position(2))
+    await kept.change({ listed: ['van-1', 'truck-1'] })
+    await eventually(() => kept.release.counters().released === 1)
+    expect((await kept.sent()).map(({ device }) => device)).toEqual(['truck-1'])
+    works = true
+    await kept.release.idle()
+    expect((await kept.sent()).map(({ device }) => device)).toEqual(['truck-1', 'van-1'])
+  })
+})

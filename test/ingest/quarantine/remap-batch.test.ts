@@ -1,0 +1,70 @@
+import { describe, expect, test } from 'vitest'
+import { envelopeOf } from '../../../src/domain/message.ts'
+import { mapAgain, type Entry } from '../../../src/ingest/quarantine/remap-batch.ts'
+import { messageOf, openMapperOf } from '../../support/mapping-world.ts'
+
+const source = {
+  name: 'values',
+  topic: 'vehicles/{device}/{metric}',
+  encoding: 'scalar',
+  coalesce: { name: '{metric}', window: '500ms', require: ['latitude', 'longitude'] },
+  map: { time: { format: 'arrival' }, latitude: { path: 'latitude' }, longitude: { path: 'longitude' } },
+}
+const open = () => openMapperOf([source])
+
+/** `a:latitude` is a value of device a; each comes 10 ms after the one before. */
+function entries(...names: string[]): Entry[] {
+  return names.map((name, index) => {
+    const [device = '', metric = ''] = name.split(':')
+    const topic = `vehicles/${device}/${metric}`
+    const arrivedAt = 1_760_000_000_000 + index * 10
+    return { id: String(index), envelope: envelopeOf(messageOf('10', { topic, arrivedAt }), 'values') }
+  })
+}
+
+const pair = ['a:latitude', 'a:longitude']
+
+describe('a run of messages that is mapped once more', () => {
+  test('is cut before a record that is not whole, where messages follow', () => {
+    const again = mapAgain(open, entries(...pair, ...pair, 'a:latitude'), { more: true, mayGrow: true })
+    expect(again).toMatchObject({ entries: 4, gone: ['0', '1', '2', '3'] })
+    expect(again?.payloads).toHaveLength(2)
+    expect(again?.ignored.size).toBe(0)
+  })
+
+  test('is taken whole where nothing follows, and what is open is closed', () => {
+    const again = mapAgain(open, entries(...pair, 'a:latitude'), { more: false, mayGrow: false })
+    expect(again).toMatchObject({ entries: 3, ignored: new Map([['values|incomplete', 1]]) })
+    expect(again?.payloads).toHaveLength(1)
+  })
+
+  test('asks for more where all of it is one record, and does with it where it gets none', () => {
+    expect(mapAgain(open, entries('a:latitude'), { more: true, mayGrow: true })).toBeNull()
+    expect(mapAgain(open, entries('a:latitude'), { more: true, mayGrow: false })).toMatchObject({
+      entries: 1,
+    })
+  })
+
+  test('is left where the rest of its record may still arrive, and taken when that is over', () => {
+    const [first, second] = entries('a:latitude', 'a:longitude')
+    const arrivedAt = first!.envelope.arrivedAt
+    const options = { more: false, mayGrow: false }
+    const ask = (arrivedUntil: number, run: readonly Entry[] = [first!]) =>
+      mapAgain(open, run, { ...options, arrivedUntil })
+    expect(ask(arrivedAt + 499)).toBeNull()
+    expect(ask(arrivedAt + 500)).toMatchObject({ entries: 1, payloads: [] })
+    expect(ask(arrivedAt + 520, [first!, second!])?.payloads).toHaveLength(1)
+    // What is whole goes; the young one behind it stays.
+    const three = entries(...pair, 'a:latitude')
+    expect(ask(arrivedAt + 30, three)).toMatchObject({ entries: 2, payloads: [{ device: 'a' }] })
+    // The clock was set back since: nobody waits for that long.
+    expect(ask(arrivedAt - 3_600_000)).toMatchObject({ entries: 1 })
+  })
+
+  test('leaves out of what is gone what cannot be mapped', () => {
+    const [fine] = entries('a:latitude')
+    const lost = { id: 'x', envelope: { ...fine!.envelope, topic: 'nowhere' } }
+    const again = mapAgain(open, [lost], { more: false, mayGrow: false })
+    expect(again).toMatchObject({ entries: 1, gone: [], refused: [{ id: 'x', reason: 'NO_SOURCE' }] })
+  })
+})

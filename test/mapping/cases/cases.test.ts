@@ -1,0 +1,231 @@
+import { describe, expect, test } from 'vitest'
+import { systemClock } from '../../../src/std/clock.ts'
+import { casesSchema, judgeCases } from '../../../src/mapping/cases/cases.ts'
+import { configOf, truckSource, type World } from '../../support/mapping-world.ts'
+
+const topic = 'telemetry/v1/truck-7'
+const good = '{"ts":1750000000000,"lat":48.1,"lon":2.2}'
+const sent = { device: 'truck-7', time: 1_750_000_000_000, gps: { latitude: 48.1, longitude: 2.2 } }
+const nowMs = Date.UTC(2026, 0, 1)
+
+async function judge(
+  one: object,
+  sources: readonly object[] = [truckSource()],
+  world: World & { devices?: object } = {},
+) {
+  const cases = casesSchema.parse({ devices: {}, cases: [{ name: 'it', ...one }] })
+  const [judged] = await judgeCases(cases, { mapping: configOf(sources, world), nowMs, clock: systemClock })
+  return judged?.diff
+}
+
+function problems(one: object): string[] {
+  const parsed = casesSchema.safeParse({ cases: [{ name: 'it', ...one }] })
+  return parsed.success ? [] : parsed.error.issues.map(({ message }) => message)
+}
+
+describe('a case', () => {
+  test('passes where the payload is as expected', async () => {
+    expect(await judge({ topic, message: good, payloads: [sent] })).toEqual([])
+  })
+
+  test('names every difference of a payload', async () => {
+    const wanted = {
+      device: 'truck-8',
+      time: 1,
+      gps: { latitude: 48.1, longitude: 2.3, speed: 5 },
+      signals: [{ type: 'X', value: '1' }],
+    }
+    expect(await judge({ topic, message: good, payloads: [wanted] })).toEqual([
+      'payload 1: device is "truck-7", expected "truck-8".',
+      'payload 1: time is 1750000000000, expected 1.',
+      'payload 1: gps.longitude is 2.2, expected 2.3.',
+      'payload 1: gps.speed is missing, expected 5.',
+      'payload 1: signals[0] is missing, expected {"type":"X","value":"1"}.',
+    ])
+  })
+
+  test('fails for what it does not name: gps, signals, a further payload, a refusal', async () => {
+    const source = truckSource({ heading: { path: 'h' }, signals: [{ type: 'X', path: 'x' }] })
+    const message = good.replace('}', ',"h":90,"x":3}')
+    expect(await judge({ topic, message, payloads: [sent] }, [source])).toEqual([
+      'payload 1: gps.heading is 90, expected none.',
+      'payload 1: signals[0] is {"type":"X","value":"3"}, expected none.',
+    ])
+    const none = { device: 'truck-7', time: 1_750_000_000_000 }
+    expect(await judge({ topic, message: good, payloads: [none] })).toEqual([
+      'payload 1: gps is {"latitude":48.1,"longitude":2.2}, expected none.',
+    ])
+    const twice = {
+      messages: [
+        { topic, message: good },
+        { topic, message: 'no' },
+      ],
+      payloads: [sent],
+    }
+    expect(await judge(twice)).toEqual([expect.stringMatching(/^It was refused as NOT_JSON: /)])
+    expect(await judge({ topic, message: good, ignored: 'when' })).toEqual([
+      expect.stringMatching(/^payload 1 was not expected: \{"payloadId"/),
+      'It was to be ignored as "when". It was not.',
+    ])
+  })
+
+  test('looks at further fields only where it names them', async () => {
+    const fields = { 'gps.altitude': { path: 'alt', type: 'number' }, load: { path: 'load', type: 'text' } }
+    const message = good.replace('}', ',"alt":120,"load":"full"}')
+    const source = truckSource({ fields })
+    const named = { ...sent, fields: { 'gps.altitude': 120, load: 'full' } }
+    expect(await judge({ topic, message, payloads: [named] }, [source])).toEqual([])
+    const other = { ...sent, fields: { 'gps.altitude': 121, weight: 4 } }
+    expect(await judge({ topic, message, payloads: [other] }, [source])).toEqual([
+      'payload 1: gps.altitude is 120, expected 121.',
+      'payload 1: weight is missing, expected 4.',
+    ])
+  })
+
+  test('takes `arrival` for the time of a message without one, and for no other', async () => {
+    const source = truckSource({ time: { path: 'ts', format: 'ms', missing: 'arrival' } })
+    const arrival = { ...sent, time: 'arrival' }
+    const at = '2026-01-28T15:00:08Z'
+    const timeless = '{"lat":48.1,"lon":2.2}'
+    expect(await judge({ topic, at, message: timeless, payloads: [arrival] }, [source])).toEqual([])
+    const exact = { ...sent, time: Date.parse(at) }
+    expect(await judge({ topic, at, message: timeless, payloads: [exact] }, [source])).toEqual([])
+    expect(await judge({ topic, at, message: good, payloads: [arrival] }, [source])).toEqual([
+      'payload 1: time is 1750000000000 by the device, expected the arrival.',
+    ])
+  })
+
+  test('names the reason why a message is ignored; `when` stands for any condition', async () => {
+    const source = truckSource({}, { when: 'lat != null and   lon != null', retained: 'ignore' })
+    const none = '{"ts":1,"lat":null}'
+    for (const ignored of ['when', 'when: lat != null and lon != null'])
+      expect(await judge({ topic, message: none, ignored }, [source])).toEqual([])
+    expect(await judge({ topic, message: good, retain: true, ignored: 'retained' }, [source])).toEqual([])
+    expect(await judge({ topic, message: none, ignored: 'retained' }, [source])).toHaveLength(1)
+    expect(await judge({ topic, message: none, payloads: [sent] }, [source])).toEqual([
+      expect.stringMatching(/^payload 1 did not come: /),
+      expect.stringMatching(/^It was ignored as "when: /),
+    ])
+  })
+
+  test('names the reason of a dead letter or of quarantine', async () => {
+    expect(await judge({ topic, message: '{"lat":1,"lon":1}', refused: 'NO_TIME' })).toEqual([])
+    expect(await judge({ topic, message: '{"lat":1,"lon":1}', refused: 'NOT_JSON' })).toEqual([
+      'It was to be refused as NOT_JSON, and was not.',
+      expect.stringMatching(/^It was refused as NO_TIME: /),
+    ])
+    const future = { topic, at: '2025-06-15T14:00:00Z', message: good }
+    expect(await judge({ ...future, quarantined: 'FUTURE' })).toEqual([])
+    expect(await judge({ ...future, payloads: [sent] })).toHaveLength(2)
+    expect(await judge({ ...future, at: '2025-06-15T15:06:00Z', payloads: [sent] })).toEqual([])
+  })
+
+  test('may give bytes, and say who sent them', async () => {
+    const source = truckSource({}, { topic: 'up', device: '{clientid}/{username}/{certificate}' })
+    const hex = Buffer.from(good).toString('hex')
+    const who = { client: 'c', user: 'u', certificate: 'n' }
+    const payloads = [{ ...sent, device: 'c/u/n' }]
+    expect(await judge({ topic: 'up', hex, ...who, payloads }, [source])).toEqual([])
+  })
+
+  test('of a sequence has its times, and closes what is open at its end', async () => {
+    const source = {
+      name: 'cars',
+      topic: 'cars/{device}/{name}',
+      encoding: 'scalar',
+      coalesce: { name: '{name}', require: ['lat', 'lon'], window: '500ms' },
+      map: { latitude: { path: 'lat' }, longitude: { path: 'lon' } },
+    }
+    const gps = { latitude: 48.1, longitude: 2.2 }
+    const payload = { device: '1', time: 'arrival', gps }
+    const step = (name: string, message: string, after?: string) => ({
+      topic: `cars/1/${name}`,
+      message,
+      ...(after ? { after } : {}),
+    })
+    const together = [step('lat', '48.1'), step('shift', 'D'), step('lon', '2.2', '499ms')]
+    expect(await judge({ messages: together, payloads: [payload] }, [source])).toEqual([])
+    const apart = [step('lat', '48.1'), step('lon', '2.2', '501ms')]
+    expect(await judge({ messages: apart, ignored: 'incomplete' }, [source])).toEqual([])
+  })
+
+  test('begins with a mapper that knows nothing of the case before', async () => {
+    const source = truckSource({ speed: { path: 'v' } }, { thin: { every: '1h' } })
+    const one = { name: 'a', topic, message: good, payloads: [sent] }
+    const cases = casesSchema.parse({ cases: [one, { ...one, name: 'b' }] })
+    const judged = await judgeCases(cases, { mapping: configOf([source]), nowMs, clock: systemClock })
+    expect(judged.map(({ name, passed }) => [name, passed])).toEqual([
+      ['a', true],
+      ['b', true],
+    ])
+  })
+
+  test('has the rows of its file over the device table', async () => {
+    const source = truckSource(
+      { signals: [{ type: 'X', path: 'x', families: ['truck'] }] },
+      { families: { truck: ['FMB6*'] } },
+    )
+    const message = good.replace('}', ',"x":3}')
+    const one = { name: 'a', topic, message, payloads: [{ ...sent, signals: [{ type: 'X', value: '3' }] }] }
+    const cases = casesSchema.parse({ devices: { 'truck-7': { model: 'FMB640' } }, cases: [one] })
+    const row = (model: string) => ({ find: () => ({ model }), size: 1 })
+    const mapping = configOf([source])
+    const judged = (rows: typeof cases, model: string) =>
+      judgeCases(rows, { mapping, devices: row(model), nowMs, clock: systemClock })
+    expect((await judged(cases, 'FMB120'))[0]?.diff).toEqual([])
+    const rowless = casesSchema.parse({ cases: [one] })
+    expect((await judged(rowless, 'FMB120'))[0]?.passed).toBe(false)
+    expect((await judged(rowless, 'FMB640'))[0]?.passed).toBe(true)
+  })
+
+  const evaluating = (jsonata: string) => [
+    truckSource({}, { jsonata, topic: 'odd/{device}' }),
+    truckSource({}, { name: 'plain' }),
+  ]
+
+  test('of a source with an expression maps what it gives, one record or many', async () => {
+    const one = evaluating('{ "ts": t * 1000, "lat": pos[0], "lon": pos[1] }')
+    const message = '{"t":1750000000,"pos":[48.1,2.2]}'
+    expect(await judge({ topic: 'odd/truck-7', message, payloads: [sent] }, one)).toEqual([])
+    const many = evaluating('t.{ "ts": $ * 1000, "lat": %.pos[0], "lon": %.pos[1] }')
+    const times = '{"t":[1750000000,1750000001],"pos":[48.1,2.2]}'
+    const payloads = [sent, { ...sent, time: sent.time + 1000 }]
+    expect(await judge({ topic: 'odd/truck-7', message: times, payloads }, many)).toEqual([])
+  })
+
+  test('of a source with an expression is judged as any other, beside sources without one', async () => {
+    const sources = evaluating('{ "ts": t, "lat": lat, "lon": lon }')
+    const odd = (message: string) => ({ topic: 'odd/truck-7', message })
+    expect(await judge({ ...odd('{"t":1,"lat":'), refused: 'NOT_JSON' }, sources)).toEqual([])
+    expect(await judge({ ...odd(''), ignored: 'empty' }, sources)).toEqual([])
+    expect(await judge({ ...odd('{"t":1750000000000}'), payloads: [sent] }, sources)).toHaveLength(2)
+    expect(await judge({ topic, message: good, payloads: [sent] }, sources)).toEqual([])
+    const message = '{"t":1750000000000,"lat":48.1,"lon":2.2}'
+    const messages = [odd(message), { topic, message: good }]
+    expect(await judge({ messages, payloads: [sent, sent] }, sources)).toEqual([])
+  })
+
+  test.each([
+    ['fails', '$sum(lat)', 'EXPRESSION_FAILED'],
+    ['never ends', '( $f := function($n) { $f($n) }; $f(1) )', 'EXPRESSION_TIMEOUT'],
+    ['makes too much', '[1..100000]', 'EXPRESSION_LIMIT'],
+  ])('of a source whose expression %s has its reason', async (_, jsonata, refused) => {
+    const message = '{"lat":["x"]}'
+    expect(await judge({ topic: 'odd/truck-7', message, refused }, evaluating(jsonata))).toEqual([])
+  })
+})
+
+describe('a case is refused', () => {
+  test.each([
+    [{ topic, payloads: [sent] }, 'needs one of message, hex and messages'],
+    [{ topic, message: good, hex: '00', payloads: [sent] }, 'needs one of message, hex and messages'],
+    [{ message: good, payloads: [sent] }, 'needs a topic for each message'],
+    [{ messages: [{ message: 'x' }], ignored: 'when' }, 'needs a topic for each message'],
+    [{ messages: [{ topic }], ignored: 'when' }, 'needs message or hex in each of its messages'],
+    [{ topic, message: good }, 'must say what it expects: payloads, ignored, refused or quarantined'],
+    [{ topic, hex: '0', ignored: 'empty' }, 'must be pairs of hexadecimal digits'],
+    [{ topic, message: good, at: 'noon', ignored: 'when' }, 'must be a time such as 2026-01-28T15:00:08Z'],
+  ])('that is %j: it %s', (one, message) => {
+    expect(problems(one)).toEqual([message])
+  })
+})

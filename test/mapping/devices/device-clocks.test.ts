@@ -1,0 +1,107 @@
+import { describe, expect, test } from 'vitest'
+import { createClocks, isUnset } from '../../../src/mapping/devices/device-clocks.ts'
+
+const noon = Date.UTC(2026, 4, 4, 12)
+const minute = 60_000
+const open = (options = {}) =>
+  createClocks({ futureMaxMs: 5 * minute, samples: 15, devicesMax: 1000, ...options })
+
+describe('a device’s clock', () => {
+  test('is shown by the median of what its last messages were off', () => {
+    const clocks = open({ samples: 5 })
+    for (const skew of [100, 100, 3_600_000, 7_200_000, 90]) clocks.observe('truck-7', noon - skew, noon, 0)
+    expect(clocks.view('truck-7')).toEqual({ skewMs: 100, messages: 5, lastSeen: noon })
+    for (const skew of [-2000, -2000, -2000]) clocks.observe('truck-7', noon + 1 - skew, noon + 1, 0)
+    expect(clocks.view('truck-7')).toEqual({ skewMs: -2000, messages: 8, lastSeen: noon + 1 })
+    expect(clocks.view('truck-8')).toBeNull()
+    expect([...clocks.views()].map(([device]) => device)).toEqual(['truck-7'])
+  })
+
+  test('is in the future beyond the limit, by our clock as the service corrects it', () => {
+    const clocks = open()
+    const ahead = (ms: number, offsetMs: number | null) =>
+      clocks.observe('truck-7', noon + ms, noon, offsetMs)
+    expect(ahead(5 * minute, 0)).toBe('ok')
+    expect(ahead(5 * minute + 1, 0)).toBe('future')
+    expect(ahead(5 * minute + 1, minute)).toBe('ok')
+    expect(ahead(5 * minute, -minute)).toBe('future')
+    expect(clocks.counters().future).toBe(2)
+  })
+
+  test('is not judged while our own time is unknown, unless it was never set', () => {
+    const clocks = open()
+    expect(clocks.observe('truck-7', noon + 900 * minute, noon, null)).toBe('ok')
+    expect(clocks.observe('truck-7', 12_000, noon, null)).toBe('unset')
+  })
+
+  test('may be any time behind, which is counted', () => {
+    const clocks = open()
+    expect(clocks.observe('truck-7', Date.UTC(2019, 0, 1), noon, 0)).toBe('ok')
+    expect(clocks.counters().old).toBe(1)
+  })
+})
+
+test.each([
+  ['1970-01-01T00:00:00Z', true],
+  ['1970-12-31T00:00:00Z', true],
+  ['1969-12-31T23:59:59Z', true],
+  ['1972-01-01T00:00:00Z', false],
+  ['1980-01-06T00:00:10Z', true],
+  ['1980-12-30T00:00:00Z', true],
+  ['1982-01-01T00:00:00Z', false],
+  ['1999-08-22T00:00:00Z', true],
+  ['2000-01-01T00:00:40Z', true],
+  ['2000-12-31T00:00:00Z', true],
+  ['2001-06-01T00:00:00Z', false],
+  ['2026-05-04T12:00:00Z', false],
+  ['2099-12-31T23:59:59Z', false],
+  ['2100-01-01T00:00:00Z', true],
+  ['2106-02-07T06:28:15Z', true],
+])('%s is told by a clock that was never set: %s', (time, unset) => {
+  expect(isUnset(Date.parse(time))).toBe(unset)
+})
+
+describe('when devices look skewed alike', () => {
+  const skewed = (skews: readonly number[]) => {
+    const clocks = open()
+    for (const [n, skew] of skews.entries()) clocks.observe(`truck-${n}`, noon - skew, noon, null)
+    return clocks.allAlike(noon + minute)
+  }
+  const hour = 60 * minute
+
+  test('it is our clock', () => {
+    expect(skewed([hour, hour + 900, hour - 2000, hour, hour + 30_000, 0, 5])).toEqual({
+      skewMs: hour,
+      devices: 5,
+      judged: 7,
+    })
+    expect(skewed([-hour, -hour, -hour, -hour, -hour])).toMatchObject({ skewMs: -hour })
+  })
+
+  test.each([
+    ['four devices are too few', [hour, hour, hour, hour]],
+    ['the others are right', [hour, hour, hour, hour, hour, 0, 0, 0, 0]],
+    ['each is off by its own', [hour, 2 * hour, 3 * hour, 4 * hour, 5 * hour, 6 * hour]],
+    ['it is below the limit', [minute, minute, minute, minute, minute]],
+  ])('it is not where %s', (_, skews) => {
+    expect(skewed(skews)).toBeNull()
+  })
+
+  test('only devices of the last hour count', () => {
+    const clocks = open()
+    for (let n = 0; n < 8; n += 1) clocks.observe(`truck-${n}`, noon - hour, noon, null)
+    expect(clocks.allAlike(noon + hour)).not.toBeNull()
+    expect(clocks.allAlike(noon + hour + 1)).toBeNull()
+  })
+})
+
+test('at its bound a device that was quiet is forgotten, and one that is heard is not', () => {
+  const clocks = open({ devicesMax: 10 })
+  for (let n = 0; n < 100; n += 1) {
+    clocks.observe('busy', noon, noon + 7, 0)
+    clocks.observe(`seen-once-${n}`, noon, noon, 0)
+  }
+  expect(clocks.counters()).toMatchObject({ devices: 10, evictions: 91 })
+  expect(clocks.view('busy')).toEqual({ skewMs: 7, messages: 100, lastSeen: noon + 7 })
+  expect(clocks.view('seen-once-99')).toEqual({ skewMs: 0, messages: 1, lastSeen: noon })
+})

@@ -1,0 +1,198 @@
+import { describe, expect, test } from 'vitest'
+import type { ProviderName } from '../../../src/domain/ids.ts'
+import { loadDevices, parseDevices } from '../../../src/mapping/devices/devices.ts'
+import {
+  messageOf,
+  openMapperOf,
+  payloadIn,
+  sentIn,
+  truckSource,
+  verdictOf,
+} from '../../support/mapping-world.ts'
+
+const parse = (text: string | Buffer) => parseDevices(Buffer.from(text))
+const problemsOf = (text: string | Buffer) =>
+  parse(text).problems.map(({ line, message }) => `${line}: ${message}`)
+
+describe('a device table', () => {
+  test('says what is known of each device', () => {
+    const { table, problems } = parse(
+      'device,asset_id,asset_type,operator,carrier,provider,manufacturer,model\n' +
+        '864636060329170,TRK-0007,TRACTOR,OP1,ACME,default,Teltonika,FMC650\n' +
+        'bare,,,,,,,\n',
+    )
+    expect(problems).toEqual([])
+    expect(table.size).toBe(2)
+    expect(table.find('864636060329170')).toEqual({
+      asset_id: 'TRK-0007',
+      asset_type: 'TRACTOR',
+      operator: 'OP1',
+      carrier: 'ACME',
+      provider: 'default',
+      manufacturer: 'Teltonika',
+      model: 'FMC650',
+    })
+    expect(table.find('bare')).toEqual({})
+    expect(table.find('toString')).toBeUndefined()
+  })
+
+  test('is read as spreadsheets write it: BOM, CRLF, quotes, line ends in fields, comments, blanks', () => {
+    const { table, problems } = parse(
+      '\uFEFF# the depot\r\nmodel , device\r\n"FM, ""650""" , "T 1"\r\n\r\n"two\nlines",T2\r\n#T3,x\r\nÄ,T4',
+    )
+    expect(problems).toEqual([])
+    expect(table.size).toBe(3)
+    expect(table.find('T 1')).toEqual({ model: 'FM, "650"' })
+    expect(table.find('T2')).toEqual({ model: 'two\nlines' })
+    expect(table.find('T4')).toEqual({ model: 'Ä' })
+  })
+
+  test('reports every bad row with its line, all at once', () => {
+    expect(
+      problemsOf(
+        'device,model\nT1,A\nT2\nT3,"A\nB"\n,C\nT1,D\nT4,a"b\nT5,"a"b\nT6,x,y\n# fine\nT7,Z\nT8,"never closed\nT9,Z\n',
+      ),
+    ).toEqual([
+      '3: has 1 fields, but the header names 2 columns',
+      '6: has no device',
+      '7: device "T1" is in line 2 already',
+      '8: has a quote inside a field that does not start with one',
+      '9: has text behind a closing quote',
+      '10: has 3 fields, but the header names 2 columns',
+      '13: has a quote that is never closed',
+    ])
+  })
+
+  test.each([
+    ['', '1: the table needs a header row with the column "device"'],
+    ['asset_id\nA\n', '1: lacks the column "device"; the first row names the columns'],
+    [
+      'device,asset\nA,B\n',
+      '1: unknown column "asset"; known are device, asset_id, asset_type, operator, carrier, provider, manufacturer, model, privacy',
+    ],
+    ['device,model,model\nA,B,C\n', '1: has the column "model" twice'],
+    ['device;model\nA;B\n', '1: separates its columns with ";"; use commas'],
+    ['device,provider\nA,other\n', '2: names the provider "other"; known are default'],
+    [`device\n${'x'.repeat(257)}\n`, '2: has more than 256 characters in "device"'],
+  ])('that reads %j is refused', (text, problem) => {
+    expect(problemsOf(text)).toEqual([problem])
+  })
+
+  test('in another encoding than UTF-8 is refused with the line', () => {
+    const latin1 = Buffer.from('device,model\nT1,A\nT2,Büssing\n', 'latin1')
+    expect(problemsOf(latin1)).toEqual(['3: is not UTF-8; save the table as "CSV UTF-8"'])
+  })
+
+  test('may name the providers that there are, and no other', () => {
+    const providers = ['default', 'north'] as ProviderName[]
+    const { table, problems } = parseDevices(Buffer.from('device,provider\nA,north\n'), providers)
+    expect(problems).toEqual([])
+    expect(table.find('A')?.provider).toBe('north')
+  })
+
+  test('with problems is a DEVICES_INVALID that lists them with file and line', async () => {
+    const readFile = async () => Buffer.from('device\nA\nA\n\n"')
+    const loading = loadDevices({ readFile }, { path: '/etc/devices.csv', providers: [] })
+    await expect(loading).rejects.toMatchObject({
+      code: 'DEVICES_INVALID',
+      what: 'The device table /etc/devices.csv has 2 problems.',
+      why:
+        '/etc/devices.csv:3  device "A" is in line 2 already\n' +
+        '/etc/devices.csv:5  has a quote that is never closed',
+    })
+  })
+
+  test('that cannot be read is a DEVICES_INVALID that says why', async () => {
+    const readFile = () => Promise.reject(new Error('EACCES: permission denied'))
+    await expect(loadDevices({ readFile }, { path: 'd.csv', providers: [] })).rejects.toMatchObject({
+      code: 'DEVICES_INVALID',
+      why: 'EACCES: permission denied.',
+    })
+  })
+})
+
+describe('identifiers', () => {
+  const reading = { ts: 1_750_000_000_000, lat: 48.1, lon: 2.2 }
+  const table = 'device,asset_id,operator,model\ntruck-7,TRK-0007,,FMC650\n'
+  const defaults = { carrier: 'ACME', operator: 'OP1', asset_type: 'TRACTOR' }
+
+  test('of a listed device come from the table, and from the defaults where it is silent', () => {
+    const mapper = openMapperOf([truckSource()], { table, defaults })
+    expect(sentIn(mapper.map(messageOf(reading)))).toMatchObject({
+      carrier: 'ACME',
+      assetIdentifier: { id: 'TRK-0007', type: 'TRACTOR', operator: 'OP1' },
+      deviceIdentifier: { id: 'truck-7', model: 'FMC650' },
+    })
+  })
+
+  test('of an unknown device are its own name with the defaults', () => {
+    const mapper = openMapperOf([truckSource()], { table, defaults })
+    const topic = 'telemetry/v1/truck-8'
+    expect(sentIn(mapper.map(messageOf(reading, { topic })))).toMatchObject({
+      assetIdentifier: { id: 'truck-8', type: 'TRACTOR', operator: 'OP1' },
+      deviceIdentifier: { id: 'truck-8' },
+    })
+  })
+
+  test('of a source go before the general defaults', () => {
+    const source = truckSource({}, { defaults: { carrier: 'NORTH' } })
+    const sent = sentIn(openMapperOf([source], { defaults }).map(messageOf(reading)))
+    expect(sent).toMatchObject({ carrier: 'NORTH', assetIdentifier: { operator: 'OP1' } })
+  })
+
+  test('that nobody knows are left out, never null', () => {
+    const { json } = payloadIn(openMapperOf([truckSource()]).map(messageOf(reading)))
+    expect(json).not.toContain('null')
+    expect(Object.keys(JSON.parse(json) as object)).toEqual([
+      'payloadId',
+      'signalTimestamp',
+      'assetIdentifier',
+      'deviceIdentifier',
+      'gps',
+    ])
+  })
+
+  test.each([
+    ['asset', { assetIdentifier: { id: 'TRK-0007' } }, 'deviceIdentifier'],
+    ['device', { deviceIdentifier: { id: 'truck-7', model: 'FMC650' } }, 'assetIdentifier'],
+  ])('are only those that `identify: %s` asks for', (identify, present, absent) => {
+    const sent = sentIn(
+      openMapperOf([truckSource()], { table, devices: { identify } }).map(messageOf(reading)),
+    )
+    expect(sent).toMatchObject(present)
+    expect(sent).not.toHaveProperty(absent)
+  })
+
+  test('are not needed where unknown devices are ignored, and those are counted', () => {
+    const sources = [
+      truckSource(),
+      truckSource({}, { name: 'by-path', topic: 'other', device: { path: 'id' } }),
+      truckSource({}, { name: 'list', topic: 'list', device: { path: 'id' }, each: 'all' }),
+    ]
+    const mapper = openMapperOf(sources, { table, devices: { unknown: 'ignore' } })
+    const strange = { topic: 'telemetry/v1/truck-8' }
+    expect(verdictOf(mapper.map(messageOf(reading)))).toBe('payloads')
+    expect(mapper.map(messageOf(reading, strange))).toEqual({
+      kind: 'ignored',
+      source: 'trucks',
+      reason: 'unknown device',
+    })
+    expect(verdictOf(mapper.map(messageOf({ ...reading, id: 'truck-8' }, { topic: 'other' })))).toBe(
+      'unknown device',
+    )
+    expect(verdictOf(mapper.map(messageOf({ ...reading, id: 'truck-7' }, { topic: 'other' })))).toBe(
+      'payloads',
+    )
+    const list = { all: [{ ...reading, id: 'truck-8' }] }
+    expect(verdictOf(mapper.map(messageOf(list, { topic: 'list' })))).toBe('unknown device')
+  })
+
+  test('with quotes, control characters and lone surrogates are still JSON', () => {
+    const mapper = openMapperOf([truckSource({}, { device: { path: 'id' } })])
+    for (const id of ['"', '\\', '\u0000', '\n', '\uD800', 'Ä', '😀', '</script>', '\u2028']) {
+      const payload = payloadIn(mapper.map(messageOf({ ...reading, id })))
+      const sent = JSON.parse(Buffer.from(payload.json).toString()) as { deviceIdentifier: { id: string } }
+      expect(sent.deviceIdentifier.id).toBe(id)
+    }
+  })
+})

@@ -1,0 +1,154 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { decodeCsv, decodeScalar, decodeText } from '../../../src/mapping/encodings/encodings.ts'
+import { decodeJson, type Decode } from '../../../src/mapping/encodings/lenient-json.ts'
+
+const valueIn = (decode: Decode, bytes: string | Buffer): unknown => {
+  const decoded = decode(Buffer.from(bytes as string))
+  return decoded.kind === 'value' ? decoded.value : decoded.kind
+}
+
+describe('a text', () => {
+  test.each([
+    ['48.8566', '48.8566'],
+    [' a b \n', ' a b \n'],
+    ['\uFEFFItäkeskus\0\0', 'Itäkeskus'],
+    ['{"a":1}', '{"a":1}'],
+  ])('%j is taken as it is', (text, value) => {
+    expect(valueIn(decodeText, text)).toEqual({ value })
+  })
+
+  test.each(['', '\0', '\uFEFF'])('%j is an empty message', (text) => {
+    expect(valueIn(decodeText, text)).toBe('empty')
+  })
+})
+
+describe('a scalar', () => {
+  test.each([
+    ['48.8566', '48.8566'],
+    [' yes\r\n\0', 'yes'],
+    ['\uFEFF 12 ', '12'],
+    ['', null],
+    [' \n', null],
+    ['\0\0', null],
+  ])('%j is %j', (text, value) => {
+    expect(valueIn(decodeScalar, text)).toEqual({ value })
+  })
+})
+
+describe('CSV', () => {
+  test.each([
+    ['402,51.15,6.95,67', [['402', '51.15', '6.95', '67']]],
+    ['402, 51.15 ,\t6.95', [['402', '51.15', '6.95']]],
+    [
+      'a,b\r\nc,d\r\n',
+      [
+        ['a', 'b'],
+        ['c', 'd'],
+      ],
+    ],
+    ['a\n\n \nb\rc', [['a'], ['b'], ['c']]],
+    ['\uFEFFa,b\0', [['a', 'b']]],
+    [',', [['', '']]],
+    ['a,,', [['a', '', '']]],
+    ['"a,b",c', [['a,b', 'c']]],
+    ['"a\r\nb",c\nd', [['a\r\nb', 'c'], ['d']]],
+    ['"say ""hi""",c', [['say "hi"', 'c']]],
+    ['"",x', [['', 'x']]],
+    [' " a " ,b', [[' a ', 'b']]],
+    ['"a"b,c', [['ab', 'c']]],
+    ['5" pipe,"x"', [['5" pipe', 'x']]],
+    [
+      'a,"b,c\nd,e',
+      [
+        ['a', '"b', 'c'],
+        ['d', 'e'],
+      ],
+    ],
+    ['"abc\n1,"",x', [['"abc'], ['1', '', 'x']]],
+  ] as const)('%j has the fields %j', (text, lines) => {
+    expect(valueIn(decodeCsv, text)).toEqual(lines.map((fields) => ({ fields })))
+  })
+
+  test.each(['', '\n\n', '\0', ' \r\n'])('%j is an empty message', (text) => {
+    expect(valueIn(decodeCsv, text)).toBe('empty')
+  })
+
+  test('of 1,000 lines is read, of more refused', () => {
+    expect(valueIn(decodeCsv, 'a,b\n'.repeat(1000))).toHaveLength(1000)
+    expect(decodeCsv(Buffer.from('a\n'.repeat(1001)))).toEqual({
+      kind: 'refused',
+      reason: 'TOO_MANY',
+      detail: 'The message has more than 1000 lines.',
+    })
+  })
+
+  test('written by the rules comes back as it was', () => {
+    const field = fc.string({ unit: fc.constantFrom('a', '"', ',', '\n', '\r', ' ', 'é') })
+    const table = fc.array(fc.array(field, { minLength: 2, maxLength: 4 }), { minLength: 1, maxLength: 4 })
+    fc.assert(
+      fc.property(table, fc.constantFrom('\n', '\r\n'), (lines, end) => {
+        const quoted = (text: string) => `"${text.replaceAll('"', '""')}"`
+        const text = lines.map((fields) => fields.map(quoted).join(',')).join(end)
+        expect(valueIn(decodeCsv, text)).toEqual(lines.map((fields) => ({ fields })))
+      }),
+    )
+  })
+
+  test('a megabyte of quotes that never close is read in one go', () => {
+    const started = performance.now()
+    for (const text of ['"'.repeat(1_000_001), `"${',""'.repeat(250_000)}`, `"${'\n"""",x'.repeat(900)}`])
+      expect(['value', 'refused']).toContain(decodeCsv(Buffer.from(text)).kind)
+    expect(performance.now() - started).toBeLessThan(5000)
+  })
+})
+
+test('bytes that are not UTF-8 are refused by every encoding, with the place', () => {
+  for (const decode of [decodeText, decodeScalar, decodeCsv, decodeJson])
+    expect(decode(Buffer.from([0x61, 0xff]))).toEqual({
+      kind: 'refused',
+      reason: 'NOT_UTF8',
+      detail: 'The message is not UTF-8 from byte 2 on.',
+    })
+})
+
+test('every encoding answers for every bytes whatever', () => {
+  const text = fc.string({
+    unit: fc.constantFrom('"', ',', '\n', '\r', ' ', 'a', '\0', '\uFEFF', '{', 'nan', '-', ':'),
+  })
+  const bytes = fc.oneof(
+    fc.uint8Array({ maxLength: 64 }).map((array) => Buffer.from(array)),
+    text.map((one) => Buffer.from(one)),
+  )
+  fc.assert(
+    fc.property(bytes, (message) => {
+      for (const decode of [decodeText, decodeScalar, decodeCsv, decodeJson])
+        expect(['value', 'empty', 'refused']).toContain(decode(message).kind)
+    }),
+    { numRuns: 5000 },
+  )
+})
+
+const samples = join(process.env['TELEMETRY_TEST_DATA'] ?? '', 'samples')
+
+describe.skipIf(!existsSync(samples))('the samples (TELEMETRY_TEST_DATA)', () => {
+  test('JSON with bare nan and inf, or with a byte order mark and a NUL, is read', () => {
+    expect(valueIn(decodeJson, readFileSync(join(samples, 'gpsd-tpv', '3.json')))).toMatchObject({
+      mode: 3,
+      speed: null,
+      track: null,
+      eph: null,
+    })
+    expect(valueIn(decodeJson, readFileSync(join(samples, '_edge', '6.json')))).toMatchObject({
+      ts: 1_769_611_000,
+    })
+  })
+
+  test('a SmartREST line is its fields', () => {
+    expect(valueIn(decodeCsv, readFileSync(join(samples, 'cumulocity-smartrest', '1.txt')))).toEqual([
+      { fields: ['402', '51.151977', '6.95173', '67'] },
+    ])
+  })
+})

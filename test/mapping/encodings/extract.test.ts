@@ -1,0 +1,220 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { compileExtract, compileExtractor } from '../../../src/mapping/encodings/extract.ts'
+import { extractSchema } from '../../../src/mapping/source-config/extract-config.ts'
+
+function extractorOf(entries: readonly unknown[], captureNames: readonly string[] = []) {
+  const config = extractSchema.parse(entries)
+  return compileExtract(config.map((entry) => compileExtractor(entry, captureNames)))
+}
+
+function extracted(entries: readonly unknown[], record: unknown): unknown {
+  return extractorOf(entries)(record, record, [])
+}
+
+/** Latitude, longitude, and a byte of two flags and a heading, as a small tracker sends them. */
+const layout = {
+  latitude: { at: 0, type: 'i32le', scale: 1e-7 },
+  longitude: { at: 4, type: 'i32le', scale: 1e-7, absent: [0x7fffffff] },
+  heading: { at: 8, type: 'bits', bit: 2, length: 6, scale: 5.625 },
+  moving: { at: 8, type: 'bits', bit: 0 },
+}
+// 488566000 = 0x1D1EECF0, -23522000 = 0xFE991530, heading 16 x 5.625 and moving.
+const position = Buffer.from('f0ec1e1d301599fe41', 'hex')
+const found = { latitude: 48.8566, longitude: -2.3522, heading: 90, moving: 1 }
+
+describe('packed bytes', () => {
+  test.each([
+    ['base64', position.toString('base64')],
+    ['base64', position.toString('base64url')],
+    ['base64', `${position.toString('base64').slice(0, 6)}\r\n${position.toString('base64').slice(6)}`],
+    ['hex', position.toString('hex')],
+    ['hex', `0x${position.toString('hex').toUpperCase()}`],
+    ['hex', 'f0 ec:1e-1d 301599fe 41'],
+  ])('in %s are unpacked to numbers: %s', (as, data) => {
+    expect(extracted([{ from: 'data', as, into: 'raw', layout }], { data })).toEqual({ data, raw: found })
+  })
+
+  test.each([
+    ['base64', '!!!!'],
+    ['base64', 'A'],
+    ['base64', 'AA=A'],
+    ['base64', `${position.toString('base64')}A`],
+    ['base64', `${position.toString('base64')}=AAA`],
+    ['base64', ''],
+    ['hex', 'f0e'],
+    ['hex', 'zz'],
+    ['hex', ''],
+    ['hex', 12],
+    ['hex', null],
+    ['base64', ['AAAA']],
+  ])('in %s that are none add nothing: %j', (as, data) => {
+    const record = { data }
+    expect(extracted([{ from: 'data', as, into: 'raw', layout }], record)).toBe(record)
+  })
+
+  test('too few leave out the fields that they do not reach', () => {
+    const data = position.subarray(0, 5).toString('hex')
+    expect(extracted([{ from: 'data', as: 'hex', into: 'raw', layout }], { data })).toEqual({
+      data,
+      raw: { latitude: 48.8566 },
+    })
+  })
+
+  test('without a layout are a text', () => {
+    const data = Buffer.from('{"lat":48.85}').toString('base64')
+    const entries = [
+      { from: 'data', as: 'base64', into: 'text' },
+      { from: 'text', as: 'json', into: 'decoded' },
+    ]
+    expect(extracted(entries, { data })).toEqual({ data, text: '{"lat":48.85}', decoded: { lat: 48.85 } })
+    expect(extracted(entries, { data: '/w==' })).toEqual({ data: '/w==' })
+  })
+})
+
+describe('what is extracted', () => {
+  const json = { from: 'payload', as: 'json', into: 'decoded.part' }
+
+  test('stands under its name as one key, beside what the message has', () => {
+    expect(extracted([json], { payload: '[1]', a: 2 })).toEqual({
+      payload: '[1]',
+      a: 2,
+      'decoded.part': [1],
+    })
+  })
+
+  test('never overwrites what the message has, not even null', () => {
+    const record = { payload: '1', 'decoded.part': null }
+    expect(extracted([json], record)).toBe(record)
+  })
+
+  test('leaves the message as it was', () => {
+    const record = Object.freeze({ payload: '1' })
+    expect(extracted([json], record)).toEqual({ payload: '1', 'decoded.part': 1 })
+    expect(record).toEqual({ payload: '1' })
+  })
+
+  test('called __proto__ is a key like any other', () => {
+    const found = extracted([{ ...json, into: '__proto__' }], { payload: '{"polluted":1}' }) as object
+    expect(Object.keys(found)).toEqual(['payload', '__proto__'])
+    expect(Object.getPrototypeOf(found)).toBe(Object.prototype)
+    expect('polluted' in found).toBe(false)
+    expect('polluted' in {}).toBe(false)
+    const record: unknown = JSON.parse('{"payload":"1","__proto__":{"a":1}}')
+    expect(JSON.stringify(extracted([json], record))).toBe(
+      '{"payload":"1","__proto__":{"a":1},"decoded.part":1}',
+    )
+  })
+
+  test('comes from the first path that has a value, or from the root', () => {
+    expect(extracted([{ ...json, from: ['no', 'payload'] }], { payload: '1' })).toMatchObject({
+      'decoded.part': 1,
+    })
+    const extract = extractorOf([{ ...json, from: '$.payload' }])
+    expect(extract({ a: 1 }, { payload: '2' }, [])).toEqual({ a: 1, 'decoded.part': 2 })
+  })
+
+  test('may be asked for by a condition over the message, its captures, and what was extracted before', () => {
+    const extract = extractorOf(
+      [
+        { ...json, into: 'first', when: 'port == 1 and {kind} == "up"' },
+        { ...json, into: 'second', when: 'exists(first) and exists($.first)' },
+      ],
+      ['kind'],
+    )
+    const record = { payload: '1', port: 1 }
+    expect(extract(record, record, ['up'])).toEqual({ ...record, first: 1, second: 1 })
+    expect(extract(record, record, ['down'])).toBe(record)
+  })
+
+  test.each([[[{ a: 1 }]], [null], ['text'], [1], [undefined]])('from %j is nothing', (record) => {
+    expect(extracted([json], record)).toBe(record)
+  })
+
+  test.each(['nothing', '{"a":', '', 5, null, {}])('from %j as JSON is nothing', (payload) => {
+    const record = { payload }
+    expect(extracted([json], record)).toBe(record)
+  })
+})
+
+describe('an entry of `extract`', () => {
+  const packed = { from: 'data', as: 'hex', into: 'raw' }
+  const frames = { from: 'can', as: 'j1939', into: 'j' }
+  test.each([
+    [{ ...packed, layout: { a: { at: 0, type: 'bits' } } }],
+    [{ ...packed, layout: { a: { at: 0, type: 'u8', bit: 1 } } }],
+    [{ ...packed, layout: { a: { at: 0, type: 'u8', length: 1 } } }],
+    [{ ...packed, layout: { a: { at: 0, type: 'u8', scale: 0 } } }],
+    [{ ...packed, layout: { a: { at: 0.5, type: 'u8' } } }],
+    [{ ...packed, layout: { a: { at: 0, type: 'u64le' } } }],
+    [{ ...packed, layout: {} }],
+    [{ ...packed, signals: {} }],
+    [{ ...packed, as: 'zip' }],
+    [{ ...frames, signals: { a: { pgn: 65_253, at: -1, type: 'u8' } } }],
+    [{ ...frames, signals: { a: { pgn: 65_253, at: 0, type: 'u32be' } } }],
+    [{ ...frames, signals: { a: { pgn: 0xef01, at: 0, type: 'u8' } } }],
+    [{ ...frames, signals: { a: { pgn: 0x40000, at: 0, type: 'u8' } } }],
+    [{ ...frames }],
+    [{ ...packed, from: [] }],
+    [{ ...packed, into: '' }],
+  ])('%j is refused', (entry) => {
+    expect(extractSchema.safeParse([entry]).success).toBe(false)
+  })
+
+  test('with a path or a condition that is none is refused when it is compiled', () => {
+    expect(() => extractorOf([{ ...packed, from: 'a..b' }])).toThrow('has an empty key')
+    expect(() => extractorOf([{ ...packed, when: 'a =' }])).toThrow('cannot be read')
+    expect(() => extractorOf([{ ...packed, when: '{no} == 1' }])).toThrow('a capture "{no}"')
+  })
+})
+
+test('extraction answers for every value whatever', () => {
+  const extract = extractorOf([
+    { from: 'x', as: 'base64', into: 'a', layout },
+    { from: 'x', as: 'hex', into: 'b', layout },
+    { from: 'x', as: 'base64', into: 'c' },
+    { from: 'x', as: 'json', into: 'd' },
+    {
+      from: 'x',
+      as: 'j1939',
+      into: 'e',
+      signals: { hours: { pgn: 65_253, at: 0, type: 'u32le', scale: 0.05 } },
+    },
+  ])
+  const hex = fc.string({ unit: fc.constantFrom('0', 'F', 'f', ' ', 'x', '=', '+', '_', '"', '{') })
+  fc.assert(
+    fc.property(fc.oneof(fc.anything(), hex), (x) => {
+      expect(() => extract(x, x, [])).not.toThrow()
+      expect(extract({ x }, { x }, [])).toMatchObject({ x })
+    }),
+    { numRuns: 3000 },
+  )
+})
+
+const samples = join(process.env['TELEMETRY_TEST_DATA'] ?? '', 'samples')
+
+describe.skipIf(!existsSync(samples))('the samples (TELEMETRY_TEST_DATA)', () => {
+  const sample = (name: string): unknown => JSON.parse(readFileSync(join(samples, `${name}.json`), 'utf8'))
+
+  test('the frames of an engine give its hours, those of the other engine are its own', () => {
+    const signals = {
+      hours: { pgn: 65_253, at: 0, type: 'u32le', scale: 0.05 },
+      speed: { pgn: 65_265, at: 1, type: 'u16le', scale: 0.00390625 },
+    }
+    const entries = ['can1', 'can2'].map((from) => ({ from, as: 'j1939', into: `${from}.j1939`, signals }))
+    expect(extracted(entries, sample('senquip-j1939/1'))).toMatchObject({
+      'can1.j1939': { hours: 716.25 },
+      'can2.j1939': { hours: 507.75 },
+    })
+  })
+
+  test("a tracker's bytes in a LoRaWAN uplink are its position", () => {
+    expect(
+      extracted([{ from: 'data', as: 'base64', into: 'raw', layout }], sample('chirpstack/2')),
+    ).toMatchObject({
+      raw: { latitude: -32, longitude: 116, heading: 0, moving: 0 },
+    })
+  })
+})

@@ -1,0 +1,409 @@
+import { readdirSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { assert, constantFrom, nat, property } from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { loadPresetCases } from '../../../src/config/case-files.ts'
+import type { Message } from '../../../src/domain/message.ts'
+import type { MappedPayload } from '../../../src/domain/payload.ts'
+import { compileSources } from '../../../src/mapping/compile/compile.ts'
+import type { MappingConfig } from '../../../src/mapping/config.ts'
+import { noDevices, parseDevices, type DeviceTable } from '../../../src/mapping/devices/devices.ts'
+import { decodeJson } from '../../../src/mapping/encodings/lenient-json.ts'
+import { createExplainer, type Explained, type ExplainedField } from '../../../src/mapping/explain/explain.ts'
+import { valueIn } from '../../../src/mapping/explain/explain-record.ts'
+import { configOf, messageOf, truckSource, type World } from '../../support/mapping-world.ts'
+
+function explainerOf(config: MappingConfig, devices: DeviceTable = noDevices) {
+  const { sources, problems } = compileSources(config)
+  if (problems.length > 0) throw new Error(JSON.stringify(problems))
+  const { future_max: futureMaxMs, on_future: onFuture } = config.clocks
+  return createExplainer(
+    { devices, clockOffsetMs: () => 0 },
+    { sources, clocks: { futureMaxMs, onFuture } },
+    config,
+  )
+}
+
+type Told = { explained: Explained; payloads: readonly MappedPayload[] }
+
+/** What is told of each step, and the payloads of it. */
+function play(explainer: ReturnType<typeof explainerOf>, messages: readonly Message[]): Told[] {
+  const { mapper, explain, explainApplied } = explainer
+  const told: Told[] = []
+  for (const message of messages) {
+    const result = mapper.map(message)
+    const payloads = result.kind === 'payloads' ? result.payloads : []
+    told.push({ explained: explain(message, result), payloads })
+    if (result.kind === 'part') {
+      const applied = mapper.apply()
+      told.push({ explained: explainApplied(applied), payloads: applied.payloads })
+    }
+  }
+  for (;;) {
+    const applied = mapper.tick(Number.POSITIVE_INFINITY)
+    if (applied === null) return told
+    told.push({ explained: explainApplied(applied), payloads: applied.payloads })
+  }
+}
+
+function fieldsOf(explained: Explained, record = 0): Record<string, ExplainedField> {
+  const fields = explained.records[record]?.fields ?? []
+  return Object.fromEntries(fields.map((field) => [field.option, field]))
+}
+
+function explainOne(source: object, payload: unknown, world: World = {}, rest: Partial<Message> = {}) {
+  const table = parseDevices(Buffer.from(world.table ?? 'device\n')).table
+  const explainer = explainerOf(configOf([source], world), table)
+  const message = messageOf(payload, rest)
+  return explainer.explain(message, explainer.mapper.map(message))
+}
+
+const folder = resolve(import.meta.dirname, '../../../config/presets')
+const deps = { env: {}, readText: (path: string) => readFile(path, 'utf8') }
+
+const presets = await Promise.all(
+  readdirSync(folder)
+    .filter((file) => file.endsWith('.cases.yaml'))
+    .map(async (file) => ({ file, ...(await loadPresetCases(join(folder, file), deps)) })),
+)
+
+type Preset = (typeof presets)[number]
+
+function messagesOf(one: Preset['cases']['cases'][number]): Message[] {
+  const steps = one.messages ?? [{ ...one, after: 0 }]
+  let arrivedAt = Date.parse(one.at ?? '2026-01-28T15:00:00Z')
+  return steps.map(({ topic = '', message, hex, retain, dup, after = 0 }) => {
+    arrivedAt += after
+    const bytes = hex === undefined ? Buffer.from(message ?? '') : Buffer.from(hex, 'hex')
+    const sender = { clientId: one.client, userName: one.user ?? null, certificateName: null }
+    return { topic, bytes, qos: 1, retain, dup, sender, arrivedAt }
+  })
+}
+
+/** Of each payload what was told and what it says: the same. Every value that is not there has its reason. */
+function bothOf({ explained, payloads }: Told): { told: unknown[]; sent: unknown[] } {
+  const records = explained.records.filter(({ payloadId }) => payloadId !== null)
+  return {
+    told: records.map(({ payloadId, device, fields }) => ({
+      payloadId,
+      device: device.name,
+      says: leavesOf(rebuilt(fields)),
+      values: fields.filter(isSent).map(({ option, value }) => [option, value]),
+      withoutReason: fields.filter((field) => !isSent(field) && field.note === null),
+    })),
+    sent: payloads.map(({ payloadId, device, json }, index) => {
+      const body = JSON.parse(json) as Record<string, unknown>
+      const fields = (records[index]?.fields ?? []).filter(isSent)
+      const values = fields.map((field) => [field.option, valueIn(body, field)])
+      return { payloadId, device, says: leavesOf(body), values, withoutReason: [] }
+    }),
+  }
+}
+
+function isSent({ value }: ExplainedField): boolean {
+  return value !== undefined
+}
+
+/** Time, gps and signals as the explanation has them. */
+function rebuilt(fields: readonly ExplainedField[]): Record<string, unknown> {
+  const gps: Record<string, unknown> = {}
+  const signals: unknown[] = []
+  let time: unknown
+  for (const { option, field, value } of fields) {
+    if (value === undefined) continue
+    if (option === 'time') time = value
+    else if (option.startsWith('signals[')) signals.push(value)
+    else if (!option.startsWith('fields[')) gps[field] = value
+  }
+  return {
+    signalTimestamp: time,
+    ...(Object.keys(gps).length > 0 ? { gps } : {}),
+    ...(signals.length > 0 ? { signals: signals.map((value) => ({ value })) } : {}),
+  }
+}
+
+const known = ['latitude', 'longitude', 'speed', 'heading', 'inMotion'] as const
+
+function leavesOf(payload: Record<string, unknown>) {
+  const gps = payload['gps'] as Record<string, unknown> | undefined
+  const signals = payload['signals'] as { value: string }[] | undefined
+  return {
+    time: payload['signalTimestamp'],
+    gps: gps && known.filter((name) => gps[name] !== undefined).map((name) => [name, gps[name]]),
+    signals: signals?.map(({ value }) => value),
+  }
+}
+
+describe('what is explained is what is sent', () => {
+  test.each(presets)('over the cases of $file', ({ cases, mapping }) => {
+    const rows = Object.entries(cases.devices)
+    const devices: DeviceTable = {
+      find: (device) => rows.find(([name]) => name === device)?.[1] as ReturnType<DeviceTable['find']>,
+      size: rows.length,
+    }
+    const both = cases.cases
+      .flatMap((one) => play(explainerOf(mapping, devices), messagesOf(one)))
+      .map(bothOf)
+    expect(both.flatMap(({ told }) => told)).toEqual(both.flatMap(({ sent }) => sent))
+    expect(both.flatMap(({ sent }) => sent)).not.toEqual([])
+  })
+
+  test('whatever of a message is changed, left out or nonsense', () => {
+    const odd = constantFrom<unknown>(null, '', 0, -1, '12,5', 'x', true, 4_294_967_295, [], {})
+    const textual = presets.flatMap((preset) =>
+      preset.cases.cases
+        .filter(({ message }) => message?.startsWith('{'))
+        .map((one) => ({ preset, one, decoded: decodeJson(Buffer.from(one.message ?? '')) })),
+    )
+    assert(
+      property(constantFrom(...textual), nat(), odd, ({ preset, one, decoded }, at, value) => {
+        const changed: unknown = decoded.kind === 'value' ? structuredClone(decoded.value) : {}
+        const places = placesIn(changed)
+        const place = places[at % places.length]
+        if (place) place.holder[place.key] = value
+        const [message] = messagesOf({ ...one, message: JSON.stringify(changed) })
+        for (const step of play(explainerOf(preset.mapping), message ? [message] : [])) {
+          const { told, sent } = bothOf(step)
+          expect(told).toEqual(sent)
+        }
+      }),
+      { numRuns: 1500 },
+    )
+  })
+})
+
+type Holder = Record<string, unknown>
+
+/** Every place in a message where a value stands. */
+function placesIn(value: unknown): { holder: Holder; key: string }[] {
+  if (typeof value !== 'object' || value === null) return []
+  const holder = value as Holder
+  return Object.keys(holder).flatMap((key) => [{ holder, key }, ...placesIn(holder[key])])
+}
+
+describe('of each field it is told', () => {
+  const source = (map: Record<string, unknown> = {}, rest: Record<string, unknown> = {}) =>
+    truckSource(
+      {
+        speed: { path: ['can.speed', 'v'], unit: 'm/s', absent: [-1] },
+        heading: { path: 'cog' },
+        in_motion: { from: 'speed', above: 5 },
+        signals: [
+          { type: 'OBD_LIFETIME_ODOMETER', path: 'odo', unit: 'm', families: ['truck'] },
+          { type: 'OBD_LIFETIME_ODOMETER', path: 'dist', unit: 'km' },
+          { type: 'OBD_LIFETIME_ODOMETER', path: 'gpsDist', unit: 'km', origin: 'gnss' },
+          { type: 'OBD_TOTAL_ENGINE_TIME', path: 'hours', unit: 'h', part: 'ENGINE', when: 'engine == true' },
+        ],
+        fields: { 'gps.altitude': { path: 'alt', type: 'number' } },
+        ...map,
+      },
+      { families: { truck: ['FMB6*'] }, ...rest },
+    )
+  const message = {
+    ts: 1_750_000_000_000,
+    lat: 48.1,
+    lon: 2.2,
+    v: 8.23,
+    cog: 360,
+    odo: 386_814_875,
+    dist: 386_815,
+    gpsDist: 12,
+    hours: 7,
+    alt: 'high',
+  }
+
+  test('which path found it, what it was, its unit, and what is sent', () => {
+    const { records, topic, captures } = explainOne(source({}, { model: 'FMB640' }), message)
+    expect({ topic, captures }).toEqual({ topic: 'telemetry/v1/truck-7', captures: { device: 'truck-7' } })
+    expect(records[0]?.device).toEqual({
+      name: 'truck-7',
+      from: '{device} of the topic',
+      listed: false,
+      family: 'truck',
+    })
+    const fields = fieldsOf({ topic, captures, values: [], records })
+    expect(fields['speed']).toEqual({
+      option: 'speed',
+      field: 'speed',
+      path: 'v',
+      paths: ['can.speed', 'v'],
+      raw: 8.23,
+      unit: 'm/s',
+      value: 29.628,
+      sentUnit: 'KILOMETERS_PER_HOUR',
+      note: null,
+    })
+    expect(fields['heading']).toMatchObject({ raw: 360, value: 0 })
+    expect(fields['in_motion']).toMatchObject({
+      value: true,
+      note: 'follows from the speed: moving above 5',
+    })
+    expect(fields['signals[0]']).toMatchObject({
+      field: 'OBD_LIFETIME_ODOMETER',
+      raw: 386_814_875,
+      unit: 'm',
+      value: '386814.875',
+      sentUnit: 'KILOMETERS',
+    })
+  })
+
+  test('why it is not sent', () => {
+    const notes = Object.fromEntries(
+      Object.entries(fieldsOf(explainOne(source(), { ...message, v: -1, cog: 400 }))).map(
+        ([option, { value, note }]) => [option, value === undefined ? note : 'sent'],
+      ),
+    )
+    expect(notes).toEqual({
+      time: 'sent',
+      latitude: 'sent',
+      longitude: 'sent',
+      speed: '-1 means that there is none (`absent`)',
+      heading: 'outside 0 to 360',
+      in_motion: 'follows from the speed: moving above 5; there is no speed, or it was in between',
+      'signals[0]': 'only for truck; its model belongs to no family',
+      'signals[1]': 'sent',
+      'signals[2]': 'its origin gnss is none of the `origins` of the source',
+      'signals[3]': 'when does not hold: engine == true',
+      'fields["gps.altitude"]': 'not a number',
+    })
+  })
+
+  test('that another signal of its kind comes first', () => {
+    const { 'signals[1]': second } = fieldsOf(explainOne(source({}, { model: 'FMB640' }), message))
+    expect(second).toMatchObject({ raw: 386_815, note: 'signals[0] has a value and comes first' })
+    expect(second).not.toHaveProperty('value')
+  })
+
+  test.each([
+    ['a negative one', { v: -2 }, 'speed', 'negative'],
+    ['a text', { v: 'fast' }, 'speed', 'not a number'],
+    ['a placeholder', { dist: 4_294_967_295 }, 'signals[1]', 'a placeholder'],
+    ['null', { v: null }, 'speed', 'absent'],
+  ])('that it was %s', (_name, change, option, note) => {
+    expect(fieldsOf(explainOne(source(), { ...message, ...change }))[option]).toMatchObject({ note })
+  })
+
+  test('that there is no position, and why, in each field that needs one', () => {
+    const withFix = source({}, { fix: { valid: 'sat > 0', time: { path: 'fixed', format: 'ms' } } })
+    const invalid = fieldsOf(explainOne(withFix, { ...message, sat: 0 }))
+    for (const option of ['latitude', 'speed', 'heading', 'fields["gps.altitude"]'])
+      expect(invalid[option]).toMatchObject({ note: 'no fix: fix.valid does not hold' })
+    const stale = fieldsOf(explainOne(withFix, { ...message, sat: 9, fixed: 1_749_999_000_000 }))
+    expect(stale['latitude']?.note).toBe(
+      'no fix: the position is older than fix.max_age, taken 2025-06-15T14:50:00.000Z',
+    )
+    const nowhere = fieldsOf(explainOne(source(), { ...message, lat: 0, lon: 0 }))
+    expect(nowhere['speed']).toMatchObject({ note: 'no fix: 0, 0 is what a receiver without a fix says' })
+  })
+
+  test('that the last known position is sent under its own time, without its heading', () => {
+    const keep = source(
+      {},
+      { fix: { valid: 'sat > 0', time: { path: 'fixed', format: 'ms' } }, no_fix: 'keep' },
+    )
+    const fields = fieldsOf(explainOne(keep, { ...message, sat: 0, fixed: 1_749_999_000_000 }))
+    expect(fields['time']).toMatchObject({
+      raw: 1_750_000_000_000,
+      value: 1_749_999_000_000,
+      note: 'the position is older and is sent under its own time',
+    })
+    expect(fields['heading']).toMatchObject({
+      note: 'the position is the last known one: its heading is not',
+    })
+  })
+
+  test('that the message is refused for it', () => {
+    expect(fieldsOf(explainOne(source(), { ...message, lat: 95 }))['latitude']).toMatchObject({
+      raw: 95,
+      note: 'OUT_OF_RANGE: The position 95, 2.2 is not on earth.',
+    })
+    expect(fieldsOf(explainOne(source(), { ...message, ts: 'noon' }))['time']).toMatchObject({
+      raw: 'noon',
+      note: 'BAD_TIME: it is not in the format ms',
+    })
+  })
+
+  test('that the arrival time stands in, and for what', () => {
+    const lenient = source({ time: { path: 'ts', format: 'ms', missing: 'arrival' } })
+    expect(fieldsOf(explainOne(lenient, { ...message, ts: null }))['time']).toMatchObject({
+      value: 1_760_000_000_000,
+      note: 'absent: the arrival time is sent',
+    })
+    const restamp = { clocks: { on_future: 'restamp' } }
+    expect(fieldsOf(explainOne(source(), { ...message, ts: 4e12 }, restamp))['time']).toMatchObject({
+      raw: 4e12,
+      value: 1_760_000_000_000,
+      note: 'the clock of the device is wrong: the arrival time is sent',
+    })
+  })
+
+  test('that the asset has a right not to have it sent', () => {
+    const world = {
+      table: 'device,privacy\ntruck-7,driver\n',
+      privacy: { profiles: { driver: { round: 0, hide: ['speed', 'odometer'] } } },
+    }
+    const fields = fieldsOf(explainOne(source(), message, world))
+    expect(fields['latitude']).toMatchObject({
+      raw: 48.1,
+      value: 48,
+      note: 'the privacy profile driver makes it coarse',
+    })
+    for (const option of ['speed', 'signals[1]'])
+      expect(fields[option]).toMatchObject({ note: 'the privacy profile driver withholds it' })
+  })
+})
+
+describe('of a record it is told', () => {
+  test('which condition did not hold', () => {
+    const { records } = explainOne(truckSource({}, { when: 'sat > 3' }), { ts: 1, lat: 1, lon: 2, sat: 2 })
+    expect(records[0]?.conditions).toEqual([{ option: 'when', text: 'sat > 3', holds: false }])
+  })
+
+  test('what named its device, of several rules', () => {
+    const device = [{ path: ['ident', 'imei'] }, '{clientid}']
+    const source = { ...truckSource({}, { device }), topic: 'up' }
+    const named = (payload: object) => explainOne(source, payload, {}, { topic: 'up' }).records[0]?.device
+    const position = { ts: 1_750_000_000_000, lat: 1, lon: 2 }
+    expect(named({ ...position, imei: 864 })).toMatchObject({ name: '864', from: 'path imei' })
+    expect(named(position)).toMatchObject({ name: 'client-1', from: '{clientid} of the sender' })
+  })
+
+  test('what was unpacked into it', () => {
+    const extract = [{ from: 'packed', as: 'json', into: 'inner' }]
+    const source = truckSource({ speed: { path: 'inner.v' } }, { extract })
+    const unpacked = (packed: string) =>
+      explainOne(source, { ts: 1_750_000_000_000, lat: 1, lon: 2, packed }).records[0]?.unpacked
+    expect(unpacked('{"v":3}')).toEqual([{ into: 'inner', found: true }])
+    expect(unpacked('none')).toEqual([{ into: 'inner', found: false }])
+  })
+
+  test('of a list, each for itself', () => {
+    const source = truckSource({ speed: { path: 'v' } }, { each: 'records' })
+    const records = [1, 2].map((v) => ({ ts: 1_750_000_000_000 + v, lat: 1, lon: 2, v }))
+    const explained = explainOne(source, { records })
+    expect([0, 1].map((index) => fieldsOf(explained, index)['speed']?.value)).toEqual([1, 2])
+  })
+
+  test('that is put together, its values one by one, and then as a whole', () => {
+    const source = {
+      name: 'vans',
+      topic: 'vans/{device}/{name}',
+      encoding: 'scalar',
+      coalesce: { name: '{name}' },
+      map: { latitude: { path: 'lat' }, longitude: { path: 'lon' } },
+    }
+    const explainer = explainerOf(configOf([source]))
+    const told = play(
+      explainer,
+      ['lat', 'lon'].map((name) => messageOf('12.5', { topic: `vans/v1/${name}` })),
+    )
+    expect(told.flatMap(({ explained }) => explained.values)).toEqual([
+      { source: 'vans', name: 'lat', wanted: true, value: '12.5' },
+      { source: 'vans', name: 'lon', wanted: true, value: '12.5' },
+    ])
+    const closed = told.at(-1)?.explained
+    expect(closed?.records[0]?.device).toMatchObject({ name: 'v1', from: 'the values that were collected' })
+    expect(closed && fieldsOf(closed)['latitude']).toMatchObject({ raw: '12.5', value: 12.5 })
+  })
+})

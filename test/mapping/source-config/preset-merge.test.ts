@@ -1,0 +1,133 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { systemClock } from '../../../src/std/clock.ts'
+import { loadPresetCases } from '../../../src/config/case-files.ts'
+import { judgeCases } from '../../../src/mapping/cases/cases.ts'
+import { expandPresets, presetSchema } from '../../../src/mapping/source-config/preset-merge.ts'
+
+const folder = resolve(import.meta.dirname, '../../../config/presets')
+const files = readdirSync(folder)
+const presets = files.filter((file) => file.endsWith('.yaml') && !file.endsWith('.cases.yaml'))
+
+const preset = {
+  topic: 'fleet/{device}',
+  when: 'lat != null',
+  exclude: ['fleet/x'],
+  families: { truck: ['FMB6*'], car: ['FMB1*'] },
+  defaults: { manufacturer: 'Acme', model: 'A1' },
+  map: {
+    latitude: { path: 'lat', unit: 'rad' },
+    longitude: { path: 'lon' },
+    signals: [{ type: 'A', path: 'a' }],
+    fields: { 'gps.altitude': { path: 'alt', type: 'number' }, note: { path: 'n', type: 'text' } },
+  },
+}
+
+function expanded(source: object): unknown {
+  return expandPresets([{ preset: 'acme', ...source }], (name) => (name === 'acme' ? preset : undefined))[0]
+}
+
+describe('a source with a preset', () => {
+  test('that says nothing else is the preset', () => {
+    expect(expanded({ name: 'mine' })).toEqual({ name: 'mine', preset: 'acme', ...preset })
+  })
+
+  test('goes before it, key by key', () => {
+    expect(expanded({ topic: ['a/{device}', 'b/{device}'], exclude: [], when: 'sat > 3' })).toEqual({
+      preset: 'acme',
+      ...preset,
+      topic: ['a/{device}', 'b/{device}'],
+      exclude: [],
+      when: 'sat > 3',
+    })
+  })
+
+  test('goes before it in `map` field by field, and a field is taken as a whole', () => {
+    const map = { latitude: { path: 'y' }, speed: { path: 'v' } }
+    expect(expanded({ map })).toMatchObject({ map: { ...preset.map, ...map } })
+    expect(expanded({ map })).toHaveProperty('map.latitude', { path: 'y' })
+  })
+
+  test('replaces its signals as a whole, and further fields by name', () => {
+    const map = { signals: [], fields: { note: { path: 'm', type: 'text' } } }
+    expect(expanded({ map })).toHaveProperty('map.signals', [])
+    expect(expanded({ map })).toHaveProperty('map.fields', {
+      'gps.altitude': preset.map.fields['gps.altitude'],
+      note: { path: 'm', type: 'text' },
+    })
+  })
+
+  test('adds to its families and defaults', () => {
+    expect(expanded({ families: { car: ['X*'] }, defaults: { model: 'B2' } })).toMatchObject({
+      families: { truck: ['FMB6*'], car: ['X*'] },
+      defaults: { manufacturer: 'Acme', model: 'B2' },
+    })
+  })
+
+  test('of another kind than the preset has is left as it was written, for the schema to judge', () => {
+    expect(expanded({ map: 'none' })).toMatchObject({ map: 'none' })
+    expect(expandPresets(['a', { preset: 'other' }, { name: 'plain' }], () => undefined)).toEqual([
+      'a',
+      { preset: 'other' },
+      { name: 'plain' },
+    ])
+  })
+
+  test('leaves the preset as it was', () => {
+    const before = structuredClone(preset)
+    expanded({ map: { fields: { note: { path: 'x', type: 'text' } } }, families: { car: ['X*'] } })
+    expect(preset).toEqual(before)
+  })
+})
+
+test('a preset file needs nothing, but knows every option of a source save its name', () => {
+  expect(presetSchema.safeParse({}).success).toBe(true)
+  expect(presetSchema.safeParse({ name: 'x' }).success).toBe(false)
+  expect(presetSchema.safeParse({ preset: 'x' }).success).toBe(false)
+})
+
+const deps = { env: {}, readText: (path: string) => readFile(path, 'utf8') }
+
+describe.each(presets)('the preset %s', (file) => {
+  const cases = join(folder, file.replace(/\.yaml$/, '.cases.yaml'))
+
+  test('has cases, and opens with what it is for', () => {
+    expect(existsSync(cases)).toBe(true)
+    const lines = readFileSync(join(folder, file), 'utf8').split('\n')
+    expect(lines.findIndex((line) => !line.startsWith('#'))).toBeGreaterThanOrEqual(3)
+  })
+})
+
+test('every file of cases has its preset', () => {
+  const names = files.filter((file) => file.endsWith('.cases.yaml'))
+  expect(names.map((name) => name.replace('.cases.yaml', '.yaml')).sort()).toEqual(presets.toSorted())
+})
+
+/** Read before the tests are made, since each case is one. */
+const judged = await Promise.all(
+  files
+    .filter((file) => file.endsWith('.cases.yaml'))
+    .map(async (file) => {
+      try {
+        const { cases, mapping } = await loadPresetCases(join(folder, file), deps)
+        const options = { mapping, nowMs: Date.now(), clock: systemClock }
+        return { file, results: await judgeCases(cases, options), error: null }
+      } catch (error) {
+        return { file, results: [], error }
+      }
+    }),
+)
+
+describe.each(judged)('$file', ({ results, error }) => {
+  test('can be read, and each of its cases has a name of its own', () => {
+    if (error !== null) throw error
+    const names = results.map(({ name }) => name)
+    expect(new Set(names).size).toBe(names.length)
+  })
+
+  test.each(results)('$name', ({ diff }) => {
+    expect(diff).toEqual([])
+  })
+})

@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest'
+import { namesReadBy } from '../../../src/mapping/state/names-used.ts'
+
+const names = (options: unknown) => [...namesReadBy(options)].toSorted()
+
+test('the values that a source uses are those that its paths begin with', () => {
+  expect(
+    names({
+      map: {
+        time: { path: ['m/time/utc', '$time'], format: 's' },
+        latitude: { path: 'location.latitude' },
+        longitude: { path: ['"v/p/longitude"', 'lon[0]'] },
+        speed: { path: '$.speed' },
+        signals: [{ type: 'X', path: 'odometer', when: 'ignition == "path" and not exists("a b".c)' }],
+        fields: { 'gps.altitude': { path: '["v/p/altitude"]' } },
+      },
+      fix: { valid: '["v/p/gpslock"] in ("yes", 1, on) or {city} != sat and -3 <= hdop', max_age: '60s' },
+    }),
+  ).toEqual([
+    'a b',
+    'hdop',
+    'ignition',
+    'location',
+    'lon',
+    'm/time/utc',
+    'odometer',
+    'on',
+    'sat',
+    'speed',
+    'v/p/altitude',
+    'v/p/gpslock',
+    'v/p/longitude',
+  ])
+})
+
+test('what is malformed or no option at all is passed over', () => {
+  expect(names({ map: { a: { path: 'a[' }, b: { path: 7 }, c: null }, when: 'x == "' })).toEqual(['x'])
+  expect(names(undefined)).toEqual([])
+})

@@ -1,0 +1,242 @@
+import { describe, expect, test } from 'vitest'
+import { GatewayError } from '../../../src/std/gateway-error.ts'
+import type { GatewayEvent } from '../../../src/domain/event.ts'
+import type { BatchId, LaneId, ProviderName } from '../../../src/domain/ids.ts'
+import { createConditions } from '../../../src/ops/conditions/conditions.ts'
+import { createRules } from '../../../src/ops/conditions/condition-rules.ts'
+import { handClock } from '../../support/ops-world.ts'
+
+const provider = 'default' as ProviderName
+const other = 'other' as ProviderName
+const lane = 1 as LaneId
+const batchId = 'b-1' as BatchId
+const fault = new GatewayError('SPOOL_WRITE_FAILED', { what: 'W.', why: 'Y.', act: 'A.' })
+
+const unavailable = (of: ProviderName): GatewayEvent => ({
+  kind: 'endpoint_unavailable',
+  provider: of,
+  failures: 5,
+  why: 'HTTP 500.',
+  requestId: 'r',
+  retryInMs: 1000,
+})
+const unauthorized: GatewayEvent = {
+  kind: 'endpoint_unauthorized',
+  provider,
+  status: 403,
+  requestId: 'r-9',
+  message: 'no',
+  clockOffsetMs: 400_000,
+  accessKeyId: 'AKIA1',
+  retryInMs: 600_000,
+}
+
+function world() {
+  const clock = handClock()
+  const conditions = createConditions({ clock })
+  const rules = createRules(conditions)
+  const codes = () => conditions.open().map(({ code, key }) => (key === null ? code : `${code} ${key}`))
+  return { clock, conditions, rules, codes }
+}
+
+describe('a condition is open while something is wrong', () => {
+  test.each<[string, GatewayEvent, GatewayEvent]>([
+    [
+      'ENDPOINT_UNAVAILABLE default',
+      unavailable(provider),
+      { kind: 'endpoint_available', provider, unavailableMs: 1 },
+    ],
+    [
+      'ENDPOINT_UNAUTHORIZED default',
+      unauthorized,
+      { kind: 'endpoint_available', provider, unavailableMs: 1 },
+    ],
+    [
+      'CREDENTIALS_MISSING default',
+      { kind: 'credentials_failed', provider, why: 'no file' },
+      { kind: 'credentials_found', provider, accessKeyId: 'AKIA1' },
+    ],
+    [
+      'SPOOL_FULL',
+      { kind: 'spool_held', reason: 'spool_full', detail: 'd' },
+      { kind: 'spool_resumed', heldMs: 1 },
+    ],
+    [
+      'DISK_LOW',
+      { kind: 'spool_held', reason: 'disk_low', detail: 'd' },
+      { kind: 'spool_resumed', heldMs: 1 },
+    ],
+    ['DEAD_LETTERS_FULL', { kind: 'dead_letters_full', bytesMax: 1024 }, { kind: 'dead_letters_resumed' }],
+    ['STORE_LOST', { kind: 'store_lost', fault }, { kind: 'store_reopened', lostMs: 1 }],
+    ['STORE_LOST', { kind: 'store_reopen_failed', fault, attempt: 2 }, { kind: 'store_reopened', lostMs: 1 }],
+    [
+      'BATCH_STUCK b-1',
+      { kind: 'batch_stuck', provider, batchId, failures: 10 },
+      { kind: 'batch_unstuck', provider, batchId },
+    ],
+    [
+      'BATCH_STUCK b-1',
+      { kind: 'batch_stuck', provider, batchId, failures: 10 },
+      { kind: 'batch_settled', provider, lane, batchId, requestId: null, delivered: 0, retried: 0, dead: 1 },
+    ],
+    [
+      'BATCH_STUCK b-1',
+      { kind: 'batch_stuck', provider, batchId, failures: 10 },
+      { kind: 'batch_split', provider, batchId, parts: [1, 1], why: 'm' },
+    ],
+    [
+      'WRAPPER_REFUSED default',
+      {
+        kind: 'wrapper_refused',
+        provider,
+        why: 'm',
+        requestId: null,
+        retryInMs: 1,
+      },
+      { kind: 'endpoint_available', provider, unavailableMs: 1 },
+    ],
+    ['LISTENER_FAILED', { kind: 'listener_failed', fault }, { kind: 'listener_opened', url: 'mqtt://x' }],
+  ])('%s', (code, begins, ends) => {
+    const { rules, codes } = world()
+    rules.apply(begins)
+    expect(codes()).toEqual([code])
+    rules.apply(ends)
+    expect(codes()).toEqual([])
+  })
+
+  test('one provider that recovers does not hide that another has not', () => {
+    const { rules, codes } = world()
+    rules.apply(unavailable(provider))
+    rules.apply(unavailable(other))
+    rules.apply({ kind: 'endpoint_available', provider, unavailableMs: 1 })
+    expect(codes()).toEqual(['ENDPOINT_UNAVAILABLE other'])
+  })
+
+  test('an endpoint is either unavailable or unauthorized', () => {
+    const { rules, codes } = world()
+    rules.apply(unavailable(provider))
+    rules.apply(unauthorized)
+    expect(codes()).toEqual(['ENDPOINT_UNAUTHORIZED default'])
+    rules.apply(unavailable(provider))
+    expect(codes()).toEqual(['ENDPOINT_UNAVAILABLE default'])
+  })
+
+  test('a spool that is held for another reason has one condition for it', () => {
+    const { rules, codes } = world()
+    rules.apply({ kind: 'spool_held', reason: 'spool_full', detail: 'd' })
+    rules.apply({ kind: 'spool_held', reason: 'disk_low', detail: 'd' })
+    expect(codes()).toEqual(['DISK_LOW'])
+  })
+
+  test('repeats are one condition with since and a count', () => {
+    const { rules, conditions, clock } = world()
+    rules.apply(unavailable(provider))
+    clock.move(5000)
+    rules.apply(unavailable(provider))
+    const [condition] = conditions.open()
+    expect(condition).toMatchObject({
+      count: 2,
+      since: 1_750_000_000_000,
+      lastAt: 1_750_000_005_000,
+      severity: 'error',
+    })
+  })
+
+  test('a refused signature names the three causes with what is known of each', () => {
+    const { rules, conditions } = world()
+    rules.apply(unauthorized)
+    const why = conditions.open()[0]?.why
+    expect(why).toContain('AKIA1')
+    expect(why).toContain('account')
+    expect(why).toContain('6m40s behind')
+    expect(why).toContain('r-9')
+  })
+})
+
+describe('what happened stays visible', () => {
+  test('a dead letter is never silent: it stays until the restart', () => {
+    const { rules, conditions, clock } = world()
+    rules.apply({ kind: 'message_unmappable', source: 's', topic: 't', reason: 'NOT_JSON', detail: 'd' })
+    rules.apply({
+      kind: 'payload_died',
+      provider,
+      batchId,
+      payloadId: 'p',
+      reason: 'Validation',
+      detail: 'gps',
+      requestId: null,
+    })
+    clock.move(100 * 86_400_000)
+    expect(conditions.open()).toEqual([
+      expect.objectContaining({ code: 'DEAD_LETTERS', count: 2, severity: 'error' }),
+    ])
+    expect(conditions.open()[0]?.why).toContain('gps')
+  })
+
+  test('a dead letter that had no event of its own is found in the counters, once', () => {
+    const { rules, conditions } = world()
+    rules.apply({ kind: 'message_unmappable', source: 's', topic: 't', reason: 'NOT_JSON', detail: 'd' })
+    rules.reconcile({ dead: 5, dropped: 2, letters: 5 })
+    rules.reconcile({ dead: 5, dropped: 2, letters: 5 })
+    const counts = Object.fromEntries(conditions.open().map(({ code, count }) => [code, count]))
+    expect(counts).toEqual({ DEAD_LETTERS: 5, MESSAGES_DROPPED: 2 })
+  })
+
+  test('dead letters are no condition any more when none is left, and not before they were seen', () => {
+    const { rules, codes } = world()
+    rules.apply({ kind: 'message_unmappable', source: 's', topic: 't', reason: 'NOT_JSON', detail: 'd' })
+    rules.reconcile({ dead: 1, dropped: 0, letters: 0 })
+    expect(codes()).toEqual(['DEAD_LETTERS'])
+    rules.reconcile({ dead: 1, dropped: 0, letters: 1 })
+    expect(codes()).toEqual(['DEAD_LETTERS'])
+    rules.reconcile({ dead: 1, dropped: 0, letters: 0 })
+    expect(codes()).toEqual([])
+    rules.reconcile({ dead: 2, dropped: 0, letters: 1 })
+    expect(codes()).toEqual(['DEAD_LETTERS'])
+  })
+
+  test('what was deleted is an error with its reasons, for a day', () => {
+    const { rules, conditions, clock } = world()
+    rules.apply({ kind: 'letters_purged', letters: 3, by: 'age', reasons: '3 mapping NOT_JSON' })
+    expect(conditions.open()).toMatchObject([{ code: 'DEAD_LETTERS_PURGED', severity: 'error', count: 3 }])
+    expect(conditions.open()[0]?.why).toContain('3 mapping NOT_JSON')
+    clock.move(86_400_000)
+    expect(conditions.open()).toEqual([])
+  })
+
+  test('drops are closed an hour after the last one, and told again when there is another', () => {
+    const { rules, codes, clock } = world()
+    rules.apply({ kind: 'messages_dropped', reason: 'spool_full', count: 7 })
+    clock.move(3_599_000)
+    expect(codes()).toEqual(['MESSAGES_DROPPED'])
+    clock.move(1000)
+    rules.reconcile({ dead: 0, dropped: 7, letters: 0 })
+    expect(codes()).toEqual([])
+    rules.reconcile({ dead: 0, dropped: 8, letters: 0 })
+    expect(codes()).toEqual(['MESSAGES_DROPPED'])
+  })
+
+  test('damage and a broken count are critical and stay', () => {
+    const { rules, conditions, clock } = world()
+    rules.apply({ kind: 'chunk_damaged', lane, firstSeq: 4, payloads: 10, what: 'Bad CRC.' })
+    rules.apply({ kind: 'conservation_broken', lane, appended: 3, settled: 1, open: 1 })
+    clock.move(100 * 86_400_000)
+    expect(conditions.open().map(({ code, severity, count }) => [code, severity, count])).toEqual([
+      ['CHUNK_DAMAGED', 'critical', 10],
+      ['CONSERVATION_BROKEN', 'critical', 1],
+    ])
+  })
+})
+
+describe('the list is short', () => {
+  test('the worst stands first, and the mildest gives way when there are too many', () => {
+    const { rules, conditions } = world()
+    for (let n = 0; n < 200; n += 1)
+      rules.apply({ kind: 'batch_stuck', provider, batchId: `b-${n}` as BatchId, failures: 10 })
+    rules.apply({ kind: 'store_lost', fault })
+    const open = conditions.open()
+    expect(open).toHaveLength(64)
+    expect(open[0]?.code).toBe('STORE_LOST')
+    expect(conditions.hidden).toBe(137)
+  })
+})

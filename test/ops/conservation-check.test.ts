@@ -1,0 +1,65 @@
+import { describe, expect, test } from 'vitest'
+import { createBalance } from '../../src/ops/conservation-check.ts'
+import { createConditions } from '../../src/ops/conditions/conditions.ts'
+import type { Status } from '../../src/ops/status.ts'
+import { handClock, ingestCounters, lane, opsWorld, stages, statusOf } from '../support/ops-world.ts'
+
+function conservation(difference: number, laneDifference = 0): Status['conservation'] {
+  const open = 4 - laneDifference
+  return {
+    messages: { received: 10, carried: 0, accounted: 10 - difference, difference },
+    payloads: { recovered: 0, appended: 0, gone: 0, open: 0, difference: 0 },
+    lanes: [{ id: 1, appended: 7, settled: 3, open, difference: laneDifference }],
+  }
+}
+
+describe('what was received is accounted for', () => {
+  test('a difference of the messages that stays is critical, and over when they add up', () => {
+    const clock = handClock()
+    const conditions = createConditions({ clock })
+    const balance = createBalance({ clock, conditions })
+    balance.look(conservation(2))
+    clock.move(9999)
+    balance.look(conservation(2))
+    expect(conditions.open()).toEqual([])
+    clock.move(1)
+    balance.look(conservation(2))
+    expect(conditions.open()).toMatchObject([
+      { code: 'CONSERVATION_BROKEN', key: 'messages', severity: 'critical' },
+    ])
+    balance.look(conservation(0))
+    expect(conditions.open()).toEqual([])
+  })
+
+  test('a difference that comes and goes is no fault', () => {
+    const clock = handClock()
+    const conditions = createConditions({ clock })
+    const balance = createBalance({ clock, conditions })
+    for (const difference of [1, 2, 1, 0, 1, 3]) {
+      balance.look(conservation(difference))
+      clock.move(9000)
+    }
+    expect(conditions.open()).toEqual([])
+  })
+
+  test('a lane that does not add up is critical at once', () => {
+    const clock = handClock()
+    const conditions = createConditions({ clock })
+    createBalance({ clock, conditions }).look(conservation(0, 1))
+    expect(conditions.open()).toMatchObject([
+      { code: 'CONSERVATION_BROKEN', key: 'lane 1', severity: 'critical' },
+    ])
+    expect(conditions.open()[0]?.what).toBe('Lane 1: 7 appended, but 3 settled and 3 open.')
+  })
+
+  test('/status shows both sides for each lane and for messages', async () => {
+    await using world = opsWorld()
+    await world.ops.start()
+    const ingest = ingestCounters({ received: 10, mapped: 5, returned: 2, held: 3 })
+    world.ops.attach(stages({ ingest, lanes: [lane(1, { appended: 7, settled: 3, open: 3 })] }))
+    const { conservation, conditions } = await statusOf(world.ops.url())
+    expect(conservation.messages).toEqual({ received: 10, carried: 0, accounted: 10, difference: 0 })
+    expect(conservation.lanes).toEqual([{ id: 1, appended: 7, settled: 3, open: 3, difference: 1 }])
+    expect(conditions).toMatchObject([{ code: 'CONSERVATION_BROKEN', key: 'lane 1' }])
+  })
+})

@@ -1,0 +1,116 @@
+// The conditions and log lines of the way out: endpoint, credentials, clock, providers.
+
+import { describe, expect, test } from 'vitest'
+import type { GatewayEvent } from '../../src/domain/event.ts'
+import type { ProviderName } from '../../src/domain/ids.ts'
+import { createConditions } from '../../src/ops/conditions/conditions.ts'
+import { createRules } from '../../src/ops/conditions/condition-rules.ts'
+import { lineOf } from '../../src/ops/logging/event-log-lines.ts'
+import { get, handClock, opsWorld } from '../support/ops-world.ts'
+
+const provider = 'north' as ProviderName
+const hourMs = 3_600_000
+
+function world() {
+  const conditions = createConditions({ clock: handClock() })
+  return { conditions, apply: createRules(conditions).apply, open: () => conditions.open() }
+}
+
+const unavailable = (why: string, act?: string): GatewayEvent => ({
+  kind: 'endpoint_unavailable',
+  provider,
+  failures: 5,
+  why,
+  requestId: null,
+  retryInMs: 1000,
+  ...(act === undefined ? {} : { act }),
+})
+
+describe('conditions of the way out', () => {
+  test.each<[string, string, GatewayEvent, GatewayEvent]>([
+    [
+      'CLOCK_OFF',
+      'warning',
+      { kind: 'service_clock_off', provider, offsetMs: hourMs },
+      { kind: 'service_clock_right', provider, offsetMs: 20 },
+    ],
+    [
+      'CREDENTIALS_STALE',
+      'warning',
+      { kind: 'credentials_stale', provider, why: 'HTTP 500.', expiresAt: Date.UTC(2026, 10, 21) },
+      { kind: 'credentials_refreshed', provider },
+    ],
+    [
+      'PROVIDER_UNKNOWN',
+      'error',
+      { kind: 'provider_unknown', provider, payloads: 12 },
+      { kind: 'provider_unknown', provider, payloads: 0 },
+    ],
+  ])('%s, a %s, is open until it is over, for its provider alone', (code, severity, opens, closes) => {
+    const { apply, open } = world()
+    apply(opens)
+    expect(open()).toMatchObject([{ code, severity, key: 'north' }])
+    apply({ ...closes, provider: 'south' as ProviderName } as GatewayEvent)
+    expect(open()).toHaveLength(1)
+    apply(closes)
+    expect(open()).toEqual([])
+  })
+
+  test('an unreachable service says what is to be done about that very cause', () => {
+    const { apply, open } = world()
+    apply(unavailable('our clock says 1970-01-01', 'Set the time of this machine.'))
+    expect(open()[0]).toMatchObject({
+      why: expect.stringContaining('our clock says 1970-01-01'),
+      act: expect.stringMatching(/^Set the time of this machine\. Nothing is lost/),
+    })
+    apply(unavailable('500'))
+    expect(open()[0]?.act).toMatch(/^If it lasts, ask the support/)
+  })
+
+  test('says by how much the clock is off, which way, and until when old credentials serve', () => {
+    const { apply, open } = world()
+    apply({ kind: 'service_clock_off', provider, offsetMs: hourMs })
+    expect(open()[0]?.what).toBe('The clock of this machine is 1h behind that of the ingestion API.')
+    apply({ kind: 'service_clock_off', provider, offsetMs: -hourMs })
+    expect(open()[0]?.what).toContain('1h ahead of')
+    apply({ kind: 'credentials_stale', provider, why: 'HTTP 500.', expiresAt: Date.UTC(2026, 10, 21) })
+    expect(open().at(-1)?.why).toBe('HTTP 500. They expire at 2026-11-21T00:00:00.000Z.')
+  })
+})
+
+describe('log lines of the way out', () => {
+  test.each<[GatewayEvent, string, RegExp]>([
+    [{ kind: 'service_clock_off', provider, offsetMs: -90_000 }, 'warn', /1m30s|90s|1\.5 ?m.* ahead of/],
+    [{ kind: 'service_clock_right', provider, offsetMs: 0 }, 'info', /agrees with the service again/],
+    [
+      { kind: 'credentials_stale', provider, why: 'a\nb', expiresAt: null },
+      'warn',
+      /old ones go on to serve/,
+    ],
+    [{ kind: 'credentials_refreshed', provider }, 'info', /can be refreshed again/],
+    [{ kind: 'provider_unknown', provider, payloads: 3 }, 'error', /^3 payloads wait for provider north/],
+    [{ kind: 'provider_unknown', provider, payloads: 0 }, 'info', /Nothing waits .* any more/],
+  ])('%j', (event, level, words) => {
+    const { level: found, text } = lineOf(event)
+    expect([found, text]).toEqual([level, expect.stringMatching(words)])
+  })
+})
+
+describe('POST /control/probe', () => {
+  test('is answered when it is known what came of it, to this machine alone', async () => {
+    await using ops = opsWorld()
+    await ops.ops.start()
+    const nobodyAsks = () => Promise.reject(new Error('nobody asks'))
+    let probes = 0
+    const probe = () => {
+      probes += 1
+      return Promise.resolve({ now: 7, providers: [] })
+    }
+    ops.ops.attach({ control: { reload: nobodyAsks, remap: nobodyAsks, check: nobodyAsks, probe } })
+    const url = ops.ops.url() ?? ''
+    const answer = await get(url, '/control/probe', { method: 'POST' })
+    expect([answer.status, answer.text]).toEqual([200, '{"now":7,"providers":[]}\n'])
+    const page = await get(url, '/control/probe', { method: 'POST', headers: { origin: 'http://evil' } })
+    expect([page.status, probes]).toEqual([403, 1])
+  })
+})

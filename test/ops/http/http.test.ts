@@ -1,0 +1,99 @@
+import { request } from 'node:http'
+import { connect } from 'node:net'
+import { describe, expect, test } from 'vitest'
+import { get, opsWorld } from '../../support/ops-world.ts'
+
+describe('over HTTP', () => {
+  test('the root says what there is', async () => {
+    await using world = opsWorld()
+    await world.ops.start()
+    expect((await get(world.ops.url(), '/')).text).toContain('/status')
+    expect((await get(world.ops.url(), '/?x=1')).status).toBe(200)
+  })
+
+  test('an unknown path and another method are answered with what, why and what to do', async () => {
+    await using world = opsWorld()
+    await world.ops.start()
+    const unknown = await get(world.ops.url(), '/etc/passwd')
+    expect(unknown.status).toBe(404)
+    expect(Object.keys(JSON.parse(unknown.text) as object)).toEqual(['what', 'why', 'act'])
+    const post = await get(world.ops.url(), '/status', { method: 'DELETE' })
+    expect([post.status, post.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
+  })
+
+  test('HEAD gives the headers alone', async () => {
+    await using world = opsWorld()
+    await world.ops.start()
+    const head = await get(world.ops.url(), '/healthz', { method: 'HEAD' })
+    expect([head.status, head.text, head.headers.get('content-length')]).toEqual([200, '', '3'])
+  })
+
+  test('a request with a body is refused and its connection closed', async () => {
+    await using world = opsWorld()
+    await world.ops.start()
+    const status = await new Promise<[number | undefined, string | undefined]>((resolve, reject) => {
+      const sent = request(
+        `${world.ops.url()}/status`,
+        { method: 'GET', headers: { 'content-length': 5 } },
+        (response) => {
+          response.resume()
+          resolve([response.statusCode, response.headers.connection])
+        },
+      )
+      sent.on('error', reject)
+      sent.write('hello')
+      sent.end()
+    })
+    expect(status).toEqual([413, 'close'])
+  })
+
+  test('headers without end are cut off', async () => {
+    await using world = opsWorld()
+    await world.ops.start()
+    const { port } = new URL(world.ops.url() ?? '')
+    const answer = await new Promise<string>((resolve) => {
+      let text = ''
+      const socket = connect(Number(port), '127.0.0.1', () =>
+        socket.write(`GET / HTTP/1.1\r\nx: ${'a'.repeat(20_000)}`),
+      )
+      socket.on('data', (chunk) => (text += chunk.toString('latin1')))
+      socket.on('error', () => undefined)
+      socket.on('close', () => resolve(text))
+    })
+    expect(answer).toContain('431')
+  })
+
+  test('connections are bounded', async () => {
+    await using world = opsWorld()
+    await world.ops.start()
+    const { port } = new URL(world.ops.url() ?? '')
+    const sockets = Array.from({ length: 80 }, () => connect(Number(port), '127.0.0.1'))
+    const closed = await new Promise<number>((resolve) => {
+      let ended = 0
+      for (const socket of sockets) {
+        socket.on('error', () => undefined)
+        socket.on('close', () => {
+          ended += 1
+          if (ended === 16) resolve(ended)
+        })
+      }
+    })
+    expect(closed).toBe(16)
+    for (const socket of sockets) socket.destroy()
+  })
+})
+
+describe('a client that asks nothing', () => {
+  test('does not keep stop from ending: its connection is cut', async () => {
+    const world = opsWorld()
+    await world.ops.start()
+    const { port } = new URL(world.ops.url() ?? '')
+    const socket = connect(Number(port), '127.0.0.1')
+    await new Promise((resolve) => socket.once('connect', resolve))
+    const closed = new Promise((resolve) => socket.once('close', resolve))
+    socket.on('error', () => undefined)
+    await world.ops.stop()
+    await closed
+    expect(socket.destroyed).toBe(true)
+  })
+})

@@ -1,0 +1,249 @@
+import { describe, expect, test } from 'vitest'
+import type { Message } from '../../../src/domain/message.ts'
+import type { PayloadId, ProviderName } from '../../../src/domain/ids.ts'
+import type { MappedPayload } from '../../../src/domain/payload.ts'
+import { createTaps, type Taps } from '../../../src/ingest/ingest.ts'
+import type { MapResult } from '../../../src/mapping/mapping.ts'
+import { handClock, opsWorld, type OpsWorld } from '../../support/ops-world.ts'
+
+const sender = { clientId: 'client-1', userName: 'bob', certificateName: null }
+
+function messageOn(topic: string, bytes = Buffer.from('{"v":1}')): Message {
+  return { topic, bytes, qos: 1, retain: false, dup: false, sender, arrivedAt: 1_750_000_000_000 }
+}
+
+function payloadsOf(device: string, count: number): MappedPayload[] {
+  const payload: MappedPayload = {
+    provider: 'default' as ProviderName,
+    device,
+    deviceTime: null,
+    payloadId: 'x' as PayloadId,
+    windowKey: '',
+    copyRule: 'always',
+    json: `{"payloadId":"x","of":"${device}"}`,
+  }
+  return Array.from({ length: count }, () => payload)
+}
+
+function mapped(device: string, count = 1): MapResult {
+  return { kind: 'payloads', source: 'trucks', payloads: payloadsOf(device, count) }
+}
+
+async function openWorld(): Promise<{ world: OpsWorld; taps: Taps; url: string }> {
+  const world = opsWorld()
+  const taps = createTaps({ clock: world.clock })
+  world.ops.attach({ taps })
+  await world.ops.start()
+  return { world, taps, url: `${world.ops.url() ?? ''}/tap` }
+}
+
+/** A tap that is read line by line. */
+async function openTap(url: string) {
+  const end = new AbortController()
+  const response = await fetch(url, { signal: end.signal })
+  const lines = linesOf(response)
+  return { response, end: () => end.abort(), next: () => nextMessage(lines) }
+}
+
+async function* linesOf({ body }: Response): AsyncGenerator<Record<string, unknown>> {
+  const decoder = new TextDecoder()
+  let rest = ''
+  for await (const chunk of body ?? []) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) yield JSON.parse(line) as Record<string, unknown>
+  }
+}
+
+async function nextMessage(lines: AsyncGenerator<Record<string, unknown>>) {
+  for (;;) {
+    const { value, done } = await lines.next()
+    if (done === true) throw new Error('the stream ended')
+    if (value['kind'] !== 'alive') return value
+  }
+}
+
+describe('a tap', () => {
+  test('shows a message as it came, who sent it, and what it became', async () => {
+    const { world, taps, url } = await openWorld()
+    await using _world = world
+    const tap = await openTap(url)
+    expect(tap.response.headers.get('content-type')).toBe('application/x-ndjson; charset=utf-8')
+    taps.saw(messageOn('a/b'), mapped('truck-7'))
+    expect(await tap.next()).toEqual({
+      kind: 'message',
+      at: 1_750_000_000_000,
+      topic: 'a/b',
+      qos: 1,
+      retain: false,
+      dup: false,
+      client: 'client-1',
+      user: 'bob',
+      certificate: null,
+      message: '{"v":1}',
+      source: 'trucks',
+      became: 'payloads',
+      payloads: [{ payloadId: 'x', of: 'truck-7' }],
+    })
+    tap.end()
+  })
+
+  test('shows what a message became instead of payloads, and bytes that are no text', async () => {
+    const { world, taps, url } = await openWorld()
+    await using _world = world
+    const tap = await openTap(url)
+    const refused: MapResult = {
+      kind: 'unmappable',
+      source: null,
+      device: null,
+      reason: 'NO_SOURCE',
+      detail: 'None.',
+      windowKey: '',
+    }
+    taps.saw(messageOn('a', Buffer.from([0, 255])), refused)
+    expect(await tap.next()).toMatchObject({
+      hex: '00ff',
+      became: 'unmappable',
+      reason: 'NO_SOURCE',
+      device: null,
+    })
+    taps.saw(messageOn('a'), { kind: 'ignored', source: 'trucks', reason: 'no fix' })
+    expect(await tap.next()).toMatchObject({ became: 'ignored', reason: 'no fix' })
+    taps.sawClosed({ payloads: payloadsOf('van-1', 1), writes: [], closed: 1, dropped: [] })
+    expect(await tap.next()).toMatchObject({ kind: 'closed', payloads: [{ of: 'van-1' }] })
+    tap.end()
+  })
+
+  test('keeps a copy: the daemon uses its message again', async () => {
+    const { world, taps, url } = await openWorld()
+    await using _world = world
+    const tap = await openTap(url)
+    const message = messageOn('a')
+    taps.saw(message, mapped('x'))
+    message.topic = 'b'
+    message.bytes.fill(0)
+    expect(await tap.next()).toMatchObject({ topic: 'a', message: '{"v":1}' })
+    tap.end()
+  })
+
+  test('cuts a long message, and of many payloads shows the first ones', async () => {
+    const { world, taps, url } = await openWorld()
+    await using _world = world
+    const tap = await openTap(url)
+    taps.saw(messageOn('a', Buffer.from(`${'x'.repeat(65_535)}äöü`)), mapped('x', 30))
+    const line = await tap.next()
+    expect(line).toMatchObject({ message: 'x'.repeat(65_535), cutBytes: 5, morePayloads: 10 })
+    expect(line['payloads']).toHaveLength(20)
+    tap.end()
+  })
+
+  test.each([
+    ['device=truck-7', 'a/other', 'truck-7', 'truck-8'],
+    ['topic=fleet/%2B/data', 'fleet/1/data', 'x', 'x'],
+    ['source=trucks', 'a', 'x', 'x'],
+  ])('with ?%s shows only that', async (query, topic, device, other) => {
+    const { world, taps, url } = await openWorld()
+    await using _world = world
+    const tap = await openTap(`${url}?${query}`)
+    taps.saw(messageOn('else/where'), { ...mapped(other), source: 'vans' })
+    taps.saw(messageOn(topic), mapped(device))
+    expect(await tap.next()).toMatchObject({ topic, source: 'trucks' })
+    tap.end()
+  })
+
+  test('of a device shows its ignored messages too, by its topic', async () => {
+    const { world, taps, url } = await openWorld()
+    await using _world = world
+    const tap = await openTap(`${url}?device=truck-7`)
+    for (const topic of ['a/truck-77', 'a/truck-7'])
+      taps.saw(messageOn(topic), { kind: 'ignored', source: 'trucks', reason: 'no fix' })
+    expect(await tap.next()).toMatchObject({ topic: 'a/truck-7' })
+    tap.end()
+  })
+
+  test('shows at most 100 messages a second, and says how many it did not', async () => {
+    const { world, taps, url } = await openWorld()
+    await using _world = world
+    const tap = await openTap(url)
+    for (let at = 0; at < 130; at += 1) taps.saw(messageOn(`t/${at}`), mapped('x'))
+    const shown = []
+    for (let at = 0; at < 100; at += 1) shown.push((await tap.next())['topic'])
+    expect(shown.at(-1)).toBe('t/99')
+    expect(await tap.next()).toEqual({ kind: 'dropped', count: 30 })
+    world.clock.move(1000)
+    taps.saw(messageOn('later'), mapped('x'))
+    expect(await tap.next()).toMatchObject({ topic: 'later' })
+    tap.end()
+  })
+
+  test('costs nothing when nobody looks, again once its reader is gone', async () => {
+    const { world, taps, url } = await openWorld()
+    await using _world = world
+    expect(taps.on).toBe(false)
+    const tap = await openTap(url)
+    expect(taps.on).toBe(true)
+    tap.end()
+    await expect.poll(() => taps.on).toBe(false)
+  })
+
+  test('is one of four at most', async () => {
+    const { world, url } = await openWorld()
+    await using _world = world
+    const opened = await Promise.all([1, 2, 3, 4].map(() => openTap(url)))
+    const fifth = await fetch(url)
+    expect(fifth.status).toBe(503)
+    expect(await fifth.json()).toMatchObject({ what: 'Too many look on already.' })
+    for (const tap of opened) tap.end()
+  })
+
+  test('is refused for a filter that is none and for a question that nobody knows', async () => {
+    const { world, taps, url } = await openWorld()
+    await using _world = world
+    for (const query of ['topic=a/%23/b', 'devcie=x'])
+      expect((await fetch(`${url}?${query}`)).status).toBe(400)
+    expect((await fetch(url, { method: 'HEAD' })).status).toBe(200)
+    expect(taps.on).toBe(false)
+  })
+
+  test('is refused while there is nothing to look at yet', async () => {
+    await using world = opsWorld()
+    await world.ops.start()
+    expect((await fetch(`${world.ops.url() ?? ''}/tap`)).status).toBe(503)
+  })
+
+  test('ends with the daemon', async () => {
+    const { world, url } = await openWorld()
+    const tap = await openTap(url)
+    const ended = tap.next().then(
+      () => 'goes on',
+      () => 'ended',
+    )
+    await world.ops.stop()
+    expect(await ended).toBe('ended')
+  })
+
+  test('says every few seconds that it is there', async () => {
+    const { world, url } = await openWorld()
+    await using _world = world
+    const end = new AbortController()
+    const lines = linesOf(await fetch(url, { signal: end.signal }))
+    expect((await lines.next()).value).toEqual({ kind: 'alive' })
+    world.clock.move(4000)
+    expect((await lines.next()).value).toEqual({ kind: 'alive' })
+    end.abort()
+  })
+})
+
+test('a ring that nobody reads stays small, and counts what it could not keep', () => {
+  const clock = handClock()
+  const taps = createTaps({ clock })
+  const opened = taps.open({ device: null, topic: null, source: null }, () => undefined)
+  if (opened.kind !== 'open') throw new Error('not open')
+  for (let second = 0; second < 5; second += 1) {
+    for (let at = 0; at < 100; at += 1) taps.saw(messageOn('t'), mapped('x'))
+    clock.move(1000)
+  }
+  expect(opened.reader.take()).toHaveLength(256)
+  expect(opened.reader.takeDropped()).toBe(244)
+  expect(opened.reader.takeDropped()).toBe(0)
+})

@@ -1,0 +1,204 @@
+import { Writable } from 'node:stream'
+import { describe, expect, test } from 'vitest'
+import { GatewayError } from '../../../src/std/gateway-error.ts'
+import { Secret } from '../../../src/std/secret.ts'
+import type { GatewayEvent } from '../../../src/domain/event.ts'
+import type { BatchId, LaneId, ProviderName } from '../../../src/domain/ids.ts'
+import { createLog } from '../../../src/ops/logging/logging.ts'
+import { lineOf } from '../../../src/ops/logging/event-log-lines.ts'
+import { handClock, keptOutput } from '../../support/ops-world.ts'
+
+const provider = 'default' as ProviderName
+const lane = 1 as LaneId
+const batchId = '00000000-0000-4000-8000-000000000001' as BatchId
+
+const unmappable = (detail: string, reason = 'NOT_JSON'): GatewayEvent => ({
+  kind: 'message_unmappable',
+  source: 'trucks',
+  topic: 'telemetry/v1/a',
+  reason,
+  detail,
+})
+
+function world(level: 'debug' | 'info' = 'info') {
+  const clock = handClock()
+  const output = keptOutput()
+  return { clock, output, log: createLog({ clock, stdout: output.stream }, { level }) }
+}
+
+describe('a line in the log', () => {
+  test('is one line of JSON with level, event, time, facts and a sentence', () => {
+    const { log, output } = world()
+    log.write({
+      kind: 'endpoint_unavailable',
+      provider,
+      failures: 5,
+      why: 'It answered 500.',
+      requestId: 'r-1',
+      retryInMs: 8200.4,
+    })
+    expect(output.lines()).toEqual([
+      {
+        level: 'warn',
+        time: '2025-06-15T15:06:40.000Z',
+        event: 'endpoint_unavailable',
+        provider: 'default',
+        failures: 5,
+        why: 'It answered 500.',
+        requestId: 'r-1',
+        retryInMs: 8200,
+        msg: 'Ingestion API is unavailable: It answered 500. Sending pauses, the spool keeps filling.',
+      },
+    ])
+  })
+
+  test('says of an answer how many were accepted, not which', () => {
+    const { log, output } = world('debug')
+    const accepted = Array.from({ length: 500 }, (_, index) => `id-${index}`)
+    log.write({
+      kind: 'submission_ended',
+      provider,
+      lane,
+      batchId,
+      payloads: 500,
+      bytes: 1000,
+      attempt: 1,
+      tookMs: 12,
+      outcome: { kind: 'answered', requestId: 'r', accepted, failed: [], oddities: [] },
+    })
+    expect(output.lines()[0]).toMatchObject({ level: 'debug', accepted: 500, failed: 0, requestId: 'r' })
+    expect(output.text()).not.toContain('id-7')
+  })
+
+  test('is not written for a success at level info', () => {
+    const { log, output } = world('info')
+    log.write({ kind: 'batch_sealed', provider, lane, batchId, payloads: 1, bytes: 1 })
+    log.write({
+      kind: 'batch_settled',
+      provider,
+      lane,
+      batchId,
+      requestId: 'r',
+      delivered: 1,
+      retried: 0,
+      dead: 0,
+    })
+    expect(output.lines()).toEqual([])
+  })
+
+  test('holds foreign text quoted and bounded, on one line', () => {
+    const { log, output } = world()
+    log.write(unmappable('x'.repeat(100_000)))
+    log.write({
+      ...unmappable('d', 'OTHER'),
+      topic: 'evil\n{"level":"error"}\u001b[2J\u202e',
+    } as GatewayEvent)
+    expect(output.text().length).toBeLessThan(2000)
+    expect(output.lines()).toHaveLength(2)
+    expect(output.lines()[1]?.msg).not.toMatch(/[\p{Cc}\p{Cf}]/u)
+  })
+})
+
+describe('what loses data is never below error', () => {
+  const fault = new GatewayError('SPOOL_WRITE_FAILED', { what: 'w', why: 'y', act: 'a' })
+  test.each<GatewayEvent>([
+    { kind: 'messages_dropped', reason: 'spool_full', count: 3 },
+    { kind: 'chunk_damaged', lane, firstSeq: 1, payloads: 10, what: 'Its checksum is wrong.' },
+    { kind: 'conservation_broken', lane, appended: 3, settled: 1, open: 1 },
+    { kind: 'store_lost', fault },
+    {
+      kind: 'payload_died',
+      provider,
+      batchId,
+      payloadId: 'p',
+      reason: 'Validation',
+      detail: 'd',
+      requestId: null,
+    },
+  ])('$kind', (event) => {
+    expect(lineOf(event).level).toBe('error')
+  })
+})
+
+describe('what repeats is a line a minute', () => {
+  test('the first is written, the rest are counted, the latest tells how many', () => {
+    const { log, output, clock } = world()
+    for (let n = 0; n < 1000; n += 1) log.write(unmappable(`n ${n}`))
+    expect(output.lines()).toHaveLength(1)
+    clock.move(60_000)
+    expect(output.lines()).toHaveLength(2)
+    expect(output.lines()[1]).toMatchObject({ detail: 'n 999', suppressed: 998 })
+  })
+
+  test('another reason or source is news', () => {
+    const { log, output } = world()
+    log.write(unmappable('a'))
+    log.write(unmappable('a', 'NO_POSITION'))
+    log.write({ ...unmappable('a'), source: 'vans' } as GatewayEvent)
+    expect(output.lines()).toHaveLength(3)
+  })
+
+  test('after a quiet minute the next one is written at once', () => {
+    const { log, output, clock } = world()
+    log.write(unmappable('a'))
+    clock.move(60_000)
+    log.write(unmappable('b'))
+    expect(output.lines().map(({ detail }) => detail)).toEqual(['a', 'b'])
+    expect(output.lines()[1]).not.toHaveProperty('suppressed')
+  })
+
+  test('it goes on for as long as it repeats, a line a minute', () => {
+    const { log, output, clock } = world()
+    for (let second = 0; second < 600; second += 1) {
+      log.write(unmappable(`${second}`))
+      clock.move(1000)
+    }
+    expect(output.lines()).toHaveLength(11)
+    const told = output.lines().reduce((sum, { suppressed }) => sum + 1 + Number(suppressed ?? 0), 0)
+    expect(told).toBe(600)
+  })
+
+  test('nothing that was counted is forgotten at the end', () => {
+    const { log, output } = world()
+    log.write(unmappable('a'))
+    log.write(unmappable('b'))
+    log.close()
+    expect(output.lines().map(({ detail }) => detail)).toEqual(['a', 'b'])
+  })
+
+  test('a flood of ever new kinds costs lines, never a count', () => {
+    const { log, output } = world()
+    for (let n = 0; n < 2000; n += 1) {
+      log.write(unmappable('first', `REASON_${n}`))
+      log.write(unmappable('second', `REASON_${n}`))
+    }
+    log.close()
+    expect(output.lines()).toHaveLength(4000)
+  })
+})
+
+describe('the reader of the log', () => {
+  test('may stand still: lines are counted instead of kept', () => {
+    const stuck = new Writable({ highWaterMark: 1, write: () => undefined })
+    const log = createLog({ clock: handClock(), stdout: stuck }, { level: 'info' })
+    for (let n = 0; n < 40_000; n += 1) log.write({ kind: 'listener_opened', url: 'x'.repeat(200) })
+    expect(log.linesLost).toBeGreaterThan(0)
+    expect(stuck.writableLength).toBeLessThan(5 * 1024 * 1024)
+  })
+
+  test('never gets a secret, wherever it hides', () => {
+    const { log, output } = world()
+    const secret = new Secret('hunter2-very-secret')
+    const fault = new GatewayError('SPOOL_WRITE_FAILED', {
+      what: `Key ${String(secret)}.`,
+      why: 'w',
+      act: 'a',
+      cause: new Error('hunter2-very-secret'),
+    })
+    log.write({ kind: 'store_lost', fault })
+    log.write(Object.assign({ kind: 'listener_opened' as const, url: '' }, { url: secret }))
+    log.write({ kind: 'credentials_failed', provider, why: `key ${String(secret)}` })
+    expect(output.text()).not.toContain('hunter2')
+    expect(output.text()).toContain('***')
+  })
+})

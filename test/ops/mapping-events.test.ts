@@ -1,0 +1,121 @@
+import { describe, expect, test } from 'vitest'
+import type { GatewayEvent } from '../../src/domain/event.ts'
+import { createConditions } from '../../src/ops/conditions/conditions.ts'
+import { createRules } from '../../src/ops/conditions/condition-rules.ts'
+import { GatewayError } from '../../src/std/gateway-error.ts'
+import { get, handClock, ingestCounters, opsWorld, stages, statusOf } from '../support/ops-world.ts'
+import { deviceView, mappingPart } from '../support/mapping-part.ts'
+
+const lines = Array.from({ length: 40 }, (_, n) => `devices.csv:${n + 2}  has no device`)
+const fault = new GatewayError('DEVICES_INVALID', { what: 'W.', why: lines.join('\n'), act: 'A.' })
+const refused: GatewayEvent = { kind: 'mapping_refused', cause: 'a file changed', fault }
+const models = (devices: number): GatewayEvent => ({
+  kind: 'model_unknown',
+  source: 's',
+  devices,
+  what: 'odometer',
+})
+
+describe('conditions of the mapping', () => {
+  test.each<[string, GatewayEvent, GatewayEvent]>([
+    ['MAPPING_STALE', refused, { kind: 'mapping_reloaded', cause: 'c', sources: 1, tookMs: 1 }],
+    ['MODEL_UNKNOWN s', models(3), models(0)],
+    [
+      'OUR_CLOCK_SUSPECT',
+      { kind: 'clock_suspect', skewMs: -3_600_000, devices: 9, judged: 10 },
+      { kind: 'clock_trusted' },
+    ],
+    ['EXPRESSIONS_STALLED', { kind: 'expressions_failed', why: 'w' }, { kind: 'expressions_resumed' }],
+  ])('%s is open while it lasts', (code, begins, ends) => {
+    const conditions = createConditions({ clock: handClock() })
+    const rules = createRules(conditions)
+    const codes = () => conditions.open().map(({ code, key }) => (key === null ? code : `${code} ${key}`))
+    rules.apply(begins)
+    expect(codes()).toEqual([code])
+    rules.apply(ends)
+    expect(codes()).toEqual([])
+  })
+
+  test('a refused table is shown with every row, here and in the log', async () => {
+    await using world = opsWorld()
+    world.ops.emit(refused)
+    const [condition] = world.ops.status().conditions
+    expect(condition).toMatchObject({ code: 'MAPPING_STALE', severity: 'error', why: lines.join('\n') })
+    expect(world.output.lines()[0]).toMatchObject({ level: 'error', why: lines.join('\n') })
+  })
+
+  test('the one about our clock says that it is ours, and how wrong', async () => {
+    await using world = opsWorld()
+    world.ops.emit({ kind: 'clock_suspect', skewMs: -3_600_000, devices: 9, judged: 10 })
+    expect(world.ops.status().conditions[0]?.what).toBe(
+      'OUR clock is probably wrong: 9 of 10 devices agree that it is 1h behind.',
+    )
+  })
+})
+
+describe('status', () => {
+  test('accounts for what is kept, deferred and open, and for what was open at the start', async () => {
+    await using world = opsWorld()
+    const ingest = ingestCounters({
+      received: 20,
+      carried: 4,
+      mapped: 9,
+      quarantined: 5,
+      deferred: 6,
+      parts: 4,
+    })
+    const release = { released: 2, payloads: 2, dead: 1, keptAnew: 0, devices: 0 }
+    world.ops.attach({ ...stages({ ingest }), mapping: mappingPart({ release }) })
+    const { totals, conservation } = world.ops.status()
+    expect(conservation.messages).toEqual({ received: 20, carried: 4, accounted: 24, difference: 0 })
+    expect(totals).toMatchObject({ quarantined: 5, deferred: 6, parts: 4, released: 2, dead: 1 })
+  })
+})
+
+describe('devices over HTTP', () => {
+  const seen = [
+    deviceView('a', { skewMs: 10 }),
+    deviceView('b/c', { skewMs: -5000, assetId: 'X', listed: true }),
+  ]
+
+  test('come with the worst clock first, and one by one under their name', async () => {
+    await using world = opsWorld()
+    await world.ops.start()
+    world.ops.attach({ mapping: mappingPart({ skewed: [seen[1]!] }, seen) })
+    const url = world.ops.url()
+    expect(JSON.parse((await get(url, '/devices')).text)).toEqual({ seen: 2, devices: [seen[1], seen[0]] })
+    expect(JSON.parse((await get(url, '/devices?limit=1')).text)).toEqual({ seen: 2, devices: [seen[1]] })
+    expect(JSON.parse((await get(url, '/devices/b%2Fc')).text)).toEqual(seen[1])
+    expect((await get(url, '/devices/%')).status).toBe(404)
+    expect(await statusOf(url)).toMatchObject({ devices: { seen: 2, skewed: [{ device: 'b/c' }] } })
+  })
+
+  test('are not there before the mapping is', async () => {
+    await using world = opsWorld()
+    await world.ops.start()
+    for (const path of ['/devices', '/devices/a', '/dead-letters', '/quarantine'])
+      expect((await get(world.ops.url(), path)).status).toBe(404)
+  })
+})
+
+describe('metrics of the mapping', () => {
+  test('are read at the scrape', async () => {
+    await using world = opsWorld()
+    await world.ops.start()
+    world.ops.attach({
+      ...stages({ ingest: ingestCounters({ parts: 7, quarantinedByReason: new Map([['a|FUTURE', 2]]) }) }),
+      mapping: mappingPart({
+        omitted: new Map([['a|speed|not a number', 4]]),
+        clocks: { devices: 1, evictions: 0, future: 2, unset: 3, old: 4, restamped: 0 },
+      }),
+    })
+    const { text } = await get(world.ops.url(), '/metrics')
+    for (const line of [
+      'gateway_messages_open 7',
+      'gateway_messages_quarantined_total{source="a",reason="FUTURE"} 2',
+      'gateway_fields_omitted_total{source="a",field="speed",why="not a number"} 4',
+      'gateway_device_times_total{verdict="unset"} 3',
+    ])
+      expect(text).toContain(`${line}\n`)
+  })
+})

@@ -1,0 +1,120 @@
+import { describe, expect, test } from 'vitest'
+import type { BatchId, LaneId, ProviderName } from '../../../src/domain/ids.ts'
+import {
+  deliveryCounters,
+  get,
+  ingestCounters,
+  lane,
+  opsWorld,
+  provider,
+  spoolTotals,
+  stages,
+} from '../../support/ops-world.ts'
+
+const name = 'default' as ProviderName
+const laneId = 1 as LaneId
+const batchId = 'b-1' as BatchId
+
+describe('the metrics', () => {
+  test('are read from the stages at the scrape', async () => {
+    await using world = opsWorld()
+    let received = 1
+    world.ops.attach({
+      ...stages({
+        lanes: [
+          lane(1, { pending: 3 }),
+          lane(2, { pending: 4 }),
+          lane(3, { role: { kind: 'backfill' }, pending: 5, oldestAt: 1_750_000_000_000 }),
+        ],
+        providers: [provider('default', { endpoint: 'unauthorized', clockOffsetMs: 1500 })],
+        totals: spoolTotals({ openBytes: 10, deadLetters: 2 }),
+        delivery: deliveryCounters({ outcomes: new Map([['unavailable_500', 4]]) }),
+      }),
+      ingest: {
+        addresses: () => [],
+        counters: () => ingestCounters({ received, deadByReason: new Map([['a|b|NOT_JSON', 2]]), dead: 2 }),
+      },
+    })
+    await world.ops.start()
+    const first = (await get(world.ops.url(), '/metrics')).text
+    for (const line of [
+      'gateway_messages_received_total 1',
+      'gateway_messages_dead_total{source="a|b",reason="NOT_JSON"} 2',
+      'gateway_payloads_pending{provider="default",role="live"} 7',
+      'gateway_payloads_pending{provider="default",role="backfill"} 5',
+      'gateway_payloads_oldest_timestamp_seconds{provider="default",role="backfill"} 1750000000',
+      'gateway_endpoint_state{provider="default",state="unauthorized"} 1',
+      'gateway_endpoint_state{provider="default",state="available"} 0',
+      'gateway_clock_offset_seconds{provider="default"} 1.5',
+      'gateway_submissions_total{outcome="unavailable_500"} 4',
+      'gateway_spool_bytes 10',
+      'gateway_spool_limit_bytes 1000',
+      'gateway_dead_letters 2',
+      'gateway_condition{code="DEAD_LETTERS",severity="error"} 1',
+      `gateway_build_info{version="1.2.3",node="${process.version}"} 1`,
+    ])
+      expect(first).toContain(`${line}\n`)
+    received = 5
+    const second = (await get(world.ops.url(), '/metrics')).text
+    expect(second).toContain('gateway_messages_received_total 5\n')
+  })
+
+  test('count accepted payloads by the lane they came from, also when it is gone by then', async () => {
+    await using world = opsWorld()
+    world.ops.attach(stages({ lanes: [lane(1)] }))
+    world.ops.emit({ kind: 'batch_sealed', provider: name, lane: laneId, batchId, payloads: 3, bytes: 3 })
+    world.ops.attach(stages({ lanes: [] }))
+    world.ops.emit({
+      kind: 'batch_settled',
+      provider: name,
+      lane: laneId,
+      batchId,
+      requestId: null,
+      delivered: 3,
+      retried: 0,
+      dead: 0,
+    })
+    await world.ops.start()
+    expect((await get(world.ops.url(), '/metrics')).text).toContain(
+      'gateway_payloads_accepted_total{lane="live"} 3\n',
+    )
+  })
+
+  test('time every submission', async () => {
+    await using world = opsWorld()
+    await world.ops.start()
+    world.ops.emit({
+      kind: 'submission_ended',
+      provider: name,
+      lane: laneId,
+      batchId,
+      payloads: 1,
+      bytes: 1,
+      attempt: 1,
+      tookMs: 80,
+      outcome: { kind: 'unreachable', reason: 'timeout', message: 'm' },
+    })
+    const { text, headers } = await get(world.ops.url(), '/metrics')
+    expect(text).toContain('gateway_submission_duration_seconds_bucket{le="0.1",outcome="unreachable"} 1\n')
+    expect(text).toContain('gateway_submission_duration_seconds_bucket{le="0.05",outcome="unreachable"} 0\n')
+    expect(headers.get('content-type')).toContain('text/plain; version=0.0.4')
+  })
+
+  test('of one gateway are not those of another in the same process', async () => {
+    await using first = opsWorld()
+    await using second = opsWorld()
+    first.ops.attach(stages({ ingest: ingestCounters({ received: 7 }) }))
+    await Promise.all([first.ops.start(), second.ops.start()])
+    expect((await get(second.ops.url(), '/metrics')).text).toContain('gateway_messages_received_total 0\n')
+  })
+
+  test('have no label that grows without bound', async () => {
+    await using world = opsWorld()
+    const many = new Map(Array.from({ length: 5000 }, (_, n) => [`s${n}|R`, 1]))
+    world.ops.attach(stages({ ingest: ingestCounters({ deadByReason: many, ignoredByReason: many }) }))
+    for (let n = 0; n < 500; n += 1)
+      world.ops.emit({ kind: 'batch_stuck', provider: name, batchId: `b-${n}` as BatchId, failures: 10 })
+    await world.ops.start()
+    expect((await get(world.ops.url(), '/metrics')).text.split('\n').length).toBeLessThan(500)
+  })
+})

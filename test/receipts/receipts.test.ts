@@ -1,0 +1,248 @@
+import {
+  type Arbitrary,
+  array,
+  assert,
+  constant,
+  constantFrom,
+  integer,
+  maxSafeInteger,
+  nat,
+  oneof,
+  option,
+  property,
+  record,
+  string,
+  stringMatching,
+  tuple,
+  uint8Array,
+  uuid,
+} from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { encodeEntries } from '../../src/receipts/entries-builder.ts'
+import {
+  decodeEntries,
+  hashOfDevice,
+  hashOfId,
+  type Entries,
+  type Entry,
+} from '../../src/receipts/receipt-entries.ts'
+import { mayHold } from '../../src/receipts/bloom-filter.ts'
+import {
+  decodeReceipt,
+  encodeReceipt,
+  hashOfKey,
+  outcomeBits,
+  receiptHead,
+  receiptKeys,
+} from '../../src/receipts/receipts.ts'
+import type { BatchId, LaneId, ProviderName } from '../../src/domain/ids.ts'
+import type { Fate } from '../../src/domain/settlement.ts'
+import { receiptOf, startAt, uuidNamed } from '../support/ledger-world.ts'
+
+const anyText = string({ unit: 'binary', maxLength: 256 })
+const entry = record({
+  payloadId: oneof({ weight: 9, arbitrary: uuid() }, { weight: 1, arbitrary: stringMatching(/^[ -~]{36}$/) }),
+  deviceTime: oneof(integer({ min: startAt - 1000, max: startAt + 1000 }), maxSafeInteger(), constant(null)),
+  device: oneof(anyText, constantFrom('truck-1', 'truck-2'), constant(null)),
+})
+const entryLists = array(entry, { maxLength: 40 })
+
+const listed = (entries: Entries) => Array.from({ length: entries.count }, (_, index) => entries.at(index))
+
+describe('entries', () => {
+  test('come back as they were, whatever the names, the times and the ids are', () => {
+    assert(
+      property(entryLists, (entries) => {
+        const decoded = decodeEntries(encodeEntries(entries))
+        expect(decoded && listed(decoded)).toEqual(entries)
+      }),
+    )
+  })
+
+  test('know the earliest and the latest time', () => {
+    assert(
+      property(entryLists, (entries) => {
+        const times = entries.flatMap(({ deviceTime }) => (deviceTime === null ? [] : [deviceTime]))
+        const decoded = decodeEntries(encodeEntries(entries))
+        expect(decoded?.earliest).toBe(times.length === 0 ? null : Math.min(...times))
+        expect(decoded?.latest).toBe(times.length === 0 ? null : Math.max(...times))
+      }),
+    )
+  })
+
+  test('find every payload and every device, by the index and by the set', () => {
+    assert(
+      property(entryLists, (entries) => {
+        const bytes = encodeEntries(entries)
+        const decoded = decodeEntries(bytes)
+        const setBytes = new DataView(bytes.buffer).getUint32(28, true)
+        for (const [index, { payloadId, device }] of entries.entries()) {
+          expect(decoded?.ofPayload(payloadId)).toContain(index)
+          expect(mayHold(bytes, 32, setBytes, hashOfId(payloadId))).toBe(true)
+          if (device === null) continue
+          expect(decoded?.ofDevice(device)).toContain(index)
+          expect(mayHold(bytes, 32, setBytes, hashOfDevice(device))).toBe(true)
+        }
+      }),
+    )
+  })
+
+  test('rule out nearly every device and payload that is not among them', () => {
+    const entries = Array.from({ length: 500 }, (_, index) => ({
+      payloadId: uuidNamed(`payload ${index}`),
+      deviceTime: startAt + index,
+      device: `truck-${index}`,
+    }))
+    const bytes = encodeEntries(entries)
+    const setBytes = new DataView(bytes.buffer).getUint32(28, true)
+    let wrong = 0
+    for (let other = 0; other < 10_000; other += 1) {
+      if (mayHold(bytes, 32, setBytes, hashOfId(uuidNamed(`other ${other}`)))) wrong += 1
+      if (mayHold(bytes, 32, setBytes, hashOfDevice(`van-${other}`))) wrong += 1
+    }
+    expect(wrong / 20_000).toBeLessThan(0.04)
+  })
+
+  test('a payload takes little: id, a time near the others, a number of its device', () => {
+    const entries = Array.from({ length: 500 }, (_, index) => ({
+      payloadId: uuidNamed(`payload ${index}`),
+      deviceTime: startAt + index * 20,
+      device: `truck-${index % 20}`,
+    }))
+    expect(encodeEntries(entries).length / 500).toBeLessThan(22)
+  })
+
+  test('a name that is longer than any device has is cut, between two characters, and is found all the same', () => {
+    const device = 'ü'.repeat(5000)
+    const decoded = decodeEntries(encodeEntries([{ payloadId: uuidNamed('1'), deviceTime: 1, device }]))
+    expect(decoded?.at(0).device).toBe('ü'.repeat(2048))
+    expect(decoded?.ofDevice(device)).toEqual([0])
+  })
+
+  test('bytes that are none are no entries', () => {
+    assert(
+      property(uint8Array({ maxLength: 31 }), (bytes) => {
+        expect(decodeEntries(bytes)).toBeNull()
+      }),
+    )
+  })
+})
+
+const failure = { payloadId: 'p', errorType: 'Validation', errorMessage: 'empty', validationErrorDetails: [] }
+const fate: Arbitrary<Fate> = oneof(
+  constant({ kind: 'delivered' as const }),
+  record({
+    kind: constant('retry' as const),
+    schedule: anyText,
+    step: nat(32),
+    failure: record({
+      payloadId: uuid(),
+      errorType: string({ unit: 'binary', maxLength: 100 }),
+      errorMessage: string({ unit: 'binary', maxLength: 100 }),
+      validationErrorDetails: constant([]),
+    }),
+  }),
+  record({
+    kind: constant('dead' as const),
+    reason: string({ unit: 'binary', maxLength: 100 }),
+    detail: string({ unit: 'binary', maxLength: 100 }),
+    failure: constant(null),
+  }),
+)
+
+const kept = (one: Fate) => {
+  const nothing = { schedule: null, step: null, reason: null, detail: null }
+  if (one.kind === 'delivered') return { outcome: 'delivered', ...nothing }
+  if (one.kind === 'dead') return { outcome: 'dead', ...nothing, reason: one.reason, detail: one.detail }
+  const { schedule, step } = one
+  const { errorType: reason, errorMessage: detail } = one.failure
+  return { outcome: 'retried', schedule, step, reason, detail }
+}
+
+describe('a receipt', () => {
+  test('says what it was told: batch, request, time, and the fate of each payload', () => {
+    assert(
+      property(
+        array(tuple(entry, fate), { minLength: 1, maxLength: 40 }),
+        anyText,
+        uuid(),
+        option(anyText),
+        nat(2 ** 32 - 1),
+        maxSafeInteger(),
+        (payloads, provider, batchId, requestId, lane, at) => {
+          const entries = payloads.map(([one]) => one)
+          const decoded = decodeReceipt(
+            encodeReceipt({
+              provider: provider as ProviderName,
+              lane: lane as LaneId,
+              batchId: batchId as BatchId,
+              requestId,
+              at,
+              entries: encodeEntries(entries, receiptKeys),
+              fates: payloads.map(([, one]) => one),
+            }),
+          )
+          expect(decoded).toMatchObject({ provider, lane, batchId, requestId, at })
+          expect(decoded && listed(decoded.entries)).toEqual(entries)
+          expect(payloads.map((_, index) => decoded?.fate(index))).toEqual(
+            payloads.map(([, one]) => kept(one)),
+          )
+        },
+      ),
+    )
+  })
+
+  test('is found by its batchId and its requestId, whatever their case', () => {
+    const value = receiptOf([{ payloadId: uuidNamed('1'), deviceTime: 1, device: 'a' }], {
+      batch: uuidNamed('b'),
+      request: 'Request-7',
+    })
+    const head = receiptHead(value)
+    if (head === null) throw new Error('no receipt')
+    const may = (id: string) => mayHold(value, head.setStart, head.entries.setBytes, hashOfKey(id))
+    expect([may(uuidNamed('b').toUpperCase()), may('REQUEST-7')]).toEqual([true, true])
+  })
+
+  test('names the outcomes that occur in it', () => {
+    const entries: Entry[] = [1, 2].map((n) => ({
+      payloadId: uuidNamed(`${n}`),
+      deviceTime: n,
+      device: null,
+    }))
+    const fates: Fate[] = [{ kind: 'delivered' }, { kind: 'retry', schedule: 'default', step: 0, failure }]
+    expect(receiptHead(receiptOf(entries, { fates }))?.outcomes).toBe(
+      outcomeBits.delivered | outcomeBits.retried,
+    )
+    expect(receiptHead(receiptOf(entries))?.outcomes).toBe(outcomeBits.delivered)
+  })
+
+  test('stays small when the service has another sentence for each of ten thousand payloads', () => {
+    const entries = Array.from({ length: 10_000 }, (_, n) => ({
+      payloadId: uuidNamed(`${n}`),
+      deviceTime: n,
+      device: null,
+    }))
+    const fates = entries.map(({ payloadId }): Fate => ({
+      kind: 'dead',
+      reason: `Odd-${payloadId}`,
+      detail: `${'x'.repeat(150)}${payloadId}`,
+      failure: null,
+    }))
+    const value = receiptOf(entries, { fates })
+    expect(value.length / 10_000).toBeLessThan(50)
+    expect(decodeReceipt(value)?.fate(0)).toMatchObject({
+      reason: fates[0]?.kind === 'dead' && fates[0].reason,
+    })
+    expect(decodeReceipt(value)?.fate(9999)).toMatchObject({ outcome: 'dead', reason: null })
+  })
+
+  test('with any byte changed is none', () => {
+    const value = receiptOf([{ payloadId: uuidNamed('1'), deviceTime: startAt, device: 'truck-7' }])
+    for (let at = 0; at < value.length; at += 1) {
+      const damaged = Buffer.from(value)
+      damaged[at] = (damaged[at] ?? 0) ^ 0x40
+      expect([receiptHead(damaged), decodeReceipt(damaged)]).toEqual([null, null])
+    }
+    expect(decodeReceipt(value.subarray(0, 10))).toBeNull()
+  })
+})

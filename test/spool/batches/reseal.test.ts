@@ -1,0 +1,277 @@
+import { describe, expect, test } from 'vitest'
+import type { LaneId } from '../../../src/domain/ids.ts'
+import type { Fate } from '../../../src/domain/settlement.ts'
+import { seqKey, table } from '../../../src/spool/chunk-log/key-layout.ts'
+import type { Batch, Spool } from '../../../src/spool/spool.ts'
+import { bodyOf } from '../../support/batch-body.ts'
+import {
+  ended,
+  flipLastByte,
+  namesIn,
+  openSpoolWorld,
+  reopenTampered,
+  sealAll,
+  type SpoolWorld,
+} from '../../support/open-spool.ts'
+import { atEachPowerCut } from '../../support/power-cuts.ts'
+import { payloadNamed } from '../../support/spool-world.ts'
+
+const lane = 1 as LaneId
+const wide = { payloadsMax: 1000, bodyBytesMax: 1e6 }
+const failure = { payloadId: '', errorType: 'Internal', errorMessage: 'no', validationErrorDetails: [] }
+
+/** Two messages of three payloads each, in chunks of 3, 1 and 2: one ends where four payloads make a full batch. */
+async function twoMessages({ spool }: SpoolWorld): Promise<void> {
+  for (const message of ['a', 'b']) {
+    for (const part of [1, 2, 3]) spool.append(payloadNamed(`${message}${part}`), false)
+    expect(await ended(spool)).toBeNull()
+  }
+}
+
+const all = ['a1', 'a2', 'a3', 'b1', 'b2', 'b3']
+
+async function sealed(world: SpoolWorld): Promise<Batch> {
+  await twoMessages(world)
+  const batch = await world.spool.seal(lane, wide)
+  expect(batch?.payloads).toBe(6)
+  return batch!
+}
+
+async function namesOf(spool: Spool, batches: readonly Batch[]): Promise<string[][]> {
+  const names: string[][] = []
+  for (const batch of batches) names.push(await namesIn(spool, batch))
+  return names
+}
+
+async function deliverAll(spool: Spool): Promise<string[]> {
+  const names: string[] = []
+  await sealAll(spool)
+  for (const batch of spool.batches()) {
+    names.push(...(await namesIn(spool, batch)))
+    await spool.settle(batch, { fates: 'all delivered', requestId: null })
+  }
+  return names
+}
+
+describe('a batch that is resealed', () => {
+  test('goes on in parts of the same payloads, in their order, under new batchIds and with the time of now', async () => {
+    const world = await openSpoolWorld()
+    const batch = await sealed(world)
+    await world.clock.advance(5000)
+    const parts = await world.spool.reseal(batch, [2, 1, 3])
+    expect(await namesOf(world.spool, parts)).toEqual([['a1', 'a2'], ['a3'], ['b1', 'b2', 'b3']])
+    expect(world.spool.batches()).toEqual(parts)
+    expect(new Set([batch.batchId, ...parts.map(({ batchId }) => batchId)]).size).toBe(4)
+    expect(parts.map(({ timestamp }) => timestamp - batch.timestamp)).toEqual([5000, 5000, 5000])
+    expect(parts.map(({ turn, recovered }) => `${turn} ${recovered}`)).toEqual(Array(3).fill('batch false'))
+  })
+
+  test('is cut within chunks where the parts ask for it, and the same stands on the disk', async () => {
+    const before = await openSpoolWorld({ changes: { recentBytesMax: 0 } })
+    const parts = await before.spool.reseal(await sealed(before), [1, 4, 1])
+    const names = [['a1'], ['a2', 'a3', 'b1', 'b2'], ['b3']]
+    expect(await namesOf(before.spool, parts)).toEqual(names)
+    const { spool } = await before.reopen()
+    const recovered = spool.batches()
+    expect(recovered.map(({ batchId }) => batchId)).toEqual(parts.map(({ batchId }) => batchId))
+    expect(await namesOf(spool, recovered)).toEqual(names)
+    expect((await spool.check(new AbortController().signal)).problems).toEqual([])
+  })
+
+  test('costs one write, however many parts it goes on in', async () => {
+    const world = await openSpoolWorld()
+    const batch = await sealed(world)
+    const { groups } = world.spool.totals()
+    await world.spool.reseal(batch, [1, 1, 1, 1, 1, 1])
+    expect(world.spool.totals().groups).toBe(groups + 1)
+  })
+
+  test('gets a new batchId as a whole where it goes on as one part', async () => {
+    const world = await openSpoolWorld()
+    const batch = await sealed(world)
+    const [part, ...others] = await world.spool.reseal(batch, [6])
+    expect(others).toEqual([])
+    expect(part).toMatchObject({ firstSeq: 0, endSeq: 6, bytes: batch.bytes })
+    expect(part?.batchId).not.toBe(batch.batchId)
+  })
+
+  test('keeps how often each payload has failed', async () => {
+    const world = await openSpoolWorld()
+    const first = await sealed(world)
+    const retry: Fate = { kind: 'retry', schedule: 'default', step: 0, failure }
+    await world.spool.load(first)
+    await world.spool.settle(first, { fates: all.map(() => retry), requestId: 'r' })
+    const [second] = await sealAll(world.spool)
+    const parts = await world.spool.reseal(second!, [4, 2])
+    for (const part of parts) {
+      const loaded = await world.spool.load(part)
+      expect(loaded.kind === 'content' && loaded.content.attempts).toEqual(Array(part.payloads).fill(1))
+    }
+  })
+
+  test('can be settled part by part in any order, and the lane adds up', async () => {
+    const world = await openSpoolWorld()
+    const parts = await world.spool.reseal(await sealed(world), [2, 2, 2])
+    for (const part of [parts[1]!, parts[2]!, parts[0]!])
+      await world.spool.settle(part, { fates: 'all delivered', requestId: null })
+    expect(world.spool.lanes()[0]).toMatchObject({ appended: 6, settled: 6, open: 0, sealed: 0 })
+    expect(world.spool.totals().openBytes).toBe(0)
+    expect((await world.spool.check(new AbortController().signal)).problems).toEqual([])
+  })
+
+  test('is void: it can be neither settled nor resealed once more', async () => {
+    const world = await openSpoolWorld()
+    const batch = await sealed(world)
+    await world.spool.reseal(batch, [3, 3])
+    await expect(world.spool.settle(batch, { fates: 'all delivered', requestId: null })).rejects.toThrow(
+      /sealed and not settled/,
+    )
+    await expect(world.spool.reseal(batch, [6])).rejects.toThrow(/sealed and not settled/)
+  })
+
+  test('is refused where the parts are not all of it, and stays as it was', async () => {
+    const world = await openSpoolWorld()
+    const batch = await sealed(world)
+    for (const counts of [[5], [3, 4], [6, 0], []])
+      await expect(world.spool.reseal(batch, counts)).rejects.toThrow(/all of it/)
+    expect(await namesIn(world.spool, batch)).toEqual(all)
+  })
+
+  test('is either whole or in all its parts, wherever the power goes, and nothing is lost or twice', async () => {
+    const seen = new Set<string>()
+    const writes = await atEachPowerCut({
+      async history(world) {
+        const batch = await sealed(world)
+        const parts = await world.spool.reseal(batch, [1, 4, 1])
+        await world.spool.reseal(parts[1]!, [2, 2])
+        await world.spool.reseal(parts[0]!, [1])
+      },
+      async judge(spool) {
+        const shape = spool.batches().map(({ payloads }) => payloads)
+        seen.add(shape.join())
+        const { appended } = spool.lanes()[0] ?? { appended: 0 }
+        expect(await deliverAll(spool)).toEqual(all.slice(0, appended))
+        expect(spool.totals()).toMatchObject({ openBytes: 0, damaged: 0 })
+      },
+    })
+    expect([...seen]).toEqual(['', '6', '1,4,1', '1,2,2,1'])
+    expect(writes).toBe(6)
+  })
+})
+
+describe('a damaged chunk', () => {
+  test('that is found when its batch is resealed is set aside, and what is left comes back', async () => {
+    const before = await openSpoolWorld({ changes: { recentBytesMax: 0 } })
+    const batch = await sealed(before)
+    const world = await reopenTampered(before, seqKey(table.chunks, lane, 3), flipLastByte)
+    const parts = await world.spool.reseal(world.spool.batches()[0]!, [2, 2, 2])
+    const left = [
+      ['a1', 'a2', 'a3'],
+      ['b2', 'b3'],
+    ]
+    expect(await namesOf(world.spool, parts)).toEqual(left)
+    expect(parts.map(({ batchId }) => batchId)).not.toContain(batch.batchId)
+    expect(world.eventsOf('chunk_damaged')).toMatchObject([{ lane, firstSeq: 3, payloads: 1 }])
+    expect(await deliverAll(world.spool)).toEqual(left.flat())
+    expect(world.spool.lanes()[0]).toMatchObject({ appended: 6, settled: 6, open: 0 })
+  })
+
+  test('in one part of a resealed batch costs that part its chunk and the others nothing', async () => {
+    const before = await openSpoolWorld({ changes: { recentBytesMax: 0 } })
+    const parts = await before.spool.reseal(await sealed(before), [1, 4, 1])
+    const world = await reopenTampered(before, seqKey(table.chunks, lane, 1), flipLastByte)
+    const [first, second, third] = world.spool.batches()
+    expect(await namesIn(world.spool, first!)).toEqual(['a1'])
+    expect(await namesIn(world.spool, third!)).toEqual(['b3'])
+    const loaded = await world.spool.load(second!)
+    expect(loaded.kind === 'replaced' && (await namesOf(world.spool, loaded.batches))).toEqual([['b1', 'b2']])
+    expect(world.spool.batches().map(({ batchId }) => batchId)).not.toContain(parts[1]?.batchId)
+    expect(await deliverAll(world.spool)).toEqual(['a1', 'b1', 'b2', 'b3'])
+    expect(world.spool.totals()).toMatchObject({ damaged: 2, delivered: 4, openBytes: 0 })
+  })
+
+  test('record of one part costs it its batchId and nothing else', async () => {
+    const before = await openSpoolWorld()
+    const parts = await before.spool.reseal(await sealed(before), [1, 4, 1])
+    const world = await reopenTampered(before, seqKey(table.batches, lane, 1), flipLastByte)
+    const recovered = world.spool.batches()
+    expect(await namesOf(world.spool, recovered)).toEqual([['a1'], ['a2', 'a3', 'b1', 'b2'], ['b3']])
+    expect(recovered.map(({ batchId }, index) => batchId === parts[index]?.batchId)).toEqual([
+      true,
+      false,
+      true,
+    ])
+  })
+})
+
+describe('the turn of a batch', () => {
+  async function sealedAlone(world: SpoolWorld): Promise<Batch> {
+    await world.publish('one')
+    const batch = await world.spool.seal(lane, wide)
+    return batch!
+  }
+
+  async function bodyIn(spool: Spool, batch: Batch): Promise<string> {
+    const loaded = await spool.load(batch)
+    if (loaded.kind !== 'content') throw new Error('the batch is damaged')
+    return bodyOf(loaded.content).toString()
+  }
+
+  test('changes its body to the payload itself and back, and neither batchId nor time nor place', async () => {
+    const { spool, ...world } = await openSpoolWorld()
+    const batch = await sealedAlone({ spool, ...world })
+    const body = await bodyIn(spool, batch)
+    await world.clock.advance(5000)
+    const single = await spool.turn(batch, 'single')
+    expect(single).toEqual({ ...batch, turn: 'single' })
+    expect(await bodyIn(spool, single)).toBe(payloadNamed('one').json)
+    const back = await spool.turn(single, 'batch')
+    expect(back).toEqual(batch)
+    expect(await bodyIn(spool, back)).toBe(body)
+  })
+
+  test('is still known after a restart', async () => {
+    const before = await openSpoolWorld()
+    const single = await before.spool.turn(await sealedAlone(before), 'single')
+    const { spool } = await before.reopen()
+    const [recovered] = spool.batches()
+    expect(recovered).toEqual({ ...single, recovered: true })
+    expect(await bodyIn(spool, recovered!)).toBe(payloadNamed('one').json)
+    await spool.settle(recovered!, { fates: 'all delivered', requestId: null })
+    expect(spool.batches()).toEqual([])
+  })
+
+  test('is durable when its promise resolves, wherever the power goes', async () => {
+    const writes = await atEachPowerCut({
+      async history(world, done) {
+        const batch = await sealedAlone(world)
+        done.push('batch')
+        const single = await world.spool.turn(batch, 'single')
+        done.push('single')
+        const back = await world.spool.turn(single, 'batch')
+        done.push('batch')
+        await world.spool.turn(back, 'single')
+        done.push('single')
+      },
+      async judge(spool, done) {
+        expect(spool.batches().map(({ turn }) => turn)).toEqual(done.slice(-1))
+      },
+    })
+    expect(writes).toBe(5)
+  })
+
+  test('can be the single operation from the sealing on', async () => {
+    const world = await openSpoolWorld()
+    await twoMessages(world)
+    const batch = await world.spool.seal(lane, { payloadsMax: 1, bodyBytesMax: 1e6, turn: 'single' })
+    expect(batch).toMatchObject({ payloads: 1, turn: 'single' })
+    expect(await bodyIn(world.spool, batch!)).toBe(payloadNamed('a1').json)
+  })
+
+  test('is never the single operation where a batch holds more than one payload', async () => {
+    const world = await openSpoolWorld()
+    const batch = await sealed(world)
+    await expect(world.spool.turn(batch, 'single')).rejects.toThrow(/takes one payload/)
+    await expect(world.spool.seal(lane, { ...wide, turn: 'single' })).rejects.toThrow(/takes one payload/)
+  })
+})

@@ -1,0 +1,88 @@
+import { describe, expect, test } from 'vitest'
+import { table } from '../../../src/spool/chunk-log/key-layout.ts'
+import type { SealLimits } from '../../../src/spool/spool.ts'
+import type { StoreOp } from '../../../src/storage/storage.ts'
+import { createMemoryDisk } from '../../support/memory-store.ts'
+import { ended, namesIn, openSpoolWorld } from '../../support/open-spool.ts'
+import { emptyDisk, payloadNamed } from '../../support/spool-world.ts'
+
+/** A spool with twelve payloads in three chunks, and how many chunks each of its writes puts. */
+async function twelvePayloads(changes: { padding?: number } = {}) {
+  const boot = createMemoryDisk().boot()
+  const chunksPut: number[] = []
+  const isChunk = ({ type, key }: StoreOp) => type === 'put' && key[0] === table.chunks
+  const world = await openSpoolWorld({
+    disk: emptyDisk,
+    openStore: async (path) => {
+      const store = await boot(path)
+      return {
+        ...store,
+        async write(ops, options) {
+          chunksPut.push(ops.filter(isChunk).length)
+          await store.write(ops, options)
+        },
+      }
+    },
+  })
+  const names = 'a b c d e f g h i j k l'.split(' ')
+  for (const name of names) world.spool.append(payloadNamed(name, changes), false)
+  expect(await ended(world.spool)).toBeNull()
+  chunksPut.length = 0
+  return { world, names, chunksPut }
+}
+
+async function sealAll({ spool }: Awaited<ReturnType<typeof twelvePayloads>>['world'], limits: SealLimits) {
+  const sealed: string[] = []
+  for (;;) {
+    const batch = await spool.seal(spool.lanes()[0]!.id, limits)
+    if (batch === null) return sealed
+    sealed.push(batch.turn === 'batch' ? (await namesIn(spool, batch)).join('') : '1')
+  }
+}
+
+describe('sealing with lower limits than the chunks were made for', () => {
+  test('cuts each chunk once, for all the batches that it will be in', async () => {
+    const { world, chunksPut } = await twelvePayloads()
+    expect(await sealAll(world, { payloadsMax: 1, bodyBytesMax: 1e6, turn: 'single' })).toHaveLength(12)
+    expect(chunksPut).toEqual([4, 0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0])
+    expect(world.spool.lanes()).toMatchObject([{ pending: 0, sealed: 12, pendingBytes: 0, open: 12 }])
+  })
+
+  test('fills batches over the bounds of the chunks, and keeps the order', async () => {
+    const { world, chunksPut } = await twelvePayloads()
+    expect(await sealAll(world, { payloadsMax: 3, bodyBytesMax: 1e6 })).toEqual(['abc', 'def', 'ghi', 'jkl'])
+    expect(chunksPut).toEqual([2, 2, 2, 0])
+  })
+
+  test('cuts by bytes as well, and a payload beyond them gets a batch of its own', async () => {
+    const { world } = await twelvePayloads({ padding: 300 })
+    expect(await sealAll(world, { payloadsMax: 9, bodyBytesMax: 1000 })).toEqual([
+      'ab',
+      'cd',
+      'ef',
+      'gh',
+      'ij',
+      'kl',
+    ])
+    const { world: other, names } = await twelvePayloads({ padding: 300 })
+    expect(await sealAll(other, { payloadsMax: 9, bodyBytesMax: 100 })).toEqual(names)
+  })
+
+  test('leaves what was cut for others to a seal with other limits', async () => {
+    const { world } = await twelvePayloads()
+    const lane = world.spool.lanes()[0]!.id
+    await world.spool.seal(lane, { payloadsMax: 1, bodyBytesMax: 1e6, turn: 'single' })
+    expect(await sealAll(world, { payloadsMax: 100, bodyBytesMax: 1e6 })).toEqual(['bcdefghijkl'])
+  })
+
+  test('survives a restart in the middle of it', async () => {
+    const before = await openSpoolWorld()
+    for (const name of 'a b c d'.split(' ')) before.spool.append(payloadNamed(name), false)
+    expect(await ended(before.spool)).toBeNull()
+    await before.spool.seal(before.spool.lanes()[0]!.id, { payloadsMax: 1, bodyBytesMax: 1e6 })
+    const world = await before.reopen()
+    expect(world.spool.lanes()).toMatchObject([{ pending: 3, sealed: 1, appended: 4, open: 4 }])
+    expect(await sealAll(world, { payloadsMax: 9, bodyBytesMax: 1e6 })).toEqual(['bcd'])
+    expect(await world.spool.check(new AbortController().signal)).toMatchObject({ ok: true, problems: [] })
+  })
+})

@@ -1,0 +1,155 @@
+import { hash } from 'node:crypto'
+import { join } from 'node:path'
+import { crc32 } from 'node:zlib'
+import { describe, expect, test } from 'vitest'
+import { seenKey, table, tableRange } from '../../../src/spool/chunk-log/key-layout.ts'
+import { createWindow } from '../../../src/spool/chunk-log/dedup-window.ts'
+import { openLevelStore } from '../../../src/storage/storage.ts'
+import { ended, openSpoolWorld, type SpoolWorld } from '../../support/open-spool.ts'
+import { createRandom } from '../../support/random.ts'
+import { payloadNamed } from '../../support/spool-world.ts'
+
+const keyOf = (n: number) => hash('sha256', `key ${n}`, 'hex').slice(0, 32)
+
+describe('the dedup window', () => {
+  test('knows what was added, and nothing else', () => {
+    const window = createWindow({ windowMs: 1000, keysMax: 100 })
+    window.load(keyOf(1))
+    expect(window.has()).toBe(false)
+    expect(window.add()).toBe(true)
+    expect(window.add()).toBe(false)
+    expect(window.has()).toBe(true)
+    window.load(keyOf(2))
+    expect(window.has()).toBe(false)
+    expect(window.size()).toBe(1)
+  })
+
+  test('forgets a group when it is older than the window, and says which record may go', () => {
+    const window = createWindow({ windowMs: 1000, keysMax: 100 })
+    window.load(keyOf(1))
+    window.add()
+    window.endGroup(7, 1, 0)
+    expect(window.expire(1000, 10)).toEqual([])
+    expect(window.expire(1001, 10)).toEqual([7])
+    window.load(keyOf(1))
+    expect(window.has()).toBe(false)
+  })
+
+  test('never holds more keys than its bound once groups end', () => {
+    const window = createWindow({ windowMs: 1e9, keysMax: 10 })
+    for (let n = 0; n < 25; n += 1) {
+      window.load(keyOf(n))
+      window.add()
+      window.endGroup(n, 1, 0)
+      window.expire(0, 10)
+      expect(window.size()).toBeLessThanOrEqual(10)
+    }
+    window.load(keyOf(14))
+    expect(window.has()).toBe(false)
+    window.load(keyOf(15))
+    expect(window.has()).toBe(true)
+  })
+
+  test('knows a key again of which the disk has the last eight bytes, and tells others from it', () => {
+    const window = createWindow({ windowMs: 1000, keysMax: 100 })
+    for (const n of [1, 2]) {
+      window.loadBytes(Buffer.from(keyOf(n), 'hex').subarray(8), 0, 8)
+      expect(window.add()).toBe(true)
+      window.endGroup(n, 1, 0)
+    }
+    window.load(keyOf(1))
+    expect(window.has()).toBe(true)
+    expect(window.add()).toBe(false)
+    window.load(keyOf(3))
+    expect(window.has()).toBe(false)
+    // A key of this process is compared whole.
+    expect(window.add()).toBe(true)
+    window.load(`00${keyOf(3).slice(2)}`)
+    expect(window.has()).toBe(false)
+    window.endGroup(3, 1, 500)
+    expect(window.expire(1001, 10)).toEqual([1, 2])
+    window.load(keyOf(1))
+    expect(window.has()).toBe(false)
+    window.load(keyOf(3))
+    expect(window.has()).toBe(true)
+  })
+
+  test.each(['whole', 'recovered'])(
+    'agrees with a plain set over a long random history of %s keys',
+    (kind) => {
+      const random = createRandom(11)
+      const window = createWindow({ windowMs: 500, keysMax: 3000 })
+      const groups: { n: number; keys: number[]; at: number }[] = []
+      const known = new Set<number>()
+      let nowMs = 0
+      for (let n = 0; n < 3000; n += 1) {
+        const added: number[] = []
+        for (let index = random.below(12); index > 0; index -= 1) {
+          const key = random.below(20_000)
+          window.load(keyOf(key))
+          expect(window.has()).toBe(known.has(key))
+          if (kind === 'recovered' && random.chance(0.5))
+            window.loadBytes(Buffer.from(keyOf(key), 'hex').subarray(8), 0, 8)
+          if (window.add()) added.push(key)
+          known.add(key)
+        }
+        window.endGroup(n, added.length, nowMs)
+        groups.push({ n, keys: added, at: nowMs })
+        nowMs += random.below(4)
+        for (const forgotten of window.expire(nowMs, 100)) {
+          const group = groups.shift()
+          expect(group?.n).toBe(forgotten)
+          for (const key of group?.keys ?? []) known.delete(key)
+        }
+        expect(window.size()).toBe(known.size)
+      }
+      expect(known.size).toBeGreaterThan(500)
+      for (let key = 0; key < 20_000; key += 1) {
+        window.load(keyOf(key))
+        expect(window.has()).toBe(known.has(key))
+      }
+    },
+  )
+})
+
+describe('the dedup window on the disk', () => {
+  async function recordsOf(world: SpoolWorld) {
+    await world.spool.close()
+    const store = await openLevelStore(join(world.path, 'store'))
+    const records: Buffer[] = []
+    for await (const page of store.pages(tableRange(table.seen)))
+      records.push(...page.map(([, value]) => value))
+    return { store, records }
+  }
+
+  test('takes eight bytes an id, and knows what came before a restart', async () => {
+    const world = await openSpoolWorld()
+    for (const name of ['one', 'two', 'three']) world.spool.append(payloadNamed(name), false)
+    expect(await ended(world.spool)).toBeNull()
+    const { store, records } = await recordsOf(world)
+    await store.close()
+    expect(records.map(({ length }) => length)).toEqual([5 + 8 + 3 * 8])
+    const again = await world.reopen()
+    expect(again.spool.append(payloadNamed('two'), false)).toBe('copy')
+    expect(again.spool.append(payloadNamed('four'), false)).toBe('stored')
+    expect(await ended(again.spool)).toBeNull()
+  })
+
+  test('of an older gateway, with sixteen bytes an id, is read as well', async () => {
+    const world = await openSpoolWorld()
+    const { store } = await recordsOf(world)
+    const body = Buffer.alloc(8 + 16)
+    body.writeDoubleBE(world.clock.now(), 0)
+    body.write(payloadNamed('one').windowKey, 8, 'hex')
+    const value = Buffer.concat([Buffer.from([1, 0, 0, 0, 0]), body])
+    value.writeUInt32BE(crc32(body), 1)
+    await store.write([{ type: 'put', key: seenKey(0), value }], { sync: true })
+    await store.close()
+    const again = await world.reopen()
+    expect(again.events.filter(({ kind }) => kind === 'chunk_damaged')).toEqual([])
+    expect(again.spool.totals().windowIds).toBe(1)
+    expect(again.spool.append(payloadNamed('one'), false)).toBe('copy')
+    expect(again.spool.append(payloadNamed('two'), false)).toBe('stored')
+    expect(await ended(again.spool)).toBeNull()
+  })
+})

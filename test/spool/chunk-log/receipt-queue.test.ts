@@ -1,0 +1,190 @@
+import { describe, expect, test } from 'vitest'
+import type { Fate } from '../../../src/domain/settlement.ts'
+import { laneKey, receiptKey, receiptLane, table } from '../../../src/spool/chunk-log/key-layout.ts'
+import type { Batch, Spool } from '../../../src/spool/spool.ts'
+import { createMemoryDisk, withDamagedBlock } from '../../support/memory-store.ts'
+import {
+  flipLastByte,
+  openSpoolWorld,
+  reopenTampered,
+  sealAll,
+  type SpoolWorld,
+} from '../../support/open-spool.ts'
+import { atEachPowerCut } from '../../support/power-cuts.ts'
+import { emptyDisk } from '../../support/spool-world.ts'
+
+const failure = { payloadId: '', errorType: 'Internal', errorMessage: 'no', validationErrorDetails: [] }
+
+async function settleAll(
+  { spool, publish }: Pick<SpoolWorld, 'spool' | 'publish'>,
+  names: readonly string[],
+  fate: Fate = { kind: 'delivered' },
+): Promise<void> {
+  for (const name of names) {
+    await publish(name)
+    const [batch] = await sealAll(spool)
+    await settle(spool, batch!, name, fate)
+  }
+}
+
+async function settle(
+  spool: Spool,
+  batch: Batch,
+  receipt: string,
+  fate: Fate = { kind: 'delivered' },
+): Promise<void> {
+  await spool.load(batch)
+  await spool.settle(batch, { fates: [fate], requestId: 'r' }, Buffer.from(receipt))
+}
+
+async function receiptsIn(spool: Spool, limit = 100): Promise<[number, string][]> {
+  return (await spool.receipts({ limit })).map(({ n, value }) => [n, value.toString()])
+}
+
+describe('receipts', () => {
+  test('come oldest first, as many as are asked for, and stay until they are forgotten', async () => {
+    const world = await openSpoolWorld()
+    await settleAll(world, ['one', 'two', 'three'])
+    expect(await receiptsIn(world.spool, 2)).toEqual([
+      [0, 'one'],
+      [1, 'two'],
+    ])
+    await world.spool.forgetReceipts(1)
+    expect(await receiptsIn(world.spool)).toEqual([[2, 'three']])
+  })
+
+  test('are there again after a restart, and counted', async () => {
+    const before = await openSpoolWorld()
+    await settleAll(before, ['one', 'two', 'three'])
+    await before.spool.forgetReceipts(0)
+    const { receipts, receiptBytes } = before.spool.totals()
+    const { spool } = await before.reopen()
+    expect(await receiptsIn(spool)).toEqual([
+      [1, 'two'],
+      [2, 'three'],
+    ])
+    expect([receipts, receiptBytes]).toEqual([2, 'two'.length + 'three'.length + 2 * 5])
+    expect(spool.totals()).toMatchObject({ receipts, receiptBytes, receiptsDropped: 0 })
+  })
+
+  test('never get a number twice, although none was left at the restart', async () => {
+    const before = await openSpoolWorld()
+    await settleAll(before, ['one', 'two'])
+    await before.spool.forgetReceipts(1)
+    const world = await before.reopen()
+    expect(await receiptsIn(world.spool)).toEqual([])
+    await settleAll(world, ['three'])
+    expect(await receiptsIn(world.spool)).toEqual([[2, 'three']])
+  })
+
+  test('stand in the same write as retries and dead letters of the settle', async () => {
+    const disk = createMemoryDisk()
+    const world = await openSpoolWorld({ openStore: disk.boot(), disk: emptyDisk })
+    await world.publish('one')
+    const [batch] = await sealAll(world.spool)
+    const { groups } = world.spool.totals()
+    await settle(world.spool, batch!, 'r', { kind: 'dead', reason: 'Internal', detail: 'no', failure })
+    expect(world.spool.totals()).toMatchObject({ groups: groups + 1, deadLetters: 1, receipts: 1 })
+  })
+
+  test('are there exactly where the batch is settled, wherever the power goes', async () => {
+    const fates: Fate[] = [
+      { kind: 'delivered' },
+      { kind: 'retry', schedule: 'default', step: 0, failure },
+      { kind: 'dead', reason: 'Internal', detail: 'no', failure },
+    ]
+    const writes = await atEachPowerCut({
+      async history(world, done) {
+        for (const [index, fate] of fates.entries()) {
+          await world.publish(`message ${index}`)
+          const live = world.spool.lanes().find(({ role }) => role.kind === 'live')
+          const batch = await world.spool.seal(live!.id, { payloadsMax: 10, bodyBytesMax: 1e6 })
+          done.push(`sealed ${index}`)
+          await settle(world.spool, batch!, `receipt ${index}`, fate)
+          done.push(`settled ${index}`)
+        }
+        await world.spool.forgetReceipts(1)
+        done.push('forgotten')
+      },
+      async judge(spool, done) {
+        const sealed = done.filter((step) => step.startsWith('sealed')).length
+        const settled = done.filter((step) => step.startsWith('settled')).length
+        const held = (await receiptsIn(spool)).map(([n]) => n)
+        const all = [0, 1, 2].slice(0, settled)
+        // The power went before a write, so nothing is durable that nobody heard of.
+        expect(held).toEqual(done.includes('forgotten') ? [2] : all)
+        expect(spool.batches()).toHaveLength(sealed - settled)
+        expect(spool.totals().receipts).toBe(held.length)
+      },
+    })
+    expect(writes).toBe(fates.length * 3 + 1)
+  })
+
+  test('are left out and counted beyond their bound, and the settle goes through all the same', async () => {
+    const world = await openSpoolWorld({ changes: { receiptBytesMax: 20 } })
+    await settleAll(world, ['receipt 1', 'receipt 2'])
+    expect(await receiptsIn(world.spool)).toEqual([[0, 'receipt 1']])
+    expect(world.spool.totals()).toMatchObject({
+      delivered: 2,
+      openBytes: 0,
+      receipts: 1,
+      receiptBytes: 14,
+      receiptsDropped: 1,
+    })
+    await world.spool.forgetReceipts(0)
+    await settleAll(world, ['receipt 3'])
+    expect(await receiptsIn(world.spool)).toEqual([[1, 'receipt 3']])
+  })
+
+  test('are not asked for where nobody wants them', async () => {
+    const world = await openSpoolWorld()
+    await world.publish('one')
+    const [batch] = await sealAll(world.spool)
+    await world.spool.settle(batch!, { fates: 'all delivered', requestId: null })
+    expect(await receiptsIn(world.spool)).toEqual([])
+  })
+})
+
+describe('a damaged receipt', () => {
+  test('comes without its bytes, keeps its number, and can be forgotten', async () => {
+    const before = await openSpoolWorld()
+    await settleAll(before, ['one', 'two'])
+    const { spool } = await reopenTampered(before, receiptKey(0), flipLastByte)
+    expect(await receiptsIn(spool)).toEqual([
+      [0, ''],
+      [1, 'two'],
+    ])
+    await spool.forgetReceipts(0)
+    expect(await receiptsIn(spool)).toEqual([[1, 'two']])
+  })
+
+  test('in a block that cannot be read is stepped over, and later numbers stay clear of it', async () => {
+    const disk = createMemoryDisk()
+    const before = await openSpoolWorld({ openStore: disk.boot(), disk: emptyDisk })
+    await settleAll(before, ['one', 'two', 'three', 'four', 'five'])
+    await before.spool.close()
+    const openStore = withDamagedBlock(disk.boot(), [receiptKey(1), receiptKey(4)])
+    const world = await openSpoolWorld({ openStore, disk: emptyDisk })
+    expect(await receiptsIn(world.spool)).toEqual([
+      [0, 'one'],
+      [2, 'three'],
+      [3, 'four'],
+    ])
+    await settleAll(world, ['six'])
+    const last = (await receiptsIn(world.spool)).at(-1)
+    expect(last?.[1]).toBe('six')
+    expect(last?.[0]).toBeGreaterThan(4)
+  })
+
+  test('total costs no receipt and no number', async () => {
+    const before = await openSpoolWorld()
+    await settleAll(before, ['one', 'two', 'three'])
+    await before.spool.forgetReceipts(1)
+    const world = await reopenTampered(before, laneKey(table.totals, receiptLane), flipLastByte)
+    await settleAll(world, ['four'])
+    expect(await receiptsIn(world.spool)).toEqual([
+      [2, 'three'],
+      [3, 'four'],
+    ])
+  })
+})

@@ -1,0 +1,175 @@
+import { describe, expect, test } from 'vitest'
+import { partKey, setAsideKey, table, tableRange } from '../../src/spool/chunk-log/key-layout.ts'
+import { openLevelStore } from '../../src/storage/storage.ts'
+import { createFakeClock } from '../support/fake-clock.ts'
+import { createMemoryDisk, withDamagedBlock } from '../support/memory-store.ts'
+import {
+  ended,
+  flipLastByte,
+  openSpoolWorld,
+  passTimeUntil,
+  reopenTampered,
+  statesIn,
+} from '../support/open-spool.ts'
+import { exchangeOf, emptyDisk, payloadNamed } from '../support/spool-world.ts'
+import { join } from 'node:path'
+
+const bytes = (text: string) => Buffer.from(text)
+
+describe('state of the mapping', () => {
+  test('is there again after a restart, as it was when the last message was acknowledged', async () => {
+    const before = await openSpoolWorld()
+    before.spool.remember('van-1', bytes('latitude'))
+    before.spool.remember('van-2', bytes('battery'))
+    expect(await ended(before.spool)).toBeNull()
+    before.spool.remember('van-1', bytes('latitude, longitude'))
+    before.spool.remember('van-2', null)
+    before.spool.remember('van-3', Buffer.alloc(0))
+    expect(await ended(before.spool)).toBeNull()
+    const { spool } = await before.reopen()
+    expect(await statesIn(spool)).toEqual({ 'van-1': 'latitude, longitude', 'van-3': '' })
+    expect(spool.totals().stateEntries).toBe(2)
+  })
+
+  test('is taken as it was when it was given, whatever becomes of the buffer afterwards', async () => {
+    const { spool } = await openSpoolWorld()
+    const value = bytes('before')
+    spool.remember('van-1', value)
+    value.write('after!')
+    await ended(spool)
+    expect(await statesIn(spool)).toEqual({ 'van-1': 'before' })
+  })
+
+  test('keeps keys of any text apart, one that is no valid Unicode included', async () => {
+    const before = await openSpoolWorld()
+    const names = ['a', 'a"', 'a\u0000', '\ud800', '\ud801', 'ü', 'x'.repeat(512)]
+    for (const name of names) before.spool.remember(name, bytes(JSON.stringify(name)))
+    await ended(before.spool)
+    const { spool } = await before.reopen()
+    const found = await statesIn(spool)
+    expect(new Set(Object.keys(found))).toEqual(new Set(names))
+    for (const name of names) expect(found[name]).toBe(JSON.stringify(name))
+  })
+
+  test('and the message that changed it become durable together or not at all', async () => {
+    const disk = createMemoryDisk()
+    const world = await openSpoolWorld({ openStore: disk.boot(), disk: emptyDisk, crashes: true })
+    disk.hold()
+    world.spool.remember('van-1', bytes('open'))
+    world.spool.append(payloadNamed('one'), false)
+    world.spool.endMessage(() => undefined)
+    while (disk.waiting() === 0) await world.clock.advance(0)
+    disk.crash({ keepRunning: false })
+    const lost = await openSpoolWorld({ openStore: disk.boot(), disk: emptyDisk, clock: createFakeClock() })
+    expect(await statesIn(lost.spool)).toEqual({})
+    expect(lost.spool.lanes()).toEqual([])
+  })
+
+  test('comes back as it is on the disk when a write has failed and the store was opened anew', async () => {
+    const disk = createMemoryDisk()
+    const { spool, clock } = await openSpoolWorld({ openStore: disk.boot(), disk: emptyDisk })
+    spool.remember('van-1', bytes('safe'))
+    await ended(spool)
+    disk.failNextWrite({ reachesDisk: false })
+    spool.remember('van-1', bytes('unlucky'))
+    spool.remember('van-2', bytes('unlucky'))
+    expect(await ended(spool)).toMatchObject({ code: 'SPOOL_WRITE_FAILED' })
+    await expect(statesIn(spool)).rejects.toMatchObject({ code: 'SPOOL_CLOSED' })
+    await passTimeUntil(clock, () => spool.hold === null)
+    expect(await statesIn(spool)).toEqual({ 'van-1': 'safe' })
+    expect(spool.totals().stateEntries).toBe(1)
+  })
+
+  test('holds intake at its bound, lets exchanges go on, and intake resumes when entries have closed', async () => {
+    const { spool, eventsOf } = await openSpoolWorld({ changes: { stateBytesMax: 1000 } })
+    let entries = 0
+    for (; spool.hold === null; entries += 1) {
+      spool.remember(`van-${entries}`, Buffer.alloc(50))
+      spool.endMessage(null)
+    }
+    expect(spool.hold).toBe('state_full')
+    expect(entries).toBeLessThan(17)
+    const writes = Array.from({ length: entries }, (_, index) => ({ key: `van-${index}`, value: null }))
+    await spool.exchange(exchangeOf({ payloads: [payloadNamed('closed')], writes }))
+    expect(spool.hold).toBeNull()
+    expect(spool.totals()).toMatchObject({ stateEntries: 0, stateBytes: 0 })
+    expect(eventsOf('spool_held')).toMatchObject([{ reason: 'state_full' }])
+  })
+
+  test('that is damaged is reported and set aside as it is, and the rest is given back', async () => {
+    const before = await openSpoolWorld()
+    before.spool.remember('van-1', bytes('one'))
+    before.spool.remember('van-2', bytes('two'))
+    await ended(before.spool)
+    const world = await reopenTampered(before, partKey('van-1'), flipLastByte)
+    expect(world.eventsOf('record_damaged')).toMatchObject([{ table: 'state', name: 'van-1' }])
+    expect(await statesIn(world.spool)).toEqual({ 'van-2': 'two' })
+    await world.spool.close()
+    const store = await openLevelStore(join(world.path, 'store'))
+    const aside = await store.get(setAsideKey(partKey('van-1')))
+    const left = []
+    for await (const page of store.pages(tableRange(table.parts))) left.push(...page)
+    await store.close()
+    expect(aside?.toString()).toContain('on')
+    expect(left).toHaveLength(1)
+  })
+
+  test('is given back but for a block of it that cannot be read', async () => {
+    const disk = createMemoryDisk()
+    const before = await openSpoolWorld({ openStore: disk.boot(), disk: emptyDisk })
+    for (let n = 0; n < 10; n += 1) before.spool.remember(`van-${n}`, bytes(`${n}`))
+    await ended(before.spool)
+    await before.spool.close()
+    const openStore = withDamagedBlock(disk.boot(), [partKey('van-4')])
+    const { spool, eventsOf } = await openSpoolWorld({ openStore, disk: emptyDisk })
+    const found = Object.keys(await statesIn(spool))
+    expect(found.sort()).toEqual(['van-0', 'van-1', 'van-2', 'van-7', 'van-8', 'van-9'])
+    expect(eventsOf('record_damaged')[0]).toMatchObject({
+      table: 'state',
+      what: expect.stringContaining('block'),
+    })
+    expect(eventsOf('records_unbalanced')).toMatchObject([{ known: 10, found: 6 }])
+  })
+
+  test('that is missing at a start is told by its totals, once', async () => {
+    const before = await openSpoolWorld()
+    before.spool.remember('van-1', bytes('one'))
+    before.spool.remember('van-2', bytes('two'))
+    await ended(before.spool)
+    const world = await reopenTampered(before, partKey('van-1'), () => null)
+    const told = { kind: 'records_unbalanced', table: 'state', name: '', known: 2, found: 1 }
+    expect(world.eventsOf('records_unbalanced')).toEqual([told])
+    expect((await world.reopen()).eventsOf('records_unbalanced')).toEqual([])
+  })
+
+  test('is counted on the disk by the walk in the background, which tells when something is missing', async () => {
+    const disk = createMemoryDisk()
+    const before = await openSpoolWorld({ openStore: disk.boot(), disk: emptyDisk })
+    before.spool.remember('van-1', bytes('one'))
+    await ended(before.spool)
+    const sound = await before.reopen()
+    sound.spool.remember('van-2', bytes('two'))
+    await ended(sound.spool)
+    await sound.clock.advance(1000)
+    expect(sound.eventsOf('records_unbalanced')).toEqual([])
+    const { clock, eventsOf } = await sound.reopen()
+    disk.damage(partKey('van-1'), () => null)
+    await clock.advance(1000)
+    expect(eventsOf('records_unbalanced')).toMatchObject([{ table: 'state', known: 2, found: 1 }])
+  })
+})
+
+describe('a message that becomes part of something', () => {
+  test('is a copy when it comes again with DUP after a crash, and none without DUP', async () => {
+    const before = await openSpoolWorld()
+    const key = 'a'.repeat(32)
+    expect(before.spool.note(key, false)).toBe('stored')
+    before.spool.remember('van-1', bytes('open'))
+    await ended(before.spool)
+    const { spool } = await before.reopen()
+    expect(spool.note(key, true)).toBe('copy')
+    expect(spool.note(key, false)).toBe('stored')
+    expect(spool.note('b'.repeat(32), true)).toBe('stored')
+    expect(spool.totals().copies).toBe(1)
+  })
+})

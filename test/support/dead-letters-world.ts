@@ -1,0 +1,150 @@
+// letters-world.ts: the work with dead letters over a spool on real LevelDB, with letters as the delivery and the mapping
+// make them.
+
+import type { DeadLetter } from '../../src/domain/dead-letter.ts'
+import type { ProviderName } from '../../src/domain/ids.ts'
+import { createLetterWork, type LetterWork, type Remap } from '../../src/dead-letters/dead-letters.ts'
+import { collect, openSpoolWorld, sealAll, type SpoolWorld, type WorldOptions } from './open-spool.ts'
+import { bodyOf } from './batch-body.ts'
+import { exchangeOf, letterNamed, payloadNamed } from './spool-world.ts'
+
+export type LettersWorld = SpoolWorld & {
+  work: LetterWork
+  /** Requests that went to the mapping, with the details of their letters or the topics of their messages. */
+  remapped: string[][]
+  bury(...letters: DeadLetter[]): Promise<void>
+  /** The spool says from here on that it is full. */
+  fillUp(): void
+  /** Letters that are there, by device, oldest first. */
+  left(): Promise<string[]>
+  idOf(device: string): Promise<string>
+  /** What is pending, as it would be sent. */
+  sent(): Promise<Record<string, unknown>[]>
+  payloads(): number
+}
+
+export async function openLettersWorld(
+  options: WorldOptions & { providers?: string[] } = {},
+): Promise<LettersWorld> {
+  const world = await openSpoolWorld({
+    ...options,
+    changes: { bytesMax: 64 * 1024 ** 2, deadLetterBytesMax: 64 * 1024 ** 2, ...options.changes },
+  })
+  const { spool, clock, events } = world
+  const remapped: string[][] = []
+  const remap: Remap = async ({ letters, messages }) => {
+    const names: string[] = []
+    for await (const { letter } of letters ?? over([])) names.push(letter.detail)
+    for await (const { envelope } of messages ?? over([])) names.push(envelope.topic)
+    remapped.push(names)
+    return {
+      letters: names.length,
+      remapped: names.length,
+      payloads: 0,
+      ignored: {},
+      kept: 0,
+      stillRefused: {},
+    }
+  }
+  const { providers = ['default'] } = options
+  let full = false
+  const held = { get: () => (full ? 'spool_full' : spool.hold) }
+  const work = createLetterWork({
+    spool: Object.create(spool, { hold: held }) as typeof spool,
+    clock,
+    emit: (event) => void events.push(event),
+    remap,
+    providers: () => providers as ProviderName[],
+  })
+  const entries = () => collect(spool.deadLetters({ limit: Infinity }))
+  return {
+    ...world,
+    work,
+    remapped,
+    fillUp() {
+      full = true
+    },
+    async bury(...letters) {
+      for (const letter of letters) await spool.exchange(exchangeOf({ letters: [letter] }))
+    },
+    left: async () => (await entries()).map(({ letter }) => letter.device ?? ''),
+    async idOf(device) {
+      const entry = (await entries()).find(({ letter }) => letter.device === device)
+      if (entry === undefined) throw new Error(`there is no letter of ${device}`)
+      return entry.id
+    },
+    async sent() {
+      const payloads: Record<string, unknown>[] = []
+      for (const batch of await sealAll(spool)) {
+        const loaded = await spool.load(batch)
+        if (loaded.kind !== 'content') throw new Error('the batch is damaged')
+        const { data } = JSON.parse(bodyOf(loaded.content).toString()) as { data: Record<string, unknown>[] }
+        payloads.push(...data)
+      }
+      return payloads
+    },
+    payloads: () => spool.lanes().reduce((sum, { open }) => sum + open, 0),
+  }
+}
+
+async function* over<Entry>(entries: readonly Entry[]): AsyncGenerator<Entry> {
+  yield* entries
+}
+
+/** The payload of a device, whole and right. */
+export function telemetryOf(device: string, changes: Record<string, unknown> = {}): Record<string, unknown> {
+  return {
+    payloadId: payloadNamed(device).payloadId,
+    signalTimestamp: 1_763_690_000_000,
+    deviceIdentifier: { id: device },
+    gps: { latitude: 52.5, longitude: 13.4 },
+    ...changes,
+  }
+}
+
+/** As delivery gives a payload up. */
+export function refusedPayload(device: string, changes: Partial<DeadLetter> = {}): DeadLetter {
+  const { payloadId } = payloadNamed(device)
+  const failure = {
+    payloadId,
+    errorType: 'Validation',
+    errorMessage: 'The payload is not valid.',
+    validationErrorDetails: [{ field: 'gps.latitude', message: 'must not be empty' }],
+  }
+  return {
+    ...letterNamed(device).letter,
+    stage: 'delivery',
+    at: 1000,
+    reason: 'Validation',
+    detail: 'The payload is not valid.',
+    provider: 'default' as ProviderName,
+    device,
+    payload: telemetryOf(device),
+    payloadId,
+    batchId: null,
+    requestId: 'request-1',
+    failure,
+    ...changes,
+  }
+}
+
+/** As the mapping gives a message up; its name is topic and detail. */
+export function refusedMessage(name: string, changes: Partial<DeadLetter> = {}): DeadLetter {
+  return {
+    ...letterNamed(name).letter,
+    at: 1000,
+    envelope: {
+      topic: name,
+      bytes: Buffer.from(name).toString('base64'),
+      qos: 1,
+      retain: false,
+      dup: false,
+      clientId: 'c',
+      userName: null,
+      certificateName: null,
+      arrivedAt: 1,
+      source: 'trucks',
+    },
+    ...changes,
+  }
+}
