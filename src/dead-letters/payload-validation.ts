@@ -118,7 +118,7 @@ export function roadPayload(provider: ProviderName, payloadId: PayloadId, payloa
     deviceTime: null,
     payloadId,
     windowKey: payloadId.replaceAll('-', ''),
-    copyRule: 'always',
+    duplicateRule: 'always',
     json,
   }
 }

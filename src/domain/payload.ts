@@ -17,7 +17,7 @@ export const payloadIdEnd = payloadHead.length + 36
  * `always`  the key is the payload's name, made of device, device time and content;
  * `resend`  there is no device time, so only a message that the device marks as sent before (DUP) is one.
  */
-export type CopyRule = 'always' | 'resend'
+export type DuplicateRule = 'always' | 'resend'
 
 /** A payload as the mapping hands it to the spool. */
 export type MappedPayload = {
@@ -28,7 +28,7 @@ export type MappedPayload = {
   payloadId: PayloadId
   /** 32 hexadecimal digits: the key of the dedup window. */
   windowKey: string
-  copyRule: CopyRule
+  duplicateRule: DuplicateRule
   /** The payload's JSON; starts with `payloadHead` and the payloadId. */
   json: string
 }

@@ -3,7 +3,7 @@
 
 import type { FailureRecord } from './outcome.ts'
 
-export type Fate =
+export type PayloadSettlement =
   | { kind: 'delivered' }
   /** Goes to the end of the retry lane of `schedule` and `step`, and rests there for that step's delay. */
   | { kind: 'retry'; schedule: string; step: number; failure: FailureRecord }
@@ -12,6 +12,6 @@ export type Fate =
 
 /** One fate for each payload of the batch, in the order of the batch; or the usual case in one word. */
 export type Settlement = {
-  fates: 'all delivered' | readonly Fate[]
+  payloads: 'all delivered' | readonly PayloadSettlement[]
   requestId: string | null
 }

@@ -2,7 +2,7 @@
 
 import type { ProviderName } from '../domain/ids.ts'
 import type { Message } from '../domain/message.ts'
-import type { CopyRule, MappedPayload } from '../domain/payload.ts'
+import type { DuplicateRule, MappedPayload } from '../domain/payload.ts'
 import { quote } from '../std/quote.ts'
 import type { QuarantineReason } from './refusals.ts'
 import { messageKeyOf } from './identity.ts'
@@ -25,7 +25,13 @@ export type MapResult = Beside &
     /** Deliberately nothing: a condition did not hold. `reason` is one of a bounded set of texts. */
     | { kind: 'ignored'; source: string; reason: string }
     /** It waits in memory once apply() was called; which must not be done for a copy. */
-    | { kind: 'part'; source: string; windowKey: string; copyRule: CopyRule; records: readonly Owned[] }
+    | {
+        kind: 'part'
+        source: string
+        windowKey: string
+        duplicateRule: DuplicateRule
+        records: readonly Owned[]
+      }
     /** To be kept whole until its expression was evaluated: see mapDecoded(). */
     | { kind: 'deferred'; source: string; windowKey: string }
     /** To be kept whole until the device is listed, or a person has looked at its clock. */

@@ -183,10 +183,10 @@ export function writePayload(
   if (namesBefore) name = distinct(name, namesBefore, index)
   const digest = digestOf(name)
   const windowKey = ownTime ? windowKeyOf(digest) : partKeyOf(messageKeyOf(message), index)
-  const copyRule = ownTime ? 'always' : 'resend'
+  const duplicateRule = ownTime ? 'always' : 'resend'
   if (entry.withhold) {
     const half = halfOf(source, entry, reading, message.arrivedAt)
-    return payloadOf(entry, half, digest, { windowKey, copyRule }, entry.withhold)
+    return payloadOf(entry, half, digest, { windowKey, duplicateRule }, entry.withhold)
   }
   const payloadId = payloadIdOf(digest)
   const ids = signals.length === 0 ? '' : signalIdHeadOf(digest)
@@ -206,7 +206,7 @@ export function writePayload(
     deviceTime: ownTime ? reading.time : null,
     payloadId,
     windowKey,
-    copyRule,
+    duplicateRule,
     json,
   }
 }

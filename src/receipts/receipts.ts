@@ -14,7 +14,7 @@ import type { EpochMs } from '../std/clock.ts'
 import { addToBloom, hashOfText } from './bloom-filter.ts'
 import { decodeEntries, entriesHead, type Entries, type EntriesHead } from './receipt-entries.ts'
 import type { BatchId, LaneId, ProviderName } from '../domain/ids.ts'
-import type { Fate, Settlement } from '../domain/settlement.ts'
+import type { PayloadSettlement, Settlement } from '../domain/settlement.ts'
 
 export type LedgerOutcome = 'delivered' | 'retried' | 'dead'
 
@@ -75,7 +75,7 @@ export function encodeReceipt(settled: {
   requestId: string | null
   at: EpochMs
   entries: Uint8Array
-  fates: Settlement['fates']
+  fates: Settlement['payloads']
 }): Buffer {
   const { provider, lane, batchId, requestId, at, entries, fates } = settled
   const text = Buffer.from(JSON.stringify([provider, batchId, requestId]))
@@ -149,7 +149,7 @@ function entriesStartOf(value: Buffer): number {
 
 type Row = [LedgerOutcome, string | null, number | null, string | null, string | null]
 
-function packFates(fates: readonly Fate[]): { bytes: Buffer; outcomes: number } {
+function packFates(fates: readonly PayloadSettlement[]): { bytes: Buffer; outcomes: number } {
   const numbers = new Map<string, number>()
   const indexes = Buffer.allocUnsafe(fates.length * 2)
   let outcomes = 0
@@ -169,7 +169,7 @@ function packFates(fates: readonly Fate[]): { bytes: Buffer; outcomes: number } 
   return { bytes: Buffer.concat([length, table, indexes]), outcomes }
 }
 
-function rowOf(fate: Fate): Row {
+function rowOf(fate: PayloadSettlement): Row {
   switch (fate.kind) {
     case 'delivered':
       return ['delivered', null, null, null, null]

@@ -141,7 +141,7 @@ export async function openEpoch(deps: EpochDeps, options: EpochOptions): Promise
   }
 
   function append(payload: MappedPayload, dup: boolean): 'stored' | 'copy' {
-    if (isCopy(payload.windowKey, payload.copyRule === 'always' || dup)) return 'copy'
+    if (isCopy(payload.windowKey, payload.duplicateRule === 'always' || dup)) return 'copy'
     group.addKey()
     group.append(payload)
     return 'stored'

@@ -45,7 +45,7 @@ describe('over the real spool', () => {
       for (const lane of spool.lanes()) {
         const batch = await spool.seal(lane.id, { payloadsMax: 100, bodyBytesMax: 1024 ** 2 })
         if (batch === null) continue
-        await spool.settle(batch, { fates: 'all delivered', requestId: null })
+        await spool.settle(batch, { payloads: 'all delivered', requestId: null })
         delivered += batch.payloads
       }
       await new Promise(setImmediate)

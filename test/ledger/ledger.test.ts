@@ -69,8 +69,8 @@ async function settle({ spool, publish }: SpoolWorld, name: string, at = startAt
   const { payloadId } = payloadNamed(name)
   const entries = encodeEntries([{ payloadId, deviceTime: at, device: name }], receiptKeys)
   const { provider, lane: laneId, batchId } = batch
-  const settlement = { fates: 'all delivered' as const, requestId: `request of ${name}` }
-  const { requestId, fates } = settlement
+  const settlement = { payloads: 'all delivered' as const, requestId: `request of ${name}` }
+  const { requestId, payloads: fates } = settlement
   const receipt = encodeReceipt({ provider, lane: laneId, batchId, requestId, at, entries, fates })
   await spool.settle(batch, settlement, receipt)
   return payloadId
@@ -282,7 +282,7 @@ describe('records that cannot be used', () => {
     const batch = lane && (await world.spool.seal(lane.id, { payloadsMax: 100, bodyBytesMax: 1e6 }))
     if (!batch) throw new Error('nothing to seal')
     await world.spool.load(batch)
-    await world.spool.settle(batch, { fates: 'all delivered', requestId: null }, Buffer.from('no receipt'))
+    await world.spool.settle(batch, { payloads: 'all delivered', requestId: null }, Buffer.from('no receipt'))
     const b = await settle(world, 'b')
     const { ledger, events, ids } = openLedger(world)
     expect(await ids()).toEqual([b])

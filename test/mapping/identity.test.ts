@@ -26,7 +26,7 @@ describe('a payload’s name', () => {
     expect(payload.payloadId).toMatch(uuid8)
     expect(payload.json.startsWith(`{"payloadId":"${payload.payloadId}"`)).toBe(true)
     expect(payload.windowKey).toBe(payload.payloadId.replaceAll('-', ''))
-    expect(payload).toMatchObject({ copyRule: 'always', deviceTime: reading.ts, provider: 'default' })
+    expect(payload).toMatchObject({ duplicateRule: 'always', deviceTime: reading.ts, provider: 'default' })
   })
 
   test('is the same after a restart and for whichever connection, moment and spelling brings it', () => {
@@ -120,7 +120,7 @@ describe('without a device time', () => {
     const mapper = openMapperOf([timeless])
     const first = payloadIn(mapper.map(messageOf(reading)))
     const resent = payloadIn(mapper.map(messageOf(reading, { arrivedAt: 1_760_000_009_000, dup: true })))
-    expect(first).toMatchObject({ copyRule: 'resend', deviceTime: null })
+    expect(first).toMatchObject({ duplicateRule: 'resend', deviceTime: null })
     expect(first.json).toContain('"signalTimestamp":1760000000000')
     expect(resent.payloadId).not.toBe(first.payloadId)
     expect(resent.windowKey).toBe(first.windowKey)

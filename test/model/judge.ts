@@ -13,7 +13,7 @@ import {
 } from '../../src/spool/chunk-log/record-codec.ts'
 import type { LaneId } from '../../src/domain/ids.ts'
 import { payloadIdIn } from '../../src/domain/payload.ts'
-import type { Fate } from '../../src/domain/settlement.ts'
+import type { PayloadSettlement } from '../../src/domain/settlement.ts'
 import type { Batch, BatchContent, Spool, Turn } from '../../src/spool/spool.ts'
 import type { StoreEntry } from '../../src/storage/storage.ts'
 import { bodyOf } from '../support/batch-body.ts'
@@ -39,7 +39,7 @@ export type Judge = {
   /** Lanes that are gone for good. */
   dropped(): number
   /** The service gets a batch; the same batchId gets the same answer. */
-  submitted(batch: Batch, content: BatchContent, choose: () => Fate): Fate[]
+  submitted(batch: Batch, content: BatchContent, choose: () => PayloadSettlement): PayloadSettlement[]
   check(durable: readonly StoreEntry[]): void
   finish(spool: Spool, durable: readonly StoreEntry[]): void
   /** An unexpected error of work under way; the next check throws it. */
@@ -80,7 +80,7 @@ export function createJudge(): Judge {
   const offered = new Set<string>()
   const late = new Set<string>()
   const acked = new Set<string>()
-  const answers = new Map<string, Fate[]>()
+  const answers = new Map<string, PayloadSettlement[]>()
   /** Hashes of the bodies, by batchId and turn. */
   const bodies = new Map<string, string>()
   /** Under which batch the service accepted a payload. */

@@ -17,7 +17,7 @@
 //   - appended = settled + open in each lane, when no write runs
 
 import { assertNever } from '../../src/std/assert.ts'
-import type { Fate } from '../../src/domain/settlement.ts'
+import type { PayloadSettlement } from '../../src/domain/settlement.ts'
 import type { Spool } from '../../src/spool/spool.ts'
 import { openSpool } from '../../src/spool/spool.ts'
 import { createFakeClock, turn } from '../support/fake-clock.ts'
@@ -308,7 +308,7 @@ async function submitSome(world: World): Promise<void> {
   }
 }
 
-function chooseFate({ random }: World): Fate {
+function chooseFate({ random }: World): PayloadSettlement {
   const failure = { payloadId: '', errorType: 'Internal', errorMessage: 'no', validationErrorDetails: [] }
   if (random.chance(0.75)) return { kind: 'delivered' }
   if (random.chance(0.7)) {
@@ -326,7 +326,7 @@ function settleSome(world: World): void {
   world.settling.add(batch.batchId)
   const all = fates.every(({ kind }) => kind === 'delivered')
   const receipt = receiptFor(world, batch)
-  track(world, spool.settle(batch, { fates: all ? 'all delivered' : fates, requestId: 'r' }, receipt))
+  track(world, spool.settle(batch, { payloads: all ? 'all delivered' : fates, requestId: 'r' }, receipt))
 }
 
 // ---------------------------------------------------------------------------- the disk and the power
@@ -427,7 +427,7 @@ async function deliverAll(world: World): Promise<void> {
       const known = answered.get(batch.batchId)
       answered.delete(batch.batchId)
       const fates = known?.fates ?? judge.submitted(batch, loaded.content, () => ({ kind: 'delivered' }))
-      await spool.settle(batch, { fates, requestId: 'r' }, receiptFor(world, batch))
+      await spool.settle(batch, { payloads: fates, requestId: 'r' }, receiptFor(world, batch))
       judge.check(disk.durable())
     }
   }

@@ -1,6 +1,6 @@
 // world.ts: what a random history of model.ts is made of.
 
-import type { Fate } from '../../src/domain/settlement.ts'
+import type { PayloadSettlement } from '../../src/domain/settlement.ts'
 import type { Batch, Spool } from '../../src/spool/spool.ts'
 import type { FakeClock } from '../support/fake-clock.ts'
 import type { MemoryDisk } from '../support/memory-store.ts'
@@ -29,7 +29,7 @@ export type World = {
   lanes: Lanes
   messages: Message[]
   /** What the service answered for a batch that is not settled yet. */
-  answered: Map<string, { batch: Batch; fates: Fate[] }>
+  answered: Map<string, { batch: Batch; fates: PayloadSettlement[] }>
   /** Batches whose settle is under way. */
   settling: Set<string>
   /** Work under way on the present opening. */

@@ -36,7 +36,7 @@ import {
   receiptKeys,
 } from '../../src/receipts/receipts.ts'
 import type { BatchId, LaneId, ProviderName } from '../../src/domain/ids.ts'
-import type { Fate } from '../../src/domain/settlement.ts'
+import type { PayloadSettlement } from '../../src/domain/settlement.ts'
 import { receiptOf, startAt, uuidNamed } from '../support/ledger-world.ts'
 
 const anyText = string({ unit: 'binary', maxLength: 256 })
@@ -129,7 +129,7 @@ describe('entries', () => {
 })
 
 const failure = { payloadId: 'p', errorType: 'Validation', errorMessage: 'empty', validationErrorDetails: [] }
-const fate: Arbitrary<Fate> = oneof(
+const fate: Arbitrary<PayloadSettlement> = oneof(
   constant({ kind: 'delivered' as const }),
   record({
     kind: constant('retry' as const),
@@ -150,7 +150,7 @@ const fate: Arbitrary<Fate> = oneof(
   }),
 )
 
-const kept = (one: Fate) => {
+const kept = (one: PayloadSettlement) => {
   const nothing = { schedule: null, step: null, reason: null, detail: null }
   if (one.kind === 'delivered') return { outcome: 'delivered', ...nothing }
   if (one.kind === 'dead') return { outcome: 'dead', ...nothing, reason: one.reason, detail: one.detail }
@@ -209,7 +209,10 @@ describe('a receipt', () => {
       deviceTime: n,
       device: null,
     }))
-    const fates: Fate[] = [{ kind: 'delivered' }, { kind: 'retry', schedule: 'default', step: 0, failure }]
+    const fates: PayloadSettlement[] = [
+      { kind: 'delivered' },
+      { kind: 'retry', schedule: 'default', step: 0, failure },
+    ]
     expect(receiptHead(receiptOf(entries, { fates }))?.outcomes).toBe(
       outcomeBits.delivered | outcomeBits.retried,
     )
@@ -222,7 +225,7 @@ describe('a receipt', () => {
       deviceTime: n,
       device: null,
     }))
-    const fates = entries.map(({ payloadId }): Fate => ({
+    const fates = entries.map(({ payloadId }): PayloadSettlement => ({
       kind: 'dead',
       reason: `Odd-${payloadId}`,
       detail: `${'x'.repeat(150)}${payloadId}`,

@@ -26,7 +26,7 @@ function send(spool: Spool, name: string): Promise<unknown> {
 async function drain(spool: Spool, id: LaneId): Promise<void> {
   for (const batch of await sealLane(spool, id)) {
     await spool.load(batch)
-    await spool.settle(batch, { fates: 'all delivered', requestId: null })
+    await spool.settle(batch, { payloads: 'all delivered', requestId: null })
   }
 }
 

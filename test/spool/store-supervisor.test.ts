@@ -40,7 +40,7 @@ describe('a spool that is full', () => {
     expect(spool.totals().openBytes).toBeLessThan(4000 + 500)
     const [batch] = await sealAll(spool)
     await spool.load(batch!)
-    await spool.settle(batch!, { fates: 'all delivered', requestId: null })
+    await spool.settle(batch!, { payloads: 'all delivered', requestId: null })
     expect(spool.hold).toBeNull()
     expect(eventsOf('spool_held')).toMatchObject([{ reason: 'spool_full' }])
     expect(events.at(-1)).toMatchObject({ kind: 'spool_resumed' })
@@ -67,7 +67,7 @@ describe('a spool that is full', () => {
     const fates = Array.from({ length: batch!.payloads }, () => {
       return { kind: 'retry', schedule: 'default', step: 0, failure } as const
     })
-    await spool.settle(batch!, { fates, requestId: null })
+    await spool.settle(batch!, { payloads: fates, requestId: null })
     const retryLane = spool.lanes().find(({ role }) => role.kind === 'retry')
     expect(retryLane).toMatchObject({ pending: batch!.payloads, role: { schedule: 'default', step: 0 } })
   })
@@ -134,7 +134,7 @@ describe('a spool whose write fails', () => {
     const [batch] = await sealAll(spool)
     await spool.load(batch!)
     faults.write = 'ENOSPC'
-    await expect(spool.settle(batch!, { fates: 'all delivered', requestId: null })).rejects.toMatchObject({
+    await expect(spool.settle(batch!, { payloads: 'all delivered', requestId: null })).rejects.toMatchObject({
       code: 'SPOOL_WRITE_FAILED',
     })
     await expect(spool.load(batch!)).rejects.toMatchObject({ code: 'SPOOL_CLOSED' })

@@ -48,17 +48,17 @@ export const wordMapper: IntakeMapper = {
     if (text === 'throw') throw new Error('thrown on purpose')
     if (text === 'none') return { kind: 'payloads', source: 'words', payloads: [] }
     const count = text.startsWith('many:') ? Number(text.slice(5)) : 1
-    const copyRule = text.startsWith('untimed') ? 'resend' : 'always'
+    const duplicateRule = text.startsWith('untimed') ? 'resend' : 'always'
     const payloads = Array.from(
       { length: count },
       (_, index) =>
         ({
           provider: defaultProvider,
           device: message.sender.clientId,
-          deviceTime: copyRule === 'always' ? 1 : null,
+          deviceTime: duplicateRule === 'always' ? 1 : null,
           payloadId: '00000000-0000-8000-8000-000000000000' as PayloadId,
           windowKey: hash('sha256', `${name}|${index}`).slice(0, 32),
-          copyRule,
+          duplicateRule,
           json: JSON.stringify({ topic: message.topic, text }),
         }) as const,
     )

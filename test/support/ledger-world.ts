@@ -30,7 +30,7 @@ export function uuidNamed(name: string): string {
 
 export function receiptOf(
   entries: readonly Entry[],
-  more: Partial<{ batch: string; request: string | null; at: number; fates: Settlement['fates'] }> = {},
+  more: Partial<{ batch: string; request: string | null; at: number; fates: Settlement['payloads'] }> = {},
 ): Buffer {
   return encodeReceipt({
     provider: 'default' as ProviderName,

@@ -94,7 +94,7 @@ export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }
     },
     append(payload, dup) {
       const copy = known(payload.windowKey)
-      if (copy && (payload.copyRule === 'always' || dup)) return 'copy'
+      if (copy && (payload.duplicateRule === 'always' || dup)) return 'copy'
       group.payloads.push(payload)
       return 'stored'
     },

@@ -129,8 +129,8 @@ type Part = { device: string; signalTimestamp: number | null; gps?: unknown; sig
 export function outcomeOf(mapper: Mapper, { messages }: Sample): { payloads: Part[]; reasons: string[] } {
   const { payloads, ignored, refused, quarantined } = playMessages(mapper, messages)
   const seen = new Set<string>()
-  const distinct = payloads.filter(({ copyRule, windowKey }) => {
-    const copy = copyRule === 'always' && seen.has(windowKey)
+  const distinct = payloads.filter(({ duplicateRule, windowKey }) => {
+    const copy = duplicateRule === 'always' && seen.has(windowKey)
     seen.add(windowKey)
     return !copy
   })

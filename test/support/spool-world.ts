@@ -24,7 +24,7 @@ export function payloadNamed(
     deviceTime: options.deviceTime === undefined ? 1 : options.deviceTime,
     payloadId,
     windowKey,
-    copyRule: 'always',
+    duplicateRule: 'always',
     json: `{"payloadId":"${payloadId}","deviceIdentifier":{"id":"${name}"},"note":"${padding}"}`,
   }
 }

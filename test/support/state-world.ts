@@ -62,7 +62,7 @@ export function openStates(
     if (result.kind === 'payloads') for (const payload of result.payloads) append(payload, message.dup)
     if (result.kind === 'ignored') states.dropped.push({ ...result, kind: 'ignored', messages: 1 })
     if (result.kind !== 'part') return result.kind
-    const judged = result.copyRule === 'always' || message.dup
+    const judged = result.duplicateRule === 'always' || message.dup
     if (judged && window.has(result.windowKey)) return 'copy'
     window.add(result.windowKey)
     commit(states.mapper.apply())
@@ -80,7 +80,7 @@ export function openStates(
   }
 
   function append(payload: MappedPayload, dup: boolean): void {
-    const judged = payload.copyRule === 'always' || dup
+    const judged = payload.duplicateRule === 'always' || dup
     if (judged && window.has(payload.windowKey)) return
     window.add(payload.windowKey)
     states.payloads.push(payload)

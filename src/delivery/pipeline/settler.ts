@@ -133,7 +133,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
 
   /** Nothing may be buried while the dead letters are full: the batch rests as it is, and goes again later. */
   function whereRoom(verdict: Verdict): Verdict {
-    const fates = verdict.settlement?.fates ?? 'all delivered'
+    const fates = verdict.settlement?.payloads ?? 'all delivered'
     if (!spool.lettersFull || fates === 'all delivered' || fates.every(({ kind }) => kind !== 'dead'))
       return verdict
     const held = 'A payload would become a dead letter, and those are full.'
@@ -179,7 +179,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
     const { batch } = inHand
     await spool.settle(batch, settlement, receiptOf(inHand, settlement))
     const counts = { delivered: 0, retried: 0, dead: 0 }
-    const { fates, requestId } = settlement
+    const { payloads: fates, requestId } = settlement
     if (fates === 'all delivered') counts.delivered = batch.payloads
     else
       fates.forEach((fate, index) => {
@@ -206,7 +206,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
     if (inHand.stuck) emit({ kind: 'batch_unstuck', provider, batchId: batch.batchId })
   }
 
-  function receiptOf({ batch, entries }: InHand, { fates, requestId }: Settlement): Buffer | null {
+  function receiptOf({ batch, entries }: InHand, { payloads: fates, requestId }: Settlement): Buffer | null {
     if (entries === null) return null
     const { lane, batchId } = batch
     const at = serviceClock.signingAt()

@@ -40,7 +40,7 @@
 import { assertNever } from '../../std/assert.ts'
 import type { PayloadId } from '../../domain/ids.ts'
 import type { FailureRecord, Outcome } from '../../domain/outcome.ts'
-import type { Fate, Settlement } from '../../domain/settlement.ts'
+import type { PayloadSettlement, Settlement } from '../../domain/settlement.ts'
 import type { Role, Turn } from '../../spool/spool.ts'
 import type { OnRepeat, RetryRules } from '../delivery-options.ts'
 import { partsOf } from './isolation.ts'
@@ -188,8 +188,8 @@ function judgeRefusal(
     errorMessage: words,
     validationErrorDetails: details,
   }
-  const fate: Fate = { kind: 'dead', reason: refusedReason, detail: detailOf(failure), failure }
-  return { ...nothing, settlement: { fates: [fate], requestId }, endpoint }
+  const fate: PayloadSettlement = { kind: 'dead', reason: refusedReason, detail: detailOf(failure), failure }
+  return { ...nothing, settlement: { payloads: [fate], requestId }, endpoint }
 }
 
 /** Reason of a dead letter that the service refused by a status, not by an `errorType`. */
@@ -198,7 +198,7 @@ const refusedReason = 'Refused'
 function delivered(requestId: string | null): Verdict {
   return {
     ...nothing,
-    settlement: { fates: 'all delivered', requestId },
+    settlement: { payloads: 'all delivered', requestId },
     endpoint: 'success',
     empty: 'reset',
   }
@@ -232,7 +232,7 @@ function judgeAnswer(answer: Answered, facts: Facts, policy: Policy): Verdict {
   )
   const settled = {
     ...base,
-    settlement: { fates, requestId: answer.requestId },
+    settlement: { payloads: fates, requestId: answer.requestId },
     endpoint: 'success' as const,
   }
   if (fates.some((fate) => fate.kind === 'delivered')) return { ...settled, empty: 'reset' }
@@ -241,8 +241,8 @@ function judgeAnswer(answer: Answered, facts: Facts, policy: Policy): Verdict {
 
 /** A fault of the payload itself is told as Validation; any other may be the service's. */
 function buriesInnocents({ settlement }: Verdict): boolean {
-  if (settlement === null || settlement.fates === 'all delivered') return false
-  return settlement.fates.some((fate) => fate.kind === 'dead' && fate.reason !== 'Validation')
+  if (settlement === null || settlement.payloads === 'all delivered') return false
+  return settlement.payloads.some((fate) => fate.kind === 'dead' && fate.reason !== 'Validation')
 }
 
 /** Nothing of the batch was accepted: its payloads' own faults, or an outage told inside a 200. */
@@ -281,7 +281,7 @@ function fateOf(
   id: PayloadId,
   attempts: number,
   policy: Policy,
-): Fate {
+): PayloadSettlement {
   if (word === 'accepted') return { kind: 'delivered' }
   const failure = word ?? unconfirmed(id)
   const schedule = policy.retryRules.has(failure.errorType) ? failure.errorType : 'default'

@@ -129,14 +129,14 @@ export function createPlacing(
     switch (result.kind) {
       case 'payloads': {
         let fresh = 0
-        for (const { windowKey, copyRule } of result.payloads)
-          if (spool.note(windowKey, copyRule === 'always' || isResent(windowKey, message)) === 'stored')
+        for (const { windowKey, duplicateRule } of result.payloads)
+          if (spool.note(windowKey, duplicateRule === 'always' || isResent(windowKey, message)) === 'stored')
             fresh += 1
         return fresh === 0
       }
       case 'part': {
-        const { windowKey, copyRule } = result
-        return spool.note(windowKey, copyRule === 'always' || isResent(windowKey, message)) === 'copy'
+        const { windowKey, duplicateRule } = result
+        return spool.note(windowKey, duplicateRule === 'always' || isResent(windowKey, message)) === 'copy'
       }
       case 'deferred':
       case 'ignored':

@@ -2,7 +2,7 @@
 // name is made as for all others (identity.ts), before privacy, and without what was derived from memory: a
 // copy must have its original's name whatever happened in between.
 
-import { payloadHead, type CopyRule, type MappedPayload } from '../../domain/payload.ts'
+import { payloadHead, type DuplicateRule, type MappedPayload } from '../../domain/payload.ts'
 import { digestOf, payloadIdOf, signalIdHeadOf, windowKeyOf } from '../identity.ts'
 import type { DeviceEntry } from '../devices/device-table.ts'
 import { signalsText } from '../fields/signals.ts'
@@ -11,7 +11,7 @@ import type { Withhold } from '../privacy/privacy.ts'
 import type { ThinSample } from './thin.ts'
 
 /** When a payload is a copy: see domain/payload.ts. */
-export type Identity = { windowKey: string; copyRule: CopyRule }
+export type Identity = { windowKey: string; duplicateRule: DuplicateRule }
 
 /** `mark` tells apart two records of one message that say the same. */
 export function digestOfHalf(entry: DeviceEntry, half: Half, mark = ''): string {
@@ -26,7 +26,7 @@ export function digestOfHalf(entry: DeviceEntry, half: Half, mark = ''): string 
  * was made of closes once.
  */
 export function ownIdentity(digest: string): Identity {
-  return { windowKey: windowKeyOf(digest), copyRule: 'always' }
+  return { windowKey: windowKeyOf(digest), duplicateRule: 'always' }
 }
 
 /** Null where the asset's profile leaves nothing to send. */

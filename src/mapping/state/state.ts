@@ -26,7 +26,7 @@ import { hash } from 'node:crypto'
 import { assert } from '../../std/assert.ts'
 import type { EpochMs } from '../../std/clock.ts'
 import type { Message } from '../../domain/message.ts'
-import type { CopyRule, MappedPayload } from '../../domain/payload.ts'
+import type { DuplicateRule, MappedPayload } from '../../domain/payload.ts'
 import { messageKeyOf, partKeyOf } from '../identity.ts'
 import type { MapResult } from '../map-result.ts'
 import type { Up } from '../path/path.ts'
@@ -53,8 +53,8 @@ export type OwnRecord = {
 
 export type Taken =
   | { kind: 'payloads'; payloads: readonly MappedPayload[] }
-  /** It waits in memory once apply() was called. `windowKey` and `copyRule` tell when it is a copy. */
-  | { kind: 'part'; windowKey: string; copyRule: CopyRule }
+  /** It waits in memory once apply() was called. `windowKey` and `duplicateRule` tell when it is a copy. */
+  | { kind: 'part'; windowKey: string; duplicateRule: DuplicateRule }
   | { kind: 'ignored'; reason: string }
   | { kind: 'refused'; reason: string; detail: string }
 
@@ -159,7 +159,7 @@ export function createStateful(sources: readonly StateSource[]): Stateful {
       digests.add(digest)
       const identity = identityOf(half, digest, message, index)
       if (state.thin) {
-        const resent = identity.copyRule === 'always' || message.dup
+        const resent = identity.duplicateRule === 'always' || message.dup
         if (!state.thin.passes(sampleOf(half, identity, resent))) {
           skipped = 'thinned'
           continue
@@ -183,11 +183,11 @@ export function createStateful(sources: readonly StateSource[]): Stateful {
     const timed = found.every((one) =>
       one.kind === 'value' ? !Number.isNaN(one.value.time) : one.own.half.time !== null,
     )
-    if (!timed) return { kind: 'part', windowKey: messageKeyOf(message), copyRule: 'resend' }
+    if (!timed) return { kind: 'part', windowKey: messageKeyOf(message), duplicateRule: 'resend' }
     return {
       kind: 'part',
       windowKey: hash('sha256', found.map(readingOf).join(), 'hex').slice(0, 32),
-      copyRule: 'always',
+      duplicateRule: 'always',
     }
   }
 
@@ -248,7 +248,7 @@ function isKey(prefix: string, owner: string): boolean {
 /** As for any payload: by its name, or without a device time by the very message (see identity.ts). */
 function identityOf({ time }: Half, digest: string, message: Message, index: number): Identity {
   if (time !== null) return ownIdentity(digest)
-  return { windowKey: partKeyOf(messageKeyOf(message), index), copyRule: 'resend' }
+  return { windowKey: partKeyOf(messageKeyOf(message), index), duplicateRule: 'resend' }
 }
 
 /** What makes a reading with a time of its own the same reading, whoever delivers it. */

@@ -72,7 +72,7 @@ export function createBatchWork(
     claim.settling = true
     const lane = laneOf(batch.lane)
     let content = null
-    if (settlement.fates !== 'all delivered') {
+    if (settlement.payloads !== 'all delivered') {
       const loaded = await loadBatch(batch)
       assert(loaded.kind === 'content', 'a batch that was sent can be read')
       content = loaded.content

@@ -7,7 +7,7 @@
 import { assert, assertNever } from '../../std/assert.ts'
 import type { DeadLetter } from '../../domain/dead-letter.ts'
 import type { PayloadId, ProviderName } from '../../domain/ids.ts'
-import type { Fate, Settlement } from '../../domain/settlement.ts'
+import type { PayloadSettlement, Settlement } from '../../domain/settlement.ts'
 import type { StoreOp } from '../../storage/storage.ts'
 import {
   addBytes,
@@ -105,7 +105,7 @@ function planFor(
     retries: [],
     letters: [],
   }
-  const { fates } = settlement
+  const { payloads: fates } = settlement
   if (fates === 'all delivered') {
     plan.delivered = { payloads: batch.payloads, bytes: batch.bytes }
     return plan
@@ -143,7 +143,7 @@ function planFor(
   return plan
 }
 
-function retryFor(plan: Plan, fate: Extract<Fate, { kind: 'retry' }>): Retry {
+function retryFor(plan: Plan, fate: Extract<PayloadSettlement, { kind: 'retry' }>): Retry {
   const { schedule, step } = fate
   const known = plan.retries.find((retry) => retry.schedule === schedule && retry.step === step)
   if (known !== undefined) return known
@@ -178,7 +178,7 @@ function book(state: SpoolState, lane: Lane, batch: Batch, plan: Plan): void {
 function letterOf(
   state: SpoolState,
   batch: Batch,
-  fate: Extract<Fate, { kind: 'dead' }>,
+  fate: Extract<PayloadSettlement, { kind: 'dead' }>,
   json: Buffer,
   requestId: string | null,
   payloadId: PayloadId | null,

@@ -63,8 +63,8 @@ function fatesOf({ settlement, reseal, turn }: Verdict): string[] | string {
   if (reseal !== null) return `split ${reseal.join('+')}`
   if (turn !== null) return `by ${turn}`
   if (settlement === null) return 'held'
-  if (settlement.fates === 'all delivered') return 'all delivered'
-  return settlement.fates.map((fate) => {
+  if (settlement.payloads === 'all delivered') return 'all delivered'
+  return settlement.payloads.map((fate) => {
     if (fate.kind === 'delivered') return 'delivered'
     return fate.kind === 'dead' ? `dead ${fate.reason}` : `retry ${fate.schedule} ${fate.step}`
   })
@@ -364,7 +364,7 @@ describe('the verdict table', () => {
 
   test('names the fields in the detail of a dead letter', () => {
     const verdict = judge(answered(['a', 'c'], [failure('b')]), { ...facts, attempts: [0, 9, 0] }, policy)
-    expect(verdict.settlement?.fates[1]).toMatchObject({
+    expect(verdict.settlement?.payloads[1]).toMatchObject({
       kind: 'dead',
       detail: 'is bad; gps.latitude: must not be empty',
       failure: { payloadId: 'b' },

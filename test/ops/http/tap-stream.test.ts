@@ -19,7 +19,7 @@ function payloadsOf(device: string, count: number): MappedPayload[] {
     deviceTime: null,
     payloadId: 'x' as PayloadId,
     windowKey: '',
-    copyRule: 'always',
+    duplicateRule: 'always',
     json: `{"payloadId":"x","of":"${device}"}`,
   }
   return Array.from({ length: count }, () => payload)

@@ -59,7 +59,7 @@ async function delivered(world: SpoolWorld): Promise<string[]> {
   await sealAll(world.spool)
   for (const batch of world.spool.batches()) {
     names.push(...(await namesIn(world.spool, batch)))
-    await world.spool.settle(batch, { fates: 'all delivered', requestId: null })
+    await world.spool.settle(batch, { payloads: 'all delivered', requestId: null })
   }
   return names
 }
@@ -200,7 +200,7 @@ describe('a damaged spool', () => {
     const before = await fiveMessages()
     const batch = await before.spool.seal(lane, { payloadsMax: 2, bodyBytesMax: 1e6 })
     await before.spool.load(batch!)
-    await before.spool.settle(batch!, { fates: 'all delivered', requestId: null })
+    await before.spool.settle(batch!, { payloads: 'all delivered', requestId: null })
     await tamper(before, laneKey(table.totals, lane), flipLastByte)
     const world = await before.reopen()
     expect(world.spool.lanes()[0]).toMatchObject({ appended: 5, settled: 2, open: 3, pending: 3 })

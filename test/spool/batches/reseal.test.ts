@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { LaneId } from '../../../src/domain/ids.ts'
-import type { Fate } from '../../../src/domain/settlement.ts'
+import type { PayloadSettlement } from '../../../src/domain/settlement.ts'
 import { seqKey, table } from '../../../src/spool/chunk-log/key-layout.ts'
 import type { Batch, Spool } from '../../../src/spool/spool.ts'
 import { bodyOf } from '../../support/batch-body.ts'
@@ -48,7 +48,7 @@ async function deliverAll(spool: Spool): Promise<string[]> {
   await sealAll(spool)
   for (const batch of spool.batches()) {
     names.push(...(await namesIn(spool, batch)))
-    await spool.settle(batch, { fates: 'all delivered', requestId: null })
+    await spool.settle(batch, { payloads: 'all delivered', requestId: null })
   }
   return names
 }
@@ -98,9 +98,9 @@ describe('a batch that is resealed', () => {
   test('keeps how often each payload has failed', async () => {
     const world = await openSpoolWorld()
     const first = await sealed(world)
-    const retry: Fate = { kind: 'retry', schedule: 'default', step: 0, failure }
+    const retry: PayloadSettlement = { kind: 'retry', schedule: 'default', step: 0, failure }
     await world.spool.load(first)
-    await world.spool.settle(first, { fates: all.map(() => retry), requestId: 'r' })
+    await world.spool.settle(first, { payloads: all.map(() => retry), requestId: 'r' })
     const [second] = await sealAll(world.spool)
     const parts = await world.spool.reseal(second!, [4, 2])
     for (const part of parts) {
@@ -113,7 +113,7 @@ describe('a batch that is resealed', () => {
     const world = await openSpoolWorld()
     const parts = await world.spool.reseal(await sealed(world), [2, 2, 2])
     for (const part of [parts[1]!, parts[2]!, parts[0]!])
-      await world.spool.settle(part, { fates: 'all delivered', requestId: null })
+      await world.spool.settle(part, { payloads: 'all delivered', requestId: null })
     expect(world.spool.lanes()[0]).toMatchObject({ appended: 6, settled: 6, open: 0, sealed: 0 })
     expect(world.spool.totals().openBytes).toBe(0)
     expect((await world.spool.check(new AbortController().signal)).problems).toEqual([])
@@ -123,7 +123,7 @@ describe('a batch that is resealed', () => {
     const world = await openSpoolWorld()
     const batch = await sealed(world)
     await world.spool.reseal(batch, [3, 3])
-    await expect(world.spool.settle(batch, { fates: 'all delivered', requestId: null })).rejects.toThrow(
+    await expect(world.spool.settle(batch, { payloads: 'all delivered', requestId: null })).rejects.toThrow(
       /sealed and not settled/,
     )
     await expect(world.spool.reseal(batch, [6])).rejects.toThrow(/sealed and not settled/)
@@ -237,7 +237,7 @@ describe('the turn of a batch', () => {
     const [recovered] = spool.batches()
     expect(recovered).toEqual({ ...single, recovered: true })
     expect(await bodyIn(spool, recovered!)).toBe(payloadNamed('one').json)
-    await spool.settle(recovered!, { fates: 'all delivered', requestId: null })
+    await spool.settle(recovered!, { payloads: 'all delivered', requestId: null })
     expect(spool.batches()).toEqual([])
   })
 

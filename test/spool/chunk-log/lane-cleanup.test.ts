@@ -53,7 +53,7 @@ describe('backfill lanes that are drained', () => {
     const lane = spool.lanes()[0]!.id
     const batch = await writing(spool.seal(lane, { payloadsMax: 9, bodyBytesMax: 1e6 }))
     await spool.load(batch!)
-    await writing(spool.settle(batch!, { fates: 'all delivered', requestId: null }))
+    await writing(spool.settle(batch!, { payloads: 'all delivered', requestId: null }))
     await clock.advance(61_000)
     // What is to be done about lanes is asked for by now: it goes with the next write.
     await writing(spool.forgetReceipts(0))

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Fate } from '../../../src/domain/settlement.ts'
+import type { PayloadSettlement } from '../../../src/domain/settlement.ts'
 import { laneKey, receiptKey, receiptLane, table } from '../../../src/spool/chunk-log/key-layout.ts'
 import type { Batch, Spool } from '../../../src/spool/spool.ts'
 import { createMemoryDisk, withDamagedBlock } from '../../support/memory-store.ts'
@@ -18,7 +18,7 @@ const failure = { payloadId: '', errorType: 'Internal', errorMessage: 'no', vali
 async function settleAll(
   { spool, publish }: Pick<SpoolWorld, 'spool' | 'publish'>,
   names: readonly string[],
-  fate: Fate = { kind: 'delivered' },
+  fate: PayloadSettlement = { kind: 'delivered' },
 ): Promise<void> {
   for (const name of names) {
     await publish(name)
@@ -31,10 +31,10 @@ async function settle(
   spool: Spool,
   batch: Batch,
   receipt: string,
-  fate: Fate = { kind: 'delivered' },
+  fate: PayloadSettlement = { kind: 'delivered' },
 ): Promise<void> {
   await spool.load(batch)
-  await spool.settle(batch, { fates: [fate], requestId: 'r' }, Buffer.from(receipt))
+  await spool.settle(batch, { payloads: [fate], requestId: 'r' }, Buffer.from(receipt))
 }
 
 async function receiptsIn(spool: Spool, limit = 100): Promise<[number, string][]> {
@@ -88,7 +88,7 @@ describe('receipts', () => {
   })
 
   test('are there exactly where the batch is settled, wherever the power goes', async () => {
-    const fates: Fate[] = [
+    const fates: PayloadSettlement[] = [
       { kind: 'delivered' },
       { kind: 'retry', schedule: 'default', step: 0, failure },
       { kind: 'dead', reason: 'Internal', detail: 'no', failure },
@@ -140,7 +140,7 @@ describe('receipts', () => {
     const world = await openSpoolWorld()
     await world.publish('one')
     const [batch] = await sealAll(world.spool)
-    await world.spool.settle(batch!, { fates: 'all delivered', requestId: null })
+    await world.spool.settle(batch!, { payloads: 'all delivered', requestId: null })
     expect(await receiptsIn(world.spool)).toEqual([])
   })
 })

@@ -31,7 +31,7 @@ async function batchesOfTwo(count: number, turn: Turn = 'batch') {
 
 async function settle({ spool }: SpoolWorld, batch: Batch): Promise<string[]> {
   const names = await namesIn(spool, batch)
-  await spool.settle(batch, { fates: 'all delivered', requestId: null })
+  await spool.settle(batch, { payloads: 'all delivered', requestId: null })
   return names
 }
 
@@ -121,7 +121,7 @@ describe('a batch whose record is damaged', () => {
     await settle(world, world.spool.batches()[0]!)
     const [left] = world.spool.batches()
     await world.spool.load(left!)
-    await world.spool.settle(left!, { fates: 'all delivered', requestId: null })
+    await world.spool.settle(left!, { payloads: 'all delivered', requestId: null })
     await expectWhole(world)
   })
 

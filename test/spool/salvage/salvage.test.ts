@@ -88,7 +88,7 @@ describe('a walk over every record', () => {
     for (let n = 0; n < 20; n += 1) {
       for (const batch of await sealAll(spool)) {
         await spool.load(batch)
-        await spool.settle(batch, { fates: 'all delivered', requestId: null }, Buffer.from('receipt'))
+        await spool.settle(batch, { payloads: 'all delivered', requestId: null }, Buffer.from('receipt'))
       }
       checks.push(spool.check(never))
     }
