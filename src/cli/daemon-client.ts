@@ -1,6 +1,6 @@
 // daemon-client.ts: asks the running daemon over HTTP, or has it do something; its faults come back as if they were our own.
 
-import { faultCodes, GatewayError, messageOf, type FaultCode } from '../std/gateway-error.ts'
+import { errorCodes, GatewayError, messageOf, type ErrorCode } from '../std/gateway-error.ts'
 
 /** Far above any answer that has a bound; more is not ours. */
 const answerBytesMax = 64 * 1024 * 1024
@@ -81,8 +81,8 @@ function faultIn(url: string, status: number, body: unknown): GatewayError {
   return new GatewayError(codeIn(code) ?? (status === 400 ? 'USAGE' : 'DAEMON_REFUSED'), { what, why, act })
 }
 
-function codeIn(code: unknown): FaultCode | null {
-  return typeof code === 'string' && Object.hasOwn(faultCodes, code) ? (code as FaultCode) : null
+function codeIn(code: unknown): ErrorCode | null {
+  return typeof code === 'string' && Object.hasOwn(errorCodes, code) ? (code as ErrorCode) : null
 }
 
 type Answer = { status: number; body: AsyncIterable<Uint8Array> | null }

@@ -7,7 +7,7 @@ import { Command } from 'commander'
 import { readFile, writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { codeOf, faultCodes } from '../std/gateway-error.ts'
+import { codeOf, errorCodes } from '../std/gateway-error.ts'
 import { configSchema, referenceText, schemaText } from '../config/config.ts'
 import { conditionCodes, metricCatalogue, submissionDuration } from '../ops/ops.ts'
 import type { CommandIo, ExitStatus } from './terminal/terminal.ts'
@@ -50,7 +50,7 @@ const tables: Record<string, () => string> = {
   codes: () =>
     table(
       ['code', 'meaning'],
-      Object.entries(faultCodes).map(([code, meaning]) => [`\`${code}\``, meaning]),
+      Object.entries(errorCodes).map(([code, meaning]) => [`\`${code}\``, meaning]),
     ),
   conditions: () =>
     table(

@@ -94,11 +94,11 @@ export type LetterWork = {
   /** Null where there is none of this id. */
   show(id: string): Promise<DeadLetterEntry | null>
   requeue(query: LetterQuery, options: { dryRun: boolean }, signal: AbortSignal): Promise<RequeueReport>
-  /** Rejects with LETTER_UNFIT where `text` is no payload that may take its place. */
+  /** Rejects with DEAD_LETTER_INVALID where `text` is no payload that may take its place. */
   edit(id: string, text: string, signal: AbortSignal): Promise<EditReport>
   /** Lines of NDJSON, as `fill` takes them. */
   export(query: LetterQuery): AsyncIterable<string>
-  /** Takes lines in; rejects with LETTER_UNFIT at the first that is none, and then nothing was taken. */
+  /** Takes lines in; rejects with DEAD_LETTER_INVALID at the first that is none, and then nothing was taken. */
   fill(text: string, options: { dryRun: boolean }, signal: AbortSignal): Promise<FillReport>
   purge(query: LetterQuery, options: { dryRun: boolean }, signal: AbortSignal): Promise<PurgeReport>
   /** For `dead_letters.keep`; ends at the first letter that is younger. */

@@ -81,7 +81,7 @@ export function judgePayload(value: unknown, known: PayloadId | null): Judged {
 }
 
 export function unfitFault(what: string, problems: readonly string[]): GatewayError {
-  return new GatewayError('LETTER_UNFIT', {
+  return new GatewayError('DEAD_LETTER_INVALID', {
     what,
     why: problems.slice(0, 20).join('; '),
     act: 'Nothing was changed. Mend it and try again.',

@@ -1,4 +1,4 @@
-// config-problem.ts: something wrong with the config, as a section finds it; src/config adds file, line and column.
+// config-problem.ts: a problem that a section found in the config. src/config adds file, line and column.
 
 export type ConfigProblem = {
   /** Keys and list positions from the root of the config. */

@@ -1,20 +1,20 @@
-// dead-letter.ts: a message or payload we gave up on, kept whole with its reason, so that a person can mend it.
+// dead-letter.ts: a message or payload that was given up, kept whole with its reason, so that a person can mend it.
 
 import type { EpochMs } from '../std/clock.ts'
 import type { BatchId, PayloadId, ProviderName } from './ids.ts'
 import type { Envelope } from './message.ts'
 import type { FailureRecord } from './outcome.ts'
 
-/** Where on the road it was given up. */
+/** The stage that gave it up. */
 export type DeadLetterStage = 'mapping' | 'delivery'
 
-/** Reason of the letters that a person made of messages in quarantine: nobody means these by asking for all. */
+/** Reason of messages that an operator dropped from quarantine. A requeue of all dead letters leaves these out. */
 export const droppedByPerson = 'DROPPED_BY_OPERATOR'
 
 export type DeadLetter = {
   stage: DeadLetterStage
   at: EpochMs
-  /** Stable upper-case word, such as `NOT_JSON` or `Validation`. */
+  /** Stable code, such as `NOT_JSON` or `Validation`. */
   reason: string
   /** One sentence for a person. */
   detail: string

@@ -1,9 +1,9 @@
-// message.ts: what MQTT delivered, before anything is made of it.
+// message.ts: what MQTT delivered, before it is mapped.
 
 import type { EpochMs } from '../std/clock.ts'
 import type { ProviderName } from './ids.ts'
 
-/** Who sent a message. One object per connection, shared by all its messages. */
+/** The sender of a message. One object per connection, shared by all its messages. */
 export type Sender = {
   clientId: string
   userName: string | null
@@ -15,18 +15,18 @@ export type QoS = 0 | 1 | 2
 
 export type Message = {
   topic: string
-  /** May be a view into a larger buffer: copy what outlives the call. */
+  /** May be a view into a larger buffer. Copy it when it must outlive the call. */
   bytes: Buffer
   qos: QoS
   retain: boolean
-  /** The client says that it sent this message before. */
+  /** DUP: the client says that it sent this message before (MQTT 3.3.1.1). */
   dup: boolean
   sender: Sender
   /** Wall clock at the moment the packet was read. */
   arrivedAt: EpochMs
 }
 
-/** A message kept whole, as it stands inside a dead letter. `bytes` is base64. */
+/** A message kept whole, as a dead letter stores it. `bytes` is base64. */
 export type Envelope = {
   topic: string
   bytes: string
@@ -59,18 +59,18 @@ export function envelopeOf(message: Message, source: string | null): Envelope {
 export type ShelfKind = 'quarantine' | 'deferred'
 
 /**
- * Where the spool keeps messages whole until they can be mapped, and why: `quarantine:<provider>` until the device
- * is listed or its clock is judged, `deferred:<source>` until a worker has mapped them.
+ * A message shelf of the spool: `quarantine:<provider>` keeps messages until the device is listed or its clock is
+ * judged, `deferred:<source>` until the expression thread has mapped them.
  */
 export type ShelfName = `${ShelfKind}:${string}`
 
-/** A message that is kept whole on a shelf. */
+/** A message that is kept whole on a message shelf. */
 export type KeptMessage = {
   shelf: ShelfName
   provider: ProviderName | null
-  /** Null where nobody knows it yet: then it is found in order of arrival only. */
+  /** Null while the device is not known. Such a message is found in order of arrival only. */
   device: string | null
-  /** Stable upper-case word, such as `UNKNOWN_DEVICE`. */
+  /** Stable upper-case code, such as `UNKNOWN_DEVICE`. */
   reason: string
   /** One sentence for a person. */
   detail: string

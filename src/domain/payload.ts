@@ -1,7 +1,7 @@
-// payload.ts: one telemetry payload of the ingestion API, as the road carries it.
+// payload.ts: one telemetry payload of the ingestion API, between mapping and delivery.
 //
-// On the road a payload is text: the mapping writes its JSON once, the spool stores those bytes, the batch
-// body is made of those bytes. Nothing parses or re-serialises it, so what a replay sends is what was sent.
+// A payload is text. The mapping writes its JSON once, the spool stores these bytes, and the batch body is made
+// of them. Nothing parses or serialises it again, so a repeated submission sends the same bytes.
 
 import type { EpochMs } from '../std/clock.ts'
 import type { PayloadId, ProviderName } from './ids.ts'
@@ -13,17 +13,17 @@ export const payloadHead = '{"payloadId":"'
 export const payloadIdEnd = payloadHead.length + 36
 
 /**
- * When a second payload with the same `windowKey` is a copy:
- * `always`  the key is the payload's name, made of device, device time and content;
- * `resend`  there is no device time, so only a message that the device marks as sent before (DUP) is one.
+ * When a second payload with the same `windowKey` is a duplicate:
+ * `always`  the key is made of device, device time and content;
+ * `resend`  there is no device time, so only a message with DUP is a duplicate.
  */
 export type DuplicateRule = 'always' | 'resend'
 
-/** A payload as the mapping hands it to the spool. */
+/** A payload as the mapping gives it to the spool. */
 export type MappedPayload = {
   provider: ProviderName
   device: string
-  /** Null where the message has none; the arrival time then stands in `signalTimestamp`. */
+  /** Null where the message has none. `signalTimestamp` is then the arrival time. */
   deviceTime: EpochMs | null
   payloadId: PayloadId
   /** 32 hexadecimal digits: the key of the dedup window. */

@@ -10,7 +10,7 @@ export type PayloadSettlement =
   /** Becomes a dead letter. */
   | { kind: 'dead'; reason: string; detail: string; failure: FailureRecord | null }
 
-/** One fate for each payload of the batch, in the order of the batch; or the usual case in one word. */
+/** One entry for each payload of the batch, in the order of the batch; or the usual case as one word. */
 export type Settlement = {
   payloads: 'all delivered' | readonly PayloadSettlement[]
   requestId: string | null

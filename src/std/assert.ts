@@ -1,6 +1,6 @@
-// assert.ts: a programmer's mistake crashes here, loudly, before it can write anything.
+// assert.ts: a programmer's mistake ends the process before it can write anything.
 
-/** Throws when `condition` does not hold: the code is wrong, not the world. */
+/** Throws when `condition` is false. The code is wrong, not its input. */
 export function assert(condition: unknown, message: string): asserts condition {
   if (!condition) throw new Error(`assertion failed: ${message}`)
 }

@@ -1,19 +1,19 @@
-// clock.ts: time as a thing that is passed in, so that tests move it and nobody sleeps.
+// clock.ts: the clock that every part receives as a parameter, so that tests can move time instead of sleeping.
 //
-// now()        wall clock, epoch milliseconds: for what leaves the process (timestamps, ages after a restart)
+// now()        wall clock, epoch milliseconds: for values that leave the process (timestamps, ages after a restart)
 // monotonic()  never steps: for timers, rates and back-off
 
 /** Milliseconds since 1970-01-01T00:00:00Z. */
 export type EpochMs = number
 
-/** Ends a timer that has not fired yet; harmless afterwards. */
+/** Cancels a timer. Has no effect after it fired. */
 export type CancelTimer = () => void
 
 export type Clock = {
   now(): EpochMs
   /** Milliseconds since an arbitrary start. */
   monotonic(): number
-  /** Calls `fire` once after `delayMs`. The timer keeps no process alive. */
+  /** Calls `fire` once after `delayMs`. The timer does not keep the process alive. */
   after(delayMs: number, fire: () => void): CancelTimer
 }
 
@@ -25,7 +25,7 @@ export const systemClock: Clock = {
   after(delayMs, fire) {
     let timer: NodeJS.Timeout
     const arm = (restMs: number) => {
-      // Node fires at once above this: some 25 days.
+      // Node fires at once when the delay is above this limit (about 25 days).
       const longer = restMs > timeoutMaxMs
       timer = longer
         ? setTimeout(() => arm(restMs - timeoutMaxMs), timeoutMaxMs)

@@ -1,40 +1,41 @@
-// gateway-error.ts: the catalogue of errors. A code is API: documented in README, never reworded into another meaning.
+// gateway-error.ts: the catalogue of error codes, and the error that carries one. A code is API: it is never
+// reused with another meaning; its text may improve.
 //
-// A programmer's mistake is an assertion (assert.ts), an answer of the service is a value (domain/outcome.ts);
-// what stands here is the broken world: a full disk, a wrong config, a port in use.
+// A programmer's mistake is an assertion (assert.ts). An answer of the service is a value (domain/outcome.ts).
+// A GatewayError is a failure of the environment: a full disk, a wrong config, a port in use.
 
-/** Every code, with one sentence for the README's table of error codes. */
-export const faultCodes = {
-  CONFIG_INVALID: 'The configuration has problems; all of them are listed with line and column.',
+/** Every code with its meaning, one sentence each. The documentation is generated from this table. */
+export const errorCodes = {
+  CONFIG_INVALID: 'The configuration has problems. All of them are listed with line and column.',
   CONFIG_UNREADABLE: 'The configuration file cannot be read.',
-  DEVICES_INVALID: 'The device table cannot be read or has bad rows.',
+  DEVICES_INVALID: 'The device table cannot be read or has invalid rows.',
   USAGE: 'The command line is wrong.',
   ADDRESS_IN_USE: 'Another process listens on the configured address.',
-  ADDRESS_UNAVAILABLE: 'The configured address cannot be listened on.',
+  ADDRESS_UNAVAILABLE: 'The gateway cannot listen on the configured address.',
   SPOOL_LOCKED: 'Another process uses the spool directory.',
   SPOOL_DAMAGED: 'The spool database cannot be opened because its files are damaged.',
   SPOOL_MISSING: 'There is no spool in the given directory.',
-  SPOOL_VERSION: 'The spool was written by a newer version of the gateway.',
+  SPOOL_VERSION: 'A newer version of the gateway wrote this spool.',
   SPOOL_UNWRITABLE: 'The spool directory cannot be created or written.',
-  SPOOL_WRITE_FAILED: 'A write to the spool failed; nothing of it was acknowledged.',
-  SPOOL_CLOSED: 'The spool is closed; the daemon is stopping or reopening it.',
-  SPOOL_ENTRY_GONE: 'A kept message or dead letter is not there: somebody else took it, or it never was.',
-  LETTER_UNFIT: 'A payload or message cannot take its place on the road: it is not what the gateway reads.',
+  SPOOL_WRITE_FAILED: 'A write to the spool failed. The gateway acknowledged none of its messages.',
+  SPOOL_CLOSED: 'The spool is closed, because the daemon stops or reopens it.',
+  SPOOL_ENTRY_GONE: 'The kept message or dead letter does not exist, or another command took it.',
+  DEAD_LETTER_INVALID: 'The line or the edited text is not a valid payload or message.',
   LEDGER_LOCKED: 'Another process uses the records of the ledger.',
   LEDGER_UNUSABLE: 'The records of the ledger cannot be opened or read. Delivery does not need them.',
-  LEDGER_MISSING: 'No ledger was kept in the given spool.',
+  LEDGER_MISSING: 'The given spool has no ledger.',
   CREDENTIALS_MISSING: 'No credentials were found for a provider.',
-  DAEMON_UNREACHABLE: 'The running daemon does not answer on its ops address.',
-  DAEMON_REFUSED: 'The running daemon refused what it was asked for.',
+  DAEMON_UNREACHABLE: 'The daemon does not answer on its ops address.',
+  DAEMON_REFUSED: 'The daemon refused the request.',
   BROKER_UNREACHABLE: 'The MQTT broker does not answer.',
-  SUBSCRIPTION_REFUSED: 'The MQTT broker lets us in, but does not let us listen.',
+  SUBSCRIPTION_REFUSED: 'The MQTT broker accepted the connection and refused the subscription.',
   INPUT_UNREADABLE: 'An input file cannot be read.',
   OUTPUT_UNWRITABLE: 'An output file cannot be written.',
 } as const
 
-export type FaultCode = keyof typeof faultCodes
+export type ErrorCode = keyof typeof errorCodes
 
-export type FaultText = {
+export type ErrorText = {
   /** What happened, with the thing's name or path. */
   what: string
   /** Why it happened, as far as known. */
@@ -44,14 +45,14 @@ export type FaultText = {
   cause?: unknown
 }
 
-/** A broken world, told to somebody who reads it at three in the morning. */
+/** A failure of the environment, with three sentences for the person who must mend it. */
 export class GatewayError extends Error {
-  readonly code: FaultCode
+  readonly code: ErrorCode
   readonly what: string
   readonly why: string
   readonly act: string
 
-  constructor(code: FaultCode, text: FaultText) {
+  constructor(code: ErrorCode, text: ErrorText) {
     super(
       `${text.what} ${text.why} ${text.act}`,
       text.cause === undefined ? undefined : { cause: text.cause },

@@ -14,12 +14,12 @@ const sizeUnits: Record<string, number> = {
   TB: 1000 ** 4,
 }
 
-/** Milliseconds of `30s`, `5m`, `1.5h`, `250ms`; undefined where the text is no duration. */
+/** Milliseconds of `30s`, `5m`, `1.5h`, `250ms`; undefined where the text is not a duration. */
 export function parseDuration(text: string): number | undefined {
   return parse(text, durationUnits)
 }
 
-/** Bytes of `64MiB`, `20GiB`, `512B`; undefined where the text is no size. */
+/** Bytes of `64MiB`, `20GiB`, `512B`; undefined where the text is not a size. */
 export function parseSize(text: string): number | undefined {
   const bytes = parse(text, sizeUnits)
   return bytes === undefined ? undefined : Math.round(bytes)

@@ -1,8 +1,8 @@
-// quote.ts: foreign text (a topic, an answer of a service, a value in a config file) as it may stand in a
-// sentence: quoted, bounded, on one line, and without characters that move a terminal's cursor or hide text.
+// quote.ts: makes foreign text (a topic, an answer of the service, a value in a config file) safe to print:
+// quoted, bounded, on one line, without characters that move a terminal's cursor or hide text.
 
-// Controls, format characters (zero-width and bidirectional marks among them), line and paragraph separators:
-// JSON leaves most of them as they are.
+// Control characters, format characters (zero-width and bidirectional marks included), line and paragraph
+// separators. JSON.stringify leaves most of them unescaped.
 const invisible = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
 
 /** `text` in double quotes, cut after `lengthMax` UTF-16 units. */
@@ -10,12 +10,12 @@ export function quote(text: string, lengthMax = 200): string {
   return visible(JSON.stringify(bounded(text, lengthMax)))
 }
 
-/** `text` with what cannot be seen, line feeds included, written as `\u{202e}`. */
+/** `text` with invisible characters, line feeds included, written as `\u{202e}`. */
 export function visible(text: string): string {
   return text.replace(invisible, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`)
 }
 
-/** `text`, cut after `lengthMax` UTF-16 units with a note of what is missing. */
+/** `text`, cut after `lengthMax` UTF-16 units with the number of missing units. */
 export function bounded(text: string, lengthMax = 200): string {
   if (text.length <= lengthMax) return text
   return `${text.slice(0, lengthMax)}… (${text.length - lengthMax} more)`

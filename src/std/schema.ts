@@ -1,7 +1,7 @@
-// schema.ts: the pieces of zod that every section of the config is made of.
+// schema.ts: the zod types that all config sections share.
 //
-// A section's schema is the only place where an option is declared: parsing, error texts, the reference
-// and the JSON Schema come from it. `.describe()` says what it is, when it bites, and what happens then.
+// An option is declared once, in the schema of its section. Parsing, error texts, the reference and the JSON
+// Schema come from it. `.describe()` says what the option is, its unit, and what happens at its limit.
 
 import { z } from 'zod'
 import { parseDuration, parseSize } from './quantity.ts'
@@ -37,7 +37,7 @@ export function size(range: { minBytes: number; maxBytes: number }) {
     })
 }
 
-/** A secret: by the time it is checked, `${env:NAME}` and `${file:PATH}` have been put in. */
+/** A secret. `${env:NAME}` and `${file:PATH}` are replaced before this check. */
 export function secret() {
   return z
     .string()

@@ -1,7 +1,7 @@
-// secret.ts: a value that cannot be printed by accident. Owner of invariant 11.
+// secret.ts: a value that nothing prints by accident. Owner of invariant 11.
 //
-// Whatever turns it into text (a template, JSON, a log line, util.inspect in a stack trace) gets `***`;
-// only reveal() gives the value, and only where it is used.
+// Conversion to text (a template, JSON, a log line, util.inspect in a stack trace) gives `***`. Only reveal()
+// gives the value; it is called only where the value is used.
 
 import { inspect } from 'node:util'
 
@@ -12,7 +12,7 @@ export class Secret {
     this.#value = value
   }
 
-  /** The value itself. Call it where the secret is used, and nowhere else. */
+  /** The value itself. Call it only where the secret is used. */
   reveal(): string {
     return this.#value
   }

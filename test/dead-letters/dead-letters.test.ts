@@ -269,7 +269,7 @@ describe('edit', () => {
     const world = await openLettersWorld()
     await world.bury(refusedPayload('a'))
     await expect(edited(world, await world.idOf('a'), payload)).rejects.toMatchObject({
-      code: 'LETTER_UNFIT',
+      code: 'DEAD_LETTER_INVALID',
       why: expect.stringMatching(why) as string,
     })
     expect([await world.left(), world.payloads()]).toEqual([['a'], 0])
@@ -278,7 +278,9 @@ describe('edit', () => {
   test('refuses a message, which has no payload, and an id that is gone', async () => {
     const world = await openLettersWorld()
     await world.bury(refusedMessage('one', { device: 'one' }))
-    await expect(edited(world, await world.idOf('one'), {})).rejects.toMatchObject({ code: 'LETTER_UNFIT' })
+    await expect(edited(world, await world.idOf('one'), {})).rejects.toMatchObject({
+      code: 'DEAD_LETTER_INVALID',
+    })
     await expect(edited(world, 'f'.repeat(32), {})).rejects.toMatchObject({ code: 'SPOOL_ENTRY_GONE' })
   })
 })
@@ -321,7 +323,7 @@ describe('export and fill', () => {
     await world.work.purge({}, { dryRun: false }, never)
     const wrong = [line.trim(), 'no json', '{"kind":"other"}', line.trim().replace('"default"', '"gone"')]
     const fault = {
-      code: 'LETTER_UNFIT',
+      code: 'DEAD_LETTER_INVALID',
       why: expect.stringMatching(/line 2: .*line 3: .*line 4: .*"gone"/) as string,
     }
     await expect(world.work.fill(wrong.join('\n'), { dryRun: false }, never)).rejects.toMatchObject(fault)
@@ -341,7 +343,7 @@ describe('export and fill', () => {
     expect(await one.work.fill(line, { dryRun: false }, never)).toMatchObject({ payloads: 1 })
     const two = await openLettersWorld({ providers: ['x', 'y'] })
     await expect(two.work.fill(line, { dryRun: false }, never)).rejects.toMatchObject({
-      code: 'LETTER_UNFIT',
+      code: 'DEAD_LETTER_INVALID',
     })
   })
 

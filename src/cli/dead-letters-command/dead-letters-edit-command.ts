@@ -75,7 +75,7 @@ async function inEditor(url: string, id: string, io: CommandIo): Promise<Mended 
   const path = `/control/dead-letters/show?id=${encodeURIComponent(id)}`
   const { letter } = (await askDaemon({ url, path, method: 'POST', stop: io.stop })) as DeadLetterEntry
   if (letter.stage !== 'delivery')
-    throw new GatewayError('LETTER_UNFIT', {
+    throw new GatewayError('DEAD_LETTER_INVALID', {
       what: `Dead letter ${id} has no payload to edit.`,
       why: 'It is a message that could not be mapped.',
       act: `Mend the mapping, then: telemetry-gateway dead-letters requeue ${id}`,

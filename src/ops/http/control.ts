@@ -79,7 +79,7 @@ export async function answerControl(
 }
 
 /** What was asked for is wrong, and would be again. */
-const wrongUse: ReadonlySet<string> = new Set(['LETTER_UNFIT', 'SPOOL_ENTRY_GONE'])
+const wrongUse: ReadonlySet<string> = new Set(['DEAD_LETTER_INVALID', 'SPOOL_ENTRY_GONE'])
 
 function nothingAt(path: string): ControlAnswer {
   return refused(404, {

@@ -109,7 +109,7 @@ describe('payloads that the service refused', () => {
     const [id = ''] = await idsIn(road.url)
     const env = { PATH: process.env['PATH'], EDITOR: 'sh -c \'echo "{}" > "$0"\'' }
     const edited = await runCli(['dead-letters', 'edit', id, '--url', road.url], { env })
-    expect([edited.status, edited.stderr.split('\n', 1)[0]]).toEqual([1, 'LETTER_UNFIT'])
+    expect([edited.status, edited.stderr.split('\n', 1)[0]]).toEqual([1, 'DEAD_LETTER_INVALID'])
     const kept = /--file (\S+)/.exec(edited.stderr)?.[1] ?? ''
     onTestFinished(() => rm(join(kept, '..'), { recursive: true, force: true }))
     expect(await readFile(kept, 'utf8')).toBe('{}\n')
@@ -186,7 +186,10 @@ describe('messages that could not be mapped', () => {
     const edited = await runCli(['dead-letters', 'edit', binary, '--url', url], {
       env: { ...process.env, EDITOR: 'echo more >>' },
     })
-    expect([edited.status, edited.stderr]).toEqual([1, expect.stringMatching(/^LETTER_UNFIT\n.*no payload/)])
+    expect([edited.status, edited.stderr]).toEqual([
+      1,
+      expect.stringMatching(/^DEAD_LETTER_INVALID\n.*no payload/),
+    ])
     const some = await runCli(['dead-letters', 'list', '--reason', 'OTHER', '--url', url])
     expect(some.stdout).toBe('There are no such dead letters.\n')
     for (const command of [['requeue'], ['purge', '--yes'], ['export']]) {
@@ -270,6 +273,6 @@ describe('wrong use', () => {
     const wrong = await runCli(['dead-letters', 'requeue', '--file', '-', '--url', url], {
       stdin: '\n{"kind":"x"}\n',
     })
-    expect(wrong.stderr).toMatch(/^LETTER_UNFIT[\s\S]*line 2: its kind is neither payload nor message/)
+    expect(wrong.stderr).toMatch(/^DEAD_LETTER_INVALID[\s\S]*line 2: its kind is neither payload nor message/)
   })
 })

@@ -115,7 +115,7 @@ describe('dead letters over HTTP', () => {
     await ops.bury(refusedPayload('a'))
     const id = await ops.idOf('a')
     const unfit = await ops.post(`edit?id=${id}`, { body: '{}' })
-    expect([unfit.status, JSON.parse(unfit.text)]).toMatchObject([422, { code: 'LETTER_UNFIT' }])
+    expect([unfit.status, JSON.parse(unfit.text)]).toMatchObject([422, { code: 'DEAD_LETTER_INVALID' }])
     expect((await ops.post('edit?id=gone', { body: '{}' })).status).toBe(422)
     const body = JSON.stringify(telemetryOf('a'))
     expect((await ops.post(`edit?id=${id}`, { body })).status).toBe(200)
