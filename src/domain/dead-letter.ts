@@ -1,4 +1,5 @@
-// dead-letter.ts: a message or payload that was given up, kept whole with its reason, so that a person can mend it.
+// dead-letter.ts: a message or payload that was given up, kept whole with its reason, so that a person can
+// mend it.
 
 import type { EpochMs } from '../std/clock.ts'
 import type { BatchId, PayloadId, ProviderName } from './ids.ts'
@@ -8,7 +9,10 @@ import type { FailureRecord } from './outcome.ts'
 /** The stage that gave it up. */
 export type DeadLetterStage = 'mapping' | 'delivery'
 
-/** Reason of messages that an operator dropped from quarantine. A requeue of all dead letters leaves these out. */
+/**
+ * Reason of messages that an operator dropped from quarantine. A requeue of all dead letters leaves these
+ * out.
+ */
 export const droppedByPerson = 'DROPPED_BY_OPERATOR'
 
 export type DeadLetter = {

@@ -1,4 +1,5 @@
-// ids.ts: identifiers as branded types, so that the compiler refuses to mix them. A brand has no cost at run time.
+// ids.ts: identifiers as branded types, so that the compiler refuses to mix them. A brand has no cost at run
+// time.
 
 import { randomUUID } from 'node:crypto'
 

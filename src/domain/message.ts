@@ -59,8 +59,8 @@ export function envelopeOf(message: Message, source: string | null): Envelope {
 export type ShelfKind = 'quarantine' | 'deferred'
 
 /**
- * A message shelf of the spool: `quarantine:<provider>` keeps messages until the device is listed or its clock is
- * judged, `deferred:<source>` until the expression thread has mapped them.
+ * A message shelf of the spool: `quarantine:<provider>` keeps messages until the device is listed or its
+ * clock is judged, `deferred:<source>` until the expression thread has mapped them.
  */
 export type ShelfName = `${ShelfKind}:${string}`
 

@@ -1,7 +1,7 @@
 // payload.ts: one telemetry payload of the ingestion API, between mapping and delivery.
 //
-// A payload is text. The mapping writes its JSON once, the spool stores these bytes, and the batch body is made
-// of them. Nothing parses or serialises it again, so a repeated submission sends the same bytes.
+// A payload is text. The mapping writes its JSON once, the spool stores these bytes, and the batch body is
+// made of them. Nothing parses or serialises it again, so a repeated submission sends the same bytes.
 
 import type { EpochMs } from '../std/clock.ts'
 import type { PayloadId, ProviderName } from './ids.ts'

@@ -1,9 +1,8 @@
-// accepted-file.ts: every accepted payload as one line of JSON, in a file that outlives the process.
+// accepted-file.ts: appends every accepted payload to a file, one line of JSON each.
 //
-// The lines of a request are written before anything else of it takes effect, so whoever got an answer finds
-// its payloads in the file, also after `kill -9`. With `sync` they are on the disk too, and so outlive a
-// power cut. Where a write fails nothing of the request is taken, and the file is cut back to the last whole
-// line.
+// The lines of a request are written before any other effect of it. A client that got an answer finds its
+// payloads in the file, also after `kill -9`. With `sync` the lines are on disk and survive a power cut. When
+// a write fails, the request has no effect and the file is cut back to the last whole line.
 
 import { closeSync, fdatasyncSync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs'
 import { GatewayError, messageOf } from '../std/gateway-error.ts'
@@ -11,7 +10,7 @@ import { quote } from '../std/quote.ts'
 import type { ReceivedPayload } from './received-payloads.ts'
 
 export type AcceptedFile = {
-  /** Throws where the lines cannot be written; then none of them is in the file. */
+  /** Throws when the lines cannot be written; the file then has none of them. */
   append(payloads: readonly ReceivedPayload[]): void
   close(): void
 }
@@ -20,7 +19,7 @@ export type AcceptedFile = {
 export function openAcceptedFile(path: string, { sync }: { sync: boolean }): AcceptedFile {
   const fd = opened(path)
   let size = fstatSync(fd).size
-  // A write that was killed half-way was never answered; its rest gets a line of its own, nothing is removed.
+  // A write that was killed half-way was never answered. Its rest stays, ended by a line feed.
   if (size > 0 && lastByte(fd, size) !== 0x0a) size += writeSync(fd, '\n')
 
   return {

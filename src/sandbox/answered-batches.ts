@@ -1,9 +1,9 @@
-// answered-batches.ts: the batches that were answered, so that the same batchId gets the same breakdown again.
+// answered-batches.ts: the answers to earlier batches, so that a repeated batchId gets the same breakdown
+// again.
 //
-// Bounded by number and by bytes (some 20 KB for 500 payloads). At the bound the batch that was asked for
-// longest ago is forgotten and counted; should it come again, it is taken for a new one. The number of a
-// batch, four bytes beside its id, is kept much longer: so its payloads still count as duplicates of their
-// own batch.
+// Bounded by number and by bytes (about 20 KB for 500 payloads). At the bound the least recently used batch
+// is forgotten and counted; when it comes again, the service treats it as new. The number of a batch, four
+// bytes beside its id, is kept much longer, so its payloads still count as duplicates of their own batch.
 
 import { createIdTable } from './id-table.ts'
 
@@ -18,7 +18,7 @@ type Remembered = {
 export type Repeats = {
   find(batchId: string): Remembered | null
   remember(batchId: string, batch: Remembered): void
-  /** The same for the same batchId, however often it comes; never 0. */
+  /** The same for every submission of this batchId; never 0. */
   numberOf(batchId: string): number
   readonly size: number
   readonly forgotten: number
@@ -27,7 +27,7 @@ export type Repeats = {
 const numbersMax = 2_000_000
 
 export function createRepeats(limits: { batchesMax: number; bytesMax: number }): Repeats {
-  // A Map keeps the order of insertion; what is found is put in again, so the first is the one to forget.
+  // A Map keeps the order of insertion. A batch that is found is inserted again, so the first is the oldest.
   const batches = new Map<string, { batch: Omit<Remembered, 'breakdown'>; breakdown: Buffer }>()
   const numbers = createIdTable(numbersMax)
   let lastNumber = 0

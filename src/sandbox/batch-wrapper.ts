@@ -1,12 +1,11 @@
-// batch-wrapper.ts: what stands around the payloads: the body as JSON, and the fields of a batch (ingestion-api.md
-// 2.6).
+// batch-wrapper.ts: reads the body as JSON and checks the wrapper fields of a batch (ingestion-api.md 2.6).
 
 import { isUtf8 } from 'node:buffer'
 import { quote } from '../std/quote.ts'
 import { isJsonObject, type FieldProblem, type JsonObject } from './payload-check.ts'
 import { isUuid } from './uuid.ts'
 
-/** Deeper than any payload; what is nested deeper could not be written again without a very deep stack. */
+/** No payload nests this deep. JSON.stringify of a deeper value would need a very deep stack. */
 const depthMax = 100
 const problemsMax = 100
 
@@ -34,7 +33,7 @@ function unreadable(reason: 'body_not_json' | 'body_not_object', message: string
   return { kind: 'unreadable', reason, message }
 }
 
-/** Strings are skipped in a loop of their own: twice as fast, and most bytes stand in them. */
+/** Skips strings in a loop of their own: twice as fast, because most bytes are in strings. */
 function tooDeep(body: Buffer): boolean {
   const { length } = body
   let depth = 0
@@ -60,7 +59,7 @@ export function readWrapper(body: JsonObject): WrapperReading {
   const add = (field: string, rule: string) => problems.push({ field, message: `${field} ${rule}` })
 
   const batchId = body['batchId']
-  if (batchId === undefined) add('batchId', 'must be given')
+  if (batchId === undefined) add('batchId', 'is required')
   else if (!isUuid(batchId)) add('batchId', 'must be a UUID')
 
   const timestamp = body['timestamp']
@@ -71,10 +70,10 @@ export function readWrapper(body: JsonObject): WrapperReading {
     add('timestamp', 'must be a number of epoch milliseconds')
 
   const entries: unknown = body['data']
-  if (entries === undefined) add('data', 'must be given')
+  if (entries === undefined) add('data', 'is required')
   else if (!Array.isArray(entries)) add('data', 'must be an array')
-  // The answer of a 200 is a breakdown by payload. Of no payload there is none, so nothing could be told.
-  else if (entries.length === 0) add('data', 'must hold at least one payload')
+  // A 200 is a breakdown by payload. Without payloads there is nothing to report.
+  else if (entries.length === 0) add('data', 'must contain at least one payload')
   else {
     for (let index = 0; index < entries.length && problems.length < problemsMax; index += 1)
       if (!isJsonObject(entries[index])) add(`data[${index}]`, 'must be an object')

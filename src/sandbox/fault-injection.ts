@@ -1,5 +1,5 @@
-// fault-injection.ts: what goes wrong with one request. Everything is drawn when its head arrives, in the order of
-// fault-plan.ts and only where a rate is set, so that the same chance gives the same story.
+// fault-injection.ts: draws the faults of one request when its head arrives, in the order of fault-plan.ts. A
+// random number is drawn only where a rate is set, so the same seed gives the same faults.
 
 import type { FaultPlan } from './fault-plan.ts'
 
@@ -19,9 +19,9 @@ export type Mischief = {
 
 export type MischiefMaker = {
   set(plans: readonly FaultPlan[]): void
-  /** The plans, each with the number of requests that it was used for. */
+  /** The plans, each with the number of requests that used it. */
   show(): readonly (FaultPlan & { used: number })[]
-  /** Null where the service behaves. */
+  /** Null when no plan applies. */
   draw(operation: Operation, providerKey: string | null): Mischief | null
 }
 

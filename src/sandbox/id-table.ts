@@ -1,12 +1,12 @@
-// id-table.ts: which UUIDs were seen, each with a number (of the batch that brought it). Millions of them: a
-// Map of strings would need a hundred bytes and more for each, this needs 27 to 53.
+// id-table.ts: which UUIDs were seen, each with a number (of the batch that brought it). It holds millions: a
+// Map of strings needs a hundred bytes and more for each, this table 27 to 53.
 //
 //   64 shards by the last byte of the UUID (the first bytes are a time in some versions), so that growing one
 //   rehashes a 64th of the table. A shard is an open-addressing table of five 32-bit words a slot:
 //
 //     word 0..3 of the UUID | number + 1 (0: the slot is empty)
 //
-// At its bound it takes no more and counts what it could not take: `size` is a lower bound from then on.
+// At its bound it adds no more UUIDs and counts them; `size` is a lower bound from then on.
 
 import { assert } from '../std/assert.ts'
 import { parseUuid } from './uuid.ts'
@@ -15,10 +15,10 @@ const shardCount = 64
 const wordsPerSlot = 5
 
 export type IdTable = {
-  /** Notes `uuid` with `number` and gives null where it is new; else gives the number that it has. */
+  /** Adds a new `uuid` with `number` and returns null; returns the stored number of a known one. */
   note(uuid: string, number: number): number | null
   readonly size: number
-  /** How many new UUIDs were not noted because the table is full. */
+  /** New UUIDs that were not added because the table is full. */
   readonly overflow: number
 }
 
@@ -49,7 +49,7 @@ export function createIdTable(idsMax: number): IdTable {
       shard.slots[at + 4] = number + 1
       shard.used += 1
       size += 1
-      // Three quarters full: beyond that the probes get long.
+      // Grows at three quarters: probes get long beyond that.
       if (shard.used * wordsPerSlot * 4 > shard.slots.length * 3) grow(shard)
       return null
     },
@@ -62,7 +62,7 @@ export function createIdTable(idsMax: number): IdTable {
   }
 }
 
-/** Where `words` stand, or the empty slot where they belong. */
+/** The slot of `words`, or the empty slot for them. */
 function find(slots: Uint32Array, words: Uint32Array): number {
   const mask = slots.length / wordsPerSlot - 1
   let hash =

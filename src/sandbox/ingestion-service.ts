@@ -1,5 +1,5 @@
-// ingestion-service.ts: the two operations (ingestion-api.md 4), from a whole request to an answer. Everything happens
-// in one turn of the event loop: there is no moment at which a batch is half taken.
+// ingestion-service.ts: the two operations (ingestion-api.md 4), from a complete request to an answer, in one
+// turn of the event loop. So a batch is never half accepted.
 //
 //   signature 403 -> provider key 400 -> content type 400 -> JSON 400 -> wrapper 400 -> size 413
 //   -> repeat: the same breakdown -> payloads one by one -> file -> memory -> answer
@@ -49,7 +49,7 @@ type ServiceDeps = {
   seen: IdTable
   repeats: Repeats
   received: Received
-  /** Null where nothing is written. */
+  /** Null where no file is written. */
   file: () => AcceptedFile | null
   listener: SandboxListener
 }
@@ -64,7 +64,7 @@ type ServiceOptions = {
 
 export type Service = { submit(submission: Submission): Answer }
 
-/** Number of all single submissions in the table of ids; batches count from 1. */
+/** The batch number of all single submissions in the table of ids; batches count from 1. */
 const singleNumber = 0
 
 export function createService(deps: ServiceDeps, options: ServiceOptions): Service {
@@ -148,7 +148,7 @@ export function createService(deps: ServiceDeps, options: ServiceOptions): Servi
     return batchAnswer(requestId, breakdown, plan)
   }
 
-  /** The file first: where it throws, nothing was taken. */
+  /** The file first: when it throws, nothing was accepted. */
   function take(
     { requestId, headers, body }: Submission,
     batchId: string | null,
@@ -164,7 +164,7 @@ export function createService(deps: ServiceDeps, options: ServiceOptions): Servi
       counts.payloadsAccepted += 1
       received.push(each, body.length / taken.length)
       const payloadId = each.payload['payloadId']
-      // A single submission may come without one.
+      // The payloadId is optional in a single submission.
       if (typeof payloadId !== 'string') continue
       payloadIds.push(payloadId)
       const before = seen.note(payloadId, number)

@@ -1,21 +1,19 @@
-// payload-check.ts: types and ranges of every field of a telemetry payload that the specification shows
-// (ingestion-api.md 2.1 to 2.5). Written by hand, because a benchmark sends tens of thousands a second
-// through it.
+// payload-check.ts: checks type and range of every payload field that the specification shows
+// (ingestion-api.md 2.1 to 2.5). Written by hand, because a benchmark sends tens of thousands of payloads a
+// second through it.
 //
-// Words outside the known enumerations are taken, and so are fields that the specification does not show.
-// Which fields are required is "not shown": see Requirement for what is asked by default, and why.
+// Values outside the known enumerations are accepted, and so are fields that the specification does not show.
+// Which fields are required is "not shown": Requirement lists the defaults and their reasons.
 
 import { quote } from '../std/quote.ts'
 import { isUuid } from './uuid.ts'
 
 /**
- * payloadId  in a single submission too; in a batch it always is, being the key of the answer
- * identity   an assetIdentifier or deviceIdentifier with an id: otherwise nobody knows whose data it is
- * content    a gps or at least one signal: otherwise there is nothing to take
- * position   latitude and longitude in a gps: the specification shows an empty latitude as a failure
- * signal     type and value in each signal: one without the other says nothing
- * timestamp  signalTimestamp
- * carrier    carrier
+ * payloadId in a single submission too; in a batch it is always required, because it is the key of the answer
+ * identity an assetIdentifier or deviceIdentifier with an id; without it the owner of the data is unknown
+ * content gps or at least one signal; without them the payload is empty position latitude and longitude in
+ * gps: the specification shows an empty latitude as a failure signal type and value in each signal timestamp
+ * signalTimestamp carrier carrier
  */
 export type Requirement =
   'payloadId' | 'identity' | 'content' | 'position' | 'signal' | 'timestamp' | 'carrier'
@@ -36,9 +34,9 @@ export type FieldProblem = { field: string; message: string }
 
 export type JsonObject = Readonly<Record<string, unknown>>
 
-/** A payload of a thousand wrong signals is told about the first of them. */
+/** Reports only so many problems of a payload: one with a thousand wrong signals gets the first of them. */
 const problemsMax = 100
-/** The largest moment that a Date can hold. */
+/** The largest time that a Date can represent. */
 const epochMsMax = 8.64e15
 
 export type PayloadCheck = (payload: JsonObject, inBatch: boolean) => readonly FieldProblem[]
@@ -68,7 +66,7 @@ export function createPayloadCheck(required: ReadonlySet<Requirement>): PayloadC
     if (gps) position(problems, gps, needs.position)
     const signals = signalsOf(problems, payload, needs.signal)
     if (needs.content && payload['gps'] === undefined && (signals ?? 1) === 0)
-      add(problems, '', 'gps', 'or at least one signal must be given')
+      add(problems, '', 'gps', 'or at least one signal is required')
     return problems
   }
 }
@@ -87,7 +85,7 @@ function found(value: unknown): string {
 }
 
 function missing(problems: FieldProblem[], prefix: string, key: string, required: boolean): void {
-  if (required) add(problems, prefix, key, 'must be given')
+  if (required) add(problems, prefix, key, 'is required')
 }
 
 function uuid(
@@ -115,7 +113,7 @@ function text(
   else if (value === '') add(problems, prefix, key, 'must not be empty')
 }
 
-/** A JSON number beyond the doubles (1e400) is read as infinite, and so is out of every range. */
+/** JSON.parse reads a number beyond the range of doubles (1e400) as Infinity, which fails every range. */
 function number(
   problems: FieldProblem[],
   from: JsonObject,
@@ -168,10 +166,10 @@ function identity(problems: FieldProblem[], payload: JsonObject, required: boole
     text(problems, device, 'deviceIdentifier.', 'model')
   }
   if (!required || asset?.['id'] !== undefined || device?.['id'] !== undefined) return
-  if (asset) add(problems, 'assetIdentifier.', 'id', 'must be given')
-  else if (device) add(problems, 'deviceIdentifier.', 'id', 'must be given')
+  if (asset) add(problems, 'assetIdentifier.', 'id', 'is required')
+  else if (device) add(problems, 'deviceIdentifier.', 'id', 'is required')
   else if (payload['assetIdentifier'] === undefined && payload['deviceIdentifier'] === undefined)
-    add(problems, '', 'assetIdentifier', 'or deviceIdentifier must be given')
+    add(problems, '', 'assetIdentifier', 'or deviceIdentifier is required')
 }
 
 function position(problems: FieldProblem[], gps: JsonObject, required: boolean): void {
@@ -185,7 +183,7 @@ function position(problems: FieldProblem[], gps: JsonObject, required: boolean):
     add(problems, 'gps.', 'inMotion', `must be true or false, found ${found(moving)}`)
 }
 
-/** How many signals there are; null where that cannot be said. */
+/** The number of signals; null where `signals` is not a list. */
 function signalsOf(problems: FieldProblem[], payload: JsonObject, required: boolean): number | null {
   const signals: unknown = payload['signals']
   if (signals === undefined) return 0

@@ -1,4 +1,5 @@
-// payload-verdicts.ts: which payloads of a batch are accepted, and what the answer says of them.
+// payload-verdicts.ts: decides which payloads of a batch are accepted, and writes the breakdown of the
+// answer.
 
 import type { FaultPlan } from './fault-plan.ts'
 import { happens } from './fault-injection.ts'
@@ -16,7 +17,7 @@ export type Failure = {
 
 export type Verdicts = { accepted: readonly JsonObject[]; failed: readonly Failure[] }
 
-/** The answer's lists; ids as they came. */
+/** The lists of the answer; ids as they were submitted. */
 export type Breakdown = {
   accepted: string[]
   failed: Failure[]
@@ -70,7 +71,7 @@ export function failureByRule(payload: JsonObject, plan: FaultPlan, random: () =
   }
 }
 
-/** The answer bent as the plan says; what was taken stays as it is. */
+/** The answer with the faults of the plan. What was accepted does not change. */
 export function bent(
   breakdown: Breakdown,
   plan: FaultPlan,
@@ -86,7 +87,7 @@ export function bent(
       failed.push({
         payloadId,
         errorType: 'Internal',
-        errorMessage: 'It stands in both lists.',
+        errorMessage: 'The payload is in both lists.',
         validationErrorDetails: [],
       })
   }
@@ -110,7 +111,7 @@ export function validationMessage(problems: readonly FieldProblem[]): string {
   return problems.length > 1 ? `${first}, and ${problems.length - 1} more.` : `${first}.`
 }
 
-/** The failure record needs a payloadId; where the payload has none, it is empty. */
+/** The failure record needs a payloadId; it is empty for a payload without one. */
 function nameOf(payload: JsonObject): string {
   const id = payload['payloadId']
   return typeof id === 'string' ? id : ''

@@ -1,5 +1,5 @@
-// received-payloads.ts: the last payloads that were accepted, for people and tests to look at. Bounded by number and
-// by the bytes of the bodies that brought them; the oldest go first.
+// received-payloads.ts: the last accepted payloads, for people and tests. Bounded by number and by the bytes
+// of the request bodies; at the bound the oldest are dropped.
 
 import { isJsonObject, type JsonObject } from './payload-check.ts'
 
@@ -21,12 +21,12 @@ export type ReceivedQuery = {
 
 export type Received = {
   push(received: ReceivedPayload, bytes: number): void
-  /** The newest first. */
+  /** Newest first. */
   list(query: ReceivedQuery): ReceivedPayload[]
 }
 
 export function createReceived(limits: { payloadsMax: number; bytesMax: number }): Received {
-  // A ring: entry n of all that ever came stands at n modulo the bound.
+  // A ring: payload n since the start is at n modulo the bound.
   const ring: ({ received: ReceivedPayload; bytes: number } | undefined)[] = []
   let first = 0
   let next = 0

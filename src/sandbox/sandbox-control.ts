@@ -1,6 +1,5 @@
-// sandbox-control.ts: /sandbox/*, where people and tests look at what the service did, and tell it to misbehave. It
-// needs no signature: it is not part of the service, and what it shows came from the client in the first
-// place.
+// sandbox-control.ts: the routes below /sandbox/. They show what the service received and set its faults.
+// They need no signature, because they are not part of the service and show only what the client sent.
 
 import { quote } from '../std/quote.ts'
 import { jsonAnswer, refusal, type Answer } from './http-server/answers.ts'
@@ -73,7 +72,7 @@ function setFaults(source: ControlSource, { requestId, body }: Question): Answer
   const reading = readFaults(value)
   if (reading.kind === 'problems') {
     const details = reading.problems.map(({ path, message }) => ({ field: path.join('.'), message }))
-    return refused('The faults have problems; nothing was changed.', details)
+    return refused('The faults are not valid. Nothing was changed.', details)
   }
   source.faults.set(reading.plans)
   return shown(source.faults.show())

@@ -1,14 +1,14 @@
-// sandbox-options.ts: what a sandbox can be told when it is made. Limits and required fields are "not shown" in the
-// specification, so each is a setting; the defaults let through what a careful client sends.
+// sandbox-options.ts: the options of a sandbox. Limits and required fields are "not shown" in the
+// specification, so each is an option; the defaults accept what a careful client sends.
 
 import type { SandboxAccount } from './signature/accounts.ts'
 import type { FaultsInput } from './fault-plan.ts'
 import { defaultRequirements, type Requirement } from './payload-check.ts'
 
 /**
- * What a batchId that was answered before gets:
- * `same`      the same breakdown under a new requestId, and no second effect
- * `fresh`     it is taken again, as by a service that does not look at it
+ * The answer to a batchId that was answered before:
+ * `same`      the same breakdown under a new requestId, without a second effect
+ * `fresh`     the batch is processed again, as by a service that ignores the batchId
  * `conflict`  409
  */
 export type RepeatMode = 'same' | 'fresh' | 'conflict'
@@ -16,9 +16,12 @@ export type RepeatMode = 'same' | 'fresh' | 'conflict'
 export const repeatModes = ['same', 'fresh', 'conflict'] as const satisfies readonly RepeatMode[]
 
 export type SandboxListener = {
-  /** Payloads were taken, their answer has not left yet. `batchId` is null for a single submission. */
+  /**
+   * Called after payloads were accepted and before the answer leaves. `batchId` is null for a single
+   * submission.
+   */
   onAccepted?: (batchId: string | null, payloadIds: readonly string[]) => void
-  /** An answer was made for a request to the service (it may still be spoilt by a fault). */
+  /** Called for each answer of the service; a fault may still change what is sent. */
   onAnswer?: (answered: Answered) => void
 }
 
@@ -27,40 +30,40 @@ export type Answered = {
   method: string
   path: string
   status: number
-  /** Of a refusal; null where something was taken. */
+  /** The reason of a refusal; null where payloads were accepted. */
   reason: string | null
   message: string | null
 }
 
 export type SandboxOptions = SandboxListener & {
-  /** At least one; every request must be signed by one of them. */
+  /** At least one. Every request must be signed by one of them. */
   accounts: readonly SandboxAccount[]
-  /** Stands before /v2/telemetry. */
+  /** Prefix of /v2/telemetry. */
   basePath?: string
-  /** Beyond it a batch gets 413. */
+  /** A larger batch gets 413. */
   payloadsMax?: number
-  /** Beyond it a request gets 413; no more than that is ever held in memory. */
+  /** A larger request gets 413; memory never holds more of it. */
   bodyBytesMax?: number
-  /** The payload fields without which a payload fails. */
+  /** Required payload fields. */
   required?: readonly Requirement[]
-  /** What an aggregator gets without X-Provider-Key, or with one that is unknown. */
+  /** The answer to an aggregator without X-Provider-Key or with an unknown one. */
   missingProviderStatus?: number
   repeat?: RepeatMode
-  /** How far x-amz-date may be from the clock. */
+  /** Largest difference between x-amz-date and the clock. */
   clockToleranceMs?: number
-  /** Batches whose answer is remembered, and the bytes of those answers; beyond, see answered-batches.ts. */
+  /** Number of remembered answers and their bytes; answered-batches.ts says what happens beyond. */
   batchesRememberedMax?: number
   bytesRememberedMax?: number
-  /** The last payloads for GET /sandbox/received; the oldest go first. */
+  /** Payloads kept for GET /sandbox/received; beyond it the oldest are dropped. */
   receivedMax?: number
   receivedBytesMax?: number
-  /** payloadIds in which duplicates are found; more are counted as payloadIdsNotKept. */
+  /** payloadIds kept to find duplicates; beyond it new ones are counted as payloadIdsNotKept. */
   payloadIdsMax?: number
-  /** Beyond it a connection is closed at once. */
+  /** Connections; one more is closed at once. */
   connectionsMax?: number
-  /** Accepted payloads are appended to this file, a line of JSON each, before the answer leaves. */
+  /** Accepted payloads are appended to this file, one line of JSON each, before the answer leaves. */
   acceptedPath?: string
-  /** And are forced to the disk, so that they outlive a power cut too. */
+  /** Forces the file to disk before the answer leaves, so that it survives a power cut. */
   acceptedSync?: boolean
   faults?: FaultsInput
 }

@@ -1,40 +1,40 @@
-// sandbox-stats.ts: what the service counts. Each number has one place where it goes up.
+// sandbox-stats.ts: the counters of the service. Each number is increased in one place.
 
 import type { EpochMs } from '../std/clock.ts'
 
 export type SandboxStats = {
   startedAt: EpochMs
-  /** Requests to anything but /sandbox, malformed ones included, and the statuses of their answers. */
+  /** Requests outside /sandbox, malformed ones included, and the statuses of their answers. */
   requests: number
   byStatus: Readonly<Record<string, number>>
-  /** Bytes of bodies that were read. */
+  /** Bytes of request bodies. */
   bytes: number
-  /** Batches and single payloads that were looked into; repeats are not among them. */
+  /** Batches and single payloads that were checked; repeats are not included. */
   batches: number
   singles: number
   payloadsAccepted: number
   payloadsFailed: number
   distinctPayloadIds: number
-  /** New payloadIds beyond the bound of the table: where above 0, the numbers of ids are lower bounds. */
+  /** New payloadIds beyond the bound of the table. Above 0 the numbers of ids are lower bounds. */
   payloadIdsNotKept: number
-  /** Submissions of a batchId that was answered before, and the payloads in those. */
+  /** Submissions of a batchId that was answered before, and their payloads. */
   repeats: number
   repeatedPayloads: number
-  /** Repeats whose body is not, byte for byte, that of the first submission. */
+  /** Repeats whose body differs from that of the first submission. */
   repeatsWithOtherBytes: number
   batchesRemembered: number
   batchesForgotten: number
-  /** Payloads that took effect a second time: twice in one batch, or in a repeat that was taken afresh. */
+  /** Payloads with a second effect: twice in one batch, or in a repeat that was processed again. */
   duplicatesUnderOneBatch: number
-  /** The same under two batchIds, or in a batch and a single submission. */
+  /** Payloads with a second effect under another batchId, or in a batch and a single submission. */
   duplicatesAcrossBatches: number
-  /** The same in two single submissions, which have no batchId that could prevent it. */
+  /** Payloads with a second effect in two single submissions, which have no batchId. */
   duplicatesAcrossSingles: number
   refusedSignatures: Readonly<Record<string, number>>
-  /** All other refusals, by their reason. */
+  /** All other refusals, by reason. */
   refusedRequests: Readonly<Record<string, number>>
   faultsInjected: Readonly<Record<string, number>>
-  /** Answers of 500 that nobody asked for: the accepted file could not be written, or a mistake of ours. */
+  /** Answers of 500 without a fault plan: the accepted file could not be written, or the sandbox failed. */
   internalErrors: number
 }
 
@@ -62,7 +62,7 @@ export type Tally = {
   faultsInjected: CountsByName
 }
 
-/** The names are words of ours and statuses, so there are not many. */
+/** The keys are reason codes and statuses, so their number is bounded. */
 type CountsByName = { add(name: string | number): void; show(): Record<string, number> }
 
 export function createTally(): Tally {

@@ -1,39 +1,46 @@
-// sandbox.ts: the door of the sandbox: the Telemetry Ingestion Service of ingestion-api.md as a server of its
-// own, for trying out, for tests, and as the judge of the gateway's delivery.
+// sandbox.ts: the entry file of the sandbox: the Telemetry Ingestion Service of ingestion-api.md as a server
+// of its own, for trying out, for tests, and to judge the gateway's delivery independently.
 //
-// What it promises
+// Guarantees
 //
-//   - Both operations with every rule that the specification shows. A request that the specification forbids
-//     gets the status that the specification names, with the field or the header that is wrong. What is "not
-//     shown" (limits, required fields, the treatment of a repeated batchId) is an option with a careful
-//     default, see sandbox-options.ts.
-//   - Every request must be signed by a registered account. There is no way to switch that off. It verifies
-//     SigV4a by itself (signature.ts, on node:crypto alone) and shares no code with the gateway's signer: two
-//     mistakes that are the same would hide each other.
-//   - A batch is taken in one turn of the event loop, or not at all. The same batchId again gets the same
-//     breakdown and has no second effect (`repeat`).
-//   - It counts what a judge wants to know: distinct payloadIds, what took effect twice and under which ids,
-//     repeats with other bytes, refusals by reason. With `acceptedPath` each accepted payload is a line in a
-//     file before the answer leaves, so that the judge may be killed too.
-//   - It can be told to misbehave, at a rate or as a script (fault-plan.ts), at the start and while it runs.
-//     Chance comes from `random`, so a seed tells the same story again.
+//   - Both operations with every rule that the specification shows. A forbidden request gets the status that
+//   the
+//     specification names, with the wrong field or header. What is "not shown" (limits, required fields, a
+//     repeated batchId) is an option with a careful default (sandbox-options.ts).
+//   - Every request must be signed by a registered account; this cannot be switched off. The sandbox verifies
+//     SigV4a itself (signature.ts, on node:crypto alone) and shares no code with the gateway's signer,
+//     because
+//     the same mistake on both sides would stay hidden.
+//   - A batch is processed in one turn of the event loop or not at all. The same batchId gets the same
+//   breakdown
+//     again, without a second effect (`repeat`).
+//   - It counts distinct payloadIds, second effects and under which ids, repeats with other bytes, and
+//   refusals
+//     by reason. With `acceptedPath` each accepted payload is in a file before the answer leaves, so the
+//     sandbox
+//     itself may be killed in a test.
+//   - Faults are injected at a rate or as a script (fault-plan.ts), at the start and while it runs. Random
+//   numbers
+//     come from `random`, so a seed repeats the same faults.
 //
-// What goes where
+// Files
 //
-//   http-server.ts       sockets: request-body.ts, reply.ts, and the faults of the connection
-//   ingestion-service.ts    from request to answer: signature.ts, batch-wrapper.ts, payload-check.ts, payload-verdicts.ts
-//   memory        answered-batches.ts (batches), id-table.ts (payloadIds), received-payloads.ts (the last payloads)
-//   disk          accepted-file.ts
+//   http-server.ts        sockets: request-body.ts, reply.ts, faults of the connection
+//   ingestion-service.ts  from request to answer: signature.ts, batch-wrapper.ts, payload-check.ts,
+//                         payload-verdicts.ts
+//   memory                answered-batches.ts, id-table.ts (payloadIds), received-payloads.ts
+//   disk                  accepted-file.ts
 //   sandbox-control.ts    /sandbox/stats, /sandbox/received, /sandbox/faults
 //
-// What can go wrong, and what then happens
+// Failures
 //
-//   - The accepted file cannot be written: nothing of the request is taken, it gets 500, `internalErrors`
-//     goes up.
-//   - Memory is bounded. Beyond the bounds the oldest received payloads go; the oldest batches are forgotten
-//     and taken for new ones when they come again (`batchesForgotten`); payloadIds are no longer told apart
-//     (`payloadIdsNotKept`). A judge should look at these three before it believes the others.
-//   - It restarts: it forgets everything but the accepted file.
+//   - The accepted file cannot be written: the request has no effect and gets 500, `internalErrors` is
+//   counted.
+//   - Memory is bounded. At the bounds the oldest received payloads are dropped; the oldest batches are
+//   forgotten
+//     and treated as new when they come again (`batchesForgotten`); new payloadIds are not remembered
+//     (`payloadIdsNotKept`). Check these counters before you rely on the others.
+//   - A restart forgets everything but the accepted file.
 
 import type { Clock } from '../std/clock.ts'
 import { GatewayError } from '../std/gateway-error.ts'
@@ -63,11 +70,11 @@ export type Sandbox = {
    * URL for the gateway, with the port that the system chose where 0 was asked for.
    */
   listen(address: { host: string; port: number }): Promise<{ url: string }>
-  /** Ends all connections, also those that hang on purpose. */
+  /** Ends all connections, hanging ones included. */
   close(): Promise<void>
   stats(): SandboxStats
   received(query: ReceivedQuery): ReceivedPayload[]
-  /** Replaces all plans; throws GatewayError CONFIG_INVALID, and changes nothing, where they have problems. */
+  /** Replaces all plans. Throws GatewayError CONFIG_INVALID where they are not valid, and changes nothing. */
   setFaults(faults: FaultsInput): void
 }
 
@@ -157,8 +164,8 @@ function plansOf(faults: FaultsInput): readonly FaultPlan[] {
   const reading = readFaults(faults)
   if (reading.kind === 'faults') return reading.plans
   throw new GatewayError('CONFIG_INVALID', {
-    what: 'The faults have problems.',
+    what: 'The faults are not valid.',
     why: reading.problems.map(({ path, message }) => `${path.join('.')}: ${message}.`).join(' '),
-    act: 'Mend them; nothing was changed.',
+    act: 'Correct them. Nothing was changed.',
   })
 }

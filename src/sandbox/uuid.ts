@@ -1,4 +1,4 @@
-// uuid.ts: reads a UUID without a regular expression; each payload of each batch has at least one.
+// uuid.ts: reads a UUID without a regular expression, because each payload has at least one.
 
 const nibbles = new Uint8Array(128).fill(255)
 for (let value = 0; value < 16; value += 1) {
@@ -9,7 +9,7 @@ for (let value = 0; value < 16; value += 1) {
 
 const dash = 45
 
-/** Writes the 16 bytes of `text` to `words` as four numbers; false where it is no UUID. */
+/** Writes the 16 bytes of `text` to `words` as four numbers; false where it is not a UUID. */
 export function parseUuid(text: string, words: Uint32Array): boolean {
   if (text.length !== 36) return false
   let word = 0

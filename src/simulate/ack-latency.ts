@@ -1,4 +1,4 @@
-// ack-latency.ts: how long acks took, in bounded memory, for hours of any load.
+// ack-latency.ts: the time from message to PUBACK, in bounded memory, for hours of any load.
 //
 // Buckets grow by 2 %, so a quantile is at most 2 % above the true one; the maximum is exact.
 
@@ -11,7 +11,7 @@ export type Latency = {
 
 const growth = 1.02
 const smallestMs = 0.005
-/** Reaches beyond a day; what is slower counts in the last bucket. */
+/** The buckets reach beyond a day; slower acks count in the last bucket. */
 const bucketCount = 1 + Math.ceil(Math.log(86_400_000 / smallestMs) / Math.log(growth))
 const perBucket = 1 / Math.log(growth)
 

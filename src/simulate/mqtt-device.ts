@@ -1,13 +1,13 @@
-// mqtt-device.ts: what stands between a vehicle and the broker: an MQTT 3.1.1 client that loses nothing.
+// mqtt-device.ts: an MQTT 3.1.1 client of one simulated vehicle that loses no message.
 //
 //   offer -> waiting -> in flight -> acked (forgotten)
 //               ^           |
 //               '-----------'  connection lost: the same message again, same packet id, with DUP
 //
-// mqtt.js is used for one connection at a time: its own reconnecting knows no back-off, and ends for good after
-// a refused CONNECT. So each attempt is a new client, and what is not acked is kept here, in order. The packet
-// identifiers are ours as well: a message keeps its own over reconnects [MQTT-4.4.0-1], and DUP is set on
-// everything that was sent before [MQTT-3.3.1-1].
+// An mqtt.js client serves one connection only: its own reconnect has no back-off and stops for good after a
+// refused CONNECT. Each attempt is a new client, and unacknowledged messages are kept here, in order. The
+// packet identifiers are assigned here too: a message keeps its own over reconnects [MQTT-4.4.0-1], and DUP
+// is set on every message that was sent before [MQTT-3.3.1-1].
 
 import { Socket } from 'node:net'
 import { connect } from 'mqtt'
@@ -18,9 +18,9 @@ import { messageOf } from '../std/gateway-error.ts'
 import type { Publication } from './formats/formats.ts'
 
 export type Device = {
-  /** Takes a message over; false where `unackedMax` messages wait already and this one is not taken. */
+  /** Takes a message; false where `unackedMax` messages wait already, and the message is not taken. */
   offer(publication: Publication): boolean
-  /** Connects, and connects again, until `signal` aborts; then hangs up. */
+  /** Connects and reconnects until `signal` aborts, then disconnects. */
   run(signal: AbortSignal): Promise<void>
   readonly connected: boolean
   readonly unacked: number
@@ -33,24 +33,24 @@ export type DeviceDeps = {
   onSent: (dup: boolean) => void
   /** `again` after the first connection of this device. */
   onConnected: (again: boolean) => void
-  /** A connection that was lost or could not be made. */
+  /** A connection was lost or an attempt failed. */
   onProblem: (problem: string) => void
 }
 
 export type DeviceOptions = {
   brokerUrl: string
   clientId: string
-  /** Messages kept until they are acked; a full device takes no more. */
+  /** Messages kept until they are acknowledged; at this number the device takes no more. */
   unackedMax: number
-  /** Messages sent and not acked on one connection. */
+  /** Messages sent and not acknowledged on one connection. */
   inFlightMax: number
   keepaliveS: number
   connectTimeoutMs: number
-  /** Full jitter: any time from zero to `firstMs`, doubled with each failure, at most `mostMs`. */
+  /** Full jitter: a random delay from zero to `firstMs`, doubled with each failure, at most `mostMs`. */
   backoff: { firstMs: number; mostMs: number }
 }
 
-/** How long a goodbye may take before the connection is cut. */
+/** Time for a DISCONNECT before the connection is cut. */
 const goodbyeMs = 1000
 
 type Unacked = { messageId: number; publication: Publication; offeredAtMs: number; sent: boolean }
@@ -59,7 +59,7 @@ export function createDevice(deps: DeviceDeps, options: DeviceOptions): Device {
   const { clock, random } = deps
   /** By packet identifier, oldest first. */
   const unacked = new Map<number, Unacked>()
-  /** Those of them that are not sent on this connection, oldest first. */
+  /** Those that were not sent on this connection yet, oldest first. */
   let waiting: Unacked[] = []
   let inFlight = 0
   let lastMessageId = 0
@@ -167,7 +167,7 @@ type Connection = {
 }
 
 function openConnection(options: DeviceOptions): Connection {
-  // mqtt.js asks for an identifier when it gets to a publish, in the order of the calls.
+  // mqtt.js requests an identifier when it sends a publish, in the order of the calls.
   const messageIds: number[] = []
   const messageIdProvider: IClientOptions['messageIdProvider'] = {
     allocate: () => messageIds.shift() ?? null,
@@ -179,7 +179,7 @@ function openConnection(options: DeviceOptions): Connection {
   const client = connect(options.brokerUrl, {
     clientId: options.clientId,
     protocolVersion: 4,
-    // What must survive a reconnect is kept here: the broker is left without debris of a simulation.
+    // What must survive a reconnect is kept here. A clean session leaves nothing at the broker.
     clean: true,
     reconnectPeriod: 0,
     keepalive: options.keepaliveS,
@@ -187,7 +187,7 @@ function openConnection(options: DeviceOptions): Connection {
     messageIdProvider,
   })
   client.once('connect', () => {
-    // Nagle would hold small messages back until the acks of earlier ones are in.
+    // Nagle's algorithm would hold small messages back until earlier packets are acknowledged.
     if (client.stream instanceof Socket) client.stream.setNoDelay(true)
   })
   return {
@@ -195,14 +195,15 @@ function openConnection(options: DeviceOptions): Connection {
     publish({ messageId, publication, sent }, onAck) {
       messageIds.push(messageId)
       client.publish(publication.topic, publication.bytes, { qos: 1, dup: sent }, (error) => {
-        // With an error the connection is gone: the message stays unacked and goes again on the next one.
+        // After an error the connection is gone. The message stays unacknowledged and is sent on the next
+        // one.
         if (!error) onAck()
       })
     },
   }
 }
 
-/** Ends in the event `close` of the client: with DISCONNECT where that is polite, in any case soon. */
+/** Ends in the `close` event of the client: with DISCONNECT where possible, and always within the limit. */
 function hangUp(client: MqttClient, clock: Clock, { politely }: { politely: boolean }): void {
   client.end(!politely)
   const cancel = clock.after(goodbyeMs, () => client.stream.destroy())

@@ -1,5 +1,5 @@
-// seeded-random.ts: chance from a seed. Each vehicle has a stream of its own, so that its track does not depend on
-// what the other vehicles and the network do meanwhile.
+// seeded-random.ts: random numbers from a seed. Each vehicle has its own stream, so that its track does not
+// depend on other vehicles or on the network.
 
 /** mulberry32: 0 <= x < 1, the same sequence for the same seed. */
 export function seededRandom(seed: number): () => number {

@@ -1,21 +1,26 @@
-// simulate.ts: the door of the simulator: vehicles that publish real MQTT, for trying out and for load.
+// simulate.ts: the entry file of the simulator: vehicles that publish real MQTT, for trying out and for load.
 //
-// Promises
-//   A message is counted `acked` only when its PUBACK came. A device that loses its connection connects again,
-//   with a back-off and jitter, and sends what was not acked again with DUP: the simulator loses nothing, so
-//   what is missing in the end was lost behind the PUBACK.
-//   The tracks follow from `random` and the clock alone: the same seed and times give the same readings, however
-//   the network behaves. Back-off and the order of connecting draw from streams of their own.
+// Guarantees
+//   A message counts as `acked` only when its PUBACK arrived. A device that loses its connection reconnects
+//   with
+//   back-off and jitter, and sends unacknowledged messages again with DUP. The simulator loses nothing, so a
+//   missing message was lost after its PUBACK.
+//   The tracks depend on `random` and the clock alone: the same seed and times give the same readings
+//   whatever
+//   the network does. Back-off and the order of connections use random streams of their own.
 //
-// How it is timed
-//   `ratePerS` is of all devices together; they take turns. Messages fall due on a fixed grid, so a slow broker
-//   does not lower the rate that is offered. A latency counts from the moment the vehicle made the message, so
-//   waiting for a connection is part of it.
+// Timing
+//   `ratePerS` is the rate of all devices together; they take turns. Messages are due on a fixed grid, so a
+//   slow
+//   broker does not lower the offered rate. A latency starts when the vehicle makes the message, so waiting
+//   for a
+//   connection is part of it.
 //
-// What can go wrong
-//   The broker is away or holds its acks: each device keeps `unackedPerDeviceMax` messages; when every device is
-//   full, no message is made and `stalled` counts those that fell due. Nothing that was made is dropped.
-//   The process was stopped for a while (a laptop's lid): at most a second of messages is caught up with.
+// Failures
+//   The broker is away or holds its acks: each device keeps `unackedPerDeviceMax` messages. When every device
+//   is
+//   full, no message is made and `stalled` counts those that were due. No message is dropped.
+//   The process was suspended (a laptop's lid): it catches up with at most one second of messages.
 
 import { pause } from '../std/clock.ts'
 import type { Clock } from '../std/clock.ts'
@@ -37,18 +42,18 @@ export { createLatency, type LatencySummary } from './ack-latency.ts'
 export type FleetDeps = {
   clock: Clock
   random: () => number
-  /** Part of each MQTT client id, so that two simulations on one broker do not throw each other out. */
+  /** Part of each MQTT client id, so that two simulations on one broker do not disconnect each other. */
   newId: NewId
 }
 
 export type FleetOptions = {
-  /** mqtt:// or mqtts://; a user and password may stand in it. */
+  /** mqtt:// or mqtts://; may contain user and password. */
   brokerUrl: string
   /** Named `truck-1` to `truck-N`. */
   devices: number
-  /** Messages a second of all devices together. */
+  /** Messages per second, all devices together. */
   ratePerS: number
-  /** Messages in all; without it the fleet drives until it is stopped. */
+  /** Number of messages; without it the simulation runs until it is stopped. */
   count?: number
   /** Default `telemetry-v1`. */
   format?: FormatName
@@ -66,29 +71,29 @@ export type FleetStats = {
   resent: number
   /** Connections after the first of each device. */
   reconnects: number
-  /** Messages that fell due while every device was full. */
+  /** Messages that were due while every device was full. */
   stalled: number
   latency: LatencySummary
-  /** Why the last connection was lost or could not be made. */
+  /** Why the last connection was lost or failed. */
   lastProblem: string | null
 }
 
 export type Fleet = {
   start(): void
-  /** True once `count` messages are acked; false when `signal` aborts first. */
+  /** True once `count` messages are acknowledged; false when `signal` aborts first. */
   whenAcked(signal: AbortSignal): Promise<boolean>
-  /** Makes no new message, waits for what is unacked until `deadline` aborts, then hangs up. */
+  /** Makes no new message, waits for unacknowledged ones until `deadline` aborts, then disconnects. */
   stop(deadline: AbortSignal): Promise<void>
   stats(): FleetStats
 }
 
-/** One device keeps so many messages while the broker does not ack: a quarter of an hour at one a second. */
+/** Messages that one device keeps while the broker does not ack: 15 minutes at one per second. */
 const unackedPerDeviceMax = 1000
 const inFlightPerDeviceMax = 64
-/** Devices do not all knock in the same millisecond: so long each, in all at most `connectSpreadMaxMs`. */
+/** Delay between the connection attempts of two devices, to spread them; `connectSpreadMaxMs` in total. */
 const connectSpreadMs = 2
 const connectSpreadMaxMs = 5000
-/** Finer than this timers are not. */
+/** The resolution of timers. */
 const tickMs = 5
 const catchUpMaxMs = 1000
 
@@ -108,7 +113,7 @@ export function createFleet({ clock, random, newId }: FleetDeps, options: FleetO
 
   return {
     start() {
-      // Neither rejects but for a mistake of ours, and such a mistake shall crash.
+      // Neither rejects unless the code is wrong, and that must end the process.
       ending = Promise.all([
         makeMessages(),
         ...trucks.map(({ device }, index) => keepConnected(device, index)),
@@ -170,7 +175,7 @@ export function createFleet({ clock, random, newId }: FleetDeps, options: FleetO
     }
   }
 
-  /** The next vehicle in turn that has room; false where none has. */
+  /** The next vehicle in turn that has room; false when all are full. */
   function makeMessage(): boolean {
     for (let tried = 0; tried < trucks.length; tried += 1) {
       const truck = trucks[turn % trucks.length]
@@ -191,7 +196,7 @@ export function createFleet({ clock, random, newId }: FleetDeps, options: FleetO
     for (const check of watchers) check()
   }
 
-  /** True when `holds`, which only an ack can bring about; false when `signal` aborts first. */
+  /** True when `holds` becomes true, which only an ack can cause; false when `signal` aborts first. */
   function until(holds: () => boolean, signal: AbortSignal): Promise<boolean> {
     return new Promise((resolve) => {
       const check = () => {

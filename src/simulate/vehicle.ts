@@ -1,5 +1,6 @@
-// vehicle.ts: one truck on a plausible track: it leaves the depot, drives legs of town, road and standing,
-// speeds up and brakes as a truck does, and turns back when it is far out. Pure but for the chance passed in.
+// vehicle.ts: one truck on a plausible track: it leaves the depot, drives in towns, on roads and stands,
+// accelerates and brakes as a truck does, and turns back when it is far away. Pure except for the random
+// numbers.
 //
 // Positions move along great circles on a sphere; over the seconds between two readings the error against the
 // ellipsoid is far below that of a GPS receiver.
@@ -10,9 +11,9 @@ export type Place = { latitude: number; longitude: number }
 
 export type Reading = {
   device: string
-  /** Counts the readings of this vehicle from 1. */
+  /** Number of the reading, from 1. */
   sequence: number
-  /** Strictly ascending per vehicle, so that no two readings are the same. */
+  /** Strictly ascending per vehicle, so that no two readings are equal. */
   at: EpochMs
   latitude: number
   longitude: number
@@ -28,15 +29,15 @@ export type Reading = {
 }
 
 export type Vehicle = {
-  /** Drives on until `at` and reads the instruments. */
+  /** Drives until `at` and returns the reading. */
   drive(at: EpochMs): Reading
 }
 
-/** Central, so that every way out of it is on land for a while: Kassel. */
+/** Kassel: far from every coast, so that all directions stay on land for a while. */
 export const depot: Place = { latitude: 51.3127, longitude: 9.4797 }
 
 const earthRadiusM = 6_371_008.8
-/** Beyond this distance a vehicle heads home. */
+/** Beyond this distance a vehicle returns. */
 const outermostM = 120_000
 const accelerationMs2 = 0.7
 const brakingMs2 = 1.4
@@ -59,13 +60,13 @@ export function createVehicle(random: () => number, options: { device: string; s
   const between = (low: number, high: number) => low + (high - low) * random()
   const odometerM = between(20_000, 600_000) * 1000
   let state: State = {
-    // Somewhere in the yard.
+    // A random place in the yard.
     place: destination(depot, between(0, 360), between(0, 300)),
     headingDeg: between(0, 360),
     speedMs: 0,
     leg: { targetMs: between(20, 40) / 3.6, turnDegPerS: 0, leftS: between(30, 120) },
     odometerM,
-    // A truck's engine runs an hour for some 45 km.
+    // A truck's engine runs one hour for about 45 km.
     engineS: (odometerM / 45_000) * 3600,
     fuelPercent: between(35, 98),
     altitudeM: between(150, 260),
@@ -106,10 +107,10 @@ export function createVehicle(random: () => number, options: { device: string; s
 
   return {
     drive(until) {
-      // A clock that was set back must not take the track back in time.
+      // A clock that was set back must not move the track back in time.
       const now = Math.max(until, at + 1)
       const seconds = sequence === 0 ? 0 : (now - at) / 1000
-      // Steps of a second; after a long silence fewer and longer ones, so that catching up costs little.
+      // Steps of one second; fewer and longer ones after a long pause, so that catching up is cheap.
       const steps = Math.min(60, Math.ceil(seconds))
       for (let done = 0; done < steps; done += 1) step(seconds / steps)
       at = now
@@ -141,7 +142,7 @@ function readInstruments(
   }
 }
 
-/** The place `distanceM` from `from` along the great circle that starts at `bearingDeg`. */
+/** The place at `distanceM` from `from` along the great circle that starts at `bearingDeg`. */
 function destination(from: Place, bearingDeg: number, distanceM: number): Place {
   const angle = distanceM / earthRadiusM
   const direction = bearingDeg * toRadians
@@ -166,7 +167,7 @@ export function distanceBetween(a: Place, b: Place): number {
   return 2 * earthRadiusM * Math.asin(Math.min(1, Math.sqrt(chord)))
 }
 
-/** Degrees from north in which the great circle from `from` to `to` sets out. */
+/** Initial bearing, in degrees from north, of the great circle from `from` to `to`. */
 function bearing(from: Place, to: Place): number {
   const [fromLatitude, toLatitude] = [from.latitude * toRadians, to.latitude * toRadians]
   const across = (to.longitude - from.longitude) * toRadians

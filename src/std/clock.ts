@@ -1,7 +1,8 @@
-// clock.ts: the clock that every part receives as a parameter, so that tests can move time instead of sleeping.
+// clock.ts: the clock that every part receives as a parameter, so that tests can move time instead of
+// sleeping.
 //
-// now()        wall clock, epoch milliseconds: for values that leave the process (timestamps, ages after a restart)
-// monotonic()  never steps: for timers, rates and back-off
+// now() wall clock, epoch milliseconds: for values that leave the process (timestamps, ages after a restart)
+// monotonic() never steps: for timers, rates and back-off
 
 /** Milliseconds since 1970-01-01T00:00:00Z. */
 export type EpochMs = number

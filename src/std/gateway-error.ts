@@ -1,8 +1,9 @@
 // gateway-error.ts: the catalogue of error codes, and the error that carries one. A code is API: it is never
 // reused with another meaning; its text may improve.
 //
-// A programmer's mistake is an assertion (assert.ts). An answer of the service is a value (domain/outcome.ts).
-// A GatewayError is a failure of the environment: a full disk, a wrong config, a port in use.
+// A programmer's mistake is an assertion (assert.ts). An answer of the service is a value
+// (domain/outcome.ts). A GatewayError is a failure of the environment: a full disk, a wrong config, a port in
+// use.
 
 /** Every code with its meaning, one sentence each. The documentation is generated from this table. */
 export const errorCodes = {

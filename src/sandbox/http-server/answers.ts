@@ -1,15 +1,15 @@
-// answers.ts: what the service says. The specification shows the bodies of 200 and 202; of the others it shows
-// that there is a requestId, and validationErrorDetails in a 400. The rest of their shape is a choice:
+// answers.ts: the bodies of the answers. The specification shows the bodies of 200 and 202; of the others
+// only the requestId, and validationErrorDetails in a 400. The rest of their shape is our choice:
 //
 //   { "requestId": "…", "errorMessage": "…", "reason": "region_set", "validationErrorDetails": [ … ] }
 //
-// `reason` is a stable word for programs, `errorMessage` a sentence for people.
+// `reason` is a stable code for programs, `errorMessage` a sentence for people.
 
 import type { FieldProblem } from '../payload-check.ts'
 
 export type Answer = {
   status: number
-  /** Of a refusal; null where something was taken. */
+  /** The reason of a refusal; null where payloads were accepted. */
   reason: string | null
   headers: Readonly<Record<string, string>>
   body: string
@@ -39,7 +39,7 @@ export function refusal(requestId: string, { status, reason, message, details, h
   return { status, reason, headers: { ...jsonType, ...headers }, body: JSON.stringify(body) }
 }
 
-/** A moment as HTTP headers write it. */
+/** A time as HTTP headers write it. */
 export function dateAt(epochMs: number): string {
   return new Date(epochMs).toUTCString()
 }

@@ -1,5 +1,5 @@
-// http-server.ts: requests in, answers out, over node:http. Whatever arrives gets an answer with a requestId or a
-// closed connection; nothing that arrives can end the process.
+// http-server.ts: requests and answers over node:http. Every request gets an answer with a requestId or a
+// closed connection; no request can end the process.
 
 import { createServer, STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
@@ -21,7 +21,8 @@ const limits = {
   maxHeaderSize: 32_768,
   headersTimeout: 20_000,
   requestTimeout: 120_000,
-  // Longer than clients keep an idle connection: the side that closes first should be the one that sends.
+  // Longer than clients keep an idle connection, so that the client closes it and no request meets a closed
+  // one.
   keepAliveTimeout: 75_000,
   connectionsCheckingInterval: 5000,
 } as const
@@ -34,7 +35,7 @@ type Deps = {
   control: ControlSource
   tally: Tally
   listener: SandboxListener
-  /** Aborts when the sandbox closes: what waits then ends. */
+  /** Aborts when the sandbox closes, and ends every wait. */
   stop: AbortSignal
 }
 
@@ -54,12 +55,12 @@ export function createHttp(deps: Deps, options: Options): Server {
     [`${options.basePath}/v2/telemetry/batch`, 'batch'],
   ])
 
-  /** The request that a connection is busy with. */
+  /** The current request of each connection. */
   const current = new WeakMap<Duplex, ServerResponse>()
 
   const server = createServer(limits)
   server.maxConnections = options.connectionsMax
-  // serve() catches everything.
+  // serve() catches every error.
   server.on(
     'request',
     (request, response) => void serve({ requestId: newId(), request, response, expectsContinue: false }),
@@ -108,7 +109,7 @@ export function createHttp(deps: Deps, options: Options): Server {
       close: body.kind === 'too_large' && body.unread,
     }
     if (body.kind === 'too_large') {
-      const message = `At most ${controlBodyBytesMax} bytes are taken here.`
+      const message = `The body may have at most ${controlBodyBytesMax} bytes here.`
       return reply(response, refusal(requestId, { status: 413, reason: 'body_too_large', message }), options)
     }
     const url = URL.parse(request.url ?? '', 'http://sandbox') ?? new URL('http://sandbox/sandbox/')
@@ -138,7 +139,7 @@ export function createHttp(deps: Deps, options: Options): Server {
       return tell(exchange, {
         status: 404,
         reason: 'not_found',
-        message: `There is nothing at ${quote(path, 100)}.`,
+        message: `There is no route ${quote(path, 100)}.`,
       })
     if (request.method !== 'POST') {
       const message = `${request.method ?? ''} is not allowed here; submit with POST.`
@@ -170,23 +171,26 @@ export function createHttp(deps: Deps, options: Options): Server {
     return mischief.draw(operation, request.headersDistinct['x-provider-key']?.[0] ?? null)
   }
 
-  /** The faults before the work; false where the request ends with one of them. */
+  /** Applies the faults before the work; false where the request ends with one of them. */
   async function goesOn(exchange: Exchange, drawn: Mischief): Promise<boolean> {
     if (drawn.cut === 'after_reading') return cut(exchange, 'cut_after_reading')
     if (drawn.hang) {
-      // The client gives up, or the sandbox is closed; either ends the connection.
+      // The client closes the connection or the sandbox closes; both end the wait.
       tally.faultsInjected.add('hang')
       return false
     }
     if (drawn.latencyMs > 0) {
       tally.faultsInjected.add('latency')
-      // A client that gave up meanwhile is not noticed: the work is done, as by a slow service.
+      // A client that closed the connection meanwhile is not noticed: the work is done, as by a slow service.
       return pause(clock, drawn.latencyMs, deps.stop)
     }
     return true
   }
 
-  /** The faults after the work: they need something that was taken, the spoilt body does not. */
+  /**
+   * Applies the faults after the work. They apply to accepted payloads; changes of the body apply to any
+   * answer.
+   */
   async function spoil(exchange: Exchange, drawn: Mischief, answer: Answer): Promise<void> {
     if (answer.reason === null) {
       const { latencyMs, kind } = drawn.afterCommit
@@ -262,7 +266,7 @@ function reset({ request }: Exchange): void {
   request.socket.resetAndDestroy()
 }
 
-/** node:http reads the head as Latin-1; the bytes on the wire, and so what was signed, may be UTF-8. */
+/** node:http decodes the head as Latin-1. The bytes on the wire, which were signed, may be UTF-8. */
 function wireText(text: string): string {
   return /[\u0080-\u00ff]/.test(text) ? Buffer.from(text, 'latin1').toString() : text
 }

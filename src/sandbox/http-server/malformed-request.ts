@@ -1,5 +1,5 @@
-// malformed-request.ts: what is no HTTP, too large a head, or too slow. There may be no request object then, so the
-// answer is written by hand.
+// malformed-request.ts: answers what is not HTTP, has too large a head, or is too slow. There may be no
+// request object, so the answer is written to the socket directly.
 
 import { STATUS_CODES, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'

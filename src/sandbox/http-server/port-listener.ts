@@ -1,4 +1,4 @@
-// port-listener.ts: opens the port, and says in whole sentences why it cannot.
+// port-listener.ts: opens the port, or says why that failed.
 
 import type { Server } from 'node:http'
 import { codeOf, GatewayError, messageOf } from '../../std/gateway-error.ts'
@@ -10,7 +10,8 @@ export function listening(server: Server, { host, port }: { host: string; port: 
     server.once('error', onError)
     server.listen({ host, port }, () => {
       server.removeListener('error', onError)
-      // A listening server reports only failed accepts (no file descriptors left); the client tries again.
+      // A listening server emits errors only for failed accepts (no file descriptors left). The client tries
+      // again.
       server.on('error', () => undefined)
       const address = server.address()
       resolve(typeof address === 'object' && address ? address.port : port)

@@ -1,4 +1,4 @@
-// reply.ts: writes an answer to the socket, whole or spoilt as a fault says.
+// reply.ts: writes an answer to the socket, complete or changed by a fault.
 
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
@@ -15,11 +15,11 @@ export type ReplyOptions = {
   date: string
   fault: BodyFault | null
   hugeBytes: number
-  /** The request was not read to its end, so the connection can carry no other. */
+  /** The request was not read to its end, so the connection cannot carry another one. */
   close: boolean
 }
 
-/** Resolves when everything was handed to the socket, or the client is gone. */
+/** Resolves when the socket has everything, or the client is gone. */
 export async function reply(response: ServerResponse, answer: Answer, options: ReplyOptions): Promise<void> {
   if (response.destroyed) return
   const whole = Buffer.from(answer.body)
@@ -55,13 +55,13 @@ export async function reply(response: ServerResponse, answer: Answer, options: R
   }
 }
 
-/** Ends with the bytes, or when the client has had enough. */
+/** Ends after the last byte, or when the client closes the connection. */
 async function writeBlanks(response: ServerResponse, bytes: number): Promise<void> {
   const gone = new AbortController()
   response.once('close', () => gone.abort())
   for (let rest = bytes; rest > 0 && !response.destroyed; rest -= blanks.length) {
     if (response.write(blanks.subarray(0, rest))) continue
-    // Rejects only when `gone` aborts, and then the loop ends by itself.
+    // Rejects only when `gone` aborts, and the loop then ends.
     await once(response, 'drain', { signal: gone.signal }).catch(() => undefined)
   }
 }

@@ -1,25 +1,25 @@
-// request-body.ts: reads the body of a request, and never holds more than the limit.
+// request-body.ts: reads the body of a request and never holds more than the limit.
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
 export type RequestBody =
   | { kind: 'whole'; bytes: Buffer }
-  /** `unread`: its end did not come, so the connection can carry no other request. */
+  /** `unread`: the end did not arrive, so the connection cannot carry another request. */
   | { kind: 'too_large'; unread: boolean }
-  /** The client went away before the end. */
+  /** The client closed the connection before the end. */
   | { kind: 'cut' }
 
-/** A client that is told 413 while it still writes may never read it: so much is read and thrown away. */
+/** A client that still writes may never read its 413. So many bytes are read and discarded. */
 const discardFactor = 8
 
-/** Settles when the body ends, the client goes away, or far too much of it came. */
+/** Settles when the body ends, the client closes the connection, or far too many bytes arrived. */
 export function readRequestBody(
   request: IncomingMessage,
   response: ServerResponse,
   { bytesMax, expectsContinue }: { bytesMax: number; expectsContinue: boolean },
 ): Promise<RequestBody> {
   const announced = Number(request.headers['content-length'] ?? 0)
-  // A client that asks first (Expect: 100-continue) and one that announces far too much are told at once.
+  // A client that asks first (Expect: 100-continue) or announces far too many bytes gets its answer at once.
   if (announced > bytesMax && (expectsContinue || announced > bytesMax * discardFactor))
     return Promise.resolve({ kind: 'too_large', unread: true })
   if (expectsContinue) response.writeContinue()

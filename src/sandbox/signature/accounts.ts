@@ -1,4 +1,4 @@
-// accounts.ts: the accounts that the service knows, each with the key that its requests must be signed with.
+// accounts.ts: the registered accounts, each with the public key that verifies its requests.
 
 import type { KeyObject } from 'node:crypto'
 import { assert } from '../../std/assert.ts'
@@ -8,17 +8,17 @@ import { derivePublicKey } from './public-key.ts'
 export type SandboxAccount = {
   accessKeyId: string
   secret: Secret
-  /** Where set, each request must carry it; where not, none may carry any. */
+  /** Where set, each request must carry this token; otherwise no request may carry one. */
   sessionToken?: Secret
-  /** Submits for several providers, and so must say for which (ingestion-api.md 5, X-Provider-Key). */
+  /** Submits for several providers, and must name one in X-Provider-Key (ingestion-api.md 5). */
   aggregator?: boolean
-  /** The provider keys of an aggregator that are known; any where this is missing. */
+  /** The known provider keys of an aggregator; missing: any key. */
   providers?: readonly string[]
 }
 
 /**
- * The account of `trial`, and of a sandbox that was given none. It is written in the documentation, so it
- * protects nothing; it only makes sure that every request is signed.
+ * The account of `trial`, and the default of a sandbox. The documentation shows its secret, so it protects
+ * nothing; it only makes sure that every request is signed.
  */
 export const sandboxAccount: SandboxAccount = {
   accessKeyId: 'SANDBOXACCOUNT',

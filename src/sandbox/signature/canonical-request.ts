@@ -1,13 +1,13 @@
-// canonical-request.ts: the one text that both sides make of a request, so that both sign the same bytes.
+// canonical-request.ts: the canonical text of a request. Client and service sign and verify the same bytes.
 
 import { createHash } from 'node:crypto'
 
-/** Names in lower case; values as they came, in the order in which they came. */
+/** Names in lower case; values in order of arrival. */
 export type Headers = Readonly<Record<string, readonly string[] | undefined>>
 
 export type CanonicalInput = {
   method: string
-  /** Path and query as they stand in the request line. */
+  /** Path and query of the request line. */
   target: string
   headers: Headers
   signedHeaders: readonly string[]
@@ -43,7 +43,7 @@ export function stringToSign(parts: {
   return [parts.algorithm, parts.date, parts.scope, hash].join('\n')
 }
 
-/** Without the spaces around it, and with one space for each run of white space inside. */
+/** Without leading and trailing spaces, and with one space for each run of white space. */
 function squeeze(value: string): string {
   return value.trim().replace(/\s+/g, ' ')
 }
@@ -75,13 +75,13 @@ function canonicalQuery(query: string): string {
     .join('&')
 }
 
-/** Of ASCII texts, so this is the order of their bytes. */
+/** The texts are ASCII, so this is also the order of their bytes. */
 function compare(left: string, right: string): number {
   if (left === right) return 0
   return left < right ? -1 : 1
 }
 
-/** Encodes what is not encoded yet, and writes each existing escape in the one canonical way. */
+/** Encodes what is not encoded, and writes each existing escape in its canonical form. */
 function recode(text: string): string {
   return text
     .split(/(%[\dA-Fa-f]{2})/)
@@ -93,7 +93,7 @@ function recode(text: string): string {
     .join('')
 }
 
-/** RFC 3986: everything but letters, digits and `-._~` becomes an escape of its UTF-8 bytes. */
+/** RFC 3986: everything except letters, digits and `-._~` becomes an escape of its UTF-8 bytes. */
 function encode(text: string): string {
   return encodeURIComponent(text.toWellFormed()).replace(
     /[!'()*]/g,

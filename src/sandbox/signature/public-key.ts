@@ -1,10 +1,10 @@
-// public-key.ts: the public key that belongs to a registered secret. SigV4a signs with an ECDSA key on P-256 that
+// public-key.ts: derives the public key of a registered secret. SigV4a signs with an ECDSA key on P-256 that
 // both sides derive from the secret: NIST SP 800-108 in counter mode with HMAC-SHA256.
 //
 //   key     "AWS4A" and the secret
 //   input   1 (32 bit) | "AWS4-ECDSA-P256-SHA256" | 0 | access key id | tries (8 bit) | 256 (32 bit)
 //
-// A candidate above n - 2 is thrown away and `tries` goes up, so that the private key, candidate + 1, is in
+// A candidate above n - 2 is discarded and `tries` increased, so that the private key, candidate + 1, is in
 // [1, n - 1].
 
 import { createECDH, createHmac, createPublicKey, type KeyObject } from 'node:crypto'
@@ -29,7 +29,7 @@ export function derivePublicKey(accessKeyId: string, secretAccessKey: string): K
     )
     if (candidate <= candidateMax) return publicKeyOf(candidate + 1n)
   }
-  // Each try fails with a chance of 1 in 2^32.
+  // Each try fails with a probability of 1 in 2^32.
   throw new Error('assertion failed: no key could be derived')
 }
 

@@ -1,7 +1,7 @@
-// signature.ts: is the request signed with SigV4a from a registered account (ingestion-api.md 5)? It stands
-// on node:crypto alone and shares nothing with the signer of the gateway, whose judge it is.
+// signature.ts: verifies that a request is signed with SigV4a by a registered account (ingestion-api.md 5).
+// It uses node:crypto alone and shares nothing with the gateway's signer, which it judges.
 //
-// Each refusal has a word of its own, because "403" alone has cost people days:
+// Each refusal has a reason of its own, because a bare 403 does not help to find the cause:
 //
 //   missing           no Authorization header
 //   algorithm         signed, but not with SigV4a
@@ -10,10 +10,10 @@
 //   region_set        x-amz-region-set is not `*`
 //   scope             the credential scope names another date or service
 //   stale_date        x-amz-date is more than five minutes from the clock of the service
-//   unknown_account   nobody registered the access key id
+//   unknown_account   the access key id is not registered
 //   session_token     missing, not expected, or another one
 //   body_hash         x-amz-content-sha256 is not the hash of the body
-//   signature         everything else agrees: the secret is another one, or something was changed on the way
+//   signature         everything else is right: the secret differs, or the request was changed on the way
 
 import { createHash, timingSafeEqual, verify } from 'node:crypto'
 import type { EpochMs } from '../../std/clock.ts'
@@ -48,7 +48,7 @@ export type SignatureRules = {
   toleranceMs: number
 }
 
-/** Section 5 of the specification. */
+/** The rules of section 5 of the specification. */
 export const ingestionRules: SignatureRules = {
   service: 'execute-api',
   regionSet: '*',
@@ -111,7 +111,7 @@ export function checkSignature(
   )
     return refused(
       'signature',
-      'The signature does not match: the secret is another one, or the request was changed after signing.',
+      'The signature does not match. The secret differs, or the request was changed after signing.',
     )
   return { kind: 'signed', account }
 }
@@ -219,7 +219,7 @@ function dateOf(headers: Headers): string {
   return headers['x-amz-date']?.[0]?.trim() ?? ''
 }
 
-/** Null where it is not a moment such as `20250131T235959Z`. */
+/** Null where the text is not a time such as `20250131T235959Z`. */
 function epochOf(date: string): EpochMs | null {
   const match = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/.exec(date)
   if (!match) return null

@@ -1,5 +1,5 @@
-// formats.ts: how a device writes a reading down. One entry per kind of device; `simulate --format NAME` picks one. All
-// but the first are called like the preset that reads them.
+// formats.ts: how a device writes a reading. One entry per kind of device; `simulate --format NAME` selects
+// one. All but the first have the name of the preset that reads them.
 
 import { jsonFormats } from './json-formats.ts'
 import { teltonikaFrame } from './teltonika-codec8.ts'
@@ -10,8 +10,8 @@ export type Publication = { topic: string; bytes: Buffer }
 type Format = (reading: Reading) => Publication
 
 /**
- * The shape that the example mapping of the README reads. Like a real device it says more than anyone maps
- * (fuel, supply, network): that is what messages of some 320 bytes are made of.
+ * The shape that the example mapping of the README reads. It also has values that no mapping uses (fuel,
+ * supply, network), as real devices do, and about 320 bytes.
  */
 const telemetryV1: Format = (reading) => {
   const message = {

@@ -1,5 +1,5 @@
-// json-formats.ts: how devices and gateways of several makes write a reading as JSON. Like the real ones they say more than
-// anyone maps, leave out what their makers leave out, and round as they do.
+// json-formats.ts: how devices and gateways of several makes write a reading as JSON: with values that no
+// mapping uses, without the values that the maker omits, and with the maker's rounding.
 
 import type { Reading } from '../vehicle.ts'
 
@@ -105,7 +105,7 @@ export const jsonFormats = {
   },
   owntracks: {
     topic: ({ device }) => `owntracks/fleet/${device}`,
-    // What is zero is left out.
+    // Zero values are omitted.
     message: (reading) => ({
       _type: 'location',
       tid: reading.device.slice(-2),

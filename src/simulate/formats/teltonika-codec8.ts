@@ -1,5 +1,5 @@
-// teltonika-codec8.ts: a reading as a truck unit of Teltonika (FMC650) writes it: one record in a frame of Codec 8
-// Extended, as a bridge from TCP publishes it. Read by the preset teltonika-codec8 with `model: FMC650`.
+// teltonika-codec8.ts: a reading as a Teltonika truck unit (FMC650) writes it: one record in a frame of Codec
+// 8 Extended, as a bridge from TCP publishes it. Read by the preset teltonika-codec8 with `model: FMC650`.
 
 import type { Reading } from '../vehicle.ts'
 
@@ -24,7 +24,7 @@ function elementsOf(reading: Reading): readonly Element[] {
 export function teltonikaFrame(reading: Reading): Buffer {
   const elements = elementsOf(reading)
   const valueBytes = elements.reduce((sum, [bytes]) => sum + 2 + bytes, 0)
-  // Codec, count, position, event, elements in all, five counts of groups, the elements, count again.
+  // Codec, count, position, event, number of elements, five group counts, the elements, count again.
   const bodyBytes = 2 + positionBytes + 2 + 2 + 5 * 2 + valueBytes + 1
   const frame = Buffer.alloc(headBytes + bodyBytes + 4)
   frame.writeUInt32BE(bodyBytes, 4)
