@@ -142,8 +142,8 @@ export async function startGateway(deps: GatewayDeps, config: Config, configPath
     opened.push(() => reload.stop())
     const probeNow = (signal: AbortSignal) => probe({ delivery, clock }, signal)
     const control = { reload: reload.reload, probe: probeNow, remap: inForce.remap, check: spool.check }
-    const keepMs = config.spool.dead_letters.keep
-    const letters = putLettersToWork({ spool, clock, emit, delivery, inForce, offset }, { keepMs })
+    const retentionMs = config.spool.dead_letters.retention
+    const letters = putLettersToWork({ spool, clock, emit, delivery, inForce, offset }, { retentionMs })
     opened.push(() => letters.stop())
     ops.attach({
       ingest,

@@ -20,12 +20,15 @@ type Deps = {
   offset: Pick<ClockOffset, 'offsetMs'>
 }
 
-/** `keepMs` undefined: nothing is deleted by age. */
-export function putLettersToWork(deps: Deps, { keepMs }: { keepMs: number | undefined }): LettersAtWork {
+/** `retentionMs` undefined: nothing is deleted by age. */
+export function putLettersToWork(
+  deps: Deps,
+  { retentionMs }: { retentionMs: number | undefined },
+): LettersAtWork {
   const { spool, clock, emit, delivery, inForce, offset } = deps
   const providers = () => delivery.providers().map(({ name }) => name)
   const work = createLetterWork({ spool, clock, emit, remap: inForce.remap, providers })
-  if (keepMs === undefined) return { work, stop: () => Promise.resolve() }
-  const { stop } = purgeByAge({ work, clock, clockOffsetMs: offset.offsetMs }, { keepMs })
+  if (retentionMs === undefined) return { work, stop: () => Promise.resolve() }
+  const { stop } = purgeByAge({ work, clock, clockOffsetMs: offset.offsetMs }, { retentionMs })
   return { work, stop }
 }

@@ -180,7 +180,7 @@ function placer(source: Source, substitutions: Substitutions, secrets: readonly 
     for (const secret of secrets) if (secret.length > 0) text = text.replaceAll(secret, '***')
     // The user's part of a URL is a password more often than not.
     text = text.replaceAll(/\/\/[^/\s"@]+@/g, '//***@')
-    const name = /^(unknown option|this key)/.test(text) ? '' : pathText(path)
+    const name = /^(unknown option|option "|this key)/.test(text) ? '' : pathText(path)
     const message = visible(name === '' ? text : `${name} ${text}`)
     return { ...source.positionOf(path), path: pathText(path), message }
   }

@@ -6,6 +6,7 @@ import { quote } from '../std/quote.ts'
 import type { ConfigProblem } from '../domain/config-problem.ts'
 import { descriptionAt, ruleOf, shapesAt, type Shape } from './schema-shape.ts'
 import type { Keys } from './yaml-source.ts'
+import { newKeyOf } from './renamed-keys.ts'
 import { nearest } from './suggestion.ts'
 
 type Issue = z.core.$ZodIssue
@@ -64,6 +65,9 @@ export function pathText(keys: Keys): string {
 
 function unknownOption(key: string, path: Keys, root: Shape): string {
   const known = [...new Set(shapesAt(root, path).flatMap(({ properties }) => Object.keys(properties ?? {})))]
+  const newKey = newKeyOf([...path, key])
+  if (newKey !== undefined && known.includes(newKey))
+    return `option ${quote(key, 60)} was renamed: use "${newKey}".`
   const near = nearest(key, known)
   const place = path.length === 0 ? '' : ` in ${pathText(path)}`
   const help = near ? `Did you mean "${near}"?` : `Known are: ${known.join(', ')}.`

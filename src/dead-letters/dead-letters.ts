@@ -8,7 +8,7 @@
 //   thousand leaves each of them in one of the two places, and never in both.
 //   A payload keeps its payloadId, so the service can tell that it is the one it refused; its attempts begin at 0. Only an
 //   edit that makes it the reading of another device or moment gives it another one (payload-validation.ts).
-//   Nothing is deleted but by somebody's `purge`, or by `dead_letters.keep` on a clock that is known to be right; each
+//   Nothing is deleted but by somebody's `purge`, or by `dead_letters.retention` on a clock that is known to be right; each
 //   deletion is an event at `error` with its reasons and a counter: data is lost by it.
 //
 // How
@@ -101,7 +101,7 @@ export type LetterWork = {
   /** Takes lines in; rejects with DEAD_LETTER_INVALID at the first that is none, and then nothing was taken. */
   fill(text: string, options: { dryRun: boolean }, signal: AbortSignal): Promise<FillReport>
   purge(query: LetterQuery, options: { dryRun: boolean }, signal: AbortSignal): Promise<PurgeReport>
-  /** For `dead_letters.keep`; ends at the first letter that is younger. */
+  /** For `dead_letters.retention`; ends at the first letter that is younger. */
   purgeOlder(than: { since: number; until: number }, signal: AbortSignal): Promise<PurgeReport>
   counters(): LetterCounters
 }

@@ -1,4 +1,4 @@
-// purge.ts: deletes dead letters: by somebody's hand, or by age where `spool.dead_letters.keep` says so. Either way data is
+// purge.ts: deletes dead letters: by somebody's hand, or by age where `spool.dead_letters.retention` says so. Either way data is
 // lost, so it is told at `error`, with the reasons of what went, and counted.
 //
 // By age it acts only while the offset of our clock is known, which is what the service's answers tell. A letter counts
@@ -74,10 +74,10 @@ function count(reasons: Record<string, number>, reason: string): void {
 const plausibleFrom = Date.UTC(2025, 0, 1)
 const lookEveryMs = 600_000
 
-/** Deletes what is older than `keepMs`, now and then; ends with `stop`. */
+/** Deletes what is older than `retentionMs`, now and then; ends with `stop`. */
 export function purgeByAge(
   { work, clock, clockOffsetMs }: { work: LetterWork; clock: Clock; clockOffsetMs: () => number | null },
-  { keepMs }: { keepMs: number },
+  { retentionMs }: { retentionMs: number },
 ): { stop(): Promise<void> } {
   const stopping = new AbortController()
   let running: Promise<unknown> = Promise.resolve()
@@ -99,7 +99,7 @@ export function purgeByAge(
   async function purgeOld(): Promise<void> {
     const offsetMs = clockOffsetMs()
     if (offsetMs === null) return
-    const until = clock.now() + Math.min(0, offsetMs) - keepMs
+    const until = clock.now() + Math.min(0, offsetMs) - retentionMs
     try {
       await work.purgeOlder({ since: plausibleFrom, until }, stopping.signal)
     } catch (error) {

@@ -33,7 +33,7 @@ export type GatewayEvent =
   | { kind: 'letter_edited'; id: string; payloadId: string; was: string }
   /** What a file had was taken in: by payloads, and messages that were mapped. */
   | { kind: 'letters_filled'; payloads: number; messages: number; copies: number }
-  /** Data is lost now: by somebody's hand, or since they were older than dead_letters.keep. */
+  /** Data is lost now: by somebody's hand, or since they were older than dead_letters.retention. */
   | { kind: 'letters_purged'; letters: number; by: 'hand' | 'age'; reasons: string }
   /** What was received and what became of it differ and stay different, over all messages or payloads. */
   | { kind: 'store_lost'; fault: GatewayError }

@@ -16,7 +16,7 @@ export const ledgerSchema = z
         'Whether the ledger is kept: what became of each payload, with the requestId of the service, to be asked with ' +
           '`telemetry-gateway ledger`. Nothing else depends on it.',
       ),
-    keep: duration({ minMs: hourMs, maxMs: 3660 * 24 * hourMs })
+    retention: duration({ minMs: hourMs, maxMs: 3660 * 24 * hourMs })
       .prefault('7d')
       .describe(
         'How long its records are kept. By age they go only while the time is known from the answers of the service, so ' +
@@ -38,7 +38,7 @@ export type LedgerConfig = z.output<typeof ledgerSchema>
 export function ledgerOptions(config: LedgerConfig, path: string): LedgerOptions {
   return {
     path,
-    keepMs: config.keep,
+    retentionMs: config.retention,
     bytesMax: config.max_bytes,
     followEveryMs: 5000,
     sliceReceipts: 64,

@@ -2,7 +2,7 @@
 //
 // What it promises
 //   Every payload that was settled is in it, with device, device time, batchId, requestId, outcome and time: once for each
-//   settle, so a payload that was retried twice and then delivered is in it three times. It stays for `ledger.keep`, or until
+//   settle, so a payload that was retried twice and then delivered is in it three times. It stays for `ledger.retention`, or until
 //   `ledger.max_bytes` need its place.
 //   Nothing depends on it. It may be lost, damaged or full without a payload being late.
 //

@@ -24,7 +24,7 @@ export type ReceiptSource = {
 
 export type FollowerOptions = {
   bytesMax: number
-  keepMs: number
+  retentionMs: number
   followEveryMs: number
   sliceReceipts: number
   sliceRestMs: number
@@ -122,7 +122,7 @@ export function createFollower(deps: Deps, options: FollowerOptions): Follower {
     for (;;) {
       const { bytes, oldestAt } = records.totals()
       const tooMuch = bytes > options.bytesMax
-      const tooOld = now !== null && oldestAt !== null && oldestAt < now - options.keepMs
+      const tooOld = now !== null && oldestAt !== null && oldestAt < now - options.retentionMs
       if (oldestAt === null || (!tooMuch && !tooOld)) break
       const payloads = await records.dropOldest()
       counters[tooOld ? 'expired' : 'dropped'] += payloads

@@ -56,7 +56,7 @@ export const spoolSchema = z.strictObject({
             'behind it of its connection, and a batch with a payload that would become one is held; everything else ' +
             'goes on. A dead letter is never dropped.',
         ),
-      keep: duration({ minMs: 3_600_000, maxMs: 3_650 * 86_400_000 })
+      retention: duration({ minMs: 3_600_000, maxMs: 3_650 * 86_400_000 })
         .optional()
         .describe(
           'Deletes dead letters that are older. Off unless it is set, since their data is lost then: each time it is told ' +

@@ -372,7 +372,7 @@ describe('purge', () => {
   })
 })
 
-describe('dead letters that are older than dead_letters.keep', () => {
+describe('dead letters that are older than dead_letters.retention', () => {
   const dayMs = 86_400_000
 
   async function aged(offsetMs: number | null) {
@@ -384,7 +384,7 @@ describe('dead letters that are older than dead_letters.keep', () => {
       refusedPayload('old', { at: now - 3 * dayMs }),
       refusedPayload('young', { at: now - dayMs / 2 }),
     )
-    const purging = purgeByAge({ work, clock, clockOffsetMs: () => offsetMs }, { keepMs: dayMs })
+    const purging = purgeByAge({ work, clock, clockOffsetMs: () => offsetMs }, { retentionMs: dayMs })
     const timers = clock.pending()
     await clock.advance(600_000)
     // The next look is planned when this one has ended.

@@ -38,7 +38,7 @@ function openLedger(
     { clock, emit: (event) => void events.push(event), openStore, source: spool, clockOffsetMs: offsetMs },
     {
       path,
-      keepMs: 7 * day,
+      retentionMs: 7 * day,
       bytesMax: 1024 ** 3,
       followEveryMs: 3_600_000,
       sliceReceipts: 4,
@@ -158,7 +158,7 @@ describe('what is old or too much', () => {
     const world = await openSpoolWorld()
     const { clock } = world
     let offsetMs: number | null = null
-    const { ledger, ids } = openLedger(world, { clock, keepMs: 7 * day, offsetMs: () => offsetMs })
+    const { ledger, ids } = openLedger(world, { clock, retentionMs: 7 * day, offsetMs: () => offsetMs })
     const a = await settle(world, 'a')
     expect(await ids()).toEqual([a])
     await clock.advance(8 * day)

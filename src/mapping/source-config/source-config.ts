@@ -129,7 +129,7 @@ const deviceRule = z.union([text(512), z.strictObject({ path: paths().describe('
 
 /** Everything but the name: what a preset may say. */
 export const presetShape = {
-  about: text(2000).optional().describe('What this is, for people.'),
+  description: text(2000).optional().describe('A note for people. The gateway does not use it.'),
   topic: z
     .union([z.string(), z.array(z.string()).min(1).max(64)])
     .meta({ examples: ['telemetry/v1/{device}', '/hfp/v2/journey/+/{event}/#'] })

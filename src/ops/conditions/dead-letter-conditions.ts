@@ -37,8 +37,8 @@ export function applyLetters(conditions: Conditions, event: LetterEvent): void {
         times: event.letters,
         quietMs: dayMs,
         what: `${event.letters} dead letters were deleted: their data is lost.`,
-        why: `${event.by === 'hand' ? 'Somebody asked for it' : 'They were older than dead_letters.keep'}: ${bounded(event.reasons, 300)}.`,
-        act: 'Nothing, if it was meant. Else raise or remove spool.dead_letters.keep.',
+        why: `${event.by === 'hand' ? 'Somebody asked for it' : 'They were older than dead_letters.retention'}: ${bounded(event.reasons, 300)}.`,
+        act: 'Nothing, if it was meant. Else raise or remove spool.dead_letters.retention.',
       })
       return
     // It is on the road; how many are left the counters know.

@@ -28,7 +28,7 @@ export function letterLine(event: LetterEvent): Line {
         `${event.payloads} payloads and ${event.messages} messages were taken from a file; ${event.copies} were here already.`,
       )
     case 'letters_purged': {
-      const why = event.by === 'hand' ? 'somebody asked for it' : 'they are older than dead_letters.keep'
+      const why = event.by === 'hand' ? 'somebody asked for it' : 'they are older than dead_letters.retention'
       return line(
         'error',
         { ...event, reasons: bounded(event.reasons, 500) },

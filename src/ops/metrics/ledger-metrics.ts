@@ -19,10 +19,14 @@ export const fromLedger: readonly Metric[] = [
   gauge('gateway_ledger_behind_bytes', 'Bytes of those.', from('behindBytes')),
   counter(
     'gateway_ledger_dropped_total',
-    'Payloads that left the ledger before ledger.keep, at ledger.max_bytes.',
+    'Payloads that left the ledger before ledger.retention, at ledger.max_bytes.',
     from('dropped'),
   ),
-  counter('gateway_ledger_expired_total', 'Payloads that left the ledger at ledger.keep.', from('expired')),
+  counter(
+    'gateway_ledger_expired_total',
+    'Payloads that left the ledger at ledger.retention.',
+    from('expired'),
+  ),
   counter(
     'gateway_ledger_missed_total',
     'Settled batches without a receipt: the spool had no room for it.',
