@@ -107,7 +107,7 @@ export type LetterWork = {
 }
 
 /** Since the start. */
-export type LetterCounters = { requeued: number; filled: number; purged: { hand: number; age: number } }
+export type LetterCounters = { requeued: number; filled: number; purged: { operator: number; age: number } }
 
 export type LetterDeps = {
   spool: Pick<
@@ -123,7 +123,7 @@ export type LetterDeps = {
 
 export function createLetterWork(deps: LetterDeps): LetterWork {
   const { spool } = deps
-  const counters: LetterCounters = { requeued: 0, filled: 0, purged: { hand: 0, age: 0 } }
+  const counters: LetterCounters = { requeued: 0, filled: 0, purged: { operator: 0, age: 0 } }
   const purge = createPurge(deps, counters)
   return {
     list: (query, limit) => listLetters(spool, query, limit),
@@ -134,7 +134,7 @@ export function createLetterWork(deps: LetterDeps): LetterWork {
       for await (const entry of pick(spool, query)) yield exportLine(entry)
     },
     fill: (text, options, signal) => fill(deps, counters, text, options, signal),
-    purge: (query, options, signal) => purge(query, { ...options, by: 'hand' }, signal),
+    purge: (query, options, signal) => purge(query, { ...options, by: 'operator' }, signal),
     purgeOlder: (than, signal) => purge(than, { dryRun: false, by: 'age' }, signal),
     counters: () => ({ ...counters, purged: { ...counters.purged } }),
   }

@@ -67,7 +67,7 @@ export async function fill(
       : null
   if (!dryRun) {
     counters.filled += taken + left.length
-    emit({ kind: 'letters_filled', payloads: taken, messages: left.length, copies })
+    emit({ kind: 'dead_letters_imported', payloads: taken, messages: left.length, duplicates: copies })
   }
   return { dryRun, payloads: taken, copies, suspect, remap: mapped }
 }

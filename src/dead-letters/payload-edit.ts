@@ -54,7 +54,7 @@ export async function editLetter(
     writes: [],
   })
   counters.requeued += 1
-  emit({ kind: 'letter_edited', id, payloadId, was })
+  emit({ kind: 'dead_letter_edited', id, payloadId, previousPayloadId: was })
   return { id, payloadId, was }
 }
 

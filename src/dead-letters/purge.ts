@@ -19,7 +19,7 @@ export type PurgeReport = {
 
 export type Purge = (
   query: LetterQuery,
-  options: { dryRun: boolean; by: 'hand' | 'age' },
+  options: { dryRun: boolean; by: 'operator' | 'age' },
   signal: AbortSignal,
 ) => Promise<PurgeReport>
 
@@ -60,7 +60,7 @@ export function createPurge({ spool, clock, emit }: LetterDeps, counters: Letter
       report.letters += gone.length
       if (dryRun) return
       const text = Object.entries(reasons).map(([reason, letters]) => `${letters} ${reason}`)
-      emit({ kind: 'letters_purged', letters: gone.length, by, reasons: text.join(', ') })
+      emit({ kind: 'dead_letters_purged', deadLetters: gone.length, by, reasons: text.join(', ') })
     }
   }
 }

@@ -60,7 +60,7 @@ export async function requeue(
   } finally {
     // Also where a later group found a letter gone: these are on their way.
     counters.requeued += group.done
-    if (group.done > 0) emit({ kind: 'letters_requeued', letters: group.done, payloads: group.done })
+    if (group.done > 0) emit({ kind: 'dead_letters_requeued', deadLetters: group.done, payloads: group.done })
   }
   const mapped =
     messages > 0 && !signal.aborted

@@ -29,12 +29,12 @@ export type GatewayEvent =
   | { kind: 'dead_letters_full'; bytesMax: number }
   | { kind: 'dead_letters_resumed' }
   /** Dead letters went back on the road, because somebody asked for it. */
-  | { kind: 'letters_requeued'; letters: number; payloads: number }
-  | { kind: 'letter_edited'; id: string; payloadId: string; was: string }
+  | { kind: 'dead_letters_requeued'; deadLetters: number; payloads: number }
+  | { kind: 'dead_letter_edited'; id: string; payloadId: string; previousPayloadId: string }
   /** What a file had was taken in: by payloads, and messages that were mapped. */
-  | { kind: 'letters_filled'; payloads: number; messages: number; copies: number }
+  | { kind: 'dead_letters_imported'; payloads: number; messages: number; duplicates: number }
   /** Data is lost now: by somebody's hand, or since they were older than dead_letters.retention. */
-  | { kind: 'letters_purged'; letters: number; by: 'hand' | 'age'; reasons: string }
+  | { kind: 'dead_letters_purged'; deadLetters: number; by: 'operator' | 'age'; reasons: string }
   /** What was received and what became of it differ and stay different, over all messages or payloads. */
   | { kind: 'store_lost'; fault: GatewayError }
   | { kind: 'store_reopened'; lostMs: number }
@@ -63,8 +63,8 @@ export type GatewayEvent =
   | { kind: 'quarantine_released'; devices: number; messages: number; payloads: number; dead: number }
   /** What a person decided about messages in quarantine; `device` is null where it was not about one. */
   | {
-      kind: 'quarantine_judged'
-      verdict: 'release' | 'restamp' | 'drop'
+      kind: 'quarantine_decided'
+      decision: 'release' | 'restamp' | 'drop'
       device: string | null
       messages: number
       payloads: number
@@ -72,7 +72,7 @@ export type GatewayEvent =
       dead: number
     }
   /** Dead letters were mapped once more, because somebody asked for it. */
-  | { kind: 'letters_remapped'; letters: number; payloads: number; refused: number }
+  | { kind: 'dead_letters_remapped'; deadLetters: number; payloads: number; refused: number }
   /** The thread of the JSONata expressions cannot be started; their messages wait on the disk. */
   | { kind: 'expressions_failed'; why: string }
   | { kind: 'expressions_resumed' }
@@ -128,7 +128,7 @@ export type GatewayEvent =
   | { kind: 'batch_stuck'; provider: ProviderName; batchId: BatchId; failures: number }
   | { kind: 'batch_unstuck'; provider: ProviderName; batchId: BatchId }
   | {
-      kind: 'payload_died'
+      kind: 'payload_dead_lettered'
       provider: ProviderName
       batchId: BatchId
       payloadId: string
@@ -137,11 +137,11 @@ export type GatewayEvent =
       requestId: string | null
     }
   | {
-      kind: 'answer_odd'
+      kind: 'answer_inconsistent'
       provider: ProviderName
       batchId: BatchId
       requestId: string | null
-      oddities: readonly string[]
+      deviations: readonly string[]
     }
   /** A batch goes on as several under new batchIds, to find what the service refuses in it. */
   | { kind: 'batch_split'; provider: ProviderName; batchId: BatchId; parts: readonly number[]; why: string }

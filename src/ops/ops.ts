@@ -91,7 +91,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
         observe(event)
       } catch (error) {
         stdout.write(
-          `${JSON.stringify({ level: 'error', event: 'event_unobserved', kind: event.kind, why: String(error) })}\n`,
+          `${JSON.stringify({ level: 'error', event: 'event_not_recorded', kind: event.kind, why: String(error) })}\n`,
         )
       }
     }

@@ -84,8 +84,8 @@ describe('requeue', () => {
     expect(loaded.content.payloadIds).toEqual([payloadNamed('a').payloadId, payloadNamed('b').payloadId])
     expect(loaded.content.attempts).toEqual([0, 0])
     expect(JSON.parse(loaded.content.payload(0).toString())).toEqual(telemetryOf('a'))
-    expect(world.eventsOf('letters_requeued')).toEqual([
-      { kind: 'letters_requeued', letters: 2, payloads: 2 },
+    expect(world.eventsOf('dead_letters_requeued')).toEqual([
+      { kind: 'dead_letters_requeued', deadLetters: 2, payloads: 2 },
     ])
     expect(world.work.counters().requeued).toBe(2)
   })
@@ -109,7 +109,7 @@ describe('requeue', () => {
     await world.bury(refusedPayload('a'), refusedPayload('b'))
     expect(await world.work.requeue({}, { dryRun: true }, never)).toMatchObject({ payloads: 2 })
     expect([await world.left(), world.payloads()]).toEqual([['a', 'b'], 0])
-    expect(world.eventsOf('letters_requeued')).toEqual([])
+    expect(world.eventsOf('dead_letters_requeued')).toEqual([])
   })
 
   test('gives letters of the mapping to the mapping in force', async () => {
@@ -171,7 +171,7 @@ describe('requeue', () => {
     stop.abort()
     expect(await requeuing).toMatchObject({ payloads: 0 })
     expect(world.work.counters().requeued).toBe(0)
-    expect(world.eventsOf('letters_requeued')).toEqual([])
+    expect(world.eventsOf('dead_letters_requeued')).toEqual([])
     expect(await world.left()).toEqual(['a', 'b'])
   })
 
@@ -210,7 +210,7 @@ describe('edit', () => {
     expect(await edited(world, id, mended)).toEqual({ id, payloadId, was: payloadId })
     expect(await world.sent()).toEqual([mended])
     expect(await world.left()).toEqual([])
-    expect(world.eventsOf('letter_edited')).toHaveLength(1)
+    expect(world.eventsOf('dead_letter_edited')).toHaveLength(1)
   })
 
   test('a payload without its payloadId gets it back, in front', async () => {
@@ -295,7 +295,9 @@ describe('export and fill', () => {
     expect(report).toMatchObject({ payloads: 1, copies: 0, suspect: 0, remap: { letters: 1 } })
     expect(await world.sent()).toEqual([telemetryOf('a')])
     expect(world.remapped).toEqual([['one']])
-    expect(world.eventsOf('letters_filled')).toMatchObject([{ payloads: 1, messages: 1, copies: 0 }])
+    expect(world.eventsOf('dead_letters_imported')).toMatchObject([
+      { payloads: 1, messages: 1, duplicates: 0 },
+    ])
   })
 
   test('what is in the spool already is refused as a copy, and so is the same line twice', async () => {
@@ -362,13 +364,13 @@ describe('purge', () => {
     const dry = await world.work.purge({ stage: 'delivery' }, { dryRun: true }, never)
     expect(dry).toEqual({ dryRun: true, letters: 2, reasons: { 'delivery Validation': 2 } })
     expect(await world.left()).toEqual(['a', 'b', 'one'])
-    expect(world.eventsOf('letters_purged')).toEqual([])
+    expect(world.eventsOf('dead_letters_purged')).toEqual([])
     await world.work.purge({ stage: 'delivery' }, { dryRun: false }, never)
     expect(await world.left()).toEqual(['one'])
-    expect(world.eventsOf('letters_purged')).toEqual([
-      { kind: 'letters_purged', letters: 2, by: 'hand', reasons: '2 delivery Validation' },
+    expect(world.eventsOf('dead_letters_purged')).toEqual([
+      { kind: 'dead_letters_purged', deadLetters: 2, by: 'operator', reasons: '2 delivery Validation' },
     ])
-    expect(world.work.counters().purged).toEqual({ hand: 2, age: 0 })
+    expect(world.work.counters().purged).toEqual({ operator: 2, age: 0 })
   })
 })
 
@@ -396,8 +398,8 @@ describe('dead letters that are older than dead_letters.retention', () => {
   test('are deleted and told on a clock that is known; what has no age stays', async () => {
     const world = await aged(0)
     expect(await world.left()).toEqual(['unset clock', 'young'])
-    expect(world.eventsOf('letters_purged')).toMatchObject([{ letters: 1, by: 'age' }])
-    expect(world.work.counters().purged).toEqual({ hand: 0, age: 1 })
+    expect(world.eventsOf('dead_letters_purged')).toMatchObject([{ deadLetters: 1, by: 'age' }])
+    expect(world.work.counters().purged).toEqual({ operator: 0, age: 1 })
   })
 
   test('stay while the true time is not known', async () => {

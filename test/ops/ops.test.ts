@@ -107,6 +107,6 @@ describe('emit never disturbs who tells', () => {
       { ops: opsConfig(), log: { level: 'info' } },
     )
     expect(() => ops.emit({ kind: 'from_tomorrow' } as never)).not.toThrow()
-    expect(output.text()).toContain('event_unobserved')
+    expect(output.text()).toContain('event_not_recorded')
   })
 })

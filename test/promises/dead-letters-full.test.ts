@@ -44,7 +44,7 @@ describe('full dead letters', () => {
     expect((await fetch(purge, { method: 'POST' })).status).toBe(200)
     road.gateway.probe()
     // Messages of the broken device that were held meanwhile become dead letters now as well.
-    const isBuried = () => road.events.some(({ kind }) => kind === 'payload_died')
+    const isBuried = () => road.events.some(({ kind }) => kind === 'payload_dead_lettered')
     await road.until(() => isBuried() && road.status().totals.delivered === 2)
     expect(road.status().spool.deadLetters).toBeLessThan(letters)
     expect(road.sandbox.stats()).toMatchObject({ distinctPayloadIds: 2, duplicatesAcrossBatches: 0 })

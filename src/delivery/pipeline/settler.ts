@@ -126,7 +126,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
     }
     if (verdict.oddities.length > 0) {
       const requestId = requestIdOf(outcome)
-      emit({ kind: 'answer_odd', provider, batchId, requestId, oddities: verdict.oddities })
+      emit({ kind: 'answer_inconsistent', provider, batchId, requestId, deviations: verdict.oddities })
     }
     return verdict
   }
@@ -190,7 +190,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
           const { reason, detail } = fate
           const payloadId = content.payloadIds[index] ?? ''
           emit({
-            kind: 'payload_died',
+            kind: 'payload_dead_lettered',
             provider,
             batchId: batch.batchId,
             payloadId,

@@ -70,7 +70,7 @@ export async function remap(
   })
   const refused = Object.values(report.stillRefused).reduce((sum, count) => sum + count, 0)
   if (!dryRun)
-    emit({ kind: 'letters_remapped', letters: report.remapped, payloads: report.payloads, refused })
+    emit({ kind: 'dead_letters_remapped', deadLetters: report.remapped, payloads: report.payloads, refused })
   return report
 
   async function* lettersToMap(): AsyncGenerator<Entry> {

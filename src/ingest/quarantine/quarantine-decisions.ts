@@ -120,9 +120,9 @@ export function createVerdicts({ spool, clock, emit, expressions, mapping }: Dep
     } finally {
       const { released: messages, payloads } = report
       const dead = sumOf(report.dead)
-      const verdict = restamp ? 'restamp' : 'release'
+      const decision = restamp ? 'restamp' : 'release'
       if (messages > 0)
-        emit({ kind: 'quarantine_judged', verdict, device: which.device, messages, payloads, dead })
+        emit({ kind: 'quarantine_decided', decision, device: which.device, messages, payloads, dead })
     }
     if (stalled.signal.aborted) throw stalledFault(report)
     if (report.released + report.unlisted + report.onTheirWay === 0 && !signal.aborted)
@@ -179,8 +179,8 @@ export function createVerdicts({ spool, clock, emit, expressions, mapping }: Dep
       const { messages } = report
       if (messages > 0 && !dryRun)
         emit({
-          kind: 'quarantine_judged',
-          verdict: 'drop',
+          kind: 'quarantine_decided',
+          decision: 'drop',
           device: which.device,
           messages,
           payloads: 0,

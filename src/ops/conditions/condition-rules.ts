@@ -59,15 +59,16 @@ export function createRules(conditions: Conditions): Rules {
       case 'batch_settled':
       case 'batch_split':
       case 'wrapper_refused':
-      case 'answer_odd':
+      case 'answer_inconsistent':
         applyBatch(event)
         return
       case 'dead_letters_full':
       case 'dead_letters_resumed':
-      case 'letters_requeued':
-      case 'letter_edited':
-      case 'letters_filled':
-      case 'letters_purged':
+      case 'dead_letters_requeued':
+      case 'dead_letters_remapped':
+      case 'dead_letter_edited':
+      case 'dead_letters_imported':
+      case 'dead_letters_purged':
         applyLetters(conditions, event)
         return
       case 'listener_failed':
@@ -80,7 +81,7 @@ export function createRules(conditions: Conditions): Rules {
         raiseDropped(event.count, event.reason)
         return
       case 'message_unmappable':
-      case 'payload_died':
+      case 'payload_dead_lettered':
         raiseDeadLetters(1, advice.latestDeath(event))
         return
       case 'mapping_reloaded':
@@ -105,8 +106,7 @@ export function createRules(conditions: Conditions): Rules {
       case 'client_dropped':
       case 'message_quarantined':
       case 'quarantine_released':
-      case 'quarantine_judged':
-      case 'letters_remapped':
+      case 'quarantine_decided':
       case 'restart_needed':
       case 'batch_sealed':
       case 'submission_ended':
@@ -202,7 +202,12 @@ export function createRules(conditions: Conditions): Rules {
       GatewayEvent,
       {
         kind:
-          'batch_stuck' | 'batch_unstuck' | 'batch_settled' | 'batch_split' | 'wrapper_refused' | 'answer_odd'
+          | 'batch_stuck'
+          | 'batch_unstuck'
+          | 'batch_settled'
+          | 'batch_split'
+          | 'wrapper_refused'
+          | 'answer_inconsistent'
       }
     >,
   ): void {
@@ -229,10 +234,10 @@ export function createRules(conditions: Conditions): Rules {
           ...advice.wrapper(event),
         })
         return
-      case 'answer_odd': {
+      case 'answer_inconsistent': {
         const quietMs = hourMs
         conditions.raise({
-          code: 'ANSWERS_ODD',
+          code: 'ANSWERS_INCONSISTENT',
           key: provider,
           severity: 'warning',
           quietMs,
@@ -247,7 +252,10 @@ export function createRules(conditions: Conditions): Rules {
 
   function reconcile({ dead, dropped, letters }: { dead: number; dropped: number; letters: number }): void {
     if (dead > deadRaised)
-      raiseDeadLetters(dead - deadRaised, 'The log names the reasons (message_unmappable, payload_died).')
+      raiseDeadLetters(
+        dead - deadRaised,
+        'The log names the reasons (message_unmappable, payload_dead_lettered).',
+      )
     if (dropped > droppedRaised)
       raiseDropped(dropped - droppedRaised, 'The spool took nothing in when they came.')
     // All were requeued, mapped or deleted. The first ones may not be on the disk yet when they are told of.

@@ -176,15 +176,15 @@ export function wrapper(event: Event<'wrapper_refused'>): ConditionText {
   }
 }
 
-export function odd(event: Event<'answer_odd'>): ConditionText {
+export function odd(event: Event<'answer_inconsistent'>): ConditionText {
   return {
     what: `An answer to batch ${event.batchId} of provider ${quote(event.provider, 64)} is odd.`,
-    why: event.oddities.slice(0, 5).join('; '),
+    why: event.deviations.slice(0, 5).join('; '),
     act: `Give the support of the ingestion API this requestId: ${event.requestId ?? 'none was sent'}.`,
   }
 }
 
-export function latestDeath(event: Event<'message_unmappable' | 'payload_died'>): string {
+export function latestDeath(event: Event<'message_unmappable' | 'payload_dead_lettered'>): string {
   return event.kind === 'message_unmappable'
     ? `Latest: ${event.reason} on topic ${quote(event.topic, 100)}: ${quote(event.detail)}`
     : `Latest: ${quote(event.reason, 64)} for payload ${event.payloadId}: ${quote(event.detail)}`

@@ -35,7 +35,7 @@ export const conditionCodes = {
   PROVIDER_UNKNOWN: 'Payloads wait for a provider that the config does not have; they are kept.',
   BATCH_STUCK: 'One batch fails while others succeed; it steps aside and is tried again later.',
   WRAPPER_REFUSED: 'The ingestion API refuses batches as such; they are held.',
-  ANSWERS_ODD: 'Answers of the ingestion API contradict themselves or its specification.',
+  ANSWERS_INCONSISTENT: 'Answers of the ingestion API contradict themselves or its specification.',
   DEAD_LETTERS: 'Messages or payloads became dead letters since the start, and there are some still.',
   MESSAGES_DROPPED: 'QoS 0 messages were lost.',
   SPOOL_FULL: 'The spool reached its limit; acks are held.',

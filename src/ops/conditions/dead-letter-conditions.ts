@@ -9,8 +9,7 @@ import type { Conditions } from './conditions.ts'
 export type LetterEvent = Extract<
   GatewayEvent,
   {
-    kind:
-      `dead_letters_${string}` | 'letters_requeued' | 'letter_edited' | 'letters_filled' | 'letters_purged'
+    kind: `dead_letters_${string}` | 'dead_letter_edited'
   }
 >
 
@@ -30,21 +29,22 @@ export function applyLetters(conditions: Conditions, event: LetterEvent): void {
     case 'dead_letters_resumed':
       conditions.clear('DEAD_LETTERS_FULL')
       return
-    case 'letters_purged':
+    case 'dead_letters_purged':
       conditions.raise({
         code: 'DEAD_LETTERS_PURGED',
         severity: 'error',
-        times: event.letters,
+        times: event.deadLetters,
         quietMs: dayMs,
-        what: `${event.letters} dead letters were deleted: their data is lost.`,
-        why: `${event.by === 'hand' ? 'Somebody asked for it' : 'They were older than dead_letters.retention'}: ${bounded(event.reasons, 300)}.`,
+        what: `${event.deadLetters} dead letters were deleted: their data is lost.`,
+        why: `${event.by === 'operator' ? 'Somebody asked for it' : 'They were older than dead_letters.retention'}: ${bounded(event.reasons, 300)}.`,
         act: 'Nothing, if it was meant. Else raise or remove spool.dead_letters.retention.',
       })
       return
     // It is on the road; how many are left the counters know.
-    case 'letters_requeued':
-    case 'letter_edited':
-    case 'letters_filled':
+    case 'dead_letters_requeued':
+    case 'dead_letter_edited':
+    case 'dead_letters_imported':
+    case 'dead_letters_remapped':
       return
     default:
       assertNever(event)

@@ -17,22 +17,29 @@ export function letterLine(event: LetterEvent): Line {
       )
     case 'dead_letters_resumed':
       return line('info', event, 'There is room for dead letters again.', 'letters_full')
-    case 'letters_requeued':
+    case 'dead_letters_requeued':
       return line('info', event, `${event.payloads} payloads of dead letters go to the ingestion API again.`)
-    case 'letter_edited':
-      return line('info', event, `The payload of dead letter ${event.id} goes again as it was mended.`)
-    case 'letters_filled':
+    case 'dead_letters_remapped':
       return line(
         'info',
         event,
-        `${event.payloads} payloads and ${event.messages} messages were taken from a file; ${event.copies} were here already.`,
+        `${event.deadLetters} dead letters were mapped again to ${event.payloads} payloads; ${event.refused} stay.`,
       )
-    case 'letters_purged': {
-      const why = event.by === 'hand' ? 'somebody asked for it' : 'they are older than dead_letters.retention'
+    case 'dead_letter_edited':
+      return line('info', event, `The payload of dead letter ${event.id} goes again as it was mended.`)
+    case 'dead_letters_imported':
+      return line(
+        'info',
+        event,
+        `${event.payloads} payloads and ${event.messages} messages were taken from a file; ${event.duplicates} were here already.`,
+      )
+    case 'dead_letters_purged': {
+      const why =
+        event.by === 'operator' ? 'somebody asked for it' : 'they are older than dead_letters.retention'
       return line(
         'error',
         { ...event, reasons: bounded(event.reasons, 500) },
-        `${event.letters} dead letters were deleted, since ${why}: ${bounded(event.reasons)}`,
+        `${event.deadLetters} dead letters were deleted, since ${why}: ${bounded(event.reasons)}`,
       )
     }
     default:

@@ -40,17 +40,17 @@ export function batchLine(event: BatchEvent): Line {
       )
     case 'batch_unstuck':
       return line('info', event, 'A batch that was stuck got through.')
-    case 'payload_died':
+    case 'payload_dead_lettered':
       return line(
         'error',
         { ...event, detail: bounded(event.detail), reason: bounded(event.reason, 64) },
         `A payload became a dead letter: ${bounded(event.reason, 64)}: ${quote(event.detail)}`,
         `died|${event.provider}|${event.reason}`,
       )
-    case 'answer_odd':
+    case 'answer_inconsistent':
       return line(
         'warn',
-        { ...event, oddities: event.oddities.slice(0, 10).map((oddity) => bounded(oddity)) },
+        { ...event, deviations: event.deviations.slice(0, 10).map((deviation) => bounded(deviation)) },
         'The answer to a batch contradicts itself or the specification; its lists are believed, `failed` first.',
         `odd|${event.provider}`,
       )

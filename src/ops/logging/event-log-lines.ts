@@ -31,10 +31,11 @@ export function lineOf(event: GatewayEvent): Line {
       return spoolLine(event)
     case 'dead_letters_full':
     case 'dead_letters_resumed':
-    case 'letters_requeued':
-    case 'letter_edited':
-    case 'letters_filled':
-    case 'letters_purged':
+    case 'dead_letters_requeued':
+    case 'dead_letters_remapped':
+    case 'dead_letter_edited':
+    case 'dead_letters_imported':
+    case 'dead_letters_purged':
       return letterLine(event)
     case 'listener_opened':
     case 'listener_failed':
@@ -53,8 +54,7 @@ export function lineOf(event: GatewayEvent): Line {
     case 'expressions_failed':
     case 'expressions_resumed':
     case 'quarantine_released':
-    case 'quarantine_judged':
-    case 'letters_remapped':
+    case 'quarantine_decided':
       return mappingLine(event)
     case 'batch_sealed':
     case 'submission_ended':
@@ -62,8 +62,8 @@ export function lineOf(event: GatewayEvent): Line {
     case 'batch_held':
     case 'batch_stuck':
     case 'batch_unstuck':
-    case 'payload_died':
-    case 'answer_odd':
+    case 'payload_dead_lettered':
+    case 'answer_inconsistent':
     case 'wrapper_refused':
     case 'batch_split':
     case 'lane_rotated':

@@ -17,7 +17,6 @@ type MappingEvent = Extract<
       | 'restart_needed'
       | 'model_unknown'
       | `quarantine_${string}`
-      | 'letters_remapped'
   }
 >
 
@@ -74,29 +73,23 @@ export function mappingLine(event: MappingEvent): Line {
         `${event.messages} messages of ${event.devices} devices left the quarantine as ${event.payloads} payloads; ` +
           `${event.dead} became dead letters.`,
       )
-    case 'quarantine_judged':
+    case 'quarantine_decided':
       return judgedLine(event)
-    case 'letters_remapped':
-      return line(
-        'info',
-        event,
-        `${event.letters} dead letters were mapped again to ${event.payloads} payloads; ${event.refused} stay.`,
-      )
     default:
       return assertNever(event)
   }
 }
 
-function judgedLine(event: Extract<MappingEvent, { kind: 'quarantine_judged' }>): Line {
-  const { verdict, device, messages, payloads, dead } = event
+function judgedLine(event: Extract<MappingEvent, { kind: 'quarantine_decided' }>): Line {
+  const { decision, device, messages, payloads, dead } = event
   const whose = device === null ? '' : ` of device ${quote(device, 80)}`
-  if (verdict === 'drop')
+  if (decision === 'drop')
     return line(
       'warn',
       event,
       `A person dropped ${messages} messages${whose} from the quarantine; they are dead letters now.`,
     )
-  const how = verdict === 'restamp' ? ', what was wrong with their time being that of their arrival now' : ''
+  const how = decision === 'restamp' ? ', what was wrong with their time being that of their arrival now' : ''
   return line(
     'info',
     event,

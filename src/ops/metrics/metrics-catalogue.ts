@@ -35,7 +35,7 @@ const fromIngest: readonly Metric[] = [
     ingest('mapped'),
   ),
   counter(
-    'gateway_messages_copied_total',
+    'gateway_messages_duplicate_total',
     'Messages whose every payload was taken in before.',
     ingest('copies'),
   ),
@@ -64,7 +64,7 @@ const fromIngest: readonly Metric[] = [
     ['reason'],
   ),
   counter(
-    'gateway_dropped_total',
+    'gateway_messages_dropped_total',
     'QoS 0 messages that were lost. Alert on any increase.',
     ingest('dropped'),
   ),
@@ -87,13 +87,13 @@ const fromLetters: readonly Metric[] = [
     'gateway_dead_letters_purged_total',
     'Dead letters that were deleted, by hand or by age. Their data is lost.',
     ({ parts }) =>
-      (['hand', 'age'] as const).flatMap((by) =>
+      (['operator', 'age'] as const).flatMap((by) =>
         parts.letters ? [{ labels: { by }, value: parts.letters.counters().purged[by] }] : [],
       ),
     ['by'],
   ),
   counter(
-    'gateway_dead_letters_filled_total',
+    'gateway_dead_letters_imported_total',
     'Payloads and messages that were taken in from a file.',
     ({ parts }) => (parts.letters ? one(parts.letters.counters().filled) : []),
   ),
@@ -102,7 +102,7 @@ const fromLetters: readonly Metric[] = [
 const fromSpool: readonly Metric[] = [
   counter('gateway_payloads_appended_total', 'Payloads taken into the spool.', spool('payloads')),
   counter(
-    'gateway_payloads_copied_total',
+    'gateway_payloads_duplicate_total',
     'Payloads not stored because they were taken in before.',
     spool('copies'),
   ),
@@ -202,7 +202,7 @@ const fromDelivery: readonly Metric[] = [
     ['provider'],
   ),
   gauge(
-    'gateway_last_success_timestamp_seconds',
+    'gateway_last_accepted_timestamp_seconds',
     'When the ingestion API last accepted something, Unix time.',
     ({ parts }) =>
       (parts.delivery?.providers() ?? []).flatMap(({ name, lastSuccessAt }) =>

@@ -143,7 +143,7 @@ describe('payloads that the service refused', () => {
     expect(road.status().spool.deadLetters).toBe(3)
     await runCli(['dead-letters', 'purge', '--reason', 'Validation', '--yes', '--url', url])
     expect(road.status().spool.deadLetters).toBe(0)
-    expect(road.log()).toMatch(/"level":"error".*"letters_purged"/)
+    expect(road.log()).toMatch(/"level":"error".*"dead_letters_purged"/)
     expect(road.status().conditions.map(({ code }) => code)).toContain('DEAD_LETTERS_PURGED')
 
     road.sandbox.setFaults({})
@@ -151,8 +151,8 @@ describe('payloads that the service refused', () => {
     expect(back.stdout).toBe('3 payloads go to the ingestion API.\n')
     await road.until(() => road.status().totals.delivered === 4)
     const metrics = await (await fetch(`${url}/metrics`)).text()
-    expect(metrics).toContain('gateway_dead_letters_purged_total{by="hand"} 3\n')
-    expect(metrics).toContain('gateway_dead_letters_filled_total 3\n')
+    expect(metrics).toContain('gateway_dead_letters_purged_total{by="operator"} 3\n')
+    expect(metrics).toContain('gateway_dead_letters_imported_total 3\n')
   })
 })
 

@@ -300,7 +300,7 @@ describe('payloads that fail', () => {
     for await (const { letter } of world.spool.deadLetters({ limit: 10 })) letters.push(letter)
     expect(letters).toHaveLength(3)
     expect(letters[0]).toMatchObject({ stage: 'delivery', reason: 'Validation', requestId: 'request-1' })
-    expect(world.ofKind('payload_died')).toHaveLength(3)
+    expect(world.ofKind('payload_dead_lettered')).toHaveLength(3)
   })
 
   test('one among accepted ones goes its own way', async () => {

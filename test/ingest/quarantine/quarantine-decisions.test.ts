@@ -63,10 +63,10 @@ describe('messages that are kept because of their clock', () => {
       messages.map(({ ts }) => ['truck-1', ts]),
     )
     expect(await keptIn(kept.world.spool, shelf)).toEqual([topicOf('truck-2')])
-    expect(kept.events.filter(({ kind }) => kind === 'quarantine_judged')).toEqual([
+    expect(kept.events.filter(({ kind }) => kind === 'quarantine_decided')).toEqual([
       {
-        kind: 'quarantine_judged',
-        verdict: 'release',
+        kind: 'quarantine_decided',
+        decision: 'release',
         device: 'truck-1',
         messages: 250,
         payloads: 250,
@@ -163,8 +163,8 @@ describe('messages that a person drops', () => {
       { reason: 'DROPPED_BY_OPERATOR', device: 'stranger', envelope: { topic: topicOf('stranger') } },
       { reason: 'DROPPED_BY_OPERATOR', detail: expect.stringContaining('UNKNOWN_DEVICE') },
     ])
-    expect(kept.events.filter(({ kind }) => kind === 'quarantine_judged')).toMatchObject([
-      { verdict: 'drop', device: 'stranger', messages: 2, dead: 2 },
+    expect(kept.events.filter(({ kind }) => kind === 'quarantine_decided')).toMatchObject([
+      { decision: 'drop', device: 'stranger', messages: 2, dead: 2 },
     ])
     expect(await keptIn(kept.world.spool, shelf)).toEqual([topicOf('truck-1')])
     expect(kept.verdicts.counters()).toEqual({ released: 0, dead: 0, dropped: 2 })

@@ -158,7 +158,7 @@ describe('what happened stays visible', () => {
     const { rules, conditions, clock } = world()
     rules.apply({ kind: 'message_unmappable', source: 's', topic: 't', reason: 'NOT_JSON', detail: 'd' })
     rules.apply({
-      kind: 'payload_died',
+      kind: 'payload_dead_lettered',
       provider,
       batchId,
       payloadId: 'p',
@@ -197,7 +197,7 @@ describe('what happened stays visible', () => {
 
   test('what was deleted is an error with its reasons, for a day', () => {
     const { rules, conditions, clock } = world()
-    rules.apply({ kind: 'letters_purged', letters: 3, by: 'age', reasons: '3 mapping NOT_JSON' })
+    rules.apply({ kind: 'dead_letters_purged', deadLetters: 3, by: 'age', reasons: '3 mapping NOT_JSON' })
     expect(conditions.open()).toMatchObject([{ code: 'DEAD_LETTERS_PURGED', severity: 'error', count: 3 }])
     expect(conditions.open()[0]?.why).toContain('3 mapping NOT_JSON')
     clock.move(86_400_000)

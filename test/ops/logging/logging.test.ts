@@ -107,7 +107,7 @@ describe('what loses data is never below error', () => {
     { kind: 'conservation_broken', lane, appended: 3, settled: 1, open: 1 },
     { kind: 'store_lost', fault },
     {
-      kind: 'payload_died',
+      kind: 'payload_dead_lettered',
       provider,
       batchId,
       payloadId: 'p',
