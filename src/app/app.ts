@@ -184,7 +184,7 @@ function gatewayOf(
 ): Gateway {
   const { ops, spool, delivery, reload } = running
   const broken = new Promise<GatewayError>((resolve) => {
-    spool.listen({ gaveUp: resolve })
+    spool.listen({ storeUnrecoverable: resolve })
   })
   let stopped: Promise<void> | null = null
   return {

@@ -51,7 +51,7 @@ export async function listLetters(
   for await (const entry of pick(spool, query)) {
     scanned += 1
     if (letters.length < limit) letters.push(shown(entry))
-    add(groups, entry.letter)
+    add(groups, entry.deadLetter)
     if (scanned === scanMax) break
   }
   return {
@@ -101,7 +101,7 @@ function fieldsOf({ failure }: DeadLetter): string | null {
   return [...texts.slice(0, fieldsMax), ...more].join('; ')
 }
 
-function shown({ id, letter }: DeadLetterEntry) {
+function shown({ id, deadLetter: letter }: DeadLetterEntry) {
   const { at, stage, reason, detail, device, provider, envelope, payloadId, requestId } = letter
   return {
     id,

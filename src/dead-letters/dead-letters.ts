@@ -112,7 +112,14 @@ export type LetterCounters = { requeued: number; filled: number; purged: { opera
 export type LetterDeps = {
   spool: Pick<
     Spool,
-    'deadLetters' | 'deadLetter' | 'exchange' | 'hold' | 'congested' | 'lettersFull' | 'totals' | 'known'
+    | 'deadLetters'
+    | 'deadLetter'
+    | 'exchange'
+    | 'holdReason'
+    | 'congested'
+    | 'deadLettersFull'
+    | 'totals'
+    | 'storedPayloadIds'
   >
   clock: Clock
   emit: Emit

@@ -39,7 +39,7 @@ export async function fill(
 ): Promise<FillReport> {
   const { spool, emit, remap } = deps
   const { payloads, messages, suspect } = readAll(deps, text)
-  const known = await spool.known(new Set(payloads.map(({ payloadId }) => payloadId)), signal)
+  const known = await spool.storedPayloadIds(new Set(payloads.map(({ payloadId }) => payloadId)), signal)
   const group = createGroup(deps, dryRun, signal)
   let meant = 0
   let copies = 0
@@ -73,7 +73,7 @@ export async function fill(
 }
 
 async function isSame({ spool }: LetterDeps, id: string, { topic, bytes }: Envelope): Promise<boolean> {
-  const envelope = (await spool.deadLetter(id))?.letter.envelope
+  const envelope = (await spool.deadLetter(id))?.deadLetter.envelope
   return envelope?.topic === topic && envelope.bytes === bytes
 }
 

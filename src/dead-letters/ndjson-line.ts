@@ -26,7 +26,7 @@ export type Line =
     }
   | { kind: 'message'; envelope: Envelope; letterId: string | null }
 
-export function exportLine({ id, letter }: DeadLetterEntry): string {
+export function exportLine({ id, deadLetter: letter }: DeadLetterEntry): string {
   const { at, stage, reason, detail, provider, device, batchId, requestId, failure, envelope, payload } =
     letter
   const told: Told = { id, at, stage, reason, detail, batchId, requestId, failure }

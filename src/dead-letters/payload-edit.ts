@@ -23,12 +23,12 @@ export async function editLetter(
   const { spool, emit } = deps
   const entry = await spool.deadLetter(id)
   if (entry === null) throw goneFault(id)
-  const { stage, payload: before, payloadId: was } = entry.letter
+  const { stage, payload: before, payloadId: was } = entry.deadLetter
   if (stage !== 'delivery' || was === null)
     throw unfitFault(`Dead letter ${id} has no payload to edit.`, [
       'it is a message that could not be mapped: mend the mapping and requeue it',
     ])
-  const provider = providerOf(deps, entry.letter.provider)
+  const provider = providerOf(deps, entry.deadLetter.provider)
   if (provider === null)
     throw unfitFault(`Dead letter ${id} cannot be sent.`, ['its provider is not in the config any more'])
   const judged = judgePayload(parsed(id, text), was)
@@ -50,8 +50,8 @@ export async function editLetter(
   await spool.exchange({
     take: [id],
     payloads: [roadPayload(provider, payloadId, payload)],
-    letters: [],
-    writes: [],
+    deadLetters: [],
+    stateChanges: [],
   })
   counters.requeued += 1
   emit({ kind: 'dead_letter_edited', id, payloadId, previousPayloadId: was })

@@ -32,7 +32,10 @@ export function createPurge({ spool, clock, emit }: LetterDeps, counters: Letter
     const endsAt = by === 'age' ? (query.until ?? -Infinity) : Infinity
     const report: PurgeReport = { dryRun, letters: 0, reasons: {} }
     let group: { id: string; reason: string }[] = []
-    for await (const { id, letter } of pick(spool, by === 'age' ? { ...query, until: Infinity } : query)) {
+    for await (const { id, deadLetter: letter } of pick(
+      spool,
+      by === 'age' ? { ...query, until: Infinity } : query,
+    )) {
       // They lie in the order of their times: nobody reads a gigabyte to find that it is young.
       if (signal.aborted || letter.at >= endsAt) break
       group.push({ id, reason: `${letter.stage} ${letter.reason}` })
@@ -46,10 +49,10 @@ export function createPurge({ spool, clock, emit }: LetterDeps, counters: Letter
       group = []
       if (gone.length === 0) return
       if (!dryRun) {
-        while (spool.hold === 'store_lost' && (await pause(clock, storeLookMs, signal)));
+        while (spool.holdReason === 'store_lost' && (await pause(clock, storeLookMs, signal)));
         if (signal.aborted) return
         const take = gone.map(({ id }) => id)
-        await spool.exchange({ take, payloads: [], letters: [], writes: [] })
+        await spool.exchange({ take, payloads: [], deadLetters: [], stateChanges: [] })
         counters.purged[by] += gone.length
       }
       const reasons: Record<string, number> = {}

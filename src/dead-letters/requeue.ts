@@ -44,7 +44,7 @@ export async function requeue(
   let messages = 0
   const group = createGroup(deps, dryRun, signal)
   try {
-    for await (const { id, letter } of pick(spool, query)) {
+    for await (const { id, deadLetter: letter } of pick(spool, query)) {
       if (signal.aborted) break
       if (cameMeanwhile(letter)) continue
       if (query.ids !== undefined) seen.add(id)
@@ -71,7 +71,7 @@ export async function requeue(
 
   async function* messagesOf(): AsyncGenerator<DeadLetterEntry> {
     for await (const entry of pick(spool, { ...query, stage: 'mapping' })) {
-      if (!cameMeanwhile(entry.letter) && isMessage(entry.letter)) yield entry
+      if (!cameMeanwhile(entry.deadLetter) && isMessage(entry.deadLetter)) yield entry
     }
   }
 
@@ -135,7 +135,7 @@ export function createGroup(deps: LetterDeps, dryRun: boolean, signal: AbortSign
 
   async function end(): Promise<void> {
     if (payloads.length === 0) return
-    const exchange: Exchange = { take, payloads, letters: [], writes: [] }
+    const exchange: Exchange = { take, payloads, deadLetters: [], stateChanges: [] }
     payloads = []
     take = []
     length = 0
@@ -148,9 +148,10 @@ export function createGroup(deps: LetterDeps, dryRun: boolean, signal: AbortSign
 
 /** Resolves when the spool takes payloads, or `signal` aborted. Full shelves and letters are no reason to wait. */
 export async function waitForRoom(
-  { spool, clock }: { spool: Pick<Spool, 'hold' | 'congested'>; clock: Clock },
+  { spool, clock }: { spool: Pick<Spool, 'holdReason' | 'congested'>; clock: Clock },
   signal: AbortSignal,
 ): Promise<void> {
-  const blocks = () => spool.congested || ['store_lost', 'disk_low', 'spool_full'].includes(spool.hold ?? '')
+  const blocks = () =>
+    spool.congested || ['store_lost', 'disk_low', 'spool_full'].includes(spool.holdReason ?? '')
   while (blocks() && (await pause(clock, lookEveryMs, signal)));
 }

@@ -21,7 +21,7 @@ export async function* pick(spool: LetterReader, query: LetterQuery): AsyncGener
   for await (const entry of spool.deadLetters(filter)) if (fits(entry, query)) yield entry
 }
 
-function fits({ letter }: DeadLetterEntry, query: LetterQuery): boolean {
+function fits({ deadLetter: letter }: DeadLetterEntry, query: LetterQuery): boolean {
   const { stage, reason, device, source, provider, since = -Infinity, until = Infinity } = query
   return (
     (stage ?? letter.stage) === letter.stage &&

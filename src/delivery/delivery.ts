@@ -90,14 +90,14 @@ export function createDelivery(deps: DeliveryDeps, options: DeliveryOptions): De
   return {
     start() {
       unlisten = deps.spool.listen({
-        grown: () => {
+        payloadsAdded: () => {
           roads.forEach((road) => road.grown())
           strangers.look()
         },
-        lost: () => roads.forEach((road) => road.lost()),
-        reopened: () => roads.forEach((road) => road.reopened()),
+        storeLost: () => roads.forEach((road) => road.lost()),
+        storeReopened: () => roads.forEach((road) => road.reopened()),
         intakeChanged() {
-          if (!deps.spool.lettersFull) for (const road of roads) road.roomMade()
+          if (!deps.spool.deadLettersFull) for (const road of roads) road.roomMade()
         },
       })
       strangers.look()

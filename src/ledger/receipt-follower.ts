@@ -19,7 +19,7 @@ export type ReceiptSource = {
   forgetReceipts(n: number): Promise<void>
   totals(): { receipts: number; receiptBytes: number; receiptsDropped: number }
   /** Why the spool takes nothing in. */
-  readonly hold: string | null
+  readonly holdReason: string | null
 }
 
 export type FollowerOptions = {
@@ -93,7 +93,7 @@ export function createFollower(deps: Deps, options: FollowerOptions): Follower {
     // On every round, or a step of the clock is seen late.
     const now = time.now()
     const records = await keeper.ensure()
-    if (records === null || source.hold === 'disk_low') return
+    if (records === null || source.holdReason === 'disk_low') return
     try {
       do {
         const copied = await copySlice(records, now ?? clock.now())

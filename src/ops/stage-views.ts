@@ -21,13 +21,13 @@ import type { Spool, SpoolCheck } from '../spool/spool.ts'
 /** Each is null until it is attached: ops starts before the store is opened. */
 export type Parts = {
   ingest: Pick<Ingest, 'counters' | 'addresses'> | null
-  spool: Pick<Spool, 'hold' | 'congested' | 'lettersFull' | 'lanes' | 'totals'> | null
+  spool: Pick<Spool, 'holdReason' | 'congested' | 'deadLettersFull' | 'lanes' | 'totals'> | null
   delivery: Pick<Delivery, 'providers' | 'counters'> | null
   /** Where messages can be looked at as they come. */
   taps?: Pick<Taps, 'open'> | null
   mapping?: MappingPart | null
   /** What was put aside, to be looked at. */
-  aside?: Pick<Spool, 'shelves' | 'kept'> | null
+  aside?: Pick<Spool, 'shelves' | 'keptMessages'> | null
   /** What a person decides about messages in quarantine. */
   verdicts?: Pick<Verdicts, 'release' | 'drop'> | null
   /** Dead letters, to be looked at and worked with. */

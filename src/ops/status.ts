@@ -16,15 +16,15 @@ import type { HoldReason } from '../domain/event.ts'
 import type { EndpointState } from '../delivery/delivery.ts'
 import type { LedgerView } from '../ledger/ledger.ts'
 import type { IngestCounters } from '../ingest/ingest.ts'
-import type { LaneView, Role } from '../spool/spool.ts'
+import type { LaneView, LaneRole } from '../spool/spool.ts'
 import type { Condition } from './conditions/conditions.ts'
 import type { DeviceView, Parts } from './stage-views.ts'
 
 type StatusLane = {
   id: number
   provider: string
-  urgency: Role['kind']
-  role: Role
+  urgency: LaneRole['kind']
+  role: LaneRole
   pending: number
   sealed: number
   bytes: number
@@ -174,7 +174,7 @@ export function buildStatus(source: StatusSource): Status {
       delivered: totals?.delivered ?? 0,
       retried: totals?.retried ?? 0,
       dead: deadOf(parts),
-      copies: totals?.copies ?? 0,
+      copies: totals?.duplicates ?? 0,
       ignored: ingest?.ignored ?? 0,
       quarantined: ingest?.quarantined ?? 0,
       dropped: ingest?.dropped ?? 0,
@@ -211,8 +211,8 @@ export function buildStatus(source: StatusSource): Status {
       bytes: totals?.openBytes ?? 0,
       bytesMax: totals?.bytesMax ?? null,
       diskBytes: totals?.diskBytes ?? 0,
-      hold: parts.spool?.hold ?? null,
-      lettersFull: parts.spool?.lettersFull ?? false,
+      hold: parts.spool?.holdReason ?? null,
+      lettersFull: parts.spool?.deadLettersFull ?? false,
       congested: parts.spool?.congested ?? false,
       deadLetters: totals?.deadLetters ?? 0,
       deadLetterBytes: totals?.deadLetterBytes ?? 0,
@@ -229,7 +229,7 @@ export function buildStatus(source: StatusSource): Status {
   }
 }
 
-const urgencies: readonly Role['kind'][] = ['live', 'retry', 'backfill']
+const urgencies: readonly LaneRole['kind'][] = ['live', 'retry', 'backfill']
 
 /** In the order in which they drain: what is behind another lane of its provider waits for that one too. */
 function statusLanes(lanes: readonly LaneView[], rates: ReadonlyMap<string, number>): StatusLane[] {

@@ -11,13 +11,13 @@ import type { Parts } from './kept/state-entries.ts'
 import type { Receipts } from './chunk-log/receipt-queue.ts'
 import type { RecentChunks } from './chunk-log/recent-chunks.ts'
 import type { Shelf } from './kept/message-shelf.ts'
-import type { IsLate, Role } from './spool.ts'
+import type { IsLate, LaneRole } from './spool.ts'
 import type { DedupWindow } from './chunk-log/dedup-window.ts'
 
 /** Counted since the process started, when durable; survives reopening. */
 export type SpoolCounters = {
   payloads: number
-  copies: number
+  duplicates: number
   delivered: number
   retried: number
   dead: number
@@ -33,7 +33,7 @@ export type SpoolCounters = {
 export function newCounters(): SpoolCounters {
   return {
     payloads: 0,
-    copies: 0,
+    duplicates: 0,
     delivered: 0,
     retried: 0,
     dead: 0,
@@ -88,7 +88,7 @@ export function usedBytes({ openBytes, letters, keptBytes, parts, receipts }: Sp
 }
 
 /** Opens a lane in memory. Whoever does this writes its record in the same write as its first chunk. */
-export function openLane(state: SpoolState, provider: ProviderName, role: Role): Lane {
+export function openLane(state: SpoolState, provider: ProviderName, role: LaneRole): Lane {
   const lane = newLane(state.nextLane as LaneId, provider, role, state.clock.now())
   state.nextLane += 1
   state.lanes.set(lane.id, lane)

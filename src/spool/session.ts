@@ -57,11 +57,11 @@ export type EpochOptions = {
 export type Epoch = BatchWork & {
   readonly state: SpoolState
   readonly committer: Committer
-  append(payload: MappedPayload, dup: boolean): 'stored' | 'copy'
-  bury(letter: DeadLetter, windowKey: string | null, dup: boolean): 'stored' | 'copy'
-  note(windowKey: string, dup: boolean): 'stored' | 'copy'
+  append(payload: MappedPayload, dup: boolean): 'stored' | 'duplicate'
+  bury(letter: DeadLetter, windowKey: string | null, dup: boolean): 'stored' | 'duplicate'
+  note(windowKey: string, dup: boolean): 'stored' | 'duplicate'
   remember(name: string, value: Buffer | null): void
-  keep(message: KeptMessage, windowKey: string, dup: boolean): 'stored' | 'copy'
+  keep(message: KeptMessage, windowKey: string, dup: boolean): 'stored' | 'duplicate'
   endMessage(ack: Ack | null): void
   exchange(exchange: Exchange): Promise<void>
   /** What reads kept messages, dead letters and state from the database. */
@@ -140,30 +140,30 @@ export async function openEpoch(deps: EpochDeps, options: EpochOptions): Promise
     close,
   }
 
-  function append(payload: MappedPayload, dup: boolean): 'stored' | 'copy' {
-    if (isCopy(payload.windowKey, payload.duplicateRule === 'always' || dup)) return 'copy'
+  function append(payload: MappedPayload, dup: boolean): 'stored' | 'duplicate' {
+    if (isCopy(payload.windowKey, payload.duplicateRule === 'always' || dup)) return 'duplicate'
     group.addKey()
     group.append(payload)
     return 'stored'
   }
 
-  function bury(letter: DeadLetter, windowKey: string | null, dup: boolean): 'stored' | 'copy' {
+  function bury(letter: DeadLetter, windowKey: string | null, dup: boolean): 'stored' | 'duplicate' {
     if (windowKey !== null) {
-      if (isCopy(windowKey, dup)) return 'copy'
+      if (isCopy(windowKey, dup)) return 'duplicate'
       group.addKey()
     }
     group.bury(letter)
     return 'stored'
   }
 
-  function note(windowKey: string, dup: boolean): 'stored' | 'copy' {
-    if (isCopy(windowKey, dup)) return 'copy'
+  function note(windowKey: string, dup: boolean): 'stored' | 'duplicate' {
+    if (isCopy(windowKey, dup)) return 'duplicate'
     group.addKey()
     return 'stored'
   }
 
-  function keep(message: KeptMessage, windowKey: string, dup: boolean): 'stored' | 'copy' {
-    if (note(windowKey, dup) === 'copy') return 'copy'
+  function keep(message: KeptMessage, windowKey: string, dup: boolean): 'stored' | 'duplicate' {
+    if (note(windowKey, dup) === 'duplicate') return 'duplicate'
     group.keep(message)
     return 'stored'
   }
@@ -185,7 +185,7 @@ export async function openEpoch(deps: EpochDeps, options: EpochOptions): Promise
       load: (batch) => blamed(batchWork.load(batch)),
       rotate: (provider) => blamed(rotate(state, committer, provider, options)),
       reseal: (batch, counts) => blamed(batchWork.reseal(batch, counts)),
-      turn: (batch, to) => blamed(batchWork.turn(batch, to)),
+      setOperation: (batch, to) => blamed(batchWork.setOperation(batch, to)),
       settle: (batch, settlement, receipt) => blamed(batchWork.settle(batch, settlement, receipt)),
       receipts: (limits) => blamed(readReceipts(state.receipts, store, limits)),
       forgetReceipts: (n) => blamed(forgetReceiptsNow(n)),

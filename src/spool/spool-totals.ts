@@ -7,7 +7,7 @@ import type { SpoolCounters, SpoolState } from './session-state.ts'
 export type SpoolTotals = {
   /** Since the process started. */
   payloads: number
-  copies: number
+  duplicates: number
   delivered: number
   retried: number
   dead: number

@@ -17,9 +17,9 @@
 //   messages that are kept whole until they can be mapped (message-shelf.ts), the dead letters (dead-letter-table.ts), and receipts of
 //   what was settled, until the ledger has them (receipt-queue.ts).
 //
-//     append, bury, note, remember, keep, endMessage --> group --.
+//     append, addDeadLetter, putState, keepMessage, ... --> group --.
 //     exchange -----------------------------------------> group --|--> committer --> one atomic write, fsync --> acks
-//     seal, settle, rotate, reseal, turn ----------------> control '
+//     seal, settle, rotate, reseal, setOperation --------> control '
 //
 //   group      messages on their way to disk: chunks, dedup keys, dead letters, acks     (group.ts, commit-attachments.ts)
 //   exchange   kept messages and dead letters become something else, in one write        (exchange.ts, entry-reservations.ts)
@@ -64,7 +64,7 @@ export type { SpoolTotals } from './spool-totals.ts'
 export type Ack = (fault: GatewayError | null) => void
 
 /** What a lane is for. A record, not part of a key: it can change while the lane holds payloads. */
-export type Role =
+export type LaneRole =
   | { kind: 'live' }
   | { kind: 'backfill' }
   /** Payloads that failed `step + 1` times; each rests here for that step's delay of `schedule`. */
@@ -73,7 +73,7 @@ export type Role =
 export type LaneView = {
   id: LaneId
   provider: ProviderName
-  role: Role
+  role: LaneRole
   openedAt: EpochMs
   /** Committed payloads that no batch claims yet, and their JSON bytes. */
   pending: number
@@ -90,13 +90,13 @@ export type LaneView = {
 }
 
 /** By which operation a batch goes next: `single` is POST /v2/telemetry and holds one payload (ingestion-api.md 4.1). */
-export type Turn = 'batch' | 'single'
+export type BatchOperation = 'batch' | 'single'
 
 /** A sealed batch: a durable claim on a contiguous range of one lane. It never changes. */
 export type Batch = {
   lane: LaneId
   provider: ProviderName
-  role: Role
+  role: LaneRole
   batchId: BatchId
   firstSeq: number
   endSeq: number
@@ -105,13 +105,13 @@ export type Batch = {
   bytes: number
   /** Wall clock at sealing; stands in the body, so that it is the same at every submission. */
   timestamp: EpochMs
-  turn: Turn
+  operation: BatchOperation
   /** Sealed before this process started: it may have been sent already. */
   recovered: boolean
 }
 
 export type BatchContent = {
-  /** Length of the request body: that of POST /v2/telemetry/batch, or the one payload itself, as the turn is. */
+  /** Length of the request body: that of POST /v2/telemetry/batch, or the one payload itself, as its operation is. */
   readonly bodyBytes: number
   /** Writes that body to the start of `target`, byte for byte the same at every call; returns where each payload starts. */
   writeBody(target: Buffer): Uint32Array
@@ -134,13 +134,13 @@ export type SealLimits = {
   /** Only payloads committed to the lane at or before this moment; for retry lanes. */
   committedUntil?: EpochMs
   /** By which operation it goes first; `single` with `payloadsMax` 1 only. */
-  turn?: Turn
+  operation?: BatchOperation
 }
 
 /** `id` stays the same as long as the letter is there. */
-export type DeadLetterEntry = { id: string; letter: DeadLetter }
+export type DeadLetterEntry = { id: string; deadLetter: DeadLetter }
 
-export type LetterFilter = { limit: number; stage?: DeadLetterStage; reason?: string }
+export type DeadLetterFilter = { limit: number; stage?: DeadLetterStage; reason?: string }
 
 /** An entry of the mapping's state. */
 export type StateEntry = { key: string; value: Buffer }
@@ -167,23 +167,23 @@ export type Exchange = {
   take: readonly string[]
   /** Appended as others are; the dedup window is not asked and does not learn of them. */
   payloads: readonly MappedPayload[]
-  letters: readonly DeadLetter[]
+  deadLetters: readonly DeadLetter[]
   /** Put on a shelf, whether or not the dedup window knows them: a deferred message of an unknown device, say. */
-  keep?: readonly KeptMessage[]
+  keptMessages?: readonly KeptMessage[]
   /** Null deletes. */
-  writes: readonly { key: string; value: Buffer | null }[]
+  stateChanges: readonly { key: string; value: Buffer | null }[]
 }
 
 export type SpoolListener = {
   /** A commit added payloads to a lane. */
-  grown?(): void
+  payloadsAdded?(): void
   /** A commit put messages on a shelf. */
-  shelved?(): void
+  messagesKept?(): void
   /** The store failed: every batch in hand is void; the same ones come back after reopening. */
-  lost?(): void
-  reopened?(): void
+  storeLost?(): void
+  storeReopened?(): void
   /** The store could not be opened again, many times in a row: the process should end and be restarted. */
-  gaveUp?(fault: GatewayError): void
+  storeUnrecoverable?(fault: GatewayError): void
   /** `hold`, `congested` or `lettersFull` changed. */
   intakeChanged?(): void
 }
@@ -192,27 +192,27 @@ export type Spool = {
   // ---- for ingest; synchronous, on the hot path
 
   /** Why nothing may be appended for now; null when all is well. */
-  readonly hold: HoldReason | null
+  readonly holdReason: HoldReason | null
   /** More than the bound of uncommitted bytes waits: stop reading from sockets until `intakeChanged`. */
   readonly congested: boolean
   /** The dead letters have reached their bound: who would bury something waits until `intakeChanged`. */
-  readonly lettersFull: boolean
+  readonly deadLettersFull: boolean
   /** Adds a payload to the open group. `copy` where the dedup window knows it: nothing is stored. */
-  append(payload: MappedPayload, dup: boolean): 'stored' | 'copy'
+  append(payload: MappedPayload, dup: boolean): 'stored' | 'duplicate'
   /**
    * Adds a dead letter to the open group. `windowKey` (32 hexadecimal digits) makes a resend of the same
    * message with DUP a copy.
    */
-  bury(letter: DeadLetter, windowKey: string | null, dup: boolean): 'stored' | 'copy'
+  addDeadLetter(letter: DeadLetter, windowKey: string | null, dup: boolean): 'stored' | 'duplicate'
   /**
    * Adds the key of a message that becomes part of something, and no payload, to the window. `copy` where `dup` holds
    * (it is sent again, or its key says that much by itself) and it is known: its part is in the state already.
    */
-  note(windowKey: string, dup: boolean): 'stored' | 'copy'
+  addWindowKey(windowKey: string, dup: boolean): 'stored' | 'duplicate'
   /** Puts an entry of state into the open group, or deletes it; `key` has 1 to 512 characters. Copies `value`. */
-  remember(key: string, value: Buffer | null): void
+  putState(key: string, value: Buffer | null): void
   /** Puts a message whole on a shelf. */
-  keep(message: KeptMessage, windowKey: string, dup: boolean): 'stored' | 'copy'
+  keepMessage(message: KeptMessage, windowKey: string, dup: boolean): 'stored' | 'duplicate'
   /**
    * Ends one message: everything appended since the last call belongs to it and lands in one group.
    * `ack` is called after that group is durable, in the order of these calls; null where nobody waits.
@@ -234,12 +234,12 @@ export type Spool = {
   rotate(provider: ProviderName): Promise<boolean>
   /**
    * What the batch claims goes on under new batchIds and with the time of now, as contiguous runs of `counts`
-   * payloads, which are all of it; one atomic durable write. `[n]` gives the whole a new batchId. Attempts stay, the turn of
+   * payloads, which are all of it; one atomic durable write. `[n]` gives the whole a new batchId. Attempts stay, the operation of
    * all is `batch`, and the batch itself is void. Where damage is found, what is left of it comes back instead.
    */
   reseal(batch: Batch, counts: readonly number[]): Promise<readonly Batch[]>
   /** Notes durably by which operation a batch goes next; batchId, range and timestamp stay. */
-  turn(batch: Batch, turn: Turn): Promise<Batch>
+  setOperation(batch: Batch, operation: BatchOperation): Promise<Batch>
   /**
    * Carries out what became of a batch, in one atomic durable write. `receipt` is kept in the same write until it is forgotten;
    * beyond `receiptBytesMax` of them it is left out and counted.
@@ -256,13 +256,13 @@ export type Spool = {
   // ---- for what was kept, buried or remembered
 
   /** The durable state, after a start and after `reopened`; what is remembered meanwhile need not show. */
-  states(): AsyncIterable<StateEntry>
+  stateEntries(): AsyncIterable<StateEntry>
   shelves(): readonly ShelfView[]
   keptDevices(shelf: ShelfName): AsyncIterable<KeptDevice>
   /** In order of arrival; of one device, or of all where `device` is null. */
-  kept(shelf: ShelfName, device: string | null, options: { limit: number }): AsyncIterable<KeptEntry>
+  keptMessages(shelf: ShelfName, device: string | null, options: { limit: number }): AsyncIterable<KeptEntry>
   /** Oldest first. */
-  deadLetters(filter: LetterFilter): AsyncIterable<DeadLetterEntry>
+  deadLetters(filter: DeadLetterFilter): AsyncIterable<DeadLetterEntry>
   deadLetter(id: string): Promise<DeadLetterEntry | null>
   /**
    * Carries all of it out in one atomic write; resolves when it is durable. Rejects with SPOOL_ENTRY_GONE where
@@ -277,7 +277,7 @@ export type Spool = {
   /** Walks over every record there is; rejects with SPOOL_CLOSED where `signal` aborts it. */
   check(signal: AbortSignal): Promise<SpoolCheck>
   /** Which of these stand in a lane or in a dead letter. Reads all of them: for what comes in bulk. */
-  known(ids: ReadonlySet<PayloadId>, signal: AbortSignal): Promise<Set<PayloadId>>
+  storedPayloadIds(ids: ReadonlySet<PayloadId>, signal: AbortSignal): Promise<Set<PayloadId>>
   listen(listener: SpoolListener): () => void
   totals(): SpoolTotals
   /** Commits what is open, then closes the store. */

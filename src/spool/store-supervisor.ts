@@ -99,7 +99,7 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
     emit({ kind: 'store_lost', fault })
     if (unawaited > 0) emit({ kind: 'messages_dropped', reason: 'store_lost', count: unawaited })
     judge()
-    for (const listener of listeners) listener.lost?.()
+    for (const listener of listeners) listener.storeLost?.()
     reopening = reopen(old, fault)
   }
 
@@ -119,11 +119,11 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
         continue
       }
       emit({ kind: 'store_reopened', lostMs: clock.monotonic() - lostAtMs })
-      for (const listener of listeners) listener.reopened?.()
+      for (const listener of listeners) listener.storeReopened?.()
       judge()
       return
     }
-    for (const listener of listeners) listener.gaveUp?.(fault)
+    for (const listener of listeners) listener.storeUnrecoverable?.(fault)
   }
 
   // ------------------------------------------------------------------ may messages come in?
@@ -196,8 +196,8 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
     const shelved = kept !== keptSeen
     payloadsSeen = payloads
     keptSeen = kept
-    if (grown) for (const listener of listeners) listener.grown?.()
-    if (shelved) for (const listener of listeners) listener.shelved?.()
+    if (grown) for (const listener of listeners) listener.payloadsAdded?.()
+    if (shelved) for (const listener of listeners) listener.messagesKept?.()
   }
 
   // ------------------------------------------------------------------ what others call
@@ -218,23 +218,23 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
   }
 
   return {
-    get hold() {
+    get holdReason() {
       return hold
     },
     get congested() {
       return congested
     },
-    get lettersFull() {
+    get deadLettersFull() {
       return lettersFull
     },
     append(payload, dup) {
       const stored = current().append(payload, dup)
-      if (stored === 'copy') counters.copies += 1
+      if (stored === 'duplicate') counters.duplicates += 1
       return stored
     },
-    bury(letter, windowKey, dup) {
+    addDeadLetter(letter, windowKey, dup) {
       const stored = current().bury(letter, windowKey, dup)
-      if (stored === 'copy') counters.copies += 1
+      if (stored === 'duplicate') counters.duplicates += 1
       return stored
     },
     endMessage(ack) {
@@ -244,18 +244,18 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
       if (hold === null && (judgeSoon || usedBytes(state) >= limitBytes)) judge()
       judgeSoon = false
     },
-    note(windowKey, dup) {
+    addWindowKey(windowKey, dup) {
       const stored = current().note(windowKey, dup)
-      if (stored === 'copy') counters.copies += 1
+      if (stored === 'duplicate') counters.duplicates += 1
       return stored
     },
-    remember(key, value) {
+    putState(key, value) {
       current().remember(key, value)
       judgeSoon = true
     },
-    keep(message, windowKey, dup) {
+    keepMessage(message, windowKey, dup) {
       const stored = current().keep(message, windowKey, dup)
-      if (stored === 'copy') counters.copies += 1
+      if (stored === 'duplicate') counters.duplicates += 1
       judgeSoon = true
       return stored
     },
@@ -270,7 +270,7 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
     load: async (batch) => current().load(batch),
     rotate: async (provider) => current().rotate(provider),
     reseal: async (batch, counts) => current().reseal(batch, counts),
-    turn: async (batch, turn) => current().turn(batch, turn),
+    setOperation: async (batch, operation) => current().setOperation(batch, operation),
     settle: async (batch, settlement, receipt = null) => current().settle(batch, settlement, receipt),
     receipts: async (limits) => current().receipts(limits),
     forgetReceipts: async (n) => current().forgetReceipts(n),

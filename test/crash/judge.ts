@@ -73,7 +73,7 @@ export async function judge(world: CrashWorld): Promise<Judgement> {
     let count = 0
     for (const lane of spool.lanes())
       if (lane.open !== 0) violations.add('spool', `lane ${lane.id} still holds ${lane.open}`)
-    for await (const { letter } of spool.deadLetters({ limit: 10_000_000 })) {
+    for await (const { deadLetter: letter } of spool.deadLetters({ limit: 10_000_000 })) {
       count += 1
       const text = letter.envelope === null ? '' : Buffer.from(letter.envelope.bytes, 'base64').toString()
       const message =

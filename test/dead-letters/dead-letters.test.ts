@@ -178,7 +178,7 @@ describe('requeue', () => {
   test('thousands go in groups, and one that somebody else takes ends it with the others where they were', async () => {
     const world = await openLettersWorld()
     const letters = Array.from({ length: 1200 }, (_, n) => refusedPayload(`truck-${n}`))
-    await world.spool.exchange(exchangeOf({ letters }))
+    await world.spool.exchange(exchangeOf({ deadLetters: letters }))
     const stop = new AbortController()
     // Caught at once: it may end while the other one is still being waited for.
     const requeuing = world.work.requeue({}, { dryRun: false }, stop.signal).then(

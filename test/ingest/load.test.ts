@@ -46,7 +46,7 @@ describe('nothing hangs', () => {
       const end = new AbortController()
       const weather = (async () => {
         while (!end.signal.aborted) {
-          if (random.chance(0.2)) spool.setHold(spool.hold === null ? 'spool_full' : null)
+          if (random.chance(0.2)) spool.setHold(spool.holdReason === null ? 'spool_full' : null)
           if (random.chance(0.2)) spool.setCongested(!spool.congested)
           await new Promise(setImmediate)
         }

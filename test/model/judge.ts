@@ -14,7 +14,7 @@ import {
 import type { LaneId } from '../../src/domain/ids.ts'
 import { payloadIdIn } from '../../src/domain/payload.ts'
 import type { PayloadSettlement } from '../../src/domain/settlement.ts'
-import type { Batch, BatchContent, Spool, Turn } from '../../src/spool/spool.ts'
+import type { Batch, BatchContent, Spool, BatchOperation } from '../../src/spool/spool.ts'
 import type { StoreEntry } from '../../src/storage/storage.ts'
 import { bodyOf } from '../support/batch-body.ts'
 import { payloadNamed } from '../support/spool-world.ts'
@@ -89,7 +89,7 @@ export function createJudge(): Judge {
   const claims = new Map<string, string>()
   const sealed = new Set<string>()
   /** By which operation each batch goes, as it is durable. */
-  const turns = new Map<string, Turn>()
+  const turns = new Map<string, BatchOperation>()
   const voided = new Set<string>()
   const lanesSeen = new Set<number>()
   const lanesGone = new Set<number>()
@@ -228,11 +228,11 @@ export function createJudge(): Judge {
   /** What is in the request body of a batch, which is the same whenever it goes by the same operation. */
   function sent(batch: Batch, content: BatchContent): { payloadId: string }[] {
     if (voided.has(batch.batchId)) fail(`batch ${batch.batchId} was resealed and is sent again`)
-    if ((turns.get(batch.batchId) ?? batch.turn) !== batch.turn)
+    if ((turns.get(batch.batchId) ?? batch.operation) !== batch.operation)
       fail(`batch ${batch.batchId} goes by another operation than its claim says`)
     const bytes = bodyOf(content)
     const body = hash('sha256', bytes, 'hex')
-    const name = `${batch.batchId} ${batch.turn}`
+    const name = `${batch.batchId} ${batch.operation}`
     if ((bodies.get(name) ?? body) !== body) fail(`batch ${batch.batchId} has other bytes than before`)
     bodies.set(name, body)
     return dataIn(batch, bytes)
@@ -265,10 +265,10 @@ export function createJudge(): Judge {
       const found = durable.some(([key, value]) => {
         if (key[0] !== table.batches) return false
         const record = claimRecord.decode(value)
-        return record?.batchId === batch.batchId && record.turn === batch.turn
+        return record?.batchId === batch.batchId && record.turn === batch.operation
       })
       if (!found) fail(`batch ${batch.batchId} has another turn, not durably`)
-      turns.set(batch.batchId, batch.turn)
+      turns.set(batch.batchId, batch.operation)
     },
     voided: (batchId) => void voided.add(batchId),
     receiptGiven: (batchId) => void receiptsDue.add(batchId),
@@ -345,7 +345,7 @@ export function createJudge(): Judge {
 }
 
 /** The payloads in a request body, by the operation that the batch goes by. */
-function dataIn({ turn, batchId, payloads }: Batch, bytes: Buffer): { payloadId: string }[] {
+function dataIn({ operation: turn, batchId, payloads }: Batch, bytes: Buffer): { payloadId: string }[] {
   const parsed = JSON.parse(bytes.toString('utf8')) as
     { batchId: string; data: { payloadId: string }[] } | { payloadId: string }
   const isBatch = 'data' in parsed

@@ -45,7 +45,7 @@ export function resealSome(world: World): void {
     if (parts.map(({ payloads }) => payloads).join() !== counts.join()) fail('the parts are not as asked for')
     let seq = batch.firstSeq
     for (const part of parts) {
-      if (part.firstSeq !== seq || part.turn !== 'batch') fail('the parts are not the whole')
+      if (part.firstSeq !== seq || part.operation !== 'batch') fail('the parts are not the whole')
       seq = part.endSeq
       judge.sealed(part, world.disk.durable())
     }
@@ -61,11 +61,12 @@ export function turnSome(world: World): void {
   const to = random.pick(['batch', 'single'] as const)
   const epoch = world.epoch
   settling.add(batch.batchId)
-  const turned = spool.turn(batch, to).then((other) => {
+  const turned = spool.setOperation(batch, to).then((other) => {
     if (epoch !== world.epoch) return
     settling.delete(batch.batchId)
     lanes.turned += 1
-    if (other.batchId !== batch.batchId || other.turn !== to) fail('the turn is not as asked for')
+    if (other.batchId !== batch.batchId || other.operation !== to)
+      fail('the operation is not the requested one')
     judge.turned(other, world.disk.durable())
   })
   track(world, turned)
@@ -80,7 +81,7 @@ export function receiptFor({ judge }: World, { batchId }: Batch): Buffer | null 
 
 export async function followSome(world: World): Promise<void> {
   const { random, spool, judge, lanes } = world
-  if (spool.hold === 'store_lost') return
+  if (spool.holdReason === 'store_lost') return
   const epoch = world.epoch
   const found = await spool.receipts({ limit: 1 + random.below(4) })
   const last = found.at(-1)
@@ -108,7 +109,7 @@ export async function forgetAll(world: World): Promise<void> {
 /** The walk over every record finds nothing to say, whatever is under way. */
 export function checkSome(world: World): void {
   const { spool } = world
-  if (spool.hold === 'store_lost') return
+  if (spool.holdReason === 'store_lost') return
   const checked = spool.check(new AbortController().signal).then(({ ok, problems }) => {
     if (!ok) fail(`the records do not add up: ${problems.join(' ')}`)
   })

@@ -16,7 +16,7 @@ export function createMapping(): Mapping {
     readings += 1
     const reading = readings
     const found = new Map<string, string[]>()
-    for await (const { key, value } of spool.states()) found.set(key, value.toString().split(' '))
+    for await (const { key, value } of spool.stateEntries()) found.set(key, value.toString().split(' '))
     // The store was lost again meanwhile: the next opening brings the next reading.
     if (reading !== readings) return
     records = found
@@ -36,7 +36,7 @@ export function createMapping(): Mapping {
     },
     add(spool, part) {
       const { key, value } = addLater(part)
-      spool.remember(key, value)
+      spool.putState(key, value)
     },
     addLater,
     close(key) {
@@ -48,12 +48,12 @@ export function createMapping(): Mapping {
     async follow(spool) {
       restored = false
       spool.listen({
-        lost() {
+        storeLost() {
           restored = false
           readings += 1
         },
         // A loss during the reading ends it; it is read again after the next opening.
-        reopened: () => void restore(spool).catch(() => undefined),
+        storeReopened: () => void restore(spool).catch(() => undefined),
       })
       await restore(spool)
     },
@@ -63,10 +63,10 @@ export function createMapping(): Mapping {
 /** A record closes by time: its parts become payloads and its state goes, in one write. */
 export function closeSome(world: World): void {
   const { mapping, spool, random } = world
-  if (!mapping.restored || spool.hold === 'store_lost') return
+  if (!mapping.restored || spool.holdReason === 'store_lost') return
   const open = mapping.openKeys()
   if (open.length === 0) return
   const key = random.pick(open)
   const payloads = mapping.close(key).map((part) => payloadOf(part, { provider: 'a' }))
-  track(world, spool.exchange(exchangeOf({ payloads, writes: [{ key, value: null }] })))
+  track(world, spool.exchange(exchangeOf({ payloads, stateChanges: [{ key, value: null }] })))
 }

@@ -219,7 +219,7 @@ function resend(world: World): void {
 function publish(world: World, message: Message, dup: boolean): void {
   const { spool, ackOrder, judge, mapping } = world
   // As ingest does: without its state the mapping takes nothing.
-  if (spool.hold !== null || !mapping.restored) return
+  if (spool.holdReason !== null || !mapping.restored) return
   for (const part of message.parts) {
     judge.offered(idOf(part), isLateName(part))
     give(world, message, part, dup)
@@ -252,17 +252,17 @@ function give(
       return
     case 'letter': {
       const { letter, windowKey } = letterNamed(part)
-      spool.bury(letter, windowKey, dup)
+      spool.addDeadLetter(letter, windowKey, dup)
       return
     }
     case 'kept': {
       const device = name.length % 2 === 0 ? 'even' : null
       const { message, windowKey } = keptNamed(part, { shelf: shelfOf(name), device })
-      spool.keep(message, windowKey, dup)
+      spool.keepMessage(message, windowKey, dup)
       return
     }
     case 'part':
-      if (spool.note(letterNamed(part).windowKey, dup) === 'stored') mapping.add(spool, part)
+      if (spool.addWindowKey(letterNamed(part).windowKey, dup) === 'stored') mapping.add(spool, part)
       return
     default:
       assertNever(kind)
@@ -351,7 +351,8 @@ async function failWrite(world: World): Promise<void> {
   // The keeper opens the store again after a pause; answers of before are void.
   answered.clear()
   world.settling.clear()
-  for (let round = 0; round < 5 && world.spool.hold === 'store_lost'; round += 1) await clock.advance(1000)
+  for (let round = 0; round < 5 && world.spool.holdReason === 'store_lost'; round += 1)
+    await clock.advance(1000)
 }
 
 async function crash(world: World): Promise<void> {
@@ -391,7 +392,7 @@ async function drainAll(world: World): Promise<void> {
     disk.release()
     await turn()
     await Promise.all(world.running)
-    if (world.spool.hold === 'store_lost') {
+    if (world.spool.holdReason === 'store_lost') {
       world.answered.clear()
       world.settling.clear()
       await world.clock.advance(1000)
@@ -411,7 +412,7 @@ async function drainAll(world: World): Promise<void> {
 
 async function deliverAll(world: World): Promise<void> {
   const { spool, disk, judge, answered } = world
-  if (spool.hold === 'store_lost') return
+  if (spool.holdReason === 'store_lost') return
   for (let round = 0; round < 1000; round += 1) {
     for (const lane of spool.lanes()) {
       if (lane.pending === 0) continue

@@ -101,8 +101,8 @@ const mutations: Mutation[] = [
     file: 'src/spool/kept/exchange.ts',
     replace: [
       [
-        '    const { take, writes } = exchange\n',
-        '    const { take, writes } = exchange\n    await new Promise((resolve) => setImmediate(() => setImmediate(resolve)))\n',
+        '    const { take, stateChanges } = exchange\n',
+        '    const { take, stateChanges } = exchange\n    await new Promise((resolve) => setImmediate(() => setImmediate(resolve)))\n',
       ],
     ],
     noticed: /was acknowledged and is nowhere|is in \d places/,

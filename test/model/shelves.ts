@@ -21,10 +21,12 @@ export function createShelves(): Shelves {
 
 export async function releaseSome(world: World): Promise<void> {
   const { random, spool, shelves } = world
-  if (spool.hold === 'store_lost') return
+  if (spool.holdReason === 'store_lost') return
   const device = random.chance(0.3) ? 'even' : null
   const found: Seen[] = []
-  for await (const { id, message } of spool.kept(random.pick(names), device, { limit: 1 + random.below(4) }))
+  for await (const { id, message } of spool.keptMessages(random.pick(names), device, {
+    limit: 1 + random.below(4),
+  }))
     found.push({ id, name: message.envelope.topic })
   shelves.seen.push(...found)
   // Whoever comes first; or, as an operator would, something that was listed long ago.
@@ -34,10 +36,10 @@ export async function releaseSome(world: World): Promise<void> {
 
 export async function requeueSome(world: World): Promise<void> {
   const { random, spool, shelves } = world
-  if (spool.hold === 'store_lost') return
+  if (spool.holdReason === 'store_lost') return
   const found: Seen[] = []
   const stage = random.pick(['mapping', 'delivery'] as const)
-  for await (const { id, letter } of spool.deadLetters({ limit: 1 + random.below(3), stage }))
+  for await (const { id, deadLetter: letter } of spool.deadLetters({ limit: 1 + random.below(3), stage }))
     found.push({ id, name: letter.device ?? letter.detail })
   shelves.seen.push(...found)
   exchangeAll(world, found, true)
@@ -45,17 +47,17 @@ export async function requeueSome(world: World): Promise<void> {
 
 function exchangeAll(world: World, entries: readonly Seen[], fresh: boolean): void {
   const { spool, random, shelves, mapping } = world
-  if (entries.length === 0 || spool.hold === 'store_lost') return
+  if (entries.length === 0 || spool.holdReason === 'store_lost') return
   const take = entries.map(({ id }) => id)
   const ours = fresh && take.every((id) => !shelves.taking.has(id))
   const changes: Partial<Exchange> = { take }
   const kind = random.below(5)
-  if (kind === 0) changes.letters = entries.map(({ name }) => letterNamed(name).letter)
+  if (kind === 0) changes.deadLetters = entries.map(({ name }) => letterNamed(name).letter)
   // Whoever changes state with what he takes must know that nobody else takes it.
   else if (kind === 1 && ours && mapping.restored)
-    changes.writes = entries.map(({ name }) => mapping.addLater(name))
+    changes.stateChanges = entries.map(({ name }) => mapping.addLater(name))
   else if (kind === 2)
-    changes.keep = entries.map(({ name }) => keptNamed(name, { shelf: shelfOf(name) }).message)
+    changes.keptMessages = entries.map(({ name }) => keptNamed(name, { shelf: shelfOf(name) }).message)
   else changes.payloads = entries.map(({ name }) => payloadOf(name, { provider: 'a' }))
   for (const id of take) shelves.taking.add(id)
   const done = spool
@@ -82,7 +84,7 @@ export async function emptyAll(world: World): Promise<void> {
     while (mapping.openKeys().length > 0) closeSome(world)
     let left = 0
     for (const shelf of names) {
-      for await (const { id, message } of spool.kept(shelf, null, { limit: 100 })) {
+      for await (const { id, message } of spool.keptMessages(shelf, null, { limit: 100 })) {
         left += 1
         const payloads = [payloadOf(message.envelope.topic, { provider: 'a' })]
         await spool.exchange(exchangeOf({ take: [id], payloads }))

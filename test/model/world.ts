@@ -44,7 +44,7 @@ export type Mapping = {
   /** It knows its state; false from the loss of the store until it has read it again. */
   readonly restored: boolean
   /** Takes a part into a record, in the message that is being appended. */
-  add(spool: Pick<Spool, 'remember'>, part: string): void
+  add(spool: Pick<Spool, 'putState'>, part: string): void
   /** What `add` would write, for exchanges. */
   addLater(part: string): { key: string; value: Buffer }
   /** The parts of a record that closes; empty where there is none. */

@@ -27,7 +27,7 @@ describe('the status', () => {
     }),
     totals: spoolTotals({
       payloads: 80,
-      copies: 6,
+      duplicates: 6,
       delivered: 30,
       retried: 3,
       dead: 2,
@@ -156,9 +156,9 @@ describe('the status', () => {
     world.ops.attach({
       ...parts,
       spool: {
-        hold: null,
+        holdReason: null,
         congested: false,
-        lettersFull: false,
+        deadLettersFull: false,
         totals: () => spoolTotals(),
         lanes: () => {
           throw new Error('closing')

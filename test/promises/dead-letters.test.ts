@@ -37,7 +37,7 @@ describe('a dead letter is never silent', () => {
     await road.gateway.stop('to look at the letters')
     const { spool } = await openSpoolWorld({ path: join(road.folder, 'spool') })
     const letters = []
-    for await (const { letter } of spool.deadLetters({ limit: 100 })) letters.push(letter)
+    for await (const { deadLetter: letter } of spool.deadLetters({ limit: 100 })) letters.push(letter)
     expect(letters.map(({ reason }) => reason)).toEqual([
       ...hostile.map(([, , reason]) => reason),
       'NO_SOURCE',
@@ -70,7 +70,7 @@ describe('a dead letter is never silent', () => {
     await road.until(() => road.status().totals.dead === 1)
     await road.gateway.stop('to look at the letter')
     const { spool } = await openSpoolWorld({ path: join(road.folder, 'spool') })
-    for await (const { letter } of spool.deadLetters({ limit: 1 })) {
+    for await (const { deadLetter: letter } of spool.deadLetters({ limit: 1 })) {
       expect(letter).toMatchObject({
         stage: 'delivery',
         reason: 'Validation',

@@ -92,7 +92,7 @@ describe('kill -9 during a requeue of many', () => {
       )
       const before = await openBare(path)
       await before.exchange(
-        exchangeOf({ letters: Array.from({ length: letters }, (_, n) => refusedPayload(`truck-${n}`)) }),
+        exchangeOf({ deadLetters: Array.from({ length: letters }, (_, n) => refusedPayload(`truck-${n}`)) }),
       )
       await before.close()
 

@@ -16,13 +16,13 @@ const quarantine = 'quarantine:default'
 
 async function keep(spool: Spool, name: string, options: Parameters<typeof keptNamed>[1] = {}) {
   const { message, windowKey } = keptNamed(name, options)
-  const kept = spool.keep(message, windowKey, false)
+  const kept = spool.keepMessage(message, windowKey, false)
   expect(await ended(spool)).toBeNull()
   return kept
 }
 
 async function idsIn(spool: Spool): Promise<string[]> {
-  return (await collect(spool.kept(quarantine, null, { limit: 100 }))).map(({ id }) => id)
+  return (await collect(spool.keptMessages(quarantine, null, { limit: 100 }))).map(({ id }) => id)
 }
 
 describe('messages that are kept', () => {
@@ -37,7 +37,7 @@ describe('messages that are kept', () => {
     expect(await keptIn(spool, quarantine, 'b')).toEqual(['one', 'three'])
     expect(await keptIn(spool, 'deferred:phones')).toEqual(['elsewhere'])
     expect(await keptIn(spool, 'quarantine:nobody')).toEqual([])
-    const [first] = await collect(spool.kept(quarantine, null, { limit: 1 }))
+    const [first] = await collect(spool.keptMessages(quarantine, null, { limit: 1 }))
     expect(first).toEqual({
       id: 'quarantine:default#0',
       keptAt: before.clock.now(),
@@ -68,7 +68,7 @@ describe('messages that are kept', () => {
     const { spool } = await openSpoolWorld()
     await keep(spool, 'one')
     const { message, windowKey } = keptNamed('one')
-    expect(spool.keep(message, windowKey, true)).toBe('copy')
+    expect(spool.keepMessage(message, windowKey, true)).toBe('duplicate')
     await ended(spool)
     expect(await keptIn(spool, quarantine)).toEqual(['one'])
   })
@@ -76,7 +76,7 @@ describe('messages that are kept', () => {
   test('are told to whoever listens once they are durable', async () => {
     const { spool } = await openSpoolWorld()
     let told = 0
-    spool.listen({ shelved: () => void (told += 1) })
+    spool.listen({ messagesKept: () => void (told += 1) })
     await keep(spool, 'one')
     expect(told).toBe(1)
   })
@@ -110,25 +110,25 @@ describe('messages that are kept', () => {
     async (reason, shelf, changes) => {
       const { spool } = await openSpoolWorld({ changes })
       let kept = 0
-      for (; spool.hold === null; kept += 1) {
+      for (; spool.holdReason === null; kept += 1) {
         const { message, windowKey } = keptNamed(`m${kept}`, { shelf })
-        spool.keep(message, windowKey, false)
+        spool.keepMessage(message, windowKey, false)
         spool.endMessage(null)
       }
-      expect(spool.hold).toBe(reason)
+      expect(spool.holdReason).toBe(reason)
       expect(kept).toBeLessThan(6)
       await ended(spool)
-      const entries = await collect(spool.kept(shelf, null, { limit: 100 }))
+      const entries = await collect(spool.keptMessages(shelf, null, { limit: 100 }))
       expect(entries).toHaveLength(kept)
       await spool.exchange(exchangeOf({ take: entries.map(({ id }) => id) }))
-      expect(spool.hold).toBeNull()
+      expect(spool.holdReason).toBeNull()
     },
   )
 
   test('count towards the limit of the spool', async () => {
     const { spool } = await openSpoolWorld({ changes: { bytesMax: 4000 } })
-    for (let n = 0; spool.hold === null; n += 1) await keep(spool, `m${n}`, { padding: 500 })
-    expect(spool.hold).toBe('spool_full')
+    for (let n = 0; spool.holdReason === null; n += 1) await keep(spool, `m${n}`, { padding: 500 })
+    expect(spool.holdReason).toBe('spool_full')
   })
 })
 
@@ -185,7 +185,7 @@ describe('a damaged shelf', () => {
     expect(await keptIn(spool, quarantine)).toEqual(readable)
     expect(eventsOf('record_damaged')[0]).toMatchObject({ what: expect.stringContaining('from number 4') })
     await clock.advance(1000)
-    expect(spool.hold).toBeNull()
+    expect(spool.holdReason).toBeNull()
     expect(spool.shelves()).toMatchObject([{ messages: 12, damaged: 0 }])
     await expect(spool.exchange(exchangeOf({ take: [`${quarantine}#5`] }))).rejects.toMatchObject({
       code: 'SPOOL_DAMAGED',

@@ -31,17 +31,17 @@ describe('a spool that is full', () => {
   test('holds intake at its limit, and resumes by itself when batches are settled', async () => {
     const { spool, publish, events, eventsOf } = await openSpoolWorld({ changes: { bytesMax: 4000 } })
     let stored = 0
-    while (spool.hold === null) {
+    while (spool.holdReason === null) {
       expect(await publish(`m${stored}`, { padding: 300 })).toBeNull()
       stored += 1
       expect(stored).toBeLessThan(100)
     }
-    expect(spool.hold).toBe('spool_full')
+    expect(spool.holdReason).toBe('spool_full')
     expect(spool.totals().openBytes).toBeLessThan(4000 + 500)
     const [batch] = await sealAll(spool)
     await spool.load(batch!)
     await spool.settle(batch!, { payloads: 'all delivered', requestId: null })
-    expect(spool.hold).toBeNull()
+    expect(spool.holdReason).toBeNull()
     expect(eventsOf('spool_held')).toMatchObject([{ reason: 'spool_full' }])
     expect(events.at(-1)).toMatchObject({ kind: 'spool_resumed' })
   })
@@ -49,18 +49,18 @@ describe('a spool that is full', () => {
   test('counts what waits to be written as well, so a burst cannot run past the limit', async () => {
     const { spool } = await openSpoolWorld({ changes: { bytesMax: 4000 } })
     let appended = 0
-    while (spool.hold === null && appended < 1000) {
+    while (spool.holdReason === null && appended < 1000) {
       spool.append(payloadNamed(`m${appended}`, { padding: 300 }), false)
       spool.endMessage(null)
       appended += 1
     }
-    expect(spool.hold).toBe('spool_full')
+    expect(spool.holdReason).toBe('spool_full')
     expect(appended).toBeLessThan(15)
   })
 
   test('settles use the reserve: a failed payload can be retried although intake is held', async () => {
     const { spool, publish } = await openSpoolWorld({ changes: { bytesMax: 6000, reserveBytes: 2000 } })
-    for (let n = 0; spool.hold === null; n += 1) await publish(`m${n}`, { padding: 300 })
+    for (let n = 0; spool.holdReason === null; n += 1) await publish(`m${n}`, { padding: 300 })
     const [batch] = await sealAll(spool)
     await spool.load(batch!)
     const failure = { payloadId: '', errorType: 'Internal', errorMessage: '', validationErrorDetails: [] }
@@ -76,12 +76,12 @@ describe('a spool that is full', () => {
     let freeBytes = 10_000
     const disk: Disk = { ...realDisk, freeBytes: async () => freeBytes }
     const { spool, clock, eventsOf } = await openSpoolWorld({ disk, changes: { freeBytesMin: 5000 } })
-    expect(spool.hold).toBeNull()
+    expect(spool.holdReason).toBeNull()
     freeBytes = 4999
-    await passTimeUntil(clock, () => spool.hold !== null)
-    expect(spool.hold).toBe('disk_low')
+    await passTimeUntil(clock, () => spool.holdReason !== null)
+    expect(spool.holdReason).toBe('disk_low')
     freeBytes = 20_000
-    await passTimeUntil(clock, () => spool.hold === null)
+    await passTimeUntil(clock, () => spool.holdReason === null)
     expect(eventsOf('spool_resumed')).toHaveLength(1)
   })
 
@@ -90,17 +90,17 @@ describe('a spool that is full', () => {
     const { letterNamed } = await import('../support/spool-world.ts')
     for (let n = 0; n < 10; n += 1) {
       const { letter, windowKey } = letterNamed(`letter ${n}`)
-      if (spool.lettersFull) break
-      expect(spool.bury(letter, windowKey, false)).toBe('stored')
+      if (spool.deadLettersFull) break
+      expect(spool.addDeadLetter(letter, windowKey, false)).toBe('stored')
       await new Promise((resolve) => {
         spool.endMessage(resolve)
       })
     }
-    expect([spool.lettersFull, spool.hold]).toEqual([true, null])
+    expect([spool.deadLettersFull, spool.holdReason]).toEqual([true, null])
     expect(eventsOf('dead_letters_full')).toEqual([{ kind: 'dead_letters_full', bytesMax: 1000 }])
     const take = (await collect(spool.deadLetters({ limit: 2 }))).map(({ id }) => id)
-    await spool.exchange({ take, payloads: [], letters: [], writes: [] })
-    expect(spool.lettersFull).toBe(false)
+    await spool.exchange({ take, payloads: [], deadLetters: [], stateChanges: [] })
+    expect(spool.deadLettersFull).toBe(false)
     expect(eventsOf('dead_letters_resumed')).toHaveLength(1)
   })
 })
@@ -113,9 +113,9 @@ describe('a spool whose write fails', () => {
     expect(await publish('safe')).toBeNull()
     faults.write = 'EIO'
     expect(await publish('unlucky')).toMatchObject({ code: 'SPOOL_WRITE_FAILED' })
-    expect(spool.hold).toBe('store_lost')
+    expect(spool.holdReason).toBe('store_lost')
     expect(eventsOf('store_lost')).toHaveLength(1)
-    await passTimeUntil(clock, () => spool.hold === null)
+    await passTimeUntil(clock, () => spool.holdReason === null)
     // The device sends it again; the window of the failed group is forgotten, so it is no copy.
     expect(spool.append(payloadNamed('unlucky'), true)).toBe('stored')
     const again = new Promise((resolve) => {
@@ -138,7 +138,7 @@ describe('a spool whose write fails', () => {
       code: 'SPOOL_WRITE_FAILED',
     })
     await expect(spool.load(batch!)).rejects.toMatchObject({ code: 'SPOOL_CLOSED' })
-    await passTimeUntil(clock, () => spool.hold === null)
+    await passTimeUntil(clock, () => spool.holdReason === null)
     expect(spool.batches()).toMatchObject([
       { batchId: batch!.batchId, timestamp: batch!.timestamp, recovered: true },
     ])
@@ -149,12 +149,12 @@ describe('a spool whose write fails', () => {
     const clock = createFakeClock()
     const { spool, publish, eventsOf } = await openSpoolWorld({ openStore, clock })
     let gaveUp = false
-    spool.listen({ gaveUp: () => (gaveUp = true) })
+    spool.listen({ storeUnrecoverable: () => (gaveUp = true) })
     faults.write = 'EIO'
     faults.opens = 3
     await publish('unlucky')
     await passTimeUntil(clock, () => gaveUp)
     expect(eventsOf('store_reopen_failed').map(({ attempt }) => attempt)).toEqual([1, 2, 3])
-    expect(spool.hold).toBe('store_lost')
+    expect(spool.holdReason).toBe('store_lost')
   })
 })

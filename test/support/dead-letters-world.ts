@@ -34,7 +34,7 @@ export async function openLettersWorld(
   const remapped: string[][] = []
   const remap: Remap = async ({ letters, messages }) => {
     const names: string[] = []
-    for await (const { letter } of letters ?? over([])) names.push(letter.detail)
+    for await (const { deadLetter: letter } of letters ?? over([])) names.push(letter.detail)
     for await (const { envelope } of messages ?? over([])) names.push(envelope.topic)
     remapped.push(names)
     return {
@@ -48,9 +48,9 @@ export async function openLettersWorld(
   }
   const { providers = ['default'] } = options
   let full = false
-  const held = { get: () => (full ? 'spool_full' : spool.hold) }
+  const held = { get: () => (full ? 'spool_full' : spool.holdReason) }
   const work = createLetterWork({
-    spool: Object.create(spool, { hold: held }) as typeof spool,
+    spool: Object.create(spool, { holdReason: held }) as typeof spool,
     clock,
     emit: (event) => void events.push(event),
     remap,
@@ -65,11 +65,11 @@ export async function openLettersWorld(
       full = true
     },
     async bury(...letters) {
-      for (const letter of letters) await spool.exchange(exchangeOf({ letters: [letter] }))
+      for (const letter of letters) await spool.exchange(exchangeOf({ deadLetters: [letter] }))
     },
-    left: async () => (await entries()).map(({ letter }) => letter.device ?? ''),
+    left: async () => (await entries()).map(({ deadLetter: letter }) => letter.device ?? ''),
     async idOf(device) {
-      const entry = (await entries()).find(({ letter }) => letter.device === device)
+      const entry = (await entries()).find(({ deadLetter: letter }) => letter.device === device)
       if (entry === undefined) throw new Error(`there is no letter of ${device}`)
       return entry.id
     },

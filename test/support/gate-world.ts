@@ -5,7 +5,7 @@ import { createOutpost } from '../../src/delivery/transport/sender-worker.ts'
 import type { Gate, Returned } from '../../src/delivery/transport/sender-worker.ts'
 import type { ProviderOptions } from '../../src/delivery/delivery-options.ts'
 import { routeOf } from '../../src/delivery/transport/transport-options.ts'
-import type { Turn } from '../../src/spool/spool.ts'
+import type { BatchOperation } from '../../src/spool/spool.ts'
 import { providerOptions } from './delivery-world.ts'
 
 export const ids = ['11111111-1111-8111-a111-111111111111', '22222222-2222-8222-a222-22222222222a'] as const
@@ -38,11 +38,15 @@ export type GateWorld = {
   /** One submission by a gate of its own. */
   submit(
     baseUrl: string,
-    options?: Partial<ProviderOptions> & { turn?: Turn; stop?: AbortSignal; env?: Record<string, string> },
+    options?: Partial<ProviderOptions> & {
+      turn?: BatchOperation
+      stop?: AbortSignal
+      env?: Record<string, string>
+    },
   ): Promise<Returned>
   /** A gate for several. */
   open(baseUrl: string, options?: Partial<ProviderOptions>): Gate
-  send(gate: Gate, options?: { turn?: Turn; stop?: AbortSignal }): Promise<Returned>
+  send(gate: Gate, options?: { turn?: BatchOperation; stop?: AbortSignal }): Promise<Returned>
 }
 
 /** To be called at the top of a test file: the thread lives as long as its tests. */

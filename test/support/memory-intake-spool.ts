@@ -83,37 +83,37 @@ export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }
     get open() {
       return group.acks.length
     },
-    get hold() {
+    get holdReason() {
       return hold
     },
     get congested() {
       return congested
     },
-    get lettersFull() {
+    get deadLettersFull() {
       return lettersFull
     },
     append(payload, dup) {
       const copy = known(payload.windowKey)
-      if (copy && (payload.duplicateRule === 'always' || dup)) return 'copy'
+      if (copy && (payload.duplicateRule === 'always' || dup)) return 'duplicate'
       group.payloads.push(payload)
       return 'stored'
     },
-    bury(letter, windowKey, dup) {
-      if (windowKey !== null && known(windowKey) && dup) return 'copy'
+    addDeadLetter(letter, windowKey, dup) {
+      if (windowKey !== null && known(windowKey) && dup) return 'duplicate'
       group.letters.push(letter)
       return 'stored'
     },
-    note(windowKey, dup) {
-      return known(windowKey) && dup ? 'copy' : 'stored'
+    addWindowKey(windowKey, dup) {
+      return known(windowKey) && dup ? 'duplicate' : 'stored'
     },
-    remember() {},
-    keep(message, windowKey, dup) {
-      if (known(windowKey) && dup) return 'copy'
+    putState() {},
+    keepMessage(message, windowKey, dup) {
+      if (known(windowKey) && dup) return 'duplicate'
       group.kept.push(message)
       return 'stored'
     },
     exchange: () => Promise.resolve(),
-    async *states() {},
+    async *stateEntries() {},
     endMessage,
     listen(listener) {
       listeners.add(listener)

@@ -131,13 +131,13 @@ export async function collect<Entry>(entries: AsyncIterable<Entry>): Promise<Ent
 
 /** Topics of the messages on a shelf, which is what keptNamed puts their names into. */
 export async function keptIn(spool: Spool, shelf: ShelfName, device: string | null = null) {
-  const entries = await collect(spool.kept(shelf, device, { limit: 10_000 }))
+  const entries = await collect(spool.keptMessages(shelf, device, { limit: 10_000 }))
   return entries.map(({ message }) => message.envelope.topic)
 }
 
 /** The state of the mapping as text. */
 export async function statesIn(spool: Spool): Promise<Record<string, string>> {
-  const entries = await collect(spool.states())
+  const entries = await collect(spool.stateEntries())
   return Object.fromEntries(entries.map(({ key, value }) => [key, value.toString()]))
 }
 

@@ -87,7 +87,7 @@ export function ingestCounters(more: Partial<IngestCounters> = {}): IngestCounte
 export function spoolTotals(more: Partial<SpoolTotals> = {}): SpoolTotals {
   return {
     payloads: 0,
-    copies: 0,
+    duplicates: 0,
     delivered: 0,
     retried: 0,
     dead: 0,
@@ -163,9 +163,9 @@ export function stages(view: {
   return {
     ingest: { counters: () => view.ingest ?? ingestCounters(), addresses: () => ['mqtt://127.0.0.1:1883'] },
     spool: {
-      hold: null,
+      holdReason: null,
       congested: false,
-      lettersFull: false,
+      deadLettersFull: false,
       lanes: () => view.lanes ?? [],
       totals: () => view.totals ?? spoolTotals(),
     },

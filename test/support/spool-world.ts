@@ -84,7 +84,7 @@ export function keptNamed(
 
 /** The changes of an exchange, all others being nothing. */
 export function exchangeOf(changes: Partial<Exchange>): Exchange {
-  return { take: [], payloads: [], letters: [], writes: [], ...changes }
+  return { take: [], payloads: [], deadLetters: [], stateChanges: [], ...changes }
 }
 
 /** Small limits, so that every bound is met with few payloads. */

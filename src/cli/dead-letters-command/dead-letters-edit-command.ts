@@ -73,7 +73,12 @@ async function fromFile(file: string, io: CommandIo): Promise<Mended> {
 /** Null where nothing was changed. */
 async function inEditor(url: string, id: string, io: CommandIo): Promise<Mended | null> {
   const path = `/control/dead-letters/show?id=${encodeURIComponent(id)}`
-  const { letter } = (await askDaemon({ url, path, method: 'POST', stop: io.stop })) as DeadLetterEntry
+  const { deadLetter: letter } = (await askDaemon({
+    url,
+    path,
+    method: 'POST',
+    stop: io.stop,
+  })) as DeadLetterEntry
   if (letter.stage !== 'delivery')
     throw new GatewayError('DEAD_LETTER_INVALID', {
       what: `Dead letter ${id} has no payload to edit.`,

@@ -36,7 +36,7 @@ export function showCommand(io: CommandIo, done: (status: ExitStatus) => void): 
     })
 }
 
-function textOf({ id, letter }: DeadLetterEntry, { hex }: { hex: boolean }): string {
+function textOf({ id, deadLetter: letter }: DeadLetterEntry, { hex }: { hex: boolean }): string {
   const { stage, reason, detail, at, provider, device, payloadId, batchId, requestId, failure, payload } =
     letter
   const known: [string, string | null][] = [

@@ -55,7 +55,7 @@ function lineOf(found: Salvaged): [file: string, line: string] {
       return [found.suspect === null ? 'payloads.ndjson' : 'suspect.ndjson', payloadLine(found)]
     case 'message':
       return ['messages.ndjson', messageLine(found.message)]
-    case 'letter':
+    case 'deadLetter':
       return ['dead-letters.ndjson', exportLine(found)]
     case 'state': {
       const { key, value } = found

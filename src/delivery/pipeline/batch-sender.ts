@@ -10,7 +10,7 @@ import { assert } from '../../std/assert.ts'
 import type { Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { Outcome } from '../../domain/outcome.ts'
-import type { Batch, BatchContent, Spool, Turn } from '../../spool/spool.ts'
+import type { Batch, BatchContent, Spool, BatchOperation } from '../../spool/spool.ts'
 import type { Concurrency } from '../policy/concurrency.ts'
 import type { Endpoint, Pass, Report } from '../policy/endpoint.ts'
 import type { Hand, InHand } from './in-flight-batches.ts'
@@ -53,7 +53,7 @@ type Deps = {
   isolation: Isolation
   sizeLimit: SizeLimit
   rateLimit: RateLimit
-  mode: Turn
+  mode: BatchOperation
   /** The era is the present one and the spool has not failed in it. */
   isCurrent: (era: Era) => boolean
   isStopping: () => boolean
@@ -100,7 +100,7 @@ export function createCourier(deps: Deps): Carry {
   /** Puts a batch into the shape in which it may go, where it never went in this one; true when others take its place. */
   async function reshaped(inHand: InHand, era: Era): Promise<boolean> {
     const { batch } = inHand
-    if (batch.turn === 'single') return false
+    if (batch.operation === 'single') return false
     if (mode === 'single') {
       const why = 'delivery.mode is single.'
       if (batch.payloads === 1) await turn(inHand, 'single', era)
@@ -122,8 +122,8 @@ export function createCourier(deps: Deps): Carry {
     replace(inHand, batches, era)
   }
 
-  async function turn(inHand: InHand, to: Turn, era: Era): Promise<void> {
-    replace(inHand, [await spool.turn(inHand.batch, to)], era)
+  async function turn(inHand: InHand, to: BatchOperation, era: Era): Promise<void> {
+    replace(inHand, [await spool.setOperation(inHand.batch, to)], era)
   }
 
   function replace(inHand: InHand, batches: readonly Batch[], era: Era): void {
@@ -198,7 +198,7 @@ export function createCourier(deps: Deps): Carry {
       const signingAt = serviceClock.signingAt()
       rateLimit.take(inHand.batch.payloads)
       const attempt = {
-        turn: inHand.batch.turn,
+        turn: inHand.batch.operation,
         content,
         credentials,
         signingAt,

@@ -88,7 +88,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
   }
 
   function judge(inHand: InHand, content: BatchContent, outcome: Outcome): Verdict {
-    const { role, batchId, turn } = inHand.batch
+    const { role, batchId, operation: turn } = inHand.batch
     const { earlier } = inHand
     const sentBefore = inHand.sentBefore || inHand.submissions > 1
     const facts = {
@@ -134,7 +134,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
   /** Nothing may be buried while the dead letters are full: the batch rests as it is, and goes again later. */
   function whereRoom(verdict: Verdict): Verdict {
     const fates = verdict.settlement?.payloads ?? 'all delivered'
-    if (!spool.lettersFull || fates === 'all delivered' || fates.every(({ kind }) => kind !== 'dead'))
+    if (!spool.deadLettersFull || fates === 'all delivered' || fates.every(({ kind }) => kind !== 'dead'))
       return verdict
     const held = 'A payload would become a dead letter, and those are full.'
     return { ...verdict, settlement: null, wait: 'room', held }

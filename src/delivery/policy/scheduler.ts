@@ -16,14 +16,14 @@
 
 import type { Clock } from '../../std/clock.ts'
 import type { LaneId } from '../../domain/ids.ts'
-import type { LaneView, Role, SealLimits } from '../../spool/spool.ts'
+import type { LaneView, LaneRole, SealLimits } from '../../spool/spool.ts'
 import { batchesMax } from '../pipeline/in-flight-batches.ts'
 import type { Hand, InHand } from '../pipeline/in-flight-batches.ts'
 import type { ProviderOptions, RetryRules } from '../delivery-options.ts'
 import type { SizeLimit } from './size-limit.ts'
 
 export type Choice =
-  { kind: 'batch'; inHand: InHand } | { kind: 'lane'; lane: LaneId; role: Role; limits: SealLimits }
+  { kind: 'batch'; inHand: InHand } | { kind: 'lane'; lane: LaneId; role: LaneRole; limits: SealLimits }
 
 type LanePlan = { lane: LaneView; limits: SealLimits; dueAtMs: number }
 
@@ -100,7 +100,7 @@ export function createScheduler({ clock, sizeLimit }: Deps, options: ProviderOpt
   }
 
   function limitsNow(): SealLimits {
-    return { payloadsMax, bodyBytesMax: sizeLimit.bytesMax, ...(single ? { turn: 'single' } : {}) }
+    return { payloadsMax, bodyBytesMax: sizeLimit.bytesMax, ...(single ? { operation: 'single' } : {}) }
   }
 
   function planRetry(lane: LaneView, nowMs: number): LanePlan {
@@ -168,7 +168,7 @@ export function createScheduler({ clock, sizeLimit }: Deps, options: ProviderOpt
 
   /** What the single operation says to it tells nothing about whether the service takes batches again. */
   function isAside({ batch }: InHand): boolean {
-    return !single && batch.turn === 'single'
+    return !single && batch.operation === 'single'
   }
 
   function dueLane(
@@ -246,13 +246,13 @@ export function createScheduler({ clock, sizeLimit }: Deps, options: ProviderOpt
   }
 }
 
-function kindsInTurn(turn: number, backfillEvery: number): readonly Role['kind'][] {
+function kindsInTurn(turn: number, backfillEvery: number): readonly LaneRole['kind'][] {
   if (turn % backfillEvery === backfillEvery - 1) return ['backfill', 'live', 'retry']
   return turn % 10 === 4 ? ['retry', 'live', 'backfill'] : ['live', 'retry', 'backfill']
 }
 
 /** A schedule or step that the config no longer has rests as long as the nearest one that it has. */
-function delayOf(role: Role, rules: RetryRules): number {
+function delayOf(role: LaneRole, rules: RetryRules): number {
   if (role.kind !== 'retry') return 0
   const rule = rules.get(role.schedule) ?? rules.get('default') ?? []
   return rule === 'delivered' ? 0 : (rule[Math.min(role.step, rule.length - 1)] ?? 0)

@@ -41,7 +41,7 @@ import { assertNever } from '../../std/assert.ts'
 import type { PayloadId } from '../../domain/ids.ts'
 import type { FailureRecord, Outcome } from '../../domain/outcome.ts'
 import type { PayloadSettlement, Settlement } from '../../domain/settlement.ts'
-import type { Role, Turn } from '../../spool/spool.ts'
+import type { LaneRole, BatchOperation } from '../../spool/spool.ts'
 import type { OnRepeat, RetryRules } from '../delivery-options.ts'
 import { partsOf } from './isolation.ts'
 import { detailOf, unconfirmed, whatIsSaid } from './payload-results.ts'
@@ -53,7 +53,7 @@ export type Facts = {
   payloadIds: readonly PayloadId[]
   /** Answers `failed` that each payload had before this batch. */
   attempts: readonly number[]
-  role: Role
+  role: LaneRole
   /** This batch was, or may have been, submitted before this submission. */
   sentBefore: boolean
   /** What an answer to this very batch said before, when it left some payloads out; else null. */
@@ -61,7 +61,7 @@ export type Facts = {
   /** Live or backfill batches in a row, before this one, with nothing accepted. */
   emptyAnswers: number
   /** By which operation it went. */
-  turn: Turn
+  turn: BatchOperation
   /** Requests that were refused as such, before this one, with nothing accepted between. */
   refusedInRow: number
   /** Something was accepted since this batch, or the one that it was cut from, was refused first. */
@@ -73,7 +73,7 @@ export type Facts = {
 export type Policy = {
   retryRules: RetryRules
   onRepeat: OnRepeat
-  mode: Turn
+  mode: BatchOperation
   emptyAnswersToClose: number
   refusalsToClose: number
 }
@@ -90,7 +90,7 @@ export type Verdict = {
   /** Batches of so many payloads under new batchIds. */
   reseal: readonly number[] | null
   /** The other operation, under the same claim. */
-  turn: Turn | null
+  turn: BatchOperation | null
   wait: Wait
   endpoint:
     'success' | 'failure' | 'refused' | 'isolating' | 'wrapper' | 'unauthorized' | 'outage' | 'unchanged'

@@ -7,7 +7,7 @@
 import type { EpochMs } from '../../std/clock.ts'
 import type { PayloadId } from '../../domain/ids.ts'
 import type { FailureRecord, Outcome } from '../../domain/outcome.ts'
-import type { Turn } from '../../spool/spool.ts'
+import type { BatchOperation } from '../../spool/spool.ts'
 
 export type Answer = {
   status: number
@@ -27,7 +27,7 @@ export function readAnswer(
   answer: Answer,
   payloadIds: readonly PayloadId[],
   now: EpochMs,
-  turn: Turn = 'batch',
+  turn: BatchOperation = 'batch',
 ): Outcome {
   const { status } = answer
   if (status === 200 || status === 202)

@@ -7,7 +7,7 @@ import { parentPort } from 'node:worker_threads'
 import { assert, assertNever } from '../../std/assert.ts'
 import type { Outcome } from '../../domain/outcome.ts'
 import { payloadIdIn } from '../../domain/payload.ts'
-import type { Turn } from '../../spool/spool.ts'
+import type { BatchOperation } from '../../spool/spool.ts'
 import { entriesOfBody } from './body-entries.ts'
 import type { Credentials } from '../credentials/credentials.ts'
 import type { Asked, Told } from './sender-worker.ts'
@@ -70,7 +70,7 @@ async function submit(asked: Extract<Asked, { kind: 'submit' }>): Promise<void> 
 }
 
 /** Whatever else it is, the batch goes again. */
-function maySettle({ kind }: Outcome, turn: Turn): boolean {
+function maySettle({ kind }: Outcome, turn: BatchOperation): boolean {
   return (
     kind === 'answered' ||
     kind === 'accepted_single' ||

@@ -18,7 +18,7 @@ import { Worker } from 'node:worker_threads'
 import { assertNever } from '../../std/assert.ts'
 import { messageOf } from '../../std/gateway-error.ts'
 import type { EpochMs } from '../../std/clock.ts'
-import type { BatchContent, Turn } from '../../spool/spool.ts'
+import type { BatchContent, BatchOperation } from '../../spool/spool.ts'
 import type { Outcome } from '../../domain/outcome.ts'
 import type { Credentials } from '../credentials/credentials.ts'
 import type { Ending, Route } from './submit.ts'
@@ -33,7 +33,7 @@ export type Asked =
       credentials: Credentials
       signingAt: EpochMs
       startedAt: EpochMs
-      turn: Turn
+      turn: BatchOperation
       body: SharedArrayBuffer
       bytes: number
       /** Where each payload starts in the body. */
@@ -52,7 +52,7 @@ export type Returned = Ending & {
 }
 
 export type Attempt = {
-  turn: Turn
+  turn: BatchOperation
   content: Pick<BatchContent, 'bodyBytes' | 'writeBody'>
   credentials: Credentials
   signingAt: EpochMs

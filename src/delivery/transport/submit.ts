@@ -13,7 +13,7 @@ import { codeOf } from '../../std/gateway-error.ts'
 import type { PayloadId } from '../../domain/ids.ts'
 import type { Outcome } from '../../domain/outcome.ts'
 import { readAnswer } from './answer-reader.ts'
-import type { Turn } from '../../spool/spool.ts'
+import type { BatchOperation } from '../../spool/spool.ts'
 import type { Answer } from './answer-reader.ts'
 import { createFirstFault } from './tls-root-cause.ts'
 import type { Proxy } from './proxy.ts'
@@ -41,7 +41,7 @@ export type Route = {
 
 type Submission = {
   /** The operation; a single one has one payload as its body. */
-  turn: Turn
+  turn: BatchOperation
   body: Buffer
   payloadIds: () => readonly PayloadId[]
   sign: Sign
@@ -66,7 +66,7 @@ export type Submitter = {
 const keepAliveMs = 30_000
 
 /** Where each operation goes below base_url (ingestion-api.md 4.1, 4.2). */
-const paths: Record<Turn, string> = { batch: '/v2/telemetry/batch', single: '/v2/telemetry' }
+const paths: Record<BatchOperation, string> = { batch: '/v2/telemetry/batch', single: '/v2/telemetry' }
 
 export function createSubmitter(route: Route): Submitter {
   const url = new URL(route.baseUrl)

@@ -34,7 +34,14 @@ import { createTally } from '../intake/reason-counter.ts'
 
 export type DeferralSpool = Pick<
   Spool,
-  'hold' | 'congested' | 'lettersFull' | 'shelves' | 'kept' | 'exchange' | 'states' | 'listen'
+  | 'holdReason'
+  | 'congested'
+  | 'deadLettersFull'
+  | 'shelves'
+  | 'keptMessages'
+  | 'exchange'
+  | 'stateEntries'
+  | 'listen'
 >
 
 export type Deferral = {
@@ -66,7 +73,7 @@ type Deps = {
 }
 
 /** What became of the messages of one exchange. */
-type Became = { payloads: MappedPayload[]; letters: DeadLetter[]; keep: KeptMessage[] }
+type Became = { payloads: MappedPayload[]; deadLetters: DeadLetter[]; keptMessages: KeptMessage[] }
 
 const messagesAtOnce = 32
 const laterMs = 1000
@@ -84,7 +91,7 @@ export function createDeferral(
   /** Of shelves that are worked on; false where nothing came since its loop looked the last time. */
   const working = new Map<ShelfName, boolean>()
   const loops = new Set<Promise<void>>()
-  const unlisten = spool.listen({ shelved: start, reopened: start })
+  const unlisten = spool.listen({ messagesKept: start, storeReopened: start })
   return { start, swap, counters, idle, stop }
 
   function start(): void {
@@ -116,7 +123,8 @@ export function createDeferral(
     const source = shelf.slice('deferred:'.length)
     while (!signal.aborted) {
       const entries: KeptEntry[] = []
-      for await (const entry of spool.kept(shelf, null, { limit: messagesAtOnce })) entries.push(entry)
+      for await (const entry of spool.keptMessages(shelf, null, { limit: messagesAtOnce }))
+        entries.push(entry)
       if (entries.length === 0 || !(await roomIn(spool, clock, signal))) return
       const done = mapper.expressions.has(source) ? await evaluateAll(source, entries) : await mapAll(entries)
       if (done === 0) await pause(clock, laterMs, signal)
@@ -129,7 +137,7 @@ export function createDeferral(
     const messages = entries.map(({ message }) => messageOf(message.envelope))
     const answers = await Promise.all(messages.map((message) => expressions.evaluate(now, source, message)))
     if (mapper !== now) return null
-    const became: Became = { payloads: [], letters: [], keep: [] }
+    const became: Became = { payloads: [], deadLetters: [], keptMessages: [] }
     let done = 0
     for (const [index, { message }] of entries.entries()) {
       const [own, answer] = [messages[index], answers[index]]
@@ -152,7 +160,11 @@ export function createDeferral(
     if (again === null) return 0
     const at = clock.now()
     const letters = again.refused.map((one) => letterFor(one, one.envelope, at))
-    await give(entries.slice(0, again.entries), { payloads: again.payloads, letters, keep: again.keep })
+    await give(entries.slice(0, again.entries), {
+      payloads: again.payloads,
+      deadLetters: letters,
+      keptMessages: again.keep,
+    })
     return again.entries
   }
 
@@ -160,7 +172,7 @@ export function createDeferral(
     const before = deviceBefore(result, releasing)
     if (before !== null) {
       releasing.kept(before.device)
-      became.keep.push(keptBehind(before, envelope))
+      became.keptMessages.push(keptBehind(before, envelope))
       return
     }
     switch (result.kind) {
@@ -169,10 +181,10 @@ export function createDeferral(
         return
       case 'quarantined':
       case 'deferred':
-        became.keep.push(keptFor(result, envelope))
+        became.keptMessages.push(keptFor(result, envelope))
         return
       case 'unmappable': {
-        became.letters.push(letterFor(result, envelope, clock.now()))
+        became.deadLetters.push(letterFor(result, envelope, clock.now()))
         const { source, reason, detail } = result
         if (deadBy.add(source, reason))
           emit({ kind: 'message_unmappable', source, topic: envelope.topic, reason, detail })
@@ -188,11 +200,11 @@ export function createDeferral(
 
   async function give(entries: readonly KeptEntry[], became: Became): Promise<void> {
     if (entries.length === 0) return
-    await spool.exchange({ take: entries.map(({ id }) => id), ...became, writes: [] })
+    await spool.exchange({ take: entries.map(({ id }) => id), ...became, stateChanges: [] })
     counts.evaluated += entries.length
     counts.payloads += became.payloads.length
-    counts.dead += became.letters.length
-    counts.keptAnew += became.keep.length
+    counts.dead += became.deadLetters.length
+    counts.keptAnew += became.keptMessages.length
   }
 
   function swap(nextMapping: Mapping, nextMapper: Mapper): void {

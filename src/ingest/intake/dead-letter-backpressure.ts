@@ -34,7 +34,7 @@ export type Parked = {
 }
 
 type Deps = {
-  spool: Pick<IntakeSpool, 'lettersFull' | 'remember'>
+  spool: Pick<IntakeSpool, 'deadLettersFull' | 'putState'>
   map: (message: Message) => MapResult
   put: (message: Message, result: MapResult, ack: Ack | null) => void
   drop: (reason: DropReason) => void
@@ -50,9 +50,9 @@ export function createParked({ spool, map, put, drop }: Deps, options: WaitingOp
 
   function stops(message: Message, result: MapResult | null, ack: Ack | null): boolean {
     const holds = lists.has(message.sender)
-    if (!holds && (result?.kind !== 'unmappable' || !spool.lettersFull)) return false
+    if (!holds && (result?.kind !== 'unmappable' || !spool.deadLettersFull)) return false
     // State that decoding changed goes to the disk with whatever comes next.
-    for (const { key, value } of result?.writes ?? []) spool.remember(key, value)
+    for (const { key, value } of result?.writes ?? []) spool.putState(key, value)
     if (ack === null && (!holds || isFull())) drop('dead_letters_full')
     else add(message, ack)
     return true
@@ -76,7 +76,7 @@ export function createParked({ spool, map, put, drop }: Deps, options: WaitingOp
       for (const { message, ack } of list) {
         if (left === 0) break
         const result = map(message)
-        if (result.kind === 'unmappable' && spool.lettersFull) break
+        if (result.kind === 'unmappable' && spool.deadLettersFull) break
         put(message, result, ack)
         taken += 1
         left -= 1
@@ -113,7 +113,7 @@ export function createParked({ spool, map, put, drop }: Deps, options: WaitingOp
       return isFull()
     },
     get ready() {
-      return size > 0 && (isMended || !spool.lettersFull)
+      return size > 0 && (isMended || !spool.deadLettersFull)
     },
     get returned() {
       return returned

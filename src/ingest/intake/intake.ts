@@ -30,16 +30,16 @@ import { createWaitingList } from './waiting-messages.ts'
 /** The half of the spool that takes in. */
 export type IntakeSpool = Pick<
   Spool,
-  | 'hold'
+  | 'holdReason'
   | 'congested'
-  | 'lettersFull'
+  | 'deadLettersFull'
   | 'append'
-  | 'bury'
-  | 'note'
-  | 'remember'
-  | 'keep'
+  | 'addDeadLetter'
+  | 'addWindowKey'
+  | 'putState'
+  | 'keepMessage'
   | 'exchange'
-  | 'states'
+  | 'stateEntries'
   | 'endMessage'
   | 'listen'
 >
@@ -139,10 +139,10 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
 
   const unlisten = spool.listen({
     intakeChanged,
-    lost() {
+    storeLost() {
       reading = true
     },
-    reopened() {
+    storeReopened() {
       // restore() rejects for a store that is lost again, and then comes again.
       void restore().catch(() => undefined)
     },
@@ -166,12 +166,12 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
     message.dup = dup
     message.sender = sender
     message.arrivedAt = clock.now()
-    if (waiting.size === 0 && spool.hold === null && !reading) take(message, ack)
+    if (waiting.size === 0 && spool.holdReason === null && !reading) take(message, ack)
     else wait(ack)
   }
 
   function repeat(...known: Parameters<Intake['accept']>): void {
-    if (waiting.size > 0 || spool.hold !== null || reading || parked.holds(known[5])) {
+    if (waiting.size > 0 || spool.holdReason !== null || reading || parked.holds(known[5])) {
       // Behind the others; the dedup window knows it.
       accept(...known)
       return
@@ -184,7 +184,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
 
   function wait(ack: Ack | null): void {
     if (ack === null) {
-      const hold = spool.hold ?? (waiting.full ? 'waiting_full' : null)
+      const hold = spool.holdReason ?? (waiting.full ? 'waiting_full' : null)
       if (hold !== null) {
         drop(hold)
         return
@@ -250,7 +250,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
   }
 
   function mayDrain(): boolean {
-    return spool.hold === null && !spool.congested && !finished && !reading
+    return spool.holdReason === null && !spool.congested && !finished && !reading
   }
 
   /** Ends when the list is empty or the spool takes nothing more in; then intakeChanged starts it again. */
@@ -277,7 +277,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
 
   function judgeFinish(): void {
     if (tellFinished.length === 0) return
-    finished ||= (waiting.size === 0 && !parked.ready) || spool.hold !== null
+    finished ||= (waiting.size === 0 && !parked.ready) || spool.holdReason !== null
     if (!finished) return
     for (const tell of tellFinished) tell()
     tellFinished = []

@@ -26,7 +26,7 @@ export type Parts = {
 }
 
 type Deps = {
-  spool: Pick<IntakeSpool, 'hold' | 'endMessage' | 'states' | 'exchange'>
+  spool: Pick<IntakeSpool, 'holdReason' | 'endMessage' | 'stateEntries' | 'exchange'>
   clock: Clock
   placing: Pick<Placing, 'close'>
 }
@@ -55,7 +55,7 @@ export function createParts({ spool, clock, placing }: Deps, first: IntakeMapper
     if (closed || at === null || at >= armedFor) return
     cancel()
     armedFor = at
-    const delayMs = spool.hold === null ? Math.max(0, at - clock.now()) : lookEveryMs
+    const delayMs = spool.holdReason === null ? Math.max(0, at - clock.now()) : lookEveryMs
     cancel = clock.after(Math.min(delayMs, lookEveryMs), () => {
       armedFor = Number.POSITIVE_INFINITY
       tick()
@@ -64,7 +64,7 @@ export function createParts({ spool, clock, placing }: Deps, first: IntakeMapper
   }
 
   function tick(): void {
-    if (spool.hold !== null) return
+    if (spool.holdReason !== null) return
     const applied = mapper.tick(clock.now())
     if (applied === null) return
     placing.close(applied)
@@ -78,13 +78,13 @@ export function createParts({ spool, clock, placing }: Deps, first: IntakeMapper
 
   async function swap(next: IntakeMapper): Promise<void> {
     // Flushes what is open: behind it everything that was remembered can be read.
-    await spool.exchange({ take: [], payloads: [], letters: [], writes: [] })
+    await spool.exchange({ take: [], payloads: [], deadLetters: [], stateChanges: [] })
     await readInto(next)
   }
 
   async function readInto(next: IntakeMapper): Promise<void> {
     const entries: [string, Buffer][] = []
-    for await (const { key, value } of spool.states()) entries.push([key, value])
+    for await (const { key, value } of spool.stateEntries()) entries.push([key, value])
     const before = mapper.openParts()
     next.restore(entries)
     mapper = next

@@ -46,7 +46,7 @@ export type Placing = {
 }
 
 type Deps = {
-  spool: Pick<IntakeSpool, 'append' | 'bury' | 'note' | 'remember' | 'keep'>
+  spool: Pick<IntakeSpool, 'append' | 'addDeadLetter' | 'addWindowKey' | 'putState' | 'keepMessage'>
   clock: Clock
   emit: Emit
   releasing?: Releasing | undefined
@@ -66,9 +66,9 @@ export function createPlacing(
   return { place, close, repeated, counted }
 
   function place(result: MapResult, message: Message, parts: { apply(): Applied }): void {
-    if (result.writes) for (const { key, value } of result.writes) spool.remember(key, value)
+    if (result.writes) for (const { key, value } of result.writes) spool.putState(key, value)
     own = message.dup ? nameOf(result, message) : null
-    if (own !== null && spool.note(own, true) === 'copy') {
+    if (own !== null && spool.addWindowKey(own, true) === 'duplicate') {
       counts.copies += 1
       return
     }
@@ -130,13 +130,19 @@ export function createPlacing(
       case 'payloads': {
         let fresh = 0
         for (const { windowKey, duplicateRule } of result.payloads)
-          if (spool.note(windowKey, duplicateRule === 'always' || isResent(windowKey, message)) === 'stored')
+          if (
+            spool.addWindowKey(windowKey, duplicateRule === 'always' || isResent(windowKey, message)) ===
+            'stored'
+          )
             fresh += 1
         return fresh === 0
       }
       case 'part': {
         const { windowKey, duplicateRule } = result
-        return spool.note(windowKey, duplicateRule === 'always' || isResent(windowKey, message)) === 'copy'
+        return (
+          spool.addWindowKey(windowKey, duplicateRule === 'always' || isResent(windowKey, message)) ===
+          'duplicate'
+        )
       }
       case 'deferred':
       case 'ignored':
@@ -159,7 +165,7 @@ export function createPlacing(
   function close(applied: Applied): void {
     if (tap?.on === true) tap.sawClosed(applied)
     const { payloads, writes, closed, dropped } = applied
-    for (const { key, value } of writes) spool.remember(key, value)
+    for (const { key, value } of writes) spool.putState(key, value)
     for (const payload of payloads) spool.append(payload, false)
     counts.mapped += closed
     for (const one of dropped) drop(one)
@@ -176,13 +182,13 @@ export function createPlacing(
       counts.quarantined += messages
       quarantinedBy.add(source, reason)
       // It never came as a message of this name: whatever stands in the window, it is no copy.
-      spool.keep(quarantineFor({ ...dropped, provider }, envelope), keyOf(envelope), false)
+      spool.keepMessage(quarantineFor({ ...dropped, provider }, envelope), keyOf(envelope), false)
       return
     }
     counts.dead += messages
     if (deadBy.add(source, reason))
       emit({ kind: 'message_unmappable', source, topic: message.topic, reason, detail })
-    spool.bury(letterFor(dropped, envelope, clock.now()), null, false)
+    spool.addDeadLetter(letterFor(dropped, envelope, clock.now()), null, false)
   }
 
   function ignore(source: string, reason: string, messages: number): void {
@@ -192,12 +198,12 @@ export function createPlacing(
 
   function defer(result: Extract<MapResult, { kind: 'deferred' }>, message: Message): void {
     const kept = keptFor(result, envelopeOf(message, result.source))
-    if (spool.keep(kept, result.windowKey, message.dup) === 'copy') counts.copies += 1
+    if (spool.keepMessage(kept, result.windowKey, message.dup) === 'duplicate') counts.copies += 1
     else counts.deferred += 1
   }
 
   function keep(kept: KeptMessage, windowKey: string, dup: boolean): void {
-    if (spool.keep(kept, windowKey, dup) === 'copy') {
+    if (spool.keepMessage(kept, windowKey, dup) === 'duplicate') {
       counts.copies += 1
       return
     }
@@ -211,7 +217,7 @@ export function createPlacing(
   function bury(result: Extract<MapResult, { kind: 'unmappable' }>, message: Message): void {
     const { source, reason, detail, windowKey } = result
     const letter = letterFor(result, envelopeOf(message, source), clock.now())
-    if (spool.bury(letter, windowKey, message.dup) === 'copy') {
+    if (spool.addDeadLetter(letter, windowKey, message.dup) === 'duplicate') {
       counts.copies += 1
       return
     }

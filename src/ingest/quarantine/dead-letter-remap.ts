@@ -40,7 +40,10 @@ export type RemapReport = {
   stillRefused: Record<string, number>
 }
 
-type RemapSpool = Pick<Spool, 'hold' | 'congested' | 'lettersFull' | 'deadLetters' | 'exchange' | 'states'>
+type RemapSpool = Pick<
+  Spool,
+  'holdReason' | 'congested' | 'deadLettersFull' | 'deadLetters' | 'exchange' | 'stateEntries'
+>
 
 export type RemapDeps = { spool: RemapSpool; clock: Clock; emit: Emit; mapping: Mapping }
 
@@ -76,7 +79,7 @@ export async function remap(
   async function* lettersToMap(): AsyncGenerator<Entry> {
     const { reason, source } = request
     const filter = { limit: Infinity, stage: 'mapping' as const, ...(reason === null ? {} : { reason }) }
-    for await (const { id, letter } of request.letters ?? spool.deadLetters(filter)) {
+    for await (const { id, deadLetter: letter } of request.letters ?? spool.deadLetters(filter)) {
       // One of the future is of a clock that was set back since.
       const isNew = letter.at > startedAt && letter.at <= clock.now()
       if (isNew && request.letters === undefined) continue
@@ -92,7 +95,13 @@ export async function remap(
     if (!dryRun && gone.length + (messages === null ? 0 : records.length) > 0) {
       if (!(await roomIn(spool, clock, signal, { takesLetters: messages === null }))) return
       const letters = records.map((one) => letterFor(one, one.envelope, clock.now()))
-      await spool.exchange({ take: messages === null ? gone : [], payloads, letters, keep, writes: [] })
+      await spool.exchange({
+        take: messages === null ? gone : [],
+        payloads,
+        deadLetters: letters,
+        keptMessages: keep,
+        stateChanges: [],
+      })
     }
     report.letters += entries
     report.remapped += gone.length

@@ -67,7 +67,7 @@ export type VerdictCounters = { released: number; dead: number; dropped: number 
 
 export type VerdictSpool = Pick<
   Spool,
-  'hold' | 'congested' | 'lettersFull' | 'shelves' | 'kept' | 'exchange' | 'states'
+  'holdReason' | 'congested' | 'deadLettersFull' | 'shelves' | 'keptMessages' | 'exchange' | 'stateEntries'
 >
 
 type Deps = {
@@ -198,7 +198,12 @@ export function createVerdicts({ spool, clock, emit, expressions, mapping }: Dep
         if (!(await roomIn(spool, clock, signal))) return
         const at = clock.now()
         const letters = some.map(({ message }) => letterFor(droppedOf(message), message.envelope, at))
-        await spool.exchange({ take: some.map(({ id }) => id), payloads: [], letters, writes: [] })
+        await spool.exchange({
+          take: some.map(({ id }) => id),
+          payloads: [],
+          deadLetters: letters,
+          stateChanges: [],
+        })
         counts.dropped += some.length
       }
       report.messages += some.length
@@ -208,7 +213,7 @@ export function createVerdicts({ spool, clock, emit, expressions, mapping }: Dep
 
   function shelvesNow() {
     // A lost store shows no shelves, which must not look like empty ones.
-    if (spool.hold === 'store_lost') throw lostFault()
+    if (spool.holdReason === 'store_lost') throw lostFault()
     return spool.shelves().filter(({ shelf, messages }) => shelf.startsWith('quarantine:') && messages > 0)
   }
 
@@ -217,7 +222,7 @@ export function createVerdicts({ spool, clock, emit, expressions, mapping }: Dep
     { device, id }: Which,
     signal: AbortSignal,
   ): AsyncGenerator<Kept> {
-    for await (const entry of spool.kept(shelf, device, { limit: Infinity })) {
+    for await (const entry of spool.keptMessages(shelf, device, { limit: Infinity })) {
       if (signal.aborted) return
       if (id !== null && entry.id !== id) continue
       yield { ...entry, envelope: entry.message.envelope }

@@ -37,7 +37,15 @@ import { createTally } from '../intake/reason-counter.ts'
 
 export type ReleaseSpool = Pick<
   Spool,
-  'hold' | 'congested' | 'lettersFull' | 'shelves' | 'keptDevices' | 'kept' | 'exchange' | 'states' | 'listen'
+  | 'holdReason'
+  | 'congested'
+  | 'deadLettersFull'
+  | 'shelves'
+  | 'keptDevices'
+  | 'keptMessages'
+  | 'exchange'
+  | 'stateEntries'
+  | 'listen'
 >
 
 export type Release = Releasing & {
@@ -94,7 +102,7 @@ export function createRelease({ spool, clock, emit, expressions }: Deps, first: 
   /** What arrived by then can be read. */
   let arrivedUntil: EpochMs = 0
   let cancelLook: CancelTimer = () => {}
-  const unlisten = spool.listen({ shelved: lookLater, reopened: start })
+  const unlisten = spool.listen({ messagesKept: lookLater, storeReopened: start })
   return { isReleasing, kept, look, start, begin, end, idle, counters, stop }
 
   function isReleasing(device: string): boolean {
@@ -182,7 +190,7 @@ export function createRelease({ spool, clock, emit, expressions }: Deps, first: 
 
   function quarantines(): ShelfName[] {
     // A lost store shows no shelves, which must not look like empty ones.
-    if (spool.hold === 'store_lost') throw lostFault()
+    if (spool.holdReason === 'store_lost') throw lostFault()
     return spool
       .shelves()
       .filter(({ shelf, messages }) => shelf.startsWith('quarantine:') && messages > 0)
@@ -195,7 +203,7 @@ export function createRelease({ spool, clock, emit, expressions }: Deps, first: 
   }
 
   async function* releasableOn(shelf: ShelfName, device: string): AsyncGenerator<Entry & KeptEntry> {
-    for await (const entry of spool.kept(shelf, device, { limit: Infinity })) {
+    for await (const entry of spool.keptMessages(shelf, device, { limit: Infinity })) {
       if (signal.aborted) return
       const { message } = entry
       if (message.reason === waitsForItsDevice) yield { ...entry, envelope: message.envelope }
@@ -275,7 +283,7 @@ export function createRelease({ spool, clock, emit, expressions }: Deps, first: 
   /** Behind it everything can be read that was kept before. */
   async function barrier(): Promise<void> {
     const at = clock.now()
-    await spool.exchange({ take: [], payloads: [], letters: [], writes: [] })
+    await spool.exchange({ take: [], payloads: [], deadLetters: [], stateChanges: [] })
     arrivedUntil = at
   }
 

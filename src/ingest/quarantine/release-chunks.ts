@@ -63,7 +63,7 @@ export async function giveBack(
   const take = [...gone]
   for (const { id } of refused) if (id !== null) take.push(id)
   const letters = refused.map((one) => letterFor(one, one.envelope, at))
-  await spool.exchange({ take, payloads, letters, keep, writes: [] })
+  await spool.exchange({ take, payloads, deadLetters: letters, keptMessages: keep, stateChanges: [] })
   return take.length
 }
 

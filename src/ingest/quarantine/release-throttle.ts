@@ -11,7 +11,7 @@ const lookEveryMs = 1000
 /** After the store was lost, or somebody else took an entry. */
 const againMs = 1000
 
-type PaceSpool = Pick<Spool, 'hold' | 'congested' | 'lettersFull'>
+type PaceSpool = Pick<Spool, 'holdReason' | 'congested' | 'deadLettersFull'>
 
 /** What is full of these gets room by this very work. */
 const keptFull: readonly HoldReason[] = ['quarantine_full', 'deferred_full']
@@ -25,8 +25,8 @@ export async function roomIn(
 ): Promise<boolean> {
   const hasRoom = () =>
     !spool.congested &&
-    (takesLetters || !spool.lettersFull) &&
-    (spool.hold === null || keptFull.includes(spool.hold))
+    (takesLetters || !spool.deadLettersFull) &&
+    (spool.holdReason === null || keptFull.includes(spool.holdReason))
   while (!signal.aborted && !hasRoom()) await pause(clock, lookEveryMs, signal)
   return !signal.aborted
 }
@@ -53,13 +53,13 @@ export async function untilDone(work: () => Promise<void>, clock: Clock, signal:
  */
 export async function openerOf(
   mapping: Mapping,
-  spool: Pick<Spool, 'states'>,
+  spool: Pick<Spool, 'stateEntries'>,
   onFuture?: 'accept' | 'restamp',
 ): Promise<() => Mapper> {
   const open = () => mapping.open(onFuture)
   if (open().counters().sparkplug.size === 0) return open
   const births: [string, Buffer][] = []
-  for await (const { key, value } of spool.states())
+  for await (const { key, value } of spool.stateEntries())
     if (key.startsWith(birthKeyHead)) births.push([key, value])
   return () => {
     const mapper = open()

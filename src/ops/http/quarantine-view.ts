@@ -57,7 +57,7 @@ export async function quarantineOf(
   for (const { shelf, messages: count, bytes } of aside.shelves()) {
     if (!shelf.startsWith('quarantine:') || count === 0) continue
     shelves.push({ provider: shelf.slice('quarantine:'.length), messages: count, bytes })
-    for await (const entry of aside.kept(shelf, device, { limit: scanMax - scanned })) {
+    for await (const entry of aside.keptMessages(shelf, device, { limit: scanMax - scanned })) {
       scanned += 1
       addTo(groups, entry)
       if (device !== null && messages.length < limit) messages.push(shown(entry))

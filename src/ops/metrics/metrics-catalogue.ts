@@ -104,7 +104,7 @@ const fromSpool: readonly Metric[] = [
   counter(
     'gateway_payloads_duplicate_total',
     'Payloads not stored because they were taken in before.',
-    spool('copies'),
+    spool('duplicates'),
   ),
   counter('gateway_payloads_retried_total', 'Payloads moved to a retry lane.', spool('retried')),
   counter(
@@ -150,7 +150,8 @@ const fromSpool: readonly Metric[] = [
   gauge(
     'gateway_spool_held',
     '1 while the spool takes nothing in, by reason.',
-    ({ parts }) => (parts.spool?.hold ? [{ labels: { reason: parts.spool.hold }, value: 1 }] : []),
+    ({ parts }) =>
+      parts.spool?.holdReason ? [{ labels: { reason: parts.spool.holdReason }, value: 1 }] : [],
     ['reason'],
   ),
 ]

@@ -72,9 +72,9 @@ function contentOf(batch: Batch, chunks: readonly Chunk[]): BatchContent {
   let frames: Frames | null = null
   const known = () => (frames ??= framesOf(batch, chunks))
   return {
-    bodyBytes: batch.turn === 'single' ? batch.bytes : bodyBytesOf(batch),
+    bodyBytes: batch.operation === 'single' ? batch.bytes : bodyBytesOf(batch),
     writeBody: (target) =>
-      batch.turn === 'single' ? writePayload(target, chunks) : writeBody(target, batch, chunks),
+      batch.operation === 'single' ? writePayload(target, chunks) : writeBody(target, batch, chunks),
     get payloadIds() {
       return known().payloadIds
     },

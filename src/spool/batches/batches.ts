@@ -8,13 +8,13 @@ import type { Committer } from '../chunk-log/committer.ts'
 import type { Compactor } from '../chunk-log/compactor.ts'
 import type { Claim, Lane } from '../chunk-log/lane.ts'
 import { chunksOf, load } from './batch-load.ts'
-import { reseal, turnClaim } from './reseal.ts'
+import { reseal, setClaimOperation } from './reseal.ts'
 import { seal } from './seal.ts'
 import { settle } from './settle.ts'
 import type { Batch, LoadedBatch, Spool } from '../spool.ts'
 import type { SpoolState } from '../session-state.ts'
 
-export type BatchWork = Pick<Spool, 'seal' | 'load' | 'reseal' | 'turn'> & {
+export type BatchWork = Pick<Spool, 'seal' | 'load' | 'reseal' | 'setOperation'> & {
   settle(batch: Batch, settlement: Settlement, receipt: Buffer | null): Promise<void>
 }
 
@@ -32,7 +32,7 @@ export function createBatchWork(
     },
     load: loadBatch,
     reseal: resealBatch,
-    turn: async (batch, to) => turnClaim(committer, claimOf(batch), to),
+    setOperation: async (batch, operation) => setClaimOperation(committer, claimOf(batch), operation),
     settle: settleBatch,
   }
 

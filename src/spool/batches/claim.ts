@@ -5,7 +5,7 @@ import type { StoreOp } from '../../storage/storage.ts'
 import { seqKey, table } from '../chunk-log/key-layout.ts'
 import type { ChunkRef, Claim, Lane } from '../chunk-log/lane.ts'
 import { claimRecord, type ClaimRecord } from '../chunk-log/record-codec.ts'
-import type { Batch, Turn } from '../spool.ts'
+import type { Batch, BatchOperation } from '../spool.ts'
 import type { SpoolState } from '../session-state.ts'
 
 /** A batch with a new batchId over `refs`, which follow each other without a gap. */
@@ -13,7 +13,7 @@ export function newBatch(
   state: SpoolState,
   lane: Lane,
   refs: readonly ChunkRef[],
-  turn: Turn = 'batch',
+  operation: BatchOperation = 'batch',
 ): Batch {
   const first = refs[0]!
   const last = refs[refs.length - 1]!
@@ -27,23 +27,23 @@ export function newBatch(
     payloads: refs.reduce((sum, { count }) => sum + count, 0),
     bytes: refs.reduce((sum, { bytes }) => sum + bytes, 0),
     timestamp: state.clock.now(),
-    turn,
+    operation,
     recovered: false,
   }
 }
 
 export function putClaim(batch: Batch): StoreOp {
-  const { batchId, endSeq, payloads, bytes, timestamp, turn } = batch
+  const { batchId, endSeq, payloads, bytes, timestamp, operation } = batch
   return {
     type: 'put',
     key: seqKey(table.batches, batch.lane, batch.firstSeq),
-    value: claimRecord.encode({ batchId, endSeq, payloads, bytes, timestamp, turn }),
+    value: claimRecord.encode({ batchId, endSeq, payloads, bytes, timestamp, turn: operation }),
   }
 }
 
 /** What recovery has read, or made anew, becomes a claim of the lane. */
 export function addClaim(lane: Lane, firstSeq: number, record: ClaimRecord): Batch {
-  const { batchId, endSeq, payloads, bytes, timestamp, turn } = record
+  const { batchId, endSeq, payloads, bytes, timestamp, turn: operation } = record
   const { id, provider, role } = lane
   const batch: Batch = {
     lane: id,
@@ -55,7 +55,7 @@ export function addClaim(lane: Lane, firstSeq: number, record: ClaimRecord): Bat
     payloads,
     bytes,
     timestamp,
-    turn,
+    operation,
     recovered: true,
   }
   const claim: Claim = { batch, refs: null, settling: false }

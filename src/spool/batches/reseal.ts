@@ -9,7 +9,7 @@ import { newBatch, putClaim } from './claim.ts'
 import type { Committer } from '../chunk-log/committer.ts'
 import { seqKey, table } from '../chunk-log/key-layout.ts'
 import type { ChunkRef, Claim, Lane } from '../chunk-log/lane.ts'
-import type { Batch, Turn } from '../spool.ts'
+import type { Batch, BatchOperation } from '../spool.ts'
 import type { SpoolState } from '../session-state.ts'
 
 type Piece = { ref: ChunkRef; chunk: Chunk }
@@ -40,10 +40,14 @@ export async function reseal(
 }
 
 /** Notes by which operation the batch goes next; everything else of the claim stays. */
-export async function turnClaim(committer: Committer, claim: Claim, turn: Turn): Promise<Batch> {
-  assert(turn === 'batch' || claim.batch.payloads === 1, 'the single operation takes one payload')
-  assert(!claim.settling, 'a batch that is being settled has no further turn')
-  const batch = { ...claim.batch, turn }
+export async function setClaimOperation(
+  committer: Committer,
+  claim: Claim,
+  operation: BatchOperation,
+): Promise<Batch> {
+  assert(operation === 'batch' || claim.batch.payloads === 1, 'the single operation takes one payload')
+  assert(!claim.settling, 'a batch that is being settled changes its operation no more')
+  const batch = { ...claim.batch, operation }
   claim.batch = batch
   await committer.control({
     prepare: (ops) => ops.push(putClaim(batch)),

@@ -16,7 +16,7 @@ import { setAside } from './damage-quarantine.ts'
 import { seqKey, table } from '../chunk-log/key-layout.ts'
 import { forgetRefs, learn, type ChunkRef, type Lane } from '../chunk-log/lane.ts'
 import { readRun } from '../chunk-log/chunk-log.ts'
-import type { Batch, SealLimits, Turn } from '../spool.ts'
+import type { Batch, SealLimits, BatchOperation } from '../spool.ts'
 import type { SpoolState } from '../session-state.ts'
 
 /** Read ahead when sealing from the disk: several batches at once, within the bound of the recent chunks. */
@@ -45,7 +45,7 @@ async function sealNow(
   limits: SealLimits,
 ): Promise<Batch | null> {
   assert(limits.payloadsMax >= 1, 'a batch holds at least one payload')
-  assert(limits.turn !== 'single' || limits.payloadsMax === 1, 'the single operation takes one payload')
+  assert(limits.operation !== 'single' || limits.payloadsMax === 1, 'the single operation takes one payload')
   let run = chooseRun(lane, limits)
   // More may be had from the disk than the refs in memory show.
   while (run.cut === null && run.refs.length === lane.refs.length && lane.refsEnd < lane.committedSeq) {
@@ -60,7 +60,7 @@ async function sealNow(
     return sealNow(state, committer, lane, limits)
   }
   if (refs.length === 0) return null
-  return claim(state, committer, lane, refs, parts ?? [], limits.turn ?? 'batch')
+  return claim(state, committer, lane, refs, parts ?? [], limits.operation ?? 'batch')
 }
 
 /** From the head of the lane, while they fit. */
@@ -147,10 +147,10 @@ async function claim(
   lane: Lane,
   refs: readonly ChunkRef[],
   cut: Cut,
-  turn: Turn,
+  operation: BatchOperation,
 ): Promise<Batch> {
   const last = refs[refs.length - 1]!
-  const batch = newBatch(state, lane, refs, turn)
+  const batch = newBatch(state, lane, refs, operation)
   const left = cut.slice(1).map(({ ref }) => ref)
   lane.refs.splice(0, refs.length, ...left)
   lane.sealSeq = batch.endSeq

@@ -14,7 +14,7 @@ import { noteCommitted, number, putLane, type Lane } from './lane.ts'
 import { buryAll } from '../kept/dead-letter-table.ts'
 import { encodeSeen, letterRecord, seenKeyBytes, windowKeyBytes } from './record-codec.ts'
 import { createSide, type Place, type Side } from './commit-attachments.ts'
-import type { Role } from '../spool.ts'
+import type { LaneRole } from '../spool.ts'
 import { noteForgotten, openLane, youngestBackfill, type SpoolState } from '../session-state.ts'
 
 export type GroupOptions = {
@@ -100,7 +100,7 @@ export function createGroup(state: SpoolState, options: GroupOptions): IntakeGro
     return run
   }
 
-  function newRun(provider: ProviderName, known: Lane | undefined, role: Role): Run {
+  function newRun(provider: ProviderName, known: Lane | undefined, role: LaneRole): Run {
     const lane = known ?? openLane(state, provider, role)
     return { lane, isNew: known === undefined, builders: [newChunkBuilder(capacityFor(lane))] }
   }

@@ -15,7 +15,7 @@ import type { LaneId, ProviderName } from '../../domain/ids.ts'
 import type { StoreOp } from '../../storage/storage.ts'
 import { laneKey, table } from './key-layout.ts'
 import { laneRecord, settledKinds, type SettledKind, type Tally, type TotalsRecord } from './record-codec.ts'
-import type { Batch, LaneView, Role } from '../spool.ts'
+import type { Batch, LaneView, LaneRole } from '../spool.ts'
 
 export type ChunkRef = {
   firstSeq: number
@@ -36,7 +36,7 @@ export type Claim = {
 export type Lane = {
   readonly id: LaneId
   readonly provider: ProviderName
-  role: Role
+  role: LaneRole
   readonly openedAt: EpochMs
   /** Its record is on the disk, or in a write that stands before every later one. */
   recorded: boolean
@@ -78,7 +78,7 @@ export type Walk = {
 /** Bound of the refs in memory, about 1 MiB a lane. */
 const refsMax = 16_384
 
-export function newLane(id: LaneId, provider: ProviderName, role: Role, openedAt: EpochMs): Lane {
+export function newLane(id: LaneId, provider: ProviderName, role: LaneRole, openedAt: EpochMs): Lane {
   return {
     id,
     provider,

@@ -11,7 +11,7 @@ import type { EpochMs } from '../../std/clock.ts'
 import type { BatchId, ProviderName } from '../../domain/ids.ts'
 import type { DeadLetter } from '../../domain/dead-letter.ts'
 import type { KeptMessage } from '../../domain/message.ts'
-import type { Role, Turn } from '../spool.ts'
+import type { LaneRole, BatchOperation } from '../spool.ts'
 
 const recordVersion = 1
 const seenVersion = 2
@@ -22,16 +22,16 @@ export const formatVersion = 1
 
 export type FormatRecord = { version: number; createdAt: EpochMs; instance: string }
 
-export type LaneRecord = { provider: ProviderName; role: Role; openedAt: EpochMs }
+export type LaneRecord = { provider: ProviderName; role: LaneRole; openedAt: EpochMs }
 
-/** `turn` says by which operation the claim goes next. */
+/** `turn`, the name on the disk, is the operation by which the claim goes next. */
 export type ClaimRecord = {
   batchId: BatchId
   endSeq: number
   payloads: number
   bytes: number
   timestamp: EpochMs
-  turn: Turn
+  turn: BatchOperation
 }
 
 export const settledKinds = ['delivered', 'retried', 'dead', 'requeued', 'damaged', 'unexplained'] as const

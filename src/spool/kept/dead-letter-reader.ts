@@ -4,10 +4,13 @@ import type { DeadLetter } from '../../domain/dead-letter.ts'
 import { firstPage, pageEntriesMax, type ReadDeps } from './kept-message-reader.ts'
 import { keyAfter, letterIdOf, letterKeyOf, table, tableRange } from '../chunk-log/key-layout.ts'
 import { letterRecord } from '../chunk-log/record-codec.ts'
-import type { DeadLetterEntry, LetterFilter } from '../spool.ts'
+import type { DeadLetterEntry, DeadLetterFilter } from '../spool.ts'
 
 /** Dead letters, oldest first. A damaged one is left out here and left alone on the disk. */
-export async function* readLetters(deps: ReadDeps, filter: LetterFilter): AsyncGenerator<DeadLetterEntry> {
+export async function* readLetters(
+  deps: ReadDeps,
+  filter: DeadLetterFilter,
+): AsyncGenerator<DeadLetterEntry> {
   const { state, desk } = deps
   const range = tableRange(table.deadLetters)
   let left = filter.limit
@@ -35,17 +38,26 @@ export async function readLetter({ state, desk }: ReadDeps, id: string): Promise
     const value = await state.store.get(key)
     const letter = letterRecord.decode(value)
     if (value === undefined || letter === null) return null
-    return desk.show(id, { kind: 'letter', place: { key, bytes: value.length } }) ? { id, letter } : null
+    return desk.show(id, { kind: 'letter', place: { key, bytes: value.length } })
+      ? { id, deadLetter: letter }
+      : null
   })
 }
 
-function showLetter({ desk }: ReadDeps, filter: LetterFilter, key: Buffer, value: Buffer): DeadLetterEntry[] {
+function showLetter(
+  { desk }: ReadDeps,
+  filter: DeadLetterFilter,
+  key: Buffer,
+  value: Buffer,
+): DeadLetterEntry[] {
   const letter = letterRecord.decode(value)
   if (letter === null || !fits(letter, filter)) return []
   const id = letterIdOf(key)
-  return desk.show(id, { kind: 'letter', place: { key, bytes: value.length } }) ? [{ id, letter }] : []
+  return desk.show(id, { kind: 'letter', place: { key, bytes: value.length } })
+    ? [{ id, deadLetter: letter }]
+    : []
 }
 
-function fits({ stage, reason }: DeadLetter, filter: LetterFilter): boolean {
+function fits({ stage, reason }: DeadLetter, filter: DeadLetterFilter): boolean {
   return (filter.stage ?? stage) === stage && (filter.reason ?? reason) === reason
 }

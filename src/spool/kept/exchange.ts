@@ -33,9 +33,9 @@ export function createExchange(deps: ExchangeDeps): (exchange: Exchange) => Prom
   let inLine = 0
 
   return async function exchange(exchange) {
-    const { take, writes } = exchange
+    const { take, stateChanges } = exchange
     assert(new Set(take).size === take.length, 'an exchange takes an entry once')
-    const places = inLine === 0 || writes.length > 0 ? desk.find(take, nothingLooked) : null
+    const places = inLine === 0 || stateChanges.length > 0 ? desk.find(take, nothingLooked) : null
     await (places === null ? standInLine(exchange) : put(exchange, places))
   }
 
@@ -77,14 +77,17 @@ export function createExchange(deps: ExchangeDeps): (exchange: Exchange) => Prom
   }
 
   /** All of it in one turn and before the message is ended, so that it lands in one group. */
-  function put({ take, payloads, letters, keep, writes }: Exchange, places: readonly Place[]): Promise<void> {
+  function put(
+    { take, payloads, deadLetters, keptMessages, stateChanges }: Exchange,
+    places: readonly Place[],
+  ): Promise<void> {
     const group = deps.group()
     for (const id of take) desk.seize(id)
     for (const place of places) group.take(place)
     for (const payload of payloads) group.append(payload)
-    for (const letter of letters) group.bury(letter)
-    for (const message of keep ?? []) group.keep(message)
-    for (const { key, value } of writes) group.remember(key, value)
+    for (const letter of deadLetters) group.bury(letter)
+    for (const message of keptMessages ?? []) group.keep(message)
+    for (const { key, value } of stateChanges) group.remember(key, value)
     return new Promise((resolve, reject) => {
       committer.endMessage((fault) => {
         if (fault !== null) {

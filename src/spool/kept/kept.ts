@@ -8,7 +8,10 @@ import { readStates } from './state-entries.ts'
 import type { Shelf } from './message-shelf.ts'
 import type { ShelfView, Spool } from '../spool.ts'
 
-type Reads = Pick<Spool, 'states' | 'shelves' | 'keptDevices' | 'kept' | 'deadLetters' | 'deadLetter'>
+type Reads = Pick<
+  Spool,
+  'stateEntries' | 'shelves' | 'keptDevices' | 'keptMessages' | 'deadLetters' | 'deadLetter'
+>
 
 export function createReads(epochNow: () => Epoch | null): Reads {
   /** Throws SPOOL_CLOSED where the store is closed or lost, also while it is being read. */
@@ -24,14 +27,14 @@ export function createReads(epochNow: () => Epoch | null): Reads {
   }
 
   return {
-    states: () => over(({ state }) => readStates(state)),
+    stateEntries: () => over(({ state }) => readStates(state)),
     shelves: () => [...(epochNow()?.state.shelves.values() ?? [])].map(viewOfShelf),
     keptDevices: (name) =>
       over((deps) => {
         const shelf = deps.state.shelves.get(name)
         return shelf === undefined ? null : readDevices(deps, shelf)
       }),
-    kept: (name, device, { limit }) =>
+    keptMessages: (name, device, { limit }) =>
       over((deps) => {
         const shelf = deps.state.shelves.get(name)
         if (shelf === undefined) return null

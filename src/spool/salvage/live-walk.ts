@@ -27,8 +27,8 @@ function isDamage(error: unknown): boolean {
   return codeOf(error) === 'LEVEL_CORRUPTION'
 }
 
-export function createWalks(epochNow: () => Epoch | null): Pick<Spool, 'check' | 'known'> {
-  return { check: (signal) => blamed(checkNow, signal), known }
+export function createWalks(epochNow: () => Epoch | null): Pick<Spool, 'check' | 'storedPayloadIds'> {
+  return { check: (signal) => blamed(checkNow, signal), storedPayloadIds: known }
 
   function known(ids: ReadonlySet<PayloadId>, signal: AbortSignal): Promise<Set<PayloadId>> {
     return blamed((epoch, signal) => knownOf(epoch.state, ids, signal), signal)

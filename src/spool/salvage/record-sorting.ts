@@ -19,7 +19,7 @@ export type Salvaged =
       json: string
       suspect: string | null
     }
-  | { kind: 'letter'; id: string; letter: DeadLetter }
+  | { kind: 'deadLetter'; id: string; deadLetter: DeadLetter }
   | { kind: 'message'; message: KeptMessage }
   | { kind: 'state'; key: string; value: Buffer }
   | { kind: 'unreadable'; key: string; why: string; raw: Buffer | null }
@@ -59,7 +59,7 @@ export function createSorting(): Sorting {
         return [
           letter === null
             ? unreadable(key, value, wrongChecksum)
-            : { kind: 'letter', id: letterIdOf(key), letter },
+            : { kind: 'deadLetter', id: letterIdOf(key), deadLetter: letter },
         ]
       }
       case table.kept:

@@ -20,7 +20,7 @@ import { letterRecord } from '../chunk-log/record-codec.ts'
 import { createCheck, type SpoolCheck } from './spool-check.ts'
 import { createSorting, type Salvaged } from './record-sorting.ts'
 import { scan } from './damage-scan.ts'
-import type { DeadLetterEntry, LetterFilter, Spool } from '../spool.ts'
+import type { DeadLetterEntry, DeadLetterFilter, Spool } from '../spool.ts'
 
 const everything = { gte: Buffer.from([0]), lt: Buffer.from([255]) }
 
@@ -46,7 +46,7 @@ export async function openRestingSpool(path: string): Promise<RestingSpool> {
     async deadLetter(id) {
       if (!/^[0-9a-f]{32}$/.test(id)) return null
       const letter = letterRecord.decode(await store.get(letterKeyOf(id)))
-      return letter === null ? null : { id, letter }
+      return letter === null ? null : { id, deadLetter: letter }
     },
     async check(signal) {
       const check = createCheck()
@@ -61,7 +61,7 @@ export async function openRestingSpool(path: string): Promise<RestingSpool> {
   }
 }
 
-async function* lettersOf(store: Store, filter: LetterFilter): AsyncGenerator<DeadLetterEntry> {
+async function* lettersOf(store: Store, filter: DeadLetterFilter): AsyncGenerator<DeadLetterEntry> {
   let left = filter.limit
   for await (const page of scan(store, tableRange(table.deadLetters), isDamage)) {
     if (page.kind === 'gap') continue
@@ -71,7 +71,7 @@ async function* lettersOf(store: Store, filter: LetterFilter): AsyncGenerator<De
       if ((filter.reason ?? letter.reason) !== letter.reason) continue
       if (left <= 0) return
       left -= 1
-      yield { id: letterIdOf(key), letter }
+      yield { id: letterIdOf(key), deadLetter: letter }
     }
   }
 }

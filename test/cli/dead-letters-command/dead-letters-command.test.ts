@@ -82,22 +82,25 @@ describe('payloads that the service refused', () => {
     const before = JSON.parse(
       (await runCli(['dead-letters', 'show', id, '--json', '--url', road.url])).stdout,
     ) as {
-      letter: { payloadId: string }
+      deadLetter: { payloadId: string }
     }
     // Without its signals the service takes it.
     const script = `const fs=require('fs');const f=process.argv[1];const p=JSON.parse(fs.readFileSync(f));delete p.signals;fs.writeFileSync(f,JSON.stringify(p))`
     const env = { PATH: process.env['PATH'], EDITOR: `${process.execPath} -e ${JSON.stringify(script)}` }
     const edited = await runCli(['dead-letters', 'edit', id, '--url', road.url], { env })
-    expect(edited.stdout).toBe(`It goes to the ingestion API again, as payload ${before.letter.payloadId}.\n`)
+    expect(edited.stdout).toBe(
+      `It goes to the ingestion API again, as payload ${before.deadLetter.payloadId}.\n`,
+    )
     await road.until(() => road.status().totals.delivered === 2)
     expect(road.sandbox.received({ limit: 1 })).toMatchObject([
-      { payload: { payloadId: before.letter.payloadId } },
+      { payload: { payloadId: before.deadLetter.payloadId } },
     ])
     expect(road.status().spool.deadLetters).toBe(2)
 
     const [next = ''] = await idsIn(road.url)
     const shown = await runCli(['dead-letters', 'show', next, '--json', '--url', road.url])
-    const { payload } = (JSON.parse(shown.stdout) as { letter: { payload: Record<string, unknown> } }).letter
+    const { payload } = (JSON.parse(shown.stdout) as { deadLetter: { payload: Record<string, unknown> } })
+      .deadLetter
     const stdin = JSON.stringify({ ...payload, signals: undefined, signalTimestamp: 1_763_000_000_000 })
     const other = await runCli(['dead-letters', 'edit', next, '--file', '-', '--url', road.url], { stdin })
     expect(other.stdout).toMatch(/^It goes .* as payload [0-9a-f-]{36}: it is another reading than /)
@@ -207,7 +210,7 @@ describe('where no daemon runs', () => {
   async function resting() {
     const folder = await newFolder()
     const world = await openSpoolWorld({ path: join(folder, 'spool') })
-    await world.spool.exchange(exchangeOf({ letters: [refusedPayload('a'), refusedMessage('one')] }))
+    await world.spool.exchange(exchangeOf({ deadLetters: [refusedPayload('a'), refusedMessage('one')] }))
     await world.spool.close()
     const config = join(folder, 'gateway.yaml')
     await writeFile(config, 'spool: { path: ./spool }\nops: { listen: "127.0.0.1:1" }\n')

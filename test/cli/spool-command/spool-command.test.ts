@@ -111,9 +111,9 @@ describe('spool salvage', () => {
     const world = await openSpoolWorld()
     const { message, windowKey } = keptNamed(topicOf('truck-9'))
     const bytes = Buffer.from(messageOf(7)).toString('base64')
-    world.spool.keep({ ...message, envelope: { ...message.envelope, bytes } }, windowKey, false)
+    world.spool.keepMessage({ ...message, envelope: { ...message.envelope, bytes } }, windowKey, false)
     await ended(world.spool)
-    await world.spool.exchange(exchangeOf({ letters: [refusedPayload('a'), refusedMessage('other')] }))
+    await world.spool.exchange(exchangeOf({ deadLetters: [refusedPayload('a'), refusedMessage('other')] }))
     await world.spool.close()
     const { to } = await salvaged(world.path)
     const report = JSON.parse(await readFile(join(to, 'report.json'), 'utf8')) as unknown

@@ -297,7 +297,7 @@ describe('payloads that fail', () => {
     expect(new Set(sentIds()).size).toBe(3)
     expect(open()).toBe(0)
     const letters = []
-    for await (const { letter } of world.spool.deadLetters({ limit: 10 })) letters.push(letter)
+    for await (const { deadLetter: letter } of world.spool.deadLetters({ limit: 10 })) letters.push(letter)
     expect(letters).toHaveLength(3)
     expect(letters[0]).toMatchObject({ stage: 'delivery', reason: 'Validation', requestId: 'request-1' })
     expect(world.ofKind('payload_dead_lettered')).toHaveLength(3)
@@ -393,7 +393,7 @@ describe('what holds', () => {
     await world.publish('a', 'b', 'c')
     await world.pass(1000)
     expect(world.spool.totals().deadLetters).toBe(3)
-    expect(world.spool.lettersFull).toBe(true)
+    expect(world.spool.deadLettersFull).toBe(true)
     await world.publish('d', 'e', 'f')
     await world.pass(1000)
     expect(world.spool.batches()).toHaveLength(1)
@@ -401,7 +401,7 @@ describe('what holds', () => {
     const asked = world.service.received.length
     const take: string[] = []
     for await (const { id } of world.spool.deadLetters({ limit: 10 })) take.push(id)
-    await world.spool.exchange({ take, payloads: [], letters: [], writes: [] })
+    await world.spool.exchange({ take, payloads: [], deadLetters: [], stateChanges: [] })
     await world.pass(1000)
     expect(world.service.received.length).toBe(asked + 1)
     expect(world.spool.totals().deadLetters).toBe(3)

@@ -25,7 +25,7 @@ const bySingle = ({ single }: Received) => single
 
 async function deadLetters() {
   const found = []
-  for await (const { letter } of world.spool.deadLetters({ limit: 1000 })) found.push(letter)
+  for await (const { deadLetter: letter } of world.spool.deadLetters({ limit: 1000 })) found.push(letter)
   return found
 }
 

@@ -61,12 +61,12 @@ describe('messages of a source with an expression', () => {
     await kept.deferral.idle()
     expect((await kept.sent()).map(({ time }) => time)).toEqual(times(2))
     const letters = await collect(kept.world.spool.deadLetters({ limit: 10 }))
-    expect(letters.map(({ letter }) => letter.reason)).toEqual([
+    expect(letters.map(({ deadLetter: letter }) => letter.reason)).toEqual([
       'EXPRESSION_FAILED',
       'EXPRESSION_TIMEOUT',
       'NOT_JSON',
     ])
-    expect(letters.map(({ letter }) => letter.envelope?.source)).toEqual(['odd', 'odd', 'odd'])
+    expect(letters.map(({ deadLetter: letter }) => letter.envelope?.source)).toEqual(['odd', 'odd', 'odd'])
     expect(kept.deferral.counters()).toMatchObject({ evaluated: 6, dead: 3, timeouts: 1 })
   })
 

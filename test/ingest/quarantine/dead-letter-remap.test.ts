@@ -24,7 +24,7 @@ async function ask(kept: KeptWorld, request: Partial<RemapRequest> = {}) {
 }
 
 const reasonsIn = async ({ world }: KeptWorld) =>
-  (await collect(world.spool.deadLetters({ limit: 1000 }))).map(({ letter }) => letter.reason)
+  (await collect(world.spool.deadLetters({ limit: 1000 }))).map(({ deadLetter: letter }) => letter.reason)
 
 describe('dead letters that are mapped again', () => {
   test('are sent once the mapping is mended; what still cannot be mapped stays as it was', async () => {
@@ -100,7 +100,9 @@ describe('dead letters that are mapped again', () => {
       listed: ['truck-2'],
     })
     expect(await ask(kept)).toMatchObject({ remapped: 2, payloads: 0, kept: 1, stillRefused: {} })
-    const shelved = await collect(kept.world.spool.kept('quarantine:default', 'truck-1', { limit: 10 }))
+    const shelved = await collect(
+      kept.world.spool.keptMessages('quarantine:default', 'truck-1', { limit: 10 }),
+    )
     expect(shelved.map(({ message }) => message.reason)).toEqual(['UNKNOWN_DEVICE'])
     expect(await reasonsIn(kept)).toEqual([])
   })

@@ -40,9 +40,9 @@ async function open(options: KeptOptions = {}): Promise<World> {
 }
 
 const reasonsIn = async ({ world }: KeptWorld) =>
-  (await collect(world.spool.deadLetters({ limit: 1000 }))).map(({ letter }) => letter.reason)
+  (await collect(world.spool.deadLetters({ limit: 1000 }))).map(({ deadLetter: letter }) => letter.reason)
 const idsIn = async ({ world }: KeptWorld, device: string) =>
-  (await collect(world.spool.kept(shelf, device, { limit: 1000 }))).map(({ id }) => id)
+  (await collect(world.spool.keptMessages(shelf, device, { limit: 1000 }))).map(({ id }) => id)
 
 describe('messages that are kept because of their clock', () => {
   test('are released as they are, in order of arrival, once a person says so', async () => {
@@ -159,7 +159,7 @@ describe('messages that a person drops', () => {
       dryRun: false,
     })
     const letters = await collect(kept.world.spool.deadLetters({ limit: 10 }))
-    expect(letters.map(({ letter }) => letter)).toMatchObject([
+    expect(letters.map(({ deadLetter: letter }) => letter)).toMatchObject([
       { reason: 'DROPPED_BY_OPERATOR', device: 'stranger', envelope: { topic: topicOf('stranger') } },
       { reason: 'DROPPED_BY_OPERATOR', detail: expect.stringContaining('UNKNOWN_DEVICE') },
     ])

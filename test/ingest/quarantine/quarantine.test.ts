@@ -53,8 +53,8 @@ describe('messages of a device that nobody knew', () => {
     const kept = await openKeptWorld({
       releaseSpool: (spool) => ({
         ...spool,
-        get hold() {
-          return spool.hold
+        get holdReason() {
+          return spool.holdReason
         },
         get congested() {
           return spool.congested
@@ -138,7 +138,8 @@ describe('messages of a device that nobody knew', () => {
     await kept.release.idle()
     expect(timesOf(await kept.sent(), 'truck-1')).toEqual([position(1).ts, position(2).ts])
     const letters = []
-    for await (const { letter } of kept.world.spool.deadLetters({ limit: 10 })) letters.push(letter)
+    for await (const { deadLetter: letter } of kept.world.spool.deadLetters({ limit: 10 }))
+      letters.push(letter)
     expect(letters).toMatchObject([{ reason: 'NOT_JSON', envelope: { topic: topicOf('truck-1') } }])
     expect(kept.release.counters()).toMatchObject({ released: 3, dead: 1 })
     expect(kept.world.eventsOf('message_unmappable')).toHaveLength(1)
@@ -152,7 +153,7 @@ describe('messages of a device that nobody knew', () => {
     await kept.release.idle()
     expect(timesOf(await kept.sent(), 'truck-1')).toEqual([position(2).ts])
     const reasons = []
-    for await (const { message } of kept.world.spool.kept(shelf, 'truck-1', { limit: 10 }))
+    for await (const { message } of kept.world.spool.keptMessages(shelf, 'truck-1', { limit: 10 }))
       reasons.push(message.reason)
     expect(reasons).toEqual(['FUTURE'])
     // They do not stand in the way of the next ones either.

@@ -57,7 +57,7 @@ describe('dead letters over HTTP', () => {
     await ops.bury(refusedPayload('a'))
     const id = await ops.idOf('a')
     const shown = await ops.post(`show?id=${id}`)
-    expect(JSON.parse(shown.text)).toEqual({ id, letter: refusedPayload('a') })
+    expect(JSON.parse(shown.text)).toEqual({ id, deadLetter: refusedPayload('a') })
     expect((await get(ops.url, `/control/dead-letters/show?id=${id}`)).status).toBe(404)
     expect((await ops.post('show?id=nothing')).status).toBe(404)
   })

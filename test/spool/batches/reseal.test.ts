@@ -63,7 +63,9 @@ describe('a batch that is resealed', () => {
     expect(world.spool.batches()).toEqual(parts)
     expect(new Set([batch.batchId, ...parts.map(({ batchId }) => batchId)]).size).toBe(4)
     expect(parts.map(({ timestamp }) => timestamp - batch.timestamp)).toEqual([5000, 5000, 5000])
-    expect(parts.map(({ turn, recovered }) => `${turn} ${recovered}`)).toEqual(Array(3).fill('batch false'))
+    expect(parts.map(({ operation, recovered }) => `${operation} ${recovered}`)).toEqual(
+      Array(3).fill('batch false'),
+    )
   })
 
   test('is cut within chunks where the parts ask for it, and the same stands on the disk', async () => {
@@ -204,7 +206,7 @@ describe('a damaged chunk', () => {
   })
 })
 
-describe('the turn of a batch', () => {
+describe('the operation of a batch', () => {
   async function sealedAlone(world: SpoolWorld): Promise<Batch> {
     await world.publish('one')
     const batch = await world.spool.seal(lane, wide)
@@ -222,17 +224,17 @@ describe('the turn of a batch', () => {
     const batch = await sealedAlone({ spool, ...world })
     const body = await bodyIn(spool, batch)
     await world.clock.advance(5000)
-    const single = await spool.turn(batch, 'single')
-    expect(single).toEqual({ ...batch, turn: 'single' })
+    const single = await spool.setOperation(batch, 'single')
+    expect(single).toEqual({ ...batch, operation: 'single' })
     expect(await bodyIn(spool, single)).toBe(payloadNamed('one').json)
-    const back = await spool.turn(single, 'batch')
+    const back = await spool.setOperation(single, 'batch')
     expect(back).toEqual(batch)
     expect(await bodyIn(spool, back)).toBe(body)
   })
 
   test('is still known after a restart', async () => {
     const before = await openSpoolWorld()
-    const single = await before.spool.turn(await sealedAlone(before), 'single')
+    const single = await before.spool.setOperation(await sealedAlone(before), 'single')
     const { spool } = await before.reopen()
     const [recovered] = spool.batches()
     expect(recovered).toEqual({ ...single, recovered: true })
@@ -246,15 +248,15 @@ describe('the turn of a batch', () => {
       async history(world, done) {
         const batch = await sealedAlone(world)
         done.push('batch')
-        const single = await world.spool.turn(batch, 'single')
+        const single = await world.spool.setOperation(batch, 'single')
         done.push('single')
-        const back = await world.spool.turn(single, 'batch')
+        const back = await world.spool.setOperation(single, 'batch')
         done.push('batch')
-        await world.spool.turn(back, 'single')
+        await world.spool.setOperation(back, 'single')
         done.push('single')
       },
       async judge(spool, done) {
-        expect(spool.batches().map(({ turn }) => turn)).toEqual(done.slice(-1))
+        expect(spool.batches().map(({ operation }) => operation)).toEqual(done.slice(-1))
       },
     })
     expect(writes).toBe(5)
@@ -263,15 +265,17 @@ describe('the turn of a batch', () => {
   test('can be the single operation from the sealing on', async () => {
     const world = await openSpoolWorld()
     await twoMessages(world)
-    const batch = await world.spool.seal(lane, { payloadsMax: 1, bodyBytesMax: 1e6, turn: 'single' })
-    expect(batch).toMatchObject({ payloads: 1, turn: 'single' })
+    const batch = await world.spool.seal(lane, { payloadsMax: 1, bodyBytesMax: 1e6, operation: 'single' })
+    expect(batch).toMatchObject({ payloads: 1, operation: 'single' })
     expect(await bodyIn(world.spool, batch!)).toBe(payloadNamed('a1').json)
   })
 
   test('is never the single operation where a batch holds more than one payload', async () => {
     const world = await openSpoolWorld()
     const batch = await sealed(world)
-    await expect(world.spool.turn(batch, 'single')).rejects.toThrow(/takes one payload/)
-    await expect(world.spool.seal(lane, { ...wide, turn: 'single' })).rejects.toThrow(/takes one payload/)
+    await expect(world.spool.setOperation(batch, 'single')).rejects.toThrow(/takes one payload/)
+    await expect(world.spool.seal(lane, { ...wide, operation: 'single' })).rejects.toThrow(
+      /takes one payload/,
+    )
   })
 })

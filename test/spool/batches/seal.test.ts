@@ -36,14 +36,14 @@ async function sealAll({ spool }: Awaited<ReturnType<typeof twelvePayloads>>['wo
   for (;;) {
     const batch = await spool.seal(spool.lanes()[0]!.id, limits)
     if (batch === null) return sealed
-    sealed.push(batch.turn === 'batch' ? (await namesIn(spool, batch)).join('') : '1')
+    sealed.push(batch.operation === 'batch' ? (await namesIn(spool, batch)).join('') : '1')
   }
 }
 
 describe('sealing with lower limits than the chunks were made for', () => {
   test('cuts each chunk once, for all the batches that it will be in', async () => {
     const { world, chunksPut } = await twelvePayloads()
-    expect(await sealAll(world, { payloadsMax: 1, bodyBytesMax: 1e6, turn: 'single' })).toHaveLength(12)
+    expect(await sealAll(world, { payloadsMax: 1, bodyBytesMax: 1e6, operation: 'single' })).toHaveLength(12)
     expect(chunksPut).toEqual([4, 0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0])
     expect(world.spool.lanes()).toMatchObject([{ pending: 0, sealed: 12, pendingBytes: 0, open: 12 }])
   })
@@ -71,7 +71,7 @@ describe('sealing with lower limits than the chunks were made for', () => {
   test('leaves what was cut for others to a seal with other limits', async () => {
     const { world } = await twelvePayloads()
     const lane = world.spool.lanes()[0]!.id
-    await world.spool.seal(lane, { payloadsMax: 1, bodyBytesMax: 1e6, turn: 'single' })
+    await world.spool.seal(lane, { payloadsMax: 1, bodyBytesMax: 1e6, operation: 'single' })
     expect(await sealAll(world, { payloadsMax: 100, bodyBytesMax: 1e6 })).toEqual(['bcdefghijkl'])
   })
 

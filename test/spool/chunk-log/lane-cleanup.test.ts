@@ -43,7 +43,7 @@ describe('backfill lanes that are drained', () => {
     // So many messages wait that what comes behind them stays in memory for a while.
     for (let n = 0; n < 12; n += 1) {
       const { letter, windowKey } = letterNamed(`letter ${n}${'x'.repeat(3000)}`)
-      spool.bury(letter, windowKey, false)
+      spool.addDeadLetter(letter, windowKey, false)
       spool.endMessage(null)
     }
     spool.append(payloadNamed('late', { deviceTime: -1 }), false)

@@ -19,17 +19,17 @@ const shelf = 'quarantine:default'
 async function keepAll(spool: Spool, names: readonly string[]): Promise<string[]> {
   for (const name of names) {
     const { message, windowKey } = keptNamed(name)
-    spool.keep(message, windowKey, false)
+    spool.keepMessage(message, windowKey, false)
     spool.endMessage(null)
   }
   await ended(spool)
-  return (await collect(spool.kept(shelf, null, { limit: 1000 }))).map(({ id }) => id)
+  return (await collect(spool.keptMessages(shelf, null, { limit: 1000 }))).map(({ id }) => id)
 }
 
 async function buryAll(spool: Spool, names: readonly string[], reason = 'NOT_JSON'): Promise<void> {
   for (const name of names) {
     const { letter, windowKey } = letterNamed(name)
-    spool.bury({ ...letter, reason }, windowKey, false)
+    spool.addDeadLetter({ ...letter, reason }, windowKey, false)
     spool.endMessage(null)
   }
   await ended(spool)
@@ -57,8 +57,8 @@ describe('an exchange', () => {
     const exchanged = spool.exchange({
       take: [ids[0]!, old!.id],
       payloads: [payloadNamed('a'), payloadNamed('b')],
-      letters: [letterNamed('new').letter],
-      writes: [{ key: 'van-1', value: Buffer.from('open') }],
+      deadLetters: [letterNamed('new').letter],
+      stateChanges: [{ key: 'van-1', value: Buffer.from('open') }],
     })
     while (disk.waiting() === 0) await new Promise((resolve) => setImmediate(resolve))
     const waiting = disk.waiting()
@@ -67,7 +67,7 @@ describe('an exchange', () => {
     expect(waiting).toBe(1)
     expect(spool.totals().groups).toBe(groups + 1)
     expect(await keptIn(spool, shelf)).toEqual(['two'])
-    expect((await lettersIn(spool)).map(({ letter }) => letter.detail)).toEqual(['new'])
+    expect((await lettersIn(spool)).map(({ deadLetter: letter }) => letter.detail)).toEqual(['new'])
     expect(await pendingNames(spool)).toEqual(['a', 'b'])
     expect(await statesIn(spool)).toEqual({ 'van-1': 'open' })
     expect(spool.totals()).toMatchObject({
@@ -84,10 +84,10 @@ describe('an exchange', () => {
     const before = await openSpoolWorld()
     const { spool } = before
     const { message, windowKey } = keptNamed('one', { shelf: 'deferred:phones', device: null })
-    spool.keep(message, windowKey, false)
+    spool.keepMessage(message, windowKey, false)
     await ended(spool)
-    const [entry] = await collect(spool.kept('deferred:phones', null, { limit: 1 }))
-    await spool.exchange(exchangeOf({ take: [entry!.id], keep: [keptNamed('one').message] }))
+    const [entry] = await collect(spool.keptMessages('deferred:phones', null, { limit: 1 }))
+    await spool.exchange(exchangeOf({ take: [entry!.id], keptMessages: [keptNamed('one').message] }))
     const again = (await before.reopen()).spool
     expect(await keptIn(again, 'deferred:phones')).toEqual([])
     expect(await keptIn(again, shelf, 'truck-1')).toEqual(['one'])
@@ -128,8 +128,8 @@ describe('an exchange', () => {
     const second = spool.exchange({
       take: [ids[1]!, ids[0]!],
       payloads: [payloadNamed('a')],
-      letters: [letterNamed('l').letter],
-      writes: [{ key: 'k', value: Buffer.from('v') }],
+      deadLetters: [letterNamed('l').letter],
+      stateChanges: [{ key: 'k', value: Buffer.from('v') }],
     })
     await expect(second).rejects.toMatchObject({
       code: 'SPOOL_ENTRY_GONE',
@@ -181,7 +181,7 @@ describe('an exchange', () => {
     const before = await openSpoolWorld()
     const ids = await keepAll(before.spool, ['m0', 'm1', 'm2', 'm3', 'm4', 'm5'])
     const { spool } = await before.reopen()
-    await spool.kept(shelf, null, { limit: 1 })[Symbol.asyncIterator]().next()
+    await spool.keptMessages(shelf, null, { limit: 1 })[Symbol.asyncIterator]().next()
     // The first is known already, the second and third are not, the last takes nothing.
     await Promise.all([
       spool.exchange(exchangeOf({ take: [ids[0]!], payloads: [payloadNamed('a')] })),
@@ -195,12 +195,12 @@ describe('an exchange', () => {
   test('stands in order with what messages remember before and after it', async () => {
     const before = await openSpoolWorld()
     const { spool } = before
-    spool.remember('van-1', Buffer.from('first'))
+    spool.putState('van-1', Buffer.from('first'))
     spool.endMessage(null)
     const closed = spool.exchange(
-      exchangeOf({ payloads: [payloadNamed('a')], writes: [{ key: 'van-1', value: null }] }),
+      exchangeOf({ payloads: [payloadNamed('a')], stateChanges: [{ key: 'van-1', value: null }] }),
     )
-    spool.remember('van-1', Buffer.from('second'))
+    spool.putState('van-1', Buffer.from('second'))
     await Promise.all([closed, ended(spool)])
     expect(await statesIn((await before.reopen()).spool)).toEqual({ 'van-1': 'second' })
   })
@@ -213,7 +213,7 @@ describe('an exchange', () => {
     const exchange = exchangeOf({ take: ids, payloads: [payloadNamed('a')] })
     await expect(spool.exchange(exchange)).rejects.toMatchObject({ code: 'SPOOL_WRITE_FAILED' })
     await expect(spool.exchange(exchange)).rejects.toMatchObject({ code: 'SPOOL_CLOSED' })
-    await passTimeUntil(clock, () => spool.hold === null)
+    await passTimeUntil(clock, () => spool.holdReason === null)
     await spool.exchange(exchange)
     expect(await keptIn(spool, shelf)).toEqual([])
     expect(await pendingNames(spool)).toEqual(['a'])
@@ -222,9 +222,9 @@ describe('an exchange', () => {
   test('goes on while intake is held', async () => {
     const { spool } = await openSpoolWorld({ changes: { quarantineBytesMax: 500 } })
     const ids = await keepAll(spool, ['one', 'two'])
-    expect(spool.hold).toBe('quarantine_full')
+    expect(spool.holdReason).toBe('quarantine_full')
     await spool.exchange(exchangeOf({ take: ids, payloads: [payloadNamed('a')] }))
-    expect(spool.hold).toBeNull()
+    expect(spool.holdReason).toBeNull()
   })
 
   test('that drains a shelf from its head leaves a reader with the next message at once', async () => {
@@ -236,7 +236,7 @@ describe('an exchange', () => {
     const { spool } = await before.reopen()
     const seen: string[] = []
     for (;;) {
-      const entries = await collect(spool.kept(shelf, null, { limit: 7 }))
+      const entries = await collect(spool.keptMessages(shelf, null, { limit: 7 }))
       if (entries.length === 0) break
       seen.push(...entries.map(({ message }) => message.envelope.topic))
       // Not in the order in which they stand: what is behind must not be forgotten for it.
@@ -258,7 +258,7 @@ describe('dead letters', () => {
     expect(await spool.deadLetter('nothing')).toBeNull()
     expect(await spool.deadLetter('0'.repeat(32))).toBeNull()
     const details = async (filter: Parameters<typeof lettersIn>[1]) =>
-      (await lettersIn(spool, filter)).map(({ letter }) => letter.detail)
+      (await lettersIn(spool, filter)).map(({ deadLetter: letter }) => letter.detail)
     expect(await details({ reason: 'NO_SOURCE' })).toEqual(['c'])
     expect(await details({ stage: 'mapping' })).toEqual(['a', 'b', 'c'])
     expect(await details({ stage: 'delivery' })).toEqual([])

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { LaneId } from '../../../src/domain/ids.ts'
 import { laneKey, seqKey, table } from '../../../src/spool/chunk-log/key-layout.ts'
-import type { Batch, Turn } from '../../../src/spool/spool.ts'
+import type { Batch, BatchOperation } from '../../../src/spool/spool.ts'
 import { openLevelStore } from '../../../src/storage/storage.ts'
 import {
   flipLastByte,
@@ -17,12 +17,12 @@ const lane = 1 as LaneId
 const claimAt = (firstSeq: number) => seqKey(table.batches, lane, firstSeq)
 
 /** Messages named by their numbers, in batches of two. */
-async function batchesOfTwo(count: number, turn: Turn = 'batch') {
+async function batchesOfTwo(count: number, operation: BatchOperation = 'batch') {
   const world = await openSpoolWorld()
   for (let n = 0; n < count; n += 1) expect(await world.publish(String(n))).toBeNull()
   const batches: Batch[] = []
   for (;;) {
-    const limits = { payloadsMax: turn === 'single' ? 1 : 2, bodyBytesMax: 1e6, turn }
+    const limits = { payloadsMax: operation === 'single' ? 1 : 2, bodyBytesMax: 1e6, operation }
     const batch = await world.spool.seal(lane, limits)
     if (batch === null) return { world, batches }
     batches.push(batch)
@@ -54,7 +54,7 @@ describe('a batch whose record is damaged', () => {
     const world = await reopenTampered(before, claimAt(0), flipLastByte)
     expect(world.eventsOf('chunk_damaged')).toMatchObject([{ lane: 1, firstSeq: 0, payloads: 0 }])
     expect(world.spool.batches()).toMatchObject([
-      { firstSeq: 0, endSeq: 2, payloads: 2, turn: 'batch', recovered: true },
+      { firstSeq: 0, endSeq: 2, payloads: 2, operation: 'batch', recovered: true },
       { firstSeq: 4, batchId: batches[2]?.batchId },
     ])
     expect(world.spool.batches()[0]?.batchId).not.toBe(batches[0]?.batchId)
@@ -112,11 +112,11 @@ describe('a batch whose record is damaged', () => {
 
   test('goes by the batch operation, whichever it went by', async () => {
     const { world: before, batches } = await batchesOfTwo(2, 'single')
-    expect(batches).toMatchObject([{ turn: 'single' }, { turn: 'single' }])
+    expect(batches).toMatchObject([{ operation: 'single' }, { operation: 'single' }])
     const world = await reopenTampered(before, claimAt(0), flipLastByte)
     expect(world.spool.batches()).toMatchObject([
-      { turn: 'batch', payloads: 1 },
-      { turn: 'single', batchId: batches[1]?.batchId },
+      { operation: 'batch', payloads: 1 },
+      { operation: 'single', batchId: batches[1]?.batchId },
     ])
     await settle(world, world.spool.batches()[0]!)
     const [left] = world.spool.batches()

@@ -30,10 +30,10 @@ async function filled(payloads = 12): Promise<SpoolWorld> {
   const { spool, publish } = world
   for (let n = 0; n < payloads; n += 1) await publish(`payload ${n}`, { padding: 200 })
   const { letter, windowKey } = letterNamed('a letter')
-  spool.bury(letter, windowKey, false)
+  spool.addDeadLetter(letter, windowKey, false)
   const kept = keptNamed('a message')
-  spool.keep(kept.message, kept.windowKey, false)
-  spool.remember('state', Buffer.from('remembered'))
+  spool.keepMessage(kept.message, kept.windowKey, false)
+  spool.putState('state', Buffer.from('remembered'))
   await ended(spool)
   const [batch] = await sealAll(spool)
   await spool.load(batch!)
@@ -102,7 +102,7 @@ describe('a walk over every record', () => {
     const resting = await openRestingSpool(path)
     expect(await resting.check(never)).toMatchObject({ ok: true, problems: [] })
     expect(await collect(resting.deadLetters({ limit: 10 }))).toMatchObject([
-      { letter: { detail: 'a letter' } },
+      { deadLetter: { detail: 'a letter' } },
     ])
     await resting.close()
   })
@@ -178,10 +178,10 @@ describe('copies are known', () => {
     await publish('in a lane')
     const dead = payloadNamed('dead')
     const { letter } = letterNamed('letter')
-    await spool.exchange(exchangeOf({ letters: [{ ...letter, payloadId: dead.payloadId }] }))
+    await spool.exchange(exchangeOf({ deadLetters: [{ ...letter, payloadId: dead.payloadId }] }))
     const stranger = payloadNamed('stranger').payloadId
     const ids = new Set<PayloadId>([payloadNamed('in a lane').payloadId, dead.payloadId, stranger])
-    const known = await spool.known(ids, never)
+    const known = await spool.storedPayloadIds(ids, never)
     expect(known).toEqual(new Set([payloadNamed('in a lane').payloadId, dead.payloadId]))
   })
 })
@@ -198,7 +198,7 @@ describe('salvage', () => {
     expect(devicesIn(found)).toEqual(devices(12))
     expect(found.filter(({ kind }) => kind !== 'payload')).toMatchObject([
       { kind: 'state', key: 'state' },
-      { kind: 'letter', letter: { detail: 'a letter' } },
+      { kind: 'deadLetter', deadLetter: { detail: 'a letter' } },
       { kind: 'message', message: { shelf: 'quarantine:default', envelope: { topic: 'a message' } } },
     ])
     expect(await bytesOf(path)).toEqual(before)
@@ -295,7 +295,7 @@ describe('salvage', () => {
     await store.write([{ type: 'put', key, value: flipLastByte((await store.get(key))!) }], { sync: true })
     await store.close()
     const { found } = await salvaged(path)
-    expect(found.filter(({ kind }) => kind === 'letter')).toEqual([])
+    expect(found.filter(({ kind }) => kind === 'deadLetter')).toEqual([])
     expect(found.filter(({ kind }) => kind === 'unreadable')).toMatchObject([{ key: key.toString('hex') }])
   })
 })
