@@ -52,7 +52,7 @@ export function createDeviceLook({ clock, emit, inForce }: Deps): DeviceLook {
   }
 
   function lookAtOurs(): void {
-    const alike = inForce().mapper.clocksAllAlike(clock.now())
+    const alike = inForce().mapper.commonClockSkew(clock.now())
     if (alike !== null) emit({ kind: 'clock_suspect', ...alike })
     else if (suspect) emit({ kind: 'clock_trusted' })
     suspect = alike !== null

@@ -97,7 +97,7 @@ export const privacySchema = z
   .prefault({})
   .describe('What is withheld of assets whose drivers have a right to it.')
 
-export type { FieldConfig, FurtherConfig, MapConfig, SignalConfig } from './source-config/map-config.ts'
+export type { FieldConfig, ExtraFieldConfig, MapConfig, SignalConfig } from './source-config/map-config.ts'
 export type { SourceConfig } from './source-config/source-config.ts'
 export type ClocksConfig = z.output<typeof clocksSchema>
 export type PrivacyConfig = z.output<typeof privacySchema>

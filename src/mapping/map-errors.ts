@@ -1,30 +1,30 @@
-// map-errors.ts: how a record ended that became no payload. The parts of a mapping say it to the attempt; the mapper makes
+// map-errors.ts: how a record ended that became no payload. The parts of a mapping say it to the context; the mapper makes
 // a result of it.
 
 import type { Message } from '../domain/message.ts'
-import type { Attempt } from './refusals.ts'
+import type { RecordContext } from './refusals.ts'
 import { ignored, quarantined, unmappable, type MapResult } from './map-result.ts'
-import type { DeviceEntry } from './devices/device-table.ts'
+import type { DeviceEntry } from './devices/devices.ts'
 import type { CompiledSource } from './record-mapper.ts'
 
 /** `omitted` counts what is left out, keyed `source|field|why`. */
-export function createAttempt(omitted: Map<string, number>): Attempt {
-  const attempt: Attempt = {
-    ending: { kind: 'ignored', reason: '' },
+export function createRecordContext(omitted: Map<string, number>): RecordContext {
+  const context: RecordContext = {
+    rejection: { kind: 'ignored', reason: '' },
     refuse(reason, detail) {
-      attempt.ending = { kind: 'refused', reason, detail }
+      context.rejection = { kind: 'refused', reason, detail }
       return null
     },
-    refuseFor({ reason, detail }) {
-      attempt.ending = { kind: 'refused', reason, detail }
+    refuseByRule({ reason, detail }) {
+      context.rejection = { kind: 'refused', reason, detail }
       return null
     },
     ignore(reason) {
-      attempt.ending = { kind: 'ignored', reason }
+      context.rejection = { kind: 'ignored', reason }
       return null
     },
     quarantine(reason, detail) {
-      attempt.ending = { kind: 'quarantined', reason, detail }
+      context.rejection = { kind: 'quarantined', reason, detail }
       return null
     },
     omit(key) {
@@ -33,14 +33,14 @@ export function createAttempt(omitted: Map<string, number>): Attempt {
     },
     captures: [],
     motionSpeed: Number.NaN,
-    nowhere: false,
+    zeroPosition: false,
   }
-  return attempt
+  return context
 }
 
 /** What becomes of the message; a source or device that is not known cannot ignore or quarantine anything. */
 export function resultOf(
-  ending: Attempt['ending'],
+  ending: RecordContext['rejection'],
   message: Message,
   source: CompiledSource | null,
   entry: DeviceEntry | null,

@@ -6,7 +6,7 @@ import type { DuplicateRule, MappedPayload } from '../domain/payload.ts'
 import { quote } from '../std/quote.ts'
 import type { QuarantineReason } from './refusals.ts'
 import { messageKeyOf } from './identity.ts'
-import type { DeviceEntry } from './devices/device-table.ts'
+import type { DeviceEntry } from './devices/devices.ts'
 import type { CompiledSource } from './record-mapper.ts'
 import type { StateWrite } from './state/state-changes.ts'
 

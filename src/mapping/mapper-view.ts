@@ -6,7 +6,7 @@ import type { CacheCounters } from './bounded-cache.ts'
 import type { SparkplugCounters } from './sparkplug/sparkplug.ts'
 import type { MapResult } from './map-result.ts'
 import type { Applied } from './state/state-changes.ts'
-import type { AllAlike, DeviceClock } from './devices/device-clocks.ts'
+import type { CommonSkew, DeviceClock } from './devices/device-clocks.ts'
 import type { StateCounters } from './state/state.ts'
 
 export type MapperCounters = {
@@ -56,10 +56,10 @@ export type Mapper = {
   /** What is collected now, as it is kept: for a mapper that takes over. Sparkplug's births are not in it. */
   entries(): Iterable<[key: string, value: Buffer]>
   /** Whether the device table has the device, so that what was kept of it may go. */
-  knows(device: string): boolean
+  isListed(device: string): boolean
   deviceClock(device: string): DeviceClock | null
   deviceClocks(): Iterable<[device: string, clock: DeviceClock]>
   /** Not null when it is rather our clock that is wrong. */
-  clocksAllAlike(nowMs: EpochMs): AllAlike | null
+  commonClockSkew(nowMs: EpochMs): CommonSkew | null
   counters(): MapperCounters
 }

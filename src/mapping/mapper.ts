@@ -4,19 +4,19 @@
 import { defaultProvider, type ProviderName } from '../domain/ids.ts'
 import type { Message } from '../domain/message.ts'
 import { quote } from '../std/quote.ts'
-import { createAttempt, resultOf } from './map-errors.ts'
+import { createRecordContext, resultOf } from './map-errors.ts'
 import type { SparkplugCounters } from './sparkplug/sparkplug.ts'
-import type { DeviceTable } from './devices/devices.ts'
-import type { DeviceEntry } from './devices/device-table.ts'
+import type { DeviceTable } from './devices/device-table.ts'
+import type { DeviceEntry } from './devices/devices.ts'
 import { messageKeyOf } from './identity.ts'
 import { ignored, type MapResult } from './map-result.ts'
 import type { Decoded } from './encodings/lenient-json.ts'
-import { createClockJudge, type ClockPolicy } from './compile/judges.ts'
+import { createClockCheck, type ClockPolicy } from './devices/clock-check.ts'
 import type { Mapper, MapperCounters } from './mapper-view.ts'
 import { createRouting, type Route } from './routing.ts'
-import { fateOf } from './devices/admission.ts'
+import { resultForDevice } from './devices/admission.ts'
 import { createRecords } from './message-records.ts'
-import { remembers, stateSourceOf } from './state-source.ts'
+import { isStateful, stateSourceOf } from './state-source.ts'
 import type { CompiledSource, Reading } from './record-mapper.ts'
 import { createStateful } from './state/state.ts'
 
@@ -38,15 +38,15 @@ export function createMapper(
   { devices, clockOffsetMs = () => null }: MapperDeps,
   { sources, providers = [defaultProvider], clocks = lenient }: MapperOptions,
 ): Mapper {
-  const judge = createClockJudge({ clockOffsetMs }, clocks)
-  const routing = createRouting({ devices, judge }, { sources, providers })
+  const clockCheck = createClockCheck({ clockOffsetMs }, clocks)
+  const routing = createRouting({ devices, clockCheck }, { sources, providers })
   const omitted = new Map<string, number>()
-  const attempt = createAttempt(omitted)
+  const context = createRecordContext(omitted)
   const reading: Reading = { time: Number.NaN, gps: '', signals: [], fields: '', moving: null }
   const stateful = createStateful(
-    routing.works.filter(remembers).map((work) => stateSourceOf(work, attempt, reading)),
+    routing.runtimes.filter(isStateful).map((runtime) => stateSourceOf(runtime, context, reading)),
   )
-  const records = createRecords({ attempt, reading, stateful })
+  const records = createRecords({ context, reading, stateful })
   const expressions = new Map<string, string>()
   for (const { name, jsonata } of sources) if (jsonata !== null) expressions.set(name, jsonata)
   return {
@@ -60,33 +60,33 @@ export function createMapper(
     openParts: () => stateful.counters().messages,
     restore,
     entries: stateful.entries,
-    knows: (device) => devices.find(device) !== undefined,
-    deviceClock: judge.clocks.view,
-    deviceClocks: judge.clocks.views,
-    clocksAllAlike: judge.clocks.allAlike,
+    isListed: (device) => devices.find(device) !== undefined,
+    deviceClock: clockCheck.clocks.view,
+    deviceClocks: clockCheck.clocks.views,
+    commonClockSkew: clockCheck.clocks.commonSkew,
     counters,
   }
 
   function map(message: Message, live = true): MapResult {
     const route = routing.routeOf(message.topic)
-    if (route.work === null) {
+    if (route.runtime === null) {
       const kept = stateful.mapKept(message)
       if (kept !== null) return kept
-      attempt.refuse('NO_SOURCE', `No source takes the topic ${quote(message.topic, 120)}.`)
+      context.refuse('NO_SOURCE', `No source takes the topic ${quote(message.topic, 120)}.`)
       return ended(message, null, null)
     }
-    const { source, sparkplug } = route.work
+    const { source, sparkplug } = route.runtime
     if (route.excluded) return ignored(source, 'excluded topic')
     if (message.retain && source.retained === 'ignore') return ignored(source, 'retained')
     if (sparkplug !== null) {
       // Before anything is said of the device: an unlisted node's births explain what listed devices send.
       const decoded = sparkplug.decode(message.bytes, route.sparkplugTopic, message.arrivedAt, live)
-      const { writes, rebirth, halves = 0 } = decoded
-      for (let left = halves; left > 0; left -= 1) attempt.omit(`${source.name}|position|half`)
+      const { writes, rebirth, incompletePositions = 0 } = decoded
+      for (let left = incompletePositions; left > 0; left -= 1) context.omit(`${source.name}|position|half`)
       return { ...mapBytes(route, decoded, message), writes, rebirth }
     }
-    const fate = fateOf(route.entry, message, source)
-    if (fate !== null) return fate
+    const result = resultForDevice(route.entry, message, source)
+    if (result !== null) return result
     if (
       source.coalesce?.nameOfTopic &&
       !source.coalesce.names.has(source.coalesce.nameOfTopic(route.captures))
@@ -102,7 +102,7 @@ export function createMapper(
   }
 
   function mapBytes(route: Route, decoded: Decoded, message: Message): MapResult {
-    const { source } = route.work
+    const { source } = route.runtime
     switch (decoded.kind) {
       case 'value':
         return records.mapValue(route, decoded.value, message)
@@ -112,51 +112,51 @@ export function createMapper(
         return ignored(source, decoded.reason)
       case 'refused':
       default:
-        attempt.refuse(decoded.reason, decoded.detail)
+        context.refuse(decoded.reason, decoded.detail)
         return ended(message, source, route.entry)
     }
   }
 
   function mapDecoded(message: Message, name: string, value: unknown): MapResult {
     const route = routing.routeOf(message.topic)
-    if (route.work === null || route.work.source.name !== name) return foreign(message, name)
+    if (route.runtime === null || route.runtime.source.name !== name) return foreign(message, name)
     return records.mapEvaluated(route, value, message)
   }
 
   function decoded(message: Message, name: string): ReturnType<Mapper['decoded']> {
     const route = routing.routeOf(message.topic)
-    if (route.work === null || route.work.source.name !== name)
+    if (route.runtime === null || route.runtime.source.name !== name)
       return { kind: 'ended', result: foreign(message, name) }
-    const found = decodeOf(route.work.source, message)
+    const found = decodeOf(route.runtime.source, message)
     if (found.kind === 'value') return found
     return { kind: 'ended', result: mapBytes(route, found, message) }
   }
 
   function foreign(message: Message, name: string): MapResult {
-    attempt.refuse('NO_SOURCE', `The source ${quote(name, 64)} does not take this topic any more.`)
+    context.refuse('NO_SOURCE', `The source ${quote(name, 64)} does not take this topic any more.`)
     return ended(message, null, null)
   }
 
   function restore(entries: Iterable<readonly [key: string, value: Buffer]>): void {
     const all = [...entries]
     stateful.restore(all)
-    for (const { sparkplug } of routing.works) sparkplug?.restore(all)
+    for (const { sparkplug } of routing.runtimes) sparkplug?.restore(all)
   }
 
   function ended(message: Message, source: CompiledSource | null, entry: DeviceEntry | null): MapResult {
-    return resultOf(attempt.ending, message, source, entry)
+    return resultOf(context.rejection, message, source, entry)
   }
 
   function counters(): MapperCounters {
     const withoutModel = new Map<string, { devices: number; what: string }>()
     const sparkplug = new Map<string, SparkplugCounters>()
-    for (const work of routing.works) {
-      const { name, withoutModel: what } = work.source
-      const count = work.registry.counters().withoutFamily
+    for (const runtime of routing.runtimes) {
+      const { name, withoutModel: what } = runtime.source
+      const count = runtime.devices.counters().withoutFamily
       if (what !== null && count > 0) withoutModel.set(name, { devices: count, what })
-      if (work.sparkplug) sparkplug.set(name, work.sparkplug.counters())
+      if (runtime.sparkplug) sparkplug.set(name, runtime.sparkplug.counters())
     }
-    const clocks = { ...judge.clocks.counters(), restamped: judge.restamped() }
+    const clocks = { ...clockCheck.clocks.counters(), restamped: clockCheck.restampedCount() }
     return { ...routing.counters(), omitted, withoutModel, sparkplug, clocks, state: stateful.counters() }
   }
 }

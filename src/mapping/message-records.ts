@@ -6,16 +6,22 @@
 
 import type { Message } from '../domain/message.ts'
 import type { MappedPayload } from '../domain/payload.ts'
-import { admitted, fateOf } from './devices/admission.ts'
-import type { Attempt } from './refusals.ts'
+import { admitRecord, resultForDevice } from './devices/admission.ts'
+import type { RecordContext } from './refusals.ts'
 import { resultOf } from './map-errors.ts'
 import { ignored, quarantined, unlisted, unmappable, type MapResult } from './map-result.ts'
 import type { Up } from './path/path.ts'
-import type { DeviceEntry } from './devices/device-table.ts'
+import type { DeviceEntry } from './devices/devices.ts'
 import type { Route } from './routing.ts'
-import { halfOf, readRecord, writePayload, type CompiledSource, type Reading } from './record-mapper.ts'
-import type { OwnHalf } from './state/source-state.ts'
-import type { OwnRecord, Stateful, Taken } from './state/state.ts'
+import {
+  mappedRecordOf,
+  readRecord,
+  writePayload,
+  type CompiledSource,
+  type Reading,
+} from './record-mapper.ts'
+import type { DeviceRecord } from './state/source-state.ts'
+import type { RawRecord, Stateful, Taken } from './state/state.ts'
 
 export type Records = {
   /** What becomes of a message of which `value` was decoded. */
@@ -25,10 +31,10 @@ export type Records = {
 }
 
 type Deps = {
-  attempt: Attempt
+  context: RecordContext
   /** Used again for every record. */
   reading: Reading
-  stateful: Pick<Stateful, 'takeValues' | 'takeHalves'>
+  stateful: Pick<Stateful, 'takeValues' | 'takeRecords'>
 }
 
 /** Payloads that one message may make. */
@@ -37,8 +43,8 @@ const recordsMax = 1000
 /** What the records of one message became until now. */
 type Found = {
   payloads: MappedPayload[]
-  values: OwnRecord[]
-  halves: OwnHalf[]
+  values: RawRecord[]
+  mapped: DeviceRecord[]
   /** Of the payloads; two records that say the same are two readings. */
   names: Set<string>
   /** Why the last record that became nothing did. */
@@ -48,12 +54,12 @@ type Found = {
 /** A record, and where it stands in its message. */
 type Placed = { record: unknown; root: unknown; up: Up }
 
-export function createRecords({ attempt, reading, stateful }: Deps): Records {
+export function createRecords({ context, reading, stateful }: Deps): Records {
   return { mapValue, mapEvaluated }
 
   function mapValue(route: Route, value: unknown, message: Message): MapResult {
-    const { source } = route.work
-    attempt.captures = route.captures
+    const { source } = route.runtime
+    context.captures = route.captures
     // What is collected is unpacked when it is complete.
     const unpack = source.coalesce === null ? source.extract : null
     const root = unpack === null ? value : unpack(value, value, route.captures)
@@ -72,26 +78,26 @@ export function createRecords({ attempt, reading, stateful }: Deps): Records {
   }
 
   function mapEvaluated(route: Route, value: unknown, message: Message): MapResult {
-    if (!Array.isArray(value) || route.work.source.each !== null) return mapValue(route, value, message)
-    attempt.captures = route.captures
+    if (!Array.isArray(value) || route.runtime.source.each !== null) return mapValue(route, value, message)
+    context.captures = route.captures
     return mapList(route, value, null, value, message)
   }
 
   function mapOne(route: Route, record: unknown, root: unknown, message: Message): MapResult {
-    const { source, judges } = route.work
-    const entry = admitted(route, record, root, undefined, message, attempt)
-    if (entry === null) return resultOf(attempt.ending, message, source, route.entry)
-    const fate = fateOf(entry, message, source)
-    if (fate !== null) return fate
+    const { source, checks } = route.runtime
+    const entry = admitRecord(route, record, root, undefined, message, context)
+    if (entry === null) return resultOf(context.rejection, message, source, route.entry)
+    const result = resultForDevice(entry, message, source)
+    if (result !== null) return result
     if (source.coalesce !== null) {
       const values = [own(route, entry, { record, root, up: undefined })]
       return taken(source, stateful.takeValues(source.name, message, values), message, values)
     }
-    if (!readRecord(source, entry, record, root, undefined, message.arrivedAt, judges, attempt, reading))
-      return resultOf(attempt.ending, message, source, entry)
+    if (!readRecord(source, entry, record, root, undefined, message.arrivedAt, checks, context, reading))
+      return resultOf(context.rejection, message, source, entry)
     if (source.thin !== null || source.merge !== null) {
-      const halves = [{ entry, half: halfOf(source, entry, reading, message.arrivedAt) }]
-      return taken(source, stateful.takeHalves(source.name, message, halves), message, halves)
+      const mapped = [{ entry, half: mappedRecordOf(source, entry, reading, message.arrivedAt) }]
+      return taken(source, stateful.takeRecords(source.name, message, mapped), message, mapped)
     }
     const payload = writePayload(source, entry, reading, message, 0, null)
     if (payload === null) return ignored(source, 'privacy')
@@ -105,21 +111,21 @@ export function createRecords({ attempt, reading, stateful }: Deps): Records {
     root: unknown,
     message: Message,
   ): MapResult {
-    const { source } = route.work
+    const { source } = route.runtime
     if (records.length > recordsMax) {
-      attempt.refuse('TOO_MANY', `The list has more than ${recordsMax} records.`)
-      return resultOf(attempt.ending, message, source, route.entry)
+      context.refuse('TOO_MANY', `The list has more than ${recordsMax} records.`)
+      return resultOf(context.rejection, message, source, route.entry)
     }
-    const found: Found = { payloads: [], values: [], halves: [], names: new Set(), skipped: 'no records' }
+    const found: Found = { payloads: [], values: [], mapped: [], names: new Set(), skipped: 'no records' }
     for (const [index, record] of records.entries()) {
       const end = addRecord(route, { record, root, up: ups?.[index] }, index, message, found)
       if (end !== null) return end
     }
-    const { payloads, values, halves, skipped } = found
+    const { payloads, values, mapped, skipped } = found
     if (values.length > 0)
       return taken(source, stateful.takeValues(source.name, message, values), message, values)
-    if (halves.length > 0)
-      return taken(source, stateful.takeHalves(source.name, message, halves), message, halves)
+    if (mapped.length > 0)
+      return taken(source, stateful.takeRecords(source.name, message, mapped), message, mapped)
     return payloads.length === 0
       ? ignored(source, skipped)
       : { kind: 'payloads', source: source.name, payloads }
@@ -133,9 +139,9 @@ export function createRecords({ attempt, reading, stateful }: Deps): Records {
     message: Message,
     found: Found,
   ): MapResult | null {
-    const { source, judges } = route.work
+    const { source, checks } = route.runtime
     const { record, root, up } = placed
-    const entry = admitted(route, record, root, up, message, attempt)
+    const entry = admitRecord(route, record, root, up, message, context)
     if (entry?.ignored) {
       found.skipped = 'unknown device'
       return null
@@ -147,18 +153,18 @@ export function createRecords({ attempt, reading, stateful }: Deps): Records {
     }
     const isRead =
       entry !== null &&
-      readRecord(source, entry, record, root, up, message.arrivedAt, judges, attempt, reading)
+      readRecord(source, entry, record, root, up, message.arrivedAt, checks, context, reading)
     if (!isRead) {
-      const { ending } = attempt
-      if (ending.kind === 'ignored') {
-        found.skipped = ending.reason
+      const { rejection } = context
+      if (rejection.kind === 'ignored') {
+        found.skipped = rejection.reason
         return null
       }
-      const detail = `Record ${index + 1} of the message: ${ending.detail}`
-      return resultOf({ ...ending, detail }, message, source, entry ?? route.entry)
+      const detail = `Record ${index + 1} of the message: ${rejection.detail}`
+      return resultOf({ ...rejection, detail }, message, source, entry ?? route.entry)
     }
     if (source.thin !== null || source.merge !== null) {
-      found.halves.push({ entry, half: halfOf(source, entry, reading, message.arrivedAt) })
+      found.mapped.push({ entry, half: mappedRecordOf(source, entry, reading, message.arrivedAt) })
       return null
     }
     const payload = writePayload(source, entry, reading, message, index, found.names)
@@ -187,6 +193,6 @@ function taken(
   }
 }
 
-function own({ captures }: Route, entry: DeviceEntry, placed: Placed): OwnRecord {
+function own({ captures }: Route, entry: DeviceEntry, placed: Placed): RawRecord {
   return { entry, captures, ...placed }
 }

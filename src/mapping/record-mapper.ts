@@ -9,19 +9,19 @@
 import { payloadHead, type MappedPayload } from '../domain/payload.ts'
 import type { Message } from '../domain/message.ts'
 import type { EpochMs } from '../std/clock.ts'
-import type { Attempt } from './refusals.ts'
+import type { RecordContext } from './refusals.ts'
 import type { DeviceRule } from './devices/device-rule.ts'
 import type { Each } from './path/record-selection.ts'
 import type { Extract } from './encodings/extract.ts'
-import type { WriteFurther } from './fields/extra-fields.ts'
+import type { WriteExtraFields } from './fields/extra-fields.ts'
 import { shown, type WriteGps } from './fields/gps.ts'
 import { digestOf, messageKeyOf, partKeyOf, payloadIdOf, signalIdHeadOf, windowKeyOf } from './identity.ts'
 import type { Decode } from './encodings/lenient-json.ts'
 import type { Read, Up } from './path/path.ts'
-import type { DeviceEntry, RegistryOptions } from './devices/device-table.ts'
+import type { DeviceEntry, DeviceEntryOptions } from './devices/devices.ts'
 import { signalsText, type WriteSignals } from './fields/signals.ts'
 import { isUnset } from './devices/device-clocks.ts'
-import type { Half } from './state/merge.ts'
+import type { MappedRecord } from './state/merge.ts'
 import type { MotionOptions } from './state/motion.ts'
 import type { CompiledCoalesce } from './state/coalesced-value.ts'
 import { payloadOf } from './state/record-payload.ts'
@@ -65,16 +65,16 @@ export type CompiledSource = {
   gpsLastKnown: WriteGps
   /** By the family of the device's model. */
   signals: readonly WriteSignals[]
-  further: WriteFurther | null
+  extraFields: WriteExtraFields | null
   motion: MotionOptions | null
   coalesce: CompiledCoalesce | null
   thin: ThinOptions | null
   merge: { group: string; windowMs: number } | null
   /** Nothing to send is usual, and no reason for a dead letter. */
-  quiet: boolean
+  emptyIsNormal: boolean
   /** What is left out for devices of no family, in words; null where nothing is. */
   withoutModel: string | null
-  registry: RegistryOptions
+  deviceOptions: DeviceEntryOptions
 }
 
 /** What a record says, before it is a payload. Used again for the next one. */
@@ -89,10 +89,10 @@ export type Reading = {
 }
 
 /** What judges a device's time and motion; one for all sources, or for one. */
-export type Judges = {
+export type RecordChecks = {
   /** `restamp` puts the arrival time in its place; null where the message was quarantined. */
-  timeOf(entry: DeviceEntry, time: EpochMs, arrivedAt: EpochMs, attempt: Attempt): EpochMs | null
-  movesAt: ((device: string, speed: number, time: EpochMs) => boolean | undefined) | null
+  checkTime(entry: DeviceEntry, time: EpochMs, arrivedAt: EpochMs, context: RecordContext): EpochMs | null
+  isMovingAt: ((device: string, speed: number, time: EpochMs) => boolean | undefined) | null
 }
 
 /** Reads a record into `reading`; false where it was refused, ignored or quarantined. */
@@ -103,61 +103,61 @@ export function readRecord(
   root: unknown,
   up: Up,
   arrivedAt: EpochMs,
-  judges: Judges,
-  attempt: Attempt,
+  checks: RecordChecks,
+  context: RecordContext,
   reading: Reading,
 ): boolean {
-  let time = source.time ? timeOf(source.time, record, root, up, attempt) : Number.NaN
+  let time = source.time ? timeOf(source.time, record, root, up, context) : Number.NaN
   if (time === null) return false
   const ownTime = time
   if (!Number.isNaN(time)) {
-    time = judges.timeOf(entry, time, arrivedAt, attempt)
+    time = checks.checkTime(entry, time, arrivedAt, context)
     if (time === null) return false
   }
-  attempt.motionSpeed = Number.NaN
-  attempt.nowhere = false
+  context.motionSpeed = Number.NaN
+  context.zeroPosition = false
   let gps: string | null = ''
   let fixed = true
   if (source.fix === null) {
-    gps = source.gps(record, root, up, attempt)
+    gps = source.gps(record, root, up, context)
   } else {
     const { fix } = source
     const taken = fix.time ? fix.time(record, root, up) : Number.NaN
     // By the device's own clock on both sides, whatever was made of its time.
     const stale = taken < ownTime - fix.maxAgeMs
-    const valid = fix.valid === null || fix.valid(record, root, attempt.captures, up)
+    const valid = fix.valid === null || fix.valid(record, root, context.captures, up)
     fixed = valid && !stale
     // A place of which nobody knows when it was cannot be kept under any time.
     const kept = fix.keep && !(stale && isUnset(taken))
-    if (fixed || kept) gps = (valid ? source.gps : source.gpsLastKnown)(record, root, up, attempt)
+    if (fixed || kept) gps = (valid ? source.gps : source.gpsLastKnown)(record, root, up, context)
     if (stale && kept) time = taken
   }
   if (gps === null) return false
   const writeSignals = source.signals[entry.family]
-  const signals = writeSignals ? writeSignals(record, root, up, attempt) : []
+  const signals = writeSignals ? writeSignals(record, root, up, context) : []
   if (gps === '' && signals.length === 0) {
-    if (!fixed || attempt.nowhere) attempt.ignore('no fix')
-    else if (source.quiet) attempt.ignore('nothing to send')
-    else attempt.refuse('NOTHING_TO_SEND', 'Neither a position nor a signal was found in the message.')
+    if (!fixed || context.zeroPosition) context.ignore('no fix')
+    else if (source.emptyIsNormal) context.ignore('nothing to send')
+    else context.refuse('NOTHING_TO_SEND', 'Neither a position nor a signal was found in the message.')
     return false
   }
   reading.time = time
   reading.gps = gps
   reading.signals = signals
-  reading.fields = source.further ? source.further(record, root, up, attempt) : ''
+  reading.fields = source.extraFields ? source.extraFields(record, root, up, context) : ''
   reading.moving =
-    judges.movesAt && !Number.isNaN(attempt.motionSpeed)
-      ? (judges.movesAt(entry.device, attempt.motionSpeed, Number.isNaN(time) ? arrivedAt : time) ?? null)
+    checks.isMovingAt && !Number.isNaN(context.motionSpeed)
+      ? (checks.isMovingAt(entry.device, context.motionSpeed, Number.isNaN(time) ? arrivedAt : time) ?? null)
       : null
   return true
 }
 
-export function halfOf(
+export function mappedRecordOf(
   source: CompiledSource,
   entry: DeviceEntry,
   { time, gps, signals, fields, moving }: Reading,
   arrivedAt: EpochMs,
-): Half {
+): MappedRecord {
   const own = Number.isNaN(time) ? null : time
   return { source: source.name, device: entry.device, time: own, arrivedAt, gps, signals, fields, moving }
 }
@@ -185,7 +185,7 @@ export function writePayload(
   const windowKey = ownTime ? windowKeyOf(digest) : partKeyOf(messageKeyOf(message), index)
   const duplicateRule = ownTime ? 'always' : 'resend'
   if (entry.withhold) {
-    const half = halfOf(source, entry, reading, message.arrivedAt)
+    const half = mappedRecordOf(source, entry, reading, message.arrivedAt)
     return payloadOf(entry, half, digest, { windowKey, duplicateRule }, entry.withhold)
   }
   const payloadId = payloadIdOf(digest)
@@ -217,14 +217,14 @@ function timeOf(
   record: unknown,
   root: unknown,
   up: Up,
-  attempt: Attempt,
+  context: RecordContext,
 ): number | null {
   const moment = time.read(record, root, up)
   if (moment < Number.POSITIVE_INFINITY) return moment
   if (Number.isNaN(moment))
-    return time.orArrival ? moment : attempt.refuse('NO_TIME', 'The message has no time.')
+    return time.orArrival ? moment : context.refuse('NO_TIME', 'The message has no time.')
   const raw = shown(time.raw(record, root, up))
-  return attempt.refuse('BAD_TIME', `The time ${raw} is not in the format "${time.format}".`)
+  return context.refuse('BAD_TIME', `The time ${raw} is not in the format "${time.format}".`)
 }
 
 /**

@@ -42,19 +42,19 @@ export const quarantineReasons = {
 export type QuarantineReason = keyof typeof quarantineReasons
 
 /** How a record ended that became no payload. */
-export type Ending =
+export type Rejection =
   | { kind: 'refused'; reason: string; detail: string }
   | { kind: 'ignored'; reason: string }
   | { kind: 'quarantined'; reason: QuarantineReason; detail: string }
 
 /** One message on its way; the mapper has one and uses it again and again. */
-export type Attempt = {
+export type RecordContext = {
   /** What was said last. */
-  ending: Ending
+  rejection: Rejection
   /** Gives up on the message. */
   refuse(reason: UnmappableReason, detail: string): null
   /** The same for a reason of the config's own. */
-  refuseFor(rule: { reason: string; detail: string }): null
+  refuseByRule(rule: { reason: string; detail: string }): null
   /** The record is deliberately nothing. `reason` is one of a bounded set of texts. */
   ignore(reason: string): null
   /** The message is to be kept whole. */
@@ -66,5 +66,5 @@ export type Attempt = {
   /** Set by the position: the speed from which motion is to be derived, NaN where it is not. */
   motionSpeed: number
   /** Set by the position: there was one, and it was none (0, 0). */
-  nowhere: boolean
+  zeroPosition: boolean
 }

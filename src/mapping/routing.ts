@@ -4,23 +4,23 @@ import { defaultProvider, type ProviderName } from '../domain/ids.ts'
 import { createCache, type Cache, type CacheCounters } from './bounded-cache.ts'
 import { createSparkplugDecoder, type SparkplugDecoder } from './sparkplug/sparkplug.ts'
 import { sparkplugTopicOf, type SparkplugTopic } from './sparkplug/sparkplug.ts'
-import type { DeviceTable } from './devices/devices.ts'
-import { judgesOf, type JudgeClocks } from './compile/judges.ts'
-import { createRegistry, type DeviceEntry, type Registry } from './devices/device-table.ts'
-import type { CompiledSource, Judges } from './record-mapper.ts'
+import type { DeviceTable } from './devices/device-table.ts'
+import { recordChecksOf, type ClockCheck } from './devices/clock-check.ts'
+import { createDeviceEntries, type DeviceEntry, type DeviceEntries } from './devices/devices.ts'
+import type { CompiledSource, RecordChecks } from './record-mapper.ts'
 import { capturesIn, compileTopics, type TopicPattern } from './path/topic-pattern.ts'
 
 /** A source with all that it remembers. */
-export type Work = {
+export type SourceRuntime = {
   source: CompiledSource
-  registry: Registry
-  judges: Judges
+  devices: DeviceEntries
+  checks: RecordChecks
   sparkplug: SparkplugDecoder | null
 }
 
 /** What is known of a topic. */
 export type Route = {
-  work: Work
+  runtime: SourceRuntime
   captures: readonly string[]
   /** Its messages are ignored, whatever is in them. */
   excluded: boolean
@@ -30,10 +30,10 @@ export type Route = {
   sparkplugTopic: SparkplugTopic | null
 }
 
-export type Routed = Route | { work: null }
+export type Routed = Route | { runtime: null }
 
 export type Routing = {
-  works: readonly Work[]
+  runtimes: readonly SourceRuntime[]
   routeOf(topic: string): Routed
   counters(): { topics: CacheCounters; devices: CacheCounters }
 }
@@ -47,10 +47,10 @@ const devicesMax = 65_536
 /** A longer topic is matched each time: 64 KiB of topic times the bound above would be 4 GiB. */
 const cachedTopicLengthMax = 256
 
-const noRoute = { work: null }
+const noRoute = { runtime: null }
 
 export function createRouting(
-  { devices, judge }: { devices: DeviceTable; judge: JudgeClocks },
+  { devices, clockCheck }: { devices: DeviceTable; clockCheck: ClockCheck },
   { sources, providers }: { sources: readonly CompiledSource[]; providers: readonly ProviderName[] },
 ): Routing {
   const patterns = sources.flatMap((source, index) =>
@@ -59,14 +59,14 @@ export function createRouting(
   const matchTopic = compileTopics(patterns.map(({ pattern }) => pattern))
   const excluders = sources.map(({ exclude }) => compileTopics(exclude))
   const entriesMax = Math.max(1024, Math.floor(devicesMax / Math.max(1, sources.length)))
-  const works = sources.map((source): Work => ({
+  const runtimes = sources.map((source): SourceRuntime => ({
     source,
-    registry: createRegistry({ devices }, { ...source.registry, providers, entriesMax }),
-    judges: judgesOf(source, judge),
+    devices: createDeviceEntries({ devices }, { ...source.deviceOptions, providers, entriesMax }),
+    checks: recordChecksOf(source, clockCheck),
     sparkplug: source.decode === null ? createSparkplugDecoder({ source: source.name }) : null,
   }))
   const routes: Cache<Routed> = createCache(topicsMax)
-  return { works, routeOf, counters }
+  return { runtimes, routeOf, counters }
 
   function routeOf(topic: string): Routed {
     return routes.get(topic) ?? findRoute(topic)
@@ -80,22 +80,22 @@ export function createRouting(
 
   function makeRoute(topic: string): Routed {
     const match = patterns[matchTopic(topic)]
-    const work = match && works[match.index]
-    if (!match || !work) return noRoute
-    const { source, registry } = work
+    const runtime = match && runtimes[match.index]
+    if (!match || !runtime) return noRoute
+    const { source, devices } = runtime
     const own = capturesIn(match.pattern, topic)
     const captures = match.order === null ? own : match.order.map((index) => own[index] ?? '')
     const excluded = (excluders[match.index]?.(topic) ?? -1) !== -1
     const name = source.device.kind === 'topic' ? source.device.name(captures) : ''
     const isNamed = name !== '' && name.length <= cachedTopicLengthMax
     const provider = (source.provider?.(captures) ?? defaultProvider) as ProviderName
-    const entry = isNamed && !excluded ? registry.entryOf(name, provider) : null
-    const sparkplugTopic = work.sparkplug === null ? null : sparkplugTopicOf(topic)
-    return { work, captures, excluded, provider, entry, sparkplugTopic }
+    const entry = isNamed && !excluded ? devices.entryOf(name, provider) : null
+    const sparkplugTopic = runtime.sparkplug === null ? null : sparkplugTopicOf(topic)
+    return { runtime, captures, excluded, provider, entry, sparkplugTopic }
   }
 
   function counters(): ReturnType<Routing['counters']> {
-    const all = works.map(({ registry }) => registry.counters())
+    const all = runtimes.map(({ devices }) => devices.counters())
     const sum = (of: (each: CacheCounters) => number) => all.reduce((total, each) => total + of(each), 0)
     return {
       topics: routes.counters(),

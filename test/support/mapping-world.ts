@@ -12,7 +12,7 @@ import {
   privacySchema,
   sourcesSchema,
 } from '../../src/mapping/config.ts'
-import { parseDevices } from '../../src/mapping/devices/devices.ts'
+import { parseDevices } from '../../src/mapping/devices/device-table.ts'
 import { createMapper, type Mapper, type MapResult } from '../../src/mapping/mapping.ts'
 
 const configSchema = z.object({

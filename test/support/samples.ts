@@ -11,7 +11,7 @@ import { mappingSchema } from '../../src/config/sources-section.ts'
 import { playMessages } from '../../src/mapping/cases/cases.ts'
 import { compileSources } from '../../src/mapping/compile/compile.ts'
 import type { MappingConfig } from '../../src/mapping/config.ts'
-import { noDevices } from '../../src/mapping/devices/devices.ts'
+import { noDevices } from '../../src/mapping/devices/device-table.ts'
 import { createMapper } from '../../src/mapping/mapper.ts'
 import type { Mapper } from '../../src/mapping/mapper-view.ts'
 

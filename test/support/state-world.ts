@@ -4,7 +4,7 @@ import { defaultProvider, type ProviderName } from '../../src/domain/ids.ts'
 import type { Message } from '../../src/domain/message.ts'
 import type { MappedPayload } from '../../src/domain/payload.ts'
 import { compileSources } from '../../src/mapping/compile/compile.ts'
-import { parseDevices } from '../../src/mapping/devices/devices.ts'
+import { parseDevices } from '../../src/mapping/devices/device-table.ts'
 import { createMapper, type Applied, type Dropped, type Mapper } from '../../src/mapping/mapping.ts'
 import { configOf, type World } from './mapping-world.ts'
 
@@ -63,7 +63,7 @@ export function openStates(
     if (result.kind === 'ignored') states.dropped.push({ ...result, kind: 'ignored', messages: 1 })
     if (result.kind !== 'part') return result.kind
     const judged = result.duplicateRule === 'always' || message.dup
-    if (judged && window.has(result.windowKey)) return 'copy'
+    if (judged && window.has(result.windowKey)) return 'duplicate'
     window.add(result.windowKey)
     commit(states.mapper.apply())
     return result.kind

@@ -1,10 +1,10 @@
-// compile-fields.ts: the `map` of a source as closures: time, position, further fields. Signals: compile-signals.ts.
+// compile-fields.ts: the `map` of a source as closures: time, position, extra fields. Signals: compile-signals.ts.
 
 import type { Compile, Report } from './compile.ts'
-import type { FieldConfig, FurtherConfig, MapConfig, SourceConfig } from '../config.ts'
+import type { FieldConfig, ExtraFieldConfig, MapConfig, SourceConfig } from '../config.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { ratioOf, type Ratio } from '../fields/decimal.ts'
-import { compileFurther, type FurtherField, type WriteFurther } from '../fields/extra-fields.ts'
+import { compileExtraFields, type ExtraField, type WriteExtraFields } from '../fields/extra-fields.ts'
 import {
   compileBoolean,
   compileGps,
@@ -33,7 +33,7 @@ const noNumber: ReadNumber = () => Number.NaN
 /** Devices whose motion is remembered, for each source. */
 const devicesMax = 65_536
 
-type Fields = Pick<CompiledSource, 'time' | 'fix' | 'gps' | 'gpsLastKnown' | 'further' | 'motion'>
+type Fields = Pick<CompiledSource, 'time' | 'fix' | 'gps' | 'gpsLastKnown' | 'extraFields' | 'motion'>
 
 /** Undefined where a problem was reported. */
 export function compileFields(
@@ -47,19 +47,19 @@ export function compileFields(
   const at = [...path, 'map']
   if (!map.latitude && !map.longitude && map.signals.length === 0)
     report(at, 'must have latitude and longitude, or signals: without either there is nothing to send.')
-  const further = furtherOf(config, at, compile, report)
-  const gps = compilePosition(name, map, further.inGps, at, compile, report)
+  const extraFields = extraFieldsOf(config, at, compile, report)
+  const gps = compilePosition(name, map, extraFields.inGps, at, compile, report)
   const time = compile([...at, 'time'], () => timeOf(config))
   const fix = config.fix === undefined ? null : compile([...path, 'fix'], () => fixOf(config, captures))
   const motion = compile([...at, 'in_motion'], () => motionOf(map))
   if (!gps || time === undefined || fix === undefined || motion === undefined) return undefined
-  return { time, fix, ...gps, further: further.onTop, motion }
+  return { time, fix, ...gps, extraFields: extraFields.onTop, motion }
 }
 
 function compilePosition(
   source: string,
   map: MapConfig,
-  further: WriteFurther | null,
+  extraFields: WriteExtraFields | null,
   path: Keys,
   compile: Compile,
   report: Report,
@@ -86,7 +86,7 @@ function compilePosition(
   if (!latitude || !longitude || speed === undefined || heading === undefined || inMotion === undefined)
     return undefined
   const speedUnits = map.speed_units
-  const fields = { source, latitude, longitude, speed, heading, inMotion, speedUnits, further }
+  const fields = { source, latitude, longitude, speed, heading, inMotion, speedUnits, extraFields }
   return { gps: compileGps(fields), gpsLastKnown: compileGps({ ...fields, heading: null }) }
 }
 
@@ -193,17 +193,22 @@ function fixOf({ fix, no_fix: noFix }: SourceConfig, captures: readonly string[]
   }
 }
 
-type Further = { inGps: WriteFurther | null; onTop: WriteFurther | null }
+type ExtraFields = { inGps: WriteExtraFields | null; onTop: WriteExtraFields | null }
 
-/** What the interface itself has; a further field of that name would make a key stand twice. */
+/** What the interface itself has; an extra field of that name would make a key stand twice. */
 const taken = {
   payload: ['payloadId', 'carrier', 'signalTimestamp', 'assetIdentifier', 'deviceIdentifier', 'signals'],
   gps: ['latitude', 'longitude', 'speed', 'speedUnits', 'heading', 'inMotion'],
 }
 
-function furtherOf({ name, map }: SourceConfig, path: Keys, compile: Compile, report: Report): Further {
-  const inGps: FurtherField[] = []
-  const onTop: FurtherField[] = []
+function extraFieldsOf(
+  { name, map }: SourceConfig,
+  path: Keys,
+  compile: Compile,
+  report: Report,
+): ExtraFields {
+  const inGps: ExtraField[] = []
+  const onTop: ExtraField[] = []
   let sound = true
   for (const [key, field] of Object.entries(map.fields)) {
     const at = [...path, 'fields', key]
@@ -218,20 +223,20 @@ function furtherOf({ name, map }: SourceConfig, path: Keys, compile: Compile, re
     if (longer !== undefined) report(at, `cannot be a value: ${longer} makes it an object.`)
     sound &&= !isTaken && longer === undefined
     if (inside && !map.latitude) report(at, 'needs latitude and longitude: it is sent with a position only.')
-    const compiled = compile(at, () => furtherField(name, key, own, field))
+    const compiled = compile(at, () => extraFieldOf(name, key, own, field))
     if (compiled) (inside ? inGps : onTop).push(compiled)
   }
   // Names that stand in each other's way cannot be nested.
   if (!sound) return { inGps: null, onTop: null }
-  return { inGps: compileFurther(inGps), onTop: compileFurther(onTop) }
+  return { inGps: compileExtraFields(inGps), onTop: compileExtraFields(onTop) }
 }
 
-export function furtherField(
+export function extraFieldOf(
   source: string,
   name: string,
   keys: readonly string[],
-  field: FurtherConfig,
-): FurtherField {
+  field: ExtraFieldConfig,
+): ExtraField {
   const { type: kind, unit, scale, offset } = field
   if (kind !== 'number' && (unit !== undefined || scale !== 1 || offset !== 0))
     throw new Malformed(`has a unit, scale or offset, which only numbers have, not a ${kind}`)

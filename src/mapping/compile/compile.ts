@@ -142,9 +142,9 @@ function compileSource(
     ...fields,
     signals,
     ...memory,
-    quiet: source.fix !== undefined || memory.coalesce !== null,
+    emptyIsNormal: source.fix !== undefined || memory.coalesce !== null,
     withoutModel: source.warn_without_model ?? null,
-    registry: {
+    deviceOptions: {
       defaults: source.model === undefined ? defaults : { ...defaults, model: source.model },
       unknown,
       identify,

@@ -30,9 +30,9 @@ export type ClockVerdict = 'ok' | 'future' | 'unset'
 export type DeviceClock = { skewMs: number; messages: number; lastSeen: EpochMs }
 
 /** `devices` of the `judged` ones are off by about `skewMs`. */
-export type AllAlike = { skewMs: number; devices: number; judged: number }
+export type CommonSkew = { skewMs: number; devices: number; judged: number }
 
-export type Clocks = {
+export type DeviceClocks = {
   /**
    * Judges a device time and takes note of it. `offsetMs` is what has to be added to the arrival to get the
    * true time; null while our own time is unknown.
@@ -43,7 +43,7 @@ export type Clocks = {
   /** All devices that are remembered. */
   views(): Iterable<[string, DeviceClock]>
   /** Not null when most of the devices of the last hour are off by about as much: then it is our clock. */
-  allAlike(nowMs: EpochMs): AllAlike | null
+  commonSkew(nowMs: EpochMs): CommonSkew | null
   counters(): { devices: number; evictions: number; future: number; unset: number; old: number }
 }
 
@@ -70,7 +70,7 @@ export function isUnset(deviceTime: EpochMs): boolean {
   return deviceTime < 0 || unsetSince.some((start) => deviceTime >= start && deviceTime < start + unsetMs)
 }
 
-export function createClocks({ futureMaxMs, samples, devicesMax }: ClocksOptions): Clocks {
+export function createDeviceClocks({ futureMaxMs, samples, devicesMax }: ClocksOptions): DeviceClocks {
   const slots = new Map<string, number>()
   const names: string[] = []
   /** `samples` skews a device, the newest at `messages % samples`; grown as devices come. */
@@ -82,7 +82,7 @@ export function createClocks({ futureMaxMs, samples, devicesMax }: ClocksOptions
   let evictions = 0
   const found = { future: 0, unset: 0, old: 0 }
   const sorted = new Float64Array(samples)
-  return { observe, view, views, allAlike, counters }
+  return { observe, view, views, commonSkew: allAlike, counters }
 
   function observe(
     device: string,
@@ -170,7 +170,7 @@ export function createClocks({ futureMaxMs, samples, devicesMax }: ClocksOptions
     for (const [device, slot] of slots) yield [device, viewOf(slot)]
   }
 
-  function allAlike(nowMs: EpochMs): AllAlike | null {
+  function allAlike(nowMs: EpochMs): CommonSkew | null {
     const stride = Math.ceil(slots.size / alikeSampledMax)
     const medians: number[] = []
     for (let slot = 0; slot < slots.size; slot += stride)

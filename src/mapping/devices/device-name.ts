@@ -2,7 +2,7 @@
 
 import type { Sender } from '../../domain/message.ts'
 import { quote } from '../../std/quote.ts'
-import type { Attempt } from '../refusals.ts'
+import type { RecordContext } from '../refusals.ts'
 import type { DeviceRule } from './device-rule.ts'
 import type { Up } from '../path/path.ts'
 
@@ -17,15 +17,15 @@ export function deviceNamed(
   up: Up,
   captures: readonly string[],
   sender: Sender,
-  attempt: Attempt,
+  context: RecordContext,
 ): string | null {
   const name =
     device.kind === 'record' ? device.name(record, root, up, captures, sender) : device.name(captures, sender)
-  if (name === '') return attempt.refuse('NO_DEVICE', 'What names the device is missing or empty.')
+  if (name === '') return context.refuse('NO_DEVICE', 'What names the device is missing or empty.')
   if (name === null)
-    return attempt.refuse('BAD_DEVICE', 'What names the device is neither a text nor a whole number.')
+    return context.refuse('BAD_DEVICE', 'What names the device is neither a text nor a whole number.')
   if (name.length <= deviceLengthMax) return name
-  return attempt.refuse(
+  return context.refuse(
     'BAD_DEVICE',
     `The device's name ${quote(name, 40)} has more than ${deviceLengthMax} characters.`,
   )

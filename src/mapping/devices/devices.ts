@@ -1,171 +1,118 @@
-// devices.ts: the device table, a CSV file that says which asset, operator and carrier a device belongs to.
-//
-//   device,asset_id,asset_type,operator,carrier,provider,manufacturer,model,privacy
-//   864636060000001,TRK-0007,TRACTOR,OP1,ACME,,Teltonika,FMC650,night
-//
-// `device` is required and unique; every other column may be left out, every other field may be empty: then
-// the defaults of the source and of the config stand in. Every bad row is reported, with its line, all at
-// once.
+// devices.ts: the part of a payload that depends on the device alone, as text, worked out once per device.
 
-import { isUtf8 } from 'node:buffer'
-import { GatewayError, messageOf } from '../../std/gateway-error.ts'
-import { quote } from '../../std/quote.ts'
 import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
-import { parseCsv, type CsvProblem, type CsvRow } from './csv.ts'
+import { createCache, type CacheCounters } from '../bounded-cache.ts'
+import type { DeviceRow, DeviceTable } from './device-table.ts'
+import type { Withhold } from '../privacy/privacy.ts'
+import { jsonString } from '../fields/json-string.ts'
 
-export const deviceColumns = [
-  'device',
-  'asset_id',
-  'asset_type',
-  'operator',
-  'carrier',
-  'provider',
-  'manufacturer',
-  'model',
-  'privacy',
-] as const
-
-type Column = (typeof deviceColumns)[number]
-
-/** A field that is empty in the table is absent here. */
-export type DeviceRow = Readonly<Partial<Record<Exclude<Column, 'device' | 'provider'>, string>>> & {
-  readonly provider?: ProviderName
+/** What stands in for an empty field of the device table. */
+export type Defaults = {
+  readonly carrier?: string | undefined
+  readonly operator?: string | undefined
+  readonly asset_type?: string | undefined
+  readonly manufacturer?: string | undefined
+  readonly model?: string | undefined
 }
 
-export type DeviceTable = {
-  find(device: string): DeviceRow | undefined
-  readonly size: number
+export type DeviceEntryOptions = {
+  defaults: Defaults
+  unknown: 'accept' | 'ignore' | 'quarantine'
+  /** Which identifiers a payload carries (ingestion-api.md 2.1, rule 2). */
+  identify: 'asset' | 'device' | 'both'
+  /** Which family of models a device belongs to, counted from 1; 0 where it belongs to none. */
+  familyOf(model: string | undefined): number
+  profiles: ReadonlyMap<string, Withhold>
 }
 
-export type ParsedDevices = { table: DeviceTable; problems: readonly CsvProblem[] }
-
-/** Above this a table is a mistake, and reading it would stop the daemon for seconds. */
-const bytesMax = 256 * 1024 * 1024
-
-const fieldLengthMax = 256
-const linesShown = 50
-
-export const noDevices: DeviceTable = { find: () => undefined, size: 0 }
-
-export type LoadDevicesDeps = { readFile: (path: string) => Promise<Buffer> }
-
-export type DevicesOptions = {
-  path: string
-  /** Providers that payloads can be delivered for; a row that names another one is a problem. */
-  providers: readonly ProviderName[]
+export type DeviceEntry = {
+  readonly device: string
+  readonly provider: ProviderName
+  /** The config has the provider: its payloads have somewhere to go. */
+  readonly deliverable: boolean
+  /** The device is not in the table, and the config says to ignore such devices. */
+  readonly ignored: boolean
+  /** The device is not in the table, and the config says to keep its messages until it is. */
+  readonly quarantined: boolean
+  readonly assetId: string
+  readonly family: number
+  /** What must not be sent of it; null for nearly all. */
+  readonly withhold: Withhold | null
+  /** Begin of a payload's name: provider and device, see identity.ts. */
+  readonly nameHead: string
+  /** Between the payloadId and the value of `signalTimestamp`. */
+  readonly jsonBeforeTime: string
+  /** Behind the value of `signalTimestamp`. */
+  readonly jsonAfterTime: string
 }
 
-/** Reads the table; rejects with DEVICES_INVALID and every problem in it. */
-export async function loadDevices(deps: LoadDevicesDeps, options: DevicesOptions): Promise<DeviceTable> {
-  const { path, providers } = options
-  const bytes = await deps.readFile(path).catch((error: unknown) => {
-    throw new GatewayError('DEVICES_INVALID', {
-      what: `Cannot read the device table ${path}.`,
-      why: `${messageOf(error)}.`,
-      act: 'Make the file readable for the gateway, or change `devices.file`.',
-      cause: error,
-    })
-  })
-  const { table, problems } = parseDevices(bytes, providers)
-  if (problems.length === 0) return table
-  const lines = problems.slice(0, linesShown).map(({ line, message }) => `${path}:${line}  ${message}`)
-  const more = problems.length > linesShown ? `\n... and ${problems.length - linesShown} more` : ''
-  throw new GatewayError('DEVICES_INVALID', {
-    what: `The device table ${path} has ${problems.length === 1 ? 'one problem' : `${problems.length} problems`}.`,
-    why: lines.join('\n') + more,
-    act: 'Mend these rows; the columns are described with `devices.file` in config/reference.md.',
-  })
+export type DeviceEntries = {
+  /** `provider` counts where the table names none. */
+  entryOf(device: string, provider: ProviderName): DeviceEntry
+  counters(): CacheCounters & { withoutFamily: number }
 }
 
-export function parseDevices(
-  bytes: Buffer,
-  providers: readonly ProviderName[] = [defaultProvider],
-): ParsedDevices {
-  if (bytes.length > bytesMax) return failed(1, `the table is larger than ${bytesMax} bytes`)
-  if (!isUtf8(bytes)) return failed(firstBadLine(bytes), 'is not UTF-8; save the table as "CSV UTF-8"')
-  const { rows, problems: malformed } = parseCsv(bytes.toString('utf8'))
-  const [header, ...body] = rows
-  if (!header) return failed(1, `the table needs a header row with the column "device"`, malformed)
-  const headerProblems = checkHeader(header)
-  if (headerProblems.length > 0) return failedWith([...malformed, ...headerProblems])
-  const problems = [...malformed]
-  const found = new Map<string, DeviceRow>()
-  const lines = new Map<string, number>()
-  const columns = header.fields.map((name) => name as Column)
-  for (const row of body) {
-    const problem = addRow(row, columns, { found, lines, providers })
-    if (problem !== undefined) problems.push({ line: row.line, message: problem })
+export function createDeviceEntries(
+  { devices }: { devices: DeviceTable },
+  options: DeviceEntryOptions & { providers: readonly ProviderName[]; entriesMax: number },
+): DeviceEntries {
+  const entries = createCache<DeviceEntry>(options.entriesMax)
+  let withoutFamily = 0
+  return { entryOf, counters: () => ({ ...entries.counters(), withoutFamily }) }
+
+  function entryOf(device: string, provider: ProviderName): DeviceEntry {
+    // Nearly always there is one provider, and the device alone is the key.
+    const key = provider === defaultProvider ? device : `${device}\0${provider}`
+    const known = entries.get(key)
+    if (known) return known
+    const entry = makeEntry(device, devices.find(device), provider, options)
+    if (entry.family === 0) withoutFamily += 1
+    entries.set(key, entry)
+    return entry
   }
-  problems.sort((a, b) => a.line - b.line)
-  return { table: { find: (device) => found.get(device), size: found.size }, problems }
 }
 
-function checkHeader({ line, fields }: CsvRow): CsvProblem[] {
-  if (fields.length === 1 && fields[0]?.includes(';'))
-    return [{ line, message: 'separates its columns with ";"; use commas' }]
-  const problems: CsvProblem[] = []
-  for (const [index, name] of fields.entries()) {
-    if (!deviceColumns.some((known) => known === name))
-      problems.push({
-        line,
-        message: `unknown column ${quote(name, 40)}; known are ${deviceColumns.join(', ')}`,
-      })
-    else if (fields.indexOf(name) !== index)
-      problems.push({ line, message: `has the column "${name}" twice` })
+function makeEntry(
+  device: string,
+  row: DeviceRow | undefined,
+  otherwise: ProviderName,
+  options: DeviceEntryOptions & { providers: readonly ProviderName[] },
+): DeviceEntry {
+  const { defaults, identify, unknown, providers } = options
+  const provider = row?.provider ?? otherwise
+  const assetId = row?.asset_id ?? device
+  const model = row?.model ?? defaults.model
+  const carrier = row?.carrier ?? defaults.carrier
+  const asset = objectOf([
+    ['id', assetId],
+    ['type', row?.asset_type ?? defaults.asset_type],
+    ['operator', row?.operator ?? defaults.operator],
+  ])
+  const unit = objectOf([
+    ['id', device],
+    ['manufacturer', row?.manufacturer ?? defaults.manufacturer],
+    ['model', model],
+  ])
+  return {
+    device,
+    provider,
+    deliverable: providers.includes(provider),
+    ignored: row === undefined && unknown === 'ignore',
+    quarantined: row === undefined && unknown === 'quarantine',
+    assetId,
+    family: options.familyOf(model),
+    withhold: row?.privacy === undefined ? null : (options.profiles.get(row.privacy) ?? null),
+    nameHead: `[${jsonString(provider)},${jsonString(device)},`,
+    jsonBeforeTime: `"${carrier === undefined ? '' : `,"carrier":${jsonString(carrier)}`},"signalTimestamp":`,
+    jsonAfterTime:
+      (identify === 'device' ? '' : `,"assetIdentifier":${asset}`) +
+      (identify === 'asset' ? '' : `,"deviceIdentifier":${unit}`),
   }
-  if (!fields.includes('device'))
-    problems.push({ line, message: 'lacks the column "device"; the first row names the columns' })
-  return problems
 }
 
-type Collected = {
-  found: Map<string, DeviceRow>
-  lines: Map<string, number>
-  providers: readonly ProviderName[]
-}
-
-function addRow(
-  { line, fields }: CsvRow,
-  columns: readonly Column[],
-  { found, lines, providers }: Collected,
-): string | undefined {
-  if (fields.length !== columns.length)
-    return `has ${fields.length} fields, but the header names ${columns.length} columns`
-  const entries: [string, string][] = []
-  let device = ''
-  for (const [index, value] of fields.entries()) {
-    const column = columns[index]
-    if (!column || value === '') continue
-    if (value.length > fieldLengthMax) return `has more than ${fieldLengthMax} characters in "${column}"`
-    if (column === 'device') device = value
-    else entries.push([column, value])
-  }
-  if (device === '') return 'has no device'
-  const before = lines.get(device)
-  if (before !== undefined) return `device ${quote(device, 80)} is in line ${before} already`
-  const row: DeviceRow = Object.fromEntries(entries)
-  if (row.provider !== undefined && !providers.includes(row.provider))
-    return `names the provider ${quote(row.provider, 80)}; known are ${providers.join(', ')}`
-  lines.set(device, line)
-  found.set(device, row)
-  return undefined
-}
-
-function failed(line: number, message: string, before: readonly CsvProblem[] = []): ParsedDevices {
-  return failedWith([...before, { line, message }])
-}
-
-function failedWith(problems: readonly CsvProblem[]): ParsedDevices {
-  return { table: noDevices, problems }
-}
-
-function firstBadLine(bytes: Buffer): number {
-  let line = 1
-  let start = 0
-  for (;;) {
-    const end = bytes.indexOf(0x0a, start)
-    if (!isUtf8(bytes.subarray(start, end === -1 ? undefined : end)) || end === -1) return line
-    start = end + 1
-    line += 1
-  }
+/** A JSON object of the fields that have a value. */
+function objectOf(fields: readonly (readonly [string, string | undefined])[]): string {
+  const texts: string[] = []
+  for (const [name, value] of fields) if (value !== undefined) texts.push(`"${name}":${jsonString(value)}`)
+  return `{${texts.join(',')}}`
 }

@@ -4,18 +4,18 @@
 // compile-signals.ts), alone. So it can be asked by itself and follows the same rules; that the answers are what
 // the payload says is tested over the cases of all presets.
 
-import { createAttempt } from '../map-errors.ts'
+import { createRecordContext } from '../map-errors.ts'
 import {
   coordinateOf,
-  furtherField,
+  extraFieldOf,
   headingOf,
   inMotionOf,
   speedOf,
   timeOf,
 } from '../compile/compile-fields.ts'
 import { signalOf } from '../compile/compile-signals.ts'
-import type { FurtherConfig, MapConfig, SignalConfig, SourceConfig } from '../config.ts'
-import { compileFurther } from '../fields/extra-fields.ts'
+import type { ExtraFieldConfig, MapConfig, SignalConfig, SourceConfig } from '../config.ts'
+import { compileExtraFields } from '../fields/extra-fields.ts'
 import { compileGps, shown, type Coordinate, type GpsFields } from '../fields/gps.ts'
 import { compilePath, parsePath, type Up } from '../path/path.ts'
 import { compileReading } from '../fields/fields.ts'
@@ -98,31 +98,31 @@ const bareGps: GpsFields = {
   speedUnits: '',
   heading: null,
   inMotion: null,
-  further: null,
+  extraFields: null,
 }
 
 /** A field of `gps` by itself, beside a position that is one. */
 function compileInGps(fields: Partial<GpsFields>) {
   const write = compileGps({ ...bareGps, ...fields })
   return ({ record, root, up, captures }: Place): { gps: unknown; why: string | null } => {
-    const { attempt, why } = newAttempt(captures)
-    const text = write(record, root, up, attempt)
+    const { context, why } = newAttempt(captures)
+    const text = write(record, root, up, context)
     if (text === null) return { gps: undefined, why: why() }
     return { gps: text === '' ? undefined : memberOf(text, 'gps'), why: why() }
   }
 }
 
-/** An attempt of our own: what it counts as left out is counted nowhere. */
+/** An context of our own: what it counts as left out is counted nowhere. */
 function newAttempt(captures: readonly string[]) {
   const omitted = new Map<string, number>()
-  const attempt = createAttempt(omitted)
-  attempt.captures = captures
+  const context = createRecordContext(omitted)
+  context.captures = captures
   const why = () => {
     for (const key of omitted.keys()) return key.slice(key.lastIndexOf('|') + 1)
-    const { ending } = attempt
+    const { rejection: ending } = context
     return ending.kind === 'refused' ? `${ending.reason}: ${ending.detail}` : null
   }
-  return { attempt, why }
+  return { context, why }
 }
 
 /** `,"name":value` as the mapping writes it. */
@@ -247,8 +247,8 @@ export function explainSignal(
     }
     if (holds && !holds(record, root, captures, up))
       return { ...base, note: `when does not hold: ${condition ?? ''}` }
-    const { attempt, why } = newAttempt(captures)
-    const [text] = write(record, root, up, attempt)
+    const { context, why } = newAttempt(captures)
+    const [text] = write(record, root, up, context)
     const value = text === undefined ? undefined : signalIn(text)
     return withValue(base, value, note, why() ?? note)
   }
@@ -262,17 +262,17 @@ function signalIn(text: string): unknown {
 export function explainFurther(
   { name: source }: SourceConfig,
   name: string,
-  config: FurtherConfig,
+  config: ExtraFieldConfig,
 ): ExplainField {
   const keys = name.split('.')
   const own = keys[0] === 'gps' ? keys.slice(1) : keys
-  const write = compileFurther([furtherField(source, name, own, config)])
+  const write = compileExtraFields([extraFieldOf(source, name, own, config)])
   const finder = compileFinder(config)
   return (place) => {
     const { record, root, up, captures } = place
     const { path, raw, note } = finder.find(place)
-    const { attempt, why } = newAttempt(captures)
-    const text = write ? write(record, root, up, attempt) : ''
+    const { context, why } = newAttempt(captures)
+    const text = write ? write(record, root, up, context) : ''
     let value: unknown = text === '' ? undefined : JSON.parse(`{${text.slice(1)}}`)
     for (const key of own) value = isRecord(value) ? value[key] : undefined
     const base = { ...head(`fields["${name}"]`, name, finder.paths), path, unit: config.unit ?? null }

@@ -2,7 +2,7 @@
 // with it as with any other, so what is written down is what was done, whichever way a record came: alone, out of a
 // list, put together of single values, or merged.
 
-import type { Attempt } from '../refusals.ts'
+import type { RecordContext } from '../refusals.ts'
 import type { WriteGps } from '../fields/gps.ts'
 import type { Up } from '../path/path.ts'
 import type { CompiledSource } from '../record-mapper.ts'
@@ -67,16 +67,16 @@ export function tracedSource(source: CompiledSource, traces: Traces): CompiledSo
     },
     gps: tracedGps(source.gps, false),
     gpsLastKnown: tracedGps(source.gpsLastKnown, true),
-    signals: source.signals.map((write, family) => (record, root, up, attempt) => {
+    signals: source.signals.map((write, family) => (record, root, up, context) => {
       const trace = at('signals', record, root, up)
       trace.family = family
-      trace.signals = write(record, root, up, attempt)
+      trace.signals = write(record, root, up, context)
       return trace.signals
     }),
     // Also where there are none: it tells that the record came to its end.
-    further(record, root, up, attempt) {
+    extraFields(record, root, up, context) {
       const trace = at('fields', record, root, up)
-      trace.fields = source.further ? source.further(record, root, up, attempt) : ''
+      trace.fields = source.extraFields ? source.extraFields(record, root, up, context) : ''
       return trace.fields
     },
     coalesce: source.coalesce && tracedCoalesce(source.name, source.coalesce, traces.values),
@@ -116,13 +116,13 @@ export function tracedSource(source: CompiledSource, traces: Traces): CompiledSo
   }
 
   function tracedGps(write: WriteGps, lastKnown: boolean): WriteGps {
-    return (record: unknown, root: unknown, up: Up, attempt: Attempt) => {
+    return (record: unknown, root: unknown, up: Up, context: RecordContext) => {
       const trace = at('gps', record, root, up)
-      const text = write(record, root, up, attempt)
+      const text = write(record, root, up, context)
       trace.gps = text
       trace.placeRefused = text === null
       trace.lastKnown = lastKnown
-      trace.nowhere = attempt.nowhere
+      trace.nowhere = context.zeroPosition
       return text
     }
   }

@@ -7,18 +7,18 @@
 
 import type { Message } from '../../domain/message.ts'
 import type { MappedPayload } from '../../domain/payload.ts'
-import { createAttempt } from '../map-errors.ts'
+import { createRecordContext } from '../map-errors.ts'
 import type { MappingConfig, SourceConfig } from '../config.ts'
 import { compileDeviceTemplate } from '../devices/device-rule.ts'
 import { deviceNamed } from '../devices/device-name.ts'
 import { findBy, type ExplainedField, type Place } from './explain-field.ts'
 import { compileExplainer, type ExplainRecord } from './explain-record.ts'
 import { tracedSource, type Trace, type TracedValue, type Traces } from './explain-trace.ts'
-import { createClockJudge, type ClockPolicy } from '../compile/judges.ts'
+import { createClockCheck, type ClockPolicy } from '../devices/clock-check.ts'
 import type { MapResult } from '../map-result.ts'
 import { createMapper, type MapperDeps, type MapperOptions } from '../mapper.ts'
 import type { Mapper } from '../mapper-view.ts'
-import type { DeviceEntry } from '../devices/device-table.ts'
+import type { DeviceEntry } from '../devices/devices.ts'
 import { createRouting, type Route } from '../routing.ts'
 import type { CompiledSource } from '../record-mapper.ts'
 import type { Applied } from '../state/state-changes.ts'
@@ -74,9 +74,9 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
   const traces: Traces = { records: [], values: [] }
   const sources = options.sources.map((source) => tracedSource(source, traces))
   const mapper = createMapper(deps, { ...options, sources })
-  const judge = createClockJudge({ clockOffsetMs: () => null }, options.clocks ?? lenient)
+  const clockCheck = createClockCheck({ clockOffsetMs: () => null }, options.clocks ?? lenient)
   // A second one: what it is asked for the explanation must not be counted.
-  const routing = createRouting({ devices, judge }, { providers: [], ...options })
+  const routing = createRouting({ devices, clockCheck }, { providers: [], ...options })
   const explainers = new Map<
     string,
     { config: SourceConfig; source: CompiledSource; explain: ExplainRecord }
@@ -91,7 +91,7 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
   function explain(message: Message, result: MapResult, evaluated?: Explained['evaluated']): Explained {
     const { records, values } = taken()
     const routed = routing.routeOf(message.topic)
-    const route = routed.work === null ? null : routed
+    const route = routed.runtime === null ? null : routed
     const payloads = result.kind === 'payloads' ? result.payloads : []
     return {
       topic: message.topic,
@@ -146,10 +146,10 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
   function entryIn(place: Place, route: Route | null, message: Message | null): DeviceEntry | null {
     if (route === null || message === null) return null
     if (route.entry) return route.entry
-    const { source, registry } = route.work
+    const { source, devices: registry } = route.runtime
     const { record, root, up, captures } = place
-    const attempt = createAttempt(new Map())
-    const name = deviceNamed(source.device, record, root, up, captures, message.sender, attempt)
+    const context = createRecordContext(new Map())
+    const name = deviceNamed(source.device, record, root, up, captures, message.sender, context)
     return name === null ? null : registry.entryOf(name, route.provider)
   }
 }
@@ -176,8 +176,8 @@ function saysOf({ gps, signals }: Trace, { json }: MappedPayload): boolean {
   return json.includes(place) && (signals ?? []).every((signal) => json.includes(signal))
 }
 
-function namesOf({ work, captures }: Route): Record<string, string> {
-  return Object.fromEntries(work.source.captures.map((name, index) => [name, captures[index] ?? '']))
+function namesOf({ runtime, captures }: Route): Record<string, string> {
+  return Object.fromEntries(runtime.source.captures.map((name, index) => [name, captures[index] ?? '']))
 }
 
 function conditionsOf({ refuse, when, fix }: SourceConfig, trace: Trace): ExplainedCondition[] {
@@ -200,7 +200,7 @@ function unpackedIn({ extract }: SourceConfig, root: unknown): ExplainedRecord['
 function fromOf(
   config: SourceConfig | undefined,
   place: Place,
-  { work, captures }: Route,
+  { runtime, captures }: Route,
   message: Message | null,
 ): string {
   const rules = [config?.device ?? '{device}'].flat()
@@ -210,7 +210,7 @@ function fromOf(
       if (path !== null && raw !== undefined) return `path ${path}`
       continue
     }
-    const template = compileDeviceTemplate(rule, work.source.captures)
+    const template = compileDeviceTemplate(rule, runtime.source.captures)
     const name =
       template.kind === 'topic'
         ? template.name(captures)

@@ -3,16 +3,16 @@
 // Names nest at their dots; fields of one object stand together, in the order of the config. What is none of the kind
 // that the config names is left out and counted: another kind than yesterday's could make a service refuse it.
 
-import type { Attempt } from '../refusals.ts'
+import type { RecordContext } from '../refusals.ts'
 import type { Read, Up } from '../path/path.ts'
 import { jsonString } from './json-string.ts'
 import type { Convert } from './units.ts'
 import { booleanFrom, numberFrom } from './value.ts'
 
 /** `,"name":value` each, or ''. */
-export type WriteFurther = (record: unknown, root: unknown, up: Up, attempt: Attempt) => string
+export type WriteExtraFields = (record: unknown, root: unknown, up: Up, context: RecordContext) => string
 
-export type FurtherField = {
+export type ExtraField = {
   source: string
   /** As the config writes it. */
   name: string
@@ -24,17 +24,17 @@ export type FurtherField = {
 }
 
 /** Null where there is none. */
-export function compileFurther(fields: readonly FurtherField[]): WriteFurther | null {
+export function compileExtraFields(fields: readonly ExtraField[]): WriteExtraFields | null {
   if (fields.length === 0) return null
   const writers = membersOf(fields, 0)
-  return (record, root, up, attempt) => {
+  return (record, root, up, context) => {
     let text = ''
-    for (const write of writers) text += write(record, root, up, attempt)
+    for (const write of writers) text += write(record, root, up, context)
     return text
   }
 }
 
-function membersOf(fields: readonly FurtherField[], depth: number): WriteFurther[] {
+function membersOf(fields: readonly ExtraField[], depth: number): WriteExtraFields[] {
   const groups = Map.groupBy(fields, ({ keys }) => keys[depth] ?? '')
   return [...groups].map(([key, members]) => {
     const [only] = members
@@ -43,41 +43,41 @@ function membersOf(fields: readonly FurtherField[], depth: number): WriteFurther
   })
 }
 
-function compileObject(key: string, members: readonly WriteFurther[]): WriteFurther {
+function compileObject(key: string, members: readonly WriteExtraFields[]): WriteExtraFields {
   const head = `,${jsonString(key)}:{`
-  return (record, root, up, attempt) => {
+  return (record, root, up, context) => {
     let text = ''
-    for (const write of members) text += write(record, root, up, attempt)
+    for (const write of members) text += write(record, root, up, context)
     return text === '' ? '' : `${head}${text.slice(1)}}`
   }
 }
 
-function compileMember(key: string, field: FurtherField): WriteFurther {
+function compileMember(key: string, field: ExtraField): WriteExtraFields {
   const { source, name, kind, read, convert } = field
   const head = `,${jsonString(key)}:`
   const unread = `${source}|${name}|not a ${kind}`
   switch (kind) {
     case 'number':
-      return (record, root, up, attempt) => {
+      return (record, root, up, context) => {
         const value = convert(numberFrom(read(record, root, up)))
         if (Number.isFinite(value)) return `${head}${value}`
-        if (!Number.isNaN(value)) attempt.omit(unread)
+        if (!Number.isNaN(value)) context.omit(unread)
         return ''
       }
     case 'boolean':
-      return (record, root, up, attempt) => {
+      return (record, root, up, context) => {
         const value = booleanFrom(read(record, root, up))
         if (value === true || value === false) return `${head}${value}`
-        if (value === null) attempt.omit(unread)
+        if (value === null) context.omit(unread)
         return ''
       }
     case 'text':
     default:
-      return (record, root, up, attempt) => {
+      return (record, root, up, context) => {
         const value = read(record, root, up)
         if (typeof value === 'string') return value === '' ? '' : head + jsonString(value)
         if (typeof value === 'number' || typeof value === 'boolean') return `${head}"${value}"`
-        if (value !== undefined && value !== null) attempt.omit(unread)
+        if (value !== undefined && value !== null) context.omit(unread)
         return ''
       }
   }

@@ -10,11 +10,11 @@
 
 import { bounded, quote } from '../../std/quote.ts'
 import { messageOf } from '../../std/gateway-error.ts'
-import type { Attempt } from '../refusals.ts'
+import type { RecordContext } from '../refusals.ts'
 import type { Read, Up } from '../path/path.ts'
-import type { WriteFurther } from './extra-fields.ts'
+import type { WriteExtraFields } from './extra-fields.ts'
 import { jsonString } from './json-string.ts'
-import { asItIs, type Convert } from './units.ts'
+import { unchanged, type Convert } from './units.ts'
 import { booleanFrom, numberFrom } from './value.ts'
 
 /** One number of a message; NaN where it is absent, an infinity where it is no number. */
@@ -46,15 +46,15 @@ export type GpsFields = {
   speedUnits: string
   heading: ReadNumber | null
   inMotion: InMotion | null
-  /** Further fields inside `gps`, `,"name":value` each. */
-  further: WriteFurther | null
+  /** Extra fields inside `gps`, `,"name":value` each. */
+  extraFields: WriteExtraFields | null
 }
 
 /** `,"gps":{...}`, or '' where there is no position, or null where the message was refused. */
-export type WriteGps = (record: unknown, root: unknown, up: Up, attempt: Attempt) => string | null
+export type WriteGps = (record: unknown, root: unknown, up: Up, context: RecordContext) => string | null
 
 export function compileNumber(read: Read, convert: Convert, otherwise: unknown): ReadNumber {
-  if (otherwise === undefined && convert === asItIs)
+  if (otherwise === undefined && convert === unchanged)
     return (record, root, up) => numberFrom(read(record, root, up))
   if (otherwise === undefined) return (record, root, up) => convert(numberFrom(read(record, root, up)))
   const instead = convert(numberFrom(otherwise))
@@ -72,55 +72,55 @@ export function compileBoolean(read: Read, otherwise: boolean | undefined): Read
 }
 
 export function compileGps(fields: GpsFields): WriteGps {
-  const { latitude, longitude, inMotion, further } = fields
+  const { latitude, longitude, inMotion, extraFields } = fields
   const writeSpeed = compileSpeed(fields)
   const writeHeading = compileHeading(fields)
   const readMotion = inMotion?.read ?? null
   const fromSpeed = inMotion?.fromSpeed ?? false
   const motionUnread = `${fields.source}|in_motion|not true or false`
-  return (record, root, up, attempt) => {
+  return (record, root, up, context) => {
     const north = latitude.read(record, root, up)
     const east = longitude.read(record, root, up)
     if (!(north >= -90 && north <= 90 && east >= -180 && east <= 180)) {
       const raw = () => `${shown(latitude.raw(record, root, up))}, ${shown(longitude.raw(record, root, up))}`
-      return refused(north, east, raw, attempt)
+      return refused(north, east, raw, context)
     }
     if (north < nearNowhere && north > -nearNowhere && east < nearNowhere && east > -nearNowhere) {
-      attempt.nowhere = true
+      context.zeroPosition = true
       return ''
     }
-    const speed = writeSpeed ? writeSpeed.read(record, root, up, attempt) : Number.NaN
+    const speed = writeSpeed ? writeSpeed.read(record, root, up, context) : Number.NaN
     let text = `,"gps":{"latitude":${north},"longitude":${east}`
     if (writeSpeed && speed >= 0) text += `,"speed":${speed}${writeSpeed.tail}`
-    if (writeHeading) text += writeHeading(record, root, up, attempt)
+    if (writeHeading) text += writeHeading(record, root, up, context)
     if (readMotion) {
       const moving = readMotion(record, root, up)
       if (moving === true || moving === false) {
         text += `,"inMotion":${moving}`
       } else {
-        if (moving === null) attempt.omit(motionUnread)
-        if (fromSpeed) attempt.motionSpeed = speed
+        if (moving === null) context.omit(motionUnread)
+        if (fromSpeed) context.motionSpeed = speed
       }
     } else if (fromSpeed) {
-      attempt.motionSpeed = speed
+      context.motionSpeed = speed
     }
-    if (further) text += further(record, root, up, attempt)
+    if (extraFields) text += extraFields(record, root, up, context)
     return `${text}}`
   }
 }
 
-function refused(north: number, east: number, raw: () => string, attempt: Attempt): string | null {
+function refused(north: number, east: number, raw: () => string, context: RecordContext): string | null {
   if (Number.isNaN(north) && Number.isNaN(east)) return ''
-  if (Number.isNaN(north)) return attempt.refuse('HALF_POSITION', 'There is a longitude but no latitude.')
-  if (Number.isNaN(east)) return attempt.refuse('HALF_POSITION', 'There is a latitude but no longitude.')
+  if (Number.isNaN(north)) return context.refuse('HALF_POSITION', 'There is a longitude but no latitude.')
+  if (Number.isNaN(east)) return context.refuse('HALF_POSITION', 'There is a latitude but no longitude.')
   if (!Number.isFinite(north) || !Number.isFinite(east))
-    return attempt.refuse('BAD_VALUE', `The position ${raw()} is not two numbers.`)
-  return attempt.refuse('OUT_OF_RANGE', `The position ${raw()} is not on earth.`)
+    return context.refuse('BAD_VALUE', `The position ${raw()} is not two numbers.`)
+  return context.refuse('OUT_OF_RANGE', `The position ${raw()} is not on earth.`)
 }
 
 type WriteSpeed = {
   /** NaN where it is left out. */
-  read: (record: unknown, root: unknown, up: Up, attempt: Attempt) => number
+  read: (record: unknown, root: unknown, up: Up, context: RecordContext) => number
   tail: string
 }
 
@@ -130,10 +130,10 @@ function compileSpeed({ source, speed, speedUnits }: GpsFields): WriteSpeed | nu
   const negative = `${source}|speed|negative`
   return {
     tail: `,"speedUnits":${jsonString(speedUnits)}`,
-    read(record, root, up, attempt) {
+    read(record, root, up, context) {
       const value = speed(record, root, up)
       if ((value >= 0 && value < Number.POSITIVE_INFINITY) || Number.isNaN(value)) return value
-      attempt.omit(Number.isFinite(value) ? negative : unread)
+      context.omit(Number.isFinite(value) ? negative : unread)
       return Number.NaN
     },
   }
@@ -143,11 +143,11 @@ function compileHeading({ source, heading }: GpsFields) {
   if (!heading) return null
   const unread = `${source}|heading|not a number`
   const outside = `${source}|heading|outside 0 to 360`
-  return (record: unknown, root: unknown, up: Up, attempt: Attempt): string => {
+  return (record: unknown, root: unknown, up: Up, context: RecordContext): string => {
     const value = heading(record, root, up)
     if (value >= 0 && value < 360) return `,"heading":${value}`
     if (value === 360) return ',"heading":0'
-    if (!Number.isNaN(value)) attempt.omit(Number.isFinite(value) ? outside : unread)
+    if (!Number.isNaN(value)) context.omit(Number.isFinite(value) ? outside : unread)
     return ''
   }
 }

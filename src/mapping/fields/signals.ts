@@ -3,7 +3,7 @@
 // A value is a decimal in a string and never passes through a float: see decimal.ts. What cannot be exact - a
 // number above 2^53, a counter that says "no value" - is left out and counted, not rounded.
 
-import type { Attempt } from '../refusals.ts'
+import type { RecordContext } from '../refusals.ts'
 import type { Scale } from './decimal.ts'
 import { signalIdTail } from '../identity.ts'
 import type { Read, Up } from '../path/path.ts'
@@ -26,9 +26,14 @@ export type SignalField = {
 }
 
 /** `","type":"...","value":"..."...}`, what follows the signal's id; undefined where there is no value. */
-type WriteSignal = (record: unknown, root: unknown, up: Up, attempt: Attempt) => string | undefined
+type WriteSignal = (record: unknown, root: unknown, up: Up, context: RecordContext) => string | undefined
 
-export type WriteSignals = (record: unknown, root: unknown, up: Up, attempt: Attempt) => readonly string[]
+export type WriteSignals = (
+  record: unknown,
+  root: unknown,
+  up: Up,
+  context: RecordContext,
+) => readonly string[]
 
 const noSignals: readonly string[] = []
 
@@ -36,10 +41,10 @@ export function compileSignals(fields: readonly SignalField[]): WriteSignals {
   if (fields.length === 0) return () => noSignals
   const kinds = Map.groupBy(fields, ({ type, part }) => `${part ?? ''}|${type}`)
   const writers = [...kinds.values()].map(compileKind)
-  return (record, root, up, attempt) => {
+  return (record, root, up, context) => {
     const texts: string[] = []
     for (const write of writers) {
-      const text = write(record, root, up, attempt)
+      const text = write(record, root, up, context)
       if (text !== undefined) texts.push(text)
     }
     return texts
@@ -66,9 +71,9 @@ function compileKind(fields: readonly SignalField[]): WriteSignal {
   const [only, ...others] = fields.map(compileSignal)
   if (only && others.length === 0) return only
   const writers = only ? [only, ...others] : others
-  return (record, root, up, attempt) => {
+  return (record, root, up, context) => {
     for (const write of writers) {
-      const text = write(record, root, up, attempt)
+      const text = write(record, root, up, context)
       if (text !== undefined) return text
     }
     return undefined
@@ -89,19 +94,19 @@ function compileSignal(field: SignalField): WriteSignal {
     negative: omitted('negative'),
     'out of range': omitted('out of range'),
   }
-  const write: WriteSignal = (record, root, up, attempt) => {
+  const write: WriteSignal = (record, root, up, context) => {
     const raw = read(record, root, up) ?? otherwise
     const value = decimalFrom(raw)
     if (value === undefined) {
       const fault = decimalFault(raw)
-      return fault === 'absent' ? undefined : attempt.omit(faults[fault])
+      return fault === 'absent' ? undefined : context.omit(faults[fault])
     }
     const scaled = scale(value)
-    if (scaled === undefined) return attempt.omit(faults['out of range'])
-    if (neverNegative && scaled.charCodeAt(0) === 0x2d) return attempt.omit(faults.negative)
+    if (scaled === undefined) return context.omit(faults['out of range'])
+    if (neverNegative && scaled.charCodeAt(0) === 0x2d) return context.omit(faults.negative)
     return head + scaled + tail
   }
   if (when === null) return write
-  return (record, root, up, attempt) =>
-    when(record, root, attempt.captures, up) ? write(record, root, up, attempt) : undefined
+  return (record, root, up, context) =>
+    when(record, root, context.captures, up) ? write(record, root, up, context) : undefined
 }

@@ -62,7 +62,7 @@ export function createConvert(unit: Ratio, scale: number, offset: number, places
   const ratio = product(unit, ratioOf(String(scale)))
   const multiplier = Number(ratio.numerator)
   const divisor = Number(ratio.denominator)
-  if (multiplier === divisor && offset === 0) return asItIs
+  if (multiplier === divisor && offset === 0) return unchanged
   const precision = 10 ** places
   return (value) => {
     const converted = (value * multiplier) / divisor + offset
@@ -71,7 +71,7 @@ export function createConvert(unit: Ratio, scale: number, offset: number, places
   }
 }
 
-export const asItIs: Convert = (value) => value
+export const unchanged: Convert = (value) => value
 
 function overOne(text: string): Ratio {
   const { numerator, denominator } = ratioOf(text)

@@ -13,7 +13,7 @@ export type Step =
 
 type Walk = (value: unknown) => unknown
 
-export function compileWalk(steps: readonly Step[]): Walk {
+export function compileSteps(steps: readonly Step[]): Walk {
   const [one, two] = steps
   if (steps.length === 2 && one?.kind === 'key' && two?.kind === 'key')
     return compileKeyPair(one.key, two.key)

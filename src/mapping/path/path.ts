@@ -18,7 +18,7 @@
 
 import { assertNever } from '../../std/assert.ts'
 import { isAtEnd, Malformed, malformed, skipSpaces, take, takeQuoted, type Cursor } from './text-cursor.ts'
-import { compileWalk, type Step } from './path-eval.ts'
+import { compileSteps, type Step } from './path-eval.ts'
 
 /** `levels` of `up` is how far out. */
 export type Path = { from: 'record' | 'root' | 'up'; levels: number; steps: readonly Step[] }
@@ -174,7 +174,7 @@ function isIndex(word: string): boolean {
 }
 
 export function compilePath({ from, levels, steps }: Path): Read {
-  const walk = compileWalk(steps)
+  const walk = compileSteps(steps)
   switch (from) {
     case 'record':
       return walk

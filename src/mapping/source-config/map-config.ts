@@ -260,4 +260,4 @@ export const mapSchema = z
 export type MapConfig = z.output<typeof mapSchema>
 export type FieldConfig = NonNullable<MapConfig['latitude']>
 export type SignalConfig = MapConfig['signals'][number]
-export type FurtherConfig = MapConfig['fields'][string]
+export type ExtraFieldConfig = MapConfig['fields'][string]

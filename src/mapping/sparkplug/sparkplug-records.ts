@@ -30,7 +30,7 @@ export type Records =
       kind: 'records'
       records: readonly SparkplugRecord[]
       /** Halves of a position that were left out. */
-      halves: number
+      incompletePositions: number
     }
   | { kind: 'unexplained'; what: string }
 
@@ -60,11 +60,15 @@ export function recordsOf(payload: WirePayload, table: Table | null, live: boole
     if (value !== undefined) add(sorter, timeOf(wire) ?? payloadTime, wire.isHistorical, name, value)
   }
   const { records } = sorter
-  if (!table || table.places.length === 0) return { kind: 'records', records, halves: 0 }
+  if (!table || table.places.length === 0) return { kind: 'records', records, incompletePositions: 0 }
   let halves = 0
   for (const [latitude, longitude] of table.places)
     halves += completeHalves(records, latitude, longitude, live)
-  return { kind: 'records', records: records.filter(({ metrics }) => hasAny(metrics)), halves }
+  return {
+    kind: 'records',
+    records: records.filter(({ metrics }) => hasAny(metrics)),
+    incompletePositions: halves,
+  }
 }
 
 type Sorter = {

@@ -47,7 +47,7 @@ export type SparkplugDecoded = Decoded & {
   /** The node should be asked for its births. */
   rebirth?: Rebirth
   /** Halves of a position that were left out. */
-  halves?: number
+  incompletePositions?: number
 }
 
 export type SparkplugCounters = {
@@ -250,9 +250,12 @@ export function createSparkplugDecoder({
   }
 }
 
-function valueIn({ records, halves }: Extract<Records, { kind: 'records' }>): SparkplugDecoded {
+function valueIn({
+  records,
+  incompletePositions: halves,
+}: Extract<Records, { kind: 'records' }>): SparkplugDecoded {
   const decoded: Decoded = { kind: 'value', value: { records } }
-  return halves === 0 ? decoded : { ...decoded, halves }
+  return halves === 0 ? decoded : { ...decoded, incompletePositions: halves }
 }
 
 function withWrites(decoded: SparkplugDecoded, writes: readonly StateWrite[]): SparkplugDecoded {

@@ -3,7 +3,7 @@
 //
 //   a value comes      no record is open for its owner             it opens one
 //                      the name is free                            it joins
-//                      this very reading is there (name, value,    it is a copy: nothing changes
+//                      this very reading is there (name, value,    it is a duplicate: nothing changes
 //                        own time)
 //                      the name is taken, but one of `latest`      it takes the place of the one before
 //                      the name is taken                           the record closes, a new one opens
@@ -90,7 +90,7 @@ export type Step = { closed: ClosedRecord[]; kept: Map<string, Buffer | null> }
 export type Coalescer = {
   /** Whether a value can stand in a record at all. */
   fits(name: string, text: string): boolean
-  add(owner: string, value: Value, step: Step): 'taken' | 'copy'
+  add(owner: string, value: Value, step: Step): 'taken' | 'duplicate'
   /** Closes what is over. */
   tick(nowMs: EpochMs, step: Step): void
   nextTickAt(): EpochMs | null
@@ -111,7 +111,7 @@ export type CoalesceCounters = {
   bytes: number
   /** Since start. */
   values: number
-  copies: number
+  duplicates: number
   closed: Readonly<Record<WhyClosed, number>>
 }
 
@@ -126,7 +126,7 @@ export function createCoalescer(rules: CoalesceRules, bounds: CoalesceBounds): C
   let openBytes = 0
   let openMessages = 0
   let values = 0
-  let copies = 0
+  let duplicates = 0
   const closed = { window: 0, complete: 0, repeat: 0, apart: 0, full: 0, crowded: 0 }
   return { fits, add, tick, nextTickAt, restore, entries, counters }
 
@@ -134,12 +134,12 @@ export function createCoalescer(rules: CoalesceRules, bounds: CoalesceBounds): C
     return 1 + frameBytesMax(name, text) <= bounds.bytesMax
   }
 
-  function add(owner: string, value: Value, step: Step): 'taken' | 'copy' {
+  function add(owner: string, value: Value, step: Step): 'taken' | 'duplicate' {
     values += 1
     const before = open.get(owner)
     if (before !== undefined && !Number.isNaN(value.time) && hasReading(before, value)) {
-      copies += 1
-      return 'copy'
+      duplicates += 1
+      return 'duplicate'
     }
     const end = before === undefined ? null : whyEnded(before, value)
     if (before !== undefined && end !== null) close(before, end, step)
@@ -259,7 +259,7 @@ export function createCoalescer(rules: CoalesceRules, bounds: CoalesceBounds): C
       messages: openMessages,
       bytes: openBytes,
       values,
-      copies,
+      duplicates,
       closed: { ...closed },
     }
   }

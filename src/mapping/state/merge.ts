@@ -16,7 +16,7 @@ import type { ProviderName } from '../../domain/ids.ts'
 import { createCoalescer, type CoalesceBounds, type Coalescer, type Step } from './coalesce.ts'
 import { keepable } from './open-record.ts'
 
-export type Half = {
+export type MappedRecord = {
   source: string
   device: string
   /** Null where the message had no time of its own: then `arrivedAt` counts. */
@@ -33,7 +33,7 @@ export type Half = {
 }
 
 /** As it is kept: who delivers it has to be known again later. */
-export type KeptHalf = Half & { provider: ProviderName }
+export type StoredMappedRecord = MappedRecord & { provider: ProviderName }
 
 export type MergeOptions = {
   /** The group's sources in the order of the config. */
@@ -43,9 +43,14 @@ export type MergeOptions = {
 
 export type Merger = Omit<Coalescer, 'add' | 'fits'> & {
   /** False where the half is too large to be kept. */
-  add(asset: string, half: KeptHalf, messages: number, step: Step): 'taken' | 'copy' | 'too large'
+  add(
+    asset: string,
+    half: StoredMappedRecord,
+    messages: number,
+    step: Step,
+  ): 'taken' | 'duplicate' | 'too large'
   /** What the halves of a closed record say together; null where one of them cannot be read. */
-  join(record: Readonly<Record<string, unknown>>): KeptHalf | null
+  join(record: Readonly<Record<string, unknown>>): StoredMappedRecord | null
 }
 
 export function createMerger({ sources, windowMs }: MergeOptions, bounds: CoalesceBounds): Merger {
@@ -53,15 +58,20 @@ export function createMerger({ sources, windowMs }: MergeOptions, bounds: Coales
   const { fits, add: addValue, ...rest } = createCoalescer(rules, bounds)
   return { ...rest, add, join }
 
-  function add(asset: string, half: KeptHalf, messages: number, step: Step): 'taken' | 'copy' | 'too large' {
+  function add(
+    asset: string,
+    half: StoredMappedRecord,
+    messages: number,
+    step: Step,
+  ): 'taken' | 'duplicate' | 'too large' {
     const { source: name, arrivedAt, time } = half
     const kept = keepable(name, half)
     if (kept === null || !fits(name, kept.text)) return 'too large'
     return addValue(asset, { name, ...kept, time: time ?? Number.NaN, arrivedAt, messages }, step)
   }
 
-  function join(record: Readonly<Record<string, unknown>>): KeptHalf | null {
-    const halves: KeptHalf[] = []
+  function join(record: Readonly<Record<string, unknown>>): StoredMappedRecord | null {
+    const halves: StoredMappedRecord[] = []
     for (const source of sources) {
       const half = record[source]
       if (half === undefined) continue
@@ -75,7 +85,7 @@ export function createMerger({ sources, windowMs }: MergeOptions, bounds: Coales
   }
 }
 
-function allSignals(halves: readonly KeptHalf[]): readonly string[] {
+function allSignals(halves: readonly StoredMappedRecord[]): readonly string[] {
   const found = new Map<string, string>()
   for (const { signals } of halves) {
     for (const signal of signals) {
@@ -87,7 +97,7 @@ function allSignals(halves: readonly KeptHalf[]): readonly string[] {
   return [...found.values()]
 }
 
-function allFields(halves: readonly KeptHalf[]): string {
+function allFields(halves: readonly StoredMappedRecord[]): string {
   const texts = halves.map(({ fields }) => fields).filter((fields) => fields !== '')
   if (texts.length < 2) return texts[0] ?? ''
   const all = texts
@@ -97,10 +107,10 @@ function allFields(halves: readonly KeptHalf[]): string {
 }
 
 /** Halves come back from the disk, so they are looked at once more. */
-function isHalf(value: unknown): value is KeptHalf {
+function isHalf(value: unknown): value is StoredMappedRecord {
   if (typeof value !== 'object' || value === null) return false
   const { source, device, provider, time, arrivedAt, gps, signals, fields, moving } =
-    value as Partial<KeptHalf>
+    value as Partial<StoredMappedRecord>
   return (
     typeof source === 'string' &&
     typeof device === 'string' &&

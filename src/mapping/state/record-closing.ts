@@ -4,16 +4,16 @@
 import { assert } from '../../std/assert.ts'
 import type { EpochMs } from '../../std/clock.ts'
 import type { MappedPayload } from '../../domain/payload.ts'
-import type { Dropped, KeptRecord, LetterDropped, Outcome } from './state-changes.ts'
+import type { Dropped, KeptRecord, DroppedMessage, Outcome } from './state-changes.ts'
 import type { ClosedRecord, Step } from './coalesce.ts'
 import { messageOfRecord, type KeptKind } from './record-envelope.ts'
 import type { Value } from './open-record.ts'
-import { digestOfHalf, ownIdentity, payloadOf, sampleOf } from './record-payload.ts'
+import { digestOfRecord, ownIdentity, payloadOf, sampleOf } from './record-payload.ts'
 import {
   ownerOf,
   ownerParts,
   type GroupState,
-  type OwnHalf,
+  type DeviceRecord,
   type Refusal,
   type SourceState,
   type StateSource,
@@ -23,7 +23,7 @@ import {
 export type Closing = {
   /** Both are false where what came is a copy of what is there. */
   addValue(state: SourceState, owner: string, value: Value, outcome: Outcome): boolean
-  addHalf(state: SourceState, own: OwnHalf, messages: number, outcome: Outcome): boolean
+  addHalf(state: SourceState, own: DeviceRecord, messages: number, outcome: Outcome): boolean
   /** Closes what is over. */
   closeOver(nowMs: EpochMs, outcome: Outcome): void
 }
@@ -38,7 +38,7 @@ export function createClosing({ sources, groups }: States): Closing {
     return taken
   }
 
-  function addHalf(state: SourceState, own: OwnHalf, messages: number, outcome: Outcome): boolean {
+  function addHalf(state: SourceState, own: DeviceRecord, messages: number, outcome: Outcome): boolean {
     const { source, group } = state
     assert(group, 'halves are added for a source that merges')
     const step: Step = { closed: [], kept: new Map() }
@@ -51,7 +51,7 @@ export function createClosing({ sources, groups }: States): Closing {
     settleHalves(group, step, outcome)
     // A half beyond the bound of a record cannot wait for the others, so it goes alone.
     if (fate === 'too large') send(state, own, messages, outcome)
-    return fate !== 'copy'
+    return fate !== 'duplicate'
   }
 
   function closeOver(nowMs: EpochMs, outcome: Outcome): void {
@@ -86,13 +86,13 @@ export function createClosing({ sources, groups }: States): Closing {
     if ('kind' in half) {
       if (half.kind === 'ignored') return ignore(half.reason)
       const about = { source: source.name, provider: entry.provider, device, messages }
-      outcome.dropped.push(letterOf('coalesced', { ...closed, name: source.name }, half, about))
+      outcome.dropped.push(droppedMessageOf('coalesced', { ...closed, name: source.name }, half, about))
       return
     }
-    if (thin && !thin.passes(sampleOf(half, ownIdentity(digestOfHalf(entry, half)), true)))
+    if (thin && !thin.passes(sampleOf(half, ownIdentity(digestOfRecord(entry, half)), true)))
       return ignore('thinned')
     if (group === null) send(state, { entry, half }, messages, outcome)
-    else if (!addHalf(state, { entry, half }, messages, outcome)) ignore('copy')
+    else if (!addHalf(state, { entry, half }, messages, outcome)) ignore('duplicate')
   }
 
   function settleHalves(group: GroupState, { closed, kept }: Step, outcome: Outcome): void {
@@ -107,12 +107,12 @@ export function createClosing({ sources, groups }: States): Closing {
       } else {
         const refusal = damagedState('The halves of a payload were kept and cannot be read.')
         const kept = { ...record, name: group.name }
-        outcome.dropped.push(letterOf('merged', kept, refusal, nobody(messages)))
+        outcome.dropped.push(droppedMessageOf('merged', kept, refusal, nobody(messages)))
       }
     }
   }
 
-  function send({ source }: SourceState, own: OwnHalf, messages: number, outcome: Outcome): void {
+  function send({ source }: SourceState, own: DeviceRecord, messages: number, outcome: Outcome): void {
     const payload = payloadIn(source, own)
     if (payload === null) {
       outcome.dropped.push({ kind: 'ignored', source: source.name, reason: 'privacy', messages })
@@ -124,8 +124,8 @@ export function createClosing({ sources, groups }: States): Closing {
 }
 
 /** The payload of a record that came out of memory; null where the asset's profile leaves nothing of it. */
-export function payloadIn({ withholdOf }: StateSource, { entry, half }: OwnHalf): MappedPayload | null {
-  const digest = digestOfHalf(entry, half)
+export function payloadIn({ withholdOf }: StateSource, { entry, half }: DeviceRecord): MappedPayload | null {
+  const digest = digestOfRecord(entry, half)
   return payloadOf(entry, half, digest, ownIdentity(digest), withholdOf(entry))
 }
 
@@ -144,11 +144,11 @@ export function damagedState(detail: string): Refusal {
   return { kind: 'refused', reason: 'DAMAGED_STATE', detail }
 }
 
-export function letterOf(
+export function droppedMessageOf(
   kind: KeptKind,
   { name, owner, arrivedAt, record }: KeptRecord,
   { kind: fate, reason, detail }: Refusal,
-  about: Pick<LetterDropped, 'source' | 'provider' | 'device' | 'messages'>,
+  about: Pick<DroppedMessage, 'source' | 'provider' | 'device' | 'messages'>,
 ): Dropped {
   const message = messageOfRecord(kind, { name, owner, arrivedAt, record })
   return { kind: fate === 'refused' ? 'unmappable' : fate, reason, detail, ...about, message }

@@ -4,9 +4,9 @@
 
 import { payloadHead, type DuplicateRule, type MappedPayload } from '../../domain/payload.ts'
 import { digestOf, payloadIdOf, signalIdHeadOf, windowKeyOf } from '../identity.ts'
-import type { DeviceEntry } from '../devices/device-table.ts'
+import type { DeviceEntry } from '../devices/devices.ts'
 import { signalsText } from '../fields/signals.ts'
-import type { Half } from './merge.ts'
+import type { MappedRecord } from './merge.ts'
 import type { Withhold } from '../privacy/privacy.ts'
 import type { ThinSample } from './thin.ts'
 
@@ -14,7 +14,7 @@ import type { ThinSample } from './thin.ts'
 export type Identity = { windowKey: string; duplicateRule: DuplicateRule }
 
 /** `mark` tells apart two records of one message that say the same. */
-export function digestOfHalf(entry: DeviceEntry, half: Half, mark = ''): string {
+export function digestOfRecord(entry: DeviceEntry, half: MappedRecord, mark = ''): string {
   const { time, arrivedAt, gps, signals, fields } = half
   let name = `${entry.nameHead}${time ?? arrivedAt}${time === null ? ',"arrival"]' : ']'}${gps}`
   for (const signal of signals) name += signal
@@ -32,7 +32,7 @@ export function ownIdentity(digest: string): Identity {
 /** Null where the asset's profile leaves nothing to send. */
 export function payloadOf(
   entry: DeviceEntry,
-  half: Half,
+  half: MappedRecord,
   digest: string,
   identity: Identity,
   withhold: Withhold | null,
@@ -62,12 +62,12 @@ export function payloadOf(
   }
 }
 
-function withMotion({ gps, moving }: Half): string {
+function withMotion({ gps, moving }: MappedRecord): string {
   return moving === null || gps === '' ? gps : `${gps.slice(0, -1)},"inMotion":${moving}}`
 }
 
 /** What thinning looks at. */
-export function sampleOf(half: Half, identity: Identity, resent: boolean): ThinSample {
+export function sampleOf(half: MappedRecord, identity: Identity, resent: boolean): ThinSample {
   const place = placeIn(half)
   const values = half.signals.join('') + half.fields
   return {
@@ -83,7 +83,7 @@ export function sampleOf(half: Half, identity: Identity, resent: boolean): ThinS
 
 type Place = { latitude: number; longitude: number; heading: number; moving: boolean | null }
 
-function placeIn({ gps, moving }: Half): Place {
+function placeIn({ gps, moving }: MappedRecord): Place {
   if (gps === '') return { latitude: Number.NaN, longitude: Number.NaN, heading: Number.NaN, moving: null }
   const { latitude, longitude, heading, inMotion } = JSON.parse(gps.slice(',"gps":'.length)) as {
     latitude: number
@@ -94,7 +94,7 @@ function placeIn({ gps, moving }: Half): Place {
   return { latitude, longitude, heading: heading ?? Number.NaN, moving: inMotion ?? moving }
 }
 
-function shapeOf({ gps, signals }: Half): string {
+function shapeOf({ gps, signals }: MappedRecord): string {
   let shape = gps === '' ? '' : 'gps'
   for (const signal of signals) shape += signal.slice(0, signal.indexOf('","value":'))
   return shape

@@ -6,7 +6,7 @@ import { messageKeyOf } from '../identity.ts'
 import type { MapResult } from '../map-result.ts'
 import { damagedState, payloadIn, unlisted } from './record-closing.ts'
 import { keptRecordIn } from './record-envelope.ts'
-import { ownerParts, type OwnHalf, type Refusal, type States, type StateSource } from './source-state.ts'
+import { ownerParts, type DeviceRecord, type Refusal, type States, type StateSource } from './source-state.ts'
 
 const noSource: Refusal = {
   kind: 'refused',
@@ -50,7 +50,7 @@ export function mapKept({ sources, groups }: States, message: Message): MapResul
     return { ...why, source: known.name, provider, device, windowKey }
   }
 
-  function sent(known: StateSource, own: OwnHalf): MapResult {
+  function sent(known: StateSource, own: DeviceRecord): MapResult {
     const payload = payloadIn(known, own)
     return payload === null
       ? { kind: 'ignored', source: known.name, reason: 'privacy' }

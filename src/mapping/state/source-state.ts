@@ -3,9 +3,9 @@
 import type { EpochMs } from '../../std/clock.ts'
 import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
 import type { QuarantineReason } from '../refusals.ts'
-import type { DeviceEntry } from '../devices/device-table.ts'
+import type { DeviceEntry } from '../devices/devices.ts'
 import { createCoalescer, type CoalesceBounds, type Coalescer } from './coalesce.ts'
-import { createMerger, type Half, type Merger } from './merge.ts'
+import { createMerger, type MappedRecord, type Merger } from './merge.ts'
 import type { CompiledCoalesce } from './coalesced-value.ts'
 import type { Withhold } from '../privacy/privacy.ts'
 import { createThin, type Thin, type ThinOptions } from './thin.ts'
@@ -22,7 +22,11 @@ export type StateSource = {
   assetOf(entry: DeviceEntry): string
   withholdOf(entry: DeviceEntry): Withhold | null
   /** What a record that closed says. */
-  read(entry: DeviceEntry, record: Record<string, unknown>, arrivedAt: EpochMs): Half | Refusal | Skipped
+  read(
+    entry: DeviceEntry,
+    record: Record<string, unknown>,
+    arrivedAt: EpochMs,
+  ): MappedRecord | Refusal | Skipped
 }
 
 export type Refusal =
@@ -32,7 +36,7 @@ export type Refusal =
 /** Deliberately nothing; `reason` is one of a bounded set of texts. */
 export type Skipped = { kind: 'ignored'; reason: string }
 
-export type OwnHalf = { entry: DeviceEntry; half: Half }
+export type DeviceRecord = { entry: DeviceEntry; half: MappedRecord }
 
 export type SourceState = {
   source: StateSource

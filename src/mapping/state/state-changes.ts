@@ -9,10 +9,10 @@ import type { MappedPayload } from '../../domain/payload.ts'
 export type StateWrite = { key: string; value: Buffer | null }
 
 /** Messages that were acknowledged as parts and now end without a payload. */
-export type Dropped = { kind: 'ignored'; source: string; reason: string; messages: number } | LetterDropped
+export type Dropped = { kind: 'ignored'; source: string; reason: string; messages: number } | DroppedMessage
 
 /** To be kept as a dead letter, or in quarantine: `message` stands for them all and can be mapped again. */
-export type LetterDropped = {
+export type DroppedMessage = {
   kind: 'unmappable' | 'quarantined'
   source: string | null
   provider: ProviderName | null

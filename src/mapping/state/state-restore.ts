@@ -3,7 +3,7 @@
 // lingers unseen.
 
 import { newOutcome, type Outcome } from './state-changes.ts'
-import { damagedState, letterOf } from './record-closing.ts'
+import { damagedState, droppedMessageOf } from './record-closing.ts'
 import { messageOfDamage } from './record-envelope.ts'
 import { decodeRecord } from './open-record.ts'
 import { keyParts, ownerParts, type KeyParts, type States } from './source-state.ts'
@@ -76,7 +76,7 @@ export function createRestoring({ holders }: States): Restoring {
       ? { source: name, provider, device, messages }
       : { source: null, provider, device: null, messages }
     const kept = { name, owner, arrivedAt, record }
-    leftover.dropped.push(letterOf(coalesced ? 'coalesced' : 'merged', kept, refusal, about))
+    leftover.dropped.push(droppedMessageOf(coalesced ? 'coalesced' : 'merged', kept, refusal, about))
   }
 
   function takeLeftover(): Outcome {

@@ -30,20 +30,26 @@ import type { DuplicateRule, MappedPayload } from '../../domain/payload.ts'
 import { messageKeyOf, partKeyOf } from '../identity.ts'
 import type { MapResult } from '../map-result.ts'
 import type { Up } from '../path/path.ts'
-import type { DeviceEntry } from '../devices/device-table.ts'
+import type { DeviceEntry } from '../devices/devices.ts'
 import { appliedOf, isNothing, newOutcome, type Applied } from './state-changes.ts'
 import { createClosing } from './record-closing.ts'
 import type { CoalesceCounters } from './coalesce.ts'
-import type { Half } from './merge.ts'
+import type { MappedRecord } from './merge.ts'
 import type { Value } from './open-record.ts'
 import { partOf } from './coalesced-value.ts'
-import { digestOfHalf, ownIdentity, payloadOf, sampleOf, type Identity } from './record-payload.ts'
+import { digestOfRecord, ownIdentity, payloadOf, sampleOf, type Identity } from './record-payload.ts'
 import { mapKept } from './record-remap.ts'
 import { createRestoring } from './state-restore.ts'
-import { createStates, ownerOf, type OwnHalf, type SourceState, type StateSource } from './source-state.ts'
+import {
+  createStates,
+  ownerOf,
+  type DeviceRecord,
+  type SourceState,
+  type StateSource,
+} from './source-state.ts'
 
 /** A record of a message, and whose it is. */
-export type OwnRecord = {
+export type RawRecord = {
   entry: DeviceEntry
   captures: readonly string[]
   record: unknown
@@ -60,9 +66,9 @@ export type Taken =
 
 export type Stateful = {
   /** Values of one message of a source that coalesces. */
-  takeValues(source: string, message: Message, records: readonly OwnRecord[]): Taken
+  takeValues(source: string, message: Message, records: readonly RawRecord[]): Taken
   /** What one message of a source that thins or merges says. */
-  takeHalves(source: string, message: Message, halves: readonly OwnHalf[]): Taken
+  takeRecords(source: string, message: Message, halves: readonly DeviceRecord[]): Taken
   /** Does what the last `part` was about; once, and before the next message. */
   apply(): Applied
   /** Closes what is over; null where nothing is. */
@@ -93,7 +99,7 @@ const keyLengthMax = 512
 
 type Pending =
   | { kind: 'value'; state: SourceState; owner: string; value: Value }
-  | { kind: 'half'; state: SourceState; own: OwnHalf }
+  | { kind: 'half'; state: SourceState; own: DeviceRecord }
 
 const tooLong: Taken = {
   kind: 'refused',
@@ -108,7 +114,7 @@ export function createStateful(sources: readonly StateSource[]): Stateful {
   let pending: readonly Pending[] = []
   return {
     takeValues,
-    takeHalves,
+    takeRecords: takeHalves,
     apply,
     tick,
     nextTickAt,
@@ -124,7 +130,7 @@ export function createStateful(sources: readonly StateSource[]): Stateful {
     return state
   }
 
-  function takeValues(source: string, message: Message, records: readonly OwnRecord[]): Taken {
+  function takeValues(source: string, message: Message, records: readonly RawRecord[]): Taken {
     const state = stateOf(source)
     const { coalesce } = state.source
     assert(coalesce && state.coalescer, 'values are taken for a source that coalesces')
@@ -146,7 +152,7 @@ export function createStateful(sources: readonly StateSource[]): Stateful {
     return found.length === 0 ? { kind: 'ignored', reason: skipped } : part(found, message)
   }
 
-  function takeHalves(source: string, message: Message, halves: readonly OwnHalf[]): Taken {
+  function takeHalves(source: string, message: Message, halves: readonly DeviceRecord[]): Taken {
     const state = stateOf(source)
     const payloads: MappedPayload[] = []
     const found: Pending[] = []
@@ -154,8 +160,8 @@ export function createStateful(sources: readonly StateSource[]): Stateful {
     let skipped = 'no records'
     for (const [index, own] of halves.entries()) {
       const { entry, half } = own
-      let digest = digestOfHalf(entry, half)
-      if (digests.has(digest)) digest = digestOfHalf(entry, half, `#${index}`)
+      let digest = digestOfRecord(entry, half)
+      if (digests.has(digest)) digest = digestOfRecord(entry, half, `#${index}`)
       digests.add(digest)
       const identity = identityOf(half, digest, message, index)
       if (state.thin) {
@@ -207,7 +213,12 @@ export function createStateful(sources: readonly StateSource[]): Stateful {
     }
     const [first] = found
     if (!counted && first !== undefined)
-      outcome.dropped.push({ kind: 'ignored', source: first.state.source.name, reason: 'copy', messages: 1 })
+      outcome.dropped.push({
+        kind: 'ignored',
+        source: first.state.source.name,
+        reason: 'duplicate',
+        messages: 1,
+      })
     return appliedOf(outcome)
   }
 
@@ -246,7 +257,7 @@ function isKey(prefix: string, owner: string): boolean {
 }
 
 /** As for any payload: by its name, or without a device time by the very message (see identity.ts). */
-function identityOf({ time }: Half, digest: string, message: Message, index: number): Identity {
+function identityOf({ time }: MappedRecord, digest: string, message: Message, index: number): Identity {
   if (time !== null) return ownIdentity(digest)
   return { windowKey: partKeyOf(messageKeyOf(message), index), duplicateRule: 'resend' }
 }
@@ -254,7 +265,7 @@ function identityOf({ time }: Half, digest: string, message: Message, index: num
 /** What makes a reading with a time of its own the same reading, whoever delivers it. */
 function readingOf(one: Pending): string {
   if (one.kind === 'half')
-    return JSON.stringify(['half', one.own.half.source, digestOfHalf(one.own.entry, one.own.half)])
+    return JSON.stringify(['half', one.own.half.source, digestOfRecord(one.own.entry, one.own.half)])
   const { name, time, text } = one.value
   return JSON.stringify(['value', one.state.source.name, one.owner, name, time, text])
 }

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { createClocks, isUnset } from '../../../src/mapping/devices/device-clocks.ts'
+import { createDeviceClocks, isUnset } from '../../../src/mapping/devices/device-clocks.ts'
 
 const noon = Date.UTC(2026, 4, 4, 12)
 const minute = 60_000
 const open = (options = {}) =>
-  createClocks({ futureMaxMs: 5 * minute, samples: 15, devicesMax: 1000, ...options })
+  createDeviceClocks({ futureMaxMs: 5 * minute, samples: 15, devicesMax: 1000, ...options })
 
 describe('a device’s clock', () => {
   test('is shown by the median of what its last messages were off', () => {
@@ -65,7 +65,7 @@ describe('when devices look skewed alike', () => {
   const skewed = (skews: readonly number[]) => {
     const clocks = open()
     for (const [n, skew] of skews.entries()) clocks.observe(`truck-${n}`, noon - skew, noon, null)
-    return clocks.allAlike(noon + minute)
+    return clocks.commonSkew(noon + minute)
   }
   const hour = 60 * minute
 
@@ -90,8 +90,8 @@ describe('when devices look skewed alike', () => {
   test('only devices of the last hour count', () => {
     const clocks = open()
     for (let n = 0; n < 8; n += 1) clocks.observe(`truck-${n}`, noon - hour, noon, null)
-    expect(clocks.allAlike(noon + hour)).not.toBeNull()
-    expect(clocks.allAlike(noon + hour + 1)).toBeNull()
+    expect(clocks.commonSkew(noon + hour)).not.toBeNull()
+    expect(clocks.commonSkew(noon + hour + 1)).toBeNull()
   })
 })
 

@@ -319,7 +319,7 @@ describe('a position that comes by halves', () => {
       { time: ts - 9000, historical: true, metrics: { 'Vehicle/Odometer': 7 } },
       { time: ts - 4999, historical: true, metrics: { 'GPS/Latitude': 49, 'GPS/Longitude': 8 } },
     ])
-    expect(decoded).toMatchObject({ halves: 1 })
+    expect(decoded).toMatchObject({ incompletePositions: 1 })
     expect(metricsIn(says('DDATA/GW-1/truck-7', { seq: 3, metrics: [at(2, 9.48, 0)] }))).toMatchObject({
       'GPS/Latitude': 51.3127,
     })
@@ -350,7 +350,7 @@ describe('a position that comes by halves', () => {
     const metrics = [at(1, 51.32, 0), { alias: 3, float: 5, ts }]
     const decoded = says('DDATA/GW-1/truck-7', { metrics })
     expect(metricsIn(decoded)).toEqual({ 'GPS/Speed': 5 })
-    expect(decoded).toMatchObject({ halves: 1 })
+    expect(decoded).toMatchObject({ incompletePositions: 1 })
   })
 })
 
@@ -562,10 +562,10 @@ describe('half a position that is read again later', () => {
     expect(recordsIn(both).map(({ metrics }) => metrics)).toEqual([
       { 'GPS/Latitude': 51.32, 'GPS/Longitude': 9.48 },
     ])
-    expect(both).not.toHaveProperty('halves')
+    expect(both).not.toHaveProperty('incompletePositions')
     const alone = again([half(1, 51.9, 1000), { alias: 4, long: 7, ts: ts + 1000 }])
     expect(metricsIn(alone)).toEqual({ 'Vehicle/Odometer': 7 })
-    expect(alone).toMatchObject({ halves: 1 })
+    expect(alone).toMatchObject({ incompletePositions: 1 })
     expect(recordsIn(again([half(1, 51.9, 1000)]))).toEqual([])
     // It says nothing of what holds now either.
     expect(metricsIn(says('DDATA/GW-1/truck-7', { seq: 2, metrics: [half(2, 9.5, 2000)] }))).toEqual({

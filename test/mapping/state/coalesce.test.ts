@@ -177,16 +177,16 @@ describe('values of one device', () => {
     expect(world.closed.map(({ record }) => record['$time'])).toEqual([1002, 2004])
   })
 
-  test('that say the same with the same time are copies', () => {
+  test('that say the same with the same time are duplicates', () => {
     const world = open()
     const value = { at: 0, name: 'lat', value: { deg: 48 }, time: 1000 }
     expect(world.came(value)).toBe('taken')
-    expect(world.came({ ...value, at: 3 })).toBe('copy')
+    expect(world.came({ ...value, at: 3 })).toBe('duplicate')
     expect(world.came({ ...value, at: 4, value: { deg: 49 } })).toBe('taken')
     expect(world.closed).toHaveLength(1)
     expect(world.came({ ...value, at: 5, value: { deg: 49 }, time: 1001 })).toBe('taken')
     expect(world.closed).toHaveLength(2)
-    expect(world.coalescer.counters()).toMatchObject({ values: 4, copies: 1, messages: 1 })
+    expect(world.coalescer.counters()).toMatchObject({ values: 4, duplicates: 1, messages: 1 })
   })
 
   test('are not kept from closing by a clock that is set back', () => {

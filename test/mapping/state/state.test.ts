@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import * as fc from 'fast-check'
-import { parseDevices } from '../../../src/mapping/devices/devices.ts'
+import { parseDevices } from '../../../src/mapping/devices/device-table.ts'
 import { messageOf, payloadsIn, sender, type Sent } from '../../support/mapping-world.ts'
 import { openStates, type StateWorld } from '../../support/state-world.ts'
 
@@ -130,12 +130,12 @@ describe('scalar topics', () => {
   test('with times of their own are known again without DUP, others only with it', () => {
     const world = openStates([events, vans])
     const event = { topic: 'events/e-1', payload: { n: 'lat', v: 48.1, t: start / 1000 }, at: 0 }
-    expect([come(world, event), come(world, { ...event, at: 9 })]).toEqual(['part', 'copy'])
+    expect([come(world, event), come(world, { ...event, at: 9 })]).toEqual(['part', 'duplicate'])
     const value = { topic: 'vans/van-1/lat', payload: 48.1, at: 0 }
     expect([come(world, value), come(world, value), come(world, { ...value, dup: true })]).toEqual([
       'part',
       'part',
-      'copy',
+      'duplicate',
     ])
   })
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { ProviderName } from '../../../src/domain/ids.ts'
-import { loadDevices, parseDevices } from '../../../src/mapping/devices/devices.ts'
+import { loadDevices, parseDevices } from '../../../src/mapping/devices/device-table.ts'
 import {
   messageOf,
   openMapperOf,
