@@ -16,7 +16,7 @@ import {
   problemOfTls,
   tlsFields,
 } from './config-fields.ts'
-import { defaultPace } from './delivery-options.ts'
+import { defaultBackoff } from './delivery-options.ts'
 import type { DeliveryOptions, ProviderOptions, ProxyOptions, RetryRule } from './delivery-options.ts'
 
 const tls = z.strictObject(tlsFields).partial()
@@ -232,11 +232,11 @@ function providerOptions(section: Section, own: ProviderConfig): ProviderOptions
       payloadsPerS: limit.payloads_per_second ?? null,
       requestsPerS: limit.requests_per_second ?? null,
     },
-    pace: {
-      ...defaultPace,
-      backoffMinMs: backoff.min,
-      backoffMaxMs: Math.max(backoff.min, backoff.max),
-      slowProbeMs: backoff.probe_every,
+    backoff: {
+      ...defaultBackoff,
+      minMs: backoff.min,
+      maxMs: Math.max(backoff.min, backoff.max),
+      probeEveryMs: backoff.probe_every,
     },
   }
 }

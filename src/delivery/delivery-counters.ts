@@ -13,7 +13,7 @@ export type DeliveryCounters = {
   bytesSent: number
 }
 
-export type Tally = {
+export type CounterSet = {
   submitted(outcome: Outcome, bytes: number): void
   settled(counts: { delivered: number; retried: number; dead: number }): void
   counters(): DeliveryCounters
@@ -25,7 +25,7 @@ function keyOf(outcome: Outcome): string {
   return 'reason' in outcome ? `${outcome.kind}_${outcome.reason}` : outcome.kind
 }
 
-export function createTally(): Tally {
+export function createDeliveryCounters(): CounterSet {
   const outcomes = new Map<string, number>()
   const sums = { submissions: 0, delivered: 0, retried: 0, dead: 0, bytesSent: 0 }
   return {

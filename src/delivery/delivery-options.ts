@@ -30,46 +30,46 @@ export type RetryRules = ReadonlyMap<string, RetryRule>
 export type OnRepeat = 'hold' | 'delivered' | 'resend'
 
 /** The tempo of failing: when the road closes and how long each kind of wait is. */
-export type Pace = {
-  /** Full jitter: a wait is drawn from zero to this, doubled at each failure up to `backoffMaxMs`. */
-  backoffMinMs: number
-  backoffMaxMs: number
+export type BackoffOptions = {
+  /** Full jitter: a wait is drawn from zero to this, doubled at each failure up to `maxMs`. */
+  minMs: number
+  maxMs: number
   /** For a batch that stepped aside while others succeed (BATCH_STUCK). */
-  stuckBackoffMaxMs: number
+  stuckMaxMs: number
   /** Between two tries of what no back-off mends: 401, 403, a refused wrapper, a repeated batchId. */
-  slowProbeMs: number
-  /** Part of `slowProbeMs` by which it varies up and down. */
-  slowProbeJitter: number
+  probeEveryMs: number
+  /** Part of `probeEveryMs` by which it varies up and down. */
+  probeJitter: number
   /** First and longest wait when no credentials are found. */
-  credentialsRetryMinMs: number
-  credentialsRetryMaxMs: number
+  credentialsMinMs: number
+  credentialsMaxMs: number
   /** Failures in a row, over at least two batches, that close the road. */
-  failuresToClose: number
+  failuresToUnavailable: number
   /** Submissions in a row without a success, of whatever kind, that close the road. */
-  fruitlessToClose: number
+  submissionsToUnavailable: number
   /** Failures of one batch while others succeed that make it step aside. */
   failuresToStuck: number
   /** Live or backfill batches in a row with nothing accepted that are an outage told inside a 200. */
-  emptyAnswersToClose: number
+  emptyAnswersToUnavailable: number
   /** Requests in a row that are refused as such, with nothing accepted between, that close the road (WRAPPER_REFUSED). */
-  refusalsToClose: number
+  refusalsToUnavailable: number
   /** After the spool refused a write and reported no loss: when it is asked again. */
   spoolRetryMs: number
 }
 
-export const defaultPace: Pace = {
-  backoffMinMs: 1000,
-  backoffMaxMs: 60_000,
-  stuckBackoffMaxMs: 600_000,
-  slowProbeMs: 600_000,
-  slowProbeJitter: 0.2,
-  credentialsRetryMinMs: 5000,
-  credentialsRetryMaxMs: 300_000,
-  failuresToClose: 5,
-  fruitlessToClose: 10,
+export const defaultBackoff: BackoffOptions = {
+  minMs: 1000,
+  maxMs: 60_000,
+  stuckMaxMs: 600_000,
+  probeEveryMs: 600_000,
+  probeJitter: 0.2,
+  credentialsMinMs: 5000,
+  credentialsMaxMs: 300_000,
+  failuresToUnavailable: 5,
+  submissionsToUnavailable: 10,
   failuresToStuck: 10,
-  emptyAnswersToClose: 3,
-  refusalsToClose: 12,
+  emptyAnswersToUnavailable: 3,
+  refusalsToUnavailable: 12,
   spoolRetryMs: 5000,
 }
 
@@ -106,7 +106,7 @@ export type ProviderOptions = {
   }
   /** What we allow ourselves towards the service; null: no limit of ours. */
   rate: { payloadsPerS: number | null; requestsPerS: number | null }
-  pace: Pace
+  backoff: BackoffOptions
 }
 
 export type DeliveryOptions = {

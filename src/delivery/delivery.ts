@@ -12,7 +12,7 @@
 //   a second queue bounds all of them together. A lane of a provider that the config does not have is left
 //   untouched: its payloads stay in the spool.
 //
-//     scheduler  what goes next                        outpost  the thread that signs, sends and reads the answer
+//     scheduler  what goes next                        senderWorker  the thread that signs, sends and reads the answer
 //     hand       sealed batches, how long each rests   submit   one HTTP attempt, always an outcome (in the thread)
 //     endpoint   whether anything may go now           answer   what an HTTP answer means (in the thread)
 //     roles      when what waits becomes backfill      isolation  who is guilty in a refused batch
@@ -42,11 +42,11 @@ import type { Emit } from '../domain/event.ts'
 import type { Spool } from '../spool/spool.ts'
 import { createCredentials } from './credentials/credentials.ts'
 import type { DeliveryOptions, ProviderOptions } from './delivery-options.ts'
-import { createOutpost } from './transport/sender-worker.ts'
-import type { Outpost } from './transport/sender-worker.ts'
-import { createRoad } from './pipeline/provider-pipeline.ts'
-import { createStrangers } from './orphaned-providers.ts'
-import { createTally } from './delivery-counters.ts'
+import { createSenderWorker } from './transport/sender-worker.ts'
+import type { SenderWorker } from './transport/sender-worker.ts'
+import { createProviderPipeline } from './pipeline/provider-pipeline.ts'
+import { createOrphanedProviders } from './orphaned-providers.ts'
+import { createDeliveryCounters } from './delivery-counters.ts'
 import type { DeliveryCounters } from './delivery-counters.ts'
 import type { ProviderView } from './provider-view.ts'
 
@@ -54,7 +54,7 @@ export type { DeliveryCounters } from './delivery-counters.ts'
 export type { EndpointState } from './policy/endpoint.ts'
 export type { DeliveryOptions } from './delivery-options.ts'
 export type { ProviderView } from './provider-view.ts'
-export { askTheWay, type WayStep } from './transport/connection-check.ts'
+export { checkConnection, type ConnectionStep } from './transport/connection-check.ts'
 
 export type Delivery = {
   /** Begins with the recovered batches. */
@@ -75,16 +75,16 @@ export type DeliveryDeps = {
   /** Where `credentials: { source: environment }` looks. */
   env?: NodeJS.ProcessEnv
   /** The sending thread, where several deliveries of one process share it; whoever made it closes it. */
-  outpost?: Outpost
+  senderWorker?: SenderWorker
 }
 
 export function createDelivery(deps: DeliveryDeps, options: DeliveryOptions): Delivery {
-  const tally = createTally()
+  const tally = createDeliveryCounters()
   const total = new PQueue({ concurrency: options.maxInFlightTotal })
-  const outpost = deps.outpost ?? createOutpost({ ledger: options.ledger ?? false })
-  const roadDeps = { ...deps, env: deps.env ?? process.env, tally, total, outpost }
-  const roads = options.providers.map((provider) => createRoad(roadDeps, provider))
-  const strangers = createStrangers(deps, { known: options.providers.map(({ name }) => name) })
+  const senderWorker = deps.senderWorker ?? createSenderWorker({ ledger: options.ledger ?? false })
+  const roadDeps = { ...deps, env: deps.env ?? process.env, tally, total, senderWorker }
+  const roads = options.providers.map((provider) => createProviderPipeline(roadDeps, provider))
+  const strangers = createOrphanedProviders(deps, { known: options.providers.map(({ name }) => name) })
   let unlisten = () => {}
 
   return {
@@ -105,7 +105,7 @@ export function createDelivery(deps: DeliveryDeps, options: DeliveryOptions): De
     },
     async stop(deadline) {
       await Promise.all(roads.map((road) => road.stop(deadline)))
-      if (deps.outpost === undefined) await outpost.close()
+      if (deps.senderWorker === undefined) await senderWorker.close()
       unlisten()
     },
     probe: () => roads.forEach((road) => road.probe()),

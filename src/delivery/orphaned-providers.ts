@@ -6,7 +6,7 @@ import type { Emit } from '../domain/event.ts'
 import type { ProviderName } from '../domain/ids.ts'
 import type { Spool } from '../spool/spool.ts'
 
-export type Strangers = {
+export type OrphanedProviders = {
   /** Looks, and tells who is new, who is gone, and now and then how many wait. */
   look(this: void): void
 }
@@ -14,10 +14,10 @@ export type Strangers = {
 /** Their number may grow with each message. */
 const tellAgainMs = 60_000
 
-export function createStrangers(
+export function createOrphanedProviders(
   { spool, clock, emit }: { spool: Pick<Spool, 'lanes'>; clock: Clock; emit: Emit },
   { known }: { known: readonly ProviderName[] },
-): Strangers {
+): OrphanedProviders {
   const told = new Map<ProviderName, { payloads: number; atMs: number }>()
   return { look }
 

@@ -1,4 +1,4 @@
-// An aggregator's road: several providers in one gateway, each with credentials and a key of its own.
+// An aggregator: several providers in one gateway, each with credentials and a key of its own.
 
 import { writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
@@ -9,8 +9,8 @@ import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
 import type { SandboxAccount } from '../../src/sandbox/sandbox.ts'
 import { Secret } from '../../src/std/secret.ts'
 import { newFolder } from '../support/folders.ts'
-import { messageOf, startRoad, startSandbox } from '../support/pipeline-world.ts'
-import type { Road } from '../support/pipeline-world.ts'
+import { messageOf, startPipeline, startSandbox } from '../support/pipeline-world.ts'
+import type { Pipeline } from '../support/pipeline-world.ts'
 
 const perProvider = 200
 
@@ -32,11 +32,11 @@ const stranger: Entry = {
 
 const fileOf = ({ accessKeyId }: SandboxAccount) => `${accessKeyId}.json`
 
-/** The road of these providers; each has a source of its own, topics `<provider>/<device>`. */
+/** A gateway with these providers; each has a source of its own, topics `<provider>/<device>`. */
 async function startProviders(
   entries: readonly Entry[],
   options: { folder?: string; devices?: string; baseUrl?: string } = {},
-): Promise<Road> {
+): Promise<Pipeline> {
   const folder = options.folder ?? (await newFolder())
   for (const { account } of entries) {
     const keys = { accessKeyId: account.accessKeyId, secretAccessKey: account.secret.reveal() }
@@ -51,7 +51,7 @@ async function startProviders(
   }))
   const map = { time: { path: 'ts', format: 'ms' }, latitude: { path: 'lat' }, longitude: { path: 'lon' } }
   const sources = entries.map(({ name }) => ({ name, topic: `${name}/{device}`, provider: name, map }))
-  return startRoad({
+  return startPipeline({
     folder,
     sandbox: { accounts: [sandboxAccount, aggregator] },
     ...(options.baseUrl === undefined ? {} : { baseUrl: options.baseUrl }),
@@ -68,20 +68,20 @@ async function startProviders(
   })
 }
 
-async function publish(road: Road, provider: string, messages = perProvider): Promise<void> {
-  const device = await road.device(`of-${provider}`)
+async function publish(pipeline: Pipeline, provider: string, messages = perProvider): Promise<void> {
+  const device = await pipeline.device(`of-${provider}`)
   for (let n = 0; n < messages; n += 1)
     device.publish({ topic: `${provider}/truck-${n % 7}`, payload: messageOf(n), messageId: n + 1 })
   await device.acked(messages)
 }
 
 /** Payloads of a provider that wait in the spool. */
-function waiting(road: Road, provider: string): number {
-  const own = road.status().lanes.filter((lane) => lane.provider === provider)
+function waiting(pipeline: Pipeline, provider: string): number {
+  const own = pipeline.status().lanes.filter((lane) => lane.provider === provider)
   return own.reduce((sum, { pending, sealed }) => sum + pending + sealed, 0)
 }
 
-const delivered = (road: Road) => road.status().totals.delivered
+const delivered = (pipeline: Pipeline) => pipeline.status().totals.delivered
 
 /** A service that takes everything and remembers under which key each batch came. */
 async function startRecorder(): Promise<{ url: string; batches: { key: string; devices: string[] }[] }> {
@@ -113,20 +113,22 @@ async function startRecorder(): Promise<{ url: string; batches: { key: string; d
 
 describe('several providers', () => {
   test('one whose account is unknown stops nothing of the other, and keeps its own', async () => {
-    const road = await startProviders([north, stranger])
-    await publish(road, 'south')
-    await publish(road, 'north')
-    await road.until(() => delivered(road) === perProvider)
-    await road.until(() => road.status().providers.some(({ endpoint }) => endpoint === 'unauthorized'))
+    const pipeline = await startProviders([north, stranger])
+    await publish(pipeline, 'south')
+    await publish(pipeline, 'north')
+    await pipeline.until(() => delivered(pipeline) === perProvider)
+    await pipeline.until(() =>
+      pipeline.status().providers.some(({ endpoint }) => endpoint === 'unauthorized'),
+    )
 
-    expect(road.sandbox.stats()).toMatchObject({
+    expect(pipeline.sandbox.stats()).toMatchObject({
       distinctPayloadIds: perProvider,
       duplicatesAcrossBatches: 0,
     })
-    expect(waiting(road, 'north')).toBe(0)
-    expect(waiting(road, 'south')).toBe(perProvider)
-    expect(road.status().totals).toMatchObject({ dead: 0, retried: 0 })
-    const states = road.status().providers.map(({ name, endpoint }) => [name, endpoint])
+    expect(waiting(pipeline, 'north')).toBe(0)
+    expect(waiting(pipeline, 'south')).toBe(perProvider)
+    expect(pipeline.status().totals).toMatchObject({ dead: 0, retried: 0 })
+    const states = pipeline.status().providers.map(({ name, endpoint }) => [name, endpoint])
     expect(states).toEqual([
       ['north', 'available'],
       ['south', 'unauthorized'],
@@ -134,30 +136,32 @@ describe('several providers', () => {
   })
 
   test('credentials that are put right while it runs are in force at once, without a restart', async () => {
-    const road = await startProviders([north, stranger])
-    await publish(road, 'south')
-    await road.until(() => road.status().providers.some(({ endpoint }) => endpoint === 'unauthorized'))
+    const pipeline = await startProviders([north, stranger])
+    await publish(pipeline, 'south')
+    await pipeline.until(() =>
+      pipeline.status().providers.some(({ endpoint }) => endpoint === 'unauthorized'),
+    )
     const keys = { accessKeyId: sandboxAccount.accessKeyId, secretAccessKey: sandboxAccount.secret.reveal() }
-    await writeFile(join(road.folder, fileOf(stranger.account)), JSON.stringify(keys))
-    await road.until(() => delivered(road) === perProvider)
-    expect(waiting(road, 'south')).toBe(0)
+    await writeFile(join(pipeline.folder, fileOf(stranger.account)), JSON.stringify(keys))
+    await pipeline.until(() => delivered(pipeline) === perProvider)
+    expect(waiting(pipeline, 'south')).toBe(0)
   }, 30_000)
 
   test('an aggregator says with each batch whose it is, and the service knows both', async () => {
-    const road = await startProviders([north, south])
-    await Promise.all([publish(road, 'north'), publish(road, 'south')])
-    await road.until(() => delivered(road) === 2 * perProvider)
-    expect(road.sandbox.stats()).toMatchObject({ distinctPayloadIds: 2 * perProvider })
-    expect(road.events.some(({ kind }) => kind === 'endpoint_unauthorized')).toBe(false)
+    const pipeline = await startProviders([north, south])
+    await Promise.all([publish(pipeline, 'north'), publish(pipeline, 'south')])
+    await pipeline.until(() => delivered(pipeline) === 2 * perProvider)
+    expect(pipeline.sandbox.stats()).toMatchObject({ distinctPayloadIds: 2 * perProvider })
+    expect(pipeline.events.some(({ kind }) => kind === 'endpoint_unauthorized')).toBe(false)
   })
 
   test('no batch has payloads of two, and each goes under the key of its own', async () => {
     const { url, batches } = await startRecorder()
     // The device table has the last word: truck-3 is south's, whatever the topic says.
     const devices = 'device,provider\ntruck-3,south\n'
-    const road = await startProviders([north, south], { baseUrl: url, devices })
-    await publish(road, 'north')
-    await road.until(() => delivered(road) === perProvider)
+    const pipeline = await startProviders([north, south], { baseUrl: url, devices })
+    await publish(pipeline, 'north')
+    await pipeline.until(() => delivered(pipeline) === perProvider)
     const keysOf = (device: string) =>
       new Set(batches.filter(({ devices: of }) => of.includes(device)).map(({ key }) => key))
     expect([...keysOf('truck-3')]).toEqual(['South'])
@@ -175,11 +179,11 @@ describe('several providers', () => {
       hanging.closeAllConnections()
     })
     const { port } = hanging.address() as AddressInfo
-    const road = await startProviders([north, { ...south, baseUrl: `http://127.0.0.1:${port}` }])
-    await publish(road, 'south')
-    await publish(road, 'north')
-    await road.until(() => delivered(road) === perProvider)
-    expect(waiting(road, 'south')).toBe(perProvider)
+    const pipeline = await startProviders([north, { ...south, baseUrl: `http://127.0.0.1:${port}` }])
+    await publish(pipeline, 'south')
+    await publish(pipeline, 'north')
+    await pipeline.until(() => delivered(pipeline) === perProvider)
+    expect(waiting(pipeline, 'south')).toBe(perProvider)
   })
 
   test('what waits for one that left the config is kept and told of, and goes when it is back', async () => {

@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { GatewayEvent } from '../../src/domain/event.ts'
 import { newFolder } from '../support/folders.ts'
-import { messageOf, startRoad, topicOf, type Road } from '../support/pipeline-world.ts'
+import { messageOf, startPipeline, topicOf, type Pipeline } from '../support/pipeline-world.ts'
 
 type World = {
-  road: Road
+  pipeline: Pipeline
   edit(from: string | RegExp, to: string): Promise<void>
   list(text: string): Promise<void>
 }
@@ -29,10 +29,10 @@ spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
 delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
 ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
 `
-  const road = await startRoad({ folder, config })
+  const pipeline = await startPipeline({ folder, config })
   const path = join(folder, 'gateway.yaml')
   return {
-    road,
+    pipeline,
     async edit(from, to) {
       const text = await readFile(path, 'utf8')
       const edited = text.replace(from, to)
@@ -43,13 +43,15 @@ ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
   }
 }
 
-const kinds = ({ events }: Road) => events.map(({ kind }) => kind)
-const countOf = (road: Road, kind: GatewayEvent['kind']) => kinds(road).filter((one) => one === kind).length
-const staleIn = (road: Road) => road.status().conditions.find(({ code }) => code === 'MAPPING_STALE')
-const delivered = (road: Road) => road.sandbox.received({ limit: 1000 })
+const kinds = ({ events }: Pipeline) => events.map(({ kind }) => kind)
+const countOf = (pipeline: Pipeline, kind: GatewayEvent['kind']) =>
+  kinds(pipeline).filter((one) => one === kind).length
+const staleIn = (pipeline: Pipeline) =>
+  pipeline.status().conditions.find(({ code }) => code === 'MAPPING_STALE')
+const delivered = (pipeline: Pipeline) => pipeline.sandbox.received({ limit: 1000 })
 
-async function publish(road: Road, name: string, numbers: readonly number[]): Promise<void> {
-  const device = await road.device(name)
+async function publish(pipeline: Pipeline, name: string, numbers: readonly number[]): Promise<void> {
+  const device = await pipeline.device(name)
   for (const n of numbers) device.publish({ topic: topicOf(name), payload: messageOf(n), messageId: n })
   await device.acked(numbers.length)
   device.destroy()
@@ -57,131 +59,134 @@ async function publish(road: Road, name: string, numbers: readonly number[]): Pr
 
 describe('a changed file', () => {
   test('with a right device table is put in force, and the messages of the new device go', async () => {
-    const { road, list } = await start()
-    await publish(road, 'truck-1', [1, 2, 3])
-    expect(road.status().totals).toMatchObject({ quarantined: 3, payloads: 0 })
+    const { pipeline, list } = await start()
+    await publish(pipeline, 'truck-1', [1, 2, 3])
+    expect(pipeline.status().totals).toMatchObject({ quarantined: 3, payloads: 0 })
     await list('device,asset_id\ntruck-1,ASSET-1\n')
-    await road.until(() => road.status().totals.delivered === 3)
-    await publish(road, 'truck-1', [4])
-    await road.until(() => road.status().totals.delivered === 4)
-    expect(kinds(road)).toContain('mapping_reloaded')
-    const { conservation, totals, spool } = road.status()
+    await pipeline.until(() => pipeline.status().totals.delivered === 3)
+    await publish(pipeline, 'truck-1', [4])
+    await pipeline.until(() => pipeline.status().totals.delivered === 4)
+    expect(kinds(pipeline)).toContain('mapping_reloaded')
+    const { conservation, totals, spool } = pipeline.status()
     expect(conservation.messages.difference).toBe(0)
     expect(conservation.payloads.difference).toBe(0)
     expect([totals.released, spool.quarantined]).toEqual([3, 0])
   })
 
   test('with a wrong device table changes nothing, and a condition names every bad row by its line', async () => {
-    const { road, list } = await start({ devices: 'device\ntruck-1\n' })
+    const { pipeline, list } = await start({ devices: 'device\ntruck-1\n' })
     await list('device\ntruck-1\ntruck-1\n"open\n')
-    await road.until(() => staleIn(road) !== undefined)
-    expect(staleIn(road)).toMatchObject({ severity: 'error' })
-    expect(staleIn(road)?.why).toMatch(/devices\.csv:3 .*devices\.csv:4 /s)
-    await publish(road, 'truck-1', [1])
-    await road.until(() => road.status().totals.delivered === 1)
+    await pipeline.until(() => staleIn(pipeline) !== undefined)
+    expect(staleIn(pipeline)).toMatchObject({ severity: 'error' })
+    expect(staleIn(pipeline)?.why).toMatch(/devices\.csv:3 .*devices\.csv:4 /s)
+    await publish(pipeline, 'truck-1', [1])
+    await pipeline.until(() => pipeline.status().totals.delivered === 1)
     await list('device\ntruck-1\ntruck-2\n')
-    await road.until(() => staleIn(road) === undefined)
-    await publish(road, 'truck-2', [2])
-    await road.until(() => road.status().totals.delivered === 2)
+    await pipeline.until(() => staleIn(pipeline) === undefined)
+    await publish(pipeline, 'truck-2', [2])
+    await pipeline.until(() => pipeline.status().totals.delivered === 2)
   })
 
   test('with a wrong config changes nothing, and a condition names file, line and column', async () => {
-    const { road, edit } = await start({ unknown: 'accept' })
+    const { pipeline, edit } = await start({ unknown: 'accept' })
     await edit('path: lat }', 'path: lat, unit: furlong }')
-    await road.until(() => staleIn(road) !== undefined)
-    expect(staleIn(road)?.why).toMatch(/gateway\.yaml:8:\d+ +sources\[0\]\.map\.latitude/)
-    await publish(road, 'truck-1', [1])
-    await road.until(() => road.status().totals.delivered === 1)
+    await pipeline.until(() => staleIn(pipeline) !== undefined)
+    expect(staleIn(pipeline)?.why).toMatch(/gateway\.yaml:8:\d+ +sources\[0\]\.map\.latitude/)
+    await publish(pipeline, 'truck-1', [1])
+    await pipeline.until(() => pipeline.status().totals.delivered === 1)
     await edit(', unit: furlong', '')
-    await road.until(() => staleIn(road) === undefined)
+    await pipeline.until(() => staleIn(pipeline) === undefined)
   })
 
   test('with another mapping maps the next message by it', async () => {
-    const { road, edit } = await start({ unknown: 'accept' })
-    await publish(road, 'truck-1', [1])
+    const { pipeline, edit } = await start({ unknown: 'accept' })
+    await publish(pipeline, 'truck-1', [1])
     await edit('latitude: { path: lat }', 'latitude: { path: breite }')
-    await road.until(() => countOf(road, 'mapping_reloaded') === 1)
-    const device = await road.device('truck-1')
+    await pipeline.until(() => countOf(pipeline, 'mapping_reloaded') === 1)
+    const device = await pipeline.device('truck-1')
     const payload = messageOf(2).replace('"lat"', '"breite"')
     device.publish({ topic: topicOf('truck-1'), payload, messageId: 2 })
     await device.acked(1)
-    await road.until(() => road.status().totals.delivered === 2)
-    expect(delivered(road)).toHaveLength(2)
+    await pipeline.until(() => pipeline.status().totals.delivered === 2)
+    expect(delivered(pipeline)).toHaveLength(2)
   })
 
   test('in what cannot be changed while it runs is told and left for a restart', async () => {
-    const { road, edit } = await start()
+    const { pipeline, edit } = await start()
     await edit('linger: 20ms', 'linger: 30ms')
-    await road.until(() => countOf(road, 'restart_needed') === 1)
-    expect(road.events.find(({ kind }) => kind === 'restart_needed')).toMatchObject({
+    await pipeline.until(() => countOf(pipeline, 'restart_needed') === 1)
+    expect(pipeline.events.find(({ kind }) => kind === 'restart_needed')).toMatchObject({
       sections: ['delivery'],
     })
     await edit('linger: 30ms', 'linger: 20ms')
-    await road.until(() => countOf(road, 'restart_needed') === 2)
-    expect(road.events.findLast(({ kind }) => kind === 'restart_needed')).toMatchObject({ sections: [] })
+    await pipeline.until(() => countOf(pipeline, 'restart_needed') === 2)
+    expect(pipeline.events.findLast(({ kind }) => kind === 'restart_needed')).toMatchObject({ sections: [] })
   })
 })
 
 describe('asked for', () => {
-  const post = async ({ gateway }: Road, path: string, headers: Record<string, string> = {}) => {
+  const post = async ({ gateway }: Pipeline, path: string, headers: Record<string, string> = {}) => {
     const response = await fetch(`${gateway.addresses.ops}${path}`, { method: 'POST', headers })
     return { status: response.status, body: (await response.json()) as Record<string, unknown> }
   }
 
   test('over HTTP it answers what came of it', async () => {
-    const { road, list } = await start()
-    expect(await post(road, '/control/reload')).toMatchObject({
+    const { pipeline, list } = await start()
+    expect(await post(pipeline, '/control/reload')).toMatchObject({
       status: 200,
       body: { kind: 'reloaded', sources: 1, restartNeeded: [] },
     })
     await list('nonsense\n')
-    expect(await post(road, '/control/reload')).toMatchObject({
+    expect(await post(pipeline, '/control/reload')).toMatchObject({
       status: 422,
       body: { code: 'DEVICES_INVALID' },
     })
   })
 
   test('by a web page, or through a proxy, it is refused', async () => {
-    const { road } = await start()
+    const { pipeline } = await start()
     for (const headers of [{ origin: 'http://example.org' }, { 'x-forwarded-for': '192.0.2.1' }])
-      expect(await post(road, '/control/reload', headers)).toMatchObject({ status: 403 })
-    expect(kinds(road)).not.toContain('mapping_reloaded')
+      expect(await post(pipeline, '/control/reload', headers)).toMatchObject({ status: 403 })
+    expect(kinds(pipeline)).not.toContain('mapping_reloaded')
   })
 
   test('many times at once it reads what was there at the last asking, in few turns', async () => {
-    const { road } = await start()
-    const reports = await Promise.all(Array.from({ length: 20 }, () => road.gateway.reload('test')))
+    const { pipeline } = await start()
+    const reports = await Promise.all(Array.from({ length: 20 }, () => pipeline.gateway.reload('test')))
     expect(reports.every(({ kind }) => kind === 'reloaded')).toBe(true)
-    expect(countOf(road, 'mapping_reloaded')).toBeLessThanOrEqual(2)
+    expect(countOf(pipeline, 'mapping_reloaded')).toBeLessThanOrEqual(2)
   })
 
   test('dead letters are mapped again with the present mapping, first to see, then for real', async () => {
-    const { road, edit } = await start({ unknown: 'accept' })
-    const device = await road.device('truck-1')
+    const { pipeline, edit } = await start({ unknown: 'accept' })
+    const device = await pipeline.device('truck-1')
     const payload = messageOf(1).replace('"lat"', '"breite"')
     device.publish({ topic: topicOf('truck-1'), payload, messageId: 1 })
     await device.acked(1)
     const letters = async () =>
-      (await (await fetch(`${road.gateway.addresses.ops}/dead-letters`)).json()) as Record<string, unknown>
+      (await (await fetch(`${pipeline.gateway.addresses.ops}/dead-letters`)).json()) as Record<
+        string,
+        unknown
+      >
     expect(await letters()).toMatchObject({
       groups: [{ reason: 'HALF_POSITION', source: 'trucks', count: 1 }],
     })
     await edit('latitude: { path: lat }', 'latitude: { path: breite }')
-    await road.until(() => countOf(road, 'mapping_reloaded') === 1)
+    await pipeline.until(() => countOf(pipeline, 'mapping_reloaded') === 1)
     const remapped = { letters: 1, remapped: 1, payloads: 1 }
-    expect((await post(road, '/control/dead-letters/remap?dryRun=1')).body).toMatchObject(remapped)
-    expect((await post(road, '/control/dead-letters/remap?reason=HALF_POSITION')).body).toMatchObject(
+    expect((await post(pipeline, '/control/dead-letters/remap?dryRun=1')).body).toMatchObject(remapped)
+    expect((await post(pipeline, '/control/dead-letters/remap?reason=HALF_POSITION')).body).toMatchObject(
       remapped,
     )
-    await road.until(() => road.status().totals.delivered === 1)
+    await pipeline.until(() => pipeline.status().totals.delivered === 1)
     expect(await letters()).toMatchObject({ groups: [] })
   })
 
   test('devices are shown with their asset, their messages and their clock', async () => {
-    const { road } = await start({ devices: 'device,asset_id\ntruck-1,ASSET-1\n', unknown: 'accept' })
-    await publish(road, 'truck-1', [1, 2])
-    await publish(road, 'truck/2'.replace('/', '-'), [3])
-    const get = async (path: string) => (await fetch(`${road.gateway.addresses.ops}${path}`)).json()
+    const { pipeline } = await start({ devices: 'device,asset_id\ntruck-1,ASSET-1\n', unknown: 'accept' })
+    await publish(pipeline, 'truck-1', [1, 2])
+    await publish(pipeline, 'truck/2'.replace('/', '-'), [3])
+    const get = async (path: string) => (await fetch(`${pipeline.gateway.addresses.ops}${path}`)).json()
     expect(await get('/devices')).toMatchObject({ seen: 2 })
     expect(await get('/devices/truck-1')).toMatchObject({
       device: 'truck-1',
@@ -190,6 +195,6 @@ describe('asked for', () => {
       messages: 2,
     })
     expect(await get('/devices/truck-2')).toMatchObject({ assetId: null, listed: false })
-    expect((await fetch(`${road.gateway.addresses.ops}/devices/nobody`)).status).toBe(404)
+    expect((await fetch(`${pipeline.gateway.addresses.ops}/devices/nobody`)).status).toBe(404)
   })
 })

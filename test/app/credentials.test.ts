@@ -7,8 +7,8 @@ import { describe, expect, test } from 'vitest'
 import type { Answered, SandboxAccount } from '../../src/sandbox/sandbox.ts'
 import { Secret } from '../../src/std/secret.ts'
 import { newFolder } from '../support/folders.ts'
-import { messageOf, startRoad, topicOf } from '../support/pipeline-world.ts'
-import type { Road } from '../support/pipeline-world.ts'
+import { messageOf, startPipeline, topicOf } from '../support/pipeline-world.ts'
+import type { Pipeline } from '../support/pipeline-world.ts'
 
 const account = (accessKeyId: string, sessionToken?: string): SandboxAccount => ({
   accessKeyId,
@@ -21,7 +21,7 @@ const summer = account('AKIDSUMMER')
 const session = account('AKIDSESSION', 'a-session-token')
 
 type World = {
-  road: Road
+  pipeline: Pipeline
   path: string
   /** Where new keys are written before they take the place of the others in one step. */
   prepared: string
@@ -31,7 +31,7 @@ type World = {
   onAnswer: () => void
 }
 
-/** A road whose config takes the keys as the unit file of systemd brings them. */
+/** A pipeline whose config takes the keys as the unit file of systemd brings them. */
 async function startWithFile(
   keys: SandboxAccount | null,
   accounts: readonly SandboxAccount[],
@@ -58,7 +58,7 @@ async function startWithFile(
   }
 
   if (keys !== null) await rotate(keys)
-  const road = await startRoad({
+  const pipeline = await startPipeline({
     folder,
     sandbox: {
       accounts,
@@ -75,78 +75,78 @@ async function startWithFile(
     },
     deps: { env: { CREDENTIALS_DIRECTORY: directory } },
   })
-  const world: World = { road, path, prepared, prepare, rotate, answers, onAnswer: () => undefined }
+  const world: World = { pipeline, path, prepared, prepare, rotate, answers, onAnswer: () => undefined }
   return world
 }
 
 let clients = 0
 
-async function publish(road: Road, messages: number): Promise<void> {
+async function publish(pipeline: Pipeline, messages: number): Promise<void> {
   clients += 1
   const name = `truck-${clients}`
-  const device = await road.device(name)
+  const device = await pipeline.device(name)
   for (let n = 0; n < messages; n += 1)
     device.publish({ topic: topicOf(name), payload: messageOf(n), messageId: n + 1 })
   await device.acked(messages)
 }
 
-const delivered = (road: Road) => road.status().totals.delivered
-const idsFound = (road: Road) =>
-  road.events.flatMap((event) => (event.kind === 'credentials_found' ? [event.accessKeyId] : []))
+const delivered = (pipeline: Pipeline) => pipeline.status().totals.delivered
+const idsFound = (pipeline: Pipeline) =>
+  pipeline.events.flatMap((event) => (event.kind === 'credentials_found' ? [event.accessKeyId] : []))
 
 describe('the file in CREDENTIALS_DIRECTORY', () => {
   test('is found by the name that systemd gives, with a session token', async () => {
-    const { road, answers } = await startWithFile(session, [session])
-    await publish(road, 20)
-    await road.until(() => delivered(road) === 20)
+    const { pipeline, answers } = await startWithFile(session, [session])
+    await publish(pipeline, 20)
+    await pipeline.until(() => delivered(pipeline) === 20)
     expect(answers.every(({ status }) => status === 200)).toBe(true)
-    expect(road.log()).not.toContain('the secret of')
+    expect(pipeline.log()).not.toContain('the secret of')
   })
 
   test('keys that are rotated while both are good cost no failure', async () => {
-    const { road, rotate, answers } = await startWithFile(spring, [spring, summer])
-    await publish(road, 20)
-    await road.until(() => delivered(road) === 20)
+    const { pipeline, rotate, answers } = await startWithFile(spring, [spring, summer])
+    await publish(pipeline, 20)
+    await pipeline.until(() => delivered(pipeline) === 20)
     await rotate(summer)
     let sent = 20
-    while (!idsFound(road).includes(summer.accessKeyId)) {
-      await publish(road, 10)
+    while (!idsFound(pipeline).includes(summer.accessKeyId)) {
+      await publish(pipeline, 10)
       sent += 10
-      await road.until(() => delivered(road) === sent)
+      await pipeline.until(() => delivered(pipeline) === sent)
     }
     expect(answers.filter(({ status }) => status !== 200)).toEqual([])
-    expect(road.sandbox.stats()).toMatchObject({ distinctPayloadIds: sent, duplicatesAcrossBatches: 0 })
+    expect(pipeline.sandbox.stats()).toMatchObject({ distinctPayloadIds: sent, duplicatesAcrossBatches: 0 })
   }, 30_000)
 
   test('keys that are taken away are replaced by what the file has by then, at the first refusal', async () => {
     const world = await startWithFile(spring, [summer])
-    const { road, answers } = world
+    const { pipeline, answers } = world
     // The answer has not left yet: whoever reads the file because of it finds the new keys.
     world.onAnswer = () => renameSync(world.prepared, world.path)
     await world.prepare(summer)
-    await publish(road, 10)
-    await road.until(() => delivered(road) === 10)
+    await publish(pipeline, 10)
+    await pipeline.until(() => delivered(pipeline) === 10)
     expect(answers.map(({ status }) => status)).toEqual([403, 200])
-    expect(road.events.some(({ kind }) => kind === 'endpoint_unauthorized')).toBe(false)
+    expect(pipeline.events.some(({ kind }) => kind === 'endpoint_unauthorized')).toBe(false)
   })
 
   test('a refused account sends again within seconds of the file being put right, not at the next probe', async () => {
-    const { road, rotate } = await startWithFile(spring, [summer])
-    await publish(road, 10)
-    await road.until(() => road.status().providers[0]?.endpoint === 'unauthorized')
-    const nextAttemptAt = road.status().providers[0]?.nextAttemptAt ?? 0
+    const { pipeline, rotate } = await startWithFile(spring, [summer])
+    await publish(pipeline, 10)
+    await pipeline.until(() => pipeline.status().providers[0]?.endpoint === 'unauthorized')
+    const nextAttemptAt = pipeline.status().providers[0]?.nextAttemptAt ?? 0
     expect(nextAttemptAt - Date.now()).toBeGreaterThan(400_000)
     await rotate(summer)
-    await road.until(() => delivered(road) === 10)
-    expect(road.status().conditions.some(({ code }) => code === 'ENDPOINT_UNAUTHORIZED')).toBe(false)
+    await pipeline.until(() => delivered(pipeline) === 10)
+    expect(pipeline.status().conditions.some(({ code }) => code === 'ENDPOINT_UNAUTHORIZED')).toBe(false)
   }, 30_000)
 
   test('one that comes later than the gateway is found, and nothing was lost until then', async () => {
-    const { road, rotate } = await startWithFile(null, [spring])
-    await publish(road, 10)
-    await road.until(() => road.events.some(({ kind }) => kind === 'credentials_failed'))
+    const { pipeline, rotate } = await startWithFile(null, [spring])
+    await publish(pipeline, 10)
+    await pipeline.until(() => pipeline.events.some(({ kind }) => kind === 'credentials_failed'))
     await rotate(spring)
-    await road.until(() => delivered(road) === 10)
-    expect(road.sandbox.stats()).toMatchObject({ distinctPayloadIds: 10 })
+    await pipeline.until(() => delivered(pipeline) === 10)
+    expect(pipeline.sandbox.stats()).toMatchObject({ distinctPayloadIds: 10 })
   }, 30_000)
 })

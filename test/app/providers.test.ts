@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
 import { newFolder } from '../support/folders.ts'
-import { startRoad } from '../support/pipeline-world.ts'
+import { startPipeline } from '../support/pipeline-world.ts'
 
 const configText = (baseUrl: string) => `
 ingest: { broker: { listeners: [{ url: mqtt://127.0.0.1:0 }], access: { anonymous: true } } }
@@ -33,12 +33,12 @@ test('a device table, a source or a capture says under whose key a payload goes;
     join(folder, 'devices.csv'),
     'device,provider\nlisted-1,north\nlisted-2,south\nlisted-3,south\n',
   )
-  const road = await startRoad({
+  const pipeline = await startPipeline({
     folder,
     config: configText,
     sandbox: { accounts: [{ ...sandboxAccount, aggregator: true, providers: ['North Haul', 'South Haul'] }] },
   })
-  const device = await road.device('truck')
+  const device = await pipeline.device('truck')
   const topics = [
     'fleet/north/captured-1',
     'fleet/south/captured-2',
@@ -51,9 +51,9 @@ test('a device table, a source or a capture says under whose key a payload goes;
     'fleet/west/captured-3',
   ]
   for (const topic of topics) device.publish({ topic, payload: '{"lat":60.1,"lon":24.9}' })
-  await road.until(() => road.status().totals.delivered === 6)
+  await pipeline.until(() => pipeline.status().totals.delivered === 6)
 
-  const keys = road.sandbox.received({ limit: 100 }).map(({ payload, provider }) => {
+  const keys = pipeline.sandbox.received({ limit: 100 }).map(({ payload, provider }) => {
     const { id } = Object(payload['deviceIdentifier']) as { id: string }
     return [id, provider]
   })
@@ -65,10 +65,10 @@ test('a device table, a source or a capture says under whose key a payload goes;
     'listed-3': 'South Haul',
     'sourced-1': 'South Haul',
   })
-  const unmappable = road.events.filter((event) => event.kind === 'message_unmappable')
+  const unmappable = pipeline.events.filter((event) => event.kind === 'message_unmappable')
   expect(unmappable.map(({ reason, topic }) => [reason, topic])).toEqual([
     ['UNKNOWN_PROVIDER', 'any/stranger'],
     ['UNKNOWN_PROVIDER', 'fleet/west/captured-3'],
   ])
-  expect(road.status().lanes.map(({ provider }) => provider)).not.toContain('west')
+  expect(pipeline.status().lanes.map(({ provider }) => provider)).not.toContain('west')
 })

@@ -4,8 +4,8 @@ import { describe, expect, test } from 'vitest'
 import type { Clock } from '../../src/std/clock.ts'
 import { systemClock } from '../../src/std/clock.ts'
 import type { Answered } from '../../src/sandbox/sandbox.ts'
-import { messageOf, startRoad, topicOf } from '../support/pipeline-world.ts'
-import type { Road } from '../support/pipeline-world.ts'
+import { messageOf, startPipeline, topicOf } from '../support/pipeline-world.ts'
+import type { Pipeline } from '../support/pipeline-world.ts'
 
 const hourMs = 3_600_000
 const messages = 50
@@ -15,8 +15,8 @@ function wrongBy(offsetMs: () => number): Clock {
   return { ...systemClock, now: () => systemClock.now() + offsetMs() }
 }
 
-async function publish(road: Road, name: string): Promise<void> {
-  const device = await road.device(name)
+async function publish(pipeline: Pipeline, name: string): Promise<void> {
+  const device = await pipeline.device(name)
   for (let n = 0; n < messages; n += 1)
     device.publish({ topic: topicOf(name), payload: messageOf(n), messageId: n + 1 })
   await device.acked(messages)
@@ -28,53 +28,53 @@ describe('a clock that is off by an hour', () => {
     ['ahead', hourMs],
   ])('%s: the second request is signed rightly, and all after it', async (_name, offMs) => {
     const answers: Answered[] = []
-    const road = await startRoad({
+    const pipeline = await startPipeline({
       sandbox: { onAnswer: (answered) => answers.push(answered) },
       sections: { delivery: 'max_in_flight: 1, batch: { max_payloads: 10, linger: 20ms }' },
       deps: { clock: wrongBy(() => offMs) },
     })
-    await publish(road, 'truck-1')
-    await road.until(() => road.status().totals.delivered === messages)
+    await publish(pipeline, 'truck-1')
+    await pipeline.until(() => pipeline.status().totals.delivered === messages)
 
     const [first, ...later] = answers
     expect(first?.status).toBe(403)
     expect(later.length).toBeGreaterThan(0)
     expect(later.map(({ status }) => status)).toEqual(later.map(() => 200))
-    expect(road.events.some(({ kind }) => kind === 'endpoint_unauthorized')).toBe(false)
+    expect(pipeline.events.some(({ kind }) => kind === 'endpoint_unauthorized')).toBe(false)
 
-    const [provider] = road.status().providers
+    const [provider] = pipeline.status().providers
     expect(provider?.clockOffsetMs).toBeGreaterThan(-offMs - 5000)
     expect(provider?.clockOffsetMs).toBeLessThan(-offMs + 5000)
-    const off = road.events.filter(({ kind }) => kind === 'service_clock_off')
+    const off = pipeline.events.filter(({ kind }) => kind === 'service_clock_off')
     expect(off).toHaveLength(1)
   })
 
   test('and set right while it runs: one refusal at most, and no correction is left', async () => {
     let offMs = -hourMs
     const answers: Answered[] = []
-    const road = await startRoad({
+    const pipeline = await startPipeline({
       sandbox: { onAnswer: (answered) => answers.push(answered) },
       sections: { delivery: 'max_in_flight: 1, batch: { max_payloads: 10, linger: 20ms }' },
       deps: { clock: wrongBy(() => offMs) },
     })
-    await publish(road, 'truck-1')
-    await road.until(() => road.status().totals.delivered === messages)
+    await publish(pipeline, 'truck-1')
+    await pipeline.until(() => pipeline.status().totals.delivered === messages)
     answers.length = 0
     offMs = 0
-    await publish(road, 'truck-2')
-    await road.until(() => road.status().totals.delivered === 2 * messages)
+    await publish(pipeline, 'truck-2')
+    await pipeline.until(() => pipeline.status().totals.delivered === 2 * messages)
     expect(answers.filter(({ status }) => status !== 200)).toEqual([])
-    expect(Math.abs(road.status().providers[0]?.clockOffsetMs ?? Infinity)).toBeLessThan(5000)
-    expect(road.events.some(({ kind }) => kind === 'service_clock_right')).toBe(true)
+    expect(Math.abs(pipeline.status().providers[0]?.clockOffsetMs ?? Infinity)).toBeLessThan(5000)
+    expect(pipeline.events.some(({ kind }) => kind === 'service_clock_right')).toBe(true)
   })
 
   test('a service whose own clock is off is followed too, since it is the one that judges', async () => {
-    const road = await startRoad({
+    const pipeline = await startPipeline({
       sandbox: { faults: { clock_offset: 7200 * 1000 } },
       sections: { delivery: 'batch: { max_payloads: 10, linger: 20ms }' },
     })
-    await publish(road, 'truck-1')
-    await road.until(() => road.status().totals.delivered === messages)
-    expect(road.status().providers[0]?.clockOffsetMs).toBeGreaterThan(7_190_000)
+    await publish(pipeline, 'truck-1')
+    await pipeline.until(() => pipeline.status().totals.delivered === messages)
+    expect(pipeline.status().providers[0]?.clockOffsetMs).toBeGreaterThan(7_190_000)
   })
 })

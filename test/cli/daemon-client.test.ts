@@ -2,25 +2,25 @@ import { join } from 'node:path'
 import { writeFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import { newFolder } from '../support/folders.ts'
-import { messageOf, startRoad, topicOf } from '../support/pipeline-world.ts'
+import { messageOf, startPipeline, topicOf } from '../support/pipeline-world.ts'
 import { runCli } from '../support/cli-world.ts'
 
 const unreachable = 'http://127.0.0.1:1'
 
-async function road() {
+async function pipeline() {
   const folder = await newFolder()
-  const road = await startRoad({ folder })
-  const device = await road.device('truck-1')
+  const pipeline = await startPipeline({ folder })
+  const device = await pipeline.device('truck-1')
   device.publish({ topic: topicOf('truck-1'), payload: 'no json', messageId: 1 })
   device.publish({ topic: topicOf('truck-1'), payload: messageOf(1), messageId: 2 })
   device.publish({ topic: 'other', payload: messageOf(2), messageId: 3 })
   await device.acked(3)
-  return { folder, url: road.gateway.addresses.ops }
+  return { folder, url: pipeline.gateway.addresses.ops }
 }
 
 describe('asking the running daemon', () => {
   test('dead-letters shows a person what was given up, by reason', async () => {
-    const { url } = await road()
+    const { url } = await pipeline()
     const { status, stdout } = await runCli(['dead-letters', '--url', url])
     expect(status).toBe(0)
     expect(stdout).toMatch(/^1 message: NOT_JSON, 1 device\n {2}mapping, NOT_JSON, source trucks; oldest /m)
@@ -30,7 +30,7 @@ describe('asking the running daemon', () => {
   })
 
   test('dead-letters remap says what became of them, and what would', async () => {
-    const { url } = await road()
+    const { url } = await pipeline()
     const dry = await runCli(['dead-letters', 'remap', '--dry-run', '--reason', 'NOT_JSON', '--url', url])
     expect([dry.status, dry.stdout]).toEqual([
       0,
@@ -41,7 +41,7 @@ describe('asking the running daemon', () => {
   })
 
   test('reload says that it is in force, or every problem with its place and status 2', async () => {
-    const { url, folder } = await road()
+    const { url, folder } = await pipeline()
     const fine = await runCli(['reload', '--url', url])
     expect([fine.status, fine.stdout.startsWith('The mapping of 1 sources is in force')]).toEqual([0, true])
     await writeFile(join(folder, 'gateway.yaml'), 'sources: [{ name: a }]\n')
@@ -52,7 +52,7 @@ describe('asking the running daemon', () => {
   })
 
   test('devices shows names, messages and clocks', async () => {
-    const { url } = await road()
+    const { url } = await pipeline()
     const { status, stdout } = await runCli(['devices', '--url', url])
     expect(status).toBe(0)
     expect(stdout).toMatch(/^truck-1 +not listed +1 +.* ago +.* behind, or late$/m)

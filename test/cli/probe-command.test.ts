@@ -1,46 +1,46 @@
 import { describe, expect, test } from 'vitest'
 import { runCli } from '../support/cli-world.ts'
-import { startRoad } from '../support/pipeline-world.ts'
+import { startPipeline } from '../support/pipeline-world.ts'
 
-const unauthorized = (road: Awaited<ReturnType<typeof startRoad>>) => () =>
-  road.status().providers[0]?.endpoint === 'unauthorized'
+const unauthorized = (pipeline: Awaited<ReturnType<typeof startPipeline>>) => () =>
+  pipeline.status().providers[0]?.endpoint === 'unauthorized'
 
-async function refusedRoad() {
-  const road = await startRoad({ sandbox: { faults: { status: { 403: 1 } } } })
-  const device = await road.device('truck-7')
+async function refusedPipeline() {
+  const pipeline = await startPipeline({ sandbox: { faults: { status: { 403: 1 } } } })
+  const device = await pipeline.device('truck-7')
   device.publish({
     topic: 'telemetry/v1/truck-7',
     payload: JSON.stringify({ ts: Date.now(), lat: 60.1, lon: 24.9 }),
   })
-  await road.until(unauthorized(road))
-  return road
+  await pipeline.until(unauthorized(pipeline))
+  return pipeline
 }
 
 describe('probe', () => {
   test('tries now what would be tried in ten minutes, and says that it went through', async () => {
-    const road = await refusedRoad()
-    road.sandbox.setFaults([])
-    const { status, stdout, stderr } = await runCli(['probe', '--url', road.gateway.addresses.ops])
+    const pipeline = await refusedPipeline()
+    pipeline.sandbox.setFaults([])
+    const { status, stdout, stderr } = await runCli(['probe', '--url', pipeline.gateway.addresses.ops])
     expect(stderr).toBe('')
     expect(status).toBe(0)
     expect(stdout).toMatch(/^default +available +- /m)
-    await road.until(() => road.status().totals.delivered === 1)
-    expect(road.status().conditions).toEqual([])
+    await pipeline.until(() => pipeline.status().totals.delivered === 1)
+    expect(pipeline.status().conditions).toEqual([])
   })
 
   test('says that it did not, when the next try is, and where to look', async () => {
-    const road = await refusedRoad()
-    const { requests } = road.sandbox.stats()
-    const { status, stdout } = await runCli(['probe', '--url', road.gateway.addresses.ops])
+    const pipeline = await refusedPipeline()
+    const { requests } = pipeline.sandbox.stats()
+    const { status, stdout } = await runCli(['probe', '--url', pipeline.gateway.addresses.ops])
     expect(status).toBe(1)
     expect(stdout).toMatch(/^default +unauthorized +in (8|9|10|11|12)\.?\d*\s?m/m)
     expect(stdout).toContain('`status` says why.')
-    expect(road.sandbox.stats().requests).toBe(requests + 1)
+    expect(pipeline.sandbox.stats().requests).toBe(requests + 1)
   })
 
   test('gives a program the providers as JSON', async () => {
-    const road = await refusedRoad()
-    const { status, stdout } = await runCli(['probe', '--json', '--url', road.gateway.addresses.ops])
+    const pipeline = await refusedPipeline()
+    const { status, stdout } = await runCli(['probe', '--json', '--url', pipeline.gateway.addresses.ops])
     expect(status).toBe(1)
     expect(JSON.parse(stdout)).toMatchObject({
       now: expect.any(Number),
@@ -51,8 +51,8 @@ describe('probe', () => {
   })
 
   test('of a daemon that delivers changes nothing', async () => {
-    const road = await startRoad()
-    const { status, stdout } = await runCli(['probe', '--url', road.gateway.addresses.ops])
+    const pipeline = await startPipeline()
+    const { status, stdout } = await runCli(['probe', '--url', pipeline.gateway.addresses.ops])
     expect([status, stdout]).toEqual([0, expect.stringMatching(/^default +available/m)])
   })
 

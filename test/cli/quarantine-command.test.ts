@@ -4,9 +4,13 @@ import { describe, expect, test } from 'vitest'
 import type { QuarantineView } from '../../src/ops/ops.ts'
 import { runCli, type CliResult } from '../support/cli-world.ts'
 import { newFolder } from '../support/folders.ts'
-import { messageOf, startRoad, topicOf, type Road } from '../support/pipeline-world.ts'
+import { messageOf, startPipeline, topicOf, type Pipeline } from '../support/pipeline-world.ts'
 
-type World = { road: Road; ask(...words: string[]): Promise<CliResult>; list(text: string): Promise<void> }
+type World = {
+  pipeline: Pipeline
+  ask(...words: string[]): Promise<CliResult>
+  list(text: string): Promise<void>
+}
 
 async function start(): Promise<World> {
   const folder = await newFolder()
@@ -23,37 +27,38 @@ spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
 delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
 ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
 `
-  const road = await startRoad({ folder, config })
-  const ask = (...words: string[]) => runCli(['quarantine', ...words, '--url', road.gateway.addresses.ops])
-  return { road, ask, list }
+  const pipeline = await startPipeline({ folder, config })
+  const ask = (...words: string[]) =>
+    runCli(['quarantine', ...words, '--url', pipeline.gateway.addresses.ops])
+  return { pipeline, ask, list }
 }
 
 /** Messages of a clock that was never set. */
-async function publishUnset(road: Road, name: string, numbers: readonly number[]): Promise<void> {
-  const device = await road.device(name)
+async function publishUnset(pipeline: Pipeline, name: string, numbers: readonly number[]): Promise<void> {
+  const device = await pipeline.device(name)
   for (const n of numbers)
     device.publish({ topic: topicOf(name), payload: messageOf(n, { ts: n * 1000 }), messageId: n })
   await device.acked(numbers.length)
   device.destroy()
 }
 
-const deliveredTimes = ({ sandbox }: Road) =>
+const deliveredTimes = ({ sandbox }: Pipeline) =>
   sandbox
     .received({ limit: 1000 })
     .map(({ payload }) => (payload as { signalTimestamp: number }).signalTimestamp)
 
-function addsUp(road: Road): void {
-  const { conservation } = road.status()
+function addsUp(pipeline: Pipeline): void {
+  const { conservation } = pipeline.status()
   expect(conservation.messages.difference).toBe(0)
   expect(conservation.payloads.difference).toBe(0)
 }
 
 describe('quarantine', () => {
   test('shows who is kept and why, and the messages of a device by id', async () => {
-    const { road, ask } = await start()
+    const { pipeline, ask } = await start()
     expect((await ask()).stdout).toBe('Nothing is in quarantine.\n')
-    await publishUnset(road, 'truck-1', [1, 2])
-    await publishUnset(road, 'stranger', [3])
+    await publishUnset(pipeline, 'truck-1', [1, 2])
+    await publishUnset(pipeline, 'stranger', [3])
     const { stdout, status } = await ask('list')
     expect(status).toBe(0)
     expect(stdout).toMatch(/^device +reason +messages +oldest +latest +the latest says\n/)
@@ -71,9 +76,9 @@ describe('quarantine', () => {
   })
 
   test('release sends them, one by its id, the rest restamped, and the sums add up', async () => {
-    const { road, ask } = await start()
+    const { pipeline, ask } = await start()
     const before = Date.now()
-    await publishUnset(road, 'truck-1', [1, 2, 3])
+    await publishUnset(pipeline, 'truck-1', [1, 2, 3])
     const listed = JSON.parse((await ask('list', '--device', 'truck-1', '--json')).stdout) as QuarantineView
     const one = await ask('release', '--device', 'truck-1', '--id', listed.messages[1]?.id ?? '')
     expect(one).toEqual({
@@ -81,19 +86,19 @@ describe('quarantine', () => {
       stdout: '1 message left the quarantine and became 1 payload.\n',
       stderr: '',
     })
-    await road.until(() => road.status().totals.delivered === 1)
-    expect(deliveredTimes(road)).toEqual([2000])
+    await pipeline.until(() => pipeline.status().totals.delivered === 1)
+    expect(deliveredTimes(pipeline)).toEqual([2000])
     expect((await ask('release', '--all', '--restamp')).stdout).toContain('2 messages left the quarantine')
-    await road.until(() => road.status().totals.delivered === 3)
-    expect(deliveredTimes(road).filter((time) => time >= before)).toHaveLength(2)
-    expect(road.status().totals).toMatchObject({ quarantined: 3, released: 3, dead: 0 })
-    expect(road.log()).toContain('A person released')
-    addsUp(road)
+    await pipeline.until(() => pipeline.status().totals.delivered === 3)
+    expect(deliveredTimes(pipeline).filter((time) => time >= before)).toHaveLength(2)
+    expect(pipeline.status().totals).toMatchObject({ quarantined: 3, released: 3, dead: 0 })
+    expect(pipeline.log()).toContain('A person released')
+    addsUp(pipeline)
   })
 
   test('release of an unlisted device is refused with what to do, and goes by itself when that is done', async () => {
-    const { road, ask, list } = await start()
-    const device = await road.device('stranger')
+    const { pipeline, ask, list } = await start()
+    const device = await pipeline.device('stranger')
     device.publish({ topic: topicOf('stranger'), payload: messageOf(1), messageId: 1 })
     await device.acked(1)
     const refused = await ask('release', '--device', 'stranger')
@@ -104,27 +109,27 @@ describe('quarantine', () => {
       '1 message of devices that are not in the device table',
     )
     await list('device\ntruck-1\nstranger\n')
-    await road.until(() => road.status().totals.delivered === 1)
-    addsUp(road)
+    await pipeline.until(() => pipeline.status().totals.delivered === 1)
+    addsUp(pipeline)
   })
 
   test('drop wants to be told twice; then they are dead letters, counted and in the log', async () => {
-    const { road, ask } = await start()
-    await publishUnset(road, 'truck-1', [1, 2])
-    await publishUnset(road, 'truck-2', [3])
+    const { pipeline, ask } = await start()
+    await publishUnset(pipeline, 'truck-1', [1, 2])
+    await publishUnset(pipeline, 'truck-2', [3])
     const looked = await ask('drop', '--device', 'truck-1')
     expect(looked.stdout).toBe(
       '2 messages would become dead letters.\n  2 were kept as UNSET_CLOCK\nNothing was changed; add --yes to do it.\n',
     )
-    expect(road.status().spool).toMatchObject({ quarantined: 3, deadLetters: 0 })
+    expect(pipeline.status().spool).toMatchObject({ quarantined: 3, deadLetters: 0 })
     expect((await ask('drop', '--device', 'truck-1', '--yes')).stdout).toContain(
       '2 messages became dead letters',
     )
-    expect(road.status().spool).toMatchObject({ quarantined: 1, deadLetters: 2 })
-    expect(road.log()).toContain('A person dropped 2 messages of device')
-    const metrics = await (await fetch(`${road.gateway.addresses.ops}/metrics`)).text()
+    expect(pipeline.status().spool).toMatchObject({ quarantined: 1, deadLetters: 2 })
+    expect(pipeline.log()).toContain('A person dropped 2 messages of device')
+    const metrics = await (await fetch(`${pipeline.gateway.addresses.ops}/metrics`)).text()
     expect(metrics).toContain('gateway_quarantine_dropped_total 2\n')
-    addsUp(road)
+    addsUp(pipeline)
   })
 
   test.each([[['release']], [['drop', '--yes']], [['release', '--all', '--id', 'x']]])(

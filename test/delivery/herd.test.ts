@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { createConcurrency } from '../../src/delivery/policy/concurrency.ts'
 import { createEndpoint } from '../../src/delivery/policy/endpoint.ts'
 import type { Pass } from '../../src/delivery/policy/endpoint.ts'
-import { defaultPace } from '../../src/delivery/delivery-options.ts'
+import { defaultBackoff } from '../../src/delivery/delivery-options.ts'
 import { defaultProvider } from '../../src/domain/ids.ts'
 import type { BatchId } from '../../src/domain/ids.ts'
 import { createFakeClock } from '../support/fake-clock.ts'
@@ -30,7 +30,7 @@ async function play({ backlog, seed }: Options): Promise<number[]> {
   function gateway(): void {
     const endpoint = createEndpoint(
       { clock, random: () => chance.next(), emit: () => undefined },
-      { provider: defaultProvider, pace: defaultPace },
+      { provider: defaultProvider, backoff: defaultBackoff },
     )
     const concurrency = createConcurrency({ max: 4 })
     let left = backlog

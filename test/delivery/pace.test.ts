@@ -1,7 +1,7 @@
 // The small things that set the tempo: back-off, concurrency, rate, the alarm.
 
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { createAlarm } from '../../src/delivery/pipeline/wake-timer.ts'
+import { createWakeTimer } from '../../src/delivery/pipeline/wake-timer.ts'
 import { around, fullJitter } from '../../src/delivery/policy/backoff.ts'
 import { createConcurrency } from '../../src/delivery/policy/concurrency.ts'
 import { createRate } from '../../src/delivery/delivery-counters.ts'
@@ -103,7 +103,7 @@ describe('the alarm', () => {
   test('rings at the earliest moment that was asked for, once', async () => {
     const clock = createFakeClock()
     const rings: number[] = []
-    const alarm = createAlarm({ clock }, () => rings.push(clock.monotonic()))
+    const alarm = createWakeTimer({ clock }, () => rings.push(clock.monotonic()))
     alarm.set(500)
     alarm.set(100)
     alarm.set(300)

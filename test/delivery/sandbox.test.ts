@@ -1,5 +1,5 @@
 // The road from a spool in LevelDB to the sandbox, which verifies every signature and every replayed byte with
-// code of its own. Real time and real sockets; the pace of failing is made fast.
+// code of its own. Real time and real sockets; the back-off is made short.
 
 import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createDelivery } from '../../src/delivery/delivery.ts'
 import type { Delivery } from '../../src/delivery/delivery.ts'
-import { defaultPace } from '../../src/delivery/delivery-options.ts'
+import { defaultBackoff } from '../../src/delivery/delivery-options.ts'
 import type { ProviderOptions } from '../../src/delivery/delivery-options.ts'
 import type { GatewayEvent } from '../../src/domain/event.ts'
 import { createSandbox, sandboxAccount } from '../../src/sandbox/sandbox.ts'
@@ -60,7 +60,7 @@ function start(changes: Partial<ProviderOptions> = {}): void {
     credentials: { source: 'keys', accessKeyId, secretAccessKey: secret, sessionToken: null },
     batch: { payloadsMax: 50, bodyBytesMax: 1024 ** 2, lingerMs: 20 },
     timeoutMs: 400,
-    pace: { ...defaultPace, backoffMinMs: 5, backoffMaxMs: 40 },
+    backoff: { ...defaultBackoff, minMs: 5, maxMs: 40 },
     ...changes,
   })
   delivery = createDelivery(

@@ -10,10 +10,10 @@ import { Secret } from '../../src/std/secret.ts'
 import { createAuthority } from '../support/certificates.ts'
 import type { Certificate } from '../support/certificates.ts'
 import { newFolder } from '../support/folders.ts'
-import { createGateWorld, taken } from '../support/gate-world.ts'
+import { createTransportWorld, taken } from '../support/transport-world.ts'
 import { startTlsService } from '../support/tls-service.ts'
 
-const { submit, open, send } = createGateWorld()
+const { submit, open, send } = createTransportWorld()
 const authority = createAuthority()
 const { ca } = authority
 const dayMs = 86_400_000
@@ -172,29 +172,29 @@ describe('what answers there', () => {
 describe('connections', () => {
   test('are kept: twenty submissions one after the other take one', async () => {
     const service = await startTlsService({ ...authority.issue(), answer: taken })
-    const gate = open(service.url, { ca })
-    for (let i = 0; i < 20; i += 1) expect((await send(gate)).outcome.kind).toBe('answered')
-    await gate.close()
+    const transport = open(service.url, { ca })
+    for (let i = 0; i < 20; i += 1) expect((await send(transport)).outcome.kind).toBe('answered')
+    await transport.close()
     expect(service.connections()).toEqual({ made: 1, most: 1 })
   })
 
   test('are never more than submissions may be under way, whatever is asked', async () => {
     const service = await startTlsService({ ...authority.issue(), answer: taken, delayMs: 5 })
-    const gate = open(service.url, { ca, maxInFlight: 3 })
-    const ended = await Promise.all(Array.from({ length: 30 }, () => send(gate)))
-    await gate.close()
+    const transport = open(service.url, { ca, maxInFlight: 3 })
+    const ended = await Promise.all(Array.from({ length: 30 }, () => send(transport)))
+    await transport.close()
     expect(ended.every(({ outcome }) => outcome.kind === 'answered')).toBe(true)
     expect(service.connections().most).toBe(3)
   })
 
   test('that the service cut are made anew', async () => {
     const service = await startTlsService({ ...authority.issue(), answer: taken })
-    const gate = open(service.url, { ca })
-    await send(gate)
+    const transport = open(service.url, { ca })
+    await send(transport)
     service.renew(authority.issue())
     // It may be seen only when the next one is sent: then it is unknown what became of it, and it goes again.
-    const kinds = [(await send(gate)).outcome.kind, (await send(gate)).outcome.kind]
-    await gate.close()
+    const kinds = [(await send(transport)).outcome.kind, (await send(transport)).outcome.kind]
+    await transport.close()
     expect(kinds.at(-1)).toBe('answered')
   })
 })

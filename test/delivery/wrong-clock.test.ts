@@ -3,7 +3,7 @@ import { systemClock } from '../../src/std/clock.ts'
 import type { Clock } from '../../src/std/clock.ts'
 import { createAuthority } from '../support/certificates.ts'
 import type { IssueOptions } from '../support/certificates.ts'
-import { openSandboxRoad } from '../support/sandbox-pipeline.ts'
+import { openSandboxPipeline } from '../support/sandbox-pipeline.ts'
 import { startTlsFront } from '../support/tls-service.ts'
 
 const hourMs = 3_600_000
@@ -21,42 +21,42 @@ describe('a daemon whose clock is wrong', () => {
     ['an hour ahead', hourMs],
     ['years behind, as without a battery', -20 * 365 * dayMs],
   ])('%s signs rightly from its second request on', async (_name, wrongMs) => {
-    const road = await openSandboxRoad({ clock: wrongBy(wrongMs), providers: [{ maxInFlight: 1 }] })
-    await road.publish(200)
-    await road.until(() => road.spool.totals().delivered === 200)
-    const { byStatus } = road.sandbox.stats()
+    const pipeline = await openSandboxPipeline({ clock: wrongBy(wrongMs), providers: [{ maxInFlight: 1 }] })
+    await pipeline.publish(200)
+    await pipeline.until(() => pipeline.spool.totals().delivered === 200)
+    const { byStatus } = pipeline.sandbox.stats()
     expect(byStatus['403']).toBe(1)
     expect(byStatus['200']).toBeGreaterThanOrEqual(4)
-    expect(road.ofKind('endpoint_unauthorized')).toEqual([])
-    expect(road.ofKind('service_clock_off')).toHaveLength(1)
-    const offsetMs = road.delivery.providers()[0]?.clockOffsetMs ?? 0
+    expect(pipeline.ofKind('endpoint_unauthorized')).toEqual([])
+    expect(pipeline.ofKind('service_clock_off')).toHaveLength(1)
+    const offsetMs = pipeline.delivery.providers()[0]?.clockOffsetMs ?? 0
     expect(Math.abs(offsetMs + wrongMs)).toBeLessThan(2000)
   })
 
   test('a minute off it signs with its own time, and shows by how much it is off', async () => {
-    const road = await openSandboxRoad({ clock: wrongBy(-50_000) })
-    await road.publish(10)
-    await road.until(() => road.spool.totals().delivered === 10)
-    expect(road.sandbox.stats().refusedSignatures).toEqual({})
-    expect(Math.abs((road.delivery.providers()[0]?.clockOffsetMs ?? 0) - 50_000)).toBeLessThan(2000)
-    expect(road.ofKind('service_clock_off')).toEqual([])
+    const pipeline = await openSandboxPipeline({ clock: wrongBy(-50_000) })
+    await pipeline.publish(10)
+    await pipeline.until(() => pipeline.spool.totals().delivered === 10)
+    expect(pipeline.sandbox.stats().refusedSignatures).toEqual({})
+    expect(Math.abs((pipeline.delivery.providers()[0]?.clockOffsetMs ?? 0) - 50_000)).toBeLessThan(2000)
+    expect(pipeline.ofKind('service_clock_off')).toEqual([])
   })
 
   test('goes on without a pause when somebody sets it while it runs', async () => {
     const clock = wrongBy(-hourMs)
-    const road = await openSandboxRoad({ clock, providers: [{ maxInFlight: 1 }] })
-    await road.publish(50)
-    await road.until(() => road.spool.totals().delivered === 50)
+    const pipeline = await openSandboxPipeline({ clock, providers: [{ maxInFlight: 1 }] })
+    await pipeline.publish(50)
+    await pipeline.until(() => pipeline.spool.totals().delivered === 50)
     clock.set(0)
-    await road.publish(50, { from: 50 })
-    await road.until(() => road.spool.totals().delivered === 100)
+    await pipeline.publish(50, { from: 50 })
+    await pipeline.until(() => pipeline.spool.totals().delivered === 100)
     // Set right: what was learned is forgotten, so not one signature more is refused.
-    expect(road.sandbox.stats().byStatus['403']).toBe(1)
+    expect(pipeline.sandbox.stats().byStatus['403']).toBe(1)
     clock.set(5 * hourMs)
-    await road.publish(50, { from: 100 })
-    await road.until(() => road.spool.totals().delivered === 150)
-    expect(road.sandbox.stats().byStatus['403']).toBe(2)
-    expect(road.ofKind('endpoint_unauthorized')).toEqual([])
+    await pipeline.publish(50, { from: 100 })
+    await pipeline.until(() => pipeline.spool.totals().delivered === 150)
+    expect(pipeline.sandbox.stats().byStatus['403']).toBe(2)
+    expect(pipeline.ofKind('endpoint_unauthorized')).toEqual([])
   })
 })
 
@@ -67,21 +67,21 @@ describe('a clock so wrong that the certificate of the service is not valid by i
   ])('%s: it says so, holds everything, and resumes when the time is right', async (_name, dates) => {
     const authority = createAuthority()
     const front = await startTlsFront(authority.issue(dates))
-    const road = await openSandboxRoad({
+    const pipeline = await openSandboxPipeline({
       providers: [{ ca: authority.ca }],
       baseUrl: (url) => (front.lead(url), front.url),
     })
-    await road.publish(10)
-    await road.until(() => road.ofKind('endpoint_unavailable').length > 0)
-    expect(road.ofKind('endpoint_unavailable')[0]).toMatchObject({
+    await pipeline.publish(10)
+    await pipeline.until(() => pipeline.ofKind('endpoint_unavailable').length > 0)
+    expect(pipeline.ofKind('endpoint_unavailable')[0]).toMatchObject({
       why: expect.stringMatching(/^our clock says \d{4}-.*certificate of the service/),
       act: expect.stringContaining('Set the time of this machine'),
     })
-    expect(road.spool.lanes()[0]?.open).toBe(10)
+    expect(pipeline.spool.lanes()[0]?.open).toBe(10)
     // What setting the time does, seen from here: the certificate is valid.
     front.renew(authority.issue())
-    await road.until(() => road.spool.totals().delivered === 10)
-    expect(road.sandbox.stats().distinctPayloadIds).toBe(10)
-    expect(road.delivery.providers()[0]?.endpoint).toBe('available')
+    await pipeline.until(() => pipeline.spool.totals().delivered === 10)
+    expect(pipeline.sandbox.stats().distinctPayloadIds).toBe(10)
+    expect(pipeline.delivery.providers()[0]?.endpoint).toBe('available')
   })
 })

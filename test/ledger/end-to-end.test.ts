@@ -1,4 +1,4 @@
-// The whole road: devices, the real gateway, the sandbox; and the question that the ledger is for.
+// The whole pipeline (devices, the real gateway, the sandbox) and the question that the ledger answers.
 
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -6,7 +6,13 @@ import { existsSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import type { LedgerAnswer } from '../../src/ledger/ledger.ts'
 import { runCli } from '../support/cli-world.ts'
-import { messageOf, startRoad, topicOf, type Road, type RoadOptions } from '../support/pipeline-world.ts'
+import {
+  messageOf,
+  startPipeline,
+  topicOf,
+  type Pipeline,
+  type PipelineOptions,
+} from '../support/pipeline-world.ts'
 
 /** Three minutes past two, yesterday, where this runs; and as a person writes it. */
 const when = new Date(Date.now() - 86_400_000)
@@ -14,12 +20,12 @@ when.setHours(14, 3, 20, 0)
 const two = (value: number) => String(value).padStart(2, '0')
 const asWritten = `${when.getFullYear()}-${two(when.getMonth() + 1)}-${two(when.getDate())}T14:03`
 
-const delivered = (road: Road) => road.status().totals.delivered
+const delivered = (pipeline: Pipeline) => pipeline.status().totals.delivered
 
-async function publishFleet(road: Road, devices: number): Promise<void> {
+async function publishFleet(pipeline: Pipeline, devices: number): Promise<void> {
   for (let vehicle = 1; vehicle <= devices; vehicle += 1) {
     const name = `truck-${vehicle}`
-    const device = await road.device(name)
+    const device = await pipeline.device(name)
     for (let minute = -2; minute <= 2; minute += 1) {
       const ts = when.getTime() + minute * 60_000 + vehicle
       device.publish({ topic: topicOf(name), payload: messageOf(vehicle, { ts }), messageId: minute + 3 })
@@ -29,8 +35,8 @@ async function publishFleet(road: Road, devices: number): Promise<void> {
   }
 }
 
-async function ask(road: Road, query: string): Promise<{ status: number; answer: LedgerAnswer }> {
-  const response = await fetch(`${road.gateway.addresses.ops}/ledger?${query}`)
+async function ask(pipeline: Pipeline, query: string): Promise<{ status: number; answer: LedgerAnswer }> {
+  const response = await fetch(`${pipeline.gateway.addresses.ops}/ledger?${query}`)
   return { status: response.status, answer: (await response.json()) as LedgerAnswer }
 }
 
@@ -38,15 +44,15 @@ const small = { delivery: 'batch: { max_payloads: 7, linger: 5ms }' }
 
 describe('what became of vehicle 7 at 14:03', () => {
   test('is told with the requestId that the service answered', async () => {
-    const road = await startRoad({ sections: small })
-    await publishFleet(road, 9)
-    await road.until(() => delivered(road) === 45)
-    const url = road.gateway.addresses.ops
+    const pipeline = await startPipeline({ sections: small })
+    await publishFleet(pipeline, 9)
+    await pipeline.until(() => delivered(pipeline) === 45)
+    const url = pipeline.gateway.addresses.ops
     const said = ['ledger', '--url', url, '--device', 'truck-7', '--at', asWritten]
     const { status, stdout } = await runCli([...said, '--json'])
     expect(status).toBe(0)
     const { entries } = JSON.parse(stdout) as LedgerAnswer
-    const received = road.sandbox
+    const received = pipeline.sandbox
       .received({ device: 'truck-7', limit: 10 })
       .filter(({ payload }) => Math.abs(Number(payload['signalTimestamp']) - when.getTime()) < 100)
     expect(received).toHaveLength(1)
@@ -68,51 +74,53 @@ describe('what became of vehicle 7 at 14:03', () => {
   })
 
   test('is told by payload, by batch and by request, too', async () => {
-    const road = await startRoad({ sections: small })
-    await publishFleet(road, 3)
-    await road.until(() => delivered(road) === 15)
-    const [one] = road.sandbox.received({ limit: 1 })
+    const pipeline = await startPipeline({ sections: small })
+    await publishFleet(pipeline, 3)
+    await pipeline.until(() => delivered(pipeline) === 15)
+    const [one] = pipeline.sandbox.received({ limit: 1 })
     const { requestId = '', batchId = '' } = one ?? {}
     const payload = String(one?.payload['payloadId'])
-    const size = road.sandbox.received({ limit: 100 }).filter((other) => other.requestId === requestId).length
-    expect((await ask(road, `payload=${payload}`)).answer.entries).toMatchObject([{ requestId }])
-    expect((await ask(road, `batch=${batchId}`)).answer.entries).toHaveLength(size)
-    expect((await ask(road, `request=${requestId}`)).answer.entries).toHaveLength(size)
-    expect((await ask(road, 'limit=15')).answer.entries).toHaveLength(15)
+    const size = pipeline.sandbox
+      .received({ limit: 100 })
+      .filter((other) => other.requestId === requestId).length
+    expect((await ask(pipeline, `payload=${payload}`)).answer.entries).toMatchObject([{ requestId }])
+    expect((await ask(pipeline, `batch=${batchId}`)).answer.entries).toHaveLength(size)
+    expect((await ask(pipeline, `request=${requestId}`)).answer.entries).toHaveLength(size)
+    expect((await ask(pipeline, 'limit=15')).answer.entries).toHaveLength(15)
   })
 
-  test.each<[string, RoadOptions['sections'] & object]>([
+  test.each<[string, PipelineOptions['sections'] & object]>([
     ['sent one by one', { delivery: 'mode: single' }],
     [
       'named by their assets alone',
       { delivery: 'batch: { linger: 5ms }', defaults: '{}\ndevices: { identify: asset }' },
     ],
   ])('is told when payloads are %s', async (_, sections) => {
-    const road = await startRoad({ sections })
-    await publishFleet(road, 2)
-    await road.until(() => delivered(road) === 10)
-    const { answer } = await ask(road, `device=truck-2&at=${asWritten}`)
-    const ids = road.sandbox.received({ limit: 100 }).map(({ requestId }) => requestId)
+    const pipeline = await startPipeline({ sections })
+    await publishFleet(pipeline, 2)
+    await pipeline.until(() => delivered(pipeline) === 10)
+    const { answer } = await ask(pipeline, `device=truck-2&at=${asWritten}`)
+    const ids = pipeline.sandbox.received({ limit: 100 }).map(({ requestId }) => requestId)
     expect(answer.entries).toHaveLength(2)
     for (const { requestId } of answer.entries) expect(ids).toContain(requestId)
   })
 
   test('says what was tried again and what was given up, and why', async () => {
-    const road = await startRoad({
+    const pipeline = await startPipeline({
       sections: { delivery: 'batch: { linger: 5ms }, errors: { Validation: [10ms] }' },
       sandbox: {
         faults: { fail: [{ device: 'truck-2', error_type: 'Validation', message: 'Come back later.' }] },
       },
     })
-    await publishFleet(road, 2)
-    await road.until(() => road.status().totals.dead === 5)
-    const dead = (await ask(road, 'outcome=dead')).answer.entries
+    await publishFleet(pipeline, 2)
+    await pipeline.until(() => pipeline.status().totals.dead === 5)
+    const dead = (await ask(pipeline, 'outcome=dead')).answer.entries
     expect(dead).toHaveLength(5)
     expect(dead[0]).toMatchObject({ device: 'truck-2', reason: 'Validation', detail: 'Come back later.' })
     const { stdout } = await runCli([
       'ledger',
       '--url',
-      road.gateway.addresses.ops,
+      pipeline.gateway.addresses.ops,
       '--device',
       'truck-2',
       '--at',
@@ -120,16 +128,22 @@ describe('what became of vehicle 7 at 14:03', () => {
     ])
     expect(stdout).toMatch(/dead \(Validation: Come back later\.\)/)
     expect(stdout).toMatch(/retried step 0 \(Validation: Come back later\.\)/)
-    expect((await ask(road, 'device=truck-2&outcome=delivered')).answer.entries).toEqual([])
+    expect((await ask(pipeline, 'device=truck-2&outcome=delivered')).answer.entries).toEqual([])
   })
 
   test('shows in the status and in the metrics how much is kept', async () => {
-    const road = await startRoad({ sections: small })
-    await publishFleet(road, 2)
-    await road.until(() => delivered(road) === 10)
-    await ask(road, 'limit=1')
-    expect(road.status().ledger).toMatchObject({ open: true, records: 10, behind: 0, dropped: 0, missed: 0 })
-    const metrics = await (await fetch(`${road.gateway.addresses.ops}/metrics`)).text()
+    const pipeline = await startPipeline({ sections: small })
+    await publishFleet(pipeline, 2)
+    await pipeline.until(() => delivered(pipeline) === 10)
+    await ask(pipeline, 'limit=1')
+    expect(pipeline.status().ledger).toMatchObject({
+      open: true,
+      records: 10,
+      behind: 0,
+      dropped: 0,
+      missed: 0,
+    })
+    const metrics = await (await fetch(`${pipeline.gateway.addresses.ops}/metrics`)).text()
     expect(metrics).toMatch(/^gateway_ledger_records 10$/m)
     expect(metrics).toMatch(/^gateway_ledger_behind_receipts 0$/m)
   })
@@ -137,42 +151,42 @@ describe('what became of vehicle 7 at 14:03', () => {
 
 describe('a ledger that cannot be asked', () => {
   test('because the question is wrong says so with status 400', async () => {
-    const road = await startRoad()
-    expect(await ask(road, 'vehicle=7')).toMatchObject({ status: 400, answer: { what: /vehicle/ } })
-    expect(await ask(road, 'at=noon')).toMatchObject({
+    const pipeline = await startPipeline()
+    expect(await ask(pipeline, 'vehicle=7')).toMatchObject({ status: 400, answer: { what: /vehicle/ } })
+    expect(await ask(pipeline, 'at=noon')).toMatchObject({
       status: 400,
       answer: { why: expect.stringMatching(/14:03/) },
     })
   })
 
   test('because none is kept says so, and keeps nothing', async () => {
-    const road = await startRoad({
+    const pipeline = await startPipeline({
       sections: { ...small, log: '{ level: info }\nledger: { enabled: false }' },
     })
-    await publishFleet(road, 1)
-    await road.until(() => delivered(road) === 5)
-    expect(await ask(road, 'device=truck-1')).toMatchObject({ status: 404 })
-    expect(road.status().ledger).toBeNull()
-    expect(existsSync(join(road.folder, 'spool/records'))).toBe(false)
-    const { status, stderr } = await runCli(['ledger', '--url', road.gateway.addresses.ops])
+    await publishFleet(pipeline, 1)
+    await pipeline.until(() => delivered(pipeline) === 5)
+    expect(await ask(pipeline, 'device=truck-1')).toMatchObject({ status: 404 })
+    expect(pipeline.status().ledger).toBeNull()
+    expect(existsSync(join(pipeline.folder, 'spool/records'))).toBe(false)
+    const { status, stderr } = await runCli(['ledger', '--url', pipeline.gateway.addresses.ops])
     expect(status).toBe(1)
     expect(stderr).toMatch(/ledger\.enabled/)
   })
 
   test('because the daemon is stopped is read from its files; while another has them, that is told', async () => {
-    const road = await startRoad({ sections: small })
-    await publishFleet(road, 2)
-    await road.until(() => delivered(road) === 10)
+    const pipeline = await startPipeline({ sections: small })
+    await publishFleet(pipeline, 2)
+    await pipeline.until(() => delivered(pipeline) === 10)
     // Another address of the same gateway: nobody answers there, and its records are in use.
-    const config = join(road.folder, 'elsewhere.yaml')
-    const text = await readFile(join(road.folder, 'gateway.yaml'), 'utf8')
+    const config = join(pipeline.folder, 'elsewhere.yaml')
+    const text = await readFile(join(pipeline.folder, 'gateway.yaml'), 'utf8')
     await writeFile(config, text.replace(/^ops: .*$/m, 'ops: { listen: "127.0.0.1:1" }'))
     const said = ['ledger', '--config', config, '--device', 'truck-2', '--json']
-    await road.until(() => road.status().ledger?.open === true)
+    await pipeline.until(() => pipeline.status().ledger?.open === true)
     const locked = await runCli(said)
     expect(locked.status).toBe(1)
     expect(JSON.parse(locked.stderr)).toMatchObject({ error: { code: 'LEDGER_LOCKED' } })
-    await road.gateway.stop('the test asks its files')
+    await pipeline.gateway.stop('the test asks its files')
     const { status, stdout } = await runCli(said)
     expect(status).toBe(0)
     expect((JSON.parse(stdout) as LedgerAnswer).entries).toHaveLength(5)

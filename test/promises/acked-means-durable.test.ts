@@ -4,20 +4,20 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { createHeldStore } from '../support/held-store.ts'
 import { newFolder } from '../support/folders.ts'
 import { openSpoolWorld, namesIn, sealAll } from '../support/open-spool.ts'
-import { messageOf, roundTrip, startRoad, topicOf } from '../support/pipeline-world.ts'
+import { messageOf, roundTrip, startPipeline, topicOf } from '../support/pipeline-world.ts'
 
 describe('acked means durable', () => {
   test.each([1, 2] as const)(
     'no QoS %i message is acknowledged while the disk still works on it',
     async (qos) => {
       const store = createHeldStore()
-      const road = await startRoad({ deps: { openStore: store.openStore } })
+      const pipeline = await startPipeline({ deps: { openStore: store.openStore } })
       onTestFinished(() => store.release())
-      const device = await road.device('truck-1')
+      const device = await pipeline.device('truck-1')
       store.hold()
       device.publish({ topic: topicOf('truck-1'), payload: messageOf(1), qos, messageId: 7 })
       await roundTrip(device)
-      await road.until(() => store.waiting() > 0)
+      await pipeline.until(() => store.waiting() > 0)
       await roundTrip(device)
       expect(device.acks).toEqual([])
       store.release()
@@ -28,14 +28,14 @@ describe('acked means durable', () => {
 
   test('what stands on the disk when the ack comes holds the message, whatever happens next', async () => {
     // The service is away, so the messages stay in the spool.
-    const road = await startRoad({ baseUrl: 'http://127.0.0.1:9' })
-    const device = await road.device('truck-1')
+    const pipeline = await startPipeline({ baseUrl: 'http://127.0.0.1:9' })
+    const device = await pipeline.device('truck-1')
     for (let n = 0; n < 20; n += 1)
       device.publish({ topic: topicOf('truck-1'), payload: messageOf(n), messageId: n + 1 })
     await device.acked(20)
     // A copy of the files in this very moment is what a kill -9 leaves.
     const copy = join(await newFolder(), 'spool')
-    await cp(join(road.folder, 'spool'), copy, { recursive: true })
+    await cp(join(pipeline.folder, 'spool'), copy, { recursive: true })
     const { spool } = await openSpoolWorld({ path: copy })
     await sealAll(spool)
     const names: string[] = []

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { publishBytes } from '../support/mqtt-device.ts'
-import { messageOf, startRoad, topicOf } from '../support/pipeline-world.ts'
+import { messageOf, startPipeline, topicOf } from '../support/pipeline-world.ts'
 
 describe('acks in arrival order', () => {
   test('a device that sends a thousand messages in one go gets their acks in the order of sending', async () => {
-    const road = await startRoad()
-    const device = await road.device('truck-1')
+    const pipeline = await startPipeline()
+    const device = await pipeline.device('truck-1')
     const count = 1000
     // Mapped, copies, ignored by nobody, and unmappable: none may overtake another.
     const payloadFor = (n: number) => (n % 7 === 0 ? 'no json' : messageOf(n % 5 === 0 ? 1 : n))

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { messageOf, roundTrip, startRoad, topicOf, type Road } from '../support/pipeline-world.ts'
+import { messageOf, roundTrip, startPipeline, topicOf, type Pipeline } from '../support/pipeline-world.ts'
 
 /** Fills the dead letters with messages of a device that cannot be mapped. */
-async function fillUp(road: Road): Promise<void> {
-  const broken = await road.device('broken')
-  for (let sent = 0; !road.status().spool.lettersFull;) {
+async function fillUp(pipeline: Pipeline): Promise<void> {
+  const broken = await pipeline.device('broken')
+  for (let sent = 0; !pipeline.status().spool.lettersFull;) {
     for (let n = 0; n < 20; n += 1) {
       sent += 1
       broken.publish({ topic: topicOf('broken'), payload: 'x'.repeat(4000) + sent, messageId: sent })
@@ -16,38 +16,38 @@ async function fillUp(road: Road): Promise<void> {
 
 describe('full dead letters', () => {
   test('a batch with a payload that would become one is held, nothing of it is lost, and it goes on when there is room', async () => {
-    const road = await startRoad({
+    const pipeline = await startPipeline({
       sections: {
         spool: '{ path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB, dead_letters: { max_bytes: 1MiB } }',
         delivery: 'batch: { linger: 300ms }, errors: { Validation: [] }',
       },
       sandbox: { faults: { fail: [{ device: 'guilty', error_type: 'Validation', field: 'gps.speed' }] } },
     })
-    await fillUp(road)
-    const letters = road.status().spool.deadLetters
+    await fillUp(pipeline)
+    const letters = pipeline.status().spool.deadLetters
     // Both go in one batch: the innocent one bears witness against the other.
-    const guilty = await road.device('guilty')
-    const innocent = await road.device('innocent')
+    const guilty = await pipeline.device('guilty')
+    const innocent = await pipeline.device('innocent')
     guilty.publish({ topic: topicOf('guilty'), payload: messageOf(1), messageId: 1 })
     innocent.publish({ topic: topicOf('innocent'), payload: messageOf(2), messageId: 1 })
     await Promise.all([guilty.acked(1), innocent.acked(1)])
     const isHeld = () =>
-      road.events.some((event) => event.kind === 'batch_held' && /dead letter/.test(event.why))
-    await road.until(isHeld)
-    expect(road.status().spool.deadLetters).toBe(letters)
-    expect(road.status().lanes.reduce((sum, { sealed }) => sum + sealed, 0)).toBeGreaterThan(0)
-    const other = await road.device('other')
+      pipeline.events.some((event) => event.kind === 'batch_held' && /dead letter/.test(event.why))
+    await pipeline.until(isHeld)
+    expect(pipeline.status().spool.deadLetters).toBe(letters)
+    expect(pipeline.status().lanes.reduce((sum, { sealed }) => sum + sealed, 0)).toBeGreaterThan(0)
+    const other = await pipeline.device('other')
     other.publish({ topic: topicOf('other'), payload: messageOf(3), messageId: 1 })
-    await road.until(() => road.sandbox.received({ device: 'other', limit: 1 }).length === 1)
+    await pipeline.until(() => pipeline.sandbox.received({ device: 'other', limit: 1 }).length === 1)
 
-    const purge = `${road.gateway.addresses.ops}/control/dead-letters/purge?stage=mapping&yes=1`
+    const purge = `${pipeline.gateway.addresses.ops}/control/dead-letters/purge?stage=mapping&yes=1`
     expect((await fetch(purge, { method: 'POST' })).status).toBe(200)
-    road.gateway.probe()
+    pipeline.gateway.probe()
     // Messages of the broken device that were held meanwhile become dead letters now as well.
-    const isBuried = () => road.events.some(({ kind }) => kind === 'payload_dead_lettered')
-    await road.until(() => isBuried() && road.status().totals.delivered === 2)
-    expect(road.status().spool.deadLetters).toBeLessThan(letters)
-    expect(road.sandbox.stats()).toMatchObject({ distinctPayloadIds: 2, duplicatesAcrossBatches: 0 })
-    expect(road.status().conservation.payloads.difference).toBe(0)
+    const isBuried = () => pipeline.events.some(({ kind }) => kind === 'payload_dead_lettered')
+    await pipeline.until(() => isBuried() && pipeline.status().totals.delivered === 2)
+    expect(pipeline.status().spool.deadLetters).toBeLessThan(letters)
+    expect(pipeline.sandbox.stats()).toMatchObject({ distinctPayloadIds: 2, duplicatesAcrossBatches: 0 })
+    expect(pipeline.status().conservation.payloads.difference).toBe(0)
   })
 })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { openSpoolWorld } from '../support/open-spool.ts'
-import { messageOf, startRoad, topicOf } from '../support/pipeline-world.ts'
+import { messageOf, startPipeline, topicOf } from '../support/pipeline-world.ts'
 import { join } from 'node:path'
 
 const hostile: [what: string, payload: string | Buffer, reason: string][] = [
@@ -14,28 +14,28 @@ const hostile: [what: string, payload: string | Buffer, reason: string][] = [
 
 describe('a dead letter is never silent', () => {
   test('what makes no sense is kept whole with its reason, acknowledged, logged, counted and shown', async () => {
-    const road = await startRoad()
-    const device = await road.device('truck-1')
+    const pipeline = await startPipeline()
+    const device = await pipeline.device('truck-1')
     hostile.forEach(([, payload], index) =>
       device.publish({ topic: topicOf('truck-1'), payload, messageId: index + 1 }),
     )
     device.publish({ topic: 'some/other/topic', payload: '{}', messageId: 90 })
     await device.acked(hostile.length + 1)
-    const { totals, conditions } = road.status()
+    const { totals, conditions } = pipeline.status()
     expect(totals.dead).toBe(hostile.length + 1)
     expect(conditions.map(({ code }) => code)).toContain('DEAD_LETTERS')
-    const lines = road
+    const lines = pipeline
       .log()
       .split('\n')
       .filter((line) => line.includes('"message_unmappable"'))
     expect(lines.length).toBeGreaterThan(0)
     for (const line of lines)
       expect(JSON.parse(line)).toMatchObject({ level: 'warn', reason: expect.any(String) })
-    const metrics = await (await fetch(`${road.gateway.addresses.ops}/metrics`)).text()
+    const metrics = await (await fetch(`${pipeline.gateway.addresses.ops}/metrics`)).text()
     expect(metrics).toMatch(new RegExp(`^gateway_dead_letters\\S* ${hostile.length + 1}$`, 'm'))
 
-    await road.gateway.stop('to look at the letters')
-    const { spool } = await openSpoolWorld({ path: join(road.folder, 'spool') })
+    await pipeline.gateway.stop('to look at the letters')
+    const { spool } = await openSpoolWorld({ path: join(pipeline.folder, 'spool') })
     const letters = []
     for await (const { deadLetter: letter } of spool.deadLetters({ limit: 100 })) letters.push(letter)
     expect(letters.map(({ reason }) => reason)).toEqual([
@@ -51,25 +51,25 @@ describe('a dead letter is never silent', () => {
   })
 
   test('a resend of it with DUP makes no second letter', async () => {
-    const road = await startRoad()
-    const device = await road.device('truck-1')
+    const pipeline = await startPipeline()
+    const device = await pipeline.device('truck-1')
     device.publish({ topic: topicOf('truck-1'), payload: 'no json', messageId: 1 })
     device.publish({ topic: topicOf('truck-1'), payload: 'no json', messageId: 1, dup: true })
     await device.acked(2)
-    expect(road.status().totals).toMatchObject({ dead: 1, copies: 1 })
+    expect(pipeline.status().totals).toMatchObject({ dead: 1, copies: 1 })
   })
 
   test('a payload that the service refuses for good is kept with its words', async () => {
-    const road = await startRoad({
+    const pipeline = await startPipeline({
       sandbox: { faults: { fail: [{ error_type: 'Validation', message: 'no such truck' }] } },
       sections: { delivery: 'batch: { linger: 10ms }, errors: { Validation: [] }' },
     })
-    const device = await road.device('truck-1')
+    const device = await pipeline.device('truck-1')
     device.publish({ topic: topicOf('truck-1'), payload: messageOf(1), messageId: 1 })
     await device.acked(1)
-    await road.until(() => road.status().totals.dead === 1)
-    await road.gateway.stop('to look at the letter')
-    const { spool } = await openSpoolWorld({ path: join(road.folder, 'spool') })
+    await pipeline.until(() => pipeline.status().totals.dead === 1)
+    await pipeline.gateway.stop('to look at the letter')
+    const { spool } = await openSpoolWorld({ path: join(pipeline.folder, 'spool') })
     for await (const { deadLetter: letter } of spool.deadLetters({ limit: 1 })) {
       expect(letter).toMatchObject({
         stage: 'delivery',

@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { messageOf, roundTrip, startRoad, topicOf } from '../support/pipeline-world.ts'
+import { messageOf, roundTrip, startPipeline, topicOf } from '../support/pipeline-world.ts'
 import { acceptAll, startScriptedService } from '../support/scripted-service.ts'
 
 describe('a full spool holds acks and resumes', () => {
@@ -9,14 +9,14 @@ describe('a full spool holds acks and resumes', () => {
     async () => {
       const service = await startScriptedService(() => ({ status: 503 }))
       onTestFinished(() => service.close())
-      const road = await startRoad({
+      const pipeline = await startPipeline({
         baseUrl: service.url,
         sections: {
           spool: '{ path: ./spool, max_bytes: 1MiB, min_free_bytes: 1MiB }',
           delivery: 'batch: { max_payloads: 50, linger: 20ms }',
         },
       })
-      const device = await road.device('truck-1')
+      const device = await pipeline.device('truck-1')
       const note = 'x'.repeat(200)
       let sent = 0
       const publish = (qos: 0 | 1) => {
@@ -29,7 +29,7 @@ describe('a full spool holds acks and resumes', () => {
         })
       }
       // The odometer and position alone are stored, so it takes some thousands.
-      while (road.status().conditions.every(({ code }) => code !== 'SPOOL_FULL')) {
+      while (pipeline.status().conditions.every(({ code }) => code !== 'SPOOL_FULL')) {
         for (let n = 0; n < 100; n += 1) publish(1)
         await roundTrip(device)
         expect(sent).toBeLessThan(20_000)
@@ -37,8 +37,8 @@ describe('a full spool holds acks and resumes', () => {
       for (let n = 0; n < 10; n += 1) publish(1)
       await roundTrip(device)
       // The last write may still be under way, and its acks: after it each message is acknowledged or held.
-      await road.until(() => {
-        const { messages, acked, held } = road.status().totals
+      await pipeline.until(() => {
+        const { messages, acked, held } = pipeline.status().totals
         return messages === acked + held && device.acks.length === acked
       })
       const ackedWhileFull = device.acks.length
@@ -47,15 +47,15 @@ describe('a full spool holds acks and resumes', () => {
       for (let n = 0; n < 5; n += 1) publish(0)
       await roundTrip(device)
       expect(device.acks.length).toBe(ackedWhileFull)
-      expect(road.status().totals.dropped).toBe(5)
+      expect(pipeline.status().totals.dropped).toBe(5)
       service.answer(acceptAll)
-      road.gateway.probe()
+      pipeline.gateway.probe()
       await device.acked(qos1)
       expect(device.acks.map(({ messageId }) => messageId)).toEqual(
         Array.from({ length: qos1 }, (_, n) => n + 1),
       )
-      await road.until(() => road.status().totals.delivered === qos1)
-      expect(road.status().conditions.map(({ code }) => code)).not.toContain('SPOOL_FULL')
+      await pipeline.until(() => pipeline.status().totals.delivered === qos1)
+      expect(pipeline.status().conditions.map(({ code }) => code)).not.toContain('SPOOL_FULL')
     },
   )
 })

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { messageOf, startRoad, topicOf, type Road } from '../support/pipeline-world.ts'
+import { messageOf, startPipeline, topicOf, type Pipeline } from '../support/pipeline-world.ts'
 
 const messages = 300
 
-async function publishAll(road: Road, name: string): Promise<void> {
-  const device = await road.device(name)
+async function publishAll(pipeline: Pipeline, name: string): Promise<void> {
+  const device = await pipeline.device(name)
   for (let n = 0; n < messages; n += 1)
     device.publish({ topic: topicOf(name), payload: messageOf(n), messageId: n + 1 })
   await device.acked(messages)
@@ -15,7 +15,7 @@ describe('nothing lost', () => {
     'every acknowledged message arrives once, through a service that fails in every way it can',
     { timeout: 120_000 },
     async () => {
-      const road = await startRoad({
+      const pipeline = await startPipeline({
         sandbox: {
           faults: {
             status: { '500': 0.2 },
@@ -28,24 +28,24 @@ describe('nothing lost', () => {
             'batch: { max_payloads: 25, linger: 20ms }, errors: { default: [100ms, 200ms, 500ms, 1s, 1s, 1s] }',
         },
       })
-      await publishAll(road, 'truck-1')
-      await road.until(() => road.status().totals.delivered === messages)
-      expect(road.sandbox.stats()).toMatchObject({
+      await publishAll(pipeline, 'truck-1')
+      await pipeline.until(() => pipeline.status().totals.delivered === messages)
+      expect(pipeline.sandbox.stats()).toMatchObject({
         distinctPayloadIds: messages,
         duplicatesAcrossBatches: 0,
         repeatsWithOtherBytes: 0,
       })
-      expect(road.status().lanes.every(({ pending, sealed }) => pending + sealed === 0)).toBe(true)
+      expect(pipeline.status().lanes.every(({ pending, sealed }) => pending + sealed === 0)).toBe(true)
     },
   )
 
   test('what arrives is what was measured: position, time and odometer', async () => {
-    const road = await startRoad()
-    const device = await road.device('truck-9')
+    const pipeline = await startPipeline()
+    const device = await pipeline.device('truck-9')
     device.publish({ topic: topicOf('truck-9'), payload: messageOf(8), messageId: 1 })
     await device.acked(1)
-    await road.until(() => road.sandbox.stats().payloadsAccepted === 1)
-    const [received] = road.sandbox.received({ device: 'truck-9', limit: 1 })
+    await pipeline.until(() => pipeline.sandbox.stats().payloadsAccepted === 1)
+    const [received] = pipeline.sandbox.received({ device: 'truck-9', limit: 1 })
     expect(received?.payload).toMatchObject({
       carrier: 'ACME',
       signalTimestamp: 1_763_690_008_000,
@@ -56,20 +56,20 @@ describe('nothing lost', () => {
   })
 
   test('a message that is sent again with DUP has one effect, also after a restart', async () => {
-    const road = await startRoad()
-    const device = await road.device('truck-1')
+    const pipeline = await startPipeline()
+    const device = await pipeline.device('truck-1')
     device.publish({ topic: topicOf('truck-1'), payload: messageOf(1), messageId: 1 })
     await device.acked(1)
-    await road.gateway.stop('the test restarts it')
-    const next = await startRoad({ folder: road.folder })
+    await pipeline.gateway.stop('the test restarts it')
+    const next = await startPipeline({ folder: pipeline.folder })
     const again = await next.device('truck-1')
     again.publish({ topic: topicOf('truck-1'), payload: messageOf(1), messageId: 1, dup: true })
     again.publish({ topic: topicOf('truck-1'), payload: messageOf(2), messageId: 2 })
     await again.acked(2)
-    const accepted = () => road.sandbox.stats().payloadsAccepted + next.sandbox.stats().payloadsAccepted
+    const accepted = () => pipeline.sandbox.stats().payloadsAccepted + next.sandbox.stats().payloadsAccepted
     await next.until(() => accepted() >= 2)
     expect(next.status().totals).toMatchObject({ copies: 1 })
-    const all = [...road.sandbox.received({ limit: 10 }), ...next.sandbox.received({ limit: 10 })]
+    const all = [...pipeline.sandbox.received({ limit: 10 }), ...next.sandbox.received({ limit: 10 })]
     const times = new Set(all.map(({ payload }) => payload['signalTimestamp']))
     expect(all).toHaveLength(2)
     expect(times).toEqual(new Set([1_763_690_001_000, 1_763_690_002_000]))

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { messageOf, startRoad, topicOf } from '../support/pipeline-world.ts'
+import { messageOf, startPipeline, topicOf } from '../support/pipeline-world.ts'
 
 describe('each payload in one place', () => {
   test(
@@ -7,31 +7,31 @@ describe('each payload in one place', () => {
     { timeout: 60_000 },
     async () => {
       const messages = 200
-      const road = await startRoad({
+      const pipeline = await startPipeline({
         sandbox: { faults: { fail: [{ rate: 0.3, error_type: 'Internal' }] } },
         sections: { delivery: 'batch: { max_payloads: 20, linger: 10ms }, errors: { default: [50ms] }' },
       })
-      const device = await road.device('truck-1')
+      const device = await pipeline.device('truck-1')
       let looks = 0
       const addsUp = () => {
         looks += 1
-        for (const { appended, settled, open } of road.status().conservation.lanes)
+        for (const { appended, settled, open } of pipeline.status().conservation.lanes)
           expect(appended).toBe(settled + open)
       }
       for (let n = 0; n < messages; n += 1)
         device.publish({ topic: topicOf('truck-1'), payload: messageOf(n), messageId: n + 1 })
       await device.acked(messages)
-      await road.until(() => {
+      await pipeline.until(() => {
         addsUp()
-        const { delivered, dead } = road.status().totals
+        const { delivered, dead } = pipeline.status().totals
         return delivered + dead === messages
       })
       expect(looks).toBeGreaterThan(3)
-      const { delivered, dead, retried } = road.status().totals
+      const { delivered, dead, retried } = pipeline.status().totals
       expect(retried).toBeGreaterThan(0)
       expect(dead).toBeGreaterThan(0)
-      expect(road.sandbox.stats().distinctPayloadIds).toBe(delivered)
-      expect(road.sandbox.stats().duplicatesAcrossBatches).toBe(0)
+      expect(pipeline.sandbox.stats().distinctPayloadIds).toBe(delivered)
+      expect(pipeline.sandbox.stats().duplicatesAcrossBatches).toBe(0)
     },
   )
 })

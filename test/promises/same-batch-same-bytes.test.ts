@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { newFolder } from '../support/folders.ts'
-import { messageOf, startRoad, topicOf } from '../support/pipeline-world.ts'
+import { messageOf, startPipeline, topicOf } from '../support/pipeline-world.ts'
 import { acceptAll, startScriptedService, type Reply } from '../support/scripted-service.ts'
 
 async function scriptedService() {
@@ -17,12 +17,12 @@ describe('same batch, same bytes', () => {
       const service = await scriptedService()
       const faults: Reply[] = ['reset', { status: 500 }, { status: 200, body: 'not an answer' }]
       service.answer((request, index) => faults[index] ?? acceptAll(request))
-      const road = await startRoad({ baseUrl: service.url })
-      const device = await road.device('truck-1')
+      const pipeline = await startPipeline({ baseUrl: service.url })
+      const device = await pipeline.device('truck-1')
       for (let n = 0; n < 5; n += 1)
         device.publish({ topic: topicOf('truck-1'), payload: messageOf(n), messageId: n + 1 })
       await device.acked(5)
-      await road.until(() => road.status().totals.delivered === 5)
+      await pipeline.until(() => pipeline.status().totals.delivered === 5)
       const [first, ...again] = service.received
       const same = again.filter(({ batchId }) => batchId === first?.batchId)
       expect(same.length).toBeGreaterThan(0)
@@ -43,18 +43,18 @@ describe('same batch, same bytes', () => {
     const folder = await newFolder()
     const service = await scriptedService()
     service.answer(() => 'hang')
-    const road = await startRoad({
+    const pipeline = await startPipeline({
       baseUrl: service.url,
       folder,
       sections: { ops: '{ listen: "127.0.0.1:0", stop_deadline: 1s }' },
     })
-    const device = await road.device('truck-1')
+    const device = await pipeline.device('truck-1')
     device.publish({ topic: topicOf('truck-1'), payload: messageOf(1), messageId: 1 })
     await device.acked(1)
-    await road.until(() => service.received.length === 1)
-    await road.gateway.stop('the test restarts it')
+    await pipeline.until(() => service.received.length === 1)
+    await pipeline.gateway.stop('the test restarts it')
     service.answer(acceptAll)
-    const next = await startRoad({ baseUrl: service.url, folder })
+    const next = await startPipeline({ baseUrl: service.url, folder })
     await next.until(() => next.status().totals.delivered === 1)
     const [before, after] = service.received
     expect(after?.batchId).toBe(before?.batchId)

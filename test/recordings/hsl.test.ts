@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { startRoad } from '../support/pipeline-world.ts'
+import { startPipeline } from '../support/pipeline-world.ts'
 
 const folder = process.env['TELEMETRY_TEST_DATA']
 const recording = folder === undefined ? '' : join(folder, 'data/hsl-hfp-replay.ndjson')
@@ -54,7 +54,7 @@ describe('a recording of buses', () => {
         .map((line) => JSON.parse(line) as Row)
       expect(rows).toHaveLength(1990)
       const text = await readFile(example, 'utf8')
-      const road = await startRoad({
+      const pipeline = await startPipeline({
         sandbox: { receivedMax: 5000 },
         config: (baseUrl) =>
           text
@@ -62,7 +62,7 @@ describe('a recording of buses', () => {
             .replace('http://127.0.0.1:8081', baseUrl)
             .replace('127.0.0.1:8080', '127.0.0.1:0'),
       })
-      const device = await road.device('replay')
+      const device = await pipeline.device('replay')
       for (let index = 0; index < rows.length; index += 200) {
         const some = rows.slice(index, index + 200)
         some.forEach(({ topic, payload }, at) =>
@@ -72,8 +72,8 @@ describe('a recording of buses', () => {
       }
       const positioned = rows.filter((row) => fixIn(row).lat !== null)
       const distinct = new Set(positioned.map(expected))
-      await road.until(() => road.status().totals.delivered >= distinct.size)
-      const { totals, reasons } = road.status()
+      await pipeline.until(() => pipeline.status().totals.delivered >= distinct.size)
+      const { totals, reasons } = pipeline.status()
       expect(totals).toMatchObject({
         messages: rows.length,
         acked: rows.length,
@@ -87,7 +87,7 @@ describe('a recording of buses', () => {
       })
       expect(Object.values(reasons.ignored)).toEqual([rows.length - positioned.length])
       expect(Object.keys(reasons.ignored)[0]).toContain('lat != null')
-      const got = road.sandbox.received({ limit: 5000 }).map(({ payload }) => received(payload))
+      const got = pipeline.sandbox.received({ limit: 5000 }).map(({ payload }) => received(payload))
       expect(got.toSorted()).toEqual([...distinct].toSorted())
     },
   )

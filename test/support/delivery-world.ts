@@ -4,8 +4,8 @@
 import { Secret } from '../../src/std/secret.ts'
 import { createDelivery } from '../../src/delivery/delivery.ts'
 import type { Delivery } from '../../src/delivery/delivery.ts'
-import { createOutpost } from '../../src/delivery/transport/sender-worker.ts'
-import { defaultPace } from '../../src/delivery/delivery-options.ts'
+import { createSenderWorker } from '../../src/delivery/transport/sender-worker.ts'
+import { defaultBackoff } from '../../src/delivery/delivery-options.ts'
 import type { ProviderOptions } from '../../src/delivery/delivery-options.ts'
 import type { GatewayEvent } from '../../src/domain/event.ts'
 import { defaultProvider } from '../../src/domain/ids.ts'
@@ -22,7 +22,7 @@ import type { Script, ScriptedService } from './scripted-service.ts'
 import { payloadNamed, smallOptions } from './spool-world.ts'
 
 /** One thread for all worlds of a test file: to start one takes longer than most tests. It ends with the process. */
-const outpost = createOutpost()
+const senderWorker = createSenderWorker()
 
 export const dayMs = 86_400_000
 
@@ -59,7 +59,7 @@ export function providerOptions(baseUrl: string, changes: Partial<ProviderOption
       rotateEveryMs: 3_600_000,
     },
     rate: { payloadsPerS: null, requestsPerS: null },
-    pace: defaultPace,
+    backoff: defaultBackoff,
     ...changes,
   }
 }
@@ -109,7 +109,7 @@ export async function createDeliveryWorld(options: WorldOptions = {}): Promise<D
     )
   const deliver = (spool: Spool, changes = options.provider) =>
     createDelivery(
-      { spool, clock, random, emit, env: {}, outpost },
+      { spool, clock, random, emit, env: {}, senderWorker },
       { providers: [providerOptions(service.url, changes)], maxInFlightTotal: 64 },
     )
 

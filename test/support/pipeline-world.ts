@@ -1,4 +1,4 @@
-// road.ts: the whole road inside a test: devices, the real gateway with a real config file, and the sandbox.
+// pipeline-world.ts: the whole pipeline inside a test: devices, the real gateway with a real config file, and the sandbox.
 
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -32,7 +32,7 @@ sources:
         - { type: OBD_LIFETIME_ODOMETER, path: odometer, unit: km }
 `
 
-export type RoadOptions = {
+export type PipelineOptions = {
   /** YAML of the sections beside sources, which come from here. Each replaces the usual one. */
   sections?: Partial<Record<'spool' | 'delivery' | 'ops' | 'log' | 'defaults', string>>
   /** The whole config instead, made for the service at this base URL. */
@@ -44,7 +44,7 @@ export type RoadOptions = {
   deps?: Partial<GatewayDeps>
 }
 
-export type Road = {
+export type Pipeline = {
   gateway: Gateway
   sandbox: Sandbox
   folder: string
@@ -70,7 +70,7 @@ export async function startSandbox(
   return { sandbox, url }
 }
 
-export async function startRoad(options: RoadOptions = {}): Promise<Road> {
+export async function startPipeline(options: PipelineOptions = {}): Promise<Pipeline> {
   const { sandbox, url } = await startSandbox(options.sandbox)
   const folder = options.folder ?? (await newFolder())
   const path = join(folder, 'gateway.yaml')
@@ -135,7 +135,7 @@ export async function startRoad(options: RoadOptions = {}): Promise<Road> {
   }
 }
 
-function configText(baseUrl: string, sections: NonNullable<RoadOptions['sections']>): string {
+function configText(baseUrl: string, sections: NonNullable<PipelineOptions['sections']>): string {
   return [
     'ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }',
     sourcesText,

@@ -1,11 +1,11 @@
-// sandbox-road.ts: the way out with real parts: a spool in LevelDB, delivery for any providers, and the sandbox, which
+// sandbox-pipeline.ts: delivery between a spool in LevelDB and the sandbox, which
 // verifies every signature. Real time; the clock that delivery looks at may be wrong.
 
 import { randomUUID } from 'node:crypto'
 import { onTestFinished } from 'vitest'
 import { createDelivery } from '../../src/delivery/delivery.ts'
 import type { Delivery } from '../../src/delivery/delivery.ts'
-import { defaultPace } from '../../src/delivery/delivery-options.ts'
+import { defaultBackoff } from '../../src/delivery/delivery-options.ts'
 import type { ProviderOptions } from '../../src/delivery/delivery-options.ts'
 import type { GatewayEvent } from '../../src/domain/event.ts'
 import type { ProviderName } from '../../src/domain/ids.ts'
@@ -30,7 +30,7 @@ type Options = {
   baseUrl?: (sandboxUrl: string) => string
 }
 
-export type SandboxRoad = {
+export type SandboxPipeline = {
   sandbox: Sandbox
   spool: Spool
   delivery: Delivery
@@ -44,9 +44,9 @@ export type SandboxRoad = {
   arrived(): Map<string, string | null>
 }
 
-export const fastPace = { ...defaultPace, backoffMinMs: 5, backoffMaxMs: 40 }
+export const shortBackoff = { ...defaultBackoff, minMs: 5, maxMs: 40 }
 
-export async function openSandboxRoad(options: Options = {}): Promise<SandboxRoad> {
+export async function openSandboxPipeline(options: Options = {}): Promise<SandboxPipeline> {
   const { clock = systemClock, env = {}, providers = [{}], baseUrl = (url: string) => url } = options
   const events: GatewayEvent[] = []
   const emit = (event: GatewayEvent) => void events.push(event)
@@ -115,7 +115,7 @@ function optionsFor(baseUrl: string, own: NonNullable<Options['providers']>[numb
     credentials: { source: 'keys', accessKeyId, secretAccessKey: secret, sessionToken: null },
     batch: { payloadsMax: 50, bodyBytesMax: 1024 ** 2, lingerMs: 20 },
     timeoutMs: 2000,
-    pace: fastPace,
+    backoff: shortBackoff,
     ...changes,
   })
 }

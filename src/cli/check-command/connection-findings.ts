@@ -9,10 +9,10 @@ import { codeOf, GatewayError, messageOf } from '../../std/gateway-error.ts'
 import { formatSize } from '../../std/quantity.ts'
 import type { Config } from '../../config/config.ts'
 import { deliveryOptions } from '../../delivery/config.ts'
-import { askTheWay, findCredentials, type WayStep } from '../../delivery/delivery.ts'
+import { checkConnection, findCredentials, type ConnectionStep } from '../../delivery/delivery.ts'
 
-export type Finding = Omit<WayStep, 'name'> & {
-  name: WayStep['name'] | 'credentials' | 'spool'
+export type Finding = Omit<ConnectionStep, 'name'> & {
+  name: ConnectionStep['name'] | 'credentials' | 'spool'
   /** Whom it concerns; those with the same way are asked for once. Empty for the spool. */
   providers: readonly string[]
 }
@@ -25,7 +25,7 @@ export async function* connectChecks(
 ): AsyncGenerator<Finding> {
   const { providers } = deliveryOptions(config.delivery)
   for (const [first, names] of ways(providers))
-    for await (const step of askTheWay(first, { env, stop })) yield { ...step, providers: names }
+    for await (const step of checkConnection(first, { env, stop })) yield { ...step, providers: names }
   for (const provider of providers) yield await checkCredentials(provider, env)
   yield await checkSpool(config)
 }

@@ -13,14 +13,14 @@ import type { Outcome } from '../../domain/outcome.ts'
 import type { Batch, BatchContent, Spool, BatchOperation } from '../../spool/spool.ts'
 import type { Concurrency } from '../policy/concurrency.ts'
 import type { Endpoint, Pass, Report } from '../policy/endpoint.ts'
-import type { Hand, InHand } from './in-flight-batches.ts'
+import type { InFlightBatches, InFlightBatch } from './in-flight-batches.ts'
 import type { Isolation } from '../policy/isolation.ts'
 import type { Keyring } from '../credentials/keyring.ts'
 import type { RateLimit } from '../policy/rate-limit.ts'
 import type { Choice, Scheduler } from '../policy/scheduler.ts'
 import type { ServiceClock } from '../policy/service-clock.ts'
 import type { Settler } from './settler.ts'
-import type { Gate } from '../transport/sender-worker.ts'
+import type { Transport } from '../transport/sender-worker.ts'
 import type { SizeLimit } from '../policy/size-limit.ts'
 import type { Verdict } from '../policy/verdict.ts'
 
@@ -28,12 +28,16 @@ import type { Verdict } from '../policy/verdict.ts'
  * One opening of the spool, and what is in hand of it. `down` is `refused` when the spool did not take a seal
  * or a settle, `lost` when it said itself that its store failed.
  */
-export type Era = { readonly hand: Hand; readonly end: AbortController; down: 'refused' | 'lost' | null }
+export type PipelineSession = {
+  readonly hand: InFlightBatches
+  readonly end: AbortController
+  down: 'refused' | 'lost' | null
+}
 
-type Trip = {
+type SendTask = {
   choice: Choice
   pass: Pass
-  era: Era
+  era: PipelineSession
   /** Gives the pass back; only the first call counts. */
   leave(report: Report): void
 }
@@ -44,7 +48,7 @@ type Deps = {
   emit: Emit
   total: PQueue
   keyring: Keyring
-  gate: Gate
+  gate: Transport
   endpoint: Endpoint
   concurrency: Concurrency
   scheduler: Scheduler
@@ -55,16 +59,16 @@ type Deps = {
   rateLimit: RateLimit
   mode: BatchOperation
   /** The era is the present one and the spool has not failed in it. */
-  isCurrent: (era: Era) => boolean
+  isCurrent: (era: PipelineSession) => boolean
   isStopping: () => boolean
   /** A batch was sealed: its lane may hold the next one. */
   sealed: () => void
 }
 
 /** Rejects as the spool does. */
-export type Carry = (trip: Trip) => Promise<void>
+export type SendBatch = (trip: SendTask) => Promise<void>
 
-export function createCourier(deps: Deps): Carry {
+export function createBatchSender(deps: Deps): SendBatch {
   const { spool, clock, emit, total, keyring, gate, endpoint, concurrency, scheduler, settler } = deps
   const { serviceClock, isolation, sizeLimit, rateLimit, mode, isCurrent, isStopping, sealed } = deps
 
@@ -85,7 +89,10 @@ export function createCourier(deps: Deps): Carry {
     }
   }
 
-  async function seal(choice: Extract<Choice, { kind: 'lane' }>, era: Era): Promise<InHand | null> {
+  async function seal(
+    choice: Extract<Choice, { kind: 'lane' }>,
+    era: PipelineSession,
+  ): Promise<InFlightBatch | null> {
     const batch = await spool.seal(choice.lane, choice.limits)
     if (batch === null) return null
     scheduler.sealEnded(choice.lane, 'a batch')
@@ -98,7 +105,7 @@ export function createCourier(deps: Deps): Carry {
   }
 
   /** Puts a batch into the shape in which it may go, where it never went in this one; true when others take its place. */
-  async function reshaped(inHand: InHand, era: Era): Promise<boolean> {
+  async function reshaped(inHand: InFlightBatch, era: PipelineSession): Promise<boolean> {
     const { batch } = inHand
     if (batch.operation === 'single') return false
     if (mode === 'single') {
@@ -115,25 +122,30 @@ export function createCourier(deps: Deps): Carry {
     return true
   }
 
-  async function cut(inHand: InHand, parts: readonly number[], why: string, era: Era): Promise<void> {
+  async function cut(
+    inHand: InFlightBatch,
+    parts: readonly number[],
+    why: string,
+    era: PipelineSession,
+  ): Promise<void> {
     const { provider, batchId } = inHand.batch
     const batches = await spool.reseal(inHand.batch, parts)
     emit({ kind: 'batch_split', provider, batchId, parts, why })
     replace(inHand, batches, era)
   }
 
-  async function turn(inHand: InHand, to: BatchOperation, era: Era): Promise<void> {
+  async function turn(inHand: InFlightBatch, to: BatchOperation, era: PipelineSession): Promise<void> {
     replace(inHand, [await spool.setOperation(inHand.batch, to)], era)
   }
 
-  function replace(inHand: InHand, batches: readonly Batch[], era: Era): void {
+  function replace(inHand: InFlightBatch, batches: readonly Batch[], era: PipelineSession): void {
     era.hand.remove(inHand)
     for (const batch of batches) isolation.inherit(era.hand.add(batch, 'sealed'), inHand)
     isolation.leave(inHand)
     sealed()
   }
 
-  async function deliver(inHand: InHand, trip: Trip): Promise<void> {
+  async function deliver(inHand: InFlightBatch, trip: SendTask): Promise<void> {
     const { era } = trip
     const content = await load(inHand, era)
     if (content === null) return
@@ -164,7 +176,12 @@ export function createCourier(deps: Deps): Carry {
     if (isolation.refusedInRow === 0) era.hand.releaseWaiting('witness')
   }
 
-  async function move(inHand: InHand, content: BatchContent, verdict: Verdict, era: Era): Promise<void> {
+  async function move(
+    inHand: InFlightBatch,
+    content: BatchContent,
+    verdict: Verdict,
+    era: PipelineSession,
+  ): Promise<void> {
     if (verdict.reseal !== null) {
       await cut(inHand, verdict.reseal, verdict.held ?? 'The service refuses it as it is.', era)
       return
@@ -179,7 +196,7 @@ export function createCourier(deps: Deps): Carry {
     isolation.leave(inHand)
   }
 
-  async function load(inHand: InHand, era: Era): Promise<BatchContent | null> {
+  async function load(inHand: InFlightBatch, era: PipelineSession): Promise<BatchContent | null> {
     const loaded = await spool.load(inHand.batch)
     if (loaded.kind === 'content') return loaded.content
     replace(inHand, loaded.batches, era)
@@ -187,7 +204,11 @@ export function createCourier(deps: Deps): Carry {
   }
 
   /** One attempt; null where none was made because the world had changed. */
-  function submit(inHand: InHand, content: BatchContent, { era, pass }: Trip): Promise<Outcome | null> {
+  function submit(
+    inHand: InFlightBatch,
+    content: BatchContent,
+    { era, pass }: SendTask,
+  ): Promise<Outcome | null> {
     return total.add(async () => {
       if (!isCurrent(era) || isStopping() || !endpoint.holds(pass)) return null
       const { credentials } = keyring

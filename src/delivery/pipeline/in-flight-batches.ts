@@ -7,13 +7,13 @@
 import type { Clock } from '../../std/clock.ts'
 import type { Batch } from '../../spool/spool.ts'
 import { around, fullJitter } from '../policy/backoff.ts'
-import type { Pace } from '../delivery-options.ts'
-import type { Said } from '../policy/payload-results.ts'
+import type { BackoffOptions } from '../delivery-options.ts'
+import type { PayloadResults } from '../policy/payload-results.ts'
 import type { Wait } from '../policy/verdict.ts'
 
 export const batchesMax = 1024
 
-export type InHand = {
+export type InFlightBatch = {
   readonly batch: Batch
   /** In a submission now. */
   running: boolean
@@ -36,22 +36,26 @@ export type InHand = {
   failedAtSuccess: number
   forbiddenAtSuccess: number | null
   stuck: boolean
-  earlier: Said | null
+  earlierResults: PayloadResults | null
   /** Its payloads as the ledger knows them, once an answer has come (receipts/receipt-entries.ts). */
   entries: Uint8Array | null
   /** Order of the last tries, for probes in turn. */
   triedAt: number
 }
 
-export type Hand = {
+export type InFlightBatches = {
   readonly size: number
-  all(): Iterable<InHand>
-  add(batch: Batch, from: 'sealed' | 'recovered'): InHand
-  remove(inHand: InHand): void
+  all(): Iterable<InFlightBatch>
+  add(batch: Batch, from: 'sealed' | 'recovered'): InFlightBatch
+  remove(inHand: InFlightBatch): void
   /** Begins a try. */
-  take(inHand: InHand): void
+  take(inHand: InFlightBatch): void
   /** Lets it rest after a try, as the verdict says; gives how long. `failed` where the try was a failure. */
-  rest(inHand: InHand, wait: InHand['wait'], options: { failed: boolean; retryAfterMs: number }): number
+  rest(
+    inHand: InFlightBatch,
+    wait: InFlightBatch['wait'],
+    options: { failed: boolean; retryAfterMs: number },
+  ): number
   /** The endpoint is available again: what rested for its sake may go. */
   release(): void
   /** What waits for this may go. */
@@ -60,11 +64,11 @@ export type Hand = {
   releaseAll(): void
 }
 
-export function createHand(
+export function createInFlightBatches(
   { clock, random }: { clock: Clock; random: () => number },
-  { pace }: { pace: Pace },
-): Hand {
-  const held = new Set<InHand>()
+  { backoff }: { backoff: BackoffOptions },
+): InFlightBatches {
+  const held = new Set<InFlightBatch>()
   let tries = 0
 
   return {
@@ -94,8 +98,8 @@ export function createHand(
     },
   }
 
-  function add(batch: Batch, from: 'sealed' | 'recovered'): InHand {
-    const inHand: InHand = {
+  function add(batch: Batch, from: 'sealed' | 'recovered'): InFlightBatch {
+    const inHand: InFlightBatch = {
       batch,
       running: false,
       readyAtMs: clock.monotonic(),
@@ -108,7 +112,7 @@ export function createHand(
       failedAtSuccess: 0,
       forbiddenAtSuccess: null,
       stuck: false,
-      earlier: null,
+      earlierResults: null,
       entries: null,
       triedAt: 0,
     }
@@ -116,25 +120,25 @@ export function createHand(
     return inHand
   }
 
-  function ready(inHand: InHand): void {
+  function ready(inHand: InFlightBatch): void {
     inHand.readyAtMs = clock.monotonic()
     inHand.wait = 'none'
   }
 
   function rest(
-    inHand: InHand,
-    wait: InHand['wait'],
+    inHand: InFlightBatch,
+    wait: InFlightBatch['wait'],
     { failed, retryAfterMs }: { failed: boolean; retryAfterMs: number },
   ): number {
     inHand.running = false
     if (failed) inHand.failures += 1
     const bounds = {
-      minMs: pace.backoffMinMs,
-      maxMs: inHand.stuck ? pace.stuckBackoffMaxMs : pace.backoffMaxMs,
+      minMs: backoff.minMs,
+      maxMs: inHand.stuck ? backoff.stuckMaxMs : backoff.maxMs,
     }
     let waitMs = 0
     if (wait === 'backoff') waitMs = Math.max(retryAfterMs, fullJitter(random, inHand.failures, bounds))
-    else if (wait !== 'none') waitMs = around(random, pace.slowProbeMs, pace.slowProbeJitter)
+    else if (wait !== 'none') waitMs = around(random, backoff.probeEveryMs, backoff.probeJitter)
     inHand.wait = wait
     inHand.readyAtMs = clock.monotonic() + waitMs
     return waitMs

@@ -16,29 +16,29 @@ import type { Clock } from '../../std/clock.ts'
 import { GatewayError } from '../../std/gateway-error.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { Spool } from '../../spool/spool.ts'
-import { createAlarm } from './wake-timer.ts'
+import { createWakeTimer } from './wake-timer.ts'
 import { createConcurrency } from '../policy/concurrency.ts'
-import { createCourier } from './batch-sender.ts'
-import type { Era } from './batch-sender.ts'
+import { createBatchSender } from './batch-sender.ts'
+import type { PipelineSession } from './batch-sender.ts'
 import { createEndpoint } from '../policy/endpoint.ts'
 import type { Pass, Report } from '../policy/endpoint.ts'
-import { createHand } from './in-flight-batches.ts'
+import { createInFlightBatches } from './in-flight-batches.ts'
 import { createIsolation } from '../policy/isolation.ts'
 import { createKeyring } from '../credentials/keyring.ts'
-import type { Outpost } from '../transport/sender-worker.ts'
+import type { SenderWorker } from '../transport/sender-worker.ts'
 import type { ProviderOptions } from '../delivery-options.ts'
 import { createRateLimit } from '../policy/rate-limit.ts'
-import { createRoles } from '../policy/backfill-policy.ts'
-import { routeOf } from '../transport/transport-options.ts'
+import { createBackfillPolicy } from '../policy/backfill-policy.ts'
+import { transportOptions } from '../transport/transport-options.ts'
 import { createScheduler } from '../policy/scheduler.ts'
 import type { Choice } from '../policy/scheduler.ts'
 import { createServiceClock } from '../policy/service-clock.ts'
 import { createSettler } from './settler.ts'
 import { createSizeLimit } from '../policy/size-limit.ts'
-import type { Tally } from '../delivery-counters.ts'
+import type { CounterSet } from '../delivery-counters.ts'
 import type { ProviderView } from '../provider-view.ts'
 
-export type Road = {
+export type ProviderPipeline = {
   start(): void
   stop(deadline: AbortSignal): Promise<void>
   probe(): void
@@ -50,38 +50,38 @@ export type Road = {
   view(): ProviderView
 }
 
-export type RoadDeps = {
+export type PipelineDeps = {
   spool: Spool
   clock: Clock
   random: () => number
   emit: Emit
   env: NodeJS.ProcessEnv
-  tally: Tally
-  outpost: Outpost
+  tally: CounterSet
+  senderWorker: SenderWorker
   /** Bounds the submissions of all providers together. */
   total: PQueue
 }
 
-export function createRoad(deps: RoadDeps, options: ProviderOptions): Road {
+export function createProviderPipeline(deps: PipelineDeps, options: ProviderOptions): ProviderPipeline {
   const { spool, clock, random, emit, tally, total } = deps
   const provider = options.name
   const serviceClock = createServiceClock({ clock, emit }, options)
   const keyring = createKeyring({ ...deps, offsetMs: () => serviceClock.offsetMs }, options)
-  const gate = deps.outpost.open(routeOf(options, deps.env))
-  const endpoint = createEndpoint({ clock, random, emit }, { provider, pace: options.pace })
+  const gate = deps.senderWorker.open(transportOptions(options, deps.env))
+  const endpoint = createEndpoint({ clock, random, emit }, { provider, backoff: options.backoff })
   const concurrency = createConcurrency({ max: options.maxInFlight })
   const sizeLimit = createSizeLimit({ bytesMax: options.batch.bodyBytesMax })
   const rateLimit = createRateLimit({ clock }, options.rate)
   const isolation = createIsolation({ ended: () => era.hand.releaseWaiting('turn') })
   const scheduler = createScheduler({ clock, sizeLimit }, options)
   const settler = createSettler({ spool, clock, emit, tally, isolation, sizeLimit, serviceClock }, options)
-  const roles = createRoles(
+  const roles = createBackfillPolicy(
     { spool, clock, emit, rotated: pump, refused: (error) => spoolRefused(error, era) },
     options,
   )
   const queue = new PQueue({ concurrency: options.maxInFlight })
-  const alarm = createAlarm({ clock }, pump)
-  const carry = createCourier({
+  const alarm = createWakeTimer({ clock }, pump)
+  const carry = createBatchSender({
     spool,
     clock,
     emit,
@@ -114,8 +114,8 @@ export function createRoad(deps: RoadDeps, options: ProviderOptions): Road {
 
   // ---- what starts and ends
 
-  function newEra(): Era {
-    return { hand: createHand({ clock, random }, options), end: new AbortController(), down: null }
+  function newEra(): PipelineSession {
+    return { hand: createInFlightBatches({ clock, random }, options), end: new AbortController(), down: null }
   }
 
   function start(): void {
@@ -132,7 +132,7 @@ export function createRoad(deps: RoadDeps, options: ProviderOptions): Road {
   }
 
   /** After the last task of the ended era, so that no seal of its can come later and be known to nobody. */
-  async function readopt(own: Era): Promise<void> {
+  async function readopt(own: PipelineSession): Promise<void> {
     await queue.onIdle()
     if (own === era && started && !stopping) adopt()
   }
@@ -176,7 +176,7 @@ export function createRoad(deps: RoadDeps, options: ProviderOptions): Road {
     if (endpoint.view().state === 'unauthorized') probe()
   }
 
-  function isCurrent(own: Era): boolean {
+  function isCurrent(own: PipelineSession): boolean {
     return own === era && own.down === null
   }
 
@@ -268,13 +268,13 @@ export function createRoad(deps: RoadDeps, options: ProviderOptions): Road {
   }
 
   /** The spool refused a seal or a settle: what is in hand may be void, so everything is asked for again. */
-  function spoolRefused(error: unknown, own: Era): void {
+  function spoolRefused(error: unknown, own: PipelineSession): void {
     if (!(error instanceof GatewayError)) throw error
     if (!isCurrent(own) || stopping) return
     own.down = 'refused'
     own.end.abort()
     // lost() and reopened() usually come first; this is for a spool that goes on after a single refusal.
-    clock.after(options.pace.spoolRetryMs, () => {
+    clock.after(options.backoff.spoolRetryMs, () => {
       if (own.down === 'refused') void readopt(own) // as in reopened()
     })
   }

@@ -11,25 +11,25 @@ import { encodeReceipt } from '../../receipts/receipts.ts'
 import type { Settlement } from '../../domain/settlement.ts'
 import type { BatchContent, Spool } from '../../spool/spool.ts'
 import type { Report } from '../policy/endpoint.ts'
-import type { Hand, InHand } from './in-flight-batches.ts'
+import type { InFlightBatches, InFlightBatch } from './in-flight-batches.ts'
 import type { Isolation } from '../policy/isolation.ts'
 import type { ProviderOptions } from '../delivery-options.ts'
 import type { ServiceClock } from '../policy/service-clock.ts'
 import type { SizeLimit } from '../policy/size-limit.ts'
 import { createRate } from '../delivery-counters.ts'
-import type { Tally } from '../delivery-counters.ts'
+import type { CounterSet } from '../delivery-counters.ts'
 import { judge as judgeByTable } from '../policy/verdict.ts'
 import type { Verdict } from '../policy/verdict.ts'
 
 export type Settler = {
-  submitted(inHand: InHand, outcome: Outcome, bytes: number, tookMs: number): void
-  judge(inHand: InHand, content: BatchContent, outcome: Outcome): Verdict
+  submitted(inHand: InFlightBatch, outcome: Outcome, bytes: number, tookMs: number): void
+  judge(inHand: InFlightBatch, content: BatchContent, outcome: Outcome): Verdict
   /** The batch stays sealed and rests. */
-  hold(hand: Hand, inHand: InHand, outcome: Outcome, verdict: Verdict): void
+  hold(hand: InFlightBatches, inHand: InFlightBatch, outcome: Outcome, verdict: Verdict): void
   /** Durable when it resolves; rejects as spool.settle() does. */
-  settle(inHand: InHand, content: BatchContent, settlement: Settlement): Promise<void>
+  settle(inHand: InFlightBatch, content: BatchContent, settlement: Settlement): Promise<void>
   /** What the endpoint is told. */
-  report(inHand: InHand, outcome: Outcome, verdict: Verdict, known: Known): Report
+  report(inHand: InFlightBatch, outcome: Outcome, verdict: Verdict, known: Known): Report
   last(): { lastRequestId: string | null; lastSuccessAt: EpochMs | null }
   ratePerS(): number
 }
@@ -43,7 +43,7 @@ type Deps = {
   spool: Spool
   clock: Clock
   emit: Emit
-  tally: Tally
+  tally: CounterSet
   isolation: Isolation
   sizeLimit: SizeLimit
   serviceClock: Pick<ServiceClock, 'signingAt'>
@@ -52,8 +52,8 @@ type Deps = {
 export function createSettler(deps: Deps, options: ProviderOptions): Settler {
   const { spool, clock, emit, tally, isolation, sizeLimit, serviceClock } = deps
   const provider = options.name
-  const { emptyAnswersToClose, refusalsToClose } = options.pace
-  const policy = { ...options, emptyAnswersToClose, refusalsToClose }
+  const { emptyAnswersToUnavailable, refusalsToUnavailable } = options.backoff
+  const policy = { ...options, emptyAnswersToUnavailable, refusalsToUnavailable }
   const rate = createRate({ clock })
   let emptyAnswers = 0
   let successes = 0
@@ -70,7 +70,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
     ratePerS: () => rate.perS(),
   }
 
-  function submitted(inHand: InHand, outcome: Outcome, bytes: number, tookMs: number): void {
+  function submitted(inHand: InFlightBatch, outcome: Outcome, bytes: number, tookMs: number): void {
     const { lane, batchId, payloads } = inHand.batch
     if ('requestId' in outcome && outcome.requestId !== null) lastRequestId = outcome.requestId
     tally.submitted(outcome, bytes)
@@ -87,9 +87,9 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
     })
   }
 
-  function judge(inHand: InHand, content: BatchContent, outcome: Outcome): Verdict {
+  function judge(inHand: InFlightBatch, content: BatchContent, outcome: Outcome): Verdict {
     const { role, batchId, operation: turn } = inHand.batch
-    const { earlier } = inHand
+    const { earlierResults } = inHand
     const sentBefore = inHand.sentBefore || inHand.submissions > 1
     const facts = {
       // Looked at only where an answer is not simply "all of them".
@@ -102,7 +102,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
       payloads: inHand.batch.payloads,
       role,
       sentBefore,
-      earlier,
+      earlierResults,
       emptyAnswers,
       turn,
       refusedInRow: isolation.refusedInRow,
@@ -112,7 +112,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
     const verdict = whereRoom(apart(inHand, judgeByTable(outcome, facts, policy)))
     if (verdict.empty === 'one more') emptyAnswers += 1
     if (verdict.empty === 'reset') emptyAnswers = 0
-    if (verdict.remember !== null) inHand.earlier = verdict.remember
+    if (verdict.results !== null) inHand.earlierResults = verdict.results
     if (outcome.kind === 'refused') {
       isolation.refused(inHand)
       if (outcome.status === 413) sizeLimit.tooLarge(content.bodyBytes)
@@ -141,7 +141,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
   }
 
   /** A 403 for the same batch twice, with successes of others between, is about the batch and not the account. */
-  function apart(inHand: InHand, verdict: Verdict): Verdict {
+  function apart(inHand: InFlightBatch, verdict: Verdict): Verdict {
     if (verdict.endpoint !== 'unauthorized') return verdict
     const before = inHand.forbiddenAtSuccess
     inHand.forbiddenAtSuccess = successes
@@ -150,7 +150,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
     return { ...verdict, wait: 'slow', endpoint: 'refused', held: why }
   }
 
-  function hold(hand: Hand, inHand: InHand, outcome: Outcome, verdict: Verdict): void {
+  function hold(hand: InFlightBatches, inHand: InFlightBatch, outcome: Outcome, verdict: Verdict): void {
     const { batchId } = inHand.batch
     if (verdict.endpoint === 'failure') noteFailure(inHand)
     const retryAfterMs = outcome.kind === 'unavailable' ? (outcome.retryAfterMs ?? 0) : 0
@@ -167,15 +167,15 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
     })
   }
 
-  function noteFailure(inHand: InHand): void {
+  function noteFailure(inHand: InFlightBatch): void {
     if (successes > inHand.failedAtSuccess) inHand.failuresAlone += 1
     inHand.failedAtSuccess = successes
-    if (inHand.stuck || inHand.failuresAlone < options.pace.failuresToStuck) return
+    if (inHand.stuck || inHand.failuresAlone < options.backoff.failuresToStuck) return
     inHand.stuck = true
     emit({ kind: 'batch_stuck', provider, batchId: inHand.batch.batchId, failures: inHand.failures + 1 })
   }
 
-  async function settle(inHand: InHand, content: BatchContent, settlement: Settlement): Promise<void> {
+  async function settle(inHand: InFlightBatch, content: BatchContent, settlement: Settlement): Promise<void> {
     const { batch } = inHand
     await spool.settle(batch, settlement, receiptOf(inHand, settlement))
     const counts = { delivered: 0, retried: 0, dead: 0 }
@@ -206,14 +206,17 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
     if (inHand.stuck) emit({ kind: 'batch_unstuck', provider, batchId: batch.batchId })
   }
 
-  function receiptOf({ batch, entries }: InHand, { payloads: fates, requestId }: Settlement): Buffer | null {
+  function receiptOf(
+    { batch, entries }: InFlightBatch,
+    { payloads: fates, requestId }: Settlement,
+  ): Buffer | null {
     if (entries === null) return null
     const { lane, batchId } = batch
     const at = serviceClock.signingAt()
     return encodeReceipt({ provider, lane, batchId, requestId, at, entries, fates })
   }
 
-  function report(inHand: InHand, outcome: Outcome, verdict: Verdict, known: Known): Report {
+  function report(inHand: InFlightBatch, outcome: Outcome, verdict: Verdict, known: Known): Report {
     const requestId = requestIdOf(outcome)
     const why = verdict.held ?? wordsFor(outcome)
     switch (verdict.endpoint) {

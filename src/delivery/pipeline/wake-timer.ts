@@ -2,13 +2,13 @@
 
 import type { CancelTimer, Clock } from '../../std/clock.ts'
 
-export type Alarm = {
+export type WakeTimer = {
   /** Rings at `atMs` of the monotonic clock, unless it rings before; ringing once forgets everything asked. */
   set(atMs: number): void
   cancel(): void
 }
 
-export function createAlarm({ clock }: { clock: Clock }, ring: () => void): Alarm {
+export function createWakeTimer({ clock }: { clock: Clock }, ring: () => void): WakeTimer {
   let armed: { atMs: number; cancel: CancelTimer } | null = null
 
   return {

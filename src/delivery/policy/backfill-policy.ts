@@ -14,7 +14,7 @@ import type { LaneView, Spool } from '../../spool/spool.ts'
 import type { EndpointState } from './endpoint.ts'
 import type { ProviderOptions } from '../delivery-options.ts'
 
-export type Roles = {
+export type BackfillPolicy = {
   /** Something got through after a time in which nothing did, or for the first time. */
   opened(): void
   /** Called whenever something may have changed; starts a rotation where one is due. */
@@ -36,7 +36,10 @@ const freshMs = 2000
 
 const refusedRestMs = 60_000
 
-export function createRoles({ spool, clock, emit, rotated, refused }: Deps, options: ProviderOptions): Roles {
+export function createBackfillPolicy(
+  { spool, clock, emit, rotated, refused }: Deps,
+  options: ProviderOptions,
+): BackfillPolicy {
   const { afterMs, rotateEveryMs } = options.backfill
   const { payloadsMax, lingerMs } = options.batch
   let justOpened = false

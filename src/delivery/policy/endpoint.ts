@@ -23,7 +23,7 @@ import type { Emit } from '../../domain/event.ts'
 import type { BatchId, ProviderName } from '../../domain/ids.ts'
 import type { UnreachableReason } from '../../domain/outcome.ts'
 import { around, fullJitter } from './backoff.ts'
-import type { Pace } from '../delivery-options.ts'
+import type { BackoffOptions } from '../delivery-options.ts'
 
 export type EndpointState = 'available' | 'unavailable' | 'unauthorized'
 
@@ -83,7 +83,7 @@ type Deps = { clock: Clock; random: () => number; emit: Emit }
 
 export function createEndpoint(
   { clock, random, emit }: Deps,
-  { provider, pace }: { provider: ProviderName; pace: Pace },
+  { provider, backoff }: { provider: ProviderName; backoff: BackoffOptions },
 ): Endpoint {
   let state: EndpointState = 'available'
   let since = clock.now()
@@ -167,7 +167,10 @@ export function createEndpoint(
       return
     }
     const witnessed = failedBatches.size >= 2 || report.alone
-    if ((failuresInRow >= pace.failuresToClose && witnessed) || fruitlessInRow >= pace.fruitlessToClose)
+    if (
+      (failuresInRow >= backoff.failuresToUnavailable && witnessed) ||
+      fruitlessInRow >= backoff.submissionsToUnavailable
+    )
       return close(report)
     if (report.retryAfterMs !== null && failedBatches.size >= 2)
       opensAtMs = Math.max(opensAtMs, clock.monotonic() + report.retryAfterMs)
@@ -177,12 +180,12 @@ export function createEndpoint(
     failuresInRow = 0
     fruitlessInRow += 1
     if (state !== 'available') return stayClosed(pass, 0)
-    if (fruitlessInRow >= pace.fruitlessToClose) close(report)
+    if (fruitlessInRow >= backoff.submissionsToUnavailable) close(report)
   }
 
   function refusedAll(pass: Pass, report: Extract<Report, { kind: 'wrapper' }>): void {
     failuresInRow = 0
-    const retryInMs = around(random, pace.slowProbeMs, pace.slowProbeJitter)
+    const retryInMs = around(random, backoff.probeEveryMs, backoff.probeJitter)
     if (state === 'available') {
       turn('unavailable')
       probesFailed = 0
@@ -224,7 +227,7 @@ export function createEndpoint(
   }
 
   function closeFor(atLeastMs: number): number {
-    const bounds = { minMs: pace.backoffMinMs, maxMs: pace.backoffMaxMs }
+    const bounds = { minMs: backoff.minMs, maxMs: backoff.maxMs }
     const waitMs = Math.max(atLeastMs, fullJitter(random, probesFailed + 1, bounds))
     opensAtMs = clock.monotonic() + waitMs
     return waitMs
@@ -238,8 +241,8 @@ export function createEndpoint(
     credentialsMissing = missing
     probesFailed += 1
     const retryInMs = missing
-      ? Math.min(pace.credentialsRetryMaxMs, pace.credentialsRetryMinMs * 2 ** Math.min(probesFailed - 1, 20))
-      : around(random, pace.slowProbeMs, pace.slowProbeJitter)
+      ? Math.min(backoff.credentialsMaxMs, backoff.credentialsMinMs * 2 ** Math.min(probesFailed - 1, 20))
+      : around(random, backoff.probeEveryMs, backoff.probeJitter)
     opensAtMs = clock.monotonic() + retryInMs
     if (missing) {
       emit({ kind: 'credentials_failed', provider, why: report.why })

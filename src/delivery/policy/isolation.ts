@@ -7,12 +7,12 @@
 // batch requests and one single; and since both halves of a cut are asked before the next cut, the innocent half
 // bears witness early that the service does accept batches. Without such a witness nothing is buried.
 //
-// One batch is taken apart at a time; others that are refused meanwhile wait for their turn. Bound: `refusalsToClose`
+// One batch is taken apart at a time; others that are refused meanwhile wait for their turn. Bound: `refusalsToUnavailable`
 // requests in a row (verdict.ts), then the road is closed and nothing is split or buried until something is accepted.
 //
 // In memory only: after a restart the parts are batches like others, and what was suspected is learned anew.
 
-import type { InHand } from '../pipeline/in-flight-batches.ts'
+import type { InFlightBatch } from '../pipeline/in-flight-batches.ts'
 
 export type Isolation = {
   /** Requests refused as such since something was accepted. */
@@ -20,24 +20,24 @@ export type Isolation = {
   /** One at a time while nobody knows whether the service accepts anything. */
   readonly suspicious: boolean
   /** Whether `inHand` may be taken apart now. */
-  mayIsolate(inHand: InHand): boolean
+  mayIsolate(inHand: InFlightBatch): boolean
   /** Something was accepted since `inHand`, or what it was cut from, was refused first. */
-  witnessed(inHand: InHand): boolean
+  witnessed(inHand: InFlightBatch): boolean
   /** Its request was refused as such. */
-  refused(inHand: InHand): void
+  refused(inHand: InFlightBatch): void
   accepted(): void
   /** `part` was cut from `whole`, or is the same in another turn. */
-  inherit(part: InHand, whole: InHand): void
+  inherit(part: InFlightBatch, whole: InFlightBatch): void
   /** It is settled, replaced, or waits for longer than the others should. */
-  leave(inHand: InHand): void
+  leave(inHand: InFlightBatch): void
   /** What was in hand is void. */
   reset(): void
 }
 
 /** `ended`: the next refused batch may be taken apart. */
 export function createIsolation({ ended }: { ended: () => void }): Isolation {
-  const parts = new Set<InHand>()
-  const refusedAt = new WeakMap<InHand, number>()
+  const parts = new Set<InFlightBatch>()
+  const refusedAt = new WeakMap<InFlightBatch, number>()
   let refusedInRow = 0
   let successes = 0
 
@@ -80,9 +80,9 @@ export function partsOf(
   payloads: number,
   status: number,
   refusals: number,
-  { refusalsToClose }: { refusalsToClose: number },
+  { refusalsToUnavailable }: { refusalsToUnavailable: number },
 ): readonly number[] {
-  const suspicious = status === 400 && refusals >= suspiciousRefusals && refusals < refusalsToClose
+  const suspicious = status === 400 && refusals >= suspiciousRefusals && refusals < refusalsToUnavailable
   const first = suspicious ? 1 : Math.ceil(payloads / 2)
   return [first, payloads - first]
 }

@@ -4,14 +4,14 @@ import type { PayloadId } from '../../domain/ids.ts'
 import type { FailureRecord } from '../../domain/outcome.ts'
 
 /** What the service said about payloads of ours; keyed by payloadId in lower case. */
-export type Said = ReadonlyMap<string, 'accepted' | FailureRecord>
+export type PayloadResults = ReadonlyMap<string, 'accepted' | FailureRecord>
 
 /** Both lists as one; `failed` wins within an answer, `accepted` over the answers, else the later one. */
-export function whatIsSaid(
+export function mergeResults(
   accepted: readonly string[],
   failed: readonly FailureRecord[],
-  earlier: Said | null,
-): Said {
+  earlier: PayloadResults | null,
+): PayloadResults {
   const said = new Map<string, 'accepted' | FailureRecord>(earlier ?? [])
   for (const id of accepted) said.set(id.toLowerCase(), 'accepted')
   for (const failure of failed) {

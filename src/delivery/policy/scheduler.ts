@@ -18,12 +18,13 @@ import type { Clock } from '../../std/clock.ts'
 import type { LaneId } from '../../domain/ids.ts'
 import type { LaneView, LaneRole, SealLimits } from '../../spool/spool.ts'
 import { batchesMax } from '../pipeline/in-flight-batches.ts'
-import type { Hand, InHand } from '../pipeline/in-flight-batches.ts'
+import type { InFlightBatches, InFlightBatch } from '../pipeline/in-flight-batches.ts'
 import type { ProviderOptions, RetryRules } from '../delivery-options.ts'
 import type { SizeLimit } from './size-limit.ts'
 
 export type Choice =
-  { kind: 'batch'; inHand: InHand } | { kind: 'lane'; lane: LaneId; role: LaneRole; limits: SealLimits }
+  | { kind: 'batch'; inHand: InFlightBatch }
+  | { kind: 'lane'; lane: LaneId; role: LaneRole; limits: SealLimits }
 
 type LanePlan = { lane: LaneView; limits: SealLimits; dueAtMs: number }
 
@@ -32,13 +33,13 @@ export type Scheduler = {
   plan(lanes: readonly LaneView[]): readonly LanePlan[]
   choose(
     plans: readonly LanePlan[],
-    hand: Hand,
+    hand: InFlightBatches,
     now: { probe: boolean; backfillAllowed: boolean },
   ): Choice | null
   /** When something that rests now is due; null where nothing rests. */
   dueAt(
     plans: readonly LanePlan[],
-    hand: Hand,
+    hand: InFlightBatches,
     now: { probe: boolean; backfillAllowed: boolean },
   ): number | null
   /** Whether a lane could give a batch now. */
@@ -121,7 +122,7 @@ export function createScheduler({ clock, sizeLimit }: Deps, options: ProviderOpt
 
   function choose(
     plans: readonly LanePlan[],
-    hand: Hand,
+    hand: InFlightBatches,
     { probe, backfillAllowed }: { probe: boolean; backfillAllowed: boolean },
   ): Choice | null {
     const batch = probe ? longestUntried(hand) : nextReady(hand)
@@ -140,9 +141,9 @@ export function createScheduler({ clock, sizeLimit }: Deps, options: ProviderOpt
     return { kind: 'lane', lane: lane.id, role: lane.role, limits }
   }
 
-  function nextReady(hand: Hand): InHand | null {
+  function nextReady(hand: InFlightBatches): InFlightBatch | null {
     const nowMs = clock.monotonic()
-    let best: InHand | null = null
+    let best: InFlightBatch | null = null
     for (const inHand of hand.all()) {
       if (inHand.running || inHand.readyAtMs > nowMs) continue
       // Insertion order is the order of sealing, so the first untried one is the oldest.
@@ -152,8 +153,8 @@ export function createScheduler({ clock, sizeLimit }: Deps, options: ProviderOpt
     return best
   }
 
-  function longestUntried(hand: Hand): InHand | null {
-    let best: InHand | null = null
+  function longestUntried(hand: InFlightBatches): InFlightBatch | null {
+    let best: InFlightBatch | null = null
     for (const inHand of hand.all()) {
       if (inHand.running || (inHand.wait === 'slow' && inHand.readyAtMs > clock.monotonic())) continue
       if (best === null || isBetterProbe(inHand, best)) best = inHand
@@ -161,19 +162,19 @@ export function createScheduler({ clock, sizeLimit }: Deps, options: ProviderOpt
     return best
   }
 
-  function isBetterProbe(one: InHand, other: InHand): boolean {
+  function isBetterProbe(one: InFlightBatch, other: InFlightBatch): boolean {
     if (isAside(one) !== isAside(other)) return isAside(other)
     return one.triedAt < other.triedAt
   }
 
   /** What the single operation says to it tells nothing about whether the service takes batches again. */
-  function isAside({ batch }: InHand): boolean {
+  function isAside({ batch }: InFlightBatch): boolean {
     return !single && batch.operation === 'single'
   }
 
   function dueLane(
     plans: readonly LanePlan[],
-    hand: Hand,
+    hand: InFlightBatches,
     { probe, backfillAllowed }: { probe: boolean; backfillAllowed: boolean },
   ): LanePlan | null {
     const tried = probe ? lanesInHand(hand) : null
@@ -193,7 +194,7 @@ export function createScheduler({ clock, sizeLimit }: Deps, options: ProviderOpt
   }
 
   /** Which lanes have a batch in hand that a probe could take, and how many there are. */
-  function lanesInHand(hand: Hand): { lanes: ReadonlySet<LaneId>; batches: number } {
+  function lanesInHand(hand: InFlightBatches): { lanes: ReadonlySet<LaneId>; batches: number } {
     const lanes = new Set<LaneId>()
     let batches = 0
     for (const inHand of hand.all()) {
@@ -212,7 +213,7 @@ export function createScheduler({ clock, sizeLimit }: Deps, options: ProviderOpt
 
   function dueAt(
     plans: readonly LanePlan[],
-    hand: Hand,
+    hand: InFlightBatches,
     { probe, backfillAllowed }: { probe: boolean; backfillAllowed: boolean },
   ): number | null {
     let earliest = Number.POSITIVE_INFINITY

@@ -44,8 +44,8 @@ import type { PayloadSettlement, Settlement } from '../../domain/settlement.ts'
 import type { LaneRole, BatchOperation } from '../../spool/spool.ts'
 import type { OnRepeat, RetryRules } from '../delivery-options.ts'
 import { partsOf } from './isolation.ts'
-import { detailOf, unconfirmed, whatIsSaid } from './payload-results.ts'
-import type { Said } from './payload-results.ts'
+import { detailOf, unconfirmed, mergeResults } from './payload-results.ts'
+import type { PayloadResults } from './payload-results.ts'
 
 /** What stands beside the outcome when it is judged. */
 export type Facts = {
@@ -57,7 +57,7 @@ export type Facts = {
   /** This batch was, or may have been, submitted before this submission. */
   sentBefore: boolean
   /** What an answer to this very batch said before, when it left some payloads out; else null. */
-  earlier: Said | null
+  earlierResults: PayloadResults | null
   /** Live or backfill batches in a row, before this one, with nothing accepted. */
   emptyAnswers: number
   /** By which operation it went. */
@@ -74,8 +74,8 @@ export type Policy = {
   retryRules: RetryRules
   onRepeat: OnRepeat
   mode: BatchOperation
-  emptyAnswersToClose: number
-  refusalsToClose: number
+  emptyAnswersToUnavailable: number
+  refusalsToUnavailable: number
 }
 
 /**
@@ -98,7 +98,7 @@ export type Verdict = {
   held: string | null
   oddities: readonly string[]
   /** What an answer with gaps said, to be filled in by the next one. */
-  remember: Said | null
+  results: PayloadResults | null
   /** What it does to `emptyAnswers`. */
   empty: 'one more' | 'reset' | 'unchanged'
 }
@@ -111,7 +111,7 @@ const nothing: Verdict = {
   endpoint: 'unchanged',
   held: null,
   oddities: [],
-  remember: null,
+  results: null,
   empty: 'unchanged',
 }
 
@@ -172,7 +172,7 @@ function judgeRefusal(
   const { payloads, turn, refusedInRow, witnessed, mayIsolate } = facts
   const words = `${status}: ${message}`
   const refusals = refusedInRow + 1
-  const everything = refusals >= policy.refusalsToClose
+  const everything = refusals >= policy.refusalsToUnavailable
   const endpoint = everything ? 'wrapper' : 'isolating'
   const why = everything ? `The service refused ${refusals} requests in a row as such: ${words}` : words
   if (turn === 'batch') {
@@ -214,17 +214,17 @@ function judgeAnswer(answer: Answered, facts: Facts, policy: Policy): Verdict {
   // The usual case, told apart without a look at the ids.
   if (answer.accepted === 'all') return { ...delivered(answer.requestId), oddities: answer.oddities }
 
-  const said = whatIsSaid(answer.accepted, answer.failed, facts.earlier)
+  const said = mergeResults(answer.accepted, answer.failed, facts.earlierResults)
   const missing = facts.payloadIds.filter((id) => !said.has(id)).length
   const unconfirmed = missing === facts.payloadIds.length
   const base = { ...nothing, oddities: answer.oddities }
-  if (missing > 0 && facts.earlier === null) {
+  if (missing > 0 && facts.earlierResults === null) {
     const endpoint = unconfirmed ? 'refused' : 'success'
-    return { ...base, wait: 'backoff', endpoint, remember: said }
+    return { ...base, wait: 'backoff', endpoint, results: said }
   }
   if (unconfirmed) {
     const why = 'The service answers 200 and names none of the payloads of the batch, twice.'
-    return { ...base, wait: 'slow', endpoint: 'refused', held: why, remember: said }
+    return { ...base, wait: 'slow', endpoint: 'refused', held: why, results: said }
   }
 
   const fates = facts.payloadIds.map((id, index) =>
@@ -246,12 +246,12 @@ function buriesInnocents({ settlement }: Verdict): boolean {
 }
 
 /** Nothing of the batch was accepted: its payloads' own faults, or an outage told inside a 200. */
-function judgeNothingAccepted(settled: Verdict, said: Said, facts: Facts, policy: Policy): Verdict {
+function judgeNothingAccepted(settled: Verdict, said: PayloadResults, facts: Facts, policy: Policy): Verdict {
   const retried = facts.role.kind === 'retry'
   // What failed before may well fail again as a whole: a retry lane is no witness, but it is held with the others.
   const inRow = facts.emptyAnswers + (retried ? 0 : 1)
   const empty = retried ? 'unchanged' : 'one more'
-  if (inRow < policy.emptyAnswersToClose) {
+  if (inRow < policy.emptyAnswersToUnavailable) {
     if (facts.emptyAnswers === 0 || !buriesInnocents(settled)) return { ...settled, empty }
     const held =
       'Its payloads would become dead letters, and the service accepted nothing since they failed first.'
@@ -262,7 +262,7 @@ function judgeNothingAccepted(settled: Verdict, said: Said, facts: Facts, policy
   for (const word of said.values()) if (word !== 'accepted') types.add(word.errorType)
   const tale = `Nothing was accepted in ${inRow} batches in a row: ${[...types].slice(0, 5).join(', ')}.`
   if ([...types].every((type) => type === 'Validation')) {
-    const first = inRow === policy.emptyAnswersToClose && !retried
+    const first = inRow === policy.emptyAnswersToUnavailable && !retried
     return { ...settled, empty, oddities: first ? [...settled.oddities, tale] : settled.oddities }
   }
   return {
@@ -271,7 +271,7 @@ function judgeNothingAccepted(settled: Verdict, said: Said, facts: Facts, policy
     wait: 'backoff',
     endpoint: 'outage',
     held: `${tale} It is taken for an outage of the service; no attempt is counted.`,
-    remember: facts.earlier,
+    results: facts.earlierResults,
     empty,
   }
 }

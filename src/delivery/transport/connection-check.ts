@@ -15,12 +15,12 @@ import { GatewayError } from '../../std/gateway-error.ts'
 import { formatDuration } from '../../std/quantity.ts'
 import type { ProviderOptions } from '../delivery-options.ts'
 import type { Environment } from './proxy.ts'
-import { routeOf } from './transport-options.ts'
-import type { Route } from './submit.ts'
+import { transportOptions } from './transport-options.ts'
+import type { TransportOptions } from './submit.ts'
 import { openTunnel } from './proxy-tunnel.ts'
 import { unreachable } from './unreachable.ts'
 
-export type WayStep = {
+export type ConnectionStep = {
   name: 'dns' | 'proxy' | 'connection' | 'tls' | 'clock'
   ok: boolean
   /** What was found. */
@@ -30,23 +30,23 @@ export type WayStep = {
   act?: string
 }
 
-type Asked = { route: Route; url: URL; host: string; port: number; stop: AbortSignal }
+type Asked = { route: TransportOptions; url: URL; host: string; port: number; stop: AbortSignal }
 
 const answerMs = 10_000
 /** A signature is good for about five minutes; half of that leaves room for the way. */
 const clockOffsetMaxMs = 150_000
 
 /** Ends with the first step that failed. */
-export async function* askTheWay(
+export async function* checkConnection(
   options: ProviderOptions,
   { env, stop }: { env: Environment; stop: AbortSignal },
-): AsyncGenerator<WayStep> {
+): AsyncGenerator<ConnectionStep> {
   const url = new URL(options.baseUrl)
   const port = url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port)
   const host = url.hostname.replace(/^\[|\]$/g, '')
-  let route: Route
+  let route: TransportOptions
   try {
-    route = routeOf(options, env)
+    route = transportOptions(options, env)
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
     yield { name: 'proxy', ok: false, what: error.what, why: error.why, act: error.act }
@@ -65,7 +65,7 @@ export async function* askTheWay(
   }
 }
 
-async function askName({ host }: Asked): Promise<WayStep> {
+async function askName({ host }: Asked): Promise<ConnectionStep> {
   try {
     const addresses = await lookup(host, { all: true })
     const what = `${host} is ${addresses.map(({ address }) => address).join(', ')}.`
@@ -75,7 +75,7 @@ async function askName({ host }: Asked): Promise<WayStep> {
   }
 }
 
-async function askConnection(asked: Asked): Promise<WayStep> {
+async function askConnection(asked: Asked): Promise<ConnectionStep> {
   const { host, port } = asked
   try {
     const socket = await openPlain(asked)
@@ -86,7 +86,7 @@ async function askConnection(asked: Asked): Promise<WayStep> {
   }
 }
 
-async function askProxy(asked: Asked): Promise<WayStep> {
+async function askProxy(asked: Asked): Promise<ConnectionStep> {
   const { route, host, port } = asked
   const proxy = route.proxy?.url ?? ''
   try {
@@ -98,7 +98,7 @@ async function askProxy(asked: Asked): Promise<WayStep> {
   }
 }
 
-async function askTls(asked: Asked): Promise<WayStep> {
+async function askTls(asked: Asked): Promise<ConnectionStep> {
   const { host } = asked
   try {
     const socket = await openTls(asked)
@@ -110,7 +110,7 @@ async function askTls(asked: Asked): Promise<WayStep> {
   }
 }
 
-async function askClock(asked: Asked): Promise<WayStep> {
+async function askClock(asked: Asked): Promise<ConnectionStep> {
   let date: string | undefined
   const startedMs = performance.now()
   try {
@@ -135,7 +135,7 @@ async function askClock(asked: Asked): Promise<WayStep> {
   }
 }
 
-function failed(name: WayStep['name'], what: string, error: unknown): WayStep {
+function failed(name: ConnectionStep['name'], what: string, error: unknown): ConnectionStep {
   const { message, act } = unreachable(error, Date.now())
   return {
     name,

@@ -10,7 +10,7 @@ import { payloadIdIn } from '../../domain/payload.ts'
 import type { BatchOperation } from '../../spool/spool.ts'
 import { entriesOfBody } from './body-entries.ts'
 import type { Credentials } from '../credentials/credentials.ts'
-import type { Asked, Told } from './sender-worker.ts'
+import type { ThreadRequest, ThreadReply } from './sender-worker.ts'
 import { createSigner } from './sign.ts'
 import type { Sign } from './sign.ts'
 import { createSubmitter } from './submit.ts'
@@ -26,7 +26,7 @@ const inLedger = new Set<number>()
 /** The last set of credentials of each route, with the key that was derived from it. */
 const signers = new Map<number, { credentials: Credentials; sign: Sign }>()
 
-port.on('message', (asked: Asked) => {
+port.on('message', (asked: ThreadRequest) => {
   switch (asked.kind) {
     case 'open':
       submitters.set(asked.route, createSubmitter(asked.options))
@@ -48,7 +48,7 @@ port.on('message', (asked: Asked) => {
   }
 })
 
-async function submit(asked: Extract<Asked, { kind: 'submit' }>): Promise<void> {
+async function submit(asked: Extract<ThreadRequest, { kind: 'submit' }>): Promise<void> {
   const { id, route, credentials, signingAt, startedAt, turn, starts } = asked
   const submitter = submitters.get(route)
   assert(submitter !== undefined, 'a route is opened before it is used')
@@ -102,6 +102,6 @@ async function close(route: number): Promise<void> {
   tell({ kind: 'closed', route })
 }
 
-function tell(told: Told, handedOver: ArrayBuffer[] = []): void {
+function tell(told: ThreadReply, handedOver: ArrayBuffer[] = []): void {
   port?.postMessage(told, handedOver)
 }

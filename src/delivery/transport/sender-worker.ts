@@ -21,11 +21,11 @@ import type { EpochMs } from '../../std/clock.ts'
 import type { BatchContent, BatchOperation } from '../../spool/spool.ts'
 import type { Outcome } from '../../domain/outcome.ts'
 import type { Credentials } from '../credentials/credentials.ts'
-import type { Ending, Route } from './submit.ts'
+import type { SubmissionResult, TransportOptions } from './submit.ts'
 
 /** To the thread. */
-export type Asked =
-  | { kind: 'open'; route: number; options: Route; ledger: boolean }
+export type ThreadRequest =
+  | { kind: 'open'; route: number; options: TransportOptions; ledger: boolean }
   | {
       kind: 'submit'
       id: number
@@ -43,10 +43,10 @@ export type Asked =
   | { kind: 'close'; route: number }
 
 /** From the thread. */
-export type Told = ({ kind: 'ended'; id: number } & Returned) | { kind: 'closed'; route: number }
+export type ThreadReply = ({ kind: 'ended'; id: number } & AttemptResult) | { kind: 'closed'; route: number }
 
 /** What came back. */
-export type Returned = Ending & {
+export type AttemptResult = SubmissionResult & {
   /** The payloads as the ledger knows them (receipts/receipt-entries.ts); null where nothing can be settled, or nobody keeps a ledger. */
   entries: Uint8Array<ArrayBuffer> | null
 }
@@ -61,15 +61,15 @@ export type Attempt = {
 }
 
 /** The way to one provider. */
-export type Gate = {
+export type Transport = {
   /** Never rejects: every way to fail is an Outcome. */
-  submit(attempt: Attempt): Promise<Returned>
+  submit(attempt: Attempt): Promise<AttemptResult>
   /** Ends its connections; running submissions end with them. */
   close(): Promise<void>
 }
 
-export type Outpost = {
-  open(route: Route): Gate
+export type SenderWorker = {
+  open(route: TransportOptions): Transport
   /** Ends the thread. */
   close(): Promise<void>
 }
@@ -83,9 +83,9 @@ const slotStepBytes = 64 * 1024
 const threadFile = new URL(`./sender-thread${import.meta.url.slice(-3)}`, import.meta.url)
 
 /** `ledger`: what was sent is told payload by payload. */
-export function createOutpost({ ledger = false }: { ledger?: boolean } = {}): Outpost {
-  const routes = new Map<number, Route>()
-  const waiting = new Map<number, (returned: Returned) => void>()
+export function createSenderWorker({ ledger = false }: { ledger?: boolean } = {}): SenderWorker {
+  const routes = new Map<number, TransportOptions>()
+  const waiting = new Map<number, (returned: AttemptResult) => void>()
   const closing = new Map<number, () => void>()
   const free: Slot[] = []
   let thread: Worker | null = null
@@ -94,7 +94,7 @@ export function createOutpost({ ledger = false }: { ledger?: boolean } = {}): Ou
 
   return { open, close }
 
-  function open(options: Route): Gate {
+  function open(options: TransportOptions): Transport {
     const route = (lastRoute += 1)
     routes.set(route, options)
     if (thread !== null) ask({ kind: 'open', route, options, ledger })
@@ -113,7 +113,7 @@ export function createOutpost({ ledger = false }: { ledger?: boolean } = {}): Ou
     }
   }
 
-  async function submit(route: number, attempt: Attempt): Promise<Returned> {
+  async function submit(route: number, attempt: Attempt): Promise<AttemptResult> {
     const { turn, content, credentials, signingAt, startedAt, stop } = attempt
     if (stop.aborted) return { outcome: { kind: 'aborted' }, date: null, entries: null }
     const id = (lastId += 1)
@@ -122,7 +122,7 @@ export function createOutpost({ ledger = false }: { ledger?: boolean } = {}): Ou
     const { bodyBytes: bytes } = content
     const onStop = () => ask({ kind: 'abort', id })
     stop.addEventListener('abort', onStop, { once: true })
-    const returned = await new Promise<Returned>((resolve) => {
+    const returned = await new Promise<AttemptResult>((resolve) => {
       waiting.set(id, resolve)
       ensureThread()
       const { accessKeyId, secretAccessKey, sessionToken } = credentials
@@ -146,24 +146,24 @@ export function createOutpost({ ledger = false }: { ledger?: boolean } = {}): Ou
   function ensureThread(): void {
     if (thread !== null) return
     const started = new Worker(threadFile, {
-      name: 'outpost',
+      name: 'sender',
       resourceLimits: { maxYoungGenerationSizeMb: 4, maxOldGenerationSizeMb: 48 },
     })
     thread = started
     // Whoever waits for an answer keeps the process alive by other means; an idle thread must not.
     started.unref()
-    started.on('message', (told: Told) => hear(told))
+    started.on('message', (told: ThreadReply) => hear(told))
     started.on('error', (error) => lose(started, messageOf(error)))
     started.on('exit', (code) => lose(started, `the thread ended with ${code}`))
     for (const [route, options] of routes) ask({ kind: 'open', route, options, ledger })
   }
 
-  function ask(asked: Asked): void {
+  function ask(asked: ThreadRequest): void {
     // Nothing is handed over: the second list is for what would be.
     thread?.postMessage(asked, [])
   }
 
-  function hear(told: Told): void {
+  function hear(told: ThreadReply): void {
     switch (told.kind) {
       case 'ended': {
         const { id, outcome, date, entries } = told

@@ -15,14 +15,14 @@ import type { Outcome } from '../../domain/outcome.ts'
 import { readAnswer } from './answer-reader.ts'
 import type { BatchOperation } from '../../spool/spool.ts'
 import type { Answer } from './answer-reader.ts'
-import { createFirstFault } from './tls-root-cause.ts'
+import { createTlsRootCause } from './tls-root-cause.ts'
 import type { Proxy } from './proxy.ts'
 import type { Sign } from './sign.ts'
 import { createTunnel } from './proxy-tunnel.ts'
 import { unreachable } from './unreachable.ts'
 
 /** What leads to one provider, as the thread needs it. */
-export type Route = {
+export type TransportOptions = {
   baseUrl: string
   providerKey: string | null
   connections: number
@@ -51,14 +51,14 @@ type Submission = {
   stop: AbortSignal
 }
 
-export type Ending = {
+export type SubmissionResult = {
   outcome: Outcome
   /** The Date header of the answer, where there was one. */
   date: string | null
 }
 
 export type Submitter = {
-  submit(submission: Submission): Promise<Ending>
+  submit(submission: Submission): Promise<SubmissionResult>
   /** Ends the connections; running submissions end with them. */
   close(): Promise<void>
 }
@@ -68,10 +68,10 @@ const keepAliveMs = 30_000
 /** Where each operation goes below base_url (ingestion-api.md 4.1, 4.2). */
 const paths: Record<BatchOperation, string> = { batch: '/v2/telemetry/batch', single: '/v2/telemetry' }
 
-export function createSubmitter(route: Route): Submitter {
+export function createSubmitter(route: TransportOptions): Submitter {
   const url = new URL(route.baseUrl)
   const base = url.pathname.replace(/\/$/, '')
-  const firstFault = createFirstFault(connectorOf(route))
+  const firstFault = createTlsRootCause(connectorOf(route))
   const pool = new Pool(url.origin, {
     connections: route.connections,
     pipelining: 1,
@@ -91,7 +91,7 @@ export function createSubmitter(route: Route): Submitter {
 
   return { submit, close: () => pool.destroy() }
 
-  async function submit(submission: Submission): Promise<Ending> {
+  async function submit(submission: Submission): Promise<SubmissionResult> {
     const { stop, startedAt } = submission
     if (stop.aborted) return { outcome: { kind: 'aborted' }, date: null }
     // A controller and a timer of its own, both ended with the attempt: AbortSignal.timeout() would keep
@@ -147,7 +147,7 @@ function connectorOf({
   key,
   passphrase,
   proxy,
-}: Route): buildConnector.connector {
+}: TransportOptions): buildConnector.connector {
   const direct = buildConnector({
     timeout: connectTimeoutMs,
     allowH2: false,

@@ -3,14 +3,14 @@
 
 import type { buildConnector } from 'undici'
 
-export type FirstFault = {
+export type TlsRootCause = {
   connector: buildConnector.connector
   /** The first error of the socket that a failure speaks of; else the failure itself. */
   of(this: void, failure: unknown): unknown
 }
 
 /** Bound: one entry for each connection that just failed. */
-export function createFirstFault(connect: buildConnector.connector): FirstFault {
+export function createTlsRootCause(connect: buildConnector.connector): TlsRootCause {
   const faults = new Map<number, Error>()
 
   return {

@@ -4,10 +4,10 @@
 import type { ProviderOptions } from '../delivery-options.ts'
 import { proxyFor } from './proxy.ts'
 import type { Environment } from './proxy.ts'
-import type { Route } from './submit.ts'
+import type { TransportOptions } from './submit.ts'
 
 /** Throws CONFIG_INVALID where the environment names a proxy that is none. */
-export function routeOf(options: ProviderOptions, env: Environment): Route {
+export function transportOptions(options: ProviderOptions, env: Environment): TransportOptions {
   const { baseUrl, providerKey, timeoutMs, connectTimeoutMs, responseBytesMax, ca } = options
   const { cert, key, passphrase } = options.clientCertificate ?? { cert: null, key: null, passphrase: null }
   return {

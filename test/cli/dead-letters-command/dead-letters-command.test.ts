@@ -6,21 +6,21 @@ import { runCli } from '../../support/cli-world.ts'
 import { newFolder } from '../../support/folders.ts'
 import { refusedMessage, refusedPayload } from '../../support/dead-letters-world.ts'
 import { openSpoolWorld } from '../../support/open-spool.ts'
-import { messageOf, startRoad, topicOf, type Road } from '../../support/pipeline-world.ts'
+import { messageOf, startPipeline, topicOf, type Pipeline } from '../../support/pipeline-world.ts'
 import { exchangeOf } from '../../support/spool-world.ts'
 
 const refuses = (rule: Record<string, unknown>) => ({
   fail: [{ error_type: 'Validation', message: 'The speed cannot be.', ...rule }],
 })
 
-async function publish(road: Road, clientId: string, payloads: readonly string[]): Promise<void> {
-  const device = await road.device(clientId)
+async function publish(pipeline: Pipeline, clientId: string, payloads: readonly string[]): Promise<void> {
+  const device = await pipeline.device(clientId)
   for (const [index, payload] of payloads.entries())
     device.publish({ topic: topicOf(clientId), payload, messageId: index + 1 })
   await device.acked(payloads.length)
 }
 
-const deliveredOf = (road: Road, device: string) => road.sandbox.received({ device, limit: 1000 })
+const deliveredOf = (pipeline: Pipeline, device: string) => pipeline.sandbox.received({ device, limit: 1000 })
 
 async function idsIn(url: string, ...filters: string[]): Promise<string[]> {
   const { stdout } = await runCli(['dead-letters', 'list', '--json', '--url', url, ...filters])
@@ -28,22 +28,24 @@ async function idsIn(url: string, ...filters: string[]): Promise<string[]> {
 }
 
 /** Three payloads that the service refuses, in the dead letters, and one that it takes: it bears witness against them. */
-async function threeRefused(): Promise<Road & { url: string }> {
-  const road = await startRoad({
+async function threeRefused(): Promise<Pipeline & { url: string }> {
+  const pipeline = await startPipeline({
     sections: { delivery: 'batch: { linger: 20ms }, errors: { Validation: [] }' },
     sandbox: { faults: refuses({ has: 'signals', field: 'signals.0.value' }) },
   })
-  await publish(road, 'truck-1', [messageOf(1), messageOf(2)])
-  await publish(road, 'truck-2', [messageOf(3)])
-  await publish(road, 'witness', [messageOf(4, { odometer: undefined })])
-  await road.until(() => road.status().spool.deadLetters === 3 && road.status().totals.delivered === 1)
-  return { ...road, url: road.gateway.addresses.ops }
+  await publish(pipeline, 'truck-1', [messageOf(1), messageOf(2)])
+  await publish(pipeline, 'truck-2', [messageOf(3)])
+  await publish(pipeline, 'witness', [messageOf(4, { odometer: undefined })])
+  await pipeline.until(
+    () => pipeline.status().spool.deadLetters === 3 && pipeline.status().totals.delivered === 1,
+  )
+  return { ...pipeline, url: pipeline.gateway.addresses.ops }
 }
 
 describe('payloads that the service refused', () => {
   test('are grouped by field, shown whole, and delivered when they are requeued after the service was mended', async () => {
-    const road = await threeRefused()
-    const { url } = road
+    const pipeline = await threeRefused()
+    const { url } = pipeline
     const listed = await runCli(['dead-letters', '--url', url])
     expect(listed.stdout).toMatch(/^3 payloads: signals\.0\.value .*, 2 devices$/m)
     const [id = ''] = await idsIn(url)
@@ -56,80 +58,84 @@ describe('payloads that the service refused', () => {
 
     const dry = await runCli(['dead-letters', 'requeue', '--all', '--dry-run', '--url', url])
     expect(dry.stdout).toBe('3 payloads would go to the ingestion API again.\nNothing was changed.\n')
-    road.sandbox.setFaults({})
+    pipeline.sandbox.setFaults({})
     const one = await runCli(['dead-letters', 'requeue', '--device', 'truck-2', '--url', url])
     expect([one.status, one.stdout]).toEqual([0, '1 payload go to the ingestion API again.\n'])
-    await road.until(() => deliveredOf(road, 'truck-2').length === 1)
+    await pipeline.until(() => deliveredOf(pipeline, 'truck-2').length === 1)
     const all = await runCli(['dead-letters', 'requeue', '--all', '--json', '--url', url])
     expect(JSON.parse(all.stdout)).toMatchObject({ payloads: 2, left: {}, remap: null })
-    await road.until(() => road.status().totals.delivered === 4)
-    expect(road.sandbox.stats()).toMatchObject({ distinctPayloadIds: 4, duplicatesAcrossBatches: 0 })
-    expect(road.status().conditions.map(({ code }) => code)).not.toContain('DEAD_LETTERS')
-    expect(road.status().conservation.payloads.difference).toBe(0)
+    await pipeline.until(() => pipeline.status().totals.delivered === 4)
+    expect(pipeline.sandbox.stats()).toMatchObject({ distinctPayloadIds: 4, duplicatesAcrossBatches: 0 })
+    expect(pipeline.status().conditions.map(({ code }) => code)).not.toContain('DEAD_LETTERS')
+    expect(pipeline.status().conservation.payloads.difference).toBe(0)
     expect((await runCli(['dead-letters', '--url', url])).stdout).toBe('There are no dead letters.\n')
   })
 
   test('are refused again when nothing was mended, and are dead letters again', async () => {
-    const road = await threeRefused()
-    await runCli(['dead-letters', 'requeue', '--all', '--url', road.url])
-    await road.until(() => road.status().totals.dead === 6 && road.status().spool.deadLetters === 3)
-    expect(road.sandbox.stats().payloadsAccepted).toBe(1)
+    const pipeline = await threeRefused()
+    await runCli(['dead-letters', 'requeue', '--all', '--url', pipeline.url])
+    await pipeline.until(
+      () => pipeline.status().totals.dead === 6 && pipeline.status().spool.deadLetters === 3,
+    )
+    expect(pipeline.sandbox.stats().payloadsAccepted).toBe(1)
   })
 
   test('are mended in $EDITOR, sent, and delivered under their payloadId', async () => {
-    const road = await threeRefused()
-    const [id = ''] = await idsIn(road.url)
+    const pipeline = await threeRefused()
+    const [id = ''] = await idsIn(pipeline.url)
     const before = JSON.parse(
-      (await runCli(['dead-letters', 'show', id, '--json', '--url', road.url])).stdout,
+      (await runCli(['dead-letters', 'show', id, '--json', '--url', pipeline.url])).stdout,
     ) as {
       deadLetter: { payloadId: string }
     }
     // Without its signals the service takes it.
     const script = `const fs=require('fs');const f=process.argv[1];const p=JSON.parse(fs.readFileSync(f));delete p.signals;fs.writeFileSync(f,JSON.stringify(p))`
     const env = { PATH: process.env['PATH'], EDITOR: `${process.execPath} -e ${JSON.stringify(script)}` }
-    const edited = await runCli(['dead-letters', 'edit', id, '--url', road.url], { env })
+    const edited = await runCli(['dead-letters', 'edit', id, '--url', pipeline.url], { env })
     expect(edited.stdout).toBe(
       `It goes to the ingestion API again, as payload ${before.deadLetter.payloadId}.\n`,
     )
-    await road.until(() => road.status().totals.delivered === 2)
-    expect(road.sandbox.received({ limit: 1 })).toMatchObject([
+    await pipeline.until(() => pipeline.status().totals.delivered === 2)
+    expect(pipeline.sandbox.received({ limit: 1 })).toMatchObject([
       { payload: { payloadId: before.deadLetter.payloadId } },
     ])
-    expect(road.status().spool.deadLetters).toBe(2)
+    expect(pipeline.status().spool.deadLetters).toBe(2)
 
-    const [next = ''] = await idsIn(road.url)
-    const shown = await runCli(['dead-letters', 'show', next, '--json', '--url', road.url])
+    const [next = ''] = await idsIn(pipeline.url)
+    const shown = await runCli(['dead-letters', 'show', next, '--json', '--url', pipeline.url])
     const { payload } = (JSON.parse(shown.stdout) as { deadLetter: { payload: Record<string, unknown> } })
       .deadLetter
     const stdin = JSON.stringify({ ...payload, signals: undefined, signalTimestamp: 1_763_000_000_000 })
-    const other = await runCli(['dead-letters', 'edit', next, '--file', '-', '--url', road.url], { stdin })
+    const other = await runCli(['dead-letters', 'edit', next, '--file', '-', '--url', pipeline.url], {
+      stdin,
+    })
     expect(other.stdout).toMatch(/^It goes .* as payload [0-9a-f-]{36}: it is another reading than /)
-    await road.until(() => road.status().totals.delivered === 3)
+    await pipeline.until(() => pipeline.status().totals.delivered === 3)
   })
 
   test('an edit that is no payload is refused, and what was written is kept', async () => {
-    const road = await threeRefused()
-    const [id = ''] = await idsIn(road.url)
+    const pipeline = await threeRefused()
+    const [id = ''] = await idsIn(pipeline.url)
     const env = { PATH: process.env['PATH'], EDITOR: 'sh -c \'echo "{}" > "$0"\'' }
-    const edited = await runCli(['dead-letters', 'edit', id, '--url', road.url], { env })
+    const edited = await runCli(['dead-letters', 'edit', id, '--url', pipeline.url], { env })
     expect([edited.status, edited.stderr.split('\n', 1)[0]]).toEqual([1, 'DEAD_LETTER_INVALID'])
     const kept = /--file (\S+)/.exec(edited.stderr)?.[1] ?? ''
     onTestFinished(() => rm(join(kept, '..'), { recursive: true, force: true }))
     expect(await readFile(kept, 'utf8')).toBe('{}\n')
-    const unchanged = await runCli(['dead-letters', 'edit', id, '--url', road.url], {
+    const unchanged = await runCli(['dead-letters', 'edit', id, '--url', pipeline.url], {
       env: { PATH: process.env['PATH'], EDITOR: 'true' },
     })
     expect(unchanged.stdout).toMatch(/^Nothing was changed/)
-    const failed = await runCli(['dead-letters', 'edit', id, '--url', road.url], {
+    const failed = await runCli(['dead-letters', 'edit', id, '--url', pipeline.url], {
       env: { PATH: process.env['PATH'], EDITOR: 'false' },
     })
     expect(failed.stderr).toMatch(/^INPUT_UNREADABLE/)
-    expect(await idsIn(road.url)).toContain(id)
+    expect(await idsIn(pipeline.url)).toContain(id)
   })
 
   test('are exported, purged with --yes alone, and come back from the file', async () => {
-    const road = await threeRefused()
-    const { url } = road
+    const pipeline = await threeRefused()
+    const { url } = pipeline
     const file = join(await newFolder(), 'letters.ndjson')
     const exported = await runCli(['dead-letters', 'export', '--to', file, '--url', url])
     expect(exported.stdout).toBe(`3 letters in ${file}\n`)
@@ -143,16 +149,16 @@ describe('payloads that the service refused', () => {
     expect(asked.stdout).toBe(
       '3 dead letters would be deleted for good.\n  3 delivery Validation\nNothing was changed; add --yes to do it.\n',
     )
-    expect(road.status().spool.deadLetters).toBe(3)
+    expect(pipeline.status().spool.deadLetters).toBe(3)
     await runCli(['dead-letters', 'purge', '--reason', 'Validation', '--yes', '--url', url])
-    expect(road.status().spool.deadLetters).toBe(0)
-    expect(road.log()).toMatch(/"level":"error".*"dead_letters_purged"/)
-    expect(road.status().conditions.map(({ code }) => code)).toContain('DEAD_LETTERS_PURGED')
+    expect(pipeline.status().spool.deadLetters).toBe(0)
+    expect(pipeline.log()).toMatch(/"level":"error".*"dead_letters_purged"/)
+    expect(pipeline.status().conditions.map(({ code }) => code)).toContain('DEAD_LETTERS_PURGED')
 
-    road.sandbox.setFaults({})
+    pipeline.sandbox.setFaults({})
     const back = await runCli(['dead-letters', 'requeue', '--file', file, '--url', url])
     expect(back.stdout).toBe('3 payloads go to the ingestion API.\n')
-    await road.until(() => road.status().totals.delivered === 4)
+    await pipeline.until(() => pipeline.status().totals.delivered === 4)
     const metrics = await (await fetch(`${url}/metrics`)).text()
     expect(metrics).toContain('gateway_dead_letters_purged_total{by="operator"} 3\n')
     expect(metrics).toContain('gateway_dead_letters_imported_total 3\n')
@@ -162,11 +168,11 @@ describe('payloads that the service refused', () => {
 describe('messages that could not be mapped', () => {
   test('are shown as text or as hexadecimal digits, and delivered when the mapping was mended', async () => {
     const folder = await newFolder()
-    const road = await startRoad({ folder })
-    const url = road.gateway.addresses.ops
+    const pipeline = await startPipeline({ folder })
+    const url = pipeline.gateway.addresses.ops
     const other = JSON.stringify({ ts: 1_763_690_000_000, latitude: 52, lon: 13 })
-    await publish(road, 'truck-1', [other])
-    await publish(road, 'binary', ['\u0000\u0001\u0002'])
+    await publish(pipeline, 'truck-1', [other])
+    await publish(pipeline, 'binary', ['\u0000\u0001\u0002'])
     const [text = '', binary = ''] = await idsIn(url)
     expect((await runCli(['dead-letters', 'show', text, '--url', url])).stdout).toContain(other)
     const hex = await runCli(['dead-letters', 'show', binary, '--url', url])
@@ -182,7 +188,7 @@ describe('messages that could not be mapped', () => {
     expect(requeued.stdout).toMatch(
       /^0 payloads go .*\n2 messages were mapped again and became 1 payload\.\n {2}1 cannot be mapped: \w+\n$/,
     )
-    await road.until(() => deliveredOf(road, 'truck-1').length === 1)
+    await pipeline.until(() => deliveredOf(pipeline, 'truck-1').length === 1)
     expect(await idsIn(url)).toEqual([binary])
 
     // The editor of this test would write a line of its own.
@@ -267,8 +273,8 @@ describe('wrong use', () => {
   })
 
   test('a file that is wrong is told with its lines', async () => {
-    const road = await startRoad()
-    const url = road.gateway.addresses.ops
+    const pipeline = await startPipeline()
+    const url = pipeline.gateway.addresses.ops
     const folder = await mkdtemp(join(tmpdir(), 'wrong-'))
     onTestFinished(() => rm(folder, { recursive: true }))
     const missing = await runCli(['dead-letters', 'requeue', '--file', join(folder, 'none'), '--url', url])

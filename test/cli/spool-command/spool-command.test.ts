@@ -8,7 +8,7 @@ import { runCli } from '../../support/cli-world.ts'
 import { newFolder } from '../../support/folders.ts'
 import { refusedMessage, refusedPayload } from '../../support/dead-letters-world.ts'
 import { ended, flipLastByte, openSpoolWorld } from '../../support/open-spool.ts'
-import { messageOf, roundTrip, startRoad, topicOf } from '../../support/pipeline-world.ts'
+import { messageOf, roundTrip, startPipeline, topicOf } from '../../support/pipeline-world.ts'
 import { exchangeOf, keptNamed } from '../../support/spool-world.ts'
 
 const away = 'batch: { linger: 20ms }, timeout: 1s'
@@ -16,12 +16,16 @@ const away = 'batch: { linger: 20ms }, timeout: 1s'
 /** A spool as a daemon leaves it that could not deliver: 5 payloads that the service would take. */
 async function undelivered(): Promise<{ folder: string; spool: string }> {
   const folder = await newFolder()
-  const road = await startRoad({ folder, baseUrl: 'http://127.0.0.1:1', sections: { delivery: away } })
-  const device = await road.device('truck-1')
+  const pipeline = await startPipeline({
+    folder,
+    baseUrl: 'http://127.0.0.1:1',
+    sections: { delivery: away },
+  })
+  const device = await pipeline.device('truck-1')
   for (let n = 1; n <= 5; n += 1)
     device.publish({ topic: topicOf('truck-1'), payload: messageOf(n), messageId: n })
   await device.acked(5)
-  await road.gateway.stop('the machine is replaced')
+  await pipeline.gateway.stop('the machine is replaced')
   return { folder, spool: join(folder, 'spool') }
 }
 
@@ -34,13 +38,13 @@ async function salvaged(spool: string): Promise<{ to: string; stdout: string }> 
 
 describe('spool verify', () => {
   test('asks the daemon that runs, and says what is there', async () => {
-    const road = await startRoad({ baseUrl: 'http://127.0.0.1:1', sections: { delivery: away } })
-    const device = await road.device('truck-1')
+    const pipeline = await startPipeline({ baseUrl: 'http://127.0.0.1:1', sections: { delivery: away } })
+    const device = await pipeline.device('truck-1')
     device.publish({ topic: topicOf('truck-1'), payload: messageOf(1), messageId: 1 })
     device.publish({ topic: topicOf('truck-1'), payload: 'no json', messageId: 2 })
     await device.acked(2)
     await roundTrip(device)
-    const { status, stdout } = await runCli(['spool', 'verify', '--url', road.gateway.addresses.ops])
+    const { status, stdout } = await runCli(['spool', 'verify', '--url', pipeline.gateway.addresses.ops])
     expect(status).toBe(0)
     expect(stdout).toMatch(/^dead letters +1 +\S+ B +0$/m)
     expect(stdout).toMatch(/^1 +default +\w+ +\d +1 +0 +1$/m)
@@ -49,7 +53,7 @@ describe('spool verify', () => {
 
   test('opens the spool where no daemon runs: by its config or its path', async () => {
     const { folder, spool } = await undelivered()
-    // The config of the road names a port that the system chose; nobody listens there any more.
+    // The config names a port that the system chose; nobody listens there any more.
     const config = join(folder, 'offline.yaml')
     await writeFile(config, 'spool: { path: ./spool }\nops: { listen: "127.0.0.1:1" }\n')
     for (const argv of [
@@ -98,13 +102,13 @@ describe('spool salvage', () => {
     expect(await readdir(to)).toEqual(expect.arrayContaining(['payloads.ndjson', 'report.json']) as string[])
     expect(await readdir(to)).not.toContain('work')
 
-    const road = await startRoad()
-    const url = road.gateway.addresses.ops
+    const pipeline = await startPipeline()
+    const url = pipeline.gateway.addresses.ops
     const file = join(to, 'payloads.ndjson')
     const taken = await runCli(['dead-letters', 'requeue', '--file', file, '--url', url])
     expect(taken.stdout).toBe('5 payloads go to the ingestion API.\n')
-    await road.until(() => road.status().totals.delivered === 5)
-    expect(road.sandbox.stats()).toMatchObject({ distinctPayloadIds: 5, duplicatesAcrossBatches: 0 })
+    await pipeline.until(() => pipeline.status().totals.delivered === 5)
+    expect(pipeline.sandbox.stats()).toMatchObject({ distinctPayloadIds: 5, duplicatesAcrossBatches: 0 })
   })
 
   test('kept messages and dead letters come back through the mapping, or as what they were', async () => {
@@ -124,13 +128,13 @@ describe('spool salvage', () => {
         { file: 'messages.ndjson', lines: 1 },
       ],
     })
-    const road = await startRoad()
-    const url = road.gateway.addresses.ops
+    const pipeline = await startPipeline()
+    const url = pipeline.gateway.addresses.ops
     for (const name of ['messages.ndjson', 'dead-letters.ndjson'])
       expect((await runCli(['dead-letters', 'requeue', '--file', join(to, name), '--url', url])).status).toBe(
         0,
       )
-    await road.until(() => road.sandbox.received({ device: 'truck-9', limit: 1 }).length === 1)
+    await pipeline.until(() => pipeline.sandbox.received({ device: 'truck-9', limit: 1 }).length === 1)
     const { stdout } = await runCli(['dead-letters', 'list', '--url', url])
     expect(stdout).toMatch(/NO_SOURCE/)
   })
@@ -150,8 +154,8 @@ describe('spool salvage', () => {
     const { to, stdout } = await salvaged(spool)
     expect(stdout).toMatch(/^ {2}suspect\.ndjson +\d$/m)
     expect(stdout).toMatch(/its checksum is wrong/)
-    const road = await startRoad()
-    const url = road.gateway.addresses.ops
+    const pipeline = await startPipeline()
+    const url = pipeline.gateway.addresses.ops
     const file = join(to, 'suspect.ndjson')
     const left = await runCli(['dead-letters', 'requeue', '--file', file, '--url', url])
     expect(left.stdout).toMatch(/^0 payloads go[\s\S]* are suspect and left out/)

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { createEndpoint } from '../../../src/delivery/policy/endpoint.ts'
 import type { Endpoint, Report } from '../../../src/delivery/policy/endpoint.ts'
-import { defaultPace } from '../../../src/delivery/delivery-options.ts'
+import { defaultBackoff } from '../../../src/delivery/delivery-options.ts'
 import type { GatewayEvent } from '../../../src/domain/event.ts'
 import { defaultProvider } from '../../../src/domain/ids.ts'
 import type { BatchId } from '../../../src/domain/ids.ts'
@@ -11,7 +11,10 @@ function setUp(random = () => 0.5) {
   const clock = createFakeClock()
   const events: GatewayEvent[] = []
   const emit = (event: GatewayEvent) => void events.push(event)
-  const endpoint = createEndpoint({ clock, random, emit }, { provider: defaultProvider, pace: defaultPace })
+  const endpoint = createEndpoint(
+    { clock, random, emit },
+    { provider: defaultProvider, backoff: defaultBackoff },
+  )
   return { clock, events, endpoint }
 }
 

@@ -15,8 +15,8 @@ const policy: Policy = {
   ]),
   onRepeat: 'hold',
   mode: 'batch',
-  emptyAnswersToClose: 3,
-  refusalsToClose: 12,
+  emptyAnswersToUnavailable: 3,
+  refusalsToUnavailable: 12,
 }
 
 const facts: Facts = {
@@ -25,7 +25,7 @@ const facts: Facts = {
   attempts: [0, 0, 0],
   role: { kind: 'live' },
   sentBefore: false,
-  earlier: null,
+  earlierResults: null,
   emptyAnswers: 0,
   turn: 'batch',
   refusedInRow: 0,
@@ -167,7 +167,7 @@ const rows: Row[] = [
   [
     'the same one, again',
     answered(['a', 'b'], []),
-    { earlier: new Map() },
+    { earlierResults: new Map() },
     ['delivered', 'delivered', 'retry default 0'],
     'none',
     'success',
@@ -175,7 +175,7 @@ const rows: Row[] = [
   [
     'an earlier answer fills the gap',
     answered(['b', 'c'], []),
-    { earlier },
+    { earlierResults: earlier },
     ['delivered', 'delivered', 'delivered'],
     'none',
     'success',
@@ -183,13 +183,13 @@ const rows: Row[] = [
   [
     'what an earlier answer accepted stays delivered',
     answered(['b', 'c'], [failure('a')]),
-    { earlier },
+    { earlierResults: earlier },
     ['delivered', 'delivered', 'delivered'],
     'none',
     'success',
   ],
   ['none of the batch', answered([], []), {}, 'held', 'backoff', 'refused'],
-  ['none of the batch, again', answered([], []), { earlier: new Map() }, 'held', 'slow', 'refused'],
+  ['none of the batch, again', answered([], []), { earlierResults: new Map() }, 'held', 'slow', 'refused'],
   ['nothing accepted, the second batch', all('Internal'), { emptyAnswers: 1 }, retries, 'none', 'success'],
   ['nothing accepted, the third batch', all('Internal'), { emptyAnswers: 2 }, 'held', 'backoff', 'outage'],
   [

@@ -4,11 +4,11 @@ import { proxyFor } from '../../../src/delivery/transport/proxy.ts'
 import { Secret } from '../../../src/std/secret.ts'
 import { createAuthority } from '../../support/certificates.ts'
 import { startConnectProxy } from '../../support/connect-proxy.ts'
-import { createGateWorld, taken } from '../../support/gate-world.ts'
+import { createTransportWorld, taken } from '../../support/transport-world.ts'
 import { startScriptedService } from '../../support/scripted-service.ts'
 import { startTlsService } from '../../support/tls-service.ts'
 
-const { submit, open, send } = createGateWorld()
+const { submit, open, send } = createTransportWorld()
 const authority = createAuthority()
 const { ca } = authority
 const environment: ProxyOptions = { from: 'environment' }

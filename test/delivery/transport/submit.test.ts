@@ -4,9 +4,9 @@ import type { AddressInfo, Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import { gzipSync } from 'node:zlib'
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { createOutpost } from '../../../src/delivery/transport/sender-worker.ts'
+import { createSenderWorker } from '../../../src/delivery/transport/sender-worker.ts'
 import type { ProviderOptions } from '../../../src/delivery/delivery-options.ts'
-import { routeOf } from '../../../src/delivery/transport/transport-options.ts'
+import { transportOptions } from '../../../src/delivery/transport/transport-options.ts'
 import type { Outcome } from '../../../src/domain/outcome.ts'
 import { providerOptions } from '../../support/delivery-world.ts'
 
@@ -62,11 +62,11 @@ async function submit(
   options: Partial<ProviderOptions> & { stop?: AbortSignal; times?: number } = {},
 ): Promise<Outcome> {
   const provider = providerOptions(url, options)
-  const gate = outpost.open(routeOf(provider, {}))
+  const transport = senderWorker.open(transportOptions(provider, {}))
   const now = Date.now()
   const stop = options.stop ?? new AbortController().signal
   try {
-    const { outcome } = await gate.submit({
+    const { outcome } = await transport.submit({
       turn: 'batch',
       content,
       credentials,
@@ -76,12 +76,12 @@ async function submit(
     })
     return outcome
   } finally {
-    await gate.close()
+    await transport.close()
   }
 }
 
-const outpost = createOutpost()
-afterAll(() => outpost.close())
+const senderWorker = createSenderWorker()
+afterAll(() => senderWorker.close())
 
 const credentials = { accessKeyId: 'AKIDTEST', secretAccessKey: 'not a secret' }
 const text = `{"batchId":"b","timestamp":1,"data":[${ids.map((id) => `{"payloadId":"${id}"}`).join()}]}`

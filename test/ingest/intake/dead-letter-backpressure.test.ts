@@ -5,7 +5,7 @@ import { createIntake } from '../../../src/ingest/intake/intake.ts'
 import { createFakeClock, turn } from '../../support/fake-clock.ts'
 import { textOf, wordMapper } from '../../support/ingest-world.ts'
 import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
-import { messageOf, roundTrip, startRoad, topicOf } from '../../support/pipeline-world.ts'
+import { messageOf, roundTrip, startPipeline, topicOf } from '../../support/pipeline-world.ts'
 
 const senderOf = (clientId: string): Sender => ({ clientId, userName: null, certificateName: null })
 
@@ -132,16 +132,16 @@ describe('while the dead letters are full', () => {
   })
 })
 
-describe('full dead letters on the whole road', () => {
+describe('full dead letters on the whole pipeline', () => {
   test('one source fills them; its devices get no ack, all others are delivered; a purge frees it', async () => {
-    const road = await startRoad({
+    const pipeline = await startPipeline({
       sections: {
         spool: '{ path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB, dead_letters: { max_bytes: 1MiB } }',
       },
     })
-    const broken = await road.device('broken')
+    const broken = await pipeline.device('broken')
     let sent = 0
-    while (!road.status().spool.lettersFull) {
+    while (!pipeline.status().spool.lettersFull) {
       for (let n = 0; n < 20; n += 1)
         broken.publish({ topic: topicOf('broken'), payload: 'x'.repeat(4000) + sent, messageId: (sent += 1) })
       await roundTrip(broken)
@@ -149,17 +149,17 @@ describe('full dead letters on the whole road', () => {
     }
     const held = sent + 1
     broken.publish({ topic: topicOf('broken'), payload: 'no json', messageId: held })
-    const healthy = await road.device('healthy')
+    const healthy = await pipeline.device('healthy')
     for (let n = 1; n <= 5; n += 1)
       healthy.publish({ topic: topicOf('healthy'), payload: messageOf(n), messageId: n })
     await healthy.acked(5)
-    await road.until(() => road.status().totals.delivered === 5)
-    expect(road.status().conditions.map(({ code }) => code)).toContain('DEAD_LETTERS_FULL')
-    expect(road.status().conservation.messages.difference).toBe(0)
+    await pipeline.until(() => pipeline.status().totals.delivered === 5)
+    expect(pipeline.status().conditions.map(({ code }) => code)).toContain('DEAD_LETTERS_FULL')
+    expect(pipeline.status().conservation.messages.difference).toBe(0)
     expect(broken.acks.map(({ messageId }) => messageId)).not.toContain(held)
-    const purge = `${road.gateway.addresses.ops}/control/dead-letters/purge?all=1&yes=1`
+    const purge = `${pipeline.gateway.addresses.ops}/control/dead-letters/purge?all=1&yes=1`
     expect((await fetch(purge, { method: 'POST' })).status).toBe(200)
     await broken.until(() => broken.acks.some(({ messageId }) => messageId === held))
-    expect(road.status().conditions.map(({ code }) => code)).not.toContain('DEAD_LETTERS_FULL')
+    expect(pipeline.status().conditions.map(({ code }) => code)).not.toContain('DEAD_LETTERS_FULL')
   })
 })

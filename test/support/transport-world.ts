@@ -1,10 +1,10 @@
-// gate-world.ts: single submissions through the thread that signs and sends, without a spool.
+// transport-world.ts: single submissions through the thread that signs and sends, without a spool.
 
 import { afterAll } from 'vitest'
-import { createOutpost } from '../../src/delivery/transport/sender-worker.ts'
-import type { Gate, Returned } from '../../src/delivery/transport/sender-worker.ts'
+import { createSenderWorker } from '../../src/delivery/transport/sender-worker.ts'
+import type { Transport, AttemptResult } from '../../src/delivery/transport/sender-worker.ts'
 import type { ProviderOptions } from '../../src/delivery/delivery-options.ts'
-import { routeOf } from '../../src/delivery/transport/transport-options.ts'
+import { transportOptions } from '../../src/delivery/transport/transport-options.ts'
 import type { BatchOperation } from '../../src/spool/spool.ts'
 import { providerOptions } from './delivery-world.ts'
 
@@ -34,8 +34,8 @@ function contentOf(text: string) {
   }
 }
 
-export type GateWorld = {
-  /** One submission by a gate of its own. */
+export type TransportWorld = {
+  /** One submission by a transport of its own. */
   submit(
     baseUrl: string,
     options?: Partial<ProviderOptions> & {
@@ -43,30 +43,31 @@ export type GateWorld = {
       stop?: AbortSignal
       env?: Record<string, string>
     },
-  ): Promise<Returned>
-  /** A gate for several. */
-  open(baseUrl: string, options?: Partial<ProviderOptions>): Gate
-  send(gate: Gate, options?: { turn?: BatchOperation; stop?: AbortSignal }): Promise<Returned>
+  ): Promise<AttemptResult>
+  /** A transport for several. */
+  open(baseUrl: string, options?: Partial<ProviderOptions>): Transport
+  send(transport: Transport, options?: { turn?: BatchOperation; stop?: AbortSignal }): Promise<AttemptResult>
 }
 
 /** To be called at the top of a test file: the thread lives as long as its tests. */
-export function createGateWorld(): GateWorld {
-  const outpost = createOutpost()
-  afterAll(() => outpost.close())
-  const world: GateWorld = {
+export function createTransportWorld(): TransportWorld {
+  const senderWorker = createSenderWorker()
+  afterAll(() => senderWorker.close())
+  const world: TransportWorld = {
     async submit(baseUrl, { env = {}, turn, stop, ...options } = {}) {
-      const gate = outpost.open(routeOf(providerOptions(baseUrl, options), env))
+      const transport = senderWorker.open(transportOptions(providerOptions(baseUrl, options), env))
       try {
-        return await world.send(gate, { ...(turn && { turn }), ...(stop && { stop }) })
+        return await world.send(transport, { ...(turn && { turn }), ...(stop && { stop }) })
       } finally {
-        await gate.close()
+        await transport.close()
       }
     },
-    open: (baseUrl, options = {}) => outpost.open(routeOf(providerOptions(baseUrl, options), {})),
-    send(gate, { turn = 'batch', stop = new AbortController().signal } = {}) {
+    open: (baseUrl, options = {}) =>
+      senderWorker.open(transportOptions(providerOptions(baseUrl, options), {})),
+    send(transport, { turn = 'batch', stop = new AbortController().signal } = {}) {
       const content = contentOf(turn === 'batch' ? batchText : singleText)
       const now = Date.now()
-      return gate.submit({ turn, content, credentials, signingAt: now, startedAt: now, stop })
+      return transport.submit({ turn, content, credentials, signingAt: now, startedAt: now, stop })
     },
   }
   return world
