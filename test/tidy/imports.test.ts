@@ -1,6 +1,6 @@
 // The rules of the tree, read from the imports themselves (src/README.md draws them).
 
-import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 
@@ -145,6 +145,19 @@ describe('the tree', () => {
       const text = readFileSync(file, 'utf8').replace(/\/\/.*$/gm, '')
       expect(text, file).not.toMatch(/sync: false/)
       expect(text, file).not.toMatch(/(level|store|db)\.clear\(/)
+    }
+  })
+
+  test('a thread is started by a name that fits both the checkout and the compiled code', () => {
+    for (const file of files) {
+      const text = readFileSync(file, 'utf8')
+      if (!text.includes('new Worker(')) continue
+      const [, name] =
+        /new URL\(`\.\/([a-z-]+)\$\{import\.meta\.url\.slice\(-3\)\}`, import\.meta\.url\)/.exec(text) ?? []
+      expect(existsSync(join(dirname(file), `${name}.ts`)), `${relative(root, file)} starts ${name}`).toBe(
+        true,
+      )
+      expect(text, relative(root, file)).not.toMatch(/'\.\/[a-z-]+\.js'/)
     }
   })
 

@@ -86,6 +86,9 @@ const restartPauseMs = 1000
 const stuckMs = 10_000
 const unluckyMax = 3
 
+/** The file of the thread has the extension of this file: .ts in a checkout, .js in what is compiled. */
+const threadFile = new URL(`./jsonata-thread${import.meta.url.slice(-3)}`, import.meta.url)
+
 export function createEvaluator({ clock }: { clock: Clock }, options: EvaluatorOptions): Evaluator {
   const { expressions, limits = expressionLimits, queueMax = 10_000, memoryMiB = 64 } = options
   const counters = { evaluated: 0, refused: 0, timeouts: 0, started: 0 }
@@ -148,10 +151,8 @@ export function createEvaluator({ clock }: { clock: Clock }, options: EvaluatorO
     counters.started += 1
     progress = new Int32Array(new SharedArrayBuffer(8))
     ready = false
-    // Compiled, the two files stand side by side as well, under the other extension.
-    const file = import.meta.url.endsWith('.ts') ? './jsonata-thread.ts' : './worker.js'
     const workerData: WorkerStart = { expressions: [...expressions], limits, progress: progress.buffer }
-    const started = new Worker(new URL(file, import.meta.url), {
+    const started = new Worker(threadFile, {
       workerData,
       resourceLimits: { maxOldGenerationSizeMb: memoryMiB, maxYoungGenerationSizeMb: 16 },
     })
