@@ -1,8 +1,7 @@
-// start.js: looks at the Node that runs us before anything is loaded that it may not understand.
+// start.js: checks the version of Node before it loads anything that an old Node cannot read.
 //
-// Plain JavaScript of the oldest kind, because an old Node has to read it: Node 20 cannot load a .ts file and would
-// say so in words that help nobody. With the pinned Node in node_modules/.bin (npm scripts find it first) this is
-// never seen; it is for machines for which no such package exists.
+// This file is plain JavaScript: Node 20 cannot load a .ts file, and its error does not name the cause. npm scripts
+// and the installed command (launcher.sh) use the pinned Node; the check is for machines without one.
 
 const version = process.versions.node.split('.').map(Number)
 const major = version[0] || 0
@@ -15,9 +14,10 @@ if (fits) {
   process.stderr.write(
     'NODE_TOO_OLD\n' +
       `  This is Node ${process.versions.node} (${process.execPath}).\n` +
-      '  The gateway needs Node 22.19 or newer, best 24: it runs TypeScript as it stands.\n' +
-      '  On Linux x64 and arm64 `npm ci` brings the right one: start with `npm start` or `npm run gateway -- COMMAND`.\n' +
-      '  Elsewhere install Node 24 (https://nodejs.org/en/download) and try again.\n',
+      '  The gateway needs Node 22.19 or newer, best 24.\n' +
+      '  On Linux x64 and arm64 npm installs Node 24 with the gateway, as an optional dependency. Start the gateway\n' +
+      '  with `telemetry-gateway COMMAND`; in a checkout run `npm ci`, then `npm run gateway -- COMMAND`.\n' +
+      '  On other systems install Node 24 (https://nodejs.org/en/download).\n',
   )
   process.exitCode = 2
 }
