@@ -12,7 +12,7 @@ async function unitHere() {
   const folder = await mkdtemp(join(tmpdir(), 'unit-'))
   const path = join(folder, 'telemetry-gateway.service')
   const text = await readFile(unit, 'utf8')
-  await writeFile(path, text.replace('/opt/telemetry-gateway/node_modules/.bin/node', process.execPath))
+  await writeFile(path, text.replace('/opt/telemetry-gateway/bin/telemetry-gateway', process.execPath))
   return { path, [Symbol.asyncDispose]: () => rm(folder, { recursive: true }) }
 }
 
