@@ -14,26 +14,26 @@ import type { Emit } from '../domain/event.ts'
 import type { Config } from '../config/config.ts'
 import { providerNames } from '../delivery/config.ts'
 import {
-  createDeferral,
+  createDeferredMessages,
   createExpressions,
-  createRelease,
-  createVerdicts,
+  createQuarantineRelease,
+  createQuarantineDecisions,
   remap,
   type Ingest,
-  type Release,
+  type QuarantineRelease,
   type RemapReport,
   type RemapRequest,
-  type Verdicts,
+  type QuarantineDecisions,
 } from '../ingest/ingest.ts'
 import { openMapping, type Mapper, type Mapping } from '../mapping/mapping.ts'
 import type { MappingPart } from '../ops/ops.ts'
 import type { Spool } from '../spool/spool.ts'
-import { createDeviceLook } from './device-monitor.ts'
+import { createDeviceMonitor } from './device-monitor.ts'
 
-export type InForce = {
+export type ActiveMapping = {
   readonly mapper: Mapper
-  readonly release: Release
-  readonly part: MappingPart
+  readonly release: QuarantineRelease
+  readonly opsView: MappingPart
   /** Before the first message. */
   prepare(): Promise<void>
   /** From the first message on. */
@@ -41,7 +41,7 @@ export type InForce = {
   /** Rejects with DEVICES_INVALID, or where the store is lost; then the one before stays in force. */
   swap(config: Config): Promise<void>
   remap(request: RemapRequest, signal: AbortSignal): Promise<RemapReport>
-  readonly verdicts: Pick<Verdicts, 'release' | 'drop'>
+  readonly decisions: Pick<QuarantineDecisions, 'release' | 'drop'>
   stop(): Promise<void>
 }
 
@@ -54,15 +54,21 @@ export function mappingOf(config: Config, clockOffsetMs: () => number | null): P
   return openMapping(config, { clockOffsetMs, providers: providerNames(config.delivery) })
 }
 
-export function createInForce(deps: MappingDeps, config: Config, first: Mapping): InForce {
+export function createActiveMapping(deps: MappingDeps, config: Config, first: Mapping): ActiveMapping {
   const { spool, clock, emit, clockOffsetMs } = deps
   const stopping = new AbortController()
   let present: Present = presentOf(first, config)
   const expressions = createExpressions({ clock, emit }, present.mapper)
-  const release = createRelease({ spool, clock, emit, expressions }, first)
-  const deferral = createDeferral({ spool, clock, emit, expressions, releasing: release }, present)
-  const look = createDeviceLook({ clock, emit, inForce: () => present })
-  const verdicts = createVerdicts({ spool, clock, emit, expressions, mapping: () => present.mapping })
+  const release = createQuarantineRelease({ spool, clock, emit, expressions }, first)
+  const deferral = createDeferredMessages({ spool, clock, emit, expressions, releaseOrder: release }, present)
+  const look = createDeviceMonitor({ clock, emit, inForce: () => present })
+  const verdicts = createQuarantineDecisions({
+    spool,
+    clock,
+    emit,
+    expressions,
+    mapping: () => present.mapping,
+  })
   /** Letters and kept messages are taken by one person at a time. */
   let lastOrder: Promise<unknown> = Promise.resolve()
   let intake: Pick<Ingest, 'swap'> | null = null
@@ -71,8 +77,8 @@ export function createInForce(deps: MappingDeps, config: Config, first: Mapping)
       return present.mapper
     },
     release,
-    part: { view, device: look.device, devices: look.devices },
-    prepare: () => release.look(),
+    opsView: { view, device: look.device, devices: look.devices },
+    prepare: () => release.findReleasable(),
     start(ingest) {
       intake = ingest
       release.start()
@@ -82,7 +88,7 @@ export function createInForce(deps: MappingDeps, config: Config, first: Mapping)
     swap,
     remap: (request, signal) =>
       inTurn(signal, (either) => remap({ spool, clock, emit, mapping: present.mapping }, request, either)),
-    verdicts: {
+    decisions: {
       release: (which, options, signal) =>
         inTurn(signal, (either) => verdicts.release(which, options, either)),
       drop: (which, options, signal) => inTurn(signal, (either) => verdicts.drop(which, options, either)),
@@ -96,7 +102,7 @@ export function createInForce(deps: MappingDeps, config: Config, first: Mapping)
 
   async function swap(next: Config): Promise<void> {
     const coming = presentOf(await mappingOf(next, clockOffsetMs), next)
-    release.begin(coming.mapping)
+    release.beginSwap(coming.mapping)
     let succeeded = false
     let thread: Promise<void> | null = null
     try {
@@ -109,9 +115,9 @@ export function createInForce(deps: MappingDeps, config: Config, first: Mapping)
         deferral.swap(coming.mapping, coming.mapper)
         thread = expressions.swap(coming.mapper)
       }
-      release.end(succeeded)
+      release.endSwap(succeeded)
     }
-    look.swapped()
+    look.mappingChanged()
     await thread
   }
 
@@ -140,7 +146,7 @@ export function createInForce(deps: MappingDeps, config: Config, first: Mapping)
       openParts: mapper.openParts(),
       omitted,
       clocks,
-      skewed: look.skewed(),
+      skewed: look.worstClocks(),
       release: release.counters(),
       verdicts: verdicts.counters(),
       deferral: deferral.counters(),

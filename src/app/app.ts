@@ -37,11 +37,11 @@ import { openSpool, type Spool } from '../spool/spool.ts'
 import { spoolOptions } from '../spool/config.ts'
 import type { Disk, OpenStore } from '../storage/storage.ts'
 import { createClockOffset, type ClockOffset } from './clock-offset.ts'
-import { putLettersToWork, type LettersAtWork } from './dead-letter-work.ts'
-import { createLateness } from './backfill-rule.ts'
-import { createInForce, mappingOf, type InForce } from './active-mapping.ts'
+import { startDeadLetterWork, type DeadLetterWork } from './dead-letter-work.ts'
+import { createBackfillRule } from './backfill-rule.ts'
+import { createActiveMapping, mappingOf, type ActiveMapping } from './active-mapping.ts'
 import { probe } from './endpoint-probe.ts'
-import { createReload, type Reload } from './config-reload.ts'
+import { createConfigReload, type ConfigReload } from './config-reload.ts'
 
 export type GatewayDeps = {
   clock: Clock
@@ -77,11 +77,11 @@ type Running = {
   delivery: Delivery
   ingest: Ingest
   offset: ClockOffset
-  inForce: InForce
-  letters: LettersAtWork
+  inForce: ActiveMapping
+  letters: DeadLetterWork
   /** Null where none is kept. */
   ledger: Ledger | null
-  reload: Reload
+  reload: ConfigReload
 }
 
 /** Share of the deadline that running submissions get; the rest is for closing. */
@@ -109,7 +109,7 @@ export async function startGateway(deps: GatewayDeps, config: Config, configPath
       bytesMax: config.delivery.batch.max_bytes,
     }
     const sending = { ...deliveryOptions(config.delivery), ledger: config.ledger.enabled }
-    const isLate = createLateness({ clock, offsetMs: offset.offsetMs }, sending)
+    const isLate = createBackfillRule({ clock, offsetMs: offset.offsetMs }, sending)
     const spool = await openSpool({ ...deps, emit, isLate }, spoolOptions(config.spool, limits))
     opened.push(() => spool.close())
     ops.attach({ spool })
@@ -127,15 +127,19 @@ export async function startGateway(deps: GatewayDeps, config: Config, configPath
       : null
     ledger?.start()
     opened.push(async () => ledger?.stop(AbortSignal.abort()))
-    const inForce = createInForce({ spool, clock, emit, clockOffsetMs: offset.offsetMs }, config, mapping)
+    const inForce = createActiveMapping(
+      { spool, clock, emit, clockOffsetMs: offset.offsetMs },
+      config,
+      mapping,
+    )
     opened.push(() => inForce.stop())
     const taps = createTaps({ clock })
-    const { mapper, release, part } = inForce
+    const { mapper, release, opsView: part } = inForce
     const ingest = createIngest(
-      { mapper, spool, clock, emit, releasing: release, tap: taps },
+      { mapper, spool, clock, emit, releaseOrder: release, tap: taps },
       ingestOptions(config.ingest),
     )
-    const reload = createReload(
+    const reload = createConfigReload(
       { clock, emit, env, swap: inForce.swap },
       { path: configPath, running: config },
     )
@@ -143,7 +147,7 @@ export async function startGateway(deps: GatewayDeps, config: Config, configPath
     const probeNow = (signal: AbortSignal) => probe({ delivery, clock }, signal)
     const control = { reload: reload.reload, probe: probeNow, remap: inForce.remap, check: spool.check }
     const retentionMs = config.spool.dead_letters.retention
-    const letters = putLettersToWork({ spool, clock, emit, delivery, inForce, offset }, { retentionMs })
+    const letters = startDeadLetterWork({ spool, clock, emit, delivery, inForce, offset }, { retentionMs })
     opened.push(() => letters.stop())
     ops.attach({
       ingest,
@@ -153,7 +157,7 @@ export async function startGateway(deps: GatewayDeps, config: Config, configPath
       letters: letters.work,
       ledger,
       control,
-      verdicts: inForce.verdicts,
+      verdicts: inForce.decisions,
     })
     await inForce.prepare()
     await ingest.start()
@@ -211,7 +215,7 @@ async function stopAll(
     emit({ kind: 'gateway_stopping', reason, deadlineMs })
     ops.stopping(reason)
     await reload.stop()
-    await ingest.closeDoors()
+    await ingest.stopAccepting()
     await letters.stop()
     await inForce.stop()
     offset.stop()

@@ -9,7 +9,7 @@ import type { ProviderName } from '../domain/ids.ts'
 import type { DeliveryOptions } from '../delivery/delivery.ts'
 import type { IsLate } from '../spool/spool.ts'
 
-export function createLateness(
+export function createBackfillRule(
   { clock, offsetMs }: { clock: Clock; offsetMs: () => number | null },
   { providers }: DeliveryOptions,
 ): IsLate {

@@ -21,7 +21,7 @@ import { loadConfig, type Config } from '../config/config.ts'
 import type { ReloadReport } from '../ops/ops.ts'
 import { createFileWatch, type WatchFolder } from './file-watch.ts'
 
-export type Reload = {
+export type ConfigReload = {
   /** Watches from here on. */
   start(): Promise<void>
   reload(cause: string): Promise<ReloadReport>
@@ -41,10 +41,10 @@ const retryMs = 5000
 /** Sections that are not put in force while the daemon runs. Of their secrets no change is seen: they show nothing. */
 const fixedSections = ['ingest', 'spool', 'delivery', 'ops', 'log'] as const
 
-export function createReload(
+export function createConfigReload(
   { clock, emit, env, swap, watchFolder }: Deps,
   { path, running }: { path: string; running: Config },
-): Reload {
+): ConfigReload {
   const changed = () => void reload('a file changed')
   const watch = createFileWatch({ clock, changed, ...(watchFolder ? { watchFolder } : {}) }, watchOptions)
   /** Every file that was ever read for the config. */
@@ -57,7 +57,7 @@ export function createReload(
   return { start, reload, stop }
 
   async function start(): Promise<void> {
-    await watch.see([...files])
+    await watch.watch([...files])
     // The presets and other files are learned by reading; what is wrong now was right a moment ago and moves again.
     await read().catch((error: unknown) => {
       if (!(error instanceof GatewayError)) throw error
@@ -86,7 +86,7 @@ export function createReload(
     if (stopped) return { kind: 'refused', fault: stoppingFault() }
     const startedAtMs = clock.monotonic()
     try {
-      await watch.see([...files])
+      await watch.watch([...files])
       const config = await read()
       await swap(config)
       const tookMs = clock.monotonic() - startedAtMs
@@ -113,7 +113,7 @@ export function createReload(
       for (const file of filesOf(config)) files.add(file)
       return config
     } finally {
-      await watch.see([...files].filter((file) => !readBefore.has(file)))
+      await watch.watch([...files].filter((file) => !readBefore.has(file)))
     }
   }
 

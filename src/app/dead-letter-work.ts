@@ -7,24 +7,24 @@ import type { Delivery } from '../delivery/delivery.ts'
 import { createLetterWork, purgeByAge, type LetterWork } from '../dead-letters/dead-letters.ts'
 import type { Spool } from '../spool/spool.ts'
 import type { ClockOffset } from './clock-offset.ts'
-import type { InForce } from './active-mapping.ts'
+import type { ActiveMapping } from './active-mapping.ts'
 
-export type LettersAtWork = { work: LetterWork; stop(): Promise<void> }
+export type DeadLetterWork = { work: LetterWork; stop(): Promise<void> }
 
 type Deps = {
   spool: Spool
   clock: Clock
   emit: Emit
   delivery: Pick<Delivery, 'providers'>
-  inForce: Pick<InForce, 'remap'>
+  inForce: Pick<ActiveMapping, 'remap'>
   offset: Pick<ClockOffset, 'offsetMs'>
 }
 
 /** `retentionMs` undefined: nothing is deleted by age. */
-export function putLettersToWork(
+export function startDeadLetterWork(
   deps: Deps,
   { retentionMs }: { retentionMs: number | undefined },
-): LettersAtWork {
+): DeadLetterWork {
   const { spool, clock, emit, delivery, inForce, offset } = deps
   const providers = () => delivery.providers().map(({ name }) => name)
   const work = createLetterWork({ spool, clock, emit, remap: inForce.remap, providers })

@@ -8,14 +8,14 @@ import type { Emit } from '../domain/event.ts'
 import type { Mapper, Mapping } from '../mapping/mapping.ts'
 import type { DeviceView } from '../ops/ops.ts'
 
-export type DeviceLook = {
+export type DeviceMonitor = {
   start(): void
   /** Another mapping is in force: what is said of models begins anew. */
-  swapped(): void
+  mappingChanged(): void
   device(key: string): DeviceView | null
   devices(): AsyncIterable<readonly DeviceView[]>
   /** The worst clocks, as last looked. */
-  skewed(): readonly DeviceView[]
+  worstClocks(): readonly DeviceView[]
   stop(): void
 }
 
@@ -27,7 +27,7 @@ const skewedMax = 5
 /** What a message takes on its way, and a clock that is set now and then, are no news. */
 const skewMinMs = 60_000
 
-export function createDeviceLook({ clock, emit, inForce }: Deps): DeviceLook {
+export function createDeviceMonitor({ clock, emit, inForce }: Deps): DeviceMonitor {
   let cancel: CancelTimer = () => {}
   let suspect = false
   let worst: readonly DeviceView[] = []
@@ -35,7 +35,7 @@ export function createDeviceLook({ clock, emit, inForce }: Deps): DeviceLook {
   const told = new Map<string, number>()
   let walking = false
   let stopped = false
-  return { start, swapped, device, devices, skewed: () => worst, stop }
+  return { start, mappingChanged: swapped, device, devices, worstClocks: () => worst, stop }
 
   function start(): void {
     cancel = clock.after(lookEveryMs, () => {

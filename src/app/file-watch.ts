@@ -14,7 +14,7 @@ import type { CancelTimer, Clock } from '../std/clock.ts'
 
 export type FileWatch = {
   /** Takes the files as they are now as seen, and watches them: to be called before they are read. */
-  see(files: readonly string[]): Promise<void>
+  watch(files: readonly string[]): Promise<void>
   close(): void
 }
 
@@ -42,7 +42,7 @@ export function createFileWatch(
   let cancelHint: CancelTimer = () => {}
   let closed = false
   let cancelPoll = clock.after(pollMs, poll)
-  return { see, close }
+  return { watch: see, close }
 
   async function see(files: readonly string[]): Promise<void> {
     for (const file of files) {

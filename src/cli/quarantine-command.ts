@@ -4,7 +4,7 @@ import { Command, InvalidArgumentError } from 'commander'
 import { GatewayError } from '../std/gateway-error.ts'
 import { formatDuration } from '../std/quantity.ts'
 import { visible } from '../std/quote.ts'
-import type { DropReport, QuarantineView, VerdictReport } from '../ops/ops.ts'
+import type { DropReport, QuarantineView, ReleaseReport } from '../ops/ops.ts'
 import { askDaemon } from './daemon-client.ts'
 import { countOf } from './terminal/result-text.ts'
 import type { CommandIo, ExitStatus } from './terminal/terminal.ts'
@@ -55,7 +55,7 @@ const releaseCommand: Build = (io, done) =>
       const query = whichIn(options, options.all === true)
       if (options.restamp === true) query.set('restamp', '1')
       const path = `/control/quarantine/release?${query.toString()}`
-      const report = (await ask('POST', path, options, io)) as VerdictReport
+      const report = (await ask('POST', path, options, io)) as ReleaseReport
       io.stdout.write(options.json ? `${JSON.stringify(report)}\n` : releaseText(report))
       done(0)
     })
@@ -148,17 +148,15 @@ function messagesText({ scanned, messages }: QuarantineView, now: number): strin
   return lined([...columns([['id', 'reason', 'arrived', 'topic', 'why'], ...rows]), ...note])
 }
 
-function releaseText(report: VerdictReport): string {
-  const { released, payloads, dead, ignored, kept, unlisted, onTheirWay } = report
+function releaseText(report: ReleaseReport): string {
+  const { released, payloads, dead, ignored, kept, unlisted, releasing } = report
   return lined(
     [
       `${countOf(released, 'message')} left the quarantine and became ${countOf(payloads, 'payload')}.`,
       ...Object.entries(dead).map(([reason, count]) => `  ${count} became dead letters: ${reason}`),
       ...Object.entries(ignored).map(([reason, count]) => `  ${count} left out on purpose: ${reason}`),
       ...Object.entries(kept).map(([reason, count]) => `  ${count} are kept anew: ${reason}`),
-      ...(onTheirWay > 0
-        ? [`Of listed devices ${countOf(onTheirWay, 'message')} will go by themselves.`]
-        : []),
+      ...(releasing > 0 ? [`Of listed devices ${countOf(releasing, 'message')} will go by themselves.`] : []),
       ...(unlisted > 0
         ? [
             `Left where they are: ${countOf(unlisted, 'message')} of devices that are not in the device table (devices.file).`,

@@ -81,7 +81,7 @@ export type Remap = (
 
 /** What became of messages that were mapped once more. */
 export type RemapOutcome = {
-  letters: number
+  deadLetters: number
   remapped: number
   payloads: number
   ignored: Record<string, number>

@@ -39,21 +39,25 @@ import {
   type IntakeMapper,
   type IntakeOptions,
   type IntakeSpool,
-  type Releasing,
+  type ReleaseOrder,
 } from './intake/intake.ts'
 import type { Tap } from './intake/message-tap.ts'
 import { openListener, type Listener, type ListenerDeps, type ListenerOptions } from './broker/listeners.ts'
 
-export { createDeferral, type DeferralCounters } from './expressions/deferred-messages.ts'
+export { createDeferredMessages, type DeferredCounters } from './expressions/deferred-messages.ts'
 export { createExpressions } from './expressions/expressions.ts'
-export { createRelease, type Release, type ReleaseCounters } from './quarantine/quarantine.ts'
+export {
+  createQuarantineRelease,
+  type QuarantineRelease,
+  type ReleaseCounters,
+} from './quarantine/quarantine.ts'
 export { remap, type RemapReport, type RemapRequest } from './quarantine/dead-letter-remap.ts'
 export {
-  createVerdicts,
+  createQuarantineDecisions,
   type DropReport,
-  type VerdictCounters,
-  type VerdictReport,
-  type Verdicts,
+  type DecisionCounters,
+  type ReleaseReport,
+  type QuarantineDecisions,
 } from './quarantine/quarantine-decisions.ts'
 export { createTaps } from './intake/message-tap.ts'
 export type { TapEntry, TapFilter, Taps } from './intake/message-tap.ts'
@@ -63,7 +67,7 @@ export type IngestCounters = {
   received: number
   acked: number
   /** Messages whose every payload was a copy. */
-  copies: number
+  duplicates: number
   mapped: number
   dead: number
   ignored: number
@@ -76,7 +80,7 @@ export type IngestCounters = {
   quarantined: number
   deferred: number
   /** Messages in open records now, and those of them that were open when the state was read. */
-  parts: number
+  openParts: number
   carried: number
   connections: number
   bytes: number
@@ -95,7 +99,7 @@ export type Ingest = {
   /** Puts another mapping in force between two messages; rejects where the store is lost, and the old one stays. */
   swap(mapper: IntakeMapper): Promise<void>
   /** Closes the doors: no new connection, no further packet read. What was read goes on to its ack. */
-  closeDoors(): Promise<void>
+  stopAccepting(): Promise<void>
   /** After the last acks: closes the connections. */
   close(): Promise<void>
   counters(): IngestCounters
@@ -109,7 +113,7 @@ export type IngestDeps = {
   spool: IntakeSpool
   clock: Clock
   emit: Emit
-  releasing?: Releasing
+  releaseOrder?: ReleaseOrder
   tap?: Tap
 }
 
@@ -133,7 +137,7 @@ export function createIngest(deps: IngestDeps, options: IngestOptions): Ingest {
     // What was collected before comes first; nobody is connected yet.
     await intake.restore()
     await broker.start()
-    const connected: ListenerDeps['connected'] = (socket, name) => broker.welcome(socket, name)
+    const connected: ListenerDeps['connected'] = (socket, name) => broker.addConnection(socket, name)
     const failed = (fault: GatewayError) => emit({ kind: 'listener_failed', fault })
     try {
       for (const listener of options.listeners) {
@@ -161,7 +165,7 @@ export function createIngest(deps: IngestDeps, options: IngestOptions): Ingest {
 
   function closeDoors(): Promise<void> {
     for (const listener of listeners) listener.close()
-    broker.shut()
+    broker.stopReading()
     return intake.finish()
   }
 
@@ -175,7 +179,7 @@ export function createIngest(deps: IngestDeps, options: IngestOptions): Ingest {
   return {
     start,
     swap: intake.swap,
-    closeDoors,
+    stopAccepting: closeDoors,
     close,
     counters: () => ({ ...intake.counters(), ...broker.counters() }),
     addresses: () => listeners.map(({ url }) => url),

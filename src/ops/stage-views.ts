@@ -5,14 +5,14 @@ import type { EpochMs } from '../std/clock.ts'
 import type { GatewayError } from '../std/gateway-error.ts'
 import type { Delivery, ProviderView } from '../delivery/delivery.ts'
 import type {
-  DeferralCounters,
+  DeferredCounters,
   Ingest,
   ReleaseCounters,
   RemapReport,
   RemapRequest,
   Taps,
-  VerdictCounters,
-  Verdicts,
+  DecisionCounters,
+  QuarantineDecisions,
 } from '../ingest/ingest.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { LetterWork } from '../dead-letters/dead-letters.ts'
@@ -29,7 +29,7 @@ export type Parts = {
   /** What was put aside, to be looked at. */
   aside?: Pick<Spool, 'shelves' | 'keptMessages'> | null
   /** What a person decides about messages in quarantine. */
-  verdicts?: Pick<Verdicts, 'release' | 'drop'> | null
+  verdicts?: Pick<QuarantineDecisions, 'release' | 'drop'> | null
   /** Dead letters, to be looked at and worked with. */
   letters?: LetterWork | null
   ledger?: Pick<Ledger, 'ask' | 'view'> | null
@@ -82,8 +82,8 @@ export type MappingView = {
   /** The worst clocks, as last looked. */
   skewed: readonly DeviceView[]
   release: ReleaseCounters
-  verdicts: VerdictCounters
-  deferral: DeferralCounters
+  verdicts: DecisionCounters
+  deferral: DeferredCounters
 }
 
 export type DeviceView = {

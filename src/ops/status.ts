@@ -188,7 +188,7 @@ export function buildStatus(source: StatusSource): Status {
         (mapping?.release.released ?? 0) +
         (mapping?.verdicts.released ?? 0) +
         (mapping?.verdicts.dropped ?? 0),
-      parts: ingest?.parts ?? 0,
+      parts: ingest?.openParts ?? 0,
     },
     mapping: {
       since: mapping?.since ?? null,
@@ -282,8 +282,9 @@ export function conservationOf(source: Pick<StatusSource, 'parts' | 'recovered'>
 }
 
 function accountedFor(counted: IngestCounters): number {
-  const { mapped, ignored, copies, dead, quarantined, deferred, parts, dropped, returned, held } = counted
-  return mapped + ignored + copies + dead + quarantined + deferred + parts + dropped + returned + held
+  const { mapped, ignored, duplicates, dead, quarantined, deferred, openParts, dropped, returned, held } =
+    counted
+  return mapped + ignored + duplicates + dead + quarantined + deferred + openParts + dropped + returned + held
 }
 
 /** Messages that could not be mapped, at once or later, and payloads that were refused for good. */

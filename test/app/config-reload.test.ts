@@ -173,7 +173,7 @@ describe('asked for', () => {
     })
     await edit('latitude: { path: lat }', 'latitude: { path: breite }')
     await pipeline.until(() => countOf(pipeline, 'mapping_reloaded') === 1)
-    const remapped = { letters: 1, remapped: 1, payloads: 1 }
+    const remapped = { deadLetters: 1, remapped: 1, payloads: 1 }
     expect((await post(pipeline, '/control/dead-letters/remap?dryRun=1')).body).toMatchObject(remapped)
     expect((await post(pipeline, '/control/dead-letters/remap?reason=HALF_POSITION')).body).toMatchObject(
       remapped,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { GatewayEvent } from '../../src/domain/event.ts'
-import { createDeviceLook } from '../../src/app/device-monitor.ts'
+import { createDeviceMonitor } from '../../src/app/device-monitor.ts'
 import { openMapperOf, messageOf, truckSource } from '../support/mapping-world.ts'
 import { createFakeClock, turn } from '../support/fake-clock.ts'
 
@@ -14,7 +14,7 @@ function world() {
   const mapper = openMapperOf([source])
   const mapping = { open: () => mapper, rowOf: () => undefined, admits: () => true }
   const emit = (event: GatewayEvent) => void events.push(event)
-  const look = createDeviceLook({ clock, emit, inForce: () => ({ mapper, mapping }) })
+  const look = createDeviceMonitor({ clock, emit, inForce: () => ({ mapper, mapping }) })
   look.start()
   /** A message of each of `count` devices, whose clocks are off by `skewMs`. */
   const publish = (count: number, skewMs: (n: number) => number) => {
@@ -50,7 +50,7 @@ describe('clocks', () => {
     publish(2500, (n) => (n % 100 === 0 ? n * 1000 : 0))
     await clock.advance(10_000)
     for (let count = 0; count < 5; count += 1) await turn()
-    expect(look.skewed().map(({ device }) => device)).toEqual(
+    expect(look.worstClocks().map(({ device }) => device)).toEqual(
       [2400, 2300, 2200, 2100, 2000].map((n) => `truck-${n}`),
     )
     expect(look.device('truck-2400')).toMatchObject({ skewMs: 2_400_000, listed: false, messages: 1 })
@@ -68,7 +68,7 @@ describe('devices without a model', () => {
     await clock.advance(30_000)
     const told = () => events.filter(({ kind }) => kind === 'model_unknown')
     expect(told()).toEqual([{ kind: 'model_unknown', source: 'trucks', devices: 3, what: 'odometer' }])
-    look.swapped()
+    look.mappingChanged()
     expect(told().at(-1)).toMatchObject({ devices: 0 })
   })
 })

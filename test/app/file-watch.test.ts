@@ -28,7 +28,7 @@ async function world({ blind = false } = {}) {
     options,
   )
   onTestFinished(() => watch.close())
-  await watch.see([file])
+  await watch.watch([file])
   return { clock, watch, file, folder, told: () => told, hint: () => hint() }
 }
 
@@ -90,7 +90,7 @@ describe('a file that is watched', () => {
     let told = 0
     const watch = createFileWatch({ clock, changed: () => (told += 1) }, options)
     onTestFinished(() => watch.close())
-    await watch.see([file])
+    await watch.watch([file])
     await writeFile(file, 'new')
     // Only the poll waits; the hint adds a timer of its own.
     await eventually(() => clock.pending() === 2)

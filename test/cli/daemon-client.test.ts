@@ -37,7 +37,10 @@ describe('asking the running daemon', () => {
       '1 letters were looked at: 0 can be mapped and would become 0 payloads.\n  1 stay: NOT_JSON\nNothing was changed.\n',
     ])
     const real = await runCli(['dead-letters', 'remap', '--json', '--url', url])
-    expect(JSON.parse(real.stdout)).toMatchObject({ letters: 2, stillRefused: { NOT_JSON: 1, NO_SOURCE: 1 } })
+    expect(JSON.parse(real.stdout)).toMatchObject({
+      deadLetters: 2,
+      stillRefused: { NOT_JSON: 1, NO_SOURCE: 1 },
+    })
   })
 
   test('reload says that it is in force, or every problem with its place and status 2', async () => {

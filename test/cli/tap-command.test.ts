@@ -28,7 +28,7 @@ async function tap(more: readonly string[], count = 1): Promise<CliResult> {
   await world.ops.start()
   const ran = runCli(['tap', '--url', world.ops.url() ?? '', ...more])
   await eventually(() => taps.on)
-  for (let at = 0; at < count; at += 1) taps.saw(message, result)
+  for (let at = 0; at < count; at += 1) taps.record(message, result)
   return await ran
 }
 
@@ -62,10 +62,10 @@ describe('tap', () => {
     await world.ops.start()
     const ran = runCli(['tap', '--url', world.ops.url() ?? '', '--count', '101'], { stop: stop.signal })
     await eventually(() => taps.on)
-    for (let at = 0; at < 120; at += 1) taps.saw(message, result)
+    for (let at = 0; at < 120; at += 1) taps.record(message, result)
     await new Promise(setImmediate)
     world.clock.move(1000)
-    taps.saw(message, result)
+    taps.record(message, result)
     const { status, stdout: shown } = await ran
     expect(status).toBe(0)
     expect(shown).toContain('(20 more came than are shown)')

@@ -117,7 +117,7 @@ describe('requeue', () => {
     await world.bury(refusedPayload('a'), refusedMessage('one'), refusedMessage('two', { reason: 'NO_TIME' }))
     const report = await world.work.requeue({ reason: 'NOT_JSON' }, { dryRun: false }, never)
     expect(world.remapped).toEqual([['one']])
-    expect(report.remap).toMatchObject({ letters: 1 })
+    expect(report.remap).toMatchObject({ deadLetters: 1 })
   })
 
   test('leaves alone what a person dropped from quarantine, unless it is asked for by its reason or id', async () => {
@@ -292,7 +292,7 @@ describe('export and fill', () => {
     const text = (await collect(world.work.export({}))).join('')
     await world.work.purge({}, { dryRun: false }, never)
     const report = await world.work.fill(text, { dryRun: false }, never)
-    expect(report).toMatchObject({ payloads: 1, copies: 0, suspect: 0, remap: { letters: 1 } })
+    expect(report).toMatchObject({ payloads: 1, copies: 0, suspect: 0, remap: { deadLetters: 1 } })
     expect(await world.sent()).toEqual([telemetryOf('a')])
     expect(world.remapped).toEqual([['one']])
     expect(world.eventsOf('dead_letters_imported')).toMatchObject([

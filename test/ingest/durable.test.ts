@@ -13,7 +13,7 @@ describe('over the real spool', () => {
     device.publish({ topic: 't', payload: 'bad', messageId: 301 })
     await device.acked(301 + 150)
     device.destroy()
-    await first.ingest.closeDoors()
+    await first.ingest.stopAccepting()
     const after = await before.reopen()
     await first.ingest.close()
 
@@ -23,7 +23,7 @@ describe('over the real spool', () => {
       again.publish({ topic: 't', payload: `m${id}`, messageId: id, qos: id % 2 === 0 ? 2 : 1, dup: true })
     again.publish({ topic: 't', payload: 'bad', messageId: 301, dup: true })
     await again.acked(301 + 150)
-    expect(second.ingest.counters()).toMatchObject({ received: 301, copies: 301, mapped: 0, dead: 0 })
+    expect(second.ingest.counters()).toMatchObject({ received: 301, duplicates: 301, mapped: 0, dead: 0 })
     expect(after.spool.lanes().reduce((sum, { pending }) => sum + pending, 0)).toBe(300)
   })
 

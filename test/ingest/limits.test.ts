@@ -159,7 +159,7 @@ describe('after CONNECT', () => {
       good.publish({ topic: 't', payload: `after ${seed}`, messageId: seed })
       await good.acked(seed)
     }
-    const { received, mapped, copies, ignored, dead, dropped, held } = world.ingest.counters()
+    const { received, mapped, duplicates: copies, ignored, dead, dropped, held } = world.ingest.counters()
     expect(received).toBe(mapped + copies + ignored + dead + dropped + held)
   })
 })

@@ -64,12 +64,12 @@ describe('nothing hangs', () => {
       end.abort()
       await weather
 
-      const { received, mapped, copies, dropped, held, acked, droppedByReason } = world.ingest.counters()
+      const { received, mapped, duplicates, dropped, held, acked, droppedByReason } = world.ingest.counters()
       const qos0 = scripts.flat().filter(({ qos }) => qos === 0).length
       expect(droppedByReason).toEqual(new Map())
-      expect({ received, copies, held, acked }).toEqual({
+      expect({ received, duplicates, held, acked }).toEqual({
         received: messages,
-        copies: 0,
+        duplicates: 0,
         held: 0,
         acked: messages - qos0,
       })

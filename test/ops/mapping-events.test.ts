@@ -62,9 +62,9 @@ describe('status', () => {
       mapped: 9,
       quarantined: 5,
       deferred: 6,
-      parts: 4,
+      openParts: 4,
     })
-    const release = { released: 2, payloads: 2, dead: 1, keptAnew: 0, devices: 0 }
+    const release = { released: 2, payloads: 2, dead: 1, keptAgain: 0, devices: 0 }
     world.ops.attach({ ...stages({ ingest }), mapping: mappingPart({ release }) })
     const { totals, conservation } = world.ops.status()
     expect(conservation.messages).toEqual({ received: 20, carried: 4, accounted: 24, difference: 0 })
@@ -103,7 +103,9 @@ describe('metrics of the mapping', () => {
     await using world = opsWorld()
     await world.ops.start()
     world.ops.attach({
-      ...stages({ ingest: ingestCounters({ parts: 7, quarantinedByReason: new Map([['a|FUTURE', 2]]) }) }),
+      ...stages({
+        ingest: ingestCounters({ openParts: 7, quarantinedByReason: new Map([['a|FUTURE', 2]]) }),
+      }),
       mapping: mappingPart({
         omitted: new Map([['a|speed|not a number', 4]]),
         clocks: { devices: 1, evictions: 0, future: 2, unset: 3, old: 4, restamped: 0 },

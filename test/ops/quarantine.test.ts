@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'vitest'
-import type { Which } from '../../src/ingest/quarantine/quarantine-decisions.ts'
-import type { Verdicts } from '../../src/ingest/ingest.ts'
+import type { KeptSelection } from '../../src/ingest/quarantine/quarantine-decisions.ts'
+import type { QuarantineDecisions } from '../../src/ingest/ingest.ts'
 import { GatewayError } from '../../src/std/gateway-error.ts'
 import { get, opsWorld } from '../support/ops-world.ts'
 
-const released = { released: 1, payloads: 1, dead: {}, ignored: {}, kept: {}, unlisted: 0, onTheirWay: 0 }
+const released = { released: 1, payloads: 1, dead: {}, ignored: {}, kept: {}, unlisted: 0, releasing: 0 }
 
-async function world(changes: Partial<Verdicts> = {}) {
+async function world(changes: Partial<QuarantineDecisions> = {}) {
   const ops = opsWorld()
-  const asked: [string, Which, object][] = []
-  const verdicts: Pick<Verdicts, 'release' | 'drop'> = {
+  const asked: [string, KeptSelection, object][] = []
+  const verdicts: Pick<QuarantineDecisions, 'release' | 'drop'> = {
     async release(which, options) {
       asked.push(['release', which, options])
       return released

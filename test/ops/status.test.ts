@@ -18,7 +18,7 @@ describe('the status', () => {
       acked: 90,
       mapped: 70,
       ignored: 10,
-      copies: 5,
+      duplicates: 5,
       dead: 4,
       dropped: 1,
       held: 10,

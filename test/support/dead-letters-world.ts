@@ -38,7 +38,7 @@ export async function openLettersWorld(
     for await (const { envelope } of messages ?? over([])) names.push(envelope.topic)
     remapped.push(names)
     return {
-      letters: names.length,
+      deadLetters: names.length,
       remapped: names.length,
       payloads: 0,
       ignored: {},

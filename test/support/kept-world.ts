@@ -3,11 +3,15 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import { createDeferral } from '../../src/ingest/expressions/deferred-messages.ts'
+import { createDeferredMessages } from '../../src/ingest/expressions/deferred-messages.ts'
 import { createExpressions, type Expressions } from '../../src/ingest/expressions/expressions.ts'
 import { createIntake, type Intake } from '../../src/ingest/intake/intake.ts'
-import { createRelease, type Release, type ReleaseSpool } from '../../src/ingest/quarantine/quarantine.ts'
-import type { Deferral } from '../../src/ingest/expressions/deferred-messages.ts'
+import {
+  createQuarantineRelease,
+  type QuarantineRelease,
+  type ReleaseSpool,
+} from '../../src/ingest/quarantine/quarantine.ts'
+import type { DeferredMessages } from '../../src/ingest/expressions/deferred-messages.ts'
 import { openMapping, type Mapper, type Mapping } from '../../src/mapping/mapping.ts'
 import type { GatewayEvent } from '../../src/domain/event.ts'
 import type { Spool } from '../../src/spool/spool.ts'
@@ -35,8 +39,8 @@ export type KeptOptions = {
 export type KeptWorld = {
   world: SpoolWorld
   intake: Intake
-  release: Release
-  deferral: Deferral
+  release: QuarantineRelease
+  deferral: DeferredMessages
   expressions: Expressions
   /** Our own time is right at first; null: nobody knows. */
   setOffset(offsetMs: number | null): void
@@ -72,10 +76,13 @@ export async function openKeptWorld(options: KeptOptions = {}): Promise<KeptWorl
   const deps = { spool, clock: systemClock, emit }
   const { releaseSpool = (same: Spool) => same, expressions: seen = (same: Expressions) => same } = options
   const expressions = seen(createExpressions(deps, mapper))
-  const release = createRelease({ ...deps, spool: releaseSpool(spool), expressions }, mapping)
-  const deferral = createDeferral({ ...deps, expressions, releasing: release }, { mapping, mapper })
+  const release = createQuarantineRelease({ ...deps, spool: releaseSpool(spool), expressions }, mapping)
+  const deferral = createDeferredMessages(
+    { ...deps, expressions, releaseOrder: release },
+    { mapping, mapper },
+  )
   const intake = createIntake(
-    { ...deps, mapper, releasing: release },
+    { ...deps, mapper, releaseOrder: release },
     { heldMessagesMax: 10_000, heldBytesMax: 64 * 1024 ** 2 },
   )
   let left = false
@@ -88,7 +95,7 @@ export async function openKeptWorld(options: KeptOptions = {}): Promise<KeptWorl
     await spool.close()
   }
   onTestFinished(leave)
-  await release.look()
+  await release.findReleasable()
   await intake.restore()
   return {
     world,
@@ -112,13 +119,13 @@ export async function openKeptWorld(options: KeptOptions = {}): Promise<KeptWorl
       settings = { ...settings, ...next }
       const coming = await open()
       const comingMapper = coming.open()
-      release.begin(coming)
+      release.beginSwap(coming)
       await intake.swap(comingMapper)
       mapping = coming
       mapper = comingMapper
       deferral.swap(mapping, mapper)
       const thread = expressions.swap(mapper)
-      release.end(true)
+      release.endSwap(true)
       await thread
     },
     async sent() {

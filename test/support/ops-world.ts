@@ -62,7 +62,7 @@ export function ingestCounters(more: Partial<IngestCounters> = {}): IngestCounte
   return {
     received: 0,
     acked: 0,
-    copies: 0,
+    duplicates: 0,
     mapped: 0,
     dead: 0,
     ignored: 0,
@@ -71,7 +71,7 @@ export function ingestCounters(more: Partial<IngestCounters> = {}): IngestCounte
     held: 0,
     quarantined: 0,
     deferred: 0,
-    parts: 0,
+    openParts: 0,
     carried: 0,
     connections: 0,
     bytes: 0,

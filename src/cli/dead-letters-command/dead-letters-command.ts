@@ -121,7 +121,7 @@ function listText(
 
 function reportText({
   dryRun,
-  letters,
+  deadLetters,
   remapped,
   payloads,
   ignored,
@@ -130,7 +130,7 @@ function reportText({
 }: RemapReport): string {
   const would = dryRun ? 'would become' : 'became'
   const lines = [
-    `${letters} letters were looked at: ${remapped} can be mapped and ${would} ${payloads} payloads.`,
+    `${deadLetters} letters were looked at: ${remapped} can be mapped and ${would} ${payloads} payloads.`,
     ...Object.entries(ignored).map(([reason, count]) => `  ${count} left out on purpose: ${reason}`),
     ...(kept > 0 ? [`  ${kept} wait for their device, their clock or their expression`] : []),
     ...Object.entries(stillRefused).map(([reason, count]) => `  ${count} stay: ${reason}`),

@@ -90,7 +90,7 @@ function requeueText(reports: readonly RequeueReport[], dryRun: boolean): string
 function remapLines(reports: readonly Pick<RequeueReport, 'remap'>[], dryRun: boolean): string[] {
   const remaps = reports.flatMap(({ remap }) => (remap === null ? [] : [remap]))
   if (remaps.length === 0) return []
-  const messages = sumOf(remaps, ({ letters }) => letters)
+  const messages = sumOf(remaps, ({ deadLetters: letters }) => letters)
   const became = dryRun ? 'would become' : 'became'
   const payloads = sumOf(remaps, ({ payloads }) => payloads)
   const kept = sumOf(remaps, ({ kept }) => kept)

@@ -10,13 +10,13 @@ export type AccessOptions = {
   users: readonly { name: string; password: Secret }[]
 }
 
-export type Verdict =
+export type AccessDecision =
   | { kind: 'admitted' }
   /** CONNACK 4: bad user name or password; 5: not authorized. */
   | { kind: 'refused'; returnCode: 4 | 5; reason: string }
 
 export type Access = {
-  judge(userName: string | null, password: Buffer | null): Verdict
+  check(userName: string | null, password: Buffer | null): AccessDecision
 }
 
 export function createAccess(options: AccessOptions): Access {
@@ -25,7 +25,7 @@ export function createAccess(options: AccessOptions): Access {
     password: digest(password.reveal()),
   }))
 
-  function judge(userName: string | null, password: Buffer | null): Verdict {
+  function judge(userName: string | null, password: Buffer | null): AccessDecision {
     if (userName === null) {
       if (options.anonymous) return { kind: 'admitted' }
       return { kind: 'refused', returnCode: 5, reason: 'it gave no user name and anonymous access is off' }
@@ -44,7 +44,7 @@ export function createAccess(options: AccessOptions): Access {
     return { kind: 'refused', returnCode: 4, reason: 'its user name or password is wrong' }
   }
 
-  return { judge }
+  return { check: judge }
 }
 
 function digest(value: string | Buffer): Buffer {

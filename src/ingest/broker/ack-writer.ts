@@ -68,7 +68,7 @@ export function createAckWriter(): AckWriter {
   function flush(): void {
     const gates = dirty
     dirty = []
-    for (const gate of gates) gate.flush()
+    for (const gate of gates) gate.writeAcks()
   }
 
   return { add }

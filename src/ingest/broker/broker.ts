@@ -23,7 +23,7 @@ import { createGate, type Gate, type GateOptions } from './gate.ts'
 import type { Intake } from '../intake/intake.ts'
 import { QuietAedes, type Done, type PublishPacket } from './quiet-aedes.ts'
 import { createSessions } from './qos2-sessions.ts'
-import { createTally } from '../intake/reason-counter.ts'
+import { createReasonCounter } from '../intake/reason-counter.ts'
 import { problemOfTopic } from './topic-rules.ts'
 
 export type BrokerDeps = { intake: Intake; access: Access; clock: Clock; emit: Emit }
@@ -37,11 +37,11 @@ export type BrokerOptions = GateOptions & {
 export type Broker = {
   start(): Promise<void>
   /** Takes over a connected socket. */
-  welcome(socket: Socket, certificateName: string | null): void
+  addConnection(socket: Socket, certificateName: string | null): void
   /** Counts and tells of a connection that was not taken over. */
   refuse(reason: string, address: string | null): void
   /** Reads nothing more; acks go on. */
-  shut(): void
+  stopReading(): void
   close(): Promise<void>
   counters(): BrokerCounters
 }
@@ -74,8 +74,8 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
   const sessions = createSessions()
   const writer = createAckWriter()
   const slots = createAckSlots(onAck)
-  const refusedBy = createTally(clock, { eventEveryMs: 0 })
-  const droppedBy = createTally(clock, { eventEveryMs: 0 })
+  const refusedBy = createReasonCounter(clock, { eventEveryMs: 0 })
+  const droppedBy = createReasonCounter(clock, { eventEveryMs: 0 })
   let acked = 0
   let waking = false
   let shutForGood = false
@@ -93,7 +93,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     // SUBACK 128 [MQTT-3.9.3-2]: this gateway sends nothing to devices.
     authorizeSubscribe: (_client, _subscription, done) => done(null, null),
   })
-  aedes.on('clientReady', (client) => gateOf.get(client)?.open())
+  aedes.on('clientReady', (client) => gateOf.get(client)?.startReading())
   aedes.on('clientError', onClientError)
   aedes.on('connectionError', onClientError)
   intake.onReadingChange(wake)
@@ -110,7 +110,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
       writer,
       readingPaused,
       publish: takeStraight,
-      dropped: tellDropped,
+      onDrop: tellDropped,
     }
     const gate = createGate(gateDeps, options)
     gateOf.set(client, gate)
@@ -118,9 +118,9 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     socket.once('close', () => {
       gates.delete(gate)
       stopped.delete(gate)
-      if (gate.sender !== null) intake.gone(gate.sender)
+      if (gate.sender !== null) intake.connectionEnded(gate.sender)
     })
-    if (shutForGood) gate.shut()
+    if (shutForGood) gate.stopReading()
   }
 
   function preConnect(
@@ -149,7 +149,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
   ): void {
     const gate = gateOf.get(client)
     if (gate === undefined) return
-    const verdict = access.judge(userName ?? null, password ?? null)
+    const verdict = access.check(userName ?? null, password ?? null)
     const refusal = gate.refusal ?? (verdict.kind === 'refused' ? verdict : null)
     if (refusal !== null) {
       refuse(refusal.reason, gate.address, client.id)
@@ -212,13 +212,13 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
       return
     }
     const ack = slots.take(gate, puback, messageId)
-    gate.took()
+    gate.countInFlight()
     intake.accept(topic, bytes, 1, retain, dup, sender, ack)
   }
 
   function acceptOnce(gate: Gate, packet: PublishPacket, bytes: Buffer, sender: Sender): void {
     const ack = slots.take(gate, puback, packet.messageId ?? 0)
-    gate.took()
+    gate.countInFlight()
     intake.accept(packet.topic, bytes, 1, packet.retain, packet.dup, sender, ack)
   }
 
@@ -231,15 +231,15 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
       return
     }
     const ack = slots.take(gate, pubrec, messageId)
-    gate.took()
-    if (arrival === 'known') intake.repeat(topic, bytes, 2, retain, true, sender, ack)
+    gate.countInFlight()
+    if (arrival === 'known') intake.acceptAgain(topic, bytes, 2, retain, true, sender, ack)
     else intake.accept(topic, bytes, 2, retain, dup, sender, ack)
   }
 
   function onAck(gate: Gate, head: AckHead, messageId: number, fault: GatewayError | null): void {
     if (fault === null) {
       if (!gate.closed) acked += 1
-      gate.give(head, messageId)
+      gate.queueAck(head, messageId)
       return
     }
     if (head === pubrec && gate.sender !== null) sessions.forget(gate.sender.clientId, messageId)
@@ -266,7 +266,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     for (const gate of stopped) {
       if (intake.readingPaused) return
       stopped.delete(gate)
-      gate.poke()
+      gate.resumeReading()
     }
   }
 
@@ -275,7 +275,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
   function onClientError(client: Client, error: Error): void {
     const gate = gateOf.get(client)
     // Without a code it is a fault that aedes or its parser found; with one the network broke, which is no news.
-    if (gate === undefined || gate.told || 'code' in error || 'errorCode' in error) return
+    if (gate === undefined || gate.dropped || 'code' in error || 'errorCode' in error) return
     gate.drop(error.message)
   }
 
@@ -291,7 +291,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
 
   function shut(): void {
     shutForGood = true
-    for (const gate of gates) gate.shut()
+    for (const gate of gates) gate.stopReading()
   }
 
   async function close(): Promise<void> {
@@ -302,9 +302,9 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
 
   return {
     start: () => aedes.listen(),
-    welcome,
+    addConnection: welcome,
     refuse: (reason, address) => refuse(reason, address),
-    shut,
+    stopReading: shut,
     close,
     counters: () => ({
       acked,

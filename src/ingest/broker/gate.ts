@@ -44,7 +44,7 @@ export type GateDeps = {
   readingPaused: (gate: Gate) => boolean
   /** A message of QoS 0 or 1 that came the straight way. */
   publish: (gate: Gate, ...message: Parameters<TakePublish>) => void
-  dropped: (gate: Gate, reason: string) => void
+  onDrop: (gate: Gate, reason: string) => void
 }
 
 export type Gate = {
@@ -58,18 +58,18 @@ export type Gate = {
   /** The connection is gone or about to go. */
   readonly closed: boolean
   /** Dropped by us; the reason was told. */
-  readonly told: boolean
+  readonly dropped: boolean
   /** CONNECT was answered: what follows may be read. */
-  open(): void
+  startReading(): void
   /** Nothing is read any more; acks go on. */
-  shut(): void
+  stopReading(): void
   /** A message that wants an ack was taken in. */
-  took(): void
+  countInFlight(): void
   /** Its ack; written with the others of this commit. */
-  give(head: AckHead, messageId: number): void
-  flush(): void
+  queueAck(head: AckHead, messageId: number): void
+  writeAcks(): void
   /** Reads on where reading had stopped. */
-  poke(): void
+  resumeReading(): void
   drop(reason: string): void
   /** Ends the connection after what is written, or after `timeoutMs`. */
   end(timeoutMs: number): Promise<void>
@@ -247,7 +247,7 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
   function drop(reason: string): void {
     if (told || gone) return
     told = true
-    deps.dropped(gate, reason)
+    deps.onDrop(gate, reason)
     socket.destroy()
   }
 
@@ -274,22 +274,22 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
     get closed() {
       return socket.destroyed
     },
-    get told() {
+    get dropped() {
       return told
     },
-    open() {
+    startReading() {
       connected = true
       poke()
     },
-    shut() {
+    stopReading() {
       shut = true
     },
-    took() {
+    countInFlight() {
       inFlight += 1
     },
-    give,
-    flush,
-    poke,
+    queueAck: give,
+    writeAcks: flush,
+    resumeReading: poke,
     drop,
     end,
   }

@@ -26,13 +26,13 @@ import type { MapResult, Mapper, Mapping } from '../../mapping/mapping.ts'
 import type { KeptEntry, Spool } from '../../spool/spool.ts'
 import { deviceBefore } from '../quarantine/release-order.ts'
 import { mapKept, type Expressions } from './expressions.ts'
-import type { Releasing } from '../intake/intake.ts'
-import { mapAgain } from '../quarantine/remap-batch.ts'
-import { keptBehind, keptFor, letterFor, messageOf } from '../quarantine/kept-message.ts'
-import { openerOf, roomIn, untilDone } from '../quarantine/release-throttle.ts'
-import { createTally } from '../intake/reason-counter.ts'
+import type { ReleaseOrder } from '../intake/intake.ts'
+import { remapSlice } from '../quarantine/remap-slice.ts'
+import { keptBehind, keptMessageFor, deadLetterFor, messageFrom } from '../quarantine/kept-message.ts'
+import { mapperFactory, waitForRoom, retryUntilDone } from '../quarantine/release-throttle.ts'
+import { createReasonCounter } from '../intake/reason-counter.ts'
 
-export type DeferralSpool = Pick<
+export type DeferredSpool = Pick<
   Spool,
   | 'holdReason'
   | 'congested'
@@ -44,32 +44,32 @@ export type DeferralSpool = Pick<
   | 'listen'
 >
 
-export type Deferral = {
+export type DeferredMessages = {
   start(): void
   /** Another mapping is in force; `mapper` is the one that maps what arrives. */
   swap(mapping: Mapping, mapper: Mapper): void
-  counters(): DeferralCounters
+  counters(): DeferredCounters
   /** Resolves when no shelf has a message left that can be mapped now. */
   idle(): Promise<void>
   stop(): Promise<void>
 }
 
-export type DeferralCounters = {
+export type DeferredCounters = {
   /** Messages that were evaluated and left their shelf, and what became of them. */
   evaluated: number
   payloads: number
   dead: number
-  keptAnew: number
+  keptAgain: number
   /** Expressions that took too long. */
   timeouts: number
 }
 
 type Deps = {
-  spool: DeferralSpool
+  spool: DeferredSpool
   clock: Clock
   emit: Emit
   expressions: Pick<Expressions, 'evaluate' | 'timeouts'>
-  releasing: Releasing
+  releaseOrder: ReleaseOrder
 }
 
 /** What became of the messages of one exchange. */
@@ -79,14 +79,14 @@ const messagesAtOnce = 32
 const laterMs = 1000
 const eventEveryMs = 1000
 
-export function createDeferral(
-  { spool, clock, emit, expressions, releasing }: Deps,
+export function createDeferredMessages(
+  { spool, clock, emit, expressions, releaseOrder }: Deps,
   first: { mapping: Mapping; mapper: Mapper },
-): Deferral {
+): DeferredMessages {
   const stopping = new AbortController()
   const { signal } = stopping
-  const deadBy = createTally(clock, { eventEveryMs })
-  const counts = { evaluated: 0, payloads: 0, dead: 0, keptAnew: 0 }
+  const deadBy = createReasonCounter(clock, { eventEveryMs })
+  const counts = { evaluated: 0, payloads: 0, dead: 0, keptAgain: 0 }
   let { mapping, mapper } = first
   /** Of shelves that are worked on; false where nothing came since its loop looked the last time. */
   const working = new Map<ShelfName, boolean>()
@@ -113,7 +113,7 @@ export function createDeferral(
   async function work(shelf: ShelfName): Promise<void> {
     while (working.get(shelf) === true && !signal.aborted) {
       working.set(shelf, false)
-      await untilDone(() => workOff(shelf), clock, signal)
+      await retryUntilDone(() => workOff(shelf), clock, signal)
     }
     // In the same breath as the last look at it, or a wake could fall between.
     working.delete(shelf)
@@ -125,7 +125,7 @@ export function createDeferral(
       const entries: KeptEntry[] = []
       for await (const entry of spool.keptMessages(shelf, null, { limit: messagesAtOnce }))
         entries.push(entry)
-      if (entries.length === 0 || !(await roomIn(spool, clock, signal))) return
+      if (entries.length === 0 || !(await waitForRoom(spool, clock, signal))) return
       const done = mapper.expressions.has(source) ? await evaluateAll(source, entries) : await mapAll(entries)
       if (done === 0) await pause(clock, laterMs, signal)
     }
@@ -134,7 +134,7 @@ export function createDeferral(
   /** How many were taken, from the first on; null where another mapping came into force meanwhile. */
   async function evaluateAll(source: string, entries: readonly KeptEntry[]): Promise<number | null> {
     const now = mapper
-    const messages = entries.map(({ message }) => messageOf(message.envelope))
+    const messages = entries.map(({ message }) => messageFrom(message.envelope))
     const answers = await Promise.all(messages.map((message) => expressions.evaluate(now, source, message)))
     if (mapper !== now) return null
     const became: Became = { payloads: [], deadLetters: [], keptMessages: [] }
@@ -153,13 +153,13 @@ export function createDeferral(
   /** A source whose expression was taken away maps as any other. */
   async function mapAll(entries: readonly KeptEntry[]): Promise<number | null> {
     const now = mapping
-    const open = await openerOf(now, spool)
+    const open = await mapperFactory(now, spool)
     if (mapping !== now) return null
     const run = entries.map(({ id, message }) => ({ id, envelope: message.envelope }))
-    const again = mapAgain(open, run, { more: true, mayGrow: false, releasing })
+    const again = remapSlice(open, run, { more: true, mayGrow: false, releaseOrder })
     if (again === null) return 0
     const at = clock.now()
-    const letters = again.refused.map((one) => letterFor(one, one.envelope, at))
+    const letters = again.refused.map((one) => deadLetterFor(one, one.envelope, at))
     await give(entries.slice(0, again.entries), {
       payloads: again.payloads,
       deadLetters: letters,
@@ -169,9 +169,9 @@ export function createDeferral(
   }
 
   function become(result: MapResult, { envelope }: KeptMessage, became: Became): void {
-    const before = deviceBefore(result, releasing)
+    const before = deviceBefore(result, releaseOrder)
     if (before !== null) {
-      releasing.kept(before.device)
+      releaseOrder.addBehind(before.device)
       became.keptMessages.push(keptBehind(before, envelope))
       return
     }
@@ -181,10 +181,10 @@ export function createDeferral(
         return
       case 'quarantined':
       case 'deferred':
-        became.keptMessages.push(keptFor(result, envelope))
+        became.keptMessages.push(keptMessageFor(result, envelope))
         return
       case 'unmappable': {
-        became.deadLetters.push(letterFor(result, envelope, clock.now()))
+        became.deadLetters.push(deadLetterFor(result, envelope, clock.now()))
         const { source, reason, detail } = result
         if (deadBy.add(source, reason))
           emit({ kind: 'message_unmappable', source, topic: envelope.topic, reason, detail })
@@ -204,7 +204,7 @@ export function createDeferral(
     counts.evaluated += entries.length
     counts.payloads += became.payloads.length
     counts.dead += became.deadLetters.length
-    counts.keptAnew += became.keptMessages.length
+    counts.keptAgain += became.keptMessages.length
   }
 
   function swap(nextMapping: Mapping, nextMapper: Mapper): void {
@@ -213,7 +213,7 @@ export function createDeferral(
     start()
   }
 
-  function counters(): DeferralCounters {
+  function counters(): DeferredCounters {
     return { ...counts, timeouts: expressions.timeouts() }
   }
 

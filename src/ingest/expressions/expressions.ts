@@ -8,8 +8,8 @@ import type { Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { Message } from '../../domain/message.ts'
 import { createEvaluator, type Evaluator, type Mapper, type MapResult } from '../../mapping/mapping.ts'
-import type { Entry } from '../quarantine/remap-batch.ts'
-import { messageOf } from '../quarantine/kept-message.ts'
+import type { RemapEntry } from '../quarantine/remap-slice.ts'
+import { messageFrom } from '../quarantine/kept-message.ts'
 import { mapperFailed } from '../intake/mapper-failure.ts'
 
 export type Expressions = {
@@ -82,13 +82,13 @@ export function createExpressions(
 export async function evaluated(
   expressions: Pick<Expressions, 'evaluate'>,
   mapper: Mapper,
-  entries: readonly Entry[],
+  entries: readonly RemapEntry[],
 ): Promise<ReadonlyMap<string, Evaluated> | null> {
   const values = new Map<string, Evaluated>()
   if (mapper.expressions.size === 0) return values
   const answers = await Promise.all(
     entries.map(async ({ id, envelope }) => {
-      const message = messageOf(envelope)
+      const message = messageFrom(envelope)
       const result = mapKept(mapper, message, undefined)
       if (result.kind !== 'deferred') return null
       return { id, answer: await expressions.evaluate(mapper, result.source, message) }

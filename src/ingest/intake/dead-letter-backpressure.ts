@@ -14,23 +14,23 @@ import type { DropReason } from './dropped-messages.ts'
 import type { IntakeSpool } from './intake.ts'
 import { costOf, type Waiting, type WaitingOptions } from './waiting-messages.ts'
 
-export type Parked = {
+export type DeadLetterBackpressure = {
   readonly size: number
   readonly full: boolean
   /** Some of it may go on. */
-  readonly ready: boolean
+  readonly canResume: boolean
   /** Messages that went back to their devices, since the start. */
   readonly returned: number
   /** True where the message has to wait: it was parked, or is lost where nobody would send it again. */
-  stops(message: Message, result: MapResult | null, ack: Ack | null): boolean
+  delays(message: Message, result: MapResult | null, ack: Ack | null): boolean
   /** Something of this connection is parked: what follows stands behind it. */
-  holds(sender: Sender): boolean
+  delaysSender(sender: Sender): boolean
   /** Another mapping is in force. */
-  mended(): void
+  mappingChanged(): void
   /** Puts at most `most` messages where they belong, in order within each connection. */
-  goOn(most: number): void
+  resume(most: number): void
   /** The connection has ended. */
-  forget(sender: Sender): void
+  connectionEnded(sender: Sender): void
 }
 
 type Deps = {
@@ -40,7 +40,10 @@ type Deps = {
   drop: (reason: DropReason) => void
 }
 
-export function createParked({ spool, map, put, drop }: Deps, options: WaitingOptions): Parked {
+export function createDeadLetterBackpressure(
+  { spool, map, put, drop }: Deps,
+  options: WaitingOptions,
+): DeadLetterBackpressure {
   const lists = new Map<Sender, Waiting[]>()
   let size = 0
   let bytes = 0
@@ -112,18 +115,18 @@ export function createParked({ spool, map, put, drop }: Deps, options: WaitingOp
     get full() {
       return isFull()
     },
-    get ready() {
+    get canResume() {
       return size > 0 && (isMended || !spool.deadLettersFull)
     },
     get returned() {
       return returned
     },
-    stops,
-    holds: (sender) => lists.has(sender),
-    mended() {
+    delays: stops,
+    delaysSender: (sender) => lists.has(sender),
+    mappingChanged() {
       isMended = true
     },
-    goOn,
-    forget,
+    resume: goOn,
+    connectionEnded: forget,
   }
 }

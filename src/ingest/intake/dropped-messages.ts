@@ -18,16 +18,16 @@ const sentences: Record<DropReason, string> = {
   waiting_full: 'too many messages wait for the spool',
 }
 
-export type DropTeller = {
+export type DropReporter = {
   add(reason: DropReason): void
   /** Tells what is not told yet. */
   close(): void
 }
 
-export function createDropTeller(
+export function createDropReporter(
   { clock, emit }: { clock: Clock; emit: Emit },
   { eventEveryMs }: { eventEveryMs: number },
-): DropTeller {
+): DropReporter {
   let untold = 0
   let untoldReason: DropReason = 'spool_full'
   let toldAtMs = Number.NEGATIVE_INFINITY

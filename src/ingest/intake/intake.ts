@@ -20,10 +20,10 @@ import type { Emit } from '../../domain/event.ts'
 import type { Message, QoS, Sender } from '../../domain/message.ts'
 import type { MapResult, Mapper } from '../../mapping/mapping.ts'
 import type { Ack, Spool } from '../../spool/spool.ts'
-import { createDropTeller, type DropReason } from './dropped-messages.ts'
-import { createParked } from './dead-letter-backpressure.ts'
-import { createParts } from './mapping-state.ts'
-import { createPlacing, type Counted } from './result-router.ts'
+import { createDropReporter, type DropReason } from './dropped-messages.ts'
+import { createDeadLetterBackpressure } from './dead-letter-backpressure.ts'
+import { createMappingState } from './mapping-state.ts'
+import { createResultRouter, type RoutedCounters } from './result-router.ts'
 import type { Tap } from './message-tap.ts'
 import { createWaitingList } from './waiting-messages.ts'
 
@@ -48,14 +48,14 @@ export type IntakeSpool = Pick<
 export type IntakeMapper = Pick<Mapper, 'map' | 'apply' | 'tick' | 'nextTickAt' | 'restore' | 'openParts'>
 
 /** A device's messages that were quarantined are on their way out: what comes meanwhile stands behind them. */
-export type Releasing = { isReleasing(device: string): boolean; kept(device: string): void }
+export type ReleaseOrder = { isReleasing(device: string): boolean; addBehind(device: string): void }
 
 export type IntakeDeps = {
   mapper: IntakeMapper
   spool: IntakeSpool
   clock: Clock
   emit: Emit
-  releasing?: Releasing
+  releaseOrder?: ReleaseOrder
   tap?: Tap
 }
 
@@ -77,12 +77,12 @@ export type Intake = {
     ack: Ack | null,
   ): void
   /** Takes a message that was taken in before: it needs its ack only, in its turn, which is after the first one's. */
-  repeat: Intake['accept']
+  acceptAgain: Intake['accept']
   /** No socket should be read for now; `listener` of onReadingChange is told when that changes. */
   readonly readingPaused: boolean
   onReadingChange(listener: () => void): void
   /** A connection has ended: what waits of it without an ack is its device's again. */
-  gone(sender: Sender): void
+  connectionEnded(sender: Sender): void
   counters(): IntakeCounters
   /** Reads the mapping's memory from the spool; before the first message. */
   restore(): Promise<void>
@@ -93,7 +93,7 @@ export type Intake = {
   close(): void
 }
 
-export type IntakeCounters = Counted & {
+export type IntakeCounters = RoutedCounters & {
   received: number
   bytes: number
   dropped: number
@@ -101,7 +101,7 @@ export type IntakeCounters = Counted & {
   returned: number
   held: number
   /** Open parts now, and those that were open when the state was read. */
-  parts: number
+  openParts: number
   carried: number
 }
 
@@ -112,10 +112,10 @@ const eventEveryMs = 1000
 export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
   const { spool, clock, emit, tap } = deps
   const waiting = createWaitingList({ messagesMax: options.heldMessagesMax, bytesMax: options.heldBytesMax })
-  const placing = createPlacing(deps, { eventEveryMs })
-  const parts = createParts({ spool, clock, placing }, deps.mapper)
-  const drops = createDropTeller({ clock, emit }, { eventEveryMs })
-  const parked = createParked(
+  const placing = createResultRouter(deps, { eventEveryMs })
+  const parts = createMappingState({ spool, clock, placing }, deps.mapper)
+  const drops = createDropReporter({ clock, emit }, { eventEveryMs })
+  const parked = createDeadLetterBackpressure(
     { spool, map: parts.map, put, drop },
     { messagesMax: options.heldMessagesMax, bytesMax: options.heldBytesMax },
   )
@@ -171,14 +171,14 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
   }
 
   function repeat(...known: Parameters<Intake['accept']>): void {
-    if (waiting.size > 0 || spool.holdReason !== null || reading || parked.holds(known[5])) {
+    if (waiting.size > 0 || spool.holdReason !== null || reading || parked.delaysSender(known[5])) {
       // Behind the others; the dedup window knows it.
       accept(...known)
       return
     }
     counters.received += 1
     counters.bytes += known[1].length
-    placing.repeated()
+    placing.countDuplicate()
     spool.endMessage(known[6])
   }
 
@@ -195,23 +195,23 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
   }
 
   function take(message: Message, ack: Ack | null): void {
-    const result = parked.size > 0 && parked.holds(message.sender) ? null : parts.map(message)
+    const result = parked.size > 0 && parked.delaysSender(message.sender) ? null : parts.map(message)
     if (result !== null && result.kind !== 'unmappable') put(message, result, ack)
-    else if (parked.stops(message, result, ack)) judgeReading()
+    else if (parked.delays(message, result, ack)) judgeReading()
     else if (result !== null) put(message, result, ack)
   }
 
   function put(message: Message, result: MapResult, ack: Ack | null): void {
-    if (tap?.on === true) tap.saw(message, result)
-    placing.place(result, message, parts)
+    if (tap?.on === true) tap.record(message, result)
+    placing.route(result, message, parts)
     // Everything appended since the last call is this message's: its ack follows the commit that holds it.
     spool.endMessage(ack)
-    if (result.kind === 'part') parts.changed()
+    if (result.kind === 'part') parts.partAdded()
   }
 
   function gone(sender: Sender): void {
-    if (!parked.holds(sender)) return
-    parked.forget(sender)
+    if (!parked.delaysSender(sender)) return
+    parked.connectionEnded(sender)
     judgeReading()
     judgeFinish()
   }
@@ -227,7 +227,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
     reading = true
     try {
       await parts.swap(next)
-      parked.mended()
+      parked.mappingChanged()
     } finally {
       reading = false
       intakeChanged()
@@ -240,7 +240,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
   }
 
   function intakeChanged(): void {
-    if ((waiting.size > 0 || parked.ready) && !draining && mayDrain()) {
+    if ((waiting.size > 0 || parked.canResume) && !draining && mayDrain()) {
       draining = true
       // Not from within the committer that tells us of the change.
       setImmediate(drainSlice)
@@ -256,14 +256,14 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
   /** Ends when the list is empty or the spool takes nothing more in; then intakeChanged starts it again. */
   function drainSlice(): void {
     // It came before what its connections have sent since.
-    if (parked.ready && mayDrain()) parked.goOn(sliceMessages)
+    if (parked.canResume && mayDrain()) parked.resume(sliceMessages)
     for (let count = 0; count < sliceMessages && mayDrain(); count += 1) {
       const next = waiting.take()
       if (next === undefined) break
       take(next.message, next.ack)
     }
     judgeReading()
-    draining = (waiting.size > 0 || parked.ready) && mayDrain()
+    draining = (waiting.size > 0 || parked.canResume) && mayDrain()
     if (draining) setImmediate(drainSlice)
     judgeFinish()
   }
@@ -277,7 +277,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
 
   function judgeFinish(): void {
     if (tellFinished.length === 0) return
-    finished ||= (waiting.size === 0 && !parked.ready) || spool.holdReason !== null
+    finished ||= (waiting.size === 0 && !parked.canResume) || spool.holdReason !== null
     if (!finished) return
     for (const tell of tellFinished) tell()
     tellFinished = []
@@ -292,7 +292,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
 
   return {
     accept,
-    repeat,
+    acceptAgain: repeat,
     get readingPaused() {
       return paused
     },
@@ -301,12 +301,12 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
     },
     counters: () => ({
       ...counters,
-      ...placing.counted(),
+      ...placing.counters(),
       ...parts.counters(),
       returned: parked.returned,
       held: waiting.size + parked.size,
     }),
-    gone,
+    connectionEnded: gone,
     restore,
     swap,
     finish,

@@ -10,37 +10,37 @@ import type { Message } from '../../domain/message.ts'
 import type { Applied, MapResult } from '../../mapping/mapping.ts'
 import type { IntakeMapper, IntakeSpool } from './intake.ts'
 import { mapperFailed } from './mapper-failure.ts'
-import type { Placing } from './result-router.ts'
+import type { ResultRouter } from './result-router.ts'
 
-export type Parts = {
+export type MappingState = {
   map(message: Message): MapResult
   apply(): Applied
   /** A part was taken: something may close earlier than was known. */
-  changed(): void
+  partAdded(): void
   /** Rejects where the store is lost meanwhile. Nothing may be mapped until it resolves. */
   restore(): Promise<void>
   /** The same for a mapping that takes over. */
   swap(mapper: IntakeMapper): Promise<void>
-  counters(): { parts: number; carried: number }
+  counters(): { openParts: number; carried: number }
   close(): void
 }
 
 type Deps = {
   spool: Pick<IntakeSpool, 'holdReason' | 'endMessage' | 'stateEntries' | 'exchange'>
   clock: Clock
-  placing: Pick<Placing, 'close'>
+  placing: Pick<ResultRouter, 'routeClosed'>
 }
 
 /** The wall clock may be set, so what is due is asked again after so long. */
 const lookEveryMs = 1000
 
-export function createParts({ spool, clock, placing }: Deps, first: IntakeMapper): Parts {
+export function createMappingState({ spool, clock, placing }: Deps, first: IntakeMapper): MappingState {
   let mapper = first
   let carried = 0
   let armedFor = Number.POSITIVE_INFINITY
   let cancel: CancelTimer = () => {}
   let closed = false
-  return { map, apply: () => mapper.apply(), changed: arm, restore, swap, counters, close }
+  return { map, apply: () => mapper.apply(), partAdded: arm, restore, swap, counters, close }
 
   function map(message: Message): MapResult {
     try {
@@ -67,7 +67,7 @@ export function createParts({ spool, clock, placing }: Deps, first: IntakeMapper
     if (spool.holdReason !== null) return
     const applied = mapper.tick(clock.now())
     if (applied === null) return
-    placing.close(applied)
+    placing.routeClosed(applied)
     // Whoever waited has its ack; where the write fails, all memory is read again.
     spool.endMessage(() => {})
   }
@@ -94,8 +94,8 @@ export function createParts({ spool, clock, placing }: Deps, first: IntakeMapper
     arm()
   }
 
-  function counters(): ReturnType<Parts['counters']> {
-    return { parts: mapper.openParts(), carried }
+  function counters(): ReturnType<MappingState['counters']> {
+    return { openParts: mapper.openParts(), carried }
   }
 
   function close(): void {

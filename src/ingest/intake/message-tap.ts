@@ -15,9 +15,9 @@ export type Tap = {
   /** Whether anybody looks: asked once per message. */
   readonly on: boolean
   /** `message` is the caller's and used again: what is kept of it is copied. */
-  saw(message: Message, result: MapResult): void
+  record(message: Message, result: MapResult): void
   /** What became of messages that were taken as parts before. */
-  sawClosed(applied: Applied): void
+  recordClosed(applied: Applied): void
 }
 
 /** What passes; null for anything. A device is also found by its name in the topic or as client id. */
@@ -55,7 +55,7 @@ export type Taps = Tap & {
   open(filter: TapFilter, wake: () => void): OpenedTap
 }
 
-type Opened = {
+type OpenTap = {
   filter: TapFilter
   matchesTopic: (topic: string) => boolean
   wake: () => void
@@ -73,13 +73,13 @@ const entriesMax = 256
 const bytesMax = 65_536
 
 export function createTaps({ clock }: { clock: Clock }): Taps {
-  const taps = new Set<Opened>()
+  const taps = new Set<OpenTap>()
   return {
     get on() {
       return taps.size > 0
     },
-    saw,
-    sawClosed,
+    record: saw,
+    recordClosed: sawClosed,
     open,
   }
 
@@ -88,7 +88,7 @@ export function createTaps({ clock }: { clock: Clock }): Taps {
     const topics = filter.topic === null ? null : topicFilterOf(filter.topic)
     if (topics?.kind === 'malformed') return topics
     const matchesTopic = topics === null ? () => true : topics.matches
-    const tap: Opened = {
+    const tap: OpenTap = {
       filter,
       matchesTopic,
       wake,
@@ -101,7 +101,7 @@ export function createTaps({ clock }: { clock: Clock }): Taps {
     return { kind: 'open', reader: readerOf(tap) }
   }
 
-  function readerOf(tap: Opened): TapReader {
+  function readerOf(tap: OpenTap): TapReader {
     return {
       take: () => tap.entries.splice(0),
       takeDropped() {
@@ -129,7 +129,7 @@ export function createTaps({ clock }: { clock: Clock }): Taps {
     }
   }
 
-  function mayKeep(tap: Opened): boolean {
+  function mayKeep(tap: OpenTap): boolean {
     const nowMs = clock.monotonic()
     if (nowMs - tap.secondAtMs >= 1000) {
       tap.secondAtMs = nowMs
@@ -144,12 +144,12 @@ export function createTaps({ clock }: { clock: Clock }): Taps {
   }
 }
 
-function keep(tap: Opened, entry: TapEntry): void {
+function keep(tap: OpenTap, entry: TapEntry): void {
   tap.entries.push(entry)
   if (tap.entries.length === 1) tap.wake()
 }
 
-function passes({ filter, matchesTopic }: Opened, message: Message, result: MapResult): boolean {
+function passes({ filter, matchesTopic }: OpenTap, message: Message, result: MapResult): boolean {
   const { device, source } = filter
   if (source !== null && result.source !== source) return false
   return matchesTopic(message.topic) && (device === null || isAbout(device, message, result))

@@ -3,7 +3,7 @@
 
 import type { Clock } from '../../std/clock.ts'
 
-export type Tally = {
+export type ReasonCounter = {
   /** Counts one; true where an event should tell of it. */
   add(source: string | null, reason: string): boolean
   /** Keyed `source|reason`; by the reason alone where there is no source. */
@@ -16,7 +16,7 @@ type Entry = { count: number; toldAtMs: number }
 const pairsMax = 1000
 const others = 'others'
 
-export function createTally(clock: Clock, options: { eventEveryMs: number }): Tally {
+export function createReasonCounter(clock: Clock, options: { eventEveryMs: number }): ReasonCounter {
   const bySource = new Map<string | null, Map<string, Entry>>()
   let pairs = 0
 

@@ -1,6 +1,6 @@
 // result-router.ts: puts what became of a message where it belongs, and counts it.
 //
-//   payloads     appended to the open group                     mapped, or copies where all are known
+//   payloads     appended to the open group                     mapped, or duplicates where all are known
 //   ignored      nothing                                        ignored
 //   part         into the mapping's memory, its state into the group    parts, later mapped, ignored or dead
 //   deferred     whole on the shelf of its source               deferred
@@ -19,14 +19,14 @@ import type { Emit } from '../../domain/event.ts'
 import { envelopeOf, type Envelope, type KeptMessage, type Message } from '../../domain/message.ts'
 import { messageKeyOf, type Applied, type Dropped, type MapResult } from '../../mapping/mapping.ts'
 import { deviceBefore } from '../quarantine/release-order.ts'
-import type { IntakeSpool, Releasing } from './intake.ts'
-import { keptBehind, keptFor, letterFor, quarantineFor } from '../quarantine/kept-message.ts'
-import { createTally } from './reason-counter.ts'
+import type { IntakeSpool, ReleaseOrder } from './intake.ts'
+import { keptBehind, keptMessageFor, deadLetterFor, quarantineFor } from '../quarantine/kept-message.ts'
+import { createReasonCounter } from './reason-counter.ts'
 import type { Tap } from './message-tap.ts'
 
-export type Counted = {
+export type RoutedCounters = {
   mapped: number
-  copies: number
+  duplicates: number
   ignored: number
   dead: number
   quarantined: number
@@ -36,43 +36,43 @@ export type Counted = {
   quarantinedByReason: ReadonlyMap<string, number>
 }
 
-export type Placing = {
-  place(result: MapResult, message: Message, parts: { apply(): Applied }): void
+export type ResultRouter = {
+  route(result: MapResult, message: Message, parts: { apply(): Applied }): void
   /** What closed goes into the open group: its state leaves, its payloads come. */
-  close(applied: Applied): void
+  routeClosed(applied: Applied): void
   /** A message that was taken in before. */
-  repeated(): void
-  counted(): Counted
+  countDuplicate(): void
+  counters(): RoutedCounters
 }
 
 type Deps = {
   spool: Pick<IntakeSpool, 'append' | 'addDeadLetter' | 'addWindowKey' | 'putState' | 'keepMessage'>
   clock: Clock
   emit: Emit
-  releasing?: Releasing | undefined
+  releaseOrder?: ReleaseOrder | undefined
   tap?: Tap | undefined
 }
 
-export function createPlacing(
-  { spool, clock, emit, releasing, tap }: Deps,
+export function createResultRouter(
+  { spool, clock, emit, releaseOrder, tap }: Deps,
   { eventEveryMs }: { eventEveryMs: number },
-): Placing {
-  const ignoredBy = createTally(clock, { eventEveryMs })
-  const deadBy = createTally(clock, { eventEveryMs })
-  const quarantinedBy = createTally(clock, { eventEveryMs })
-  const counts = { mapped: 0, copies: 0, ignored: 0, dead: 0, quarantined: 0, deferred: 0 }
+): ResultRouter {
+  const ignoredBy = createReasonCounter(clock, { eventEveryMs })
+  const deadBy = createReasonCounter(clock, { eventEveryMs })
+  const quarantinedBy = createReasonCounter(clock, { eventEveryMs })
+  const counts = { mapped: 0, duplicates: 0, ignored: 0, dead: 0, quarantined: 0, deferred: 0 }
   /** Of the message at hand, where it was sent before. */
   let own: string | null = null
-  return { place, close, repeated, counted }
+  return { route, routeClosed, countDuplicate, counters }
 
-  function place(result: MapResult, message: Message, parts: { apply(): Applied }): void {
+  function route(result: MapResult, message: Message, parts: { apply(): Applied }): void {
     if (result.writes) for (const { key, value } of result.writes) spool.putState(key, value)
     own = message.dup ? nameOf(result, message) : null
     if (own !== null && spool.addWindowKey(own, true) === 'duplicate') {
-      counts.copies += 1
+      counts.duplicates += 1
       return
     }
-    if (releasing !== undefined && stoodBehind(result, message, releasing)) return
+    if (releaseOrder !== undefined && stoodBehind(result, message, releaseOrder)) return
     switch (result.kind) {
       case 'payloads':
         append(result, message)
@@ -81,14 +81,14 @@ export function createPlacing(
         ignore(result.source, result.reason, 1)
         break
       case 'part':
-        if (isCopy(result, message)) counts.copies += 1
-        else close(parts.apply())
+        if (isCopy(result, message)) counts.duplicates += 1
+        else routeClosed(parts.apply())
         break
       case 'deferred':
         defer(result, message)
         break
       case 'quarantined':
-        keep(keptFor(result, envelopeOf(message, result.source)), result.windowKey, message.dup)
+        keep(keptMessageFor(result, envelopeOf(message, result.source)), result.windowKey, message.dup)
         break
       case 'unmappable':
         bury(result, message)
@@ -111,15 +111,15 @@ export function createPlacing(
     return dup && windowKey !== own
   }
 
-  function stoodBehind(result: MapResult, message: Message, before: Releasing): boolean {
+  function stoodBehind(result: MapResult, message: Message, before: ReleaseOrder): boolean {
     const device = deviceBefore(result, before)
     if (device === null) return false
     if (isCopy(result, message)) {
-      counts.copies += 1
+      counts.duplicates += 1
       return true
     }
     const kept = keptBehind(device, envelopeOf(message, result.source))
-    before.kept(device.device)
+    before.addBehind(device.device)
     keep(kept, keyOf(kept.envelope), false)
     return true
   }
@@ -158,12 +158,12 @@ export function createPlacing(
     for (const payload of payloads)
       if (spool.append(payload, isResent(payload.windowKey, message)) === 'stored') stored += 1
     if (stored > 0) counts.mapped += 1
-    else if (payloads.length > 0) counts.copies += 1
+    else if (payloads.length > 0) counts.duplicates += 1
     else ignore(source, 'no payloads', 1)
   }
 
-  function close(applied: Applied): void {
-    if (tap?.on === true) tap.sawClosed(applied)
+  function routeClosed(applied: Applied): void {
+    if (tap?.on === true) tap.recordClosed(applied)
     const { payloads, writes, closed, dropped } = applied
     for (const { key, value } of writes) spool.putState(key, value)
     for (const payload of payloads) spool.append(payload, false)
@@ -188,7 +188,7 @@ export function createPlacing(
     counts.dead += messages
     if (deadBy.add(source, reason))
       emit({ kind: 'message_unmappable', source, topic: message.topic, reason, detail })
-    spool.addDeadLetter(letterFor(dropped, envelope, clock.now()), null, false)
+    spool.addDeadLetter(deadLetterFor(dropped, envelope, clock.now()), null, false)
   }
 
   function ignore(source: string, reason: string, messages: number): void {
@@ -197,14 +197,14 @@ export function createPlacing(
   }
 
   function defer(result: Extract<MapResult, { kind: 'deferred' }>, message: Message): void {
-    const kept = keptFor(result, envelopeOf(message, result.source))
-    if (spool.keepMessage(kept, result.windowKey, message.dup) === 'duplicate') counts.copies += 1
+    const kept = keptMessageFor(result, envelopeOf(message, result.source))
+    if (spool.keepMessage(kept, result.windowKey, message.dup) === 'duplicate') counts.duplicates += 1
     else counts.deferred += 1
   }
 
   function keep(kept: KeptMessage, windowKey: string, dup: boolean): void {
     if (spool.keepMessage(kept, windowKey, dup) === 'duplicate') {
-      counts.copies += 1
+      counts.duplicates += 1
       return
     }
     counts.quarantined += 1
@@ -216,9 +216,9 @@ export function createPlacing(
 
   function bury(result: Extract<MapResult, { kind: 'unmappable' }>, message: Message): void {
     const { source, reason, detail, windowKey } = result
-    const letter = letterFor(result, envelopeOf(message, source), clock.now())
+    const letter = deadLetterFor(result, envelopeOf(message, source), clock.now())
     if (spool.addDeadLetter(letter, windowKey, message.dup) === 'duplicate') {
-      counts.copies += 1
+      counts.duplicates += 1
       return
     }
     counts.dead += 1
@@ -226,11 +226,11 @@ export function createPlacing(
       emit({ kind: 'message_unmappable', source, topic: message.topic, reason, detail })
   }
 
-  function repeated(): void {
-    counts.copies += 1
+  function countDuplicate(): void {
+    counts.duplicates += 1
   }
 
-  function counted(): Counted {
+  function counters(): RoutedCounters {
     return {
       ...counts,
       ignoredByReason: ignoredBy.counts(),

@@ -10,10 +10,10 @@ import { droppedByPerson } from '../../domain/dead-letter.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { Mapping } from '../../mapping/mapping.ts'
 import type { DeadLetterEntry, Spool } from '../../spool/spool.ts'
-import { mapAgain, type Again, type Entry } from './remap-batch.ts'
-import { letterFor } from './kept-message.ts'
-import { openerOf, roomIn } from './release-throttle.ts'
-import { inRuns } from './release-chunks.ts'
+import { remapSlice, type Remapped, type RemapEntry } from './remap-slice.ts'
+import { deadLetterFor } from './kept-message.ts'
+import { mapperFactory, waitForRoom } from './release-throttle.ts'
+import { inSlices } from './kept-slices.ts'
 
 export type RemapRequest = {
   /** Null for any. A letter's source is the one that took its message; null there where none did. */
@@ -21,15 +21,15 @@ export type RemapRequest = {
   source: string | null
   dryRun: boolean
   /** These letters instead of all. */
-  letters?: AsyncIterable<DeadLetterEntry>
+  deadLetters?: AsyncIterable<DeadLetterEntry>
   /** Messages that are not in the spool, instead of letters: what cannot be mapped becomes a letter. */
-  messages?: AsyncIterable<Entry>
+  messages?: AsyncIterable<RemapEntry>
 }
 
 export type RemapReport = {
   dryRun: boolean
   /** Letters that were looked at, and those of them that are letters no more. */
-  letters: number
+  deadLetters: number
   remapped: number
   payloads: number
   /** Messages that the config leaves out on purpose, by source and reason. */
@@ -57,17 +57,17 @@ export async function remap(
   const startedAt = clock.now()
   const report: RemapReport = {
     dryRun,
-    letters: 0,
+    deadLetters: 0,
     remapped: 0,
     payloads: 0,
     ignored: {},
     kept: 0,
     stillRefused: {},
   }
-  const open = await openerOf(mapping, spool)
-  await inRuns({
+  const open = await mapperFactory(mapping, spool)
+  await inSlices({
     entries: messages ?? lettersToMap(),
-    map: (run, options) => mapAgain(open, run, options),
+    map: (run, options) => remapSlice(open, run, options),
     settle,
     signal,
   })
@@ -76,25 +76,25 @@ export async function remap(
     emit({ kind: 'dead_letters_remapped', deadLetters: report.remapped, payloads: report.payloads, refused })
   return report
 
-  async function* lettersToMap(): AsyncGenerator<Entry> {
+  async function* lettersToMap(): AsyncGenerator<RemapEntry> {
     const { reason, source } = request
     const filter = { limit: Infinity, stage: 'mapping' as const, ...(reason === null ? {} : { reason }) }
-    for await (const { id, deadLetter: letter } of request.letters ?? spool.deadLetters(filter)) {
+    for await (const { id, deadLetter: letter } of request.deadLetters ?? spool.deadLetters(filter)) {
       // One of the future is of a clock that was set back since.
       const isNew = letter.at > startedAt && letter.at <= clock.now()
-      if (isNew && request.letters === undefined) continue
-      if (letter.reason === droppedByPerson && reason === null && request.letters === undefined) continue
+      if (isNew && request.deadLetters === undefined) continue
+      if (letter.reason === droppedByPerson && reason === null && request.deadLetters === undefined) continue
       const { envelope } = letter
       if (envelope !== null && (source === null || envelope.source === source)) yield { id, envelope }
     }
   }
 
-  async function settle({ entries, gone, payloads, keep, ignored, refused }: Again): Promise<void> {
+  async function settle({ entries, taken: gone, payloads, keep, ignored, refused }: Remapped): Promise<void> {
     // A record of several messages that cannot be mapped is a letter of its own; the messages are in it.
     const records = refused.filter(({ id }) => id === null || messages !== null)
     if (!dryRun && gone.length + (messages === null ? 0 : records.length) > 0) {
-      if (!(await roomIn(spool, clock, signal, { takesLetters: messages === null }))) return
-      const letters = records.map((one) => letterFor(one, one.envelope, clock.now()))
+      if (!(await waitForRoom(spool, clock, signal, { takesLetters: messages === null }))) return
+      const letters = records.map((one) => deadLetterFor(one, one.envelope, clock.now()))
       await spool.exchange({
         take: messages === null ? gone : [],
         payloads,
@@ -103,7 +103,7 @@ export async function remap(
         stateChanges: [],
       })
     }
-    report.letters += entries
+    report.deadLetters += entries
     report.remapped += gone.length
     report.payloads += payloads.length
     report.kept += keep.length

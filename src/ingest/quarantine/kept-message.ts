@@ -7,10 +7,10 @@ import type { Envelope, KeptMessage, Message } from '../../domain/message.ts'
 import type { MapResult } from '../../mapping/mapping.ts'
 
 /** Why a message is kept that goes by itself once its device is listed. All else waits for a person. */
-export const waitsForItsDevice = 'UNKNOWN_DEVICE'
+export const unknownDevice = 'UNKNOWN_DEVICE'
 
 /** The message as it came. */
-export function messageOf(envelope: Envelope): Message {
+export function messageFrom(envelope: Envelope): Message {
   const { topic, bytes, qos, retain, dup, clientId, userName, certificateName, arrivedAt } = envelope
   return {
     topic,
@@ -32,7 +32,7 @@ type About = {
 }
 
 /** Where a message goes that must wait. */
-export function keptFor(
+export function keptMessageFor(
   result: Extract<MapResult, { kind: 'quarantined' | 'deferred' }>,
   envelope: Envelope,
 ): KeptMessage {
@@ -62,11 +62,11 @@ export function keptBehind(
 ): KeptMessage {
   const detail = 'Earlier messages of the device are being released; it stands behind them.'
   const { source } = envelope
-  return quarantineFor({ source, provider, device, reason: waitsForItsDevice, detail }, envelope)
+  return quarantineFor({ source, provider, device, reason: unknownDevice, detail }, envelope)
 }
 
 /** The dead letter of a message that cannot be mapped, or that a person gave up. */
-export function letterFor(
+export function deadLetterFor(
   {
     source,
     device,

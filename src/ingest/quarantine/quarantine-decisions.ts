@@ -26,15 +26,15 @@ import type { Emit } from '../../domain/event.ts'
 import type { Mapping } from '../../mapping/mapping.ts'
 import type { KeptEntry, Spool } from '../../spool/spool.ts'
 import { evaluated, type Expressions } from '../expressions/expressions.ts'
-import { mapAgain, type Again, type Entry } from './remap-batch.ts'
-import { letterFor, waitsForItsDevice } from './kept-message.ts'
-import { lostFault, openerOf, roomIn } from './release-throttle.ts'
-import { giveBack, inRuns } from './release-chunks.ts'
+import { remapSlice, type Remapped, type RemapEntry } from './remap-slice.ts'
+import { deadLetterFor, unknownDevice } from './kept-message.ts'
+import { storeLostFault, mapperFactory, waitForRoom } from './release-throttle.ts'
+import { settleSlice, inSlices } from './kept-slices.ts'
 
 /** Both null: all of them. */
-export type Which = { device: string | null; id: string | null }
+export type KeptSelection = { device: string | null; id: string | null }
 
-export type VerdictReport = {
+export type ReleaseReport = {
   /** Messages that left the quarantine, and payloads that they became. */
   released: number
   payloads: number
@@ -46,7 +46,7 @@ export type VerdictReport = {
   /** Messages that stay: their devices are not listed. */
   unlisted: number
   /** Messages that were not touched, since they go by themselves. */
-  onTheirWay: number
+  releasing: number
 }
 
 export type DropReport = {
@@ -56,63 +56,69 @@ export type DropReport = {
   reasons: Record<string, number>
 }
 
-export type Verdicts = {
-  release(which: Which, options: { restamp: boolean }, signal: AbortSignal): Promise<VerdictReport>
-  drop(which: Which, options: { dryRun: boolean }, signal: AbortSignal): Promise<DropReport>
-  counters(): VerdictCounters
+export type QuarantineDecisions = {
+  release(which: KeptSelection, options: { restamp: boolean }, signal: AbortSignal): Promise<ReleaseReport>
+  drop(which: KeptSelection, options: { dryRun: boolean }, signal: AbortSignal): Promise<DropReport>
+  counters(): DecisionCounters
 }
 
 /** Messages, since the start. */
-export type VerdictCounters = { released: number; dead: number; dropped: number }
+export type DecisionCounters = { released: number; dead: number; dropped: number }
 
-export type VerdictSpool = Pick<
+export type DecisionSpool = Pick<
   Spool,
   'holdReason' | 'congested' | 'deadLettersFull' | 'shelves' | 'keptMessages' | 'exchange' | 'stateEntries'
 >
 
 type Deps = {
-  spool: VerdictSpool
+  spool: DecisionSpool
   clock: Clock
   emit: Emit
   expressions: Pick<Expressions, 'evaluate'>
   mapping: () => Mapping
 }
 
-type Kept = Entry & KeptEntry
+type Kept = RemapEntry & KeptEntry
 
 const droppedAtOnce = 500
 
-export function createVerdicts({ spool, clock, emit, expressions, mapping }: Deps): Verdicts {
+export function createQuarantineDecisions({
+  spool,
+  clock,
+  emit,
+  expressions,
+  mapping,
+}: Deps): QuarantineDecisions {
   const counts = { released: 0, dead: 0, dropped: 0 }
   return { release, drop, counters: () => ({ ...counts }) }
 
   async function release(
-    which: Which,
+    which: KeptSelection,
     { restamp }: { restamp: boolean },
     signal: AbortSignal,
-  ): Promise<VerdictReport> {
+  ): Promise<ReleaseReport> {
     const now = mapping()
     if (which.device !== null && !now.admits(which.device)) throw unlistedFault(which.device)
-    const report: VerdictReport = {
+    const report: ReleaseReport = {
       released: 0,
       payloads: 0,
       dead: {},
       ignored: {},
       kept: {},
       unlisted: 0,
-      onTheirWay: 0,
+      releasing: 0,
     }
-    const open = await openerOf(now, spool, restamp ? 'restamp' : 'accept')
+    const open = await mapperFactory(now, spool, restamp ? 'restamp' : 'accept')
     const stalled = new AbortController()
     const either = AbortSignal.any([signal, stalled.signal])
     try {
       for (const shelf of shelvesNow())
-        await inRuns({
+        await inSlices({
           entries: forTheirClock(keptOn(shelf, which, signal), now, report),
           async map(run, options) {
             const values = await evaluated(expressions, open(), run)
             if (values === null) stalled.abort()
-            return values === null ? null : mapAgain(open, run, { ...options, evaluated: values })
+            return values === null ? null : remapSlice(open, run, { ...options, evaluated: values })
           },
           settle: (again) => settle(again, report, signal),
           signal: either,
@@ -125,7 +131,7 @@ export function createVerdicts({ spool, clock, emit, expressions, mapping }: Dep
         emit({ kind: 'quarantine_decided', decision, device: which.device, messages, payloads, dead })
     }
     if (stalled.signal.aborted) throw stalledFault(report)
-    if (report.released + report.unlisted + report.onTheirWay === 0 && !signal.aborted)
+    if (report.released + report.unlisted + report.releasing === 0 && !signal.aborted)
       throw nothingFault(which)
     if (which.id !== null && report.unlisted > 0) throw unlistedFault(null)
     return report
@@ -135,20 +141,20 @@ export function createVerdicts({ spool, clock, emit, expressions, mapping }: Dep
   async function* forTheirClock(
     all: AsyncIterable<Kept>,
     { admits }: Mapping,
-    report: VerdictReport,
+    report: ReleaseReport,
   ): AsyncGenerator<Kept> {
     for await (const entry of all) {
       const { device, reason } = entry.message
       if (device !== null && !admits(device)) report.unlisted += 1
-      else if (reason === waitsForItsDevice) report.onTheirWay += 1
+      else if (reason === unknownDevice) report.releasing += 1
       else yield entry
     }
   }
 
-  async function settle(again: Again, report: VerdictReport, signal: AbortSignal): Promise<void> {
+  async function settle(again: Remapped, report: ReleaseReport, signal: AbortSignal): Promise<void> {
     const { payloads, keep, ignored, refused } = again
-    if (!(await roomIn(spool, clock, signal))) return
-    const released = await giveBack(spool, again, clock.now())
+    if (!(await waitForRoom(spool, clock, signal))) return
+    const released = await settleSlice(spool, again, clock.now())
     report.released += released
     report.payloads += payloads.length
     for (const { reason } of refused) count(report.dead, reason, 1)
@@ -161,7 +167,7 @@ export function createVerdicts({ spool, clock, emit, expressions, mapping }: Dep
   }
 
   async function drop(
-    which: Which,
+    which: KeptSelection,
     { dryRun }: { dryRun: boolean },
     signal: AbortSignal,
   ): Promise<DropReport> {
@@ -195,9 +201,9 @@ export function createVerdicts({ spool, clock, emit, expressions, mapping }: Dep
       group = []
       if (some.length === 0) return
       if (!dryRun) {
-        if (!(await roomIn(spool, clock, signal))) return
+        if (!(await waitForRoom(spool, clock, signal))) return
         const at = clock.now()
-        const letters = some.map(({ message }) => letterFor(droppedOf(message), message.envelope, at))
+        const letters = some.map(({ message }) => deadLetterFor(droppedOf(message), message.envelope, at))
         await spool.exchange({
           take: some.map(({ id }) => id),
           payloads: [],
@@ -213,13 +219,13 @@ export function createVerdicts({ spool, clock, emit, expressions, mapping }: Dep
 
   function shelvesNow() {
     // A lost store shows no shelves, which must not look like empty ones.
-    if (spool.holdReason === 'store_lost') throw lostFault()
+    if (spool.holdReason === 'store_lost') throw storeLostFault()
     return spool.shelves().filter(({ shelf, messages }) => shelf.startsWith('quarantine:') && messages > 0)
   }
 
   async function* keptOn(
     { shelf }: ReturnType<typeof shelvesNow>[number],
-    { device, id }: Which,
+    { device, id }: KeptSelection,
     signal: AbortSignal,
   ): AsyncGenerator<Kept> {
     for await (const entry of spool.keptMessages(shelf, device, { limit: Infinity })) {
@@ -256,7 +262,7 @@ function unlistedFault(device: string | null): GatewayError {
   })
 }
 
-function nothingFault({ device, id }: Which): GatewayError {
+function nothingFault({ device, id }: KeptSelection): GatewayError {
   const what =
     id === null ? (device === null ? 'message' : `message of ${quote(device, 80)}`) : quote(id, 100)
   return new GatewayError('DAEMON_REFUSED', {
@@ -266,7 +272,7 @@ function nothingFault({ device, id }: Which): GatewayError {
   })
 }
 
-function stalledFault({ released }: VerdictReport): GatewayError {
+function stalledFault({ released }: ReleaseReport): GatewayError {
   return new GatewayError('DAEMON_REFUSED', {
     what: `An expression cannot be evaluated for now; ${released} messages were released before that.`,
     why: 'The thread of the JSONata expressions does not run, or another mapping came into force meanwhile.',

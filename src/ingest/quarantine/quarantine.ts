@@ -2,7 +2,7 @@
 //
 //   a new mapping -> begin: live messages of devices that it newly admits are put behind those that are kept
 //                 -> look:  which devices of the shelves does it admit? those are released, all others are not
-//                 -> each device, in order of arrival: read, map (remap-batch.ts), one exchange, until nothing is left
+//                 -> each device, in order of arrival: read, map (remap-slice.ts), one exchange, until nothing is left
 //                 -> barrier, read once more, nothing came since: the device's live messages go the straight way
 //
 // Promises
@@ -20,20 +20,20 @@
 //   a device is unlisted again meanwhile: its messages are kept anew, and stay
 //   an expression cannot be evaluated for now: the device's messages wait, those of others go on
 //
-// Bounds: a run is 100 messages (release-chunks.ts), eight devices at a time, one look a minute at the shelves.
+// Bounds: a run is 100 messages (kept-slices.ts), eight devices at a time, one look a minute at the shelves.
 
 import { pause, type CancelTimer, type Clock, type EpochMs } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { ShelfName } from '../../domain/message.ts'
 import type { Mapper, Mapping } from '../../mapping/mapping.ts'
 import type { KeptEntry, Spool } from '../../spool/spool.ts'
-import type { Releasing } from '../intake/intake.ts'
+import type { ReleaseOrder } from '../intake/intake.ts'
 import { evaluated, type Expressions } from '../expressions/expressions.ts'
-import { mapAgain, type Again, type Entry } from './remap-batch.ts'
-import { waitsForItsDevice } from './kept-message.ts'
-import { lostFault, openerOf, roomIn, untilDone } from './release-throttle.ts'
-import { giveBack, inRuns } from './release-chunks.ts'
-import { createTally } from '../intake/reason-counter.ts'
+import { remapSlice, type Remapped, type RemapEntry } from './remap-slice.ts'
+import { unknownDevice } from './kept-message.ts'
+import { storeLostFault, mapperFactory, waitForRoom, retryUntilDone } from './release-throttle.ts'
+import { settleSlice, inSlices } from './kept-slices.ts'
+import { createReasonCounter } from '../intake/reason-counter.ts'
 
 export type ReleaseSpool = Pick<
   Spool,
@@ -48,15 +48,15 @@ export type ReleaseSpool = Pick<
   | 'listen'
 >
 
-export type Release = Releasing & {
+export type QuarantineRelease = ReleaseOrder & {
   /** Before the first message: finds what can go, so that live messages come behind it. */
-  look(): Promise<void>
+  findReleasable(): Promise<void>
   /** Begins the work; also where something may have changed. */
   start(): void
   /** Before `next` is put in force: from here on the messages of devices that it newly admits go behind. */
-  begin(next: Mapping): void
+  beginSwap(next: Mapping): void
   /** `next` is in force; or it is not, and the one before stays. */
-  end(succeeded: boolean): void
+  endSwap(succeeded: boolean): void
   /** Resolves when nothing more can be released for now. */
   idle(): Promise<void>
   counters(): ReleaseCounters
@@ -69,7 +69,7 @@ export type ReleaseCounters = {
   payloads: number
   /** Of the messages: became dead letters, or were kept anew for another reason. */
   dead: number
-  keptAnew: number
+  keptAgain: number
   /** Devices whose messages are on their way out. */
   devices: number
 }
@@ -85,11 +85,14 @@ const lookEveryMs = 60_000
 const restMs = 100
 const eventEveryMs = 1000
 
-export function createRelease({ spool, clock, emit, expressions }: Deps, first: Mapping): Release {
+export function createQuarantineRelease(
+  { spool, clock, emit, expressions }: Deps,
+  first: Mapping,
+): QuarantineRelease {
   const stopping = new AbortController()
   const { signal } = stopping
-  const deadBy = createTally(clock, { eventEveryMs })
-  const counts = { released: 0, payloads: 0, dead: 0, keptAnew: 0 }
+  const deadBy = createReasonCounter(clock, { eventEveryMs })
+  const counts = { released: 0, payloads: 0, dead: 0, keptAgain: 0 }
   /** Devices on their way out; true where a live message was put behind since the last barrier. */
   const devices = new Map<string, boolean>()
   let mapping = first
@@ -103,23 +106,23 @@ export function createRelease({ spool, clock, emit, expressions }: Deps, first: 
   let arrivedUntil: EpochMs = 0
   let cancelLook: CancelTimer = () => {}
   const unlisten = spool.listen({ messagesKept: lookLater, storeReopened: start })
-  return { isReleasing, kept, look, start, begin, end, idle, counters, stop }
+  return { isReleasing, addBehind, findReleasable, start, beginSwap, endSwap, idle, counters, stop }
 
   function isReleasing(device: string): boolean {
     if (devices.has(device)) return true
     return change !== null && change.next.admits(device) && !change.previous.admits(device)
   }
 
-  function kept(device: string): void {
+  function addBehind(device: string): void {
     devices.set(device, true)
   }
 
-  function begin(next: Mapping): void {
+  function beginSwap(next: Mapping): void {
     before = change
     change = { previous: change?.previous ?? mapping, next }
   }
 
-  function end(succeeded: boolean): void {
+  function endSwap(succeeded: boolean): void {
     if (succeeded && change !== null) mapping = change.next
     else change = before
     before = null
@@ -146,7 +149,7 @@ export function createRelease({ spool, clock, emit, expressions }: Deps, first: 
   async function work(): Promise<void> {
     while (wanted && !signal.aborted) {
       wanted = false
-      await untilDone(releaseAll, clock, signal)
+      await retryUntilDone(releaseAll, clock, signal)
     }
     // In the same breath as the last look at `wanted`, or a start could fall between.
     working = null
@@ -156,7 +159,7 @@ export function createRelease({ spool, clock, emit, expressions }: Deps, first: 
     const { released, payloads, dead } = counts
     const judged = change
     await barrier()
-    await look()
+    await findReleasable()
     if (change === judged) change = null
     const count = devices.size
     while (devices.size > 0 && !signal.aborted) {
@@ -179,7 +182,7 @@ export function createRelease({ spool, clock, emit, expressions }: Deps, first: 
       })
   }
 
-  async function look(): Promise<void> {
+  async function findReleasable(): Promise<void> {
     for (const shelf of quarantines())
       for await (const { device } of spool.keptDevices(shelf)) {
         if (signal.aborted) return
@@ -190,7 +193,7 @@ export function createRelease({ spool, clock, emit, expressions }: Deps, first: 
 
   function quarantines(): ShelfName[] {
     // A lost store shows no shelves, which must not look like empty ones.
-    if (spool.holdReason === 'store_lost') throw lostFault()
+    if (spool.holdReason === 'store_lost') throw storeLostFault()
     return spool
       .shelves()
       .filter(({ shelf, messages }) => shelf.startsWith('quarantine:') && messages > 0)
@@ -202,11 +205,11 @@ export function createRelease({ spool, clock, emit, expressions }: Deps, first: 
     return false
   }
 
-  async function* releasableOn(shelf: ShelfName, device: string): AsyncGenerator<Entry & KeptEntry> {
+  async function* releasableOn(shelf: ShelfName, device: string): AsyncGenerator<RemapEntry & KeptEntry> {
     for await (const entry of spool.keptMessages(shelf, device, { limit: Infinity })) {
       if (signal.aborted) return
       const { message } = entry
-      if (message.reason === waitsForItsDevice) yield { ...entry, envelope: message.envelope }
+      if (message.reason === unknownDevice) yield { ...entry, envelope: message.envelope }
     }
   }
 
@@ -224,11 +227,11 @@ export function createRelease({ spool, clock, emit, expressions }: Deps, first: 
     for (const shelf of await inOrder(device)) {
       const open = await openerNow()
       const stalled = new AbortController()
-      const isDone = await inRuns({
+      const isDone = await inSlices({
         entries: releasableOn(shelf, device),
         async map(run, options) {
           const values = await evaluated(expressions, open(), run)
-          if (values !== null) return mapAgain(open, run, { ...options, arrivedUntil, evaluated: values })
+          if (values !== null) return remapSlice(open, run, { ...options, arrivedUntil, evaluated: values })
           stalled.abort()
           return null
         },
@@ -253,17 +256,17 @@ export function createRelease({ spool, clock, emit, expressions }: Deps, first: 
 
   async function openerNow(): Promise<() => Mapper> {
     const present = mapping
-    if (opener?.mapping !== present) opener = { mapping: present, open: await openerOf(present, spool) }
+    if (opener?.mapping !== present) opener = { mapping: present, open: await mapperFactory(present, spool) }
     return opener.open
   }
 
-  async function settle(again: Again): Promise<void> {
+  async function settle(again: Remapped): Promise<void> {
     const { payloads, keep, refused } = again
-    if (!(await roomIn(spool, clock, signal))) return
-    counts.released += await giveBack(spool, again, clock.now())
+    if (!(await waitForRoom(spool, clock, signal))) return
+    counts.released += await settleSlice(spool, again, clock.now())
     counts.payloads += payloads.length
     counts.dead += refused.length
-    counts.keptAnew += keep.length
+    counts.keptAgain += keep.length
     for (const { source, reason, detail, envelope } of refused)
       if (deadBy.add(source, reason))
         emit({ kind: 'message_unmappable', source, topic: envelope.topic, reason, detail })

@@ -4,18 +4,18 @@
 // A message that tells of several devices stands behind the first of them that is being released.
 
 import type { MapResult } from '../../mapping/mapping.ts'
-import type { Releasing } from '../intake/intake.ts'
+import type { ReleaseOrder } from '../intake/intake.ts'
 
 type Device = Extract<MapResult, { kind: 'part' }>['records'][number]['entry']
 
 /** The device whose earlier messages come first; null where nothing stands in the way. */
-export function deviceBefore(result: MapResult, releasing: Releasing): Device | null {
+export function deviceBefore(result: MapResult, releaseOrder: ReleaseOrder): Device | null {
   switch (result.kind) {
     case 'payloads':
-      for (const payload of result.payloads) if (releasing.isReleasing(payload.device)) return payload
+      for (const payload of result.payloads) if (releaseOrder.isReleasing(payload.device)) return payload
       return null
     case 'part':
-      for (const { entry } of result.records) if (releasing.isReleasing(entry.device)) return entry
+      for (const { entry } of result.records) if (releaseOrder.isReleasing(entry.device)) return entry
       return null
     // It is asked again when its expression was evaluated.
     case 'deferred':

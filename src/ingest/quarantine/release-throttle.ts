@@ -17,7 +17,7 @@ type PaceSpool = Pick<Spool, 'holdReason' | 'congested' | 'deadLettersFull'>
 const keptFull: readonly HoldReason[] = ['quarantine_full', 'deferred_full']
 
 /** Resolves when work may go on; false where `signal` aborted. `takesLetters`: it makes fewer of them, not more. */
-export async function roomIn(
+export async function waitForRoom(
   spool: PaceSpool,
   clock: Clock,
   signal: AbortSignal,
@@ -35,7 +35,11 @@ export async function roomIn(
  * Does `work` until it ends well: what fails because the store is lost, or because somebody took an entry first, is
  * done again from its start after a pause. What else is thrown is a fault of ours and goes on.
  */
-export async function untilDone(work: () => Promise<void>, clock: Clock, signal: AbortSignal): Promise<void> {
+export async function retryUntilDone(
+  work: () => Promise<void>,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<void> {
   while (!signal.aborted) {
     try {
       await work()
@@ -51,7 +55,7 @@ export async function untilDone(work: () => Promise<void>, clock: Clock, signal:
  * Gives mappers that know the births of Sparkplug of today, and nothing else that is remembered. `onFuture`: what is
  * decided about wrong clocks, where it is not what the config says.
  */
-export async function openerOf(
+export async function mapperFactory(
   mapping: Mapping,
   spool: Pick<Spool, 'stateEntries'>,
   onFuture?: 'accept' | 'restamp',
@@ -68,7 +72,7 @@ export async function openerOf(
   }
 }
 
-export function lostFault(): GatewayError {
+export function storeLostFault(): GatewayError {
   return new GatewayError('SPOOL_CLOSED', {
     what: 'Kept messages cannot be read.',
     why: 'The store of the spool is being opened again.',

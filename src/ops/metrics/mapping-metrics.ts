@@ -15,7 +15,11 @@ export const fromMapping: readonly Metric[] = [
     'Messages kept whole until their expression is evaluated.',
     ingest('deferred'),
   ),
-  gauge('gateway_messages_open', 'Messages that wait to become one payload with others.', ingest('parts')),
+  gauge(
+    'gateway_messages_open',
+    'Messages that wait to become one payload with others.',
+    ingest('openParts'),
+  ),
   counter('gateway_messages_released_total', 'Messages that left the quarantine.', (view) =>
     fromView(view, ({ release, verdicts }) => release.released + verdicts.released + verdicts.dropped),
   ),

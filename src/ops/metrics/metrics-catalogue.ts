@@ -37,7 +37,7 @@ const fromIngest: readonly Metric[] = [
   counter(
     'gateway_messages_duplicate_total',
     'Messages whose every payload was taken in before.',
-    ingest('copies'),
+    ingest('duplicates'),
   ),
   counter(
     'gateway_messages_ignored_total',

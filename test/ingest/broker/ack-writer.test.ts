@@ -168,10 +168,10 @@ describe('sent again', () => {
       expect(spool.payloads.length + spool.letters.length).toBe(before + 1)
       again.destroy()
     }
-    expect(world.ingest.counters()).toMatchObject({ copies: 3 })
+    expect(world.ingest.counters()).toMatchObject({ duplicates: 3 })
   })
 
-  test('two copies of one DUP in one segment have one effect, and each its ack', async () => {
+  test('two duplicates of one DUP in one segment have one effect, and each its ack', async () => {
     for (const qos of [1, 2] as const) {
       const spool = auto()
       await using world = await openIngest(spool)

@@ -28,9 +28,9 @@ function open() {
       readingPaused: () => false,
       publish(gate, topic) {
         published.push(topic)
-        gate.took()
+        gate.countInFlight()
       },
-      dropped: (_gate, reason) => void dropped.push(reason),
+      onDrop: (_gate, reason) => void dropped.push(reason),
     },
     options,
   )
@@ -49,10 +49,10 @@ describe('a client that does not read its acks', () => {
     socket.unshift(hello)
     expect(read()).toEqual(hello)
     await microtask()
-    gate.open()
-    gate.took()
-    gate.give(puback, 1)
-    gate.flush()
+    gate.startReading()
+    gate.countInFlight()
+    gate.queueAck(puback, 1)
+    gate.writeAcks()
     const message = publishBytes({ topic: 't', payload: 'x' })
     socket.unshift(message)
     expect(read()).toBe(null)
@@ -66,9 +66,9 @@ describe('a client that does not read its acks', () => {
 
   test('is dropped after ack_timeout', async () => {
     const { gate, dropped, clock, socket } = open()
-    gate.took()
-    gate.give(puback, 1)
-    gate.flush()
+    gate.countInFlight()
+    gate.queueAck(puback, 1)
+    gate.writeAcks()
     await clock.advance(4999)
     expect(dropped).toEqual([])
     await clock.advance(1)
@@ -85,7 +85,7 @@ describe('what comes while nothing stands before it', () => {
     world.socket.unshift(connectBytes('truck'))
     world.read()
     await microtask()
-    world.gate.open()
+    world.gate.startReading()
     return world
   }
 
@@ -124,7 +124,7 @@ describe('what comes while nothing stands before it', () => {
     socket.push(Buffer.concat(Array.from({ length: 12 }, (_, n) => message(`t${n}`))))
     expect(published).toHaveLength(10)
     expect(read()).toBe(null)
-    gate.give(puback, 1)
+    gate.queueAck(puback, 1)
     expect(read()).toBe(null)
     expect(published).toEqual(Array.from({ length: 11 }, (_, n) => `t${n}`))
   })
@@ -138,13 +138,13 @@ describe('what comes while nothing stands before it', () => {
   })
 
   test.each([
-    ['the doors are closed', (gate: Gate) => gate.shut()],
+    ['the doors are closed', (gate: Gate) => gate.stopReading()],
     [
       'acks are not read',
       (gate: Gate) => {
-        gate.took()
-        gate.give(puback, 1)
-        gate.flush()
+        gate.countInFlight()
+        gate.queueAck(puback, 1)
+        gate.writeAcks()
       },
     ],
   ])('is not taken where %s', async (_, stop) => {

@@ -22,7 +22,7 @@ function world(options = { heldMessagesMax: 1000, heldBytesMax: 1024 ** 2 }) {
     intake.accept('t', Buffer.from(text), qos, false, false, sender, ack)
   }
   function expectConservation(): void {
-    const { received, mapped, ignored, copies, dead, dropped, returned, held } = intake.counters()
+    const { received, mapped, ignored, duplicates: copies, dead, dropped, returned, held } = intake.counters()
     expect(received).toBe(mapped + ignored + copies + dead + dropped + returned + held)
   }
   return { spool, events, intake, acks, truck, van, send, expectConservation }
@@ -105,7 +105,7 @@ describe('while the dead letters are full', () => {
     send(truck, 'one')
     send(truck, 'zero', 0)
     expect(intake.readingPaused).toBe(true)
-    intake.gone(truck)
+    intake.connectionEnded(truck)
     expect(intake.readingPaused).toBe(false)
     expect(intake.counters()).toMatchObject({ held: 0, returned: 2, dropped: 1 })
     send(van, 'two')

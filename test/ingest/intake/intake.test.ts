@@ -24,8 +24,8 @@ function world(options = { heldMessagesMax: 1000, heldBytesMax: 1024 ** 2 }) {
 
 /** Invariant 6, the part of it that ingest owns. */
 function expectConservation(intake: Intake): void {
-  const { received, mapped, ignored, copies, dead, dropped, held } = intake.counters()
-  expect(received).toBe(mapped + ignored + copies + dead + dropped + held)
+  const { received, mapped, ignored, duplicates, dead, dropped, held } = intake.counters()
+  expect(received).toBe(mapped + ignored + duplicates + dead + dropped + held)
 }
 
 describe('what becomes of a message', () => {
@@ -55,7 +55,7 @@ describe('what becomes of a message', () => {
     expect(intake.counters()).toMatchObject({
       received: 8,
       mapped: 2,
-      copies: 2,
+      duplicates: 2,
       ignored: 2,
       dead: 2,
       dropped: 0,
@@ -94,7 +94,7 @@ describe('what becomes of a message', () => {
     send('bad', 1, { dup: true })
     spool.commit()
     expect(spool.letters).toHaveLength(1)
-    expect(intake.counters()).toMatchObject({ dead: 1, copies: 1 })
+    expect(intake.counters()).toMatchObject({ dead: 1, duplicates: 1 })
   })
 
   test('a flood of dead letters is told once a second and counted each', async () => {

@@ -35,7 +35,7 @@ describe('dead letters that are mapped again', () => {
     await kept.change(right)
     expect(await ask(kept)).toEqual({
       dryRun: false,
-      letters: 231,
+      deadLetters: 231,
       remapped: 230,
       payloads: 230,
       ignored: {},
@@ -46,7 +46,7 @@ describe('dead letters that are mapped again', () => {
       Array.from({ length: 230 }, (_, n) => position(n).ts),
     )
     expect(await collect(kept.world.spool.deadLetters({ limit: 1000 }))).toEqual(before)
-    expect(await ask(kept)).toMatchObject({ letters: 1, remapped: 0, payloads: 0 })
+    expect(await ask(kept)).toMatchObject({ deadLetters: 1, remapped: 0, payloads: 0 })
     expect(await kept.sent()).toHaveLength(230)
   })
 
@@ -56,7 +56,7 @@ describe('dead letters that are mapped again', () => {
     await kept.change(right)
     expect(await ask(kept, { dryRun: true })).toMatchObject({
       dryRun: true,
-      letters: 3,
+      deadLetters: 3,
       remapped: 3,
       payloads: 3,
     })
@@ -73,10 +73,10 @@ describe('dead letters that are mapped again', () => {
       sources: [...right.sources, truckSource({}, { name: 'more', topic: 'elsewhere/{device}' })],
     })
     expect(await ask(kept, { reason: 'NO_SOURCE', dryRun: true })).toMatchObject({
-      letters: 1,
+      deadLetters: 1,
       stillRefused: { NO_TIME: 1 },
     })
-    expect(await ask(kept, { source: 'trucks' })).toMatchObject({ letters: 1, remapped: 1 })
+    expect(await ask(kept, { source: 'trucks' })).toMatchObject({ deadLetters: 1, remapped: 1 })
     expect(await reasonsIn(kept)).toEqual(['NO_SOURCE'])
   })
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { remap } from '../../../src/ingest/quarantine/dead-letter-remap.ts'
 import {
-  createVerdicts,
-  type Verdicts,
-  type Which,
+  createQuarantineDecisions,
+  type QuarantineDecisions,
+  type KeptSelection,
 } from '../../../src/ingest/quarantine/quarantine-decisions.ts'
 import { systemClock } from '../../../src/std/clock.ts'
 import {
@@ -19,7 +19,7 @@ import { collect, keptIn } from '../../support/open-spool.ts'
 const shelf = 'quarantine:default'
 const dayMs = 86_400_000
 const signal = () => new AbortController().signal
-const of = (device: string | null, id: string | null = null): Which => ({ device, id })
+const of = (device: string | null, id: string | null = null): KeptSelection => ({ device, id })
 const as = { restamp: false }
 const stamped = { restamp: true }
 
@@ -27,15 +27,21 @@ const stamped = { restamp: true }
 const ahead = (n: number) => ({ ...position(n), ts: Math.floor(Date.now() / 1000) * 1000 + dayMs + n * 1000 })
 const unset = (n: number) => ({ ...position(n), ts: n * 1000 })
 
-type World = KeptWorld & { verdicts: Verdicts }
+type World = KeptWorld & { verdicts: QuarantineDecisions }
 
 async function open(options: KeptOptions = {}): Promise<World> {
   const kept = await openKeptWorld({ listed: ['truck-1', 'truck-2'], ...options })
   const { world, events, expressions, mapping } = kept
-  const emit: Parameters<typeof createVerdicts>[0]['emit'] = (event) => void events.push(event)
+  const emit: Parameters<typeof createQuarantineDecisions>[0]['emit'] = (event) => void events.push(event)
   return {
     ...kept,
-    verdicts: createVerdicts({ spool: world.spool, clock: systemClock, emit, expressions, mapping }),
+    verdicts: createQuarantineDecisions({
+      spool: world.spool,
+      clock: systemClock,
+      emit,
+      expressions,
+      mapping,
+    }),
   }
 }
 
@@ -57,7 +63,7 @@ describe('messages that are kept because of their clock', () => {
       ignored: {},
       kept: {},
       unlisted: 0,
-      onTheirWay: 0,
+      releasing: 0,
     })
     expect((await kept.sent()).map(({ device, time }) => [device, time])).toEqual(
       messages.map(({ ts }) => ['truck-1', ts]),
@@ -178,8 +184,8 @@ describe('messages that a person drops', () => {
     const { spool } = kept.world
     const deps = { spool, clock: systemClock, emit: () => undefined, mapping: kept.mapping() }
     const ask = (reason: string | null) => remap(deps, { reason, source: null, dryRun: false }, signal())
-    expect(await ask(null)).toMatchObject({ letters: 0 })
-    expect(await ask('DROPPED_BY_OPERATOR')).toMatchObject({ letters: 1, payloads: 1 })
+    expect(await ask(null)).toMatchObject({ deadLetters: 0 })
+    expect(await ask('DROPPED_BY_OPERATOR')).toMatchObject({ deadLetters: 1, payloads: 1 })
   })
 
   test('go whole or stay whole, many of them as well; of many the rest goes at the next order', async () => {

@@ -159,15 +159,15 @@ describe('messages of a device that nobody knew', () => {
     // They do not stand in the way of the next ones either.
     await kept.publish(topicOf('truck-1'), position(3))
     expect(timesOf(await kept.sent(), 'truck-1')).toEqual([position(2).ts, position(3).ts])
-    expect(kept.release.counters()).toMatchObject({ released: 2, keptAnew: 1 })
+    expect(kept.release.counters()).toMatchObject({ released: 2, keptAgain: 1 })
   })
 
   test('are not released by a mapping that could not be put in force', async () => {
     const kept = await openKeptWorld()
     await publishMany(kept, 'truck-1', 0, 3)
     const other = await openKeptWorld({ listed: ['truck-1'] })
-    kept.release.begin(other.mapping())
-    kept.release.end(false)
+    kept.release.beginSwap(other.mapping())
+    kept.release.endSwap(false)
     await kept.release.idle()
     expect(await keptIn(kept.world.spool, shelf)).toHaveLength(3)
     expect(kept.release.isReleasing('truck-1')).toBe(false)
@@ -201,7 +201,7 @@ describe('messages of a device that nobody knew', () => {
     await kept.release.idle()
     for (let n = 0; n < 4; n += 1) await kept.publish(topicOf('truck-1'), position(n), { dup: true })
     expect(timesOf(await kept.sent(), 'truck-1')).toEqual(times(0, 4))
-    expect(kept.intake.counters()).toMatchObject({ quarantined: 3, copies: 3, mapped: 1 })
+    expect(kept.intake.counters()).toMatchObject({ quarantined: 3, duplicates: 3, mapped: 1 })
   })
 
   test('of values that belong together become the payloads that they would have become', async () => {

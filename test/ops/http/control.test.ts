@@ -5,7 +5,15 @@ import type { Control } from '../../../src/ops/stage-views.ts'
 import { GatewayError } from '../../../src/std/gateway-error.ts'
 import { get, opsWorld } from '../../support/ops-world.ts'
 
-const report = { dryRun: false, letters: 1, remapped: 1, payloads: 1, ignored: {}, kept: 0, stillRefused: {} }
+const report = {
+  dryRun: false,
+  deadLetters: 1,
+  remapped: 1,
+  payloads: 1,
+  ignored: {},
+  kept: 0,
+  stillRefused: {},
+}
 
 async function world(changes: Partial<Control> = {}) {
   const ops = opsWorld()

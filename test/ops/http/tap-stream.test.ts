@@ -69,7 +69,7 @@ describe('a tap', () => {
     await using _world = world
     const tap = await openTap(url)
     expect(tap.response.headers.get('content-type')).toBe('application/x-ndjson; charset=utf-8')
-    taps.saw(messageOn('a/b'), mapped('truck-7'))
+    taps.record(messageOn('a/b'), mapped('truck-7'))
     expect(await tap.next()).toEqual({
       kind: 'message',
       at: 1_750_000_000_000,
@@ -100,16 +100,16 @@ describe('a tap', () => {
       detail: 'None.',
       windowKey: '',
     }
-    taps.saw(messageOn('a', Buffer.from([0, 255])), refused)
+    taps.record(messageOn('a', Buffer.from([0, 255])), refused)
     expect(await tap.next()).toMatchObject({
       hex: '00ff',
       became: 'unmappable',
       reason: 'NO_SOURCE',
       device: null,
     })
-    taps.saw(messageOn('a'), { kind: 'ignored', source: 'trucks', reason: 'no fix' })
+    taps.record(messageOn('a'), { kind: 'ignored', source: 'trucks', reason: 'no fix' })
     expect(await tap.next()).toMatchObject({ became: 'ignored', reason: 'no fix' })
-    taps.sawClosed({ payloads: payloadsOf('van-1', 1), writes: [], closed: 1, dropped: [] })
+    taps.recordClosed({ payloads: payloadsOf('van-1', 1), writes: [], closed: 1, dropped: [] })
     expect(await tap.next()).toMatchObject({ kind: 'closed', payloads: [{ of: 'van-1' }] })
     tap.end()
   })
@@ -119,7 +119,7 @@ describe('a tap', () => {
     await using _world = world
     const tap = await openTap(url)
     const message = messageOn('a')
-    taps.saw(message, mapped('x'))
+    taps.record(message, mapped('x'))
     message.topic = 'b'
     message.bytes.fill(0)
     expect(await tap.next()).toMatchObject({ topic: 'a', message: '{"v":1}' })
@@ -130,7 +130,7 @@ describe('a tap', () => {
     const { world, taps, url } = await openWorld()
     await using _world = world
     const tap = await openTap(url)
-    taps.saw(messageOn('a', Buffer.from(`${'x'.repeat(65_535)}äöü`)), mapped('x', 30))
+    taps.record(messageOn('a', Buffer.from(`${'x'.repeat(65_535)}äöü`)), mapped('x', 30))
     const line = await tap.next()
     expect(line).toMatchObject({ message: 'x'.repeat(65_535), cutBytes: 5, morePayloads: 10 })
     expect(line['payloads']).toHaveLength(20)
@@ -145,8 +145,8 @@ describe('a tap', () => {
     const { world, taps, url } = await openWorld()
     await using _world = world
     const tap = await openTap(`${url}?${query}`)
-    taps.saw(messageOn('else/where'), { ...mapped(other), source: 'vans' })
-    taps.saw(messageOn(topic), mapped(device))
+    taps.record(messageOn('else/where'), { ...mapped(other), source: 'vans' })
+    taps.record(messageOn(topic), mapped(device))
     expect(await tap.next()).toMatchObject({ topic, source: 'trucks' })
     tap.end()
   })
@@ -156,7 +156,7 @@ describe('a tap', () => {
     await using _world = world
     const tap = await openTap(`${url}?device=truck-7`)
     for (const topic of ['a/truck-77', 'a/truck-7'])
-      taps.saw(messageOn(topic), { kind: 'ignored', source: 'trucks', reason: 'no fix' })
+      taps.record(messageOn(topic), { kind: 'ignored', source: 'trucks', reason: 'no fix' })
     expect(await tap.next()).toMatchObject({ topic: 'a/truck-7' })
     tap.end()
   })
@@ -165,13 +165,13 @@ describe('a tap', () => {
     const { world, taps, url } = await openWorld()
     await using _world = world
     const tap = await openTap(url)
-    for (let at = 0; at < 130; at += 1) taps.saw(messageOn(`t/${at}`), mapped('x'))
+    for (let at = 0; at < 130; at += 1) taps.record(messageOn(`t/${at}`), mapped('x'))
     const shown = []
     for (let at = 0; at < 100; at += 1) shown.push((await tap.next())['topic'])
     expect(shown.at(-1)).toBe('t/99')
     expect(await tap.next()).toEqual({ kind: 'dropped', count: 30 })
     world.clock.move(1000)
-    taps.saw(messageOn('later'), mapped('x'))
+    taps.record(messageOn('later'), mapped('x'))
     expect(await tap.next()).toMatchObject({ topic: 'later' })
     tap.end()
   })
@@ -240,7 +240,7 @@ test('a ring that nobody reads stays small, and counts what it could not keep', 
   const opened = taps.open({ device: null, topic: null, source: null }, () => undefined)
   if (opened.kind !== 'open') throw new Error('not open')
   for (let second = 0; second < 5; second += 1) {
-    for (let at = 0; at < 100; at += 1) taps.saw(messageOn('t'), mapped('x'))
+    for (let at = 0; at < 100; at += 1) taps.record(messageOn('t'), mapped('x'))
     clock.move(1000)
   }
   expect(opened.reader.take()).toHaveLength(256)

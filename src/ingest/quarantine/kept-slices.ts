@@ -1,9 +1,9 @@
-// release-chunks.ts: cuts what is read from the spool into runs, each mapped at once and settled in one exchange.
+// kept-slices.ts: cuts what is read from the spool into runs, each mapped at once and settled in one exchange.
 
 import type { EpochMs } from '../../std/clock.ts'
 import type { Spool } from '../../spool/spool.ts'
-import type { Again, Entry } from './remap-batch.ts'
-import { letterFor } from './kept-message.ts'
+import type { Remapped, RemapEntry } from './remap-slice.ts'
+import { deadLetterFor } from './kept-message.ts'
 
 /** Of one run; a record that takes more messages gets up to `growthMax` times as many. */
 const messagesMax = 100
@@ -11,11 +11,14 @@ const messagesMax = 100
 const bytesMax = 2 * 1024 * 1024
 const growthMax = 10
 
-export type RunsDeps<E extends Entry> = {
+export type SlicesDeps<E extends RemapEntry> = {
   entries: AsyncIterable<E>
   /** Null where more messages are needed. */
-  map(run: readonly E[], options: { more: boolean; mayGrow: boolean }): Again | null | Promise<Again | null>
-  settle(again: Again): Promise<void>
+  map(
+    run: readonly E[],
+    options: { more: boolean; mayGrow: boolean },
+  ): Remapped | null | Promise<Remapped | null>
+  settle(again: Remapped): Promise<void>
   signal: AbortSignal
 }
 
@@ -23,12 +26,12 @@ export type RunsDeps<E extends Entry> = {
  * Resolves when everything was settled; false where what needs more messages than there are is left, or `signal`
  * aborted. One run at a time, in order.
  */
-export async function inRuns<E extends Entry>({
+export async function inSlices<E extends RemapEntry>({
   entries,
   map,
   settle,
   signal,
-}: RunsDeps<E>): Promise<boolean> {
+}: SlicesDeps<E>): Promise<boolean> {
   let pending: E[] = []
   let growth = 1
   for await (const entry of entries) {
@@ -55,19 +58,19 @@ export async function inRuns<E extends Entry>({
 }
 
 /** Takes a run of kept messages off their shelves for what they became; resolves with how many, when it is durable. */
-export async function giveBack(
+export async function settleSlice(
   spool: Pick<Spool, 'exchange'>,
-  { gone, payloads, keep, refused }: Again,
+  { taken: gone, payloads, keep, refused }: Remapped,
   at: EpochMs,
 ): Promise<number> {
   const take = [...gone]
   for (const { id } of refused) if (id !== null) take.push(id)
-  const letters = refused.map((one) => letterFor(one, one.envelope, at))
+  const letters = refused.map((one) => deadLetterFor(one, one.envelope, at))
   await spool.exchange({ take, payloads, deadLetters: letters, keptMessages: keep, stateChanges: [] })
   return take.length
 }
 
-function runLength(entries: readonly Entry[], growth: number): number {
+function runLength(entries: readonly RemapEntry[], growth: number): number {
   let bytes = 0
   for (const [index, { envelope }] of entries.entries()) {
     bytes += envelope.bytes.length

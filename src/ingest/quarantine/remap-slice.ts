@@ -1,4 +1,4 @@
-// remap-batch.ts: maps a run of kept messages once more, as if they had come one after the other: for the release
+// remap-slice.ts: maps a run of kept messages once more, as if they had come one after the other: for the release
 // from quarantine and for the remap of dead letters. Pure: it reads and writes nothing.
 //
 // The mapper has a memory of its own and everything in it is closed at the end, since values of last week must not
@@ -17,13 +17,13 @@ import type { EpochMs } from '../../std/clock.ts'
 import type { Applied, MapResult, Mapper } from '../../mapping/mapping.ts'
 import { deviceBefore } from './release-order.ts'
 import { mapKept, type Evaluated } from '../expressions/expressions.ts'
-import type { Releasing } from '../intake/intake.ts'
-import { keptBehind, keptFor, messageOf, quarantineFor } from './kept-message.ts'
+import type { ReleaseOrder } from '../intake/intake.ts'
+import { keptBehind, keptMessageFor, messageFrom, quarantineFor } from './kept-message.ts'
 
-export type Entry = { id: string; envelope: Envelope }
+export type RemapEntry = { id: string; envelope: Envelope }
 
 /** What cannot be mapped. `id` is null for a record that was made of several messages. */
-export type Refused = {
+export type RefusedMessage = {
   id: string | null
   source: string | null
   device: string | null
@@ -32,19 +32,19 @@ export type Refused = {
   envelope: Envelope
 }
 
-export type Again = {
+export type Remapped = {
   /** Entries that this is about, from the first on. */
   entries: number
   /** Those that became something: payloads, a part of a payload, nothing on purpose, or kept elsewhere. */
-  gone: string[]
+  taken: string[]
   payloads: MappedPayload[]
   keep: KeptMessage[]
   /** Messages by the reason why they became nothing on purpose, keyed as `source|reason`. */
   ignored: Map<string, number>
-  refused: Refused[]
+  refused: RefusedMessage[]
 }
 
-export type AgainOptions = {
+export type RemapOptions = {
   /** Messages follow: the run may be cut. */
   more: boolean
   /** Where all of it belongs to one record that is not whole yet, more of them can be had. */
@@ -54,7 +54,7 @@ export type AgainOptions = {
   /** What the expressions gave for entries that need one, by id. */
   evaluated?: ReadonlyMap<string, Evaluated>
   /** Devices whose earlier messages must go first. */
-  releasing?: Releasing
+  releaseOrder?: ReleaseOrder
 }
 
 /** Payloads of one run, in characters; then it ends where nothing is open. */
@@ -67,7 +67,11 @@ const closingsMax = 10_000
  * Null where more messages are needed, of those that follow or of those that may still arrive. `open` gives a mapper
  * that remembers nothing.
  */
-export function mapAgain(open: () => Mapper, entries: readonly Entry[], options: AgainOptions): Again | null {
+export function remapSlice(
+  open: () => Mapper,
+  entries: readonly RemapEntry[],
+  options: RemapOptions,
+): Remapped | null {
   const { more, mayGrow } = options
   const all = run(open(), entries, options)
   if (all.openParts === 0) return all.again
@@ -78,7 +82,7 @@ export function mapAgain(open: () => Mapper, entries: readonly Entry[], options:
 }
 
 type Run = {
-  again: Again
+  again: Remapped
   /** Messages that were open before everything was closed. */
   openParts: number
   /** Some of them may get more of what arrives. */
@@ -87,13 +91,13 @@ type Run = {
   cleanCut: number
 }
 
-function run(mapper: Mapper, entries: readonly Entry[], options: AgainOptions): Run {
-  const { arrivedUntil = Number.POSITIVE_INFINITY, evaluated, releasing } = options
-  const again: Again = { entries: 0, gone: [], payloads: [], keep: [], ignored: new Map(), refused: [] }
+function run(mapper: Mapper, entries: readonly RemapEntry[], options: RemapOptions): Run {
+  const { arrivedUntil = Number.POSITIVE_INFINITY, evaluated, releaseOrder } = options
+  const again: Remapped = { entries: 0, taken: [], payloads: [], keep: [], ignored: new Map(), refused: [] }
   let cleanCut = 0
   let length = 0
   for (const { id, envelope } of entries) {
-    const message = messageOf(envelope)
+    const message = messageFrom(envelope)
     const over = mapper.tick(message.arrivedAt)
     if (over !== null) close(over)
     const isPart = place(mapKept(mapper, message, evaluated?.get(id)), id, envelope)
@@ -127,10 +131,10 @@ function run(mapper: Mapper, entries: readonly Entry[], options: AgainOptions): 
       again.refused.push({ id, source, device, reason, detail, envelope })
       return false
     }
-    again.gone.push(id)
-    const before = releasing === undefined ? null : deviceBefore(result, releasing)
-    if (before !== null && releasing !== undefined) {
-      releasing.kept(before.device)
+    again.taken.push(id)
+    const before = releaseOrder === undefined ? null : deviceBefore(result, releaseOrder)
+    if (before !== null && releaseOrder !== undefined) {
+      releaseOrder.addBehind(before.device)
       again.keep.push(keptBehind(before, envelope))
       return false
     }
@@ -146,7 +150,7 @@ function run(mapper: Mapper, entries: readonly Entry[], options: AgainOptions): 
         return true
       case 'quarantined':
       case 'deferred':
-        again.keep.push(keptFor(result, envelope))
+        again.keep.push(keptMessageFor(result, envelope))
         return false
       default:
         return assertNever(result)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { envelopeOf } from '../../../src/domain/message.ts'
-import { mapAgain, type Entry } from '../../../src/ingest/quarantine/remap-batch.ts'
+import { remapSlice, type RemapEntry } from '../../../src/ingest/quarantine/remap-slice.ts'
 import { messageOf, openMapperOf } from '../../support/mapping-world.ts'
 
 const source = {
@@ -13,7 +13,7 @@ const source = {
 const open = () => openMapperOf([source])
 
 /** `a:latitude` is a value of device a; each comes 10 ms after the one before. */
-function entries(...names: string[]): Entry[] {
+function entries(...names: string[]): RemapEntry[] {
   return names.map((name, index) => {
     const [device = '', metric = ''] = name.split(':')
     const topic = `vehicles/${device}/${metric}`
@@ -26,21 +26,21 @@ const pair = ['a:latitude', 'a:longitude']
 
 describe('a run of messages that is mapped once more', () => {
   test('is cut before a record that is not whole, where messages follow', () => {
-    const again = mapAgain(open, entries(...pair, ...pair, 'a:latitude'), { more: true, mayGrow: true })
-    expect(again).toMatchObject({ entries: 4, gone: ['0', '1', '2', '3'] })
+    const again = remapSlice(open, entries(...pair, ...pair, 'a:latitude'), { more: true, mayGrow: true })
+    expect(again).toMatchObject({ entries: 4, taken: ['0', '1', '2', '3'] })
     expect(again?.payloads).toHaveLength(2)
     expect(again?.ignored.size).toBe(0)
   })
 
   test('is taken whole where nothing follows, and what is open is closed', () => {
-    const again = mapAgain(open, entries(...pair, 'a:latitude'), { more: false, mayGrow: false })
+    const again = remapSlice(open, entries(...pair, 'a:latitude'), { more: false, mayGrow: false })
     expect(again).toMatchObject({ entries: 3, ignored: new Map([['values|incomplete', 1]]) })
     expect(again?.payloads).toHaveLength(1)
   })
 
   test('asks for more where all of it is one record, and does with it where it gets none', () => {
-    expect(mapAgain(open, entries('a:latitude'), { more: true, mayGrow: true })).toBeNull()
-    expect(mapAgain(open, entries('a:latitude'), { more: true, mayGrow: false })).toMatchObject({
+    expect(remapSlice(open, entries('a:latitude'), { more: true, mayGrow: true })).toBeNull()
+    expect(remapSlice(open, entries('a:latitude'), { more: true, mayGrow: false })).toMatchObject({
       entries: 1,
     })
   })
@@ -49,8 +49,8 @@ describe('a run of messages that is mapped once more', () => {
     const [first, second] = entries('a:latitude', 'a:longitude')
     const arrivedAt = first!.envelope.arrivedAt
     const options = { more: false, mayGrow: false }
-    const ask = (arrivedUntil: number, run: readonly Entry[] = [first!]) =>
-      mapAgain(open, run, { ...options, arrivedUntil })
+    const ask = (arrivedUntil: number, run: readonly RemapEntry[] = [first!]) =>
+      remapSlice(open, run, { ...options, arrivedUntil })
     expect(ask(arrivedAt + 499)).toBeNull()
     expect(ask(arrivedAt + 500)).toMatchObject({ entries: 1, payloads: [] })
     expect(ask(arrivedAt + 520, [first!, second!])?.payloads).toHaveLength(1)
@@ -64,7 +64,7 @@ describe('a run of messages that is mapped once more', () => {
   test('leaves out of what is gone what cannot be mapped', () => {
     const [fine] = entries('a:latitude')
     const lost = { id: 'x', envelope: { ...fine!.envelope, topic: 'nowhere' } }
-    const again = mapAgain(open, [lost], { more: false, mayGrow: false })
-    expect(again).toMatchObject({ entries: 1, gone: [], refused: [{ id: 'x', reason: 'NO_SOURCE' }] })
+    const again = remapSlice(open, [lost], { more: false, mayGrow: false })
+    expect(again).toMatchObject({ entries: 1, taken: [], refused: [{ id: 'x', reason: 'NO_SOURCE' }] })
   })
 })
