@@ -6,6 +6,9 @@
 //
 // A field in quotes may hold commas, line ends and quotes written twice (RFC 4180), and is not trimmed; all others
 // are. A quote that is never closed is a character like any other.
+//
+// The device table is read by csv-parse, messages are not: it takes 17 microseconds for a line of seven fields, this
+// decoder 0.4 (measured), and it refuses lines that trackers send, such as one with a lone quote.
 
 import { isUtf8 } from 'node:buffer'
 import { notUtf8, type Decode, type Decoded } from './lenient-json.ts'
