@@ -4,12 +4,16 @@
 import type { Clock } from '../std/clock.ts'
 import type { Emit } from '../domain/event.ts'
 import type { Delivery } from '../delivery/delivery.ts'
-import { createLetterWork, purgeByAge, type LetterWork } from '../dead-letters/dead-letters.ts'
+import {
+  createDeadLetterOperations,
+  purgeByAge,
+  type DeadLetterOperations,
+} from '../dead-letters/dead-letters.ts'
 import type { Spool } from '../spool/spool.ts'
 import type { ClockOffset } from './clock-offset.ts'
 import type { ActiveMapping } from './active-mapping.ts'
 
-export type DeadLetterWork = { work: LetterWork; stop(): Promise<void> }
+export type DeadLetterWork = { work: DeadLetterOperations; stop(): Promise<void> }
 
 type Deps = {
   spool: Spool
@@ -27,7 +31,7 @@ export function startDeadLetterWork(
 ): DeadLetterWork {
   const { spool, clock, emit, delivery, inForce, offset } = deps
   const providers = () => delivery.providers().map(({ name }) => name)
-  const work = createLetterWork({ spool, clock, emit, remap: inForce.remap, providers })
+  const work = createDeadLetterOperations({ spool, clock, emit, remap: inForce.remap, providers })
   if (retentionMs === undefined) return { work, stop: () => Promise.resolve() }
   const { stop } = purgeByAge({ work, clock, clockOffsetMs: offset.offsetMs }, { retentionMs })
   return { work, stop }

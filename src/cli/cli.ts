@@ -4,7 +4,7 @@
 // answer fast and work where half of the packages are broken. Nothing here touches the process; main.ts does.
 
 import { Command, CommanderError } from 'commander'
-import { reportFault } from './terminal/error-report.ts'
+import { reportError } from './terminal/error-report.ts'
 import type { CommandIo, ExitStatus } from './terminal/terminal.ts'
 import { readVersion } from './package-version.ts'
 
@@ -118,7 +118,7 @@ export async function runCommandLine(argv: readonly string[], io: CommandIo): Pr
   } catch (error) {
     // Help and version end here as well, with 0.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
-    return reportFault(error, io.stderr, { json: argv.includes('--json') })
+    return reportError(error, io.stderr, { json: argv.includes('--json') })
   }
   return status ?? 0
 }

@@ -6,25 +6,25 @@ import { errorCodes, GatewayError, messageOf, type ErrorCode } from '../std/gate
 const answerBytesMax = 64 * 1024 * 1024
 const answerMs = 30_000
 
-export type Asked = {
+export type DaemonRequest = {
   url: string
   path: string
   method: 'GET' | 'POST'
   stop: AbortSignal
   /** It may take as long as the work takes. */
-  patient?: boolean
+  untimed?: boolean
   body?: string
 }
 
 /** The JSON of the answer. Rejects with the daemon's fault, or DAEMON_UNREACHABLE. */
-export async function askDaemon({
+export async function requestDaemon({
   url,
   path,
   method,
   stop,
-  patient = false,
+  untimed: patient = false,
   body: sent,
-}: Asked): Promise<unknown> {
+}: DaemonRequest): Promise<unknown> {
   const signal = patient ? stop : AbortSignal.any([stop, AbortSignal.timeout(answerMs)])
   let status: number
   let body: unknown
@@ -47,11 +47,11 @@ export async function askDaemon({
 }
 
 /** Lines of NDJSON, while the daemon sends them; rejects as askDaemon does. */
-export async function* askLines({
+export async function* requestDaemonLines({
   url,
   path,
   stop,
-}: Pick<Asked, 'url' | 'path' | 'stop'>): AsyncGenerator<string> {
+}: Pick<DaemonRequest, 'url' | 'path' | 'stop'>): AsyncGenerator<string> {
   let rest = ''
   try {
     const fetchNow = await patientFetch()

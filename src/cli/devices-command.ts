@@ -3,9 +3,9 @@
 import { Command } from 'commander'
 import { formatDuration } from '../std/quantity.ts'
 import type { DeviceView } from '../ops/ops.ts'
-import { askDaemon } from './daemon-client.ts'
+import { requestDaemon } from './daemon-client.ts'
 import type { CommandIo, ExitStatus } from './terminal/terminal.ts'
-import { urlOf } from './status-command.ts'
+import { daemonUrl } from './status-command.ts'
 import { columns } from './terminal/text-table.ts'
 
 type Options = { config?: string; url?: string; json?: boolean }
@@ -18,9 +18,9 @@ export function devicesCommand(io: CommandIo, done: (status: ExitStatus) => void
     .option('--url <url>', 'base URL of the daemon (default: http://127.0.0.1:8080)')
     .option('--json', 'the answer as it came')
     .action(async (options: Options) => {
-      const url = await urlOf(options, io)
+      const url = await daemonUrl(options, io)
       const asked = { url, path: '/devices', method: 'GET', stop: io.stop } as const
-      const view = (await askDaemon(asked)) as DevicesView
+      const view = (await requestDaemon(asked)) as DevicesView
       io.stdout.write(options.json ? `${JSON.stringify(view)}\n` : textOf(view, Date.now()))
       done(0)
     })

@@ -4,9 +4,9 @@
 import { Command } from 'commander'
 import { formatDuration } from '../std/quantity.ts'
 import type { ProbeReport } from '../ops/ops.ts'
-import { askDaemon } from './daemon-client.ts'
+import { requestDaemon } from './daemon-client.ts'
 import type { CommandIo, ExitStatus } from './terminal/terminal.ts'
-import { urlOf } from './status-command.ts'
+import { daemonUrl } from './status-command.ts'
 import { columns } from './terminal/text-table.ts'
 
 type ProbeOptions = { config?: string; url?: string; json?: boolean }
@@ -22,9 +22,9 @@ export function probeCommand(io: CommandIo, done: (status: ExitStatus) => void):
       '\nSIGHUP does the same. Where nothing waits to be sent, there is nothing to try with.',
     )
     .action(async (options: ProbeOptions) => {
-      const url = await urlOf(options, io)
+      const url = await daemonUrl(options, io)
       const asked = { url, path: '/control/probe', method: 'POST', stop: io.stop, patient: true } as const
-      const report = (await askDaemon(asked)) as ProbeReport
+      const report = (await requestDaemon(asked)) as ProbeReport
       io.stdout.write(options.json ? `${JSON.stringify(report)}\n` : textOf(report))
       done(report.providers.every(({ endpoint }) => endpoint === 'available') ? 0 : 1)
     })

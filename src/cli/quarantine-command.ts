@@ -5,10 +5,10 @@ import { GatewayError } from '../std/gateway-error.ts'
 import { formatDuration } from '../std/quantity.ts'
 import { visible } from '../std/quote.ts'
 import type { DropReport, QuarantineView, ReleaseReport } from '../ops/ops.ts'
-import { askDaemon } from './daemon-client.ts'
+import { requestDaemon } from './daemon-client.ts'
 import { countOf } from './terminal/result-text.ts'
 import type { CommandIo, ExitStatus } from './terminal/terminal.ts'
-import { urlOf } from './status-command.ts'
+import { daemonUrl } from './status-command.ts'
 import { columns } from './terminal/text-table.ts'
 
 type PlaceOptions = { config?: string; url?: string; json?: boolean }
@@ -100,8 +100,8 @@ async function ask(
   options: PlaceOptions,
   io: CommandIo,
 ): Promise<unknown> {
-  const url = await urlOf(options, io)
-  return askDaemon({ url, path, method, stop: io.stop, patient: true })
+  const url = await daemonUrl(options, io)
+  return requestDaemon({ url, path, method, stop: io.stop, untimed: true })
 }
 
 function whichIn({ device, id }: WhichOptions, all: boolean): URLSearchParams {

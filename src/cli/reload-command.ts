@@ -3,9 +3,9 @@
 import { Command } from 'commander'
 import { formatDuration } from '../std/quantity.ts'
 import type { ReloadReport } from '../ops/ops.ts'
-import { askDaemon } from './daemon-client.ts'
+import { requestDaemon } from './daemon-client.ts'
 import type { CommandIo, ExitStatus } from './terminal/terminal.ts'
-import { urlOf } from './status-command.ts'
+import { daemonUrl } from './status-command.ts'
 
 type ReloadOptions = { config?: string; url?: string; json?: boolean }
 
@@ -20,9 +20,9 @@ export function reloadCommand(io: CommandIo, done: (status: ExitStatus) => void)
       '\nWhat is wrong is shown with its places and changes nothing. The daemon reads changed files by itself as well.',
     )
     .action(async (options: ReloadOptions) => {
-      const url = await urlOf(options, io)
+      const url = await daemonUrl(options, io)
       const asked = { url, path: '/control/reload', method: 'POST', stop: io.stop, patient: true } as const
-      const report = (await askDaemon(asked)) as Extract<ReloadReport, { kind: 'reloaded' }>
+      const report = (await requestDaemon(asked)) as Extract<ReloadReport, { kind: 'reloaded' }>
       io.stdout.write(options.json ? `${JSON.stringify(report)}\n` : textOf(report))
       done(0)
     })

@@ -22,7 +22,7 @@ export function statusCommand(io: CommandIo, done: (status: ExitStatus) => void)
     .option('--url <url>', 'base URL of the daemon (default: http://127.0.0.1:8080)')
     .option('--json', 'the answer as it came')
     .action(async (options: StatusOptions) => {
-      const url = await urlOf(options, io)
+      const url = await daemonUrl(options, io)
       const status = await askStatus(url, io.stop)
       io.stdout.write(options.json ? `${JSON.stringify(status)}\n` : statusText(status))
       done(0)
@@ -30,7 +30,7 @@ export function statusCommand(io: CommandIo, done: (status: ExitStatus) => void)
 }
 
 /** Where the daemon answers: --url, or ops.listen of --config, or the default. */
-export async function urlOf(
+export async function daemonUrl(
   { config, url }: Pick<StatusOptions, 'config' | 'url'>,
   { env }: Pick<CommandIo, 'env'>,
 ): Promise<string> {

@@ -3,9 +3,9 @@
 import { Command, InvalidArgumentError } from 'commander'
 import { GatewayError, messageOf } from '../std/gateway-error.ts'
 import { bounded, visible } from '../std/quote.ts'
-import { becameText } from './terminal/result-text.ts'
+import { mapResultText } from './terminal/result-text.ts'
 import type { CommandIo, ExitStatus } from './terminal/terminal.ts'
-import { urlOf } from './status-command.ts'
+import { daemonUrl } from './status-command.ts'
 
 type TapOptions = {
   config?: string
@@ -65,7 +65,7 @@ export function tapCommand(io: CommandIo, done: (status: ExitStatus) => void): C
 }
 
 async function tap(options: TapOptions, io: CommandIo): Promise<ExitStatus> {
-  const url = `${await urlOf(options, io)}/tap?${queryOf(options)}`
+  const url = `${await daemonUrl(options, io)}/tap?${queryOf(options)}`
   const end = new AbortController()
   const silence = setTimeout(() => end.abort(new Error('it fell silent')), silenceMaxMs)
   try {
@@ -160,7 +160,7 @@ function messageLines(time: string, line: TapLine): string[] {
   const content = bounded(message ?? `hex ${hex}`, shownLengthMax)
   const cut = cutBytes > 0 ? ` and ${cutBytes} bytes more` : ''
   const { became: kind = '', payloads = [], reason = '', detail = '' } = line
-  const became = becameText({ kind, payloads, reason, detail })
+  const became = mapResultText({ kind, payloads, reason, detail })
   return [
     visible(`${time}  ${topic}  (${[...flags, ...names].join(', ')})`),
     `  ${visible(content)}${cut}`,

@@ -6,10 +6,10 @@
 import { bounded } from '../std/quote.ts'
 import type { DeadLetter } from '../domain/dead-letter.ts'
 import type { DeadLetterEntry } from '../spool/spool.ts'
-import type { LetterQuery, LetterReader } from './dead-letters.ts'
-import { pick } from './select.ts'
+import type { DeadLetterQuery, DeadLetterReader } from './dead-letters.ts'
+import { selectDeadLetters } from './select.ts'
 
-type LetterGroup = {
+type DeadLetterGroup = {
   stage: DeadLetter['stage']
   reason: string
   source: string | null
@@ -26,13 +26,13 @@ type LetterGroup = {
 }
 
 /** The answer of /dead-letters. */
-export type LettersView = {
+export type DeadLetterList = {
   scanned: number
   /** There are more than were looked at. */
   more: boolean
-  groups: readonly LetterGroup[]
+  groups: readonly DeadLetterGroup[]
   /** The oldest ones, without their bytes. */
-  letters: readonly unknown[]
+  deadLetters: readonly unknown[]
 }
 
 const scanMax = 100_000
@@ -40,15 +40,15 @@ const groupsMax = 1000
 export const devicesMax = 1000
 const fieldsMax = 3
 
-export async function listLetters(
-  spool: LetterReader,
-  query: LetterQuery,
+export async function listDeadLetters(
+  spool: DeadLetterReader,
+  query: DeadLetterQuery,
   limit: number,
-): Promise<LettersView> {
-  const groups = new Map<string, { group: LetterGroup; devices: Set<string> }>()
+): Promise<DeadLetterList> {
+  const groups = new Map<string, { group: DeadLetterGroup; devices: Set<string> }>()
   const letters: unknown[] = []
   let scanned = 0
-  for await (const entry of pick(spool, query)) {
+  for await (const entry of selectDeadLetters(spool, query)) {
     scanned += 1
     if (letters.length < limit) letters.push(shown(entry))
     add(groups, entry.deadLetter)
@@ -60,11 +60,14 @@ export async function listLetters(
     groups: [...groups.values()]
       .map(({ group, devices }) => ({ ...group, devices: devices.size }))
       .sort((a, b) => b.count - a.count),
-    letters,
+    deadLetters: letters,
   }
 }
 
-function add(groups: Map<string, { group: LetterGroup; devices: Set<string> }>, letter: DeadLetter): void {
+function add(
+  groups: Map<string, { group: DeadLetterGroup; devices: Set<string> }>,
+  letter: DeadLetter,
+): void {
   const { stage, reason, envelope, provider, at, detail, device } = letter
   const source = envelope?.source ?? null
   const fields = fieldsOf(letter)

@@ -32,25 +32,25 @@ import type { Emit } from '../domain/event.ts'
 import type { ProviderName } from '../domain/ids.ts'
 import type { Envelope } from '../domain/message.ts'
 import type { DeadLetterEntry, Spool } from '../spool/spool.ts'
-import { editLetter, type EditReport } from './payload-edit.ts'
-import { fill, type FillReport } from './import.ts'
-import { listLetters, type LettersView } from './dead-letter-groups.ts'
+import { editPayload, type EditReport } from './payload-edit.ts'
+import { importLines, type ImportReport } from './import.ts'
+import { listDeadLetters, type DeadLetterList } from './dead-letter-groups.ts'
 import { exportLine } from './ndjson-line.ts'
-import { pick } from './select.ts'
+import { selectDeadLetters } from './select.ts'
 import { createPurge, type PurgeReport } from './purge.ts'
 import { requeue, type RequeueReport } from './requeue.ts'
 
-export { listLetters, type LettersView } from './dead-letter-groups.ts'
+export { listDeadLetters, type DeadLetterList } from './dead-letter-groups.ts'
 export { exportLine, messageLine, payloadLine } from './ndjson-line.ts'
-export { pick } from './select.ts'
+export { selectDeadLetters } from './select.ts'
 export { purgeByAge } from './purge.ts'
 export type { EditReport } from './payload-edit.ts'
-export type { FillReport } from './import.ts'
+export type { ImportReport } from './import.ts'
 export type { PurgeReport } from './purge.ts'
 export type { RequeueReport } from './requeue.ts'
 
 /** Which letters are meant; all of them where nothing is said. */
-export type LetterQuery = {
+export type DeadLetterQuery = {
   /** These and no others, in this order. */
   ids?: readonly string[]
   stage?: DeadLetterStage
@@ -65,7 +65,7 @@ export type LetterQuery = {
 }
 
 /** What reads letters: a spool in use, or one at rest. */
-export type LetterReader = Pick<Spool, 'deadLetters' | 'deadLetter'>
+export type DeadLetterReader = Pick<Spool, 'deadLetters' | 'deadLetter'>
 
 /** Maps messages with the mapping in force; what ingest/quarantine/dead-letter-remap.ts does. */
 export type Remap = (
@@ -73,7 +73,7 @@ export type Remap = (
     reason: null
     source: null
     dryRun: boolean
-    letters?: AsyncIterable<DeadLetterEntry>
+    deadLetters?: AsyncIterable<DeadLetterEntry>
     messages?: AsyncIterable<{ id: string; envelope: Envelope }>
   },
   signal: AbortSignal,
@@ -89,27 +89,31 @@ export type RemapOutcome = {
   stillRefused: Record<string, number>
 }
 
-export type LetterWork = {
-  list(query: LetterQuery, limit: number): Promise<LettersView>
+export type DeadLetterOperations = {
+  list(query: DeadLetterQuery, limit: number): Promise<DeadLetterList>
   /** Null where there is none of this id. */
   show(id: string): Promise<DeadLetterEntry | null>
-  requeue(query: LetterQuery, options: { dryRun: boolean }, signal: AbortSignal): Promise<RequeueReport>
+  requeue(query: DeadLetterQuery, options: { dryRun: boolean }, signal: AbortSignal): Promise<RequeueReport>
   /** Rejects with DEAD_LETTER_INVALID where `text` is no payload that may take its place. */
   edit(id: string, text: string, signal: AbortSignal): Promise<EditReport>
   /** Lines of NDJSON, as `fill` takes them. */
-  export(query: LetterQuery): AsyncIterable<string>
+  export(query: DeadLetterQuery): AsyncIterable<string>
   /** Takes lines in; rejects with DEAD_LETTER_INVALID at the first that is none, and then nothing was taken. */
-  fill(text: string, options: { dryRun: boolean }, signal: AbortSignal): Promise<FillReport>
-  purge(query: LetterQuery, options: { dryRun: boolean }, signal: AbortSignal): Promise<PurgeReport>
+  importLines(text: string, options: { dryRun: boolean }, signal: AbortSignal): Promise<ImportReport>
+  purge(query: DeadLetterQuery, options: { dryRun: boolean }, signal: AbortSignal): Promise<PurgeReport>
   /** For `dead_letters.retention`; ends at the first letter that is younger. */
   purgeOlder(than: { since: number; until: number }, signal: AbortSignal): Promise<PurgeReport>
-  counters(): LetterCounters
+  counters(): DeadLetterCounters
 }
 
 /** Since the start. */
-export type LetterCounters = { requeued: number; filled: number; purged: { operator: number; age: number } }
+export type DeadLetterCounters = {
+  requeued: number
+  imported: number
+  purged: { operator: number; age: number }
+}
 
-export type LetterDeps = {
+export type DeadLetterDeps = {
   spool: Pick<
     Spool,
     | 'deadLetters'
@@ -128,19 +132,19 @@ export type LetterDeps = {
   providers: () => readonly ProviderName[]
 }
 
-export function createLetterWork(deps: LetterDeps): LetterWork {
+export function createDeadLetterOperations(deps: DeadLetterDeps): DeadLetterOperations {
   const { spool } = deps
-  const counters: LetterCounters = { requeued: 0, filled: 0, purged: { operator: 0, age: 0 } }
+  const counters: DeadLetterCounters = { requeued: 0, imported: 0, purged: { operator: 0, age: 0 } }
   const purge = createPurge(deps, counters)
   return {
-    list: (query, limit) => listLetters(spool, query, limit),
+    list: (query, limit) => listDeadLetters(spool, query, limit),
     show: (id) => spool.deadLetter(id),
     requeue: (query, options, signal) => requeue(deps, counters, query, options, signal),
-    edit: (id, text, signal) => editLetter(deps, counters, id, text, signal),
+    edit: (id, text, signal) => editPayload(deps, counters, id, text, signal),
     async *export(query) {
-      for await (const entry of pick(spool, query)) yield exportLine(entry)
+      for await (const entry of selectDeadLetters(spool, query)) yield exportLine(entry)
     },
-    fill: (text, options, signal) => fill(deps, counters, text, options, signal),
+    importLines: (text, options, signal) => importLines(deps, counters, text, options, signal),
     purge: (query, options, signal) => purge(query, { ...options, by: 'operator' }, signal),
     purgeOlder: (than, signal) => purge(than, { dryRun: false, by: 'age' }, signal),
     counters: () => ({ ...counters, purged: { ...counters.purged } }),

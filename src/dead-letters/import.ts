@@ -7,16 +7,16 @@
 
 import type { PayloadId, ProviderName } from '../domain/ids.ts'
 import type { Envelope } from '../domain/message.ts'
-import type { LetterCounters, LetterDeps, RemapOutcome } from './dead-letters.ts'
-import { readLine } from './ndjson-line.ts'
-import { judgePayload, roadPayload, unfitFault } from './payload-validation.ts'
+import type { DeadLetterCounters, DeadLetterDeps, RemapOutcome } from './dead-letters.ts'
+import { parseLine } from './ndjson-line.ts'
+import { validatePayload, requeuedPayload, invalidFault } from './payload-validation.ts'
 import { createGroup, providerOf } from './requeue.ts'
 
-export type FillReport = {
+export type ImportReport = {
   dryRun: boolean
   payloads: number
   /** Lines that are in the spool already, or twice in the file. */
-  copies: number
+  duplicates: number
   /** Payloads that may not be what was stored; take the word out of the line to have it sent. */
   suspect: number
   remap: RemapOutcome | null
@@ -30,13 +30,13 @@ type Incoming = {
 
 const problemsMax = 20
 
-export async function fill(
-  deps: LetterDeps,
-  counters: LetterCounters,
+export async function importLines(
+  deps: DeadLetterDeps,
+  counters: DeadLetterCounters,
   text: string,
   { dryRun }: { dryRun: boolean },
   signal: AbortSignal,
-): Promise<FillReport> {
+): Promise<ImportReport> {
   const { spool, emit, remap } = deps
   const { payloads, messages, suspect } = readAll(deps, text)
   const known = await spool.storedPayloadIds(new Set(payloads.map(({ payloadId }) => payloadId)), signal)
@@ -51,7 +51,7 @@ export async function fill(
     }
     known.add(payloadId)
     meant += 1
-    await group.add(roadPayload(provider, payloadId, payload), null)
+    await group.add(requeuedPayload(provider, payloadId, payload), null)
   }
   await group.end()
   const taken = dryRun ? meant : group.done
@@ -66,13 +66,13 @@ export async function fill(
       ? await remap({ reason: null, source: null, dryRun, messages: over(left) }, signal)
       : null
   if (!dryRun) {
-    counters.filled += taken + left.length
+    counters.imported += taken + left.length
     emit({ kind: 'dead_letters_imported', payloads: taken, messages: left.length, duplicates: copies })
   }
-  return { dryRun, payloads: taken, copies, suspect, remap: mapped }
+  return { dryRun, payloads: taken, duplicates: copies, suspect, remap: mapped }
 }
 
-async function isSame({ spool }: LetterDeps, id: string, { topic, bytes }: Envelope): Promise<boolean> {
+async function isSame({ spool }: DeadLetterDeps, id: string, { topic, bytes }: Envelope): Promise<boolean> {
   const envelope = (await spool.deadLetter(id))?.deadLetter.envelope
   return envelope?.topic === topic && envelope.bytes === bytes
 }
@@ -82,7 +82,7 @@ async function* over<Entry>(entries: readonly Entry[]): AsyncGenerator<Entry> {
 }
 
 /** Rejects everything where one line is wrong. */
-function readAll(deps: LetterDeps, text: string): Incoming {
+function readAll(deps: DeadLetterDeps, text: string): Incoming {
   const incoming: Incoming = { payloads: [], messages: [], suspect: 0 }
   const problems: string[] = []
   for (const [index, one] of text.split('\n').entries()) {
@@ -91,12 +91,12 @@ function readAll(deps: LetterDeps, text: string): Incoming {
     if (problem !== null) problems.push(`line ${index + 1}: ${problem}`)
     if (problems.length === problemsMax) break
   }
-  if (problems.length > 0) throw unfitFault('The lines cannot be taken in.', problems)
+  if (problems.length > 0) throw invalidFault('The lines cannot be taken in.', problems)
   return incoming
 }
 
-function readOne(deps: LetterDeps, incoming: Incoming, text: string, index: number): string | null {
-  const line = readLine(text)
+function readOne(deps: DeadLetterDeps, incoming: Incoming, text: string, index: number): string | null {
+  const line = parseLine(text)
   if (typeof line === 'string') return line
   if (line.kind === 'message') {
     incoming.messages.push({ id: `line ${index + 1}`, envelope: line.envelope, letterId: line.letterId })
@@ -114,7 +114,7 @@ function readOne(deps: LetterDeps, incoming: Incoming, text: string, index: numb
     const names = deps.providers().join(', ')
     return `the provider ${JSON.stringify(line.provider)} is not in the config; there is ${names}`
   }
-  const judged = judgePayload(line.payload, null)
+  const judged = validatePayload(line.payload, null)
   if (judged.kind === 'unfit') return judged.problems.join('; ')
   const { payload } = judged
   incoming.payloads.push({ provider, payloadId: payload.payloadId as PayloadId, payload })

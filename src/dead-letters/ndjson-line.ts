@@ -11,12 +11,15 @@ import type { Envelope, KeptMessage } from '../domain/message.ts'
 import type { DeadLetterEntry } from '../spool/spool.ts'
 import { deviceOf } from './payload-validation.ts'
 
-type Told = Pick<DeadLetter, 'at' | 'stage' | 'reason' | 'detail' | 'batchId' | 'requestId' | 'failure'> & {
+type DeadLetterHead = Pick<
+  DeadLetter,
+  'at' | 'stage' | 'reason' | 'detail' | 'batchId' | 'requestId' | 'failure'
+> & {
   id: string
 }
 
 /** A line whose shape was looked at; what is in the content was not. */
-export type Line =
+export type ImportedLine =
   | {
       kind: 'payload'
       provider: string | null
@@ -29,7 +32,7 @@ export type Line =
 export function exportLine({ id, deadLetter: letter }: DeadLetterEntry): string {
   const { at, stage, reason, detail, provider, device, batchId, requestId, failure, envelope, payload } =
     letter
-  const told: Told = { id, at, stage, reason, detail, batchId, requestId, failure }
+  const told: DeadLetterHead = { id, at, stage, reason, detail, batchId, requestId, failure }
   if (envelope !== null)
     return `${JSON.stringify({ kind: 'message', shelf: null, provider, device, letter: told, envelope })}\n`
   return `${JSON.stringify({ kind: 'payload', provider, device, attempts: 0, letter: told, payload })}\n`
@@ -60,7 +63,7 @@ export function messageLine({ shelf, provider, device, reason, detail, envelope 
 }
 
 /** The line, or what is wrong with it. */
-export function readLine(text: string): Line | string {
+export function parseLine(text: string): ImportedLine | string {
   let value: unknown
   try {
     value = JSON.parse(text)

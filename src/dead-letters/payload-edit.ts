@@ -2,44 +2,50 @@
 
 import { GatewayError, messageOf } from '../std/gateway-error.ts'
 import type { PayloadId } from '../domain/ids.ts'
-import type { LetterCounters, LetterDeps } from './dead-letters.ts'
-import { isSameReading, judgePayload, nameOf, roadPayload, unfitFault } from './payload-validation.ts'
+import type { DeadLetterCounters, DeadLetterDeps } from './dead-letters.ts'
+import {
+  isSameReading,
+  validatePayload,
+  payloadIdOf,
+  requeuedPayload,
+  invalidFault,
+} from './payload-validation.ts'
 import { providerOf, waitForRoom } from './requeue.ts'
 
 export type EditReport = {
   id: string
   payloadId: PayloadId
   /** The one that it had. */
-  was: PayloadId
+  previousPayloadId: PayloadId
 }
 
-export async function editLetter(
-  deps: LetterDeps,
-  counters: LetterCounters,
+export async function editPayload(
+  deps: DeadLetterDeps,
+  counters: DeadLetterCounters,
   id: string,
   text: string,
   signal: AbortSignal,
 ): Promise<EditReport> {
   const { spool, emit } = deps
   const entry = await spool.deadLetter(id)
-  if (entry === null) throw goneFault(id)
+  if (entry === null) throw noSuchDeadLetter(id)
   const { stage, payload: before, payloadId: was } = entry.deadLetter
   if (stage !== 'delivery' || was === null)
-    throw unfitFault(`Dead letter ${id} has no payload to edit.`, [
+    throw invalidFault(`Dead letter ${id} has no payload to edit.`, [
       'it is a message that could not be mapped: mend the mapping and requeue it',
     ])
   const provider = providerOf(deps, entry.deadLetter.provider)
   if (provider === null)
-    throw unfitFault(`Dead letter ${id} cannot be sent.`, ['its provider is not in the config any more'])
-  const judged = judgePayload(parsed(id, text), was)
+    throw invalidFault(`Dead letter ${id} cannot be sent.`, ['its provider is not in the config any more'])
+  const judged = validatePayload(parsed(id, text), was)
   if (judged.kind === 'unfit')
-    throw unfitFault(`The payload for dead letter ${id} cannot be sent.`, judged.problems)
+    throw invalidFault(`The payload for dead letter ${id} cannot be sent.`, judged.problems)
   const { payload } = judged
   if (payload.payloadId !== was)
-    throw unfitFault(`The payload for dead letter ${id} cannot be sent.`, [
+    throw invalidFault(`The payload for dead letter ${id} cannot be sent.`, [
       `its payloadId is not ${was}: leave it as it is, a new one is made where device or time changed`,
     ])
-  const payloadId = isSameReading(before, payload) ? was : nameOf(provider, payload)
+  const payloadId = isSameReading(before, payload) ? was : payloadIdOf(provider, payload)
   await waitForRoom(deps, signal)
   if (signal.aborted)
     throw new GatewayError('DAEMON_REFUSED', {
@@ -49,26 +55,26 @@ export async function editLetter(
     })
   await spool.exchange({
     take: [id],
-    payloads: [roadPayload(provider, payloadId, payload)],
+    payloads: [requeuedPayload(provider, payloadId, payload)],
     deadLetters: [],
     stateChanges: [],
   })
   counters.requeued += 1
   emit({ kind: 'dead_letter_edited', id, payloadId, previousPayloadId: was })
-  return { id, payloadId, was }
+  return { id, payloadId, previousPayloadId: was }
 }
 
 function parsed(id: string, text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw unfitFault(`The payload for dead letter ${id} cannot be sent.`, [
+    throw invalidFault(`The payload for dead letter ${id} cannot be sent.`, [
       `it is no JSON: ${messageOf(error)}`,
     ])
   }
 }
 
-export function goneFault(id: string): GatewayError {
+export function noSuchDeadLetter(id: string): GatewayError {
   return new GatewayError('SPOOL_ENTRY_GONE', {
     what: `There is no dead letter ${id}.`,
     why: 'It was requeued, mapped or deleted, or it never was.',

@@ -58,10 +58,11 @@ const payloadSchema = z
 type Payload = z.output<typeof payloadSchema>
 
 /** What is wrong with it, in one sentence for each; none where it may go. */
-export type Judged = { kind: 'payload'; payload: Payload } | { kind: 'unfit'; problems: readonly string[] }
+export type PayloadValidation =
+  { kind: 'payload'; payload: Payload } | { kind: 'unfit'; problems: readonly string[] }
 
 /** `known` is put in where the text has no payloadId. */
-export function judgePayload(value: unknown, known: PayloadId | null): Judged {
+export function validatePayload(value: unknown, known: PayloadId | null): PayloadValidation {
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
   if (!isObject) return { kind: 'unfit', problems: ['it is no JSON object'] }
   const given: unknown =
@@ -80,7 +81,7 @@ export function judgePayload(value: unknown, known: PayloadId | null): Judged {
   return { kind: 'payload', payload: given as Payload }
 }
 
-export function unfitFault(what: string, problems: readonly string[]): GatewayError {
+export function invalidFault(what: string, problems: readonly string[]): GatewayError {
   return new GatewayError('DEAD_LETTER_INVALID', {
     what,
     why: problems.slice(0, 20).join('; '),
@@ -95,7 +96,7 @@ export function isSameReading(before: unknown, after: Payload): boolean {
 }
 
 /** A name made of the content: mended twice in the same way, it has the same one. RFC 9562, version 8. */
-export function nameOf(provider: ProviderName, payload: Payload): PayloadId {
+export function payloadIdOf(provider: ProviderName, payload: Payload): PayloadId {
   const { payloadId: _former, ...content } = payload
   const digest = hash('sha256', JSON.stringify(['edited', provider, content]), 'hex')
   const variant = ((parseInt(digest.charAt(16), 16) & 0x3) | 0x8).toString(16)
@@ -109,7 +110,11 @@ export function deviceOf(payload: unknown): string {
 }
 
 /** For the live lane: without a device time, so that it is not taken for a late one and put behind the others. */
-export function roadPayload(provider: ProviderName, payloadId: PayloadId, payload: object): MappedPayload {
+export function requeuedPayload(
+  provider: ProviderName,
+  payloadId: PayloadId,
+  payload: object,
+): MappedPayload {
   const { payloadId: _first, ...rest } = payload as Record<string, unknown>
   const json = `${payloadHead}${payloadId}"${Object.keys(rest).length === 0 ? '' : ','}${JSON.stringify(rest).slice(1)}`
   return {

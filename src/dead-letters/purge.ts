@@ -7,18 +7,23 @@
 
 import { pause, type CancelTimer, type Clock } from '../std/clock.ts'
 import { GatewayError } from '../std/gateway-error.ts'
-import type { LetterCounters, LetterDeps, LetterQuery, LetterWork } from './dead-letters.ts'
-import { pick } from './select.ts'
+import type {
+  DeadLetterCounters,
+  DeadLetterDeps,
+  DeadLetterQuery,
+  DeadLetterOperations,
+} from './dead-letters.ts'
+import { selectDeadLetters } from './select.ts'
 
 export type PurgeReport = {
   dryRun: boolean
-  letters: number
+  deadLetters: number
   /** By stage and reason, such as `mapping NOT_JSON`. */
   reasons: Record<string, number>
 }
 
 export type Purge = (
-  query: LetterQuery,
+  query: DeadLetterQuery,
   options: { dryRun: boolean; by: 'operator' | 'age' },
   signal: AbortSignal,
 ) => Promise<PurgeReport>
@@ -27,12 +32,12 @@ const groupMax = 1000
 const reasonsMax = 50
 const storeLookMs = 1000
 
-export function createPurge({ spool, clock, emit }: LetterDeps, counters: LetterCounters): Purge {
+export function createPurge({ spool, clock, emit }: DeadLetterDeps, counters: DeadLetterCounters): Purge {
   return async function purge(query, { dryRun, by }, signal) {
     const endsAt = by === 'age' ? (query.until ?? -Infinity) : Infinity
-    const report: PurgeReport = { dryRun, letters: 0, reasons: {} }
+    const report: PurgeReport = { dryRun, deadLetters: 0, reasons: {} }
     let group: { id: string; reason: string }[] = []
-    for await (const { id, deadLetter: letter } of pick(
+    for await (const { id, deadLetter: letter } of selectDeadLetters(
       spool,
       by === 'age' ? { ...query, until: Infinity } : query,
     )) {
@@ -60,7 +65,7 @@ export function createPurge({ spool, clock, emit }: LetterDeps, counters: Letter
         count(reasons, reason)
         count(report.reasons, reason)
       }
-      report.letters += gone.length
+      report.deadLetters += gone.length
       if (dryRun) return
       const text = Object.entries(reasons).map(([reason, letters]) => `${letters} ${reason}`)
       emit({ kind: 'dead_letters_purged', deadLetters: gone.length, by, reasons: text.join(', ') })
@@ -79,7 +84,11 @@ const lookEveryMs = 600_000
 
 /** Deletes what is older than `retentionMs`, now and then; ends with `stop`. */
 export function purgeByAge(
-  { work, clock, clockOffsetMs }: { work: LetterWork; clock: Clock; clockOffsetMs: () => number | null },
+  {
+    work,
+    clock,
+    clockOffsetMs,
+  }: { work: DeadLetterOperations; clock: Clock; clockOffsetMs: () => number | null },
   { retentionMs }: { retentionMs: number },
 ): { stop(): Promise<void> } {
   const stopping = new AbortController()

@@ -7,9 +7,9 @@ import { droppedByPerson, type DeadLetter } from '../domain/dead-letter.ts'
 import type { ProviderName } from '../domain/ids.ts'
 import type { MappedPayload } from '../domain/payload.ts'
 import type { DeadLetterEntry, Exchange, Spool } from '../spool/spool.ts'
-import type { LetterCounters, LetterDeps, LetterQuery, RemapOutcome } from './dead-letters.ts'
-import { roadPayload } from './payload-validation.ts'
-import { pick } from './select.ts'
+import type { DeadLetterCounters, DeadLetterDeps, DeadLetterQuery, RemapOutcome } from './dead-letters.ts'
+import { requeuedPayload } from './payload-validation.ts'
+import { selectDeadLetters } from './select.ts'
 
 export type RequeueReport = {
   dryRun: boolean
@@ -30,9 +30,9 @@ const lookEveryMs = 250
 const droppedWhy = `it was dropped from quarantine by hand: ask for it with --reason ${droppedByPerson}`
 
 export async function requeue(
-  deps: LetterDeps,
-  counters: LetterCounters,
-  query: LetterQuery,
+  deps: DeadLetterDeps,
+  counters: DeadLetterCounters,
+  query: DeadLetterQuery,
   { dryRun }: { dryRun: boolean },
   signal: AbortSignal,
 ): Promise<RequeueReport> {
@@ -44,7 +44,7 @@ export async function requeue(
   let messages = 0
   const group = createGroup(deps, dryRun, signal)
   try {
-    for await (const { id, deadLetter: letter } of pick(spool, query)) {
+    for await (const { id, deadLetter: letter } of selectDeadLetters(spool, query)) {
       if (signal.aborted) break
       if (cameMeanwhile(letter)) continue
       if (query.ids !== undefined) seen.add(id)
@@ -64,13 +64,13 @@ export async function requeue(
   }
   const mapped =
     messages > 0 && !signal.aborted
-      ? await remap({ reason: null, source: null, dryRun, letters: messagesOf() }, signal)
+      ? await remap({ reason: null, source: null, dryRun, deadLetters: messagesOf() }, signal)
       : null
   const missing = (query.ids ?? []).filter((id) => !seen.has(id))
   return { dryRun, payloads: dryRun ? meant : group.done, left, missing, remap: mapped }
 
   async function* messagesOf(): AsyncGenerator<DeadLetterEntry> {
-    for await (const entry of pick(spool, { ...query, stage: 'mapping' })) {
+    for await (const entry of selectDeadLetters(spool, { ...query, stage: 'mapping' })) {
       if (!cameMeanwhile(entry.deadLetter) && isMessage(entry.deadLetter)) yield entry
     }
   }
@@ -91,7 +91,7 @@ export async function requeue(
     const known = providerOf(deps, provider)
     if (known === null) return `the provider ${JSON.stringify(provider)} is not in the config`
     if (payloadId === null || typeof payload !== 'object' || payload === null) return 'it holds no payload'
-    return roadPayload(known, payloadId, payload)
+    return requeuedPayload(known, payloadId, payload)
   }
 
   /** Somebody decided against it: it is meant by its id or its reason only. */
@@ -100,7 +100,7 @@ export async function requeue(
   }
 }
 
-export function providerOf({ providers }: LetterDeps, name: string | null): ProviderName | null {
+export function providerOf({ providers }: DeadLetterDeps, name: string | null): ProviderName | null {
   return providers().find((provider) => provider === name) ?? null
 }
 
@@ -112,7 +112,7 @@ type Group = {
 }
 
 /** Collects payloads until a write is worth it. */
-export function createGroup(deps: LetterDeps, dryRun: boolean, signal: AbortSignal): Group {
+export function createGroup(deps: DeadLetterDeps, dryRun: boolean, signal: AbortSignal): Group {
   let payloads: MappedPayload[] = []
   let take: string[] = []
   let length = 0

@@ -1,10 +1,13 @@
 // select.ts: the letters that somebody means.
 
 import type { DeadLetterEntry } from '../spool/spool.ts'
-import type { LetterQuery, LetterReader } from './dead-letters.ts'
+import type { DeadLetterQuery, DeadLetterReader } from './dead-letters.ts'
 
 /** Oldest first, or in the order of their ids; ids that are not there are left out. */
-export async function* pick(spool: LetterReader, query: LetterQuery): AsyncGenerator<DeadLetterEntry> {
+export async function* selectDeadLetters(
+  spool: DeadLetterReader,
+  query: DeadLetterQuery,
+): AsyncGenerator<DeadLetterEntry> {
   const { ids, stage, reason } = query
   if (ids !== undefined) {
     for (const id of new Set(ids)) {
@@ -21,7 +24,7 @@ export async function* pick(spool: LetterReader, query: LetterQuery): AsyncGener
   for await (const entry of spool.deadLetters(filter)) if (fits(entry, query)) yield entry
 }
 
-function fits({ deadLetter: letter }: DeadLetterEntry, query: LetterQuery): boolean {
+function fits({ deadLetter: letter }: DeadLetterEntry, query: DeadLetterQuery): boolean {
   const { stage, reason, device, source, provider, since = -Infinity, until = Infinity } = query
   return (
     (stage ?? letter.stage) === letter.stage &&

@@ -3,10 +3,10 @@
 import type { EpochMs } from '../std/clock.ts'
 import { quote } from '../std/quote.ts'
 import type { LedgerOutcome } from '../receipts/receipts.ts'
-import { readMoment } from './time-argument.ts'
+import { parseTimeArgument } from './time-argument.ts'
 
 /** Everything that is said must hold. */
-export type Question = {
+export type LedgerQuery = {
   device?: string
   /** Of the device time, both included. */
   from?: EpochMs
@@ -39,10 +39,10 @@ const names = [
 type Name = (typeof names)[number]
 
 /** What is said, by name; unknown names are refused. */
-export type Words = Readonly<Record<string, string | undefined>>
+export type LedgerParams = Readonly<Record<string, string | undefined>>
 
-export type Asked =
-  { kind: 'question'; question: Question } | { kind: 'wrong'; what: string; why: string; act: string }
+export type ParsedLedgerQuery =
+  { kind: 'question'; question: LedgerQuery } | { kind: 'invalid'; what: string; why: string; act: string }
 
 export const limitMax = 10_000
 const limitDefault = 100
@@ -51,12 +51,12 @@ const aroundMs = 60_000
 const textLengthMax = 4096
 const outcomes: readonly LedgerOutcome[] = ['delivered', 'retried', 'dead']
 /** `now` says which day is today, for times without a date. */
-export function readQuestion(words: Words, now: EpochMs): Asked {
+export function parseLedgerQuery(words: LedgerParams, now: EpochMs): ParsedLedgerQuery {
   for (const name of Object.keys(words))
     if (!names.some((known) => known === name))
       return wrong(`The ledger is not asked by ${quote(name, 50)}.`, `It knows ${names.join(', ')}.`)
   const { device, payload, batch, request, ...others }: Known = words
-  const question: Question = { limit: limitDefault }
+  const question: LedgerQuery = { limit: limitDefault }
   for (const [name, text] of Object.entries({ device, payload, batch, request })) {
     if (text === undefined) continue
     if (text === '' || text.length > textLengthMax)
@@ -70,15 +70,15 @@ export function readQuestion(words: Words, now: EpochMs): Asked {
 }
 
 type Known = Partial<Record<Name, string | undefined>>
-type Wrong = Extract<Asked, { kind: 'wrong' }>
+type InvalidQuery = Extract<ParsedLedgerQuery, { kind: 'invalid' }>
 
-function readTimes({ at, from, to }: Known, now: EpochMs, question: Question): Wrong | null {
+function readTimes({ at, from, to }: Known, now: EpochMs, question: LedgerQuery): InvalidQuery | null {
   if (at !== undefined && (from !== undefined || to !== undefined))
     return wrong('Both `at` and `from` or `to` are given.', 'Each of them says which time is meant.')
   for (const [name, text] of Object.entries({ at, from, to })) {
     if (text === undefined) continue
-    const moment = readMoment(text, now)
-    if (moment.kind === 'wrong') return wrong(`${name} is no time: ${quote(text, 50)}.`, moment.why)
+    const moment = parseTimeArgument(text, now)
+    if (moment.kind === 'invalid') return wrong(`${name} is no time: ${quote(text, 50)}.`, moment.why)
     if (name !== 'to') question.from = moment.at - (name === 'at' ? aroundMs : 0)
     if (name !== 'from') question.to = moment.at + (name === 'at' ? aroundMs : 0)
   }
@@ -87,7 +87,7 @@ function readTimes({ at, from, to }: Known, now: EpochMs, question: Question): W
   return null
 }
 
-function readOthers({ outcome, limit, after }: Known, question: Question): Wrong | null {
+function readOthers({ outcome, limit, after }: Known, question: LedgerQuery): InvalidQuery | null {
   if (outcome !== undefined) {
     const found = outcomes.find((one) => one === outcome)
     if (found === undefined)
@@ -108,8 +108,8 @@ function readOthers({ outcome, limit, after }: Known, question: Question): Wrong
   return null
 }
 
-function wrong(what: string, why: string): Wrong {
-  return { kind: 'wrong', what, why, act: 'See `telemetry-gateway ledger --help`.' }
+function wrong(what: string, why: string): InvalidQuery {
+  return { kind: 'invalid', what, why, act: 'See `telemetry-gateway ledger --help`.' }
 }
 
 export function cursorText({ number, index }: Cursor): string {

@@ -1,5 +1,5 @@
 // ledger-records.ts: the receipts as they are kept, in one open store: appended in the order of their numbers, dropped from the
-// oldest on, a sheet at a time.
+// oldest on, a block at a time.
 //
 // A receipt's number here is the spool's number of it plus a base, so a receipt that comes a second time (the process
 // died between the copy and the forgetting) is known by its number and skipped. The base is 0 until the numbers of
@@ -11,8 +11,14 @@
 import type { EpochMs } from '../std/clock.ts'
 import { decodeReceipt, receiptHead, type Receipt } from '../receipts/receipts.ts'
 import type { ReadOptions, Store, StoreOp, StoreRange } from '../storage/storage.ts'
-import { everything, formatKey, isSheet, numberRange, receiptKey, sheetKey } from './record-keys.ts'
-import { beginSheet, decodeSheet, resumeSheet, type OpenSheet, type Sheet } from './receipt-index.ts'
+import { everything, formatKey, isIndexBlock, numberRange, receiptKey, indexBlockKey } from './record-keys.ts'
+import {
+  beginBlock,
+  decodeBlock,
+  resumeBlock,
+  type OpenIndexBlock,
+  type IndexBlock,
+} from './receipt-index.ts'
 
 export type NumberedReceipt = { n: number; value: Buffer }
 
@@ -20,20 +26,20 @@ export type RecordTotals = {
   /** Payloads that can be asked for, and bytes of all that is kept. */
   records: number
   bytes: number
-  /** When the oldest sheet was last written to; null where there is none. */
+  /** When the oldest block was last written to; null where there is none. */
   oldestAt: EpochMs | null
 }
 
 export type Records = {
   /** In ascending order. One write, which is not synced; gives how many were damaged and left out. */
   append(receipts: readonly NumberedReceipt[], now: EpochMs): Promise<{ damaged: number }>
-  /** Drops the oldest sheet; gives how many payloads that were. */
+  /** Drops the oldest block; gives how many payloads that were. */
   dropOldest(): Promise<number>
   totals(): RecordTotals
   /** When the oldest payload that can be asked for was settled; null where there is none. */
   beginsAt(): Promise<EpochMs | null>
-  /** Newest first, from the one that holds `number` on; sheets that are damaged are left out. */
-  sheets(number: number): AsyncGenerator<Sheet>
+  /** Newest first, from the one that holds `number` on; index blocks that are damaged are left out. */
+  indexBlocks(number: number): AsyncGenerator<IndexBlock>
   receipt(number: number): Promise<Receipt | null>
   /** Gives the disk of what was dropped back. */
   compact(): Promise<void>
@@ -41,21 +47,21 @@ export type Records = {
 }
 
 export type RecordsOptions = {
-  /** Bytes of receipts under one sheet; what is dropped at once. */
-  sheetReceiptBytesMax: number
+  /** Bytes of receipts under one block; what is dropped at once. */
+  blockReceiptBytesMax: number
 }
 
 const formatVersion = '1'
-const sheetBytesMax = 64 * 1024
-const sheetLinesMax = 256
+const blockBytesMax = 64 * 1024
+const blockEntriesMax = 256
 
-type Oldest = Pick<Sheet, 'first' | 'payloadsBefore' | 'bytesBefore' | 'writtenAt'>
+type Oldest = Pick<IndexBlock, 'first' | 'payloadsBefore' | 'bytesBefore' | 'writtenAt'>
 
 /** Rejects with an error whose code is LEVEL_CORRUPTION where the records cannot be used. */
-export async function openRecords(store: Store, { sheetReceiptBytesMax }: RecordsOptions): Promise<Records> {
+export async function openRecords(store: Store, { blockReceiptBytesMax }: RecordsOptions): Promise<Records> {
   await checkFormat(store)
-  let oldest: Oldest | null = await oldestSheet(store, 0)
-  let open: OpenSheet | null = await newestSheet(store)
+  let oldest: Oldest | null = await oldestBlock(store, 0)
+  let open: OpenIndexBlock | null = await newestBlock(store)
   /** Numbers below were given; none of them is given again. */
   let end = open?.end ?? 0
   let base = open?.head.base ?? 0
@@ -65,7 +71,7 @@ export async function openRecords(store: Store, { sheetReceiptBytesMax }: Record
     bytes: open === null ? 0 : open.head.bytesBefore + open.head.bytes + open.size,
   }
 
-  return { append, dropOldest, totals, beginsAt, sheets, receipt, compact, close: () => store.close() }
+  return { append, dropOldest, totals, beginsAt, indexBlocks, receipt, compact, close: () => store.close() }
 
   async function append(receipts: readonly NumberedReceipt[], now: EpochMs): Promise<{ damaged: number }> {
     if (!baseIsSure) await findBase(receipts)
@@ -79,29 +85,29 @@ export async function openRecords(store: Store, { sheetReceiptBytesMax }: Record
         damaged += 1
         continue
       }
-      open = sheetFor(number, ops, now)
+      open = blockFor(number, ops, now)
       open.add(number, head, value)
       end = number + 1
       ops.push({ type: 'put', key: receiptKey(number), value })
     }
-    if (open !== null && ops.length > 0) putSheet(open, ops, now)
+    if (open !== null && ops.length > 0) putBlock(open, ops, now)
     if (ops.length > 0) await store.write(ops, { sync: false })
     return { damaged }
   }
 
-  /** The sheet that the receipt goes to. */
-  function sheetFor(number: number, ops: StoreOp[], now: EpochMs): OpenSheet {
+  /** The block that the receipt goes to. */
+  function blockFor(number: number, ops: StoreOp[], now: EpochMs): OpenIndexBlock {
     const full =
       open !== null &&
-      (open.size >= sheetBytesMax ||
-        open.head.lines >= sheetLinesMax ||
-        open.head.bytes >= sheetReceiptBytesMax ||
+      (open.size >= blockBytesMax ||
+        open.head.lines >= blockEntriesMax ||
+        open.head.bytes >= blockReceiptBytesMax ||
         open.head.base !== base ||
         number - open.head.first >= 2 ** 32)
     if (open !== null && !full) return open
-    if (open !== null) putSheet(open, ops, now)
+    if (open !== null) putBlock(open, ops, now)
     const { payloads: payloadsBefore, bytes: bytesBefore } = after
-    const next = beginSheet({
+    const next = beginBlock({
       first: number,
       before: open?.head.first ?? null,
       base,
@@ -112,11 +118,11 @@ export async function openRecords(store: Store, { sheetReceiptBytesMax }: Record
     return next
   }
 
-  function putSheet(sheet: OpenSheet, ops: StoreOp[], now: EpochMs): void {
-    ops.push({ type: 'put', key: sheetKey(sheet.head.first), value: sheet.encode(now) })
-    after.payloads = sheet.head.payloadsBefore + sheet.head.payloads
-    after.bytes = sheet.head.bytesBefore + sheet.head.bytes + sheet.size
-    if (oldest !== null && oldest.first === sheet.head.first) oldest.writtenAt = now
+  function putBlock(block: OpenIndexBlock, ops: StoreOp[], now: EpochMs): void {
+    ops.push({ type: 'put', key: indexBlockKey(block.head.first), value: block.encode(now) })
+    after.payloads = block.head.payloadsBefore + block.head.payloads
+    after.bytes = block.head.bytesBefore + block.head.bytes + block.size
+    if (oldest !== null && oldest.first === block.head.first) oldest.writtenAt = now
   }
 
   /** Whether the spool's numbers go on where they were, or begin again: what is known by its number is the same. */
@@ -134,7 +140,7 @@ export async function openRecords(store: Store, { sheetReceiptBytesMax }: Record
   async function dropOldest(): Promise<number> {
     if (oldest === null) return 0
     const isOpen = open !== null && open.head.first === oldest.first
-    const next = isOpen ? null : await sheetBehind(store, oldest.first)
+    const next = isOpen ? null : await blockBehind(store, oldest.first)
     const until = next?.first ?? end
     const ops: StoreOp[] = []
     // Its receipts are read along, which costs little: this is a megabyte, once for so much that was added.
@@ -158,22 +164,22 @@ export async function openRecords(store: Store, { sheetReceiptBytesMax }: Record
     }
   }
 
-  async function* sheets(number: number): AsyncGenerator<Sheet> {
-    let next = open === null || open.head.first > number ? await sheetAt(number) : copyOf(open)
+  async function* indexBlocks(number: number): AsyncGenerator<IndexBlock> {
+    let next = open === null || open.head.first > number ? await blockAt(number) : copyOf(open)
     while (next !== null) {
       yield next
       const { before, first } = next
       if (oldest === null || before === null || before < oldest.first) return
-      const value = await store.get(sheetKey(before))
-      const sheet = value === undefined ? null : decodeSheet(value)
-      next = sheet ?? (await sheetAt(first - 1))
+      const value = await store.get(indexBlockKey(before))
+      const block = value === undefined ? null : decodeBlock(value)
+      next = block ?? (await blockAt(first - 1))
     }
   }
 
-  /** The newest readable sheet that begins with `number` or before it. */
-  async function sheetAt(number: number): Promise<Sheet | null> {
+  /** The newest readable block that begins with `number` or before it. */
+  async function blockAt(number: number): Promise<IndexBlock | null> {
     if (oldest === null || number < oldest.first) return null
-    return firstSheetOf(store, numberRange(oldest.first, number + 1), { reverse: true })
+    return firstBlockOf(store, numberRange(oldest.first, number + 1), { reverse: true })
   }
 
   async function receipt(number: number): Promise<Receipt | null> {
@@ -194,8 +200,8 @@ export async function openRecords(store: Store, { sheetReceiptBytesMax }: Record
 }
 
 /** What a question sees does not grow meanwhile. */
-function copyOf(open: OpenSheet): Sheet | null {
-  return decodeSheet(open.encode(open.head.writtenAt))
+function copyOf(open: OpenIndexBlock): IndexBlock | null {
+  return decodeBlock(open.encode(open.head.writtenAt))
 }
 
 async function checkFormat(store: Store): Promise<void> {
@@ -208,38 +214,42 @@ async function checkFormat(store: Store): Promise<void> {
     throw unusable(`its format is ${version.toString('latin1', 0, 20)}`)
 }
 
-/** The first readable sheet from `number` on. */
-async function oldestSheet(store: Store, number: number): Promise<Sheet | null> {
-  // Usually it is the very first key; only behind a damaged sheet come receipts.
-  const range = { gte: sheetKey(number), lt: everything.lt }
-  return (await firstSheetOf(store, range, { limit: 1 })) ?? firstSheetOf(store, range, {})
+/** The first readable block from `number` on. */
+async function oldestBlock(store: Store, number: number): Promise<IndexBlock | null> {
+  // Usually it is the very first key; only behind a damaged block come receipts.
+  const range = { gte: indexBlockKey(number), lt: everything.lt }
+  return (await firstBlockOf(store, range, { limit: 1 })) ?? firstBlockOf(store, range, {})
 }
 
-/** The first readable sheet behind that which begins with `first`, and behind its receipts. */
-async function sheetBehind(store: Store, first: number): Promise<Sheet | null> {
-  const value = await store.get(sheetKey(first))
-  const sheet = value === undefined ? null : decodeSheet(value)
-  const [last] = sheet?.newestFirst() ?? []
-  return oldestSheet(store, (last?.number ?? first) + 1)
+/** The first readable block behind that which begins with `first`, and behind its receipts. */
+async function blockBehind(store: Store, first: number): Promise<IndexBlock | null> {
+  const value = await store.get(indexBlockKey(first))
+  const block = value === undefined ? null : decodeBlock(value)
+  const [last] = block?.newestFirst() ?? []
+  return oldestBlock(store, (last?.number ?? first) + 1)
 }
 
-async function firstSheetOf(store: Store, range: StoreRange, options: ReadOptions): Promise<Sheet | null> {
+async function firstBlockOf(
+  store: Store,
+  range: StoreRange,
+  options: ReadOptions,
+): Promise<IndexBlock | null> {
   for await (const page of store.pages(range, options))
     for (const [key, value] of page) {
-      const sheet = isSheet(key) ? decodeSheet(value) : null
-      if (sheet !== null) return sheet
+      const block = isIndexBlock(key) ? decodeBlock(value) : null
+      if (block !== null) return block
     }
   return null
 }
 
-/** The last sheet. Receipts behind it belong to none: a power cut took it; they are left to be dropped with it. */
-async function newestSheet(store: Store): Promise<OpenSheet | null> {
+/** The last block. Receipts behind it belong to none: a power cut took it; they are left to be dropped with it. */
+async function newestBlock(store: Store): Promise<OpenIndexBlock | null> {
   for await (const page of store.pages(everything, { reverse: true }))
     for (const [key, value] of page) {
-      if (!isSheet(key)) continue
-      const sheet = resumeSheet(value)
-      if (sheet === null) throw unusable('its last sheet is damaged')
-      return sheet
+      if (!isIndexBlock(key)) continue
+      const block = resumeBlock(value)
+      if (block === null) throw unusable('its last block is damaged')
+      return block
     }
   return null
 }

@@ -1,13 +1,13 @@
-// ledger-search.ts: answers a question from the records, the newest first. It reads the sheets, and of the receipts those alone that
+// ledger-search.ts: answers a question from the records, the newest first. It reads the index blocks, and of the receipts those alone that
 // may hold an answer; it ends at the limit or after `searchMs`, and says where to go on.
 
 import type { Clock } from '../std/clock.ts'
 import { hashOfDevice, hashOfId } from '../receipts/receipt-entries.ts'
 import { hashOfKey, outcomeBits, type Receipt } from '../receipts/receipts.ts'
 import type { LedgerAnswer, LedgerEntry } from './ledger.ts'
-import { cursorText, type Cursor, type Question } from './ledger-query.ts'
+import { cursorText, type Cursor, type LedgerQuery } from './ledger-query.ts'
 import type { Records } from './ledger-records.ts'
-import type { Line } from './receipt-index.ts'
+import type { IndexEntry } from './receipt-index.ts'
 
 /** What was found before it failed or the time was up is no answer to "never", so the answer says it. */
 const searchMs = 5000
@@ -16,15 +16,15 @@ const indexMax = 999_999_999
 
 export async function search(
   records: Records,
-  question: Question,
+  question: LedgerQuery,
   { clock, signal }: { clock: Clock; signal: AbortSignal },
 ): Promise<Pick<LedgerAnswer, 'entries' | 'next'>> {
   const untilMs = clock.monotonic() + searchMs
   const mayHold = filterOf(question)
   const entries: LedgerEntry[] = []
   const from = question.after?.number ?? Number.MAX_SAFE_INTEGER
-  for await (const sheet of records.sheets(from)) {
-    for (const line of sheet.newestFirst()) {
+  for await (const block of records.indexBlocks(from)) {
+    for (const line of block.newestFirst()) {
       if (line.number > from || !mayHold(line)) continue
       const receipt = await records.receipt(line.number)
       // Dropped meanwhile, or damaged.
@@ -33,7 +33,7 @@ export async function search(
       if (last !== null) return { entries, next: cursorText(last) }
     }
     if (clock.monotonic() > untilMs || signal.aborted) {
-      const next = sheet.before === null ? null : { number: sheet.first - 1, index: indexMax }
+      const next = block.before === null ? null : { number: block.first - 1, index: indexMax }
       return { entries, next: next === null ? null : cursorText(next) }
     }
   }
@@ -41,7 +41,7 @@ export async function search(
 }
 
 /** What a line must have for its receipt to be read. */
-function filterOf(question: Question): (line: Line) => boolean {
+function filterOf(question: LedgerQuery): (line: IndexEntry) => boolean {
   const { device, payload, batch, request, outcome, from, to } = question
   const hashes: number[] = []
   if (device !== undefined) hashes.push(hashOfDevice(device))
@@ -61,7 +61,7 @@ function filterOf(question: Question): (line: Line) => boolean {
 function collect(
   receipt: Receipt,
   number: number,
-  question: Question,
+  question: LedgerQuery,
   entries: LedgerEntry[],
 ): Cursor | null {
   const { after, batch, request, limit } = question
@@ -79,7 +79,7 @@ function collect(
   return null
 }
 
-function indexesOf({ entries }: Receipt, { payload, device }: Question): number[] {
+function indexesOf({ entries }: Receipt, { payload, device }: LedgerQuery): number[] {
   if (payload !== undefined) return [...entries.ofPayload(payload)]
   if (device !== undefined) return [...entries.ofDevice(device)]
   return Array.from({ length: entries.count }, (_, index) => index)
@@ -92,7 +92,7 @@ function entryOf(
   return { at, ...entries.at(index), ...fate(index), provider, lane, batchId, requestId }
 }
 
-function holds({ device, deviceTime, outcome }: LedgerEntry, question: Question): boolean {
+function holds({ device, deviceTime, outcome }: LedgerEntry, question: LedgerQuery): boolean {
   const { from, to } = question
   if (question.outcome !== undefined && outcome !== question.outcome) return false
   if (question.device !== undefined && question.payload !== undefined && device !== question.device)

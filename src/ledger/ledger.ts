@@ -13,11 +13,11 @@
 //   `<spool>/records`, and lets the spool forget them. The main thread does nothing for a single payload.
 //
 // How it is stored (record-keys.ts, receipt-index.ts)
-//   A receipt is kept as it is, under a number that only grows. Some hundred of them have a sheet, with a line for each: when,
+//   A receipt is kept as it is, under a number that only grows. Some hundred of them have a block, with a line for each: when,
 //   from which to which device time, which outcomes, and a set of its devices and ids that says "not here" or "perhaps".
 //
 // How it is asked
-//   Newest first (ledger-search.ts). A question reads the sheets, a thirtieth of it all, and then the few receipts whose lines
+//   Newest first (ledger-search.ts). A question reads the index blocks, a thirtieth of it all, and then the few receipts whose lines
 //   cannot rule it out. Answers are bounded in entries and in time, and say where to go on.
 //
 // What can go wrong, and what then happens
@@ -36,12 +36,12 @@ import type { Emit } from '../domain/event.ts'
 import type { LedgerOutcome } from '../receipts/receipts.ts'
 import type { OpenStore } from '../storage/storage.ts'
 import { createFollower, type FollowerOptions, type ReceiptSource } from './receipt-follower.ts'
-import { createKeeper, openStopped } from './records-supervisor.ts'
-import { readQuestion, type Question, type Words } from './ledger-query.ts'
+import { createRecordsSupervisor, openOfflineRecords } from './records-supervisor.ts'
+import { parseLedgerQuery, type LedgerQuery, type LedgerParams } from './ledger-query.ts'
 import { search } from './ledger-search.ts'
 import { createTrustedTime } from './trusted-time.ts'
 
-export { limitMax, readQuestion, type Question, type Words } from './ledger-query.ts'
+export { limitMax, parseLedgerQuery, type LedgerQuery, type LedgerParams } from './ledger-query.ts'
 
 /** What became of one payload in one settle. */
 export type LedgerEntry = {
@@ -92,14 +92,14 @@ export type LedgerView = {
 
 export type LedgerReply =
   | { kind: 'answer'; answer: LedgerAnswer }
-  | { kind: 'wrong'; what: string; why: string; act: string }
+  | { kind: 'invalid'; what: string; why: string; act: string }
   /** The records are not open, or too many ask at once. */
   | { kind: 'unavailable'; why: string }
 
 export type Ledger = {
   start(): void
   /** By the words of ledger-query.ts. Never rejects. */
-  ask(words: Words, signal: AbortSignal): Promise<LedgerReply>
+  query(words: LedgerParams, signal: AbortSignal): Promise<LedgerReply>
   view(): LedgerView
   /** Copies what is there until `deadline` aborts, then closes the records. */
   stop(deadline: AbortSignal): Promise<void>
@@ -124,14 +124,14 @@ export type LedgerOptions = FollowerOptions & {
 const askingMax = 4
 /** What was settled just now is copied before a question is answered, for so long. */
 const catchUpMs = 2000
-const sheetReceiptBytesMax = 1024 * 1024
+const blockReceiptBytesMax = 1024 * 1024
 
 export function createLedger(deps: LedgerDeps, options: LedgerOptions): Ledger {
   const { clock, source } = deps
-  const keeper = createKeeper(deps, {
+  const keeper = createRecordsSupervisor(deps, {
     ...options,
-    // A bound is kept to a sheet, so a small one has small sheets.
-    sheetReceiptBytesMax: Math.min(sheetReceiptBytesMax, options.bytesMax / 16),
+    // A bound is kept to a block, so a small one has small index blocks.
+    blockReceiptBytesMax: Math.min(blockReceiptBytesMax, options.bytesMax / 16),
   })
   const time = createTrustedTime({ clock, offsetMs: deps.clockOffsetMs })
   const follower = createFollower({ ...deps, keeper, time }, options)
@@ -139,7 +139,7 @@ export function createLedger(deps: LedgerDeps, options: LedgerOptions): Ledger {
 
   return {
     start: follower.start,
-    ask,
+    query: ask,
     view,
     async stop(deadline) {
       await follower.stop(deadline)
@@ -147,9 +147,9 @@ export function createLedger(deps: LedgerDeps, options: LedgerOptions): Ledger {
     },
   }
 
-  async function ask(words: Words, signal: AbortSignal): Promise<LedgerReply> {
-    const asked = readQuestion(words, clock.now())
-    if (asked.kind === 'wrong') return asked
+  async function ask(words: LedgerParams, signal: AbortSignal): Promise<LedgerReply> {
+    const asked = parseLedgerQuery(words, clock.now())
+    if (asked.kind === 'invalid') return asked
     const { question } = asked
     if (asking >= askingMax) return { kind: 'unavailable', why: 'Others are asking; ask again in a moment.' }
     asking += 1
@@ -195,13 +195,13 @@ export function createLedger(deps: LedgerDeps, options: LedgerOptions): Ledger {
 }
 
 /** Asks the records of a daemon that does not run. Rejects with LEDGER_LOCKED, LEDGER_UNUSABLE or LEDGER_MISSING. */
-export async function askStopped(
+export async function openOfflineLedger(
   { openStore, clock }: Pick<LedgerDeps, 'openStore' | 'clock'>,
   { path }: Pick<LedgerOptions, 'path'>,
 ) {
-  const records = await openStopped(openStore, path)
+  const records = await openOfflineRecords(openStore, path)
   return {
-    async ask(question: Question, signal: AbortSignal): Promise<LedgerAnswer> {
+    async ask(question: LedgerQuery, signal: AbortSignal): Promise<LedgerAnswer> {
       const found = await search(records, question, { clock, signal })
       return { ...found, oldestAt: await records.beginsAt(), behind: 0 }
     },

@@ -9,7 +9,7 @@
 import { pause, type CancelTimer, type Clock, type EpochMs } from '../std/clock.ts'
 import { GatewayError } from '../std/gateway-error.ts'
 import type { Emit } from '../domain/event.ts'
-import type { Keeper } from './records-supervisor.ts'
+import type { RecordsSupervisor } from './records-supervisor.ts'
 import type { NumberedReceipt, Records } from './ledger-records.ts'
 import type { TrustedTime } from './trusted-time.ts'
 
@@ -47,7 +47,7 @@ export type Follower = {
   stop(deadline: AbortSignal): Promise<void>
 }
 
-type Deps = { clock: Clock; emit: Emit; keeper: Keeper; source: ReceiptSource; time: TrustedTime }
+type Deps = { clock: Clock; emit: Emit; keeper: RecordsSupervisor; source: ReceiptSource; time: TrustedTime }
 
 /** So much that was dropped is worth a compaction. */
 const compactAfterBytes = 16 * 1024 * 1024

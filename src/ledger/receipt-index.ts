@@ -1,8 +1,8 @@
-// receipt-index.ts: what is known of a run of receipts without reading them. A question reads the sheets, and of the receipts
+// receipt-index.ts: what is known of a run of receipts without reading them. A question reads the index blocks, and of the receipts
 // those alone that may hold an answer.
 //
 //   0  version (1)        1  CRC-32 of the rest (4)
-//   5  first number (8)   13 the sheet before, NaN for none (8)   21 what is added to the spool's numbers (8)
+//   5  first number (8)   13 the block before, NaN for none (8)   21 what is added to the spool's numbers (8)
 //   29 when it was last written to (8)
 //   37 payloads before (8)   45 bytes before (8)   53 payloads (8)   61 bytes of the receipts (8)   69 lines (4)
 //   73 lines: number - first (4), settled at (8), payloads (4), outcomes (1), earliest (8) and latest (8) device time,
@@ -20,7 +20,7 @@ const version = 1
 const headBytes = 73
 const lineBytes = 37
 
-export type SheetHead = {
+export type IndexBlockHead = {
   first: number
   before: number | null
   base: number
@@ -33,7 +33,7 @@ export type SheetHead = {
   lines: number
 }
 
-export type Line = {
+export type IndexEntry = {
   number: number
   at: EpochMs
   payloads: number
@@ -43,11 +43,11 @@ export type Line = {
   mayHold(hash: number): boolean
 }
 
-export type Sheet = SheetHead & { newestFirst(): Iterable<Line> }
+export type IndexBlock = IndexBlockHead & { newestFirst(): Iterable<IndexEntry> }
 
-/** A sheet that is still written to. */
-export type OpenSheet = {
-  readonly head: SheetHead
+/** A block that is still written to. */
+export type OpenIndexBlock = {
+  readonly head: IndexBlockHead
   /** Number behind its last receipt. */
   readonly end: number
   /** Bytes that it will have when it is encoded. */
@@ -56,23 +56,23 @@ export type OpenSheet = {
   encode(writtenAt: EpochMs): Buffer
 }
 
-type Begin = Pick<SheetHead, 'first' | 'before' | 'base' | 'payloadsBefore' | 'bytesBefore'>
+type Begin = Pick<IndexBlockHead, 'first' | 'before' | 'base' | 'payloadsBefore' | 'bytesBefore'>
 
-export function beginSheet(begin: Begin): OpenSheet {
+export function beginBlock(begin: Begin): OpenIndexBlock {
   return growing({ ...begin, writtenAt: 0, payloads: 0, bytes: 0, lines: 0 }, [], headBytes, begin.first)
 }
 
-/** Goes on with a sheet that was read. */
-export function resumeSheet(value: Buffer): OpenSheet | null {
-  const sheet = decodeSheet(value)
-  if (sheet === null) return null
-  const { first, before, base, writtenAt, payloadsBefore, bytesBefore, payloads, bytes, lines } = sheet
+/** Goes on with a block that was read. */
+export function resumeBlock(value: Buffer): OpenIndexBlock | null {
+  const block = decodeBlock(value)
+  if (block === null) return null
+  const { first, before, base, writtenAt, payloadsBefore, bytesBefore, payloads, bytes, lines } = block
   const head = { first, before, base, writtenAt, payloadsBefore, bytesBefore, payloads, bytes, lines }
-  const [last] = sheet.newestFirst()
+  const [last] = block.newestFirst()
   return growing(head, [value.subarray(headBytes)], value.length, (last?.number ?? first - 1) + 1)
 }
 
-function growing(head: SheetHead, parts: Buffer[], known: number, from: number): OpenSheet {
+function growing(head: IndexBlockHead, parts: Buffer[], known: number, from: number): OpenIndexBlock {
   let size = known
   let end = from
 
@@ -128,7 +128,7 @@ function growing(head: SheetHead, parts: Buffer[], known: number, from: number):
 }
 
 /** Null where it is damaged. */
-export function decodeSheet(value: Buffer): Sheet | null {
+export function decodeBlock(value: Buffer): IndexBlock | null {
   if (value.length < headBytes || value[0] !== version) return null
   if (crc32(value.subarray(5)) !== value.readUInt32LE(1)) return null
   const lines = value.readUInt32LE(69)
@@ -147,7 +147,7 @@ export function decodeSheet(value: Buffer): Sheet | null {
   }
 }
 
-function* linesOf(value: Buffer, first: number, count: number): Generator<Line> {
+function* linesOf(value: Buffer, first: number, count: number): Generator<IndexEntry> {
   const starts = new Uint32Array(count)
   let next = headBytes
   for (let index = 0; index < count; index += 1) {

@@ -1,21 +1,21 @@
 // record-keys.ts: how the records are laid out in one ordered key space.
 //
 //   01              format    version
-//   10 number 00    sheet     what is known of the receipts from this number on, some hundred of them (receipt-index.ts)
+//   10 number 00    block     what is known of the receipts from this number on, some hundred of them (receipt-index.ts)
 //   10 number 01    receipt   as the spool had it (receipts/receipts.ts)
 //
-// The number is 8 bytes, big-endian, and only grows. Sheets stand between their receipts and not in a table of their own:
+// The number is 8 bytes, big-endian, and only grows. Index blocks stand between their receipts and not in a table of their own:
 // then whatever is written out goes behind all that was written before, and LevelDB never has to merge old with new.
 
 import type { StoreRange } from '../storage/storage.ts'
 
 const table = 0x10
 const uint32 = 2 ** 32
-const kinds = { sheet: 0, receipt: 1 } as const
+const kinds = { indexBlock: 0, receipt: 1 } as const
 
 export const formatKey = Buffer.from([0x01])
 
-export const sheetKey = (number: number) => keyOf(number, kinds.sheet)
+export const indexBlockKey = (number: number) => keyOf(number, kinds.indexBlock)
 export const receiptKey = (number: number) => keyOf(number, kinds.receipt)
 
 function keyOf(number: number, kind: number): Buffer {
@@ -27,13 +27,13 @@ function keyOf(number: number, kind: number): Buffer {
   return key
 }
 
-export function isSheet(key: Buffer): boolean {
-  return key[9] === kinds.sheet
+export function isIndexBlock(key: Buffer): boolean {
+  return key[9] === kinds.indexBlock
 }
 
-/** Sheets and receipts from one number up to but not including another. */
+/** Index blocks and receipts from one number up to but not including another. */
 export function numberRange(from: number, until: number): StoreRange {
-  return { gte: sheetKey(from), lt: sheetKey(until) }
+  return { gte: indexBlockKey(from), lt: indexBlockKey(until) }
 }
 
 export const everything: StoreRange = { gte: Buffer.from([table]), lt: Buffer.from([table + 1]) }

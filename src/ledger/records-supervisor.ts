@@ -14,7 +14,7 @@ import type { Emit } from '../domain/event.ts'
 import type { OpenStore, Store } from '../storage/storage.ts'
 import { openRecords, type Records, type RecordsOptions } from './ledger-records.ts'
 
-export type Keeper = {
+export type RecordsSupervisor = {
   /** Null while they are not open. */
   readonly records: Records | null
   /** Opens them where they are not open and it is time to try; never rejects. */
@@ -32,7 +32,10 @@ const storeOptions = { writeBufferBytes: 4 * 1024 * 1024 }
 
 export const recordsPath = (spoolPath: string) => join(spoolPath, 'records')
 
-export function createKeeper({ clock, emit, openStore }: Deps, options: Options): Keeper {
+export function createRecordsSupervisor(
+  { clock, emit, openStore }: Deps,
+  options: Options,
+): RecordsSupervisor {
   const path = recordsPath(options.path)
   const asidePath = `${path}.damaged`
   let records: Records | null = null
@@ -116,7 +119,7 @@ export function createKeeper({ clock, emit, openStore }: Deps, options: Options)
 }
 
 /** The records of a daemon that does not run. Rejects with LEDGER_LOCKED, LEDGER_UNUSABLE or LEDGER_MISSING. */
-export async function openStopped(openStore: OpenStore, spoolPath: string): Promise<Records> {
+export async function openOfflineRecords(openStore: OpenStore, spoolPath: string): Promise<Records> {
   const path = recordsPath(spoolPath)
   if (!existsSync(join(path, 'CURRENT'))) {
     throw new GatewayError('LEDGER_MISSING', {
@@ -126,7 +129,7 @@ export async function openStopped(openStore: OpenStore, spoolPath: string): Prom
     })
   }
   try {
-    return await openAt(openStore, path, { sheetReceiptBytesMax: Number.POSITIVE_INFINITY })
+    return await openAt(openStore, path, { blockReceiptBytesMax: Number.POSITIVE_INFINITY })
   } catch (error) {
     throw faultOf(error, path)
   }

@@ -15,7 +15,7 @@ import type {
   QuarantineDecisions,
 } from '../ingest/ingest.ts'
 import type { Ledger } from '../ledger/ledger.ts'
-import type { LetterWork } from '../dead-letters/dead-letters.ts'
+import type { DeadLetterOperations } from '../dead-letters/dead-letters.ts'
 import type { Spool, SpoolCheck } from '../spool/spool.ts'
 
 /** Each is null until it is attached: ops starts before the store is opened. */
@@ -31,8 +31,8 @@ export type Parts = {
   /** What a person decides about messages in quarantine. */
   verdicts?: Pick<QuarantineDecisions, 'release' | 'drop'> | null
   /** Dead letters, to be looked at and worked with. */
-  letters?: LetterWork | null
-  ledger?: Pick<Ledger, 'ask' | 'view'> | null
+  letters?: DeadLetterOperations | null
+  ledger?: Pick<Ledger, 'query' | 'view'> | null
   control?: Control | null
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { purgeByAge, type LetterQuery } from '../../src/dead-letters/dead-letters.ts'
+import { purgeByAge, type DeadLetterQuery } from '../../src/dead-letters/dead-letters.ts'
 import { eventually } from '../support/eventually.ts'
 import { collect } from '../support/open-spool.ts'
 import {
@@ -44,7 +44,7 @@ describe('dead letters are listed', () => {
     ])
   })
 
-  test.each<[string, LetterQuery, string[]]>([
+  test.each<[string, DeadLetterQuery, string[]]>([
     ['a stage', { stage: 'mapping' }, ['message']],
     ['a device', { device: 'a' }, ['a']],
     ['a source', { source: 'trucks' }, ['message']],
@@ -60,7 +60,7 @@ describe('dead letters are listed', () => {
       refusedPayload('c', { at: 3000, reason: 'Internal' }),
       refusedMessage('message', { device: 'message' }),
     )
-    const { letters } = await world.work.list(query, 10)
+    const { deadLetters: letters } = await world.work.list(query, 10)
     expect((letters as { device: string }[]).map(({ device }) => device)).toEqual(expected)
   })
 })
@@ -207,7 +207,7 @@ describe('edit', () => {
     const id = await world.idOf('a')
     const mended = telemetryOf('a', { gps: { latitude: 1, longitude: 2 }, more: { fields: [1] } })
     const { payloadId } = payloadNamed('a')
-    expect(await edited(world, id, mended)).toEqual({ id, payloadId, was: payloadId })
+    expect(await edited(world, id, mended)).toEqual({ id, payloadId, previousPayloadId: payloadId })
     expect(await world.sent()).toEqual([mended])
     expect(await world.left()).toEqual([])
     expect(world.eventsOf('dead_letter_edited')).toHaveLength(1)
@@ -232,7 +232,11 @@ describe('edit', () => {
       for (let round = 0; round < 2; round += 1) {
         const world = await openLettersWorld()
         await world.bury(refusedPayload('a'))
-        const { payloadId, was } = await edited(world, await world.idOf('a'), telemetryOf('a', changes))
+        const { payloadId, previousPayloadId: was } = await edited(
+          world,
+          await world.idOf('a'),
+          telemetryOf('a', changes),
+        )
         expect(payloadId).not.toBe(was)
         expect(payloadId).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
         expect((await world.sent())[0]).toEqual(telemetryOf('a', { ...changes, payloadId }))
@@ -285,14 +289,14 @@ describe('edit', () => {
   })
 })
 
-describe('export and fill', () => {
+describe('export and import', () => {
   test('what was exported and purged comes back and is sent', async () => {
     const world = await openLettersWorld()
     await world.bury(refusedPayload('a'), refusedMessage('one'))
     const text = (await collect(world.work.export({}))).join('')
     await world.work.purge({}, { dryRun: false }, never)
-    const report = await world.work.fill(text, { dryRun: false }, never)
-    expect(report).toMatchObject({ payloads: 1, copies: 0, suspect: 0, remap: { deadLetters: 1 } })
+    const report = await world.work.importLines(text, { dryRun: false }, never)
+    expect(report).toMatchObject({ payloads: 1, duplicates: 0, suspect: 0, remap: { deadLetters: 1 } })
     expect(await world.sent()).toEqual([telemetryOf('a')])
     expect(world.remapped).toEqual([['one']])
     expect(world.eventsOf('dead_letters_imported')).toMatchObject([
@@ -305,16 +309,16 @@ describe('export and fill', () => {
     await world.bury(refusedPayload('a'), refusedPayload('b'), refusedMessage('one'))
     const text = (await collect(world.work.export({}))).join('')
     await world.work.requeue({ device: 'a' }, { dryRun: false }, never)
-    expect(await world.work.fill(text, { dryRun: false }, never)).toMatchObject({
+    expect(await world.work.importLines(text, { dryRun: false }, never)).toMatchObject({
       payloads: 0,
-      copies: 3,
+      duplicates: 3,
       remap: null,
     })
     const [line = ''] = text.split('\n')
     const stranger = line.replaceAll(payloadNamed('a').payloadId, payloadNamed('new').payloadId)
-    expect(await world.work.fill(`${stranger}\n${stranger}`, { dryRun: false }, never)).toMatchObject({
+    expect(await world.work.importLines(`${stranger}\n${stranger}`, { dryRun: false }, never)).toMatchObject({
       payloads: 1,
-      copies: 1,
+      duplicates: 1,
     })
   })
 
@@ -328,23 +332,25 @@ describe('export and fill', () => {
       code: 'DEAD_LETTER_INVALID',
       why: expect.stringMatching(/line 2: .*line 3: .*line 4: .*"gone"/) as string,
     }
-    await expect(world.work.fill(wrong.join('\n'), { dryRun: false }, never)).rejects.toMatchObject(fault)
+    await expect(world.work.importLines(wrong.join('\n'), { dryRun: false }, never)).rejects.toMatchObject(
+      fault,
+    )
     expect(world.payloads()).toBe(0)
   })
 
   test('suspect lines are left out while they say so', async () => {
     const world = await openLettersWorld()
     const line = { kind: 'payload', provider: 'default', suspect: 'a checksum', payload: telemetryOf('a') }
-    const report = await world.work.fill(JSON.stringify(line), { dryRun: false }, never)
+    const report = await world.work.importLines(JSON.stringify(line), { dryRun: false }, never)
     expect([report.suspect, report.payloads, world.payloads()]).toEqual([1, 0, 0])
   })
 
   test('a payload of a lane whose record is lost goes to the only provider there is', async () => {
     const line = JSON.stringify({ kind: 'payload', provider: null, payload: telemetryOf('a') })
     const one = await openLettersWorld()
-    expect(await one.work.fill(line, { dryRun: false }, never)).toMatchObject({ payloads: 1 })
+    expect(await one.work.importLines(line, { dryRun: false }, never)).toMatchObject({ payloads: 1 })
     const two = await openLettersWorld({ providers: ['x', 'y'] })
-    await expect(two.work.fill(line, { dryRun: false }, never)).rejects.toMatchObject({
+    await expect(two.work.importLines(line, { dryRun: false }, never)).rejects.toMatchObject({
       code: 'DEAD_LETTER_INVALID',
     })
   })
@@ -352,7 +358,10 @@ describe('export and fill', () => {
   test('a dry run takes nothing', async () => {
     const world = await openLettersWorld()
     const line = JSON.stringify({ kind: 'payload', provider: 'default', payload: telemetryOf('a') })
-    expect(await world.work.fill(line, { dryRun: true }, never)).toMatchObject({ payloads: 1, dryRun: true })
+    expect(await world.work.importLines(line, { dryRun: true }, never)).toMatchObject({
+      payloads: 1,
+      dryRun: true,
+    })
     expect(world.payloads()).toBe(0)
   })
 })
@@ -362,7 +371,7 @@ describe('purge', () => {
     const world = await openLettersWorld()
     await world.bury(refusedPayload('a'), refusedPayload('b'), refusedMessage('one', { device: 'one' }))
     const dry = await world.work.purge({ stage: 'delivery' }, { dryRun: true }, never)
-    expect(dry).toEqual({ dryRun: true, letters: 2, reasons: { 'delivery Validation': 2 } })
+    expect(dry).toEqual({ dryRun: true, deadLetters: 2, reasons: { 'delivery Validation': 2 } })
     expect(await world.left()).toEqual(['a', 'b', 'one'])
     expect(world.eventsOf('dead_letters_purged')).toEqual([])
     await world.work.purge({ stage: 'delivery' }, { dryRun: false }, never)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { readQuestion } from '../../src/ledger/ledger-query.ts'
-import { readMoment } from '../../src/ledger/time-argument.ts'
+import { parseLedgerQuery } from '../../src/ledger/ledger-query.ts'
+import { parseTimeArgument } from '../../src/ledger/time-argument.ts'
 
 /** A Saturday, half past nine in the morning where this runs. */
 const now = new Date(2026, 10, 21, 9, 30).getTime()
@@ -23,7 +23,7 @@ describe('a time', () => {
     ['2026-11-21T14:03-05:30', Date.UTC(2026, 10, 21, 19, 33)],
     ['1763690000000', 1_763_690_000_000],
   ])('%s is understood', (text, expected) => {
-    expect(readMoment(text, now)).toEqual({ kind: 'moment', at: expected })
+    expect(parseTimeArgument(text, now)).toEqual({ kind: 'time', at: expected })
   })
 
   test.each([
@@ -39,16 +39,19 @@ describe('a time', () => {
     ['1763690000', /seconds/],
     ['14', /13 digits/],
   ])('%s is refused with a reason', (text, why) => {
-    expect(readMoment(text, now)).toEqual({ kind: 'wrong', why: expect.stringMatching(why) as string })
+    expect(parseTimeArgument(text, now)).toEqual({
+      kind: 'invalid',
+      why: expect.stringMatching(why) as string,
+    })
   })
 
   test('an hour that the clocks leave out does not exist', () => {
     const before = process.env['TZ']
     process.env['TZ'] = 'Europe/Berlin'
     try {
-      expect(readMoment('2026-03-29T02:30', now)).toMatchObject({ kind: 'wrong' })
-      expect(readMoment('2026-03-29T03:30', now)).toEqual({
-        kind: 'moment',
+      expect(parseTimeArgument('2026-03-29T02:30', now)).toMatchObject({ kind: 'invalid' })
+      expect(parseTimeArgument('2026-03-29T03:30', now)).toEqual({
+        kind: 'time',
         at: Date.UTC(2026, 2, 29, 1, 30),
       })
     } finally {
@@ -60,7 +63,7 @@ describe('a time', () => {
 
 describe('a question', () => {
   test('by `at` means a minute before and behind', () => {
-    expect(readQuestion({ device: 'truck-7', at: '14:03' }, now)).toEqual({
+    expect(parseLedgerQuery({ device: 'truck-7', at: '14:03' }, now)).toEqual({
       kind: 'question',
       question: {
         device: 'truck-7',
@@ -72,7 +75,7 @@ describe('a question', () => {
   })
 
   test('is bounded, and goes on where an answer said', () => {
-    expect(readQuestion({ limit: '1000000', after: '17.3' }, now)).toEqual({
+    expect(parseLedgerQuery({ limit: '1000000', after: '17.3' }, now)).toEqual({
       kind: 'question',
       question: { limit: 10_000, after: { number: 17, index: 3 } },
     })
@@ -90,8 +93,8 @@ describe('a question', () => {
     [{ limit: '-1' }, /limit/],
     [{ after: '7' }, /after/],
   ])('%j is refused in words', (words, what) => {
-    expect(readQuestion(words, now)).toMatchObject({
-      kind: 'wrong',
+    expect(parseLedgerQuery(words, now)).toMatchObject({
+      kind: 'invalid',
       what: expect.stringMatching(what) as string,
       act: expect.stringMatching(/--help/) as string,
     })

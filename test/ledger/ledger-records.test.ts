@@ -1,7 +1,7 @@
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { receiptKey, sheetKey } from '../../src/ledger/record-keys.ts'
+import { receiptKey, indexBlockKey } from '../../src/ledger/record-keys.ts'
 import { openLevelStore } from '../../src/storage/storage.ts'
 import { openRecordsWorld, receiptNumbered, receiptOf, startAt, uuidNamed } from '../support/ledger-world.ts'
 
@@ -16,14 +16,14 @@ const idsOf = (from: number, until: number, payloads = 3) =>
 
 describe('the records', () => {
   test('list every payload once, the newest first, over answers of a few and over a restart', async () => {
-    const world = await openRecordsWorld({ sheetReceiptBytesMax: 2000 })
+    const world = await openRecordsWorld({ blockReceiptBytesMax: 2000 })
     for (let from = 1; from < 61; from += 20) await world.records.append(numbered(from, from + 20), startAt)
     expect(await world.all()).toEqual(idsOf(1, 61))
     const again = await world.reopen()
     expect(await again.all()).toEqual(idsOf(1, 61))
     expect(again.records.totals()).toEqual(world.records.totals())
     expect(again.records.totals().records).toBe(180)
-    // Of the payload that was settled first, whenever its sheet was written to.
+    // Of the payload that was settled first, whenever its block was written to.
     await again.records.append(numbered(61, 62), startAt + 3_600_000)
     expect(await again.records.beginsAt()).toBe(startAt + 90_000)
   })
@@ -50,7 +50,7 @@ describe('the records', () => {
   })
 
   test('are dropped from the oldest on, and what is left can be asked', async () => {
-    const world = await openRecordsWorld({ sheetReceiptBytesMax: 1000 })
+    const world = await openRecordsWorld({ blockReceiptBytesMax: 1000 })
     await world.records.append(numbered(1, 101), startAt)
     const { bytes } = world.records.totals()
     let dropped = 0
@@ -90,16 +90,16 @@ describe('the records', () => {
     expect(await again.all()).toEqual([...idsOf(4, 6), ...idsOf(1, 3)])
   })
 
-  test('a sheet or a receipt that cannot be read hides what it holds, and nothing else', async () => {
-    const world = await openRecordsWorld({ sheetReceiptBytesMax: 1000 })
+  test('a block or a receipt that cannot be read hides what it holds, and nothing else', async () => {
+    const world = await openRecordsWorld({ blockReceiptBytesMax: 1000 })
     await world.records.append(numbered(1, 61), startAt)
     await world.records.close()
     const store = await openLevelStore(world.path)
-    const sheets: number[] = []
-    for (let n = 1; n < 61; n += 1) if ((await store.get(sheetKey(n))) !== undefined) sheets.push(n)
-    expect(sheets.length).toBeGreaterThan(5)
-    const [, second = 0, third = 0] = sheets
-    const damaged = [sheetKey(second), receiptKey(60)]
+    const blocks: number[] = []
+    for (let n = 1; n < 61; n += 1) if ((await store.get(indexBlockKey(n))) !== undefined) blocks.push(n)
+    expect(blocks.length).toBeGreaterThan(5)
+    const [, second = 0, third = 0] = blocks
+    const damaged = [indexBlockKey(second), receiptKey(60)]
     await store.write(
       damaged.map((key) => ({ type: 'put', key, value: Buffer.from('x') })),
       { sync: false },
@@ -108,13 +108,13 @@ describe('the records', () => {
     const again = await world.reopen()
     const left = [...idsOf(third, 60), ...idsOf(1, second)]
     expect(await again.all()).toEqual(left)
-    // The oldest goes, and with it what stands behind it without a sheet.
+    // The oldest goes, and with it what stands behind it without a block.
     await again.records.dropOldest()
     expect(await again.all()).toEqual(idsOf(third, 60))
   })
 
-  test('records whose last sheet is damaged, or of another format, cannot be used', async () => {
-    for (const key of [sheetKey(1), Buffer.from([1])]) {
+  test('records whose last block is damaged, or of another format, cannot be used', async () => {
+    for (const key of [indexBlockKey(1), Buffer.from([1])]) {
       const world = await openRecordsWorld()
       await world.records.append(numbered(1, 3), startAt)
       await world.records.close()
@@ -126,7 +126,7 @@ describe('the records', () => {
   })
 
   test('give the disk of what was dropped back', async () => {
-    const world = await openRecordsWorld({ sheetReceiptBytesMax: 200_000 })
+    const world = await openRecordsWorld({ blockReceiptBytesMax: 200_000 })
     const onDisk = () =>
       readdirSync(world.path).reduce((sum, name) => sum + statSync(join(world.path, name)).size, 0)
     const { value } = receiptNumbered(1, 300)
@@ -144,7 +144,7 @@ describe('the records', () => {
 
 describe('a question', () => {
   async function threeDays() {
-    const world = await openRecordsWorld({ sheetReceiptBytesMax: 20_000 })
+    const world = await openRecordsWorld({ blockReceiptBytesMax: 20_000 })
     const failure = {
       payloadId: '',
       errorType: 'Validation',

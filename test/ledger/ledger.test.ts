@@ -52,7 +52,7 @@ function openLedger(
     ledger,
     events,
     async ids(words = { limit: '10000' }) {
-      const reply = await ledger.ask(words, new AbortController().signal)
+      const reply = await ledger.query(words, new AbortController().signal)
       if (reply.kind !== 'answer') throw new Error(JSON.stringify(reply))
       return reply.answer.entries.map(({ payloadId }) => payloadId)
     },
@@ -131,8 +131,8 @@ describe('the ledger', () => {
   test('refuses a wrong question in words, and more questions at once than it can bear', async () => {
     const { ledger } = openLedger(await openSpoolWorld())
     const { signal } = new AbortController()
-    expect(await ledger.ask({ vehicle: '7' }, signal)).toMatchObject({ kind: 'wrong' })
-    const replies = await Promise.all(Array.from({ length: 6 }, () => ledger.ask({}, signal)))
+    expect(await ledger.query({ vehicle: '7' }, signal)).toMatchObject({ kind: 'invalid' })
+    const replies = await Promise.all(Array.from({ length: 6 }, () => ledger.query({}, signal)))
     expect(replies.map(({ kind }) => kind).sort()).toEqual([
       ...Array<string>(4).fill('answer'),
       ...Array<string>(2).fill('unavailable'),
@@ -166,7 +166,7 @@ describe('what is old or too much', () => {
     expect(await ids()).toEqual([b, a])
     offsetMs = 0
     await ids()
-    // What was written to one sheet goes with its newest.
+    // What was written to one block goes with its newest.
     expect(ledger.view()).toMatchObject({ expired: 0 })
     await clock.advance(8 * day)
     await ids()
@@ -196,7 +196,7 @@ describe('what is old or too much', () => {
 })
 
 describe('records that cannot be used', () => {
-  test.each(['CURRENT', 'the manifest', 'the last sheet'])(
+  test.each(['CURRENT', 'the manifest', 'the last block'])(
     'damaged in %s are set aside, and new ones are begun',
     async (part) => {
       const world = await openSpoolWorld()
@@ -205,7 +205,7 @@ describe('records that cannot be used', () => {
       await first.ids()
       await first.ledger.stop(AbortSignal.abort())
       const path = recordsPath(world.path)
-      if (part === 'the last sheet') {
+      if (part === 'the last block') {
         const store = await openLevelStore(path)
         for await (const page of store.pages({ gte: Buffer.from([0x10]), lt: Buffer.from([0x11]) }))
           for (const [key] of page) await store.write([{ type: 'put', key, value: key }], { sync: false })

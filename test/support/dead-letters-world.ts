@@ -3,13 +3,17 @@
 
 import type { DeadLetter } from '../../src/domain/dead-letter.ts'
 import type { ProviderName } from '../../src/domain/ids.ts'
-import { createLetterWork, type LetterWork, type Remap } from '../../src/dead-letters/dead-letters.ts'
+import {
+  createDeadLetterOperations,
+  type DeadLetterOperations,
+  type Remap,
+} from '../../src/dead-letters/dead-letters.ts'
 import { collect, openSpoolWorld, sealAll, type SpoolWorld, type WorldOptions } from './open-spool.ts'
 import { bodyOf } from './batch-body.ts'
 import { exchangeOf, letterNamed, payloadNamed } from './spool-world.ts'
 
 export type LettersWorld = SpoolWorld & {
-  work: LetterWork
+  work: DeadLetterOperations
   /** Requests that went to the mapping, with the details of their letters or the topics of their messages. */
   remapped: string[][]
   bury(...letters: DeadLetter[]): Promise<void>
@@ -32,7 +36,7 @@ export async function openLettersWorld(
   })
   const { spool, clock, events } = world
   const remapped: string[][] = []
-  const remap: Remap = async ({ letters, messages }) => {
+  const remap: Remap = async ({ deadLetters: letters, messages }) => {
     const names: string[] = []
     for await (const { deadLetter: letter } of letters ?? over([])) names.push(letter.detail)
     for await (const { envelope } of messages ?? over([])) names.push(envelope.topic)
@@ -49,7 +53,7 @@ export async function openLettersWorld(
   const { providers = ['default'] } = options
   let full = false
   const held = { get: () => (full ? 'spool_full' : spool.holdReason) }
-  const work = createLetterWork({
+  const work = createDeadLetterOperations({
     spool: Object.create(spool, { holdReason: held }) as typeof spool,
     clock,
     emit: (event) => void events.push(event),

@@ -9,7 +9,7 @@ import { encodeReceipt, receiptKeys } from '../../src/receipts/receipts.ts'
 import type { BatchId, LaneId, ProviderName } from '../../src/domain/ids.ts'
 import type { Settlement } from '../../src/domain/settlement.ts'
 import { openRecords, type NumberedReceipt, type Records } from '../../src/ledger/ledger-records.ts'
-import { readQuestion, type Words } from '../../src/ledger/ledger-query.ts'
+import { parseLedgerQuery, type LedgerParams } from '../../src/ledger/ledger-query.ts'
 import { search } from '../../src/ledger/ledger-search.ts'
 import { systemClock } from '../../src/std/clock.ts'
 import { openLevelStore } from '../../src/storage/storage.ts'
@@ -57,23 +57,23 @@ export function receiptNumbered(n: number, payloads = 3): NumberedReceipt {
 export type RecordsWorld = {
   records: Records
   path: string
-  ask(words: Words): ReturnType<typeof search>
+  ask(words: LedgerParams): ReturnType<typeof search>
   /** Every entry that is listed, newest first, in answers of so many. */
   all(limit?: number): Promise<string[]>
   reopen(): Promise<RecordsWorld>
 }
 
 export async function openRecordsWorld(
-  options: { path?: string; sheetReceiptBytesMax?: number } = {},
+  options: { path?: string; blockReceiptBytesMax?: number } = {},
 ): Promise<RecordsWorld> {
   const path = options.path ?? join(await newFolder(), 'records')
-  const { sheetReceiptBytesMax = 1024 * 1024 } = options
-  const records = await openRecords(await openLevelStore(path), { sheetReceiptBytesMax })
+  const { blockReceiptBytesMax = 1024 * 1024 } = options
+  const records = await openRecords(await openLevelStore(path), { blockReceiptBytesMax })
   onTestFinished(() => records.close())
 
-  const ask = (words: Words) => {
-    const asked = readQuestion(words, startAt)
-    if (asked.kind === 'wrong') throw new Error(asked.what)
+  const ask = (words: LedgerParams) => {
+    const asked = parseLedgerQuery(words, startAt)
+    if (asked.kind === 'invalid') throw new Error(asked.what)
     return search(records, asked.question, { clock: systemClock, signal: new AbortController().signal })
   }
   return {

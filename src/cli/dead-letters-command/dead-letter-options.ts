@@ -4,10 +4,10 @@
 import { InvalidArgumentError, type Command } from 'commander'
 import { GatewayError } from '../../std/gateway-error.ts'
 import { parseDuration } from '../../std/quantity.ts'
-import type { LetterQuery } from '../../dead-letters/dead-letters.ts'
+import type { DeadLetterQuery } from '../../dead-letters/dead-letters.ts'
 import type { RestingSpool } from '../../spool/spool.ts'
 import type { CommandIo } from '../terminal/terminal.ts'
-import { urlOf } from '../status-command.ts'
+import { daemonUrl } from '../status-command.ts'
 
 export type PlaceOptions = { config?: string; url?: string; path?: string; json?: boolean }
 
@@ -23,7 +23,7 @@ export type FilterOptions = {
 }
 
 /** Options that every command of these has. */
-export function asking(command: Command): Command {
+export function withDaemonOptions(command: Command): Command {
   return command
     .option('--config <file>', 'take the address from this config')
     .option('--url <url>', 'base URL of the daemon (default: http://127.0.0.1:8080)')
@@ -31,14 +31,14 @@ export function asking(command: Command): Command {
 }
 
 /** For commands that only read. */
-export function orReading(command: Command): Command {
-  return asking(command).option(
+export function withSpoolOptions(command: Command): Command {
+  return withDaemonOptions(command).option(
     '--path <dir>',
     'read this spool, which no daemon may use; where none runs, that of --config is read',
   )
 }
 
-export function filtering(command: Command): Command {
+export function withFilterOptions(command: Command): Command {
   return command
     .option('--stage <stage>', 'mapping (messages) or delivery (payloads)', stageIn)
     .option('--reason <word>', 'such as Validation or NOT_JSON')
@@ -71,7 +71,7 @@ export function queryOf({
   provider,
   since,
   until,
-}: FilterOptions): LetterQuery {
+}: FilterOptions): DeadLetterQuery {
   return {
     ...(stage === undefined ? {} : { stage }),
     ...(reason === undefined ? {} : { reason }),
@@ -84,7 +84,7 @@ export function queryOf({
 }
 
 /** For what changes something: nothing said does not mean everything. */
-export function chosen(ids: readonly string[], options: FilterOptions): LetterQuery {
+export function requiredQuery(ids: readonly string[], options: FilterOptions): DeadLetterQuery {
   const query = queryOf(options)
   const isSaid = ids.length > 0 || Object.keys(query).length > 0
   if (!isSaid && options.all !== true)
@@ -97,7 +97,7 @@ export function chosen(ids: readonly string[], options: FilterOptions): LetterQu
 }
 
 /** Asks the daemon; where none answers and the spool can be found, reads that. */
-export async function askOrRead<Result>(
+export async function requestOrRead<Result>(
   options: PlaceOptions,
   io: CommandIo,
   ask: (url: string) => Promise<Result>,
@@ -111,7 +111,7 @@ export async function askOrRead<Result>(
     })
   if (options.path !== undefined) return reading(options.path, read)
   try {
-    return await ask(await urlOf(options, io))
+    return await ask(await daemonUrl(options, io))
   } catch (error) {
     const isAway = error instanceof GatewayError && error.code === 'DAEMON_UNREACHABLE'
     if (!isAway || options.config === undefined) throw error

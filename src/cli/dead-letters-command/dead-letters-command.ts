@@ -4,17 +4,17 @@ import { Command } from 'commander'
 import { formatDuration } from '../../std/quantity.ts'
 import { visible } from '../../std/quote.ts'
 import { toLetterParams, type RemapReport } from '../../ops/ops.ts'
-import { listLetters, type LettersView } from '../../dead-letters/dead-letters.ts'
-import { askDaemon } from '../daemon-client.ts'
+import { listDeadLetters, type DeadLetterList } from '../../dead-letters/dead-letters.ts'
+import { requestDaemon } from '../daemon-client.ts'
 import { countOf } from '../terminal/result-text.ts'
 import { editCommand } from './dead-letters-edit-command.ts'
 import { exportCommand } from './dead-letters-export-command.ts'
 import { purgeCommand } from './dead-letters-purge-command.ts'
 import {
-  asking,
-  askOrRead,
-  filtering,
-  orReading,
+  withDaemonOptions,
+  requestOrRead,
+  withFilterOptions,
+  withSpoolOptions,
   queryOf,
   type FilterOptions,
   type PlaceOptions,
@@ -22,7 +22,7 @@ import {
 import { requeueCommand } from './dead-letters-requeue-command.ts'
 import { showCommand } from './dead-letters-show-command.ts'
 import type { CommandIo, ExitStatus } from '../terminal/terminal.ts'
-import { urlOf } from '../status-command.ts'
+import { daemonUrl } from '../status-command.ts'
 
 type RemapOptions = PlaceOptions & { dryRun?: boolean; reason?: string; source?: string }
 type Run = (io: CommandIo, done: (status: ExitStatus) => void) => Command
@@ -41,19 +41,19 @@ export const deadLettersCommand: Run = (io, done) =>
     .addCommand(remapCommand(io, done))
 
 const listCommand: Run = (io, done) =>
-  filtering(orReading(new Command('list')))
+  withFilterOptions(withSpoolOptions(new Command('list')))
     .description('dead letters by what is wrong with them')
     .option('--ids', 'also the oldest ones, one by one, with their ids')
     .addHelpText('after', '\nWhere no daemon runs, it reads the spool of --config or --path.')
     .action(async (options: PlaceOptions & FilterOptions & { ids?: boolean }) => {
       const query = queryOf(options)
       const path = `/dead-letters?${toLetterParams(query).toString()}`
-      const view = await askOrRead(
+      const view = await requestOrRead(
         options,
         io,
         async (url) =>
-          (await askDaemon({ url, path, method: 'GET', stop: io.stop, patient: true })) as LettersView,
-        (spool) => listLetters(spool, query, shownMax),
+          (await requestDaemon({ url, path, method: 'GET', stop: io.stop, untimed: true })) as DeadLetterList,
+        (spool) => listDeadLetters(spool, query, shownMax),
       )
       const text = () =>
         listText(view, Date.now(), { ids: options.ids ?? false, isPart: Object.keys(query).length > 0 })
@@ -62,7 +62,7 @@ const listCommand: Run = (io, done) =>
     })
 
 const remapCommand: Run = (io, done) =>
-  asking(new Command('remap'))
+  withDaemonOptions(new Command('remap'))
     .description('maps dead letters of the mapping again, with the mapping that is in force now')
     .option('--dry-run', 'only say what would come of it')
     .option('--reason <word>', 'only those with this reason, such as NO_SOURCE')
@@ -72,14 +72,14 @@ const remapCommand: Run = (io, done) =>
       '\nWhat still cannot be mapped stays as it is. Ctrl-C ends it; what was done is done.',
     )
     .action(async (options: RemapOptions) => {
-      const url = await urlOf(options, io)
+      const url = await daemonUrl(options, io)
       const path = `/control/dead-letters/remap?${remapParams(options)}`
-      const report = (await askDaemon({
+      const report = (await requestDaemon({
         url,
         path,
         method: 'POST',
         stop: io.stop,
-        patient: true,
+        untimed: true,
       })) as RemapReport
       io.stdout.write(options.json ? `${JSON.stringify(report)}\n` : reportText(report))
       done(0)
@@ -96,7 +96,7 @@ function remapParams({ dryRun, reason, source }: RemapOptions): string {
 type Shown = { id: string; at: number; stage: string; reason: string; device: string | null; detail: string }
 
 function listText(
-  { scanned, more, groups, letters }: LettersView,
+  { scanned, more, groups, deadLetters: letters }: DeadLetterList,
   now: number,
   { ids, isPart }: { ids: boolean; isPart: boolean },
 ): string {

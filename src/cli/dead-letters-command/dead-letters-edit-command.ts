@@ -10,16 +10,16 @@ import { Command } from 'commander'
 import { GatewayError, messageOf } from '../../std/gateway-error.ts'
 import type { EditReport } from '../../dead-letters/dead-letters.ts'
 import type { DeadLetterEntry } from '../../spool/spool.ts'
-import { askDaemon } from '../daemon-client.ts'
-import { asking, type PlaceOptions } from './dead-letter-options.ts'
+import { requestDaemon } from '../daemon-client.ts'
+import { withDaemonOptions, type PlaceOptions } from './dead-letter-options.ts'
 import type { CommandIo, ExitStatus } from '../terminal/terminal.ts'
-import { urlOf } from '../status-command.ts'
+import { daemonUrl } from '../status-command.ts'
 
 type Options = PlaceOptions & { file?: string }
 type Mended = { body: string; kept: string | null }
 
 export function editCommand(io: CommandIo, done: (status: ExitStatus) => void): Command {
-  return asking(new Command('edit'))
+  return withDaemonOptions(new Command('edit'))
     .argument('<id>', 'of a payload that the service refused')
     .description('mends the payload of a dead letter in $EDITOR and sends it')
     .option('--file <file>', 'the mended payload, `-` for stdin, instead of an editor')
@@ -28,7 +28,7 @@ export function editCommand(io: CommandIo, done: (status: ExitStatus) => void): 
       '\nThe payloadId stays as long as it is the same reading; with another device or time it gets a new one.',
     )
     .action(async (id: string, options: Options) => {
-      const url = await urlOf(options, io)
+      const url = await daemonUrl(options, io)
       const mended =
         options.file === undefined ? await inEditor(url, id, io) : await fromFile(options.file, io)
       if (mended === null) {
@@ -48,7 +48,14 @@ export function editCommand(io: CommandIo, done: (status: ExitStatus) => void): 
 async function send(url: string, id: string, { body, kept }: Mended, io: CommandIo): Promise<EditReport> {
   const path = `/control/dead-letters/edit?id=${encodeURIComponent(id)}`
   try {
-    return (await askDaemon({ url, path, method: 'POST', stop: io.stop, patient: true, body })) as EditReport
+    return (await requestDaemon({
+      url,
+      path,
+      method: 'POST',
+      stop: io.stop,
+      untimed: true,
+      body,
+    })) as EditReport
   } catch (error) {
     if (!(error instanceof GatewayError) || kept === null) throw error
     // What somebody typed is not thrown away with the fault.
@@ -73,7 +80,7 @@ async function fromFile(file: string, io: CommandIo): Promise<Mended> {
 /** Null where nothing was changed. */
 async function inEditor(url: string, id: string, io: CommandIo): Promise<Mended | null> {
   const path = `/control/dead-letters/show?id=${encodeURIComponent(id)}`
-  const { deadLetter: letter } = (await askDaemon({
+  const { deadLetter: letter } = (await requestDaemon({
     url,
     path,
     method: 'POST',
@@ -104,7 +111,7 @@ async function inEditor(url: string, id: string, io: CommandIo): Promise<Mended 
   })
 }
 
-function textOf({ payloadId, was }: EditReport): string {
+function textOf({ payloadId, previousPayloadId: was }: EditReport): string {
   if (payloadId === was) return `It goes to the ingestion API again, as payload ${payloadId}.\n`
   return `It goes to the ingestion API as payload ${payloadId}: it is another reading than ${was} was.\n`
 }

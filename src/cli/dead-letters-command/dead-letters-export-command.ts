@@ -5,15 +5,15 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { Command } from 'commander'
 import { GatewayError, messageOf } from '../../std/gateway-error.ts'
-import { exportLine, pick, type LetterQuery } from '../../dead-letters/dead-letters.ts'
+import { exportLine, selectDeadLetters, type DeadLetterQuery } from '../../dead-letters/dead-letters.ts'
 import { toLetterParams } from '../../ops/ops.ts'
 import type { RestingSpool } from '../../spool/spool.ts'
-import { askLines } from '../daemon-client.ts'
+import { requestDaemonLines } from '../daemon-client.ts'
 import { countOf } from '../terminal/result-text.ts'
 import {
-  askOrRead,
-  filtering,
-  orReading,
+  requestOrRead,
+  withFilterOptions,
+  withSpoolOptions,
   queryOf,
   type FilterOptions,
   type PlaceOptions,
@@ -23,19 +23,19 @@ import type { CommandIo, ExitStatus } from '../terminal/terminal.ts'
 type Options = PlaceOptions & FilterOptions & { to?: string }
 
 export function exportCommand(io: CommandIo, done: (status: ExitStatus) => void): Command {
-  return filtering(orReading(new Command('export')))
+  return withFilterOptions(withSpoolOptions(new Command('export')))
     .argument('[id...]')
     .description('dead letters as NDJSON, one a line; they stay where they are')
     .option('--to <file>', 'instead of stdout; must not be there yet')
     .action(async (ids: string[], options: Options) => {
-      const query: LetterQuery = { ...queryOf(options), ...(ids.length === 0 ? {} : { ids }) }
+      const query: DeadLetterQuery = { ...queryOf(options), ...(ids.length === 0 ? {} : { ids }) }
       const params = toLetterParams(query)
       params.set('all', '1')
       const path = `/control/dead-letters/export?${params.toString()}`
-      const count = await askOrRead(
+      const count = await requestOrRead(
         options,
         io,
-        (url) => write(askLines({ url, path, stop: io.stop }), options.to, io),
+        (url) => write(requestDaemonLines({ url, path, stop: io.stop }), options.to, io),
         (spool) => write(linesOf(spool, query), options.to, io),
       )
       if (options.to !== undefined) io.stdout.write(`${countOf(count, 'letter')} in ${options.to}\n`)
@@ -45,8 +45,8 @@ export function exportCommand(io: CommandIo, done: (status: ExitStatus) => void)
     })
 }
 
-async function* linesOf(spool: RestingSpool, query: LetterQuery): AsyncGenerator<string> {
-  for await (const entry of pick(spool, query)) yield exportLine(entry)
+async function* linesOf(spool: RestingSpool, query: DeadLetterQuery): AsyncGenerator<string> {
+  for await (const entry of selectDeadLetters(spool, query)) yield exportLine(entry)
 }
 
 /** Gives how many lines were written. The file is made with the first line, or at the end of none. */

@@ -7,13 +7,19 @@ import type { Readable } from 'node:stream'
 import { Command } from 'commander'
 import { GatewayError, messageOf } from '../../std/gateway-error.ts'
 import { visible } from '../../std/quote.ts'
-import type { FillReport, RequeueReport } from '../../dead-letters/dead-letters.ts'
+import type { ImportReport, RequeueReport } from '../../dead-letters/dead-letters.ts'
 import { toLetterParams } from '../../ops/ops.ts'
-import { askDaemon } from '../daemon-client.ts'
+import { requestDaemon } from '../daemon-client.ts'
 import { countOf } from '../terminal/result-text.ts'
-import { asking, chosen, filtering, type FilterOptions, type PlaceOptions } from './dead-letter-options.ts'
+import {
+  withDaemonOptions,
+  requiredQuery,
+  withFilterOptions,
+  type FilterOptions,
+  type PlaceOptions,
+} from './dead-letter-options.ts'
 import type { CommandIo, ExitStatus } from '../terminal/terminal.ts'
-import { urlOf } from '../status-command.ts'
+import { daemonUrl } from '../status-command.ts'
 
 type Options = PlaceOptions & FilterOptions & { dryRun?: boolean; file?: string }
 
@@ -23,7 +29,7 @@ const partLinesMax = 20_000
 const partLengthMax = 3 * 1024 * 1024
 
 export function requeueCommand(io: CommandIo, done: (status: ExitStatus) => void): Command {
-  return filtering(asking(new Command('requeue')))
+  return withFilterOptions(withDaemonOptions(new Command('requeue')))
     .argument('[id...]')
     .description('sends dead letters on their way again: payloads as they are, messages through the mapping')
     .option('--all', 'all of them')
@@ -35,7 +41,7 @@ export function requeueCommand(io: CommandIo, done: (status: ExitStatus) => void
         '\nCtrl-C ends it; what was done is done.',
     )
     .action(async (ids: string[], options: Options) => {
-      const url = await urlOf(options, io)
+      const url = await daemonUrl(options, io)
       if (options.file !== undefined) {
         io.stdout.write(await fill(url, ids, options, io))
         done(0)
@@ -58,7 +64,7 @@ async function requeue(
   options: Options,
   io: CommandIo,
 ): Promise<RequeueReport[]> {
-  const query = chosen(ids, options)
+  const query = requiredQuery(ids, options)
   const parts = ids.length === 0 ? [query] : slices(ids, idsMax).map((some) => ({ ...query, ids: some }))
   const reports: RequeueReport[] = []
   for (const part of parts) {
@@ -67,7 +73,7 @@ async function requeue(
     if (options.dryRun === true) params.set('dryRun', '1')
     const path = `/control/dead-letters/requeue?${params.toString()}`
     reports.push(
-      (await askDaemon({ url, path, method: 'POST', stop: io.stop, patient: true })) as RequeueReport,
+      (await requestDaemon({ url, path, method: 'POST', stop: io.stop, untimed: true })) as RequeueReport,
     )
   }
   return reports
@@ -113,12 +119,12 @@ async function fill(url: string, ids: readonly string[], options: Options, io: C
       why: 'A file is taken whole.',
       act: 'Give one of them; filter a file with grep or jq.',
     })
-  const reports: FillReport[] = []
-  const path = `/control/dead-letters/fill${options.dryRun === true ? '?dryRun=1' : ''}`
+  const reports: ImportReport[] = []
+  const path = `/control/dead-letters/import${options.dryRun === true ? '?dryRun=1' : ''}`
   for await (const { text, firstLine } of partsOf(options.file ?? '-', io)) {
     try {
       const asked = { url, path, method: 'POST', stop: io.stop, patient: true, body: text } as const
-      reports.push((await askDaemon(asked)) as FillReport)
+      reports.push((await requestDaemon(asked)) as ImportReport)
     } catch (error) {
       if (!(error instanceof GatewayError) || firstLine === 1) throw error
       const why = `${error.why} (lines are counted from line ${firstLine} of the file; those before it are taken.)`
@@ -127,7 +133,7 @@ async function fill(url: string, ids: readonly string[], options: Options, io: C
   }
   if (options.json === true) return reports.map((report) => `${JSON.stringify(report)}\n`).join('')
   const dryRun = options.dryRun ?? false
-  const copies = sumOf(reports, ({ copies }) => copies)
+  const copies = sumOf(reports, ({ duplicates: copies }) => copies)
   const suspect = sumOf(reports, ({ suspect }) => suspect)
   const lines = [
     `${countOf(

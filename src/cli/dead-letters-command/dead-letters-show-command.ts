@@ -6,22 +6,22 @@ import { visible } from '../../std/quote.ts'
 import type { DeadLetter } from '../../domain/dead-letter.ts'
 import type { DeadLetterEntry } from '../../spool/spool.ts'
 import { GatewayError } from '../../std/gateway-error.ts'
-import { askDaemon } from '../daemon-client.ts'
-import { askOrRead, orReading, type PlaceOptions } from './dead-letter-options.ts'
+import { requestDaemon } from '../daemon-client.ts'
+import { requestOrRead, withSpoolOptions, type PlaceOptions } from './dead-letter-options.ts'
 import type { CommandIo, ExitStatus } from '../terminal/terminal.ts'
 import { columns } from '../terminal/text-table.ts'
 
 export function showCommand(io: CommandIo, done: (status: ExitStatus) => void): Command {
-  return orReading(new Command('show'))
+  return withSpoolOptions(new Command('show'))
     .argument('<id>', 'as `list --ids` shows it')
     .description('one dead letter, whole: message, payload, what the service said')
     .option('--hex', 'the message as hexadecimal digits, also where it is text')
     .action(async (id: string, options: PlaceOptions & { hex?: boolean }) => {
       const path = `/control/dead-letters/show?id=${encodeURIComponent(id)}`
-      const entry = await askOrRead(
+      const entry = await requestOrRead(
         options,
         io,
-        async (url) => (await askDaemon({ url, path, method: 'POST', stop: io.stop })) as DeadLetterEntry,
+        async (url) => (await requestDaemon({ url, path, method: 'POST', stop: io.stop })) as DeadLetterEntry,
         (spool) => spool.deadLetter(id),
       )
       if (entry === null)

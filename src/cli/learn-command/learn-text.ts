@@ -3,7 +3,7 @@
 import { bounded, visible } from '../../std/quote.ts'
 import type { Message } from '../../domain/message.ts'
 import { missingIn, type Heard, type Proposal, type Proposed, type Shape } from '../../learn/learn.ts'
-import { becameText } from '../terminal/result-text.ts'
+import { mapResultText } from '../terminal/result-text.ts'
 import { columns } from '../terminal/text-table.ts'
 
 export type Learned = Proposed & {
@@ -119,5 +119,5 @@ function becameOf({ fit }: Proposal, shape: Shape): unknown {
   if (last === null) return null
   const payloads =
     last.kind === 'payloads' ? last.payloads.map(({ json }) => JSON.parse(json) as unknown) : []
-  return { text: becameText(last), payloads }
+  return { text: mapResultText(last), payloads }
 }

@@ -4,12 +4,18 @@
 import { Command } from 'commander'
 import { systemClock } from '../../std/clock.ts'
 import { GatewayError } from '../../std/gateway-error.ts'
-import { askStopped, limitMax, readQuestion, type LedgerAnswer, type Question } from '../../ledger/ledger.ts'
+import {
+  openOfflineLedger,
+  limitMax,
+  parseLedgerQuery,
+  type LedgerAnswer,
+  type LedgerQuery,
+} from '../../ledger/ledger.ts'
 import { openExistingStore } from '../../storage/storage.ts'
-import { askDaemon } from '../daemon-client.ts'
+import { requestDaemon } from '../daemon-client.ts'
 import type { CommandIo, ExitStatus } from '../terminal/terminal.ts'
 import { csvExport, jsonExport, tableExport, type Export } from './ledger-text.ts'
-import { urlOf } from '../status-command.ts'
+import { daemonUrl } from '../status-command.ts'
 
 type Options = {
   config?: string
@@ -27,7 +33,7 @@ type Options = {
   json?: boolean
 }
 
-type Ask = (question: Question) => Promise<LedgerAnswer>
+type Ask = (question: LedgerQuery) => Promise<LedgerAnswer>
 
 export function ledgerCommand(io: CommandIo, done: (status: ExitStatus) => void): Command {
   return new Command('ledger')
@@ -71,11 +77,11 @@ function exportOf({ csv, json }: Options, { stdout }: CommandIo): Export {
   return json ? jsonExport(write) : tableExport(write)
 }
 
-function readOptions(options: Options): { question: Question; count: number } {
+function readOptions(options: Options): { question: LedgerQuery; count: number } {
   const { device, at, from, to, payload, batch, request, outcome, limit } = options
   const said = { device, at, from, to, payload, batch, request, outcome, limit }
-  const asked = readQuestion(said, systemClock.now())
-  if (asked.kind === 'wrong') throw usage(asked.what, asked.why)
+  const asked = parseLedgerQuery(said, systemClock.now())
+  if (asked.kind === 'invalid') throw usage(asked.what, asked.why)
   return { question: asked.question, count: Number(limit) }
 }
 
@@ -84,9 +90,9 @@ function usage(what: string, why: string): GatewayError {
 }
 
 /** As many answers as it takes: each is bounded. */
-async function exportAll(ask: Ask, question: Question, count: number, to: Export): Promise<void> {
+async function exportAll(ask: Ask, question: LedgerQuery, count: number, to: Export): Promise<void> {
   let left = count
-  let next: Question | null = question
+  let next: LedgerQuery | null = question
   let last: LedgerAnswer | null = null
   while (next !== null && left > 0) {
     const answer = await ask({ ...next, limit: Math.min(left, limitMax) })
@@ -99,19 +105,19 @@ async function exportAll(ask: Ask, question: Question, count: number, to: Export
   to.end({ next: last?.next ?? null, oldestAt: last?.oldestAt ?? null, behind: last?.behind ?? 0 })
 }
 
-function cursorOf(text: string): NonNullable<Question['after']> {
+function cursorOf(text: string): NonNullable<LedgerQuery['after']> {
   const [number = 0, index = 0] = text.split('.').map(Number)
   return { number, index }
 }
 
 /** Asks the daemon, or opens the records of one that does not run. */
 async function withAsk(options: Options, io: CommandIo, use: (ask: Ask) => Promise<void>): Promise<void> {
-  const url = await urlOf(options, io)
+  const url = await daemonUrl(options, io)
   let asked = false
   try {
     await use(async (question) => {
       const path = `/ledger?${queryOf(question)}`
-      const answer = (await askDaemon({ url, path, method: 'GET', stop: io.stop })) as LedgerAnswer
+      const answer = (await requestDaemon({ url, path, method: 'GET', stop: io.stop })) as LedgerAnswer
       asked = true
       return answer
     })
@@ -120,7 +126,10 @@ async function withAsk(options: Options, io: CommandIo, use: (ask: Ask) => Promi
     if (options.config === undefined) throw unreachable(error)
     const { loadSpoolPath } = await import('../../config/config.ts')
     const path = await loadSpoolPath(options.config, { env: io.env })
-    await using records = await askStopped({ openStore: openExistingStore, clock: systemClock }, { path })
+    await using records = await openOfflineLedger(
+      { openStore: openExistingStore, clock: systemClock },
+      { path },
+    )
     await use((question) => records.ask(question, io.stop))
   }
 }
@@ -135,7 +144,7 @@ function unreachable({ what, why, cause }: GatewayError): GatewayError {
 }
 
 /** Times go as milliseconds: the daemon may live in another time zone. */
-function queryOf(question: Question): string {
+function queryOf(question: LedgerQuery): string {
   const { after, ...said } = question
   const query = new URLSearchParams()
   for (const [name, value] of Object.entries(said)) query.set(name, String(value))

@@ -1,11 +1,11 @@
 // ledger-text.ts: entries of the ledger as a table, as CSV, or as JSON; written while they come.
 
-import type { LedgerAnswer, LedgerEntry, Question } from '../../ledger/ledger.ts'
+import type { LedgerAnswer, LedgerEntry, LedgerQuery } from '../../ledger/ledger.ts'
 import { bounded } from '../../std/quote.ts'
 import { columns } from '../terminal/text-table.ts'
 
 export type Export = {
-  begin(question: Question): void
+  begin(question: LedgerQuery): void
   entries(some: readonly LedgerEntry[]): void
   end(last: Omit<LedgerAnswer, 'entries'>): void
 }

@@ -17,7 +17,7 @@ import { visible } from '../../std/quote.ts'
 import { loadCases, loadConfig, loadPresetCases, type LoadedConfig } from '../../config/config.ts'
 import { providerNames } from '../../delivery/config.ts'
 import { judgeCases, loadDevices, type Judged } from '../../mapping/mapping.ts'
-import { reportFault } from '../terminal/error-report.ts'
+import { reportError } from '../terminal/error-report.ts'
 import type { CommandIo, ExitStatus } from '../terminal/terminal.ts'
 
 const casesEnd = '.cases.yaml'
@@ -40,7 +40,7 @@ export async function testMapping(
       if (status === 0 && judged.some(({ passed }) => !passed)) status = 1
     } catch (error) {
       // The other files are tried all the same.
-      const ended = reportFault(error, io.stderr, { json: false })
+      const ended = reportError(error, io.stderr, { json: false })
       if (status !== 2) status = ended
     }
   }

@@ -41,7 +41,7 @@ import {
   type MapResult,
   type Mapper,
 } from '../../mapping/mapping.ts'
-import { becameText, countOf } from '../terminal/result-text.ts'
+import { mapResultText, countOf } from '../terminal/result-text.ts'
 import { explainedText } from './explain-text.ts'
 import type { CommandIo, ExitStatus } from '../terminal/terminal.ts'
 import { messagesIn } from './map-input.ts'
@@ -212,7 +212,7 @@ function lineOf(result: MapResult): string {
 /** The line with what is explained in it, or a text for people. */
 function resultText(explained: Explained, result: MapResult, json: boolean): string {
   if (json) return `${lineOf(result).slice(0, -1)},"explained":${JSON.stringify(explained)}}\n`
-  return `${explainedText(explained, `source ${result.source ?? 'none'}: ${becameText(result)}`)}\n`
+  return `${explainedText(explained, `source ${result.source ?? 'none'}: ${mapResultText(result)}`)}\n`
 }
 
 function appliedText(explained: Explained, lines: readonly string[], json: boolean): string {

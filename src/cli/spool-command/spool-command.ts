@@ -5,8 +5,12 @@ import { GatewayError } from '../../std/gateway-error.ts'
 import { formatSize } from '../../std/quantity.ts'
 import { visible } from '../../std/quote.ts'
 import type { SpoolCheck } from '../../spool/spool.ts'
-import { askDaemon } from '../daemon-client.ts'
-import { askOrRead, orReading, type PlaceOptions } from '../dead-letters-command/dead-letter-options.ts'
+import { requestDaemon } from '../daemon-client.ts'
+import {
+  requestOrRead,
+  withSpoolOptions,
+  type PlaceOptions,
+} from '../dead-letters-command/dead-letter-options.ts'
 import type { CommandIo, ExitStatus } from '../terminal/terminal.ts'
 import { salvageTo, type SalvageReport } from './salvage-files.ts'
 import { columns } from '../terminal/text-table.ts'
@@ -20,7 +24,7 @@ export const spoolCommand: Run = (io, done) =>
     .addCommand(salvageCommand(io, done))
 
 const verifyCommand: Run = (io, done) =>
-  orReading(new Command('verify'))
+  withSpoolOptions(new Command('verify'))
     .description('reads every record of the spool and compares it with the totals')
     .addHelpText(
       'after',
@@ -28,10 +32,10 @@ const verifyCommand: Run = (io, done) =>
     )
     .action(async (options: PlaceOptions) => {
       const asked = { path: '/control/spool/verify', method: 'POST', stop: io.stop, patient: true } as const
-      const check = await askOrRead(
+      const check = await requestOrRead(
         options,
         io,
-        async (url) => (await askDaemon({ url, ...asked })) as SpoolCheck,
+        async (url) => (await requestDaemon({ url, ...asked })) as SpoolCheck,
         (spool) => spool.check(io.stop),
       )
       io.stdout.write(options.json ? `${JSON.stringify(check)}\n` : checkText(check))

@@ -14,7 +14,7 @@ const wrongUse: ReadonlySet<string> = new Set([
 ])
 
 /** Writes `error` and gives the exit status. What is no GatewayError is our own mistake and is thrown on. */
-export function reportFault(error: unknown, stderr: Writable, { json }: { json: boolean }): ExitStatus {
+export function reportError(error: unknown, stderr: Writable, { json }: { json: boolean }): ExitStatus {
   if (!(error instanceof GatewayError)) throw error
   const { code, what, why, act } = error
   if (json) {

@@ -1,6 +1,6 @@
 // result-text.ts: what became of a message, in a few words for a person.
 
-export type Became = {
+export type MapResultSummary = {
   /** `kind` of a MapResult. */
   kind: string
   payloads?: readonly unknown[]
@@ -8,7 +8,7 @@ export type Became = {
   detail?: string
 }
 
-export function becameText({ kind, payloads = [], reason = '', detail = '' }: Became): string {
+export function mapResultText({ kind, payloads = [], reason = '', detail = '' }: MapResultSummary): string {
   switch (kind) {
     case 'payloads':
       return countOf(payloads.length, 'payload')

@@ -5,27 +5,27 @@
 //   POST /control/dead-letters/export?WHICH        NDJSON, as long as the reader reads
 //   POST /control/dead-letters/purge?WHICH&yes=1   without `yes` it says what would go
 //   POST /control/dead-letters/edit?id=            the body is the payload that takes its place
-//   POST /control/dead-letters/fill?dryRun=1       the body is NDJSON, at most `bodyBytesMax`
+//   POST /control/dead-letters/import?dryRun=1       the body is NDJSON, at most `bodyBytesMax`
 //
 // WHICH is id (more than once), stage, reason, device, source, provider, since, until (epoch milliseconds), or `all=1`:
 // nothing said does not mean everything.
 
 import type { IncomingMessage } from 'node:http'
-import type { LetterQuery, LetterWork } from '../../dead-letters/dead-letters.ts'
+import type { DeadLetterQuery, DeadLetterOperations } from '../../dead-letters/dead-letters.ts'
 import type { ControlAnswer } from './control.ts'
 import { readLetterParams } from './dead-letter-params.ts'
 
-/** Of `fill` and `edit`; the command sends a file in such parts. */
+/** Of `import` and `edit`; the command sends a file in such parts. */
 const bodyBytesMax = 8 * 1024 * 1024
 
 /** The work of these has a body. */
 export function takesBody(path: string): boolean {
-  return path === '/control/dead-letters/edit' || path === '/control/dead-letters/fill'
+  return path === '/control/dead-letters/edit' || path === '/control/dead-letters/import'
 }
 
 /** Null where there is nothing of this name. */
 export async function answerLetters(
-  letters: LetterWork,
+  letters: DeadLetterOperations,
   name: string,
   params: URLSearchParams,
   { request, signal }: { request: IncomingMessage; signal: AbortSignal },
@@ -57,20 +57,20 @@ export async function answerLetters(
       return { status: 200, value: await letters.purge(query, { dryRun: !flag('yes') }, signal) }
     }
     case 'edit':
-    case 'fill': {
+    case 'import': {
       const text = await bodyOf(request)
       if (text === null)
         return refused(413, 'The request is too large.', `At most ${bodyBytesMax} bytes are taken at once.`)
       if (name === 'edit')
         return { status: 200, value: await letters.edit(params.get('id') ?? '', text, signal) }
-      return { status: 200, value: await letters.fill(text, { dryRun: flag('dryRun') }, signal) }
+      return { status: 200, value: await letters.importLines(text, { dryRun: flag('dryRun') }, signal) }
     }
     default:
       return null
   }
 }
 
-function whichOf(params: URLSearchParams): LetterQuery | string {
+function whichOf(params: URLSearchParams): DeadLetterQuery | string {
   const query = readLetterParams(params, ['all', 'dryRun', 'yes'])
   if (typeof query === 'string') return query
   if (Object.keys(query).length === 0 && params.get('all') !== '1')

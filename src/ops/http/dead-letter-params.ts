@@ -1,14 +1,17 @@
 // dead-letter-params.ts: which dead letters are meant, as parameters of a query: `reason=Validation&device=truck-7&since=1750000000000`.
 
 import { quote } from '../../std/quote.ts'
-import type { LetterQuery } from '../../dead-letters/dead-letters.ts'
+import type { DeadLetterQuery } from '../../dead-letters/dead-letters.ts'
 
 const texts = ['reason', 'device', 'source', 'provider'] as const
 const times = ['since', 'until'] as const
 
 /** The query, or what is wrong with the parameters. `others` are not looked at. */
-export function readLetterParams(params: URLSearchParams, others: readonly string[]): LetterQuery | string {
-  const query: LetterQuery = {}
+export function readLetterParams(
+  params: URLSearchParams,
+  others: readonly string[],
+): DeadLetterQuery | string {
+  const query: DeadLetterQuery = {}
   const ids = params.getAll('id')
   if (ids.length > 0) query.ids = ids
   for (const [key, value] of params) {
@@ -23,7 +26,7 @@ export function readLetterParams(params: URLSearchParams, others: readonly strin
   return query
 }
 
-export function toLetterParams({ ids = [], ...query }: LetterQuery): URLSearchParams {
+export function toLetterParams({ ids = [], ...query }: DeadLetterQuery): URLSearchParams {
   const params = new URLSearchParams()
   for (const id of ids) params.append('id', id)
   for (const [key, value] of Object.entries(query)) params.set(key, String(value))

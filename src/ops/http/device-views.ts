@@ -63,11 +63,11 @@ async function devicesOf({ mapping }: Parts, limit: number) {
 async function ledgerOf({ ledger }: Parts, query: URLSearchParams, signal: AbortSignal): Promise<ViewAnswer> {
   if (!ledger)
     return { kind: 'missing', why: 'No ledger is kept (ledger.enabled), or the daemon is starting.' }
-  const reply = await ledger.ask(Object.fromEntries(query), signal)
+  const reply = await ledger.query(Object.fromEntries(query), signal)
   switch (reply.kind) {
     case 'answer':
       return { kind: 'view', value: reply.answer }
-    case 'wrong':
+    case 'invalid':
       return { ...reply, kind: 'refused', status: 400 }
     case 'unavailable': {
       const what = 'The ledger cannot be asked now.'

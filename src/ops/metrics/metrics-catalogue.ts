@@ -95,7 +95,7 @@ const fromLetters: readonly Metric[] = [
   counter(
     'gateway_dead_letters_imported_total',
     'Payloads and messages that were taken in from a file.',
-    ({ parts }) => (parts.letters ? one(parts.letters.counters().filled) : []),
+    ({ parts }) => (parts.letters ? one(parts.letters.counters().imported) : []),
   ),
 ]
 

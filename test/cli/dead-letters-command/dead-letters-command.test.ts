@@ -24,7 +24,7 @@ const deliveredOf = (pipeline: Pipeline, device: string) => pipeline.sandbox.rec
 
 async function idsIn(url: string, ...filters: string[]): Promise<string[]> {
   const { stdout } = await runCli(['dead-letters', 'list', '--json', '--url', url, ...filters])
-  return (JSON.parse(stdout) as { letters: { id: string }[] }).letters.map(({ id }) => id)
+  return (JSON.parse(stdout) as { deadLetters: { id: string }[] }).deadLetters.map(({ id }) => id)
 }
 
 /** Three payloads that the service refuses, in the dead letters, and one that it takes: it bears witness against them. */

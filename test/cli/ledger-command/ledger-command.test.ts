@@ -24,7 +24,7 @@ ops: { listen: 127.0.0.1:1 }
   if (receipts === null) return config
   await mkdir(join(folder, 'spool'))
   const store = await openLevelStore(join(folder, 'spool/records'))
-  const records = await openRecords(store, { sheetReceiptBytesMax: 1024 ** 2 })
+  const records = await openRecords(store, { blockReceiptBytesMax: 1024 ** 2 })
   await records.append(receipts, startAt)
   await records.close()
   return config

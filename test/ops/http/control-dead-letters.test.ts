@@ -39,7 +39,7 @@ function rawPost(
   })
 }
 
-const takesBody = (path: string) => /^(edit|fill)/.test(path)
+const takesBody = (path: string) => /^(edit|import)/.test(path)
 
 describe('dead letters over HTTP', () => {
   test('are listed with GET, by what is asked for', async () => {
@@ -47,8 +47,8 @@ describe('dead letters over HTTP', () => {
     await ops.bury(refusedPayload('a'), refusedPayload('b'))
     const list = async (query: string) =>
       JSON.parse((await get(ops.url, `/dead-letters?${query}`)).text) as unknown
-    expect(await list('device=b')).toMatchObject({ scanned: 1, letters: [{ device: 'b' }] })
-    expect(await list('limit=1')).toMatchObject({ scanned: 2, letters: [{ device: 'a' }] })
+    expect(await list('device=b')).toMatchObject({ scanned: 1, deadLetters: [{ device: 'b' }] })
+    expect(await list('limit=1')).toMatchObject({ scanned: 2, deadLetters: [{ device: 'a' }] })
     expect((await get(ops.url, '/dead-letters?stage=other')).status).toBe(404)
   })
 
@@ -62,7 +62,7 @@ describe('dead letters over HTTP', () => {
     expect((await ops.post('show?id=nothing')).status).toBe(404)
   })
 
-  test.each(['show?id=1', 'requeue?all=1', 'export?all=1', 'purge?all=1&yes=1', 'edit?id=1', 'fill'])(
+  test.each(['show?id=1', 'requeue?all=1', 'export?all=1', 'purge?all=1&yes=1', 'edit?id=1', 'import'])(
     '%s is refused to a web page, to another name, and through a proxy',
     async (path) => {
       await using ops = await world()
@@ -90,7 +90,7 @@ describe('dead letters over HTTP', () => {
   test('a purge without yes says what would go', async () => {
     await using ops = await world()
     await ops.bury(refusedPayload('a'))
-    expect(JSON.parse((await ops.post('purge?all=1')).text)).toMatchObject({ dryRun: true, letters: 1 })
+    expect(JSON.parse((await ops.post('purge?all=1')).text)).toMatchObject({ dryRun: true, deadLetters: 1 })
     expect(await ops.left()).toEqual(['a'])
   })
 
@@ -120,9 +120,9 @@ describe('dead letters over HTTP', () => {
     const body = JSON.stringify(telemetryOf('a'))
     expect((await ops.post(`edit?id=${id}`, { body })).status).toBe(200)
     const line = JSON.stringify({ kind: 'payload', provider: 'default', payload: telemetryOf('b') })
-    expect(JSON.parse((await ops.post('fill', { body: line })).text)).toMatchObject({ payloads: 1 })
+    expect(JSON.parse((await ops.post('import', { body: line })).text)).toMatchObject({ payloads: 1 })
     expect(await ops.sent()).toEqual([telemetryOf('a'), telemetryOf('b')])
-    const large = await ops.post('fill', { body: 'x'.repeat(9 * 1024 ** 2) }).catch(() => ({ status: 413 }))
+    const large = await ops.post('import', { body: 'x'.repeat(9 * 1024 ** 2) }).catch(() => ({ status: 413 }))
     expect(large.status).toBe(413)
     expect((await ops.post('requeue?all=1', { body: 'x' })).status).toBe(413)
   })
