@@ -52,6 +52,7 @@ const expectedRoots = [
   'UPGRADING.md',
   'config',
   'dist',
+  'docs',
   'npm-shrinkwrap.json',
   'package.json',
   'systemd',
