@@ -1,9 +1,9 @@
-// Every command of README.md is run here, to the letter, or it says where else it is run and why.
+// Runs every command of README.md, CONTRIBUTING.md, UPGRADING.md and docs/ as it is written, or names the test that runs it.
 
 import { execFile, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { cp, readFile, symlink } from 'node:fs/promises'
+import { cp, readdir, readFile, symlink } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
@@ -20,19 +20,19 @@ const shell = (command: string, cwd: string) =>
 
 const environment = { ...process.env, npm_config_update_notifier: 'false' }
 
-/** Run by .ci/run or too long for a test; the reason stands beside it. */
+/** Commands that another test or .ci/run runs, with the reason. */
 const elsewhere: Record<string, string> = {
-  'npm ci && npm test': 'this very run; .ci/run has it to the letter',
+  'npm ci && npm test': 'this run; .ci/run has it as it is written',
   'npm run check': '.ci/run has it',
   'npm run test:crash -- --kills 1000': 'an hour; test/crash runs the same program with fewer kills',
   'npm run gateway -- learn --broker mqtt://broker.example.com --for 60s':
     'needs the broker of a provider; test/cli/learn-command/learn-command.test.ts runs it against one',
   'npm run gateway -- tap --config config/examples/gateway.yaml --device truck-7':
-    'goes on for ever; test/cli/tap-command.test.ts runs it',
+    'never ends; test/cli/tap-command.test.ts runs it',
   'npm run gateway -- quarantine list --device truck-7': 'test/cli/quarantine-command.test.ts runs it',
   'npm run gateway -- quarantine release --device truck-7 --restamp':
     'needs a device with a wrong clock; test/cli/quarantine-command.test.ts has one',
-  'npm run gateway -- quarantine drop --device somebody-elses-truck --yes': 'the same',
+  'npm run gateway -- quarantine drop --device foreign-truck --yes': 'the same',
   'npm run gateway -- dead-letters show 0000019a9f2c1d300000004b6d1c9a51':
     'needs a dead letter; test/cli/dead-letters-command/dead-letters-command.test.ts has some',
   'npm run gateway -- dead-letters edit 0000019a9f2c1d300000004b6d1c9a51': 'the same',
@@ -45,11 +45,22 @@ const elsewhere: Record<string, string> = {
 
 const started = ['npm ci && npm start', 'npm run gateway -- sandbox --listen 127.0.0.1:8081']
 
-async function commandsOfReadme(): Promise<string[]> {
-  const text = await readFile(join(root, 'README.md'), 'utf8')
-  return [...text.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].flatMap((block) =>
-    (block[1] ?? '').trim().split('\n'),
-  )
+/** The pages for people that may contain commands. */
+async function pages(): Promise<string[]> {
+  const docs = (await readdir(join(root, 'docs'))).filter((name) => name.endsWith('.md'))
+  const top = ['README.md', 'CONTRIBUTING.md', 'UPGRADING.md'].filter((name) => existsSync(join(root, name)))
+  return [...top, ...docs.map((name) => `docs/${name}`)]
+}
+
+/** Every command in a block marked `sh`, each once, in the order of the pages. */
+async function documentedCommands(): Promise<string[]> {
+  const commands = new Set<string>()
+  for (const page of await pages()) {
+    const text = await readFile(join(root, page), 'utf8')
+    for (const block of text.matchAll(/^```sh\n([\s\S]*?)^```$/gm))
+      for (const command of (block[1] ?? '').trim().split('\n')) commands.add(command)
+  }
+  return [...commands]
 }
 
 async function portsAreFree(ports: readonly number[]): Promise<boolean> {
@@ -96,39 +107,35 @@ function start(
   }
 }
 
-describe('the README', () => {
+describe('the documentation', () => {
   let commands: string[] = []
   beforeAll(async () => {
-    commands = await commandsOfReadme()
+    commands = await documentedCommands()
   })
 
-  test('has its test command in .ci/run, to the letter', async () => {
+  test('has its test command in .ci/run, as it is written', async () => {
     expect(commands).toContain('npm ci && npm test')
     const ci = await readFile(join(root, '.ci/run'), 'utf8')
     expect(ci).toContain('npm ci && npm test')
     expect(ci).toContain('npm run check')
   })
 
-  test(
-    'its quick start runs the whole road, delivers, and leaves nothing behind',
-    { timeout: 60_000 },
-    async () => {
-      expect(commands).toContain(started[0])
-      // `npm ci` was run to get here; what follows it is run as it stands.
-      const trial = start('npm start', root)
-      await eventually(() => /accepted [1-9]/.test(trial.output()))
-      expect(trial.output()).toMatch(/mosquitto_pub -h 127\.0\.0\.1 -p \d+ -q 1 -t telemetry\/v1\/my-truck/)
-      const folder = /config, spool, log\s+(\S+)/.exec(trial.output())?.[1] ?? ''
-      expect(existsSync(folder)).toBe(true)
-      await trial.end()
-      await eventually(() => !existsSync(folder))
-      expect(trial.output()).toMatch(/Ends: \d+ messages were acknowledged/)
-    },
-  )
+  test('its quick start runs all parts, delivers, and leaves no file', { timeout: 60_000 }, async () => {
+    expect(commands).toContain(started[0])
+    // `npm ci` ran before this test; the rest is run as it is written.
+    const trial = start('npm start', root)
+    await eventually(() => /accepted [1-9]/.test(trial.output()))
+    expect(trial.output()).toMatch(/mosquitto_pub -h 127\.0\.0\.1 -p \d+ -q 1 -t telemetry\/v1\/my-truck/)
+    const folder = /config, spool, log\s+(\S+)/.exec(trial.output())?.[1] ?? ''
+    expect(existsSync(folder)).toBe(true)
+    await trial.end()
+    await eventually(() => !existsSync(folder))
+    expect(trial.output()).toMatch(/Ends: \d+ messages were acknowledged/)
+  })
 
-  test('its parts run one by one, each command as it stands', { timeout: 120_000 }, async ({ skip }) => {
+  test('every command runs as it is written', { timeout: 120_000 }, async ({ skip }) => {
     if (!(await portsAreFree([1883, 8080, 8081])))
-      skip('the ports 1883, 8080 and 8081 of the README are in use')
+      skip('the ports 1883, 8080 and 8081 of the documentation are in use')
     // A copy of the tree, because the example config keeps its spool beside it.
     const copy = await newFolder()
     for (const name of ['src', 'config', 'package.json', '.npmrc', 'README.md']) {
@@ -147,7 +154,10 @@ describe('the README', () => {
       for (const command of some)
         results.set(command, (await shell(`${exports.join('; ')}; ${command}`, copy)).stdout)
     }
-    const rest = left.filter((command) => !exports.includes(command) && command !== daemonCommand)
+    // Faults last: the commands before them need a service that answers normally.
+    const rest = left
+      .filter((command) => !exports.includes(command) && command !== daemonCommand)
+      .toSorted((one, other) => Number(one.includes('-X PUT')) - Number(other.includes('-X PUT')))
     const needsDaemon = (command: string) =>
       /simulate|status|curl|dead-letters|spool verify|-- ledger/.test(command)
     await runAll(rest.filter((command) => !needsDaemon(command)))
