@@ -113,16 +113,20 @@ function text(
   else if (value === '') add(problems, prefix, key, 'must not be empty')
 }
 
+type Range = { least: number; most: number; required?: boolean }
+
+const latitudes: Range = { least: -90, most: 90 }
+const longitudes: Range = { least: -180, most: 180 }
+const speeds: Range = { least: 0, most: Infinity }
+const headings: Range = { least: 0, most: 360 }
+const times: Range = { least: 0, most: epochMsMax }
+const requiredLatitudes: Range = { ...latitudes, required: true }
+const requiredLongitudes: Range = { ...longitudes, required: true }
+const requiredTimes: Range = { ...times, required: true }
+
 /** JSON.parse reads a number beyond the range of doubles (1e400) as Infinity, which fails every range. */
-function number(
-  problems: FieldProblem[],
-  from: JsonObject,
-  prefix: string,
-  key: string,
-  least: number,
-  most: number,
-  required = false,
-): void {
+function number(problems: FieldProblem[], from: JsonObject, prefix: string, key: string, range: Range): void {
+  const { least, most, required = false } = range
   const value = from[key]
   if (value === undefined) missing(problems, prefix, key, required)
   else if (value === null || value === '') add(problems, prefix, key, 'must not be empty')
@@ -146,7 +150,7 @@ function object(problems: FieldProblem[], from: JsonObject, key: string): JsonOb
 
 function moment(problems: FieldProblem[], payload: JsonObject, required: boolean): void {
   const before = problems.length
-  number(problems, payload, '', 'signalTimestamp', 0, epochMsMax, required)
+  number(problems, payload, '', 'signalTimestamp', required ? requiredTimes : times)
   const value = payload['signalTimestamp']
   if (problems.length === before && value !== undefined && !Number.isInteger(value))
     add(problems, '', 'signalTimestamp', `must be whole milliseconds, found ${found(value)}`)
@@ -173,11 +177,11 @@ function identity(problems: FieldProblem[], payload: JsonObject, required: boole
 }
 
 function position(problems: FieldProblem[], gps: JsonObject, required: boolean): void {
-  number(problems, gps, 'gps.', 'latitude', -90, 90, required)
-  number(problems, gps, 'gps.', 'longitude', -180, 180, required)
-  number(problems, gps, 'gps.', 'speed', 0, Infinity)
+  number(problems, gps, 'gps.', 'latitude', required ? requiredLatitudes : latitudes)
+  number(problems, gps, 'gps.', 'longitude', required ? requiredLongitudes : longitudes)
+  number(problems, gps, 'gps.', 'speed', speeds)
   text(problems, gps, 'gps.', 'speedUnits')
-  number(problems, gps, 'gps.', 'heading', 0, 360)
+  number(problems, gps, 'gps.', 'heading', headings)
   const moving = gps['inMotion']
   if (moving !== undefined && typeof moving !== 'boolean')
     add(problems, 'gps.', 'inMotion', `must be true or false, found ${found(moving)}`)
