@@ -1,7 +1,7 @@
-// docs-command.ts: `docs`: writes the parts of the documentation that are made from the code, or says that they are stale.
+// docs-command.ts: `docs`: writes the generated parts of the documentation, or reports which are stale.
 //
-//   config/reference.md, config/gateway.schema.json    from the schema of the config
-//   README.md, between <!-- generated: NAME --> and <!-- end -->    NAME is codes, conditions or metrics
+//   config/reference.md, config/gateway.schema.json      from the schema of the config
+//   pages, between <!-- generated: NAME --> and <!-- end -->    NAME is codes, conditions or metrics
 
 import { Command } from 'commander'
 import { readFile, writeFile } from 'node:fs/promises'
@@ -39,11 +39,14 @@ export function docsCommand(io: CommandIo, done: (status: ExitStatus) => void): 
     })
 }
 
-/** By path: what stands there now to what should; null where there is nothing to do. */
+/** Pages with generated parts; the rest of them is written by hand. */
+const pages = ['README.md', 'docs/errors.md', 'docs/events-and-conditions.md', 'docs/metrics.md']
+
+/** By path: from the present text to the right one; null where there is nothing to write. */
 const documents: Record<string, (present: string | null) => string | null> = {
   'config/reference.md': () => referenceText(configSchema),
   'config/gateway.schema.json': () => schemaText(configSchema),
-  'README.md': (present) => (present === null ? null : withTables(present)),
+  ...Object.fromEntries(pages.map((page) => [page, withTables])),
 }
 
 const tables: Record<string, () => string> = {
@@ -66,8 +69,9 @@ const tables: Record<string, () => string> = {
     ),
 }
 
-function withTables(readme: string): string {
-  return readme.replace(
+function withTables(page: string | null): string | null {
+  if (page === null) return null
+  return page.replace(
     /(<!-- generated: (\w+) -->\n)[\s\S]*?(<!-- end -->)/g,
     (all: string, head: string, name: string, tail: string) => {
       const make = Object.hasOwn(tables, name) ? tables[name] : undefined
