@@ -1,7 +1,7 @@
 // The small things that set the tempo: back-off, concurrency, rate, the alarm.
 
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { createWakeTimer } from '../../src/delivery/pipeline/wake-timer.ts'
+import { createWakeTimer } from '../../src/delivery/provider-pipeline/wake-timer.ts'
 import { around, fullJitter } from '../../src/delivery/policy/backoff.ts'
 import { createConcurrency } from '../../src/delivery/policy/concurrency.ts'
 import { createRate } from '../../src/delivery/delivery-counters.ts'

@@ -109,7 +109,7 @@ describe('the tree', () => {
     const inside = join(src, 'spool/chunk-log/lane.ts')
     expect(
       problemOf({
-        file: join(src, 'delivery/pipeline/provider-pipeline.ts'),
+        file: join(src, 'delivery/provider-pipeline/provider-pipeline.ts'),
         line: 1,
         target: inside,
         typeOnly: false,

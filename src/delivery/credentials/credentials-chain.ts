@@ -6,8 +6,8 @@
 import { Agent } from 'node:http'
 import { Agent as TlsAgent } from 'node:https'
 import type { defaultProvider } from '@aws-sdk/credential-provider-node'
-import { proxyEnvironment } from '../transport/proxy.ts'
-import type { Environment } from '../transport/proxy.ts'
+import { proxyEnvironment } from '../proxy.ts'
+import type { Environment } from '../proxy.ts'
 import type { ProxyOptions } from '../delivery-options.ts'
 
 type Provider = ReturnType<typeof defaultProvider>

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { assertNever } from '../../std/assert.ts'
 import { createChain } from './credentials-chain.ts'
 import type { CredentialsOptions, ProxyOptions } from '../delivery-options.ts'
-import type { Environment } from '../transport/proxy.ts'
+import type { Environment } from '../proxy.ts'
 
 export type Credentials = {
   accessKeyId: string

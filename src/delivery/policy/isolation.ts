@@ -12,7 +12,7 @@
 //
 // In memory only: after a restart the parts are batches like others, and what was suspected is learned anew.
 
-import type { InFlightBatch } from '../pipeline/in-flight-batches.ts'
+import type { InFlightBatch } from './in-flight-batches.ts'
 
 export type Isolation = {
   /** Requests refused as such since something was accepted. */

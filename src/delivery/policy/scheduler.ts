@@ -17,8 +17,8 @@
 import type { Clock } from '../../std/clock.ts'
 import type { LaneId } from '../../domain/ids.ts'
 import type { LaneView, LaneRole, SealLimits } from '../../spool/spool.ts'
-import { batchesMax } from '../pipeline/in-flight-batches.ts'
-import type { InFlightBatches, InFlightBatch } from '../pipeline/in-flight-batches.ts'
+import { batchesMax } from './in-flight-batches.ts'
+import type { InFlightBatches, InFlightBatch } from './in-flight-batches.ts'
 import type { ProviderOptions, RetryRules } from '../delivery-options.ts'
 import type { SizeLimit } from './size-limit.ts'
 

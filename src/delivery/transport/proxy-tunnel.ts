@@ -11,7 +11,7 @@ import type { Socket } from 'node:net'
 import { rootCertificates } from 'node:tls'
 import type { buildConnector } from 'undici'
 import { codeOf, messageOf } from '../../std/gateway-error.ts'
-import type { Proxy } from './proxy.ts'
+import type { Proxy } from '../proxy.ts'
 
 export type TunnelOptions = {
   proxy: Proxy

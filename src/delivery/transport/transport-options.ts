@@ -2,8 +2,8 @@
 // cannot go as one.
 
 import type { ProviderOptions } from '../delivery-options.ts'
-import { proxyFor } from './proxy.ts'
-import type { Environment } from './proxy.ts'
+import { proxyFor } from '../proxy.ts'
+import type { Environment } from '../proxy.ts'
 import type { TransportOptions } from './submit.ts'
 
 /** Throws CONFIG_INVALID where the environment names a proxy that is none. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { ProxyOptions } from '../../../src/delivery/delivery-options.ts'
-import { proxyFor } from '../../../src/delivery/transport/proxy.ts'
+import { proxyFor } from '../../../src/delivery/proxy.ts'
 import { Secret } from '../../../src/std/secret.ts'
 import { createAuthority } from '../../support/certificates.ts'
 import { startConnectProxy } from '../../support/connect-proxy.ts'

@@ -5,9 +5,9 @@
 // machine is never asked for through a proxy of the environment. A proxy that the config names is always used.
 
 import { BlockList, isIP, isIPv4 } from 'node:net'
-import { assertNever } from '../../std/assert.ts'
-import { GatewayError } from '../../std/gateway-error.ts'
-import type { ProxyOptions } from '../delivery-options.ts'
+import { assertNever } from '../std/assert.ts'
+import { GatewayError } from '../std/gateway-error.ts'
+import type { ProxyOptions } from './delivery-options.ts'
 
 export type Proxy = {
   /** http:// or https://, without a user. */

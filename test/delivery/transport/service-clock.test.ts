@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { ProxyOptions } from '../../../src/delivery/delivery-options.ts'
-import { createServiceClock } from '../../../src/delivery/policy/service-clock.ts'
+import { createServiceClock } from '../../../src/delivery/transport/service-clock.ts'
 import type { GatewayEvent } from '../../../src/domain/event.ts'
 import { defaultProvider } from '../../../src/domain/ids.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'

@@ -10,7 +10,7 @@
 import type { Clock, EpochMs } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { ProviderOptions } from '../delivery-options.ts'
-import { isLoopback } from '../transport/proxy.ts'
+import { isLoopback } from '../proxy.ts'
 
 export type ServiceClock = {
   /** The wall clock, corrected where it is known to be wrong. */
