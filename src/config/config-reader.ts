@@ -12,7 +12,7 @@ import { visible } from '../std/quote.ts'
 import type { ConfigProblem } from '../domain/config-problem.ts'
 import { explain, pathText, withFound } from './schema-errors.ts'
 import { shapeOf, shapesAt, type Shape } from './schema-shape.ts'
-import { parseSource, type Keys, type Position, type Source } from './yaml-source.ts'
+import { parseYamlSource, type Keys, type Position, type YamlSource } from './yaml-source.ts'
 import { substitute, type SubstituteDeps, type Substitutions } from './substitute.ts'
 
 /** A problem as it is shown: with its place, and the option in the sentence. */
@@ -20,7 +20,7 @@ export type LocatedProblem = Position & { path: string; message: string }
 
 export type ReadResult<Config> =
   /** `written` is what the schema judged: plain values without its defaults. */
-  | { kind: 'config'; config: Config; written: unknown; positionOf: Source['positionOf'] }
+  | { kind: 'config'; config: Config; written: unknown; positionOf: YamlSource['positionOf'] }
   | { kind: 'problems'; problems: readonly LocatedProblem[] }
 
 /** What was written, with what comes from other files put in. */
@@ -46,7 +46,7 @@ export async function readText<Schema extends z.ZodType>(
   deps: SubstituteDeps,
   { expand = unexpanded, check = () => [], sections }: ReadOptions = {},
 ): Promise<ReadResult<z.output<Schema>>> {
-  const source = parseSource(text)
+  const source = parseYamlSource(text)
   if (sections) source.keepOnly(sections)
   const problems: LocatedProblem[] = source.problems.map((problem) => ({ ...problem, path: '' }))
   if (!source.sound) return { kind: 'problems', problems: inOrder(problems) }
@@ -90,7 +90,7 @@ type Validation<Config> = {
 
 async function validate<Schema extends z.ZodType>(
   schema: Schema,
-  source: Source,
+  source: YamlSource,
   substitutions: Substitutions,
   { written: plain, expand }: { written: unknown; expand: NonNullable<ReadOptions['expand']> },
 ): Promise<Validation<z.output<Schema>>> {
@@ -121,7 +121,11 @@ async function validate<Schema extends z.ZodType>(
  * What is put in is text. Where the schema wants a number or true or false, and the text is one, it becomes one;
  * everywhere else `0123` and `true` stay what they are, as a password must.
  */
-function retype(issues: readonly z.core.$ZodIssue[], source: Source, substitutions: Substitutions): boolean {
+function retype(
+  issues: readonly z.core.$ZodIssue[],
+  source: YamlSource,
+  substitutions: Substitutions,
+): boolean {
   let changed = false
   for (const issue of issues) {
     if (issue.code !== 'invalid_type') continue
@@ -136,7 +140,12 @@ function retype(issues: readonly z.core.$ZodIssue[], source: Source, substitutio
   return changed
 }
 
-function hiddenAt(path: Keys, root: Shape, source: Source, substitutions: Substitutions): string | undefined {
+function hiddenAt(
+  path: Keys,
+  root: Shape,
+  source: YamlSource,
+  substitutions: Substitutions,
+): string | undefined {
   const substituted = substitutions.of(source.nodeAt(path))
   if (substituted) return `*** (${substituted.written})`
   return isSecret(root, path) ? '***' : undefined
@@ -149,7 +158,7 @@ function isSecret(root: Shape, path: Keys): boolean {
 function literalSecrets(
   written: unknown,
   root: Shape,
-  source: Source,
+  source: YamlSource,
   substitutions: Substitutions,
 ): { path: (string | number)[]; value: string }[] {
   const found: { path: (string | number)[]; value: string }[] = []
@@ -168,13 +177,13 @@ function literalSecrets(
 }
 
 /** A section's own check knows nothing of where a value came from. */
-function hideFound(problem: ConfigProblem, source: Source, substitutions: Substitutions): ConfigProblem {
+function hideFound(problem: ConfigProblem, source: YamlSource, substitutions: Substitutions): ConfigProblem {
   const substituted = substitutions.of(source.nodeAt(problem.path))
   if (!substituted || !/ found /.test(problem.message)) return problem
   return { ...problem, message: withFound(problem.message, `*** (${substituted.written})`, '') }
 }
 
-function placer(source: Source, substitutions: Substitutions, secrets: readonly string[]) {
+function placer(source: YamlSource, substitutions: Substitutions, secrets: readonly string[]) {
   return ({ path, message: found }: ConfigProblem): LocatedProblem => {
     let text = substitutions.hide(found)
     for (const secret of secrets) if (secret.length > 0) text = text.replaceAll(secret, '***')

@@ -12,7 +12,7 @@ import { isScalar, visit } from 'yaml'
 import type { Node, Scalar } from 'yaml'
 import { codeOf } from '../std/gateway-error.ts'
 import { quote } from '../std/quote.ts'
-import type { Source, SourceProblem } from './yaml-source.ts'
+import type { YamlSource, YamlProblem } from './yaml-source.ts'
 
 type Substituted = {
   /** What stands in the config, such as `${env:KEY}`. */
@@ -28,7 +28,7 @@ export type SubstituteDeps = {
 }
 
 export type Substitutions = {
-  problems: readonly SourceProblem[]
+  problems: readonly YamlProblem[]
   of(node: Node | undefined): Substituted | undefined
   /** Whether a value could not be put in there: what else is wrong with it is no news. */
   failedAt(node: Node | undefined): boolean
@@ -40,14 +40,14 @@ export type Substitutions = {
 const hiddenEverywhereMin = 4
 
 /** Puts the values into the tree of `source`. */
-export async function substitute(source: Source, deps: SubstituteDeps): Promise<Substitutions> {
+export async function substitute(source: YamlSource, deps: SubstituteDeps): Promise<Substitutions> {
   const found: Scalar<string>[] = []
   visit(source.document, {
     Scalar(key, node) {
       if (key !== 'key' && isText(node) && node.value.includes('${')) found.push(node)
     },
   })
-  const problems: SourceProblem[] = []
+  const problems: YamlProblem[] = []
   const substituted = new Map<Node, Substituted>()
   const failed = new Set<Node>()
   for (const node of found) {

@@ -15,11 +15,11 @@ export type Position = { line: number; column: number }
 
 export type Keys = readonly (string | number)[]
 
-export type SourceProblem = Position & { message: string }
+export type YamlProblem = Position & { message: string }
 
-export type Source = {
+export type YamlSource = {
   document: Document
-  problems: readonly SourceProblem[]
+  problems: readonly YamlProblem[]
   /** Whether the tree can be relied on: not when the syntax is broken. */
   sound: boolean
   /** The plain value of the whole; throws RangeError for too many aliases. */
@@ -34,7 +34,7 @@ export type Source = {
   positionOfNode(node: Node): Position
 }
 
-export function parseSource(text: string): Source {
+export function parseYamlSource(text: string): YamlSource {
   const lines = new LineCounter()
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, merge: true })
   const all = [...document.errors, ...document.warnings]
@@ -67,8 +67,8 @@ export function parseSource(text: string): Source {
     return positionAt(node.range?.[0] ?? 0)
   }
 
-  function problemsOf(errors: readonly YAMLError[]): SourceProblem[] {
-    const problems: SourceProblem[] = []
+  function problemsOf(errors: readonly YAMLError[]): YamlProblem[] {
+    const problems: YamlProblem[] = []
     const seenLines = new Set<number>()
     for (const error of errors) {
       const position = positionAt(error.pos[0])

@@ -28,7 +28,7 @@ export type ListenDeps = {
 }
 
 /** Why it ended. */
-export type Ended = 'time' | 'stopped' | 'lost'
+export type EndReason = 'time' | 'stopped' | 'lost'
 
 const connectTimeoutMs = 10_000
 /** SUBACK: 128 and above refuse (MQTT 3.9.3). */
@@ -38,7 +38,7 @@ const refusedFrom = 128
  * Resolves when the time is over, `signal` aborts or the broker ends the connection. Rejects with BROKER_UNREACHABLE
  * where it does not let us in, with SUBSCRIPTION_REFUSED where it lets us hear nothing.
  */
-export function listen(deps: ListenDeps, options: ListenOptions): Promise<Ended> {
+export function listen(deps: ListenDeps, options: ListenOptions): Promise<EndReason> {
   const { clock, signal, onSubscribed, onMessage } = deps
   const { filter, forMs } = options
   return new Promise((resolve, reject) => {

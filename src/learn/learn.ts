@@ -19,8 +19,8 @@
 //   the connection is lost on the way    what was heard until then is used
 //   nothing is heard                     an empty proposal: the caller says so
 
-export { blockOf } from './yaml-blocks.ts'
-export { listen, type Ended } from './broker-listener.ts'
-export { missingIn } from './missing-values.ts'
+export { sourcesYaml } from './yaml-blocks.ts'
+export { listen, type EndReason } from './broker-listener.ts'
+export { missingValuesOf } from './missing-values.ts'
 export { propose, type Proposal, type Proposed } from './proposal.ts'
-export { createCollector, type Heard, type Shape } from './topic-shapes.ts'
+export { createCollector, type ObservedTraffic, type TopicShape } from './topic-shapes.ts'

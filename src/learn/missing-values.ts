@@ -3,11 +3,11 @@
 import type { Fit } from './preset-fit.ts'
 import type { Proposal } from './proposal.ts'
 
-export function missingIn({ fit, shapes, source }: Proposal): string[] {
+export function missingValuesOf({ fit, shapes, source }: Proposal): string[] {
   const messages = shapes.reduce((sum, shape) => sum + shape.messages, 0)
-  const sum = (of: 'retained' | 'unsafe' | 'oversized') => shapes.reduce((all, shape) => all + shape[of], 0)
+  const sum = (of: 'retained' | 'qos0' | 'oversized') => shapes.reduce((all, shape) => all + shape[of], 0)
   const sentences = [...payloadSentences(fit), ...messageSentences(fit)]
-  const [retained, unsafe, oversized] = [sum('retained'), sum('unsafe'), sum('oversized')]
+  const [retained, unsafe, oversized] = [sum('retained'), sum('qos0'), sum('oversized')]
   if (retained === messages)
     sentences.push('All of it was retained: nothing came live, so the times may be old.')
   else if (retained > 0) sentences.push(`${retained} of ${messages} messages were retained ones, of earlier.`)
@@ -23,8 +23,8 @@ export function missingIn({ fit, shapes, source }: Proposal): string[] {
   return sentences
 }
 
-function payloadSentences({ says, withoutModel }: Fit): string[] {
-  const { payloads } = says
+function payloadSentences({ fieldCounts, withoutModel }: Fit): string[] {
+  const { payloads } = fieldCounts
   if (payloads === 0)
     return ['Nothing to send yet: each message was understood and has no payload in it now.']
   const sentences: string[] = []
@@ -33,20 +33,20 @@ function payloadSentences({ says, withoutModel }: Fit): string[] {
     else if (count < payloads)
       sentences.push(`${capital(what)} missing in ${payloads - count} of ${payloads} payloads${more}.`)
   }
-  tell(says.position, 'position')
-  tell(says.ownTime, 'device time', ': the arrival time is sent')
-  if (says.position > 0) {
-    const among = (count: number) => count + payloads - says.position
-    tell(says.speed === 0 ? 0 : among(says.speed), 'speed')
-    tell(says.heading === 0 ? 0 : among(says.heading), 'heading')
-    tell(says.motion === 0 ? 0 : among(says.motion), 'word on motion')
+  tell(fieldCounts.position, 'position')
+  tell(fieldCounts.ownTime, 'device time', ': the arrival time is sent')
+  if (fieldCounts.position > 0) {
+    const among = (count: number) => count + payloads - fieldCounts.position
+    tell(fieldCounts.speed === 0 ? 0 : among(fieldCounts.speed), 'speed')
+    tell(fieldCounts.heading === 0 ? 0 : among(fieldCounts.heading), 'heading')
+    tell(fieldCounts.motion === 0 ? 0 : among(fieldCounts.motion), 'word on motion')
   }
   if (withoutModel !== null)
     sentences.push(
       `No model: ${withoutModel} are left out. Say \`model:\` in the source, or a model for each in the device table.`,
     )
-  if (withoutModel === null || says.odometer > 0) tell(says.odometer, 'odometer')
-  if (withoutModel === null || says.hours > 0) tell(says.hours, 'engine hours')
+  if (withoutModel === null || fieldCounts.odometer > 0) tell(fieldCounts.odometer, 'odometer')
+  if (withoutModel === null || fieldCounts.hours > 0) tell(fieldCounts.hours, 'engine hours')
   return sentences
 }
 

@@ -2,12 +2,12 @@
 
 import type { Message } from '../domain/message.ts'
 import type { MappedPayload } from '../domain/payload.ts'
-import { createMapper, unmappableReasons, type Applied, type MapResult } from '../mapping/mapping.ts'
+import { createMapper, unmappableReasons, type StateChanges, type MapResult } from '../mapping/mapping.ts'
 import { compileSources, type MappingConfig } from '../mapping/config.ts'
-import type { Shape } from './topic-shapes.ts'
+import type { TopicShape } from './topic-shapes.ts'
 
 /** What the payloads say; each counts those that do. */
-export type Says = {
+export type FieldCounts = {
   payloads: number
   position: number
   ownTime: number
@@ -31,12 +31,12 @@ export type ShapeFit = {
 }
 
 export type Fit = {
-  shapes: ReadonlyMap<Shape, ShapeFit>
+  shapes: ReadonlyMap<TopicShape, ShapeFit>
   taken: number
   mapped: number
   /** Could not be understood. */
   refused: number
-  says: Says
+  fieldCounts: FieldCounts
   devices: number
   /** Devices are named by who connects, which a subscriber does not see. */
   namedBySender: boolean
@@ -67,7 +67,7 @@ const noDevices = { find: () => undefined, size: 0 }
 const lastMax = 3
 
 /** Null where the mapping has a problem. */
-export function fitOf(mapping: MappingConfig, shapes: readonly Shape[]): Fit | null {
+export function fitOf(mapping: MappingConfig, shapes: readonly TopicShape[]): Fit | null {
   const { sources, problems } = compileSources(mapping)
   if (problems.length > 0) return null
   const clocks = { futureMaxMs: mapping.clocks.future_max, onFuture: 'accept' } as const
@@ -103,7 +103,7 @@ export function fitOf(mapping: MappingConfig, shapes: readonly Shape[]): Fit | n
     shapes: found,
     taken: fits.reduce((sum, { taken }) => sum + taken, 0),
     // Parts that never became a payload fit nothing.
-    mapped: tally.says.payloads === 0 ? 0 : fits.reduce((sum, { mapped }) => sum + mapped, 0),
+    mapped: tally.fieldCounts.payloads === 0 ? 0 : fits.reduce((sum, { mapped }) => sum + mapped, 0),
     ...tally.result(),
     omittedBy,
     withoutModel: [...withoutModel.values()][0]?.what ?? null,
@@ -116,19 +116,19 @@ function isForeign(result: MapResult): boolean {
   return result.kind === 'unmappable' && result.reason === 'NO_SOURCE'
 }
 
-function inOrder(shapes: readonly Shape[]): { shape: Shape; message: Message }[] {
+function inOrder(shapes: readonly TopicShape[]): { shape: TopicShape; message: Message }[] {
   return shapes
     .flatMap((shape) => samplesOf(shape).map((message) => ({ shape, message })))
     .sort((a, b) => a.message.arrivedAt - b.message.arrivedAt)
 }
 
 /** The first ones, and the last one, which is shown. */
-function samplesOf({ samples, last }: Shape): readonly Message[] {
+function samplesOf({ samples, last }: TopicShape): readonly Message[] {
   return last === null || samples.includes(last) ? samples : [...samples, last]
 }
 
 function createTally() {
-  const says: Says = {
+  const fieldCounts: FieldCounts = {
     payloads: 0,
     position: 0,
     ownTime: 0,
@@ -144,11 +144,11 @@ function createTally() {
   let lastPayloads: MappedPayload[] = []
   let refused = 0
   return {
-    says,
+    fieldCounts,
     add,
     apply,
     result: () => ({
-      says,
+      fieldCounts,
       devices: devices.size,
       namedBySender: [...devices].some((device) => senderNames.some((name) => device.includes(name))),
       ignoredBy,
@@ -164,9 +164,9 @@ function createTally() {
     else if (result.kind === 'unmappable') refuse(result.reason, result.detail, 1)
   }
 
-  function apply({ payloads, dropped }: Applied): void {
+  function apply({ payloads, unsent }: StateChanges): void {
     addPayloads(payloads)
-    for (const one of dropped)
+    for (const one of unsent)
       if (one.kind === 'ignored') ignore(one.reason, one.messages)
       else refuse(one.reason, one.detail, one.messages)
   }
@@ -185,22 +185,22 @@ function createTally() {
   function addPayloads(payloads: readonly MappedPayload[]): void {
     for (const payload of payloads) {
       devices.add(payload.device)
-      addSays(says, payload)
+      addFieldCounts(fieldCounts, payload)
     }
     if (payloads.length > 0) lastPayloads = payloads.slice(-lastMax)
   }
 }
 
-function addSays(says: Says, { json, deviceTime }: MappedPayload): void {
+function addFieldCounts(fieldCounts: FieldCounts, { json, deviceTime }: MappedPayload): void {
   const { gps, signals = [] } = JSON.parse(json) as Body
-  says.payloads += 1
-  if (deviceTime !== null) says.ownTime += 1
-  if (gps) says.position += 1
-  if (gps?.['speed'] !== undefined) says.speed += 1
-  if (gps?.['heading'] !== undefined) says.heading += 1
-  if (gps?.['inMotion'] !== undefined) says.motion += 1
-  if (signals.some(({ type }) => type === 'OBD_LIFETIME_ODOMETER')) says.odometer += 1
-  if (signals.some(({ type }) => type === 'OBD_TOTAL_ENGINE_TIME')) says.hours += 1
+  fieldCounts.payloads += 1
+  if (deviceTime !== null) fieldCounts.ownTime += 1
+  if (gps) fieldCounts.position += 1
+  if (gps?.['speed'] !== undefined) fieldCounts.speed += 1
+  if (gps?.['heading'] !== undefined) fieldCounts.heading += 1
+  if (gps?.['inMotion'] !== undefined) fieldCounts.motion += 1
+  if (signals.some(({ type }) => type === 'OBD_LIFETIME_ODOMETER')) fieldCounts.odometer += 1
+  if (signals.some(({ type }) => type === 'OBD_TOTAL_ENGINE_TIME')) fieldCounts.hours += 1
 }
 
 /** Reasons for which a message that was understood makes no payload today, and one tomorrow. */
@@ -212,13 +212,13 @@ function waitingIn({ ignoredBy }: Fit): number {
 }
 
 export function isPromising(fit: Fit): boolean {
-  return fit.says.payloads > 0 || waitingIn(fit) > 0
+  return fit.fieldCounts.payloads > 0 || waitingIn(fit) > 0
 }
 
 /** What was mapped, by how much of it was understood, less what was refused. */
 export function scoreOf(fit: Fit): number {
-  const { mapped, refused, says } = fit
-  const { payloads, position, ownTime, speed, heading, motion, odometer, hours } = says
+  const { mapped, refused, fieldCounts } = fit
+  const { payloads, position, ownTime, speed, heading, motion, odometer, hours } = fieldCounts
   // A tenth of the least that a payload is worth.
   const waiting = waitingIn(fit) / 100
   if (payloads === 0) return waiting - refused

@@ -7,7 +7,7 @@
 import type { MappingConfig } from '../mapping/config.ts'
 import { draftOf } from './source-draft.ts'
 import { fitOf, isPromising, scoreOf, type Fit } from './preset-fit.ts'
-import { looksLikeName, type Heard, type Shape } from './topic-shapes.ts'
+import { looksLikeName, type ObservedTraffic, type TopicShape } from './topic-shapes.ts'
 
 type Written = Readonly<Record<string, unknown>>
 
@@ -21,12 +21,12 @@ export type Proposal = {
   preset: string | null
   /** Presets that would read it too, the better ones first. */
   others: readonly string[]
-  shapes: readonly Shape[]
+  shapes: readonly TopicShape[]
   fit: Fit
   notes: readonly string[]
 }
 
-export type Proposed = { proposals: Proposal[]; unread: Shape[] }
+export type Proposed = { proposals: Proposal[]; unread: TopicShape[] }
 
 export type ProposeDeps = { presets: readonly string[]; mappingOf: MappingOf; signal: AbortSignal }
 
@@ -36,7 +36,7 @@ const othersMax = 3
 
 type Candidate = { source: Written; preset: string | null; fit: Fit; notes: readonly string[] }
 
-export async function propose({ shapes }: Heard, deps: ProposeDeps): Promise<Proposed> {
+export async function propose({ shapes }: ObservedTraffic, deps: ProposeDeps): Promise<Proposed> {
   const proposals: Proposal[] = []
   const taken = new Set<string>()
   let left = [...shapes]
@@ -51,7 +51,7 @@ export async function propose({ shapes }: Heard, deps: ProposeDeps): Promise<Pro
     proposals.push(proposalOf(best, others, own, taken))
     left = left.filter((shape) => !own.includes(shape))
   }
-  const unread: Shape[] = []
+  const unread: TopicShape[] = []
   for (const [index, shape] of left.entries()) {
     const [best, ...others] = index < triedMax && !deps.signal.aborted ? await rankedFor(shape, deps) : []
     if (best) proposals.push(proposalOf(best, others, [shape], taken))
@@ -72,7 +72,7 @@ async function presetsOnTheirTopics({ presets, mappingOf, signal }: ProposeDeps)
 }
 
 /** Presets, and a draft, on the topics of a shape. */
-async function rankedFor(shape: Shape, deps: ProposeDeps): Promise<Candidate[]> {
+async function rankedFor(shape: TopicShape, deps: ProposeDeps): Promise<Candidate[]> {
   const topic = topicOf(shape)
   const candidates: Candidate[] = []
   for (const preset of deps.presets) {
@@ -97,14 +97,14 @@ async function tried(
   source: Written,
   preset: string | null,
   notes: readonly string[],
-  shapes: readonly Shape[],
+  shapes: readonly TopicShape[],
   { mappingOf }: ProposeDeps,
 ): Promise<Candidate | null> {
   const mapping = await mappingOf(source)
   const found = mapping && fitted(source, preset, mapping, notes, shapes)
-  if (!found || found.fit.says.payloads === 0 || scoreOf(found.fit) <= 0) return null
+  if (!found || found.fit.fieldCounts.payloads === 0 || scoreOf(found.fit) <= 0) return null
   // A preset that finds no time on somebody else's topics has met the same names by chance.
-  return preset !== null && found.fit.says.ownTime === 0 ? null : found
+  return preset !== null && found.fit.fieldCounts.ownTime === 0 ? null : found
 }
 
 function fitted(
@@ -112,7 +112,7 @@ function fitted(
   preset: string | null,
   mapping: MappingConfig,
   notes: readonly string[],
-  shapes: readonly Shape[],
+  shapes: readonly TopicShape[],
 ): Candidate | null {
   const fit = fitOf(mapping, shapes)
   return fit && isPromising(fit) ? { source, preset, fit, notes } : null
@@ -125,7 +125,7 @@ function ranked(candidates: readonly (Candidate | null)[]): Candidate[] {
 function proposalOf(
   { source, preset, fit, notes }: Candidate,
   others: readonly Candidate[],
-  shapes: readonly Shape[],
+  shapes: readonly TopicShape[],
   taken: Set<string>,
 ): Proposal {
   const wanted = typeof source['name'] === 'string' ? source['name'] : 'source'
@@ -137,7 +137,7 @@ function proposalOf(
 }
 
 /** The filter with the level that names the device as {device}: the last one that looks like a name. */
-export function topicOf({ filter, last }: Shape): string {
+export function topicOf({ filter, last }: TopicShape): string {
   const levels = filter.split('/')
   const texts = last?.topic.split('/') ?? []
   const named = levels.findLastIndex((level, at) => level === '+' && looksLikeName(texts[at] ?? ''))
@@ -146,7 +146,7 @@ export function topicOf({ filter, last }: Shape): string {
 }
 
 /** Of the words of its topics. */
-function nameOf({ filter }: Shape): string {
+function nameOf({ filter }: TopicShape): string {
   const words = filter.split('/').filter((level) => /^[\w-]{2,20}$/.test(level))
   return words.slice(-2).join('-') || 'devices'
 }

@@ -2,7 +2,7 @@
 // a person has to look at the units. A position, its time, speed and heading are drafted. Odometer and engine hours
 // are named and not drafted: a number that is called `odometer` may count a trip, and a wrong one does harm.
 
-import { jsonIn, type Shape } from './topic-shapes.ts'
+import { jsonIn, type TopicShape } from './topic-shapes.ts'
 
 export type Draft = {
   source: Readonly<Record<string, unknown>>
@@ -39,7 +39,7 @@ const names = {
 } as const
 
 /** Null where nothing of it looks like a position. */
-export function draftOf(shape: Shape, topic: string, hasDevice: boolean): Draft | null {
+export function draftOf(shape: TopicShape, topic: string, hasDevice: boolean): Draft | null {
   const values = shape.samples
     .map(({ bytes }) => jsonIn(bytes))
     .filter((value) => isObject(value) || isList(value))

@@ -14,21 +14,21 @@
 import { isUtf8 } from 'node:buffer'
 import type { Message } from '../domain/message.ts'
 
-export type Shape = {
+export type TopicShape = {
   /** The topic filter: literal levels and `+`. */
   filter: string
   topics: number
   messages: number
   retained: number
   /** Published with QoS 0. */
-  unsafe: number
+  qos0: number
   /** Larger than what is looked at. */
   oversized: number
   samples: Message[]
   last: Message | null
 }
 
-export type Heard = {
+export type ObservedTraffic = {
   messages: number
   bytes: number
   topics: number
@@ -36,12 +36,12 @@ export type Heard = {
   moreTopics: boolean
   /** Messages whose shape was one too many. */
   unshaped: number
-  shapes: Shape[]
+  shapes: TopicShape[]
 }
 
 export type Collector = {
   take(message: Message): void
-  heard(): Heard
+  traffic(): ObservedTraffic
 }
 
 const topicsMax = 10_000
@@ -52,11 +52,11 @@ const bytesMax = 32 * 1024 * 1024
 
 export function createCollector(): Collector {
   const topics = new Set<string>()
-  const shapes = new Map<string, Shape>()
+  const shapes = new Map<string, TopicShape>()
   const counts = { messages: 0, bytes: 0, unshaped: 0 }
   let moreTopics = false
   let keptBytes = 0
-  return { take, heard }
+  return { take, traffic: heard }
 
   function take(message: Message): void {
     const { topic, bytes, qos, retain } = message
@@ -73,12 +73,12 @@ export function createCollector(): Collector {
     if (isNew) shape.topics += 1
     shape.messages += 1
     if (retain) shape.retained += 1
-    if (qos === 0) shape.unsafe += 1
+    if (qos === 0) shape.qos0 += 1
     if (bytes.length > sampleBytesMax) shape.oversized += 1
     else keep(shape, message)
   }
 
-  function shapeOf(filter: string): Shape | null {
+  function shapeOf(filter: string): TopicShape | null {
     const known = shapes.get(filter)
     if (known || shapes.size >= shapesMax) return known ?? null
     const shape = newShape(filter)
@@ -86,7 +86,7 @@ export function createCollector(): Collector {
     return shape
   }
 
-  function keep(shape: Shape, message: Message): void {
+  function keep(shape: TopicShape, message: Message): void {
     const freed = shape.last === null ? 0 : shape.last.bytes.length
     const { length } = message.bytes
     const isSample = shape.samples.length < samplesMax
@@ -98,14 +98,14 @@ export function createCollector(): Collector {
     keptBytes += length
   }
 
-  function heard(): Heard {
+  function heard(): ObservedTraffic {
     const all = [...shapes.values()].sort((a, b) => b.messages - a.messages)
     return { ...counts, topics: topics.size, moreTopics, shapes: joined(all) }
   }
 }
 
-function newShape(filter: string): Shape {
-  return { filter, topics: 0, messages: 0, retained: 0, unsafe: 0, oversized: 0, samples: [], last: null }
+function newShape(filter: string): TopicShape {
+  return { filter, topics: 0, messages: 0, retained: 0, qos0: 0, oversized: 0, samples: [], last: null }
 }
 
 function filterOf(topic: string): string {
@@ -127,7 +127,7 @@ export function looksLikeName(level: string): boolean {
 /** So many topics that differ in one level only, with messages alike, make that level a name. */
 const alikeMin = 5
 
-function joined(shapes: readonly Shape[]): Shape[] {
+function joined(shapes: readonly TopicShape[]): TopicShape[] {
   const keys = new Map(shapes.map((shape) => [shape, keysOf(shape.last)]))
   let left = [...shapes]
   const deepest = Math.max(0, ...shapes.map(({ filter }) => filter.split('/').length))
@@ -147,7 +147,7 @@ function joined(shapes: readonly Shape[]): Shape[] {
 }
 
 /** The filter with a literal level opened; null where there is none at this place. */
-function openedAt({ filter }: Shape, at: number): string | null {
+function openedAt({ filter }: TopicShape, at: number): string | null {
   const levels = filter.split('/')
   const level = levels[at]
   return level === undefined || level === '' || level === '+' ? null : levels.with(at, '+').join('/')
@@ -176,13 +176,13 @@ export function jsonIn(bytes: Buffer): unknown {
   }
 }
 
-function sumOf(filter: string, shapes: readonly Shape[]): Shape {
+function sumOf(filter: string, shapes: readonly TopicShape[]): TopicShape {
   const sum = newShape(filter)
   for (const shape of shapes) {
     sum.topics += shape.topics
     sum.messages += shape.messages
     sum.retained += shape.retained
-    sum.unsafe += shape.unsafe
+    sum.qos0 += shape.qos0
     sum.oversized += shape.oversized
     if (shape.last && shape.last.arrivedAt >= (sum.last?.arrivedAt ?? 0)) sum.last = shape.last
   }

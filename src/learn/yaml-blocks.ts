@@ -3,7 +3,7 @@
 import { stringify } from 'yaml'
 import type { Proposal, Proposed } from './proposal.ts'
 
-export function blockOf({ proposals }: Pick<Proposed, 'proposals'>): string {
+export function sourcesYaml({ proposals }: Pick<Proposed, 'proposals'>): string {
   if (proposals.length === 0) return ''
   return `sources:\n${proposals.map(sourceText).join('')}`
 }

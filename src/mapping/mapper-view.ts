@@ -5,7 +5,7 @@ import type { EpochMs } from '../std/clock.ts'
 import type { CacheCounters } from './bounded-cache.ts'
 import type { SparkplugCounters } from './sparkplug/sparkplug.ts'
 import type { MapResult } from './map-result.ts'
-import type { Applied } from './state/state-changes.ts'
+import type { StateChanges } from './state/state-changes.ts'
 import type { CommonSkew, DeviceClock } from './devices/device-clocks.ts'
 import type { StateCounters } from './state/state.ts'
 
@@ -44,9 +44,9 @@ export type Mapper = {
   /** Sources with an expression, by name. */
   readonly expressions: ReadonlyMap<string, string>
   /** Does what the last `part` was about; once, and before the next message. */
-  apply(): Applied
+  apply(): StateChanges
   /** Closes what is over; null where nothing is. */
-  tick(nowMs: EpochMs): Applied | null
+  tick(nowMs: EpochMs): StateChanges | null
   /** Null where nothing waits. */
   nextTickAt(): EpochMs | null
   /** Messages that wait to become payloads with others. */

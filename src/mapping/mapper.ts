@@ -18,7 +18,7 @@ import { resultForDevice } from './devices/admission.ts'
 import { createRecords } from './message-records.ts'
 import { isStateful, stateSourceOf } from './state-source.ts'
 import type { CompiledSource, Reading } from './record-mapper.ts'
-import { createStateful } from './state/state.ts'
+import { createMappingState } from './state/state.ts'
 
 export type MapperDeps = {
   devices: DeviceTable
@@ -43,7 +43,7 @@ export function createMapper(
   const omitted = new Map<string, number>()
   const context = createRecordContext(omitted)
   const reading: Reading = { time: Number.NaN, gps: '', signals: [], fields: '', moving: null }
-  const stateful = createStateful(
+  const stateful = createMappingState(
     routing.runtimes.filter(isStateful).map((runtime) => stateSourceOf(runtime, context, reading)),
   )
   const records = createRecords({ context, reading, stateful })

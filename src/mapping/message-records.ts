@@ -21,7 +21,7 @@ import {
   type Reading,
 } from './record-mapper.ts'
 import type { DeviceRecord } from './state/source-state.ts'
-import type { RawRecord, Stateful, Taken } from './state/state.ts'
+import type { RawRecord, MappingState, Taken } from './state/state.ts'
 
 export type Records = {
   /** What becomes of a message of which `value` was decoded. */
@@ -34,7 +34,7 @@ type Deps = {
   context: RecordContext
   /** Used again for every record. */
   reading: Reading
-  stateful: Pick<Stateful, 'takeValues' | 'takeRecords'>
+  stateful: Pick<MappingState, 'takeValues' | 'takeRecords'>
 }
 
 /** Payloads that one message may make. */
@@ -96,7 +96,7 @@ export function createRecords({ context, reading, stateful }: Deps): Records {
     if (!readRecord(source, entry, record, root, undefined, message.arrivedAt, checks, context, reading))
       return resultOf(context.rejection, message, source, entry)
     if (source.thin !== null || source.merge !== null) {
-      const mapped = [{ entry, half: mappedRecordOf(source, entry, reading, message.arrivedAt) }]
+      const mapped = [{ entry, mapped: mappedRecordOf(source, entry, reading, message.arrivedAt) }]
       return taken(source, stateful.takeRecords(source.name, message, mapped), message, mapped)
     }
     const payload = writePayload(source, entry, reading, message, 0, null)
@@ -164,7 +164,7 @@ export function createRecords({ context, reading, stateful }: Deps): Records {
       return resultOf({ ...rejection, detail }, message, source, entry ?? route.entry)
     }
     if (source.thin !== null || source.merge !== null) {
-      found.mapped.push({ entry, half: mappedRecordOf(source, entry, reading, message.arrivedAt) })
+      found.mapped.push({ entry, mapped: mappedRecordOf(source, entry, reading, message.arrivedAt) })
       return null
     }
     const payload = writePayload(source, entry, reading, message, index, found.names)

@@ -5,7 +5,13 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { createMappingReader, loadPresetCases, packagedNames } from '../../src/config/config.ts'
 import type { Message } from '../../src/domain/message.ts'
 import type { MappingConfig } from '../../src/mapping/config.ts'
-import { blockOf, createCollector, missingIn, propose, type Proposed } from '../../src/learn/learn.ts'
+import {
+  sourcesYaml,
+  createCollector,
+  missingValuesOf,
+  propose,
+  type Proposed,
+} from '../../src/learn/learn.ts'
 
 const deps = { env: {}, readText: (path: string) => readFile(path, 'utf8') }
 const read = createMappingReader(deps)
@@ -32,7 +38,7 @@ function messageOf({ topic, message, qos = 1, retain = false }: Sent, index: num
 async function learned(sent: readonly Sent[]): Promise<Proposed> {
   const collector = createCollector()
   for (const [index, one] of sent.entries()) collector.take(messageOf(one, index))
-  return propose(collector.heard(), {
+  return propose(collector.traffic(), {
     presets: packagedNames(),
     signal: new AbortController().signal,
     mappingOf,
@@ -90,7 +96,7 @@ describe('the preset is guessed', () => {
     const message = '{"ts":1769594277,"imei":"862406075073953","pos":{"lat":0,"lon":0,"sat":0}}'
     const { proposals } = await learned([{ topic: 'ruptela/862406075073953/data', message }])
     expect(proposals.map(({ preset }) => preset)).toEqual(['ruptela-json'])
-    expect(proposals[0] && missingIn(proposals[0])).toEqual([
+    expect(proposals[0] && missingValuesOf(proposals[0])).toEqual([
       'Nothing to send yet: each message was understood and has no payload in it now.',
       '1 of 1 messages would be ignored: no fix.',
     ])
@@ -137,7 +143,7 @@ describe('where no preset fits', () => {
     const { proposals, unread } = await learned([{ topic: 'house/lamp', message: '{"on":true}' }])
     expect(proposals).toEqual([])
     expect(unread.map(({ filter }) => filter)).toEqual(['house/lamp'])
-    expect(blockOf({ proposals })).toBe('')
+    expect(sourcesYaml({ proposals })).toBe('')
   })
 
   test.each([
@@ -159,7 +165,7 @@ describe('where no preset fits', () => {
 describe('it is said what will be missing', () => {
   const missing = async (sent: readonly Sent[]) => {
     const [proposal] = (await learned(sent)).proposals
-    return proposal ? missingIn(proposal) : []
+    return proposal ? missingValuesOf(proposal) : []
   }
 
   test('field by field, in how many of how many', async () => {

@@ -15,7 +15,7 @@ describe.skipIf(!haveSamples)('of recorded messages (TELEMETRY_TEST_DATA)', () =
   test.each(folders)('of %s the preset is guessed', async (folder) => {
     const collector = createCollector()
     for (const { messages } of samplesIn(folder)) for (const message of messages) collector.take(message)
-    const { proposals } = await propose(collector.heard(), {
+    const { proposals } = await propose(collector.traffic(), {
       presets: packagedNames(),
       signal: new AbortController().signal,
       async mappingOf(source) {

@@ -1,17 +1,17 @@
 import { describe, expect, test } from 'vitest'
 import type { Message } from '../../src/domain/message.ts'
-import { createCollector, type Heard } from '../../src/learn/learn.ts'
+import { createCollector, type ObservedTraffic } from '../../src/learn/learn.ts'
 
 const sender = { clientId: 'learn', userName: null, certificateName: null }
 
-function heard(sent: readonly (readonly [topic: string, message?: string | Buffer])[]): Heard {
+function heard(sent: readonly (readonly [topic: string, message?: string | Buffer])[]): ObservedTraffic {
   const collector = createCollector()
   for (const [index, [topic, message = '{}']] of sent.entries()) {
     const bytes = Buffer.from(message)
     const one: Message = { topic, bytes, qos: 0, retain: false, dup: false, sender, arrivedAt: index }
     collector.take(one)
   }
-  return collector.heard()
+  return collector.traffic()
 }
 
 describe('topics are told by their shape', () => {

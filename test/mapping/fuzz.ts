@@ -17,7 +17,7 @@ import { compileSources } from '../../src/mapping/compile/compile.ts'
 import type { CasesFile, MappingConfig } from '../../src/mapping/config.ts'
 import type { DeviceRow } from '../../src/mapping/devices/device-table.ts'
 import { birthKeyHead, createMapper, type Mapper, type MapResult } from '../../src/mapping/mapping.ts'
-import type { Applied, StateWrite } from '../../src/mapping/state/state-changes.ts'
+import type { StateChanges, StateWrite } from '../../src/mapping/state/state-changes.ts'
 import { createPayloadCheck, isJsonObject } from '../../src/sandbox/payload-check.ts'
 import { mutatedBytes, mutatedTopic } from '../support/mutate.ts'
 import { createRandom, type Random } from '../support/random.ts'
@@ -159,7 +159,7 @@ function give(
 ): void {
   const startedMs = performance.now()
   const result = mapper.map(message)
-  let applied: Applied | null = null
+  let applied: StateChanges | null = null
   if (result.kind === 'part') applied = mapper.apply()
   const ms = performance.now() - startedMs
   if (!kinds.has(result.kind)) throw new Error(`a result of no kind: ${JSON.stringify(result)}`)
@@ -205,10 +205,10 @@ function close(mapper: Mapper, untilMs: number, stored: Stored, report: FuzzRepo
   }
 }
 
-function noteApplied({ payloads, writes, dropped }: Applied, stored: Stored, report: FuzzReport): void {
+function noteApplied({ payloads, writes, unsent }: StateChanges, stored: Stored, report: FuzzReport): void {
   stored.write(writes)
   judgePayloads(payloads, report)
-  for (const { kind, reason } of dropped) {
+  for (const { kind, reason } of unsent) {
     const ending = `part ${kind} ${reason}`
     report.endings.set(ending, (report.endings.get(ending) ?? 0) + 1)
   }

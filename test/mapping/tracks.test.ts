@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { loadPresetMapping } from '../../src/config/case-files.ts'
 import type { Message } from '../../src/domain/message.ts'
 import type { MappedPayload } from '../../src/domain/payload.ts'
-import { playMessages } from '../../src/mapping/cases/cases.ts'
+import { replayMessages } from '../../src/mapping/cases/cases.ts'
 import { openMapping } from '../../src/mapping/mapping.ts'
 import type { Sent } from '../support/mapping-world.ts'
 import { degrees, formats, tracks, type Fix, type Format, type Track } from '../support/tracks.ts'
@@ -21,7 +21,7 @@ type Opened = (typeof opened)[number]
 /** Everything that is not a payload fails the test. */
 function payloadsOf({ mapping }: Opened, openings: readonly Message[], messages: readonly Message[]) {
   const mapper = mapping.open()
-  const { payloads, refused, quarantined } = playMessages(mapper, [...openings, ...messages])
+  const { payloads, refused, quarantined } = replayMessages(mapper, [...openings, ...messages])
   expect({ refused, quarantined, waiting: mapper.openParts() }).toEqual({
     refused: [],
     quarantined: [],

@@ -27,7 +27,7 @@ export type IngestWorld = AsyncDisposable & {
  * payload with that text; `untimed ...` is one without a device time.
  */
 export const wordMapper: IntakeMapper = {
-  apply: () => ({ payloads: [], writes: [], closed: 0, dropped: [] }),
+  apply: () => ({ payloads: [], writes: [], closed: 0, unsent: [] }),
   tick: () => null,
   nextTickAt: () => null,
   restore: () => undefined,

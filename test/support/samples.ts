@@ -8,7 +8,7 @@ import type { Message } from '../../src/domain/message.ts'
 import type { MappedPayload } from '../../src/domain/payload.ts'
 import { loadPresetMapping } from '../../src/config/case-files.ts'
 import { mappingSchema } from '../../src/config/sources-section.ts'
-import { playMessages } from '../../src/mapping/cases/cases.ts'
+import { replayMessages } from '../../src/mapping/cases/cases.ts'
 import { compileSources } from '../../src/mapping/compile/compile.ts'
 import type { MappingConfig } from '../../src/mapping/config.ts'
 import { noDevices } from '../../src/mapping/devices/device-table.ts'
@@ -127,7 +127,7 @@ type Part = { device: string; signalTimestamp: number | null; gps?: unknown; sig
 
 /** What left, copies collapsed, in the words of the samples; and why nothing did. */
 export function outcomeOf(mapper: Mapper, { messages }: Sample): { payloads: Part[]; reasons: string[] } {
-  const { payloads, ignored, refused, quarantined } = playMessages(mapper, messages)
+  const { payloads, ignored, refused, quarantined } = replayMessages(mapper, messages)
   const seen = new Set<string>()
   const distinct = payloads.filter(({ duplicateRule, windowKey }) => {
     const copy = duplicateRule === 'always' && seen.has(windowKey)

@@ -5,7 +5,7 @@ import type { Message } from '../../src/domain/message.ts'
 import type { MappedPayload } from '../../src/domain/payload.ts'
 import { compileSources } from '../../src/mapping/compile/compile.ts'
 import { parseDevices } from '../../src/mapping/devices/device-table.ts'
-import { createMapper, type Applied, type Dropped, type Mapper } from '../../src/mapping/mapping.ts'
+import { createMapper, type StateChanges, type UnsentPart, type Mapper } from '../../src/mapping/mapping.ts'
 import { configOf, type World } from './mapping-world.ts'
 
 export type StateWorld = {
@@ -13,7 +13,7 @@ export type StateWorld = {
   /** What the spool would have: entries of the state, and payloads. */
   kept: Map<string, Buffer>
   payloads: MappedPayload[]
-  dropped: Dropped[]
+  unsent: UnsentPart[]
   closedMessages: number
   /** Gives a message to the mapper, as the intake would; `copy` where the window knows it. */
   deliver(message: Message): string
@@ -43,7 +43,7 @@ export function openStates(
     mapper: open(),
     kept: new Map(),
     payloads: [],
-    dropped: [],
+    unsent: [],
     closedMessages: 0,
     deliver,
     tick(nowMs) {
@@ -60,7 +60,7 @@ export function openStates(
   function deliver(message: Message): string {
     const result = states.mapper.map(message)
     if (result.kind === 'payloads') for (const payload of result.payloads) append(payload, message.dup)
-    if (result.kind === 'ignored') states.dropped.push({ ...result, kind: 'ignored', messages: 1 })
+    if (result.kind === 'ignored') states.unsent.push({ ...result, kind: 'ignored', messages: 1 })
     if (result.kind !== 'part') return result.kind
     const judged = result.duplicateRule === 'always' || message.dup
     if (judged && window.has(result.windowKey)) return 'duplicate'
@@ -69,14 +69,14 @@ export function openStates(
     return result.kind
   }
 
-  function commit({ payloads, writes, closed, dropped }: Applied): void {
+  function commit({ payloads, writes, closed, unsent }: StateChanges): void {
     for (const payload of payloads) append(payload, false)
     for (const { key, value } of writes) {
       if (value === null) states.kept.delete(key)
       else states.kept.set(key, Buffer.from(value))
     }
     states.closedMessages += closed
-    states.dropped.push(...dropped)
+    states.unsent.push(...unsent)
   }
 
   function append(payload: MappedPayload, dup: boolean): void {

@@ -8,7 +8,14 @@ import { formatDuration, parseDuration } from '../../std/quantity.ts'
 import { Secret } from '../../std/secret.ts'
 import { newRandomId } from '../../domain/ids.ts'
 import { createMappingReader, packagedNames } from '../../config/config.ts'
-import { blockOf, createCollector, listen, propose, type Ended, type Heard } from '../../learn/learn.ts'
+import {
+  sourcesYaml,
+  createCollector,
+  listen,
+  propose,
+  type EndReason,
+  type ObservedTraffic,
+} from '../../learn/learn.ts'
 import type { CommandIo, ExitStatus } from '../terminal/terminal.ts'
 import { learnedJson, learnedText } from './learn-text.ts'
 
@@ -68,17 +75,22 @@ async function learn(options: LearnOptions, io: CommandIo): Promise<ExitStatus> 
       forMs: options.for,
     },
   )
-  const heard = collector.heard()
+  const traffic = collector.traffic()
   const tookMs = systemClock.monotonic() - startedAtMs
   // A stop ends the listening, not the thinking about what was heard; a second one ends the process.
-  const proposed = await propose(heard, {
+  const proposed = await propose(traffic, {
     presets: packagedNames(),
     mappingOf: mappings(io),
     signal: new AbortController().signal,
   })
-  const learned = { heard, ended: endedText(ended, heard, tookMs), ...proposed, block: blockOf(proposed) }
+  const learned = {
+    traffic,
+    ended: endedText(ended, traffic, tookMs),
+    ...proposed,
+    block: sourcesYaml(proposed),
+  }
   io.stdout.write(options.json ? `${JSON.stringify(learnedJson(learned))}\n` : learnedText(learned))
-  return heard.messages === 0 ? 1 : 0
+  return traffic.messages === 0 ? 1 : 0
 }
 
 function mappings({ env }: CommandIo) {
@@ -89,7 +101,11 @@ function mappings({ env }: CommandIo) {
   }
 }
 
-function endedText(ended: Ended, { messages, topics, moreTopics }: Heard, tookMs: number): string {
+function endedText(
+  ended: EndReason,
+  { messages, topics, moreTopics }: ObservedTraffic,
+  tookMs: number,
+): string {
   const early = {
     time: '',
     stopped: ', when it was stopped',

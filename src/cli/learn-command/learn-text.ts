@@ -2,12 +2,18 @@
 
 import { bounded, visible } from '../../std/quote.ts'
 import type { Message } from '../../domain/message.ts'
-import { missingIn, type Heard, type Proposal, type Proposed, type Shape } from '../../learn/learn.ts'
+import {
+  missingValuesOf,
+  type ObservedTraffic,
+  type Proposal,
+  type Proposed,
+  type TopicShape,
+} from '../../learn/learn.ts'
 import { mapResultText } from '../terminal/result-text.ts'
 import { columns } from '../terminal/text-table.ts'
 
 export type Learned = Proposed & {
-  heard: Heard
+  traffic: ObservedTraffic
   /** What was heard and how it ended, in a sentence. */
   ended: string
   /** The section `sources`. */
@@ -19,14 +25,14 @@ const shapesShown = 12
 const messageLengthMax = 600
 
 export function learnedText(learned: Learned): string {
-  const { heard, ended, proposals, unread, block } = learned
+  const { traffic, ended, proposals, unread, block } = learned
   const lines = [ended]
-  if (heard.messages === 0) {
+  if (traffic.messages === 0) {
     lines.push('Nothing was heard: do devices publish there now, and may this user read their topics?')
     return `${lines.join('\n')}\n`
   }
-  if (heard.unshaped > 0)
-    lines.push(`${heard.unshaped} messages on topics of too many kinds were not looked at; narrow --topic.`)
+  if (traffic.unshaped > 0)
+    lines.push(`${traffic.unshaped} messages on topics of too many kinds were not looked at; narrow --topic.`)
   for (const proposal of proposals) lines.push('', ...proposalLines(proposal))
   if (unread.length > 0) {
     lines.push('', 'Nothing reads these:')
@@ -39,13 +45,13 @@ export function learnedText(learned: Learned): string {
 
 function proposalLines(proposal: Proposal): string[] {
   const { source, preset, others, shapes, fit } = proposal
-  const { taken, mapped, says, devices } = fit
+  const { taken, mapped, fieldCounts, devices } = fit
   const what = preset === null ? 'a draft' : `preset ${preset}`
   const instead = others.length === 0 ? '' : ` (would read it too: ${others.join(', ')})`
   return [
     `${visible(source.name)}: ${what}${instead}`,
-    `  ${mapped} of ${taken} messages tried make ${says.payloads} payloads of ${devices} devices`,
-    ...missingIn(proposal).map((sentence) => `  - ${visible(sentence)}`),
+    `  ${mapped} of ${taken} messages tried make ${fieldCounts.payloads} payloads of ${devices} devices`,
+    ...missingValuesOf(proposal).map((sentence) => `  - ${visible(sentence)}`),
     ...shapeTable(shapes),
     ...shapes.slice(0, shapesShown).flatMap(lastLines),
     ...(fit.lastPayloads.length > 0 ? ['  maps to'] : []),
@@ -53,7 +59,7 @@ function proposalLines(proposal: Proposal): string[] {
   ]
 }
 
-function shapeTable(shapes: readonly Shape[]): string[] {
+function shapeTable(shapes: readonly TopicShape[]): string[] {
   const rows = shapes
     .slice(0, shapesShown)
     .map(({ filter, topics, messages }) => [filter, String(topics), String(messages)])
@@ -62,7 +68,7 @@ function shapeTable(shapes: readonly Shape[]): string[] {
   return more > 0 ? [...table, `  and ${more} more`] : table
 }
 
-function lastLines({ last }: Shape): string[] {
+function lastLines({ last }: TopicShape): string[] {
   if (last === null) return []
   return [
     `  last on ${visible(bounded(last.topic))}`,
@@ -83,8 +89,8 @@ function bytesIn(bytes: Buffer): { message?: string; hex?: string } {
     : { hex: bytes.toString('hex') }
 }
 
-export function learnedJson({ heard, ended, proposals, unread, block }: Learned): unknown {
-  const { messages, topics, moreTopics, unshaped } = heard
+export function learnedJson({ traffic, ended, proposals, unread, block }: Learned): unknown {
+  const { messages, topics, moreTopics, unshaped } = traffic
   return {
     ended,
     messages,
@@ -96,10 +102,10 @@ export function learnedJson({ heard, ended, proposals, unread, block }: Learned)
       preset: proposal.preset,
       others: proposal.others,
       notes: proposal.notes,
-      missing: missingIn(proposal),
+      missing: missingValuesOf(proposal),
       tried: proposal.fit.taken,
       mapped: proposal.fit.mapped,
-      payloads: proposal.fit.says.payloads,
+      payloads: proposal.fit.fieldCounts.payloads,
       devices: proposal.fit.devices,
       shapes: proposal.shapes.map((shape) => ({ ...shapeJson(shape), became: becameOf(proposal, shape) })),
       lastPayloads: proposal.fit.lastPayloads.map(({ json }) => JSON.parse(json) as unknown),
@@ -109,12 +115,12 @@ export function learnedJson({ heard, ended, proposals, unread, block }: Learned)
   }
 }
 
-function shapeJson({ filter, topics, messages, retained, unsafe, last }: Shape): Record<string, unknown> {
+function shapeJson({ filter, topics, messages, retained, qos0, last }: TopicShape): Record<string, unknown> {
   const own = last === null ? null : { topic: last.topic, ...bytesIn(last.bytes) }
-  return { filter, topics, messages, retained, qos0: unsafe, last: own }
+  return { filter, topics, messages, retained, qos0, last: own }
 }
 
-function becameOf({ fit }: Proposal, shape: Shape): unknown {
+function becameOf({ fit }: Proposal, shape: TopicShape): unknown {
   const last = fit.shapes.get(shape)?.last ?? null
   if (last === null) return null
   const payloads =

@@ -16,7 +16,7 @@ import { codeOf, GatewayError, messageOf } from '../../std/gateway-error.ts'
 import { visible } from '../../std/quote.ts'
 import { loadCases, loadConfig, loadPresetCases, type LoadedConfig } from '../../config/config.ts'
 import { providerNames } from '../../delivery/config.ts'
-import { judgeCases, loadDevices, type Judged } from '../../mapping/mapping.ts'
+import { runCases, loadDevices, type CaseResult } from '../../mapping/mapping.ts'
 import { reportError } from '../terminal/error-report.ts'
 import type { CommandIo, ExitStatus } from '../terminal/terminal.ts'
 
@@ -52,10 +52,10 @@ function judgeOf(io: CommandIo, loaded: LoadedConfig | null) {
   const deps = { env: io.env, readText: readCases }
   const providers = loaded === null ? [] : providerNames(loaded.config.delivery)
   const nowMs = systemClock.now()
-  return async (file: string): Promise<Judged[]> => {
+  return async (file: string): Promise<CaseResult[]> => {
     if (triesPreset(file, loaded)) {
       const { cases, mapping } = await loadPresetCases(file, deps)
-      return judgeCases(cases, { mapping, nowMs, clock: systemClock })
+      return runCases(cases, { mapping, nowMs, clock: systemClock })
     }
     if (loaded === null) throw noConfig(file)
     const cases = await loadCases(file, deps)
@@ -64,7 +64,7 @@ function judgeOf(io: CommandIo, loaded: LoadedConfig | null) {
     const read = { readFile: (path: string) => readFile(path) }
     const devices =
       table === undefined ? {} : { devices: await loadDevices(read, { path: table, providers }) }
-    return judgeCases(cases, { mapping: config, providers, nowMs, clock: systemClock, ...devices })
+    return runCases(cases, { mapping: config, providers, nowMs, clock: systemClock, ...devices })
   }
 }
 
@@ -92,7 +92,7 @@ async function casesOf(loaded: LoadedConfig | null): Promise<string[]> {
   })
 }
 
-function reportOf(file: string, judged: readonly Judged[]): string {
+function reportOf(file: string, judged: readonly CaseResult[]): string {
   const failures = judged.filter(({ passed }) => !passed)
   if (failures.length === 0) return `${file}: ${judged.length} passed\n`
   const lines = failures.flatMap(({ name, diff }) => [

@@ -30,12 +30,12 @@ import type { Message } from '../../domain/message.ts'
 import { loadConfig } from '../../config/config.ts'
 import { providerNames } from '../../delivery/config.ts'
 import {
-  answerTo,
-  mapAnswer,
-  openAnswers,
+  evaluateMessage,
+  mapEvaluation,
+  openEvaluator,
   openExplainer,
   openMapper,
-  type Applied,
+  type StateChanges,
   type Explained,
   type Explainer,
   type MapResult,
@@ -96,7 +96,7 @@ async function mapMessages(
   const settings = { providers, clockOffsetMs: () => 0 }
   const explainer = options.explain ? await openExplainer(config, settings) : null
   const mapper = explainer?.mapper ?? (await openMapper(config, settings))
-  const answers = openAnswers(systemClock, mapper)
+  const answers = openEvaluator(systemClock, mapper)
   try {
     const telling = { io, mapper, explainer, answers, json: options.json === true }
     const read = messagesIn(files, io.stdin, options.lines === true)
@@ -111,7 +111,7 @@ type Telling = {
   mapper: Mapper
   explainer: Explainer | null
   /** Null where no source has an expression. */
-  answers: ReturnType<typeof openAnswers>
+  answers: ReturnType<typeof openEvaluator>
   json: boolean
 }
 
@@ -122,8 +122,8 @@ async function tellEach(
 ): Promise<ExitStatus> {
   const { io, mapper, explainer, json } = telling
   let status: ExitStatus = 0
-  const tell = async (applied: Applied) => {
-    if (applied.dropped.some(({ kind }) => kind === 'unmappable')) status = 1
+  const tell = async (applied: StateChanges) => {
+    if (applied.unsent.some(({ kind }) => kind === 'unmappable')) status = 1
     const lines = linesOfApplied(applied)
     const explained = explainer?.explainApplied(applied)
     if (explained) await write(io, appliedText(explained, lines, json))
@@ -156,8 +156,8 @@ async function mapOne(
 ): Promise<{ result: MapResult; evaluated?: { value: unknown } }> {
   const result = mapper.map(message)
   if (result.kind !== 'deferred' || answers === null) return { result }
-  const answer = await answerTo(message, result.source, mapper, answers)
-  const became = mapAnswer(mapper, message, result.source, answer) ?? result
+  const answer = await evaluateMessage(message, result.source, mapper, answers)
+  const became = mapEvaluation(mapper, message, result.source, answer) ?? result
   return answer?.kind === 'value'
     ? { result: became, evaluated: { value: answer.value } }
     : { result: became }
@@ -223,7 +223,7 @@ function appliedText(explained: Explained, lines: readonly string[], json: boole
 }
 
 /** What became of messages that waited. */
-function linesOfApplied({ payloads, dropped }: Applied): string[] {
+function linesOfApplied({ payloads, unsent: dropped }: StateChanges): string[] {
   const lines = dropped.map((one) => {
     const source = JSON.stringify(one.source)
     const { reason } = one

@@ -7,14 +7,14 @@
 
 import type { CancelTimer, Clock } from '../../std/clock.ts'
 import type { Message } from '../../domain/message.ts'
-import type { Applied, MapResult } from '../../mapping/mapping.ts'
+import type { StateChanges, MapResult } from '../../mapping/mapping.ts'
 import type { IntakeMapper, IntakeSpool } from './intake.ts'
 import { mapperFailed } from './mapper-failure.ts'
 import type { ResultRouter } from './result-router.ts'
 
 export type MappingState = {
   map(message: Message): MapResult
-  apply(): Applied
+  apply(): StateChanges
   /** A part was taken: something may close earlier than was known. */
   partAdded(): void
   /** Rejects where the store is lost meanwhile. Nothing may be mapped until it resolves. */

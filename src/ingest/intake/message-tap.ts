@@ -9,7 +9,7 @@
 import type { Clock, EpochMs } from '../../std/clock.ts'
 import type { Message, QoS, Sender } from '../../domain/message.ts'
 import type { MappedPayload } from '../../domain/payload.ts'
-import { topicFilterOf, type Applied, type MapResult } from '../../mapping/mapping.ts'
+import { topicFilterOf, type StateChanges, type MapResult } from '../../mapping/mapping.ts'
 
 export type Tap = {
   /** Whether anybody looks: asked once per message. */
@@ -17,7 +17,7 @@ export type Tap = {
   /** `message` is the caller's and used again: what is kept of it is copied. */
   record(message: Message, result: MapResult): void
   /** What became of messages that were taken as parts before. */
-  recordClosed(applied: Applied): void
+  recordClosed(applied: StateChanges): void
 }
 
 /** What passes; null for anything. A device is also found by its name in the topic or as client id. */
@@ -118,7 +118,7 @@ export function createTaps({ clock }: { clock: Clock }): Taps {
       if (passes(tap, message, result) && mayKeep(tap)) keep(tap, entryOf(message, result))
   }
 
-  function sawClosed({ payloads }: Applied): void {
+  function sawClosed({ payloads }: StateChanges): void {
     if (payloads.length === 0) return
     for (const tap of taps) {
       // Of what was put together neither topic nor source is known any more.

@@ -17,7 +17,7 @@ import type { Clock } from '../../std/clock.ts'
 import { assertNever } from '../../std/assert.ts'
 import type { Emit } from '../../domain/event.ts'
 import { envelopeOf, type Envelope, type KeptMessage, type Message } from '../../domain/message.ts'
-import { messageKeyOf, type Applied, type Dropped, type MapResult } from '../../mapping/mapping.ts'
+import { messageKeyOf, type StateChanges, type UnsentPart, type MapResult } from '../../mapping/mapping.ts'
 import { deviceBefore } from '../quarantine/release-order.ts'
 import type { IntakeSpool, ReleaseOrder } from './intake.ts'
 import { keptBehind, keptMessageFor, deadLetterFor, quarantineFor } from '../quarantine/kept-message.ts'
@@ -37,9 +37,9 @@ export type RoutedCounters = {
 }
 
 export type ResultRouter = {
-  route(result: MapResult, message: Message, parts: { apply(): Applied }): void
+  route(result: MapResult, message: Message, parts: { apply(): StateChanges }): void
   /** What closed goes into the open group: its state leaves, its payloads come. */
-  routeClosed(applied: Applied): void
+  routeClosed(applied: StateChanges): void
   /** A message that was taken in before. */
   countDuplicate(): void
   counters(): RoutedCounters
@@ -65,7 +65,7 @@ export function createResultRouter(
   let own: string | null = null
   return { route, routeClosed, countDuplicate, counters }
 
-  function route(result: MapResult, message: Message, parts: { apply(): Applied }): void {
+  function route(result: MapResult, message: Message, parts: { apply(): StateChanges }): void {
     if (result.writes) for (const { key, value } of result.writes) spool.putState(key, value)
     own = message.dup ? nameOf(result, message) : null
     if (own !== null && spool.addWindowKey(own, true) === 'duplicate') {
@@ -162,33 +162,33 @@ export function createResultRouter(
     else ignore(source, 'no payloads', 1)
   }
 
-  function routeClosed(applied: Applied): void {
+  function routeClosed(applied: StateChanges): void {
     if (tap?.on === true) tap.recordClosed(applied)
-    const { payloads, writes, closed, dropped } = applied
+    const { payloads, writes, closed, unsent } = applied
     for (const { key, value } of writes) spool.putState(key, value)
     for (const payload of payloads) spool.append(payload, false)
     counts.mapped += closed
-    for (const one of dropped) drop(one)
+    for (const one of unsent) endPart(one)
   }
 
-  function drop(dropped: Dropped): void {
-    if (dropped.kind === 'ignored') {
-      ignore(dropped.source, dropped.reason, dropped.messages)
+  function endPart(part: UnsentPart): void {
+    if (part.kind === 'ignored') {
+      ignore(part.source, part.reason, part.messages)
       return
     }
-    const { source, provider, reason, detail, messages, message } = dropped
+    const { source, provider, reason, detail, messages, message } = part
     const envelope = envelopeOf(message, source)
-    if (dropped.kind === 'quarantined' && provider !== null) {
+    if (part.kind === 'quarantined' && provider !== null) {
       counts.quarantined += messages
       quarantinedBy.add(source, reason)
       // It never came as a message of this name: whatever stands in the window, it is no copy.
-      spool.keepMessage(quarantineFor({ ...dropped, provider }, envelope), keyOf(envelope), false)
+      spool.keepMessage(quarantineFor({ ...part, provider }, envelope), keyOf(envelope), false)
       return
     }
     counts.dead += messages
     if (deadBy.add(source, reason))
       emit({ kind: 'message_unmappable', source, topic: message.topic, reason, detail })
-    spool.addDeadLetter(deadLetterFor(dropped, envelope, clock.now()), null, false)
+    spool.addDeadLetter(deadLetterFor(part, envelope, clock.now()), null, false)
   }
 
   function ignore(source: string, reason: string, messages: number): void {

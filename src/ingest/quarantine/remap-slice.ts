@@ -14,7 +14,7 @@ import { assertNever } from '../../std/assert.ts'
 import { envelopeOf, type Envelope, type KeptMessage } from '../../domain/message.ts'
 import type { MappedPayload } from '../../domain/payload.ts'
 import type { EpochMs } from '../../std/clock.ts'
-import type { Applied, MapResult, Mapper } from '../../mapping/mapping.ts'
+import type { StateChanges, MapResult, Mapper } from '../../mapping/mapping.ts'
 import { deviceBefore } from './release-order.ts'
 import { mapKept, type Evaluated } from '../expressions/expressions.ts'
 import type { ReleaseOrder } from '../intake/intake.ts'
@@ -158,9 +158,9 @@ function run(mapper: Mapper, entries: readonly RemapEntry[], options: RemapOptio
   }
 
   /** Its writes are of a memory that ends with this run. */
-  function close({ payloads, dropped }: Applied): void {
+  function close({ payloads, unsent }: StateChanges): void {
     add(payloads)
-    for (const one of dropped) {
+    for (const one of unsent) {
       if (one.kind === 'ignored') {
         ignore(one.source, one.reason, one.messages)
         continue

@@ -9,7 +9,7 @@ import { isRecord } from '../path/path-eval.ts'
 type Reason = { reason: string; detail: string }
 
 /** What became of the messages of a case. */
-export type Happened = {
+export type ActualResult = {
   payloads: MappedPayload[]
   ignored: string[]
   refused: Reason[]
@@ -41,7 +41,7 @@ type Body = Readonly<Record<string, unknown>>
 const valueLengthMax = 400
 
 /** One sentence for each difference; none where all is as expected. */
-export function compareCase(expected: Expected, happened: Happened): string[] {
+export function compareCase(expected: Expected, happened: ActualResult): string[] {
   if (happened.deferred)
     return ['The expression of the source (`jsonata`) was not evaluated: its thread could not be started.']
   return [
@@ -52,7 +52,10 @@ export function compareCase(expected: Expected, happened: Happened): string[] {
   ]
 }
 
-function comparePayloads(expected: readonly ExpectedPayload[], { payloads, arrivals }: Happened): string[] {
+function comparePayloads(
+  expected: readonly ExpectedPayload[],
+  { payloads, arrivals }: ActualResult,
+): string[] {
   const diff: string[] = []
   for (let index = 0; index < Math.max(expected.length, payloads.length); index += 1) {
     const [wanted, found] = [expected[index], payloads[index]]
@@ -126,7 +129,7 @@ function differences(path: string, wanted: unknown, found: unknown): string[] {
   return [`${path} is ${shown(found)}, expected ${shown(wanted)}.`]
 }
 
-function compareIgnored({ ignored, payloads }: Expected, happened: Happened): string[] {
+function compareIgnored({ ignored, payloads }: Expected, happened: ActualResult): string[] {
   const found = happened.ignored
   if (ignored !== undefined) {
     if (found.some((reason) => isReason(ignored, reason))) return []

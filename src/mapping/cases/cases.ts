@@ -29,14 +29,14 @@ import type { Message } from '../../domain/message.ts'
 import { compileSources } from '../compile/compile.ts'
 import type { MappingConfig } from '../config.ts'
 import { text } from '../source-config/map-config.ts'
-import { compareCase, type Happened } from './case-comparison.ts'
+import { compareCase, type ActualResult } from './case-comparison.ts'
 import { deviceColumns, noDevices, type DeviceRow, type DeviceTable } from '../devices/device-table.ts'
 import type { MapResult } from '../map-result.ts'
 import { createMapper } from '../mapper.ts'
 import type { Mapper } from '../mapper-view.ts'
 import { presetSchema } from '../source-config/preset-merge.ts'
-import type { Applied } from '../state/state-changes.ts'
-import { answerTo, mapAnswer, openAnswers } from '../jsonata/expression-answer.ts'
+import type { StateChanges } from '../state/state-changes.ts'
+import { evaluateMessage, mapEvaluation, openEvaluator } from '../jsonata/message-evaluation.ts'
 import type { Evaluation, Evaluator } from '../jsonata/jsonata.ts'
 
 const sent = {
@@ -123,9 +123,9 @@ export const casesSchema = z.strictObject({
 export type CasesFile = z.output<typeof casesSchema>
 type Case = CasesFile['cases'][number]
 
-export type Judged = { name: string; passed: boolean; diff: readonly string[] }
+export type CaseResult = { name: string; passed: boolean; diff: readonly string[] }
 
-export type JudgeOptions = {
+export type RunCasesOptions = {
   /** Compiles without a problem. */
   mapping: MappingConfig
   /** The device table under the rows of the file. */
@@ -138,10 +138,10 @@ export type JudgeOptions = {
 }
 
 /** Plays each case to a mapper of its own. */
-export async function judgeCases(
+export async function runCases(
   { cases, devices: rows }: CasesFile,
-  options: JudgeOptions,
-): Promise<Judged[]> {
+  options: RunCasesOptions,
+): Promise<CaseResult[]> {
   const { mapping, providers = [defaultProvider], nowMs, clock } = options
   const { sources, problems } = compileSources(mapping)
   assert(problems.length === 0, 'the mapping was checked')
@@ -152,14 +152,14 @@ export async function judgeCases(
       { devices, clockOffsetMs: () => 0 },
       { sources, providers, clocks: { futureMaxMs, onFuture } },
     )
-  const evaluator = openAnswers(clock, open())
+  const evaluator = openEvaluator(clock, open())
   try {
-    const judged: Judged[] = []
+    const judged: CaseResult[] = []
     for (const one of cases) {
       const mapper = open()
       const messages = messagesOf(one, nowMs)
       const answers = evaluator === null ? noAnswers : await answersTo(messages, mapper, evaluator)
-      const diff = compareCase(one, playMessages(mapper, messages, answers))
+      const diff = compareCase(one, replayMessages(mapper, messages, answers))
       judged.push({ name: one.name, passed: diff.length === 0, diff })
     }
     return judged
@@ -182,7 +182,7 @@ async function answersTo(
   for (const message of messages) {
     // A message that is of another source has nothing that the expression is evaluated over.
     for (const source of mapper.expressions.keys()) {
-      const answer = await answerTo(message, source, mapper, evaluator)
+      const answer = await evaluateMessage(message, source, mapper, evaluator)
       if (answer !== null) answers.set(message, answer)
     }
   }
@@ -193,12 +193,12 @@ async function answersTo(
  * Gives messages to a mapper as the intake would, and closes what is open at the end. `answers` are those of
  * expressions; without its answer a message stays deferred.
  */
-export function playMessages(
+export function replayMessages(
   mapper: Mapper,
   messages: readonly Message[],
   answers: Answers = noAnswers,
-): Happened {
-  const happened: Happened = {
+): ActualResult {
+  const happened: ActualResult = {
     payloads: [],
     ignored: [],
     refused: [],
@@ -211,14 +211,14 @@ export function playMessages(
     tickUntil(mapper, message.arrivedAt, happened)
     const result = mapper.map(message)
     const answer = answers.get(message) ?? null
-    const ended = result.kind === 'deferred' ? mapAnswer(mapper, message, result.source, answer) : null
+    const ended = result.kind === 'deferred' ? mapEvaluation(mapper, message, result.source, answer) : null
     note(ended ?? result, mapper, happened)
   }
   tickUntil(mapper, Number.POSITIVE_INFINITY, happened)
   return happened
 }
 
-function tickUntil(mapper: Mapper, untilMs: EpochMs, happened: Happened): void {
+function tickUntil(mapper: Mapper, untilMs: EpochMs, happened: ActualResult): void {
   for (;;) {
     const at = mapper.nextTickAt()
     if (at === null || at > untilMs) return
@@ -228,7 +228,7 @@ function tickUntil(mapper: Mapper, untilMs: EpochMs, happened: Happened): void {
   }
 }
 
-function note(result: MapResult, mapper: Mapper, happened: Happened): void {
+function note(result: MapResult, mapper: Mapper, happened: ActualResult): void {
   switch (result.kind) {
     case 'payloads':
       happened.payloads.push(...result.payloads)
@@ -253,9 +253,9 @@ function note(result: MapResult, mapper: Mapper, happened: Happened): void {
   }
 }
 
-function noteApplied({ payloads, dropped }: Applied, happened: Happened): void {
+function noteApplied({ payloads, unsent }: StateChanges, happened: ActualResult): void {
   happened.payloads.push(...payloads)
-  for (const one of dropped) {
+  for (const one of unsent) {
     if (one.kind === 'ignored') happened.ignored.push(one.reason)
     else if (one.kind === 'quarantined') happened.quarantined.push(one)
     else happened.refused.push(one)

@@ -21,7 +21,7 @@ import type { Mapper } from '../mapper-view.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
 import { createRouting, type Route } from '../routing.ts'
 import type { CompiledSource } from '../record-mapper.ts'
-import type { Applied } from '../state/state-changes.ts'
+import type { StateChanges } from '../state/state-changes.ts'
 import { isRecord } from '../path/path-eval.ts'
 
 export type { ExplainedField }
@@ -64,7 +64,7 @@ export type Explainer = {
   mapper: Mapper
   explain(message: Message, result: MapResult, evaluated?: Explained['evaluated']): Explained
   /** Records that apply() or tick() closed. */
-  explainApplied(applied: Applied): Explained
+  explainApplied(applied: StateChanges): Explained
 }
 
 const lenient: ClockPolicy = { futureMaxMs: 300_000, onFuture: 'accept' }
@@ -104,7 +104,7 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
     }
   }
 
-  function explainApplied({ payloads }: Applied): Explained {
+  function explainApplied({ payloads }: StateChanges): Explained {
     const { records, values } = taken()
     const explained = withPayloads(records, payloads).map(([trace, payload]) =>
       explainTrace(trace, payload, null, null),

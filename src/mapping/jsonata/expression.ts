@@ -25,7 +25,7 @@ export const expressionLimits: ExpressionLimits = {
   resultTextMax: 1024 * 1024,
 }
 
-export type Refusal = {
+export type ExpressionRefusal = {
   kind: 'refused'
   reason: 'EXPRESSION_TIMEOUT' | 'EXPRESSION_LIMIT' | 'EXPRESSION_FAILED'
   /** A sentence. */
@@ -33,7 +33,7 @@ export type Refusal = {
 }
 
 /** What an expression made of a message; `undefined` where it selects nothing. */
-export type Outcome = { kind: 'value'; value: unknown } | Refusal
+export type ExpressionResult = { kind: 'value'; value: unknown } | ExpressionRefusal
 
 /** What the worker is started with. `progress`: see the places below. */
 export type WorkerStart = {

@@ -17,8 +17,8 @@ import {
   thrownOf,
   ticksMs,
   type ExpressionLimits,
-  type Outcome,
-  type Refusal,
+  type ExpressionResult,
+  type ExpressionRefusal,
   type WorkerJob,
   type WorkerStart,
 } from './expression.ts'
@@ -40,8 +40,8 @@ port.on('message', (jobs: readonly WorkerJob[]) => {
 })
 port.postMessage('ready')
 
-async function evaluateAll(jobs: readonly WorkerJob[]): Promise<Outcome[]> {
-  const outcomes: Outcome[] = []
+async function evaluateAll(jobs: readonly WorkerJob[]): Promise<ExpressionResult[]> {
+  const outcomes: ExpressionResult[] = []
   for (const [index, job] of jobs.entries()) {
     Atomics.store(places, sincePlace, ticksMs())
     Atomics.store(places, jobPlace, index)
@@ -51,7 +51,7 @@ async function evaluateAll(jobs: readonly WorkerJob[]): Promise<Outcome[]> {
   return outcomes
 }
 
-async function evaluate({ source, input }: WorkerJob): Promise<Outcome> {
+async function evaluate({ source, input }: WorkerJob): Promise<ExpressionResult> {
   const expression = compiled.get(source)
   try {
     assert(expression, 'a job names a source with an expression')
@@ -62,7 +62,7 @@ async function evaluate({ source, input }: WorkerJob): Promise<Outcome> {
   }
 }
 
-function refusalOf(error: unknown): Refusal {
+function refusalOf(error: unknown): ExpressionRefusal {
   const { code, message, position } = thrownOf(error)
   const place = position === null ? '' : ` (at position ${position} of the expression)`
   const detail = `The expression failed: ${message}${place}.`
@@ -75,10 +75,13 @@ function refusalOf(error: unknown): Refusal {
 }
 
 /** A result as plain JSON values, within the limits. */
-function resultOf(found: unknown, { depthMax, sequenceMax, resultTextMax }: ExpressionLimits): Outcome {
+function resultOf(
+  found: unknown,
+  { depthMax, sequenceMax, resultTextMax }: ExpressionLimits,
+): ExpressionResult {
   let values = 0
   let characters = 0
-  let refusal: Refusal | null = null
+  let refusal: ExpressionRefusal | null = null
   const value = plain(found, 0)
   return refusal ?? { kind: 'value', value }
 
@@ -117,7 +120,7 @@ function resultOf(found: unknown, { depthMax, sequenceMax, resultTextMax }: Expr
     return value
   }
 
-  function refuse(reason: Refusal['reason'], what: string): undefined {
+  function refuse(reason: ExpressionRefusal['reason'], what: string): undefined {
     refusal ??= { kind: 'refused', reason, detail: `The result of the expression ${what}.` }
   }
 }

@@ -34,7 +34,7 @@ import {
   sincePlace,
   ticksMs,
   type ExpressionLimits,
-  type Outcome,
+  type ExpressionResult,
   type WorkerJob,
   type WorkerStart,
 } from './expression.ts'
@@ -47,7 +47,8 @@ export type EvaluatorOptions = {
   memoryMiB?: number
 }
 
-export type Evaluation = Outcome | { kind: 'later'; why: 'full' | 'aborted' | 'closed' | 'no worker' }
+export type Evaluation =
+  ExpressionResult | { kind: 'later'; why: 'full' | 'aborted' | 'closed' | 'no worker' }
 
 export type Evaluator = {
   /** Never rejects. `decoded` must not change until it is answered. */
@@ -74,7 +75,7 @@ type Job = WorkerJob & {
   /** Threads that ended with it in hand, though not while they were at it. */
   unlucky: number
   /** Known before its turn to be answered has come. */
-  outcome: Outcome | null
+  outcome: ExpressionResult | null
   answer(evaluation: Evaluation): void
 }
 
@@ -157,7 +158,7 @@ export function createEvaluator({ clock }: { clock: Clock }, options: EvaluatorO
       resourceLimits: { maxOldGenerationSizeMb: memoryMiB, maxYoungGenerationSizeMb: 16 },
     })
     worker = started
-    started.on('message', (message: 'ready' | Outcome[]) => {
+    started.on('message', (message: 'ready' | ExpressionResult[]) => {
       if (worker !== started) return
       if (message === 'ready') isReady()
       else settle(message)
@@ -175,7 +176,7 @@ export function createEvaluator({ clock }: { clock: Clock }, options: EvaluatorO
     pump()
   }
 
-  function settle(outcomes: readonly Outcome[]): void {
+  function settle(outcomes: readonly ExpressionResult[]): void {
     cancelWatch()
     for (const [index, job] of posted.entries()) job.outcome = outcomes[index] ?? null
     const jobs = batch
@@ -189,7 +190,7 @@ export function createEvaluator({ clock }: { clock: Clock }, options: EvaluatorO
     pump()
   }
 
-  function answer(job: Job, outcome: Outcome): void {
+  function answer(job: Job, outcome: ExpressionResult): void {
     counters.evaluated += 1
     if (outcome.kind === 'refused') counters.refused += 1
     if (outcome.kind === 'refused' && outcome.reason === 'EXPRESSION_TIMEOUT') counters.timeouts += 1
@@ -220,7 +221,7 @@ export function createEvaluator({ clock }: { clock: Clock }, options: EvaluatorO
   }
 
   /** Ends the worker; the job that it was at gets `refusal` when its turn comes, the others a new worker. */
-  function replace(which: Worker, refusal: Outcome): void {
+  function replace(which: Worker, refusal: ExpressionResult): void {
     cancelWatch()
     worker = null
     ready = false

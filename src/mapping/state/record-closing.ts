@@ -4,7 +4,7 @@
 import { assert } from '../../std/assert.ts'
 import type { EpochMs } from '../../std/clock.ts'
 import type { MappedPayload } from '../../domain/payload.ts'
-import type { Dropped, KeptRecord, DroppedMessage, Outcome } from './state-changes.ts'
+import type { UnsentPart, KeptRecord, UnmappedPart, OpenChanges } from './state-changes.ts'
 import type { ClosedRecord, Step } from './coalesce.ts'
 import { messageOfRecord, type KeptKind } from './record-envelope.ts'
 import type { Value } from './open-record.ts'
@@ -22,29 +22,29 @@ import {
 
 export type Closing = {
   /** Both are false where what came is a copy of what is there. */
-  addValue(state: SourceState, owner: string, value: Value, outcome: Outcome): boolean
-  addHalf(state: SourceState, own: DeviceRecord, messages: number, outcome: Outcome): boolean
+  addValue(state: SourceState, owner: string, value: Value, outcome: OpenChanges): boolean
+  addHalf(state: SourceState, own: DeviceRecord, messages: number, outcome: OpenChanges): boolean
   /** Closes what is over. */
-  closeOver(nowMs: EpochMs, outcome: Outcome): void
+  closeOver(nowMs: EpochMs, outcome: OpenChanges): void
 }
 
 export function createClosing({ sources, groups }: States): Closing {
   return { addValue, addHalf, closeOver }
 
-  function addValue(state: SourceState, owner: string, value: Value, outcome: Outcome): boolean {
+  function addValue(state: SourceState, owner: string, value: Value, outcome: OpenChanges): boolean {
     const step: Step = { closed: [], kept: new Map() }
     const taken = state.coalescer?.add(owner, value, step) === 'taken'
     settleRecords(state, step, outcome)
     return taken
   }
 
-  function addHalf(state: SourceState, own: DeviceRecord, messages: number, outcome: Outcome): boolean {
+  function addHalf(state: SourceState, own: DeviceRecord, messages: number, outcome: OpenChanges): boolean {
     const { source, group } = state
     assert(group, 'halves are added for a source that merges')
     const step: Step = { closed: [], kept: new Map() }
     const fate = group.merger.add(
       ownerOf(source.assetOf(own.entry), own.entry.provider),
-      { ...own.half, provider: own.entry.provider },
+      { ...own.mapped, provider: own.entry.provider },
       messages,
       step,
     )
@@ -54,7 +54,7 @@ export function createClosing({ sources, groups }: States): Closing {
     return fate !== 'duplicate'
   }
 
-  function closeOver(nowMs: EpochMs, outcome: Outcome): void {
+  function closeOver(nowMs: EpochMs, outcome: OpenChanges): void {
     for (const state of sources.values()) {
       if (state.coalescer === null) continue
       const step: Step = { closed: [], kept: new Map() }
@@ -68,16 +68,16 @@ export function createClosing({ sources, groups }: States): Closing {
     }
   }
 
-  function settleRecords(state: SourceState, { closed, kept }: Step, outcome: Outcome): void {
+  function settleRecords(state: SourceState, { closed, kept }: Step, outcome: OpenChanges): void {
     for (const [owner, bytes] of kept) outcome.writes.set(state.prefix + owner, bytes)
     for (const record of closed) settleRecord(state, record, outcome)
   }
 
-  function settleRecord(state: SourceState, closed: ClosedRecord, outcome: Outcome): void {
+  function settleRecord(state: SourceState, closed: ClosedRecord, outcome: OpenChanges): void {
     const { source, thin, group } = state
     const { owner, messages } = closed
     const ignore = (reason: string) =>
-      void outcome.dropped.push({ kind: 'ignored', source: source.name, reason, messages })
+      void outcome.unsent.push({ kind: 'ignored', source: source.name, reason, messages })
     if (!closed.complete) return ignore('incomplete')
     const { name: device, provider } = ownerParts(owner)
     const entry = source.entryOf(device, provider)
@@ -86,16 +86,16 @@ export function createClosing({ sources, groups }: States): Closing {
     if ('kind' in half) {
       if (half.kind === 'ignored') return ignore(half.reason)
       const about = { source: source.name, provider: entry.provider, device, messages }
-      outcome.dropped.push(droppedMessageOf('coalesced', { ...closed, name: source.name }, half, about))
+      outcome.unsent.push(droppedMessageOf('coalesced', { ...closed, name: source.name }, half, about))
       return
     }
     if (thin && !thin.passes(sampleOf(half, ownIdentity(digestOfRecord(entry, half)), true)))
       return ignore('thinned')
-    if (group === null) send(state, { entry, half }, messages, outcome)
-    else if (!addHalf(state, { entry, half }, messages, outcome)) ignore('duplicate')
+    if (group === null) send(state, { entry, mapped: half }, messages, outcome)
+    else if (!addHalf(state, { entry, mapped: half }, messages, outcome)) ignore('duplicate')
   }
 
-  function settleHalves(group: GroupState, { closed, kept }: Step, outcome: Outcome): void {
+  function settleHalves(group: GroupState, { closed, kept }: Step, outcome: OpenChanges): void {
     for (const [owner, bytes] of kept) outcome.writes.set(group.prefix + owner, bytes)
     for (const record of closed) {
       const { messages } = record
@@ -103,19 +103,19 @@ export function createClosing({ sources, groups }: States): Closing {
       const state = half === null ? undefined : sources.get(half.source)
       if (half !== null && state !== undefined) {
         const entry = state.source.entryOf(half.device, half.provider)
-        send(state, { entry, half }, messages, outcome)
+        send(state, { entry, mapped: half }, messages, outcome)
       } else {
         const refusal = damagedState('The halves of a payload were kept and cannot be read.')
         const kept = { ...record, name: group.name }
-        outcome.dropped.push(droppedMessageOf('merged', kept, refusal, nobody(messages)))
+        outcome.unsent.push(droppedMessageOf('merged', kept, refusal, nobody(messages)))
       }
     }
   }
 
-  function send({ source }: SourceState, own: DeviceRecord, messages: number, outcome: Outcome): void {
+  function send({ source }: SourceState, own: DeviceRecord, messages: number, outcome: OpenChanges): void {
     const payload = payloadIn(source, own)
     if (payload === null) {
-      outcome.dropped.push({ kind: 'ignored', source: source.name, reason: 'privacy', messages })
+      outcome.unsent.push({ kind: 'ignored', source: source.name, reason: 'privacy', messages })
     } else {
       outcome.payloads.push(payload)
       outcome.closed += messages
@@ -124,7 +124,10 @@ export function createClosing({ sources, groups }: States): Closing {
 }
 
 /** The payload of a record that came out of memory; null where the asset's profile leaves nothing of it. */
-export function payloadIn({ withholdOf }: StateSource, { entry, half }: DeviceRecord): MappedPayload | null {
+export function payloadIn(
+  { withholdOf }: StateSource,
+  { entry, mapped: half }: DeviceRecord,
+): MappedPayload | null {
   const digest = digestOfRecord(entry, half)
   return payloadOf(entry, half, digest, ownIdentity(digest), withholdOf(entry))
 }
@@ -148,8 +151,8 @@ export function droppedMessageOf(
   kind: KeptKind,
   { name, owner, arrivedAt, record }: KeptRecord,
   { kind: fate, reason, detail }: Refusal,
-  about: Pick<DroppedMessage, 'source' | 'provider' | 'device' | 'messages'>,
-): Dropped {
+  about: Pick<UnmappedPart, 'source' | 'provider' | 'device' | 'messages'>,
+): UnsentPart {
   const message = messageOfRecord(kind, { name, owner, arrivedAt, record })
   return { kind: fate === 'refused' ? 'unmappable' : fate, reason, detail, ...about, message }
 }

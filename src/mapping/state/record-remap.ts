@@ -29,7 +29,7 @@ export function mapKept({ sources, groups }: States, message: Message): MapResul
   if (entry.ignored) return { kind: 'ignored', source: source.name, reason: 'unknown device' }
   if (entry.quarantined) return refused(unlisted, source)
   const found = half ?? source.read(entry, record, arrivedAt)
-  if (!('kind' in found)) return sent(source, { entry, half: found })
+  if (!('kind' in found)) return sent(source, { entry, mapped: found })
   return found.kind === 'ignored'
     ? { kind: 'ignored', source: source.name, reason: found.reason }
     : refused(found, source)

@@ -36,7 +36,7 @@ export type Refusal =
 /** Deliberately nothing; `reason` is one of a bounded set of texts. */
 export type Skipped = { kind: 'ignored'; reason: string }
 
-export type DeviceRecord = { entry: DeviceEntry; half: MappedRecord }
+export type DeviceRecord = { entry: DeviceEntry; mapped: MappedRecord }
 
 export type SourceState = {
   source: StateSource

@@ -9,10 +9,10 @@ import type { MappedPayload } from '../../domain/payload.ts'
 export type StateWrite = { key: string; value: Buffer | null }
 
 /** Messages that were acknowledged as parts and now end without a payload. */
-export type Dropped = { kind: 'ignored'; source: string; reason: string; messages: number } | DroppedMessage
+export type UnsentPart = { kind: 'ignored'; source: string; reason: string; messages: number } | UnmappedPart
 
 /** To be kept as a dead letter, or in quarantine: `message` stands for them all and can be mapped again. */
-export type DroppedMessage = {
+export type UnmappedPart = {
   kind: 'unmappable' | 'quarantined'
   source: string | null
   provider: ProviderName | null
@@ -23,34 +23,34 @@ export type DroppedMessage = {
   message: Message
 }
 
-export type Applied = {
+export type StateChanges = {
   payloads: readonly MappedPayload[]
   writes: readonly StateWrite[]
   /** Messages that ended as these payloads. */
   closed: number
-  dropped: readonly Dropped[]
+  unsent: readonly UnsentPart[]
 }
 
 /** An Applied in the making. */
-export type Outcome = {
+export type OpenChanges = {
   payloads: MappedPayload[]
   writes: Map<string, Buffer | null>
   closed: number
-  dropped: Dropped[]
+  unsent: UnsentPart[]
 }
 
-export function newOutcome(): Outcome {
-  return { payloads: [], writes: new Map(), closed: 0, dropped: [] }
+export function newChanges(): OpenChanges {
+  return { payloads: [], writes: new Map(), closed: 0, unsent: [] }
 }
 
-export function isNothing({ payloads, writes, dropped }: Outcome): boolean {
-  return payloads.length === 0 && writes.size === 0 && dropped.length === 0
+export function isEmpty({ payloads, writes, unsent }: OpenChanges): boolean {
+  return payloads.length === 0 && writes.size === 0 && unsent.length === 0
 }
 
-export function appliedOf({ payloads, writes, closed, dropped }: Outcome): Applied {
+export function changesOf({ payloads, writes, closed, unsent }: OpenChanges): StateChanges {
   const written: StateWrite[] = []
   for (const [key, value] of writes) written.push({ key, value })
-  return { payloads, writes: written, closed, dropped }
+  return { payloads, writes: written, closed, unsent }
 }
 
 /** Values that waited to become one payload, as a message of its own (see record-envelope.ts). */

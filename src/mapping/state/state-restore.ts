@@ -2,7 +2,7 @@
 // wants, is given to the dead letters with the next tick, and its state is deleted in the same write: nothing
 // lingers unseen.
 
-import { newOutcome, type Outcome } from './state-changes.ts'
+import { newChanges, type OpenChanges } from './state-changes.ts'
 import { damagedState, droppedMessageOf } from './record-closing.ts'
 import { messageOfDamage } from './record-envelope.ts'
 import { decodeRecord } from './open-record.ts'
@@ -11,19 +11,19 @@ import { keyParts, ownerParts, type KeyParts, type States } from './source-state
 export type Restoring = {
   restore(entries: Iterable<readonly [key: string, value: Buffer]>): void
   /** What is to be given away, once. */
-  takeLeftover(): Outcome
+  takeLeftover(): OpenChanges
   readonly hasLeftover: boolean
   /** Entries of the last restore() that could not be read, and that nobody wanted. */
   counters(): { damaged: number; unwanted: number }
 }
 
 export function createRestoring({ holders }: States): Restoring {
-  let leftover = newOutcome()
+  let leftover = newChanges()
   let damaged = 0
   let unwanted = 0
 
   function restore(entries: Iterable<readonly [string, Buffer]>): void {
-    leftover = newOutcome()
+    leftover = newChanges()
     damaged = 0
     unwanted = 0
     const owned = new Map(holders.map(({ prefix }) => [prefix, new Map<string, Buffer>()]))
@@ -44,7 +44,7 @@ export function createRestoring({ holders }: States): Restoring {
     damaged += 1
     leftover.writes.set(key, null)
     const { reason, detail } = damagedState(`Values that waited to become a payload cannot be read: ${why}.`)
-    leftover.dropped.push({
+    leftover.unsent.push({
       kind: 'unmappable',
       source: null,
       provider: null,
@@ -76,12 +76,12 @@ export function createRestoring({ holders }: States): Restoring {
       ? { source: name, provider, device, messages }
       : { source: null, provider, device: null, messages }
     const kept = { name, owner, arrivedAt, record }
-    leftover.dropped.push(droppedMessageOf(coalesced ? 'coalesced' : 'merged', kept, refusal, about))
+    leftover.unsent.push(droppedMessageOf(coalesced ? 'coalesced' : 'merged', kept, refusal, about))
   }
 
-  function takeLeftover(): Outcome {
+  function takeLeftover(): OpenChanges {
     const taken = leftover
-    leftover = newOutcome()
+    leftover = newChanges()
     return taken
   }
 

@@ -31,7 +31,7 @@ import { messageKeyOf, partKeyOf } from '../identity.ts'
 import type { MapResult } from '../map-result.ts'
 import type { Up } from '../path/path.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
-import { appliedOf, isNothing, newOutcome, type Applied } from './state-changes.ts'
+import { changesOf, isEmpty, newChanges, type StateChanges } from './state-changes.ts'
 import { createClosing } from './record-closing.ts'
 import type { CoalesceCounters } from './coalesce.ts'
 import type { MappedRecord } from './merge.ts'
@@ -64,15 +64,15 @@ export type Taken =
   | { kind: 'ignored'; reason: string }
   | { kind: 'refused'; reason: string; detail: string }
 
-export type Stateful = {
+export type MappingState = {
   /** Values of one message of a source that coalesces. */
   takeValues(source: string, message: Message, records: readonly RawRecord[]): Taken
   /** What one message of a source that thins or merges says. */
   takeRecords(source: string, message: Message, halves: readonly DeviceRecord[]): Taken
   /** Does what the last `part` was about; once, and before the next message. */
-  apply(): Applied
+  apply(): StateChanges
   /** Closes what is over; null where nothing is. */
-  tick(nowMs: EpochMs): Applied | null
+  tick(nowMs: EpochMs): StateChanges | null
   nextTickAt(): EpochMs | null
   /** Replaces all state by what was kept; entries of others are passed over. */
   restore(entries: Iterable<readonly [key: string, value: Buffer]>): void
@@ -107,7 +107,7 @@ const tooLong: Taken = {
   detail: 'The names of the source and the device, or of its asset, are too long to be a key together.',
 }
 
-export function createStateful(sources: readonly StateSource[]): Stateful {
+export function createMappingState(sources: readonly StateSource[]): MappingState {
   const states = createStates(sources)
   const closing = createClosing(states)
   const restoring = createRestoring(states)
@@ -159,7 +159,7 @@ export function createStateful(sources: readonly StateSource[]): Stateful {
     const digests = new Set<string>()
     let skipped = 'no records'
     for (const [index, own] of halves.entries()) {
-      const { entry, half } = own
+      const { entry, mapped: half } = own
       let digest = digestOfRecord(entry, half)
       if (digests.has(digest)) digest = digestOfRecord(entry, half, `#${index}`)
       digests.add(digest)
@@ -187,7 +187,7 @@ export function createStateful(sources: readonly StateSource[]): Stateful {
   function part(found: readonly Pending[], message: Message): Taken {
     pending = found
     const timed = found.every((one) =>
-      one.kind === 'value' ? !Number.isNaN(one.value.time) : one.own.half.time !== null,
+      one.kind === 'value' ? !Number.isNaN(one.value.time) : one.own.mapped.time !== null,
     )
     if (!timed) return { kind: 'part', windowKey: messageKeyOf(message), duplicateRule: 'resend' }
     return {
@@ -197,8 +197,8 @@ export function createStateful(sources: readonly StateSource[]): Stateful {
     }
   }
 
-  function apply(): Applied {
-    const outcome = newOutcome()
+  function apply(): StateChanges {
+    const outcome = newChanges()
     const found = pending
     pending = []
     let counted = false
@@ -213,19 +213,19 @@ export function createStateful(sources: readonly StateSource[]): Stateful {
     }
     const [first] = found
     if (!counted && first !== undefined)
-      outcome.dropped.push({
+      outcome.unsent.push({
         kind: 'ignored',
         source: first.state.source.name,
         reason: 'duplicate',
         messages: 1,
       })
-    return appliedOf(outcome)
+    return changesOf(outcome)
   }
 
-  function tick(nowMs: EpochMs): Applied | null {
+  function tick(nowMs: EpochMs): StateChanges | null {
     const outcome = restoring.takeLeftover()
     closing.closeOver(nowMs, outcome)
-    return isNothing(outcome) ? null : appliedOf(outcome)
+    return isEmpty(outcome) ? null : changesOf(outcome)
   }
 
   function nextTickAt(): EpochMs | null {
@@ -265,7 +265,7 @@ function identityOf({ time }: MappedRecord, digest: string, message: Message, in
 /** What makes a reading with a time of its own the same reading, whoever delivers it. */
 function readingOf(one: Pending): string {
   if (one.kind === 'half')
-    return JSON.stringify(['half', one.own.half.source, digestOfRecord(one.own.entry, one.own.half)])
+    return JSON.stringify(['half', one.own.mapped.source, digestOfRecord(one.own.entry, one.own.mapped)])
   const { name, time, text } = one.value
   return JSON.stringify(['value', one.state.source.name, one.owner, name, time, text])
 }

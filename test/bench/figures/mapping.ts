@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { loadPresetCases } from '../../../src/config/case-files.ts'
 import type { Message } from '../../../src/domain/message.ts'
-import { playMessages } from '../../../src/mapping/cases/cases.ts'
+import { replayMessages } from '../../../src/mapping/cases/cases.ts'
 import type { CasesFile } from '../../../src/mapping/config.ts'
 import { openMapping, type Mapper } from '../../../src/mapping/mapping.ts'
 import { median, rounded } from '../bench.ts'
@@ -93,7 +93,7 @@ async function presetRates(scale: number): Promise<Rate[]> {
         // Later each time, so that nothing is thinned.
         shiftMs += 3_600_000
         for (const one of plays)
-          payloads += playMessages(
+          payloads += replayMessages(
             mapper,
             one.map((message) => ({ ...message, arrivedAt: message.arrivedAt + shiftMs })),
           ).payloads.length

@@ -20,7 +20,7 @@ import { entriesOfBody } from '../../../src/delivery/transport/body-entries.ts'
 import { decodeEntries } from '../../../src/receipts/receipt-entries.ts'
 import { loadPresetCases } from '../../../src/config/config.ts'
 import { openMapping } from '../../../src/mapping/mapping.ts'
-import { playMessages } from '../../../src/mapping/cases/cases.ts'
+import { replayMessages } from '../../../src/mapping/cases/cases.ts'
 import { readdirSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
@@ -105,7 +105,7 @@ describe('the entries of a body', () => {
           const bytes = hex === undefined ? Buffer.from(message ?? '') : Buffer.from(hex, 'hex')
           return { topic, bytes, qos: 1 as const, retain, dup, sender, arrivedAt: startAt }
         })
-        payloads.push(...playMessages(mapper, messages).payloads.map(({ json }) => json))
+        payloads.push(...replayMessages(mapper, messages).payloads.map(({ json }) => json))
       }
     }
     expect(payloads.length).toBeGreaterThan(30)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../../src/std/clock.ts'
-import { casesSchema, judgeCases } from '../../../src/mapping/cases/cases.ts'
+import { casesSchema, runCases } from '../../../src/mapping/cases/cases.ts'
 import { configOf, truckSource, type World } from '../../support/mapping-world.ts'
 
 const topic = 'telemetry/v1/truck-7'
@@ -14,7 +14,7 @@ async function judge(
   world: World & { devices?: object } = {},
 ) {
   const cases = casesSchema.parse({ devices: {}, cases: [{ name: 'it', ...one }] })
-  const [judged] = await judgeCases(cases, { mapping: configOf(sources, world), nowMs, clock: systemClock })
+  const [judged] = await runCases(cases, { mapping: configOf(sources, world), nowMs, clock: systemClock })
   return judged?.diff
 }
 
@@ -153,7 +153,7 @@ describe('a case', () => {
     const source = truckSource({ speed: { path: 'v' } }, { thin: { every: '1h' } })
     const one = { name: 'a', topic, message: good, payloads: [sent] }
     const cases = casesSchema.parse({ cases: [one, { ...one, name: 'b' }] })
-    const judged = await judgeCases(cases, { mapping: configOf([source]), nowMs, clock: systemClock })
+    const judged = await runCases(cases, { mapping: configOf([source]), nowMs, clock: systemClock })
     expect(judged.map(({ name, passed }) => [name, passed])).toEqual([
       ['a', true],
       ['b', true],
@@ -171,7 +171,7 @@ describe('a case', () => {
     const row = (model: string) => ({ find: () => ({ model }), size: 1 })
     const mapping = configOf([source])
     const judged = (rows: typeof cases, model: string) =>
-      judgeCases(rows, { mapping, devices: row(model), nowMs, clock: systemClock })
+      runCases(rows, { mapping, devices: row(model), nowMs, clock: systemClock })
     expect((await judged(cases, 'FMB120'))[0]?.diff).toEqual([])
     const rowless = casesSchema.parse({ cases: [one] })
     expect((await judged(rowless, 'FMB120'))[0]?.passed).toBe(false)

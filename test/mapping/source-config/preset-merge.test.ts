@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../../src/std/clock.ts'
 import { loadPresetCases } from '../../../src/config/case-files.ts'
-import { judgeCases } from '../../../src/mapping/cases/cases.ts'
+import { runCases } from '../../../src/mapping/cases/cases.ts'
 import { expandPresets, presetSchema } from '../../../src/mapping/source-config/preset-merge.ts'
 
 const folder = resolve(import.meta.dirname, '../../../config/presets')
@@ -113,7 +113,7 @@ const judged = await Promise.all(
       try {
         const { cases, mapping } = await loadPresetCases(join(folder, file), deps)
         const options = { mapping, nowMs: Date.now(), clock: systemClock }
-        return { file, results: await judgeCases(cases, options), error: null }
+        return { file, results: await runCases(cases, options), error: null }
       } catch (error) {
         return { file, results: [], error }
       }

@@ -97,7 +97,7 @@ describe('scalar topics', () => {
     come(world, { topic: 'vans/van-1/tyre', payload: 2.4, at: 0 })
     come(world, { topic: 'vans/van-1/odometer', payload: 7, at: 0 })
     world.tick(start + 1000)
-    expect(world.dropped).toEqual([
+    expect(world.unsent).toEqual([
       { kind: 'ignored', source: 'vans', reason: 'not wanted', messages: 1 },
       { kind: 'ignored', source: 'vans', reason: 'incomplete', messages: 1 },
     ])
@@ -108,7 +108,7 @@ describe('scalar topics', () => {
     come(world, { topic: 'vans/van-1/lat', payload: 97, at: 0 })
     come(world, { topic: 'vans/van-1/lon', payload: 11.5, at: 1 })
     world.tick(start + 1000)
-    const [letter] = world.dropped
+    const [letter] = world.unsent
     expect(letter).toMatchObject({
       kind: 'unmappable',
       source: 'vans',
@@ -147,7 +147,7 @@ describe('scalar topics', () => {
     ])
       come(world, { topic: 'events/e-1', payload: { n, v, t: (start + 399_000) / 1000 }, at: 0 })
     world.tick(start + 1000)
-    expect(world.dropped).toMatchObject([{ kind: 'quarantined', reason: 'FUTURE', messages: 2 }])
+    expect(world.unsent).toMatchObject([{ kind: 'quarantined', reason: 'FUTURE', messages: 2 }])
     const foreign = messageOf({ owner: 'e-1', arrivedAt: 1, record: {} }, { topic: '$coalesced/events' })
     expect(world.mapper.map(foreign)).toMatchObject({ kind: 'unmappable', reason: 'NO_SOURCE' })
   })
@@ -157,7 +157,7 @@ describe('scalar topics', () => {
     const world = openStates([{ ...vans, when: 'on != "no"', fix }])
     for (const name of ['lock', 'on', 'yes', '$time'])
       come(world, { topic: `vans/van-1/${name}`, payload: 'yes', at: 0 })
-    expect(world.dropped).toHaveLength(2)
+    expect(world.unsent).toHaveLength(2)
     for (const name of ['lat', 'lon']) come(world, { topic: `vans/van-1/${name}`, payload: 5, at: 1 })
     world.tick(start + 1000)
     expect(sent(world)).toMatchObject([{ gps: { latitude: 5 } }])
@@ -171,7 +171,7 @@ describe('scalar topics', () => {
     for (const [key, value] of world.kept) without.kept.set(key, value)
     without.restart()
     without.tick(start + 1000)
-    const [letter] = without.dropped
+    const [letter] = without.unsent
     const fate = { kind: 'quarantined', reason: 'UNKNOWN_DEVICE', device: 'van-1' }
     expect(letter).toMatchObject({ ...fate, messages: 2 })
     const message = letter?.kind === 'quarantined' ? letter.message : messageOf('')
@@ -213,7 +213,7 @@ describe('state on the disk', () => {
     expect(world.mapper.counters().state).toMatchObject({ damaged: 1, messages: 0 })
     expect(world.mapper.nextTickAt()).toBe(0)
     world.tick(start)
-    expect(world.dropped).toMatchObject([{ kind: 'unmappable', reason: 'DAMAGED_STATE' }])
+    expect(world.unsent).toMatchObject([{ kind: 'unmappable', reason: 'DAMAGED_STATE' }])
     expect([...world.kept.keys()]).toEqual(['sparkplug "x" y'])
     expect(world.mapper.nextTickAt()).toBeNull()
   })
@@ -227,7 +227,7 @@ describe('state on the disk', () => {
     later.restart()
     later.tick(start + 1000)
     expect(later.kept.size).toBe(0)
-    const [letter] = later.dropped
+    const [letter] = later.unsent
     expect(letter).toMatchObject({ kind: 'unmappable', reason: 'NO_SOURCE', source: 'vans', messages: 2 })
     const message = letter?.kind === 'unmappable' ? letter.message : messageOf('')
     expect(world.mapper.map(message)).toMatchObject({ kind: 'payloads', source: 'vans' })
@@ -281,7 +281,7 @@ describe('two sources of one asset', () => {
       come(world, { topic: 'phones/phone-2', payload: { lat: 48.1, lon: 11.5, ts: start + at }, at })
     world.tick(start + 20_000)
     expect(sent(world).map(({ at, device }) => `${device} ${at}`)).toEqual(['phone-2 1500', 'phone-2 1600'])
-    expect(world.dropped).toEqual([])
+    expect(world.unsent).toEqual([])
   })
 
   test('of different times do not go together', () => {
@@ -321,7 +321,7 @@ describe('thinning and privacy', () => {
     }
     expect(sent(world).map(({ at }) => at)).toEqual([0, 10_000])
     expect(world.payloads[0]).toEqual(plain.payloads[0])
-    expect(world.dropped).toEqual([{ kind: 'ignored', source: 'phones', reason: 'thinned', messages: 1 }])
+    expect(world.unsent).toEqual([{ kind: 'ignored', source: 'phones', reason: 'thinned', messages: 1 }])
     expect(world.mapper.counters().state.thin.get('phones')).toMatchObject({ passed: 2, thinned: 1 })
   })
 
@@ -335,7 +335,7 @@ describe('thinning and privacy', () => {
     expect(coarse.payloads[0]?.payloadId).toBe(open.payloads[0]?.payloadId)
     expect(sent(coarse)).toMatchObject([{ gps: { latitude: 48.1, longitude: 11.5 } }])
     expect(come(dropping, message)).toBe('ignored')
-    expect(dropping.dropped).toMatchObject([{ reason: 'privacy' }])
+    expect(dropping.unsent).toMatchObject([{ reason: 'privacy' }])
   })
 })
 
@@ -379,8 +379,8 @@ describe('whatever comes again', () => {
 
   /** Conservation: what came ended somewhere, or is open. */
   function accountOf(world: StateWorld): number {
-    const dropped = world.dropped.reduce((sum, { messages }) => sum + messages, 0)
-    return world.closedMessages + dropped + world.mapper.counters().state.messages
+    const unsent = world.unsent.reduce((sum, { messages }) => sum + messages, 0)
+    return world.closedMessages + unsent + world.mapper.counters().state.messages
   }
 
   test('a resend changes no payload, and every message is accounted for', () => {

@@ -109,7 +109,7 @@ describe('a tap', () => {
     })
     taps.record(messageOn('a'), { kind: 'ignored', source: 'trucks', reason: 'no fix' })
     expect(await tap.next()).toMatchObject({ became: 'ignored', reason: 'no fix' })
-    taps.recordClosed({ payloads: payloadsOf('van-1', 1), writes: [], closed: 1, dropped: [] })
+    taps.recordClosed({ payloads: payloadsOf('van-1', 1), writes: [], closed: 1, unsent: [] })
     expect(await tap.next()).toMatchObject({ kind: 'closed', payloads: [{ of: 'van-1' }] })
     tap.end()
   })

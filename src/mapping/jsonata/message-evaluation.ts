@@ -1,4 +1,4 @@
-// expression-answer.ts: a message of a source with an expression, from what the expression gave to what it becomes. For whoever
+// message-evaluation.ts: a message of a source with an expression, from what the expression gave to what it becomes. For whoever
 // waits for the answer himself: cases and `map`; the daemon does the same over its shelves.
 
 import type { Clock } from '../../std/clock.ts'
@@ -9,7 +9,7 @@ import type { Mapper } from '../mapper-view.ts'
 import { createEvaluator, type Evaluation, type Evaluator } from './jsonata.ts'
 
 /** Null where no source has an expression. To be closed. */
-export function openAnswers(
+export function openEvaluator(
   clock: Clock,
   { expressions }: Pick<Mapper, 'expressions'>,
 ): Pick<Evaluator, 'evaluate' | 'close'> | null {
@@ -17,7 +17,7 @@ export function openAnswers(
 }
 
 /** What the expression of the source gives for a message; null where there is nothing to evaluate it over. */
-export async function answerTo(
+export async function evaluateMessage(
   message: Message,
   source: string,
   mapper: Mapper,
@@ -28,7 +28,7 @@ export async function answerTo(
 }
 
 /** What a message becomes that was deferred; null where nothing was evaluated. */
-export function mapAnswer(
+export function mapEvaluation(
   mapper: Mapper,
   message: Message,
   source: string,
