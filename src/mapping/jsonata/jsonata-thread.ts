@@ -24,7 +24,7 @@ import {
 } from './expression.ts'
 
 const port = parentPort
-assert(port, 'worker.ts runs in a worker thread')
+assert(port, 'jsonata-thread.ts runs in a worker thread')
 const { expressions, limits, progress } = workerData as WorkerStart
 const places = new Int32Array(progress)
 const options = {
