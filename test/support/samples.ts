@@ -12,8 +12,8 @@ import { replayMessages } from '../../src/mapping/cases/cases.ts'
 import { compileSources } from '../../src/mapping/compile/compile.ts'
 import type { MappingConfig } from '../../src/mapping/config.ts'
 import { noDevices } from '../../src/mapping/devices/device-table.ts'
-import { createMapper } from '../../src/mapping/mapper.ts'
-import type { Mapper } from '../../src/mapping/mapper-view.ts'
+import { createMapper } from '../../src/mapping/mapper/mapper.ts'
+import type { Mapper } from '../../src/mapping/mapper/mapper-view.ts'
 
 const dataFolder = process.env['TELEMETRY_TEST_DATA']
 export const samplesFolder = dataFolder === undefined ? '' : join(dataFolder, 'samples')

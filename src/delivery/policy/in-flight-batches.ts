@@ -6,10 +6,10 @@
 
 import type { Clock } from '../../std/clock.ts'
 import type { Batch } from '../../spool/spool.ts'
-import { around, fullJitter } from '../policy/backoff.ts'
+import { around, fullJitter } from './backoff.ts'
 import type { BackoffOptions } from '../delivery-options.ts'
-import type { PayloadResults } from '../policy/payload-results.ts'
-import type { Wait } from '../policy/verdict.ts'
+import type { PayloadResults } from './payload-results.ts'
+import type { Wait } from './verdict.ts'
 
 export const batchesMax = 1024
 

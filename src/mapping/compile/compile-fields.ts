@@ -15,7 +15,7 @@ import {
 } from '../fields/gps.ts'
 import { compilePaths, type Read } from '../path/path.ts'
 import { compileReading, type Reading } from '../fields/fields.ts'
-import type { CompiledSource, Fix } from '../record-mapper.ts'
+import type { CompiledSource, Fix } from '../mapper/record-mapper.ts'
 import type { MotionOptions } from '../state/motion.ts'
 import { compileTime } from '../fields/time-format.ts'
 import { angleUnits, createConvert, speedUnits as speedRatios } from '../fields/units.ts'

@@ -8,7 +8,7 @@ import { Malformed } from '../path/text-cursor.ts'
 import { createScale, product, ratioOf } from '../fields/decimal.ts'
 import { compileSignals, type SignalField, type WriteSignals } from '../fields/signals.ts'
 import { signalUnits, valueUnitOf } from '../fields/units.ts'
-import { decimalFrom } from '../fields/value.ts'
+import { decimalFrom } from '../path/value.ts'
 import { compileCondition } from '../path/condition.ts'
 
 type Keys = (string | number)[]

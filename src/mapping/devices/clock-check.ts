@@ -2,7 +2,7 @@
 
 import { createMotion } from '../state/motion.ts'
 import { createDeviceClocks, type DeviceClocks } from './device-clocks.ts'
-import type { CompiledSource, RecordChecks } from '../record-mapper.ts'
+import type { CompiledSource, RecordChecks } from '../mapper/record-mapper.ts'
 
 export type ClockPolicy = { futureMaxMs: number; onFuture: 'quarantine' | 'restamp' | 'accept' }
 

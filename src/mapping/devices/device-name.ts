@@ -2,7 +2,7 @@
 
 import type { Sender } from '../../domain/message.ts'
 import { quote } from '../../std/quote.ts'
-import type { RecordContext } from '../refusals.ts'
+import type { RecordContext } from '../reasons.ts'
 import type { DeviceRule } from './device-rule.ts'
 import type { Up } from '../path/path.ts'
 

@@ -8,7 +8,7 @@ import type { Sender } from '../../domain/message.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { compilePaths, type Read, type Up } from '../path/path.ts'
 import { senderNames } from '../path/topic-pattern.ts'
-import { nameFrom } from '../fields/value.ts'
+import { nameFrom } from '../path/value.ts'
 
 /** Where the name comes from decides how long it holds: as long as the topic, or for one message. */
 export type DeviceRule =

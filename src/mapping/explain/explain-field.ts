@@ -4,7 +4,7 @@
 // compile-signals.ts), alone. So it can be asked by itself and follows the same rules; that the answers are what
 // the payload says is tested over the cases of all presets.
 
-import { createRecordContext } from '../map-errors.ts'
+import { createRecordContext } from '../mapper/record-context.ts'
 import {
   coordinateOf,
   extraFieldOf,

@@ -2,10 +2,10 @@
 // with it as with any other, so what is written down is what was done, whichever way a record came: alone, out of a
 // list, put together of single values, or merged.
 
-import type { RecordContext } from '../refusals.ts'
+import type { RecordContext } from '../reasons.ts'
 import type { WriteGps } from '../fields/gps.ts'
 import type { Up } from '../path/path.ts'
-import type { CompiledSource } from '../record-mapper.ts'
+import type { CompiledSource } from '../mapper/record-mapper.ts'
 
 /** One record as the parts of its source saw it. What was not asked is null. */
 export type Trace = {

@@ -3,7 +3,7 @@
 // Days are 24 hours; years and months have no length and are refused, as is a bare number: a span without a
 // unit is nobody's guess. The seconds may have a fraction. Every unit stands once, the longest first.
 
-import { numberFrom } from './value.ts'
+import { numberFrom } from '../path/value.ts'
 
 const secondsIn = new Map<string, number>()
 for (const [seconds, ...names] of [

@@ -5,7 +5,7 @@
 
 import { durationFrom } from './duration.ts'
 import { compilePath, firstPresent, parsePath, type Read } from '../path/path.ts'
-import { compileAbsent, withPoint } from './value.ts'
+import { compileAbsent, withPoint } from '../path/value.ts'
 
 export type Reading = {
   path: string | readonly string[]

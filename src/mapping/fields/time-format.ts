@@ -7,7 +7,7 @@
 import { assertNever } from '../../std/assert.ts'
 import { isDigitAt, momentOf, twoDigits } from './calendar.ts'
 import { parseWords } from './time-words.ts'
-import { isDecimal } from './value.ts'
+import { isDecimal } from '../path/value.ts'
 import type { Read, Up } from '../path/path.ts'
 
 export const timeFormats = [

@@ -3,9 +3,9 @@
 
 import type { Clock } from '../../std/clock.ts'
 import type { Message } from '../../domain/message.ts'
-import type { MapResult } from '../map-result.ts'
+import type { MapResult } from '../mapper/map-result.ts'
 import { messageKeyOf } from '../identity.ts'
-import type { Mapper } from '../mapper-view.ts'
+import type { Mapper } from '../mapper/mapper-view.ts'
 import { createEvaluator, type Evaluation, type Evaluator } from './jsonata.ts'
 
 /** Null where no source has an expression. To be closed. */

@@ -11,7 +11,7 @@
 // first: `["69"] != 2`, `['and']`. Behind a point it stands as in any path: `io."69"`, `$."69"`, `$up."69"`.
 // Two values that never change are refused as a comparison: `"69" != 2` was meant to name a key.
 
-import { booleanFrom, isDecimal } from '../fields/value.ts'
+import { booleanFrom, isDecimal } from './value.ts'
 import { compilePath, parsePathAt, type Up } from './path.ts'
 import { isAtEnd, malformed, skipSpaces, take, takeQuoted, type Cursor } from './text-cursor.ts'
 

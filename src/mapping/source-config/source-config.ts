@@ -4,7 +4,7 @@
 import { z } from 'zod'
 import { duration } from '../../std/schema.ts'
 import { mapSchema, paths, text, timeFormatOption } from './map-config.ts'
-import { extractSchema } from './extract-config.ts'
+import { extractSchema } from '../extract/extract-config.ts'
 
 export const defaultsSchema = z
   .strictObject({

@@ -3,7 +3,7 @@
 //
 // A value counts where a path of the source begins with its name: in `map`, in `fix`, in a condition.
 
-import { pathsReadBy } from '../source-config/paths-used.ts'
+import { pathsReadBy } from '../path/paths-used.ts'
 
 /** Names that paths anywhere in `options` begin with. What is malformed is told elsewhere. */
 export function namesReadBy(options: unknown): Set<string> {

@@ -2,7 +2,7 @@
 
 import type { EpochMs } from '../../std/clock.ts'
 import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
-import type { QuarantineReason } from '../refusals.ts'
+import type { QuarantineReason } from '../reasons.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
 import { createCoalescer, type CoalesceBounds, type Coalescer } from './coalesce.ts'
 import { createMerger, type MappedRecord, type Merger } from './merge.ts'

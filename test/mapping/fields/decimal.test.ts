@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { Malformed } from '../../../src/mapping/path/text-cursor.ts'
 import { createScale, product, ratioOf } from '../../../src/mapping/fields/decimal.ts'
 import { angleUnits, createConvert, signalUnits, speedUnits } from '../../../src/mapping/fields/units.ts'
-import { decimalFault, decimalFrom, isDecimal } from '../../../src/mapping/fields/value.ts'
+import { decimalFault, decimalFrom, isDecimal } from '../../../src/mapping/path/value.ts'
 
 const identity = createScale(ratioOf('1'), 0)
 

@@ -10,7 +10,7 @@ import {
   decimalFrom,
   numberFrom,
   withPoint,
-} from '../../../src/mapping/fields/value.ts'
+} from '../../../src/mapping/path/value.ts'
 
 const readIn = (field: Reading, record: unknown) => compileReading(field)(record, record)
 

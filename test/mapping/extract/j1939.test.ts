@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { compileJ1939, groupOf, isGroup, type J1939Signal } from '../../../src/mapping/encodings/j1939.ts'
+import { compileJ1939, groupOf, isGroup, type J1939Signal } from '../../../src/mapping/extract/j1939.ts'
 
 const hours = signal({ pgn: 65_253, type: 'u32le', scale: 0.05 })
 const speed = signal({ pgn: 65_265, at: 1, type: 'u16le', scale: 0.00390625 })

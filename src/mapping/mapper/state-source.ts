@@ -1,10 +1,10 @@
 // state-source.ts: a source that remembers (coalesce, thin, merge), as its memory in state/ sees it.
 
-import { checkProvider } from './devices/admission.ts'
-import type { RecordContext } from './refusals.ts'
+import { checkProvider } from './admission.ts'
+import type { RecordContext } from '../reasons.ts'
 import type { SourceRuntime } from './routing.ts'
 import { mappedRecordOf, readRecord, type Reading } from './record-mapper.ts'
-import type { StateSource } from './state/source-state.ts'
+import type { StateSource } from '../state/source-state.ts'
 
 export function isStateful({ source }: SourceRuntime): boolean {
   return source.coalesce !== null || source.thin !== null || source.merge !== null

@@ -1,8 +1,8 @@
 // extract-config.ts: the option `extract` of a source: values that stand packed inside others.
 
 import { z } from 'zod'
-import { isGroup, j1939Types } from '../encodings/j1939.ts'
-import { layoutTypes } from '../encodings/binary-layout.ts'
+import { isGroup, j1939Types } from './j1939.ts'
+import { layoutTypes } from './binary-layout.ts'
 
 const text = (lengthMax: number) => z.string().min(1).max(lengthMax)
 

@@ -3,8 +3,8 @@
 // `valid`).
 
 import type { ConfigProblem } from '../../domain/config-problem.ts'
-import { Malformed, skipSpaces, take, takeQuoted, type Cursor } from '../path/text-cursor.ts'
-import { parsePath, parsePathAt, type Path } from '../path/path.ts'
+import { Malformed, skipSpaces, take, takeQuoted, type Cursor } from './text-cursor.ts'
+import { parsePath, parsePathAt, type Path } from './path.ts'
 
 type Keys = ConfigProblem['path']
 

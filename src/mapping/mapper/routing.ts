@@ -1,14 +1,14 @@
 // routing.ts: what is known of a message before it is read: its source, the captures of its topic, often its device.
 
-import { defaultProvider, type ProviderName } from '../domain/ids.ts'
-import { createCache, type Cache, type CacheCounters } from './bounded-cache.ts'
-import { createSparkplugDecoder, type SparkplugDecoder } from './sparkplug/sparkplug.ts'
-import { sparkplugTopicOf, type SparkplugTopic } from './sparkplug/sparkplug.ts'
-import type { DeviceTable } from './devices/device-table.ts'
-import { recordChecksOf, type ClockCheck } from './devices/clock-check.ts'
-import { createDeviceEntries, type DeviceEntry, type DeviceEntries } from './devices/devices.ts'
+import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
+import { createCache, type Cache, type CacheCounters } from '../bounded-cache.ts'
+import { createSparkplugDecoder, type SparkplugDecoder } from '../sparkplug/sparkplug.ts'
+import { sparkplugTopicOf, type SparkplugTopic } from '../sparkplug/sparkplug.ts'
+import type { DeviceTable } from '../devices/device-table.ts'
+import { recordChecksOf, type ClockCheck } from '../devices/clock-check.ts'
+import { createDeviceEntries, type DeviceEntry, type DeviceEntries } from '../devices/devices.ts'
 import type { CompiledSource, RecordChecks } from './record-mapper.ts'
-import { capturesIn, compileTopics, type TopicPattern } from './path/topic-pattern.ts'
+import { capturesIn, compileTopics, type TopicPattern } from '../path/topic-pattern.ts'
 
 /** A source with all that it remembers. */
 export type SourceRuntime = {

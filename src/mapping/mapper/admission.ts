@@ -2,13 +2,13 @@
 
 import type { Message } from '../../domain/message.ts'
 import { quote } from '../../std/quote.ts'
-import type { RecordContext } from '../refusals.ts'
-import { deviceNamed } from './device-name.ts'
-import { ignored, notAnObject, quarantined, unlisted, type MapResult } from '../map-result.ts'
+import type { RecordContext } from '../reasons.ts'
+import { deviceNamed } from '../devices/device-name.ts'
+import { ignored, notAnObject, quarantined, unlisted, type MapResult } from './map-result.ts'
 import type { Up } from '../path/path.ts'
-import type { DeviceEntry } from './devices.ts'
-import type { Route } from '../routing.ts'
-import type { CompiledSource } from '../record-mapper.ts'
+import type { DeviceEntry } from '../devices/devices.ts'
+import type { Route } from './routing.ts'
+import type { CompiledSource } from './record-mapper.ts'
 import { isRecord } from '../path/path-eval.ts'
 
 /** The device of a record that is to be mapped; null where it is not, and the context knows why. */

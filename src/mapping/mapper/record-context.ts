@@ -1,10 +1,10 @@
-// map-errors.ts: how a record ended that became no payload. The parts of a mapping say it to the context; the mapper makes
+// record-context.ts: how a record ended that became no payload. The parts of a mapping say it to the context; the mapper makes
 // a result of it.
 
-import type { Message } from '../domain/message.ts'
-import type { RecordContext } from './refusals.ts'
+import type { Message } from '../../domain/message.ts'
+import type { RecordContext } from '../reasons.ts'
 import { ignored, quarantined, unmappable, type MapResult } from './map-result.ts'
-import type { DeviceEntry } from './devices/devices.ts'
+import type { DeviceEntry } from '../devices/devices.ts'
 import type { CompiledSource } from './record-mapper.ts'
 
 /** `omitted` counts what is left out, keyed `source|field|why`. */

@@ -1,13 +1,13 @@
 // mapper-view.ts: a mapper as the rest of the house sees it.
 
-import type { Message } from '../domain/message.ts'
-import type { EpochMs } from '../std/clock.ts'
-import type { CacheCounters } from './bounded-cache.ts'
-import type { SparkplugCounters } from './sparkplug/sparkplug.ts'
+import type { Message } from '../../domain/message.ts'
+import type { EpochMs } from '../../std/clock.ts'
+import type { CacheCounters } from '../bounded-cache.ts'
+import type { SparkplugCounters } from '../sparkplug/sparkplug.ts'
 import type { MapResult } from './map-result.ts'
-import type { StateChanges } from './state/state-changes.ts'
-import type { CommonSkew, DeviceClock } from './devices/device-clocks.ts'
-import type { StateCounters } from './state/state.ts'
+import type { StateChanges } from '../state/state-changes.ts'
+import type { CommonSkew, DeviceClock } from '../devices/device-clocks.ts'
+import type { StateCounters } from '../state/state.ts'
 
 export type MapperCounters = {
   topics: CacheCounters

@@ -1,4 +1,4 @@
-// refusals.ts: what the parts of a mapping say when they cannot go on: a refusal ends the message, an omission
+// reasons.ts: what the parts of a mapping say when they cannot go on: a refusal ends the message, an omission
 // leaves out one field of it and is counted. Both are words from a closed list, so counters stay bounded.
 
 /** Why a message became no payload; with one sentence each for the README's table. */

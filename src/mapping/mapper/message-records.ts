@@ -4,14 +4,14 @@
 // A message with several records becomes something as a whole or not at all: what became payloads could not be told
 // from what did not once the message is acknowledged.
 
-import type { Message } from '../domain/message.ts'
-import type { MappedPayload } from '../domain/payload.ts'
-import { admitRecord, resultForDevice } from './devices/admission.ts'
-import type { RecordContext } from './refusals.ts'
-import { resultOf } from './map-errors.ts'
+import type { Message } from '../../domain/message.ts'
+import type { MappedPayload } from '../../domain/payload.ts'
+import { admitRecord, resultForDevice } from './admission.ts'
+import type { RecordContext } from '../reasons.ts'
+import { resultOf } from './record-context.ts'
 import { ignored, quarantined, unlisted, unmappable, type MapResult } from './map-result.ts'
-import type { Up } from './path/path.ts'
-import type { DeviceEntry } from './devices/devices.ts'
+import type { Up } from '../path/path.ts'
+import type { DeviceEntry } from '../devices/devices.ts'
 import type { Route } from './routing.ts'
 import {
   mappedRecordOf,
@@ -20,8 +20,8 @@ import {
   type CompiledSource,
   type Reading,
 } from './record-mapper.ts'
-import type { DeviceRecord } from './state/source-state.ts'
-import type { RawRecord, MappingState, Taken } from './state/state.ts'
+import type { DeviceRecord } from '../state/source-state.ts'
+import type { RawRecord, MappingState, Taken } from '../state/state.ts'
 
 export type Records = {
   /** What becomes of a message of which `value` was decoded. */

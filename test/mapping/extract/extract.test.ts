@@ -2,8 +2,8 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { compileExtract, compileExtractor } from '../../../src/mapping/encodings/extract.ts'
-import { extractSchema } from '../../../src/mapping/source-config/extract-config.ts'
+import { compileExtract, compileExtractor } from '../../../src/mapping/extract/extract.ts'
+import { extractSchema } from '../../../src/mapping/extract/extract-config.ts'
 
 function extractorOf(entries: readonly unknown[], captureNames: readonly string[] = []) {
   const config = extractSchema.parse(entries)

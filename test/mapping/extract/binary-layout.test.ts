@@ -7,7 +7,7 @@ import {
   compileLayout,
   layoutTypes,
   type LayoutField,
-} from '../../../src/mapping/encodings/binary-layout.ts'
+} from '../../../src/mapping/extract/binary-layout.ts'
 
 const bytes = Buffer.from('0102030405060708fffefdfcfbfaf9f8', 'hex')
 

@@ -9,7 +9,7 @@
 // The first frame of the list that has a value gives it. Which group and byte a value has is for the config to
 // say; the presets know some.
 
-import { bytesFromHex, hexDigit } from './text-bytes.ts'
+import { bytesFromHex, hexDigit } from '../encodings/text-bytes.ts'
 import { compileField, setOwn, type LayoutField, type ReadField, type ReadFields } from './binary-layout.ts'
 import { isRecord } from '../path/path-eval.ts'
 

@@ -4,10 +4,10 @@
 // was: a record that gets something added is a copy.
 
 import { isUtf8 } from 'node:buffer'
-import { bytesFromBase64, bytesFromHex } from './text-bytes.ts'
-import type { ExtractConfig } from '../source-config/extract-config.ts'
+import { bytesFromBase64, bytesFromHex } from '../encodings/text-bytes.ts'
+import type { ExtractConfig } from './extract-config.ts'
 import { compileJ1939 } from './j1939.ts'
-import { decodeJson } from './lenient-json.ts'
+import { decodeJson } from '../encodings/lenient-json.ts'
 import { compileLayout, setOwn } from './binary-layout.ts'
 import { compilePaths, type Up } from '../path/path.ts'
 import { isRecord } from '../path/path-eval.ts'

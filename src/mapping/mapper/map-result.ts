@@ -1,14 +1,14 @@
 // map-result.ts: what becomes of a message, in words that the intake acts on.
 
-import type { ProviderName } from '../domain/ids.ts'
-import type { Message } from '../domain/message.ts'
-import type { DuplicateRule, MappedPayload } from '../domain/payload.ts'
-import { quote } from '../std/quote.ts'
-import type { QuarantineReason } from './refusals.ts'
-import { messageKeyOf } from './identity.ts'
-import type { DeviceEntry } from './devices/devices.ts'
+import type { ProviderName } from '../../domain/ids.ts'
+import type { Message } from '../../domain/message.ts'
+import type { DuplicateRule, MappedPayload } from '../../domain/payload.ts'
+import { quote } from '../../std/quote.ts'
+import type { QuarantineReason } from '../reasons.ts'
+import { messageKeyOf } from '../identity.ts'
+import type { DeviceEntry } from '../devices/devices.ts'
 import type { CompiledSource } from './record-mapper.ts'
-import type { StateWrite } from './state/state-changes.ts'
+import type { StateWrite } from '../state/state-changes.ts'
 
 /** State that the decoding of a message changed: to be committed with it, whatever becomes of it. */
 type Beside = { writes?: readonly StateWrite[] | undefined; rebirth?: Rebirth | undefined }

@@ -1,24 +1,24 @@
 // mapper.ts: the sources at work: finds the one that a message belongs to, decodes it, and hands it to its records
 // (message-records.ts).
 
-import { defaultProvider, type ProviderName } from '../domain/ids.ts'
-import type { Message } from '../domain/message.ts'
-import { quote } from '../std/quote.ts'
-import { createRecordContext, resultOf } from './map-errors.ts'
-import type { SparkplugCounters } from './sparkplug/sparkplug.ts'
-import type { DeviceTable } from './devices/device-table.ts'
-import type { DeviceEntry } from './devices/devices.ts'
-import { messageKeyOf } from './identity.ts'
+import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
+import type { Message } from '../../domain/message.ts'
+import { quote } from '../../std/quote.ts'
+import { createRecordContext, resultOf } from './record-context.ts'
+import type { SparkplugCounters } from '../sparkplug/sparkplug.ts'
+import type { DeviceTable } from '../devices/device-table.ts'
+import type { DeviceEntry } from '../devices/devices.ts'
+import { messageKeyOf } from '../identity.ts'
 import { ignored, type MapResult } from './map-result.ts'
-import type { Decoded } from './encodings/lenient-json.ts'
-import { createClockCheck, type ClockPolicy } from './devices/clock-check.ts'
+import type { Decoded } from '../encodings/lenient-json.ts'
+import { createClockCheck, type ClockPolicy } from '../devices/clock-check.ts'
 import type { Mapper, MapperCounters } from './mapper-view.ts'
 import { createRouting, type Route } from './routing.ts'
-import { resultForDevice } from './devices/admission.ts'
+import { resultForDevice } from './admission.ts'
 import { createRecords } from './message-records.ts'
 import { isStateful, stateSourceOf } from './state-source.ts'
 import type { CompiledSource, Reading } from './record-mapper.ts'
-import { createMappingState } from './state/state.ts'
+import { createMappingState } from '../state/state.ts'
 
 export type MapperDeps = {
   devices: DeviceTable
