@@ -9,11 +9,13 @@ const run = promisify(execFile)
 
 export const root = resolve(import.meta.dirname, '../..')
 
-/** The environment of a person on this machine: npm scripts put the pinned Node into PATH and settings beside it. */
+/** What npm and vitest set for the programs that they run, and credentials; settings such as a registry stay. */
+const notOfTheMachine =
+  /^(npm_(package|lifecycle|command|execpath|node_execpath)|npm_config_(local_|global_)?prefix|NODE|VITEST|AWS_|INIT_CWD)/i
+
+/** The environment of a person on this machine, without the pinned Node in PATH. */
 export const machineEnvironment: NodeJS.ProcessEnv = {
-  ...Object.fromEntries(
-    Object.entries(process.env).filter(([name]) => !/^(npm_|NODE|VITEST|AWS_|INIT_CWD)/i.test(name)),
-  ),
+  ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !notOfTheMachine.test(name))),
   PATH: (process.env['PATH'] ?? '')
     .split(delimiter)
     .filter((folder) => !folder.includes('node_modules'))
@@ -50,7 +52,7 @@ export async function npm(cwd: string, ...args: readonly string[]): Promise<Resu
 /** Why nothing can be installed here, or null. The pinned Node is the only thing that an installation downloads. */
 export async function whyNotInstallable(pinned: readonly string[]): Promise<string | null> {
   try {
-    for (const name of pinned) await npm(root, 'cache', 'add', name)
+    for (const name of pinned) await npm(root, 'cache', 'add', name, '--fetch-retries=0')
     return null
   } catch (error) {
     return `npm cannot fetch ${pinned.join(', ')}: ${String(error).slice(0, 400)}`

@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { onTestFinished } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { createDevice } from '../support/mqtt-device.ts'
 import { eventually } from '../support/eventually.ts'
 import { machineEnvironment } from './installation.ts'
@@ -103,10 +103,10 @@ const messages = (time: number) => [
   { topic: 'evaluated/van-3', payload: JSON.stringify({ t: time, p: [48.1, 11.5] }) },
 ]
 
-/** Publishes a message to each source and waits until the service has accepted all of them. */
+type ReceivedList = { received: { payload: { gps: { latitude: number } } }[] }
+
+/** Publishes a message to each source and waits until the service has received all of them; it is a new service. */
 export async function deliverMessages(daemon: Running, serviceUrl: string): Promise<void> {
-  const accepted = async () => (await readJson(`${serviceUrl}/sandbox/stats`)) as { payloadsAccepted: number }
-  const { payloadsAccepted: before } = await accepted()
   const [, port] = await daemon.printed(/mqtt:\/\/127\.0\.0\.1:(\d+)[\s\S]*"gateway_ready"/)
   const device = await createDevice({ port: Number(port), clientId: 'truck-7' })
   await device.connect()
@@ -115,15 +115,15 @@ export async function deliverMessages(daemon: Running, serviceUrl: string): Prom
   await device.acked(sent.length)
   device.end()
   const deadlineMs = performance.now() + deliveryMaxMs
+  let latitudes: number[] = []
   await eventually(async () => {
-    const { payloadsAccepted } = await accepted()
-    if (payloadsAccepted === before + sent.length) return true
+    const { received } = (await readJson(`${serviceUrl}/sandbox/received`)) as ReceivedList
+    latitudes = received.map(({ payload }) => payload.gps.latitude)
     if (performance.now() > deadlineMs)
-      throw new Error(
-        `the service accepted ${payloadsAccepted - before} of ${sent.length}:\n${daemon.output()}`,
-      )
-    return false
+      throw new Error(`the service has received ${latitudes.join(', ')}:\n${daemon.output()}`)
+    return latitudes.length >= sent.length
   })
+  expect(latitudes.toSorted((a, b) => a - b)).toEqual([46.9, 48.1, 52.5])
 }
 
 export async function readJson(url: string): Promise<unknown> {

@@ -1,7 +1,18 @@
 // What a user does with a release: pack, install, check, run, start it with the systemd unit. All with the npm and
 // the Node of the machine, in folders of their own.
 
-import { chmod, chown, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import {
+  chmod,
+  chown,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  symlink,
+  writeFile,
+} from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -148,6 +159,19 @@ describe.skipIf(missing !== null)('the release', () => {
   test('the installed command prints its version', async () => {
     const { status, stdout } = await runProgram(command, ['--version'], { cwd: folder })
     expect([status, stdout.trim()]).toEqual([0, manifest.version])
+  })
+
+  test('the installed command runs through the link that README makes', async () => {
+    const link = join(folder, 'telemetry-gateway')
+    await symlink(command, link)
+    const { status, stdout } = await runProgram(link, ['--version'], { cwd: '/' })
+    expect([status, stdout.trim()]).toEqual([0, manifest.version])
+  })
+
+  test('the installed command runs the trial', async () => {
+    const trial = startProgram([command, 'trial'], { cwd: folder })
+    await trial.printed(/accepted [1-9]/)
+    expect(await trial.stop()).toBe(0)
   })
 
   test('the installed command checks a config', async () => {
