@@ -8,6 +8,7 @@ import { opsUrl } from '../ops/config.ts'
 import type { Status } from '../ops/ops.ts'
 import { boundedText } from './daemon-client.ts'
 import type { CommandIo, ExitStatus } from './terminal/terminal.ts'
+import { columns } from './terminal/text-table.ts'
 
 const answerMs = 5000
 /** A status has a few hundred lines at most; more is not ours. */
@@ -149,14 +150,4 @@ function statusText(status: Status): string {
     `spool      ${formatSize(spool.bytes)}${spool.bytesMax === null ? '' : ` of ${formatSize(spool.bytesMax)}`}, ${spool.deadLetters} dead letters${spool.hold === null ? '' : `, takes nothing in: ${spool.hold}`}`,
   )
   return `${lines.map(visible).join('\n')}\n`
-}
-
-function columns(rows: readonly (readonly string[])[]): string[] {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
-  return rows.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  )
 }

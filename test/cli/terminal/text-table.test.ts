@@ -1,0 +1,36 @@
+// Tables on the terminal: aligned columns without borders, whatever the cells hold.
+
+import { describe, expect, test } from 'vitest'
+import { columns } from '../../../src/cli/terminal/text-table.ts'
+
+describe('a table on the terminal', () => {
+  test('aligns columns by two blanks and ends lines without blanks', () => {
+    expect(
+      columns([
+        ['device', 'messages', 'clock'],
+        ['truck-7', '12', 'ok'],
+        ['van-1', '', ''],
+      ]),
+    ).toEqual(['device   messages  clock', 'truck-7  12        ok', 'van-1'])
+  })
+
+  test('counts a wide character as two columns and a combining mark as none', () => {
+    expect(
+      columns([
+        ['日本', 'x'],
+        ['e\u0301', 'y'],
+      ]),
+    ).toEqual(['日本  x', 'e\u0301     y'])
+  })
+
+  test('writes control characters of a cell out, so that a device cannot move the cursor or add colours', () => {
+    expect(columns([['a\x1b[31m\n', 'b']])).toEqual(['a\\u{1b}[31m\\u{a}  b'])
+  })
+
+  test('has the same column widths from the first to the last of many rows', () => {
+    const rows = Array.from({ length: 170 }, (_, index) => ['x'.repeat((index % 7) + 1), `row ${index}`])
+    const starts = columns(rows).map((line, index) => line.indexOf(`row ${index}`))
+    expect(new Set(starts)).toEqual(new Set([9]))
+    expect(columns(rows)).toHaveLength(170)
+  })
+})
