@@ -1,10 +1,10 @@
-// case-files.ts: reads a file of mapping cases (mapping/cases/cases.ts says what they are) and what they try: the preset beside
-// it, as one source that says nothing else, or a config that the caller has.
+// case-files.ts: reads a file of mapping cases (see mapping/cases/cases.ts) and the mapping that they test: the preset
+// with the same name in the same folder, as the only source, or a config that the caller has loaded.
 
 import { basename, dirname, join, resolve } from 'node:path'
 import type { ConfigProblem } from '../domain/config-problem.ts'
 import { casesSchema, type CasesFile, type MappingConfig } from '../mapping/config.ts'
-import { ConfigError } from './config-error.ts'
+import { ConfigError, requireConfig } from './config-error.ts'
 import { createPresets, type Presets } from './preset-files.ts'
 import { readText } from './config-reader.ts'
 import { checkSources, mappingSchema } from './sources-section.ts'
@@ -17,16 +17,15 @@ export type LoadCasesDeps = {
   readText: (path: string) => Promise<string>
 }
 
-/** Reads cases that try a config. Rejects with ConfigError, or with what `readText` rejects with. */
+/** Reads cases that test a config. Rejects with ConfigError, or with what `readText` rejects with. */
 export async function loadCases(path: string, deps: LoadCasesDeps): Promise<CasesFile> {
   const result = await readText(await deps.readText(path), casesSchema, depsIn(dirname(path), deps), {
     check: forbidSource,
   })
-  if (result.kind === 'problems') throw new ConfigError(path, result.problems)
-  return result.config
+  return requireConfig(path, result).config
 }
 
-/** Reads the cases at `path` and the preset beside them. Rejects as loadCases does. */
+/** Reads the cases at `path` and the preset in the same folder. Rejects as loadCases does. */
 export async function loadPresetCases(
   path: string,
   deps: LoadCasesDeps,
@@ -34,8 +33,7 @@ export async function loadPresetCases(
   const folder = dirname(resolve(path))
   const inFolder = depsIn(folder, deps)
   const result = await readText(await deps.readText(path), casesSchema, inFolder)
-  if (result.kind === 'problems') throw new ConfigError(path, result.problems)
-  const { config: cases, written, positionOf } = result
+  const { config: cases, written, positionOf } = requireConfig(path, result)
   const name = basename(path, casesEnd)
   const { source: own } = written as { source?: Readonly<Record<string, unknown>> }
   const preset = join(folder, `${name}.yaml`)
@@ -51,18 +49,17 @@ export async function loadPresetCases(
   return { cases, mapping: mapping.config }
 }
 
-/** The mapping of one source that is a preset of the package, with what `own` says over it. */
+/** The mapping of one source with a packaged preset; the options in `own` override the preset. */
 export async function loadPresetMapping(
   preset: string,
   deps: LoadCasesDeps,
   own: Readonly<Record<string, unknown>> = {},
 ): Promise<MappingConfig> {
   const result = await createMappingReader(deps)({ name: preset, ...own, preset })
-  if (result.kind === 'problems') throw new ConfigError(preset, result.problems)
-  return result.config
+  return requireConfig(preset, result).config
 }
 
-/** Reads sources that nobody wrote to a file, one after the other; a preset that several name is read once. */
+/** Reads sources that are in no file, one at a time. A preset that several sources name is read once. */
 export function createMappingReader(deps: LoadCasesDeps) {
   const { expand } = createPresets(deps, { folder: process.cwd() })
   return (source: Readonly<Record<string, unknown>>) => readMapping(source, deps, expand)
@@ -73,7 +70,7 @@ function depsIn(folder: string, { env, readText: read }: LoadCasesDeps): Substit
   return { env, readText: (file) => read(resolve(folder, file)) }
 }
 
-/** A source that nobody wrote to a file goes the way of those that stand in one. */
+/** A source that is in no file is read in the same way as those in one. */
 function readMapping(
   source: Readonly<Record<string, unknown>>,
   deps: SubstituteDeps,
@@ -85,10 +82,11 @@ function readMapping(
 
 function forbidSource(written: unknown): readonly ConfigProblem[] {
   if (typeof written !== 'object' || written === null || !('source' in written)) return []
-  return [{ path: ['source'], message: 'is for the cases of a preset; those of a config try its sources.' }]
+  const message = 'is only for cases of a preset. Cases of a config test the sources of the config.'
+  return [{ path: ['source'], message }]
 }
 
-/** A cases file knows no list of sources. */
+/** A cases file has no list of sources, so a message about one is about the preset. */
 function asPreset(message: string): string {
   return message.replace(/^sources\[0\]\.(preset )?/, (_, preset) => (preset ? 'the preset ' : ''))
 }

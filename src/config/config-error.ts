@@ -1,7 +1,7 @@
-// config-error.ts: a config with problems, as an error: all of them, one a line, in the order of the file.
+// config-error.ts: the error for a config with problems. It lists all of them, one per line, in file order.
 
 import { GatewayError } from '../std/gateway-error.ts'
-import type { LocatedProblem } from './config-reader.ts'
+import type { LocatedProblem, ReadResult } from './config-reader.ts'
 
 export class ConfigError extends GatewayError {
   readonly problems: readonly LocatedProblem[]
@@ -15,9 +15,18 @@ export class ConfigError extends GatewayError {
     super('CONFIG_INVALID', {
       what: `The config ${file} has ${problems.length === 1 ? 'one problem' : `${problems.length} problems`}.`,
       why: lines.join('\n'),
-      act: 'Mend them and run `check` again; config/reference.md describes every option.',
+      act: 'Correct the config and run `check` again. config/reference.md describes every option.',
     })
     this.problems = problems
     this.lines = lines
   }
+}
+
+/** What was read from `file`; throws ConfigError for problems. */
+export function requireConfig<Config>(
+  file: string,
+  result: ReadResult<Config>,
+): Extract<ReadResult<Config>, { kind: 'config' }> {
+  if (result.kind === 'problems') throw new ConfigError(file, result.problems)
+  return result
 }

@@ -1,42 +1,43 @@
-// config-reader.ts: a config file's text against a schema: either the config, or every problem with line and column.
+// config-reader.ts: checks the text of a config file against a schema. Gives the config, or all problems with their
+// line and column.
 //
-//   text -> tree (yaml-source.ts) -> values put in (substitute.ts) -> plain values -> presets put in (preset-files.ts) -> schema
-//        -> the sections' own checks
+//   text -> tree (yaml-source.ts) -> substitution (substitute.ts) -> plain values -> presets (preset-files.ts)
+//        -> schema -> checks of the sections
 //
-// Problems of one step do not hide those of the next, except where the next would only guess: a file whose syntax
-// is broken is not validated, and the sections' own checks get nothing that the schema refused.
-// No message shows a secret or a value that was put in from the environment or a file.
+// Problems of one step do not hide those of the next, except where the next step could only guess: a file with
+// broken syntax is not validated, and the sections' own checks run only on what the schema accepts.
+// No message shows a secret, or a value that came from the environment or a file.
 
 import type { z } from 'zod'
 import { visible } from '../std/quote.ts'
 import type { ConfigProblem } from '../domain/config-problem.ts'
-import { explain, pathText, withFound } from './schema-errors.ts'
+import { pathText, problemsOf, withFound } from './schema-errors.ts'
 import { shapeOf, shapesAt, type Shape } from './schema-shape.ts'
 import { parseYamlSource, type Keys, type Position, type YamlSource } from './yaml-source.ts'
 import { substitute, type SubstituteDeps, type Substitutions } from './substitute.ts'
 
-/** A problem as it is shown: with its place, and the option in the sentence. */
+/** A problem as it is shown: with its position, and with the option in the sentence. */
 export type LocatedProblem = Position & { path: string; message: string }
 
 export type ReadResult<Config> =
-  /** `written` is what the schema judged: plain values without its defaults. */
+  /** `written` is the input of the schema: plain values, without defaults. */
   | { kind: 'config'; config: Config; written: unknown; positionOf: YamlSource['positionOf'] }
   | { kind: 'problems'; problems: readonly LocatedProblem[] }
 
-/** What was written, with what comes from other files put in. */
+/** The plain values of the file, with those of other files merged in. */
 export type Expansion = {
   written: unknown
   problems: readonly ConfigProblem[]
-  /** A problem of the expanded whole as one of the file; null where it only follows from one of `problems`. */
+  /** Moves a problem of `written` to its place in the file; null where it only follows from one of `problems`. */
   relocate(problem: ConfigProblem): ConfigProblem | null
 }
 
 export type ReadOptions = {
-  /** Puts in what other files say, before the schema judges. Called again when a value got another type. */
+  /** Merges in other files before the schema check. Called again when a value got another type. */
   expand?: (written: unknown) => Promise<Expansion>
-  /** Finds what a schema cannot say, in what was written. */
+  /** Finds problems that a schema cannot express. */
   check?: (written: unknown) => readonly ConfigProblem[]
-  /** Only these sections are looked at; the others are as if they were not there. */
+  /** Only these sections are read; the others are ignored. */
   sections?: readonly string[]
 }
 
@@ -84,7 +85,7 @@ function unexpanded(written: unknown): Promise<Expansion> {
 type Validation<Config> = {
   expansion: Expansion
   problems: readonly ConfigProblem[]
-  /** Secrets that stand in the file itself: they are refused, and not repeated. */
+  /** Secrets that are written in the file itself: they are refused, and no message repeats them. */
   secrets: readonly string[]
 } & ({ success: true; config: Config } | { success: false })
 
@@ -105,12 +106,12 @@ async function validate<Schema extends z.ZodType>(
   const literals = literalSecrets(written, root, source, substitutions)
   const hidden = (path: Keys) => hiddenAt(path, root, source, substitutions)
   const context = { root, config: written, hidden }
-  const problems = parsed.success ? [] : parsed.error.issues.flatMap((issue) => explain(issue, context))
+  const problems = parsed.success ? [] : parsed.error.issues.flatMap((issue) => problemsOf(issue, context))
   problems.push(
     ...literals.map(({ path }) => ({
       path,
       message:
-        'must come from "${env:NAME}" or "${file:PATH}": a secret does not stand in the config itself.',
+        'must come from "${env:NAME}" or "${file:PATH}". A secret must not be written in the config itself.',
     })),
   )
   const found = { expansion, problems, secrets: literals.map(({ value }) => value) }
@@ -118,8 +119,8 @@ async function validate<Schema extends z.ZodType>(
 }
 
 /**
- * What is put in is text. Where the schema wants a number or true or false, and the text is one, it becomes one;
- * everywhere else `0123` and `true` stay what they are, as a password must.
+ * A substituted value is text. It becomes a number or a boolean only where the schema requires one. Elsewhere `0123`
+ * and `true` stay text, as a password must.
  */
 function retype(
   issues: readonly z.core.$ZodIssue[],
@@ -176,7 +177,7 @@ function literalSecrets(
   }
 }
 
-/** A section's own check knows nothing of where a value came from. */
+/** The check of a section does not know that a value was substituted. */
 function hideFound(problem: ConfigProblem, source: YamlSource, substitutions: Substitutions): ConfigProblem {
   const substituted = substitutions.of(source.nodeAt(problem.path))
   if (!substituted || !/ found /.test(problem.message)) return problem
@@ -187,9 +188,9 @@ function placer(source: YamlSource, substitutions: Substitutions, secrets: reado
   return ({ path, message: found }: ConfigProblem): LocatedProblem => {
     let text = substitutions.hide(found)
     for (const secret of secrets) if (secret.length > 0) text = text.replaceAll(secret, '***')
-    // The user's part of a URL is a password more often than not.
+    // The user part of a URL is often a password.
     text = text.replaceAll(/\/\/[^/\s"@]+@/g, '//***@')
-    const name = /^(unknown option|option "|this key)/.test(text) ? '' : pathText(path)
+    const name = /^(unknown )?option "/.test(text) ? '' : pathText(path)
     const message = visible(name === '' ? text : `${name} ${text}`)
     return { ...source.positionOf(path), path: pathText(path), message }
   }

@@ -1,10 +1,10 @@
-// config-reference.ts: the documentation that is made from the schema: config/reference.md for people and
-// config/gateway.schema.json for editors. Written by `npm run docs`, never by hand.
+// config-reference.ts: generates the documentation of the config from the schema: config/reference.md for people and
+// config/gateway.schema.json for editors. `npm run docs` writes both.
 
 import type { z } from 'zod'
 import { alternatives, requirednessOf, shapeOf, typeOf, type Shape } from './schema-shape.ts'
 
-/** The JSON Schema of what may be written, as text. */
+/** The JSON Schema of the config file, as text. */
 export function schemaText(schema: z.ZodType): string {
   const shape = { title: 'Telemetry gateway configuration', ...shapeOf(schema) }
   return `${JSON.stringify(shape, null, 2)}\n`
@@ -19,12 +19,12 @@ export function referenceText(schema: z.ZodType): string {
     '<!-- Written by `npm run docs` from the schema in src/*/config.ts. Do not edit. -->',
     '',
     'One YAML file. Durations are written `30s`, `5m`, `1.5h`, `250ms`; sizes `64MiB`, `20GiB`, `512B`.',
-    '`${env:NAME}` and `${file:PATH}` stand for the value of an environment variable and the text of a file, in any',
-    'value; `$${` is a literal `${`. Inside `{ }` and `[ ]` put them in quotes. Secrets come only from there, never',
-    'from the config itself. Relative paths start at the folder of the config file.',
+    'In any value, `${env:NAME}` is replaced by an environment variable and `${file:PATH}` by the text of a file; `$${`',
+    'is a literal `${`. Inside `{ }` and `[ ]` put them in quotes. Secrets must come from there, not from the config',
+    'itself. Relative paths start at the folder of the config file.',
     '',
-    'Every option is optional unless it says **required**. `[]` stands for each entry of a list, `<name>` for a name',
-    'of your choice. `telemetry-gateway check --config FILE` tells everything that is wrong, with line and column.',
+    'An option is optional unless it is marked **required**. `[]` stands for each entry of a list, `<name>` for a name',
+    'of your choice. `telemetry-gateway check --config FILE` reports all problems, with line and column.',
     '',
   ]
   for (const [name, section] of Object.entries(root.properties ?? {})) {
@@ -35,7 +35,7 @@ export function referenceText(schema: z.ZodType): string {
   return `${lines.join('\n').trimEnd()}\n`
 }
 
-/** Deeper than any option of ours; a schema that refers to itself ends here. */
+/** Deeper than any option is nested. A schema that refers to itself ends here. */
 const depthMax = 8
 
 function children(root: Shape, shape: Shape, path: string, depth = 0): string[] {

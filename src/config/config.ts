@@ -1,21 +1,23 @@
-// config.ts: the configuration as a whole. The door of this folder.
+// config.ts: the entry file of the folder. Loads and checks the configuration file.
 //
-// Promises
-//   One file, one schema: each stage declares its options in its own config.ts, and parsing, error texts,
+// Guarantees
+//   One file, one schema: each stage declares its options in its own config.ts. Parsing, error texts,
 //   config/reference.md and config/gateway.schema.json all come from there.
-//   Everything that is wrong is said at once, each with line and column, the option, the rule and the value found.
+//   All problems are reported at once, each with line and column, the option, the rule and the value found.
 //   No message shows a secret. Secrets come from the environment or from files, never from the config itself.
 //
-// How
-//   config-reader.ts does it: the text becomes a tree that knows its lines (yaml-source.ts), ${env:NAME} and ${file:PATH} are
-//   put in (substitute.ts), presets are put into the sources that name them (preset-files.ts), the schema judges, and what
-//   it found is put into words (schema-errors.ts, schema-shape.ts). What is wrong in a preset is told with the preset's line.
-//   Relative paths in the config - in ${file:PATH} and in options that are paths - start at the folder of the
-//   config file, not where the daemon was started: the same file means the same thing under systemd and in a shell.
+// How it works (config-reader.ts)
+//   yaml-source.ts     parses the text to a tree that keeps line and column of every value
+//   substitute.ts      replaces ${env:NAME} and ${file:PATH}
+//   preset-files.ts    merges presets into the sources that name them; a problem in a preset has the preset's line
+//   schema-errors.ts   turns what the schema found into sentences, with schema-shape.ts, renamed-keys.ts and
+//                      suggestion.ts
+//   Relative paths in the config, in ${file:PATH} and in options that are paths, start at the folder of the config
+//   file, not at the working directory: the same file works the same under systemd and in a shell.
 //
-// What can go wrong, and what then happens
+// Failures
 //   the file cannot be read   CONFIG_UNREADABLE
-//   anything is wrong in it   CONFIG_INVALID (ConfigError) with the list; nothing has been started, exit status 2
+//   the file has problems     CONFIG_INVALID (ConfigError) with the list; nothing was started, exit status 2
 
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
@@ -26,10 +28,11 @@ import { ingestSchema } from '../ingest/config.ts'
 import { ledgerSchema } from '../ledger/config.ts'
 import { logSchema, opsSchema, type OpsConfig } from '../ops/config.ts'
 import { spoolSchema } from '../spool/config.ts'
-import { ConfigError } from './config-error.ts'
+import { requireConfig } from './config-error.ts'
 import { createPresets } from './preset-files.ts'
 import { readText } from './config-reader.ts'
 import { checkSources, mappingShape, withOneProvider } from './sources-section.ts'
+import type { SubstituteDeps } from './substitute.ts'
 
 export { createMappingReader, loadCases, loadPresetCases } from './case-files.ts'
 export { ConfigError } from './config-error.ts'
@@ -53,7 +56,7 @@ export type LoadedConfig = {
   path: string
   /** Paths in it are absolute. */
   config: Config
-  /** The files of the presets that it names; what they say stands in the sources. */
+  /** The preset files that it names. They are merged into the sources already. */
   presetFiles: readonly string[]
 }
 
@@ -67,33 +70,34 @@ export type LoadConfigDeps = {
 export async function loadConfig(path: string, deps: LoadConfigDeps): Promise<LoadedConfig> {
   const text = await readConfig(path, deps)
   const folder = dirname(resolve(path))
-  const substituteFrom = { env: deps.env, readText: relativeReader(path, deps) }
-  const presets = createPresets(substituteFrom, { folder })
+  const substitution = substitutionFor(path, deps)
+  const presets = createPresets(substitution, { folder })
   const steps = { expand: presets.expand, check: checkSources }
-  const result = await readText(text, configSchema, substituteFrom, steps)
-  if (result.kind === 'problems') throw new ConfigError(path, result.problems)
-  const { config } = result
+  const { config } = requireConfig(path, await readText(text, configSchema, substitution, steps))
   const sources = withOneProvider(config.sources, providerNames(config.delivery))
   return { path, config: withAbsolutePaths({ ...config, sources }, folder), presetFiles: presets.files() }
 }
 
-/** The section `ops` alone: who only asks the daemon needs none of its secrets and may not be able to read them. */
+/** The section `ops` alone: a client of the daemon needs none of its secrets and may not be able to read them. */
 export async function loadOpsConfig(path: string, deps: LoadConfigDeps): Promise<OpsConfig> {
-  const text = await readConfig(path, deps)
-  const substituteFrom = { env: deps.env, readText: relativeReader(path, deps) }
-  const result = await readText(text, z.object({ ops: opsSchema }), substituteFrom, { sections: ['ops'] })
-  if (result.kind === 'problems') throw new ConfigError(path, result.problems)
-  return result.config.ops
+  return (await loadSections(path, { ops: opsSchema }, deps)).ops
 }
 
 /** `spool.path` alone, absolute: for commands that open the spool where no daemon runs. */
 export async function loadSpoolPath(path: string, deps: LoadConfigDeps): Promise<string> {
+  const { spool } = await loadSections(path, { spool: spoolSchema.prefault({}) }, deps)
+  return resolve(dirname(resolve(path)), spool.path)
+}
+
+async function loadSections<Sections extends z.ZodRawShape>(
+  path: string,
+  sections: Sections,
+  deps: LoadConfigDeps,
+) {
   const text = await readConfig(path, deps)
-  const substituteFrom = { env: deps.env, readText: relativeReader(path, deps) }
-  const schema = z.object({ spool: spoolSchema.prefault({}) })
-  const result = await readText(text, schema, substituteFrom, { sections: ['spool'] })
-  if (result.kind === 'problems') throw new ConfigError(path, result.problems)
-  return resolve(dirname(resolve(path)), result.config.spool.path)
+  const only = { sections: Object.keys(sections) }
+  const result = await readText(text, z.object(sections), substitutionFor(path, deps), only)
+  return requireConfig(path, result).config
 }
 
 async function readConfig(path: string, { readFile: read = readUtf8 }: LoadConfigDeps): Promise<string> {
@@ -103,15 +107,14 @@ async function readConfig(path: string, { readFile: read = readUtf8 }: LoadConfi
     throw new GatewayError('CONFIG_UNREADABLE', {
       what: `Cannot read the config ${path}.`,
       why: codeOf(error) === 'ENOENT' ? 'There is no such file.' : `${messageOf(error)}.`,
-      act: 'Give its path with --config; config/examples has some to begin with.',
+      act: 'Give the path of a config with --config. config/examples has examples.',
       cause: error,
     })
   }
 }
 
-/** Reads what `${file:PATH}` names. */
-function relativeReader(path: string, { readFile: read = readUtf8 }: LoadConfigDeps) {
-  return (file: string) => read(resolve(dirname(resolve(path)), file))
+function substitutionFor(path: string, { env, readFile: read = readUtf8 }: LoadConfigDeps): SubstituteDeps {
+  return { env, readText: (file) => read(resolve(dirname(resolve(path)), file)) }
 }
 
 function readUtf8(path: string): Promise<string> {

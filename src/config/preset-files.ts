@@ -1,9 +1,9 @@
-// preset-files.ts: finds and reads the files that sources name as their presets, and says what is wrong with them.
+// preset-files.ts: finds and reads the preset files that sources name, and reports their problems.
 //
-// A name is a file of config/presets in the package; what ends in .yaml is a path, relative to the config file like
-// all others. Each file is read once for a config, whatever number of sources names it, and judged by itself, so that
-// its mistakes are told with its own lines. What only shows when all is put together (a capture that the topic does
-// not have) is told at the source's `preset`, again with the place in the preset's file.
+// A name is a file of config/presets in the package. A name that ends in .yaml is a path, relative to the config file.
+// Each file is read once per config, however many sources name it, and checked by itself, so that its problems have
+// its own lines. A problem that shows only after the merge (a capture that the topic does not have) is reported at
+// the `preset` of the source, with the position in the preset file.
 
 import { existsSync, readdirSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
@@ -25,11 +25,11 @@ export type Preset = {
   positionOf(keys: Keys): Position
 }
 
-/** `problems` are read behind "sources[0].preset". */
+/** `problems` continue a sentence that begins with "sources[0].preset". */
 type PresetResult = { kind: 'preset'; preset: Preset } | { kind: 'problems'; problems: readonly string[] }
 
 export type Presets = {
-  /** For readText: puts the presets into the section `sources`. */
+  /** For readText: merges the presets into the section `sources`. */
   expand(written: unknown): Promise<Expansion>
   /** The files that were read. */
   files(): string[]
@@ -95,17 +95,17 @@ export function createPresets(deps: SubstituteDeps, { folder }: { folder: string
   }
 }
 
-/** The sources of `expanded` and those of the config, of which they were made by `found`. */
-type Put = { sources: readonly unknown[]; expanded: readonly unknown[]; found: ReadonlyMap<string, Preset> }
+/** The sources of the config, the same after the merge, and the presets that were merged in. */
+type Merge = { sources: readonly unknown[]; expanded: readonly unknown[]; found: ReadonlyMap<string, Preset> }
 
-function relocate(problem: ConfigProblem, { sources, expanded, found }: Put): ConfigProblem | null {
+function relocate(problem: ConfigProblem, { sources, expanded, found }: Merge): ConfigProblem | null {
   const { path, message } = problem
   const [section, index, ...inside] = path
   if (section !== 'sources' || typeof index !== 'number') return problem
   const name = presetNameOf(sources[index])
   if (name === undefined) return problem
   const preset = found.get(name)
-  // A preset that cannot be read lacks everything; that is no news.
+  // A preset that cannot be read is reported already; what is missing without it follows from that.
   if (!preset) return depthIn(sources[index], inside) === 0 ? null : problem
   const depth = depthIn(expanded[index], inside)
   if (depth === depthIn(sources[index], inside)) return problem
@@ -156,7 +156,7 @@ function packagedFile(name: string): string | undefined {
   return folder !== undefined && packagedNames().includes(name) ? join(folder, `${name}.yaml`) : undefined
 }
 
-/** config/presets beside package.json; the compiled code may lie deeper than the source. */
+/** config/presets beside package.json. The compiled code may be in a deeper folder than the source. */
 export function packagedFolder(): string | undefined {
   let folder = import.meta.dirname
   for (;;) {

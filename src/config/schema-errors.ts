@@ -1,5 +1,5 @@
-// schema-errors.ts: what zod found, as sentences for the person who wrote the config: the option, the rule, the value
-// found, and what was probably meant.
+// schema-errors.ts: turns the issues of zod into sentences for the author of the config: the option, the rule, the
+// value found, and what was probably meant.
 
 import type { z } from 'zod'
 import { quote } from '../std/quote.ts'
@@ -11,41 +11,41 @@ import { nearest } from './suggestion.ts'
 
 type Issue = z.core.$ZodIssue
 
-/** A section's own sentence, as against one that zod made up. */
-const madeUp = /^(Invalid|Too small|Too big|Unrecognized)/
+/** The messages of zod itself. Any other message was written in the schema of a section. */
+const zodMessage = /^(Invalid|Too small|Too big|Unrecognized)/
 
 export type ExplainContext = {
   /** The shape of the whole config. */
   root: Shape
-  /** What was written, as plain values. */
+  /** The config as plain values. */
   config: unknown
-  /** What to say instead of the value at a path: for secrets and for what was put in from elsewhere. */
+  /** What to show instead of the value at a path, for secrets and substituted values. */
   hidden: (path: Keys) => string | undefined
 }
 
-/** The problems behind one issue. */
-export function explain(issue: Issue, context: ExplainContext): ConfigProblem[] {
+/** The problems that one issue stands for. */
+export function problemsOf(issue: Issue, context: ExplainContext): ConfigProblem[] {
   const { root, config } = context
   const path = keysOf(issue.path)
   if (issue.code === 'unrecognized_keys') {
     return issue.keys.map((key) => ({ path: [...path, key], message: unknownOption(key, path, root) }))
   }
-  if (issue.code === 'invalid_union' && madeUp.test(issue.message)) {
+  if (issue.code === 'invalid_union' && zodMessage.test(issue.message)) {
     const branch = likeliest(issue.errors)
     if (branch)
-      return branch.flatMap((inner) => explain({ ...inner, path: [...path, ...inner.path] }, context))
+      return branch.flatMap((inner) => problemsOf({ ...inner, path: [...path, ...inner.path] }, context))
   }
   const value = valueAt(config, path)
-  const about = aboutOf(root, path)
-  const ownWords = !madeUp.test(issue.message)
+  const purpose = purposeOf(root, path)
+  const ownWords = !zodMessage.test(issue.message)
   if (value === undefined)
-    return [{ path, message: `${ownWords ? ended(issue.message) : 'is required.'}${about}` }]
-  // What a section says about a map or a list as a whole is not about the map.
-  if (ownWords && typeof value === 'object') return [{ path, message: `${ended(issue.message)}${about}` }]
+    return [{ path, message: `${ownWords ? ended(issue.message) : 'is required.'}${purpose}` }]
+  // The sentence of a section about a map or a list needs no value.
+  if (ownWords && typeof value === 'object') return [{ path, message: `${ended(issue.message)}${purpose}` }]
   const hidden = context.hidden(path)
-  const told = ownWords ? issue.message : ruleOf(shapesAt(root, path))
-  const help = hidden === undefined ? meant(value, root, path) : ''
-  return [{ path, message: `${withFound(told, hidden, shown(value))}${help}${about}` }]
+  const rule = ownWords ? issue.message : ruleOf(shapesAt(root, path))
+  const help = hidden === undefined ? suggestionFor(value, root, path) : ''
+  return [{ path, message: `${withFound(rule, hidden, shown(value))}${help}${purpose}` }]
 }
 
 function ended(sentence: string): string {
@@ -70,13 +70,13 @@ function unknownOption(key: string, path: Keys, root: Shape): string {
     return `option ${quote(key, 60)} was renamed: use "${newKey}".`
   const near = nearest(key, known)
   const place = path.length === 0 ? '' : ` in ${pathText(path)}`
-  const help = near ? `Did you mean "${near}"?` : `Known are: ${known.join(', ')}.`
+  const help = near ? `Did you mean "${near}"?` : `Known options: ${known.join(', ')}.`
   return `unknown option ${quote(key, 60)}${place}. ${help}`
 }
 
 /**
- * Which branch of a union was meant: the one whose problems lie deepest, since what fails at its root is of
- * another kind altogether; among those the one with the fewest.
+ * The branch of a union that was probably meant: of those whose problems are not at the root (a value of another type
+ * fails there), the one with the fewest problems.
  */
 function likeliest(branches: readonly (readonly Issue[])[]): readonly Issue[] | undefined {
   let best: readonly Issue[] | undefined
@@ -92,13 +92,13 @@ function likeliest(branches: readonly (readonly Issue[])[]): readonly Issue[] | 
   return best
 }
 
-/** A sentence that ends with the value found; a section may have put it there itself. */
+/** The sentence with the value found at its end. The message of a section may contain it already. */
 export function withFound(message: string, hidden: string | undefined, found: string): string {
   if (hidden !== undefined) return `${message.replace(/,? found .*$/s, '')}, found ${hidden}.`
   return ended(/\bfound\b/.test(message) ? message : `${message}, found ${found}`)
 }
 
-function meant(value: unknown, root: Shape, path: Keys): string {
+function suggestionFor(value: unknown, root: Shape, path: Keys): string {
   if (typeof value !== 'string') return ''
   const words = shapesAt(root, path).flatMap(
     (shape) => shape.enum ?? (shape.const === undefined ? [] : [shape.const]),
@@ -107,7 +107,8 @@ function meant(value: unknown, root: Shape, path: Keys): string {
   return near === undefined ? '' : ` Did you mean "${near}"?`
 }
 
-function aboutOf(root: Shape, path: Keys): string {
+/** The first sentence of the description. */
+function purposeOf(root: Shape, path: Keys): string {
   const description = descriptionAt(root, path)
   if (description === undefined) return ''
   const first = /^.*?[.:;](?=\s|$)/s.exec(description)?.[0] ?? description

@@ -1,5 +1,5 @@
-// schema-shape.ts: the JSON Schema of the config, made from the zod schema, and questions about one option in it.
-// Error texts, the reference and the published schema all read it from here, so they cannot disagree.
+// schema-shape.ts: the JSON Schema of the config, made from the zod schema, and look-ups of single options in it.
+// Error texts, the reference and the published schema all use it, so they agree.
 
 import { z } from 'zod'
 import { formatDuration, formatSize, parseSize } from '../std/quantity.ts'
@@ -33,36 +33,36 @@ export type Shape = {
   $defs?: Record<string, Shape>
 }
 
-/** What a person may write: before defaults and units are applied. */
+/** The input of the schema: what may be written, before defaults and units are applied. */
 export function shapeOf(schema: z.ZodType): Shape {
   return z.toJSONSchema(schema, {
     io: 'input',
     unrepresentable: 'any',
     override({ zodSchema, jsonSchema }) {
       const { def } = zodSchema._zod
-      // A default is given in our units; it is shown in those that people write.
+      // The schema has a default in milliseconds or bytes. It is shown as it would be written.
       if (def.type === 'default') jsonSchema.default = writtenAs(def.defaultValue, jsonSchema.format)
-      if (jsonSchema.properties?.[stepIn]) withStepIn(jsonSchema)
+      if (jsonSchema.properties?.[presetKey]) requireUnlessPreset(jsonSchema)
     },
   }) as Shape
 }
 
-/** The option that says where to take from what is not written: presets are put in before the schema judges. */
-const stepIn = 'preset'
+/** The option that supplies missing options: presets are merged in before the schema check. */
+const presetKey = 'preset'
 
-/** What is required besides the name is only so without a preset. */
-function withStepIn(shape: z.core.JSONSchema.BaseSchema): void {
+/** All options but the name are required only without a preset. */
+function requireUnlessPreset(shape: z.core.JSONSchema.BaseSchema): void {
   const required = shape.required?.filter((name) => name !== 'name') ?? []
   if (required.length === 0) return
   shape.required = shape.required?.filter((name) => !required.includes(name)) ?? []
-  shape.anyOf = [{ required: [stepIn] }, { required }]
+  shape.anyOf = [{ required: [presetKey] }, { required }]
 }
 
-/** Whether an option must be written, in the words of the reference; empty where it need not be. */
+/** Whether an option is required, as text for the reference; empty where it is not. */
 export function requirednessOf({ required, properties, anyOf }: Shape, name: string): string {
   if (required?.includes(name)) return 'required'
-  const unlessStepIn = properties?.[stepIn] && anyOf?.some((one) => one.required?.includes(name))
-  return unlessStepIn && name !== stepIn ? `required without \`${stepIn}\`` : ''
+  const unlessPreset = properties?.[presetKey] && anyOf?.some((one) => one.required?.includes(name))
+  return unlessPreset && name !== presetKey ? `required without \`${presetKey}\`` : ''
 }
 
 function writtenAs(value: unknown, format: string | undefined): unknown {
@@ -77,7 +77,7 @@ function writtenSize(bytes: number): string {
   return parseSize(text) === bytes ? text : `${bytes}B`
 }
 
-/** The alternatives that may stand at a path, without their wrappers; empty where nothing may. */
+/** The alternatives for the value at a path, without their wrappers; empty where no option has this path. */
 export function shapesAt(root: Shape, keys: Keys): readonly Shape[] {
   let shapes = alternatives(root, root)
   for (const key of keys) shapes = shapes.flatMap((shape) => childrenOf(root, shape, key))
@@ -108,12 +108,12 @@ function childOf(shape: Shape, key: string | number): Shape | undefined {
   return typeof shape.additionalProperties === 'object' ? shape.additionalProperties : undefined
 }
 
-/** A union as its members, each with the description of the whole where it has none of its own. */
+/** The members of a union, flattened; a shape that is no union is its own only member. */
 export function alternatives(root: Shape, shape: Shape, depth = 0): readonly Shape[] {
   const plain = resolved(root, shape)
-  // Beside properties, `anyOf` only says which of them are required.
+  // Beside `properties`, `anyOf` only names the required ones.
   const members = plain.properties ? undefined : (plain.anyOf ?? plain.oneOf ?? plain.allOf)
-  // A schema that refers to itself has no bottom; no option of ours is nested that deep.
+  // A schema that refers to itself never ends. No option is nested this deep.
   if (!members || depth > 8) return [plain]
   return members.flatMap((member) => alternatives(root, member, depth + 1))
 }
@@ -140,7 +140,7 @@ export function typeOf(shape: Shape): string {
   )
 }
 
-/** What may stand here, as the end of a sentence: `must be 1 to 64`. */
+/** The rule for a value, as the end of a sentence: `must be 1 to 64`. */
 export function ruleOf(shapes: readonly Shape[]): string {
   const rules = [...new Set(shapes.map(ruleOfOne))]
   return `must be ${rules.join(' or ')}`
@@ -164,13 +164,13 @@ function ruleOfOne(shape: Shape): string {
       return 'a map'
     case undefined:
     default:
-      return 'something else'
+      return 'of another type'
   }
 }
 
 function listRuleOf({ minItems, maxItems }: Shape): string {
-  if (maxItems !== undefined) return `a list of ${minItems ?? 0} to ${maxItems}`
-  return minItems ? `a list of at least ${minItems}` : 'a list'
+  if (maxItems !== undefined) return `a list of ${minItems ?? 0} to ${maxItems} entries`
+  return minItems ? `a list of at least ${minItems} ${minItems === 1 ? 'entry' : 'entries'}` : 'a list'
 }
 
 function textRuleOf({ format, examples, minLength, maxLength }: Shape): string {
@@ -179,7 +179,7 @@ function textRuleOf({ format, examples, minLength, maxLength }: Shape): string {
   if (format === 'size') return `a size${example}`
   if (format === 'host:port') return `HOST:PORT${example}`
   const length = maxLength === undefined ? '' : ` of at most ${maxLength} characters`
-  return `${minLength ? 'text that is not empty' : 'text'}${length}${example}`
+  return `${minLength ? 'non-empty text' : 'text'}${length}${example}`
 }
 
 function rangeOf(shape: Shape, otherwise: string): string {

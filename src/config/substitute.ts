@@ -1,12 +1,12 @@
-// substitute.ts: `${env:NAME}` and `${file:PATH}` in any value of the config.
+// substitute.ts: replaces `${env:NAME}` and `${file:PATH}` in the values of the config.
 //
 //   ${env:NAME}    the environment variable; unset is a problem, empty is allowed
-//   ${file:PATH}   the text of a file without one line feed at its end; relative to the config file's folder;
-//                  the path itself may begin with another one: ${file:${env:CREDENTIALS_DIRECTORY}/key}
+//   ${file:PATH}   the text of a file without one line feed at its end; relative to the folder of the config file;
+//                  the path may contain another one: ${file:${env:CREDENTIALS_DIRECTORY}/key}
 //   $${            a literal ${
 //
-// What was put in is never looked at again for `${`, and it is never shown: it may be a secret. So whoever
-// reports a problem about such a value names where it came from instead (hide()).
+// A substituted text is not searched for `${` again. It may be a secret, so it is never shown: a problem about such
+// a value names its origin instead (hide()).
 
 import { isScalar, visit } from 'yaml'
 import type { Node, Scalar } from 'yaml'
@@ -15,9 +15,9 @@ import { quote } from '../std/quote.ts'
 import type { YamlSource, YamlProblem } from './yaml-source.ts'
 
 type Substituted = {
-  /** What stands in the config, such as `${env:KEY}`. */
+  /** The text in the config, such as `${env:KEY}`. */
   written: string
-  /** Every text that was put in. */
+  /** Every text that was inserted. */
   texts: readonly string[]
 }
 
@@ -30,16 +30,16 @@ export type SubstituteDeps = {
 export type Substitutions = {
   problems: readonly YamlProblem[]
   of(node: Node | undefined): Substituted | undefined
-  /** Whether a value could not be put in there: what else is wrong with it is no news. */
+  /** Whether the substitution failed there: other problems of the value only follow from that. */
   failedAt(node: Node | undefined): boolean
-  /** `text` without anything that was put in. */
+  /** `text` without any inserted text. */
   hide(text: string): string
 }
 
-/** Shorter texts occur in a sentence by chance ("4", "on"); what they are part of is hidden at their own path. */
+/** Shorter texts occur in a sentence by chance ("4", "on"). They are hidden only at their own path. */
 const hiddenEverywhereMin = 4
 
-/** Puts the values into the tree of `source`. */
+/** Replaces the values in the tree of `source`. */
 export async function substitute(source: YamlSource, deps: SubstituteDeps): Promise<Substitutions> {
   const found: Scalar<string>[] = []
   visit(source.document, {
@@ -103,7 +103,7 @@ async function expand(
     result += written.slice(at, start)
     const end = closingBrace(written, start + 2)
     if (end < 0) {
-      fail(`"\${" without its "}" in ${quote(written)}; write $\${ where a literal \${ is meant`)
+      fail(`"}" is missing after "\${" in ${quote(written)}. For a literal \${ write $\${.`)
       return result
     }
     const text = await valueOf(written.slice(start + 2, end), deps, texts, fail)
@@ -113,7 +113,7 @@ async function expand(
   }
 }
 
-/** Where the brace closes that was opened before `from`; a `${` between opens another one. */
+/** The position of the brace that closes the one before `from`; a `${` between opens another one. */
 function closingBrace(text: string, from: number): number {
   let depth = 1
   for (let at = from; at < text.length; at += 1) {
@@ -136,7 +136,7 @@ async function valueOf(
   const name = expression.slice(colon + 1).trim()
   if (kind === 'env' && name !== '') {
     const value = deps.env[name]
-    if (value === undefined) fail(`${written}: the environment variable ${quote(name, 80)} is not set`)
+    if (value === undefined) fail(`${written}: the environment variable ${quote(name, 80)} is not set.`)
     return value
   }
   if (kind === 'file' && name !== '') {
@@ -144,12 +144,12 @@ async function valueOf(
     try {
       return (await deps.readText(path)).replace(/\r?\n$/, '')
     } catch (error) {
-      // The error's own message holds the path, which may have been put in from somewhere secret.
-      fail(`${written}: the file cannot be read (${codeOf(error) ?? 'unknown error'})`)
+      // The message of the error contains the path, which may itself be a secret.
+      fail(`${written}: the file cannot be read (${codeOf(error) ?? 'unknown error'}).`)
       return undefined
     }
   }
-  const meant = /^[A-Za-z_]\w*$/.test(expression) ? `; did you mean "\${env:${expression}}"?` : ''
-  fail(`${written} is none of \${env:NAME} and \${file:PATH}${meant}`)
+  const meant = /^[A-Za-z_]\w*$/.test(expression) ? ` Did you mean "\${env:${expression}}"?` : ''
+  fail(`${written} is neither \${env:NAME} nor \${file:PATH}.${meant}`)
   return undefined
 }

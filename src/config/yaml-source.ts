@@ -1,14 +1,14 @@
-// yaml-source.ts: the text of a config file as a tree in which every value knows its line and column.
+// yaml-source.ts: parses the text of a config file to a tree in which every value has its line and column.
 //
-// YAML 1.2 with anchors, aliases and merge keys. What an alias expands to is bounded (`aliasesMax`), so that a
-// page of text cannot become gigabytes. A file whose syntax is broken gives its problems and no tree: what a
-// half-read tree lacks would be reported as missing.
+// YAML 1.2 with anchors, aliases and merge keys. The expansion of aliases is bounded (`aliasesMax`), so that a page of
+// text cannot become gigabytes. Broken syntax gives problems and no tree: in a partial tree, options would be reported
+// as missing that are not.
 
 import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml'
 import type { Document, Node, Pair, YAMLError } from 'yaml'
 
 const aliasesMax = 1000
-/** One forgotten quote makes an error of every line that follows; a person mends the first ones. */
+/** One missing quote makes an error of every line that follows. Only the first ones help. */
 const syntaxErrorsMax = 20
 
 export type Position = { line: number; column: number }
@@ -20,17 +20,16 @@ export type YamlProblem = Position & { message: string }
 export type YamlSource = {
   document: Document
   problems: readonly YamlProblem[]
-  /** Whether the tree can be relied on: not when the syntax is broken. */
+  /** Whether the syntax is valid, so that the tree is complete. */
   sound: boolean
-  /** The plain value of the whole; throws RangeError for too many aliases. */
+  /** The whole file as a plain value; throws RangeError for too many aliases. */
   plain(): unknown
   /** Drops the other keys of the root. */
   keepOnly(keys: readonly string[]): void
   /** The node at a path, through aliases; undefined where there is none. */
   nodeAt(keys: Keys): Node | undefined
-  /** Of the key at the end of a path, or of the nearest thing above it that exists. */
+  /** The position of the key at the end of a path, or of its nearest parent that exists. */
   positionOf(keys: Keys): Position
-  /** Of a node of this document. */
   positionOfNode(node: Node): Position
 }
 
@@ -72,10 +71,10 @@ export function parseYamlSource(text: string): YamlSource {
     const seenLines = new Set<number>()
     for (const error of errors) {
       const position = positionAt(error.pos[0])
-      // After the first error of a line the parser is guessing.
+      // After the first error of a line the parser only guesses.
       if (seenLines.has(position.line) && error.code !== 'DUPLICATE_KEY') continue
       seenLines.add(position.line)
-      problems.push({ ...position, message: wordsFor(error, lineAt(position.line)) })
+      problems.push({ ...position, message: sentenceFor(error, lineAt(position.line)) })
       if (problems.length === syntaxErrorsMax) break
     }
     return problems
@@ -106,14 +105,14 @@ export function parseYamlSource(text: string): YamlSource {
     return positionAt(offset)
   }
 
-  /** Follows an alias to what it stands for. An alias of itself does not resolve. */
+  /** The target of an alias. An alias of itself does not resolve. */
   function resolved(node: unknown): Node | undefined {
     if (isAlias(node)) return node.resolve(document)
     return isMap(node) || isSeq(node) || isScalar(node) ? node : undefined
   }
 }
 
-/** A child and the node where a reader would look for it: its key in a map, itself in a list. */
+/** A child, and the node at which its position is reported: its key in a map, itself in a list. */
 function childOf(
   node: Node | undefined,
   key: string | number,
@@ -123,21 +122,22 @@ function childOf(
     return value === undefined ? undefined : { at: value as Node, value }
   }
   if (!isMap(node)) return undefined
-  // Of a key that stands twice, the last is the one whose value counts.
+  // Of a duplicate key the last value counts.
   const pair = node.items.findLast(
     (candidate: Pair) => isScalar(candidate.key) && String(candidate.key.value) === String(key),
   )
   return pair ? { at: pair.key as Node, value: pair.value } : undefined
 }
 
-function wordsFor({ code, message }: YAMLError, line: string): string {
-  if (code === 'DUPLICATE_KEY') return 'this key stands twice in one map; keep one of them'
-  if (code === 'MULTIPLE_DOCS') return 'the file holds more than one document; keep what is before this "---"'
-  if (code === 'TAG_RESOLVE_FAILED') return `${firstLine(message)}; the config needs no tags ("!")`
-  if (code === 'TAB_AS_INDENT') return 'indented with a tab; YAML wants spaces'
+function sentenceFor({ code, message }: YAMLError, line: string): string {
+  if (code === 'DUPLICATE_KEY') return 'this key occurs twice in one map. Keep one of them.'
+  if (code === 'MULTIPLE_DOCS')
+    return 'the file has more than one YAML document. Keep only the part before this "---".'
+  if (code === 'TAG_RESOLVE_FAILED') return `${firstLine(message)}. The config uses no YAML tags ("!").`
+  if (code === 'TAB_AS_INDENT') return 'the line is indented with a tab. YAML needs spaces.'
   const unquoted = /(^|[^"'])\$\{/.test(line) && /[{[]/.test(line.replace(/\$\{/g, ''))
-  const hint = unquoted ? '; inside { } or [ ] put quotes around it: "${env:NAME}"' : ''
-  return `${firstLine(message)}${hint}`
+  const hint = unquoted ? ' Inside { } or [ ] put it in quotes: "${env:NAME}".' : ''
+  return `${firstLine(message).replace(/\.?$/, '.')}${hint}`
 }
 
 function firstLine(text: string): string {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { fine, problemsOf } from '../support/config-world.ts'
 
-describe('every problem of a config is told at once, where it stands', () => {
-  test('several problems come together, in the order of the file', async () => {
+describe('all problems of a config are reported at once, with their position', () => {
+  test('several problems are reported together, in the order of the file', async () => {
     const problems = await problemsOf(`
 delivery:
   max_in_flight: 0
@@ -18,7 +18,7 @@ sources:
       '3:3 delivery.max_in_flight must be 1 to 64, found 0. Batches sent at once.',
       '4:3 delivery.timeout must be a duration such as 30s or 5m, found 5. Per request.',
       '5:3 delivery.size must be a size such as 512KiB, 64MiB or 20GiB, found "64MegaBytes".',
-      '6:3 unknown option "retries" in delivery. Known are: max_in_flight, timeout, size, verify, key, credentials, errors.',
+      '6:3 unknown option "retries" in delivery. Known options: max_in_flight, timeout, size, verify, key, credentials, errors.',
       '8:5 sources[0].topic is required. Which messages it reads.',
       '9:5 unknown option "topics" in sources[0]. Did you mean "topic"?',
       '10:5 sources[0].unknown must be one of accept, quarantine, ignore, found "acept". Did you mean "accept"?',
@@ -52,8 +52,8 @@ sources:
     ['delivery: []', 'delivery must be a map, found an empty list.'],
     ['- a\n- b', 'must be a map, found a list.'],
     ['', 'sources is required.'],
-    ['sources: []', 'sources must be a list of at least 1, found an empty list.'],
-    ['sources: [{ name: "", topic: t }]', 'sources[0].name must be text that is not empty, found "".'],
+    ['sources: []', 'sources must be a list of at least 1 entry, found an empty list.'],
+    ['sources: [{ name: "", topic: t }]', 'sources[0].name must be non-empty text, found "".'],
     [
       'sources: [{ name: a, topic: t, path: { pth: x } }]',
       'unknown option "pth" in sources[0].path. Did you mean "path"?',
@@ -64,11 +64,11 @@ sources:
     expect((await problemsOf(text)).join('\n')).toContain(message)
   })
 
-  test('a key that stands twice is named, and so is everything else', async () => {
+  test('a duplicate key is reported together with the other problems', async () => {
     expect(await problemsOf('delivery:\n  verify: true\n  verify: 1\nsources: 7\n')).toEqual([
-      '3:3 this key stands twice in one map; keep one of them',
+      '3:3 this key occurs twice in one map. Keep one of them.',
       '3:3 delivery.verify must be true or false, found 1.',
-      '4:1 sources must be a list of at least 1, found 7.',
+      '4:1 sources must be a list of at least 1 entry, found 7.',
     ])
   })
 
@@ -80,18 +80,18 @@ sources:
     ['delivery: *nowhere\n', 1],
     ['delivery: !js/function x\n', 1],
     ['delivery: ]\n', 1],
-  ])('broken syntax is told with its line: %j', async (text, line) => {
+  ])('broken syntax is reported with its line: %j', async (text, line) => {
     const problems = await problemsOf(text)
     expect(problems.length).toBeGreaterThan(0)
     expect(problems[0]).toMatch(new RegExp(`^${line}:`))
   })
 
-  test('a hundred broken lines do not make a hundred problems', async () => {
+  test('a file with a hundred broken lines gives at most 20 problems', async () => {
     const text = Array.from({ length: 100 }, (_, index) => `k${index}: ]`).join('\n')
     expect((await problemsOf(text)).length).toBeLessThanOrEqual(20)
   })
 
-  test('a place inside an alias is the place of what it stands for', async () => {
+  test('a problem inside an alias has the position of its anchor', async () => {
     const problems = await problemsOf(`
 sources:
   - &base { name: a, topic: t, unknown: nope }
@@ -105,7 +105,7 @@ sources:
     ])
   })
 
-  test('aliases that expand to gigabytes are refused, at once', async () => {
+  test('aliases that would expand to gigabytes are refused without expanding them', async () => {
     const levels = Array.from({ length: 20 }, (_, level) =>
       level === 0
         ? 'l0: &l0 [x, x, x, x, x, x, x, x, x, x]'
@@ -116,7 +116,7 @@ sources:
     expect(await problemsOf(levels.join('\n'))).toEqual([expect.stringContaining('expand to more than')])
   })
 
-  test('what a section finds by itself gets its place as well', async () => {
+  test('a problem that a section finds has a position too', async () => {
     const check = () => [
       { path: ['sources', 1, 'name'], message: 'must be a name of its own, found "a" twice.' },
     ]
@@ -126,7 +126,7 @@ sources:
     ])
   })
 
-  test('a value of the terminal-moving kind is shown harmlessly', async () => {
+  test('control characters in a value are escaped in the message', async () => {
     const problems = await problemsOf('delivery: { timeout: "\\e[2J\\u202e5m" }\n' + fine)
     expect(problems.join('')).not.toMatch(/[\p{Cc}\p{Cf}]/u)
   })

@@ -7,7 +7,7 @@ describe('the reference', () => {
   const text = referenceText(configSchema)
   const entry = (path: string) => text.split(/^#+ /m).find((part) => part.startsWith(`\`${path}\`\n`)) ?? ''
 
-  test('has every option with type, default and description', () => {
+  test('shows type, default and description of an option', () => {
     expect(entry('delivery.max_in_flight')).toContain(
       'whole number, 1 to 64 · default `4`\n\nBatches sent at once.',
     )
@@ -28,7 +28,7 @@ describe('the reference', () => {
     expect(silent.map((part) => part.split('\n', 1)[0]).length).toBeLessThan(20)
   })
 
-  test('comes with a JSON Schema that editors take', () => {
+  test('has a JSON Schema for editors', () => {
     const schema = JSON.parse(schemaText(configSchema)) as Record<string, unknown>
     expect(schema).toMatchObject({
       $schema: 'https://json-schema.org/draft/2020-12/schema',
@@ -39,7 +39,7 @@ describe('the reference', () => {
   })
 })
 
-describe('a misspelt word', () => {
+describe('the suggestion for a misspelt word', () => {
   const known = ['topic', 'max_bytes', 'min_free_bytes', 'max_in_flight', 'url', 'users']
   test.each([
     ['topics', 'topic'],
@@ -53,7 +53,7 @@ describe('a misspelt word', () => {
     ['colour', undefined],
     ['x'.repeat(10_000), undefined],
     ['', undefined],
-  ])('%.20s was meant to be %s', (word, meant) => {
+  ])('%.20s: %s', (word, meant) => {
     expect(nearest(word, known)).toBe(meant)
   })
 })

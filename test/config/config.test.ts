@@ -34,7 +34,7 @@ async function linesOf(text: string): Promise<readonly string[]> {
 }
 
 describe('the config', () => {
-  test('of the example has no problems, and says what the design says', async () => {
+  test('of the example is valid and has the documented values', async () => {
     const { config } = await loadConfig(example, { env: {} })
     expect(config).toMatchObject({
       sources: [{ name: 'trucks', topic: 'telemetry/v1/{device}' }],
@@ -53,7 +53,7 @@ describe('the config', () => {
     })
   })
 
-  test('needs little: what is left out has careful defaults', async () => {
+  test('has defaults for everything but sources and the address of the service', async () => {
     await using folder = await folderWith({ 'c.yaml': minimal })
     const { config } = await loadConfig(folder.path('c.yaml'), { env: {} })
     expect(config.ops.listen).toEqual({ host: '127.0.0.1', port: 8080 })
@@ -61,7 +61,7 @@ describe('the config', () => {
     expect(config.spool.path).toBe(folder.path('spool'))
   })
 
-  test('has paths that start at its own folder, wherever the daemon was started', async () => {
+  test('has paths relative to its own folder, not to the working directory', async () => {
     const text = `${minimal}
 spool: { path: data/spool }
 devices: { file: fleet.csv }
@@ -73,7 +73,7 @@ devices: { file: fleet.csv }
     expect(config.delivery.credentials).toEqual({ source: 'file', path: folder.path('keys.json') })
   })
 
-  test('keeps absolute paths, and takes secrets from files beside it', async () => {
+  test('keeps absolute paths and reads secrets from files in its folder', async () => {
     const text = `${minimal}
 spool: { path: /var/lib/x }
 `.replace(
@@ -91,7 +91,7 @@ spool: { path: /var/lib/x }
     expect(JSON.stringify(config)).not.toContain('hunter2')
   })
 
-  test('that cannot be read is told with its path', async () => {
+  test('that cannot be read is reported with its path', async () => {
     await expect(loadConfig('/nowhere/gateway.yaml', { env: {} })).rejects.toMatchObject({
       code: 'CONFIG_UNREADABLE',
       what: 'Cannot read the config /nowhere/gateway.yaml.',
@@ -99,7 +99,7 @@ spool: { path: /var/lib/x }
     })
   })
 
-  test('with problems in every section tells all of them at once, in file order', async () => {
+  test('with problems in several sections has all of them reported at once, in file order', async () => {
     const lines = await linesOf(`ingest:
   broker:
     listeners: [{ url: "http://x" }]
@@ -134,20 +134,20 @@ metrics: true
     )
   })
 
-  test('is not started with devices that could never connect', async () => {
+  test('is refused when no device could ever connect', async () => {
     const lines = await linesOf(minimal.replace('{ anonymous: true }', '{ anonymous: false }'))
     expect(lines).toEqual([
       expect.stringMatching(/^gateway\.yaml:2:21 {2}ingest\.broker\.access must have anonymous: true/),
     ])
   })
 
-  test('is not started with a bad topic or path, which only the mapping can judge', async () => {
+  test('is refused for a bad topic or path, which only the mapping can check', async () => {
     const lines = await linesOf(minimal.replace('telemetry/v1/{device}', 'telemetry/#/{device}'))
     expect(lines).toHaveLength(1)
     expect(lines[0]).toMatch(/^gateway\.yaml:5:5 {2}sources\[0\]\.topic /)
   })
 
-  test('shows no secret in any problem', async () => {
+  test('has no secret in any problem', async () => {
     const lines = await linesOf(
       minimal
         .replace(
@@ -161,8 +161,8 @@ metrics: true
   })
 })
 
-describe('for who only asks the daemon', () => {
-  test('the address is read although the rest cannot be', async () => {
+describe('the section ops alone', () => {
+  test('is read although the rest of the config cannot be', async () => {
     const text =
       'delivery: { base_url: "${env:MISSING}", nonsense: 1 }\nops: { listen: "127.0.0.1:${env:PORT}" }\n'
     await using folder = await folderWith({ 'c.yaml': text })

@@ -42,7 +42,7 @@ async function problems(sources: string, files: Record<string, string> = {}): Pr
 }
 
 describe('a source with a preset', () => {
-  test('of the package needs to say nothing else', async () => {
+  test('of the package needs no other option', async () => {
     const { config, presetFiles } = await load('  - { name: phones, preset: owntracks }\n')
     expect(config.sources).toMatchObject([
       { name: 'phones', preset: 'owntracks', device: '{user}/{device}', map: { latitude: { path: 'lat' } } },
@@ -50,7 +50,7 @@ describe('a source with a preset', () => {
     expect(presetFiles).toEqual([expect.stringMatching(/\/config\/presets\/owntracks\.yaml$/)])
   })
 
-  test('of a file beside the config is that, with what the source says over it', async () => {
+  test('of a file gets the options of the preset, and its own options override them', async () => {
     const source =
       '  - { name: a, preset: own/acme.yaml, model: "${env:MODEL}", map: { speed: { path: w } } }\n'
     const { config, presetFiles, folder } = await load(source, { 'own/acme.yaml': acme })
@@ -64,7 +64,7 @@ describe('a source with a preset', () => {
     expect(presetFiles).toEqual([join(folder, 'own/acme.yaml')])
   })
 
-  test('of an unknown name is told which there are', async () => {
+  test('of an unknown name is refused with the known names', async () => {
     expect(await problems('  - name: a\n    preset: teltonica-json\n')).toEqual([
       expect.stringMatching(
         /^c\.yaml:5:5 sources\[0\]\.preset must be chirpstack, .*victron-gps.* or a file ending in \.yaml, found "teltonica-json"\. Did you mean "teltonika-json"\?$/,
@@ -72,13 +72,13 @@ describe('a source with a preset', () => {
     ])
   })
 
-  test('that cannot be read is told so, and nothing that only follows from it', async () => {
+  test('that cannot be read is reported once, without the problems that follow from it', async () => {
     expect(await problems('  - name: a\n    preset: own/none.yaml\n')).toEqual([
       'c.yaml:5:5 sources[0].preset names "own/none.yaml", which cannot be read: there is no such file.',
     ])
   })
 
-  test('with mistakes in its file is told their lines there, all of them', async () => {
+  test('with problems in the preset file has all of them reported with the lines of that file', async () => {
     const wrong = acme.replace('km/h', 'kmh').replace('when:', 'wen:').replace('{device}', '#/{device}')
     const told = await problems('  - name: a\n    preset: own/acme.yaml\n    modell: x\n', {
       'own/acme.yaml': wrong,
@@ -92,14 +92,14 @@ describe('a source with a preset', () => {
     ])
   })
 
-  test('with a mistake that only the mapping finds is told the line in its file', async () => {
+  test('with a problem that only the mapping finds has the line of the preset file reported', async () => {
     const wrong = acme.replace('path: v', 'path: v..w')
     expect(await problems('  - name: a\n    preset: own/acme.yaml\n', { 'own/acme.yaml': wrong })).toEqual([
       'c.yaml:5:5 sources[0].preset has a problem at own/acme.yaml:7:3: map.speed has an empty key at position 3 of "v..w".',
     ])
   })
 
-  test('is told of its own mistakes where it makes them', async () => {
+  test('has its own problems reported at their own position', async () => {
     const source =
       '  - name: a\n    preset: own/acme.yaml\n    map:\n      speed: { path: v..w }\n      heading: { pth: h }\n'
     expect(await problems(source, { 'own/acme.yaml': acme })).toEqual([
@@ -110,7 +110,7 @@ describe('a source with a preset', () => {
     ])
   })
 
-  test('is told what its topic lacks for the preset', async () => {
+  test('whose topic lacks a capture that the preset uses is refused', async () => {
     const wanted = acme
       .replace('when:', 'device: "{fleet}/{device}"\nwhen:')
       .replace('acme/', 'acme/{fleet}/')
@@ -122,7 +122,7 @@ describe('a source with a preset', () => {
     ])
   })
 
-  test('may be written with anchors and merge keys: what comes by them is its own', async () => {
+  test('may use anchors and merge keys; the values they bring count as its own', async () => {
     const sources = `  - &one { name: a, preset: own/acme.yaml, when: "lat = 1" }
   - { <<: *one, name: b, topic: "b/{device}" }
 `
@@ -131,7 +131,7 @@ describe('a source with a preset', () => {
     for (const line of told) expect(line).not.toContain('preset')
   })
 
-  test('broken as YAML is told with the line of the file', async () => {
+  test('with broken YAML in the preset file has the line of that file reported', async () => {
     expect(
       await problems('  - { name: a, preset: own/acme.yaml }\n', { 'own/acme.yaml': 'map: [\n' }),
     ).toEqual([
@@ -144,14 +144,14 @@ describe('a source with a preset', () => {
 })
 
 describe('a source without a preset', () => {
-  test('needs topic and map as ever', async () => {
+  test('needs topic and map', async () => {
     expect(await problems('  - name: a\n')).toEqual([
       expect.stringContaining('sources[0].topic is required.'),
       expect.stringContaining('sources[0].map is required.'),
     ])
   })
 
-  test('is what editors and the reference ask for, too', () => {
+  test('needs the same options by the JSON Schema and the reference', () => {
     const text = referenceText(configSchema)
     const entry = (path: string) => text.split(/^#+ /m).find((part) => part.startsWith(`\`${path}\`\n`)) ?? ''
     expect(entry('sources[].topic')).toContain('**required without `preset`**')
@@ -172,14 +172,14 @@ describe('cases', () => {
   const deps = { env: {}, readText: (path: string) => readFile(path, 'utf8') }
   const one = 'cases: [{ name: x, topic: acme/1, message: "{}", refused: NO_TIME }]\n'
 
-  test('of a preset come with it, and with what they say over it', async () => {
+  test('of a preset are loaded with the preset and the options that override it', async () => {
     const folder = await folderWith({ 'acme.yaml': acme, 'acme.cases.yaml': `source: { model: M }\n${one}` })
     const { cases, mapping } = await loadPresetCases(join(folder, 'acme.cases.yaml'), deps)
     expect(cases.cases).toMatchObject([{ name: 'x', refused: 'NO_TIME' }])
     expect(mapping.sources).toMatchObject([{ name: 'acme', topic: 'acme/{device}', model: 'M' }])
   })
 
-  test('are told their mistakes, and those of the preset that only show with it', async () => {
+  test('have their problems reported, and those of the merged preset', async () => {
     const files = { 'acme.yaml': acme, 'acme.cases.yaml': `source: { when: "lat = 1" }\n${one}` }
     const folder = await folderWith({ ...files, 'b.cases.yaml': 'cases: [{ name: x, mesage: y }]\n' })
     await expect(loadPresetCases(join(folder, 'acme.cases.yaml'), deps)).rejects.toThrow(
@@ -190,12 +190,12 @@ describe('cases', () => {
     )
   })
 
-  test('of a config say nothing over a source', async () => {
+  test('of a config may not override options of a source', async () => {
     const folder = await folderWith({ 'c.cases.yaml': `${one}source: { model: x }\n` })
-    await expect(loadCases(join(folder, 'c.cases.yaml'), deps)).rejects.toThrow(/2:1 {2}source is for/)
+    await expect(loadCases(join(folder, 'c.cases.yaml'), deps)).rejects.toThrow(/2:1 {2}source is only for/)
   })
 
-  test('are not needed to have a preset by its name', async () => {
+  test('are not needed to load a packaged preset by name', async () => {
     const mapping = await loadPresetMapping('owntracks', deps, { no_fix: 'keep' })
     expect(mapping.sources).toMatchObject([{ name: 'owntracks', no_fix: 'keep' }])
     await expect(loadPresetMapping('owntrack', deps)).rejects.toThrow(/Did you mean "owntracks"/)

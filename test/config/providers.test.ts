@@ -36,16 +36,16 @@ async function problemsOf(text: string): Promise<readonly string[]> {
   return error.lines.map((line) => line.replace(/^.*gateway\.yaml:/, ''))
 }
 
-describe('whose data a source brings', () => {
+describe('the provider of a source', () => {
   test.each([
-    ['a provider of the list', '  - { name: a, topic: "a/{device}", provider: north, MAP }'],
+    ['a name of the list', '  - { name: a, topic: "a/{device}", provider: north, MAP }'],
     ['a capture', '  - { name: a, topic: "{fleet}/{device}", provider: "{fleet}", MAP }'],
   ])('may be %s', async (_name, source) => {
     const config = await load(configText(source.replace('MAP', map), two))
     expect(config.sources).toHaveLength(1)
   })
 
-  test('is refused where the list does not have it, with the names that it has', async () => {
+  test('is refused when it is not in the list, with the names in the list', async () => {
     const source = `  - { name: a, topic: "a/{device}", provider: nroth, ${map} }`
     expect(await problemsOf(configText(source, two))).toEqual([
       '4:37  sources[0].provider must be one of delivery.providers (north, south), found "nroth".',
@@ -55,25 +55,23 @@ describe('whose data a source brings', () => {
     ])
   })
 
-  test('must be said where there are several, unless the device table can say it', async () => {
+  test('is required when there are several, unless the device table may name it', async () => {
     const source = `  - { name: a, topic: "a/{device}", ${map} }`
     expect(await problemsOf(configText(source, two))).toEqual([
-      expect.stringMatching(
-        /^4:5 {2}sources\[0\] must say whose data it is: `provider` is one of north, south\./,
-      ),
+      expect.stringMatching(/^4:5 {2}sources\[0\] needs `provider`: one of north, south\./),
     ])
     const config = await load(configText(source, two, 'devices: { file: devices.csv }'))
     expect(config.sources[0]?.provider).toBeUndefined()
   })
 
-  test('is that of the only provider where nothing is said', async () => {
+  test('is the only provider when the source names none', async () => {
     const source = `  - { name: a, topic: "a/{device}", ${map} }`
     const config = await load(configText(source, '  providers: [{ name: north }]'))
     expect(config.sources[0]?.provider).toBe('north')
     expect((await load(configText(source, ''))).sources[0]?.provider).toBeUndefined()
   })
 
-  test('may be left open where one provider is called default', async () => {
+  test('may be omitted when one provider is called default', async () => {
     const source = `  - { name: a, topic: "a/{device}", ${map} }`
     const list = '  providers: [{ name: default, provider_key: A }, { name: north, provider_key: B }]'
     expect((await load(configText(source, list))).sources[0]?.provider).toBeUndefined()
@@ -83,7 +81,7 @@ describe('whose data a source brings', () => {
 describe('credentials', () => {
   const source = `  - { name: a, topic: "a/{device}", ${map} }`
 
-  test('that systemd loads lie where CREDENTIALS_DIRECTORY says', async () => {
+  test('loaded by systemd are found in CREDENTIALS_DIRECTORY', async () => {
     const folder = await newFolder()
     const keys = { accessKeyId: 'AKIASYSTEMD', secretAccessKey: 's' }
     await writeFile(join(folder, 'ingestion.json'), JSON.stringify(keys))
@@ -97,7 +95,7 @@ describe('credentials', () => {
     })
   })
 
-  test('of a provider: a relative path starts at the folder of the config', async () => {
+  test('of a provider have a path relative to the folder of the config', async () => {
     const folder = await newFolder()
     const path = join(folder, 'gateway.yaml')
     const list = '  providers: [{ name: north, credentials: { source: file, path: north.json } }]'
@@ -109,7 +107,7 @@ describe('credentials', () => {
     })
   })
 
-  test('of a provider: a secret must come from elsewhere, and is not repeated', async () => {
+  test('of a provider must not be in the config, and the message does not repeat them', async () => {
     const keys = '{ source: keys, access_key_id: A, secret_access_key: hush-hush }'
     const problems = await problemsOf(
       configText(source, `  providers: [{ name: north, credentials: ${keys} }]`),
