@@ -26,14 +26,14 @@ import {
   type QuarantineDecisions,
 } from '../ingest/ingest.ts'
 import { openMapping, type Mapper, type Mapping } from '../mapping/mapping.ts'
-import type { MappingPart } from '../ops/ops.ts'
+import type { MappingStage } from '../ops/ops.ts'
 import type { Spool } from '../spool/spool.ts'
 import { createDeviceMonitor } from './device-monitor.ts'
 
 export type ActiveMapping = {
   readonly mapper: Mapper
   readonly release: QuarantineRelease
-  readonly opsView: MappingPart
+  readonly opsView: MappingStage
   /** Before the first message. */
   prepare(): Promise<void>
   /** From the first message on. */
@@ -137,7 +137,7 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
     return report
   }
 
-  function view(): ReturnType<MappingPart['view']> {
+  function view(): ReturnType<MappingStage['view']> {
     const { mapper, since, sources } = present
     const { omitted, clocks } = mapper.counters()
     return {
@@ -148,7 +148,7 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
       clocks,
       skewed: look.worstClocks(),
       release: release.counters(),
-      verdicts: verdicts.counters(),
+      decisions: verdicts.counters(),
       deferral: deferral.counters(),
     }
   }

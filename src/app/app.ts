@@ -153,11 +153,11 @@ export async function startGateway(deps: GatewayDeps, config: Config, configPath
       ingest,
       taps,
       mapping: part,
-      aside: spool,
-      letters: letters.work,
+      keptMessages: spool,
+      deadLetters: letters.work,
       ledger,
       control,
-      verdicts: inForce.decisions,
+      quarantine: inForce.decisions,
     })
     await inForce.prepare()
     await ingest.start()

@@ -98,17 +98,18 @@ function unreachable(url: string, why: string, cause: unknown): GatewayError {
 
 /** For a person: the worst first. */
 function statusText(status: Status): string {
-  const { now, totals, spool } = status
-  const ago = (at: number | null) => (at === null ? 'never' : `${formatDuration(Math.max(0, now - at))} ago`)
+  const { totals, spool } = status
+  const since = (at: string) => formatDuration(Math.max(0, Date.parse(status.now) - Date.parse(at)))
+  const ago = (at: string | null) => (at === null ? 'never' : `${since(at)} ago`)
   const state = status.ready ? 'ready' : `not ready (${status.notReady ?? 'unknown'})`
   const lines = [
     `telemetry gateway ${status.version}, ${state}, started ${ago(status.startedAt)}, pid ${status.pid}`,
     '',
   ]
-  for (const { severity, code, key, since, count, what, why, act } of status.conditions) {
+  for (const { severity, code, key, since: from, count, what, why, act } of status.conditions) {
     const times = count > 1 ? `, ${count} times` : ''
     lines.push(
-      `${severity.toUpperCase()} ${code}${key === null ? '' : ` [${key}]`} since ${formatDuration(Math.max(0, now - since))}${times}`,
+      `${severity.toUpperCase()} ${code}${key === null ? '' : ` [${key}]`} since ${since(from)}${times}`,
     )
     for (const text of [what, why, act]) lines.push(...text.split('\n').map((one) => `  ${one}`))
     lines.push('')
@@ -116,12 +117,12 @@ function statusText(status: Status): string {
   if (status.conditions.length === 0) lines.push('No conditions: all is well.', '')
   lines.push(
     ...columns([
-      ['provider', 'endpoint', 'since', 'last success', 'rate/s', 'in flight', 'clock'],
+      ['provider', 'endpoint', 'since', 'last accepted', 'rate/s', 'in flight', 'clock'],
       ...status.providers.map((provider) => [
         provider.name,
         provider.endpoint,
         ago(provider.since),
-        ago(provider.lastSuccessAt),
+        ago(provider.lastAcceptedAt),
         provider.ratePerS.toFixed(1),
         String(provider.inFlight),
         provider.clockOffsetMs === null
@@ -145,8 +146,8 @@ function statusText(status: Status): string {
     ]),
     '',
     `messages   ${totals.messages} received, ${totals.acked} acked, ${totals.ignored} ignored, ${totals.dropped} dropped`,
-    `kept       ${spool.quarantined} in quarantine, ${spool.deferred} before their expression, ${totals.parts} in open records`,
-    `payloads   ${totals.payloads} taken in, ${totals.copies} copies, ${totals.delivered} delivered, ${totals.retried} retried, ${totals.dead} dead`,
+    `kept       ${spool.quarantined} in quarantine, ${spool.deferred} before their expression, ${totals.openParts} in open records`,
+    `payloads   ${totals.payloads} taken in, ${totals.duplicates} duplicates, ${totals.delivered} delivered, ${totals.retried} retried, ${totals.dead} dead`,
     `spool      ${formatSize(spool.bytes)}${spool.bytesMax === null ? '' : ` of ${formatSize(spool.bytesMax)}`}, ${spool.deadLetters} dead letters${spool.hold === null ? '' : `, takes nothing in: ${spool.hold}`}`,
   )
   return `${lines.map(visible).join('\n')}\n`

@@ -29,7 +29,7 @@
 //   the address is taken: ADDRESS_IN_USE or ADDRESS_UNAVAILABLE at start; nothing has been read then.
 
 import type { Socket } from 'node:net'
-import type { Clock } from '../std/clock.ts'
+import type { Clock, EpochMs } from '../std/clock.ts'
 import type { GatewayError } from '../std/gateway-error.ts'
 import type { Emit } from '../domain/event.ts'
 import { createAccess, type AccessOptions } from './broker/access.ts'
@@ -65,6 +65,8 @@ export type { TapEntry, TapFilter, Taps } from './intake/message-tap.ts'
 export type IngestCounters = {
   /** Messages since start; see intake.ts for what they add up to. */
   received: number
+  /** When the last one came; null before the first. */
+  lastMessageAt: EpochMs | null
   acked: number
   /** Messages whose every payload was a copy. */
   duplicates: number

@@ -1,56 +1,95 @@
-// conservation-check.ts: watches that nothing disappears between two counters (invariant 6). The spool checks its lanes by walking
-// over them; here the sums of /status are looked at whenever somebody reads them.
+// conservation-check.ts: shows that nothing disappears between two counters (invariant 6), whenever somebody reads
+// the status or the metrics.
 //
-//   lanes      appended = settled + open, which hold at every moment: a difference is a fault at once
-//   messages   received = what became of them; a fault where the same difference stays, since a stop or a loss of the store
-//              may be seen half way
+//   lanes      appended = settled + open, at every moment. A difference is a fault at once. The spool walks over its
+//              lanes as well.
+//   messages   received + carried = mapped + ignored + duplicates + dead + quarantined + deferred + open parts +
+//              dropped + returned + held, where `carried` are the open parts at the time when the state was read.
+//              Messages that are read and not yet committed make a difference for a moment, as do a stop and a loss of
+//              the store; one that stays for 10 s is a fault.
+//   payloads   recovered + appended = delivered + dead + damaged + open, shown in /status only
 
 import type { Clock } from '../std/clock.ts'
+import type { IngestCounters } from '../ingest/ingest.ts'
 import type { Conditions } from './conditions/conditions.ts'
-import type { Status } from './status.ts'
+import type { StageViews } from './types.ts'
 
-const staysMs = 10_000
+export type Conservation = {
+  messages: { received: number; carried: number; accounted: number; difference: number }
+  payloads: { recovered: number; appended: number; gone: number; open: number; difference: number }
+  /** Each lane since it was opened; the open side is counted by its chunks, not derived. */
+  lanes: readonly { id: number; appended: number; settled: number; open: number; difference: number }[]
+}
 
-const act = 'Keep a copy of the spool directory and the log, see `spool verify`, and report it.'
+const toleratedMs = 10_000
 
-export function createBalance({ clock, conditions }: { clock: Clock; conditions: Conditions }): {
-  look(conservation: Status['conservation']): void
-} {
+const act = 'Keep a copy of the spool directory and the log, run `spool verify`, and report it.'
+
+/** `recovered`: payloads that were in the spool when it was opened. */
+export function conservationOf(stages: StageViews, recovered: number): Conservation {
+  const ingest = stages.ingest?.counters()
+  const totals = stages.spool?.totals()
+  const lanes = stages.spool?.lanes() ?? []
+  const received = ingest?.received ?? 0
+  const carried = ingest?.carried ?? 0
+  const accounted = ingest ? accountedFor(ingest) : 0
+  const open = lanes.reduce((sum, lane) => sum + lane.pending + lane.sealed, 0)
+  const appended = totals?.payloads ?? 0
+  const dead = stages.delivery?.counters().dead ?? 0
+  const gone = totals ? totals.delivered + dead + totals.damaged : 0
+  return {
+    messages: { received, carried, accounted, difference: received + carried - accounted },
+    payloads: { recovered, appended, gone, open, difference: recovered + appended - gone - open },
+    lanes: lanes.map(({ id, appended, settled, open }) => ({
+      id,
+      appended,
+      settled,
+      open,
+      difference: appended - settled - open,
+    })),
+  }
+}
+
+function accountedFor(counters: IngestCounters): number {
+  const { mapped, ignored, duplicates, dead, quarantined, deferred, openParts, dropped, returned, held } =
+    counters
+  return mapped + ignored + duplicates + dead + quarantined + deferred + openParts + dropped + returned + held
+}
+
+type Deps = { clock: Clock; conditions: Conditions }
+
+/** Raises and clears CONSERVATION_BROKEN. */
+export function createConservationCheck({ clock, conditions }: Deps): (conservation: Conservation) => void {
   /** The difference of the messages, and since when it is that. */
-  let stays = { difference: 0, sinceMs: 0 }
-  return { look }
+  let lasting = { difference: 0, sinceMs: 0 }
 
-  function look({ lanes, messages }: Status['conservation']): void {
-    for (const { id, appended, settled, open, difference } of lanes) {
-      if (difference === 0) continue
-      conditions.raise({
-        code: 'CONSERVATION_BROKEN',
-        key: `lane ${id}`,
-        severity: 'critical',
-        what: `Lane ${id}: ${appended} appended, but ${settled} settled and ${open} open.`,
-        why: 'Either stored data was lost or this is a fault of the gateway.',
-        act,
-      })
-    }
-    lookAtMessages(messages)
+  return ({ lanes, messages }) => {
+    for (const lane of lanes) if (lane.difference !== 0) raiseForLane(lane)
+    checkMessages(messages)
   }
 
-  function lookAtMessages({
-    received,
-    carried,
-    accounted,
-    difference,
-  }: Status['conservation']['messages']): void {
+  function raiseForLane({ id, appended, settled, open }: Conservation['lanes'][number]): void {
+    conditions.raise({
+      code: 'CONSERVATION_BROKEN',
+      key: `lane ${id}`,
+      severity: 'critical',
+      what: `Lane ${id}: ${appended} appended, but ${settled} settled and ${open} open.`,
+      why: 'Either stored data was lost or this is a fault of the gateway.',
+      act,
+    })
+  }
+
+  function checkMessages({ received, carried, accounted, difference }: Conservation['messages']): void {
     const nowMs = clock.monotonic()
-    if (difference !== stays.difference) stays = { difference, sinceMs: nowMs }
+    if (difference !== lasting.difference) lasting = { difference, sinceMs: nowMs }
     if (difference === 0) conditions.clear('CONSERVATION_BROKEN', 'messages')
-    else if (nowMs - stays.sinceMs >= staysMs)
+    else if (nowMs - lasting.sinceMs >= toleratedMs)
       conditions.raise({
         code: 'CONSERVATION_BROKEN',
         key: 'messages',
         severity: 'critical',
         what: `${received} messages were received and ${carried} were open before, but ${accounted} are accounted for.`,
-        why: 'A message became nothing that is counted. This is a fault of the gateway.',
+        why: 'At least one message is in no counter. This is a fault of the gateway.',
         act,
       })
   }

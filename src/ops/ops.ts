@@ -11,7 +11,7 @@
 //   emit   is handed to every stage at its birth. Events are facts about batches and states, never about single
 //          messages; those are counted by their owners and read when somebody asks.
 //   attach gives the views and counters of the stages, each when it exists. /status and /metrics work with any
-//          of them missing. Only types of their doors are imported here (stage-views.ts), so ops loads none of their
+//          of them missing. Only types of their doors are imported here (types.ts), so ops loads none of their
 //          code and stays a leaf: the stages know nothing of it.
 //
 //   createOps -> start (log, HTTP, not ready) -> attach... -> ready -> stopping -> stop (last of all)
@@ -25,21 +25,21 @@
 import type { Writable } from 'node:stream'
 import type { Clock } from '../std/clock.ts'
 import type { Emit, GatewayEvent } from '../domain/event.ts'
-import { createBalance } from './conservation-check.ts'
+import { conservationOf, createConservationCheck } from './conservation-check.ts'
 import { createConditions } from './conditions/conditions.ts'
 import type { LogConfig, OpsConfig } from './config.ts'
 import { openHttp, type HttpServer } from './http/http.ts'
 import { createLog } from './logging/logging.ts'
 import { createMetrics } from './metrics/metrics.ts'
 import { createNotify } from './systemd-notify.ts'
-import type { Parts } from './stage-views.ts'
+import type { StageViews } from './types.ts'
 import { createRules } from './conditions/condition-rules.ts'
-import { buildStatus, conservationOf, deadOf, type Status } from './status.ts'
+import { buildStatus, deadOf, type Status } from './status.ts'
 import { createTapRoute } from './http/tap-stream.ts'
 
 export { metricCatalogue, submissionDuration } from './metrics/metrics-catalogue.ts'
 export { conditionCodes } from './conditions/conditions.ts'
-export type { DeviceView, MappingPart, ProbeReport, ReloadReport } from './stage-views.ts'
+export type { DeviceView, MappingStage, ProbeReport, ReloadReport } from './types.ts'
 export type { DropReport, RemapReport, ReleaseReport } from '../ingest/ingest.ts'
 export type { QuarantineView } from './http/quarantine-view.ts'
 export { toLetterParams } from './http/dead-letter-params.ts'
@@ -56,7 +56,7 @@ export type Ops = {
   /** For every stage. Never throws. */
   emit: Emit
   /** Adds what exists by now. */
-  attach(parts: Partial<Parts>): void
+  attach(stages: Partial<StageViews>): void
   /** Opens the HTTP server; rejects with GatewayError ADDRESS_IN_USE or ADDRESS_UNAVAILABLE. */
   start(): Promise<void>
   ready(): void
@@ -71,11 +71,11 @@ export type Ops = {
 export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   const { clock, version, stdout, env } = deps
   const startedAt = clock.now()
-  const parts: Parts = { ingest: null, spool: null, delivery: null }
+  const stages: StageViews = { ingest: null, spool: null, delivery: null }
   const log = createLog({ clock, stdout }, options.log)
   const conditions = createConditions({ clock })
   const rules = createRules(conditions)
-  const balance = createBalance({ clock, conditions })
+  const checkConservation = createConservationCheck({ clock, conditions })
   const metrics = createMetrics({ view: metricsView })
   const notify = createNotify({ clock, env })
   let recovered = 0
@@ -100,13 +100,13 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   function remember(event: GatewayEvent): void {
     if (event.kind !== 'spool_recovered') return
     // After a loss of the store what came and went since the start stands in the counters already.
-    const totals = parts.spool?.totals()
+    const totals = stages.spool?.totals()
     const since = totals ? totals.payloads - totals.delivered - totals.dead - totals.damaged : 0
     recovered = event.payloads - since
   }
 
-  function attach(more: Partial<Parts>): void {
-    Object.assign(parts, more)
+  function attach(more: Partial<StageViews>): void {
+    Object.assign(stages, more)
   }
 
   async function start(): Promise<void> {
@@ -115,8 +115,8 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
         status,
         notReady: () => notReady,
         metrics: async () => ({ contentType: metrics.contentType, text: await metrics.scrape() }),
-        parts,
-        tap: createTapRoute({ clock, taps: () => parts.taps ?? null }),
+        stages,
+        tap: createTapRoute({ clock, taps: () => stages.taps ?? null }),
       },
       options.ops.listen,
     )
@@ -142,9 +142,9 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   }
 
   function reconcile(): void {
-    const letters = parts.spool?.totals().deadLetters ?? 0
-    rules.reconcile({ dead: deadOf(parts), dropped: parts.ingest?.counters().dropped ?? 0, letters })
-    balance.look(conservationOf({ parts, recovered }))
+    const letters = stages.spool?.totals().deadLetters ?? 0
+    rules.reconcile({ dead: deadOf(stages), dropped: stages.ingest?.counters().dropped ?? 0, letters })
+    checkConservation(conservationOf(stages, recovered))
   }
 
   function status(): Status {
@@ -155,7 +155,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
       startedAt,
       now: clock.now(),
       notReady,
-      parts,
+      stages,
       recovered,
       conditions: conditions.open(),
       conditionsHidden: conditions.hidden,
@@ -165,7 +165,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   function metricsView() {
     reconcile()
     return {
-      parts,
+      stages,
       conditions,
       version,
       ready: notReady === null,

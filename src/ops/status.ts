@@ -1,24 +1,17 @@
-// status.ts: the daemon's state as one JSON document, the same for `/status`, the command `status` and programs.
+// status.ts: the state of the daemon as one JSON document: `/status`, the command `status`, other programs.
 //
-// Keys are a contract: added to, never renamed. Every number is read from its owner at the moment of the
-// question, and any stage may be missing: then its part is empty and `ready` says false.
-//
-// Conservation (invariant 6). Nothing disappears between two counters, so these are 0 while nothing is under way:
-//   messages  received + carried - (mapped + ignored + copies + dead + quarantined + deferred + parts + dropped
-//             + returned + held)
-//             where `carried` were open parts when the state was read, and `parts` are those of now
-//   payloads  recovered + appended - (delivered + dead + damaged + open)
-// A few are always under way under load (read but not committed); a number that stays is a fault. Each lane is
-// checked by the spool as well: appended = settled + open, or it reports CONSERVATION_BROKEN.
+// Keys are a contract: they are added to and never renamed. Times are ISO 8601 strings, null for never. Each number
+// is read from its owner at the moment of the request. Any stage may be missing: then its part is empty and `ready`
+// is false.
 
 import type { EpochMs } from '../std/clock.ts'
 import type { HoldReason } from '../domain/event.ts'
 import type { EndpointState } from '../delivery/delivery.ts'
 import type { LedgerView } from '../ledger/ledger.ts'
-import type { IngestCounters } from '../ingest/ingest.ts'
 import type { LaneView, LaneRole } from '../spool/spool.ts'
 import type { Condition } from './conditions/conditions.ts'
-import type { DeviceView, Parts } from './stage-views.ts'
+import { conservationOf, type Conservation } from './conservation-check.ts'
+import type { DeviceView, StageViews } from './types.ts'
 
 type StatusLane = {
   id: number
@@ -28,23 +21,25 @@ type StatusLane = {
   pending: number
   sealed: number
   bytes: number
-  openedAt: EpochMs
-  oldestAt: EpochMs | null
-  /** Until this lane is empty at the present rate, urgent lanes first; null where the rate is not known. */
+  openedAt: string
+  oldestAt: string | null
+  /** Until this lane is empty at the present rate, urgent lanes first; null while the rate is not known. */
   secondsToDrain: number | null
 }
 
 type StatusProvider = {
   name: string
   endpoint: EndpointState
-  since: EpochMs
+  since: string
   lastRequestId: string | null
-  lastSuccessAt: EpochMs | null
+  lastAcceptedAt: string | null
   clockOffsetMs: number | null
-  nextAttemptAt: EpochMs | null
+  nextAttemptAt: string | null
   inFlight: number
   ratePerS: number
 }
+
+type StatusCondition = Omit<Condition, 'since' | 'lastAt'> & { since: string; lastAt: string }
 
 export type Status = {
   version: string
@@ -52,9 +47,12 @@ export type Status = {
   /** Why it is not ready; null where it is. */
   notReady: string | null
   pid: number
-  startedAt: EpochMs
-  now: EpochMs
+  startedAt: string
+  now: string
   addresses: readonly string[]
+  /** When the last message came, and when the service last accepted a payload. */
+  lastMessageAt: string | null
+  lastAcceptedAt: string | null
   providers: readonly StatusProvider[]
   lanes: readonly StatusLane[]
   totals: {
@@ -65,29 +63,29 @@ export type Status = {
     delivered: number
     retried: number
     dead: number
-    copies: number
+    duplicates: number
     ignored: number
     quarantined: number
     dropped: number
-    /** Had to wait and never got an ack: their devices have them still. */
+    /** Messages that had to wait and got no ack: their devices still have them. */
     returned: number
     damaged: number
     held: number
     submissions: number
-    /** Kept for their expression since the start, and those of them that were mapped. */
+    /** Messages kept for their expression since the start, and those of them that were mapped. */
     deferred: number
     evaluated: number
     /** Messages that left the quarantine. */
     released: number
     /** Messages that wait now to become one payload with others. */
-    parts: number
+    openParts: number
   }
   mapping: {
-    since: EpochMs | null
+    since: string | null
     sources: number
     clocks: { future: number; unset: number; old: number; restamped: number }
   }
-  devices: { seen: number; skewed: readonly DeviceView[] }
+  devices: { seen: number; skewed: readonly (Omit<DeviceView, 'lastSeen'> & { lastSeen: string })[] }
   reasons: {
     ignored: Record<string, number>
     dead: Record<string, number>
@@ -99,8 +97,8 @@ export type Status = {
     bytesMax: number | null
     diskBytes: number
     hold: HoldReason | null
-    /** What would become a dead letter waits. */
-    lettersFull: boolean
+    /** Messages that would become dead letters wait without an ack. */
+    deadLettersFull: boolean
     congested: boolean
     deadLetters: number
     deadLetterBytes: number
@@ -110,15 +108,10 @@ export type Status = {
     deferredBytes: number
   }
   /** Null where none is kept. */
-  ledger: LedgerView | null
+  ledger: (Omit<LedgerView, 'oldestAt'> & { oldestAt: string | null }) | null
   connections: number
-  conservation: {
-    messages: { received: number; carried: number; accounted: number; difference: number }
-    payloads: { recovered: number; appended: number; gone: number; open: number; difference: number }
-    /** Each lane since it was opened; the open side is counted by its chunks, not derived. */
-    lanes: readonly { id: number; appended: number; settled: number; open: number; difference: number }[]
-  }
-  conditions: readonly Condition[]
+  conservation: Conservation
+  conditions: readonly StatusCondition[]
   conditionsHidden: number
 }
 
@@ -128,70 +121,50 @@ export type StatusSource = {
   startedAt: EpochMs
   now: EpochMs
   notReady: string | null
-  parts: Parts
+  stages: StageViews
   /** Payloads that were in the spool when it was opened. */
   recovered: number
   conditions: readonly Condition[]
   conditionsHidden: number
 }
 
-/** Sources and reasons shown; there are far fewer in any sane config. */
+/** Sources and reasons shown; a config has far fewer. */
 const reasonsMax = 200
 
 export function buildStatus(source: StatusSource): Status {
-  const { parts } = source
-  const ingest = parts.ingest?.counters()
-  const totals = parts.spool?.totals()
-  const delivery = parts.delivery?.counters()
-  const providers = parts.delivery?.providers() ?? []
-  const lanes = parts.spool?.lanes() ?? []
-  const mapping = parts.mapping?.view()
+  const { stages } = source
+  const ingest = stages.ingest?.counters()
+  const providers = stages.delivery?.providers() ?? []
+  const mapping = stages.mapping?.view()
+  const ledger = stages.ledger?.view()
   return {
     version: source.version,
     ready: source.notReady === null,
     notReady: source.notReady,
     pid: source.pid,
-    startedAt: source.startedAt,
-    now: source.now,
-    addresses: parts.ingest?.addresses() ?? [],
-    providers: providers.map((provider) => ({
-      name: provider.name,
-      endpoint: provider.endpoint,
-      since: provider.since,
+    startedAt: iso(source.startedAt),
+    now: iso(source.now),
+    addresses: stages.ingest?.addresses() ?? [],
+    lastMessageAt: isoOrNull(ingest?.lastMessageAt),
+    lastAcceptedAt: isoOrNull(latest(providers.map(({ lastSuccessAt }) => lastSuccessAt))),
+    providers: providers.map(({ name, endpoint, since, lastSuccessAt, nextAttemptAt, ...provider }) => ({
+      name,
+      endpoint,
+      since: iso(since),
       lastRequestId: provider.lastRequestId,
-      lastSuccessAt: provider.lastSuccessAt,
+      lastAcceptedAt: isoOrNull(lastSuccessAt),
       clockOffsetMs: provider.clockOffsetMs,
-      nextAttemptAt: provider.nextAttemptAt,
+      nextAttemptAt: isoOrNull(nextAttemptAt),
       inFlight: provider.inFlight,
       ratePerS: provider.ratePerS,
     })),
-    lanes: statusLanes(lanes, new Map(providers.map(({ name, ratePerS }) => [name as string, ratePerS]))),
-    totals: {
-      since: 'start',
-      messages: ingest?.received ?? 0,
-      acked: ingest?.acked ?? 0,
-      payloads: totals?.payloads ?? 0,
-      delivered: totals?.delivered ?? 0,
-      retried: totals?.retried ?? 0,
-      dead: deadOf(parts),
-      copies: totals?.duplicates ?? 0,
-      ignored: ingest?.ignored ?? 0,
-      quarantined: ingest?.quarantined ?? 0,
-      dropped: ingest?.dropped ?? 0,
-      returned: ingest?.returned ?? 0,
-      damaged: totals?.damaged ?? 0,
-      held: ingest?.held ?? 0,
-      submissions: delivery?.submissions ?? 0,
-      deferred: ingest?.deferred ?? 0,
-      evaluated: mapping?.deferral.evaluated ?? 0,
-      released:
-        (mapping?.release.released ?? 0) +
-        (mapping?.verdicts.released ?? 0) +
-        (mapping?.verdicts.dropped ?? 0),
-      parts: ingest?.openParts ?? 0,
-    },
+    lanes: statusLanes(
+      stages.spool?.lanes() ?? [],
+      new Map(providers.map(({ name, ratePerS }) => [name as string, ratePerS])),
+    ),
+    totals: totalsOf(stages),
     mapping: {
-      since: mapping?.since ?? null,
+      since: isoOrNull(mapping?.since),
       sources: mapping?.sources ?? 0,
       clocks: {
         future: mapping?.clocks.future ?? 0,
@@ -200,38 +173,87 @@ export function buildStatus(source: StatusSource): Status {
         restamped: mapping?.clocks.restamped ?? 0,
       },
     },
-    devices: { seen: mapping?.clocks.devices ?? 0, skewed: mapping?.skewed ?? [] },
+    devices: {
+      seen: mapping?.clocks.devices ?? 0,
+      skewed: (mapping?.skewed ?? []).map((device) => ({ ...device, lastSeen: iso(device.lastSeen) })),
+    },
     reasons: {
       ignored: recordOf(ingest?.ignoredByReason),
       dead: recordOf(ingest?.deadByReason),
       quarantined: recordOf(ingest?.quarantinedByReason),
-      outcomes: recordOf(delivery?.outcomes),
+      outcomes: recordOf(stages.delivery?.counters().outcomes),
     },
-    spool: {
-      bytes: totals?.openBytes ?? 0,
-      bytesMax: totals?.bytesMax ?? null,
-      diskBytes: totals?.diskBytes ?? 0,
-      hold: parts.spool?.holdReason ?? null,
-      lettersFull: parts.spool?.deadLettersFull ?? false,
-      congested: parts.spool?.congested ?? false,
-      deadLetters: totals?.deadLetters ?? 0,
-      deadLetterBytes: totals?.deadLetterBytes ?? 0,
-      quarantined: totals?.quarantined ?? 0,
-      quarantineBytes: totals?.quarantineBytes ?? 0,
-      deferred: totals?.deferred ?? 0,
-      deferredBytes: totals?.deferredBytes ?? 0,
-    },
-    ledger: parts.ledger?.view() ?? null,
+    spool: spoolOf(stages),
+    ledger: ledger === undefined ? null : { ...ledger, oldestAt: isoOrNull(ledger.oldestAt) },
     connections: ingest?.connections ?? 0,
-    conservation: conservationOf(source),
-    conditions: source.conditions,
+    conservation: conservationOf(stages, source.recovered),
+    conditions: source.conditions.map((condition) => ({
+      ...condition,
+      since: iso(condition.since),
+      lastAt: iso(condition.lastAt),
+    })),
     conditionsHidden: source.conditionsHidden,
+  }
+}
+
+function totalsOf(stages: StageViews): Status['totals'] {
+  const ingest = stages.ingest?.counters()
+  const spool = stages.spool?.totals()
+  const mapping = stages.mapping?.view()
+  return {
+    since: 'start',
+    messages: ingest?.received ?? 0,
+    acked: ingest?.acked ?? 0,
+    payloads: spool?.payloads ?? 0,
+    delivered: spool?.delivered ?? 0,
+    retried: spool?.retried ?? 0,
+    dead: deadOf(stages),
+    duplicates: spool?.duplicates ?? 0,
+    ignored: ingest?.ignored ?? 0,
+    quarantined: ingest?.quarantined ?? 0,
+    dropped: ingest?.dropped ?? 0,
+    returned: ingest?.returned ?? 0,
+    damaged: spool?.damaged ?? 0,
+    held: ingest?.held ?? 0,
+    submissions: stages.delivery?.counters().submissions ?? 0,
+    deferred: ingest?.deferred ?? 0,
+    evaluated: mapping?.deferral.evaluated ?? 0,
+    released: mapping ? mapping.release.released + mapping.decisions.released + mapping.decisions.dropped : 0,
+    openParts: ingest?.openParts ?? 0,
+  }
+}
+
+/** Messages that could not be mapped, at once or later, and payloads that were refused for good. */
+export function deadOf({ ingest, delivery, mapping }: StageViews): number {
+  const later = mapping?.view()
+  return (
+    (ingest?.counters().dead ?? 0) +
+    (delivery?.counters().dead ?? 0) +
+    (later ? later.release.dead + later.decisions.dead + later.deferral.dead : 0)
+  )
+}
+
+function spoolOf({ spool }: StageViews): Status['spool'] {
+  const totals = spool?.totals()
+  return {
+    bytes: totals?.openBytes ?? 0,
+    bytesMax: totals?.bytesMax ?? null,
+    diskBytes: totals?.diskBytes ?? 0,
+    hold: spool?.holdReason ?? null,
+    deadLettersFull: spool?.deadLettersFull ?? false,
+    congested: spool?.congested ?? false,
+    deadLetters: totals?.deadLetters ?? 0,
+    deadLetterBytes: totals?.deadLetterBytes ?? 0,
+    quarantined: totals?.quarantined ?? 0,
+    quarantineBytes: totals?.quarantineBytes ?? 0,
+    deferred: totals?.deferred ?? 0,
+    deferredBytes: totals?.deferredBytes ?? 0,
   }
 }
 
 const urgencies: readonly LaneRole['kind'][] = ['live', 'retry', 'backfill']
 
-/** In the order in which they drain: what is behind another lane of its provider waits for that one too. */
+/** In the order in which they drain: a lane behind another one of its provider waits for that one too. */
 function statusLanes(lanes: readonly LaneView[], rates: ReadonlyMap<string, number>): StatusLane[] {
   const before = new Map<string, number>()
   return [...lanes]
@@ -250,55 +272,25 @@ function statusLanes(lanes: readonly LaneView[], rates: ReadonlyMap<string, numb
         pending: lane.pending,
         sealed: lane.sealed,
         bytes: lane.pendingBytes + lane.sealedBytes,
-        openedAt: lane.openedAt,
-        oldestAt: lane.oldestAt,
+        openedAt: iso(lane.openedAt),
+        oldestAt: isoOrNull(lane.oldestAt),
         secondsToDrain: open === 0 ? 0 : toDrain,
       }
     })
 }
 
-export function conservationOf(source: Pick<StatusSource, 'parts' | 'recovered'>): Status['conservation'] {
-  const lanes = source.parts.spool?.lanes() ?? []
-  const ingest = source.parts.ingest?.counters()
-  const totals = source.parts.spool?.totals()
-  const received = ingest?.received ?? 0
-  const carried = ingest?.carried ?? 0
-  const accounted = ingest ? accountedFor(ingest) : 0
-  const open = lanes.reduce((sum, lane) => sum + lane.pending + lane.sealed, 0)
-  const recovered = source.recovered
-  const appended = totals?.payloads ?? 0
-  const gone = totals ? totals.delivered + (source.parts.delivery?.counters().dead ?? 0) + totals.damaged : 0
-  return {
-    messages: { received, carried, accounted, difference: received + carried - accounted },
-    payloads: { recovered, appended, gone, open, difference: recovered + appended - gone - open },
-    lanes: lanes.map(({ id, appended, settled, open }) => ({
-      id,
-      appended,
-      settled,
-      open,
-      difference: appended - settled - open,
-    })),
-  }
-}
-
-function accountedFor(counted: IngestCounters): number {
-  const { mapped, ignored, duplicates, dead, quarantined, deferred, openParts, dropped, returned, held } =
-    counted
-  return mapped + ignored + duplicates + dead + quarantined + deferred + openParts + dropped + returned + held
-}
-
-/** Messages that could not be mapped, at once or later, and payloads that were refused for good. */
-export function deadOf({ ingest, delivery, mapping }: Parts): number {
-  const later = mapping?.view()
-  return (
-    (ingest?.counters().dead ?? 0) +
-    (delivery?.counters().dead ?? 0) +
-    (later?.release.dead ?? 0) +
-    (later?.verdicts.dead ?? 0) +
-    (later?.deferral.dead ?? 0)
-  )
-}
-
 function recordOf(counts: ReadonlyMap<string, number> | undefined): Record<string, number> {
   return Object.fromEntries([...(counts ?? [])].slice(0, reasonsMax))
+}
+
+function latest(times: readonly (EpochMs | null)[]): EpochMs | null {
+  return times.reduce((late, time) => (time !== null && time > (late ?? -Infinity) ? time : late), null)
+}
+
+function iso(time: EpochMs): string {
+  return new Date(time).toISOString()
+}
+
+function isoOrNull(time: EpochMs | null | undefined): string | null {
+  return time === null || time === undefined ? null : iso(time)
 }

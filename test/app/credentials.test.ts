@@ -134,8 +134,8 @@ describe('the file in CREDENTIALS_DIRECTORY', () => {
     const { pipeline, rotate } = await startWithFile(spring, [summer])
     await publish(pipeline, 10)
     await pipeline.until(() => pipeline.status().providers[0]?.endpoint === 'unauthorized')
-    const nextAttemptAt = pipeline.status().providers[0]?.nextAttemptAt ?? 0
-    expect(nextAttemptAt - Date.now()).toBeGreaterThan(400_000)
+    const nextAttemptAt = pipeline.status().providers[0]?.nextAttemptAt ?? ''
+    expect(Date.parse(nextAttemptAt) - Date.now()).toBeGreaterThan(400_000)
     await rotate(summer)
     await pipeline.until(() => delivered(pipeline) === 10)
     expect(pipeline.status().conditions.some(({ code }) => code === 'ENDPOINT_UNAUTHORIZED')).toBe(false)

@@ -1,10 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { createBalance } from '../../src/ops/conservation-check.ts'
+import { createConservationCheck, type Conservation } from '../../src/ops/conservation-check.ts'
 import { createConditions } from '../../src/ops/conditions/conditions.ts'
-import type { Status } from '../../src/ops/status.ts'
 import { handClock, ingestCounters, lane, opsWorld, stages, statusOf } from '../support/ops-world.ts'
 
-function conservation(difference: number, laneDifference = 0): Status['conservation'] {
+function conservation(difference: number, laneDifference = 0): Conservation {
   const open = 4 - laneDifference
   return {
     messages: { received: 10, carried: 0, accounted: 10 - difference, difference },
@@ -17,26 +16,26 @@ describe('what was received is accounted for', () => {
   test('a difference of the messages that stays is critical, and over when they add up', () => {
     const clock = handClock()
     const conditions = createConditions({ clock })
-    const balance = createBalance({ clock, conditions })
-    balance.look(conservation(2))
+    const check = createConservationCheck({ clock, conditions })
+    check(conservation(2))
     clock.move(9999)
-    balance.look(conservation(2))
+    check(conservation(2))
     expect(conditions.open()).toEqual([])
     clock.move(1)
-    balance.look(conservation(2))
+    check(conservation(2))
     expect(conditions.open()).toMatchObject([
       { code: 'CONSERVATION_BROKEN', key: 'messages', severity: 'critical' },
     ])
-    balance.look(conservation(0))
+    check(conservation(0))
     expect(conditions.open()).toEqual([])
   })
 
   test('a difference that comes and goes is no fault', () => {
     const clock = handClock()
     const conditions = createConditions({ clock })
-    const balance = createBalance({ clock, conditions })
+    const check = createConservationCheck({ clock, conditions })
     for (const difference of [1, 2, 1, 0, 1, 3]) {
-      balance.look(conservation(difference))
+      check(conservation(difference))
       clock.move(9000)
     }
     expect(conditions.open()).toEqual([])
@@ -45,7 +44,7 @@ describe('what was received is accounted for', () => {
   test('a lane that does not add up is critical at once', () => {
     const clock = handClock()
     const conditions = createConditions({ clock })
-    createBalance({ clock, conditions }).look(conservation(0, 1))
+    createConservationCheck({ clock, conditions })(conservation(0, 1))
     expect(conditions.open()).toMatchObject([
       { code: 'CONSERVATION_BROKEN', key: 'lane 1', severity: 'critical' },
     ])

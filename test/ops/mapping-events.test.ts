@@ -68,7 +68,7 @@ describe('status', () => {
     world.ops.attach({ ...stages({ ingest }), mapping: mappingPart({ release }) })
     const { totals, conservation } = world.ops.status()
     expect(conservation.messages).toEqual({ received: 20, carried: 4, accounted: 24, difference: 0 })
-    expect(totals).toMatchObject({ quarantined: 5, deferred: 6, parts: 4, released: 2, dead: 1 })
+    expect(totals).toMatchObject({ quarantined: 5, deferred: 6, openParts: 4, released: 2, dead: 1 })
   })
 })
 
@@ -115,7 +115,7 @@ describe('metrics of the mapping', () => {
     for (const line of [
       'gateway_messages_open 7',
       'gateway_messages_quarantined_total{source="a",reason="FUTURE"} 2',
-      'gateway_fields_omitted_total{source="a",field="speed",why="not a number"} 4',
+      'gateway_fields_omitted_total{source="a",field="speed",reason="not a number"} 4',
       'gateway_device_times_total{verdict="unset"} 3',
     ])
       expect(text).toContain(`${line}\n`)

@@ -27,7 +27,7 @@ async function world(changes: Partial<QuarantineDecisions> = {}) {
     check: () => Promise.reject(new Error('not asked')),
     probe: () => Promise.reject(new Error('not asked')),
   }
-  ops.ops.attach({ control, verdicts })
+  ops.ops.attach({ control, quarantine: verdicts })
   const post = (query: string, headers: Record<string, string> = {}) =>
     get(ops.ops.url(), `/control/quarantine/${query}`, { method: 'POST', headers })
   return { ops, asked, post, [Symbol.asyncDispose]: () => ops[Symbol.asyncDispose]() }

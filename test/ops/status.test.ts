@@ -15,6 +15,7 @@ describe('the status', () => {
   const view = {
     ingest: ingestCounters({
       received: 100,
+      lastMessageAt: 1_749_999_998_000,
       acked: 90,
       mapped: 70,
       ignored: 10,
@@ -48,7 +49,14 @@ describe('the status', () => {
       }),
       lane(3, { role: { kind: 'retry', schedule: 'default', step: 1 }, pending: 2 }),
     ],
-    providers: [provider('default', { ratePerS: 10, lastRequestId: 'r-1', clockOffsetMs: -5 })],
+    providers: [
+      provider('default', {
+        lastSuccessAt: 1_749_999_997_000,
+        ratePerS: 10,
+        lastRequestId: 'r-1',
+        clockOffsetMs: -5,
+      }),
+    ],
     delivery: deliveryCounters({ submissions: 9, dead: 2, outcomes: new Map([['answered', 9]]) }),
   }
 
@@ -60,14 +68,16 @@ describe('the status', () => {
     expect(status).toMatchObject({
       version: '1.2.3',
       ready: false,
-      startedAt: 1_750_000_000_000,
+      startedAt: '2025-06-15T15:06:40.000Z',
+      lastMessageAt: '2025-06-15T15:06:38.000Z',
+      lastAcceptedAt: '2025-06-15T15:06:37.000Z',
       providers: [
         {
           name: 'default',
           endpoint: 'available',
-          since: 1_750_000_000_000,
+          since: '2025-06-15T15:06:40.000Z',
           lastRequestId: 'r-1',
-          lastSuccessAt: null,
+          lastAcceptedAt: '2025-06-15T15:06:37.000Z',
           clockOffsetMs: -5,
         },
       ],
@@ -79,7 +89,7 @@ describe('the status', () => {
         delivered: 30,
         retried: 3,
         dead: 6,
-        copies: 6,
+        duplicates: 6,
         ignored: 10,
         quarantined: 0,
         dropped: 1,

@@ -4,7 +4,7 @@ import { messageOf, roundTrip, startPipeline, topicOf, type Pipeline } from '../
 /** Fills the dead letters with messages of a device that cannot be mapped. */
 async function fillUp(pipeline: Pipeline): Promise<void> {
   const broken = await pipeline.device('broken')
-  for (let sent = 0; !pipeline.status().spool.lettersFull;) {
+  for (let sent = 0; !pipeline.status().spool.deadLettersFull;) {
     for (let n = 0; n < 20; n += 1) {
       sent += 1
       broken.publish({ topic: topicOf('broken'), payload: 'x'.repeat(4000) + sent, messageId: sent })

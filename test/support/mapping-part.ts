@@ -1,6 +1,6 @@
 // mapping-part.ts: what ops sees of a mapping, with values that a test sets.
 
-import type { DeviceView, MappingPart } from '../../src/ops/ops.ts'
+import type { DeviceView, MappingStage } from '../../src/ops/ops.ts'
 
 export function deviceView(device: string, more: Partial<DeviceView> = {}): DeviceView {
   return {
@@ -15,9 +15,9 @@ export function deviceView(device: string, more: Partial<DeviceView> = {}): Devi
 }
 
 export function mappingPart(
-  view: Partial<ReturnType<MappingPart['view']>> = {},
+  view: Partial<ReturnType<MappingStage['view']>> = {},
   seen: readonly DeviceView[] = [],
-): MappingPart {
+): MappingStage {
   return {
     view: () => ({
       since: 1_750_000_000_000,
@@ -27,7 +27,7 @@ export function mappingPart(
       clocks: { devices: seen.length, evictions: 0, future: 0, unset: 0, old: 0, restamped: 0 },
       skewed: [],
       release: { released: 0, payloads: 0, dead: 0, keptAgain: 0, devices: 0 },
-      verdicts: { released: 0, dead: 0, dropped: 0 },
+      decisions: { released: 0, dead: 0, dropped: 0 },
       deferral: { evaluated: 0, payloads: 0, dead: 0, keptAgain: 0, timeouts: 0 },
       ...view,
     }),

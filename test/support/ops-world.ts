@@ -8,7 +8,7 @@ import type { DeliveryCounters, ProviderView } from '../../src/delivery/delivery
 import type { IngestCounters } from '../../src/ingest/ingest.ts'
 import type { OpsConfig } from '../../src/ops/config.ts'
 import { createOps, type Ops, type OpsOptions } from '../../src/ops/ops.ts'
-import type { Parts } from '../../src/ops/stage-views.ts'
+import type { StageViews } from '../../src/ops/types.ts'
 import type { Status } from '../../src/ops/status.ts'
 import type { LaneView, SpoolTotals } from '../../src/spool/spool.ts'
 
@@ -61,6 +61,7 @@ export function keptOutput(): { stream: Writable; text(): string; lines(): LogLi
 export function ingestCounters(more: Partial<IngestCounters> = {}): IngestCounters {
   return {
     received: 0,
+    lastMessageAt: null,
     acked: 0,
     duplicates: 0,
     mapped: 0,
@@ -159,7 +160,7 @@ export function stages(view: {
   totals?: SpoolTotals
   providers?: readonly ProviderView[]
   delivery?: DeliveryCounters
-}): Parts {
+}): StageViews {
   return {
     ingest: { counters: () => view.ingest ?? ingestCounters(), addresses: () => ['mqtt://127.0.0.1:1883'] },
     spool: {

@@ -15,7 +15,7 @@
 // now, `returned` those that had to wait and whose connection ended first: their devices have them still.
 // Per message: no promise, no closure, no log line, and one message object for all.
 
-import type { Clock } from '../../std/clock.ts'
+import type { Clock, EpochMs } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { Message, QoS, Sender } from '../../domain/message.ts'
 import type { MapResult, Mapper } from '../../mapping/mapping.ts'
@@ -95,6 +95,7 @@ export type Intake = {
 
 export type IntakeCounters = RoutedCounters & {
   received: number
+  lastMessageAt: EpochMs | null
   bytes: number
   dropped: number
   /** Never acknowledged: their connection ended while they had to wait. */
@@ -134,7 +135,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
   let draining = false
   let paused = false
   let finished = false
-  let tellFinished: (() => void)[] = []
+  const tellFinished: (() => void)[] = []
   let tellReading: () => void = () => {}
 
   const unlisten = spool.listen({
@@ -278,9 +279,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
   function judgeFinish(): void {
     if (tellFinished.length === 0) return
     finished ||= (waiting.size === 0 && !parked.canResume) || spool.holdReason !== null
-    if (!finished) return
-    for (const tell of tellFinished) tell()
-    tellFinished = []
+    if (finished) for (const tell of tellFinished.splice(0)) tell()
   }
 
   function judgeReading(): void {
@@ -301,6 +300,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
     },
     counters: () => ({
       ...counters,
+      lastMessageAt: message.arrivedAt || null,
       ...placing.counters(),
       ...parts.counters(),
       returned: parked.returned,

@@ -8,9 +8,9 @@
 import { GatewayError } from '../../std/gateway-error.ts'
 import { quote } from '../../std/quote.ts'
 import type { ControlAnswer } from './control.ts'
-import type { Parts } from '../stage-views.ts'
+import type { StageViews } from '../types.ts'
 
-type Verdicts = NonNullable<Parts['verdicts']>
+type Verdicts = NonNullable<StageViews['quarantine']>
 
 const known: Record<string, readonly string[]> = {
   release: ['device', 'id', 'all', 'restamp'],

@@ -16,7 +16,7 @@ import { GatewayError } from '../../std/gateway-error.ts'
 import { quote } from '../../std/quote.ts'
 import { answerLetters } from './control-dead-letters.ts'
 import { answerQuarantine } from './control-quarantine.ts'
-import type { Control, Parts } from '../stage-views.ts'
+import type { DaemonControl, StageViews } from '../types.ts'
 
 /** One value as JSON, or lines that are sent while they are made. */
 export type ControlAnswer = { status: number; value: unknown } | { status: 200; lines: AsyncIterable<string> }
@@ -30,7 +30,11 @@ export function isControl(path: string): boolean {
 }
 
 export async function answerControl(
-  { control = null, letters = null, verdicts = null }: Pick<Parts, 'control' | 'letters' | 'verdicts'>,
+  {
+    control = null,
+    deadLetters: letters = null,
+    quarantine: verdicts = null,
+  }: Pick<StageViews, 'control' | 'deadLetters' | 'quarantine'>,
   { path, query }: { path: string; query: URLSearchParams },
   request: IncomingMessage,
   response: ServerResponse,
@@ -102,12 +106,16 @@ function strangerIn({ socket, headers }: IncomingMessage): string | null {
   return null
 }
 
-async function reload(control: Control): Promise<ControlAnswer> {
+async function reload(control: DaemonControl): Promise<ControlAnswer> {
   const report = await control.reload('somebody asked')
   return report.kind === 'refused' ? faulty(422, report.fault) : { status: 200, value: report }
 }
 
-async function remap(control: Control, query: URLSearchParams, signal: AbortSignal): Promise<ControlAnswer> {
+async function remap(
+  control: DaemonControl,
+  query: URLSearchParams,
+  signal: AbortSignal,
+): Promise<ControlAnswer> {
   for (const key of query.keys())
     if (!['dryRun', 'reason', 'source'].includes(key))
       return refused(400, {

@@ -12,7 +12,7 @@
 
 import { readLetterParams } from './dead-letter-params.ts'
 import { assertNever } from '../../std/assert.ts'
-import type { DeviceView, Parts } from '../stage-views.ts'
+import type { DeviceView, StageViews } from '../types.ts'
 import { quarantineOf } from './quarantine-view.ts'
 
 export type ViewAnswer =
@@ -27,19 +27,19 @@ const limitMax = 1000
 export async function viewAt(
   path: string,
   query: URLSearchParams,
-  parts: Parts,
+  stages: StageViews,
   signal: AbortSignal,
 ): Promise<ViewAnswer | null> {
   const limit = Math.min(limitMax, Number(/^\d{1,6}$/.exec(query.get('limit') ?? '')?.[0] ?? limitDefault))
-  if (path === '/devices') return found(await devicesOf(parts, limit))
-  if (path.startsWith('/devices/')) return deviceOf(parts, path.slice('/devices/'.length))
+  if (path === '/devices') return found(await devicesOf(stages, limit))
+  if (path.startsWith('/devices/')) return deviceOf(stages, path.slice('/devices/'.length))
   if (path === '/dead-letters') {
     const asked = readLetterParams(query, ['limit'])
     if (typeof asked === 'string') return { kind: 'missing', why: asked }
-    return found((await parts.letters?.list(asked, limit)) ?? null)
+    return found((await stages.deadLetters?.list(asked, limit)) ?? null)
   }
-  if (path === '/ledger') return ledgerOf(parts, query, signal)
-  if (path === '/quarantine') return found(await quarantineOf(parts, { device: query.get('device'), limit }))
+  if (path === '/ledger') return ledgerOf(stages, query, signal)
+  if (path === '/quarantine') return found(await quarantineOf(stages, { device: query.get('device'), limit }))
   return null
 }
 
@@ -47,7 +47,7 @@ function found(value: unknown): ViewAnswer {
   return value === null ? { kind: 'missing', why: 'The daemon is starting.' } : { kind: 'view', value }
 }
 
-async function devicesOf({ mapping }: Parts, limit: number) {
+async function devicesOf({ mapping }: StageViews, limit: number) {
   if (!mapping) return null
   let devices: DeviceView[] = []
   let seen = 0
@@ -60,7 +60,11 @@ async function devicesOf({ mapping }: Parts, limit: number) {
   return { seen, devices }
 }
 
-async function ledgerOf({ ledger }: Parts, query: URLSearchParams, signal: AbortSignal): Promise<ViewAnswer> {
+async function ledgerOf(
+  { ledger }: StageViews,
+  query: URLSearchParams,
+  signal: AbortSignal,
+): Promise<ViewAnswer> {
   if (!ledger)
     return { kind: 'missing', why: 'No ledger is kept (ledger.enabled), or the daemon is starting.' }
   const reply = await ledger.query(Object.fromEntries(query), signal)
@@ -78,7 +82,7 @@ async function ledgerOf({ ledger }: Parts, query: URLSearchParams, signal: Abort
   }
 }
 
-function deviceOf({ mapping }: Parts, key: string): ViewAnswer {
+function deviceOf({ mapping }: StageViews, key: string): ViewAnswer {
   let name = key
   try {
     name = decodeURIComponent(key)

@@ -22,7 +22,7 @@ import { quote } from '../../std/quote.ts'
 import { opsUrl, type HostPort } from '../config.ts'
 import { takesBody } from './control-dead-letters.ts'
 import { answerControl, isControl } from './control.ts'
-import type { Parts } from '../stage-views.ts'
+import type { StageViews } from '../types.ts'
 import { tapContentType } from './tap-stream.ts'
 import { viewAt } from './device-views.ts'
 
@@ -43,7 +43,7 @@ export type HttpSource = {
   /** Null where ready. */
   notReady(): string | null
   metrics(): Promise<{ contentType: string; text: string }>
-  parts: Parts
+  stages: StageViews
   /** Answers by itself, for as long as the reader stays; or says why not. */
   tap(query: URLSearchParams, response: ServerResponse): Problem | null
 }
@@ -154,7 +154,7 @@ async function answer(
   }
   if (changes) {
     const asked = { path, query: new URLSearchParams(query) }
-    const answered = await answerControl(source.parts, asked, request, response)
+    const answered = await answerControl(source.stages, asked, request, response)
     if ('value' in answered) return json(answered.status, answered.value)
     await sendLines(answered.lines, response)
     return 'streams'
@@ -204,14 +204,14 @@ async function sendLines(lines: AsyncIterable<string>, response: ServerResponse)
 }
 
 async function viewOrNothing(
-  { parts }: HttpSource,
+  { stages }: HttpSource,
   path: string,
   query: URLSearchParams,
   response: ServerResponse,
 ): Promise<Answer> {
   const gone = new AbortController()
   response.once('close', () => gone.abort())
-  const view = await viewAt(path, query, parts, gone.signal)
+  const view = await viewAt(path, query, stages, gone.signal)
   if (view?.kind === 'view') return json(200, view.value)
   if (view?.kind === 'refused') {
     const { status, what, why, act } = view

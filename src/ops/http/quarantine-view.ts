@@ -7,7 +7,7 @@
 
 import { bounded } from '../../std/quote.ts'
 import type { KeptEntry } from '../../spool/spool.ts'
-import type { Parts } from '../stage-views.ts'
+import type { StageViews } from '../types.ts'
 
 type KeptGroup = {
   device: string | null
@@ -46,7 +46,7 @@ const groupsMax = 10_000
 
 /** Null before the spool is open. */
 export async function quarantineOf(
-  { aside }: Pick<Parts, 'aside'>,
+  { keptMessages: aside }: Pick<StageViews, 'keptMessages'>,
   { device, limit }: { device: string | null; limit: number },
 ): Promise<QuarantineView | null> {
   if (!aside) return null

@@ -7,8 +7,8 @@ type Key = 'records' | 'bytes' | 'behind' | 'behindBytes' | 'dropped' | 'expired
 
 const from =
   (key: Key): Metric['read'] =>
-  ({ parts }) => {
-    const view: LedgerView | undefined = parts.ledger?.view()
+  ({ stages }) => {
+    const view: LedgerView | undefined = stages.ledger?.view()
     return view === undefined ? [] : one(view[key])
   }
 

@@ -7,7 +7,7 @@ export const fromMapping: readonly Metric[] = [
   counter(
     'gateway_messages_quarantined_total',
     'Messages kept whole until their device or its clock is judged, by source and reason.',
-    (view) => byReason(view.parts.ingest?.counters().quarantinedByReason),
+    (view) => byReason(view.stages.ingest?.counters().quarantinedByReason),
     ['source', 'reason'],
   ),
   counter(
@@ -21,7 +21,10 @@ export const fromMapping: readonly Metric[] = [
     ingest('openParts'),
   ),
   counter('gateway_messages_released_total', 'Messages that left the quarantine.', (view) =>
-    fromView(view, ({ release, verdicts }) => release.released + verdicts.released + verdicts.dropped),
+    fromView(
+      view,
+      ({ release, decisions: verdicts }) => release.released + verdicts.released + verdicts.dropped,
+    ),
   ),
   counter('gateway_messages_evaluated_total', 'Deferred messages that were mapped.', (view) =>
     fromView(view, ({ deferral }) => deferral.evaluated),
@@ -35,12 +38,15 @@ export const fromMapping: readonly Metric[] = [
     'gateway_kept_messages_dead_total',
     'Messages that became dead letters after they had been quarantined or deferred.',
     (view) =>
-      fromView(view, ({ release, verdicts, deferral }) => release.dead + verdicts.dead + deferral.dead),
+      fromView(
+        view,
+        ({ release, decisions: verdicts, deferral }) => release.dead + verdicts.dead + deferral.dead,
+      ),
   ),
   counter(
     'gateway_quarantine_dropped_total',
     'Messages that a person dropped from the quarantine; they are dead letters.',
-    (view) => fromView(view, ({ verdicts }) => verdicts.dropped),
+    (view) => fromView(view, ({ decisions: verdicts }) => verdicts.dropped),
   ),
   gauge('gateway_devices_releasing', 'Devices whose messages are leaving the quarantine.', (view) =>
     fromView(view, ({ release }) => release.devices),
@@ -52,8 +58,8 @@ export const fromMapping: readonly Metric[] = [
     'gateway_device_times_total',
     'Device times from the future, of clocks that were never set, a day and more old, and replaced by the arrival; ' +
       'since the last reload.',
-    ({ parts }) => {
-      const { future, unset, old, restamped } = parts.mapping?.view().clocks ?? {}
+    ({ stages }) => {
+      const { future, unset, old, restamped } = stages.mapping?.view().clocks ?? {}
       return Object.entries({ future, unset, old, restamped }).flatMap(([verdict, value]) =>
         value === undefined ? [] : [{ labels: { verdict }, value }],
       )
@@ -62,9 +68,9 @@ export const fromMapping: readonly Metric[] = [
   ),
   counter(
     'gateway_fields_omitted_total',
-    'Fields that were left out of payloads, by source, field and why; since the last reload.',
-    ({ parts }) => byField(parts.mapping?.view().omitted),
-    ['source', 'field', 'why'],
+    'Fields that were left out of payloads, by source, field and reason; since the last reload.',
+    ({ stages }) => byField(stages.mapping?.view().omitted),
+    ['source', 'field', 'reason'],
   ),
   gauge('gateway_mapping_timestamp_seconds', 'When the mapping was put in force, Unix time.', (view) =>
     fromView(view, ({ since }) => since / 1000),

@@ -1,13 +1,13 @@
 // metric-readings.ts: how the numbers of the metrics are read from the counters of the stages.
 
 import type { Conditions } from '../conditions/conditions.ts'
-import type { MappingView, Parts } from '../stage-views.ts'
+import type { MappingView, StageViews } from '../types.ts'
 
 export type Sample = { labels: Record<string, string>; value: number }
 
 /** What a scrape can see. */
 export type MetricsView = {
-  parts: Parts
+  stages: StageViews
   conditions: Conditions
   version: string
   ready: boolean
@@ -28,15 +28,15 @@ export type Metric = {
 export const reasonsMax = 100
 
 type NumberKey<T> = { [K in keyof T]: T[K] extends number ? K : never }[keyof T]
-type IngestNumber = NumberKey<ReturnType<NonNullable<Parts['ingest']>['counters']>>
-type SpoolNumber = NumberKey<ReturnType<NonNullable<Parts['spool']>['totals']>>
+type IngestNumber = NumberKey<ReturnType<NonNullable<StageViews['ingest']>['counters']>>
+type SpoolNumber = NumberKey<ReturnType<NonNullable<StageViews['spool']>['totals']>>
 
 export function ingest(key: IngestNumber): Metric['read'] {
-  return ({ parts }) => (parts.ingest ? one(parts.ingest.counters()[key]) : [])
+  return ({ stages }) => (stages.ingest ? one(stages.ingest.counters()[key]) : [])
 }
 
 export function spool(key: SpoolNumber): Metric['read'] {
-  return ({ parts }) => (parts.spool ? one(parts.spool.totals()[key]) : [])
+  return ({ stages }) => (stages.spool ? one(stages.spool.totals()[key]) : [])
 }
 
 export function one(value: number): readonly Sample[] {
@@ -51,18 +51,18 @@ export function byReason(counts: ReadonlyMap<string, number> | undefined): reado
   })
 }
 
-/** Keys are `source|field|why`; of these only a source may hold a `|`. */
+/** Keys are `source|field|reason`; of these only a source may hold a `|`. */
 export function byField(counts: ReadonlyMap<string, number> | undefined): readonly Sample[] {
   return [...(counts ?? [])].slice(0, reasonsMax).map(([key, value]) => {
     const parts = key.split('|')
-    const why = parts.pop() ?? ''
+    const reason = parts.pop() ?? ''
     const field = parts.pop() ?? ''
-    return { labels: { source: parts.join('|'), field, why }, value }
+    return { labels: { source: parts.join('|'), field, reason }, value }
   })
 }
 
-export function fromView({ parts }: MetricsView, read: (view: MappingView) => number): readonly Sample[] {
-  const view = parts.mapping?.view()
+export function fromView({ stages }: MetricsView, read: (view: MappingView) => number): readonly Sample[] {
+  const view = stages.mapping?.view()
   return view ? one(read(view)) : []
 }
 
@@ -71,9 +71,9 @@ export function counted(counts: ReadonlyMap<string, number> | undefined): readon
 }
 
 /** Lanes come and go; what is scraped is their sum by provider and role. */
-export function byLane({ parts }: MetricsView, key: 'pending' | 'sealed'): readonly Sample[] {
+export function byLane({ stages }: MetricsView, key: 'pending' | 'sealed'): readonly Sample[] {
   const sums = new Map<string, Sample>()
-  for (const lane of parts.spool?.lanes() ?? []) {
+  for (const lane of stages.spool?.lanes() ?? []) {
     const labels = { provider: lane.provider, role: lane.role.kind }
     const name = JSON.stringify(labels)
     sums.set(name, { labels, value: (sums.get(name)?.value ?? 0) + lane[key] })
@@ -81,9 +81,9 @@ export function byLane({ parts }: MetricsView, key: 'pending' | 'sealed'): reado
   return [...sums.values()]
 }
 
-export function oldest({ parts }: MetricsView): readonly Sample[] {
+export function oldest({ stages }: MetricsView): readonly Sample[] {
   const oldestByName = new Map<string, Sample>()
-  for (const { provider, role, oldestAt } of parts.spool?.lanes() ?? []) {
+  for (const { provider, role, oldestAt } of stages.spool?.lanes() ?? []) {
     if (oldestAt === null) continue
     const labels = { provider, role: role.kind }
     const name = JSON.stringify(labels)

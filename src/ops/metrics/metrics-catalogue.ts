@@ -42,25 +42,25 @@ const fromIngest: readonly Metric[] = [
   counter(
     'gateway_messages_ignored_total',
     'Messages left out on purpose, by source and reason.',
-    (view) => byReason(view.parts.ingest?.counters().ignoredByReason),
+    (view) => byReason(view.stages.ingest?.counters().ignoredByReason),
     ['source', 'reason'],
   ),
   counter(
     'gateway_messages_dead_total',
     'Messages that became dead letters, by source and reason.',
-    (view) => byReason(view.parts.ingest?.counters().deadByReason),
+    (view) => byReason(view.stages.ingest?.counters().deadByReason),
     ['source', 'reason'],
   ),
   counter(
     'gateway_clients_refused_total',
     'Clients whose CONNECT was refused, by reason.',
-    (view) => counted(view.parts.ingest?.counters().refusedByReason),
+    (view) => counted(view.stages.ingest?.counters().refusedByReason),
     ['reason'],
   ),
   counter(
     'gateway_clients_dropped_total',
     'Connections that the gateway closed, by reason.',
-    (view) => counted(view.parts.ingest?.counters().droppedByReason),
+    (view) => counted(view.stages.ingest?.counters().droppedByReason),
     ['reason'],
   ),
   counter(
@@ -81,21 +81,21 @@ const fromLetters: readonly Metric[] = [
   counter(
     'gateway_dead_letters_requeued_total',
     'Payloads of dead letters that were sent again.',
-    ({ parts }) => (parts.letters ? one(parts.letters.counters().requeued) : []),
+    ({ stages }) => (stages.deadLetters ? one(stages.deadLetters.counters().requeued) : []),
   ),
   counter(
     'gateway_dead_letters_purged_total',
     'Dead letters that were deleted, by hand or by age. Their data is lost.',
-    ({ parts }) =>
+    ({ stages }) =>
       (['operator', 'age'] as const).flatMap((by) =>
-        parts.letters ? [{ labels: { by }, value: parts.letters.counters().purged[by] }] : [],
+        stages.deadLetters ? [{ labels: { by }, value: stages.deadLetters.counters().purged[by] }] : [],
       ),
     ['by'],
   ),
   counter(
     'gateway_dead_letters_imported_total',
     'Payloads and messages that were taken in from a file.',
-    ({ parts }) => (parts.letters ? one(parts.letters.counters().imported) : []),
+    ({ stages }) => (stages.deadLetters ? one(stages.deadLetters.counters().imported) : []),
   ),
 ]
 
@@ -150,8 +150,8 @@ const fromSpool: readonly Metric[] = [
   gauge(
     'gateway_spool_held',
     '1 while the spool takes nothing in, by reason.',
-    ({ parts }) =>
-      parts.spool?.holdReason ? [{ labels: { reason: parts.spool.holdReason }, value: 1 }] : [],
+    ({ stages }) =>
+      stages.spool?.holdReason ? [{ labels: { reason: stages.spool.holdReason }, value: 1 }] : [],
     ['reason'],
   ),
 ]
@@ -166,25 +166,25 @@ const fromDelivery: readonly Metric[] = [
   counter(
     'gateway_payloads_dead_total',
     'Payloads that became dead letters after their retries.',
-    ({ parts }) => (parts.delivery ? one(parts.delivery.counters().dead) : []),
+    ({ stages }) => (stages.delivery ? one(stages.delivery.counters().dead) : []),
   ),
   counter(
     'gateway_submissions_total',
     'Submissions, by what they came to.',
-    ({ parts }) =>
-      [...(parts.delivery?.counters().outcomes ?? [])]
+    ({ stages }) =>
+      [...(stages.delivery?.counters().outcomes ?? [])]
         .slice(0, reasonsMax)
         .map(([outcome, value]) => ({ labels: { outcome }, value })),
     ['outcome'],
   ),
-  counter('gateway_sent_bytes_total', 'Bytes of request bodies sent.', ({ parts }) =>
-    parts.delivery ? one(parts.delivery.counters().bytesSent) : [],
+  counter('gateway_sent_bytes_total', 'Bytes of request bodies sent.', ({ stages }) =>
+    stages.delivery ? one(stages.delivery.counters().bytesSent) : [],
   ),
   gauge(
     'gateway_endpoint_state',
     '1 for the state that the endpoint of a provider is in, else 0.',
-    ({ parts }) =>
-      (parts.delivery?.providers() ?? []).flatMap(({ name, endpoint }) =>
+    ({ stages }) =>
+      (stages.delivery?.providers() ?? []).flatMap(({ name, endpoint }) =>
         endpointStates.map((state) => ({
           labels: { provider: name, state },
           value: endpoint === state ? 1 : 0,
@@ -195,8 +195,8 @@ const fromDelivery: readonly Metric[] = [
   gauge(
     'gateway_submissions_in_flight',
     'Submissions that run now.',
-    ({ parts }) =>
-      (parts.delivery?.providers() ?? []).map(({ name, inFlight }) => ({
+    ({ stages }) =>
+      (stages.delivery?.providers() ?? []).map(({ name, inFlight }) => ({
         labels: { provider: name },
         value: inFlight,
       })),
@@ -205,8 +205,8 @@ const fromDelivery: readonly Metric[] = [
   gauge(
     'gateway_last_accepted_timestamp_seconds',
     'When the ingestion API last accepted something, Unix time.',
-    ({ parts }) =>
-      (parts.delivery?.providers() ?? []).flatMap(({ name, lastSuccessAt }) =>
+    ({ stages }) =>
+      (stages.delivery?.providers() ?? []).flatMap(({ name, lastSuccessAt }) =>
         lastSuccessAt === null ? [] : [{ labels: { provider: name }, value: lastSuccessAt / 1000 }],
       ),
     ['provider'],
@@ -214,8 +214,8 @@ const fromDelivery: readonly Metric[] = [
   gauge(
     'gateway_clock_offset_seconds',
     'Clock of the ingestion API minus ours.',
-    ({ parts }) =>
-      (parts.delivery?.providers() ?? []).flatMap(({ name, clockOffsetMs }) =>
+    ({ stages }) =>
+      (stages.delivery?.providers() ?? []).flatMap(({ name, clockOffsetMs }) =>
         clockOffsetMs === null ? [] : [{ labels: { provider: name }, value: clockOffsetMs / 1000 }],
       ),
     ['provider'],

@@ -56,7 +56,7 @@ export function createMetrics({ view }: { view: () => Source }): Metrics {
   function rememberRole(lane: LaneId): string {
     const role =
       view()
-        .parts.spool?.lanes()
+        .stages.spool?.lanes()
         .find(({ id }) => id === lane)?.role.kind ?? roleOf.get(lane)
     if (role === undefined) return 'unknown'
     for (const oldest of roleOf.keys()) {

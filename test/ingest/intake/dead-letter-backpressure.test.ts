@@ -141,7 +141,7 @@ describe('full dead letters on the whole pipeline', () => {
     })
     const broken = await pipeline.device('broken')
     let sent = 0
-    while (!pipeline.status().spool.lettersFull) {
+    while (!pipeline.status().spool.deadLettersFull) {
       for (let n = 0; n < 20; n += 1)
         broken.publish({ topic: topicOf('broken'), payload: 'x'.repeat(4000) + sent, messageId: (sent += 1) })
       await roundTrip(broken)

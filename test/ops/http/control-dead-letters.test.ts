@@ -1,17 +1,17 @@
 import { request } from 'node:http'
 import { describe, expect, test } from 'vitest'
-import type { Control } from '../../../src/ops/stage-views.ts'
+import type { DaemonControl } from '../../../src/ops/types.ts'
 import { openLettersWorld, refusedPayload, telemetryOf } from '../../support/dead-letters-world.ts'
 import { get, opsWorld } from '../../support/ops-world.ts'
 
 const nobodyAsks = () => Promise.reject(new Error('nobody asks'))
-const control: Control = { reload: nobodyAsks, remap: nobodyAsks, check: nobodyAsks, probe: nobodyAsks }
+const control: DaemonControl = { reload: nobodyAsks, remap: nobodyAsks, check: nobodyAsks, probe: nobodyAsks }
 
 async function world() {
   const letters = await openLettersWorld()
   const ops = opsWorld()
   await ops.ops.start()
-  ops.ops.attach({ control, letters: letters.work })
+  ops.ops.attach({ control, deadLetters: letters.work })
   const url = ops.ops.url() ?? ''
   return {
     ...letters,

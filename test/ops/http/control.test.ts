@@ -1,7 +1,7 @@
 import { request } from 'node:http'
 import { describe, expect, test } from 'vitest'
 import type { RemapRequest } from '../../../src/ingest/ingest.ts'
-import type { Control } from '../../../src/ops/stage-views.ts'
+import type { DaemonControl } from '../../../src/ops/types.ts'
 import { GatewayError } from '../../../src/std/gateway-error.ts'
 import { get, opsWorld } from '../../support/ops-world.ts'
 
@@ -15,10 +15,10 @@ const report = {
   stillRefused: {},
 }
 
-async function world(changes: Partial<Control> = {}) {
+async function world(changes: Partial<DaemonControl> = {}) {
   const ops = opsWorld()
   const asked: (RemapRequest | string)[] = []
-  const control: Control = {
+  const control: DaemonControl = {
     async reload(cause) {
       asked.push(cause)
       return { kind: 'reloaded', sources: 3, tookMs: 5, restartNeeded: [] }

@@ -1,4 +1,4 @@
-// stage-views.ts: what ops may see of the stages: their views and counters, and nothing that changes them.
+// types.ts: what ops may see of the stages: their views and counters, and nothing that changes them.
 // Types only, so that ops works while any of them is missing and loads none of their code.
 
 import type { EpochMs } from '../std/clock.ts'
@@ -19,25 +19,25 @@ import type { DeadLetterOperations } from '../dead-letters/dead-letters.ts'
 import type { Spool, SpoolCheck } from '../spool/spool.ts'
 
 /** Each is null until it is attached: ops starts before the store is opened. */
-export type Parts = {
+export type StageViews = {
   ingest: Pick<Ingest, 'counters' | 'addresses'> | null
   spool: Pick<Spool, 'holdReason' | 'congested' | 'deadLettersFull' | 'lanes' | 'totals'> | null
   delivery: Pick<Delivery, 'providers' | 'counters'> | null
   /** Where messages can be looked at as they come. */
   taps?: Pick<Taps, 'open'> | null
-  mapping?: MappingPart | null
+  mapping?: MappingStage | null
   /** What was put aside, to be looked at. */
-  aside?: Pick<Spool, 'shelves' | 'keptMessages'> | null
+  keptMessages?: Pick<Spool, 'shelves' | 'keptMessages'> | null
   /** What a person decides about messages in quarantine. */
-  verdicts?: Pick<QuarantineDecisions, 'release' | 'drop'> | null
+  quarantine?: Pick<QuarantineDecisions, 'release' | 'drop'> | null
   /** Dead letters, to be looked at and worked with. */
-  letters?: DeadLetterOperations | null
+  deadLetters?: DeadLetterOperations | null
   ledger?: Pick<Ledger, 'query' | 'view'> | null
-  control?: Control | null
+  control?: DaemonControl | null
 }
 
 /** What somebody may have done over HTTP. */
-export type Control = {
+export type DaemonControl = {
   reload(cause: string): Promise<ReloadReport>
   /** Tries now what waits for a back-off or a slow probe. */
   probe(signal: AbortSignal): Promise<ProbeReport>
@@ -54,7 +54,7 @@ export type ReloadReport =
   | { kind: 'refused'; fault: GatewayError }
 
 /** The mapping in force, and what it has seen. */
-export type MappingPart = {
+export type MappingStage = {
   view(): MappingView
   /** Null for a device that was not seen, or not lately. */
   device(key: string): DeviceView | null
@@ -82,7 +82,7 @@ export type MappingView = {
   /** The worst clocks, as last looked. */
   skewed: readonly DeviceView[]
   release: ReleaseCounters
-  verdicts: DecisionCounters
+  decisions: DecisionCounters
   deferral: DeferredCounters
 }
 
