@@ -1,7 +1,7 @@
-// The documents of the top folder name files, folders and scripts that exist.
+// The documents of the top folder name files, folders and scripts that exist. links.test.ts checks their links.
 
 import { existsSync, globSync, readFileSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 
 const root = resolve(import.meta.dirname, '../..')
@@ -30,11 +30,6 @@ const exists = (path: string) =>
 describe.each(documents)('%s', (document) => {
   test('names files and folders that exist', () => {
     expect(pathsIn(textOf(document)).filter((path) => !exists(path))).toEqual([])
-  })
-
-  test('links to files that exist', () => {
-    const links = [...textOf(document).matchAll(/\]\(([^)#:\s]+)(?:#[^)]*)?\)/g)].map(([, link = '']) => link)
-    expect(links.filter((link) => !existsSync(join(root, dirname(document), link)))).toEqual([])
   })
 
   test('names npm scripts that exist', () => {

@@ -27,6 +27,7 @@ import {
 import {
   copyCheckout,
   filesOf,
+  machineEnvironment,
   npm,
   pack,
   root,
@@ -234,6 +235,10 @@ describe.skipIf(missing !== null)('the release', () => {
     )
     const credentials = '{ source: file, path: "${env:CREDENTIALS_DIRECTORY}/ingestion.json" }'
     await writeConfig(cwd, { serviceUrl, spoolPath: join(cwd, 'state/spool'), credentials })
+    const config = join(cwd, 'gateway.yaml')
+    const env = { ...machineEnvironment, CREDENTIALS_DIRECTORY: cwd }
+    const checked = await runProgram(command, ['check', '--config', config], { cwd, env })
+    expect([checked.status, checked.stderr]).toEqual([0, ''])
     const state = await newFolder('unit/state')
     const nobody = process.getuid?.() === 0 ? 65_534 : undefined
     if (nobody !== undefined) await chown(state, nobody, nobody)
