@@ -12,6 +12,9 @@ export type Emit = (event: GatewayEvent) => void
 export type HoldReason =
   'spool_full' | 'disk_low' | 'quarantine_full' | 'deferred_full' | 'state_full' | 'store_lost'
 
+/** Why a QoS 0 message could not be kept. */
+export type DropReason = HoldReason | 'waiting_full' | 'dead_letters_full'
+
 export type GatewayEvent =
   // spool
   | {
@@ -48,9 +51,15 @@ export type GatewayEvent =
   // ingest
   | { kind: 'listener_opened'; url: string }
   | { kind: 'listener_failed'; fault: GatewayError }
-  | { kind: 'client_refused'; reason: string; clientId: string | null; address: string | null }
-  | { kind: 'client_dropped'; reason: string; clientId: string | null; address: string | null }
-  | { kind: 'messages_dropped'; reason: string; count: number }
+  /** `reason` is a stable code and a label of the metrics, `detail` a sentence. */
+  | {
+      kind: 'client_refused' | 'client_dropped'
+      reason: string
+      detail: string
+      clientId: string | null
+      address: string | null
+    }
+  | { kind: 'messages_dropped'; reason: DropReason; detail: string; count: number }
   | { kind: 'message_unmappable'; source: string | null; topic: string; reason: string; detail: string }
   | {
       kind: 'message_quarantined'

@@ -29,18 +29,13 @@
 //   the address is taken: ADDRESS_IN_USE or ADDRESS_UNAVAILABLE at start; nothing has been read then.
 
 import type { Socket } from 'node:net'
-import type { Clock, EpochMs } from '../std/clock.ts'
+import type { Clock } from '../std/clock.ts'
 import type { GatewayError } from '../std/gateway-error.ts'
 import type { Emit } from '../domain/event.ts'
 import { createAccess, type AccessOptions } from './broker/access.ts'
-import { createBroker, type BrokerOptions } from './broker/broker.ts'
-import {
-  createIntake,
-  type IntakeMapper,
-  type IntakeOptions,
-  type IntakeSpool,
-  type ReleaseOrder,
-} from './intake/intake.ts'
+import { createBroker, type BrokerCounters, type BrokerOptions } from './broker/broker.ts'
+import { createIntake, type IntakeCounters, type IntakeOptions } from './intake/intake.ts'
+import type { IntakeMapper, IntakeSpool, ReleaseOrder } from './types.ts'
 import type { Tap } from './intake/message-tap.ts'
 import { openListener, type Listener, type ListenerDeps, type ListenerOptions } from './broker/listeners.ts'
 
@@ -51,7 +46,7 @@ export {
   type QuarantineRelease,
   type ReleaseCounters,
 } from './quarantine/quarantine.ts'
-export { remap, type RemapReport, type RemapRequest } from './quarantine/dead-letter-remap.ts'
+export { remap, type RemapReport, type RemapRequest } from './remap/dead-letter-remap.ts'
 export {
   createQuarantineDecisions,
   type DropReport,
@@ -62,38 +57,7 @@ export {
 export { createTaps } from './intake/message-tap.ts'
 export type { TapEntry, TapFilter, Taps } from './intake/message-tap.ts'
 
-export type IngestCounters = {
-  /** Messages since start; see intake.ts for what they add up to. */
-  received: number
-  /** When the last one came; null before the first. */
-  lastMessageAt: EpochMs | null
-  acked: number
-  /** Messages whose every payload was a copy. */
-  duplicates: number
-  mapped: number
-  dead: number
-  ignored: number
-  /** QoS 0 messages that could not be kept. */
-  dropped: number
-  /** Never acknowledged: their connection ended while they had to wait. */
-  returned: number
-  held: number
-  /** Kept whole: until the device or its clock is judged, or its expression was evaluated. */
-  quarantined: number
-  deferred: number
-  /** Messages in open records now, and those of them that were open when the state was read. */
-  openParts: number
-  carried: number
-  connections: number
-  bytes: number
-  /** Keyed `source|reason`. */
-  ignoredByReason: ReadonlyMap<string, number>
-  deadByReason: ReadonlyMap<string, number>
-  quarantinedByReason: ReadonlyMap<string, number>
-  /** Clients whose CONNECT was refused, and connections that the gateway closed, keyed by reason. */
-  refusedByReason: ReadonlyMap<string, number>
-  droppedByReason: ReadonlyMap<string, number>
-}
+export type IngestCounters = IntakeCounters & BrokerCounters
 
 export type Ingest = {
   /** Opens the listeners; rejects with GatewayError ADDRESS_IN_USE or ADDRESS_UNAVAILABLE. */
@@ -155,7 +119,7 @@ export function createIngest(deps: IngestDeps, options: IngestOptions): Ingest {
 
   function admits(socket: Socket): boolean {
     if (sockets >= options.connectionsMax) {
-      broker.refuse('there are max_connections already', socket.remoteAddress ?? null)
+      broker.refuse('max_connections', socket.remoteAddress ?? null)
       return false
     }
     sockets += 1

@@ -97,7 +97,8 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
     epoch = null
     epochEnd.abort()
     emit({ kind: 'store_lost', fault })
-    if (unawaited > 0) emit({ kind: 'messages_dropped', reason: 'store_lost', count: unawaited })
+    const detail = 'The store of the spool is being reopened.'
+    if (unawaited > 0) emit({ kind: 'messages_dropped', reason: 'store_lost', detail, count: unawaited })
     judge()
     for (const listener of listeners) listener.storeLost?.()
     reopening = reopen(old, fault)

@@ -18,7 +18,7 @@ import type { Spool } from '../../src/spool/spool.ts'
 import { systemClock } from '../../src/std/clock.ts'
 import { bodyOf } from './batch-body.ts'
 import { newFolder } from './folders.ts'
-import { configOf, sender, truckSource } from './mapping-world.ts'
+import { configOf, messageOf, sender, truckSource } from './mapping-world.ts'
 import { openSpoolWorld, sealAll, type SpoolWorld, type WorldOptions } from './open-spool.ts'
 
 export type KeptOptions = {
@@ -110,9 +110,8 @@ export async function openKeptWorld(options: KeptOptions = {}): Promise<KeptWorl
     mapping: () => mapping,
     mapper: () => mapper,
     publish(topic, payload, { dup = false } = {}) {
-      const bytes = Buffer.from(typeof payload === 'string' ? payload : JSON.stringify(payload))
       return new Promise((resolve) => {
-        intake.accept(topic, bytes, 1, false, dup, sender, resolve)
+        intake.accept(messageOf(payload, { topic, dup, sender }), resolve)
       })
     },
     async change(next) {

@@ -5,7 +5,7 @@ import type { DeadLetter } from '../../src/domain/dead-letter.ts'
 import type { KeptMessage } from '../../src/domain/message.ts'
 import type { HoldReason } from '../../src/domain/event.ts'
 import type { MappedPayload } from '../../src/domain/payload.ts'
-import type { IntakeSpool } from '../../src/ingest/intake/intake.ts'
+import type { IntakeSpool } from '../../src/ingest/types.ts'
 import type { GatewayError } from '../../src/std/gateway-error.ts'
 import type { Ack, SpoolListener } from '../../src/spool/spool.ts'
 

@@ -1,8 +1,9 @@
-// access.ts: who may connect. Names and passwords are compared by their hashes in constant time, and an unknown
-// name costs as much as a wrong password, so that an answer's time tells nothing.
+// access.ts: who may connect. Names and passwords are compared by their hashes in constant time, and an unknown name
+// costs as much as a wrong password, so the time of an answer reveals nothing.
 
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { Secret } from '../../std/secret.ts'
+import type { Refusal } from './connect-rules.ts'
 
 export type AccessOptions = {
   /** Clients that give no user name may connect. */
@@ -10,13 +11,9 @@ export type AccessOptions = {
   users: readonly { name: string; password: Secret }[]
 }
 
-export type AccessDecision =
-  | { kind: 'admitted' }
-  /** CONNACK 4: bad user name or password; 5: not authorized. */
-  | { kind: 'refused'; returnCode: 4 | 5; reason: string }
-
 export type Access = {
-  check(userName: string | null, password: Buffer | null): AccessDecision
+  /** Null where the client may connect. CONNACK 4: bad user name or password; 5: not authorized. */
+  refusalOf(userName: string | null, password: Buffer | null): Refusal | null
 }
 
 export function createAccess(options: AccessOptions): Access {
@@ -24,14 +21,12 @@ export function createAccess(options: AccessOptions): Access {
     name: digest(name),
     password: digest(password.reveal()),
   }))
+  return { refusalOf }
 
-  function judge(userName: string | null, password: Buffer | null): AccessDecision {
-    if (userName === null) {
-      if (options.anonymous) return { kind: 'admitted' }
-      return { kind: 'refused', returnCode: 5, reason: 'it gave no user name and anonymous access is off' }
-    }
-    // Nobody to compare with: a name is then what a client calls itself, no more than a client id.
-    if (users.length === 0 && options.anonymous) return { kind: 'admitted' }
+  function refusalOf(userName: string | null, password: Buffer | null): Refusal | null {
+    if (userName === null) return options.anonymous ? null : { returnCode: 5, reason: 'no_user_name' }
+    // Without users there is nothing to compare with: a name only describes the client, like a client id.
+    if (users.length === 0 && options.anonymous) return null
     const givenName = digest(userName)
     const givenPassword = digest(password ?? Buffer.alloc(0))
     let known = false
@@ -40,11 +35,8 @@ export function createAccess(options: AccessOptions): Access {
       const samePassword = timingSafeEqual(user.password, givenPassword)
       if (sameName && samePassword) known = true
     }
-    if (known) return { kind: 'admitted' }
-    return { kind: 'refused', returnCode: 4, reason: 'its user name or password is wrong' }
+    return known ? null : { returnCode: 4, reason: 'bad_credentials' }
   }
-
-  return { check: judge }
 }
 
 function digest(value: string | Buffer): Buffer {

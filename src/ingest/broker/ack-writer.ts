@@ -1,10 +1,9 @@
-// ack-writer.ts: acks on their way back, without an object per message. The spool calls a function per message; the
-// functions are kept and used again, each bound to a slot that says which packet it answers.
+// ack-writer.ts: acknowledgements on their way back, without an object per message. The spool calls one function per
+// message; the functions are reused, each bound to a slot that says which packet it answers.
 
 import { assert } from '../../std/assert.ts'
 import type { GatewayError } from '../../std/gateway-error.ts'
 import type { Ack } from '../../spool/spool.ts'
-import type { Gate } from './gate.ts'
 
 /** First byte of the packet that answers: for QoS 1 [MQTT 3.4], for QoS 2 [MQTT 3.5]. */
 export const puback = 0x40
@@ -12,20 +11,21 @@ export const pubrec = 0x50
 
 export type AckHead = typeof puback | typeof pubrec
 
-type Slot = { gate: Gate | null; head: AckHead; messageId: number; ack: Ack }
+type Slot<Gate> = { gate: Gate | null; head: AckHead; messageId: number; ack: Ack }
 
-export type AckSlots = {
+export type AckSlots<Gate> = {
   /** An ack for one packet; to be called once. */
   take(gate: Gate, head: AckHead, messageId: number): Ack
 }
 
-type OnAck = (gate: Gate, head: AckHead, messageId: number, fault: GatewayError | null) => void
+type OnAck<Gate> = (gate: Gate, head: AckHead, messageId: number, fault: GatewayError | null) => void
 
 /** Slots that are kept for reuse; more may be in use. */
 const freeMax = 65_536
 
-export function createAckSlots(onAck: OnAck): AckSlots {
-  const free: Slot[] = []
+export function createAckSlots<Gate>(onAck: OnAck<Gate>): AckSlots<Gate> {
+  const free: Slot<Gate>[] = []
+  return { take }
 
   function take(gate: Gate, head: AckHead, messageId: number): Ack {
     const slot = free.pop() ?? newSlot()
@@ -35,8 +35,8 @@ export function createAckSlots(onAck: OnAck): AckSlots {
     return slot.ack
   }
 
-  function newSlot(): Slot {
-    const slot: Slot = {
+  function newSlot(): Slot<Gate> {
+    const slot: Slot<Gate> = {
       gate: null,
       head: puback,
       messageId: 0,
@@ -50,26 +50,23 @@ export function createAckSlots(onAck: OnAck): AckSlots {
     }
     return slot
   }
-
-  return { take }
 }
 
 /** Gates with acks to write: once per socket and commit, right after the commit gave its last ack. */
-export type AckWriter = { add(gate: Gate): void }
+export type AckWriter = { add(gate: { writeAcks(): void }): void }
 
 export function createAckWriter(): AckWriter {
-  let dirty: Gate[] = []
+  let pending: { writeAcks(): void }[] = []
+  return { add }
 
-  function add(gate: Gate): void {
-    if (dirty.length === 0) queueMicrotask(flush)
-    dirty.push(gate)
+  function add(gate: { writeAcks(): void }): void {
+    if (pending.length === 0) queueMicrotask(writeAll)
+    pending.push(gate)
   }
 
-  function flush(): void {
-    const gates = dirty
-    dirty = []
+  function writeAll(): void {
+    const gates = pending
+    pending = []
     for (const gate of gates) gate.writeAcks()
   }
-
-  return { add }
 }

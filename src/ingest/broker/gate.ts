@@ -1,30 +1,32 @@
-// gate.ts: stands between one socket and the broker. Decides when and how much is read, and writes the acks.
+// gate.ts: between one socket and the broker. It decides when and how much is read, and writes the acks.
 //
-// aedes takes what `conn.read(null)` gives it; it has no limit on packet sizes, not even before CONNECT, and
-// none on messages in flight. So the gate replaces that one call:
+// aedes takes what `conn.read(null)` returns. It has no limit on packet sizes, not even before CONNECT, and none on
+// messages in flight. So the gate replaces that call:
 //
-//   socket's buffer --read--> framing --portion that ends with a packet--> publish-fast-path.ts --the rest--> aedes' parser
-//        ^                       |                                             |
-//        '------- unshift -------'   for later                                 '--> messages of QoS 0 and 1
+//   socket's buffer --read--> framing --whole packets--> publish-fast-path.ts --the rest--> aedes' parser
+//        ^                       |                              |
+//        '------- unshift -------'   for later                  '--> messages of QoS 0 and 1
 //
-// A device that publishes one message at a time costs more in the stream's buffer and events than in its message. So what
-// the socket brings goes the straight way at once where nothing stands before it (tookAtOnce); the rest goes as drawn.
+// A device that publishes one message at a time costs more in the buffer and the events of the stream than in its
+// message. So bytes that arrive while nothing waits before them go to the fast path at once (`push`).
 //
-//   shut      until CONNECT was answered, CONNECT alone is passed on; nothing after the doors are closed
-//   full      as many messages are in flight as may be; goes on with the next ack
-//   choked    the client does not read its acks; goes on when it does, and is dropped after `ackTimeoutMs`
-//   paused    the intake asks for it; goes on when the intake does
+//   stopped   until CONNECT is answered, CONNECT alone is passed on; nothing after stopReading
+//   full      inFlightMax messages are in flight; continues with the next ack
+//   blocked   the client does not read its acks; continues when it does, and is dropped after `ackTimeoutMs`
+//   paused    the intake asks for it; continues when the intake does
 //
-// While any of these holds, the socket's own buffer fills to its high-water mark and TCP slows the device
-// down. Whatever ends one of them calls poke().
+// While any of these holds, the socket's buffer fills to its high-water mark and TCP slows the device down. Whatever
+// ends one of them calls resumeReading().
 
 import type { Socket } from 'node:net'
 import type { Client } from 'aedes'
 import type { CancelTimer, Clock } from '../../std/clock.ts'
-import type { Sender } from '../../domain/message.ts'
+import type { Message, Sender } from '../../domain/message.ts'
 import type { AckHead, AckWriter } from './ack-writer.ts'
+import { readAtOnce, refreshKeepalive } from './aedes-internals.ts'
+import { clientDrops, type ClientDropReason } from './client-faults.ts'
 import type { Refusal } from './connect-rules.ts'
-import { createFraming, type FramingLimits, type Violation } from './packet-framing.ts'
+import { createFraming, type FramingLimits } from './packet-framing.ts'
 import { takePublishes, type TakePublish } from './publish-fast-path.ts'
 
 export type GateOptions = FramingLimits & {
@@ -40,11 +42,12 @@ export type GateDeps = {
   certificateName: string | null
   clock: Clock
   writer: AckWriter
-  /** True while no gate should be read; the gate then asks to be poked. */
+  /** True while no gate may be read; resumeReading is called at its end. */
   readingPaused: (gate: Gate) => boolean
-  /** A message of QoS 0 or 1 that came the straight way. */
-  publish: (gate: Gate, ...message: Parameters<TakePublish>) => void
-  onDrop: (gate: Gate, reason: string) => void
+  /** The fast path reads each message into `message`, which all gates share, and calls `publish`. */
+  message: Message
+  publish: (gate: Gate, messageId: number) => void
+  onDrop: (gate: Gate, reason: ClientDropReason, detail: string) => void
 }
 
 export type Gate = {
@@ -53,159 +56,143 @@ export type Gate = {
   readonly certificateName: string | null
   /** Known once the client's CONNECT was accepted. */
   sender: Sender | null
-  /** Why its CONNECT will be refused, found before the broker asks for it. */
+  /** Why its CONNECT will be refused, found before aedes authenticates it. */
   refusal: Refusal | null
   /** The connection is gone or about to go. */
   readonly closed: boolean
-  /** Dropped by us; the reason was told. */
+  /** Dropped by the gateway; the reason was reported. */
   readonly dropped: boolean
-  /** CONNECT was answered: what follows may be read. */
+  /** CONNECT was answered: packets behind it may be read. */
   startReading(): void
-  /** Nothing is read any more; acks go on. */
+  /** Nothing more is read; acks are still written. */
   stopReading(): void
   /** A message that wants an ack was taken in. */
   countInFlight(): void
   /** Its ack; written with the others of this commit. */
   queueAck(head: AckHead, messageId: number): void
   writeAcks(): void
-  /** Reads on where reading had stopped. */
+  /** Reads on where reading had paused. */
   resumeReading(): void
-  drop(reason: string): void
-  /** Ends the connection after what is written, or after `timeoutMs`. */
+  drop(reason: ClientDropReason, detail?: string): void
+  /** Ends the connection once everything is written, or after `timeoutMs`. */
   end(timeoutMs: number): Promise<void>
-}
-
-const violations: Record<Violation, string> = {
-  NOT_CONNECT: 'the first packet was not CONNECT',
-  NOT_FROM_CLIENT: 'it sent a packet that only servers send',
-  CONNECT_TOO_LARGE: 'its CONNECT is larger than max_connect_bytes',
-  PACKET_TOO_LARGE: 'a packet is larger than max_packet_bytes',
-  LENGTH_MALFORMED: 'a packet has a malformed remaining length',
 }
 
 const ackBytes = 4
 
-/** Private to aedes 1.2; test/ingest/broker/aedes-facts.test.ts fails when it changes. */
-type Internals = Client & {
-  _parsingBatch: number
-  _keepaliveInterval: number
-  _keepaliveTimer: NodeJS.Timeout | null
-}
-
 export function createGate(deps: GateDeps, options: GateOptions): Gate {
   const { socket, client, clock, writer } = deps
-  const internals = client as Internals
   const framing = createFraming(options)
   const readOn = socket.read.bind(socket)
   const pushOn = socket.push.bind(socket)
-  let connected = false
-  let shut = false
+  let isConnected = false
+  let stopped = false
   let full = false
-  let choked = false
-  /** Its end was seen. `socket.closed` is true before that, while aedes still reports why. */
-  let gone = false
-  let told = false
+  let blocked = false
+  /** The end of the socket was seen. `socket.closed` is true before that, while aedes still reports why. */
+  let ended = false
+  let dropped = false
   let inFlight = 0
   let acks = Buffer.allocUnsafe(64 * ackBytes)
   let ackEnd = 0
-  let cancelChoke: CancelTimer | null = null
+  let cancelAckTimeout: CancelTimer | null = null
 
   socket.read = read
   socket.push = push
-  // aedes reads when the number of `readable` events has caught up with the packets in flight; with our own
-  // bound on messages in flight it shall read whenever there is something.
-  socket.prependListener('readable', () => {
-    internals._parsingBatch = 0
-  })
+  // aedes reads when the number of `readable` events has caught up with the packets in flight. The gate has its own
+  // bound on messages in flight, so aedes must read at every event.
+  socket.prependListener('readable', () => readAtOnce(client))
   socket.once('close', () => {
-    gone = true
-    cancelChoke?.()
+    ended = true
+    cancelAckTimeout?.()
   })
 
   function read(size?: number | null): Buffer | null {
-    // Only aedes asks with null; the stream's own machinery asks with numbers or nothing.
+    // Only aedes calls it with null; the stream itself with a number or nothing.
     if (size !== null) return readOn(size) as Buffer | null
     for (;;) {
-      if (shut || choked) return null
+      if (stopped || blocked) return null
       if (inFlight >= options.inFlightMax) {
         full = true
         return null
       }
-      if (connected ? deps.readingPaused(gate) : framing.connectEnded) return null
-      // @types/node does not know that null means "what there is".
+      if (isConnected ? deps.readingPaused(gate) : framing.connectEnded) return null
+      // @types/node does not know null, which means "all there is".
       const chunk = readOn(null as unknown as number) as Buffer | null
-      const portion = chunk === null ? null : pass(chunk)
-      // Where everything went the straight way, there may be more in the socket.
+      const portion = chunk === null ? null : portionOf(chunk)
+      // Empty: the fast path took all of it, and the socket may have more.
       if (portion === null || portion.length > 0) return portion
     }
   }
 
-  /** Called with what came from the network, and with null at its end. */
+  /** Called with each chunk from the network, and with null at its end. */
   function push(chunk: unknown, encoding?: BufferEncoding): boolean {
-    if (!(chunk instanceof Buffer) || !mayTakeAtOnce()) return pushOn(chunk, encoding)
-    const start = takeStraight(chunk, takeWithin)
-    // True: the socket goes on reading. A dropped one has no use for the rest.
+    if (!(chunk instanceof Buffer) || !mayBypassStream()) return pushOn(chunk, encoding)
+    const start = takeFast(chunk, takeWithinLimit)
+    // True: the socket reads on. A dropped one needs no rest.
     return start === chunk.length || socket.destroyed || pushOn(chunk.subarray(start))
   }
 
-  function mayTakeAtOnce(): boolean {
+  function mayBypassStream(): boolean {
     return (
-      connected &&
+      isConnected &&
       framing.betweenPackets &&
       socket.readableLength === 0 &&
-      !shut &&
-      !choked &&
+      !stopped &&
+      !blocked &&
       inFlight < options.inFlightMax &&
       !deps.readingPaused(gate)
     )
   }
 
-  function pass(chunk: Buffer): Buffer | null {
-    // Otherwise aedes' parser holds the first part of a packet, and must get the rest of it.
-    const mayGoStraight = connected && framing.betweenPackets
+  /** What of `chunk` goes to aedes; null where nothing may be read for now. */
+  function portionOf(chunk: Buffer): Buffer | null {
+    // Within a packet, aedes' parser holds its first part and must get the rest.
+    const mayBypass = isConnected && framing.betweenPackets
     const end = framing.follow(chunk, options.inFlightMax - inFlight)
     if (framing.violation !== null) {
-      drop(violations[framing.violation])
+      drop(framing.violation)
       return null
     }
-    if (end === chunk.length) return mayGoStraight ? goStraight(chunk) : chunk
-    // Back into the stream and not into a pocket of our own: its `end` must wait for these bytes.
+    if (end === chunk.length) return mayBypass ? bypassAedes(chunk) : chunk
+    // Back into the stream and not into a buffer of our own: its `end` must wait for these bytes.
     socket.unshift(chunk.subarray(end))
-    // A stream whose end has arrived does not tell of bytes that were put back. And not before this portion
+    // A stream whose end has arrived does not announce bytes that were put back. The microtask runs after this portion
     // was parsed: aedes' parser must not be entered twice.
-    queueMicrotask(poke)
+    queueMicrotask(resumeReading)
     const portion = chunk.subarray(0, end)
-    return mayGoStraight ? goStraight(portion) : portion
+    return mayBypass ? bypassAedes(portion) : portion
   }
 
-  /** What is left for aedes; null where nothing may be read any more. */
-  function goStraight(portion: Buffer): Buffer | null {
-    // The framing has counted them.
-    const start = takeStraight(portion, takeOne)
+  /** What the fast path leaves for aedes; null where nothing more may be read. */
+  function bypassAedes(portion: Buffer): Buffer | null {
+    // The framing has bounded the number of messages.
+    const start = takeFast(portion, takeOne)
     if (socket.destroyed) return null
     return start === 0 ? portion : portion.subarray(start)
   }
 
-  function takeStraight(portion: Buffer, take: TakePublish): number {
-    const start = takePublishes(portion, options.packetBytesMax, take)
-    // aedes counts any packet of the client as a sign of life [MQTT-3.1.2-24]; these it does not see.
-    if (start > 0 && internals._keepaliveInterval > 0) internals._keepaliveTimer?.refresh()
+  function takeFast(portion: Buffer, take: TakePublish): number {
+    const start = takePublishes(portion, options.packetBytesMax, deps.message, take)
+    // aedes refreshes it for each packet that it sees.
+    if (start > 0) refreshKeepalive(client)
     return start
   }
 
-  const takeOne: TakePublish = (topic, bytes, qos, retain, dup, messageId) => {
-    deps.publish(gate, topic, bytes, qos, retain, dup, messageId)
+  function takeOne(messageId: number): boolean {
+    deps.publish(gate, messageId)
     return !socket.destroyed
   }
 
-  const takeWithin: TakePublish = (topic, bytes, qos, retain, dup, messageId) =>
-    takeOne(topic, bytes, qos, retain, dup, messageId) && inFlight < options.inFlightMax
+  function takeWithinLimit(messageId: number): boolean {
+    return takeOne(messageId) && inFlight < options.inFlightMax
+  }
 
-  function poke(): void {
+  function resumeReading(): void {
     if (!socket.destroyed) socket.emit('readable')
   }
 
-  function give(head: AckHead, messageId: number): void {
+  function queueAck(head: AckHead, messageId: number): void {
     inFlight -= 1
     if (socket.destroyed) return
     if (ackEnd === acks.length) {
@@ -221,39 +208,39 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
     ackEnd += ackBytes
   }
 
-  function flush(): void {
+  function writeAcks(): void {
     const end = ackEnd
     ackEnd = 0
     if (end > 0 && !socket.destroyed) {
       // A copy: the socket keeps what it cannot write at once.
       const written = socket.write(Buffer.from(acks.subarray(0, end)))
-      if (!written && !choked) choke()
+      if (!written && !blocked) waitForDrain()
     }
     if (!full) return
     full = false
-    poke()
+    resumeReading()
   }
 
-  function choke(): void {
-    choked = true
-    cancelChoke = clock.after(options.ackTimeoutMs, () => drop('it does not read its acks'))
+  function waitForDrain(): void {
+    blocked = true
+    cancelAckTimeout = clock.after(options.ackTimeoutMs, () => drop('acks_not_read'))
     socket.once('drain', () => {
-      choked = false
-      cancelChoke?.()
-      poke()
+      blocked = false
+      cancelAckTimeout?.()
+      resumeReading()
     })
   }
 
-  function drop(reason: string): void {
-    if (told || gone) return
-    told = true
-    deps.onDrop(gate, reason)
+  function drop(reason: ClientDropReason, detail: string = clientDrops[reason]): void {
+    if (dropped || ended) return
+    dropped = true
+    deps.onDrop(gate, reason, detail)
     socket.destroy()
   }
 
   function end(timeoutMs: number): Promise<void> {
     return new Promise((resolve) => {
-      if (gone) {
+      if (ended) {
         resolve()
         return
       }
@@ -275,21 +262,21 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
       return socket.destroyed
     },
     get dropped() {
-      return told
+      return dropped
     },
     startReading() {
-      connected = true
-      poke()
+      isConnected = true
+      resumeReading()
     },
     stopReading() {
-      shut = true
+      stopped = true
     },
     countInFlight() {
       inFlight += 1
     },
-    queueAck: give,
-    writeAcks: flush,
-    resumeReading: poke,
+    queueAck,
+    writeAcks,
+    resumeReading,
     drop,
     end,
   }

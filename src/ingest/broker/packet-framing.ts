@@ -19,7 +19,7 @@ export type FramingLimits = {
 }
 
 export type Violation =
-  'NOT_CONNECT' | 'NOT_FROM_CLIENT' | 'CONNECT_TOO_LARGE' | 'PACKET_TOO_LARGE' | 'LENGTH_MALFORMED'
+  'not_connect' | 'not_from_client' | 'connect_too_large' | 'packet_too_large' | 'malformed_length'
 
 export type Framing = {
   /**
@@ -91,8 +91,8 @@ export function createFraming(limits: FramingLimits): Framing {
   function begin(head: number): boolean {
     type = head >> 4
     // [MQTT-3.1.0-1]: the first packet must be CONNECT. A second one is for the broker to refuse.
-    if (!connected && head !== connectHead) return violate('NOT_CONNECT')
-    if (!fromClient[type]) return violate('NOT_FROM_CLIENT')
+    if (!connected && head !== connectHead) return violate('not_connect')
+    if (!fromClient[type]) return violate('not_from_client')
     place = 'length'
     remaining = 0
     multiplier = 1
@@ -105,10 +105,10 @@ export function createFraming(limits: FramingLimits): Framing {
     multiplier *= 128
     lengthBytes += 1
     const more = (byte & 0x80) !== 0
-    if (more && lengthBytes === lengthBytesMax) return violate('LENGTH_MALFORMED')
+    if (more && lengthBytes === lengthBytesMax) return violate('malformed_length')
     if (!connected) {
-      if (remaining > limits.connectBytesMax) return violate('CONNECT_TOO_LARGE')
-    } else if (remaining > limits.packetBytesMax) return violate('PACKET_TOO_LARGE')
+      if (remaining > limits.connectBytesMax) return violate('connect_too_large')
+    } else if (remaining > limits.packetBytesMax) return violate('packet_too_large')
     if (more) return true
     connected = true
     place = 'body'

@@ -8,20 +8,20 @@ const hash = 0x23
 
 export type TopicLimits = { bytesMax: number; levelsMax: number }
 
-/** Why a client that publishes to `topic` is dropped; null where the topic is fine. */
-export function problemOfTopic(topic: string, limits: TopicLimits): string | null {
-  if (topic.length === 0) return 'it published to an empty topic'
-  if (topic.length > limits.bytesMax) return 'it published to a topic that is too long'
+/** What is wrong with `topic`, as the end of "a topic that ..."; null for a valid one. */
+export function topicProblem(topic: string, limits: TopicLimits): string | null {
+  if (topic.length === 0) return 'is empty'
+  if (topic.length > limits.bytesMax) return 'is too long'
   let levels = 1
   for (let index = 0; index < topic.length; index += 1) {
     const code = topic.charCodeAt(index)
     if (code === slash) levels += 1
-    else if (code === plus || code === hash) return 'it published to a topic with a wildcard'
-    else if (code === 0) return 'it published to a topic with a null character'
-    else if (code === replacement) return 'it published to a topic that is not well-formed UTF-8'
+    else if (code === plus || code === hash) return 'contains a wildcard'
+    else if (code === 0) return 'contains a null character'
+    else if (code === replacement) return 'is not well-formed UTF-8'
   }
-  if (levels > limits.levelsMax) return 'it published to a topic with too many levels'
+  if (levels > limits.levelsMax) return 'has too many levels'
   // [MQTT-4.7.2-1]: topics that begin with $SYS are the broker's own.
-  if (topic.startsWith('$SYS/')) return 'it published to $SYS'
+  if (topic.startsWith('$SYS/')) return 'begins with $SYS'
   return null
 }

@@ -8,9 +8,9 @@ import type { Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { Message } from '../../domain/message.ts'
 import { createEvaluator, type Evaluator, type Mapper, type MapResult } from '../../mapping/mapping.ts'
-import type { RemapEntry } from '../quarantine/remap-slice.ts'
-import { messageFrom } from '../quarantine/kept-message.ts'
-import { mapperFailed } from '../intake/mapper-failure.ts'
+import type { RemapEntry } from '../remap/remap.ts'
+import { messageFrom } from '../remap/kept-message.ts'
+import { mapperFailed } from '../remap/mapper-failure.ts'
 
 export type Expressions = {
   /** Never rejects. `mapper` is of the mapping in force; else the answer is `later`. */

@@ -1,62 +1,61 @@
-// dead-letter-backpressure.ts: messages that would become dead letters while those are full, and what the same connections sent behind
-// them: acks keep their order within a connection [MQTT-4.6.0-2]. All other connections go on.
+// dead-letter-backpressure.ts: messages that would become dead letters while those are full, and what the same
+// connections sent behind them: acks keep their order within a connection [MQTT-4.6.0-2]. Other connections continue.
 //
-// They are mapped again when there is room, or when another mapping came into force, which may make no letters of them;
-// a mapping must bear that anyway, since a device sends again what has no ack.
+// They are mapped again when there is room, or when another mapping is in force, which may map them to payloads. A
+// mapping must tolerate a second time anyway, since a device sends a message without an ack again.
 //
-// Bound: the broker takes so many messages of a connection without an ack, and at the bounds here no socket is read any
-// more. A connection that ends takes its messages along: none of them was acknowledged, so the device has them still.
+// Bounds: the broker limits the messages of a connection without an ack, and at the bounds here no socket is read. When
+// a connection ends, its messages are forgotten: none of them was acknowledged, so the device still has them.
 
+import type { DropReason } from '../../domain/event.ts'
 import type { Message, Sender } from '../../domain/message.ts'
 import type { MapResult } from '../../mapping/mapping.ts'
 import type { Ack } from '../../spool/spool.ts'
-import type { DropReason } from './dropped-messages.ts'
-import type { IntakeSpool } from './intake.ts'
-import { costOf, type Waiting, type WaitingOptions } from './waiting-messages.ts'
+import type { IntakeSpool } from '../types.ts'
+import { costOf, waitingCopy, type WaitingMessage, type WaitingOptions } from './waiting-messages.ts'
 
 export type DeadLetterBackpressure = {
   readonly size: number
   readonly full: boolean
-  /** Some of it may go on. */
+  /** Some of the messages may continue. */
   readonly canResume: boolean
-  /** Messages that went back to their devices, since the start. */
+  /** Messages that were left to their devices, since the start. */
   readonly returned: number
-  /** True where the message has to wait: it was parked, or is lost where nobody would send it again. */
+  /** True where the message was taken over: it waits, or it was dropped because nobody sends it again. */
   delays(message: Message, result: MapResult | null, ack: Ack | null): boolean
-  /** Something of this connection is parked: what follows stands behind it. */
+  /** A message of this connection waits, so whatever follows it must wait too. */
   delaysSender(sender: Sender): boolean
   /** Another mapping is in force. */
   mappingChanged(): void
-  /** Puts at most `most` messages where they belong, in order within each connection. */
+  /** Routes at most `most` messages, in order within each connection. */
   resume(most: number): void
-  /** The connection has ended. */
   connectionEnded(sender: Sender): void
 }
 
 type Deps = {
   spool: Pick<IntakeSpool, 'deadLettersFull' | 'putState'>
   map: (message: Message) => MapResult
-  put: (message: Message, result: MapResult, ack: Ack | null) => void
+  route: (message: Message, result: MapResult, ack: Ack | null) => void
   drop: (reason: DropReason) => void
 }
 
 export function createDeadLetterBackpressure(
-  { spool, map, put, drop }: Deps,
+  { spool, map, route, drop }: Deps,
   options: WaitingOptions,
 ): DeadLetterBackpressure {
-  const lists = new Map<Sender, Waiting[]>()
+  const lists = new Map<Sender, WaitingMessage[]>()
   let size = 0
   let bytes = 0
   let returned = 0
-  /** Not everything was offered to the mapping in force. */
-  let isMended = false
+  /** Some messages were not mapped by the mapping in force. */
+  let mustMapAgain = false
 
-  function stops(message: Message, result: MapResult | null, ack: Ack | null): boolean {
-    const holds = lists.has(message.sender)
-    if (!holds && (result?.kind !== 'unmappable' || !spool.deadLettersFull)) return false
-    // State that decoding changed goes to the disk with whatever comes next.
+  function delays(message: Message, result: MapResult | null, ack: Ack | null): boolean {
+    const delayed = lists.has(message.sender)
+    if (!delayed && (result?.kind !== 'unmappable' || !spool.deadLettersFull)) return false
+    // State that decoding changed is written with whatever comes next.
     for (const { key, value } of result?.writes ?? []) spool.putState(key, value)
-    if (ack === null && (!holds || isFull())) drop('dead_letters_full')
+    if (ack === null && (!delayed || isFull())) drop('dead_letters_full')
     else add(message, ack)
     return true
   }
@@ -67,12 +66,12 @@ export function createDeadLetterBackpressure(
       list = []
       lists.set(message.sender, list)
     }
-    list.push({ message: { ...message, bytes: Buffer.from(message.bytes) }, ack })
+    list.push(waitingCopy(message, ack))
     size += 1
     bytes += costOf(message)
   }
 
-  function goOn(most: number): void {
+  function resume(most: number): void {
     let left = most
     for (const [sender, list] of lists) {
       let taken = 0
@@ -80,7 +79,7 @@ export function createDeadLetterBackpressure(
         if (left === 0) break
         const result = map(message)
         if (result.kind === 'unmappable' && spool.deadLettersFull) break
-        put(message, result, ack)
+        route(message, result, ack)
         taken += 1
         left -= 1
         bytes -= costOf(message)
@@ -90,14 +89,14 @@ export function createDeadLetterBackpressure(
       else if (taken > 0) lists.set(sender, list.slice(taken))
       if (left === 0) return
     }
-    isMended = false
+    mustMapAgain = false
   }
 
-  function forget(sender: Sender): void {
-    const gone = lists.get(sender) ?? []
+  function connectionEnded(sender: Sender): void {
+    const list = lists.get(sender) ?? []
     lists.delete(sender)
-    size -= gone.length
-    for (const { message, ack } of gone) {
+    size -= list.length
+    for (const { message, ack } of list) {
       bytes -= costOf(message)
       if (ack === null) drop('dead_letters_full')
       else returned += 1
@@ -116,17 +115,17 @@ export function createDeadLetterBackpressure(
       return isFull()
     },
     get canResume() {
-      return size > 0 && (isMended || !spool.deadLettersFull)
+      return size > 0 && (mustMapAgain || !spool.deadLettersFull)
     },
     get returned() {
       return returned
     },
-    delays: stops,
+    delays,
     delaysSender: (sender) => lists.has(sender),
     mappingChanged() {
-      isMended = true
+      mustMapAgain = true
     },
-    resume: goOn,
-    connectionEnded: forget,
+    resume,
+    connectionEnded,
   }
 }

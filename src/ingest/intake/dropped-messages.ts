@@ -1,26 +1,23 @@
-// dropped-messages.ts: tells of lost messages: counted by the intake at once, told at most once in `eventEveryMs`, never
-// not at all (invariant 10).
+// dropped-messages.ts: reports QoS 0 messages that were dropped: at most one event in `eventEveryMs` while the reason
+// stays the same, and every message in one of the events (invariant 10). The intake counts them at once.
 
 import type { CancelTimer, Clock } from '../../std/clock.ts'
-import type { Emit, HoldReason } from '../../domain/event.ts'
+import type { DropReason, Emit } from '../../domain/event.ts'
 
-/** Why a message that nobody else could keep was lost. */
-export type DropReason = HoldReason | 'waiting_full' | 'dead_letters_full'
-
-const sentences: Record<DropReason, string> = {
-  spool_full: 'the spool is full',
-  disk_low: 'the disk of the spool is nearly full',
-  dead_letters_full: 'the dead letters are full',
-  quarantine_full: 'the quarantine is full',
-  deferred_full: 'too many messages wait to be mapped',
-  state_full: 'the state of the mapping is full',
-  store_lost: 'the store of the spool is being reopened',
-  waiting_full: 'too many messages wait for the spool',
+const details: Record<DropReason, string> = {
+  spool_full: 'The spool is full.',
+  disk_low: 'The disk of the spool is nearly full.',
+  dead_letters_full: 'The dead letters have reached their limit.',
+  quarantine_full: 'The quarantine is full.',
+  deferred_full: 'The messages that wait for their expression have reached their limit.',
+  state_full: 'The state of the mapping has reached its limit.',
+  store_lost: 'The store of the spool is being reopened.',
+  waiting_full: 'The messages that wait for the spool have reached their limit.',
 }
 
 export type DropReporter = {
   add(reason: DropReason): void
-  /** Tells what is not told yet. */
+  /** Reports what is not reported yet. */
   close(): void
 }
 
@@ -28,30 +25,34 @@ export function createDropReporter(
   { clock, emit }: { clock: Clock; emit: Emit },
   { eventEveryMs }: { eventEveryMs: number },
 ): DropReporter {
-  let untold = 0
-  let untoldReason: DropReason = 'spool_full'
-  let toldAtMs = Number.NEGATIVE_INFINITY
+  let count = 0
+  let countReason: DropReason = 'spool_full'
+  let reportedAtMs = Number.NEGATIVE_INFINITY
   let cancelTimer: CancelTimer | null = null
+  return { add, close: report }
 
   function add(reason: DropReason): void {
-    if (untold > 0 && reason !== untoldReason) tell()
-    untold += 1
-    untoldReason = reason
+    if (count > 0 && reason !== countReason) report()
+    count += 1
+    countReason = reason
     if (cancelTimer !== null) return
-    const sinceMs = clock.monotonic() - toldAtMs
-    if (sinceMs >= eventEveryMs) tell()
-    else cancelTimer = clock.after(eventEveryMs - sinceMs, tell)
+    const sinceMs = clock.monotonic() - reportedAtMs
+    if (sinceMs >= eventEveryMs) report()
+    else cancelTimer = clock.after(eventEveryMs - sinceMs, report)
   }
 
-  function tell(): void {
+  function report(): void {
     cancelTimer?.()
     cancelTimer = null
-    if (untold === 0) return
-    toldAtMs = clock.monotonic()
-    const count = untold
-    untold = 0
-    emit({ kind: 'messages_dropped', reason: sentences[untoldReason], count })
+    if (count === 0) return
+    reportedAtMs = clock.monotonic()
+    const event = {
+      kind: 'messages_dropped',
+      reason: countReason,
+      detail: details[countReason],
+      count,
+    } as const
+    count = 0
+    emit(event)
   }
-
-  return { add, close: tell }
 }

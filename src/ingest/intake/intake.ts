@@ -1,54 +1,32 @@
-// intake.ts: the hot path, from a message to the spool. Knows nothing of the broker it came through.
+// intake.ts: the hot path, from a message to the spool. It does not know where messages come from.
 //
-//   message -> map -> [result-router.ts: payloads, part, dead letter, shelf, or nothing] -> endMessage(ack)
+//   message -> map (mapping-state.ts) -> result-router.ts: payloads, part, dead letter, shelf or nothing -> endMessage(ack)
 //
-// The spool calls `ack` after the fsync, in the order of arrival. While it takes nothing in (full, disk low, a shelf
-// full, store lost), or the mapping's memory is being read again (mapping-state.ts), a message that wants
-// an ack waits in order (waiting-messages.ts) and everything behind it waits too: acks keep the order of arrival over the whole
-// daemon [MQTT-4.6.0-2]. QoS 0 is dropped and counted then; nobody else could keep it. At the bound of the
-// waiting list, or while too much is uncommitted, `readingPaused` asks the broker to stop reading.
-// While the dead letters are full, a message that would become one waits with what its connection sent behind it
-// (dead-letter-backpressure.ts); everything else goes on. It is mapped again when there is room, perhaps by a mapping that was mended.
+// The spool calls `ack` after the fsync, in the order of arrival. Messages wait in order (waiting-messages.ts) while
+// the spool takes nothing in (full, disk low, a shelf full, store lost), or while the state of the mapping is read
+// again (mapping-state.ts). Everything behind them waits too, so acks keep the order of arrival over the whole daemon
+// [MQTT-4.6.0-2]. QoS 0 is dropped and counted then (dropped-messages.ts): nothing else could keep it. At the bound of
+// the waiting list, or while too many bytes are uncommitted, `readingPaused` asks the broker to stop reading.
 //
-// Conservation (invariant 6): received + carried = mapped + ignored + copies + dead + quarantined + deferred + parts
-// + dropped + returned + held; `carried` are the messages that were open parts when their state was read, `parts` those
-// now, `returned` those that had to wait and whose connection ended first: their devices have them still.
+// While the dead letters are full, a message that would become one waits with all that its connection sent behind it
+// (dead-letter-backpressure.ts). Other connections continue. It is mapped again when there is room or a new mapping.
+//
+// Conservation (invariant 6): received + carried = mapped + ignored + duplicates + dead + quarantined + deferred
+// + openParts + dropped + returned + held.
 // Per message: no promise, no closure, no log line, and one message object for all.
 
 import type { Clock, EpochMs } from '../../std/clock.ts'
-import type { Emit } from '../../domain/event.ts'
-import type { Message, QoS, Sender } from '../../domain/message.ts'
-import type { MapResult, Mapper } from '../../mapping/mapping.ts'
-import type { Ack, Spool } from '../../spool/spool.ts'
-import { createDropReporter, type DropReason } from './dropped-messages.ts'
+import type { DropReason, Emit } from '../../domain/event.ts'
+import type { Message, Sender } from '../../domain/message.ts'
+import type { MapResult } from '../../mapping/mapping.ts'
+import type { Ack } from '../../spool/spool.ts'
+import type { IntakeMapper, IntakeSpool, ReleaseOrder } from '../types.ts'
 import { createDeadLetterBackpressure } from './dead-letter-backpressure.ts'
+import { createDropReporter } from './dropped-messages.ts'
 import { createMappingState } from './mapping-state.ts'
-import { createResultRouter, type RoutedCounters } from './result-router.ts'
 import type { Tap } from './message-tap.ts'
+import { createResultRouter, type RoutedCounters } from './result-router.ts'
 import { createWaitingList } from './waiting-messages.ts'
-
-/** The half of the spool that takes in. */
-export type IntakeSpool = Pick<
-  Spool,
-  | 'holdReason'
-  | 'congested'
-  | 'deadLettersFull'
-  | 'append'
-  | 'addDeadLetter'
-  | 'addWindowKey'
-  | 'putState'
-  | 'keepMessage'
-  | 'exchange'
-  | 'stateEntries'
-  | 'endMessage'
-  | 'listen'
->
-
-/** What the intake asks of the mapping. */
-export type IntakeMapper = Pick<Mapper, 'map' | 'apply' | 'tick' | 'nextTickAt' | 'restore' | 'openParts'>
-
-/** A device's messages that were quarantined are on their way out: what comes meanwhile stands behind them. */
-export type ReleaseOrder = { isReleasing(device: string): boolean; addBehind(device: string): void }
 
 export type IntakeDeps = {
   mapper: IntakeMapper
@@ -66,254 +44,243 @@ export type IntakeOptions = {
 }
 
 export type Intake = {
-  /** Takes a message; `ack` is null where nobody waits (QoS 0, wills). `bytes` may be a view. */
-  accept(
-    topic: string,
-    bytes: Buffer,
-    qos: QoS,
-    retain: boolean,
-    dup: boolean,
-    sender: Sender,
-    ack: Ack | null,
-  ): void
-  /** Takes a message that was taken in before: it needs its ack only, in its turn, which is after the first one's. */
-  acceptAgain: Intake['accept']
-  /** No socket should be read for now; `listener` of onReadingChange is told when that changes. */
+  /**
+   * Takes a message; `ack` is null where no acknowledgement is expected (QoS 0, wills). `message` belongs to the caller
+   * and may be reused after the call, its bytes too; `arrivedAt` is set here.
+   */
+  accept(message: Message, ack: Ack | null): void
+  /** Takes a message that was taken before: it only needs its ack, after that of the first one. */
+  acceptAgain(message: Message, ack: Ack): void
+  /** No socket may be read for now; the listener of onReadingChange is called when this changes. */
   readonly readingPaused: boolean
   onReadingChange(listener: () => void): void
-  /** A connection has ended: what waits of it without an ack is its device's again. */
+  /** A connection has ended: its messages without an ack that wait are left to the device. */
   connectionEnded(sender: Sender): void
   counters(): IntakeCounters
-  /** Reads the mapping's memory from the spool; before the first message. */
+  /** Reads the state of the mapping from the spool; before the first message. */
   restore(): Promise<void>
   /** Puts another mapping in force between two messages; it takes over what is being collected. */
   swap(mapper: IntakeMapper): Promise<void>
-  /** Resolves when what waits was appended, or can not be because the spool takes nothing in; then nothing more is. */
+  /** Resolves when all that waits was appended, or the spool takes nothing in; nothing more is appended then. */
   finish(): Promise<void>
   close(): void
 }
 
+/** Messages since the start. */
 export type IntakeCounters = RoutedCounters & {
   received: number
+  /** When the last one arrived; null before the first. */
   lastMessageAt: EpochMs | null
   bytes: number
+  /** QoS 0 messages that could not be kept. */
   dropped: number
-  /** Never acknowledged: their connection ended while they had to wait. */
+  /** Never acknowledged: their connection ended while they waited, so the device still has them. */
   returned: number
+  /** Waiting now. */
   held: number
-  /** Open parts now, and those that were open when the state was read. */
+  /** In open records now, and those of them that were open when the state was read. */
   openParts: number
   carried: number
 }
 
-/** Messages that were held go on in slices, so that a resume does not stop the loop for seconds. */
+/** Waiting messages are taken in slices, so that resuming does not block the event loop for seconds. */
 const sliceMessages = 1000
 const eventEveryMs = 1000
 
 export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
   const { spool, clock, emit, tap } = deps
-  const waiting = createWaitingList({ messagesMax: options.heldMessagesMax, bytesMax: options.heldBytesMax })
-  const placing = createResultRouter(deps, { eventEveryMs })
-  const parts = createMappingState({ spool, clock, placing }, deps.mapper)
+  const bounds = { messagesMax: options.heldMessagesMax, bytesMax: options.heldBytesMax }
+  const waiting = createWaitingList(bounds)
+  const router = createResultRouter(deps, { eventEveryMs })
+  const state = createMappingState({ spool, clock, router }, deps.mapper)
   const drops = createDropReporter({ clock, emit }, { eventEveryMs })
-  const parked = createDeadLetterBackpressure(
-    { spool, map: parts.map, put, drop },
-    { messagesMax: options.heldMessagesMax, bytesMax: options.heldBytesMax },
-  )
-  const counters = { received: 0, bytes: 0, dropped: 0 }
-  const message: Message = {
-    topic: '',
-    bytes: Buffer.alloc(0),
-    qos: 0,
-    retain: false,
-    dup: false,
-    sender: { clientId: '', userName: null, certificateName: null },
-    arrivedAt: 0,
-  }
-  /** Its memory is being read: nothing may be mapped. */
-  let reading = false
+  const backpressure = createDeadLetterBackpressure({ spool, map: state.map, route, drop }, bounds)
+  const counters = { received: 0, lastMessageAt: 0, bytes: 0, dropped: 0 }
+  /** The state of the mapping is being read: nothing may be mapped. */
+  let restoring = false
   let draining = false
-  let paused = false
+  let readingPaused = false
   let finished = false
-  const tellFinished: (() => void)[] = []
-  let tellReading: () => void = () => {}
+  let finishing: (() => void)[] = []
+  let onReadingChange: () => void = () => {}
 
   const unlisten = spool.listen({
     intakeChanged,
     storeLost() {
-      reading = true
+      restoring = true
     },
     storeReopened() {
-      // restore() rejects for a store that is lost again, and then comes again.
+      // It rejects for a store that is lost again; storeReopened follows again then.
       void restore().catch(() => undefined)
     },
   })
 
-  function accept(
-    topic: string,
-    bytes: Buffer,
-    qos: QoS,
-    retain: boolean,
-    dup: boolean,
-    sender: Sender,
-    ack: Ack | null,
-  ): void {
-    counters.received += 1
-    counters.bytes += bytes.length
-    message.topic = topic
-    message.bytes = bytes
-    message.qos = qos
-    message.retain = retain
-    message.dup = dup
-    message.sender = sender
-    message.arrivedAt = clock.now()
-    if (waiting.size === 0 && spool.holdReason === null && !reading) take(message, ack)
-    else wait(ack)
+  function accept(message: Message, ack: Ack | null): void {
+    count(message)
+    message.arrivedAt = counters.lastMessageAt
+    if (mayTake()) take(message, ack)
+    else wait(message, ack)
   }
 
-  function repeat(...known: Parameters<Intake['accept']>): void {
-    if (waiting.size > 0 || spool.holdReason !== null || reading || parked.delaysSender(known[5])) {
+  function acceptAgain(message: Message, ack: Ack): void {
+    if (!mayTake() || backpressure.delaysSender(message.sender)) {
       // Behind the others; the dedup window knows it.
-      accept(...known)
+      accept(message, ack)
       return
     }
-    counters.received += 1
-    counters.bytes += known[1].length
-    placing.countDuplicate()
-    spool.endMessage(known[6])
+    count(message)
+    router.countDuplicate()
+    spool.endMessage(ack)
   }
 
-  function wait(ack: Ack | null): void {
+  function count({ bytes }: Message): void {
+    counters.received += 1
+    counters.lastMessageAt = clock.now()
+    counters.bytes += bytes.length
+  }
+
+  function mayTake(): boolean {
+    return waiting.size === 0 && spool.holdReason === null && !restoring
+  }
+
+  function wait(message: Message, ack: Ack | null): void {
     if (ack === null) {
-      const hold = spool.holdReason ?? (waiting.full ? 'waiting_full' : null)
-      if (hold !== null) {
-        drop(hold)
+      const reason = spool.holdReason ?? (waiting.full ? 'waiting_full' : null)
+      if (reason !== null) {
+        drop(reason)
         return
       }
     }
     waiting.add(message, ack)
-    judgeReading()
+    updateReading()
   }
 
   function take(message: Message, ack: Ack | null): void {
-    const result = parked.size > 0 && parked.delaysSender(message.sender) ? null : parts.map(message)
-    if (result !== null && result.kind !== 'unmappable') put(message, result, ack)
-    else if (parked.delays(message, result, ack)) judgeReading()
-    else if (result !== null) put(message, result, ack)
+    const result =
+      backpressure.size > 0 && backpressure.delaysSender(message.sender) ? null : state.map(message)
+    if (result !== null && result.kind !== 'unmappable') route(message, result, ack)
+    else if (backpressure.delays(message, result, ack)) updateReading()
+    else if (result !== null) route(message, result, ack)
   }
 
-  function put(message: Message, result: MapResult, ack: Ack | null): void {
+  function route(message: Message, result: MapResult, ack: Ack | null): void {
     if (tap?.on === true) tap.record(message, result)
-    placing.route(result, message, parts)
-    // Everything appended since the last call is this message's: its ack follows the commit that holds it.
+    router.route(result, message, state)
+    // Everything appended since the last call belongs to this message: its ack follows the commit that holds it.
     spool.endMessage(ack)
-    if (result.kind === 'part') parts.partAdded()
+    if (result.kind === 'part') state.partAdded()
   }
 
-  function gone(sender: Sender): void {
-    if (!parked.delaysSender(sender)) return
-    parked.connectionEnded(sender)
-    judgeReading()
-    judgeFinish()
+  function connectionEnded(sender: Sender): void {
+    if (!backpressure.delaysSender(sender)) return
+    backpressure.connectionEnded(sender)
+    updateReading()
+    checkFinished()
   }
 
   async function restore(): Promise<void> {
-    reading = true
-    await parts.restore()
-    reading = false
+    restoring = true
+    await state.restore()
+    restoring = false
     intakeChanged()
   }
 
   async function swap(next: IntakeMapper): Promise<void> {
-    reading = true
+    restoring = true
     try {
-      await parts.swap(next)
-      parked.mappingChanged()
+      await state.swap(next)
+      backpressure.mappingChanged()
     } finally {
-      reading = false
+      restoring = false
       intakeChanged()
     }
   }
 
-  function drop(hold: DropReason): void {
+  function drop(reason: DropReason): void {
     counters.dropped += 1
-    drops.add(hold)
+    drops.add(reason)
   }
 
   function intakeChanged(): void {
-    if ((waiting.size > 0 || parked.canResume) && !draining && mayDrain()) {
+    if (!draining && mayDrain()) {
       draining = true
-      // Not from within the committer that tells us of the change.
+      // Not from within the committer, which reports the change.
       setImmediate(drainSlice)
     }
-    judgeReading()
-    judgeFinish()
+    updateReading()
+    checkFinished()
   }
 
   function mayDrain(): boolean {
-    return spool.holdReason === null && !spool.congested && !finished && !reading
+    return (waiting.size > 0 || backpressure.canResume) && mayContinue()
   }
 
-  /** Ends when the list is empty or the spool takes nothing more in; then intakeChanged starts it again. */
+  function mayContinue(): boolean {
+    return spool.holdReason === null && !spool.congested && !finished && !restoring
+  }
+
+  /** Ends when nothing waits or the spool takes nothing more in; intakeChanged starts it again then. */
   function drainSlice(): void {
-    // It came before what its connections have sent since.
-    if (parked.canResume && mayDrain()) parked.resume(sliceMessages)
-    for (let count = 0; count < sliceMessages && mayDrain(); count += 1) {
+    // Its messages came before those that their connections have sent since.
+    if (backpressure.canResume && mayContinue()) backpressure.resume(sliceMessages)
+    for (let taken = 0; taken < sliceMessages && mayContinue(); taken += 1) {
       const next = waiting.take()
       if (next === undefined) break
       take(next.message, next.ack)
     }
-    judgeReading()
-    draining = (waiting.size > 0 || parked.canResume) && mayDrain()
+    updateReading()
+    draining = mayDrain()
     if (draining) setImmediate(drainSlice)
-    judgeFinish()
+    checkFinished()
   }
 
   function finish(): Promise<void> {
     return new Promise((resolve) => {
-      tellFinished.push(resolve)
-      judgeFinish()
+      finishing.push(resolve)
+      checkFinished()
     })
   }
 
-  function judgeFinish(): void {
-    if (tellFinished.length === 0) return
-    finished ||= (waiting.size === 0 && !parked.canResume) || spool.holdReason !== null
-    if (finished) for (const tell of tellFinished.splice(0)) tell()
+  function checkFinished(): void {
+    if (finishing.length === 0) return
+    finished ||= (waiting.size === 0 && !backpressure.canResume) || spool.holdReason !== null
+    if (!finished) return
+    for (const resolve of finishing) resolve()
+    finishing = []
   }
 
-  function judgeReading(): void {
-    const now = spool.congested || waiting.full || parked.full
-    if (now === paused) return
-    paused = now
-    tellReading()
+  function updateReading(): void {
+    const paused = spool.congested || waiting.full || backpressure.full
+    if (paused === readingPaused) return
+    readingPaused = paused
+    onReadingChange()
   }
 
   return {
     accept,
-    acceptAgain: repeat,
+    acceptAgain,
     get readingPaused() {
-      return paused
+      return readingPaused
     },
     onReadingChange(listener) {
-      tellReading = listener
+      onReadingChange = listener
     },
     counters: () => ({
       ...counters,
-      lastMessageAt: message.arrivedAt || null,
-      ...placing.counters(),
-      ...parts.counters(),
-      returned: parked.returned,
-      held: waiting.size + parked.size,
+      lastMessageAt: counters.lastMessageAt || null,
+      ...router.counters(),
+      ...state.counters(),
+      returned: backpressure.returned,
+      held: waiting.size + backpressure.size,
     }),
-    connectionEnded: gone,
+    connectionEnded,
     restore,
     swap,
     finish,
     close() {
       finished = true
       unlisten()
-      parts.close()
+      state.close()
       drops.close()
     },
   }

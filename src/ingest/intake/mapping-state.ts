@@ -1,15 +1,16 @@
-// mapping-state.ts: the mapping and its memory: messages that were taken as parts of a payload which is not made yet.
+// mapping-state.ts: the mapper in force and its state: messages that were taken as parts of a payload that is not
+// complete yet.
 //
-// What it remembers is state in the spool, committed with the message that changed it, so the memory can always be
-// read back: at the start, after the store was lost (memory was ahead of the disk then), and for a new mapping. What
-// closes by time goes into the open group like a message: its payloads come and its state leaves in one write.
-// While the spool takes nothing in, nothing closes; it waits on the disk like everything else.
+// The state is committed to the spool with the message that changed it, so it can always be read back: at the start,
+// after the store was lost (memory was ahead of the disk then), and for a new mapping. What closes by time goes into the
+// open group like a message: its payloads are added and its state is deleted in one write. While the spool takes nothing
+// in, nothing closes; the open parts wait on the disk.
 
 import type { CancelTimer, Clock } from '../../std/clock.ts'
 import type { Message } from '../../domain/message.ts'
 import type { StateChanges, MapResult } from '../../mapping/mapping.ts'
-import type { IntakeMapper, IntakeSpool } from './intake.ts'
-import { mapperFailed } from './mapper-failure.ts'
+import { mapperFailed } from '../remap/mapper-failure.ts'
+import type { IntakeMapper, IntakeSpool } from '../types.ts'
 import type { ResultRouter } from './result-router.ts'
 
 export type MappingState = {
@@ -28,13 +29,13 @@ export type MappingState = {
 type Deps = {
   spool: Pick<IntakeSpool, 'holdReason' | 'endMessage' | 'stateEntries' | 'exchange'>
   clock: Clock
-  placing: Pick<ResultRouter, 'routeClosed'>
+  router: Pick<ResultRouter, 'routeClosed'>
 }
 
-/** The wall clock may be set, so what is due is asked again after so long. */
-const lookEveryMs = 1000
+/** The wall clock may be set, so what is due is checked again after this time. */
+const checkEveryMs = 1000
 
-export function createMappingState({ spool, clock, placing }: Deps, first: IntakeMapper): MappingState {
+export function createMappingState({ spool, clock, router }: Deps, first: IntakeMapper): MappingState {
   let mapper = first
   let carried = 0
   let armedFor = Number.POSITIVE_INFINITY
@@ -55,8 +56,8 @@ export function createMappingState({ spool, clock, placing }: Deps, first: Intak
     if (closed || at === null || at >= armedFor) return
     cancel()
     armedFor = at
-    const delayMs = spool.holdReason === null ? Math.max(0, at - clock.now()) : lookEveryMs
-    cancel = clock.after(Math.min(delayMs, lookEveryMs), () => {
+    const delayMs = spool.holdReason === null ? Math.max(0, at - clock.now()) : checkEveryMs
+    cancel = clock.after(Math.min(delayMs, checkEveryMs), () => {
       armedFor = Number.POSITIVE_INFINITY
       tick()
       arm()
@@ -67,8 +68,8 @@ export function createMappingState({ spool, clock, placing }: Deps, first: Intak
     if (spool.holdReason !== null) return
     const applied = mapper.tick(clock.now())
     if (applied === null) return
-    placing.routeClosed(applied)
-    // Whoever waited has its ack; where the write fails, all memory is read again.
+    router.routeClosed(applied)
+    // The parts have their acks already; where this write fails, all state is read again.
     spool.endMessage(() => {})
   }
 
@@ -77,7 +78,7 @@ export function createMappingState({ spool, clock, placing }: Deps, first: Intak
   }
 
   async function swap(next: IntakeMapper): Promise<void> {
-    // Flushes what is open: behind it everything that was remembered can be read.
+    // Commits the open group: after it, all state can be read.
     await spool.exchange({ take: [], payloads: [], deadLetters: [], stateChanges: [] })
     await readInto(next)
   }
@@ -94,7 +95,7 @@ export function createMappingState({ spool, clock, placing }: Deps, first: Intak
     arm()
   }
 
-  function counters(): ReturnType<MappingState['counters']> {
+  function counters(): { openParts: number; carried: number } {
     return { openParts: mapper.openParts(), carried }
   }
 

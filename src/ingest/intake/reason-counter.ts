@@ -4,13 +4,13 @@
 import type { Clock } from '../../std/clock.ts'
 
 export type ReasonCounter = {
-  /** Counts one; true where an event should tell of it. */
+  /** Counts one; true where an event should report it. */
   add(source: string | null, reason: string): boolean
   /** Keyed `source|reason`; by the reason alone where there is no source. */
   counts(): ReadonlyMap<string, number>
 }
 
-type Entry = { count: number; toldAtMs: number }
+type Entry = { count: number; reportedAtMs: number }
 
 /** Sources and reasons come from bounded sets; beyond this many pairs they are counted together. */
 const pairsMax = 1000
@@ -19,13 +19,14 @@ const others = 'others'
 export function createReasonCounter(clock: Clock, options: { eventEveryMs: number }): ReasonCounter {
   const bySource = new Map<string | null, Map<string, Entry>>()
   let pairs = 0
+  return { add, counts }
 
   function add(source: string | null, reason: string): boolean {
     const entry = bySource.get(source)?.get(reason) ?? newEntry(source, reason)
     entry.count += 1
     const now = clock.monotonic()
-    if (entry.count > 1 && now - entry.toldAtMs < options.eventEveryMs) return false
-    entry.toldAtMs = now
+    if (entry.count > 1 && now - entry.reportedAtMs < options.eventEveryMs) return false
+    entry.reportedAtMs = now
     return true
   }
 
@@ -41,7 +42,7 @@ export function createReasonCounter(clock: Clock, options: { eventEveryMs: numbe
     }
     let entry = byReason.get(reason)
     if (entry === undefined) {
-      entry = { count: 0, toldAtMs: 0 }
+      entry = { count: 0, reportedAtMs: 0 }
       byReason.set(reason, entry)
       pairs += 1
     }
@@ -55,6 +56,4 @@ export function createReasonCounter(clock: Clock, options: { eventEveryMs: numbe
         flat.set(source === null ? reason : `${source}|${reason}`, count)
     return flat
   }
-
-  return { add, counts }
 }

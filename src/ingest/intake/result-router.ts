@@ -1,35 +1,41 @@
-// result-router.ts: puts what became of a message where it belongs, and counts it.
+// result-router.ts: stores what became of a message, and counts it.
 //
-//   payloads     appended to the open group                     mapped, or duplicates where all are known
-//   ignored      nothing                                        ignored
-//   part         into the mapping's memory, its state into the group    parts, later mapped, ignored or dead
-//   deferred     whole on the shelf of its source               deferred
-//   quarantined  whole on the shelf of its provider             quarantined
-//   unmappable   buried as a dead letter                        dead
+//   result       stored                                                        counted as
+//   payloads     appended to the open group                                    mapped; duplicates where all are known
+//   ignored      nothing                                                       ignored
+//   part         in the state of the mapping, which goes into the open group   openParts; later mapped, ignored or dead
+//   deferred     whole on the shelf of its source                              deferred
+//   quarantined  whole on the shelf of its provider                            quarantined
+//   unmappable   whole as a dead letter                                        dead
 //
-// Payloads and parts are quarantined instead while earlier messages of the device are being released: they stand behind
-// those (release-order.ts).
-//
-// All of it goes into the open group, with the message: one write, or none of it.
+// While earlier messages of the device are being released, payloads and parts are quarantined instead, behind those
+// (release-order.ts). All that becomes of one message goes into the open group: one write, or none of it.
 
 import { hash } from 'node:crypto'
 import type { Clock } from '../../std/clock.ts'
 import { assertNever } from '../../std/assert.ts'
 import type { Emit } from '../../domain/event.ts'
 import { envelopeOf, type Envelope, type KeptMessage, type Message } from '../../domain/message.ts'
+import type { DuplicateRule } from '../../domain/payload.ts'
 import { messageKeyOf, type StateChanges, type UnsentPart, type MapResult } from '../../mapping/mapping.ts'
-import { deviceBefore } from '../quarantine/release-order.ts'
-import type { IntakeSpool, ReleaseOrder } from './intake.ts'
-import { keptBehind, keptMessageFor, deadLetterFor, quarantineFor } from '../quarantine/kept-message.ts'
-import { createReasonCounter } from './reason-counter.ts'
+import { deadLetterFor, keptBehind, keptMessageFor, quarantineFor } from '../remap/kept-message.ts'
+import { deviceBefore } from '../remap/release-order.ts'
+import type { IntakeSpool, ReleaseOrder } from '../types.ts'
 import type { Tap } from './message-tap.ts'
+import { createReasonCounter } from './reason-counter.ts'
+import { createUnmappableCounter } from './unmappable-counter.ts'
 
+/** Messages since the start; the maps are keyed `source|reason`. */
 export type RoutedCounters = {
+  /** Became payloads, at least one of them new. */
   mapped: number
+  /** Had been taken in before, with all that they contain. */
   duplicates: number
   ignored: number
   dead: number
+  /** Kept whole until the device is listed, or its clock is judged. */
   quarantined: number
+  /** Kept whole until their expression is evaluated. */
   deferred: number
   ignoredByReason: ReadonlyMap<string, number>
   deadByReason: ReadonlyMap<string, number>
@@ -38,9 +44,9 @@ export type RoutedCounters = {
 
 export type ResultRouter = {
   route(result: MapResult, message: Message, parts: { apply(): StateChanges }): void
-  /** What closed goes into the open group: its state leaves, its payloads come. */
+  /** Adds what closed to the open group: its payloads, and the deletion of its state. */
   routeClosed(applied: StateChanges): void
-  /** A message that was taken in before. */
+  /** Counts a message that was taken in before. */
   countDuplicate(): void
   counters(): RoutedCounters
 }
@@ -58,21 +64,21 @@ export function createResultRouter(
   { eventEveryMs }: { eventEveryMs: number },
 ): ResultRouter {
   const ignoredBy = createReasonCounter(clock, { eventEveryMs })
-  const deadBy = createReasonCounter(clock, { eventEveryMs })
+  const deadBy = createUnmappableCounter({ clock, emit }, { eventEveryMs })
   const quarantinedBy = createReasonCounter(clock, { eventEveryMs })
   const counts = { mapped: 0, duplicates: 0, ignored: 0, dead: 0, quarantined: 0, deferred: 0 }
-  /** Of the message at hand, where it was sent before. */
-  let own: string | null = null
+  /** The key of the message being routed, where it is marked DUP. */
+  let ownKey: string | null = null
   return { route, routeClosed, countDuplicate, counters }
 
   function route(result: MapResult, message: Message, parts: { apply(): StateChanges }): void {
     if (result.writes) for (const { key, value } of result.writes) spool.putState(key, value)
-    own = message.dup ? nameOf(result, message) : null
-    if (own !== null && spool.addWindowKey(own, true) === 'duplicate') {
+    ownKey = message.dup ? wholeKeyOf(result, message) : null
+    if (ownKey !== null && spool.addWindowKey(ownKey, true) === 'duplicate') {
       counts.duplicates += 1
       return
     }
-    if (releaseOrder !== undefined && stoodBehind(result, message, releaseOrder)) return
+    if (releaseOrder !== undefined && keptInOrder(result, message, releaseOrder)) return
     switch (result.kind) {
       case 'payloads':
         append(result, message)
@@ -81,7 +87,7 @@ export function createResultRouter(
         ignore(result.source, result.reason, 1)
         break
       case 'part':
-        if (isCopy(result, message)) counts.duplicates += 1
+        if (isDuplicate(result, message)) counts.duplicates += 1
         else routeClosed(parts.apply())
         break
       case 'deferred':
@@ -91,7 +97,7 @@ export function createResultRouter(
         keep(keptMessageFor(result, envelopeOf(message, result.source)), result.windowKey, message.dup)
         break
       case 'unmappable':
-        bury(result, message)
+        addDeadLetter(result, message)
         break
       default:
         assertNever(result)
@@ -99,51 +105,41 @@ export function createResultRouter(
   }
 
   /**
-   * The name under which the message may be here whole, in quarantine, before its expression or as a dead letter,
-   * although by the mapping of now it is something else. Null where what it became is kept under that name anyway.
+   * The key under which the message may have been kept whole before (in quarantine, before its expression, as a dead
+   * letter), although the mapping in force makes something else of it. Null where its result has that key anyway.
    */
-  function nameOf({ kind }: MapResult, message: Message): string | null {
+  function wholeKeyOf({ kind }: MapResult, message: Message): string | null {
     return kind === 'payloads' || kind === 'part' ? messageKeyOf(message) : null
   }
 
-  /** What has the name of the message itself was judged by that. */
+  /** A key that equals that of the whole message was looked up already. */
   function isResent(windowKey: string, { dup }: Message): boolean {
-    return dup && windowKey !== own
+    return dup && windowKey !== ownKey
   }
 
-  function stoodBehind(result: MapResult, message: Message, before: ReleaseOrder): boolean {
-    const device = deviceBefore(result, before)
+  function keptInOrder(result: MapResult, message: Message, order: ReleaseOrder): boolean {
+    const device = deviceBefore(result, order)
     if (device === null) return false
-    if (isCopy(result, message)) {
+    if (isDuplicate(result, message)) {
       counts.duplicates += 1
       return true
     }
     const kept = keptBehind(device, envelopeOf(message, result.source))
-    before.addBehind(device.device)
+    order.addBehind(device.device)
     keep(kept, keyOf(kept.envelope), false)
     return true
   }
 
-  /** Whether all that it says was taken in before; the window learns of it otherwise. */
-  function isCopy(result: MapResult, message: Message): boolean {
+  /** Whether everything in it was taken in before; the dedup window remembers it otherwise. */
+  function isDuplicate(result: MapResult, message: Message): boolean {
     switch (result.kind) {
       case 'payloads': {
-        let fresh = 0
-        for (const { windowKey, duplicateRule } of result.payloads)
-          if (
-            spool.addWindowKey(windowKey, duplicateRule === 'always' || isResent(windowKey, message)) ===
-            'stored'
-          )
-            fresh += 1
-        return fresh === 0
+        let stored = 0
+        for (const one of result.payloads) if (isNew(one, message)) stored += 1
+        return stored === 0
       }
-      case 'part': {
-        const { windowKey, duplicateRule } = result
-        return (
-          spool.addWindowKey(windowKey, duplicateRule === 'always' || isResent(windowKey, message)) ===
-          'duplicate'
-        )
-      }
+      case 'part':
+        return !isNew(result, message)
       case 'deferred':
       case 'ignored':
       case 'quarantined':
@@ -153,13 +149,22 @@ export function createResultRouter(
     }
   }
 
+  function isNew(
+    { windowKey, duplicateRule }: { windowKey: string; duplicateRule: DuplicateRule },
+    message: Message,
+  ): boolean {
+    return (
+      spool.addWindowKey(windowKey, duplicateRule === 'always' || isResent(windowKey, message)) === 'stored'
+    )
+  }
+
   function append({ source, payloads }: Extract<MapResult, { kind: 'payloads' }>, message: Message): void {
     let stored = 0
     for (const payload of payloads)
       if (spool.append(payload, isResent(payload.windowKey, message)) === 'stored') stored += 1
     if (stored > 0) counts.mapped += 1
     else if (payloads.length > 0) counts.duplicates += 1
-    else ignore(source, 'no payloads', 1)
+    else ignore(source, 'no_payloads', 1)
   }
 
   function routeClosed(applied: StateChanges): void {
@@ -176,18 +181,17 @@ export function createResultRouter(
       ignore(part.source, part.reason, part.messages)
       return
     }
-    const { source, provider, reason, detail, messages, message } = part
+    const { source, provider, reason, messages, message } = part
     const envelope = envelopeOf(message, source)
     if (part.kind === 'quarantined' && provider !== null) {
       counts.quarantined += messages
       quarantinedBy.add(source, reason)
-      // It never came as a message of this name: whatever stands in the window, it is no copy.
+      // No message with this key ever arrived, so it is no duplicate, whatever the window contains.
       spool.keepMessage(quarantineFor({ ...part, provider }, envelope), keyOf(envelope), false)
       return
     }
     counts.dead += messages
-    if (deadBy.add(source, reason))
-      emit({ kind: 'message_unmappable', source, topic: message.topic, reason, detail })
+    deadBy.add(part, message.topic)
     spool.addDeadLetter(deadLetterFor(part, envelope, clock.now()), null, false)
   }
 
@@ -214,16 +218,14 @@ export function createResultRouter(
       emit({ kind: 'message_quarantined', source, device, topic, reason, detail })
   }
 
-  function bury(result: Extract<MapResult, { kind: 'unmappable' }>, message: Message): void {
-    const { source, reason, detail, windowKey } = result
-    const letter = deadLetterFor(result, envelopeOf(message, source), clock.now())
-    if (spool.addDeadLetter(letter, windowKey, message.dup) === 'duplicate') {
+  function addDeadLetter(result: Extract<MapResult, { kind: 'unmappable' }>, message: Message): void {
+    const deadLetter = deadLetterFor(result, envelopeOf(message, result.source), clock.now())
+    if (spool.addDeadLetter(deadLetter, result.windowKey, message.dup) === 'duplicate') {
       counts.duplicates += 1
       return
     }
     counts.dead += 1
-    if (deadBy.add(source, reason))
-      emit({ kind: 'message_unmappable', source, topic: message.topic, reason, detail })
+    deadBy.add(result, message.topic)
   }
 
   function countDuplicate(): void {
@@ -240,7 +242,7 @@ export function createResultRouter(
   }
 }
 
-/** 32 hexadecimal digits that name what is kept beside the window's own names; it must have some key. */
+/** 32 hexadecimal digits for a kept message that needs some key, distinct from those of the window. */
 function keyOf({ topic, bytes, arrivedAt }: Envelope): string {
   return hash('sha256', `closed ${arrivedAt} ${topic}\n${bytes}`).slice(0, 32)
 }

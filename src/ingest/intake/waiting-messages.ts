@@ -4,14 +4,14 @@
 import type { Message } from '../../domain/message.ts'
 import type { Ack } from '../../spool/spool.ts'
 
-export type Waiting = { message: Message; ack: Ack | null }
+export type WaitingMessage = { message: Message; ack: Ack | null }
 
 export type WaitingList = {
   readonly size: number
   /** At its bound in messages or bytes: the sockets are no longer read. What was read is still taken. */
   readonly full: boolean
   add(message: Message, ack: Ack | null): void
-  take(): Waiting | undefined
+  take(): WaitingMessage | undefined
 }
 
 export type WaitingOptions = { messagesMax: number; bytesMax: number }
@@ -20,16 +20,16 @@ export type WaitingOptions = { messagesMax: number; bytesMax: number }
 const overheadBytes = 256
 
 export function createWaitingList(options: WaitingOptions): WaitingList {
-  let list: (Waiting | undefined)[] = []
+  let list: (WaitingMessage | undefined)[] = []
   let head = 0
   let bytes = 0
 
   function add(message: Message, ack: Ack | null): void {
-    list.push({ message: { ...message, bytes: Buffer.from(message.bytes) }, ack })
+    list.push(waitingCopy(message, ack))
     bytes += costOf(message)
   }
 
-  function take(): Waiting | undefined {
+  function take(): WaitingMessage | undefined {
     const first = list[head]
     if (first === undefined) return undefined
     list[head] = undefined
@@ -57,7 +57,11 @@ export function createWaitingList(options: WaitingOptions): WaitingList {
   }
 }
 
-/** What a message that waits counts towards the bound. */
+export function waitingCopy(message: Message, ack: Ack | null): WaitingMessage {
+  return { message: { ...message, bytes: Buffer.from(message.bytes) }, ack }
+}
+
+/** What a waiting message counts towards the bound. */
 export function costOf(message: Message): number {
   return message.bytes.length + message.topic.length + overheadBytes
 }

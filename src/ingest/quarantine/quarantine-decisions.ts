@@ -26,10 +26,10 @@ import type { Emit } from '../../domain/event.ts'
 import type { Mapping } from '../../mapping/mapping.ts'
 import type { KeptEntry, Spool } from '../../spool/spool.ts'
 import { evaluated, type Expressions } from '../expressions/expressions.ts'
-import { remapSlice, type Remapped, type RemapEntry } from './remap-slice.ts'
-import { deadLetterFor, unknownDevice } from './kept-message.ts'
-import { storeLostFault, mapperFactory, waitForRoom } from './release-throttle.ts'
-import { settleSlice, inSlices } from './kept-slices.ts'
+import { remapSlice, type Remapped, type RemapEntry } from '../remap/remap.ts'
+import { deadLetterFor, unknownDevice } from '../remap/kept-message.ts'
+import { storeLostFault, mapperFactory, waitForRoom } from '../remap/release-throttle.ts'
+import { settleSlice, inSlices } from '../remap/kept-slices.ts'
 
 /** Both null: all of them. */
 export type KeptSelection = { device: string | null; id: string | null }

@@ -78,7 +78,7 @@ export function createRules(conditions: Conditions): Rules {
         conditions.clear('LISTENER_FAILED')
         return
       case 'messages_dropped':
-        raiseDropped(event.count, event.reason)
+        raiseDropped(event.count, event.detail)
         return
       case 'message_unmappable':
       case 'payload_dead_lettered':

@@ -179,13 +179,13 @@ function ingestLine(event: IngestEvent): Line {
       const who = event.clientId === null ? 'A client' : `Client ${quote(event.clientId, 64)}`
       const cleaned = { ...event, clientId: event.clientId === null ? null : bounded(event.clientId, 64) }
       // Who it is does not name the repeat: a scanner with random ids would get a line per connection.
-      return line('warn', cleaned, `${who} was ${done}: ${bounded(event.reason)}`, `${done}|${event.reason}`)
+      return line('warn', cleaned, `${who} was ${done}. ${bounded(event.detail)}`, `${done}|${event.reason}`)
     }
     case 'messages_dropped':
       return line(
         'error',
         event,
-        `${event.count} QoS 0 messages were lost: ${bounded(event.reason)}`,
+        `${event.count} QoS 0 messages were lost. ${bounded(event.detail)}`,
         `messages|${event.reason}`,
       )
     case 'message_unmappable':

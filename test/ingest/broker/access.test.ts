@@ -69,7 +69,8 @@ describe('who may connect', () => {
       {
         kind: 'client_refused',
         clientId: 'modern',
-        reason: 'it speaks MQTT 5; this version of the gateway speaks MQTT 3.1.1',
+        reason: 'unsupported_version',
+        detail: 'It speaks MQTT 5. This version of the gateway speaks MQTT 3.1.1.',
       },
     ])
   })

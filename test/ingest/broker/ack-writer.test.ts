@@ -281,7 +281,12 @@ describe('while the spool takes nothing in', () => {
     await device.until((received) => received.some(({ cmd }) => cmd === 'pingresp'))
     expect(device.acks).toEqual([])
     expect(world.ingest.counters()).toMatchObject({ held: 5, dropped: 1 })
-    expect(world.events).toContainEqual({ kind: 'messages_dropped', reason: 'the spool is full', count: 1 })
+    expect(world.events).toContainEqual({
+      kind: 'messages_dropped',
+      reason: 'spool_full',
+      detail: 'The spool is full.',
+      count: 1,
+    })
     spool.setHold(null)
     expect((await device.acked(5)).map(({ messageId }) => messageId)).toEqual([1, 2, 3, 4, 5])
     expect(world.ingest.counters()).toMatchObject({ received: 6, mapped: 5, dropped: 1, held: 0, acked: 5 })

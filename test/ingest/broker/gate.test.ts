@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { createAckWriter, puback } from '../../../src/ingest/broker/ack-writer.ts'
 import { createGate, type Gate } from '../../../src/ingest/broker/gate.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
+import { messageOf } from '../../support/mapping-world.ts'
 import { connectBytes, publishBytes } from '../../support/mqtt-device.ts'
 
 /** A socket whose other end reads nothing: it is full from the first byte on. */
@@ -21,13 +22,15 @@ function open() {
   const dropped: string[] = []
   const published: string[] = []
   const client = new Aedes().handle(socket)
+  const message = messageOf('')
   const deps = { socket, client, certificateName: null, clock, writer: createAckWriter() }
   const gate = createGate(
     {
       ...deps,
       readingPaused: () => false,
-      publish(gate, topic) {
-        published.push(topic)
+      message,
+      publish(gate) {
+        published.push(message.topic)
         gate.countInFlight()
       },
       onDrop: (_gate, reason) => void dropped.push(reason),
@@ -72,7 +75,7 @@ describe('a client that does not read its acks', () => {
     await clock.advance(4999)
     expect(dropped).toEqual([])
     await clock.advance(1)
-    expect(dropped).toEqual(['it does not read its acks'])
+    expect(dropped).toEqual(['acks_not_read'])
     expect(socket.destroyed).toBe(true)
   })
 })
@@ -134,7 +137,7 @@ describe('what comes while nothing stands before it', () => {
     socket.push(Buffer.concat([message('a'), message('b', 'x'.repeat(1000))]))
     expect(published).toEqual(['a'])
     expect(read()).toBe(null)
-    expect(dropped).toEqual(['a packet is larger than max_packet_bytes'])
+    expect(dropped).toEqual(['packet_too_large'])
   })
 
   test.each([

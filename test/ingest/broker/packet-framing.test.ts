@@ -17,10 +17,10 @@ function connected() {
 
 describe('limits hold before anything is buffered', () => {
   test.each([
-    ['another packet than CONNECT comes first', [0x30], 'NOT_CONNECT'],
-    ['CONNECT announces more than its limit', [0x10, 101], 'CONNECT_TOO_LARGE'],
-    ['CONNECT announces 200 MB', [0x10, 0x80, 0x84, 0xaf, 0x5f], 'CONNECT_TOO_LARGE'],
-    ['the length of CONNECT has a fifth byte', [0x10, 0x80, 0x80, 0x80, 0x80], 'LENGTH_MALFORMED'],
+    ['another packet than CONNECT comes first', [0x30], 'not_connect'],
+    ['CONNECT announces more than its limit', [0x10, 101], 'connect_too_large'],
+    ['CONNECT announces 200 MB', [0x10, 0x80, 0x84, 0xaf, 0x5f], 'connect_too_large'],
+    ['the length of CONNECT has a fifth byte', [0x10, 0x80, 0x80, 0x80, 0x80], 'malformed_length'],
   ] as const)('the connection ends when %s', (_what, bytes, violation) => {
     const framing = createFraming(limits)
     expect(framing.follow(Buffer.from(bytes), 10)).toBe(-1)
@@ -28,9 +28,9 @@ describe('limits hold before anything is buffered', () => {
   })
 
   test.each([
-    ['a packet announces one byte more than the limit', [0x32, 0xe9, 0x07], 'PACKET_TOO_LARGE'],
-    ['a packet announces 200 MB', [0x32, 0x80, 0x84, 0xaf, 0x5f], 'PACKET_TOO_LARGE'],
-    ['a length has a fifth byte', [0x32, 0x80, 0x80, 0x80, 0x80, 0x01], 'LENGTH_MALFORMED'],
+    ['a packet announces one byte more than the limit', [0x32, 0xe9, 0x07], 'packet_too_large'],
+    ['a packet announces 200 MB', [0x32, 0x80, 0x84, 0xaf, 0x5f], 'packet_too_large'],
+    ['a length has a fifth byte', [0x32, 0x80, 0x80, 0x80, 0x80, 0x01], 'malformed_length'],
   ] as const)('after CONNECT the connection ends when %s', (_what, bytes, violation) => {
     const framing = connected()
     expect(framing.follow(Buffer.from(bytes), 10)).toBe(-1)

@@ -1,9 +1,10 @@
 import { generate, parser, type IPublishPacket } from 'mqtt-packet'
 import { describe, expect, test } from 'vitest'
 
-import { takePublishes, type TakePublish } from '../../../src/ingest/broker/publish-fast-path.ts'
+import { takePublishes } from '../../../src/ingest/broker/publish-fast-path.ts'
 import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
 import { openIngest } from '../../support/ingest-world.ts'
+import { messageOf } from '../../support/mapping-world.ts'
 import { createDevice, publishBytes } from '../../support/mqtt-device.ts'
 import { createRandom } from '../../support/random.ts'
 
@@ -13,9 +14,12 @@ type Taken = { topic: string; payload: string; qos: number; retain: boolean; dup
 
 function takeAll(portion: Buffer): { taken: Taken[]; end: number } {
   const taken: Taken[] = []
-  const take: TakePublish = (topic, bytes, qos, retain, dup, messageId) =>
-    taken.push({ topic, payload: bytes.toString(), qos, retain, dup, messageId }) > 0
-  return { taken, end: takePublishes(portion, packetBytesMax, take) }
+  const message = messageOf('')
+  const end = takePublishes(portion, packetBytesMax, message, (messageId) => {
+    const { topic, bytes, qos, retain, dup } = message
+    return taken.push({ topic, payload: bytes.toString(), qos, retain, dup, messageId }) > 0
+  })
+  return { taken, end }
 }
 
 describe('the straight way of a message', () => {
@@ -70,7 +74,7 @@ describe('the straight way of a message', () => {
 
   test('takes nothing more once it is told to stop', () => {
     let calls = 0
-    const end = takePublishes(Buffer.concat([first, first]), packetBytesMax, () => {
+    const end = takePublishes(Buffer.concat([first, first]), packetBytesMax, messageOf(''), () => {
       calls += 1
       return false
     })

@@ -4,6 +4,7 @@ import type { QoS, Sender } from '../../../src/domain/message.ts'
 import { createIntake } from '../../../src/ingest/intake/intake.ts'
 import { createFakeClock, turn } from '../../support/fake-clock.ts'
 import { textOf, wordMapper } from '../../support/ingest-world.ts'
+import { messageOf as mqttMessage } from '../../support/mapping-world.ts'
 import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
 import { messageOf, roundTrip, startPipeline, topicOf } from '../../support/pipeline-world.ts'
 
@@ -19,7 +20,7 @@ function world(options = { heldMessagesMax: 1000, heldBytesMax: 1024 ** 2 }) {
   const van = senderOf('van')
   function send(sender: Sender, text: string, qos: QoS = 1): void {
     const ack = qos === 0 ? null : () => void acks.push(text)
-    intake.accept('t', Buffer.from(text), qos, false, false, sender, ack)
+    intake.accept(mqttMessage(text, { topic: 't', qos, sender }), ack)
   }
   function expectConservation(): void {
     const { received, mapped, ignored, duplicates: copies, dead, dropped, returned, held } = intake.counters()

@@ -4,6 +4,7 @@ import type { QoS } from '../../../src/domain/message.ts'
 import { createIntake, type Intake } from '../../../src/ingest/intake/intake.ts'
 import { createFakeClock, turn } from '../../support/fake-clock.ts'
 import { textOf, wordMapper } from '../../support/ingest-world.ts'
+import { messageOf } from '../../support/mapping-world.ts'
 import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
 
 const sender = { clientId: 'truck', userName: null, certificateName: null }
@@ -17,7 +18,7 @@ function world(options = { heldMessagesMax: 1000, heldBytesMax: 1024 ** 2 }) {
   const acks: string[] = []
   function send(text: string, qos: QoS = 1, { dup = false, name = text } = {}): void {
     const ack = qos === 0 ? null : (fault: unknown) => void acks.push(fault === null ? name : `fault ${name}`)
-    intake.accept('t', Buffer.from(text), qos, false, dup, sender, ack)
+    intake.accept(messageOf(text, { topic: 't', qos, dup, sender }), ack)
   }
   return { clock, spool, events, intake, acks, send }
 }
@@ -65,7 +66,7 @@ describe('what becomes of a message', () => {
     expect(intake.counters().ignoredByReason).toEqual(
       new Map([
         ['words|told to', 1],
-        ['words|no payloads', 1],
+        ['words|no_payloads', 1],
       ]),
     )
     expect(intake.counters().deadByReason).toEqual(
@@ -167,12 +168,13 @@ describe('while the spool takes nothing in', () => {
     expect(intake.readingPaused).toBe(true)
   })
 
-  test('what waits is a copy: the buffer it came in may be used again', async () => {
+  test('what waits is a copy: the message and its buffer may be reused', async () => {
     const { spool, intake, acks } = world()
     spool.setHold('spool_full')
-    const chunk = Buffer.from('first')
-    intake.accept('t', chunk, 1, false, false, sender, () => void acks.push('ok'))
-    chunk.write('other')
+    const message = messageOf('first', { sender })
+    intake.accept(message, () => void acks.push('ok'))
+    message.bytes.write('other')
+    message.bytes = Buffer.from('another')
     spool.setHold(null)
     await turn()
     spool.commit()

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { remap } from '../../../src/ingest/quarantine/dead-letter-remap.ts'
+import { remap } from '../../../src/ingest/remap/dead-letter-remap.ts'
 import {
   createQuarantineDecisions,
   type QuarantineDecisions,

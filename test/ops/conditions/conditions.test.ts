@@ -206,7 +206,7 @@ describe('what happened stays visible', () => {
 
   test('drops are closed an hour after the last one, and told again when there is another', () => {
     const { rules, codes, clock } = world()
-    rules.apply({ kind: 'messages_dropped', reason: 'spool_full', count: 7 })
+    rules.apply({ kind: 'messages_dropped', reason: 'spool_full', detail: 'The spool is full.', count: 7 })
     clock.move(3_599_000)
     expect(codes()).toEqual(['MESSAGES_DROPPED'])
     clock.move(1000)

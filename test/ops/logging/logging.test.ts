@@ -102,7 +102,7 @@ describe('a line in the log', () => {
 describe('what loses data is never below error', () => {
   const fault = new GatewayError('SPOOL_WRITE_FAILED', { what: 'w', why: 'y', act: 'a' })
   test.each<GatewayEvent>([
-    { kind: 'messages_dropped', reason: 'spool_full', count: 3 },
+    { kind: 'messages_dropped', reason: 'spool_full', detail: 'The spool is full.', count: 3 },
     { kind: 'chunk_damaged', lane, firstSeq: 1, payloads: 10, what: 'Its checksum is wrong.' },
     { kind: 'conservation_broken', lane, appended: 3, settled: 1, open: 1 },
     { kind: 'store_lost', fault },

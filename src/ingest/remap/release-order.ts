@@ -4,7 +4,7 @@
 // A message that tells of several devices stands behind the first of them that is being released.
 
 import type { MapResult } from '../../mapping/mapping.ts'
-import type { ReleaseOrder } from '../intake/intake.ts'
+import type { ReleaseOrder } from '../types.ts'
 
 type Device = Extract<MapResult, { kind: 'part' }>['records'][number]['entry']
 

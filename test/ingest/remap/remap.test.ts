@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { envelopeOf } from '../../../src/domain/message.ts'
-import { remapSlice, type RemapEntry } from '../../../src/ingest/quarantine/remap-slice.ts'
+import { remapSlice, type RemapEntry } from '../../../src/ingest/remap/remap.ts'
 import { messageOf, openMapperOf } from '../../support/mapping-world.ts'
 
 const source = {

@@ -1,6 +1,5 @@
-// mapper-failure.ts: what a message becomes for which the mapper threw. It must not, so this is a fault of the
-// gateway; but the device would send the message again for ever, so it is kept as a dead letter like any other
-// that cannot be mapped.
+// mapper-failure.ts: the result of a message for which the mapper threw. That is a fault of the gateway. The device
+// would send the message again without end, so it is kept as a dead letter, as any message that cannot be mapped.
 
 import { hash } from 'node:crypto'
 import { messageOf } from '../../std/gateway-error.ts'
@@ -18,7 +17,7 @@ export function mapperFailed(message: Message, error: unknown): MapResult {
   }
 }
 
-/** Names this very message: the same sender, topic and bytes give the same key. */
+/** The same sender, topic and bytes give the same key. */
 function keyOf({ sender, topic, bytes }: Message): string {
   const head = Buffer.from(`mapper failed ${JSON.stringify([sender.clientId, sender.userName, topic])}\n`)
   return hash('sha256', Buffer.concat([head, bytes])).slice(0, 32)

@@ -17,7 +17,7 @@ import type { EpochMs } from '../../std/clock.ts'
 import type { StateChanges, MapResult, Mapper } from '../../mapping/mapping.ts'
 import { deviceBefore } from './release-order.ts'
 import { mapKept, type Evaluated } from '../expressions/expressions.ts'
-import type { ReleaseOrder } from '../intake/intake.ts'
+import type { ReleaseOrder } from '../types.ts'
 import { keptBehind, keptMessageFor, messageFrom, quarantineFor } from './kept-message.ts'
 
 export type RemapEntry = { id: string; envelope: Envelope }

@@ -2,7 +2,7 @@
 
 import type { EpochMs } from '../../std/clock.ts'
 import type { Spool } from '../../spool/spool.ts'
-import type { Remapped, RemapEntry } from './remap-slice.ts'
+import type { Remapped, RemapEntry } from './remap.ts'
 import { deadLetterFor } from './kept-message.ts'
 
 /** Of one run; a record that takes more messages gets up to `growthMax` times as many. */

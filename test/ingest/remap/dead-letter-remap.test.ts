@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { GatewayEvent } from '../../../src/domain/event.ts'
-import { remap, type RemapRequest } from '../../../src/ingest/quarantine/dead-letter-remap.ts'
+import { remap, type RemapRequest } from '../../../src/ingest/remap/dead-letter-remap.ts'
 import { systemClock } from '../../../src/std/clock.ts'
 import { truckSource } from '../../support/mapping-world.ts'
 import { collect } from '../../support/open-spool.ts'

@@ -1,0 +1,62 @@
+// aedes-internals.ts: what the gateway uses of aedes 1.2 beyond its documented interface. No other file touches
+// private fields of aedes or depends on the text of its errors. test/ingest/broker/aedes-internals.test.ts fails when
+// an upgrade changes one of them; read lib/client.js and lib/handlers of aedes then.
+
+import { Aedes, type Client } from 'aedes'
+import { clientDrops, type ClientDropReason } from './client-faults.ts'
+
+export type ConnectPacket = Parameters<Aedes['preConnect']>[1]
+export type PublishPacket = Parameters<Aedes['authorizePublish']>[1]
+export type Done = (error?: Error | null) => void
+
+type ClientInternals = Client & {
+  /** Packets in flight; aedes reads the socket only at 0. */
+  _parsingBatch: number
+  /** In milliseconds; not positive without a keepalive. */
+  _keepaliveInterval: number
+  _keepaliveTimer: NodeJS.Timeout | null
+}
+
+/** An aedes to which nobody subscribes: no retained store, no offline queue, no emitter, no $SYS messages. */
+export class QuietAedes extends Aedes {
+  // aedes calls it with or without the sending client before the callback; its types know one form only.
+  override publish(_packet: PublishPacket, clientOrDone: unknown, last?: Done): void {
+    const done = typeof clientOrDone === 'function' ? (clientOrDone as Done) : last
+    done?.(null)
+  }
+}
+
+/** Has aedes read the socket at the next `readable` event, however many packets it holds in flight. */
+export function readAtOnce(client: Client): void {
+  const internals = client as ClientInternals
+  internals._parsingBatch = 0
+}
+
+/** Counts as a packet of the client for its keepalive [MQTT-3.1.2-24]. */
+export function refreshKeepalive(client: Client): void {
+  const { _keepaliveInterval, _keepaliveTimer } = client as ClientInternals
+  if (_keepaliveInterval > 0) _keepaliveTimer?.refresh()
+}
+
+/** [MQTT-2.3.1-1]; and aedes' parser reads an identifier that is missing from the packet behind it. */
+export function lacksIdentifier({ topic, messageId, length }: PublishPacket): boolean {
+  if (messageId === undefined || messageId < 1) return true
+  return length === undefined || length < 2 + Buffer.byteLength(topic) + 2
+}
+
+const reasonsByText: Readonly<Record<string, ClientDropReason>> = {
+  'connect did not arrive in time': 'connect_timeout',
+  'keep alive timeout': 'keepalive_timeout',
+  'empty topic not allowed in PUBLISH': 'bad_topic',
+  '# is not allowed in PUBLISH': 'bad_topic',
+  '+ is not allowed in PUBLISH': 'bad_topic',
+  'topic has too many levels': 'bad_topic',
+}
+
+/** A fault that aedes or its parser found; null for an error of the network. */
+export function protocolFaultOf(error: Error): { reason: ClientDropReason; detail: string } | null {
+  if ('code' in error || 'errorCode' in error) return null
+  const reason = reasonsByText[error.message]
+  if (reason !== undefined) return { reason, detail: clientDrops[reason] }
+  return { reason: 'protocol_error', detail: `It broke the MQTT protocol: ${error.message}.` }
+}

@@ -1,0 +1,35 @@
+// client-faults.ts: why the gateway refuses a CONNECT or closes a connection. The key is a stable code and a label of
+// the metrics; the text is the sentence of the log line.
+
+export const refusals = {
+  max_connections: 'The limit ingest.broker.limits.max_connections is reached.',
+  unsupported_version: 'It speaks MQTT 5. This version of the gateway speaks MQTT 3.1.1.',
+  no_client_id: 'It asks for a persistent session and gives no client id.',
+  client_id_too_long: 'Its client id is longer than max_client_id_bytes.',
+  no_user_name: 'It gives no user name, and anonymous access is off.',
+  bad_credentials: 'Its user name or password is wrong.',
+} as const
+
+export type RefusalReason = keyof typeof refusals
+
+/** Where a connection breaks the protocol in a way that only its parser can name, the caller gives the sentence. */
+export const clientDrops = {
+  not_connect: 'Its first packet is not CONNECT.',
+  not_from_client: 'It sent a packet that only servers send.',
+  connect_too_large: 'Its CONNECT is larger than max_connect_bytes.',
+  packet_too_large: 'A packet is larger than max_packet_bytes.',
+  malformed_length: 'A packet has a malformed remaining length.',
+  bad_client_id: 'Its client id contains a null character.',
+  bad_topic: 'It published to a topic name that is not valid.',
+  bad_will_topic: 'The topic name of its will is not valid.',
+  no_packet_id: 'It published with QoS 1 or 2 and without a packet identifier.',
+  publish_before_connect: 'It published before its CONNECT was accepted.',
+  too_many_qos2: 'It has too many QoS 2 messages without PUBREL.',
+  acks_not_read: 'It did not read its acknowledgements within ack_timeout.',
+  spool_write_failed: 'Its message could not be written to the spool.',
+  connect_timeout: 'It did not send CONNECT within connect_timeout.',
+  keepalive_timeout: 'It sent nothing for 1.5 times its keepalive.',
+  protocol_error: 'It broke the MQTT protocol.',
+} as const
+
+export type ClientDropReason = keyof typeof clientDrops

@@ -1,0 +1,126 @@
+// publish-handler.ts: from a PUBLISH to the intake, and its acknowledgement back. Both parsers, the fast path and aedes,
+// fill the same message and call `publish`: its checks are made once, and no message allocates an object.
+//
+// aedes writes PUBACK before it persists or publishes, so the durable write must happen in authorizePublish, its only
+// hook before the ack. The callback of a message that was taken in is never called: aedes would write the ack with four
+// small writes and an immediate, and then publish the message to no subscriber. The gate writes PUBACK and PUBREC
+// itself, once per socket and commit; aedes handles PUBREL and everything else.
+//
+// [MQTT-3.3.5-2] leaves only "ack or close": a message that can never be taken closes the connection; one that cannot
+// be taken now has its ack held. A failed write closes the connection, so that the device sends the message again.
+
+import type { Client } from 'aedes'
+import type { Message } from '../../domain/message.ts'
+import type { GatewayError } from '../../std/gateway-error.ts'
+import type { Intake } from '../intake/intake.ts'
+import { createAckSlots, puback, pubrec, type AckHead } from './ack-writer.ts'
+import { lacksIdentifier, type Done, type PublishPacket } from './aedes-internals.ts'
+import type { Gate } from './gate.ts'
+import type { Sessions } from './qos2-sessions.ts'
+import { topicProblem, type TopicLimits } from './topic-rules.ts'
+
+export type PublishHandler = {
+  /** Filled by a parser before it calls `publish`; the sender is added here, the arrival by the intake. */
+  readonly message: Message
+  /** Takes `message`, which arrived at `gate`. */
+  publish(gate: Gate, messageId: number): void
+  /** For aedes: the messages that its parser read. */
+  authorizePublish(client: Client | null, packet: PublishPacket, done: Done): void
+  /** Messages that were acknowledged to a connected client. */
+  acked(): number
+}
+
+type Deps = {
+  intake: Pick<Intake, 'accept' | 'acceptAgain'>
+  sessions: Pick<Sessions, 'arrive' | 'forget'>
+  gateOf: (client: Client) => Gate | undefined
+  stopping: () => boolean
+}
+
+export function createPublishHandler(
+  { intake, sessions, gateOf, stopping }: Deps,
+  { topicLimits }: { topicLimits: TopicLimits },
+): PublishHandler {
+  const slots = createAckSlots(onAck)
+  const message: Message = {
+    topic: '',
+    bytes: Buffer.alloc(0),
+    qos: 0,
+    retain: false,
+    dup: false,
+    sender: { clientId: '', userName: null, certificateName: null },
+    arrivedAt: 0,
+  }
+  let acked = 0
+  return { message, publish, authorizePublish, acked: () => acked }
+
+  function publish(gate: Gate, messageId: number): void {
+    const { sender } = gate
+    if (sender === null) {
+      gate.drop('publish_before_connect')
+      return
+    }
+    const problem = topicProblem(message.topic, topicLimits)
+    if (problem !== null) {
+      gate.drop('bad_topic', `It published to a topic that ${problem}.`)
+      return
+    }
+    message.sender = sender
+    if (message.qos === 0) {
+      message.dup = false
+      intake.accept(message, null)
+    } else if (message.qos === 1) {
+      gate.countInFlight()
+      intake.accept(message, slots.take(gate, puback, messageId))
+    } else publishExactlyOnce(gate, sender.clientId, messageId)
+  }
+
+  function publishExactlyOnce(gate: Gate, clientId: string, messageId: number): void {
+    const arrival = sessions.arrive(clientId, messageId, message.topic, message.bytes)
+    if (arrival === 'too many') {
+      gate.drop('too_many_qos2')
+      return
+    }
+    gate.countInFlight()
+    const ack = slots.take(gate, pubrec, messageId)
+    if (arrival === 'new') intake.accept(message, ack)
+    else {
+      message.dup = true
+      intake.acceptAgain(message, ack)
+    }
+  }
+
+  function authorizePublish(client: Client | null, packet: PublishPacket, done: Done): void {
+    const gate = client === null ? undefined : gateOf(client)
+    if (client === null || !gate?.sender) {
+      done(new Error('a message without a sender'))
+      return
+    }
+    message.topic = packet.topic
+    message.bytes = typeof packet.payload === 'string' ? Buffer.from(packet.payload) : packet.payload
+    message.retain = packet.retain
+    message.dup = packet.dup
+    message.qos = client.closed ? 0 : packet.qos
+    if (client.closed) {
+      // A will. Nobody sends it again: like QoS 0, it is kept if that is possible now. When the gateway closes the
+      // connection, the client has not died, and the spool may be closed by then.
+      if (!stopping()) publish(gate, 0)
+      done(null)
+      return
+    }
+    // What followed DISCONNECT or a fault in the same portion.
+    if (gate.closed) return
+    if (message.qos > 0 && lacksIdentifier(packet)) gate.drop('no_packet_id')
+    else publish(gate, packet.messageId ?? 0)
+  }
+
+  function onAck(gate: Gate, head: AckHead, messageId: number, fault: GatewayError | null): void {
+    if (fault === null) {
+      if (!gate.closed) acked += 1
+      gate.queueAck(head, messageId)
+      return
+    }
+    if (head === pubrec && gate.sender !== null) sessions.forget(gate.sender.clientId, messageId)
+    gate.drop('spool_write_failed')
+  }
+}
