@@ -2,7 +2,7 @@
 // Error texts, the reference and the published schema all use it, so they agree.
 
 import { z } from 'zod'
-import { formatDuration, formatSize, parseSize } from '../std/quantity.ts'
+import { formatDuration, formatSize, parseDuration, parseSize } from '../std/quantity.ts'
 import type { Keys } from './yaml-source.ts'
 
 export type Shape = {
@@ -67,9 +67,14 @@ export function requirednessOf({ required, properties, anyOf }: Shape, name: str
 
 function writtenAs(value: unknown, format: string | undefined): unknown {
   if (typeof value !== 'number') return value
-  if (format === 'duration') return formatDuration(value)
+  if (format === 'duration') return writtenDuration(value)
   if (format === 'size') return writtenSize(value)
   return value
+}
+
+function writtenDuration(durationMs: number): string {
+  const text = formatDuration(durationMs).replace(' min', 'm').replace(' ', '')
+  return parseDuration(text) === durationMs ? text : `${durationMs}ms`
 }
 
 function writtenSize(bytes: number): string {

@@ -31,22 +31,29 @@ function parse(text: string, units: Record<string, number>): number | undefined 
   return Number(match[1]) * (units[match[2]] ?? Number.NaN)
 }
 
-/** `90000` as `1m30s`, for people. */
+const durationSteps = [
+  ['d', 86_400],
+  ['h', 3600],
+  ['min', 60],
+  ['s', 1],
+] as const
+
+/** `90000` as `1 min 30 s`, for people; at most two units. */
 export function formatDuration(durationMs: number): string {
-  if (durationMs < 1000) return `${Math.round(durationMs)}ms`
+  if (durationMs < 1000) return `${Math.round(durationMs)} ms`
   let restS = Math.round(durationMs / 1000)
-  let text = ''
-  for (const [unit, seconds] of [
-    ['d', 86_400],
-    ['h', 3600],
-    ['m', 60],
-    ['s', 1],
-  ] as const) {
+  const words: string[] = []
+  for (const [unit, seconds] of durationSteps) {
     const whole = Math.floor(restS / seconds)
     restS -= whole * seconds
-    if (whole > 0) text += `${whole}${unit}`
+    if (whole > 0 && words.length < 2) words.push(`${whole} ${unit}`)
   }
-  return text
+  return words.join(' ')
+}
+
+/** `1 source`, `2 sources`; `many` where the plural is not made with an s. */
+export function plural(count: number, one: string, many = `${one}s`): string {
+  return `${count} ${count === 1 ? one : many}`
 }
 
 /** `67108864` as `64.0 MiB`, for people. */

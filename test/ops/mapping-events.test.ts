@@ -48,7 +48,7 @@ describe('conditions of the mapping', () => {
     await using world = opsWorld()
     world.ops.emit({ kind: 'clock_suspect', skewMs: -3_600_000, devices: 9, judged: 10 })
     expect(world.ops.status().conditions[0]?.what).toBe(
-      'OUR clock is probably wrong: 9 of 10 devices agree that it is 1h behind.',
+      'OUR clock is probably wrong: 9 of 10 devices agree that it is 1 h behind.',
     )
   })
 })

@@ -5,7 +5,7 @@
 // data is never below `error`; what succeeds for each batch is `debug`.
 
 import { assertNever } from '../../std/assert.ts'
-import { formatDuration } from '../../std/quantity.ts'
+import { formatDuration, plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
 import type { GatewayEvent } from '../../domain/event.ts'
 import { recordsOf } from '../conditions/condition-texts.ts'
@@ -104,7 +104,7 @@ function spoolLine(event: SpoolEvent): Line {
       return line(
         'info',
         event,
-        `Spool opened with ${event.payloads} payloads in ${event.lanes} lanes and ${event.batches} sealed batches.`,
+        `The spool is open: ${plural(event.payloads, 'payload')} in ${plural(event.lanes, 'lane')}, ${plural(event.batches, 'sealed batch', 'sealed batches')}.`,
       )
     case 'spool_held':
       return line(

@@ -148,7 +148,7 @@ describe('a condition is open while something is wrong', () => {
     const why = conditions.open()[0]?.why
     expect(why).toContain('AKIA1')
     expect(why).toContain('account')
-    expect(why).toContain('6m40s behind')
+    expect(why).toContain('6 min 40 s behind')
     expect(why).toContain('r-9')
   })
 })
