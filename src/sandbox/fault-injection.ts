@@ -7,7 +7,7 @@ export type Operation = 'single' | 'batch'
 
 export type BodyFault = 'truncated' | 'half' | 'empty' | 'html' | 'huge'
 
-export type Mischief = {
+export type InjectedFaults = {
   plan: FaultPlan
   latencyMs: number
   cut: 'before_reading' | 'after_reading' | null
@@ -17,15 +17,15 @@ export type Mischief = {
   body: BodyFault | null
 }
 
-export type MischiefMaker = {
+export type FaultInjector = {
   set(plans: readonly FaultPlan[]): void
   /** The plans, each with the number of requests that used it. */
   show(): readonly (FaultPlan & { used: number })[]
   /** Null when no plan applies. */
-  draw(operation: Operation, providerKey: string | null): Mischief | null
+  draw(operation: Operation, providerKey: string | null): InjectedFaults | null
 }
 
-export function createMischiefMaker(random: () => number, plans: readonly FaultPlan[]): MischiefMaker {
+export function createFaultInjector(random: () => number, plans: readonly FaultPlan[]): FaultInjector {
   let entries = plans.map((plan) => ({ plan, used: 0 }))
 
   return {
@@ -47,7 +47,7 @@ export function createMischiefMaker(random: () => number, plans: readonly FaultP
   }
 }
 
-function decide(plan: FaultPlan, random: () => number): Mischief {
+function decide(plan: FaultPlan, random: () => number): InjectedFaults {
   const { cut, after_commit: after, body } = plan
   return {
     plan,

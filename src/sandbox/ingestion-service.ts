@@ -19,7 +19,7 @@ import { createPayloadCheck, type JsonObject, type Requirement } from './payload
 import type { Received } from './received-payloads.ts'
 import type { Repeats } from './answered-batches.ts'
 import { checkSignature, ingestionRules } from './signature/signature.ts'
-import type { Tally } from './sandbox-stats.ts'
+import type { SandboxCounters } from './sandbox-stats.ts'
 import {
   bent,
   breakdownOf,
@@ -45,7 +45,7 @@ type ServiceDeps = {
   newId: () => string
   random: () => number
   accounts: Accounts
-  tally: Tally
+  counters: SandboxCounters
   seen: IdTable
   repeats: Repeats
   received: Received
@@ -68,8 +68,8 @@ export type Service = { submit(submission: Submission): Answer }
 const singleNumber = 0
 
 export function createService(deps: ServiceDeps, options: ServiceOptions): Service {
-  const { tally, seen, repeats, received, random, listener } = deps
-  const { counts } = tally
+  const { counters, seen, repeats, received, random, listener } = deps
+  const { counts } = counters
   const check = createPayloadCheck(new Set(options.required))
   const rules = { ...ingestionRules, toleranceMs: options.clockToleranceMs }
 
@@ -81,7 +81,7 @@ export function createService(deps: ServiceDeps, options: ServiceOptions): Servi
     const now = deps.now() + (plan?.clock_offset ?? 0)
     const signature = checkSignature({ ...submission, bodyHash }, deps.accounts, rules, now)
     if (signature.kind === 'refused') {
-      tally.refusedSignatures.add(signature.reason)
+      counters.refusedSignatures.add(signature.reason)
       return refusal(requestId, { status: 403, ...signature })
     }
     const wrongHeader =
@@ -95,7 +95,7 @@ export function createService(deps: ServiceDeps, options: ServiceOptions): Servi
   }
 
   function refuse(requestId: string, why: Refusal): Answer {
-    tally.refusedRequests.add(why.reason)
+    counters.refusedRequests.add(why.reason)
     return refusal(requestId, why)
   }
 
@@ -177,11 +177,11 @@ export function createService(deps: ServiceDeps, options: ServiceOptions): Servi
   }
 
   function batchAnswer(requestId: string, breakdown: string, plan: FaultPlan | null): Answer {
-    const told = plan
+    const written = plan
       ? JSON.stringify(bent(JSON.parse(breakdown) as Breakdown, plan, deps.newId, random))
       : breakdown
     const head = JSON.stringify({ requestId, responseCode: plan?.answer.response_code ?? 200 })
-    return jsonAnswer(200, `${head.slice(0, -1)},${told.slice(1)}`)
+    return jsonAnswer(200, `${head.slice(0, -1)},${written.slice(1)}`)
   }
 }
 

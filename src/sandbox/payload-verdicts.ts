@@ -79,9 +79,9 @@ export function bent(
   random: () => number,
 ): Breakdown {
   const { unlisted, both_lists: both, foreign, wrong_summary: wrong } = plan.answer
-  const told = () => !happens(unlisted, random)
-  const accepted = breakdown.accepted.filter(told)
-  const failed = breakdown.failed.filter(told)
+  const isListed = () => !happens(unlisted, random)
+  const accepted = breakdown.accepted.filter(isListed)
+  const failed = breakdown.failed.filter(isListed)
   for (const payloadId of accepted) {
     if (happens(both, random))
       failed.push({

@@ -54,7 +54,7 @@ type Counts = {
   internalErrors: number
 }
 
-export type Tally = {
+export type SandboxCounters = {
   counts: Counts
   byStatus: CountsByName
   refusedSignatures: CountsByName
@@ -65,7 +65,7 @@ export type Tally = {
 /** The keys are reason codes and statuses, so their number is bounded. */
 type CountsByName = { add(name: string | number): void; show(): Record<string, number> }
 
-export function createTally(): Tally {
+export function createCounters(): SandboxCounters {
   return {
     counts: {
       requests: 0,

@@ -50,12 +50,12 @@ import { readFaults, type FaultPlan, type FaultsInput } from './fault-plan.ts'
 import { createHttp } from './http-server/http-server.ts'
 import { createIdTable } from './id-table.ts'
 import { listening } from './http-server/port-listener.ts'
-import { createMischiefMaker } from './fault-injection.ts'
+import { createFaultInjector } from './fault-injection.ts'
 import { defaults, type SandboxOptions } from './sandbox-options.ts'
 import { createReceived, type ReceivedPayload, type ReceivedQuery } from './received-payloads.ts'
 import { createRepeats } from './answered-batches.ts'
 import { createService } from './ingestion-service.ts'
-import { createTally, type SandboxStats } from './sandbox-stats.ts'
+import { createCounters, type SandboxStats } from './sandbox-stats.ts'
 
 export { sandboxAccount, type SandboxAccount } from './signature/accounts.ts'
 export { readFaults, type FaultsInput } from './fault-plan.ts'
@@ -83,8 +83,8 @@ export function createSandbox(deps: SandboxDeps, options: SandboxOptions): Sandb
   const { clock, newId, random } = deps
   const startedAt = clock.now()
   const stop = new AbortController()
-  const tally = createTally()
-  const mischief = createMischiefMaker(random, plansOf(options.faults ?? []))
+  const counters = createCounters()
+  const faultInjector = createFaultInjector(random, plansOf(options.faults ?? []))
   const seen = createIdTable(settings.payloadIdsMax)
   const repeats = createRepeats({
     batchesMax: settings.batchesRememberedMax,
@@ -99,7 +99,7 @@ export function createSandbox(deps: SandboxDeps, options: SandboxOptions): Sandb
       newId,
       random,
       accounts: registerAccounts(options.accounts),
-      tally,
+      counters,
       seen,
       repeats,
       received,
@@ -108,9 +108,9 @@ export function createSandbox(deps: SandboxDeps, options: SandboxOptions): Sandb
     },
     settings,
   )
-  const control = { stats, received: (query: ReceivedQuery) => received.list(query), faults: mischief }
+  const control = { stats, received: (query: ReceivedQuery) => received.list(query), faults: faultInjector }
   const server = createHttp(
-    { clock, newId, service, mischief, control, tally, listener: options, stop: stop.signal },
+    { clock, newId, service, faultInjector, control, counters, listener: options, stop: stop.signal },
     settings,
   )
 
@@ -136,7 +136,7 @@ export function createSandbox(deps: SandboxDeps, options: SandboxOptions): Sandb
     },
     stats,
     received: (query) => received.list(query),
-    setFaults: (faults) => mischief.set(plansOf(faults)),
+    setFaults: (faults) => faultInjector.set(plansOf(faults)),
   }
 
   function closeFile(): void {
@@ -147,15 +147,15 @@ export function createSandbox(deps: SandboxDeps, options: SandboxOptions): Sandb
   function stats(): SandboxStats {
     return {
       startedAt,
-      ...tally.counts,
-      byStatus: tally.byStatus.show(),
+      ...counters.counts,
+      byStatus: counters.byStatus.show(),
       distinctPayloadIds: seen.size,
       payloadIdsNotKept: seen.overflow,
       batchesRemembered: repeats.size,
       batchesForgotten: repeats.forgotten,
-      refusedSignatures: tally.refusedSignatures.show(),
-      refusedRequests: tally.refusedRequests.show(),
-      faultsInjected: tally.faultsInjected.show(),
+      refusedSignatures: counters.refusedSignatures.show(),
+      refusedRequests: counters.refusedRequests.show(),
+      faultsInjected: counters.faultsInjected.show(),
     }
   }
 }

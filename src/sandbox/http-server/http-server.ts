@@ -10,12 +10,12 @@ import { dateAt, refusal, type Answer } from './answers.ts'
 import type { Headers } from '../signature/canonical-request.ts'
 import { answerControl, controlBodyBytesMax, controlPrefix, type ControlSource } from '../sandbox-control.ts'
 import { answerMalformed } from './malformed-request.ts'
-import type { Mischief, MischiefMaker, Operation } from '../fault-injection.ts'
+import type { InjectedFaults, FaultInjector, Operation } from '../fault-injection.ts'
 import type { SandboxListener } from '../sandbox-options.ts'
 import { reply } from './reply.ts'
 import { readRequestBody } from './request-body.ts'
 import type { Service } from '../ingestion-service.ts'
-import type { Tally } from '../sandbox-stats.ts'
+import type { SandboxCounters } from '../sandbox-stats.ts'
 
 const limits = {
   maxHeaderSize: 32_768,
@@ -31,9 +31,9 @@ type Deps = {
   clock: Clock
   newId: () => string
   service: Service
-  mischief: MischiefMaker
+  faultInjector: FaultInjector
   control: ControlSource
-  tally: Tally
+  counters: SandboxCounters
   listener: SandboxListener
   /** Aborts when the sandbox closes, and ends every wait. */
   stop: AbortSignal
@@ -49,7 +49,7 @@ type Exchange = {
 }
 
 export function createHttp(deps: Deps, options: Options): Server {
-  const { clock, newId, service, mischief, tally } = deps
+  const { clock, newId, service, faultInjector, counters } = deps
   const operations = new Map<string, Operation>([
     [`${options.basePath}/v2/telemetry`, 'single'],
     [`${options.basePath}/v2/telemetry/batch`, 'batch'],
@@ -71,7 +71,7 @@ export function createHttp(deps: Deps, options: Options): Server {
   )
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
     const message = 'Expect can only be 100-continue.'
-    void tell(
+    void refuse(
       { requestId: newId(), request, response, expectsContinue: false },
       { status: 417, reason: 'expectation', message },
     )
@@ -88,7 +88,7 @@ export function createHttp(deps: Deps, options: Options): Server {
       if (url.startsWith(controlPrefix)) await serveControl(exchange)
       else await serveOperation(exchange, url)
     } catch (error) {
-      tally.counts.internalErrors += 1
+      counters.counts.internalErrors += 1
       const message = `The sandbox failed: ${messageOf(error)}.`
       const answer = refusal(requestId, { status: 500, reason: 'internal', message })
       if (exchange.response.headersSent) exchange.response.destroy()
@@ -119,7 +119,7 @@ export function createHttp(deps: Deps, options: Options): Server {
 
   async function serveOperation(exchange: Exchange, target: string): Promise<void> {
     const { requestId, request, response, expectsContinue } = exchange
-    tally.counts.requests += 1
+    counters.counts.requests += 1
     const path = target.split('?', 1)[0] ?? ''
     const operation = operations.get(path)
     const drawn = operation && request.method === 'POST' ? draw(operation, request) : null
@@ -132,18 +132,18 @@ export function createHttp(deps: Deps, options: Options): Server {
     if (body.kind === 'cut') return
     if (body.kind === 'too_large') {
       const message = `The body is larger than ${options.bodyBytesMax} bytes.`
-      return tell(exchange, { status: 413, reason: 'body_too_large', message }, body.unread)
+      return refuse(exchange, { status: 413, reason: 'body_too_large', message }, body.unread)
     }
-    tally.counts.bytes += body.bytes.length
+    counters.counts.bytes += body.bytes.length
     if (!operation)
-      return tell(exchange, {
+      return refuse(exchange, {
         status: 404,
         reason: 'not_found',
         message: `There is no route ${quote(path, 100)}.`,
       })
     if (request.method !== 'POST') {
       const message = `${request.method ?? ''} is not allowed here; submit with POST.`
-      return tell(exchange, {
+      return refuse(exchange, {
         status: 405,
         reason: 'method_not_allowed',
         message,
@@ -167,20 +167,20 @@ export function createHttp(deps: Deps, options: Options): Server {
     else await send(exchange, answer, null, false)
   }
 
-  function draw(operation: Operation, request: IncomingMessage): Mischief | null {
-    return mischief.draw(operation, request.headersDistinct['x-provider-key']?.[0] ?? null)
+  function draw(operation: Operation, request: IncomingMessage): InjectedFaults | null {
+    return faultInjector.draw(operation, request.headersDistinct['x-provider-key']?.[0] ?? null)
   }
 
   /** Applies the faults before the work; false where the request ends with one of them. */
-  async function goesOn(exchange: Exchange, drawn: Mischief): Promise<boolean> {
+  async function goesOn(exchange: Exchange, drawn: InjectedFaults): Promise<boolean> {
     if (drawn.cut === 'after_reading') return cut(exchange, 'cut_after_reading')
     if (drawn.hang) {
       // The client closes the connection or the sandbox closes; both end the wait.
-      tally.faultsInjected.add('hang')
+      counters.faultsInjected.add('hang')
       return false
     }
     if (drawn.latencyMs > 0) {
-      tally.faultsInjected.add('latency')
+      counters.faultsInjected.add('latency')
       // A client that closed the connection meanwhile is not noticed: the work is done, as by a slow service.
       return pause(clock, drawn.latencyMs, deps.stop)
     }
@@ -191,14 +191,14 @@ export function createHttp(deps: Deps, options: Options): Server {
    * Applies the faults after the work. They apply to accepted payloads; changes of the body apply to any
    * answer.
    */
-  async function spoil(exchange: Exchange, drawn: Mischief, answer: Answer): Promise<void> {
+  async function spoil(exchange: Exchange, drawn: InjectedFaults, answer: Answer): Promise<void> {
     if (answer.reason === null) {
       const { latencyMs, kind } = drawn.afterCommit
       if (latencyMs > 0) {
-        tally.faultsInjected.add('latency_after_commit')
+        counters.faultsInjected.add('latency_after_commit')
         if (!(await pause(clock, latencyMs, deps.stop))) return
       }
-      if (kind !== null) tally.faultsInjected.add(`${kind}_after_commit`)
+      if (kind !== null) counters.faultsInjected.add(`${kind}_after_commit`)
       if (kind === 'hang') return
       if (kind === 'cut') {
         reset(exchange)
@@ -215,8 +215,8 @@ export function createHttp(deps: Deps, options: Options): Server {
     await send(exchange, answer, drawn, false)
   }
 
-  function injected(requestId: string, { plan }: Mischief, status: number): Answer {
-    tally.faultsInjected.add(`status_${status}`)
+  function injected(requestId: string, { plan }: InjectedFaults, status: number): Answer {
+    counters.faultsInjected.add(`status_${status}`)
     const headers: Record<string, string> = {}
     if (plan.retry_after !== undefined)
       headers['retry-after'] =
@@ -229,25 +229,29 @@ export function createHttp(deps: Deps, options: Options): Server {
   }
 
   function cut(exchange: Exchange, name: string): false {
-    tally.faultsInjected.add(name)
+    counters.faultsInjected.add(name)
     reset(exchange)
     return false
   }
 
-  async function tell(exchange: Exchange, why: Parameters<typeof refusal>[1], close = false): Promise<void> {
-    tally.refusedRequests.add(why.reason)
+  async function refuse(
+    exchange: Exchange,
+    why: Parameters<typeof refusal>[1],
+    close = false,
+  ): Promise<void> {
+    counters.refusedRequests.add(why.reason)
     await send(exchange, refusal(exchange.requestId, why), null, close)
   }
 
   async function send(
     exchange: Exchange,
     answer: Answer,
-    drawn: Mischief | null,
+    drawn: InjectedFaults | null,
     close: boolean,
   ): Promise<void> {
     const { requestId, request, response } = exchange
-    tally.byStatus.add(answer.status)
-    if (drawn?.body) tally.faultsInjected.add(`body_${drawn.body}`)
+    counters.byStatus.add(answer.status)
+    if (drawn?.body) counters.faultsInjected.add(`body_${drawn.body}`)
     const { status, reason } = answer
     const message =
       reason === null ? null : (JSON.parse(answer.body) as { errorMessage: string }).errorMessage

@@ -6,10 +6,10 @@ import type { Duplex } from 'node:stream'
 import type { Clock } from '../../std/clock.ts'
 import { codeOf, messageOf } from '../../std/gateway-error.ts'
 import { dateAt, refusal } from './answers.ts'
-import type { Tally } from '../sandbox-stats.ts'
+import type { SandboxCounters } from '../sandbox-stats.ts'
 
 export function answerMalformed(
-  { newId, tally, clock }: { clock: Clock; newId: () => string; tally: Tally },
+  { newId, counters, clock }: { clock: Clock; newId: () => string; counters: SandboxCounters },
   error: Error,
   socket: Duplex,
   current: ServerResponse | undefined,
@@ -20,9 +20,9 @@ export function answerMalformed(
     socket.destroy()
     return
   }
-  if (!current) tally.counts.requests += 1
-  tally.byStatus.add(status)
-  tally.refusedRequests.add('malformed_http')
+  if (!current) counters.counts.requests += 1
+  counters.byStatus.add(status)
+  counters.refusedRequests.add('malformed_http')
   const { body } = refusal(newId(), { status, reason: 'malformed_http', message: `${messageOf(error)}.` })
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
