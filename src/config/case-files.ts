@@ -1,5 +1,6 @@
-// case-files.ts: reads a file of mapping cases (see mapping/cases/cases.ts) and the mapping that they test: the preset
-// with the same name in the same folder, as the only source, or a config that the caller has loaded.
+// case-files.ts: reads a file of mapping cases (see mapping/cases/cases.ts) and the mapping that they test:
+// the preset with the same name in the same folder, as the only source, or a config that the caller has
+// loaded.
 
 import { basename, dirname, join, resolve } from 'node:path'
 import type { ConfigProblem } from '../domain/config-problem.ts'

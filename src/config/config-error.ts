@@ -12,8 +12,9 @@ export class ConfigError extends GatewayError {
     const places = problems.map(({ line, column }) => `${file}:${line}:${column}`)
     const width = Math.max(0, ...places.map((place) => place.length))
     const lines = problems.map(({ message }, index) => `${(places[index] ?? '').padEnd(width)}  ${message}`)
+    const count = problems.length === 1 ? 'one problem' : `${problems.length} problems`
     super('CONFIG_INVALID', {
-      what: `The config ${file} has ${problems.length === 1 ? 'one problem' : `${problems.length} problems`}.`,
+      what: `The config ${file} has ${count}.`,
       why: lines.join('\n'),
       act: 'Correct the config and run `check` again. config/reference.md describes every option.',
     })

@@ -1,12 +1,12 @@
-// config-reader.ts: checks the text of a config file against a schema. Gives the config, or all problems with their
-// line and column.
+// config-reader.ts: checks the text of a config file against a schema. Gives the config, or all problems with
+// their line and column.
 //
-//   text -> tree (yaml-source.ts) -> substitution (substitute.ts) -> plain values -> presets (preset-files.ts)
-//        -> schema -> checks of the sections
+//   text -> tree (yaml-source.ts) -> substitution (substitute.ts) -> plain values
+//        -> presets (preset-files.ts) -> schema -> checks of the sections
 //
-// Problems of one step do not hide those of the next, except where the next step could only guess: a file with
-// broken syntax is not validated, and the sections' own checks run only on what the schema accepts.
-// No message shows a secret, or a value that came from the environment or a file.
+// Problems of one step do not hide those of the next, except where the next step could only guess: a file
+// with broken syntax is not validated, and the sections' own checks run only on what the schema accepts. No
+// message shows a secret, or a value that came from the environment or a file.
 
 import type { z } from 'zod'
 import { visible } from '../std/quote.ts'
@@ -28,7 +28,9 @@ export type ReadResult<Config> =
 export type Expansion = {
   written: unknown
   problems: readonly ConfigProblem[]
-  /** Moves a problem of `written` to its place in the file; null where it only follows from one of `problems`. */
+  /**
+   * Moves a problem of `written` to its place in the file; null where it only follows from one of `problems`.
+   */
   relocate(problem: ConfigProblem): ConfigProblem | null
 }
 
@@ -119,8 +121,8 @@ async function validate<Schema extends z.ZodType>(
 }
 
 /**
- * A substituted value is text. It becomes a number or a boolean only where the schema requires one. Elsewhere `0123`
- * and `true` stay text, as a password must.
+ * A substituted value is text. It becomes a number or a boolean only where the schema requires one. Elsewhere
+ * `0123` and `true` stay text, as a password must.
  */
 function retype(
   issues: readonly z.core.$ZodIssue[],

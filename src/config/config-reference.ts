@@ -1,5 +1,5 @@
-// config-reference.ts: generates the documentation of the config from the schema: config/reference.md for people and
-// config/gateway.schema.json for editors. `npm run docs` writes both.
+// config-reference.ts: generates the documentation of the config from the schema: config/reference.md for
+// people and config/gateway.schema.json for editors. `npm run docs` writes both.
 
 import type { z } from 'zod'
 import { alternatives, requirednessOf, shapeOf, typeOf, type Shape } from './schema-shape.ts'
@@ -19,12 +19,12 @@ export function referenceText(schema: z.ZodType): string {
     '<!-- Written by `npm run docs` from the schema in src/*/config.ts. Do not edit. -->',
     '',
     'One YAML file. Durations are written `30s`, `5m`, `1.5h`, `250ms`; sizes `64MiB`, `20GiB`, `512B`.',
-    'In any value, `${env:NAME}` is replaced by an environment variable and `${file:PATH}` by the text of a file; `$${`',
-    'is a literal `${`. Inside `{ }` and `[ ]` put them in quotes. Secrets must come from there, not from the config',
-    'itself. Relative paths start at the folder of the config file.',
+    'In any value, `${env:NAME}` is replaced by an environment variable and `${file:PATH}` by the text of a file;',
+    '`$${` is a literal `${`. Inside `{ }` and `[ ]` put them in quotes. Secrets must come from there, not from the',
+    'config itself. Relative paths start at the folder of the config file.',
     '',
-    'An option is optional unless it is marked **required**. `[]` stands for each entry of a list, `<name>` for a name',
-    'of your choice. `telemetry-gateway check --config FILE` reports all problems, with line and column.',
+    'An option is optional unless it is marked **required**. `[]` stands for each entry of a list, `<name>` for a',
+    'name of your choice. `telemetry-gateway check --config FILE` reports all problems, with line and column.',
     '',
   ]
   for (const [name, section] of Object.entries(root.properties ?? {})) {

@@ -9,11 +9,11 @@
 // How it works (config-reader.ts)
 //   yaml-source.ts     parses the text to a tree that keeps line and column of every value
 //   substitute.ts      replaces ${env:NAME} and ${file:PATH}
-//   preset-files.ts    merges presets into the sources that name them; a problem in a preset has the preset's line
+//   preset-files.ts    merges presets into the sources; a problem in a preset has the line of the preset file
 //   schema-errors.ts   turns what the schema found into sentences, with schema-shape.ts, renamed-keys.ts and
 //                      suggestion.ts
-//   Relative paths in the config, in ${file:PATH} and in options that are paths, start at the folder of the config
-//   file, not at the working directory: the same file works the same under systemd and in a shell.
+//   Relative paths, in ${file:PATH} and in options that are paths, start at the folder of the config file, not at
+//   the working directory: the same file works the same under systemd and in a shell.
 //
 // Failures
 //   the file cannot be read   CONFIG_UNREADABLE
@@ -40,13 +40,13 @@ export { packagedNames } from './preset-files.ts'
 export { referenceText, schemaText } from './config-reference.ts'
 
 export const configSchema = z.strictObject({
-  ingest: ingestSchema,
+  ingest: ingestSchema.describe('How devices connect.'),
   ...mappingShape,
-  spool: spoolSchema.prefault({}),
-  delivery: deliverySchema,
+  spool: spoolSchema.prefault({}).describe('Where acknowledged data is stored until it is delivered.'),
+  delivery: deliverySchema.describe('How payloads are sent to the ingestion API.'),
   ledger: ledgerSchema,
-  ops: opsSchema,
-  log: logSchema,
+  ops: opsSchema.describe('HTTP server for status, health and metrics, and the stop of the daemon.'),
+  log: logSchema.describe('The log of the daemon.'),
 })
 
 export type Config = z.output<typeof configSchema>
@@ -78,7 +78,9 @@ export async function loadConfig(path: string, deps: LoadConfigDeps): Promise<Lo
   return { path, config: withAbsolutePaths({ ...config, sources }, folder), presetFiles: presets.files() }
 }
 
-/** The section `ops` alone: a client of the daemon needs none of its secrets and may not be able to read them. */
+/**
+ * The section `ops` alone: a client of the daemon needs none of its secrets and may not be able to read them.
+ */
 export async function loadOpsConfig(path: string, deps: LoadConfigDeps): Promise<OpsConfig> {
   return (await loadSections(path, { ops: opsSchema }, deps)).ops
 }

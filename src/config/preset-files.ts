@@ -1,9 +1,9 @@
 // preset-files.ts: finds and reads the preset files that sources name, and reports their problems.
 //
-// A name is a file of config/presets in the package. A name that ends in .yaml is a path, relative to the config file.
-// Each file is read once per config, however many sources name it, and checked by itself, so that its problems have
-// its own lines. A problem that shows only after the merge (a capture that the topic does not have) is reported at
-// the `preset` of the source, with the position in the preset file.
+// A name is a file of config/presets in the package. A name that ends in .yaml is a path, relative to the
+// config file. Each file is read once per config, however many sources name it, and checked by itself, so
+// that its problems have its own lines. A problem that shows only after the merge (a capture that the topic
+// does not have) is reported at the `preset` of the source, with the position in the preset file.
 
 import { existsSync, readdirSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'

@@ -1,4 +1,5 @@
-// renamed-keys.ts: config keys that had another name in an earlier version, so that `check` can name the new one.
+// renamed-keys.ts: config keys that had another name in an earlier version, so that `check` can name the new
+// one.
 
 import type { Keys } from './yaml-source.ts'
 

@@ -1,5 +1,5 @@
-// schema-errors.ts: turns the issues of zod into sentences for the author of the config: the option, the rule, the
-// value found, and what was probably meant.
+// schema-errors.ts: turns the issues of zod into sentences for the author of the config: the option, the
+// rule, the value found, and what was probably meant.
 
 import type { z } from 'zod'
 import { quote } from '../std/quote.ts'
@@ -75,8 +75,8 @@ function unknownOption(key: string, path: Keys, root: Shape): string {
 }
 
 /**
- * The branch of a union that was probably meant: of those whose problems are not at the root (a value of another type
- * fails there), the one with the fewest problems.
+ * The branch of a union that was probably meant: of those whose problems are not at the root (a value of
+ * another type fails there), the one with the fewest problems.
  */
 function likeliest(branches: readonly (readonly Issue[])[]): readonly Issue[] | undefined {
   let best: readonly Issue[] | undefined

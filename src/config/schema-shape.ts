@@ -1,5 +1,5 @@
-// schema-shape.ts: the JSON Schema of the config, made from the zod schema, and look-ups of single options in it.
-// Error texts, the reference and the published schema all use it, so they agree.
+// schema-shape.ts: the JSON Schema of the config, made from the zod schema, and look-ups of single options in
+// it. Error texts, the reference and the published schema all use it, so they agree.
 
 import { z } from 'zod'
 import { formatDuration, formatSize, parseDuration, parseSize } from '../std/quantity.ts'

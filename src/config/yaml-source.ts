@@ -1,8 +1,8 @@
 // yaml-source.ts: parses the text of a config file to a tree in which every value has its line and column.
 //
-// YAML 1.2 with anchors, aliases and merge keys. The expansion of aliases is bounded (`aliasesMax`), so that a page of
-// text cannot become gigabytes. Broken syntax gives problems and no tree: in a partial tree, options would be reported
-// as missing that are not.
+// YAML 1.2 with anchors, aliases and merge keys. The expansion of aliases is bounded (`aliasesMax`), so that
+// a page of text cannot become gigabytes. Broken syntax gives problems and no tree: in a partial tree,
+// options would be reported as missing that are not.
 
 import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml'
 import type { Document, Node, Pair, YAMLError } from 'yaml'

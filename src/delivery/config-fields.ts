@@ -91,13 +91,13 @@ export const backfillFields = {
 }
 
 export const limitsFields = {
-  payloads_per_second: z.number().min(0.01).max(1e6),
-  requests_per_second: z.number().min(0.01).max(1e5),
+  payloads_per_second: z.number().min(0.01).max(1e6).describe('Most payloads per second, on average.'),
+  requests_per_second: z.number().min(0.01).max(1e5).describe('Most requests per second, on average.'),
 }
 
 export const backoffFields = {
-  min: duration({ minMs: 10, maxMs: dayMs }),
-  max: duration({ minMs: 10, maxMs: dayMs }),
+  min: duration({ minMs: 10, maxMs: dayMs }).describe('Largest delay after the first failure.'),
+  max: duration({ minMs: 10, maxMs: dayMs }).describe('Largest delay after many failures.'),
   probe_every: duration({ minMs: 1000, maxMs: dayMs }).describe(
     'Between two tries after 401 or 403 and of what is held; varied by 20 %.',
   ),
@@ -155,9 +155,11 @@ export const fields = {
   errors: z
     .record(
       z.string().min(1).max(64),
-      z.union([z.array(delay()).max(32), z.literal('delivered')], {
-        error: 'must be a list of delays such as [5m, 1h], or the word delivered',
-      }),
+      z
+        .union([z.array(delay()).max(32), z.literal('delivered')], {
+          error: 'must be a list of delays such as [5m, 1h], or the word delivered',
+        })
+        .describe('The rule for one `errorType`, or for `default`.'),
     )
     .describe(
       'What follows when the service answers `failed` for a payload, by its `errorType`; `default` is for all ' +

@@ -85,7 +85,8 @@ const sectionSchema = z.strictObject({
       max_bytes: batchFields.max_bytes.prefault('1MiB'),
       linger: batchFields.linger.prefault('1s'),
     })
-    .prefault({}),
+    .prefault({})
+    .describe('Limits of a batch.'),
   max_in_flight: fields.max_in_flight.default(4),
   max_in_flight_total: z
     .int()
@@ -96,7 +97,7 @@ const sectionSchema = z.strictObject({
   timeout: fields.timeout.prefault('30s'),
   connect_timeout: fields.connect_timeout.prefault('10s'),
   max_response_bytes: fields.max_response_bytes.prefault('1MiB'),
-  tls: tls.prefault({}),
+  tls: tls.prefault({}).describe('Certificates for the connection to the service.'),
   proxy: fields.proxy.default('environment'),
   proxy_auth: fields.proxy_auth.optional(),
   errors: fields.errors.prefault({}),

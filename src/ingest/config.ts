@@ -58,7 +58,12 @@ const accessSchema = z
           'users configured, a user name that a client does give is then not checked.',
       ),
     users: z
-      .array(z.strictObject({ name: z.string().min(1), password: secret() }))
+      .array(
+        z.strictObject({
+          name: z.string().min(1).describe('User name of the client.'),
+          password: secret().describe('Password of the client.'),
+        }),
+      )
       .default([])
       .describe('Who may connect by name and password; anybody else who gives a name gets CONNACK 4.'),
   })
@@ -140,8 +145,8 @@ const brokerSchema = z
       .min(1)
       .prefault([{ url: 'mqtt://127.0.0.1:1883' }])
       .describe('The addresses on which devices connect.'),
-    access: accessSchema,
-    limits: limitsSchema,
+    access: accessSchema.describe('Which clients may connect.'),
+    limits: limitsSchema.describe('Bounds on connections and their memory.'),
   })
   .prefault({})
   .describe(

@@ -14,88 +14,97 @@ export const sourcesSchema = z
   .array(sourceSchema)
   .min(1)
   .max(1000)
-  .describe('Where messages come from and how they are read; the first that matches a topic takes it.')
+  .describe('Which messages are read, and how. The first source whose topic matches takes the message.')
 
 export const devicesSchema = z
   .strictObject({
     file: text(4096)
       .optional()
       .describe(
-        'CSV table of devices, relative to this file; UTF-8, the first row names the columns: device, asset_id, ' +
-          'asset_type, operator, carrier, provider, manufacturer, model, privacy. Only `device` is required. Bad ' +
-          'rows stop the start, all of them reported by line; in a running daemon the table before stays in force.',
+        'CSV table of devices, in UTF-8. The first row names the columns: device, asset_id, asset_type, operator, ' +
+          'carrier, provider, manufacturer, model, privacy. Only `device` is required. With bad rows the gateway ' +
+          'does not start and reports all of them by line; a running daemon keeps the previous table.',
       ),
     unknown: z
       .enum(['accept', 'quarantine', 'ignore'])
       .default('accept')
       .describe(
-        'Devices that are not in the table: `accept` sends them with the defaults and their own name as asset, ' +
-          '`ignore` counts and drops their messages, `quarantine` keeps them whole until the device is listed.',
+        'What to do with messages of devices that are not in the table: `accept` sends them with the defaults and ' +
+          'the name of the device as asset, `ignore` counts and drops them, `quarantine` keeps them until the ' +
+          'device is listed.',
       ),
     identify: z
       .enum(['asset', 'device', 'both'])
       .default('both')
       .describe(
-        'Which identifiers a payload carries: `assetIdentifier`, `deviceIdentifier`, or both. A device without ' +
-          'an asset id in the table is its own asset.',
+        'Which identifiers a payload has: `assetIdentifier`, `deviceIdentifier` or both. Without an asset id in ' +
+          'the table, the name of the device is the asset id.',
       ),
   })
   .prefault({})
-  .describe('Which asset, operator and carrier a device belongs to.')
+  .describe('The asset, operator and carrier of each device.')
 
 export const clocksSchema = z
   .strictObject({
     future_max: duration({ minMs: 1000, maxMs: 365 * 86_400_000 })
       .prefault('5m')
-      .describe('How far a device time may lie ahead of ours. Beyond, `on_future` says what happens.'),
+      .describe(
+        'How far a device time may be ahead of the time of the gateway. Beyond it, `on_future` applies.',
+      ),
     on_future: z
       .enum(['quarantine', 'restamp', 'accept'])
       .default('quarantine')
       .describe(
-        'What becomes of a payload from the future, and of one whose device clock was never set (1970, 1980, 2000, ' +
-          'after 2099): `quarantine` keeps its message whole, `restamp` sends it with the arrival time, `accept` as it is. ' +
-          'Nothing of it happens while our own time is unknown. Old device times are always accepted and counted.',
+        'What to do with a payload from the future, or from a device clock that was never set (1970, 1980, 2000, ' +
+          'after 2099): `quarantine` keeps the message, `restamp` sends it with the arrival time, `accept` sends ' +
+          'it as it is. The check waits until the time of the gateway is known. Old device times are always ' +
+          'accepted and counted.',
       ),
   })
   .prefault({})
-  .describe('What to make of the times that devices send.')
+  .describe('Checks on the times that devices send.')
 
 const withheld = ['speed', 'odometer', 'hours'] as const
 
-const profile = z.strictObject({
-  round: z
-    .int()
-    .min(0)
-    .max(6)
-    .optional()
-    .describe('Decimals of coordinates: 2 is about a kilometre, 1 about ten.'),
-  hide: z
-    .array(z.enum(withheld))
-    .max(3)
-    .default([])
-    .describe('Never sent: `speed` (with heading and motion), `odometer`, `hours`.'),
-  hours: text(256)
-    .meta({ examples: ['Mon-Fri 06:00-18:00; Sat 08:00-12:00'] })
-    .optional()
-    .describe('Working hours. Without it all hours are.'),
-  zone: text(64).default('UTC').describe('Time zone of `hours`, such as Europe/Paris.'),
-  outside: z
-    .enum(['drop', 'coarse'])
-    .default('drop')
-    .describe(
-      'Beyond the working hours: nothing is sent, or only a position with one decimal (about ten kilometres).',
-    ),
-})
+const profile = z
+  .strictObject({
+    round: z
+      .int()
+      .min(0)
+      .max(6)
+      .optional()
+      .describe('Decimals of coordinates: 2 is about one kilometre, 1 about ten.'),
+    hide: z
+      .array(z.enum(withheld))
+      .max(3)
+      .default([])
+      .describe('Values that are never sent: `speed` (with heading and motion), `odometer`, `hours`.'),
+    hours: text(256)
+      .meta({ examples: ['Mon-Fri 06:00-18:00; Sat 08:00-12:00'] })
+      .optional()
+      .describe('Working hours. Default: all hours.'),
+    zone: text(64).default('UTC').describe('Time zone of `hours`, such as Europe/Paris.'),
+    outside: z
+      .enum(['drop', 'coarse'])
+      .default('drop')
+      .describe(
+        'Outside of the working hours: `drop` sends nothing, `coarse` only a position with one decimal (about ten ' +
+          'kilometres).',
+      ),
+  })
+  .describe('A privacy profile.')
 
 export const privacySchema = z
   .strictObject({
     profiles: z
       .record(text(64), profile)
       .default({})
-      .describe('Profiles by name; the column `privacy` of the device table names one.'),
+      .describe(
+        'Privacy profiles by name. The column `privacy` of the device table names the profile of a device.',
+      ),
   })
   .prefault({})
-  .describe('What is withheld of assets whose drivers have a right to it.')
+  .describe('Which data is withheld to protect the privacy of drivers.')
 
 export type { FieldConfig, ExtraFieldConfig, MapConfig, SignalConfig } from './source-config/map-config.ts'
 export type { SourceConfig } from './source-config/source-config.ts'

@@ -1,7 +1,63 @@
 import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
 import { configSchema } from '../../src/config/config.ts'
 import { referenceText, schemaText } from '../../src/config/config-reference.ts'
 import { nearest } from '../../src/config/suggestion.ts'
+
+type Node = {
+  $ref?: string
+  anyOf?: Node[]
+  oneOf?: Node[]
+  allOf?: Node[]
+  items?: Node
+  properties?: Record<string, Node>
+  additionalProperties?: Node | boolean
+}
+
+/** The paths of all options in a schema, found without the code that writes the reference. */
+function optionPaths(schema: z.ZodType): Set<string> {
+  const root = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as Node & {
+    $defs?: Record<string, Node>
+  }
+  const paths = new Set<string>()
+  walk(root, '')
+  return paths
+
+  function walk(node: Node, path: string): void {
+    const { $ref, anyOf = [], oneOf = [], allOf = [], items, properties = {}, additionalProperties } = node
+    const target = root.$defs?.[$ref?.replace('#/$defs/', '') ?? '']
+    for (const inner of [...(target ? [target] : []), ...anyOf, ...oneOf, ...allOf]) walk(inner, path)
+    if (items) walk(items, `${path}[]`)
+    for (const [name, inner] of Object.entries(properties))
+      option(inner, path === '' ? name : `${path}.${name}`)
+    if (typeof additionalProperties === 'object') option(additionalProperties, `${path}.<name>`)
+  }
+
+  function option(node: Node, path: string): void {
+    paths.add(path)
+    walk(node, path)
+  }
+}
+
+/** The reference's entries by path, each as its lines below the heading. An option of a union may have several. */
+function entriesIn(text: string): Map<string, string[][]> {
+  const entries = new Map<string, string[][]>()
+  for (const part of text.split(/^#{2,3} /m).slice(1)) {
+    const [heading = '', ...lines] = part.split('\n').filter((line) => line !== '')
+    const path = heading.replaceAll('`', '')
+    entries.set(path, [...(entries.get(path) ?? []), lines])
+  }
+  return entries
+}
+
+/** Options without an entry in the reference, or with an entry that has a type and no description. */
+function undocumentedIn(schema: z.ZodType, text: string): string[] {
+  const entries = entriesIn(text)
+  return [...optionPaths(schema)].filter((path) => {
+    const found = entries.get(path) ?? []
+    return found.length === 0 || found.some((lines) => lines.length < 2)
+  })
+}
 
 describe('the reference', () => {
   const text = referenceText(configSchema)
@@ -19,13 +75,23 @@ describe('the reference', () => {
     expect(entry('delivery.credentials.secret_access_key')).toContain('secret')
   })
 
-  test('leaves no option without a word about it', () => {
-    const silent = text
-      .split(/^### /m)
-      .slice(1)
-      .filter((part) => part.trim().split('\n').length < 3)
-    // A name and a password say what they are by their names.
-    expect(silent.map((part) => part.split('\n', 1)[0]).length).toBeLessThan(20)
+  test('has an entry with a description for every option', () => {
+    expect(optionPaths(configSchema).size).toBeGreaterThan(250)
+    expect(undocumentedIn(configSchema, text)).toEqual([])
+  })
+
+  test('is found incomplete when an option has no entry or no description', () => {
+    const schema = z.strictObject({
+      spool: z
+        .strictObject({ path: z.string().describe('A folder.'), size: z.number() })
+        .describe('Storage.'),
+      sources: z.array(z.strictObject({ map: z.record(z.string(), z.string()) })).describe('Topics.'),
+    })
+    const complete = referenceText(schema)
+    const silent = ['spool.size', 'sources[].map', 'sources[].map.<name>']
+    expect(undocumentedIn(schema, complete)).toEqual(silent)
+    const withoutPath = complete.replace(/### `spool\.path`[^#]*/, '')
+    expect(undocumentedIn(schema, withoutPath)).toEqual(['spool.path', ...silent])
   })
 
   test('has a JSON Schema for editors', () => {

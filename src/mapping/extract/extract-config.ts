@@ -1,4 +1,4 @@
-// extract-config.ts: the option `extract` of a source: values that stand packed inside others.
+// extract-config.ts: the schema of the option `extract` of a source: values that are packed inside others.
 
 import { z } from 'zod'
 import { isGroup, j1939Types } from './j1939.ts'
@@ -8,13 +8,13 @@ const text = (lengthMax: number) => z.string().min(1).max(lengthMax)
 
 const fieldsMax = 256
 
-/** `about` and the fields by name; a name is one key of the result. */
-function named<Field extends z.ZodType>(field: Field, about: string) {
+/** The fields by name; each name becomes a key of the result. */
+function named<Field extends z.ZodType>(field: Field, description: string) {
   return z
     .record(text(100), field)
     .refine((fields) => Object.keys(fields).length > 0, 'must have at least one field')
     .refine((fields) => Object.keys(fields).length <= fieldsMax, `must have at most ${fieldsMax} fields`)
-    .describe(about)
+    .describe(description)
 }
 
 const bits = {
@@ -24,14 +24,14 @@ const bits = {
     .max(63)
     .optional()
     .describe(
-      'With `type: bits`: the lowest bit; 0 is the lowest of the byte at `at`, 8 that of the next byte.',
+      'With `type: bits`: the lowest bit. 0 is the lowest bit of the byte at `at`, 8 that of the next byte.',
     ),
   length: z
     .int()
     .min(1)
     .max(32)
     .optional()
-    .describe('With `type: bits`: how many bits, as an unsigned number; 1 where it is not said.'),
+    .describe('With `type: bits`: number of bits; they are one unsigned number. Default: 1.'),
 }
 
 const scaling = {
@@ -39,13 +39,15 @@ const scaling = {
     .number()
     .refine((value) => value !== 0, 'must not be 0')
     .default(1)
-    .describe('The number is multiplied by this, exactly, such as 1e-7 for degrees or 0.05 for hours.'),
+    .describe(
+      'The number is multiplied by this without rounding error, such as 1e-7 for degrees or 0.05 for hours.',
+    ),
   offset: z.number().default(0).describe('Added after the scale.'),
   absent: z
     .array(z.number())
     .max(16)
     .default([])
-    .describe('Numbers, before scale and offset, that mean "not there", such as 0x7fffffff.'),
+    .describe('Numbers before scale and offset that mean "no value", such as 0x7fffffff.'),
 }
 
 type Bits = { type: string; bit?: number | undefined; length?: number | undefined }
@@ -62,11 +64,13 @@ const layoutField = z
       .int()
       .min(-65_536)
       .max(65_535)
-      .describe('The first byte, counted from 0; below zero from the end: -1 is the last byte.'),
+      .describe(
+        'The first byte, counted from 0. A negative number counts from the end: -1 is the last byte.',
+      ),
     type: z
       .enum(layoutTypes)
       .describe(
-        'How the number is written: unsigned or signed (`u8`, `i8`, `u16le`, ... `i32be`), floating (`f32le` ... ' +
+        'Binary type of the number: unsigned or signed (`u8`, `i8`, `u16le`, ... `i32be`), floating (`f32le` ... ' +
           '`f64be`), or `bits`. `le` has the lowest byte first, `be` the highest.',
       ),
     ...bits,
@@ -74,6 +78,7 @@ const layoutField = z
   })
   .refine(hasItsBit, bitMissing)
   .refine(hasNoBits, bitTooMuch)
+  .describe('A number in the bytes. Its name is a key of the result.')
 
 const j1939Signal = z
   .strictObject({
@@ -81,47 +86,49 @@ const j1939Signal = z
       .int()
       .min(0)
       .max(0x3ffff)
-      .refine(isGroup, 'must be a parameter group: one below 0xF000 that is addressed to somebody ends in 00')
+      .refine(
+        isGroup,
+        'must be a parameter group number: one below 0xF000 is addressed to a node and ends in 00',
+      )
       .describe('Parameter group number, such as 65253 for engine hours.'),
-    at: z
-      .int()
-      .min(0)
-      .max(1784)
-      .describe('The first byte, counted from 0, while the standard counts from 1.'),
+    at: z.int().min(0).max(1784).describe('The first byte, counted from 0. The standard counts from 1.'),
     type: z
       .enum(j1939Types)
       .describe(
-        'How the number is written; its highest values (FB to FF in the highest byte, the two highest of `bits`) ' +
-          'say that there is none.',
+        'Binary type of the number. Its highest values (FB to FF in the highest byte, the two highest of `bits`) ' +
+          'mean that there is no value.',
       ),
     ...bits,
     ...scaling,
   })
   .refine(hasItsBit, bitMissing)
   .refine(hasNoBits, bitTooMuch)
+  .describe('A value of a parameter group. Its name is a key of the result.')
 
 const common = {
   from: z
     .union([text(1024), z.array(text(1024)).min(1).max(16)])
     .describe(
-      'Path to the packed value, or a list of paths of which the first with a value is taken. Where it is not ' +
-        'there or cannot be unpacked, nothing is added.',
+      'Path to the packed value, or a list of paths of which the first one with a value counts. Where there is none, ' +
+        'or it cannot be unpacked, nothing is added.',
     ),
   into: text(256)
     .meta({ examples: ['raw', 'decoded'] })
     .describe(
-      'The key under which the result stands in the message for all other options. Dots are part of the key. A key ' +
-        'that the message has already is left as it is.',
+      'The key of the result in the message, for all other options. Dots are part of the key. A key that the message ' +
+        'has already is not changed.',
     ),
-  when: text(1024).optional().describe('Condition as in `when` of the source; unpacked only where it holds.'),
+  when: text(1024)
+    .optional()
+    .describe('Condition as in `when` of the source. The value is unpacked only where it is true.'),
 }
 
 const packed = z.strictObject({
-  as: z.enum(['base64', 'hex']).describe('How the bytes are written.'),
+  as: z.enum(['base64', 'hex']).describe('Encoding of the bytes.'),
   ...common,
   layout: named(
     layoutField,
-    'Which numbers stand where in the bytes. Without it the result is the bytes as text.',
+    'The numbers in the bytes. Without it the result is the bytes as text.',
   ).optional(),
 })
 
@@ -130,11 +137,11 @@ const j1939 = z.strictObject({
   ...common,
   signals: named(
     j1939Signal,
-    'Which values are taken from which parameter group. Of several frames the first that has the value gives it.',
+    'The values of parameter groups. Of several frames the first one that has the value counts.',
   ),
 })
 
-const json = z.strictObject({ as: z.literal('json').describe('JSON that stands in a text.'), ...common })
+const json = z.strictObject({ as: z.literal('json').describe('JSON in a text.'), ...common })
 
 export const extractSchema = z
   .array(z.discriminatedUnion('as', [packed, j1939, json]))
@@ -142,7 +149,7 @@ export const extractSchema = z
   .default([])
   .describe(
     'Unpacks values inside the message before anything else is read from it: binary fields, CAN frames, JSON in a ' +
-      'text. One after the other: a later one may unpack what an earlier one added.',
+      'text. They run in order: a later one may unpack what an earlier one added.',
   )
 
 export type ExtractConfig = z.output<typeof extractSchema>[number]

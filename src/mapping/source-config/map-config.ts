@@ -1,4 +1,4 @@
-// map-config.ts: the option `map` of a source: which value of a message becomes which field.
+// map-config.ts: the schema of the option `map` of a source: which value of a message becomes which field.
 
 import { z } from 'zod'
 import { angleUnits, signalUnits, speedUnits } from '../fields/units.ts'
@@ -6,7 +6,7 @@ import { timeFormats } from '../fields/time-format.ts'
 
 export const text = (lengthMax: number) => z.string().min(1).max(lengthMax)
 
-/** One path, or several of which the first that finds something counts. */
+/** One path, or several of which the first that finds a value counts. */
 export const paths = () => z.union([text(1024), z.array(text(1024)).min(1).max(64)])
 
 const path = () =>
@@ -14,14 +14,15 @@ const path = () =>
     .meta({ examples: ['gps.lat', '"position.latitude"', 'records[0].speed'] })
     .optional()
     .describe(
-      'Where the value stands in the message: keys joined by dots; a key with dots, blanks or brackets in ' +
-        'quotes; `[0]` and `[-1]` for elements of a list; `list[id=5].val` the first object of a list whose key ' +
-        'has this value; `$first()` the value of the first key; `$split(",")[0]` a part of a text; `$entries()` an ' +
-        'object as a list of { key, value }; a leading `$.` starts at the message itself where `each` chose a part ' +
-        'of it, `$up.` one level further out (`$up.$up.` two, as many as `each` has). A list of paths: the first that has a value. Give either this or `value`.',
+      'Path to the value in the message: keys joined by dots, a key with dots, blanks or brackets in quotes. `[0]` ' +
+        'and `[-1]` are elements of a list, `list[id=5].val` is the first object of a list whose key has this value, ' +
+        '`$first()` the value of the first key, `$split(",")[0]` a part of a text, `$entries()` an object as a list ' +
+        'of { key, value }. Where `each` selects a part of the message, a leading `$.` starts at the whole message ' +
+        'and `$up.` one level further out (`$up.$up.` two, up to the number of paths in `each`). In a list of paths ' +
+        'the first one with a value counts. Give either this or `value`.',
     )
 
-/** One format, or several of which the first that can read the time does. */
+/** One format, or several of which the first that can read the time counts. */
 export const timeFormatOption = () =>
   z.union([z.enum(timeFormats), z.array(z.enum(timeFormats)).min(1).max(8)])
 
@@ -30,10 +31,10 @@ const absent = () =>
     .array(z.union([z.number(), z.string().max(64)]))
     .max(32)
     .optional()
-    .describe('Values that mean "there is none", such as -1 or "-".')
+    .describe('Values that mean "no value", such as -1 or "-".')
 
 const decimalComma = () =>
-  z.boolean().optional().describe('Also reads "48,85" as 48.85. Without it such a text is no number.')
+  z.boolean().optional().describe('Reads "48,85" as 48.85. Without it such a text is not a number.')
 
 /** The keys of zod's enumeration, in their order. */
 const unitsOf = <Unit extends string>(units: Readonly<Record<Unit, unknown>>) =>
@@ -47,13 +48,13 @@ const scaling = {
     .describe(
       'The value is multiplied by this before its unit is converted, such as 0.01 for steps of 10 m.',
     ),
-  offset: z.number().default(0).describe('Added after scale and unit, so it is in the unit that is sent.'),
+  offset: z.number().default(0).describe('Added after scale and unit, so it has the unit that is sent.'),
 }
 
-const constant = 'A constant instead of a path; scale and unit apply to it as to a value of the message.'
-const instead = 'Stands in where the message has no such value; never where it has one that cannot be used.'
+const constant = 'A constant instead of a path. Scale and unit apply to it too.'
+const instead = 'The value for messages that have none. It does not replace a value that cannot be used.'
 
-function numberField(units: z.ZodType<string | undefined>, about: string) {
+function numberField(units: z.ZodType<string | undefined>, description: string) {
   return z
     .strictObject({
       path: path(),
@@ -65,42 +66,42 @@ function numberField(units: z.ZodType<string | undefined>, about: string) {
       ...scaling,
     })
     .optional()
-    .describe(about)
+    .describe(description)
 }
 
 const angle = () =>
-  unitsOf(angleUnits).default('deg').describe('What the message has it in: deg, 1e-7deg, 0.01deg or rad.')
+  unitsOf(angleUnits).default('deg').describe('Unit in the message: deg, 1e-7deg, 0.01deg or rad.')
 
 const time = z
   .strictObject({
     path: path(),
     format: timeFormatOption().describe(
-      'How it is written. `s` (also with fractions, `s-float`), `ms`, `us` since 1970; `iso` ' +
+      'Format of the time. `s` (also with fractions, `s-float`), `ms`, `us` since 1970; `iso` ' +
         '2024-05-13T05:46:12.280Z; `datetime` 2024-05-13 05:46:12 in UTC; `compact` 20240513054612 in UTC; ' +
         '`auto` seconds or milliseconds by their size; `words` "Fri Feb 18 17:07:53 EST 2022" or ' +
-        '"18-Feb-2022 17:07:52.743": English month, offset or a known zone abbreviation (EST to PDT are those of ' +
-        'North America; IST, AST and others with several meanings are refused); `arrival` for messages ' +
-        'without a time. A list: the first that can read it.',
+        '"18-Feb-2022 17:07:52.743": English month, with an offset or a known zone abbreviation (EST to PDT are ' +
+        'those of North America; IST, AST and others with several meanings are refused); `arrival` for messages ' +
+        'without a time. In a list the first one that can read the time counts.',
     ),
     zone: z
       .enum(['utc'])
       .optional()
       .describe(
-        'For `iso` and `words` without a zone: `utc` says that it is UTC. Without this such a time is refused.',
+        'Zone of `iso` and `words` times that have none. Without this option such a time is refused.',
       ),
     absent: absent(),
     missing: z
       .enum(['refuse', 'arrival'])
       .default('refuse')
       .describe(
-        'What to do with a message that has no time: keep it as a dead letter (NO_TIME), or send it with its ' +
-          'arrival time. A time that cannot be read is always refused.',
+        'What to do with a message that has no time: `refuse` makes it a dead letter (NO_TIME), `arrival` sends it ' +
+          'with its arrival time. A time that cannot be read is always refused.',
       ),
   })
   .optional()
   .describe(
-    'When it was measured; becomes `signalTimestamp`. Without it every message gets its arrival time, and only a ' +
-      'resend that the device marks as one (DUP) is recognised as a copy.',
+    'When the values were measured; becomes `signalTimestamp`. Without it every message gets its arrival time, and ' +
+      'only a resend that the device marks with DUP is recognised as a duplicate.',
   )
 
 const inMotion = z
@@ -113,34 +114,35 @@ const inMotion = z
       .enum(['speed'])
       .optional()
       .describe(
-        'Derives it from the speed of the same message where the path has nothing, or there is no path.',
+        'Derives the motion from the speed of the message, when there is no path or the path has no value.',
       ),
     above: z
       .number()
       .min(0)
       .max(1000)
       .optional()
-      .describe('With `from: speed`: moving above this speed, in the unit that is sent (km/h).'),
+      .describe('With `from: speed`: the asset moves above this speed, in the unit that is sent (km/h).'),
     below: z
       .number()
       .min(0)
       .max(1000)
       .optional()
       .describe(
-        'With `from: speed`: standing again at or below this speed; in between it goes on as it was. Default: as `above`.',
+        'With `from: speed`: the asset stands at or below this speed. Between `below` and `above` the state does not ' +
+          'change. Default: as `above`.',
       ),
   })
   .optional()
   .describe(
-    'Whether the asset moves. Read from the message (true, 1, "yes", "on" and their opposites) or derived from ' +
-      'the speed; without this it is not sent.',
+    'Whether the asset moves: read from the message (true, 1, "yes", "on" and their opposites) or derived from the ' +
+      'speed. Without this option it is not sent.',
   )
 
 const signal = z.strictObject({
   type: text(100)
     .meta({ examples: ['OBD_LIFETIME_ODOMETER', 'OBD_TOTAL_ENGINE_TIME'] })
     .describe(
-      'Type of the signal. Only what the vehicle itself counts over its life is a lifetime odometer.',
+      'Type of the signal. Only the count of the vehicle itself over its life is a lifetime odometer.',
     ),
   path: path(),
   value: z
@@ -154,16 +156,16 @@ const signal = z.strictObject({
   unit: unitsOf(signalUnits)
     .optional()
     .describe(
-      'What the message has it in: km, m, mi and steps of 5m, 10m, 125m become KILOMETERS; h, min, s, ms, steps of 0.05h ' +
-        'and `duration` ("182d2h0m0s") become HOURS, rounded to six places where need be. Without it the value is sent ' +
+      'Unit in the message: km, m, mi and steps of 5m, 10m, 125m become KILOMETERS; h, min, s, ms, steps of 0.05h and ' +
+        '`duration` ("182d2h0m0s") become HOURS, rounded to six places where necessary. Without it the value is sent ' +
         'as it is.',
     ),
   ...scaling,
   value_unit: text(100)
     .optional()
     .describe(
-      'The unit that is named to the service. By default KILOMETERS or HOURS, by `unit` or the type; free for ' +
-        'values without `unit`.',
+      'The unit in the payload. By default KILOMETERS or HOURS, from `unit` or the type; any text for values without ' +
+        '`unit`.',
     ),
   part: text(100)
     .meta({ examples: ['ENGINE'] })
@@ -181,52 +183,54 @@ const signal = z.strictObject({
     .meta({ examples: ['gnss'] })
     .optional()
     .describe(
-      'Where the number comes from when it is not the vehicle itself (gnss, trip, server, ignition). Such a signal is ' +
-        'sent only where `origins` of the source names the word: a distance added up from positions is no odometer.',
+      'Origin of a number that the vehicle itself does not count (gnss, trip, server, ignition). Such a signal is ' +
+        'sent only when `origins` of the source has this word: a distance added up from positions is no odometer.',
     ),
   when: text(1024)
     .optional()
-    .describe('Condition as in `when` of the source; left out where it does not hold.'),
+    .describe('Condition as in `when` of the source. Where it is false, the signal is omitted.'),
 })
 
-const field = z.strictObject({
-  path: path(),
-  value: z
-    .union([z.number(), z.boolean(), text(1000)])
-    .optional()
-    .describe('A constant instead of a path.'),
-  type: z
-    .enum(['number', 'text', 'boolean'])
-    .describe('How it is sent. A value that is none of that kind is left out and counted.'),
-  unit: unitsOf({ ...speedUnits, ...angleUnits })
-    .optional()
-    .describe('With `type: number`: what the message has it in; sent as km/h or degrees.'),
-  ...scaling,
-  absent: absent(),
-  decimal_comma: decimalComma(),
-})
+const field = z
+  .strictObject({
+    path: path(),
+    value: z
+      .union([z.number(), z.boolean(), text(1000)])
+      .optional()
+      .describe('A constant instead of a path.'),
+    type: z
+      .enum(['number', 'text', 'boolean'])
+      .describe('Type of the value in the payload. A value of another type is omitted and counted.'),
+    unit: unitsOf({ ...speedUnits, ...angleUnits })
+      .optional()
+      .describe('With `type: number`: unit in the message. It is sent as km/h or degrees.'),
+    ...scaling,
+    absent: absent(),
+    decimal_comma: decimalComma(),
+  })
+  .describe('An extra field of the payload.')
 
 export const mapSchema = z
   .strictObject({
     time,
     latitude: numberField(
       angle(),
-      'Latitude in degrees north. Beyond 90 or no number: the message becomes a dead letter.',
+      'Latitude in degrees north. A value beyond 90, or one that is no number, makes the message a dead letter.',
     ),
     longitude: numberField(
       angle(),
-      'Longitude in degrees east. Beyond 180 or no number: the message becomes a dead letter.',
+      'Longitude in degrees east. A value beyond 180, or one that is no number, makes the message a dead letter.',
     ),
     speed: numberField(
-      unitsOf(speedUnits).optional().describe('What the message has it in; km/h where it is not said.'),
-      'Speed. Below zero or no number: left out and counted.',
+      unitsOf(speedUnits).optional().describe('Unit in the message. Default: km/h.'),
+      'Speed. A value below zero, or one that is no number, is omitted and counted.',
     ),
     speed_units: text(100)
       .default('KILOMETERS_PER_HOUR')
-      .describe('The unit that is named to the service. Another word sends speed as it is, without `unit`.'),
+      .describe('The unit in the payload. With another word the speed is sent as it is, without `unit`.'),
     heading: numberField(
       angle(),
-      'Heading in degrees. 360 is sent as 0; outside of 0 to 360 it is left out and counted.',
+      'Heading in degrees. 360 is sent as 0. A value outside of 0 to 360 is omitted and counted.',
     ),
     in_motion: inMotion,
     signals: z
@@ -234,8 +238,8 @@ export const mapSchema = z
       .max(256)
       .default([])
       .describe(
-        'Odometer, engine hours and other values, sent as decimal texts without rounding error. Of several with the ' +
-          'same type and part the first that has a value is sent.',
+        'Odometer, engine hours and other values, sent as decimal texts without rounding error. Of several signals ' +
+          'with the same type and part, the first one that has a value is sent.',
       ),
     fields: z
       .record(
@@ -251,11 +255,11 @@ export const mapSchema = z
       .refine((fields) => Object.keys(fields).length <= 64, 'must have at most 64 fields')
       .default({})
       .describe(
-        'Further fields of the payload, by their name: `gps.altitude` stands in `gps` (only where there is a position), ' +
-          'others at the top of the payload; dots nest. Two messages that differ in one of them only are two payloads.',
+        'Extra fields of the payload by name. `gps.altitude` goes into `gps`, when there is a position; others go to ' +
+          'the top of the payload. Dots nest. Two messages that differ only in an extra field are two payloads.',
       ),
   })
-  .describe('Which value of a message becomes which field. A field that a message does not have is left out.')
+  .describe('Which value of a message becomes which field. A field without a value is omitted.')
 
 export type MapConfig = z.output<typeof mapSchema>
 export type FieldConfig = NonNullable<MapConfig['latitude']>

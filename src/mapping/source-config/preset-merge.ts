@@ -1,7 +1,7 @@
-// preset-merge.ts: a source that names a preset, put together: what the source says itself goes before what the preset
-// says. It works on what was written, before any schema: what nobody wrote has no say, defaults least of all.
+// preset-merge.ts: merges a preset into the source that names it. An option of the source overrides that of the preset.
+// It works on the plain values before the schema, so a default never overrides an option of the preset.
 //
-//   map                    field by field: `map.speed` of the source takes the place of the preset's, as a whole
+//   map                    field by field: `map.speed` of the source replaces that of the preset as a whole
 //   map.fields             name by name
 //   defaults, families     key by key
 //   everything else        as a whole: a `topic`, `when` or list of `signals` of the source is the only one
@@ -10,12 +10,12 @@ import { z } from 'zod'
 import { presetShape } from './source-config.ts'
 import { isRecord } from '../path/path-eval.ts'
 
-/** A preset file: as a source without a name, of which nothing is required. */
+/** A preset file: the options of a source without a name, none of them required. */
 export const presetSchema = z.strictObject(presetShape).partial()
 
 type Written = Readonly<Record<string, unknown>>
 
-/** The sources with what their presets say; `presetOf` gives nothing for a preset that is not known. */
+/** The sources with their presets merged in; `presetOf` gives undefined for an unknown preset. */
 export function expandPresets(
   sources: readonly unknown[],
   presetOf: (name: string) => Written | undefined,
@@ -38,7 +38,7 @@ function merged(source: Written, preset: Written): Written {
   return { ...preset, ...source, ...mergedKeys(source, preset, ['map', 'defaults', 'families']) }
 }
 
-/** Those of `keys` that both have as maps, each with the entries of both. */
+/** Those of `keys` that are maps in both, each with the entries of both. */
 function mergedKeys(own: Written, preset: Written, keys: readonly string[]): Written {
   const both: Record<string, unknown> = {}
   for (const key of keys) {

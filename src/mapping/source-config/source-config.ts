@@ -1,5 +1,5 @@
-// source-config.ts: one source of the section `sources`: where messages come from and how they are read. A preset is
-// the same without a name (preset-merge.ts).
+// source-config.ts: the schema of one source in the section `sources`: its topics and how its messages are read. A
+// preset has the same options without a name (preset-merge.ts).
 
 import { z } from 'zod'
 import { duration } from '../../std/schema.ts'
@@ -8,227 +8,241 @@ import { extractSchema } from '../extract/extract-config.ts'
 
 export const defaultsSchema = z
   .strictObject({
-    carrier: text(256).optional().describe('Carrier, where the device table has none.'),
-    operator: text(256).optional().describe('Operator of the asset, where the device table has none.'),
+    carrier: text(256).optional().describe('Carrier, unless the device table has one.'),
+    operator: text(256).optional().describe('Operator of the asset, unless the device table has one.'),
     asset_type: text(256)
       .meta({ examples: ['TRACTOR'] })
       .optional()
-      .describe('Type of the asset, where the device table has none.'),
+      .describe('Type of the asset, unless the device table has one.'),
     manufacturer: text(256)
       .optional()
-      .describe('Manufacturer of the device, where the device table has none.'),
-    model: text(256).optional().describe('Model of the device, where the device table has none.'),
+      .describe('Manufacturer of the device, unless the device table has one.'),
+    model: text(256).optional().describe('Model of the device, unless the device table has one.'),
   })
   .prefault({})
-  .describe('What stands in for empty fields of the device table and for devices that are not in it.')
+  .describe('Values for empty fields of the device table and for devices that are not in it.')
 
 const windowOf = () => duration({ minMs: 1, maxMs: 3_600_000 })
 
-const names = (about: string) => z.array(text(512)).max(256).optional().describe(about)
+const names = (description: string) => z.array(text(512)).max(256).optional().describe(description)
+
+/** `{ path: ... }` in the place of a template. */
+const pathOption = (description: string) => z.strictObject({ path: paths().describe(description) })
 
 const coalesce = z
   .strictObject({
     name: z
-      .union([text(512), z.strictObject({ path: paths() })])
+      .union([text(512), pathOption('Path to the name in the message.')])
       .describe(
-        'The name of a value: a template over the captures of the topic such as "{metric}", or where it stands in the ' +
-          'message. All other paths of the source then read the collected values by these names.',
+        'The name of a value: a template of topic captures such as "{metric}", or a path in the message. All other ' +
+          'paths of the source read the collected values by these names.',
       ),
-    value: paths().default('value').describe('Where the value stands. A scalar message has it in `value`.'),
+    value: paths().default('value').describe('Path to the value. A scalar message has it in `value`.'),
     names: names(
-      'Only these are collected, others are ignored and counted. Default: those that the paths of the source name.',
+      'Names to collect. Values of other names are ignored and counted. Default: the names that the paths of the ' +
+        'source use.',
     ),
     time: z
       .strictObject({
-        path: paths(),
+        path: paths().describe('Path to the time.'),
         format: timeFormatOption().describe('As `format` of `map.time`.'),
         zone: z.enum(['utc']).optional().describe('As `zone` of `map.time`.'),
       })
       .optional()
       .describe(
-        'When a single value was measured, if it says so. The newest of them is the time of the payload where `map` has ' +
-          'no `time`.',
+        'When a single value was measured. The newest of these times is the time of the payload when `map` has no ' +
+          '`time`.',
       ),
-    require: names('Without all of these the collected values are not sent, but counted as incomplete.'),
-    complete: names('As soon as all of these are there, the payload is made. Default: when the window ends.'),
-    latest: names(
-      'Of these a further value takes the place of the one before. A second value of any other name ends what was ' +
-        'collected and begins anew.',
+    require: names(
+      'Names that a payload needs. Without all of them the collected values are not sent, but counted as incomplete.',
     ),
-    window: windowOf()
-      .prefault('500ms')
-      .describe('How long after the first value further ones still belong to it.'),
+    complete: names('When all of these have arrived, the payload is made. Default: when the window ends.'),
+    latest: names(
+      'Names of which a newer value replaces the previous one. A second value of any other name closes the record ' +
+        'and opens a new one.',
+    ),
+    window: windowOf().prefault('500ms').describe('How long values are collected after the first one.'),
     pair_within: windowOf()
       .optional()
-      .describe('Values whose times lie further apart do not go together: the earlier ones are sent first.'),
+      .describe(
+        'Largest difference between the times of values in one payload. With a larger one the earlier values are sent first.',
+      ),
   })
   .describe(
-    'For devices that publish each value by itself: values of one device are collected and become one payload. They are ' +
-      'acknowledged when they are on the disk, and a crash loses none.',
+    'For devices that publish each value in a message of its own: the values of one device are collected and become ' +
+      'one payload. They are acknowledged when they are on disk, so a crash loses none.',
   )
 
 const fix = z
   .strictObject({
     valid: text(2048)
       .optional()
-      .describe('Condition as in `when`. Where it does not hold the position is none.'),
+      .describe('Condition as in `when`. Where it is false, the message has no valid position.'),
     time: z
       .strictObject({
-        path: paths(),
+        path: paths().describe('Path to the time.'),
         format: timeFormatOption().describe('As `format` of `map.time`.'),
         zone: z.enum(['utc']).optional().describe('As `zone` of `map.time`.'),
       })
       .optional()
-      .describe('When the position was taken, where that is not the time of the message.'),
+      .describe('When the position was taken, if that is not the time of the message.'),
     max_age: duration({ minMs: 0, maxMs: 365 * 86_400_000 })
       .prefault('60s')
-      .describe('A position older than the message by more is the last known one, not where the asset is.'),
+      .describe(
+        'A position that is older than the message by more than this is a last known position, not the current one.',
+      ),
   })
   .describe(
-    'Whether the position of a message is one. What `no_fix` says is done where it is not; a position of 0, 0 is none ' +
-      'in any case.',
+    'How to tell whether a message has a valid position. Where it has none, `no_fix` applies. A position of 0, 0 is ' +
+      'never valid.',
   )
 
 const thin = z
   .strictObject({
-    every: windowOf().optional().describe('One payload passes in this time, by the times of the device.'),
-    distance: z.number().positive().max(1e6).optional().describe('Passes when moved so far, in metres.'),
-    heading: z.number().positive().max(180).optional().describe('Passes when turned so far, in degrees.'),
+    every: windowOf()
+      .optional()
+      .describe('Passes when this time has gone by since the last payload, by the device times.'),
+    distance: z
+      .number()
+      .positive()
+      .max(1e6)
+      .optional()
+      .describe('Passes when the asset has moved this far, in metres.'),
+    heading: z
+      .number()
+      .positive()
+      .max(180)
+      .optional()
+      .describe('Passes when the heading has changed by this, in degrees.'),
     signal: z
       .boolean()
       .default(false)
-      .describe('Passes when a signal or further field has another value than before.'),
+      .describe('Passes when a signal or extra field has another value than before.'),
   })
   .describe(
-    'Fewer payloads: what is no news by any of these is ignored and counted as `thinned`. What begins or ceases to move ' +
-      'passes always, and so does what is older than the last one.',
+    'Fewer payloads: a payload that passes none of these rules is ignored and counted as `thinned`. A payload always ' +
+      'passes when the asset starts or stops moving, and when it is older than the last one.',
   )
 
 const merge = z
   .strictObject({
-    group: text(64).describe('Sources with the same word here give one payload for an asset.'),
+    group: text(64).describe('Name of the group. Sources with the same group make one payload per asset.'),
     window: windowOf()
       .prefault('10s')
-      .describe('How long a position waits for signals, and signals for a position.'),
+      .describe('How long the data of one source waits for that of the others.'),
   })
   .describe(
-    'Joins what several sources know of one asset: the position from one, the odometer from another. What is alone when ' +
-      'the window ends is sent alone.',
+    'Joins the data of several sources about one asset: the position from one, the odometer from another. Data that ' +
+      'is alone when the window ends is sent alone.',
   )
 
-const each = z.union([
-  text(1024),
-  z.strictObject({ path: paths() }),
-  z
-    .array(z.union([text(1024), z.strictObject({ path: paths() })]))
-    .min(1)
-    .max(4),
-])
+const recordPath = z.union([text(1024), pathOption('Path to the record or the list of records.')])
 
-const deviceRule = z.union([text(512), z.strictObject({ path: paths().describe('Where its name stands.') })])
+const each = z.union([recordPath, z.array(recordPath).min(1).max(4)])
 
-/** Everything but the name: what a preset may say. */
+const deviceRule = z.union([text(512), pathOption('Path to the name of the device.')])
+
+/** All options but the name: those of a preset. */
 export const presetShape = {
   description: text(2000).optional().describe('A note for people. The gateway does not use it.'),
   topic: z
     .union([z.string(), z.array(z.string()).min(1).max(64)])
     .meta({ examples: ['telemetry/v1/{device}', '/hfp/v2/journey/+/{event}/#'] })
     .describe(
-      'MQTT topic filter, or a list of them. A level written {name} is captured: {device} names the device; {name#} at ' +
-        'the end captures all further levels. Of several sources that match, the first takes the message; a message ' +
-        'that no source takes becomes a dead letter (NO_SOURCE).',
+      'MQTT topic filter, or a list of them. {name} captures a level: {device} names the device. {name#} at the end ' +
+        'captures all further levels. When several sources match, the first one takes the message. A message that ' +
+        'no source takes becomes a dead letter (NO_SOURCE).',
     ),
   exclude: z
     .array(text(1024))
     .max(64)
     .default([])
-    .describe('Topic filters whose messages are ignored and counted, although `topic` matches them.'),
+    .describe('Topic filters of messages that are ignored and counted although `topic` matches.'),
   encoding: z
     .enum(['json', 'text', 'scalar', 'csv', 'teltonika', 'iotm', 'sparkplug'])
     .default('json')
     .describe(
-      'How the message is written. `text`: the whole message is one text, found at the path `value`; `scalar`: the same ' +
-        'without blanks around it, and an empty one is nothing; `csv`: each line makes a record with its `fields`; ' +
-        '`teltonika`: a binary frame of Codec 8, 8 Extended or 16, with `records`; `iotm`: a binary message of an IOTM ' +
-        'tracker, with `records`; `sparkplug`: Sparkplug B, with `records` of `metrics` by their names.',
+      'Format of the message. `text`: the whole message is one text, at the path `value`; `scalar`: the same without ' +
+        'blanks around it, and an empty text is no value; `csv`: each line is a record with `fields`; `teltonika`: a ' +
+        'binary frame of Codec 8, 8 Extended or 16, with `records`; `iotm`: a binary message of an IOTM tracker, with ' +
+        '`records`; `sparkplug`: Sparkplug B, with `records` that have their `metrics` by name.',
     ),
   retained: z
     .enum(['take', 'ignore'])
     .default('take')
     .describe(
-      'What to do with a message whose retain flag is set. A device that asks a broker to retain its message ' +
-        'sends it as live data; a subscription to another broker replays old ones with it.',
+      'What to do with messages that have the retain flag. A device may set it on live data; a subscription at ' +
+        'another broker also receives old messages with it.',
     ),
   device: z
     .union([deviceRule, z.array(deviceRule).min(1).max(8)])
     .optional()
     .describe(
-      'What names the device: a template over the captures of the topic and {clientid}, {username}, {certificate}, ' +
-        'such as "{operator}/{vehicle}", or `{ path: imei }`; of a list the first that names one. Default: ' +
+      'The name of the device: a template of topic captures and {clientid}, {username}, {certificate}, such as ' +
+        '"{operator}/{vehicle}", or `{ path: imei }`. In a list the first one that gives a name counts. Default: ' +
         '{device}. Without a name the message becomes a dead letter (NO_DEVICE).',
     ),
   provider: text(256)
     .optional()
     .describe(
-      'Whose data it is, where the device table does not say: a name, or a template over the captures such as "{fleet}".',
+      'The provider, unless the device table names one: a name, or a template of topic captures such as "{fleet}".',
     ),
   model: text(256)
     .optional()
-    .describe('Model of the devices of this source, where the device table has none.'),
+    .describe('Model of the devices of this source, unless the device table has one.'),
   families: z
-    .record(text(64), z.array(text(256)).min(1).max(256))
+    .record(text(64), z.array(text(256)).min(1).max(256).describe('Models of the family.'))
     .default({})
     .describe(
-      'Families of models for signals that mean something else on each: `truck: [FMB6*, FMC650]`, a * at the end for ' +
-        "any ending. The first family that matches is the device's.",
+      'Families of models, for signals that have another meaning on each: `truck: [FMB6*, FMC650]`. A * at the end ' +
+        'stands for any ending. A device belongs to the first family that matches.',
     ),
   warn_without_model: text(256)
     .optional()
     .describe(
-      'What is left out for devices whose model belongs to no family; the words of the warning that says so.',
+      'Which values are omitted for devices whose model belongs to no family. The warning about them uses this text.',
     ),
   extract: extractSchema,
   each: each
     .optional()
     .describe(
-      'A path to the part of the message that all other paths start from. Where it is a list, each element makes ' +
-        'a payload (at most 1,000); if one of them cannot be mapped, the whole message becomes a dead letter. A list of ' +
-        'paths: one inside the other, such as ["$entries()", "value"]; what stands around a record is found by `$up.`.',
+      'Path to the part of the message at which all other paths start. When it is a list, each element makes a ' +
+        'payload (at most 1,000); if one of them cannot be mapped, the whole message becomes a dead letter. A list of ' +
+        'paths is nested: each path starts in the result of the one before, such as ["$entries()", "value"]. `$up.` ' +
+        'reads what is around a record.',
     ),
   when: text(4096)
     .meta({ examples: ['lat != null and sat >= 3', '{event} == "vp"'] })
     .optional()
     .describe(
-      'Condition. Where it does not hold, the message is ignored and counted. == != < <= > >=, in ("a", "b"), not in ' +
-        '(...), and, or, not, brackets, exists(path), paths, {captures}, numbers, "texts", true, false, null (also for ' +
-        'what is absent). A key that needs quotes stands in brackets where it comes first: ["69"] != 2.',
+      'Condition. Where it is false, the message is ignored and counted. It may use == != < <= > >=, in ("a", "b"), ' +
+        'not in (...), and, or, not, parentheses, exists(path), paths, {captures}, numbers, "texts", true, false and ' +
+        'null (also for an absent value). A key that needs quotes is written in brackets when it comes first: ' +
+        '["69"] != 2.',
     ),
   refuse: z
     .array(
       z.strictObject({
-        when: text(4096).describe('Condition as in `when`, judged before it.'),
+        when: text(4096).describe('Condition as in `when`, checked before it.'),
         reason: z
           .string()
-          .regex(
-            /^[A-Z][A-Z0-9_]{2,39}$/,
-            'must be a word of capital letters, digits and _, such as ENCRYPTED',
-          )
+          .regex(/^[A-Z][A-Z0-9_]{2,39}$/, 'must be capital letters, digits and _, such as ENCRYPTED')
           .describe('Reason of the dead letter.'),
-        detail: text(500).describe('A sentence for whoever finds it: what it is, and what to do.'),
+        detail: text(500).describe('A sentence for the operator: what the message is, and what to do.'),
       }),
     )
     .max(16)
     .default([])
     .describe(
-      'Messages that look like telemetry and must not become any: each becomes a dead letter with its reason, so that ' +
-        'it is seen.',
+      'Rules for messages that look like telemetry and must not be mapped. Each becomes a dead letter with its reason, ' +
+        'so that an operator sees it.',
     ),
   jsonata: text(10_000)
     .optional()
     .describe(
-      'For what nothing else here can say: a JSONata expression over the message whose result, an object or a list of ' +
-        'objects, takes the place of the message. Evaluated aside with limits of time and depth; such messages are kept ' +
-        'on the disk meanwhile.',
+      'For messages that the other options cannot read: a JSONata expression. Its result, an object or a list of ' +
+        'objects, replaces the message. It runs in a thread of its own with limits on time and depth; the message is ' +
+        'kept on disk meanwhile.',
     ),
   coalesce: coalesce.optional(),
   fix: fix.optional(),
@@ -236,29 +250,30 @@ export const presetShape = {
     .enum(['drop-gps', 'keep'])
     .default('drop-gps')
     .describe(
-      'What becomes of a position that is none by `fix`: left out (a message with nothing else is ignored as `no fix`), ' +
-        'or sent all the same, under its own time where that is known.',
+      'What to do with a position that is not valid by `fix`: `drop-gps` omits it (a message with nothing else is ' +
+        'ignored as `no fix`), `keep` sends it, with its own time where that is known.',
     ),
   origins: z
     .array(text(64))
     .max(32)
     .default([])
     .describe(
-      'Signals with one of these as `origin` are sent too, such as [gnss] for distances that a tracker adds up itself.',
+      'Signals with one of these words as `origin` are sent too, such as [gnss] for distances that a tracker adds up ' +
+        'from positions.',
     ),
   thin: thin.optional(),
   merge: merge.optional(),
-  defaults: defaultsSchema.describe('As `defaults`, for this source; goes before those.'),
+  defaults: defaultsSchema.describe('As `defaults`, for this source only. These override `defaults`.'),
   map: mapSchema,
 }
 
 export const sourceSchema = z.strictObject({
-  name: text(64).describe('Name in counters, dead letters and messages to you; each source needs its own.'),
+  name: text(64).describe('Unique name of the source, for counters, dead letters and logs.'),
   preset: text(1024)
     .optional()
     .describe(
-      'Takes what is not said here from a preset: a name such as teltonika-json (`config/presets` has them), or the path ' +
-        'of a file like those, ending in .yaml. `map` is merged field by field.',
+      'Takes all options that are missing here from a preset: a name such as teltonika-json (see `config/presets`), ' +
+        'or the path of a file of the same form that ends in .yaml. `map` is merged field by field.',
     ),
   ...presetShape,
 })
