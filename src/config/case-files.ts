@@ -4,7 +4,8 @@
 
 import { basename, dirname, join, resolve } from 'node:path'
 import type { ConfigProblem } from '../domain/config-problem.ts'
-import { casesSchema, type CasesFile, type MappingConfig } from '../mapping/config.ts'
+import type { MappingConfig } from '../mapping/config.ts'
+import { casesSchema, type CasesFile } from '../mapping/mapping.ts'
 import { ConfigError, requireConfig } from './config-error.ts'
 import { createPresets, type Presets } from './preset-files.ts'
 import { readText } from './config-reader.ts'

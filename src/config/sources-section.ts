@@ -5,12 +5,12 @@ import { defaultProvider } from '../domain/ids.ts'
 import type { ConfigProblem } from '../domain/config-problem.ts'
 import {
   clocksSchema,
-  compileSources,
   defaultsSchema,
   devicesSchema,
   privacySchema,
   sourcesSchema,
 } from '../mapping/config.ts'
+import { compileSources } from '../mapping/mapping.ts'
 
 export const mappingShape = {
   sources: sourcesSchema,

@@ -2,8 +2,14 @@
 
 import type { Message } from '../domain/message.ts'
 import type { MappedPayload } from '../domain/payload.ts'
-import { createMapper, unmappableReasons, type StateChanges, type MapResult } from '../mapping/mapping.ts'
-import { compileSources, type MappingConfig } from '../mapping/config.ts'
+import {
+  compileSources,
+  createMapper,
+  unmappableReasons,
+  type StateChanges,
+  type MapResult,
+} from '../mapping/mapping.ts'
+import type { MappingConfig } from '../mapping/config.ts'
 import type { TopicShape } from './topic-shapes.ts'
 
 /** What the payloads say; each counts those that do. */

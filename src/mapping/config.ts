@@ -5,8 +5,6 @@ import { duration } from '../std/schema.ts'
 import { text } from './source-config/map-config.ts'
 import { defaultsSchema, sourceSchema } from './source-config/source-config.ts'
 
-export { casesSchema, type CasesFile } from './cases/cases.ts'
-export { compileSources } from './compile/compile.ts'
 export { defaultsSchema } from './source-config/source-config.ts'
 export { expandPresets, presetNameOf, presetSchema } from './source-config/preset-merge.ts'
 

@@ -44,21 +44,20 @@ import type { MappingConfig } from './config.ts'
 import { loadDevices, noDevices, type DeviceRow } from './devices/device-table.ts'
 import { createExplainer, type Explainer } from './explain/explain.ts'
 import type { ClockPolicy } from './devices/clock-check.ts'
-import { createMapper, type MapperDeps, type MapperOptions } from './mapper/mapper.ts'
-import type { Mapper } from './mapper/mapper-view.ts'
+import { createMapper, type Mapper, type MapperDeps, type MapperOptions } from './mapper/mapper.ts'
 
 export { unmappableReasons } from './reasons.ts'
-export { runCases, type CaseResult } from './cases/cases.ts'
+export { casesSchema, runCases, type CaseResult, type CasesFile } from './cases/cases.ts'
 export type { Explained, ExplainedField, Explainer } from './explain/explain.ts'
+export { compileSources }
 export { messageKeyOf } from './identity.ts'
-export type { MapResult } from './mapper/map-result.ts'
-export { createMapper } from './mapper/mapper.ts'
-export type { Mapper } from './mapper/mapper-view.ts'
+export type { MapResult } from './types.ts'
+export { createMapper, type Mapper } from './mapper/mapper.ts'
 export { topicFilterOf } from './path/topic-filter.ts'
 export type { StateChanges, UnsentPart } from './state/state-changes.ts'
 export { evaluateMessage, mapEvaluation, openEvaluator } from './jsonata/message-evaluation.ts'
 export { createEvaluator, type Evaluator } from './jsonata/jsonata.ts'
-export { birthKeyHead } from './sparkplug/sparkplug-births.ts'
+export { isDecoderState } from './encodings/encodings.ts'
 export { loadDevices }
 
 export type OpenMapperOptions = {

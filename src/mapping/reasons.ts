@@ -40,31 +40,3 @@ export const quarantineReasons = {
 } as const
 
 export type QuarantineReason = keyof typeof quarantineReasons
-
-/** How a record ended that became no payload. */
-export type Rejection =
-  | { kind: 'refused'; reason: string; detail: string }
-  | { kind: 'ignored'; reason: string }
-  | { kind: 'quarantined'; reason: QuarantineReason; detail: string }
-
-/** One message on its way; the mapper has one and uses it again and again. */
-export type RecordContext = {
-  /** What was said last. */
-  rejection: Rejection
-  /** Gives up on the message. */
-  refuse(reason: UnmappableReason, detail: string): null
-  /** The same for a reason of the config's own. */
-  refuseByRule(rule: { reason: string; detail: string }): null
-  /** The record is deliberately nothing. `reason` is one of a bounded set of texts. */
-  ignore(reason: string): null
-  /** The message is to be kept whole. */
-  quarantine(reason: QuarantineReason, detail: string): null
-  /** Leaves out a field and counts it; `key` is `source|field|why`, made when the source was compiled. */
-  omit(key: string): undefined
-  /** Of the topic; for conditions of single fields. */
-  captures: readonly string[]
-  /** Set by the position: the speed from which motion is to be derived, NaN where it is not. */
-  motionSpeed: number
-  /** Set by the position: there was one, and it was none (0, 0). */
-  zeroPosition: boolean
-}

@@ -14,13 +14,15 @@ import { loadPresetCases } from '../../src/config/case-files.ts'
 import type { Message } from '../../src/domain/message.ts'
 import type { MappedPayload } from '../../src/domain/payload.ts'
 import { compileSources } from '../../src/mapping/compile/compile.ts'
-import type { CasesFile, MappingConfig } from '../../src/mapping/config.ts'
+import type { CasesFile } from '../../src/mapping/cases/cases.ts'
+import type { MappingConfig } from '../../src/mapping/config.ts'
 import type { DeviceRow } from '../../src/mapping/devices/device-table.ts'
-import { birthKeyHead, createMapper, type Mapper, type MapResult } from '../../src/mapping/mapping.ts'
-import type { StateChanges, StateWrite } from '../../src/mapping/state/state-changes.ts'
+import { isDecoderState, createMapper, type Mapper, type MapResult } from '../../src/mapping/mapping.ts'
+import type { StateChanges } from '../../src/mapping/state/state-changes.ts'
 import { createPayloadCheck, isJsonObject } from '../../src/sandbox/payload-check.ts'
 import { mutatedBytes, mutatedTopic } from '../support/mutate.ts'
 import { createRandom, type Random } from '../support/random.ts'
+import type { StateWrite } from '../../src/mapping/types.ts'
 
 const folder = resolve(import.meta.dirname, '../../config/presets')
 const casesEnd = '.cases.yaml'
@@ -249,7 +251,7 @@ function createStored(report: FuzzReport): Stored {
   }
 
   function left(): number {
-    return [...values.keys()].filter((key) => !key.startsWith(birthKeyHead)).length
+    return [...values.keys()].filter((key) => !isDecoderState(key)).length
   }
 }
 

@@ -13,7 +13,7 @@ import { compileSources } from '../../src/mapping/compile/compile.ts'
 import type { MappingConfig } from '../../src/mapping/config.ts'
 import { noDevices } from '../../src/mapping/devices/device-table.ts'
 import { createMapper } from '../../src/mapping/mapper/mapper.ts'
-import type { Mapper } from '../../src/mapping/mapper/mapper-view.ts'
+import type { Mapper } from '../../src/mapping/mapper/mapper.ts'
 
 const dataFolder = process.env['TELEMETRY_TEST_DATA']
 export const samplesFolder = dataFolder === undefined ? '' : join(dataFolder, 'samples')

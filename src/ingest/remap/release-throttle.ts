@@ -4,7 +4,7 @@
 import { pause, type Clock } from '../../std/clock.ts'
 import { GatewayError } from '../../std/gateway-error.ts'
 import type { HoldReason } from '../../domain/event.ts'
-import { birthKeyHead, type Mapper, type Mapping } from '../../mapping/mapping.ts'
+import { isDecoderState, type Mapper, type Mapping } from '../../mapping/mapping.ts'
 import type { Spool } from '../../spool/spool.ts'
 
 const lookEveryMs = 1000
@@ -52,7 +52,7 @@ export async function retryUntilDone(
 }
 
 /**
- * Gives mappers that know the births of Sparkplug of today, and nothing else that is remembered. `onFuture`: what is
+ * Gives mappers whose decoders have the memory of now, and nothing else that is remembered. `onFuture`: what is
  * decided about wrong clocks, where it is not what the config says.
  */
 export async function mapperFactory(
@@ -61,13 +61,12 @@ export async function mapperFactory(
   onFuture?: 'accept' | 'restamp',
 ): Promise<() => Mapper> {
   const open = () => mapping.open(onFuture)
-  if (open().counters().sparkplug.size === 0) return open
-  const births: [string, Buffer][] = []
-  for await (const { key, value } of spool.stateEntries())
-    if (key.startsWith(birthKeyHead)) births.push([key, value])
+  if (open().counters().decoders.size === 0) return open
+  const entries: [string, Buffer][] = []
+  for await (const { key, value } of spool.stateEntries()) if (isDecoderState(key)) entries.push([key, value])
   return () => {
     const mapper = open()
-    mapper.restore(births)
+    mapper.restore(entries)
     return mapper
   }
 }

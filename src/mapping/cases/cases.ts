@@ -31,13 +31,13 @@ import type { MappingConfig } from '../config.ts'
 import { text } from '../source-config/map-config.ts'
 import { compareCase, type ActualResult } from './case-comparison.ts'
 import { deviceColumns, noDevices, type DeviceRow, type DeviceTable } from '../devices/device-table.ts'
-import type { MapResult } from '../mapper/map-result.ts'
 import { createMapper } from '../mapper/mapper.ts'
-import type { Mapper } from '../mapper/mapper-view.ts'
+import type { Mapper } from '../mapper/mapper.ts'
 import { presetSchema } from '../source-config/preset-merge.ts'
 import type { StateChanges } from '../state/state-changes.ts'
 import { evaluateMessage, mapEvaluation, openEvaluator } from '../jsonata/message-evaluation.ts'
 import type { Evaluation, Evaluator } from '../jsonata/jsonata.ts'
+import type { MapResult } from '../types.ts'
 
 const sent = {
   topic: text(65_535).optional().describe('The topic that it comes on.'),

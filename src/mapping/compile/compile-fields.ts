@@ -1,6 +1,5 @@
 // compile-fields.ts: the `map` of a source as closures: time, position, extra fields. Signals: compile-signals.ts.
 
-import type { Compile, Report } from './compile.ts'
 import type { FieldConfig, ExtraFieldConfig, MapConfig, SourceConfig } from '../config.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { ratioOf, type Ratio } from '../fields/decimal.ts'
@@ -15,13 +14,12 @@ import {
 } from '../fields/gps.ts'
 import { compilePaths, type Read } from '../path/path.ts'
 import { compileReading, type Reading } from '../fields/fields.ts'
-import type { CompiledSource, Fix } from '../mapper/record-mapper.ts'
 import type { MotionOptions } from '../state/motion.ts'
 import { compileTime } from '../fields/time-format.ts'
 import { angleUnits, createConvert, speedUnits as speedRatios } from '../fields/units.ts'
 import { compileCondition } from '../path/condition.ts'
-
-type Keys = (string | number)[]
+import type { Scope } from './compile-scope.ts'
+import type { CompiledSource, Fix } from '../mapper/compiled-source.ts'
 
 /** Digits behind the point of what is computed: a tenth of a millimetre, and far below any instrument. */
 const coordinatePlaces = 9
@@ -36,53 +34,37 @@ const devicesMax = 65_536
 type Fields = Pick<CompiledSource, 'time' | 'fix' | 'gps' | 'gpsLastKnown' | 'extraFields' | 'motion'>
 
 /** Undefined where a problem was reported. */
-export function compileFields(
-  config: SourceConfig,
-  captures: readonly string[],
-  path: Keys,
-  compile: Compile,
-  report: Report,
-): Fields | undefined {
-  const { name, map } = config
-  const at = [...path, 'map']
+export function compileFields(config: SourceConfig, scope: Scope): Fields | undefined {
+  const { map } = config
+  const inMap = scope.at('map')
   if (!map.latitude && !map.longitude && map.signals.length === 0)
-    report(at, 'must have latitude and longitude, or signals: without either there is nothing to send.')
-  const extraFields = extraFieldsOf(config, at, compile, report)
-  const gps = compilePosition(name, map, extraFields.inGps, at, compile, report)
-  const time = compile([...at, 'time'], () => timeOf(config))
-  const fix = config.fix === undefined ? null : compile([...path, 'fix'], () => fixOf(config, captures))
-  const motion = compile([...at, 'in_motion'], () => motionOf(map))
+    inMap.report([], 'must have latitude and longitude, or signals: without either there is nothing to send.')
+  const extraFields = extraFieldsOf(config, inMap)
+  const gps = compilePosition(config, extraFields.inGps, inMap)
+  const time = inMap.compile(['time'], () => timeOf(config))
+  const fix = config.fix === undefined ? null : scope.compile(['fix'], () => fixOf(config, scope.captures))
+  const motion = inMap.compile(['in_motion'], () => motionOf(map))
   if (!gps || time === undefined || fix === undefined || motion === undefined) return undefined
   return { time, fix, ...gps, extraFields: extraFields.onTop, motion }
 }
 
 function compilePosition(
-  source: string,
-  map: MapConfig,
+  { name: source, map }: SourceConfig,
   extraFields: WriteExtraFields | null,
-  path: Keys,
-  compile: Compile,
-  report: Report,
+  { compile, report }: Scope,
 ): Pick<Fields, 'gps' | 'gpsLastKnown'> | undefined {
-  for (const [one, other] of [
-    ['latitude', 'longitude'],
-    ['longitude', 'latitude'],
-  ] as const)
-    if (map[one] && !map[other]) report([...path, one], `needs ${other} beside it.`)
+  if (map.latitude && !map.longitude) report(['latitude'], 'needs longitude beside it.')
+  if (map.longitude && !map.latitude) report(['longitude'], 'needs latitude beside it.')
   if (!map.latitude)
     for (const key of ['speed', 'heading', 'in_motion'] as const)
-      if (map[key]) report([...path, key], 'needs latitude and longitude: it is sent with a position only.')
+      if (map[key]) report([key], 'needs latitude and longitude: it is sent with a position only.')
   if (map.speed?.unit !== undefined && map.speed_units !== 'KILOMETERS_PER_HOUR')
-    report(
-      [...path, 'speed', 'unit'],
-      `converts to km/h, but speed_units is ${map.speed_units}; leave one away.`,
-    )
-  const at = (key: string) => [...path, key]
-  const latitude = compile(at('latitude'), () => coordinateOf(map.latitude))
-  const longitude = compile(at('longitude'), () => coordinateOf(map.longitude))
-  const speed = compile(at('speed'), () => speedOf(map))
-  const heading = compile(at('heading'), () => headingOf(map))
-  const inMotion = compile(at('in_motion'), () => inMotionOf(map))
+    report(['speed', 'unit'], `converts to km/h, but speed_units is ${map.speed_units}; remove one of them.`)
+  const latitude = compile(['latitude'], () => coordinateOf(map.latitude))
+  const longitude = compile(['longitude'], () => coordinateOf(map.longitude))
+  const speed = compile(['speed'], () => speedOf(map))
+  const heading = compile(['heading'], () => headingOf(map))
+  const inMotion = compile(['in_motion'], () => inMotionOf(map))
   if (!latitude || !longitude || speed === undefined || heading === undefined || inMotion === undefined)
     return undefined
   const speedUnits = map.speed_units
@@ -201,17 +183,12 @@ const taken = {
   gps: ['latitude', 'longitude', 'speed', 'speedUnits', 'heading', 'inMotion'],
 }
 
-function extraFieldsOf(
-  { name, map }: SourceConfig,
-  path: Keys,
-  compile: Compile,
-  report: Report,
-): ExtraFields {
+function extraFieldsOf({ name, map }: SourceConfig, { compile, report }: Scope): ExtraFields {
   const inGps: ExtraField[] = []
   const onTop: ExtraField[] = []
   let sound = true
   for (const [key, field] of Object.entries(map.fields)) {
-    const at = [...path, 'fields', key]
+    const at = ['fields', key]
     const keys = key.split('.')
     const inside = keys[0] === 'gps'
     const own = inside ? keys.slice(1) : keys
@@ -226,7 +203,7 @@ function extraFieldsOf(
     const compiled = compile(at, () => extraFieldOf(name, key, own, field))
     if (compiled) (inside ? inGps : onTop).push(compiled)
   }
-  // Names that stand in each other's way cannot be nested.
+  // Names that exclude each other cannot be nested.
   if (!sound) return { inGps: null, onTop: null }
   return { inGps: compileExtraFields(inGps), onTop: compileExtraFields(onTop) }
 }

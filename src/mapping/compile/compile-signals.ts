@@ -1,7 +1,6 @@
 // compile-signals.ts: the signals of a source as closures, one set for each family of models: what a number means
 // depends on the model on many trackers, and is decided once for a device, not for every message.
 
-import type { Compile, Report } from './compile.ts'
 import { rawOf } from './compile-fields.ts'
 import type { SignalConfig, SourceConfig } from '../config.ts'
 import { Malformed } from '../path/text-cursor.ts'
@@ -10,8 +9,7 @@ import { compileSignals, type SignalField, type WriteSignals } from '../fields/s
 import { signalUnits, valueUnitOf } from '../fields/units.ts'
 import { decimalFrom } from '../path/value.ts'
 import { compileCondition } from '../path/condition.ts'
-
-type Keys = (string | number)[]
+import type { Scope } from './compile-scope.ts'
 
 /** What the interface's known types count, and in what (ingestion-api.md 2.5). */
 const knownTypes = new Map([
@@ -22,22 +20,18 @@ const knownTypes = new Map([
 /** The signals of devices of no family, then of each family. Undefined where a problem was reported. */
 export function compileAllSignals(
   { name, map, families, origins }: SourceConfig,
-  captures: readonly string[],
-  path: Keys,
-  compile: Compile,
-  report: Report,
+  { captures, compile, report }: Scope,
 ): readonly WriteSignals[] | undefined {
   const known = Object.keys(families)
   const signals: { field: SignalField; families: readonly string[] | undefined }[] = []
   let sound = true
   for (const [index, config] of map.signals.entries()) {
-    const at = [...path, index]
     const foreign = config.families?.find((family) => !known.includes(family))
     if (foreign !== undefined) {
       const list = known.length === 0 ? 'the source has no `families`' : `known are ${known.join(', ')}`
-      report([...at, 'families'], `names the family ${foreign}; ${list}.`)
+      report([index, 'families'], `names the family ${foreign}; ${list}.`)
     }
-    const field = compile(at, () => signalOf(name, config, captures))
+    const field = compile([index], () => signalOf(name, config, captures))
     sound &&= field !== undefined && foreign === undefined
     // Left out for good: nothing is asked for each message.
     if (config.origin !== undefined && !origins.includes(config.origin)) continue

@@ -1,11 +1,9 @@
 // compile-state.ts: what a source remembers, compiled: coalesce, thin, merge; and the profiles of `privacy`.
 
-import type { Compile, Report } from './compile.ts'
 import type { PrivacyConfig, SourceConfig } from '../config.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { compileDeviceTemplate } from '../devices/device-rule.ts'
 import { compilePaths } from '../path/path.ts'
-import type { CompiledSource } from '../mapper/record-mapper.ts'
 import { namesReadBy } from '../state/names-used.ts'
 import type { CompiledCoalesce } from '../state/coalesced-value.ts'
 import { compilePrivacy, type Withhold } from '../privacy/privacy.ts'
@@ -14,8 +12,8 @@ import type { ThinOptions } from '../state/thin.ts'
 import { compileTime } from '../fields/time-format.ts'
 import { nameFrom } from '../path/value.ts'
 import { compileCondition } from '../path/condition.ts'
-
-type Keys = (string | number)[]
+import type { Keys, Scope } from './compile-scope.ts'
+import type { CompiledSource } from '../mapper/compiled-source.ts'
 
 /** Streams of devices that thinning remembers, for each source. */
 const streamsMax = 65_536
@@ -23,18 +21,10 @@ const streamsMax = 65_536
 type Memory = Pick<CompiledSource, 'coalesce' | 'thin' | 'merge'>
 
 /** Undefined where a problem was reported. */
-export function compileMemory(
-  source: SourceConfig,
-  captures: readonly string[],
-  path: Keys,
-  compile: Compile,
-  report: Report,
-): Memory | undefined {
-  if (source.coalesce) checkConditions(source, captures, path, report)
-  const coalesce = compile([...path, 'coalesce'], () => coalesceOf(source, captures))
-  const thin = compile([...path, 'thin'], () => thinOf(source))
-  if (source.jsonata !== undefined && (source.coalesce || source.thin || source.merge))
-    report([...path, 'jsonata'], 'cannot stand beside coalesce, thin or merge.')
+export function compileMemory(source: SourceConfig, scope: Scope): Memory | undefined {
+  if (source.coalesce) checkConditions(source, scope)
+  const coalesce = scope.compile(['coalesce'], () => coalesceOf(source, scope.captures))
+  const thin = scope.compile(['thin'], () => thinOf(source))
   const merge = source.merge ? { group: source.merge.group, windowMs: source.merge.window } : null
   return coalesce === undefined || thin === undefined ? undefined : { coalesce, thin, merge }
 }
@@ -78,13 +68,8 @@ function nameRule(
   return { name: (found) => rule.name(found), nameOfTopic: (found) => rule.name(found) }
 }
 
-/** Conditions are asked of what was collected, which came on several topics: no capture is one of theirs. */
-function checkConditions(
-  { when, fix, extract, map }: SourceConfig,
-  captures: readonly string[],
-  path: Keys,
-  report: Report,
-): void {
+/** A collected record came on several topics: its conditions have no captures. */
+function checkConditions({ when, fix, extract, map }: SourceConfig, { captures, report }: Scope): void {
   const conditions: [Keys, string | undefined][] = [
     [['when'], when],
     [['fix'], fix?.valid],
@@ -93,13 +78,10 @@ function checkConditions(
   ]
   for (const [keys, text] of conditions)
     if (text !== undefined && namesCapture(text, captures))
-      report(
-        [...path, ...keys],
-        'asks for a capture of the topic, but what is collected came on several topics.',
-      )
+      report(keys, 'asks for a capture of the topic, but what is collected came on several topics.')
 }
 
-/** False where the condition is none at all, which is told where it is compiled. */
+/** False where the condition is malformed, which is reported where it is compiled. */
 function namesCapture(text: string, captures: readonly string[]): boolean {
   return isCondition(text, captures) && !isCondition(text, [])
 }
@@ -123,11 +105,11 @@ function namesIn({ map, fix, when, extract }: SourceConfig): string[] {
 
 export function compileProfiles(
   { profiles }: PrivacyConfig,
-  compile: Compile,
+  { compile }: Scope,
 ): ReadonlyMap<string, Withhold> {
   const compiled = new Map<string, Withhold>()
   for (const [name, { round, hide, hours, zone, outside }] of Object.entries(profiles)) {
-    const withhold = compile(['privacy', 'profiles', name, 'hours'], () =>
+    const withhold = compile([name, 'hours'], () =>
       compilePrivacy({
         round: round ?? null,
         hide,

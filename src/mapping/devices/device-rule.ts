@@ -6,9 +6,10 @@
 
 import type { Sender } from '../../domain/message.ts'
 import { Malformed } from '../path/text-cursor.ts'
-import { compilePaths, type Read, type Up } from '../path/path.ts'
+import { compilePaths, type Read } from '../path/path.ts'
 import { senderNames } from '../path/topic-pattern.ts'
 import { nameFrom } from '../path/value.ts'
+import type { Up } from '../types.ts'
 
 /** Where the name comes from decides how long it holds: as long as the topic, or for one message. */
 export type DeviceRule =

@@ -1,106 +1,53 @@
-// encodings.ts: messages that are no JSON but text: as it is, as one value, or as lines of fields.
+// encodings.ts: how messages are written: one table, from which the option `encoding`, its reference and the mapper take
+// what they need. An encoding is added by one entry here.
 //
-//   text     { value: "..." }                  nothing is taken away but a byte order mark and NULs at the end
-//   scalar   { value: "..." }                  blanks around it too; { value: null } where nothing is left
-//   csv      { fields: ["402", "51.1"] }, ...  one a line that is not empty, separated by commas
+//   decode          for messages that stand alone: bytes to the value that paths are read from. Total and pure
+//   createDecoder   for messages that explain each other: a decoder with memory for each source. It decodes in the order of
+//                   arrival and before anything is said about the device; the changes of its memory are committed with the
+//                   message, and restored after a start (types.ts)
 //
-// A field in quotes may hold commas, line ends and quotes written twice (RFC 4180), and is not trimmed; all others
-// are. A quote that is never closed is a character like any other.
-//
-// The device table is read by csv-parse, messages are not: it takes 17 microseconds for a line of seven fields, this
-// decoder 0.4 (measured), and it refuses lines that trackers send, such as one with a lone quote.
+// What can go wrong: bytes that are not of the encoding are refused as a whole, with a reason of reasons.ts and a sentence
+// that names the place. A decoder allocates nothing that the bytes do not fill, and bounds what it remembers.
 
-import { isUtf8 } from 'node:buffer'
-import { notUtf8, type Decode, type Decoded } from './lenient-json.ts'
+import { sparkplug } from '../sparkplug/sparkplug.ts'
+import type { Encoding } from '../types.ts'
+import { decodeCsv } from './csv-lines.ts'
+import { decodeIotm } from './iotm.ts'
+import { decodeJson } from './lenient-json.ts'
+import { decodeScalar, decodeText } from './plain-text.ts'
+import { decodeTeltonika } from './teltonika.ts'
 
-/** As many lines as a list may have records. */
-const linesMax = 1000
+const table = {
+  json: { decode: decodeJson, description: 'a JSON document, usually an object' },
+  text: { decode: decodeText, description: 'the whole message is one text, at the path `value`' },
+  scalar: {
+    decode: decodeScalar,
+    description: 'as `text` without blanks around it, and an empty text is no value',
+  },
+  csv: { decode: decodeCsv, isList: true, description: 'each line is a record with `fields`' },
+  teltonika: {
+    decode: decodeTeltonika,
+    description: 'a binary frame of Codec 8, 8 Extended or 16, with `records`',
+  },
+  iotm: { decode: decodeIotm, description: 'a binary message of an IOTM tracker, with `records`' },
+  sparkplug,
+} as const satisfies Record<string, Encoding>
 
-export const decodeText: Decode = (bytes) => {
-  if (!isUtf8(bytes)) return notUtf8(bytes)
-  const value = textIn(bytes)
-  return value === '' ? { kind: 'empty' } : { kind: 'value', value: { value } }
-}
+export type EncodingName = keyof typeof table
 
-export const decodeScalar: Decode = (bytes) => {
-  if (!isUtf8(bytes)) return notUtf8(bytes)
-  const value = textIn(bytes).trim()
-  return { kind: 'value', value: { value: value === '' ? null : value } }
-}
+export const encodings: Readonly<Record<EncodingName, Encoding>> = table
 
-export const decodeCsv: Decode = (bytes) => {
-  if (!isUtf8(bytes)) return notUtf8(bytes)
-  const text = textIn(bytes)
-  const lines: { fields: string[] }[] = []
-  const reader = { text, at: 0 }
-  while (reader.at < text.length) {
-    const fields = takeLine(reader)
-    if (fields.length === 1 && fields[0] === '') continue
-    if (lines.length === linesMax) return tooMany
-    lines.push({ fields })
-  }
-  return lines.length === 0 ? { kind: 'empty' } : { kind: 'value', value: lines }
-}
+/** The names in the order of the table, as an enumeration of the schema wants them. */
+export const encodingNames = Object.keys(table) as [EncodingName, ...EncodingName[]]
 
-const tooMany: Decoded = {
-  kind: 'refused',
-  reason: 'TOO_MANY',
-  detail: `The message has more than ${linesMax} lines.`,
-}
+/** What the encodings are, for the reference of the config. */
+export const encodingsDescription = `${encodingNames
+  .map((name) => `\`${name}\`: ${encodings[name].description}`)
+  .join('; ')}.`
 
-function textIn(bytes: Buffer): string {
-  let end = bytes.length
-  while (end > 0 && bytes[end - 1] === 0) end -= 1
-  const start = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0
-  return end <= start ? '' : bytes.toString('utf8', start, end)
-}
+const stateKeyPrefixes = Object.values<Encoding>(table).flatMap(({ stateKeyPrefix = [] }) => stateKeyPrefix)
 
-type Reader = { readonly text: string; at: number }
-
-/** The fields up to the line's end, which is taken too. */
-function takeLine(reader: Reader): string[] {
-  const fields: string[] = []
-  for (;;) {
-    fields.push(takeField(reader))
-    const end = reader.text[reader.at]
-    reader.at += 1
-    if (end === ',') continue
-    if (end === '\r' && reader.text[reader.at] === '\n') reader.at += 1
-    return fields
-  }
-}
-
-/** A field, without the comma or line end behind it. */
-function takeField(reader: Reader): string {
-  const { text } = reader
-  while (text[reader.at] === ' ' || text[reader.at] === '\t') reader.at += 1
-  const quoted = text[reader.at] === '"' ? takeQuotes(reader) : ''
-  const start = reader.at
-  let at = start
-  for (; at < text.length; at += 1) {
-    const unit = text.charCodeAt(at)
-    if (unit === 0x2c || unit === 0x0a || unit === 0x0d) break
-  }
-  reader.at = at
-  return quoted + text.slice(start, at).trim()
-}
-
-/** What stands between the quotes; '' and nothing taken where the quote is never closed. */
-function takeQuotes(reader: Reader): string {
-  const { text } = reader
-  let found = ''
-  let start = reader.at + 1
-  for (;;) {
-    const end = text.indexOf('"', start)
-    // All quotes behind an open one are doubled, so whichever of them opens a field closes it at once: the whole
-    // text is searched in vain one time only.
-    if (end === -1) return ''
-    found += text.slice(start, end)
-    if (text[end + 1] !== '"') {
-      reader.at = end + 1
-      return found
-    }
-    found += '"'
-    start = end + 2
-  }
+/** Whether an entry of the state in the spool belongs to a decoder. */
+export function isDecoderState(key: string): boolean {
+  return stateKeyPrefixes.some((prefix) => key.startsWith(prefix))
 }

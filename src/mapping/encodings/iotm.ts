@@ -1,3 +1,5 @@
+import type { Decoded } from '../types.ts'
+
 // iotm.ts: messages of IOTM trackers: one binary message with the records of a moment or of an hour.
 //
 //   message   | version | part ... | checksum |        the checksum is the sum of all bytes before it
@@ -14,9 +16,6 @@
 //
 // What can go wrong, and what then happens: cut short, damaged, an element of a kind that nobody knows: refused as a
 // whole (TRUNCATED, BAD_CHECKSUM, BAD_FRAME). Nothing is allocated that the bytes do not fill.
-
-import type { Decoded } from './lenient-json.ts'
-
 type Fields = Record<string, unknown>
 
 /** Reads a value at its place; what it is, and where it ends. Throws RangeError beyond the end. */

@@ -7,21 +7,8 @@
 
 import { isUtf8 } from 'node:buffer'
 import { quote } from '../../std/quote.ts'
+import type { Decoded } from '../types.ts'
 import { faultAt, withoutNonFinite } from './json-error.ts'
-
-export type Decoded =
-  | { kind: 'value'; value: unknown }
-  | { kind: 'empty' }
-  /** Deliberately nothing, such as a login packet. `reason` is one of a bounded set of texts. */
-  | { kind: 'ignored'; reason: string }
-  | { kind: 'refused'; reason: DecodeFault; detail: string }
-
-/** Those of the `UnmappableReason`s that a decoder gives. */
-type DecodeFault =
-  'NOT_UTF8' | 'NOT_JSON' | 'TOO_DEEP' | 'TOO_MANY' | 'TRUNCATED' | 'BAD_CHECKSUM' | 'BAD_FRAME' | 'NO_BIRTH'
-
-/** Turns a message's bytes into the value that paths are read from. Total: throws for no bytes whatever. */
-export type Decode = (bytes: Buffer) => Decoded
 
 const levelsMax = 256
 

@@ -21,9 +21,8 @@
 //   a login packet, a keep-alive, an answer to a command (Codec 12 to 15)    ignored, with that reason
 //
 // A frame has at most 255 records, as its count is one byte; nothing is allocated that its bytes do not fill.
-
-import type { Decoded } from './lenient-json.ts'
 import { crc16 } from './crc16.ts'
+import type { Decoded } from '../types.ts'
 
 type Layout = {
   /** Bytes of an element's id, and of the event. */

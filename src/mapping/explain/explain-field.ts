@@ -17,11 +17,12 @@ import { signalOf } from '../compile/compile-signals.ts'
 import type { ExtraFieldConfig, MapConfig, SignalConfig, SourceConfig } from '../config.ts'
 import { compileExtraFields } from '../fields/extra-fields.ts'
 import { compileGps, shown, type Coordinate, type GpsFields } from '../fields/gps.ts'
-import { compilePath, parsePath, type Up } from '../path/path.ts'
+import { compilePath, parsePath } from '../path/path.ts'
 import { compileReading } from '../fields/fields.ts'
 import { compileSignals } from '../fields/signals.ts'
 import { isRecord } from '../path/path-eval.ts'
 import { compileCondition } from '../path/condition.ts'
+import type { Up } from '../types.ts'
 
 export type ExplainedField = {
   /** As in `map`: `speed`, `signals[0]`, `fields["gps.altitude"]`. */

@@ -1,11 +1,9 @@
 // explain-trace.ts: a source whose parts write down what they were asked and what they answered. The mapper works
 // with it as with any other, so what is written down is what was done, whichever way a record came: alone, out of a
 // list, put together of single values, or merged.
-
-import type { RecordContext } from '../reasons.ts'
 import type { WriteGps } from '../fields/gps.ts'
-import type { Up } from '../path/path.ts'
-import type { CompiledSource } from '../mapper/record-mapper.ts'
+import type { Up, RecordContext } from '../types.ts'
+import type { CompiledSource } from '../mapper/compiled-source.ts'
 
 /** One record as the parts of its source saw it. What was not asked is null. */
 export type Trace = {

@@ -14,15 +14,14 @@ import { deviceNamed } from '../devices/device-name.ts'
 import { findBy, type ExplainedField, type Place } from './explain-field.ts'
 import { compileExplainer, type ExplainRecord } from './explain-record.ts'
 import { tracedSource, type Trace, type TracedValue, type Traces } from './explain-trace.ts'
-import { createClockCheck, type ClockPolicy } from '../devices/clock-check.ts'
-import type { MapResult } from '../mapper/map-result.ts'
 import { createMapper, type MapperDeps, type MapperOptions } from '../mapper/mapper.ts'
-import type { Mapper } from '../mapper/mapper-view.ts'
+import type { Mapper } from '../mapper/mapper.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
 import { createRouting, type Route } from '../mapper/routing.ts'
-import type { CompiledSource } from '../mapper/record-mapper.ts'
 import type { StateChanges } from '../state/state-changes.ts'
 import { isRecord } from '../path/path-eval.ts'
+import type { MapResult } from '../types.ts'
+import type { CompiledSource } from '../mapper/compiled-source.ts'
 
 export type { ExplainedField }
 
@@ -67,16 +66,13 @@ export type Explainer = {
   explainApplied(applied: StateChanges): Explained
 }
 
-const lenient: ClockPolicy = { futureMaxMs: 300_000, onFuture: 'accept' }
-
 export function createExplainer(deps: MapperDeps, options: MapperOptions, config: MappingConfig): Explainer {
   const { devices } = deps
   const traces: Traces = { records: [], values: [] }
   const sources = options.sources.map((source) => tracedSource(source, traces))
   const mapper = createMapper(deps, { ...options, sources })
-  const clockCheck = createClockCheck({ clockOffsetMs: () => null }, options.clocks ?? lenient)
   // A second one: what it is asked for the explanation must not be counted.
-  const routing = createRouting({ devices, clockCheck }, { providers: [], ...options })
+  const routing = createRouting({ devices }, { providers: [], ...options })
   const explainers = new Map<
     string,
     { config: SourceConfig; source: CompiledSource; explain: ExplainRecord }
@@ -146,11 +142,10 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
   function entryIn(place: Place, route: Route | null, message: Message | null): DeviceEntry | null {
     if (route === null || message === null) return null
     if (route.entry) return route.entry
-    const { source, devices: registry } = route.runtime
-    const { record, root, up, captures } = place
-    const context = createRecordContext(new Map())
-    const name = deviceNamed(source.device, record, root, up, captures, message.sender, context)
-    return name === null ? null : registry.entryOf(name, route.provider)
+    const { source, devices: entries } = route.runtime
+    const context = Object.assign(createRecordContext(new Map()), place, { sender: message.sender })
+    const name = deviceNamed(source.device, context)
+    return name === null ? null : entries.entryOf(name, route.provider)
   }
 }
 

@@ -9,9 +9,10 @@ import type { ExtractConfig } from './extract-config.ts'
 import { compileJ1939 } from './j1939.ts'
 import { decodeJson } from '../encodings/lenient-json.ts'
 import { compileLayout, setOwn } from './binary-layout.ts'
-import { compilePaths, type Up } from '../path/path.ts'
+import { compilePaths } from '../path/path.ts'
 import { isRecord } from '../path/path-eval.ts'
 import { compileCondition } from '../path/condition.ts'
+import type { Up } from '../types.ts'
 
 /** The record with what was unpacked; the very same one where there was nothing. */
 export type Extract = (record: unknown, root: unknown, captures: readonly string[], up?: Up) => unknown

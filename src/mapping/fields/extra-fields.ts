@@ -2,12 +2,11 @@
 //
 // Names nest at their dots; fields of one object stand together, in the order of the config. What is none of the kind
 // that the config names is left out and counted: another kind than yesterday's could make a service refuse it.
-
-import type { RecordContext } from '../reasons.ts'
-import type { Read, Up } from '../path/path.ts'
+import type { Read } from '../path/path.ts'
 import { jsonString } from './json-string.ts'
 import type { Convert } from './units.ts'
 import { booleanFrom, numberFrom } from '../path/value.ts'
+import type { Up, RecordContext } from '../types.ts'
 
 /** `,"name":value` each, or ''. */
 export type WriteExtraFields = (record: unknown, root: unknown, up: Up, context: RecordContext) => string

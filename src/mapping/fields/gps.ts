@@ -10,12 +10,12 @@
 
 import { bounded, quote } from '../../std/quote.ts'
 import { messageOf } from '../../std/gateway-error.ts'
-import type { RecordContext } from '../reasons.ts'
-import type { Read, Up } from '../path/path.ts'
+import type { Read } from '../path/path.ts'
 import type { WriteExtraFields } from './extra-fields.ts'
 import { jsonString } from './json-string.ts'
 import { unchanged, type Convert } from './units.ts'
 import { booleanFrom, numberFrom } from '../path/value.ts'
+import type { Up, RecordContext } from '../types.ts'
 
 /** One number of a message; NaN where it is absent, an infinity where it is no number. */
 export type ReadNumber = (record: unknown, root: unknown, up: Up) => number

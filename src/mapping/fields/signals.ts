@@ -2,14 +2,13 @@
 //
 // A value is a decimal in a string and never passes through a float: see decimal.ts. What cannot be exact - a
 // number above 2^53, a counter that says "no value" - is left out and counted, not rounded.
-
-import type { RecordContext } from '../reasons.ts'
 import type { Scale } from './decimal.ts'
 import { signalIdTail } from '../identity.ts'
-import type { Read, Up } from '../path/path.ts'
+import type { Read } from '../path/path.ts'
 import { jsonString } from './json-string.ts'
 import { decimalFault, decimalFrom, type DecimalFault } from '../path/value.ts'
 import type { Condition } from '../path/condition.ts'
+import type { Up, RecordContext } from '../types.ts'
 
 export type SignalField = {
   source: string

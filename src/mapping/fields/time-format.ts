@@ -8,7 +8,8 @@ import { assertNever } from '../../std/assert.ts'
 import { isDigitAt, momentOf, twoDigits } from './calendar.ts'
 import { parseWords } from './time-words.ts'
 import { isDecimal } from '../path/value.ts'
-import type { Read, Up } from '../path/path.ts'
+import type { Read } from '../path/path.ts'
+import type { Up } from '../types.ts'
 
 export const timeFormats = [
   's',

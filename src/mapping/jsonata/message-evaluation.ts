@@ -3,10 +3,10 @@
 
 import type { Clock } from '../../std/clock.ts'
 import type { Message } from '../../domain/message.ts'
-import type { MapResult } from '../mapper/map-result.ts'
 import { messageKeyOf } from '../identity.ts'
-import type { Mapper } from '../mapper/mapper-view.ts'
+import type { Mapper } from '../mapper/mapper.ts'
 import { createEvaluator, type Evaluation, type Evaluator } from './jsonata.ts'
+import type { MapResult } from '../types.ts'
 
 /** Null where no source has an expression. To be closed. */
 export function openEvaluator(

@@ -1,24 +1,89 @@
-// mapper.ts: the sources at work: finds the one that a message belongs to, decodes it, and hands it to its records
-// (message-records.ts).
+// mapper.ts: maps a message. It finds the source of the topic (routing.ts), decodes the bytes (encodings/) and hands the value
+// to the records (message-records.ts), which read the record at hand (record-mapper.ts) and keep what must wait (state/).
+//
+//   topic -> route -> bytes -> value -> records -> payloads, or parts of what is collected
+//
+// One mapper maps one message at a time, synchronously: the record context and the reading are used again for each record.
+// A decoder with memory sees every message before anything is said about the device: the births of an unlisted Sparkplug
+// node explain what listed devices send.
 
 import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
 import type { Message } from '../../domain/message.ts'
+import type { EpochMs } from '../../std/clock.ts'
 import { quote } from '../../std/quote.ts'
-import { createRecordContext, resultOf } from './record-context.ts'
-import type { SparkplugCounters } from '../sparkplug/sparkplug.ts'
+import type { CacheCounters } from '../bounded-cache.ts'
+import { createClockCheck, type ClockPolicy } from '../devices/clock-check.ts'
+import type { CommonSkew, DeviceClock } from '../devices/device-clocks.ts'
 import type { DeviceTable } from '../devices/device-table.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
 import { messageKeyOf } from '../identity.ts'
-import { ignored, type MapResult } from './map-result.ts'
-import type { Decoded } from '../encodings/lenient-json.ts'
-import { createClockCheck, type ClockPolicy } from '../devices/clock-check.ts'
-import type { Mapper, MapperCounters } from './mapper-view.ts'
-import { createRouting, type Route } from './routing.ts'
+import type { StateChanges } from '../state/state-changes.ts'
+import { createMappingState, type StateCounters } from '../state/state.ts'
+import type { Decoded, MapResult, StatefulDecoder } from '../types.ts'
 import { resultForDevice } from './admission.ts'
-import { createRecords } from './message-records.ts'
+import type { CompiledSource } from './compiled-source.ts'
+import { ignored, rejected } from './map-result.ts'
+import { createMessageRecords } from './message-records.ts'
+import { createRecordContext } from './record-context.ts'
+import { createRecordMapper } from './record-mapper.ts'
+import { createRouting, type Route } from './routing.ts'
 import { isStateful, stateSourceOf } from './state-source.ts'
-import type { CompiledSource, Reading } from './record-mapper.ts'
-import { createMappingState } from '../state/state.ts'
+
+export type MapperCounters = {
+  topics: CacheCounters
+  devices: CacheCounters
+  /** Fields that were left out since start, keyed `source|field|why`. */
+  omitted: ReadonlyMap<string, number>
+  /** Devices of no family of models, by source, with what is left out for them. */
+  withoutModel: ReadonlyMap<string, { devices: number; what: string }>
+  state: StateCounters
+  /** Of decoders with memory, by source. */
+  decoders: ReadonlyMap<string, ReturnType<StatefulDecoder['counters']>>
+  clocks: {
+    devices: number
+    evictions: number
+    future: number
+    unset: number
+    old: number
+    restamped: number
+  }
+}
+
+export type Mapper = {
+  /**
+   * Total: throws for no message whatever. Without `live` (a message that was kept and is mapped once more) nothing
+   * is remembered of it by decoders.
+   */
+  map(message: Message, live?: boolean): MapResult
+  /** The same with what its expression gave, for a message that was deferred. */
+  mapDecoded(message: Message, source: string, value: unknown): MapResult
+  /** What an expression is evaluated over; or what becomes of a message that has nothing of the kind. */
+  decoded(
+    message: Message,
+    source: string,
+  ): { kind: 'value'; value: unknown } | { kind: 'ended'; result: MapResult }
+  /** Sources with an expression, by name. */
+  readonly expressions: ReadonlyMap<string, string>
+  /** Does what the last `part` was about; once, and before the next message. */
+  apply(): StateChanges
+  /** Closes what is over; null where nothing is. */
+  tick(nowMs: EpochMs): StateChanges | null
+  /** Null where nothing waits. */
+  nextTickAt(): EpochMs | null
+  /** Messages that wait to become payloads with others. */
+  openParts(): number
+  /** Forgets all that is durable and starts from what was kept. */
+  restore(entries: Iterable<readonly [key: string, value: Buffer]>): void
+  /** What is collected now, as it is kept: for a mapper that takes over. Sparkplug's births are not in it. */
+  entries(): Iterable<[key: string, value: Buffer]>
+  /** Whether the device table has the device, so that what was kept of it may go. */
+  isListed(device: string): boolean
+  deviceClock(device: string): DeviceClock | null
+  deviceClocks(): Iterable<[device: string, clock: DeviceClock]>
+  /** Not null when it is rather our clock that is wrong. */
+  commonClockSkew(nowMs: EpochMs): CommonSkew | null
+  counters(): MapperCounters
+}
 
 export type MapperDeps = {
   devices: DeviceTable
@@ -39,14 +104,14 @@ export function createMapper(
   { sources, providers = [defaultProvider], clocks = lenient }: MapperOptions,
 ): Mapper {
   const clockCheck = createClockCheck({ clockOffsetMs }, clocks)
-  const routing = createRouting({ devices, clockCheck }, { sources, providers })
+  const routing = createRouting({ devices }, { sources, providers })
   const omitted = new Map<string, number>()
   const context = createRecordContext(omitted)
-  const reading: Reading = { time: Number.NaN, gps: '', signals: [], fields: '', moving: null }
-  const stateful = createMappingState(
-    routing.runtimes.filter(isStateful).map((runtime) => stateSourceOf(runtime, context, reading)),
+  const recordMapper = createRecordMapper({ context, checkTime: clockCheck.checkTime })
+  const state = createMappingState(
+    routing.runtimes.filter(isStateful).map((runtime) => stateSourceOf(runtime, context, recordMapper)),
   )
-  const records = createRecords({ context, reading, stateful })
+  const records = createMessageRecords({ context, recordMapper, state })
   const expressions = new Map<string, string>()
   for (const { name, jsonata } of sources) if (jsonata !== null) expressions.set(name, jsonata)
   return {
@@ -54,12 +119,12 @@ export function createMapper(
     mapDecoded,
     decoded,
     expressions,
-    apply: stateful.apply,
-    tick: stateful.tick,
-    nextTickAt: stateful.nextTickAt,
-    openParts: () => stateful.counters().messages,
+    apply: state.apply,
+    tick: state.tick,
+    nextTickAt: state.nextTickAt,
+    openParts: () => state.counters().messages,
     restore,
-    entries: stateful.entries,
+    entries: state.entries,
     isListed: (device) => devices.find(device) !== undefined,
     deviceClock: clockCheck.clocks.view,
     deviceClocks: clockCheck.clocks.views,
@@ -70,19 +135,18 @@ export function createMapper(
   function map(message: Message, live = true): MapResult {
     const route = routing.routeOf(message.topic)
     if (route.runtime === null) {
-      const kept = stateful.mapKept(message)
+      const kept = state.mapKept(message)
       if (kept !== null) return kept
       context.refuse('NO_SOURCE', `No source takes the topic ${quote(message.topic, 120)}.`)
       return ended(message, null, null)
     }
-    const { source, sparkplug } = route.runtime
+    const { source } = route.runtime
     if (route.excluded) return ignored(source, 'excluded topic')
     if (message.retain && source.retained === 'ignore') return ignored(source, 'retained')
-    if (sparkplug !== null) {
-      // Before anything is said of the device: an unlisted node's births explain what listed devices send.
-      const decoded = sparkplug.decode(message.bytes, route.sparkplugTopic, message.arrivedAt, live)
-      const { writes, rebirth, incompletePositions = 0 } = decoded
-      for (let left = incompletePositions; left > 0; left -= 1) context.omit(`${source.name}|position|half`)
+    if (route.decode !== null) {
+      const decoded = route.decode(message.bytes, message.arrivedAt, live)
+      const { writes, rebirth, omitted: leftOut = [] } = decoded
+      for (const key of leftOut) context.omit(`${source.name}|${key}`)
       return { ...mapBytes(route, decoded, message), writes, rebirth }
     }
     const result = resultForDevice(route.entry, message, source)
@@ -97,8 +161,8 @@ export function createMapper(
     return mapBytes(route, decodeOf(source, message), message)
   }
 
-  function decodeOf({ decode }: CompiledSource, { bytes }: Message): Decoded {
-    return decode === null ? { kind: 'empty' } : decode(bytes)
+  function decodeOf({ encoding }: CompiledSource, { bytes }: Message): Decoded {
+    return encoding.decode ? encoding.decode(bytes) : { kind: 'empty' }
   }
 
   function mapBytes(route: Route, decoded: Decoded, message: Message): MapResult {
@@ -139,24 +203,24 @@ export function createMapper(
 
   function restore(entries: Iterable<readonly [key: string, value: Buffer]>): void {
     const all = [...entries]
-    stateful.restore(all)
-    for (const { sparkplug } of routing.runtimes) sparkplug?.restore(all)
+    state.restore(all)
+    for (const { decoder } of routing.runtimes) decoder?.restore(all)
   }
 
   function ended(message: Message, source: CompiledSource | null, entry: DeviceEntry | null): MapResult {
-    return resultOf(context.rejection, message, source, entry)
+    return rejected(context.rejection, message, source, entry)
   }
 
   function counters(): MapperCounters {
     const withoutModel = new Map<string, { devices: number; what: string }>()
-    const sparkplug = new Map<string, SparkplugCounters>()
+    const decoders = new Map<string, ReturnType<StatefulDecoder['counters']>>()
     for (const runtime of routing.runtimes) {
       const { name, withoutModel: what } = runtime.source
       const count = runtime.devices.counters().withoutFamily
       if (what !== null && count > 0) withoutModel.set(name, { devices: count, what })
-      if (runtime.sparkplug) sparkplug.set(name, runtime.sparkplug.counters())
+      if (runtime.decoder) decoders.set(name, runtime.decoder.counters())
     }
     const clocks = { ...clockCheck.clocks.counters(), restamped: clockCheck.restampedCount() }
-    return { ...routing.counters(), omitted, withoutModel, sparkplug, clocks, state: stateful.counters() }
+    return { ...routing.counters(), omitted, withoutModel, decoders, clocks, state: state.counters() }
   }
 }

@@ -1,40 +1,31 @@
-// message-records.ts: from what a message holds to its records, and from each record to what it becomes: a payload at once, or
-// a part of what its source collects, thins or merges.
+// message-records.ts: the value of a message becomes records, and each record what it becomes: a payload at once, or a part
+// of what its source collects, thins or merges.
 //
-// A message with several records becomes something as a whole or not at all: what became payloads could not be told
-// from what did not once the message is acknowledged.
+// All records of a message are mapped, or none: once the message is acknowledged nobody could tell which became payloads.
 
 import type { Message } from '../../domain/message.ts'
 import type { MappedPayload } from '../../domain/payload.ts'
-import { admitRecord, resultForDevice } from './admission.ts'
-import type { RecordContext } from '../reasons.ts'
-import { resultOf } from './record-context.ts'
-import { ignored, quarantined, unlisted, unmappable, type MapResult } from './map-result.ts'
-import type { Up } from '../path/path.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
-import type { Route } from './routing.ts'
-import {
-  mappedRecordOf,
-  readRecord,
-  writePayload,
-  type CompiledSource,
-  type Reading,
-} from './record-mapper.ts'
 import type { DeviceRecord } from '../state/source-state.ts'
 import type { RawRecord, MappingState, Taken } from '../state/state.ts'
+import type { MapResult, RecordContext, Up } from '../types.ts'
+import { admitRecord, resultForDevice } from './admission.ts'
+import type { CompiledSource } from './compiled-source.ts'
+import { ignored, quarantined, rejected, unlisted, unmappable } from './map-result.ts'
+import type { RecordMapper } from './record-mapper.ts'
+import type { Route } from './routing.ts'
 
-export type Records = {
-  /** What becomes of a message of which `value` was decoded. */
+export type MessageRecords = {
+  /** The result of a message that was decoded to `value`. */
   mapValue(route: Route, value: unknown, message: Message): MapResult
-  /** The same for what an expression gave, which may be a list of records by itself. */
+  /** The same for the result of an expression, which may be a list of records. */
   mapEvaluated(route: Route, value: unknown, message: Message): MapResult
 }
 
 type Deps = {
   context: RecordContext
-  /** Used again for every record. */
-  reading: Reading
-  stateful: Pick<MappingState, 'takeValues' | 'takeRecords'>
+  recordMapper: RecordMapper
+  state: Pick<MappingState, 'takeValues' | 'takeRecords'>
 }
 
 /** Payloads that one message may make. */
@@ -45,132 +36,141 @@ type Found = {
   payloads: MappedPayload[]
   values: RawRecord[]
   mapped: DeviceRecord[]
-  /** Of the payloads; two records that say the same are two readings. */
+  /** Names of the payloads. */
   names: Set<string>
   /** Why the last record that became nothing did. */
   skipped: string
 }
 
-/** A record, and where it stands in its message. */
-type Placed = { record: unknown; root: unknown; up: Up }
-
-export function createRecords({ context, reading, stateful }: Deps): Records {
+export function createMessageRecords({ context, recordMapper, state }: Deps): MessageRecords {
   return { mapValue, mapEvaluated }
 
   function mapValue(route: Route, value: unknown, message: Message): MapResult {
     const { source } = route.runtime
-    context.captures = route.captures
-    // What is collected is unpacked when it is complete.
+    // Collected values are unpacked when their record is complete.
     const unpack = source.coalesce === null ? source.extract : null
     const root = unpack === null ? value : unpack(value, value, route.captures)
+    begin(route, root, message)
     const { each } = source
-    if (each === null) return mapOne(route, root, root, message)
-    if (each.kind === 'one') {
-      const chosen = each.read(root, root)
-      return Array.isArray(chosen)
-        ? mapList(route, chosen, null, root, message)
-        : mapOne(route, chosen, root, message)
+    if (each === null) return mapOne(route, root, message)
+    if (each.kind === 'chain') {
+      const records = each.expand(root, recordsMax)
+      return mapList(route, records.length, (index) => records[index], message)
     }
-    const placed = each.expand(root, recordsMax)
-    const records = placed.map(({ record }) => record)
-    const ups = placed.map(({ up }) => up)
-    return mapList(route, records, ups, root, message)
+    const chosen = each.read(root, root)
+    return Array.isArray(chosen) ? mapPlainList(route, chosen, message) : mapOne(route, chosen, message)
   }
 
   function mapEvaluated(route: Route, value: unknown, message: Message): MapResult {
     if (!Array.isArray(value) || route.runtime.source.each !== null) return mapValue(route, value, message)
-    context.captures = route.captures
-    return mapList(route, value, null, value, message)
+    begin(route, value, message)
+    return mapPlainList(route, value, message)
   }
 
-  function mapOne(route: Route, record: unknown, root: unknown, message: Message): MapResult {
-    const { source, checks } = route.runtime
-    const entry = admitRecord(route, record, root, undefined, message, context)
-    if (entry === null) return resultOf(context.rejection, message, source, route.entry)
+  function begin({ captures }: Route, root: unknown, { sender, arrivedAt }: Message): void {
+    context.captures = captures
+    context.root = root
+    context.sender = sender
+    context.arrivedAt = arrivedAt
+  }
+
+  function mapOne(route: Route, record: unknown, message: Message): MapResult {
+    const { runtime } = route
+    const { source } = runtime
+    context.record = record
+    context.up = undefined
+    const entry = admitRecord(route, context)
+    if (entry === null) return rejected(context.rejection, message, source, route.entry)
     const result = resultForDevice(entry, message, source)
     if (result !== null) return result
-    if (source.coalesce !== null) {
-      const values = [own(route, entry, { record, root, up: undefined })]
-      return taken(source, stateful.takeValues(source.name, message, values), message, values)
-    }
-    if (!readRecord(source, entry, record, root, undefined, message.arrivedAt, checks, context, reading))
-      return resultOf(context.rejection, message, source, entry)
-    if (source.thin !== null || source.merge !== null) {
-      const mapped = [{ entry, mapped: mappedRecordOf(source, entry, reading, message.arrivedAt) }]
-      return taken(source, stateful.takeRecords(source.name, message, mapped), message, mapped)
-    }
-    const payload = writePayload(source, entry, reading, message, 0, null)
+    if (source.coalesce !== null) return takeValues(source, message, [rawRecord(entry)])
+    if (!recordMapper.read(runtime, entry)) return rejected(context.rejection, message, source, entry)
+    if (source.thin !== null || source.merge !== null)
+      return takeRecords(source, message, [{ entry, mapped: recordMapper.mapped(source, entry) }])
+    const payload = recordMapper.payload(source, entry, message, 0, null)
     if (payload === null) return ignored(source, 'privacy')
     return { kind: 'payloads', source: source.name, payloads: [payload] }
   }
 
+  function mapPlainList(route: Route, records: readonly unknown[], message: Message): MapResult {
+    return mapList(route, records.length, (index) => ({ record: records[index], up: undefined }), message)
+  }
+
   function mapList(
     route: Route,
-    records: readonly unknown[],
-    ups: readonly Up[] | null,
-    root: unknown,
+    length: number,
+    recordAt: (index: number) => { record: unknown; up: Up } | undefined,
     message: Message,
   ): MapResult {
     const { source } = route.runtime
-    if (records.length > recordsMax) {
+    if (length > recordsMax) {
       context.refuse('TOO_MANY', `The list has more than ${recordsMax} records.`)
-      return resultOf(context.rejection, message, source, route.entry)
+      return rejected(context.rejection, message, source, route.entry)
     }
     const found: Found = { payloads: [], values: [], mapped: [], names: new Set(), skipped: 'no records' }
-    for (const [index, record] of records.entries()) {
-      const end = addRecord(route, { record, root, up: ups?.[index] }, index, message, found)
-      if (end !== null) return end
+    for (let index = 0; index < length; index += 1) {
+      const placed = recordAt(index)
+      context.record = placed?.record
+      context.up = placed?.up
+      const result = addRecord(route, index, message, found)
+      if (result !== null) return result
     }
     const { payloads, values, mapped, skipped } = found
-    if (values.length > 0)
-      return taken(source, stateful.takeValues(source.name, message, values), message, values)
-    if (mapped.length > 0)
-      return taken(source, stateful.takeRecords(source.name, message, mapped), message, mapped)
+    if (values.length > 0) return takeValues(source, message, values)
+    if (mapped.length > 0) return takeRecords(source, message, mapped)
     return payloads.length === 0
       ? ignored(source, skipped)
       : { kind: 'payloads', source: source.name, payloads }
   }
 
-  /** Adds what one of several records becomes; not null where it decides about the whole message. */
-  function addRecord(
-    route: Route,
-    placed: Placed,
-    index: number,
-    message: Message,
-    found: Found,
-  ): MapResult | null {
-    const { source, checks } = route.runtime
-    const { record, root, up } = placed
-    const entry = admitRecord(route, record, root, up, message, context)
+  /** Adds what the record at hand becomes; not null where it decides about the whole message. */
+  function addRecord(route: Route, index: number, message: Message, found: Found): MapResult | null {
+    const { runtime } = route
+    const { source } = runtime
+    const entry = admitRecord(route, context)
     if (entry?.ignored) {
       found.skipped = 'unknown device'
       return null
     }
     if (entry?.quarantined) return quarantined(message, source, entry, unlisted(entry))
     if (entry !== null && source.coalesce !== null) {
-      found.values.push(own(route, entry, placed))
+      found.values.push(rawRecord(entry))
       return null
     }
-    const isRead =
-      entry !== null &&
-      readRecord(source, entry, record, root, up, message.arrivedAt, checks, context, reading)
-    if (!isRead) {
+    if (entry === null || !recordMapper.read(runtime, entry)) {
       const { rejection } = context
       if (rejection.kind === 'ignored') {
         found.skipped = rejection.reason
         return null
       }
       const detail = `Record ${index + 1} of the message: ${rejection.detail}`
-      return resultOf({ ...rejection, detail }, message, source, entry ?? route.entry)
+      return rejected({ ...rejection, detail }, message, source, entry ?? route.entry)
     }
     if (source.thin !== null || source.merge !== null) {
-      found.mapped.push({ entry, mapped: mappedRecordOf(source, entry, reading, message.arrivedAt) })
+      found.mapped.push({ entry, mapped: recordMapper.mapped(source, entry) })
       return null
     }
-    const payload = writePayload(source, entry, reading, message, index, found.names)
+    const payload = recordMapper.payload(source, entry, message, index, found.names)
     if (payload === null) found.skipped = 'privacy'
     else found.payloads.push(payload)
     return null
+  }
+
+  function rawRecord(entry: DeviceEntry): RawRecord {
+    const { captures, record, root, up } = context
+    return { entry, captures, record, root, up }
+  }
+
+  function takeValues(source: CompiledSource, message: Message, records: readonly RawRecord[]): MapResult {
+    return taken(source, state.takeValues(source.name, message, records), message, records)
+  }
+
+  function takeRecords(
+    source: CompiledSource,
+    message: Message,
+    records: readonly DeviceRecord[],
+  ): MapResult {
+    return taken(source, state.takeRecords(source.name, message, records), message, records)
   }
 }
 
@@ -191,8 +191,4 @@ function taken(
     default:
       return { ...result, source: name }
   }
-}
-
-function own({ captures }: Route, entry: DeviceEntry, placed: Placed): RawRecord {
-  return { entry, captures, ...placed }
 }

@@ -1,15 +1,16 @@
-// record-context.ts: how a record ended that became no payload. The parts of a mapping say it to the context; the mapper makes
-// a result of it.
+// record-context.ts: the one context of a mapper, filled anew for every record (types.ts).
 
-import type { Message } from '../../domain/message.ts'
-import type { RecordContext } from '../reasons.ts'
-import { ignored, quarantined, unmappable, type MapResult } from './map-result.ts'
-import type { DeviceEntry } from '../devices/devices.ts'
-import type { CompiledSource } from './record-mapper.ts'
+import type { RecordContext } from '../types.ts'
 
 /** `omitted` counts what is left out, keyed `source|field|why`. */
 export function createRecordContext(omitted: Map<string, number>): RecordContext {
   const context: RecordContext = {
+    record: undefined,
+    root: undefined,
+    up: undefined,
+    captures: [],
+    sender: { clientId: '', userName: null, certificateName: null },
+    arrivedAt: 0,
     rejection: { kind: 'ignored', reason: '' },
     refuse(reason, detail) {
       context.rejection = { kind: 'refused', reason, detail }
@@ -31,31 +32,8 @@ export function createRecordContext(omitted: Map<string, number>): RecordContext
       omitted.set(key, (omitted.get(key) ?? 0) + 1)
       return undefined
     },
-    captures: [],
     motionSpeed: Number.NaN,
     zeroPosition: false,
   }
   return context
-}
-
-/** What becomes of the message; a source or device that is not known cannot ignore or quarantine anything. */
-export function resultOf(
-  ending: RecordContext['rejection'],
-  message: Message,
-  source: CompiledSource | null,
-  entry: DeviceEntry | null,
-): MapResult {
-  switch (ending.kind) {
-    case 'ignored':
-      return source === null
-        ? unmappable(message, source, entry, 'NO_SOURCE', ending.reason)
-        : ignored(source, ending.reason)
-    case 'quarantined':
-      return source === null || entry === null
-        ? unmappable(message, source, entry, ending.reason, ending.detail)
-        : quarantined(message, source, entry, ending)
-    case 'refused':
-    default:
-      return unmappable(message, source, entry, ending.reason, ending.detail)
-  }
 }

@@ -2,20 +2,20 @@
 
 import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
 import { createCache, type Cache, type CacheCounters } from '../bounded-cache.ts'
-import { createSparkplugDecoder, type SparkplugDecoder } from '../sparkplug/sparkplug.ts'
-import { sparkplugTopicOf, type SparkplugTopic } from '../sparkplug/sparkplug.ts'
 import type { DeviceTable } from '../devices/device-table.ts'
-import { recordChecksOf, type ClockCheck } from '../devices/clock-check.ts'
-import { createDeviceEntries, type DeviceEntry, type DeviceEntries } from '../devices/devices.ts'
-import type { CompiledSource, RecordChecks } from './record-mapper.ts'
+import { createDeviceEntries, type DeviceEntries, type DeviceEntry } from '../devices/devices.ts'
 import { capturesIn, compileTopics, type TopicPattern } from '../path/topic-pattern.ts'
+import { createMotion, type Motion } from '../state/motion.ts'
+import type { DecodeWithMemory, StatefulDecoder } from '../types.ts'
+import type { CompiledSource } from './compiled-source.ts'
 
-/** A source with all that it remembers. */
+/** A source with its memory, the durable memory of state/ excepted. */
 export type SourceRuntime = {
   source: CompiledSource
   devices: DeviceEntries
-  checks: RecordChecks
-  sparkplug: SparkplugDecoder | null
+  /** Whether the device moves, from its speed; null where the source does not derive that. */
+  isMovingAt: Motion['movesAt'] | null
+  decoder: StatefulDecoder | null
 }
 
 /** What is known of a topic. */
@@ -27,7 +27,8 @@ export type Route = {
   provider: ProviderName
   /** The device, where the topic alone names it. */
   entry: DeviceEntry | null
-  sparkplugTopic: SparkplugTopic | null
+  /** Null where the encoding needs no memory. */
+  decode: DecodeWithMemory | null
 }
 
 export type Routed = Route | { runtime: null }
@@ -38,9 +39,7 @@ export type Routing = {
   counters(): { topics: CacheCounters; devices: CacheCounters }
 }
 
-/**
- * Topics and devices that are remembered; beyond, the longest unused half is worked out again when it comes.
- */
+/** Topics and devices that are remembered; beyond, the longest unused half is forgotten. */
 const topicsMax = 65_536
 const devicesMax = 65_536
 
@@ -50,7 +49,7 @@ const cachedTopicLengthMax = 256
 const noRoute = { runtime: null }
 
 export function createRouting(
-  { devices, clockCheck }: { devices: DeviceTable; clockCheck: ClockCheck },
+  { devices }: { devices: DeviceTable },
   { sources, providers }: { sources: readonly CompiledSource[]; providers: readonly ProviderName[] },
 ): Routing {
   const patterns = sources.flatMap((source, index) =>
@@ -62,8 +61,8 @@ export function createRouting(
   const runtimes = sources.map((source): SourceRuntime => ({
     source,
     devices: createDeviceEntries({ devices }, { ...source.deviceOptions, providers, entriesMax }),
-    checks: recordChecksOf(source, clockCheck),
-    sparkplug: source.decode === null ? createSparkplugDecoder({ source: source.name }) : null,
+    isMovingAt: source.motion && createMotion(source.motion).movesAt,
+    decoder: source.encoding.createDecoder?.({ source: source.name }) ?? null,
   }))
   const routes: Cache<Routed> = createCache(topicsMax)
   return { runtimes, routeOf, counters }
@@ -90,8 +89,8 @@ export function createRouting(
     const isNamed = name !== '' && name.length <= cachedTopicLengthMax
     const provider = (source.provider?.(captures) ?? defaultProvider) as ProviderName
     const entry = isNamed && !excluded ? devices.entryOf(name, provider) : null
-    const sparkplugTopic = runtime.sparkplug === null ? null : sparkplugTopicOf(topic)
-    return { runtime, captures, excluded, provider, entry, sparkplugTopic }
+    const decode = runtime.decoder?.forTopic(topic) ?? null
+    return { runtime, captures, excluded, provider, entry, decode }
   }
 
   function counters(): ReturnType<Routing['counters']> {
@@ -108,7 +107,7 @@ export function createRouting(
   }
 }
 
-/** Where each capture of the source stands among those of one pattern; null where they are the same. */
+/** The place of each capture of the source among those of one pattern; null where all places are the same. */
 function orderOf({ captures }: CompiledSource, pattern: TopicPattern): readonly number[] | null {
   const order = captures.map((name) => pattern.captures.indexOf(name))
   return order.every((from, index) => from === index) ? null : order

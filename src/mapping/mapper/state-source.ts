@@ -1,22 +1,23 @@
-// state-source.ts: a source that remembers (coalesce, thin, merge), as its memory in state/ sees it.
+// state-source.ts: a source that remembers (coalesce, thin, merge), as the folder state/ sees it.
 
-import { checkProvider } from './admission.ts'
-import type { RecordContext } from '../reasons.ts'
-import type { SourceRuntime } from './routing.ts'
-import { mappedRecordOf, readRecord, type Reading } from './record-mapper.ts'
 import type { StateSource } from '../state/source-state.ts'
+import type { RecordContext } from '../types.ts'
+import { checkProvider } from './admission.ts'
+import type { RecordMapper } from './record-mapper.ts'
+import type { SourceRuntime } from './routing.ts'
 
 export function isStateful({ source }: SourceRuntime): boolean {
   return source.coalesce !== null || source.thin !== null || source.merge !== null
 }
 
-/** `context` and `reading` are the mapper's: nothing else is mapped meanwhile. */
+/** `context` is the mapper's: nothing else is mapped meanwhile. */
 export function stateSourceOf(
-  { source, devices, checks }: SourceRuntime,
+  runtime: SourceRuntime,
   context: RecordContext,
-  reading: Reading,
+  recordMapper: RecordMapper,
 ): StateSource {
-  const noCaptures = source.captures.map(() => '')
+  const { source, devices } = runtime
+  const captures = source.captures.map(() => '')
   return {
     name: source.name,
     coalesce: source.coalesce,
@@ -26,13 +27,12 @@ export function stateSourceOf(
     assetOf: ({ assetId }) => assetId,
     withholdOf: ({ withhold }) => withhold,
     read(entry, record, arrivedAt) {
-      context.captures = noCaptures
-      const whole = source.extract ? source.extract(record, record, noCaptures) : record
-      if (source.when && !source.when.holds(whole, whole, noCaptures))
+      const whole = source.extract ? source.extract(record, record, captures) : record
+      if (source.when && !source.when.holds(whole, whole, captures))
         return { kind: 'ignored', reason: source.when.reason }
       if (checkProvider(entry, context) === null) return context.rejection
-      if (readRecord(source, entry, whole, whole, undefined, arrivedAt, checks, context, reading))
-        return mappedRecordOf(source, entry, reading, arrivedAt)
+      Object.assign(context, { record: whole, root: whole, up: undefined, captures, arrivedAt })
+      if (recordMapper.read(runtime, entry)) return recordMapper.mapped(source, entry)
       return context.rejection
     },
   }

@@ -12,8 +12,9 @@
 // Two values that never change are refused as a comparison: `"69" != 2` was meant to name a key.
 
 import { booleanFrom, isDecimal } from './value.ts'
-import { compilePath, parsePathAt, type Up } from './path.ts'
+import { compilePath, parsePathAt } from './path.ts'
 import { isAtEnd, malformed, skipSpaces, take, takeQuoted, type Cursor } from './text-cursor.ts'
+import type { Up } from '../types.ts'
 
 /** A path is one: what it reads from comes first. */
 type Operand = (record: unknown, root: unknown, up: Up, captures: readonly string[]) => unknown

@@ -19,12 +19,10 @@
 import { assertNever } from '../../std/assert.ts'
 import { isAtEnd, Malformed, malformed, skipSpaces, take, takeQuoted, type Cursor } from './text-cursor.ts'
 import { compileSteps, type Step } from './path-eval.ts'
+import type { Up } from '../types.ts'
 
 /** `levels` of `up` is how far out. */
 export type Path = { from: 'record' | 'root' | 'up'; levels: number; steps: readonly Step[] }
-
-/** The record that a record was found in, and those around it; undefined where `each` did not go that far. */
-export type Up = { readonly record: unknown; readonly up: Up } | undefined
 
 /**
  * Finds a value: relative to the record that `each` chose, from the message's root, or from a record further out.

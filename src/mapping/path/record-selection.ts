@@ -9,8 +9,9 @@
 // What an inner path does not find in one record is skipped, and so is what is no object there: an envelope has
 // more in it than records.
 
-import type { Read, Up } from './path.ts'
+import type { Read } from './path.ts'
 import { isRecord } from './path-eval.ts'
+import type { Up } from '../types.ts'
 
 export type EachRecord = { record: unknown; up: Up }
 

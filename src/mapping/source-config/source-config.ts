@@ -3,6 +3,7 @@
 
 import { z } from 'zod'
 import { duration } from '../../std/schema.ts'
+import { encodingNames, encodingsDescription } from '../encodings/encodings.ts'
 import { mapSchema, paths, text, timeFormatOption } from './map-config.ts'
 import { extractSchema } from '../extract/extract-config.ts'
 
@@ -158,15 +159,7 @@ export const presetShape = {
     .max(64)
     .default([])
     .describe('Topic filters of messages that are ignored and counted although `topic` matches.'),
-  encoding: z
-    .enum(['json', 'text', 'scalar', 'csv', 'teltonika', 'iotm', 'sparkplug'])
-    .default('json')
-    .describe(
-      'Format of the message. `text`: the whole message is one text, at the path `value`; `scalar`: the same without ' +
-        'blanks around it, and an empty text is no value; `csv`: each line is a record with `fields`; `teltonika`: a ' +
-        'binary frame of Codec 8, 8 Extended or 16, with `records`; `iotm`: a binary message of an IOTM tracker, with ' +
-        '`records`; `sparkplug`: Sparkplug B, with `records` that have their `metrics` by name.',
-    ),
+  encoding: z.enum(encodingNames).default('json').describe(`Format of the message. ${encodingsDescription}`),
   retained: z
     .enum(['take', 'ignore'])
     .default('take')

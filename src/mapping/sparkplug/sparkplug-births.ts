@@ -9,9 +9,8 @@
 //
 // The bound is `bytesMax` of memory, and `nodesMax`. Beyond, the nodes whose birth is longest ago are
 // forgotten, counted as evictions; their next message asks for a rebirth.
-
-import type { StateWrite } from '../state/state-changes.ts'
 import { decodeTable, encodeTable, type BirthNumber, type Table } from './sparkplug-table.ts'
+import type { StateWrite } from '../types.ts'
 
 export type Node = {
   /** Null where the node is known by its devices' births only. */

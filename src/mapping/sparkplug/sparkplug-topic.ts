@@ -1,10 +1,10 @@
-// sparkplug-topic.ts: what a topic of Sparkplug B says (specification 3.0, chapter 4).
+// sparkplug-topic.ts: the parts of a topic of Sparkplug B (specification 3.0, chapter 4).
 //
 //   spBv1.0/{group}/NBIRTH|NDATA|NDEATH|NCMD/{node}
 //   spBv1.0/{group}/DBIRTH|DDATA|DDEATH|DCMD/{node}/{device}
 //   spBv1.0/STATE/{host}   or   STATE/{host}, as before version 3
 //
-// Levels in front are passed over: a bridge may put the broker's name there.
+// Levels in front are skipped: a bridge may put the name of a broker there.
 
 const namespace = 'spBv1.0'
 
@@ -16,15 +16,15 @@ export type SparkplugVerb = (typeof nodeVerbs)[number] | (typeof deviceVerbs)[nu
 export type SparkplugTopic = {
   /** STATE: whether a host application is there. */
   verb: SparkplugVerb | 'STATE'
-  group: string
-  node: string
+  /** `group/node`. */
+  nodeName: string
   /** '' where the node speaks for itself. */
   device: string
   /** Where a command to the node is published. */
   commandTopic: string
 }
 
-/** Null where the topic is none of Sparkplug B. */
+/** Null where the topic is not a topic of Sparkplug B. */
 export function sparkplugTopicOf(topic: string): SparkplugTopic | null {
   const levels = topic.split('/')
   const start = levels.indexOf(namespace)
@@ -40,7 +40,7 @@ export function sparkplugTopicOf(topic: string): SparkplugTopic | null {
         : undefined
   if (!verb || group === '' || node === '' || (count === 4 && device === '')) return null
   const commandTopic = [...levels.slice(0, start + 1), group, 'NCMD', node].join('/')
-  return { verb, group, node, device, commandTopic }
+  return { verb, nodeName: `${group}/${node}`, device, commandTopic }
 }
 
-const hostState: SparkplugTopic = { verb: 'STATE', group: '', node: '', device: '', commandTopic: '' }
+const hostState: SparkplugTopic = { verb: 'STATE', nodeName: '', device: '', commandTopic: '' }

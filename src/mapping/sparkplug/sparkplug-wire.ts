@@ -7,7 +7,7 @@ import { gunzipSync, inflateSync } from 'node:zlib'
 import protobuf from 'protobufjs/light.js'
 import { bounded } from '../../std/quote.ts'
 import { messageOf } from '../../std/gateway-error.ts'
-import type { Decoded } from '../encodings/lenient-json.ts'
+import type { Decoded } from '../types.ts'
 
 /** An unsigned integer of 64 bits. */
 export type Long = { readonly low: number; readonly high: number }

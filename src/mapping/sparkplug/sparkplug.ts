@@ -1,78 +1,50 @@
-// sparkplug.ts: Sparkplug B (Eclipse Sparkplug 3.0), with the memory that its messages need.
+// sparkplug.ts: the encoding `sparkplug`: Sparkplug B (Eclipse Sparkplug 3.0), a decoder with memory.
 //
-//   NBIRTH, DBIRTH   say once which metrics a node or device has, of which type, under which alias; data as well
-//   NDATA, DDATA     say what changed, as a rule by alias only
+//   NBIRTH, DBIRTH   list the metrics of a node or device: names, data types, aliases, and values
+//   NDATA, DDATA     report changed values, usually by alias only
 //   NDEATH, DDEATH   end what the births said
 //
-// What comes out: { records: [{ time, historical, metrics: { "GPS/Latitude": 47.7 } }] }, one record for each
-// moment (sparkplug-records.ts). Which node and device it is stands in the topic.
+// A message becomes { records: [{ time, historical, metrics: { "GPS/Latitude": 47.7 } }] }, one record for each moment
+// (sparkplug-records.ts). The topic names the node and the device.
 //
-// What it remembers (sparkplug-births.ts) is durable: a change of the births is told as `writes`, to be
-// committed with the message that changed it. Sequence numbers are not; after a restart they start anew.
+// The births (sparkplug-births.ts) are durable: each change is a write that is committed with its message. Sequence
+// numbers are not; after a restart they start anew.
 //
 // What can go wrong, and what then happens
-//   data needs a birth that is not known   refused as NO_BIRTH, with the node to ask for a rebirth. Data that
-//                                          explains itself, by names and types, is used
-//   a sequence number is missing           counted, the node asked for a rebirth, the values used
-//   a value is not of the type of birth    a birth was missed: NO_BIRTH, since a wrong alias is a wrong odometer
-//   a restart                              the births of before are used, and each node is asked once for a rebirth
-//   an NDEATH of an earlier birth          ignored: the broker published the will of a connection long replaced
-//   a message is read again later          (`live: false`: remap, release) with what is known now; it changes nothing
+//   data needs a birth that is not known      refused as NO_BIRTH, with a rebirth request to the node. Data with names
+//                                             and types of its own is used
+//   a sequence number is missing              counted, rebirth request, the values are used
+//   a value has another type than its birth   a birth was missed: NO_BIRTH, since a wrong alias is a wrong odometer
+//   a restart                                 the known births are used, and each node gets one rebirth request
+//   an NDEATH of an earlier birth             ignored: it is the will of a connection that was replaced long ago
+//   a kept message is mapped again            (not `live`) it is decoded with the births of now and changes nothing
 //
-// A node is asked at most once in `rebirthEveryMs`. To ask is the caller's: publish `encodeRebirth` to the topic
-// of the request. Order matters here: a bridge that shares a subscription over connections makes gaps.
+// A node gets at most one rebirth request in `rebirthEveryMs`. Order matters: a bridge that shares a subscription over
+// several connections makes gaps.
 
-import { assertNever } from '../../std/assert.ts'
 import type { EpochMs } from '../../std/clock.ts'
 import { quote } from '../../std/quote.ts'
 import { createCache } from '../bounded-cache.ts'
-import type { Decoded } from '../encodings/lenient-json.ts'
-import type { StateWrite } from '../state/state-changes.ts'
-import { createBirths, type Node } from './sparkplug-births.ts'
+import type {
+  Decoded,
+  DecodeWithMemory,
+  Encoding,
+  StateWrite,
+  StatefulDecoded,
+  StatefulDecoder,
+} from '../types.ts'
+import { birthKeyHead, createBirths, type Node } from './sparkplug-births.ts'
 import { recordsOf, type Records } from './sparkplug-records.ts'
 import { tableOf, type BirthNumber, type Table } from './sparkplug-table.ts'
-import type { SparkplugTopic } from './sparkplug-topic.ts'
-import { readPayload, unsignedOf, type WirePayload } from './sparkplug-wire.ts'
+import { sparkplugTopicOf, type SparkplugTopic } from './sparkplug-topic.ts'
 import { valueOf, wireKindOf } from './sparkplug-value.ts'
+import { encodeRebirth, readPayload, unsignedOf, type WirePayload } from './sparkplug-wire.ts'
 
-export { sparkplugTopicOf, type SparkplugTopic } from './sparkplug-topic.ts'
-export { encodeRebirth } from './sparkplug-wire.ts'
-
-/** `topic` is where to publish `encodeRebirth`. */
-export type Rebirth = { group: string; node: string; topic: string }
-
-export type SparkplugDecoded = Decoded & {
-  /** To be committed with this message, whatever becomes of its records. */
-  writes?: readonly StateWrite[]
-  /** The node should be asked for its births. */
-  rebirth?: Rebirth
-  /** Halves of a position that were left out. */
-  incompletePositions?: number
-}
-
-export type SparkplugCounters = {
-  nodes: number
-  devices: number
-  /** About how much memory the births take. */
-  bytes: number
-  evictions: number
-  /** Entries of the durable state that could not be read. */
-  damaged: number
-  /** Sequence numbers that were missed. */
-  gaps: number
-  rebirths: number
-}
-
-export type SparkplugDecoder = {
-  /**
-   * Total: throws for no bytes whatever. `topic` is null where it is none of Sparkplug. Without `live` nothing is
-   * remembered of the message.
-   */
-  decode(bytes: Buffer, topic: SparkplugTopic | null, at: EpochMs, live: boolean): SparkplugDecoded
-  /** Forgets everything and starts from these entries; entries of others are passed over. */
-  restore(entries: Iterable<readonly [string, Buffer]>): void
-  counters(): SparkplugCounters
-}
+export const sparkplug = {
+  description: 'Sparkplug B, with `records` that have their `metrics` by name',
+  createDecoder: createSparkplugDecoder,
+  stateKeyPrefix: birthKeyHead,
+} as const satisfies Encoding
 
 export type SparkplugOptions = {
   source: string
@@ -81,17 +53,34 @@ export type SparkplugOptions = {
   rebirthEveryMs?: number
 }
 
+export type SparkplugDecoder = Omit<StatefulDecoder, 'counters'> & { counters(): SparkplugCounters }
+
+type SparkplugCounters = ReturnType<ReturnType<typeof createBirths>['counters']> & {
+  /** Sequence numbers that were missed. */
+  gaps: number
+  rebirths: number
+}
+
+/** A message of a node or device. */
+type Received = { topic: SparkplugTopic; payload: WirePayload; arrivedAt: EpochMs; live: boolean }
+
 const mib = 1024 * 1024
 
-/** Nodes whose last request for a rebirth is remembered; one that is forgotten may be asked sooner. */
-const askedMax = 4096
+/** Nodes whose last rebirth request is remembered; one that is forgotten may get another one sooner. */
+const requestedMax = 4096
 
 const death: Decoded = { kind: 'ignored', reason: 'death' }
 const oldDeath: Decoded = { kind: 'ignored', reason: 'old death' }
 const command: Decoded = { kind: 'ignored', reason: 'command' }
 const hostState: Decoded = { kind: 'ignored', reason: 'host state' }
 const empty: Decoded = { kind: 'empty' }
+const otherTopic: Decoded = {
+  kind: 'refused',
+  reason: 'BAD_FRAME',
+  detail: 'The topic is not a topic of Sparkplug B.',
+}
 
+/** `bytesMax` is about how much memory the births may take. */
 export function createSparkplugDecoder({
   source,
   nodesMax = 10_000,
@@ -99,134 +88,118 @@ export function createSparkplugDecoder({
   rebirthEveryMs = 60_000,
 }: SparkplugOptions): SparkplugDecoder {
   const births = createBirths({ source, nodesMax, bytesMax })
-  const askedAt = createCache<EpochMs>(askedMax)
+  const requestedAt = createCache<EpochMs>(requestedMax)
   let gaps = 0
   let rebirths = 0
+  const decoders = {
+    NBIRTH: nodeBorn,
+    DBIRTH: deviceBorn,
+    NDATA: dataOf,
+    DDATA: dataOf,
+    NDEATH: nodeDied,
+    DDEATH: deviceDied,
+  }
   return {
-    decode,
+    forTopic,
     restore: births.restore,
     counters: () => ({ ...births.counters(), gaps, rebirths }),
   }
 
-  function decode(bytes: Buffer, topic: SparkplugTopic | null, at: EpochMs, live: boolean): SparkplugDecoded {
-    if (topic === null)
-      return { kind: 'refused', reason: 'BAD_FRAME', detail: 'The topic is none of Sparkplug B.' }
+  function forTopic(text: string): DecodeWithMemory {
+    const topic = sparkplugTopicOf(text)
+    if (topic === null) return () => otherTopic
     const { verb } = topic
-    if (verb === 'STATE') return hostState
-    if (verb === 'NCMD' || verb === 'DCMD') return command
-    if (bytes.length === 0) return empty
-    const payload = readPayload(bytes)
-    const name = `${topic.group}/${topic.node}`
-    if ('kind' in payload) return live ? withWrites(payload, unreadable(name, topic)) : payload
-    switch (verb) {
-      case 'NBIRTH':
-        return nodeBorn(name, payload, live)
-      case 'DBIRTH':
-        return deviceBorn(name, topic, payload, at, live)
-      case 'NDEATH':
-        return nodeDied(name, payload, live)
-      case 'DDEATH':
-        return deviceDied(name, topic, payload, at, live)
-      case 'NDATA':
-      case 'DDATA':
-        return dataOf(name, topic, payload, at, live)
-      default:
-        return assertNever(verb)
+    if (verb === 'STATE') return () => hostState
+    if (verb === 'NCMD' || verb === 'DCMD') return () => command
+    const decode = decoders[verb]
+    return (bytes, arrivedAt, live) => {
+      if (bytes.length === 0) return empty
+      const payload = readPayload(bytes)
+      if ('kind' in payload) return live ? withWrites(payload, unreadableBirth(topic)) : payload
+      return decode({ topic, payload, arrivedAt, live })
     }
   }
 
-  /** A birth that cannot be read ends the one before all the same: its aliases no longer hold. */
-  function unreadable(name: string, { verb, device }: SparkplugTopic): readonly StateWrite[] {
-    if (verb === 'NBIRTH') return births.nodeDied(name)
-    return verb === 'DBIRTH' ? births.deviceDied(name, device) : []
+  /** A birth that cannot be read still ends the birth before: its aliases no longer hold. */
+  function unreadableBirth({ verb, nodeName, device }: SparkplugTopic): readonly StateWrite[] {
+    if (verb === 'NBIRTH') return births.nodeDied(nodeName)
+    return verb === 'DBIRTH' ? births.deviceDied(nodeName, device) : []
   }
 
-  function nodeBorn(name: string, payload: WirePayload, live: boolean): SparkplugDecoded {
+  function nodeBorn({ topic: { nodeName }, payload, live }: Received): StatefulDecoded {
     const table = tableOf(payload.metrics)
-    const writes = live ? births.nodeBorn(name, table, birthNumberIn(payload), sequenceIn(payload)) : []
+    const decoded = birthValues(payload, table, live)
+    if (!live) return decoded
+    const writes = births.nodeBorn(nodeName, table, birthNumberIn(payload), sequenceIn(payload))
     return writes === null
-      ? withWrites(tooLarge(name), births.nodeDied(name))
-      : withWrites(certified(payload, table, live), writes)
+      ? withWrites(tooLarge(nodeName), births.nodeDied(nodeName))
+      : withWrites(decoded, writes)
   }
 
-  function deviceBorn(
-    name: string,
-    topic: SparkplugTopic,
-    payload: WirePayload,
-    at: EpochMs,
-    live: boolean,
-  ): SparkplugDecoded {
+  function deviceBorn(received: Received): StatefulDecoded {
+    const { topic, payload, live } = received
+    const { nodeName, device } = topic
     const table = tableOf(payload.metrics)
-    if (!live) return certified(payload, table, live)
-    const isInOrder = follow(births.nodeOf(name), payload)
-    const writes = births.deviceBorn(name, topic.device, table)
+    const decoded = birthValues(payload, table, live)
+    if (!live) return decoded
+    const isInOrder = follow(births.nodeOf(nodeName), payload)
+    const writes = births.deviceBorn(nodeName, device, table)
     if (writes === null)
-      return withWrites(tooLarge(`${name}/${topic.device}`), births.deviceDied(name, topic.device))
-    const decoded = withWrites(certified(payload, table, live), writes)
-    return isInOrder ? decoded : withRebirth(decoded, name, topic, at)
+      return withWrites(tooLarge(`${nodeName}/${device}`), births.deviceDied(nodeName, device))
+    const withBirth = withWrites(decoded, writes)
+    return isInOrder ? withBirth : withRebirth(withBirth, received)
   }
 
-  function nodeDied(name: string, payload: WirePayload, live: boolean): SparkplugDecoded {
+  function nodeDied({ topic: { nodeName }, payload, live }: Received): StatefulDecoded {
     if (!live) return death
-    const born = births.nodeOf(name)?.bdSeq ?? null
+    const born = births.nodeOf(nodeName)?.bdSeq ?? null
     const died = birthNumberIn(payload)
     if (born !== null && died !== null && born !== died) return oldDeath
-    return withWrites(death, births.nodeDied(name))
+    return withWrites(death, births.nodeDied(nodeName))
   }
 
-  function deviceDied(
-    name: string,
-    topic: SparkplugTopic,
-    payload: WirePayload,
-    at: EpochMs,
-    live: boolean,
-  ): SparkplugDecoded {
+  function deviceDied(received: Received): StatefulDecoded {
+    const { topic, payload, live } = received
     if (!live) return death
-    const isInOrder = follow(births.nodeOf(name), payload)
-    const decoded = withWrites(death, births.deviceDied(name, topic.device))
-    return isInOrder ? decoded : withRebirth(decoded, name, topic, at)
+    const isInOrder = follow(births.nodeOf(topic.nodeName), payload)
+    const decoded = withWrites(death, births.deviceDied(topic.nodeName, topic.device))
+    return isInOrder ? decoded : withRebirth(decoded, received)
   }
 
-  function dataOf(
-    name: string,
-    topic: SparkplugTopic,
-    payload: WirePayload,
-    at: EpochMs,
-    live: boolean,
-  ): SparkplugDecoded {
-    const node = births.nodeOf(name)
-    const table = (topic.device === '' ? node?.table : node?.devices.get(topic.device)) ?? null
+  function dataOf(received: Received): StatefulDecoded {
+    const { topic, payload, live } = received
+    const { nodeName, device } = topic
+    const node = births.nodeOf(nodeName)
+    const table = (device === '' ? node?.table : node?.devices.get(device)) ?? null
     const isInOrder = !live || follow(node, payload)
     const read = recordsOf(payload, table, live)
     if (read.kind === 'records') {
       const decoded = valueIn(read)
-      return isInOrder && table ? decoded : withRebirth(decoded, name, topic, at)
+      return isInOrder && table ? decoded : withRebirth(decoded, received)
     }
-    const place = quote(topic.device === '' ? name : `${name}/${topic.device}`, 120)
-    const why = table ? `The birth certificate of ${place}` : `No birth certificate of ${place} is known that`
-    const decoded: Decoded = {
-      kind: 'refused',
-      reason: 'NO_BIRTH',
-      detail: `${why} ${table ? 'does not explain' : 'explains'} ${read.what}.`,
-    }
-    return live ? withRebirth(decoded, name, topic, at) : decoded
+    const place = quote(device === '' ? nodeName : `${nodeName}/${device}`, 120)
+    const why = table
+      ? `The birth certificate of ${place} does not explain`
+      : `No birth certificate of ${place} is known that explains`
+    const decoded: Decoded = { kind: 'refused', reason: 'NO_BIRTH', detail: `${why} ${read.what}.` }
+    return live ? withRebirth(decoded, received) : decoded
   }
 
   /** A birth explains its own values. */
-  function certified(payload: WirePayload, table: Table, live: boolean): SparkplugDecoded {
+  function birthValues(payload: WirePayload, table: Table, live: boolean): StatefulDecoded {
     const read = recordsOf(payload, table, live)
     return read.kind === 'records'
       ? valueIn(read)
       : { kind: 'refused', reason: 'BAD_FRAME', detail: `The birth does not say ${read.what}.` }
   }
 
-  /** Notes the sequence number; false where the node should be asked for a rebirth. */
+  /** Notes the sequence number; false where the node should get a rebirth request. */
   function follow(node: Node | undefined, payload: WirePayload): boolean {
     if (!node) return false
     const isKnown = !node.isRestored
     node.isRestored = false
     const seq = sequenceIn(payload)
-    // The same again is a message that was sent twice.
+    // The same number again is a message that was sent twice.
     if (seq === null || seq === node.seq) return isKnown
     const isNext = node.seq === null || seq === ((node.seq + 1) & 0xff)
     node.seq = seq
@@ -234,31 +207,23 @@ export function createSparkplugDecoder({
     return isNext && isKnown
   }
 
-  function withRebirth(
-    decoded: SparkplugDecoded,
-    name: string,
-    topic: SparkplugTopic,
-    at: EpochMs,
-  ): SparkplugDecoded {
-    const last = askedAt.get(name)
-    // Either way: the wall clock may have been set back.
-    if (last !== undefined && Math.abs(at - last) < rebirthEveryMs) return decoded
-    askedAt.set(name, at)
+  function withRebirth(decoded: StatefulDecoded, { topic, arrivedAt }: Received): StatefulDecoded {
+    const last = requestedAt.get(topic.nodeName)
+    // In both directions: the wall clock may have been set back.
+    if (last !== undefined && Math.abs(arrivedAt - last) < rebirthEveryMs) return decoded
+    requestedAt.set(topic.nodeName, arrivedAt)
     rebirths += 1
-    const { group, node, commandTopic } = topic
-    return { ...decoded, rebirth: { group, node, topic: commandTopic } }
+    return { ...decoded, rebirth: { topic: topic.commandTopic, bytes: encodeRebirth(arrivedAt) } }
   }
 }
 
-function valueIn({
-  records,
-  incompletePositions: halves,
-}: Extract<Records, { kind: 'records' }>): SparkplugDecoded {
+function valueIn({ records, incompletePositions }: Extract<Records, { kind: 'records' }>): StatefulDecoded {
   const decoded: Decoded = { kind: 'value', value: { records } }
-  return halves === 0 ? decoded : { ...decoded, incompletePositions: halves }
+  if (incompletePositions === 0) return decoded
+  return { ...decoded, omitted: Array.from({ length: incompletePositions }, () => 'position|half') }
 }
 
-function withWrites(decoded: SparkplugDecoded, writes: readonly StateWrite[]): SparkplugDecoded {
+function withWrites(decoded: StatefulDecoded, writes: readonly StateWrite[]): StatefulDecoded {
   return writes.length === 0 ? decoded : { ...decoded, writes }
 }
 
@@ -275,7 +240,7 @@ function sequenceIn(payload: WirePayload): number | null {
 function birthNumberIn(payload: WirePayload): BirthNumber {
   const metric = payload.metrics.find(({ name }) => name === 'bdSeq')
   if (!metric || wireKindOf(metric) !== 'whole') return null
-  // Of integers of any type; -1 and its like are none.
+  // Nodes write it as an integer of any type; a negative number is none.
   const value = Object.hasOwn(metric, 'longValue')
     ? unsignedOf(metric.longValue)
     : valueOf(metric, 'whole', metric.datatype)

@@ -1,9 +1,10 @@
 // coalesced-value.ts: a record of a source that coalesces, read as one value under its name.
 
 import type { EpochMs } from '../../std/clock.ts'
-import type { Read, Up } from '../path/path.ts'
+import type { Read } from '../path/path.ts'
 import type { CoalesceRules } from './coalesce.ts'
 import { keepable, type Value } from './open-record.ts'
+import type { Up } from '../types.ts'
 
 /** The `coalesce` of a source, compiled. */
 export type CompiledCoalesce = {

@@ -3,10 +3,10 @@
 
 import type { Message } from '../../domain/message.ts'
 import { messageKeyOf } from '../identity.ts'
-import type { MapResult } from '../mapper/map-result.ts'
 import { damagedState, payloadIn, unlisted } from './record-closing.ts'
 import { keptRecordIn } from './record-envelope.ts'
 import { ownerParts, type DeviceRecord, type Refusal, type States, type StateSource } from './source-state.ts'
+import type { MapResult } from '../types.ts'
 
 const noSource: Refusal = {
   kind: 'refused',

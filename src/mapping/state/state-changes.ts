@@ -4,9 +4,7 @@ import type { EpochMs } from '../../std/clock.ts'
 import type { ProviderName } from '../../domain/ids.ts'
 import type { Message } from '../../domain/message.ts'
 import type { MappedPayload } from '../../domain/payload.ts'
-
-/** Null deletes. Of several writes of one key the last one counts. */
-export type StateWrite = { key: string; value: Buffer | null }
+import type { StateWrite } from '../types.ts'
 
 /** Messages that were acknowledged as parts and now end without a payload. */
 export type UnsentPart = { kind: 'ignored'; source: string; reason: string; messages: number } | UnmappedPart

@@ -28,8 +28,6 @@ import type { EpochMs } from '../../std/clock.ts'
 import type { Message } from '../../domain/message.ts'
 import type { DuplicateRule, MappedPayload } from '../../domain/payload.ts'
 import { messageKeyOf, partKeyOf } from '../identity.ts'
-import type { MapResult } from '../mapper/map-result.ts'
-import type { Up } from '../path/path.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
 import { changesOf, isEmpty, newChanges, type StateChanges } from './state-changes.ts'
 import { createClosing } from './record-closing.ts'
@@ -47,6 +45,7 @@ import {
   type SourceState,
   type StateSource,
 } from './source-state.ts'
+import type { Up, MapResult } from '../types.ts'
 
 /** A record of a message, and whose it is. */
 export type RawRecord = {

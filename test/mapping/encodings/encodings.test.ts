@@ -2,8 +2,10 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { decodeCsv, decodeScalar, decodeText } from '../../../src/mapping/encodings/encodings.ts'
-import { decodeJson, type Decode } from '../../../src/mapping/encodings/lenient-json.ts'
+import { decodeCsv } from '../../../src/mapping/encodings/csv-lines.ts'
+import { decodeScalar, decodeText } from '../../../src/mapping/encodings/plain-text.ts'
+import { decodeJson } from '../../../src/mapping/encodings/lenient-json.ts'
+import type { Decode } from '../../../src/mapping/types.ts'
 
 const valueIn = (decode: Decode, bytes: string | Buffer): unknown => {
   const decoded = decode(Buffer.from(bytes as string))

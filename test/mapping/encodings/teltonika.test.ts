@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { Decoded } from '../../../src/mapping/encodings/lenient-json.ts'
 import { decodeTeltonika } from '../../../src/mapping/encodings/teltonika.ts'
 import {
   tcpFrame,
@@ -11,6 +10,7 @@ import {
   type AvlRecord,
   type Codec,
 } from '../../support/teltonika-frame.ts'
+import type { Decoded } from '../../../src/mapping/types.ts'
 
 const thirdParty = process.env['TELEMETRY_TEST_DATA']
 

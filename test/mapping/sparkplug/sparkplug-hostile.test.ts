@@ -2,15 +2,15 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { createSparkplugDecoder, sparkplugTopicOf } from '../../../src/mapping/sparkplug/sparkplug.ts'
+import { createSparkplugDecoder } from '../../../src/mapping/sparkplug/sparkplug.ts'
 import { sparkplugPayload, types, type MetricOf } from '../../support/sparkplug-payload.ts'
 
 const thirdParty = process.env['TELEMETRY_TEST_DATA']
 
-const topicOf = (what: string) => sparkplugTopicOf(`spBv1.0/Depot7/${what}`)
+const topicOf = (what: string) => `spBv1.0/Depot7/${what}`
 
 function decodeOne(what: string, bytes: Buffer) {
-  const decoded = createSparkplugDecoder({ source: 'yard' }).decode(bytes, topicOf(what), 0, true)
+  const decoded = createSparkplugDecoder({ source: 'yard' }).forTopic(topicOf(what))(bytes, 0, true)
   return decoded.kind === 'refused' ? `${decoded.reason}: ${decoded.detail}` : decoded.kind
 }
 
@@ -68,7 +68,7 @@ describe('more births than may be remembered', () => {
     const decoder = createSparkplugDecoder({ source: 'yard', nodesMax: 3 })
     const stored = new Set<string>()
     for (let index = 0; index < 10; index += 1) {
-      const { writes = [] } = decoder.decode(birth, topicOf(`NBIRTH/GW-${index}`), 0, true)
+      const { writes = [] } = decoder.forTopic(topicOf(`NBIRTH/GW-${index}`))(birth, 0, true)
       for (const { key, value } of writes) if (value) stored.add(key)
       for (const { key, value } of writes) if (!value) stored.delete(key)
     }
@@ -83,7 +83,7 @@ describe('more births than may be remembered', () => {
       type: types.int8,
       int: 1,
     }))
-    const decoded = decoder.decode(sparkplugPayload({ metrics }), topicOf('NBIRTH/GW-1'), 0, true)
+    const decoded = decoder.forTopic(topicOf('NBIRTH/GW-1'))(sparkplugPayload({ metrics }), 0, true)
     expect(decoded).toMatchObject({ kind: 'refused', reason: 'TOO_MANY' })
     expect(decoded).not.toHaveProperty('writes')
   })
@@ -92,13 +92,13 @@ describe('more births than may be remembered', () => {
     const decoder = createSparkplugDecoder({ source: 'yard', bytesMax: 20_000 })
     const kinds = Array.from(
       { length: 100 },
-      (_, index) => decoder.decode(birth, topicOf(`DBIRTH/GW-1/d${index}`), 0, true).kind,
+      (_, index) => decoder.forTopic(topicOf(`DBIRTH/GW-1/d${index}`))(birth, 0, true).kind,
     )
     expect(kinds).toContain('value')
     expect(kinds.at(-1)).toBe('refused')
     expect(decoder.counters().bytes).toBeLessThanOrEqual(20_000)
     for (const what of [`NBIRTH/${'n'.repeat(600)}`, `DBIRTH/GW-2/${'d'.repeat(600)}`])
-      expect(decoder.decode(birth, topicOf(what), 0, true)).toMatchObject({
+      expect(decoder.forTopic(topicOf(what))(birth, 0, true)).toMatchObject({
         kind: 'refused',
         reason: 'TOO_MANY',
       })
@@ -159,7 +159,7 @@ describe('for any message in any order', () => {
     fc.assert(
       fc.property(fc.constantFrom(...verbs), bytes, (verb, message) => {
         count += 1
-        const decoded = decoder.decode(message, topicOf(verb), count, count % 5 !== 0)
+        const decoded = decoder.forTopic(topicOf(verb))(message, count, count % 5 !== 0)
         kinds.set(decoded.kind, (kinds.get(decoded.kind) ?? 0) + 1)
         for (const { key, value } of decoded.writes ?? []) {
           if (value) stored.set(key, value)
@@ -186,7 +186,7 @@ describe.skipIf(thirdParty === undefined)('samples (TELEMETRY_TEST_DATA)', () =>
   test('birth, data by alias, death', () => {
     const decoder = createSparkplugDecoder({ source: 'yard' })
     const decoded = ['1', '2', '3', '5'].map((name) =>
-      decoder.decode(read(`${name}.bin`), sparkplugTopicOf(String(read(`${name}.topic`)).trim()), 0, true),
+      decoder.forTopic(String(read(`${name}.topic`)).trim())(read(`${name}.bin`), 0, true),
     )
     expect(decoded.map(({ kind }) => kind)).toEqual(['value', 'value', 'value', 'ignored'])
     expect(decoded[2]).toMatchObject({

@@ -1,12 +1,9 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import {
-  createSparkplugDecoder,
-  encodeRebirth,
-  sparkplugTopicOf,
-  type SparkplugDecoded,
-  type SparkplugOptions,
-} from '../../../src/mapping/sparkplug/sparkplug.ts'
+import { createSparkplugDecoder, type SparkplugOptions } from '../../../src/mapping/sparkplug/sparkplug.ts'
+import { sparkplugTopicOf } from '../../../src/mapping/sparkplug/sparkplug-topic.ts'
+import { encodeRebirth } from '../../../src/mapping/sparkplug/sparkplug-wire.ts'
+import type { StatefulDecoded } from '../../../src/mapping/types.ts'
 import { openPreset } from '../../support/samples.ts'
 import { sparkplugPayload, types, type MetricOf, type PayloadOf } from '../../support/sparkplug-payload.ts'
 
@@ -32,9 +29,9 @@ function openDecoder(options: Partial<SparkplugOptions> = {}) {
   return { decoder, stored, says, born, reopened }
 
   /** `NDATA/GW-1`, `DDATA/GW-1/crane`; times at which it arrives are counted from 0. */
-  function says(what: string, payload: PayloadOf | Buffer, at = 0, live = true): SparkplugDecoded {
+  function says(what: string, payload: PayloadOf | Buffer, at = 0, live = true): StatefulDecoded {
     const bytes = Buffer.isBuffer(payload) ? payload : sparkplugPayload({ ts, ...payload })
-    const decoded = decoder.decode(bytes, sparkplugTopicOf(`spBv1.0/Depot7/${what}`), at, live)
+    const decoded = decoder.forTopic(`spBv1.0/Depot7/${what}`)(bytes, at, live)
     for (const { key, value } of decoded.writes ?? []) {
       if (value === null) stored.delete(key)
       else stored.set(key, value)
@@ -56,19 +53,19 @@ function openDecoder(options: Partial<SparkplugOptions> = {}) {
   }
 }
 
-function recordsIn(decoded: SparkplugDecoded) {
+function recordsIn(decoded: StatefulDecoded) {
   if (decoded.kind !== 'value') throw new Error(JSON.stringify(decoded))
   return (decoded.value as { records: { time: unknown; historical: boolean; metrics: object }[] }).records
 }
 
 /** The metrics of a message's only record. */
-function metricsIn(decoded: SparkplugDecoded) {
+function metricsIn(decoded: StatefulDecoded) {
   const [record, ...more] = recordsIn(decoded)
   if (!record || more.length > 0) throw new Error(`not one record but ${more.length + 1}`)
   return record.metrics
 }
 
-function refusalOf(decoded: SparkplugDecoded): string {
+function refusalOf(decoded: StatefulDecoded): string {
   return decoded.kind === 'refused' ? `${decoded.reason}: ${decoded.detail}` : decoded.kind
 }
 
@@ -319,7 +316,7 @@ describe('a position that comes by halves', () => {
       { time: ts - 9000, historical: true, metrics: { 'Vehicle/Odometer': 7 } },
       { time: ts - 4999, historical: true, metrics: { 'GPS/Latitude': 49, 'GPS/Longitude': 8 } },
     ])
-    expect(decoded).toMatchObject({ incompletePositions: 1 })
+    expect(decoded).toMatchObject({ omitted: ['position|half'] })
     expect(metricsIn(says('DDATA/GW-1/truck-7', { seq: 3, metrics: [at(2, 9.48, 0)] }))).toMatchObject({
       'GPS/Latitude': 51.3127,
     })
@@ -350,7 +347,7 @@ describe('a position that comes by halves', () => {
     const metrics = [at(1, 51.32, 0), { alias: 3, float: 5, ts }]
     const decoded = says('DDATA/GW-1/truck-7', { metrics })
     expect(metricsIn(decoded)).toEqual({ 'GPS/Speed': 5 })
-    expect(decoded).toMatchObject({ incompletePositions: 1 })
+    expect(decoded).toMatchObject({ omitted: ['position|half'] })
   })
 })
 
@@ -363,11 +360,17 @@ describe('data that no birth explains', () => {
       reason: 'NO_BIRTH',
       detail:
         'No birth certificate of "Depot7/GW-1/truck-7" is known that explains which metric with alias 4 is.',
-      rebirth: { group: 'Depot7', node: 'GW-1', topic: 'spBv1.0/Depot7/NCMD/GW-1' },
+      rebirth: { topic: 'spBv1.0/Depot7/NCMD/GW-1', bytes: encodeRebirth(1000) },
     })
     expect(says('DDATA/GW-1/truck-7', data, 60_999)).not.toHaveProperty('rebirth')
-    expect(says('DDATA/GW-2/truck-8', data, 60_999)).toHaveProperty('rebirth.node', 'GW-2')
-    expect(says('DDATA/GW-1/truck-7', data, 61_000)).toHaveProperty('rebirth.node', 'GW-1')
+    expect(says('DDATA/GW-2/truck-8', data, 60_999)).toHaveProperty(
+      'rebirth.topic',
+      'spBv1.0/Depot7/NCMD/GW-2',
+    )
+    expect(says('DDATA/GW-1/truck-7', data, 61_000)).toHaveProperty(
+      'rebirth.topic',
+      'spBv1.0/Depot7/NCMD/GW-1',
+    )
   })
 
   test('is refused where the birth is known but not the alias', () => {
@@ -394,7 +397,7 @@ describe('data that no birth explains', () => {
     ]
     const decoded = says('DDATA/GW-1/truck-7', { seq: 9, metrics })
     expect(metricsIn(decoded)).toEqual({ 'GPS/Latitude': 1.5, 'Vehicle/Odometer': 5 })
-    expect(decoded).toHaveProperty('rebirth.node', 'GW-1')
+    expect(decoded).toHaveProperty('rebirth.topic', 'spBv1.0/Depot7/NCMD/GW-1')
   })
 
   test('of a device is told from data of its node: the node is asked though its own birth is known', () => {
@@ -402,7 +405,7 @@ describe('data that no birth explains', () => {
     born()
     const decoded = says('DDATA/GW-1/truck-9', { seq: 2, metrics: [{ name: 'GPS/Speed', float: 1 }] })
     expect(metricsIn(decoded)).toEqual({ 'GPS/Speed': 1 })
-    expect(decoded).toHaveProperty('rebirth.node', 'GW-1')
+    expect(decoded).toHaveProperty('rebirth.topic', 'spBv1.0/Depot7/NCMD/GW-1')
   })
 
   test('is refused where a whole number could be one with or without a sign', () => {
@@ -480,7 +483,7 @@ describe('over a restart', () => {
     const { says } = first.reopened()
     const decoded = says('DDATA/GW-1/truck-7', { seq: 77, metrics: [{ alias: 4, long: 6 }] })
     expect(metricsIn(decoded)).toEqual({ 'Vehicle/Odometer': 6 })
-    expect(decoded).toHaveProperty('rebirth.node', 'GW-1')
+    expect(decoded).toHaveProperty('rebirth.topic', 'spBv1.0/Depot7/NCMD/GW-1')
     const next = says('DDATA/GW-1/truck-7', { seq: 78, metrics: [{ alias: 4, long: 7 }] }, 600_000)
     expect(next).not.toHaveProperty('rebirth')
   })
@@ -562,10 +565,10 @@ describe('half a position that is read again later', () => {
     expect(recordsIn(both).map(({ metrics }) => metrics)).toEqual([
       { 'GPS/Latitude': 51.32, 'GPS/Longitude': 9.48 },
     ])
-    expect(both).not.toHaveProperty('incompletePositions')
+    expect(both).not.toHaveProperty('omitted')
     const alone = again([half(1, 51.9, 1000), { alias: 4, long: 7, ts: ts + 1000 }])
     expect(metricsIn(alone)).toEqual({ 'Vehicle/Odometer': 7 })
-    expect(alone).toMatchObject({ incompletePositions: 1 })
+    expect(alone).toMatchObject({ omitted: ['position|half'] })
     expect(recordsIn(again([half(1, 51.9, 1000)]))).toEqual([])
     // It says nothing of what holds now either.
     expect(metricsIn(says('DDATA/GW-1/truck-7', { seq: 2, metrics: [half(2, 9.5, 2000)] }))).toEqual({
@@ -612,7 +615,7 @@ describe('topics', () => {
     ['STATE/scada', 'host state'],
   ])('%s is ignored', (topic, reason) => {
     const { decoder } = openDecoder()
-    expect(decoder.decode(Buffer.from('{"online":true}'), sparkplugTopicOf(topic), 0, true)).toEqual({
+    expect(decoder.forTopic(topic)(Buffer.from('{"online":true}'), 0, true)).toEqual({
       kind: 'ignored',
       reason,
     })
@@ -629,19 +632,18 @@ describe('topics', () => {
     'spBv1.0//NDATA/GW-1',
     'spBv1.0/Depot7/NDATA/',
     'telemetry/v1/truck-7',
-  ])('%s is none of Sparkplug', (topic) => {
+  ])('%s is not a topic of Sparkplug', (topic) => {
     expect(sparkplugTopicOf(topic)).toBeNull()
     const { decoder } = openDecoder()
-    expect(refusalOf(decoder.decode(Buffer.alloc(4), null, 0, true))).toBe(
-      'BAD_FRAME: The topic is none of Sparkplug B.',
+    expect(refusalOf(decoder.forTopic(topic)(Buffer.alloc(4), 0, true))).toBe(
+      'BAD_FRAME: The topic is not a topic of Sparkplug B.',
     )
   })
 
-  test('levels in front are passed over, and belong to the way back', () => {
+  test('levels in front are skipped, and belong to the topic of commands', () => {
     expect(sparkplugTopicOf('plant/spBv1.0/Depot7/DDATA/GW-1/truck-7')).toEqual({
       verb: 'DDATA',
-      group: 'Depot7',
-      node: 'GW-1',
+      nodeName: 'Depot7/GW-1',
       device: 'truck-7',
       commandTopic: 'plant/spBv1.0/Depot7/NCMD/GW-1',
     })

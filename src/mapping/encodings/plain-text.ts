@@ -1,0 +1,28 @@
+// plain-text.ts: messages that are one text.
+//
+//   text     { value: "..." }   as it is, without a byte order mark and NULs at the end
+//   scalar   { value: "..." }   without the blanks around it too; { value: null } where nothing is left
+
+import { isUtf8 } from 'node:buffer'
+import type { Decode } from '../types.ts'
+import { notUtf8 } from './lenient-json.ts'
+
+export const decodeText: Decode = (bytes) => {
+  if (!isUtf8(bytes)) return notUtf8(bytes)
+  const value = plainTextIn(bytes)
+  return value === '' ? { kind: 'empty' } : { kind: 'value', value: { value } }
+}
+
+export const decodeScalar: Decode = (bytes) => {
+  if (!isUtf8(bytes)) return notUtf8(bytes)
+  const value = plainTextIn(bytes).trim()
+  return { kind: 'value', value: { value: value === '' ? null : value } }
+}
+
+/** UTF-8 without a byte order mark and the NULs at the end. */
+export function plainTextIn(bytes: Buffer): string {
+  let end = bytes.length
+  while (end > 0 && bytes[end - 1] === 0) end -= 1
+  const start = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0
+  return end <= start ? '' : bytes.toString('utf8', start, end)
+}

@@ -1,0 +1,63 @@
+// compiled-source.ts: a source of the config as closures. compile/ makes it once; the mapper runs it for every message.
+
+import type { CompiledCoalesce } from '../state/coalesced-value.ts'
+import type { MotionOptions } from '../state/motion.ts'
+import type { ThinOptions } from '../state/thin.ts'
+import type { DeviceRule } from '../devices/device-rule.ts'
+import type { DeviceEntryOptions } from '../devices/devices.ts'
+import type { Extract } from '../extract/extract.ts'
+import type { WriteExtraFields } from '../fields/extra-fields.ts'
+import type { WriteGps } from '../fields/gps.ts'
+import type { WriteSignals } from '../fields/signals.ts'
+import type { ReadTime } from '../fields/time-format.ts'
+import type { Condition } from '../path/condition.ts'
+import type { Read } from '../path/path.ts'
+import type { Each } from '../path/record-selection.ts'
+import type { TopicPattern } from '../path/topic-pattern.ts'
+import type { Encoding } from '../types.ts'
+
+export type CompiledSource = {
+  name: string
+  patterns: readonly TopicPattern[]
+  /** Names of all captures; a pattern that does not have one leaves it empty. */
+  captures: readonly string[]
+  exclude: readonly TopicPattern[]
+  retained: 'take' | 'ignore'
+  encoding: Encoding
+  extract: Extract | null
+  jsonata: string | null
+  /** Chooses the record, or the records, inside the message. */
+  each: Each | null
+  refuse: readonly { holds: Condition; reason: string; detail: string }[]
+  when: { holds: Condition; reason: string } | null
+  device: DeviceRule
+  /** Whose data it is, where the device table does not say; null for the only provider. */
+  provider: ((captures: readonly string[]) => string) | null
+  /** Null where messages have no time of their own. */
+  time: { read: ReadTime; raw: Read; orArrival: boolean; format: string } | null
+  fix: Fix | null
+  gps: WriteGps
+  /** The same without the heading, which a receiver without a fix does not know. */
+  gpsLastKnown: WriteGps
+  /** By the family of the device's model. */
+  signals: readonly WriteSignals[]
+  extraFields: WriteExtraFields | null
+  motion: MotionOptions | null
+  coalesce: CompiledCoalesce | null
+  thin: ThinOptions | null
+  merge: { group: string; windowMs: number } | null
+  /** Nothing to send is usual, and no reason for a dead letter. */
+  emptyIsNormal: boolean
+  /** What is left out for devices of no family, in words; null where nothing is. */
+  withoutModel: string | null
+  deviceOptions: DeviceEntryOptions
+}
+
+export type Fix = {
+  valid: Condition | null
+  /** Null where the message does not say when the position was taken. */
+  time: ReadTime | null
+  maxAgeMs: number
+  /** Send an invalid or old position all the same. */
+  keep: boolean
+}

@@ -1,0 +1,158 @@
+// types.ts: the types that several folders of the mapping share. It imports nothing of them.
+//
+//   RecordContext   the record at hand, and what its parts report about it
+//   Encoding        how the bytes of a message become a value, with or without memory
+//   MapResult       what a message becomes
+
+import type { ProviderName } from '../domain/ids.ts'
+import type { Sender } from '../domain/message.ts'
+import type { DuplicateRule, MappedPayload } from '../domain/payload.ts'
+import type { EpochMs } from '../std/clock.ts'
+import type { QuarantineReason, UnmappableReason } from './reasons.ts'
+
+/** The record that another record was found in, and those around it; undefined where `each` did not go that far. */
+export type Up = { readonly record: unknown; readonly up: Up } | undefined
+
+/** Why a record became no payload. `reason` of `ignored` is one of a bounded set of texts. */
+export type Rejection =
+  | { kind: 'refused'; reason: string; detail: string }
+  | { kind: 'ignored'; reason: string }
+  | { kind: 'quarantined'; reason: QuarantineReason; detail: string }
+
+/**
+ * The record at hand. A mapper has one context and uses it for every record, so that nothing is allocated for a record and
+ * functions take few parameters.
+ */
+export type RecordContext = {
+  record: unknown
+  /** The whole message. */
+  root: unknown
+  up: Up
+  /** Captures of the topic. */
+  captures: readonly string[]
+  sender: Sender
+  arrivedAt: EpochMs
+
+  /** The last rejection. */
+  rejection: Rejection
+  /** Rejects the record with a reason of the mapping. */
+  refuse(reason: UnmappableReason, detail: string): null
+  /** Rejects the record with a reason of the config. */
+  refuseByRule(rule: { reason: string; detail: string }): null
+  ignore(reason: string): null
+  quarantine(reason: QuarantineReason, detail: string): null
+  /** Leaves out a field and counts it; `key` is `source|field|why`, made when the source was compiled. */
+  omit(key: string): undefined
+
+  /** Set by the position: the speed from which motion is to be derived, NaN where it is not. */
+  motionSpeed: number
+  /** Set by the position: it was 0, 0, which is none. */
+  zeroPosition: boolean
+}
+
+/** What a decoder makes of the bytes of a message. */
+export type Decoded =
+  | { kind: 'value'; value: unknown }
+  | { kind: 'empty' }
+  /** Not telemetry, such as a login packet. `reason` is one of a bounded set of texts. */
+  | { kind: 'ignored'; reason: string }
+  | { kind: 'refused'; reason: DecodeFault; detail: string }
+
+/** Those of the `UnmappableReason`s that a decoder gives. */
+type DecodeFault =
+  'NOT_UTF8' | 'NOT_JSON' | 'TOO_DEEP' | 'TOO_MANY' | 'TRUNCATED' | 'BAD_CHECKSUM' | 'BAD_FRAME' | 'NO_BIRTH'
+
+/** Turns the bytes of a message into the value that paths are read from. Total: no bytes make it throw. */
+export type Decode = (bytes: Buffer) => Decoded
+
+/** One entry of the state that the spool keeps. Null deletes. Of several writes of one key the last one counts. */
+export type StateWrite = { key: string; value: Buffer | null }
+
+/** A command that asks a device to publish its definitions again: `bytes` are to be published to `topic`. */
+export type RebirthRequest = { topic: string; bytes: Buffer }
+
+/** What a decoder with memory makes of a message. */
+export type StatefulDecoded = Decoded & {
+  /** Changes of the durable memory, to be committed with this message, whatever its records become. */
+  writes?: readonly StateWrite[]
+  rebirth?: RebirthRequest
+  /** Values that were left out, as `field|why` each. */
+  omitted?: readonly string[]
+}
+
+/**
+ * Decodes the messages of one topic. Total. Without `live` (a message that was kept is mapped again) the memory is used and
+ * not changed.
+ */
+export type DecodeWithMemory = (bytes: Buffer, arrivedAt: EpochMs, live: boolean) => StatefulDecoded
+
+/** A decoder whose messages explain each other. One for each source. */
+export type StatefulDecoder = {
+  /** The decoder for a topic, which is kept as long as the topic is in use. */
+  forTopic(topic: string): DecodeWithMemory
+  /** Forgets everything and starts from these entries; ignores entries of others. */
+  restore(entries: Iterable<readonly [key: string, value: Buffer]>): void
+  counters(): Readonly<Record<string, number>>
+}
+
+/** How messages are written: an entry of the table in encodings/encodings.ts. */
+export type Encoding = {
+  /** For the reference of the config: what the value looks like. */
+  description: string
+  /** The value is a list of records, unless `each` chooses others. */
+  isList?: boolean
+} & (
+  | { decode: Decode; createDecoder?: never; stateKeyPrefix?: never }
+  | {
+      decode?: never
+      /** Messages must arrive in the order in which they were sent. */
+      createDecoder(options: { source: string }): StatefulDecoder
+      /** The keys of its state begin so. */
+      stateKeyPrefix: string
+    }
+)
+
+/** The device of a record. */
+type Owned = { readonly entry: { readonly device: string; readonly provider: ProviderName } }
+
+/** What a message becomes. `source` is the name of the source. `writes` and `rebirth` as in StatefulDecoded. */
+export type MapResult = {
+  writes?: readonly StateWrite[] | undefined
+  rebirth?: RebirthRequest | undefined
+} & (
+  | { kind: 'payloads'; source: string; payloads: readonly MappedPayload[] }
+  /** A condition of the config did not hold. `reason` is one of a bounded set of texts. */
+  | { kind: 'ignored'; source: string; reason: string }
+  /** It waits in memory once apply() was called, which must not be done for a duplicate. */
+  | {
+      kind: 'part'
+      source: string
+      windowKey: string
+      duplicateRule: DuplicateRule
+      records: readonly Owned[]
+    }
+  /** It is kept whole until its expression was evaluated: see mapDecoded(). */
+  | { kind: 'deferred'; source: string; windowKey: string }
+  /** It is kept whole until the device is listed, or a person has decided about its clock. */
+  | {
+      kind: 'quarantined'
+      source: string
+      provider: ProviderName
+      device: string
+      reason: QuarantineReason
+      detail: string
+      windowKey: string
+    }
+  /**
+   * It becomes a dead letter. `reason` is a stable upper-case word (`NO_SOURCE`, `NOT_JSON`, ...), `detail` a sentence.
+   * `windowKey` names this very message (client, topic, bytes), so that a resend with DUP is a duplicate.
+   */
+  | {
+      kind: 'unmappable'
+      source: string | null
+      device: string | null
+      reason: string
+      detail: string
+      windowKey: string
+    }
+)
