@@ -18,7 +18,7 @@ import {
   createExpressions,
   createQuarantineRelease,
   createQuarantineDecisions,
-  remap,
+  remapDeadLetters,
   type Ingest,
   type QuarantineRelease,
   type RemapReport,
@@ -87,7 +87,9 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
     },
     swap,
     remap: (request, signal) =>
-      inTurn(signal, (either) => remap({ spool, clock, emit, mapping: present.mapping }, request, either)),
+      inTurn(signal, (either) =>
+        remapDeadLetters({ spool, clock, emit, mapping: present.mapping }, request, either),
+      ),
     decisions: {
       release: (which, options, signal) =>
         inTurn(signal, (either) => verdicts.release(which, options, either)),

@@ -19,33 +19,34 @@ const listenerSchema = z
         return z.NEVER
       })
       .describe(
-        'Where devices connect: mqtt:// is MQTT 3.1.1 over TCP, mqtts:// over TLS. The port is 1883 or 8883 where ' +
-          'none is given; with 0 the system chooses one. The host is an address of this machine, 0.0.0.0 for all.',
+        'Address on which devices connect: mqtt:// is MQTT 3.1.1 over TCP, mqtts:// over TLS. The ' +
+          'default port is 1883 or 8883; with 0 the system chooses one. The host is an address of this ' +
+          'machine, or 0.0.0.0 for all.',
       ),
     tls: z
       .strictObject({
         cert: z
           .string()
           .min(1)
-          .describe('PEM text of the certificate chain of the gateway, usually `${file:/etc/.../cert.pem}`.'),
-        key: secret().describe('PEM text of its private key, usually `${file:/etc/.../key.pem}`.'),
+          .describe('Certificate chain of the gateway as PEM text, usually `${file:/etc/.../cert.pem}`.'),
+        key: secret().describe('Its private key as PEM text, usually `${file:/etc/.../key.pem}`.'),
         client_ca: z
           .string()
           .min(1)
           .optional()
           .describe(
-            'PEM text of the authorities of device certificates. Where set, a device without a certificate of ' +
-              'theirs is refused, and its common name is known to the mapping.',
+            'Authorities of device certificates as PEM text. If set, a device without a certificate of ' +
+              'one of them is refused. The mapping can use the common name of the certificate.',
           ),
       })
       .optional()
-      .describe('Needed for mqtts://, refused for mqtt://.'),
+      .describe('Required for mqtts://, not allowed for mqtt://.'),
   })
   .superRefine(({ url, tls }, context) => {
     if (url.secure && tls === undefined)
-      context.addIssue({ code: 'custom', path: ['tls'], message: 'must be given for an mqtts:// listener' })
+      context.addIssue({ code: 'custom', path: ['tls'], message: 'is required for an mqtts:// listener' })
     if (!url.secure && tls !== undefined)
-      context.addIssue({ code: 'custom', path: ['tls'], message: 'must be left out for an mqtt:// listener' })
+      context.addIssue({ code: 'custom', path: ['tls'], message: 'is not allowed for an mqtt:// listener' })
   })
 
 const accessSchema = z
@@ -54,8 +55,8 @@ const accessSchema = z
       .boolean()
       .default(false)
       .describe(
-        'Whether a client that gives no user name may connect. Otherwise it is refused with CONNACK 5. With no ' +
-          'users configured, a user name that a client does give is then not checked.',
+        'Whether clients without a user name may connect. If false, they are refused with CONNACK 5. If ' +
+          'true and no users are configured, user names are not checked.',
       ),
     users: z
       .array(
@@ -65,14 +66,16 @@ const accessSchema = z
         }),
       )
       .default([])
-      .describe('Who may connect by name and password; anybody else who gives a name gets CONNACK 4.'),
+      .describe(
+        'User names and passwords of clients. A client with another user name is refused with CONNACK 4.',
+      ),
   })
   .prefault({})
   .superRefine(({ anonymous, users }, context) => {
     if (!anonymous && users.length === 0)
       context.addIssue({
         code: 'custom',
-        message: 'must have anonymous: true or at least one user, or no device could connect',
+        message: 'must have anonymous: true or at least one user; otherwise no device can connect',
       })
     users.forEach(({ name }, index) => {
       if (users.findIndex((other) => other.name === name) < index)
@@ -91,49 +94,53 @@ const limitsSchema = z
       .min(1)
       .max(100_000)
       .default(10_000)
-      .describe('Connections at once. One more is closed as soon as it is made, and counted.'),
+      .describe('Simultaneous connections. Further connections are closed at once and counted.'),
     max_in_flight: z
       .int()
       .min(1)
       .max(65_535)
       .default(1000)
       .describe(
-        'Messages of one client that wait for their ack. At the bound it is not read on until acks are given.',
+        'Messages of one client without an acknowledgement. At the limit, its connection is not read until ' +
+          'acknowledgements are sent.',
       ),
     max_connect_bytes: size({ minBytes: 256, maxBytes: mib })
       .prefault('64KiB')
-      .describe('Size of CONNECT, with will and password. A client that announces more is dropped unread.'),
+      .describe(
+        'Size of CONNECT, including will and password. A client that announces more is disconnected.',
+      ),
     max_packet_bytes: size({ minBytes: 1024, maxBytes: 8 * mib })
       .prefault('1MiB')
       .describe(
-        'Size of any packet after CONNECT. A client that announces more is dropped before anything of it is ' +
-          'buffered, and dropped again when it comes back and sends it again: raise this, or mend the device.',
+        'Size of any packet after CONNECT. A client that announces more is disconnected before the ' +
+          'packet is buffered, each time it sends the packet again: raise the limit or fix the device.',
       ),
     max_client_id_bytes: z
       .int()
       .min(23)
       .max(65_535)
       .default(256)
-      .describe('Length of a client id in UTF-8. A longer one is refused with CONNACK 2.'),
+      .describe('Length of a client id in UTF-8. A CONNECT with a longer one is refused with CONNACK 2.'),
     max_held_messages: z
       .int()
       .min(1)
       .max(10_000_000)
       .default(100_000)
       .describe(
-        'Messages kept in memory, unacknowledged, while the spool takes nothing in. At the bound the sockets are ' +
-          'not read and the devices keep the rest.',
+        'Messages in memory, not acknowledged, while the spool takes nothing in. At the limit, sockets ' +
+          'are not read and the devices keep further messages.',
       ),
     max_held_bytes: size({ minBytes: 1024, maxBytes: 4096 * mib })
       .prefault('32MiB')
-      .describe('The same in bytes; whichever bound comes first.'),
+      .describe('The same in bytes. The limit that is reached first applies.'),
     connect_timeout: duration({ minMs: 100, maxMs: 600_000 })
       .prefault('10s')
-      .describe('From the connection to the end of its CONNECT; then the connection is closed.'),
+      .describe('Time from the connection to the end of CONNECT. Then the connection is closed.'),
     ack_timeout: duration({ minMs: 100, maxMs: 3_600_000 })
       .prefault('60s')
       .describe(
-        'How long a client may leave its acks unread once its connection is full of them; then it is dropped.',
+        'How long a client may leave acknowledgements unread once its connection is full of them. Then ' +
+          'it is disconnected.',
       ),
   })
   .prefault({})
@@ -144,14 +151,12 @@ const brokerSchema = z
       .array(listenerSchema)
       .min(1)
       .prefault([{ url: 'mqtt://127.0.0.1:1883' }])
-      .describe('The addresses on which devices connect.'),
+      .describe('Addresses on which devices connect.'),
     access: accessSchema.describe('Which clients may connect.'),
     limits: limitsSchema.describe('Bounds on connections and their memory.'),
   })
   .prefault({})
-  .describe(
-    'The MQTT broker inside the gateway. It takes messages and sends none: subscriptions are refused.',
-  )
+  .describe('The embedded MQTT broker. It takes messages and sends none: subscriptions are refused.')
 
 export const ingestSchema = z
   .strictObject({
@@ -160,7 +165,7 @@ export const ingestSchema = z
       .array(z.unknown())
       .max(0, { error: 'must be empty: this version of the gateway does not connect to external brokers' })
       .default([])
-      .describe('External brokers to take messages from. This version has none.'),
+      .describe('External brokers to take messages from. Not available in this version.'),
   })
   .prefault({})
 
@@ -189,7 +194,7 @@ export function ingestOptions({ broker }: IngestConfig): IngestOptions {
 
 type ListenUrl = { secure: boolean; host: string; port: number }
 
-/** A listener's URL, or what is wrong with it. */
+/** The URL of a listener, or what is wrong with it. */
 function parseUrl(text: string): ListenUrl | string {
   const match = /^(mqtts?):\/\/(?:\[([0-9A-Fa-f:.]+)\]|([^\s:/@?#[\]]+))(?::(\d{1,5}))?\/?$/.exec(text)
   const host = match?.[2] ?? match?.[3]

@@ -1,32 +1,37 @@
-// ingest.ts: the door of ingest: messages from devices over MQTT 3.1.1, into the spool.
+// ingest.ts: takes messages from devices over MQTT 3.1.1 and puts them into the spool.
 //
 // Promises
-//   PUBACK (QoS 1) and PUBREC (QoS 2) leave after the fsync of the group that holds the message, in the order in
-//   which the messages arrived, over all connections.
-//   What cannot be mapped is kept as a dead letter and acknowledged: poison neither loops nor vanishes.
-//   A message that was sent before has one effect: QoS 1 by the dedup window of the spool, QoS 2 also by its
+//   PUBACK (QoS 1) and PUBREC (QoS 2) are sent after the fsync of the group that holds the message, in the
+//   order in which the messages arrived, over all connections.
+//   A message that cannot be mapped is kept as a dead letter and acknowledged: it is neither sent again
+//   without end nor lost.
+//   A message that is sent again has one effect: QoS 1 by the dedup window of the spool, QoS 2 also by its
 //   packet identifier until PUBREL.
 //   No client can make the daemon use memory without bound, or disturb another client.
 //
 // How
-//   listeners.ts  sockets, TCP and TLS                     broker.ts    aedes: CONNECT, sessions, QoS 2, keepalive
-//   gate.ts    when and how much of a socket is read,   intake.ts    map, append, ack; holds and counts
-//              acks back, once per socket and commit    waiting-messages.ts   what is held
-//   packet-framing.ts limits by fixed headers, before anything is buffered
+//   broker/       sockets, MQTT, limits, acknowledgements      -> intake
+//   intake/       the hot path: map, store, hold, count        -> the spool
+//   quarantine/   releases messages that were kept because of their device or its clock
+//   expressions/  maps messages of sources with a JSONata expression, after their acknowledgement
+//   remap/        maps kept messages and dead letters again; used by the others
 //
 // What can go wrong, and what then happens
-//   spool full, disk low, store being reopened: QoS 1 and 2 wait unacknowledged, in order and
-//     bounded; at the bound sockets are not read. QoS 0 is dropped, counted and told. All goes on by itself.
-//   dead letters full: what would become one waits with all behind it of its connection; the others go on.
-//   a write fails: no ack; the connections of its messages are closed, so that the devices send again.
-//   a device breaks the protocol or a limit: its connection is closed, counted and told with the reason
-//     (client_dropped); MQTT 3.1.1 has no way to say more.
-//   a device whose acks are held is not read for PINGREQ either: after 1.5 times its keepalive it is dropped,
-//     comes back and sends again; the dedup window makes that harmless.
-//   a CONNECT is refused (version, client id, password): CONNACK says which, client_refused says why.
-//   nobody may subscribe: SUBACK 128. Wills are taken like messages of QoS 0. Retained messages are taken once,
-//     like any other, and not kept for subscribers.
-//   the address is taken: ADDRESS_IN_USE or ADDRESS_UNAVAILABLE at start; nothing has been read then.
+//   the spool is full, the disk   QoS 1 and 2 wait without acknowledgement, in order and bounded; at the
+//   low, the store reopened       bound no socket is read. QoS 0 is dropped, counted and reported. All of it
+//                                 resumes by itself
+//   the dead letters are full     a message that would become one waits with all that its connection sent
+//                                 behind it; other connections continue
+//   a write fails                 no acknowledgement; the connections of its messages are closed, so that the
+//                                 devices send again
+//   a device breaks the protocol  its connection is closed, counted and reported with the reason
+//   or a limit                    (client_dropped); MQTT 3.1.1 has no other answer
+//   acks of a device are held     it is not read for PINGREQ either: after 1.5 times its keepalive it is
+//                                 dropped, connects and sends again; the dedup window makes that harmless
+//   a CONNECT is refused          CONNACK has the code, client_refused the reason
+//   a client subscribes           SUBACK 128
+//   a will, a retained message    taken like a message of QoS 0; taken once like any other, not kept
+//   the address is in use         start fails with ADDRESS_IN_USE or ADDRESS_UNAVAILABLE; nothing was read
 
 import type { Socket } from 'node:net'
 import type { Clock } from '../std/clock.ts'
@@ -46,7 +51,7 @@ export {
   type QuarantineRelease,
   type ReleaseCounters,
 } from './quarantine/quarantine.ts'
-export { remap, type RemapReport, type RemapRequest } from './remap/dead-letter-remap.ts'
+export { remapDeadLetters, type RemapReport, type RemapRequest } from './remap/dead-letter-remap.ts'
 export {
   createQuarantineDecisions,
   type DropReport,
@@ -62,14 +67,17 @@ export type IngestCounters = IntakeCounters & BrokerCounters
 export type Ingest = {
   /** Opens the listeners; rejects with GatewayError ADDRESS_IN_USE or ADDRESS_UNAVAILABLE. */
   start(): Promise<void>
-  /** Puts another mapping in force between two messages; rejects where the store is lost, and the old one stays. */
+  /**
+   * Puts another mapping in force between two messages; rejects where the store is lost, and the old one
+   * stays.
+   */
   swap(mapper: IntakeMapper): Promise<void>
-  /** Closes the doors: no new connection, no further packet read. What was read goes on to its ack. */
+  /** Takes no new connection and reads no further packet. What was read is still acknowledged. */
   stopAccepting(): Promise<void>
   /** After the last acks: closes the connections. */
   close(): Promise<void>
   counters(): IngestCounters
-  /** The addresses in use, as URLs; with the port that the system chose where the config says 0. */
+  /** The addresses in use, as URLs; with the port that the system chose where the config has 0. */
   addresses(): readonly string[]
 }
 
@@ -100,7 +108,7 @@ export function createIngest(deps: IngestDeps, options: IngestOptions): Ingest {
   let sockets = 0
 
   async function start(): Promise<void> {
-    // What was collected before comes first; nobody is connected yet.
+    // The state of the mapping is read first; no client is connected yet.
     await intake.restore()
     await broker.start()
     const connected: ListenerDeps['connected'] = (socket, name) => broker.addConnection(socket, name)

@@ -1,4 +1,5 @@
-// types.ts: what ingest needs of the spool and the mapping, and the order between released and arriving messages.
+// types.ts: what ingest needs of the spool and the mapping, and the order between released and arriving
+// messages.
 
 import type { Mapper } from '../mapping/mapping.ts'
 import type { Spool } from '../spool/spool.ts'

@@ -23,7 +23,7 @@ describe('the section ingest', () => {
 
   test('refuses a gateway to which nobody could connect', () => {
     expect(problems({})).toEqual([
-      'broker.access must have anonymous: true or at least one user, or no device could connect',
+      'broker.access must have anonymous: true or at least one user; otherwise no device can connect',
     ])
   })
 
@@ -50,8 +50,8 @@ describe('the section ingest', () => {
     const tls = { cert: 'PEM', key: 'PEM' }
     const listeners = [{ url: 'mqtts://127.0.0.1' }, { url: 'mqtt://127.0.0.1', tls }]
     expect(problems({ broker: { listeners, access: anonymous } })).toEqual([
-      'broker.listeners.0.tls must be given for an mqtts:// listener',
-      'broker.listeners.1.tls must be left out for an mqtt:// listener',
+      'broker.listeners.0.tls is required for an mqtts:// listener',
+      'broker.listeners.1.tls is not allowed for an mqtt:// listener',
     ])
   })
 

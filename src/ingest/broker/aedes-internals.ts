@@ -1,6 +1,7 @@
-// aedes-internals.ts: what the gateway uses of aedes 1.2 beyond its documented interface. No other file touches
-// private fields of aedes or depends on the text of its errors. test/ingest/broker/aedes-internals.test.ts fails when
-// an upgrade changes one of them; read lib/client.js and lib/handlers of aedes then.
+// aedes-internals.ts: what the gateway uses of aedes 1.2 beyond its documented interface. No other file
+// touches private fields of aedes or depends on the text of its errors.
+// test/ingest/broker/aedes-internals.test.ts fails when an upgrade changes one of them; read lib/client.js
+// and lib/handlers of aedes then.
 
 import { Aedes, type Client } from 'aedes'
 import { clientDrops, type ClientDropReason } from './client-faults.ts'

@@ -1,17 +1,19 @@
-// broker.ts: the MQTT 3.1.1 broker that devices connect to. aedes 1.2 speaks the protocol; this folder adds the limits
-// and the back-pressure that aedes lacks, and hands each message to the intake.
+// broker.ts: the MQTT 3.1.1 broker that devices connect to. aedes 1.2 speaks the protocol; this folder adds
+// the limits and the back-pressure that aedes lacks, and hands each message to the intake.
 //
 //   socket (listeners.ts) -> gate.ts -> publish-fast-path.ts, or aedes' parser
 //          -> publish-handler.ts -> intake -> spool -> fsync -> ack -> gate.ts -> socket
 //
-//   gate.ts           when and how much of a socket is read; writes acks once per socket and commit (ack-writer.ts)
-//   packet-framing.ts limits by fixed headers, before anything is buffered
-//   connect-rules.ts, topic-rules.ts, access.ts    what a CONNECT and a topic must be like, and who may connect
-//   qos2-sessions.ts  the QoS 2 messages that are not released yet: all that is kept of a session
-//   aedes-internals.ts what is used of aedes beyond its documented interface
+//   gate.ts             when and how much of a socket is read; writes acks once per socket and commit
+//   ack-writer.ts       acks on their way back, without an object per message
+//   packet-framing.ts   limits by fixed headers, before anything is buffered
+//   connect-rules.ts, access.ts     what a CONNECT must be like, and who may connect
+//   topic-rules.ts      what a topic name must be like
+//   qos2-sessions.ts    the QoS 2 messages that are not released yet: all that is kept of a session
+//   aedes-internals.ts  what is used of aedes beyond its documented interface
 //
-// This file owns the connections: it opens a gate for each, answers CONNECT, lets the gates read on when the intake
-// has room, and counts refusals and drops by their reason (client-faults.ts).
+// This file owns the connections: it creates a gate for each, answers CONNECT, lets the gates read on when
+// the intake has room, and counts refusals and drops by their reason (client-faults.ts).
 
 import type { Socket } from 'node:net'
 import type { AedesOptions, AuthenticateError, Client } from 'aedes'

@@ -1,5 +1,5 @@
-// client-faults.ts: why the gateway refuses a CONNECT or closes a connection. The key is a stable code and a label of
-// the metrics; the text is the sentence of the log line.
+// client-faults.ts: why the gateway refuses a CONNECT or closes a connection. The key is a stable code and a
+// label of the metrics; the text is the sentence of the log line.
 
 export const refusals = {
   max_connections: 'The limit ingest.broker.limits.max_connections is reached.',
@@ -12,7 +12,10 @@ export const refusals = {
 
 export type RefusalReason = keyof typeof refusals
 
-/** Where a connection breaks the protocol in a way that only its parser can name, the caller gives the sentence. */
+/**
+ * Where a connection breaks the protocol in a way that only its parser can name, the caller gives the
+ * sentence.
+ */
 export const clientDrops = {
   not_connect: 'Its first packet is not CONNECT.',
   not_from_client: 'It sent a packet that only servers send.',

@@ -1,22 +1,22 @@
 // gate.ts: between one socket and the broker. It decides when and how much is read, and writes the acks.
 //
-// aedes takes what `conn.read(null)` returns. It has no limit on packet sizes, not even before CONNECT, and none on
-// messages in flight. So the gate replaces that call:
+// aedes takes what `conn.read(null)` returns. It has no limit on packet sizes, not even before CONNECT, and
+// none on messages in flight. So the gate replaces that call:
 //
 //   socket's buffer --read--> framing --whole packets--> publish-fast-path.ts --the rest--> aedes' parser
 //        ^                       |                              |
 //        '------- unshift -------'   for later                  '--> messages of QoS 0 and 1
 //
-// A device that publishes one message at a time costs more in the buffer and the events of the stream than in its
-// message. So bytes that arrive while nothing waits before them go to the fast path at once (`push`).
+// A device that publishes one message at a time costs more in the buffer and the events of the stream than in
+// its message. So bytes that arrive while nothing waits before them go to the fast path at once (`push`).
 //
 //   stopped   until CONNECT is answered, CONNECT alone is passed on; nothing after stopReading
 //   full      inFlightMax messages are in flight; continues with the next ack
 //   blocked   the client does not read its acks; continues when it does, and is dropped after `ackTimeoutMs`
 //   paused    the intake asks for it; continues when the intake does
 //
-// While any of these holds, the socket's buffer fills to its high-water mark and TCP slows the device down. Whatever
-// ends one of them calls resumeReading().
+// While any of these holds, the socket's buffer fills to its high-water mark and TCP slows the device down.
+// Whatever ends one of them calls resumeReading().
 
 import type { Socket } from 'node:net'
 import type { Client } from 'aedes'
@@ -99,8 +99,8 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
 
   socket.read = read
   socket.push = push
-  // aedes reads when the number of `readable` events has caught up with the packets in flight. The gate has its own
-  // bound on messages in flight, so aedes must read at every event.
+  // aedes reads when the number of `readable` events has caught up with the packets in flight. The gate has
+  // its own bound on messages in flight, so aedes must read at every event.
   socket.prependListener('readable', () => readAtOnce(client))
   socket.once('close', () => {
     ended = true
@@ -157,8 +157,8 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
     if (end === chunk.length) return mayBypass ? bypassAedes(chunk) : chunk
     // Back into the stream and not into a buffer of our own: its `end` must wait for these bytes.
     socket.unshift(chunk.subarray(end))
-    // A stream whose end has arrived does not announce bytes that were put back. The microtask runs after this portion
-    // was parsed: aedes' parser must not be entered twice.
+    // A stream whose end has arrived does not announce bytes that were put back. The microtask runs after
+    // this portion was parsed: aedes' parser must not be entered twice.
     queueMicrotask(resumeReading)
     const portion = chunk.subarray(0, end)
     return mayBypass ? bypassAedes(portion) : portion

@@ -1,4 +1,4 @@
-// listeners.ts: the listeners of the broker, `mqtt://` over TCP and `mqtts://` over TLS.
+// listeners.ts: the listening sockets of the broker, `mqtt://` over TCP and `mqtts://` over TLS.
 
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls'
@@ -16,23 +16,23 @@ export type TlsOptions = {
 export type ListenerOptions = { host: string; port: number; tls: TlsOptions | null }
 
 export type Listener = {
-  /** As a URL, with the port that the system chose. */
+  /** Its address, with the port that the system chose. */
   readonly url: string
-  /** Takes no further connection. Those that are open stay. */
+  /** Takes no further connection; open ones stay. */
   close(): void
 }
 
 export type ListenerDeps = {
-  /** A socket that may speak MQTT; for TLS after the handshake. */
+  /** Called with each connected socket; for TLS after the handshake. */
   connected: (socket: Socket, certificateName: string | null) => void
-  /** Whether one more connection may be had. */
+  /** Whether one more connection is allowed. */
   admits: (socket: Socket) => boolean
   failed: (fault: GatewayError) => void
 }
 
 /**
- * What one socket buffers before TCP slows the device down, beside one read of at most 64 KiB. Small, because
- * there may be thousands of them while reading is paused.
+ * What one socket buffers before TCP slows the device down, besides one read of at most 64 KiB. Small,
+ * because thousands of sockets may fill it while reading is paused.
  */
 const bufferBytes = 16 * 1024
 
@@ -45,12 +45,12 @@ export function openListener(
   const scheme = tls === null ? 'mqtt' : 'mqtts'
   const hostText = host.includes(':') ? `[${host}]` : host
   const urlOf = (port: number) => `${scheme}://${hostText}:${port}`
-  // Acks are small and come alone: with Nagle's algorithm each would wait for the device's delayed TCP ack.
+  // Acks are small and sent alone: with Nagle's algorithm each would wait for the device's delayed TCP ack.
   const socketOptions = { noDelay: true, highWaterMark: bufferBytes, allowHalfOpen: false }
 
   const server = tls === null ? createServer(socketOptions) : createSecureServer()
   server.on('connection', (socket: Socket) => {
-    // A handshake that breaks, or an error before the broker listens for them, must not end the process.
+    // A broken handshake, or an error before the broker handles errors, must not end the process.
     socket.on('error', () => socket.destroy())
     if (!deps.admits(socket)) socket.destroy()
     else if (tls === null) deps.connected(socket, null)
@@ -82,7 +82,7 @@ export function openListener(
   }
 }
 
-/** The common name of a certificate that one of our authorities signed. */
+/** The common name of a certificate that a configured authority signed. */
 function certificateNameOf(socket: TLSSocket): string | null {
   if (!socket.authorized) return null
   const name = socket.getPeerCertificate().subject.CN
@@ -96,13 +96,15 @@ function unavailable(url: string, error: unknown): GatewayError {
     return new GatewayError('ADDRESS_IN_USE', {
       what,
       why,
-      act: 'Stop the other process (`ss -ltnp` names it), or choose another port in ingest.broker.listeners.',
+      act: 'Stop the other process (`ss -ltnp` lists it), or choose another port in ingest.broker.listeners.',
       cause: error,
     })
   return new GatewayError('ADDRESS_UNAVAILABLE', {
     what,
     why,
-    act: 'Choose an address of this machine in ingest.broker.listeners (`ip address` lists them); ports below 1024 need a permission.',
+    act:
+      'Choose an address of this machine in ingest.broker.listeners (`ip address` lists them). ' +
+      'Ports below 1024 need a privilege.',
     cause: error,
   })
 }

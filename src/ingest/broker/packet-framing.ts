@@ -1,5 +1,5 @@
-// packet-framing.ts: follows the packets of MQTT 3.1.1 over a byte stream by their fixed headers alone (MQTT 2.2),
-// so that limits hold before anything is buffered. Pure: knows no socket and keeps no bytes.
+// packet-framing.ts: follows the packets of MQTT 3.1.1 in a byte stream by their fixed headers alone (MQTT
+// 2.2), so that limits hold before anything is buffered. Pure: knows no socket and keeps no bytes.
 //
 //   byte 1        packet type and flags
 //   bytes 2..5    remaining length, 7 bits a byte, lowest first; the top bit says that another byte follows
@@ -7,9 +7,9 @@
 //
 //   type -> length (1 to 4 bytes) -> body -> type ...
 //
-// A stream is passed on in portions that end where a packet ends: CONNECT goes alone, because nothing may
-// follow it before it was answered (a PUBLISH would overtake the check of the password), and no more
-// messages go than may be in flight.
+// A stream is passed on in portions that end where a packet ends. CONNECT goes alone, because nothing may
+// follow it before it was answered (a PUBLISH would overtake the check of the password). A portion has no
+// more messages than may be in flight.
 
 export type FramingLimits = {
   /** Remaining length of the first packet. */
@@ -23,11 +23,11 @@ export type Violation =
 
 export type Framing = {
   /**
-   * Follows `chunk` from its start, across at most `messagesMax` messages that want an ack. Returns how many of
-   * its bytes may be passed on; the rest is to be offered again. -1 after a violation.
+   * Follows `chunk` from its start, across at most `messagesMax` messages that want an ack. Returns how many
+   * of its bytes may be passed on; the caller offers the rest again. -1 after a violation.
    */
   follow(chunk: Uint8Array, messagesMax: number): number
-  /** The next byte is the first of a packet. */
+  /** The next byte starts a packet. */
   readonly betweenPackets: boolean
   /** The whole CONNECT was passed on. */
   readonly connectEnded: boolean
@@ -39,15 +39,17 @@ const connectHead = 0x10
 const publishType = 3
 const lengthBytesMax = 4
 
-/** By packet type, whether a client sends it (MQTT 2.2.1): not CONNACK, SUBACK, UNSUBACK, PINGRESP, 0 and 15. */
+/**
+ * By packet type, whether a client sends it (MQTT 2.2.1): not CONNACK, SUBACK, UNSUBACK, PINGRESP, 0 and 15.
+ */
 const fromClient = [0, 1, 0, 1, 1, 1, 1, 1, 1, 0, 1, 0, 1, 0, 1, 0]
 
 export function createFraming(limits: FramingLimits): Framing {
   /** The length of the first packet is known, and that it is CONNECT. */
   let connected = false
   let connectEnded = false
-  /** Where in a packet the stream stands. */
-  let place: 'type' | 'length' | 'body' = 'type'
+  /** What the next byte belongs to. */
+  let state: 'type' | 'length' | 'body' = 'type'
   let type = 0
   let lengthBytes = 0
   let multiplier = 1
@@ -60,7 +62,7 @@ export function createFraming(limits: FramingLimits): Framing {
     let room = messagesMax
     let offset = 0
     while (offset < chunk.length) {
-      if (place === 'type') {
+      if (state === 'type') {
         const head = chunk[offset]!
         const wantsAck = head >> 4 === publishType && (head & 0b0110) !== 0
         if (wantsAck) {
@@ -69,7 +71,7 @@ export function createFraming(limits: FramingLimits): Framing {
         }
         if (!begin(head)) return -1
         offset += 1
-      } else if (place === 'length') {
+      } else if (state === 'length') {
         if (!takeLength(chunk[offset]!)) return -1
         offset += 1
       } else {
@@ -77,8 +79,8 @@ export function createFraming(limits: FramingLimits): Framing {
         remaining -= step
         offset += step
       }
-      if (place === 'body' && remaining === 0) {
-        place = 'type'
+      if (state === 'body' && remaining === 0) {
+        state = 'type'
         if (type === connectType) {
           connectEnded = true
           return offset
@@ -93,7 +95,7 @@ export function createFraming(limits: FramingLimits): Framing {
     // [MQTT-3.1.0-1]: the first packet must be CONNECT. A second one is for the broker to refuse.
     if (!connected && head !== connectHead) return violate('not_connect')
     if (!fromClient[type]) return violate('not_from_client')
-    place = 'length'
+    state = 'length'
     remaining = 0
     multiplier = 1
     lengthBytes = 0
@@ -111,7 +113,7 @@ export function createFraming(limits: FramingLimits): Framing {
     } else if (remaining > limits.packetBytesMax) return violate('packet_too_large')
     if (more) return true
     connected = true
-    place = 'body'
+    state = 'body'
     return true
   }
 
@@ -123,7 +125,7 @@ export function createFraming(limits: FramingLimits): Framing {
   return {
     follow,
     get betweenPackets() {
-      return place === 'type'
+      return state === 'type'
     },
     get connectEnded() {
       return connectEnded

@@ -1,12 +1,13 @@
-// publish-fast-path.ts: reads PUBLISH packets without aedes' parser and its chain of callbacks. Pure: knows no socket.
+// publish-fast-path.ts: reads PUBLISH packets without aedes' parser and its chain of callbacks. Pure: knows
+// no socket.
 //
 //   byte 1      0011 DUP QoS QoS RETAIN              MQTT 3.3.1
 //   bytes 2..5  remaining length
 //   then        topic length (2), topic, packet identifier (2, QoS 1 only), payload to the end
 //
-// It takes whole packets of QoS 0 and 1 from the head of a portion and stops at the first packet of another kind. That
-// packet and all that follow go to aedes, so the order of packets is kept. Malformed packets are left to aedes, which
-// names the fault, and packets beyond the limit to the framing.
+// It takes whole packets of QoS 0 and 1 from the head of a portion and stops at the first packet of another
+// kind. That packet and all that follow go to aedes, so the order of packets is kept. Malformed packets are
+// left to aedes, which names the fault, and packets beyond the limit to the framing.
 
 import type { Message, QoS } from '../../domain/message.ts'
 
@@ -14,8 +15,8 @@ import type { Message, QoS } from '../../domain/message.ts'
 export type TakePublish = (messageId: number) => boolean
 
 /**
- * Reads each message at the head of `portion` into `message`, whose bytes are a view then, and calls `take`. Returns
- * the offset of the first packet that is left.
+ * Reads each message at the head of `portion` into `message`, whose bytes are a view then, and calls `take`.
+ * Returns the offset of the first packet that is left.
  */
 export function takePublishes(
   portion: Buffer,

@@ -1,13 +1,15 @@
-// publish-handler.ts: from a PUBLISH to the intake, and its acknowledgement back. Both parsers, the fast path and aedes,
-// fill the same message and call `publish`: its checks are made once, and no message allocates an object.
+// publish-handler.ts: from a PUBLISH to the intake, and its acknowledgement back. Both parsers, the fast path
+// and aedes, fill the same message and call `publish`: its checks are made once, and no message allocates an
+// object.
 //
-// aedes writes PUBACK before it persists or publishes, so the durable write must happen in authorizePublish, its only
-// hook before the ack. The callback of a message that was taken in is never called: aedes would write the ack with four
-// small writes and an immediate, and then publish the message to no subscriber. The gate writes PUBACK and PUBREC
-// itself, once per socket and commit; aedes handles PUBREL and everything else.
+// aedes writes PUBACK before it persists or publishes, so the durable write must happen in authorizePublish,
+// its only hook before the ack. The callback of a message that was taken in is never called: aedes would
+// write the ack with four small writes and an immediate, and then publish the message to no subscriber. The
+// gate writes PUBACK and PUBREC itself, once per socket and commit; aedes handles PUBREL and everything else.
 //
-// [MQTT-3.3.5-2] leaves only "ack or close": a message that can never be taken closes the connection; one that cannot
-// be taken now has its ack held. A failed write closes the connection, so that the device sends the message again.
+// [MQTT-3.3.5-2] leaves only "ack or close": a message that can never be taken closes the connection; one
+// that cannot be taken now has its ack held. A failed write closes the connection, so that the device sends
+// the message again.
 
 import type { Client } from 'aedes'
 import type { Message } from '../../domain/message.ts'
@@ -102,8 +104,8 @@ export function createPublishHandler(
     message.dup = packet.dup
     message.qos = client.closed ? 0 : packet.qos
     if (client.closed) {
-      // A will. Nobody sends it again: like QoS 0, it is kept if that is possible now. When the gateway closes the
-      // connection, the client has not died, and the spool may be closed by then.
+      // A will. Nobody sends it again: like QoS 0, it is kept if that is possible now. When the gateway
+      // closes the connection, the client has not died, and the spool may be closed by then.
       if (!stopping()) publish(gate, 0)
       done(null)
       return

@@ -1,36 +1,36 @@
-// qos2-sessions.ts: what aedes keeps about its clients, as much of it as a gateway needs that nobody subscribes to.
+// qos2-sessions.ts: what aedes keeps about its clients, reduced to what a gateway without subscribers needs.
 //
-// Of a session only the QoS 2 messages matter that were received and not released yet: until PUBREL the same
+// Of a session only the QoS 2 messages matter that were received and not released yet. Until PUBREL the same
 // packet identifier with the same content is the same message (MQTT 4.3.3, method B), so it must have no
-// second effect. Content is compared too, by a fingerprint: a device that lost its memory starts again at
+// second effect. Content is compared by a fingerprint: a device that lost its memory starts again at
 // identifier 1, and its new message must not pass for an old one. After a restart of the gateway nothing is
 // known here; then the dedup window of the spool recognises a DUP.
 //
-// Wills, retained messages and subscriptions are not stored: wills are taken at once when a connection breaks,
-// nothing is ever sent to a client. What aedes asks for beyond that is answered with "none".
+// Wills, retained messages and subscriptions are not stored: a will is taken when its connection breaks, and
+// nothing is ever sent to a client. Everything else that aedes asks for is answered with "none".
 
 import { Readable } from 'node:stream'
 import { crc32 } from 'node:zlib'
 
-/** A message of QoS 2 against what its session knows; `too many` where it has no room for another. */
+/** A QoS 2 message compared with its session; `too many` where the session is full. */
 export type Arrival = 'new' | 'known' | 'too many'
 
 export type Sessions = {
   arrive(clientId: string, messageId: number, topic: string, bytes: Buffer): Arrival
-  /** The message was not taken in after all: the next one under this identifier is new. */
+  /** The message was not stored after all: the next one with this identifier is new. */
   forget(clientId: string, messageId: number): void
-  /** The persistence that aedes is given. */
+  /** The persistence for aedes. */
   persistence: Persistence
 }
 
 type SessionsOptions = {
   /** Of one client. A packet identifier has 16 bits, so this bounds memory, not correctness. */
   unreleasedMax: number
-  /** Of all together: beyond it the session that was made first is forgotten. */
-  unreleasedInAllMax: number
+  /** Of all clients: beyond it the oldest session is forgotten. */
+  unreleasedTotalMax: number
 }
 
-const defaults: SessionsOptions = { unreleasedMax: 10_000, unreleasedInAllMax: 1_000_000 }
+const defaults: SessionsOptions = { unreleasedMax: 10_000, unreleasedTotalMax: 1_000_000 }
 
 type Named = { id: string }
 type Numbered = { messageId: number }
@@ -39,7 +39,7 @@ type Persistence = ReturnType<typeof persistenceOver>
 
 export function createSessions(options: SessionsOptions = defaults): Sessions {
   const sessions = new Map<string, Map<number, number>>()
-  let inAll = 0
+  let total = 0
 
   function arrive(clientId: string, messageId: number, topic: string, bytes: Buffer): Arrival {
     const fingerprint = crc32(bytes, crc32(topic))
@@ -52,10 +52,10 @@ export function createSessions(options: SessionsOptions = defaults): Sessions {
     }
     if (known === undefined) {
       if (session.size >= options.unreleasedMax) return 'too many'
-      inAll += 1
+      total += 1
     }
     session.set(messageId, fingerprint)
-    if (inAll > options.unreleasedInAllMax) forgetOldest(clientId)
+    if (total > options.unreleasedTotalMax) forgetOldest(clientId)
     return 'new'
   }
 
@@ -70,12 +70,12 @@ export function createSessions(options: SessionsOptions = defaults): Sessions {
   function release(clientId: string, messageId: number): void {
     const session = sessions.get(clientId)
     if (!session?.delete(messageId)) return
-    inAll -= 1
+    total -= 1
     if (session.size === 0) sessions.delete(clientId)
   }
 
   function end(clientId: string): void {
-    inAll -= sessions.get(clientId)?.size ?? 0
+    total -= sessions.get(clientId)?.size ?? 0
     sessions.delete(clientId)
   }
 
@@ -93,7 +93,7 @@ type Store = {
   end(clientId: string): void
 }
 
-/** The part of aedes-persistence that aedes 1.2 calls when there are no subscriptions. */
+/** The part of aedes-persistence that aedes 1.2 calls without subscriptions. */
 function persistenceOver(store: Store) {
   return {
     async setup() {},
@@ -106,7 +106,7 @@ function persistenceOver(store: Store) {
     async delWill() {},
     streamWill: () => Readable.from([]),
     outgoingStream: () => Readable.from([]),
-    /** An answer to what we never sent. */
+    /** A reply to a message that was never sent. */
     async outgoingClearMessageId() {},
     async outgoingUpdate() {},
     async incomingGetPacket(client: Named, packet: Numbered) {

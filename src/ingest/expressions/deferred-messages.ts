@@ -1,36 +1,42 @@
-// deferred-messages.ts: messages of sources with a JSONata expression are mapped here, after they were acknowledged.
+// deferred-messages.ts: maps the messages of sources with a JSONata expression after they were acknowledged.
 //
-//   intake -> shelf of the source -> read in order -> expression, in a thread of its own -> map -> one exchange
+//   intake -> shelf of the source -> read in order -> expression, in its own thread -> map -> one exchange
 //
 // Promises
-//   Nothing is lost and nothing comes twice: messages leave their shelf in the write that adds what they became.
-//   The payloads of a source come in the order of its messages; those of a device whose earlier messages are being
-//   released from quarantine go behind those. A source waits for no other one's messages on the disk; all expressions
-//   share one thread (expressions.ts).
-//   An expression that takes too long, goes too deep or fails costs its own message: a dead letter with the reason.
+//   Nothing is lost and nothing is sent twice: messages leave their shelf in the write that adds their
+//   results.
+//   The payloads of a source keep the order of its messages; those of a device whose earlier messages are
+//   being released from quarantine are kept behind them. No source waits for the disk work of another; all
+//   expressions share one thread (expressions.ts).
+//   An expression that takes too long, nests too deep or fails costs only its own message: a dead letter with
+//   the reason.
 //
 // What can go wrong, and what then happens
-//   the process dies        what was not taken is still there, and goes on at the next start
-//   the thread cannot start the messages wait on the disk, a condition says why, and it is tried again
-//   they come faster        the shelf grows up to spool.deferred_max_bytes; there their acks are held
-//   the expression is gone  after a reload, a source without one maps what waits as any other message
+//   the process dies         what was not taken is still there; the next start continues
+//   the thread cannot start  the messages wait on the disk, a condition says why, and it is tried again
+//   more arrive than leave   the shelf grows up to spool.deferred_max_bytes; then their acks are held
+//   the expression is gone   after a reload, a source without one maps the waiting messages like any other
 //
 // Bounds: 32 messages of a source at a time.
 
 import { pause, type Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
-import type { DeadLetter } from '../../domain/dead-letter.ts'
-import type { KeptMessage, ShelfName } from '../../domain/message.ts'
-import type { MappedPayload } from '../../domain/payload.ts'
-import type { MapResult, Mapper, Mapping } from '../../mapping/mapping.ts'
-import type { KeptEntry, Spool } from '../../spool/spool.ts'
-import { deviceBefore } from '../remap/release-order.ts'
-import { mapKept, type Expressions } from './expressions.ts'
+import type { ShelfName } from '../../domain/message.ts'
+import type { Mapper, Mapping } from '../../mapping/mapping.ts'
+import type { Spool } from '../../spool/spool.ts'
+import { createUnmappableCounter } from '../intake/unmappable-counter.ts'
+import { messageFrom } from '../remap/kept-message.ts'
+import { mapperFactory, retryUntilDone, waitForRoom } from '../remap/release-throttle.ts'
+import { mapKept, remapSlice } from '../remap/remap.ts'
+import {
+  addResult,
+  exchangeSlice,
+  newSliceResult,
+  type RemapEntry,
+  type SliceResult,
+} from '../remap/slice-result.ts'
 import type { ReleaseOrder } from '../types.ts'
-import { remapSlice } from '../remap/remap.ts'
-import { keptBehind, keptMessageFor, deadLetterFor, messageFrom } from '../remap/kept-message.ts'
-import { mapperFactory, waitForRoom, retryUntilDone } from '../remap/release-throttle.ts'
-import { createReasonCounter } from '../intake/reason-counter.ts'
+import type { Expressions } from './expressions.ts'
 
 export type DeferredSpool = Pick<
   Spool,
@@ -72,11 +78,9 @@ type Deps = {
   releaseOrder: ReleaseOrder
 }
 
-/** What became of the messages of one exchange. */
-type Became = { payloads: MappedPayload[]; deadLetters: DeadLetter[]; keptMessages: KeptMessage[] }
-
 const messagesAtOnce = 32
-const laterMs = 1000
+/** Before another attempt where nothing could be mapped. */
+const retryMs = 1000
 const eventEveryMs = 1000
 
 export function createDeferredMessages(
@@ -85,10 +89,10 @@ export function createDeferredMessages(
 ): DeferredMessages {
   const stopping = new AbortController()
   const { signal } = stopping
-  const deadBy = createReasonCounter(clock, { eventEveryMs })
+  const deadBy = createUnmappableCounter({ clock, emit }, { eventEveryMs })
   const counts = { evaluated: 0, payloads: 0, dead: 0, keptAgain: 0 }
   let { mapping, mapper } = first
-  /** Of shelves that are worked on; false where nothing came since its loop looked the last time. */
+  /** Shelves with a running loop; true where messages were kept since the loop last read the shelf. */
   const working = new Map<ShelfName, boolean>()
   const loops = new Set<Promise<void>>()
   const unlisten = spool.listen({ messagesKept: start, storeReopened: start })
@@ -113,98 +117,61 @@ export function createDeferredMessages(
   async function work(shelf: ShelfName): Promise<void> {
     while (working.get(shelf) === true && !signal.aborted) {
       working.set(shelf, false)
-      await retryUntilDone(() => workOff(shelf), clock, signal)
+      await retryUntilDone(() => mapShelf(shelf), clock, signal)
     }
-    // In the same breath as the last look at it, or a wake could fall between.
+    // In the same turn as the last look at it, so that no start is missed.
     working.delete(shelf)
   }
 
-  async function workOff(shelf: ShelfName): Promise<void> {
+  async function mapShelf(shelf: ShelfName): Promise<void> {
     const source = shelf.slice('deferred:'.length)
     while (!signal.aborted) {
-      const entries: KeptEntry[] = []
-      for await (const entry of spool.keptMessages(shelf, null, { limit: messagesAtOnce }))
-        entries.push(entry)
+      const entries: RemapEntry[] = []
+      for await (const { id, message } of spool.keptMessages(shelf, null, { limit: messagesAtOnce }))
+        entries.push({ id, envelope: message.envelope })
       if (entries.length === 0 || !(await waitForRoom(spool, clock, signal))) return
-      const done = mapper.expressions.has(source) ? await evaluateAll(source, entries) : await mapAll(entries)
-      if (done === 0) await pause(clock, laterMs, signal)
+      const evaluates = mapper.expressions.has(source)
+      const slice = evaluates ? await evaluateAll(source, entries) : await mapAll(entries)
+      if (slice === 'superseded') continue
+      if (slice === null || slice.entries === 0) await pause(clock, retryMs, signal)
+      else await settle(slice)
     }
   }
 
-  /** How many were taken, from the first on; null where another mapping came into force meanwhile. */
-  async function evaluateAll(source: string, entries: readonly KeptEntry[]): Promise<number | null> {
+  async function evaluateAll(
+    source: string,
+    entries: readonly RemapEntry[],
+  ): Promise<SliceResult | 'superseded'> {
     const now = mapper
-    const messages = entries.map(({ message }) => messageFrom(message.envelope))
+    const messages = entries.map(({ envelope }) => messageFrom(envelope))
     const answers = await Promise.all(messages.map((message) => expressions.evaluate(now, source, message)))
-    if (mapper !== now) return null
-    const became: Became = { payloads: [], deadLetters: [], keptMessages: [] }
-    let done = 0
-    for (const [index, { message }] of entries.entries()) {
-      const [own, answer] = [messages[index], answers[index]]
-      // Nothing was evaluated, so those behind it wait as well.
-      if (own === undefined || answer === undefined || answer === 'later') break
-      become(mapKept(now, own, answer), message, became)
-      done += 1
+    if (mapper !== now) return 'superseded'
+    const slice = newSliceResult()
+    for (const [index, entry] of entries.entries()) {
+      const [message, answer] = [messages[index], answers[index]]
+      // Nothing was evaluated, so the messages behind it wait as well.
+      if (message === undefined || answer === undefined || answer === 'later') break
+      // The config allows no source with an expression that collects parts.
+      addResult(slice, mapKept(now, message, answer), entry, releaseOrder)
     }
-    await give(entries.slice(0, done), became)
-    return done
+    return slice
   }
 
-  /** A source whose expression was taken away maps as any other. */
-  async function mapAll(entries: readonly KeptEntry[]): Promise<number | null> {
+  /** A source whose expression was removed maps like any other. */
+  async function mapAll(entries: readonly RemapEntry[]): Promise<SliceResult | null | 'superseded'> {
     const now = mapping
     const open = await mapperFactory(now, spool)
-    if (mapping !== now) return null
-    const run = entries.map(({ id, message }) => ({ id, envelope: message.envelope }))
-    const again = remapSlice(open, run, { more: true, mayGrow: false, releaseOrder })
-    if (again === null) return 0
-    const at = clock.now()
-    const letters = again.refused.map((one) => deadLetterFor(one, one.envelope, at))
-    await give(entries.slice(0, again.entries), {
-      payloads: again.payloads,
-      deadLetters: letters,
-      keptMessages: again.keep,
-    })
-    return again.entries
+    if (mapping !== now) return 'superseded'
+    return remapSlice(open, entries, { more: true, mayGrow: false, releaseOrder })
   }
 
-  function become(result: MapResult, { envelope }: KeptMessage, became: Became): void {
-    const before = deviceBefore(result, releaseOrder)
-    if (before !== null) {
-      releaseOrder.addBehind(before.device)
-      became.keptMessages.push(keptBehind(before, envelope))
-      return
-    }
-    switch (result.kind) {
-      case 'payloads':
-        became.payloads.push(...result.payloads)
-        return
-      case 'quarantined':
-      case 'deferred':
-        became.keptMessages.push(keptMessageFor(result, envelope))
-        return
-      case 'unmappable': {
-        became.deadLetters.push(deadLetterFor(result, envelope, clock.now()))
-        const { source, reason, detail } = result
-        if (deadBy.add(source, reason))
-          emit({ kind: 'message_unmappable', source, topic: envelope.topic, reason, detail })
-        return
-      }
-      // The config allows no source with an expression that collects parts.
-      case 'part':
-      case 'ignored':
-      default:
-        return
-    }
-  }
-
-  async function give(entries: readonly KeptEntry[], became: Became): Promise<void> {
-    if (entries.length === 0) return
-    await spool.exchange({ take: entries.map(({ id }) => id), ...became, stateChanges: [] })
-    counts.evaluated += entries.length
-    counts.payloads += became.payloads.length
-    counts.dead += became.deadLetters.length
-    counts.keptAgain += became.keptMessages.length
+  async function settle(slice: SliceResult): Promise<void> {
+    await exchangeSlice(spool, slice, clock.now())
+    counts.evaluated += slice.entries
+    counts.payloads += slice.payloads.length
+    counts.dead += slice.refused.length
+    counts.keptAgain += slice.keptMessages.length
+    for (const one of slice.refused) deadBy.add(one, one.envelope.topic)
   }
 
   function swap(nextMapping: Mapping, nextMapper: Mapper): void {

@@ -1,29 +1,28 @@
-// expressions.ts: what the JSONata expressions of the sources make of messages that were kept: of those that wait for
-// nothing else (deferred-messages.ts), and of those that leave the quarantine (quarantine.ts). All share one thread.
+// expressions.ts: evaluates the JSONata expressions of the sources for messages that were kept: those that
+// wait only for their expression (deferred-messages.ts), and those that leave the quarantine (quarantine.ts).
+// All share one thread.
 //
-// An expression that takes too long, goes too deep or fails costs its own message. Where the thread cannot be started,
-// or another mapping comes into force meanwhile, nothing is evaluated: the message stays where it is, for later.
+// An expression that takes too long, nests too deep or fails costs only its own message, which becomes a dead
+// letter. Where the thread cannot be started, or another mapping comes into force meanwhile, nothing is
+// evaluated and the message stays where it is, for later.
 
 import type { Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { Message } from '../../domain/message.ts'
-import { createEvaluator, type Evaluator, type Mapper, type MapResult } from '../../mapping/mapping.ts'
-import type { RemapEntry } from '../remap/remap.ts'
+import { createEvaluator, type Evaluator, type Mapper } from '../../mapping/mapping.ts'
 import { messageFrom } from '../remap/kept-message.ts'
-import { mapperFailed } from '../remap/mapper-failure.ts'
+import { mapKept, type Evaluated } from '../remap/remap.ts'
+import type { RemapEntry } from '../remap/slice-result.ts'
 
 export type Expressions = {
-  /** Never rejects. `mapper` is of the mapping in force; else the answer is `later`. */
+  /** Never rejects. `later` where `mapper` is not of the mapping in force, or the thread does not run. */
   evaluate(mapper: Mapper, source: string, message: Message): Promise<Evaluated | 'later'>
-  /** Those of `mapper` are in force from here on; resolves when the thread of before has ended. */
+  /** Those of `mapper` are in force from here on; resolves when the previous thread has ended. */
   swap(mapper: Mapper): Promise<void>
   /** Expressions that took too long. */
   timeouts(): number
   close(): Promise<void>
 }
-
-/** What is left to do in the turn of the message: mapping the next one forgets the one before. */
-export type Evaluated = { source: string; value: unknown } | { result: MapResult }
 
 export function createExpressions(
   { clock, emit }: { clock: Clock; emit: Emit },
@@ -31,7 +30,7 @@ export function createExpressions(
 ): Expressions {
   let { expressions } = first
   let evaluator = newEvaluator()
-  let timeoutsBefore = 0
+  let earlierTimeouts = 0
   let failed = false
   return { evaluate, swap, timeouts, close }
 
@@ -46,14 +45,14 @@ export function createExpressions(
     const decoded = mapper.decoded(message, source)
     if (decoded.kind === 'ended') return decoded
     const evaluation = await evaluator.evaluate(source, decoded.value)
-    tellFault()
+    reportFault()
     if (evaluation.kind === 'later') return 'later'
     if (evaluation.kind === 'value') return { source, value: evaluation.value }
     const { reason, detail } = evaluation
     return { result: { kind: 'unmappable', source, device: null, reason, detail, windowKey: '' } }
   }
 
-  function tellFault(): void {
+  function reportFault(): void {
     const why = evaluator?.fault() ?? null
     if (why !== null && !failed) emit({ kind: 'expressions_failed', why })
     if (why === null && failed) emit({ kind: 'expressions_resumed' })
@@ -62,15 +61,15 @@ export function createExpressions(
 
   async function swap(next: Mapper): Promise<void> {
     const old = evaluator
-    timeoutsBefore += old?.counters().timeouts ?? 0
+    earlierTimeouts += old?.counters().timeouts ?? 0
     expressions = next.expressions
     evaluator = newEvaluator()
     await old?.close()
-    tellFault()
+    reportFault()
   }
 
   function timeouts(): number {
-    return timeoutsBefore + (evaluator?.counters().timeouts ?? 0)
+    return earlierTimeouts + (evaluator?.counters().timeouts ?? 0)
   }
 
   async function close(): Promise<void> {
@@ -78,7 +77,9 @@ export function createExpressions(
   }
 }
 
-/** What the expressions give for the entries that need one, by id; null where one of them cannot be evaluated for now. */
+/**
+ * What the expressions give for the entries that need one, by id; null where one cannot be evaluated for now.
+ */
 export async function evaluated(
   expressions: Pick<Expressions, 'evaluate'>,
   mapper: Mapper,
@@ -99,15 +100,4 @@ export async function evaluated(
     if (one !== null) values.set(one.id, one.answer)
   }
   return values
-}
-
-/** Maps a message that was kept; where it needs an expression, with what that gave. Never throws. */
-export function mapKept(mapper: Mapper, message: Message, evaluated: Evaluated | undefined): MapResult {
-  try {
-    if (evaluated === undefined) return mapper.map(message, false)
-    if ('result' in evaluated) return evaluated.result
-    return mapper.mapDecoded(message, evaluated.source, evaluated.value)
-  } catch (error) {
-    return mapperFailed(message, error)
-  }
 }

@@ -1,11 +1,14 @@
-// dead-letter-backpressure.ts: messages that would become dead letters while those are full, and what the same
-// connections sent behind them: acks keep their order within a connection [MQTT-4.6.0-2]. Other connections continue.
+// dead-letter-backpressure.ts: messages that would become dead letters while those are full, and what the
+// same connections sent behind them: acks keep their order within a connection [MQTT-4.6.0-2]. Other
+// connections continue.
 //
-// They are mapped again when there is room, or when another mapping is in force, which may map them to payloads. A
-// mapping must tolerate a second time anyway, since a device sends a message without an ack again.
+// They are mapped again when there is room, or when another mapping is in force, which may map them to
+// payloads. A mapping must tolerate a second time anyway, since a device sends a message without an ack
+// again.
 //
-// Bounds: the broker limits the messages of a connection without an ack, and at the bounds here no socket is read. When
-// a connection ends, its messages are forgotten: none of them was acknowledged, so the device still has them.
+// Bounds: the broker limits the messages of a connection without an ack, and at the bounds here no socket is
+// read. When a connection ends, its messages are forgotten: none of them was acknowledged, so the device
+// still has them.
 
 import type { DropReason } from '../../domain/event.ts'
 import type { Message, Sender } from '../../domain/message.ts'

@@ -1,5 +1,6 @@
-// dropped-messages.ts: reports QoS 0 messages that were dropped: at most one event in `eventEveryMs` while the reason
-// stays the same, and every message in one of the events (invariant 10). The intake counts them at once.
+// dropped-messages.ts: reports QoS 0 messages that were dropped: at most one event in `eventEveryMs` while
+// the reason stays the same, and every message in one of the events (invariant 10). The intake counts them at
+// once.
 
 import type { CancelTimer, Clock } from '../../std/clock.ts'
 import type { DropReason, Emit } from '../../domain/event.ts'

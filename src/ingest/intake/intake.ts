@@ -1,19 +1,21 @@
 // intake.ts: the hot path, from a message to the spool. It does not know where messages come from.
 //
-//   message -> map (mapping-state.ts) -> result-router.ts: payloads, part, dead letter, shelf or nothing -> endMessage(ack)
+//   message -> map (mapping-state.ts) -> store the result (result-router.ts) -> endMessage(ack)
 //
-// The spool calls `ack` after the fsync, in the order of arrival. Messages wait in order (waiting-messages.ts) while
-// the spool takes nothing in (full, disk low, a shelf full, store lost), or while the state of the mapping is read
-// again (mapping-state.ts). Everything behind them waits too, so acks keep the order of arrival over the whole daemon
-// [MQTT-4.6.0-2]. QoS 0 is dropped and counted then (dropped-messages.ts): nothing else could keep it. At the bound of
-// the waiting list, or while too many bytes are uncommitted, `readingPaused` asks the broker to stop reading.
+// The spool calls `ack` after the fsync, in the order of arrival. Messages wait in order
+// (waiting-messages.ts) while the spool takes nothing in (full, disk low, a shelf full, store lost), or while
+// the state of the mapping is read again (mapping-state.ts). Everything behind them waits too, so acks keep
+// the order of arrival over the whole daemon [MQTT-4.6.0-2]. QoS 0 is dropped and counted then
+// (dropped-messages.ts): nothing else could keep it. At the bound of the waiting list, or while too many
+// bytes are uncommitted, `readingPaused` asks the broker to stop reading.
 //
-// While the dead letters are full, a message that would become one waits with all that its connection sent behind it
-// (dead-letter-backpressure.ts). Other connections continue. It is mapped again when there is room or a new mapping.
+// While the dead letters are full, a message that would become one waits with all that its connection sent
+// behind it (dead-letter-backpressure.ts). Other connections continue. It is mapped again when there is room
+// or a new mapping.
 //
-// Conservation (invariant 6): received + carried = mapped + ignored + duplicates + dead + quarantined + deferred
-// + openParts + dropped + returned + held.
-// Per message: no promise, no closure, no log line, and one message object for all.
+// Conservation (invariant 6): received + carried = mapped + ignored + duplicates + dead + quarantined +
+// deferred + openParts + dropped + returned + held. Per message: no promise, no closure, no log line, and one
+// message object for all.
 
 import type { Clock, EpochMs } from '../../std/clock.ts'
 import type { DropReason, Emit } from '../../domain/event.ts'
@@ -45,8 +47,8 @@ export type IntakeOptions = {
 
 export type Intake = {
   /**
-   * Takes a message; `ack` is null where no acknowledgement is expected (QoS 0, wills). `message` belongs to the caller
-   * and may be reused after the call, its bytes too; `arrivedAt` is set here.
+   * Takes a message; `ack` is null where no acknowledgement is expected (QoS 0, wills). `message` belongs to
+   * the caller and may be reused after the call, its bytes too; `arrivedAt` is set here.
    */
   accept(message: Message, ack: Ack | null): void
   /** Takes a message that was taken before: it only needs its ack, after that of the first one. */
@@ -61,7 +63,9 @@ export type Intake = {
   restore(): Promise<void>
   /** Puts another mapping in force between two messages; it takes over what is being collected. */
   swap(mapper: IntakeMapper): Promise<void>
-  /** Resolves when all that waits was appended, or the spool takes nothing in; nothing more is appended then. */
+  /**
+   * Resolves when all that waits was appended, or the spool takes nothing in; nothing more is appended then.
+   */
   finish(): Promise<void>
   close(): void
 }
@@ -166,7 +170,8 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
   function route(message: Message, result: MapResult, ack: Ack | null): void {
     if (tap?.on === true) tap.record(message, result)
     router.route(result, message, state)
-    // Everything appended since the last call belongs to this message: its ack follows the commit that holds it.
+    // Everything appended since the last call belongs to this message: its ack follows the commit that holds
+    // it.
     spool.endMessage(ack)
     if (result.kind === 'part') state.partAdded()
   }

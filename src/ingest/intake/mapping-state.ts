@@ -1,10 +1,10 @@
-// mapping-state.ts: the mapper in force and its state: messages that were taken as parts of a payload that is not
-// complete yet.
+// mapping-state.ts: the mapper in force and its state: messages that were taken as parts of a payload that is
+// not complete yet.
 //
-// The state is committed to the spool with the message that changed it, so it can always be read back: at the start,
-// after the store was lost (memory was ahead of the disk then), and for a new mapping. What closes by time goes into the
-// open group like a message: its payloads are added and its state is deleted in one write. While the spool takes nothing
-// in, nothing closes; the open parts wait on the disk.
+// The state is committed to the spool with the message that changed it, so it can always be read back: at the
+// start, after the store was lost (memory was ahead of the disk then), and for a new mapping. What closes by
+// time goes into the open group like a message: its payloads are added and its state is deleted in one write.
+// While the spool takes nothing in, nothing closes; the open parts wait on the disk.
 
 import type { CancelTimer, Clock } from '../../std/clock.ts'
 import type { Message } from '../../domain/message.ts'

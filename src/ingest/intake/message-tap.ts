@@ -1,10 +1,10 @@
-// message-tap.ts: somebody looks at messages as they come, raw and mapped.
+// message-tap.ts: shows messages as they arrive, raw and mapped, to readers that ask for them.
 //
-//   intake -- saw(message, result) --> of each tap: filter, rate, ring -- wake --> reader (ops/http/tap-stream.ts) --> HTTP
+//   intake -- record(message, result) --> of each tap: filter, rate, ring -- wake --> reader --> HTTP
 //
-// Nobody looks: one boolean test a message, and nothing else. Somebody does: what passes the filter is copied into a
-// ring, at most `perSecondMax` a second and `entriesMax` that were not read yet; beyond, messages are passed over
-// and counted, and the count is shown. Nothing here waits, and nothing that a reader does holds the intake up.
+// Without a reader it costs one boolean test a message. With one, what passes the filter is copied into a
+// ring, at most `perSecondMax` a second and `entriesMax` that were not read yet; beyond, messages are skipped
+// and counted, and the count is shown. Nothing here waits, and no reader can delay the intake.
 
 import type { Clock, EpochMs } from '../../std/clock.ts'
 import type { Message, QoS, Sender } from '../../domain/message.ts'
@@ -12,15 +12,15 @@ import type { MappedPayload } from '../../domain/payload.ts'
 import { topicFilterOf, type StateChanges, type MapResult } from '../../mapping/mapping.ts'
 
 export type Tap = {
-  /** Whether anybody looks: asked once per message. */
+  /** There is a reader: read once per message. */
   readonly on: boolean
-  /** `message` is the caller's and used again: what is kept of it is copied. */
+  /** `message` is reused by the caller: what is kept of it is copied. */
   record(message: Message, result: MapResult): void
-  /** What became of messages that were taken as parts before. */
+  /** The payloads of messages that were taken as parts before. */
   recordClosed(applied: StateChanges): void
 }
 
-/** What passes; null for anything. A device is also found by its name in the topic or as client id. */
+/** What passes; null for everything. A device is also found by its name in the topic or as client id. */
 export type TapFilter = { device: string | null; topic: string | null; source: string | null }
 
 export type TapEntry =
@@ -28,7 +28,7 @@ export type TapEntry =
       kind: 'message'
       topic: string
       bytes: Buffer
-      /** Bytes that were left away. */
+      /** Bytes that were left out. */
       cutBytes: number
       qos: QoS
       retain: boolean
@@ -40,9 +40,9 @@ export type TapEntry =
   | { kind: 'closed'; at: EpochMs; payloads: readonly MappedPayload[] }
 
 export type TapReader = {
-  /** What came since the last call. */
+  /** The entries since the last call. */
   take(): TapEntry[]
-  /** Messages passed over since the last call. */
+  /** Messages skipped since the last call. */
   takeDropped(): number
   close(): void
 }
@@ -51,7 +51,7 @@ export type OpenedTap =
   { kind: 'open'; reader: TapReader } | { kind: 'full'; tapsMax: number } | { kind: 'malformed'; why: string }
 
 export type Taps = Tap & {
-  /** `wake` is called when there is something to take; once, until it was taken. */
+  /** `wake` is called once when there are entries to take, and again after they were taken. */
   open(filter: TapFilter, wake: () => void): OpenedTap
 }
 
@@ -61,14 +61,14 @@ type OpenTap = {
   wake: () => void
   entries: TapEntry[]
   dropped: number
-  /** Since when, and how many of this second. */
+  /** Start of the present second, and entries in it. */
   secondAtMs: number
   thisSecond: number
 }
 
 const tapsMax = 4
 const perSecondMax = 100
-/** Of one tap that nobody reads, so at most 16 MiB of each. */
+/** Of one tap that is not read; with bytesMax at most 16 MiB. */
 const entriesMax = 256
 const bytesMax = 65_536
 
@@ -121,7 +121,7 @@ export function createTaps({ clock }: { clock: Clock }): Taps {
   function sawClosed({ payloads }: StateChanges): void {
     if (payloads.length === 0) return
     for (const tap of taps) {
-      // Of what was put together neither topic nor source is known any more.
+      // The topic and the source of a record of several messages are not known here.
       const { device, topic, source } = tap.filter
       if (topic !== null || source !== null) continue
       const own = device === null ? payloads : payloads.filter((payload) => payload.device === device)
@@ -155,7 +155,7 @@ function passes({ filter, matchesTopic }: OpenTap, message: Message, result: Map
   return matchesTopic(message.topic) && (device === null || isAbout(device, message, result))
 }
 
-/** What is ignored or waits has no device in its result; its topic or its client may tell. */
+/** An ignored or deferred message has no device in its result; its topic or its client may name it. */
 function isAbout(device: string, { topic, sender }: Message, result: MapResult): boolean {
   if (result.kind === 'payloads') return result.payloads.some((payload) => payload.device === device)
   if ('device' in result && result.device !== null) return result.device === device

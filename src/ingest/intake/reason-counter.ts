@@ -1,5 +1,5 @@
-// reason-counter.ts: counts by source and reason, and decides when a count is worth an event: the first of its kind at
-// once, then at most one in `eventEveryMs`. Counting allocates nothing once a pair is known.
+// reason-counter.ts: counts by source and reason, and decides when a count is worth an event: the first of
+// its kind at once, then at most one in `eventEveryMs`. Counting allocates nothing once a pair is known.
 
 import type { Clock } from '../../std/clock.ts'
 

@@ -1,15 +1,16 @@
 // result-router.ts: stores what became of a message, and counts it.
 //
-//   result       stored                                                        counted as
-//   payloads     appended to the open group                                    mapped; duplicates where all are known
-//   ignored      nothing                                                       ignored
-//   part         in the state of the mapping, which goes into the open group   openParts; later mapped, ignored or dead
-//   deferred     whole on the shelf of its source                              deferred
-//   quarantined  whole on the shelf of its provider                            quarantined
-//   unmappable   whole as a dead letter                                        dead
+//   result       stored                                               counted as
+//   payloads     appended to the open group                           mapped; duplicates where all are known
+//   ignored      nothing                                              ignored
+//   part         in the state of the mapping, with the open group     openParts; then as what it became
+//   deferred     whole on the shelf of its source                     deferred
+//   quarantined  whole on the shelf of its provider                   quarantined
+//   unmappable   whole as a dead letter                               dead
 //
-// While earlier messages of the device are being released, payloads and parts are quarantined instead, behind those
-// (release-order.ts). All that becomes of one message goes into the open group: one write, or none of it.
+// While earlier messages of the device are being released, payloads and parts are quarantined instead, behind
+// those (release-order.ts). All that becomes of one message goes into the open group: one write, or none of
+// it.
 
 import { hash } from 'node:crypto'
 import type { Clock } from '../../std/clock.ts'
@@ -105,8 +106,9 @@ export function createResultRouter(
   }
 
   /**
-   * The key under which the message may have been kept whole before (in quarantine, before its expression, as a dead
-   * letter), although the mapping in force makes something else of it. Null where its result has that key anyway.
+   * The key under which the message may have been kept whole before (in quarantine, before its expression, as
+   * a dead letter), although the mapping in force makes something else of it. Null where its result has that
+   * key anyway.
    */
   function wholeKeyOf({ kind }: MapResult, message: Message): string | null {
     return kind === 'payloads' || kind === 'part' ? messageKeyOf(message) : null

@@ -1,5 +1,5 @@
-// unmappable-counter.ts: counts messages that became dead letters by source and reason, and reports the first of a pair
-// at once, then at most one in `eventEveryMs`.
+// unmappable-counter.ts: counts messages that became dead letters by source and reason, and reports the first
+// of a pair at once, then at most one in `eventEveryMs`.
 
 import type { Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'

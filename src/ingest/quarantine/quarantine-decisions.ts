@@ -1,58 +1,62 @@
 // quarantine-decisions.ts: what a person decides about messages in quarantine.
 //
-//   release   kept because of its clock: mapped after all, with the time that it has, or restamped: what is still wrong
-//             with it gets the time of its arrival
-//   drop      kept for whatever: it becomes a dead letter that says so. `dead-letters remap` with that reason takes it
-//             back; without, a remap leaves it alone
+//   release   maps messages that are kept because of their clock, with the time that they have, or restamped:
+//             a time that is still wrong is replaced by that of the arrival
+//   drop      messages kept for any reason become dead letters with a reason of their own. `dead-letters
+//             remap` with that reason maps them again; without it, it leaves them alone
 //
 // Promises
-//   Nothing is lost and nothing comes twice: a run is taken off its shelf in the write that adds what it became, so a
-//   process that dies in the middle has done a part of it, and the same order again does the rest.
-//   The messages of a device go in the order of their arrival, provider by provider. What it sent since with a right
-//   time is ahead of them.
-//   What waits for its device goes by itself when that is listed (quarantine.ts); of unlisted ones nothing is released.
+//   Nothing is lost and nothing is sent twice: messages leave their shelf in the write that adds their
+//   results. If the process dies in the middle, a part is done, and the same command does the rest.
+//   The messages of a device go in the order of their arrival, provider by provider. What the device has sent
+//   since with a right time is ahead of them.
+//   Messages that wait for their device are released automatically when it is listed (quarantine.ts).
+//   Messages of unlisted devices are not released.
 //
 // What can go wrong, and what then happens
-//   nothing fits, or the device is unlisted   DAEMON_REFUSED says what to do
-//   an expression cannot be evaluated now     the same, after what could be done
-//   the store is lost, somebody took it first the fault is told; what was done is done
-//   the spool is full                         the work waits; whoever asked can hang up
+//   nothing matches, or the device is unlisted    DAEMON_REFUSED says what to do
+//   an expression cannot be evaluated now         the same, after what could be done
+//   the store is lost, or other work was first    the fault is returned; what was done remains
+//   the spool is full                             the work waits; the client can hang up
 
 import type { Clock } from '../../std/clock.ts'
 import { GatewayError } from '../../std/gateway-error.ts'
 import { quote } from '../../std/quote.ts'
 import { droppedByPerson } from '../../domain/dead-letter.ts'
 import type { Emit } from '../../domain/event.ts'
+import type { KeptMessage, ShelfName } from '../../domain/message.ts'
 import type { Mapping } from '../../mapping/mapping.ts'
-import type { KeptEntry, Spool } from '../../spool/spool.ts'
+import type { Spool } from '../../spool/spool.ts'
 import { evaluated, type Expressions } from '../expressions/expressions.ts'
-import { remapSlice, type Remapped, type RemapEntry } from '../remap/remap.ts'
 import { deadLetterFor, unknownDevice } from '../remap/kept-message.ts'
-import { storeLostFault, mapperFactory, waitForRoom } from '../remap/release-throttle.ts'
-import { settleSlice, inSlices } from '../remap/kept-slices.ts'
+import { inSlices } from '../remap/kept-slices.ts'
+import { mapperFactory, waitForRoom } from '../remap/release-throttle.ts'
+import { remapSlice } from '../remap/remap.ts'
+import { exchangeSlice, type SliceResult } from '../remap/slice-result.ts'
+import { quarantinedOn, quarantineShelves, type QuarantinedEntry } from './quarantine-shelves.ts'
 
-/** Both null: all of them. */
+/** Both null: all messages. */
 export type KeptSelection = { device: string | null; id: string | null }
 
 export type ReleaseReport = {
   /** Messages that left the quarantine, and payloads that they became. */
   released: number
   payloads: number
-  /** Of them: became dead letters, by reason; were left out by the config, by source and reason. */
+  /** Of them: became dead letters, by reason; were ignored by the config, by source and reason. */
   dead: Record<string, number>
   ignored: Record<string, number>
-  /** Kept anew, by reason. */
+  /** Kept again, by reason. */
   kept: Record<string, number>
-  /** Messages that stay: their devices are not listed. */
+  /** Messages that stay because their device is not listed. */
   unlisted: number
-  /** Messages that were not touched, since they go by themselves. */
+  /** Messages that are left to the automatic release. */
   releasing: number
 }
 
 export type DropReport = {
   dryRun: boolean
   messages: number
-  /** By why they were kept. */
+  /** By the reason for which they were kept. */
   reasons: Record<string, number>
 }
 
@@ -77,8 +81,6 @@ type Deps = {
   expressions: Pick<Expressions, 'evaluate'>
   mapping: () => Mapping
 }
-
-type Kept = RemapEntry & KeptEntry
 
 const droppedAtOnce = 500
 
@@ -112,15 +114,15 @@ export function createQuarantineDecisions({
     const stalled = new AbortController()
     const either = AbortSignal.any([signal, stalled.signal])
     try {
-      for (const shelf of shelvesNow())
+      for (const shelf of quarantineShelves(spool))
         await inSlices({
-          entries: forTheirClock(keptOn(shelf, which, signal), now, report),
-          async map(run, options) {
-            const values = await evaluated(expressions, open(), run)
+          entries: releasable(matching(shelf, which, signal), now, report),
+          async map(entries, options) {
+            const values = await evaluated(expressions, open(), entries)
             if (values === null) stalled.abort()
-            return values === null ? null : remapSlice(open, run, { ...options, evaluated: values })
+            return values === null ? null : remapSlice(open, entries, { ...options, evaluated: values })
           },
-          settle: (again) => settle(again, report, signal),
+          settle: (slice) => settle(slice, report, signal),
           signal: either,
         })
     } finally {
@@ -138,11 +140,11 @@ export function createQuarantineDecisions({
   }
 
   /** Those that a person may release. */
-  async function* forTheirClock(
-    all: AsyncIterable<Kept>,
+  async function* releasable(
+    all: AsyncIterable<QuarantinedEntry>,
     { admits }: Mapping,
     report: ReleaseReport,
-  ): AsyncGenerator<Kept> {
+  ): AsyncGenerator<QuarantinedEntry> {
     for await (const entry of all) {
       const { device, reason } = entry.message
       if (device !== null && !admits(device)) report.unlisted += 1
@@ -151,14 +153,14 @@ export function createQuarantineDecisions({
     }
   }
 
-  async function settle(again: Remapped, report: ReleaseReport, signal: AbortSignal): Promise<void> {
-    const { payloads, keep, ignored, refused } = again
+  async function settle(slice: SliceResult, report: ReleaseReport, signal: AbortSignal): Promise<void> {
+    const { payloads, keptMessages, ignored, refused } = slice
     if (!(await waitForRoom(spool, clock, signal))) return
-    const released = await settleSlice(spool, again, clock.now())
+    const released = await exchangeSlice(spool, slice, clock.now())
     report.released += released
     report.payloads += payloads.length
     for (const { reason } of refused) count(report.dead, reason, 1)
-    for (const { reason } of keep) count(report.kept, reason, 1)
+    for (const { reason } of keptMessages) count(report.kept, reason, 1)
     for (const [reason, messages] of ignored) count(report.ignored, reason, messages)
     counts.released += released
     counts.dead += refused.length
@@ -172,42 +174,35 @@ export function createQuarantineDecisions({
     signal: AbortSignal,
   ): Promise<DropReport> {
     const report: DropReport = { dryRun, messages: 0, reasons: {} }
-    let group: Kept[] = []
+    let group: QuarantinedEntry[] = []
     try {
-      for (const shelf of shelvesNow()) {
-        for await (const entry of keptOn(shelf, which, signal)) {
+      for (const shelf of quarantineShelves(spool)) {
+        for await (const entry of matching(shelf, which, signal)) {
           group.push(entry)
-          if (group.length === droppedAtOnce) await end()
+          if (group.length === droppedAtOnce) await dropGroup()
         }
-        await end()
+        await dropGroup()
       }
     } finally {
       const { messages } = report
-      if (messages > 0 && !dryRun)
-        emit({
-          kind: 'quarantine_decided',
-          decision: 'drop',
-          device: which.device,
-          messages,
-          payloads: 0,
-          dead: messages,
-        })
+      const event = { decision: 'drop', device: which.device, messages, payloads: 0, dead: messages } as const
+      if (messages > 0 && !dryRun) emit({ kind: 'quarantine_decided', ...event })
     }
     if (report.messages === 0 && !signal.aborted) throw nothingFault(which)
     return report
 
-    async function end(): Promise<void> {
+    async function dropGroup(): Promise<void> {
       const some = group
       group = []
       if (some.length === 0) return
       if (!dryRun) {
         if (!(await waitForRoom(spool, clock, signal))) return
         const at = clock.now()
-        const letters = some.map(({ message }) => deadLetterFor(droppedOf(message), message.envelope, at))
+        const deadLetters = some.map(({ message }) => deadLetterFor(droppedOf(message), message.envelope, at))
         await spool.exchange({
           take: some.map(({ id }) => id),
           payloads: [],
-          deadLetters: letters,
+          deadLetters,
           stateChanges: [],
         })
         counts.dropped += some.length
@@ -217,28 +212,21 @@ export function createQuarantineDecisions({
     }
   }
 
-  function shelvesNow() {
-    // A lost store shows no shelves, which must not look like empty ones.
-    if (spool.holdReason === 'store_lost') throw storeLostFault()
-    return spool.shelves().filter(({ shelf, messages }) => shelf.startsWith('quarantine:') && messages > 0)
-  }
-
-  async function* keptOn(
-    { shelf }: ReturnType<typeof shelvesNow>[number],
+  async function* matching(
+    shelf: ShelfName,
     { device, id }: KeptSelection,
     signal: AbortSignal,
-  ): AsyncGenerator<Kept> {
-    for await (const entry of spool.keptMessages(shelf, device, { limit: Infinity })) {
-      if (signal.aborted) return
+  ): AsyncGenerator<QuarantinedEntry> {
+    for await (const entry of quarantinedOn(spool, shelf, device, signal)) {
       if (id !== null && entry.id !== id) continue
-      yield { ...entry, envelope: entry.message.envelope }
+      yield entry
       if (id !== null) return
     }
   }
 }
 
-function droppedOf({ device, reason, detail, envelope }: KeptEntry['message']) {
-  const why = `A person dropped it from the quarantine, where it was kept as ${reason}: ${detail}`
+function droppedOf({ device, reason, detail, envelope }: KeptMessage) {
+  const why = `A person dropped it from the quarantine. It was kept as ${reason}: ${detail}`
   return { source: envelope.source, device, reason: droppedByPerson, detail: why }
 }
 
@@ -250,15 +238,15 @@ function sumOf(by: Record<string, number>): number {
   return Object.values(by).reduce((sum, messages) => sum + messages, 0)
 }
 
-/** `device` is null where the messages were named, and not it. */
+/** `device` is null where a message was selected by its id. */
 function unlistedFault(device: string | null): GatewayError {
   const name = device === null ? 'of the message' : quote(device, 80)
   return new GatewayError('DAEMON_REFUSED', {
-    what: `The device ${name} is not in the device table, so nothing of it is released.`,
-    why: 'What the table says of a device stands in its payloads: its asset, its operator, its provider.',
+    what: `The device ${name} is not in the device table, so its messages are not released.`,
+    why: 'A payload contains what the table says of its device: asset, operator, provider.',
     act:
-      'Add it to the device table (devices.file): what is kept for want of a row then goes by itself, and the rest can be ' +
-      'released. To get rid of its messages: quarantine drop.',
+      'Add the device to the table (devices.file). Messages that wait for it are then released ' +
+      'automatically; release the others again. To give its messages up, use `quarantine drop`.',
   })
 }
 
@@ -267,15 +255,15 @@ function nothingFault({ device, id }: KeptSelection): GatewayError {
     id === null ? (device === null ? 'message' : `message of ${quote(device, 80)}`) : quote(id, 100)
   return new GatewayError('DAEMON_REFUSED', {
     what: `There is no ${what} in the quarantine.`,
-    why: 'It was released or dropped, or it never was.',
-    act: 'Nothing was changed. See what there is: quarantine list.',
+    why: 'It was released or dropped before, or it was never quarantined.',
+    act: 'Nothing was changed. List the messages with `quarantine list`.',
   })
 }
 
 function stalledFault({ released }: ReleaseReport): GatewayError {
   return new GatewayError('DAEMON_REFUSED', {
-    what: `An expression cannot be evaluated for now; ${released} messages were released before that.`,
+    what: `An expression cannot be evaluated for now. ${released} messages were released before that.`,
     why: 'The thread of the JSONata expressions does not run, or another mapping came into force meanwhile.',
-    act: 'Ask again; where it stays, see the conditions in /status.',
+    act: 'Repeat the command. If it fails again, see the conditions in /status.',
   })
 }

@@ -1,39 +1,43 @@
-// quarantine.ts: messages that were quarantined because nobody knew their device are mapped once it is known.
+// quarantine.ts: releases messages that were quarantined because their device was unknown, once it is known.
+// What a person decides about messages in quarantine is in quarantine-decisions.ts.
 //
-//   a new mapping -> begin: live messages of devices that it newly admits are put behind those that are kept
-//                 -> look:  which devices of the shelves does it admit? those are released, all others are not
-//                 -> each device, in order of arrival: read, map (remap-slice.ts), one exchange, until nothing is left
-//                 -> barrier, read once more, nothing came since: the device's live messages go the straight way
+//   a new mapping -> beginSwap: live messages of devices that it newly admits are kept behind the quarantined
+//                 -> findReleasable: which devices on the shelves does it admit? only those are released
+//                 -> each device, in order of arrival: read, map (remap.ts), one exchange, until none is left
+//                 -> barrier, read once more, nothing arrived since: its live messages are mapped directly
 //
 // Promises
-//   Nothing is lost and nothing comes twice: a run is taken off its shelf in the write that adds what it became.
-//   The payloads of a device come in the order in which its messages arrived, those that arrive meanwhile included:
-//   whatever they would become, they stand behind (release-order.ts). Values that make one payload together stay together.
-//   What cannot be mapped becomes a dead letter in the same write. What is kept for its clock stays where it is:
-//   only a person can judge it.
+//   Nothing is lost and nothing is sent twice: messages leave their shelf in the write that adds their
+//   results.
+//   The payloads of a device keep the order in which its messages arrived, including those that arrive
+//   meanwhile: these are kept behind (release-order.ts). Values that form one payload together stay together.
+//   What cannot be mapped becomes a dead letter in the same write. What is kept because of its clock stays:
+//   only a person can decide about it.
 //
 // What can go wrong, and what then happens
-//   the process dies     the next start looks again; what was not taken is still there
-//   the store is lost    the work goes on when it is open again
-//   the spool is full    the work waits; the devices' messages go on being quarantined, within the limit of that
-//   a device never rests  its messages go on taking the way over the shelf, in order, until there is a gap
-//   a device is unlisted again meanwhile: its messages are kept anew, and stay
-//   an expression cannot be evaluated for now: the device's messages wait, those of others go on
+//   the process dies      the next start looks again; what was not taken is still there
+//   the store is lost     the work continues when it is open again
+//   the spool is full     the work waits; messages of the devices are still quarantined, up to its limit
+//   a device never pauses its messages continue to pass through the shelf, in order, until there is a gap
+//   a device is unlisted again meanwhile: its messages are kept again, and stay
+//   an expression cannot be evaluated for now: the messages of that device wait, those of others continue
 //
-// Bounds: a run is 100 messages (kept-slices.ts), eight devices at a time, one look a minute at the shelves.
+// Bounds: 100 messages a slice (kept-slices.ts), eight devices at once, one look a minute at the shelves.
 
 import { pause, type CancelTimer, type Clock, type EpochMs } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { ShelfName } from '../../domain/message.ts'
 import type { Mapper, Mapping } from '../../mapping/mapping.ts'
-import type { KeptEntry, Spool } from '../../spool/spool.ts'
-import type { ReleaseOrder } from '../types.ts'
+import type { Spool } from '../../spool/spool.ts'
 import { evaluated, type Expressions } from '../expressions/expressions.ts'
-import { remapSlice, type Remapped, type RemapEntry } from '../remap/remap.ts'
+import { createUnmappableCounter } from '../intake/unmappable-counter.ts'
 import { unknownDevice } from '../remap/kept-message.ts'
-import { storeLostFault, mapperFactory, waitForRoom, retryUntilDone } from '../remap/release-throttle.ts'
-import { settleSlice, inSlices } from '../remap/kept-slices.ts'
-import { createReasonCounter } from '../intake/reason-counter.ts'
+import { inSlices } from '../remap/kept-slices.ts'
+import { mapperFactory, retryUntilDone, waitForRoom } from '../remap/release-throttle.ts'
+import { remapSlice } from '../remap/remap.ts'
+import { exchangeSlice, type SliceResult } from '../remap/slice-result.ts'
+import type { ReleaseOrder } from '../types.ts'
+import { quarantinedOn, quarantineShelves, type QuarantinedEntry } from './quarantine-shelves.ts'
 
 export type ReleaseSpool = Pick<
   Spool,
@@ -49,13 +53,13 @@ export type ReleaseSpool = Pick<
 >
 
 export type QuarantineRelease = ReleaseOrder & {
-  /** Before the first message: finds what can go, so that live messages come behind it. */
+  /** Before the first message: finds what can be released, so that live messages are kept behind it. */
   findReleasable(): Promise<void>
-  /** Begins the work; also where something may have changed. */
+  /** Starts the work; also where something may have changed. */
   start(): void
-  /** Before `next` is put in force: from here on the messages of devices that it newly admits go behind. */
+  /** Before `next` is in force: from here on, messages of devices that it newly admits are kept behind. */
   beginSwap(next: Mapping): void
-  /** `next` is in force; or it is not, and the one before stays. */
+  /** `next` is in force; or it is not, and the previous mapping stays in force. */
   endSwap(succeeded: boolean): void
   /** Resolves when nothing more can be released for now. */
   idle(): Promise<void>
@@ -67,21 +71,21 @@ export type ReleaseCounters = {
   /** Messages that left the quarantine, and payloads that they became. */
   released: number
   payloads: number
-  /** Of the messages: became dead letters, or were kept anew for another reason. */
+  /** Of the messages: became dead letters, or were kept again for another reason. */
   dead: number
   keptAgain: number
-  /** Devices whose messages are on their way out. */
+  /** Devices whose messages are being released. */
   devices: number
 }
 
 type Deps = { spool: ReleaseSpool; clock: Clock; emit: Emit; expressions: Pick<Expressions, 'evaluate'> }
 
-/** A mapping that is put in force, until all that it newly admits was found. */
+/** A mapping that was put in force, until everything that it newly admits was found. */
 type Change = { previous: Mapping; next: Mapping }
 
 const devicesAtOnce = 8
 const lookEveryMs = 60_000
-/** When nothing moves: what is there waits for the rest of its record, or for its expression. */
+/** While nothing changes: what is left waits for the rest of its record, or for its expression. */
 const restMs = 100
 const eventEveryMs = 1000
 
@@ -91,14 +95,14 @@ export function createQuarantineRelease(
 ): QuarantineRelease {
   const stopping = new AbortController()
   const { signal } = stopping
-  const deadBy = createReasonCounter(clock, { eventEveryMs })
+  const deadBy = createUnmappableCounter({ clock, emit }, { eventEveryMs })
   const counts = { released: 0, payloads: 0, dead: 0, keptAgain: 0 }
-  /** Devices on their way out; true where a live message was put behind since the last barrier. */
+  /** Devices that are being released; true where a live message was kept behind since the last barrier. */
   const devices = new Map<string, boolean>()
   let mapping = first
   let opener: { mapping: Mapping; open: () => Mapper } | null = null
   let change: Change | null = null
-  let before: Change | null = null
+  let previousChange: Change | null = null
   let working: Promise<void> | null = null
   let wanted = false
   let lookIsDue = false
@@ -118,18 +122,18 @@ export function createQuarantineRelease(
   }
 
   function beginSwap(next: Mapping): void {
-    before = change
+    previousChange = change
     change = { previous: change?.previous ?? mapping, next }
   }
 
   function endSwap(succeeded: boolean): void {
     if (succeeded && change !== null) mapping = change.next
-    else change = before
-    before = null
+    else change = previousChange
+    previousChange = null
     start()
   }
 
-  /** What the mapping before kept a moment too late to be found is found a little later. */
+  /** The previous mapping may keep a message a moment after the shelves were read; this look finds it. */
   function lookLater(): void {
     if (lookIsDue || signal.aborted) return
     lookIsDue = true
@@ -151,7 +155,7 @@ export function createQuarantineRelease(
       wanted = false
       await retryUntilDone(releaseAll, clock, signal)
     }
-    // In the same breath as the last look at `wanted`, or a start could fall between.
+    // In the same turn as the last look at `wanted`, so that no start is missed.
     working = null
   }
 
@@ -166,9 +170,9 @@ export function createQuarantineRelease(
       const before = { released: counts.released, devices: devices.size }
       const queue = devices.keys()
       const ends = await Promise.allSettled(Array.from({ length: devicesAtOnce }, () => releaseEach(queue)))
-      // Nobody may be at a device when all is begun again.
+      // All of them have ended when everything is begun again.
       for (const end of ends) if (end.status === 'rejected') throw end.reason
-      await letGo()
+      await endReleases()
       const rests = counts.released === before.released && devices.size === before.devices
       if (rests) await pause(clock, restMs, signal)
     }
@@ -183,7 +187,7 @@ export function createQuarantineRelease(
   }
 
   async function findReleasable(): Promise<void> {
-    for (const shelf of quarantines())
+    for (const shelf of quarantineShelves(spool))
       for await (const { device } of spool.keptDevices(shelf)) {
         if (signal.aborted) return
         if (!devices.has(device) && mapping.admits(device) && (await hasReleasable(device)))
@@ -191,29 +195,18 @@ export function createQuarantineRelease(
       }
   }
 
-  function quarantines(): ShelfName[] {
-    // A lost store shows no shelves, which must not look like empty ones.
-    if (spool.holdReason === 'store_lost') throw storeLostFault()
-    return spool
-      .shelves()
-      .filter(({ shelf, messages }) => shelf.startsWith('quarantine:') && messages > 0)
-      .map(({ shelf }) => shelf)
-  }
-
   async function hasReleasable(device: string): Promise<boolean> {
-    for (const shelf of quarantines()) for await (const _ of releasableOn(shelf, device)) return true
+    for (const shelf of quarantineShelves(spool))
+      for await (const _ of releasableOn(shelf, device)) return true
     return false
   }
 
-  async function* releasableOn(shelf: ShelfName, device: string): AsyncGenerator<RemapEntry & KeptEntry> {
-    for await (const entry of spool.keptMessages(shelf, device, { limit: Infinity })) {
-      if (signal.aborted) return
-      const { message } = entry
-      if (message.reason === unknownDevice) yield { ...entry, envelope: message.envelope }
-    }
+  async function* releasableOn(shelf: ShelfName, device: string): AsyncGenerator<QuarantinedEntry> {
+    for await (const entry of quarantinedOn(spool, shelf, device, signal))
+      if (entry.message.reason === unknownDevice) yield entry
   }
 
-  /** Several at once go through one queue: the disk is waited for together. */
+  /** Several of them share one queue, so that their writes share one fsync. */
   async function releaseEach(queue: Iterator<string>): Promise<void> {
     for (;;) {
       const { done, value: device } = queue.next()
@@ -224,29 +217,30 @@ export function createQuarantineRelease(
   }
 
   async function releaseOne(device: string): Promise<void> {
-    for (const shelf of await inOrder(device)) {
+    for (const shelf of await shelvesInOrder(device)) {
       const open = await openerNow()
       const stalled = new AbortController()
       const isDone = await inSlices({
         entries: releasableOn(shelf, device),
-        async map(run, options) {
-          const values = await evaluated(expressions, open(), run)
-          if (values !== null) return remapSlice(open, run, { ...options, arrivedUntil, evaluated: values })
+        async map(entries, options) {
+          const values = await evaluated(expressions, open(), entries)
+          if (values !== null)
+            return remapSlice(open, entries, { ...options, arrivedUntil, evaluated: values })
           stalled.abort()
           return null
         },
         settle,
         signal: AbortSignal.any([signal, stalled.signal]),
       })
-      // What stands on the next shelf is later.
+      // What is on the next shelf is later.
       if (!isDone) return
     }
   }
 
-  /** Its provider may have changed meanwhile: then the older messages stand on another shelf. */
-  async function inOrder(device: string): Promise<ShelfName[]> {
+  /** If the provider of the device has changed meanwhile, its older messages are on another shelf. */
+  async function shelvesInOrder(device: string): Promise<ShelfName[]> {
     const heads: { shelf: ShelfName; keptAt: number }[] = []
-    for (const shelf of quarantines())
+    for (const shelf of quarantineShelves(spool))
       for await (const { keptAt } of releasableOn(shelf, device)) {
         heads.push({ shelf, keptAt })
         break
@@ -260,38 +254,39 @@ export function createQuarantineRelease(
     return opener.open
   }
 
-  async function settle(again: Remapped): Promise<void> {
-    const { payloads, keep, refused } = again
+  async function settle(slice: SliceResult): Promise<void> {
+    const { payloads, keptMessages, refused } = slice
     if (!(await waitForRoom(spool, clock, signal))) return
-    counts.released += await settleSlice(spool, again, clock.now())
+    counts.released += await exchangeSlice(spool, slice, clock.now())
     counts.payloads += payloads.length
     counts.dead += refused.length
-    counts.keptAgain += keep.length
-    for (const { source, reason, detail, envelope } of refused)
-      if (deadBy.add(source, reason))
-        emit({ kind: 'message_unmappable', source, topic: envelope.topic, reason, detail })
+    counts.keptAgain += keptMessages.length
+    for (const one of refused) deadBy.add(one, one.envelope.topic)
   }
 
-  /** Devices of which nothing is left go the straight way again. Few at a time, so that little comes meanwhile. */
-  async function letGo(): Promise<void> {
+  /**
+   * Devices of which nothing is left are mapped directly again. Few at a time, so that little arrives
+   * meanwhile.
+   */
+  async function endReleases(): Promise<void> {
     const all = [...devices.keys()]
     for (let from = 0; from < all.length && !signal.aborted; from += devicesAtOnce * 4) {
       const some = all.slice(from, from + devicesAtOnce * 4)
       for (const device of some) devices.set(device, false)
       await barrier()
-      await Promise.all(some.map(letGoOf))
+      await Promise.all(some.map(endRelease))
     }
   }
 
-  /** Behind it everything can be read that was kept before. */
+  async function endRelease(device: string): Promise<void> {
+    if (!(await hasReleasable(device)) && devices.get(device) === false) devices.delete(device)
+  }
+
+  /** After it, everything that was kept before can be read. */
   async function barrier(): Promise<void> {
     const at = clock.now()
     await spool.exchange({ take: [], payloads: [], deadLetters: [], stateChanges: [] })
     arrivedUntil = at
-  }
-
-  async function letGoOf(device: string): Promise<void> {
-    if (!(await hasReleasable(device)) && devices.get(device) === false) devices.delete(device)
   }
 
   async function idle(): Promise<void> {

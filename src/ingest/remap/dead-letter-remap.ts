@@ -1,42 +1,46 @@
-// dead-letter-remap.ts: dead letters of the mapping are mapped once more, with the mapping that is in force now, because somebody
-// has mended it and asks for it.
+// dead-letter-remap.ts: maps dead letters of the mapping once more, with the mapping in force, on request.
 //
-// What can be mapped leaves the dead letters in the write that adds its payloads (or puts it where messages wait for
-// their device, their clock or their expression); what still cannot stays as it is, with its id, its time and its first
-// reason, and what a person dropped from quarantine unless that reason is asked for. A dry run looks and changes nothing. Letters that come while it runs are left for the next time.
+// A message that can be mapped now leaves the dead letters in the write that adds its payloads (or keeps it
+// where messages wait for their device, their clock or their expression). One that still cannot be mapped
+// stays as it is, with its id, its time and its first reason. So does one that a person dropped from
+// quarantine, unless the request names that reason. A dry run changes nothing. Dead letters that arrive
+// during the work are left for the next request.
 
 import type { Clock } from '../../std/clock.ts'
 import { droppedByPerson } from '../../domain/dead-letter.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { Mapping } from '../../mapping/mapping.ts'
 import type { DeadLetterEntry, Spool } from '../../spool/spool.ts'
-import { remapSlice, type Remapped, type RemapEntry } from './remap.ts'
 import { deadLetterFor } from './kept-message.ts'
-import { mapperFactory, waitForRoom } from './release-throttle.ts'
 import { inSlices } from './kept-slices.ts'
+import { mapperFactory, waitForRoom } from './release-throttle.ts'
+import { remapSlice } from './remap.ts'
+import type { RemapEntry, SliceResult } from './slice-result.ts'
 
 export type RemapRequest = {
-  /** Null for any. A letter's source is the one that took its message; null there where none did. */
+  /**
+   * Null for any. The source of a dead letter is the one that took its message; null there where none did.
+   */
   reason: string | null
   source: string | null
   dryRun: boolean
-  /** These letters instead of all. */
+  /** These dead letters instead of all. */
   deadLetters?: AsyncIterable<DeadLetterEntry>
-  /** Messages that are not in the spool, instead of letters: what cannot be mapped becomes a letter. */
+  /** Messages from outside the spool instead: one that cannot be mapped becomes a dead letter. */
   messages?: AsyncIterable<RemapEntry>
 }
 
 export type RemapReport = {
   dryRun: boolean
-  /** Letters that were looked at, and those of them that are letters no more. */
+  /** Dead letters that were mapped, and those of them that are dead letters no longer. */
   deadLetters: number
   remapped: number
   payloads: number
-  /** Messages that the config leaves out on purpose, by source and reason. */
+  /** Messages that the config ignores, by source and reason. */
   ignored: Record<string, number>
-  /** Put into quarantine or before an expression. */
+  /** Kept in quarantine or for their expression. */
   kept: number
-  /** Letters that stay, by the reason of now. */
+  /** Dead letters that stay, by their present reason. */
   stillRefused: Record<string, number>
 }
 
@@ -47,8 +51,8 @@ type RemapSpool = Pick<
 
 export type RemapDeps = { spool: RemapSpool; clock: Clock; emit: Emit; mapping: Mapping }
 
-/** Rejects with what the spool rejects with; what was done until then is done. Ends early where `signal` aborts. */
-export async function remap(
+/** Rejects with a fault of the spool; what was done before it remains. Ends early where `signal` aborts. */
+export async function remapDeadLetters(
   { spool, clock, emit, mapping }: RemapDeps,
   request: RemapRequest,
   signal: AbortSignal,
@@ -66,8 +70,8 @@ export async function remap(
   }
   const open = await mapperFactory(mapping, spool)
   await inSlices({
-    entries: messages ?? lettersToMap(),
-    map: (run, options) => remapSlice(open, run, options),
+    entries: messages ?? requested(),
+    map: (entries, options) => remapSlice(open, entries, options),
     settle,
     signal,
   })
@@ -76,37 +80,44 @@ export async function remap(
     emit({ kind: 'dead_letters_remapped', deadLetters: report.remapped, payloads: report.payloads, refused })
   return report
 
-  async function* lettersToMap(): AsyncGenerator<RemapEntry> {
+  async function* requested(): AsyncGenerator<RemapEntry> {
     const { reason, source } = request
     const filter = { limit: Infinity, stage: 'mapping' as const, ...(reason === null ? {} : { reason }) }
-    for await (const { id, deadLetter: letter } of request.deadLetters ?? spool.deadLetters(filter)) {
-      // One of the future is of a clock that was set back since.
-      const isNew = letter.at > startedAt && letter.at <= clock.now()
-      if (isNew && request.deadLetters === undefined) continue
-      if (letter.reason === droppedByPerson && reason === null && request.deadLetters === undefined) continue
-      const { envelope } = letter
+    for await (const { id, deadLetter } of request.deadLetters ?? spool.deadLetters(filter)) {
+      // A time in the future is that of a clock that was set back since.
+      const isNew = deadLetter.at > startedAt && deadLetter.at <= clock.now()
+      const isExcluded = isNew || (deadLetter.reason === droppedByPerson && reason === null)
+      if (isExcluded && request.deadLetters === undefined) continue
+      const { envelope } = deadLetter
       if (envelope !== null && (source === null || envelope.source === source)) yield { id, envelope }
     }
   }
 
-  async function settle({ entries, taken: gone, payloads, keep, ignored, refused }: Remapped): Promise<void> {
-    // A record of several messages that cannot be mapped is a letter of its own; the messages are in it.
+  async function settle({
+    entries,
+    taken,
+    payloads,
+    keptMessages,
+    ignored,
+    refused,
+  }: SliceResult): Promise<void> {
+    // A record of several messages that cannot be mapped becomes a dead letter of its own, which contains
+    // them.
     const records = refused.filter(({ id }) => id === null || messages !== null)
-    if (!dryRun && gone.length + (messages === null ? 0 : records.length) > 0) {
-      if (!(await waitForRoom(spool, clock, signal, { takesLetters: messages === null }))) return
-      const letters = records.map((one) => deadLetterFor(one, one.envelope, clock.now()))
+    if (!dryRun && taken.length + (messages === null ? 0 : records.length) > 0) {
+      if (!(await waitForRoom(spool, clock, signal, { takesDeadLetters: messages === null }))) return
       await spool.exchange({
-        take: messages === null ? gone : [],
+        take: messages === null ? taken : [],
         payloads,
-        deadLetters: letters,
-        keptMessages: keep,
+        deadLetters: records.map((one) => deadLetterFor(one, one.envelope, clock.now())),
+        keptMessages,
         stateChanges: [],
       })
     }
     report.deadLetters += entries
-    report.remapped += gone.length
+    report.remapped += taken.length
     report.payloads += payloads.length
-    report.kept += keep.length
+    report.kept += keptMessages.length
     for (const [reason, count] of ignored) report.ignored[reason] = (report.ignored[reason] ?? 0) + count
     for (const { reason } of refused) report.stillRefused[reason] = (report.stillRefused[reason] ?? 0) + 1
   }

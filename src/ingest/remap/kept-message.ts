@@ -1,4 +1,4 @@
-// kept-message.ts: messages between the road and the places where they are kept whole.
+// kept-message.ts: from a message to what is kept of it (a kept message or a dead letter), and back.
 
 import type { EpochMs } from '../../std/clock.ts'
 import type { DeadLetter } from '../../domain/dead-letter.ts'
@@ -6,10 +6,13 @@ import type { ProviderName } from '../../domain/ids.ts'
 import type { Envelope, KeptMessage, Message } from '../../domain/message.ts'
 import type { MapResult } from '../../mapping/mapping.ts'
 
-/** Why a message is kept that goes by itself once its device is listed. All else waits for a person. */
+/**
+ * The reason of a kept message that is released automatically once its device is listed; others wait for a
+ * person.
+ */
 export const unknownDevice = 'UNKNOWN_DEVICE'
 
-/** The message as it came. */
+/** The message as it arrived. */
 export function messageFrom(envelope: Envelope): Message {
   const { topic, bytes, qos, retain, dup, clientId, userName, certificateName, arrivedAt } = envelope
   return {
@@ -23,15 +26,9 @@ export function messageFrom(envelope: Envelope): Message {
   }
 }
 
-type About = {
-  source: string | null
-  provider: ProviderName
-  device: string | null
-  reason: string
-  detail: string
-}
+type Refusal = { source: string | null; device: string | null; reason: string; detail: string }
 
-/** Where a message goes that must wait. */
+/** Where a message that must wait is kept. */
 export function keptMessageFor(
   result: Extract<MapResult, { kind: 'quarantined' | 'deferred' }>,
   envelope: Envelope,
@@ -43,36 +40,31 @@ export function keptMessageFor(
     device: null,
     reason: 'EXPRESSION',
     detail: 'It waits for its expression to be evaluated.',
-    envelope: takenBy(result.source, envelope),
+    envelope: withSource(result.source, envelope),
   }
 }
 
 export function quarantineFor(
-  { source, provider, device, reason, detail }: About,
+  { source, provider, device, reason, detail }: Refusal & { provider: ProviderName },
   envelope: Envelope,
 ): KeptMessage {
-  const kept = { provider, device, reason, detail, envelope: takenBy(source, envelope) }
+  const kept = { provider, device, reason, detail, envelope: withSource(source, envelope) }
   return { shelf: `quarantine:${provider}`, ...kept }
 }
 
-/** Where a message goes that must not overtake earlier ones of its device, which are on their way out. */
+/** Where a message is kept that must not overtake earlier ones of its device, which are being released. */
 export function keptBehind(
   { provider, device }: { provider: ProviderName; device: string },
   envelope: Envelope,
 ): KeptMessage {
-  const detail = 'Earlier messages of the device are being released; it stands behind them.'
+  const detail = 'It waits behind earlier messages of the device, which are being released.'
   const { source } = envelope
   return quarantineFor({ source, provider, device, reason: unknownDevice, detail }, envelope)
 }
 
-/** The dead letter of a message that cannot be mapped, or that a person gave up. */
+/** The dead letter of a message that cannot be mapped, or that a person dropped. */
 export function deadLetterFor(
-  {
-    source,
-    device,
-    reason,
-    detail,
-  }: Pick<DeadLetter, 'device' | 'reason' | 'detail'> & { source: string | null },
+  { source, device, reason, detail }: Refusal,
   envelope: Envelope,
   at: EpochMs,
 ): DeadLetter {
@@ -83,7 +75,7 @@ export function deadLetterFor(
     detail,
     provider: null,
     device,
-    envelope: takenBy(source, envelope),
+    envelope: withSource(source, envelope),
     payload: null,
     payloadId: null,
     batchId: null,
@@ -92,7 +84,7 @@ export function deadLetterFor(
   }
 }
 
-/** It keeps the name of its source where none takes it now. */
-function takenBy(source: string | null, envelope: Envelope): Envelope {
+/** Where no source takes the message now, it keeps the name of its former one. */
+function withSource(source: string | null, envelope: Envelope): Envelope {
   return source === null || source === envelope.source ? envelope : { ...envelope, source }
 }

@@ -1,14 +1,13 @@
-// release-order.ts: whether what became of a message must wait, because earlier messages of its device are being released
-// from quarantine (quarantine.ts): as a payload, or as part of one, it would overtake them.
-//
-// A message that tells of several devices stands behind the first of them that is being released.
+// release-order.ts: whether a message must wait because earlier messages of its device are being released
+// from quarantine: as a payload, or as part of one, it would overtake them. A message about several devices
+// waits behind the first of them that is being released.
 
 import type { MapResult } from '../../mapping/mapping.ts'
 import type { ReleaseOrder } from '../types.ts'
 
 type Device = Extract<MapResult, { kind: 'part' }>['records'][number]['entry']
 
-/** The device whose earlier messages come first; null where nothing stands in the way. */
+/** The device whose earlier messages come first; null where the message may continue. */
 export function deviceBefore(result: MapResult, releaseOrder: ReleaseOrder): Device | null {
   switch (result.kind) {
     case 'payloads':
@@ -17,7 +16,7 @@ export function deviceBefore(result: MapResult, releaseOrder: ReleaseOrder): Dev
     case 'part':
       for (const { entry } of result.records) if (releaseOrder.isReleasing(entry.device)) return entry
       return null
-    // It is asked again when its expression was evaluated.
+    // A deferred message is checked again when its expression was evaluated.
     case 'deferred':
     case 'ignored':
     case 'quarantined':

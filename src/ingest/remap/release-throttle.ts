@@ -1,5 +1,6 @@
-// release-throttle.ts: when work on kept messages may go on, and what of the mapping's state it needs. It yields to what
-// arrives: nothing is given back while the spool has no room for payloads or dead letters.
+// release-throttle.ts: when work on kept messages may continue, and which state of the mapping it needs. It
+// yields to messages that arrive: nothing is released while the spool has no room for payloads or dead
+// letters.
 
 import { pause, type Clock } from '../../std/clock.ts'
 import { GatewayError } from '../../std/gateway-error.ts'
@@ -7,33 +8,33 @@ import type { HoldReason } from '../../domain/event.ts'
 import { isDecoderState, type Mapper, type Mapping } from '../../mapping/mapping.ts'
 import type { Spool } from '../../spool/spool.ts'
 
-const lookEveryMs = 1000
-/** After the store was lost, or somebody else took an entry. */
-const againMs = 1000
+const checkEveryMs = 1000
+/** After the store was lost, or an entry was taken by other work. */
+const retryMs = 1000
 
-type PaceSpool = Pick<Spool, 'holdReason' | 'congested' | 'deadLettersFull'>
+type ThrottleSpool = Pick<Spool, 'holdReason' | 'congested' | 'deadLettersFull'>
 
-/** What is full of these gets room by this very work. */
+/** These limits are relieved by this very work. */
 const keptFull: readonly HoldReason[] = ['quarantine_full', 'deferred_full']
 
-/** Resolves when work may go on; false where `signal` aborted. `takesLetters`: it makes fewer of them, not more. */
+/** Resolves with true when work may continue, with false where `signal` aborted. */
 export async function waitForRoom(
-  spool: PaceSpool,
+  spool: ThrottleSpool,
   clock: Clock,
   signal: AbortSignal,
-  { takesLetters = false } = {},
+  { takesDeadLetters = false } = {},
 ): Promise<boolean> {
   const hasRoom = () =>
     !spool.congested &&
-    (takesLetters || !spool.deadLettersFull) &&
+    (takesDeadLetters || !spool.deadLettersFull) &&
     (spool.holdReason === null || keptFull.includes(spool.holdReason))
-  while (!signal.aborted && !hasRoom()) await pause(clock, lookEveryMs, signal)
+  while (!signal.aborted && !hasRoom()) await pause(clock, checkEveryMs, signal)
   return !signal.aborted
 }
 
 /**
- * Does `work` until it ends well: what fails because the store is lost, or because somebody took an entry first, is
- * done again from its start after a pause. What else is thrown is a fault of ours and goes on.
+ * Repeats `work` from its start until it succeeds: it fails where the store is lost, or where an entry was
+ * taken by other work. Any other error is a fault of the gateway and is thrown.
  */
 export async function retryUntilDone(
   work: () => Promise<void>,
@@ -46,14 +47,14 @@ export async function retryUntilDone(
       return
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error
-      await pause(clock, againMs, signal)
+      await pause(clock, retryMs, signal)
     }
   }
 }
 
 /**
- * Gives mappers whose decoders have the memory of now, and nothing else that is remembered. `onFuture`: what is
- * decided about wrong clocks, where it is not what the config says.
+ * Returns a function that opens mappers with the present state of the decoders and no other state. `onFuture`
+ * replaces what the config says about clocks that are ahead.
  */
 export async function mapperFactory(
   mapping: Mapping,
@@ -73,8 +74,8 @@ export async function mapperFactory(
 
 export function storeLostFault(): GatewayError {
   return new GatewayError('SPOOL_CLOSED', {
-    what: 'Kept messages cannot be read.',
-    why: 'The store of the spool is being opened again.',
-    act: 'Nothing; it is tried again by itself.',
+    what: 'Cannot read the kept messages.',
+    why: 'The store of the spool is being reopened.',
+    act: 'Nothing to do; the gateway tries again.',
   })
 }

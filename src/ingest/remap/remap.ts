@@ -1,55 +1,43 @@
-// remap-slice.ts: maps a run of kept messages once more, as if they had come one after the other: for the release
-// from quarantine and for the remap of dead letters. Pure: it reads and writes nothing.
+// remap.ts: maps kept messages once more: those that leave the quarantine, those that waited for their
+// expression, and dead letters.
 //
-// The mapper has a memory of its own and everything in it is closed at the end, since values of last week must not
-// meet those that arrive now, and what is taken must be payloads in the very write that takes it. So a run must not
-// end in the middle of what belongs together: where a record is open at the end and more messages follow, the run
-// is cut before the first message of that record.
+//   read from the spool -> slices (kept-slices.ts) -> map here -> one exchange a slice (slice-result.ts)
 //
-//   m m m m m m | m m          of the values behind the bar the record is not whole yet: they go with the next run
+// A slice is mapped as if its messages had arrived one after the other. Pure: this file reads and writes
+// nothing. Its mapper starts without state, and whatever is open at the end is closed: values of last week
+// must not be combined with those that arrive now, and what is taken must be payloads in the write that takes
+// it. So a slice must not end within a record that coalesces several messages: where a record is open at the
+// end and more messages follow, the slice is cut before the first message of that record.
 //
-// The same where more of the record may come from outside: its window, counted from when it arrived, is not over.
+//   m m m m m m | m m          the record behind the bar is incomplete: its messages go with the next slice
+//
+// The same holds where more of the record may still arrive: its window, counted from its arrival, is not
+// over.
+//
+//   kept-message.ts       from messages to kept messages and dead letters, and back
+//   release-order.ts      whether a message must wait for earlier ones of its device
+//   release-throttle.ts   when this work may continue; it yields to messages that arrive
+//   dead-letter-remap.ts  maps dead letters on request
 
-import { assertNever } from '../../std/assert.ts'
-import { envelopeOf, type Envelope, type KeptMessage } from '../../domain/message.ts'
-import type { MappedPayload } from '../../domain/payload.ts'
 import type { EpochMs } from '../../std/clock.ts'
-import type { StateChanges, MapResult, Mapper } from '../../mapping/mapping.ts'
-import { deviceBefore } from './release-order.ts'
-import { mapKept, type Evaluated } from '../expressions/expressions.ts'
+import type { Message } from '../../domain/message.ts'
+import type { Mapper, MapResult } from '../../mapping/mapping.ts'
 import type { ReleaseOrder } from '../types.ts'
-import { keptBehind, keptMessageFor, messageFrom, quarantineFor } from './kept-message.ts'
+import { messageFrom } from './kept-message.ts'
+import { mapperFailed } from './mapper-failure.ts'
+import { addClosed, addResult, newSliceResult, type RemapEntry, type SliceResult } from './slice-result.ts'
 
-export type RemapEntry = { id: string; envelope: Envelope }
-
-/** What cannot be mapped. `id` is null for a record that was made of several messages. */
-export type RefusedMessage = {
-  id: string | null
-  source: string | null
-  device: string | null
-  reason: string
-  detail: string
-  envelope: Envelope
-}
-
-export type Remapped = {
-  /** Entries that this is about, from the first on. */
-  entries: number
-  /** Those that became something: payloads, a part of a payload, nothing on purpose, or kept elsewhere. */
-  taken: string[]
-  payloads: MappedPayload[]
-  keep: KeptMessage[]
-  /** Messages by the reason why they became nothing on purpose, keyed as `source|reason`. */
-  ignored: Map<string, number>
-  refused: RefusedMessage[]
-}
+/** What the expression of a message gave: a value that is still to be mapped, or the result at once. */
+export type Evaluated = { source: string; value: unknown } | { result: MapResult }
 
 export type RemapOptions = {
-  /** Messages follow: the run may be cut. */
+  /** Messages follow: the slice may be cut. */
   more: boolean
-  /** Where all of it belongs to one record that is not whole yet, more of them can be had. */
+  /** The slice can be made longer where all of it belongs to one incomplete record. */
   mayGrow: boolean
-  /** What arrived until then can be read; a record that may get more of what came later is left for then. */
+  /**
+   * What arrived until then can be read; a record that may get parts of a later arrival is left for later.
+   */
   arrivedUntil?: EpochMs
   /** What the expressions gave for entries that need one, by id. */
   evaluated?: ReadonlyMap<string, Evaluated>
@@ -57,131 +45,85 @@ export type RemapOptions = {
   releaseOrder?: ReleaseOrder
 }
 
-/** Payloads of one run, in characters; then it ends where nothing is open. */
+/** A slice with more payloads than this, in characters, ends at the next place where nothing is open. */
 const payloadLengthMax = 1024 * 1024
 const setBackMs = 60_000
-/** Never reached by what is closed in one run. */
+/** Never reached by what one slice closes. */
 const closingsMax = 10_000
 
 /**
- * Null where more messages are needed, of those that follow or of those that may still arrive. `open` gives a mapper
- * that remembers nothing.
+ * Null where more messages are needed: some that follow, or some that may still arrive. `open` returns a
+ * mapper without state.
  */
 export function remapSlice(
   open: () => Mapper,
   entries: readonly RemapEntry[],
   options: RemapOptions,
-): Remapped | null {
+): SliceResult | null {
   const { more, mayGrow } = options
-  const all = run(open(), entries, options)
-  if (all.openParts === 0) return all.again
-  const follows = more || all.again.entries < entries.length
-  if (!follows && !all.young) return all.again
-  if (all.cleanCut > 0) return run(open(), entries.slice(0, all.cleanCut), options).again
-  return follows && !mayGrow ? all.again : null
+  const all = mapAll(open(), entries, options)
+  if (all.openParts === 0) return all.slice
+  const follows = more || all.slice.entries < entries.length
+  if (!follows && !all.mayGetMore) return all.slice
+  if (all.cleanCut > 0) return mapAll(open(), entries.slice(0, all.cleanCut), options).slice
+  return follows && !mayGrow ? all.slice : null
 }
 
-type Run = {
-  again: Remapped
-  /** Messages that were open before everything was closed. */
+type MappedSlice = {
+  slice: SliceResult
+  /** Messages in open records, before everything was closed. */
   openParts: number
-  /** Some of them may get more of what arrives. */
-  young: boolean
-  /** Before this entry nothing was open that a later one belongs to; 0 where there is no such place. */
+  /** Some of those records may get more of what arrives. */
+  mayGetMore: boolean
+  /** Before this entry no record was open that a later entry belongs to; 0 where there is no such place. */
   cleanCut: number
 }
 
-function run(mapper: Mapper, entries: readonly RemapEntry[], options: RemapOptions): Run {
+function mapAll(mapper: Mapper, entries: readonly RemapEntry[], options: RemapOptions): MappedSlice {
   const { arrivedUntil = Number.POSITIVE_INFINITY, evaluated, releaseOrder } = options
-  const again: Remapped = { entries: 0, taken: [], payloads: [], keep: [], ignored: new Map(), refused: [] }
+  const slice = newSliceResult()
   let cleanCut = 0
-  let length = 0
-  for (const { id, envelope } of entries) {
-    const message = messageFrom(envelope)
-    const over = mapper.tick(message.arrivedAt)
-    if (over !== null) close(over)
-    const isPart = place(mapKept(mapper, message, evaluated?.get(id)), id, envelope)
-    if (mapper.openParts() <= (isPart ? 1 : 0)) cleanCut = again.entries
-    again.entries += 1
-    if (length > payloadLengthMax && mapper.openParts() === 0) break
+  for (const entry of entries) {
+    const message = messageFrom(entry.envelope)
+    const closed = mapper.tick(message.arrivedAt)
+    if (closed !== null) addClosed(slice, closed)
+    const covered = slice.entries
+    const isPart = addResult(slice, mapKept(mapper, message, evaluated?.get(entry.id)), entry, releaseOrder)
+    if (isPart) addClosed(slice, mapper.apply())
+    if (mapper.openParts() <= (isPart ? 1 : 0)) cleanCut = covered
+    if (slice.payloadLength > payloadLengthMax && mapper.openParts() === 0) break
   }
   const openParts = mapper.openParts()
-  closeOver(ripeAt())
-  const young = mapper.openParts() > 0
-  closeOver(Number.POSITIVE_INFINITY)
-  return { again, openParts, young, cleanCut }
+  closeUntil(knownUntil())
+  const mayGetMore = mapper.openParts() > 0
+  closeUntil(Number.POSITIVE_INFINITY)
+  return { slice, openParts, mayGetMore, cleanCut }
 
-  /** What was read in between is known as well. Arrivals far from now are those of a clock that was set back. */
-  function ripeAt(): EpochMs {
+  /**
+   * Messages that were read in between are known too. An arrival far ahead is of a clock that was set back
+   * since.
+   */
+  function knownUntil(): EpochMs {
     const last = entries.at(-1)?.envelope.arrivedAt ?? arrivedUntil
     return last - arrivedUntil > setBackMs ? Number.POSITIVE_INFINITY : Math.max(last, arrivedUntil)
   }
 
-  function closeOver(nowMs: EpochMs): void {
+  function closeUntil(nowMs: EpochMs): void {
     for (let count = 0; count < closingsMax; count += 1) {
-      const over = mapper.tick(nowMs)
-      if (over === null) return
-      close(over)
+      const closed = mapper.tick(nowMs)
+      if (closed === null) return
+      addClosed(slice, closed)
     }
   }
+}
 
-  function place(result: MapResult, id: string, envelope: Envelope): boolean {
-    if (result.kind === 'unmappable') {
-      const { source, device, reason, detail } = result
-      again.refused.push({ id, source, device, reason, detail, envelope })
-      return false
-    }
-    again.taken.push(id)
-    const before = releaseOrder === undefined ? null : deviceBefore(result, releaseOrder)
-    if (before !== null && releaseOrder !== undefined) {
-      releaseOrder.addBehind(before.device)
-      again.keep.push(keptBehind(before, envelope))
-      return false
-    }
-    switch (result.kind) {
-      case 'payloads':
-        add(result.payloads)
-        return false
-      case 'ignored':
-        ignore(result.source, result.reason, 1)
-        return false
-      case 'part':
-        close(mapper.apply())
-        return true
-      case 'quarantined':
-      case 'deferred':
-        again.keep.push(keptMessageFor(result, envelope))
-        return false
-      default:
-        return assertNever(result)
-    }
-  }
-
-  /** Its writes are of a memory that ends with this run. */
-  function close({ payloads, unsent }: StateChanges): void {
-    add(payloads)
-    for (const one of unsent) {
-      if (one.kind === 'ignored') {
-        ignore(one.source, one.reason, one.messages)
-        continue
-      }
-      const { kind, source, provider, device, reason, detail } = one
-      const envelope = envelopeOf(one.message, source)
-      if (kind === 'quarantined' && provider !== null)
-        again.keep.push(quarantineFor({ ...one, provider }, envelope))
-      else again.refused.push({ id: null, source, device, reason, detail, envelope })
-    }
-  }
-
-  function add(payloads: readonly MappedPayload[]): void {
-    for (const payload of payloads) {
-      again.payloads.push(payload)
-      length += payload.json.length
-    }
-  }
-
-  function ignore(source: string, reason: string, messages: number): void {
-    const key = `${source}|${reason}`
-    again.ignored.set(key, (again.ignored.get(key) ?? 0) + messages)
+/** Maps a kept message, with what its expression gave where it needs one. Never throws. */
+export function mapKept(mapper: Mapper, message: Message, evaluated: Evaluated | undefined): MapResult {
+  try {
+    if (evaluated === undefined) return mapper.map(message, false)
+    if ('result' in evaluated) return evaluated.result
+    return mapper.mapDecoded(message, evaluated.source, evaluated.value)
+  } catch (error) {
+    return mapperFailed(message, error)
   }
 }

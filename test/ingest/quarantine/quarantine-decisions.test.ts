@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { remap } from '../../../src/ingest/remap/dead-letter-remap.ts'
+import { remapDeadLetters } from '../../../src/ingest/remap/dead-letter-remap.ts'
 import {
   createQuarantineDecisions,
   type QuarantineDecisions,
@@ -183,7 +183,8 @@ describe('messages that a person drops', () => {
     await kept.change({ listed: ['stranger'] })
     const { spool } = kept.world
     const deps = { spool, clock: systemClock, emit: () => undefined, mapping: kept.mapping() }
-    const ask = (reason: string | null) => remap(deps, { reason, source: null, dryRun: false }, signal())
+    const ask = (reason: string | null) =>
+      remapDeadLetters(deps, { reason, source: null, dryRun: false }, signal())
     expect(await ask(null)).toMatchObject({ deadLetters: 0 })
     expect(await ask('DROPPED_BY_OPERATOR')).toMatchObject({ deadLetters: 1, payloads: 1 })
   })

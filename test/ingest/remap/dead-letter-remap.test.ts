@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { GatewayEvent } from '../../../src/domain/event.ts'
-import { remap, type RemapRequest } from '../../../src/ingest/remap/dead-letter-remap.ts'
+import { remapDeadLetters, type RemapRequest } from '../../../src/ingest/remap/dead-letter-remap.ts'
 import { systemClock } from '../../../src/std/clock.ts'
 import { truckSource } from '../../support/mapping-world.ts'
 import { collect } from '../../support/open-spool.ts'
@@ -16,7 +16,7 @@ const untimed = (n: number) => ({ time: position(n).ts, lat: position(n).lat, lo
 async function ask(kept: KeptWorld, request: Partial<RemapRequest> = {}) {
   const { spool } = kept.world
   const deps = { spool, clock: systemClock, emit: (event: GatewayEvent) => void kept.events.push(event) }
-  return remap(
+  return remapDeadLetters(
     { ...deps, mapping: kept.mapping() },
     { ...everything, ...request },
     new AbortController().signal,
@@ -113,7 +113,7 @@ describe('dead letters that are mapped again', () => {
     await kept.change(right)
     const { spool } = kept.world
     const deps = { spool, clock: systemClock, emit: () => undefined, mapping: kept.mapping() }
-    expect(await remap(deps, everything, AbortSignal.abort())).toMatchObject({ remapped: 0 })
+    expect(await remapDeadLetters(deps, everything, AbortSignal.abort())).toMatchObject({ remapped: 0 })
     expect(await reasonsIn(kept)).toHaveLength(3)
   })
 })

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { envelopeOf } from '../../../src/domain/message.ts'
-import { remapSlice, type RemapEntry } from '../../../src/ingest/remap/remap.ts'
+import { remapSlice } from '../../../src/ingest/remap/remap.ts'
+import type { RemapEntry } from '../../../src/ingest/remap/slice-result.ts'
 import { messageOf, openMapperOf } from '../../support/mapping-world.ts'
 
 const source = {

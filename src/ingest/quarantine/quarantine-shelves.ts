@@ -1,0 +1,36 @@
+// quarantine-shelves.ts: reads the messages in quarantine from the shelves of the spool.
+
+import type { ShelfName } from '../../domain/message.ts'
+import type { KeptEntry, Spool } from '../../spool/spool.ts'
+import { storeLostFault } from '../remap/release-throttle.ts'
+import type { RemapEntry } from '../remap/slice-result.ts'
+
+export type QuarantinedEntry = RemapEntry & KeptEntry
+
+/** The quarantine shelves that have messages, one a provider. */
+export function quarantineShelves({
+  holdReason,
+  shelves,
+}: Pick<Spool, 'holdReason' | 'shelves'>): ShelfName[] {
+  // A lost store has no shelves, which must not look like empty ones.
+  if (holdReason === 'store_lost') throw storeLostFault()
+  return shelves()
+    .filter(({ shelf, messages }) => shelf.startsWith('quarantine:') && messages > 0)
+    .map(({ shelf }) => shelf)
+}
+
+/**
+ * The messages of `device`, or of all where it is null, in order of arrival. Ends early where `signal`
+ * aborts.
+ */
+export async function* quarantinedOn(
+  spool: Pick<Spool, 'keptMessages'>,
+  shelf: ShelfName,
+  device: string | null,
+  signal: AbortSignal,
+): AsyncGenerator<QuarantinedEntry> {
+  for await (const entry of spool.keptMessages(shelf, device, { limit: Infinity })) {
+    if (signal.aborted) return
+    yield { ...entry, envelope: entry.message.envelope }
+  }
+}

@@ -1,0 +1,135 @@
+// slice-result.ts: what a slice of kept messages becomes, collected message by message, and the exchange that
+// puts it in the place of the slice.
+
+import { assertNever } from '../../std/assert.ts'
+import type { EpochMs } from '../../std/clock.ts'
+import { envelopeOf, type Envelope, type KeptMessage } from '../../domain/message.ts'
+import type { MappedPayload } from '../../domain/payload.ts'
+import type { MapResult, StateChanges } from '../../mapping/mapping.ts'
+import type { Spool } from '../../spool/spool.ts'
+import type { ReleaseOrder } from '../types.ts'
+import { deadLetterFor, keptBehind, keptMessageFor, quarantineFor } from './kept-message.ts'
+import { deviceBefore } from './release-order.ts'
+
+/** A kept message; `id` is that of its entry in the spool. */
+export type RemapEntry = { id: string; envelope: Envelope }
+
+/** A message that cannot be mapped. `id` is null for a record that was made of several messages. */
+export type RefusedMessage = {
+  id: string | null
+  source: string | null
+  device: string | null
+  reason: string
+  detail: string
+  envelope: Envelope
+}
+
+export type SliceResult = {
+  /** Number of entries that it covers, from the first on. */
+  entries: number
+  /**
+   * Ids of the entries that became payloads, a part of a payload, nothing on purpose, or are kept elsewhere.
+   */
+  taken: string[]
+  payloads: MappedPayload[]
+  /** Length of the payloads' JSON, in characters. */
+  payloadLength: number
+  keptMessages: KeptMessage[]
+  /** Messages that the config ignores, keyed `source|reason`. */
+  ignored: Map<string, number>
+  refused: RefusedMessage[]
+}
+
+export function newSliceResult(): SliceResult {
+  return {
+    entries: 0,
+    taken: [],
+    payloads: [],
+    payloadLength: 0,
+    keptMessages: [],
+    ignored: new Map(),
+    refused: [],
+  }
+}
+
+/** Adds what became of one entry; true where it is a part that the caller must apply. */
+export function addResult(
+  slice: SliceResult,
+  result: MapResult,
+  { id, envelope }: RemapEntry,
+  releaseOrder?: ReleaseOrder,
+): boolean {
+  slice.entries += 1
+  if (result.kind === 'unmappable') {
+    const { source, device, reason, detail } = result
+    slice.refused.push({ id, source, device, reason, detail, envelope })
+    return false
+  }
+  slice.taken.push(id)
+  const before = releaseOrder === undefined ? null : deviceBefore(result, releaseOrder)
+  if (before !== null) {
+    releaseOrder?.addBehind(before.device)
+    slice.keptMessages.push(keptBehind(before, envelope))
+    return false
+  }
+  switch (result.kind) {
+    case 'payloads':
+      addPayloads(slice, result.payloads)
+      return false
+    case 'ignored':
+      ignore(slice, result.source, result.reason, 1)
+      return false
+    case 'part':
+      return true
+    case 'quarantined':
+    case 'deferred':
+      slice.keptMessages.push(keptMessageFor(result, envelope))
+      return false
+    default:
+      return assertNever(result)
+  }
+}
+
+/** Adds what closed. Its state is not stored: it ends with the slice. */
+export function addClosed(slice: SliceResult, { payloads, unsent }: StateChanges): void {
+  addPayloads(slice, payloads)
+  for (const part of unsent) {
+    if (part.kind === 'ignored') {
+      ignore(slice, part.source, part.reason, part.messages)
+      continue
+    }
+    const { kind, source, provider, device, reason, detail } = part
+    const envelope = envelopeOf(part.message, source)
+    if (kind === 'quarantined' && provider !== null)
+      slice.keptMessages.push(quarantineFor({ ...part, provider }, envelope))
+    else slice.refused.push({ id: null, source, device, reason, detail, envelope })
+  }
+}
+
+function addPayloads(slice: SliceResult, payloads: readonly MappedPayload[]): void {
+  for (const payload of payloads) {
+    slice.payloads.push(payload)
+    slice.payloadLength += payload.json.length
+  }
+}
+
+function ignore({ ignored }: SliceResult, source: string, reason: string, messages: number): void {
+  const key = `${source}|${reason}`
+  ignored.set(key, (ignored.get(key) ?? 0) + messages)
+}
+
+/**
+ * Takes the messages off their shelves in the write that adds what they became; what cannot be mapped becomes
+ * a dead letter. Resolves with their number when the write is durable.
+ */
+export async function exchangeSlice(
+  spool: Pick<Spool, 'exchange'>,
+  { taken, payloads, keptMessages, refused }: SliceResult,
+  at: EpochMs,
+): Promise<number> {
+  const take = [...taken]
+  for (const { id } of refused) if (id !== null) take.push(id)
+  const deadLetters = refused.map((one) => deadLetterFor(one, one.envelope, at))
+  await spool.exchange({ take, payloads, deadLetters, keptMessages, stateChanges: [] })
+  return take.length
+}
