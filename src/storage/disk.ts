@@ -1,8 +1,8 @@
-// disk.ts: the file system that the store lives on. LevelDB must never meet a full disk: it is known to damage
-// it for good, so somebody looks how full it is, and a ballast lies ready.
+// disk.ts: the file system under the store: free space, used space, and the ballast file. A full disk can
+// damage LevelDB for good, so the spool watches the free space and keeps a ballast.
 //
-// The ballast is a file that can be thrown overboard. When the disk is full in spite of the watermarks
-// (somebody else filled it), deleting it makes the room that the database needs to open and to settle.
+// The ballast is a file without content of value. When another program fills the disk in spite of the
+// low-space marks, the spool deletes the ballast, and the database has room to open and to settle.
 
 import type { Dirent } from 'node:fs'
 import { mkdir, open, readdir, rm, stat, statfs } from 'node:fs/promises'
@@ -11,7 +11,7 @@ import { codeOf } from '../std/gateway-error.ts'
 
 export type Disk = {
   makeDirectory(path: string): Promise<void>
-  /** Bytes that an unprivileged process may still write on the file system of `path`. */
+  /** Bytes that an unprivileged process can still write on the file system of `path`. */
   freeBytes(path: string): Promise<number>
   /** Bytes of all files below `path`. */
   usedBytes(path: string): Promise<number>
@@ -38,7 +38,7 @@ export const realDisk: Disk = {
 async function usedBytes(path: string): Promise<number> {
   let bytes = 0
   for (const entry of await entriesBelow(path)) {
-    // LevelDB deletes tables while we look: a file that is gone uses nothing.
+    // LevelDB deletes tables meanwhile: a file that is gone uses nothing.
     if (entry.isFile()) bytes += await sizeOf(join(entry.parentPath, entry.name))
   }
   return bytes
@@ -48,7 +48,7 @@ async function entriesBelow(path: string): Promise<Dirent[]> {
   try {
     return await readdir(path, { withFileTypes: true, recursive: true })
   } catch (error) {
-    // What is not there uses nothing.
+    // A missing directory uses nothing.
     if (codeOf(error) === 'ENOENT') return []
     throw error
   }

@@ -1,22 +1,25 @@
-// storage.ts: ordered bytes on disk over LevelDB. The door of this folder; it knows no payload.
+// storage.ts: ordered bytes on disk, over LevelDB. Entry file of this folder, which knows no payload.
 //
-// Promises
-//   write()  is atomic: all operations or none, also over a power cut; with `sync` it is durable when the
-//            promise resolves. Writes are applied in the order in which they were started. The caller keeps
-//            at most one in flight, so a crash leaves a prefix of them.
-//   pages()  sees a snapshot of the moment in which the iteration began, in key order.
+// Guarantees
+//   write()  is atomic: all operations or none, also over a power cut. With `sync` it is durable when the
+//            promise resolves. Writes are applied in the order in which they start. The caller keeps at most
+//            one in flight, so a crash leaves a prefix of them.
+//   pages()  reads a snapshot of the moment in which the iteration starts, in key order.
 //
-// What can go wrong
-//   After a failed write the handle lies: LevelDB goes on to accept writes that are gone at the next open.
-//   So after any error of write() the caller closes the store and opens it again; it never retries on the
-//   same handle. Damaged blocks surface as rejections of pages() and get() with code LEVEL_CORRUPTION.
+// Failures
+//   After a failed write the handle is unusable: LevelDB accepts further writes and loses them at the next
+//   open. After any error of write() the caller closes the store and opens it again. It never retries on the
+//   same handle. Damaged blocks reject pages() and get() with code LEVEL_CORRUPTION.
 //
-// openExistingStore opens what is there and makes nothing; repairStore puts a copy together that no open can read.
-//
-// Left out on purpose: LevelDB's clear(), which is neither atomic with a batch nor synced, and reads without
-// a range, which cross the tombstones of everything that was ever delivered.
+// Not offered: LevelDB's clear(), which is neither atomic with a batch nor synced, and reads without a range,
+// which cross the tombstones of everything that was ever deleted.
 
-export { openExistingStore, openLevelStore, repairStore } from './level-store.ts'
+import { mkdir } from 'node:fs/promises'
+import { ClassicLevel } from 'classic-level'
+import { Level } from 'level'
+import { assert } from '../std/assert.ts'
+import { codeOf, GatewayError, messageOf } from '../std/gateway-error.ts'
+
 export { realDisk, type Disk } from './disk.ts'
 
 /** One operation of an atomic write. */
@@ -29,9 +32,9 @@ export type StoreEntry = [key: Buffer, value: Buffer]
 
 export type ReadOptions = {
   reverse?: boolean
-  /** At most so many entries in all. */
+  /** At most this many entries in all. */
   limit?: number
-  /** About so many bytes a page; one entry at least. Default 256 KiB. */
+  /** About this many bytes in a page, and at least one entry. Default 256 KiB. */
   pageBytes?: number
 }
 
@@ -39,18 +42,144 @@ export type Store = {
   write(ops: readonly StoreOp[], options: { sync: boolean }): Promise<void>
   get(key: Buffer): Promise<Buffer | undefined>
   pages(range: StoreRange, options?: ReadOptions): AsyncIterable<readonly StoreEntry[]>
-  /** Gives the disk of deleted keys back. May take seconds; writes go on meanwhile. */
+  /** Frees the disk space of deleted keys. May take seconds; writes continue meanwhile. */
   compact(range: StoreRange): Promise<void>
   close(): Promise<void>
 }
 
 /**
- * Opens the database in the directory `path`, made where it is missing.
- * Rejects with GatewayError SPOOL_LOCKED, SPOOL_DAMAGED or SPOOL_UNWRITABLE.
+ * Opens the database in the directory `path`. Rejects with SPOOL_LOCKED, SPOOL_DAMAGED or SPOOL_UNWRITABLE.
  */
 export type OpenStore = (path: string, options?: StoreOptions) => Promise<Store>
 
 export type StoreOptions = {
-  /** Memory that holds the newest writes, twice while one is being written out. */
+  /**
+   * Memory for the newest writes; twice as much while one buffer is being written out. A larger buffer means
+   * fewer and larger tables, and more for LevelDB to read from its log at start. Default 8 MiB.
+   */
   writeBufferBytes?: number
+}
+
+const defaultWriteBufferBytes = 8 * 1024 * 1024
+
+/**
+ * A block of this size is compressed as one. Payloads of one fleet are alike, so a larger block saves disk.
+ */
+const blockBytes = 16 * 1024
+
+const defaultPageBytes = 256 * 1024
+
+/** Creates the directory and the database where they are missing. */
+export const openLevelStore: OpenStore = async (path, options) => {
+  try {
+    await mkdir(path, { recursive: true })
+  } catch (error) {
+    throw unwritable(path, error)
+  }
+  return open(path, { ...options, createIfMissing: true })
+}
+
+/** Opens an existing database and creates none. */
+export const openExistingStore: OpenStore = (path, options) =>
+  open(path, { ...options, createIfMissing: false })
+
+/**
+ * Rebuilds a database from what can be read of its files, where it cannot be opened or not be read
+ * completely. It rewrites the files, so use it on copies. Rejects with SPOOL_DAMAGED.
+ */
+export async function repairStore(path: string): Promise<void> {
+  try {
+    await ClassicLevel.repair(path)
+  } catch (error) {
+    throw new GatewayError('SPOOL_DAMAGED', {
+      what: `Cannot repair the database at ${path}.`,
+      why: `${messageOf(error)}.`,
+      act: 'Keep the directory. An expert on LevelDB may still read its files.',
+      cause: error,
+    })
+  }
+}
+
+async function open(path: string, options: StoreOptions & { createIfMissing: boolean }): Promise<Store> {
+  const { createIfMissing, writeBufferBytes = defaultWriteBufferBytes } = options
+  const level = new Level<Buffer, Buffer>(path, { keyEncoding: 'buffer', valueEncoding: 'buffer' })
+  // The types of `level` hide `sync` and `compactRange`. On Node its class is ClassicLevel, which has them.
+  assert(level instanceof ClassicLevel, 'level is classic-level on Node')
+  try {
+    await level.open({
+      createIfMissing,
+      compression: true,
+      writeBufferSize: writeBufferBytes,
+      blockSize: blockBytes,
+      maxFileSize: 8 * 1024 * 1024,
+    })
+  } catch (error) {
+    throw explainOpenFailure(path, error)
+  }
+  return storeOver(level)
+}
+
+function storeOver(level: ClassicLevel<Buffer, Buffer>): Store {
+  return {
+    // The array is only read; the type of abstract-level asks for a mutable one.
+    write: (ops, options) => level.batch(ops as StoreOp[], options),
+    get: (key) => level.get(key),
+    pages: (range, options) => readPages(level, range, options ?? {}),
+    compact: ({ gte, lt }) => level.compactRange(gte, lt),
+    close: () => level.close(),
+  }
+}
+
+async function* readPages(
+  level: ClassicLevel<Buffer, Buffer>,
+  range: StoreRange,
+  options: ReadOptions,
+): AsyncGenerator<StoreEntry[]> {
+  const iterator = level.iterator({
+    ...range,
+    reverse: options.reverse ?? false,
+    limit: options.limit ?? -1,
+    fillCache: false,
+    highWaterMarkBytes: options.pageBytes ?? defaultPageBytes,
+  })
+  try {
+    for (;;) {
+      const page = await iterator.nextv(10_000)
+      if (page.length === 0) return
+      yield page
+    }
+  } finally {
+    await iterator.close()
+  }
+}
+
+function explainOpenFailure(path: string, error: unknown): GatewayError {
+  const code = codeOf(error instanceof Error && error.cause !== undefined ? error.cause : error)
+  if (code === 'LEVEL_LOCKED') {
+    return new GatewayError('SPOOL_LOCKED', {
+      what: `Cannot open the spool at ${path}.`,
+      why: 'Another process holds its lock.',
+      act: 'Check `systemctl status telemetry-gateway`. Only one gateway may use a spool directory.',
+      cause: error,
+    })
+  }
+  const why = messageOf(error)
+  if (code === 'LEVEL_CORRUPTION' || /corrupt|missing files|CURRENT|MANIFEST/i.test(why)) {
+    return new GatewayError('SPOOL_DAMAGED', {
+      what: `Cannot open the spool at ${path}.`,
+      why: `Its database files are damaged: ${why}.`,
+      act: 'Do not delete the directory. Copy it first: it holds acknowledged telemetry.',
+      cause: error,
+    })
+  }
+  return unwritable(path, error)
+}
+
+function unwritable(path: string, error: unknown): GatewayError {
+  return new GatewayError('SPOOL_UNWRITABLE', {
+    what: `Cannot open or create the spool at ${path}.`,
+    why: `${messageOf(error)}.`,
+    act: 'Check that the directory exists, that the gateway may write to it, and that the disk is not full.',
+    cause: error,
+  })
 }

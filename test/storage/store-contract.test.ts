@@ -113,7 +113,7 @@ describe('LevelDB as it comes', () => {
     const store = await openLevelStore(path)
     await expect(openLevelStore(path)).rejects.toMatchObject({
       code: 'SPOOL_LOCKED',
-      act: expect.stringContaining('only one gateway'),
+      act: expect.stringContaining('Only one gateway'),
     })
     await store.close()
   })
