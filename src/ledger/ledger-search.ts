@@ -86,7 +86,7 @@ function indexesOf({ entries }: Receipt, { payload, device }: LedgerQuery): numb
 }
 
 function entryOf(
-  { provider, lane, batchId, requestId, at, entries, fate }: Receipt,
+  { provider, lane, batchId, requestId, at, entries, settlement: fate }: Receipt,
   index: number,
 ): LedgerEntry {
   return { at, ...entries.at(index), ...fate(index), provider, lane, batchId, requestId }

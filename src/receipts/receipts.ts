@@ -19,7 +19,7 @@ import type { PayloadSettlement, Settlement } from '../domain/settlement.ts'
 export type LedgerOutcome = 'delivered' | 'retried' | 'dead'
 
 /** A fate as the ledger keeps it: `step` and `schedule` of a retry; why, of a retry or a death. */
-export type ReceiptFate = {
+export type ReceiptSettlement = {
   outcome: LedgerOutcome
   schedule: string | null
   /** How often it had failed before, so that the first retry is step 0. */
@@ -35,7 +35,7 @@ export type Receipt = {
   requestId: string | null
   at: EpochMs
   entries: Entries
-  fate(index: number): ReceiptFate
+  settlement(index: number): ReceiptSettlement
 }
 
 /** What a query looks at before it reads the payloads. */
@@ -59,7 +59,7 @@ export const receiptKeys = 2
 /** As they are noted in the head. */
 export const outcomeBits: Record<LedgerOutcome, number> = { delivered: 1, retried: 2, dead: 4 }
 
-const delivered: ReceiptFate = {
+const delivered: ReceiptSettlement = {
   outcome: 'delivered',
   schedule: null,
   step: null,
@@ -75,9 +75,9 @@ export function encodeReceipt(settled: {
   requestId: string | null
   at: EpochMs
   entries: Uint8Array
-  fates: Settlement['payloads']
+  settlements: Settlement['payloads']
 }): Buffer {
-  const { provider, lane, batchId, requestId, at, entries, fates } = settled
+  const { provider, lane, batchId, requestId, at, entries, settlements: fates } = settled
   const text = Buffer.from(JSON.stringify([provider, batchId, requestId]))
   const packed = fates === 'all delivered' ? null : packFates(fates)
   const fatesLength = packed?.bytes.length ?? 0
@@ -129,7 +129,7 @@ export function decodeReceipt(value: Buffer): Receipt | null {
   ]
   const fate = unpackFates(value.subarray(fatesStart, entriesStart))
   const lane = value.readUInt32LE(14) as LaneId
-  return { provider, batchId, requestId, lane, at: value.readDoubleLE(6), entries, fate }
+  return { provider, batchId, requestId, lane, at: value.readDoubleLE(6), entries, settlement: fate }
 }
 
 function isWhole(value: Buffer): boolean {
@@ -188,7 +188,7 @@ function short(text: string): string {
   return text.slice(0, textLengthMax).toWellFormed()
 }
 
-function unpackFates(bytes: Buffer): (index: number) => ReceiptFate {
+function unpackFates(bytes: Buffer): (index: number) => ReceiptSettlement {
   if (bytes.length === 0) return () => delivered
   const indexesStart = 4 + bytes.readUInt32LE(0)
   const rows = JSON.parse(bytes.toString('utf8', 4, indexesStart)) as Row[]

@@ -1,56 +1,134 @@
-// intake-limits.ts: may messages come in? Owner of invariant 8: the spool stays within its limit.
+// intake-limits.ts: decides whether messages may come in. Owner of invariant 8: the spool stays within its
+// limit.
 //
-// The reasons, the gravest first: store_lost, disk_low, spool_full, quarantine_full, deferred_full, state_full. Nothing
-// is refused or dropped at a bound: acks are held, so devices keep their data, and what makes room (settles, exchanges)
-// goes on. Full dead letters are no reason to hold everything: who would bury something waits (Spool.lettersFull).
+// Reasons to hold, the most severe first: store_lost, disk_low, spool_full, quarantine_full, deferred_full,
+// state_full. At a bound nothing is refused or dropped. Acks are held, so devices keep their data, and
+// settles and exchanges, which make room, continue in the reserve. Intake resumes by itself. Full dead
+// letters are no reason to hold everything: only messages that would become one wait (Spool.deadLettersFull).
 
+import type { Clock } from '../std/clock.ts'
 import { formatSize } from '../std/quantity.ts'
-import type { HoldReason } from '../domain/event.ts'
-import type { SpoolOptions } from './spool.ts'
-import { usedBytes, type SpoolState } from './session-state.ts'
+import type { Emit, HoldReason } from '../domain/event.ts'
+import type { SpoolState } from './session-state.ts'
+import type { SpoolOptions } from './spool-options.ts'
 
-/** Intake resumes when this share of the limit is free again, so that it does not flap. */
-export const resumeShare = 0.98
+/** Intake resumes at this share of a bound, so that it does not flap. */
+const resumeShare = 0.98
 
-/** What intake may use; the rest is kept for settling. */
-export function limitOf({ bytesMax, reserveBytes }: SpoolOptions): number {
+type Deps = {
+  clock: Clock
+  emit: Emit
+  /** `holdReason` or `deadLettersFull` changed. */
+  changed: () => void
+}
+
+export type IntakeLimits = {
+  readonly holdReason: HoldReason | null
+  readonly deadLettersFull: boolean
+  /** Disk usage of the store, as last measured. */
+  readonly diskBytes: number
+  /** Compares everything with its bound; `state` is null while the store is lost. */
+  update(state: SpoolState | null): void
+  /** Cheaper, for the end of a message: what waits to be written counts as well. */
+  updateAfterMessage(state: SpoolState): void
+  setDisk(measured: { freeBytes: number; usedBytes: number }): void
+}
+
+export function createIntakeLimits({ clock, emit, changed }: Deps, options: SpoolOptions): IntakeLimits {
+  const { quarantineBytesMax, deferredBytesMax, stateBytesMax } = options
+  const intakeBytesMax = intakeLimitOf(options)
+  let holdReason: HoldReason | null = null
+  let heldSinceMs = 0
+  let deadLettersFull = false
+  let diskLow = false
+  let diskBytes = 0
+
+  function update(state: SpoolState | null): void {
+    if (state !== null) updateDeadLetters(state)
+    const reason = reasonToHold(state)
+    if (reason === holdReason) return
+    if (holdReason === null) heldSinceMs = clock.monotonic()
+    holdReason = reason
+    if (reason === null) emit({ kind: 'spool_resumed', heldMs: clock.monotonic() - heldSinceMs })
+    else emit({ kind: 'spool_held', reason, detail: detailOf(reason, options) })
+    changed()
+  }
+
+  function reasonToHold(state: SpoolState | null): HoldReason | null {
+    if (state === null) return 'store_lost'
+    if (diskLow) return 'disk_low'
+    const { keptBytes, stateEntries } = state
+    const used = Math.max(usedBytes(state), diskBytes - options.reserveBytes)
+    if (isFull('spool_full', used, intakeBytesMax)) return 'spool_full'
+    if (isFull('quarantine_full', keptBytes.quarantine, quarantineBytesMax)) return 'quarantine_full'
+    if (isFull('deferred_full', keptBytes.deferred, deferredBytesMax)) return 'deferred_full'
+    return isFull('state_full', stateEntries.bytes, stateBytesMax) ? 'state_full' : null
+  }
+
+  function isFull(reason: HoldReason, bytes: number, bytesMax: number): boolean {
+    return bytes >= bytesMax * (holdReason === reason ? resumeShare : 1)
+  }
+
+  function updateDeadLetters({ deadLetters }: SpoolState): void {
+    const bytesMax = options.deadLetterBytesMax
+    const full = deadLetters.bytes >= bytesMax * (deadLettersFull ? resumeShare : 1)
+    if (full === deadLettersFull) return
+    deadLettersFull = full
+    emit(full ? { kind: 'dead_letters_full', bytesMax } : { kind: 'dead_letters_resumed' })
+    changed()
+  }
+
+  return {
+    get holdReason() {
+      return holdReason
+    },
+    get deadLettersFull() {
+      return deadLettersFull
+    },
+    get diskBytes() {
+      return diskBytes
+    },
+    update,
+    updateAfterMessage(state) {
+      const { keptBytes, stateEntries } = state
+      if (holdReason !== null) return
+      if (
+        usedBytes(state) >= intakeBytesMax ||
+        keptBytes.quarantine >= quarantineBytesMax ||
+        keptBytes.deferred >= deferredBytesMax ||
+        stateEntries.bytes >= stateBytesMax
+      )
+        update(state)
+    },
+    setDisk({ freeBytes, usedBytes: used }) {
+      // To resume, somewhat more than the minimum must be free, so that intake does not flap.
+      diskLow = freeBytes < options.freeBytesMin * (diskLow ? 2 - resumeShare : 1)
+      diskBytes = used
+    },
+  }
+}
+
+/** What counts towards the limit of the spool, uncommitted bytes included. */
+function usedBytes({ openBytes, deadLetters, keptBytes, stateEntries, receipts }: SpoolState): number {
+  const kept = keptBytes.quarantine + keptBytes.deferred
+  return openBytes + deadLetters.bytes + kept + stateEntries.bytes + receipts.bytes
+}
+
+/** What intake may use; the rest is reserved for settles. */
+function intakeLimitOf({ bytesMax, reserveBytes }: SpoolOptions): number {
   return bytesMax - reserveBytes
 }
 
-export type HoldView = { hold: HoldReason | null; diskLow: boolean; diskBytes: number }
-
-/** `state` is null while the store is lost. */
-export function reasonToHold(
-  state: SpoolState | null,
-  { hold, diskLow, diskBytes }: HoldView,
-  options: SpoolOptions,
-): HoldReason | null {
-  if (state === null) return 'store_lost'
-  if (diskLow) return 'disk_low'
-  const used = Math.max(usedBytes(state), diskBytes - options.reserveBytes)
-  const isFull = (reason: HoldReason, bytes: number, bytesMax: number) =>
-    bytes >= bytesMax * (hold === reason ? resumeShare : 1)
-  if (isFull('spool_full', used, limitOf(options))) return 'spool_full'
-  const { keptBytes, parts } = state
-  if (isFull('quarantine_full', keptBytes.quarantine, options.quarantineBytesMax)) return 'quarantine_full'
-  if (isFull('deferred_full', keptBytes.deferred, options.deferredBytesMax)) return 'deferred_full'
-  return isFull('state_full', parts.bytes, options.stateBytesMax) ? 'state_full' : null
-}
-
-/** Nothing more may be buried, but for what was acknowledged already. */
-export function areLettersFull({ letters }: SpoolState, wereFull: boolean, options: SpoolOptions): boolean {
-  return letters.bytes >= options.deadLetterBytesMax * (wereFull ? resumeShare : 1)
-}
-
-export function detailOf(reason: HoldReason, options: SpoolOptions): string {
+function detailOf(reason: HoldReason, options: SpoolOptions): string {
   const { bytesMax, freeBytesMin, quarantineBytesMax, deferredBytesMax, stateBytesMax } = options
+  const used = formatSize(intakeLimitOf(options))
   const details: Record<HoldReason, string> = {
-    store_lost: 'a write to the spool failed; it is being opened anew',
+    store_lost: 'a write to the spool failed; the store is being reopened',
     disk_low: `less than ${formatSize(freeBytesMin)} is free on the file system of the spool`,
-    spool_full: `${formatSize(limitOf(options))} are used, the rest of ${formatSize(bytesMax)} is kept for settling`,
-    quarantine_full: `the messages in quarantine have reached their ${formatSize(quarantineBytesMax)}`,
-    deferred_full: `the messages that wait to be mapped have reached their ${formatSize(deferredBytesMax)}`,
-    state_full: `the state of the mapping has reached its ${formatSize(stateBytesMax)}`,
+    spool_full: `${used} of ${formatSize(bytesMax)} is used; the rest is reserved for settling`,
+    quarantine_full: `the messages in quarantine have reached ${formatSize(quarantineBytesMax)}`,
+    deferred_full: `the messages that wait to be mapped have reached ${formatSize(deferredBytesMax)}`,
+    state_full: `the state of the mapping has reached ${formatSize(stateBytesMax)}`,
   }
   return details[reason]
 }

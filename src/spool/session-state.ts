@@ -1,49 +1,38 @@
-// session-state.ts: what one opening of the store knows in memory. Everything in it comes from the database
-// (recovery.ts) or is about to be written to it; it is thrown away when the store fails.
+// session-state.ts: what one session holds in memory. A session lasts from one opening of the store to its
+// loss: all of this comes from the database (recovery.ts) or is about to be written to it, and it is
+// discarded when the store fails. The types that several subfolders share are here, so that their files do
+// not import each other for types.
 
 import type { Clock } from '../std/clock.ts'
-import type { LaneId, NewId, ProviderName } from '../domain/ids.ts'
+import type { DeadLetter } from '../domain/dead-letter.ts'
 import type { Emit } from '../domain/event.ts'
-import type { ShelfKind, ShelfName } from '../domain/message.ts'
-import type { Store } from '../storage/storage.ts'
-import { newLane, type Lane } from './chunk-log/lane.ts'
-import type { Parts } from './kept/state-entries.ts'
-import type { Receipts } from './chunk-log/receipt-queue.ts'
-import type { RecentChunks } from './chunk-log/recent-chunks.ts'
-import type { Shelf } from './kept/message-shelf.ts'
-import type { IsLate, LaneRole } from './spool.ts'
+import type { LaneId, NewId, ProviderName } from '../domain/ids.ts'
+import type { KeptMessage, ShelfKind, ShelfName } from '../domain/message.ts'
+import type { MappedPayload } from '../domain/payload.ts'
+import type { Store, StoreOp } from '../storage/storage.ts'
+import type { Committer, Group } from './chunk-log/committer.ts'
 import type { DedupWindow } from './chunk-log/dedup-window.ts'
+import { newLane, type Lane, type Walk } from './chunk-log/lane.ts'
+import type { ReceiptQueue } from './chunk-log/receipt-queue.ts'
+import type { RecentChunks } from './chunk-log/recent-chunks.ts'
+import type { IsLate, SpoolOptions } from './spool-options.ts'
+import type { Exchange } from './types.ts'
+import type { LaneRole, SpoolTotals } from './views.ts'
 
-/** Counted since the process started, when durable; survives reopening. */
-export type SpoolCounters = {
-  payloads: number
-  duplicates: number
-  delivered: number
-  retried: number
-  dead: number
-  damaged: number
-  /** Messages that were put on a shelf, and kept messages and dead letters that exchanges took away. */
-  kept: number
-  taken: number
-  receiptsDropped: number
-  /** Payloads that exchanges appended; they stand in `payloads` as well. */
-  exchanged: number
-}
-
-export function newCounters(): SpoolCounters {
-  return {
-    payloads: 0,
-    duplicates: 0,
-    delivered: 0,
-    retried: 0,
-    dead: 0,
-    damaged: 0,
-    kept: 0,
-    taken: 0,
-    exchanged: 0,
-    receiptsDropped: 0,
-  }
-}
+/** What is counted since the process started, when durable. It survives the reopening of the store. */
+export type SpoolCounters = Pick<
+  SpoolTotals,
+  | 'payloads'
+  | 'duplicates'
+  | 'delivered'
+  | 'retried'
+  | 'dead'
+  | 'damaged'
+  | 'kept'
+  | 'taken'
+  | 'exchanged'
+  | 'receiptsDropped'
+>
 
 export type SpoolState = {
   readonly store: Store
@@ -51,43 +40,132 @@ export type SpoolState = {
   readonly newId: NewId
   readonly emit: Emit
   readonly isLate: IsLate
+  readonly options: SpoolOptions
   readonly counters: SpoolCounters
   readonly window: DedupWindow
   readonly recent: RecentChunks
   readonly lanes: Map<LaneId, Lane>
   readonly liveLanes: Map<ProviderName, Lane>
   nextLane: number
-  nextSeen: number
-  /** Dead letters that stand in the database. */
-  letters: { letters: number; bytes: number }
-  /** Bytes of dead letters that were taken away since the disk was last given back. */
-  lettersDrainedBytes: number
-  /** Part of a dead letter's key; starts at random, so that a clock that steps back cannot make two alike. */
-  nextLetter: number
-  /** Payload bytes that are open, uncommitted ones included. */
+  nextWindowRecord: number
+  /** Dead letters in the database, and the bytes deleted since the last compaction. */
+  readonly deadLetters: { count: number; bytes: number; drainedBytes: number }
+  /**
+   * Part of a dead letter's key. Starts at random, so that a clock that steps back cannot make two keys
+   * alike.
+   */
+  nextDeadLetter: number
+  /** Bytes of open payloads, uncommitted payloads included. */
   openBytes: number
-  readonly parts: Parts
-  readonly receipts: Receipts
+  readonly stateEntries: StateEntries
+  readonly receipts: ReceiptQueue
   readonly shelves: Map<ShelfName, Shelf>
-  /** Bytes of kept messages, uncommitted ones included. */
+  /** Bytes of kept messages, uncommitted messages included. */
   readonly keptBytes: Record<ShelfKind, number>
-  /** Records of the dedup window that were deleted since the disk was given back, and the last one's number. */
-  forgotten: { records: number; last: number }
+  /** Records of the dedup window deleted since the last compaction, and the number of the last. */
+  readonly expired: { records: number; last: number }
 }
 
-export function noteForgotten(state: SpoolState, numbers: readonly number[]): void {
-  const last = numbers[numbers.length - 1]
-  if (last === undefined) return
-  state.forgotten.records += numbers.length
-  state.forgotten.last = last
+export type Session = SpoolState & {
+  readonly committer: Committer<MessageGroup>
+  readonly compactor: Compactor
+  readonly reservations: Reservations
+  exchange(exchange: Exchange): Promise<void>
+  /**
+   * The fault to throw after `error`. Ends the session if a read failed for another reason than a damaged
+   * block.
+   */
+  failRead(error: unknown): unknown
 }
 
-/** What counts towards the limit of the spool (invariant 8), uncommitted included. */
-export function usedBytes({ openBytes, letters, keptBytes, parts, receipts }: SpoolState): number {
-  return openBytes + letters.bytes + keptBytes.quarantine + keptBytes.deferred + parts.bytes + receipts.bytes
+/** The session that is open now. */
+export type OpenSession = {
+  /** Throws SPOOL_CLOSED while there is none. */
+  current(): Session
+  /** Null while there is none. */
+  peek(): Session | null
+  /**
+   * Calls `work` at once; rejects with SPOOL_CLOSED while there is no session, and explains a failed read.
+   */
+  run<Result>(work: (session: Session) => Promise<Result>): Promise<Result>
 }
 
-/** Opens a lane in memory. Whoever does this writes its record in the same write as its first chunk. */
+/** The open group of messages (group.ts). */
+export type MessageGroup = Group & {
+  append(payload: MappedPayload): void
+  /** Adds the key in the window's scratch buffer. */
+  addKey(): void
+  /** Made at the first use, so that a group of payloads alone costs nothing more. */
+  attachments(): CommitAttachments
+}
+
+/** What few messages bring beside payloads (commit-attachments.ts). */
+export type CommitAttachments = {
+  addDeadLetter(deadLetter: DeadLetter): void
+  putState(key: string, value: Buffer | null): void
+  keepMessage(message: KeptMessage): void
+  take(entry: StoredEntry): void
+  prepare(ops: StoreOp[]): void
+  committed(): void
+}
+
+/** A kept message or dead letter in the database, as an exchange takes it. */
+export type StoredEntry =
+  | { kind: 'keptMessage'; shelf: Shelf; seq: number; device: string | null; bytes: number }
+  | { kind: 'deadLetter'; key: Buffer; bytes: number }
+
+/** Which entries were read, and which are taken (entry-reservations.ts). */
+export type Reservations = {
+  /** Runs a read of the database. What is taken after its start counts as gone. */
+  duringRead<Result>(work: () => Promise<Result>): Promise<Result>
+  /** Within a read: records an entry that was found; false if it is taken. */
+  register(id: string, entry: StoredEntry): boolean
+  /** The entries of `ids`, or null if one must be looked up first. Throws if one is taken. */
+  locate(ids: readonly string[], lookedUp: ReadonlyMap<string, StoredEntry>): StoredEntry[] | null
+  /** Takes an entry; false if it is taken already. */
+  take(id: string): boolean
+  /** The deletion of `ids` is durable. */
+  deleted(ids: readonly string[]): void
+}
+
+export type Shelf = {
+  readonly name: ShelfName
+  /** The next number to assign, which is also how many messages were ever kept. */
+  nextSeq: number
+  committedSeq: number
+  /** No kept message has a smaller number: reading starts here and crosses no tombstones. */
+  headSeq: number
+  /** What is kept now, counted from the messages themselves: the other side of conservation. */
+  messages: number
+  bytes: number
+  taken: number
+  damaged: number
+  unexplained: number
+  walk: Walk | null
+  /** Bytes taken since the last compaction, and up to where it went. */
+  drainedBytes: number
+  compactedSeq: number
+}
+
+export type StateEntries = {
+  /** Size of each entry by its key, and their sum, as they will be when all that waits is written. */
+  readonly sizes: Map<string, number>
+  bytes: number
+  /** The same as of the last write that was put together; the disk is compared with this. */
+  written: { entries: number; bytes: number }
+}
+
+/** Considers a compaction after something was deleted (compactor.ts). */
+export type Compactor = {
+  afterSettle(lane: Lane): void
+  afterExpiry(): void
+  afterForgottenReceipts(): void
+  afterExchange(): void
+  /** Resolves when no compaction runs. */
+  idle(): Promise<void>
+}
+
+/** Opens a lane in memory. The caller writes its record in the same write as its first chunk. */
 export function openLane(state: SpoolState, provider: ProviderName, role: LaneRole): Lane {
   const lane = newLane(state.nextLane as LaneId, provider, role, state.clock.now())
   state.nextLane += 1
@@ -96,7 +174,7 @@ export function openLane(state: SpoolState, provider: ProviderName, role: LaneRo
   return lane
 }
 
-/** The backfill lane that late payloads go to: the one that was opened or rotated last. */
+/** The backfill lane for late payloads: the one that was opened or rotated last. */
 export function youngestBackfill(state: SpoolState, provider: ProviderName): Lane | undefined {
   let youngest: Lane | undefined
   for (const lane of state.lanes.values()) {
@@ -111,11 +189,11 @@ export function findRetryLane(
   provider: ProviderName,
   schedule: string,
   step: number,
-): Lane | null {
+): Lane | undefined {
   for (const lane of state.lanes.values()) {
     const { role } = lane
     if (role.kind !== 'retry' || lane.provider !== provider) continue
     if (role.schedule === schedule && role.step === step) return lane
   }
-  return null
+  return undefined
 }

@@ -1,12 +1,12 @@
-// spool-errors.ts: what the spool says when it cannot write, cannot read, or is closed.
+// spool-errors.ts: the faults of a spool that cannot write, cannot read, or is closed.
 
 import { GatewayError, messageOf } from '../std/gateway-error.ts'
 
 export function closedFault(): GatewayError {
   return new GatewayError('SPOOL_CLOSED', {
-    what: 'The spool takes nothing now.',
-    why: 'Its store is closed, because the daemon stops or opens it anew after a failed write.',
-    act: 'Nothing to do if this passes; else look for the event store_lost in the log.',
+    what: 'The spool is closed.',
+    why: 'The daemon stops, or it reopens the store after a failed write.',
+    act: 'If this persists, look for the event store_lost in the log.',
   })
 }
 
@@ -14,7 +14,7 @@ export function explainWrite(error: unknown): GatewayError {
   return new GatewayError('SPOOL_WRITE_FAILED', {
     what: 'A write to the spool failed.',
     why: `${messageOf(error)}.`,
-    act: 'Check the disk (full, read-only, failing). Nothing of the write was acknowledged; the spool reopens by itself.',
+    act: 'Check the disk (full, read-only, failing). The write was not acknowledged. The store is reopened.',
     cause: error,
   })
 }
@@ -23,7 +23,7 @@ export function explainDamage(error: unknown): GatewayError {
   return new GatewayError('SPOOL_DAMAGED', {
     what: 'A part of the spool cannot be read.',
     why: `${messageOf(error)}.`,
-    act: 'Check the disk (dmesg, SMART) and copy the spool directory aside. Nothing was deleted; the rest goes on.',
+    act: 'Check the disk (dmesg, SMART) and copy the spool directory. Nothing was deleted; the rest works.',
     cause: error,
   })
 }
@@ -32,7 +32,7 @@ export function explainRead(error: unknown): GatewayError {
   return new GatewayError('SPOOL_WRITE_FAILED', {
     what: 'The spool cannot be read.',
     why: `${messageOf(error)}.`,
-    act: 'Check the disk. The spool is closed and opened anew by itself.',
+    act: 'Check the disk. The store is reopened.',
     cause: error,
   })
 }
@@ -42,7 +42,7 @@ export function explainOpening(path: string, error: unknown): GatewayError {
   return new GatewayError('SPOOL_UNWRITABLE', {
     what: `Cannot open the spool at ${path}.`,
     why: `${messageOf(error)}.`,
-    act: 'Check the disk; the gateway tries again by itself.',
+    act: 'Check the disk. The gateway retries by itself.',
     cause: error,
   })
 }

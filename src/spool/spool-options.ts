@@ -1,11 +1,12 @@
-// spool-options.ts: what the spool is given: the world it lives in, and its bounds. config.ts makes them from the config.
+// spool-options.ts: what the spool needs from outside, and its bounds. config.ts makes the bounds from the
+// config.
 
 import type { Clock, EpochMs } from '../std/clock.ts'
 import type { Emit } from '../domain/event.ts'
 import type { NewId, ProviderName } from '../domain/ids.ts'
 import type { Disk, OpenStore } from '../storage/storage.ts'
 
-/** Whether a payload with this device time is no longer live when it comes: then it goes to a backfill lane. */
+/** Whether a payload with this device time is late: then it goes to a backfill lane. */
 export type IsLate = (provider: ProviderName, deviceTime: EpochMs) => boolean
 
 export type SpoolDeps = {
@@ -15,7 +16,7 @@ export type SpoolDeps = {
   emit: Emit
   openStore: OpenStore
   disk: Disk
-  /** Without it no payload is late. Asked once a payload, so it must be quick. */
+  /** Called once for each payload, so it must be fast. Without it no payload is late. */
   isLate?: IsLate
 }
 
@@ -27,19 +28,21 @@ export type SpoolOptions = {
   quarantineBytesMax: number
   deferredBytesMax: number
   stateBytesMax: number
-  /** Backfill lanes of one provider; at the bound the live lane stays what it is. */
+  /** Bound of the backfill lanes of one provider. At the bound the live lane is not rotated. */
   backfillLanesMax: number
   receiptBytesMax: number
-  /** Part of `bytesMax` that intake does not get: settles need room too. */
+  /** Part of `bytesMax` that intake may not use, so that settles have room. */
   reserveBytes: number
   ballastBytes: number
   window: { windowMs: number; keysMax: number }
+  /** Bounds of one chunk: the limits of a batch, so that sealing seldom has to cut. */
   group: { chunkPayloadsMax: number; chunkBytesMax: number }
-  /** A write takes so many bytes of messages at most, and one message more. */
+  /** A write takes at most this many bytes of messages, and one message more. */
   groupBytesMax: number
   uncommittedBytesMax: number
   recentBytesMax: number
   diskCheckMs: number
+  /** Interval at which expired keys of the dedup window and drained lanes are deleted. */
   forgetMs: number
   reopen: { firstMs: number; mostMs: number; attemptsMax: number }
 }

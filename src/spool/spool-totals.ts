@@ -1,77 +1,46 @@
-// spool-totals.ts: what the spool counts, as others see it. While the store is lost, what stands in it counts for nothing.
+// spool-totals.ts: the totals of the spool. While the store is lost, its content counts as nothing.
 
-import type { Epoch } from './session.ts'
 import { kindOf } from './kept/message-shelf.ts'
-import type { SpoolCounters, SpoolState } from './session-state.ts'
+import type { Session, SpoolCounters } from './session-state.ts'
+import type { SpoolTotals } from './views.ts'
 
-export type SpoolTotals = {
-  /** Since the process started. */
-  payloads: number
-  duplicates: number
-  delivered: number
-  retried: number
-  dead: number
-  damaged: number
-  /** Messages put on a shelf; kept messages and dead letters that exchanges took; payloads that they appended. */
-  kept: number
-  taken: number
-  exchanged: number
-  /** Bytes of payload JSON that are open now, over all lanes, and of dead letters. */
-  openBytes: number
-  deadLetters: number
-  deadLetterBytes: number
-  /** On the shelves of each kind now; bytes with those that wait to be written. */
-  quarantined: number
-  quarantineBytes: number
-  deferred: number
-  deferredBytes: number
-  receipts: number
-  receiptBytes: number
-  /** Since the process started: left out because there was no room. */
-  receiptsDropped: number
-  stateEntries: number
-  stateBytes: number
-  groups: number
-  windowIds: number
-  /** The limit of the spool, and what its files use on the disk, as last looked. */
-  bytesMax: number
-  diskBytes: number
-}
-
-export function totalsNow(
-  epoch: Epoch | null,
-  counters: SpoolCounters,
-  disk: Pick<SpoolTotals, 'bytesMax' | 'diskBytes'>,
-): SpoolTotals {
-  const state = epoch?.state
+export function newCounters(): SpoolCounters {
   return {
-    ...counters,
-    openBytes: state?.openBytes ?? 0,
-    deadLetters: state?.letters.letters ?? 0,
-    deadLetterBytes: state?.letters.bytes ?? 0,
-    ...keptTotals(state),
-    receipts: state?.receipts.sizes.size ?? 0,
-    receiptBytes: state?.receipts.bytes ?? 0,
-    groups: epoch?.committer.writes ?? 0,
-    windowIds: state?.window.size() ?? 0,
-    ...disk,
+    payloads: 0,
+    duplicates: 0,
+    delivered: 0,
+    retried: 0,
+    dead: 0,
+    damaged: 0,
+    kept: 0,
+    taken: 0,
+    exchanged: 0,
+    receiptsDropped: 0,
   }
 }
 
-type KeptTotals = Pick<
-  SpoolTotals,
-  'quarantined' | 'quarantineBytes' | 'deferred' | 'deferredBytes' | 'stateEntries' | 'stateBytes'
->
-
-function keptTotals(state: SpoolState | undefined): KeptTotals {
+export function totalsOf(
+  session: Session | null,
+  counters: SpoolCounters,
+  disk: Pick<SpoolTotals, 'bytesMax' | 'diskBytes'>,
+): SpoolTotals {
   const messages = { quarantine: 0, deferred: 0 }
-  for (const shelf of state?.shelves.values() ?? []) messages[kindOf(shelf.name)] += shelf.messages
+  for (const shelf of session?.shelves.values() ?? []) messages[kindOf(shelf.name)] += shelf.messages
   return {
+    ...counters,
+    openBytes: session?.openBytes ?? 0,
+    deadLetters: session?.deadLetters.count ?? 0,
+    deadLetterBytes: session?.deadLetters.bytes ?? 0,
     quarantined: messages.quarantine,
-    quarantineBytes: state?.keptBytes.quarantine ?? 0,
+    quarantineBytes: session?.keptBytes.quarantine ?? 0,
     deferred: messages.deferred,
-    deferredBytes: state?.keptBytes.deferred ?? 0,
-    stateEntries: state?.parts.sizes.size ?? 0,
-    stateBytes: state?.parts.bytes ?? 0,
+    deferredBytes: session?.keptBytes.deferred ?? 0,
+    stateEntries: session?.stateEntries.sizes.size ?? 0,
+    stateBytes: session?.stateEntries.bytes ?? 0,
+    receipts: session?.receipts.sizes.size ?? 0,
+    receiptBytes: session?.receipts.bytes ?? 0,
+    groups: session?.committer.writes ?? 0,
+    windowIds: session?.window.size() ?? 0,
+    ...disk,
   }
 }

@@ -1,67 +1,64 @@
-// store-supervisor.ts: keeps one spool alive over the failures of its store, and judges whether messages may come in.
+// store-supervisor.ts: keeps a session open over the failures of its store.
 //
 //   open -> (a write fails) -> lost -> close, pause, open again -> open
-//                                  '-> gives up after `attemptsMax` openings in a row
+//                                  '-> gives up after `attemptsMax` attempts in a row
 //
-// Why intake is held stands in intake-limits.ts. It resumes by itself. The limit stops intake only: settles use the reserve.
+// It also measures the disk, and keeps the ballast file that makes room on a full disk.
 
 import { join } from 'node:path'
 import { pause } from '../std/clock.ts'
 import { codeOf, GatewayError, messageOf } from '../std/gateway-error.ts'
-import type { HoldReason } from '../domain/event.ts'
 import type { Disk } from '../storage/storage.ts'
-import { openEpoch, type Epoch } from './session.ts'
+import { settledBytes } from './chunk-log/lane.ts'
+import type { IntakeLimits } from './intake-limits.ts'
+import { audit } from './recovery/conservation-audit.ts'
+import { closeSession, openSession, upkeep } from './session.ts'
+import type { OpenSession, Session, SpoolCounters } from './session-state.ts'
 import { closedFault, explainOpening } from './spool-errors.ts'
-import { settledBytes, viewOf } from './chunk-log/lane.ts'
-import { areLettersFull, detailOf, limitOf, reasonToHold, resumeShare } from './intake-limits.ts'
-import { createReads } from './kept/kept.ts'
-import { createWalks } from './salvage/live-walk.ts'
-import type { Spool, SpoolDeps, SpoolListener, SpoolOptions } from './spool.ts'
-import { newCounters, usedBytes } from './session-state.ts'
-import { totalsNow } from './spool-totals.ts'
+import type { SpoolDeps, SpoolOptions } from './spool-options.ts'
+import type { SpoolListener } from './types.ts'
 
-export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise<Spool> {
-  const { clock, emit, disk } = deps
-  const listeners = new Set<SpoolListener>()
-  const counters = newCounters()
+type SupervisorDeps = SpoolDeps & {
+  counters: SpoolCounters
+  limits: IntakeLimits
+  /** A durable write of the open session, or a change of its congestion. */
+  changed: (session: Session) => void
+  notify: (call: (listener: SpoolListener) => void) => void
+}
+
+export type StoreSupervisor = OpenSession & { close(): Promise<void> }
+
+/** Resolves when the store is open. */
+export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions): Promise<StoreSupervisor> {
+  const { clock, emit, disk, limits, notify } = deps
   const closing = new AbortController()
   const storePath = join(options.path, 'store')
-  const limitBytes = limitOf(options)
-
-  let epoch: Epoch | null = null
-  let epochEnd = new AbortController()
-  let hold: HoldReason | null = null
-  let heldSinceMs = 0
-  let lettersFull = false
-  let diskLow = false
-  let diskBytes = 0
-  let congested = false
-  let payloadsSeen = 0
-  let keptSeen = 0
-  /** Something came that has a bound of its own: it is looked at when its message ends. */
-  let judgeSoon = false
+  let session: Session | null = null
+  let sessionEnd = new AbortController()
   let reopening: Promise<void> = Promise.resolve()
 
   await makeDirectory(disk, options.path)
-  await checkDisk()
-  epoch = await open()
-  judge()
+  await measureDisk()
+  session = await open()
+  limits.update(session)
   const timers = [
-    every(options.diskCheckMs, checkDiskAndJudge),
-    every(options.forgetMs, async () => epoch?.forget()),
+    every(options.diskCheckMs, checkDisk),
+    every(options.forgetMs, async () => {
+      if (session !== null) await run(upkeep)
+    }),
   ]
 
   // ------------------------------------------------------------------ opening, losing, opening again
 
-  async function open(): Promise<Epoch> {
+  async function open(): Promise<Session> {
     const startedAtMs = clock.monotonic()
     const store = await deps.openStore(storePath)
     try {
-      const opened = await openEpoch({ ...deps, store, counters, changed, lost }, options)
+      const opened = await openSession({ ...deps, store, changed, lost }, options)
       await loadBallast()
       reportRecovery(opened, clock.monotonic() - startedAtMs)
-      epochEnd = new AbortController()
-      void verifyInBackground(opened, epochEnd.signal)
+      sessionEnd = new AbortController()
+      void auditInBackground(opened, sessionEnd.signal)
       return opened
     } catch (error) {
       await store.close()
@@ -69,222 +66,131 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
     }
   }
 
-  /** Failures end the epoch by themselves (session.ts), so there is nothing left to do for them here. */
-  async function verifyInBackground(opened: Epoch, signal: AbortSignal): Promise<void> {
+  /** A failed read ends the session by itself, so there is nothing left to do for it here. */
+  async function auditInBackground(opened: Session, signal: AbortSignal): Promise<void> {
     try {
-      await opened.verify(AbortSignal.any([signal, closing.signal]))
+      await audit(opened, AbortSignal.any([signal, closing.signal]))
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error
     }
   }
 
-  function reportRecovery(opened: Epoch, tookMs: number): void {
-    const lanes = [...opened.state.lanes.values()]
+  function reportRecovery({ lanes: byId, window }: Session, tookMs: number): void {
+    const lanes = [...byId.values()]
     emit({
       kind: 'spool_recovered',
       lanes: lanes.length,
       batches: lanes.reduce((sum, lane) => sum + lane.claims.size, 0),
       payloads: lanes.reduce((sum, lane) => sum + lane.openPayloads, 0),
       bytes: lanes.reduce((sum, lane) => sum + lane.nextBytes - settledBytes(lane.settled), 0),
-      windowIds: opened.state.window.size(),
+      windowIds: window.size(),
       tookMs,
     })
   }
 
+  function changed(): void {
+    if (session !== null) deps.changed(session)
+  }
+
   function lost(fault: GatewayError, unawaited: number): void {
-    const old = epoch
+    const old = session
     if (old === null || closing.signal.aborted) return
-    epoch = null
-    epochEnd.abort()
+    session = null
+    sessionEnd.abort()
     emit({ kind: 'store_lost', fault })
     const detail = 'The store of the spool is being reopened.'
     if (unawaited > 0) emit({ kind: 'messages_dropped', reason: 'store_lost', detail, count: unawaited })
-    judge()
-    for (const listener of listeners) listener.storeLost?.()
+    limits.update(null)
+    notify((listener) => listener.storeLost?.())
     reopening = reopen(old, fault)
   }
 
-  async function reopen(old: Epoch, fault: GatewayError): Promise<void> {
+  async function reopen(old: Session, fault: GatewayError): Promise<void> {
     const lostAtMs = clock.monotonic()
-    // The handle goes on to lie after a failed write: it is closed, whatever its close says.
-    await old.state.store.close().catch(() => undefined)
+    // The handle is unusable after a failed write, so it is closed, whatever close() reports.
+    await old.store.close().catch(() => undefined)
     if (codeOf(fault.cause) === 'ENOSPC' || /no space/i.test(fault.why)) await disk.dropBallast(options.path)
     let delayMs = options.reopen.firstMs
     for (let attempt = 1; attempt <= options.reopen.attemptsMax; attempt += 1) {
       if (!(await pause(clock, delayMs, closing.signal))) return
       delayMs = Math.min(delayMs * 2, options.reopen.mostMs)
       try {
-        epoch = await open()
+        session = await open()
       } catch (error) {
         emit({ kind: 'store_reopen_failed', fault: explainOpening(options.path, error), attempt })
         continue
       }
       emit({ kind: 'store_reopened', lostMs: clock.monotonic() - lostAtMs })
-      for (const listener of listeners) listener.storeReopened?.()
-      judge()
+      notify((listener) => listener.storeReopened?.())
+      limits.update(session)
       return
     }
-    for (const listener of listeners) listener.storeUnrecoverable?.(fault)
+    notify((listener) => listener.storeUnrecoverable?.(fault))
   }
 
-  // ------------------------------------------------------------------ may messages come in?
+  // ------------------------------------------------------------------ the disk
 
-  function judge(): void {
-    judgeLetters()
-    const reason = reasonToHold(epoch?.state ?? null, { hold, diskLow, diskBytes }, options)
-    if (reason === hold) return
-    const before = hold
-    hold = reason
-    if (before === null) heldSinceMs = clock.monotonic()
-    if (reason === null) emit({ kind: 'spool_resumed', heldMs: clock.monotonic() - heldSinceMs })
-    else emit({ kind: 'spool_held', reason, detail: detailOf(reason, options) })
-    for (const listener of listeners) listener.intakeChanged?.()
-  }
-
-  function judgeLetters(): void {
-    const full = epoch === null ? lettersFull : areLettersFull(epoch.state, lettersFull, options)
-    if (full === lettersFull) return
-    lettersFull = full
-    if (full) emit({ kind: 'dead_letters_full', bytesMax: options.deadLetterBytesMax })
-    else emit({ kind: 'dead_letters_resumed' })
-    for (const listener of listeners) listener.intakeChanged?.()
+  async function measureDisk(): Promise<void> {
+    const freeBytes = await disk.freeBytes(options.path)
+    // Of the store only: the ballast, and records with a limit of their own, are beside it.
+    limits.setDisk({ freeBytes, usedBytes: await disk.usedBytes(storePath) })
   }
 
   async function checkDisk(): Promise<void> {
-    const freeBytes = await disk.freeBytes(options.path)
-    // A little more than the mark must be free to go on, so that intake does not flap around it.
-    diskLow = freeBytes < options.freeBytesMin * (diskLow ? 2 - resumeShare : 1)
-    // Beside it lie the ballast and records that have a limit of their own.
-    diskBytes = await disk.usedBytes(storePath)
+    await measureDisk()
+    limits.update(session)
+    // It was deleted to make room, or there was no room for it at the opening.
+    if (session !== null) await loadBallast()
   }
 
-  async function checkDiskAndJudge(): Promise<void> {
-    await checkDisk()
-    judge()
-    // It was thrown overboard, or there was no room for it at the opening.
-    if (epoch !== null) await loadBallast()
-  }
-
-  /** A comfort: it never makes the disk low, and where it cannot be written the spool does without. */
+  /** The ballast never makes the disk low. Without room for it the spool works without. */
   async function loadBallast(): Promise<void> {
     if ((await disk.freeBytes(options.path)) < options.freeBytesMin + options.ballastBytes) return
     await disk.loadBallast(options.path, options.ballastBytes).catch(() => disk.dropBallast(options.path))
   }
 
-  /** Runs `work` again and again, each time `intervalMs` after it ended; ended by `closing`. */
+  /** Runs `work` repeatedly, each time `intervalMs` after its end; ended by `closing`. */
   function every(intervalMs: number, work: () => Promise<void>): { cancel: () => void } {
-    const timer = { cancel: clock.after(intervalMs, run) }
-    function run(): void {
-      // A failed look at the disk is no reason to stop: the next one follows. A lost store reports itself.
+    const timer = { cancel: clock.after(intervalMs, start) }
+    function start(): void {
+      // A failed measurement is no reason to stop: the next one follows. A lost store reports itself.
       void work()
         .catch(() => undefined)
         .finally(() => {
-          if (!closing.signal.aborted) timer.cancel = clock.after(intervalMs, run)
+          if (!closing.signal.aborted) timer.cancel = clock.after(intervalMs, start)
         })
     }
     return timer
   }
 
-  function changed(): void {
-    const nowCongested = epoch?.committer.congested ?? false
-    if (nowCongested !== congested) {
-      congested = nowCongested
-      for (const listener of listeners) listener.intakeChanged?.()
-    }
-    judge()
-    const { payloads, kept } = counters
-    const grown = payloads !== payloadsSeen
-    const shelved = kept !== keptSeen
-    payloadsSeen = payloads
-    keptSeen = kept
-    if (grown) for (const listener of listeners) listener.payloadsAdded?.()
-    if (shelved) for (const listener of listeners) listener.messagesKept?.()
+  // ------------------------------------------------------------------ the open session, for all calls of the
+  // spool
+
+  function current(): Session {
+    if (session === null) throw closedFault()
+    return session
   }
 
-  // ------------------------------------------------------------------ what others call
-
-  function current(): Epoch {
-    if (epoch === null) throw closedFault()
-    return epoch
+  async function run<Result>(work: (session: Session) => Promise<Result>): Promise<Result> {
+    const running = current()
+    try {
+      return await work(running)
+    } catch (error) {
+      throw running.failRead(error)
+    }
   }
 
   async function close(): Promise<void> {
     closing.abort()
-    epochEnd.abort()
+    sessionEnd.abort()
     for (const timer of timers) timer.cancel()
     await reopening
-    const last = epoch
-    epoch = null
-    await last?.close()
+    const last = session
+    session = null
+    if (last !== null) await closeSession(last)
   }
 
-  return {
-    get holdReason() {
-      return hold
-    },
-    get congested() {
-      return congested
-    },
-    get deadLettersFull() {
-      return lettersFull
-    },
-    append(payload, dup) {
-      const stored = current().append(payload, dup)
-      if (stored === 'duplicate') counters.duplicates += 1
-      return stored
-    },
-    addDeadLetter(letter, windowKey, dup) {
-      const stored = current().bury(letter, windowKey, dup)
-      if (stored === 'duplicate') counters.duplicates += 1
-      return stored
-    },
-    endMessage(ack) {
-      const { committer, state } = current()
-      committer.endMessage(ack)
-      // Judged here and not after the write only: what waits to be written counts as well (invariant 8).
-      if (hold === null && (judgeSoon || usedBytes(state) >= limitBytes)) judge()
-      judgeSoon = false
-    },
-    addWindowKey(windowKey, dup) {
-      const stored = current().note(windowKey, dup)
-      if (stored === 'duplicate') counters.duplicates += 1
-      return stored
-    },
-    putState(key, value) {
-      current().remember(key, value)
-      judgeSoon = true
-    },
-    keepMessage(message, windowKey, dup) {
-      const stored = current().keep(message, windowKey, dup)
-      if (stored === 'duplicate') counters.duplicates += 1
-      judgeSoon = true
-      return stored
-    },
-    lanes: () => (epoch === null ? [] : [...epoch.state.lanes.values()].map(viewOf)),
-    batches: () =>
-      epoch === null
-        ? []
-        : [...epoch.state.lanes.values()].flatMap((lane) =>
-            [...lane.claims.values()].map(({ batch }) => batch).sort((a, b) => a.firstSeq - b.firstSeq),
-          ),
-    seal: async (lane, limits) => current().seal(lane, limits),
-    load: async (batch) => current().load(batch),
-    rotate: async (provider) => current().rotate(provider),
-    reseal: async (batch, counts) => current().reseal(batch, counts),
-    setOperation: async (batch, operation) => current().setOperation(batch, operation),
-    settle: async (batch, settlement, receipt = null) => current().settle(batch, settlement, receipt),
-    receipts: async (limits) => current().receipts(limits),
-    forgetReceipts: async (n) => current().forgetReceipts(n),
-    listen(listener) {
-      listeners.add(listener)
-      return () => listeners.delete(listener)
-    },
-    exchange: async (exchange) => current().exchange(exchange),
-    ...createReads(() => epoch),
-    ...createWalks(() => epoch),
-    totals: () => totalsNow(epoch, counters, { bytesMax: options.bytesMax, diskBytes }),
-    close,
-  }
+  return { current, peek: () => session, run, close }
 }
 
 async function makeDirectory(disk: Disk, path: string): Promise<void> {
@@ -292,9 +198,9 @@ async function makeDirectory(disk: Disk, path: string): Promise<void> {
     await disk.makeDirectory(path)
   } catch (error) {
     throw new GatewayError('SPOOL_UNWRITABLE', {
-      what: `Cannot make the spool directory ${path}.`,
+      what: `Cannot create the spool directory ${path}.`,
       why: `${messageOf(error)}.`,
-      act: 'Check the path, and that the user of the gateway may write there.',
+      act: 'Check the path, and that the user of the gateway can write there.',
       cause: error,
     })
   }

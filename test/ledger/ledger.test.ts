@@ -71,7 +71,15 @@ async function settle({ spool, publish }: SpoolWorld, name: string, at = startAt
   const { provider, lane: laneId, batchId } = batch
   const settlement = { payloads: 'all delivered' as const, requestId: `request of ${name}` }
   const { requestId, payloads: fates } = settlement
-  const receipt = encodeReceipt({ provider, lane: laneId, batchId, requestId, at, entries, fates })
+  const receipt = encodeReceipt({
+    provider,
+    lane: laneId,
+    batchId,
+    requestId,
+    at,
+    entries,
+    settlements: fates,
+  })
   await spool.settle(batch, settlement, receipt)
   return payloadId
 }

@@ -2,13 +2,13 @@
 
 import { hash } from 'node:crypto'
 import { readChunk, eachFrame } from '../../src/spool/chunk-log/chunk-codec.ts'
-import { laneKey, laneOf, receiptNumberOf, seqOf, table } from '../../src/spool/chunk-log/key-layout.ts'
+import { laneKey, laneOf, numberOf, seqOf, table } from '../../src/spool/chunk-log/key-layout.ts'
 import {
   claimRecord,
-  keptRecord,
+  keptMessageRecord,
   laneRecord,
-  letterRecord,
-  partRecord,
+  deadLetterRecord,
+  stateRecord,
   receiptRecord,
 } from '../../src/spool/chunk-log/record-codec.ts'
 import type { LaneId } from '../../src/domain/ids.ts'
@@ -138,18 +138,18 @@ export function createJudge(): Judge {
       }
       if (key[0] === table.chunks) readPlaces(places, ends, key, value)
       if (key[0] === table.batches) checkClaim(places, claimEnds, key, value)
-      if (key[0] === table.receipts) readReceipt(places, receiptNumberOf(key), value)
+      if (key[0] === table.receipts) readReceipt(places, numberOf(key), value)
       if (key[0] === table.deadLetters) {
-        const letter = letterRecord.decode(value) ?? fail('a dead letter is damaged')
+        const letter = deadLetterRecord.decode(value) ?? fail('a dead letter is damaged')
         count(places.letters, letter.payloadId ?? idOf(letter.detail))
       }
       if (key[0] === table.kept)
         count(
           places.kept,
-          idOf((keptRecord.decode(value) ?? fail('a kept message is damaged')).envelope.topic),
+          idOf((keptMessageRecord.decode(value) ?? fail('a kept message is damaged')).envelope.topic),
         )
-      if (key[0] === table.parts) {
-        const names = partRecord.decode(value) ?? fail('an entry of state is damaged')
+      if (key[0] === table.state) {
+        const names = stateRecord.decode(value) ?? fail('an entry of state is damaged')
         for (const name of names.toString().split(' ')) count(places.parts, idOf(name))
       }
     }
@@ -165,7 +165,7 @@ export function createJudge(): Judge {
     eachFrame(chunk, (_attempts, start) => {
       const id: string = payloadIdIn(chunk.value, start)
       count(places.chunks, id)
-      if (role === 'live' && late.has(id)) fail(`${id} is late and stands in a live lane`)
+      if (role === 'live' && late.has(id)) fail(`${id} is late and is in a live lane`)
       const number = `${lane}:${seq}`
       const known = numbers.get(number)
       if (known !== undefined && known !== id) fail(`number ${number} was given to ${known} and to ${id}`)
@@ -267,7 +267,7 @@ export function createJudge(): Judge {
         const record = claimRecord.decode(value)
         return record?.batchId === batch.batchId && record.turn === batch.operation
       })
-      if (!found) fail(`batch ${batch.batchId} has another turn, not durably`)
+      if (!found) fail(`batch ${batch.batchId} has another operation, not durably`)
       turns.set(batch.batchId, batch.operation)
     },
     voided: (batchId) => void voided.add(batchId),

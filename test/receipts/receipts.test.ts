@@ -179,12 +179,12 @@ describe('a receipt', () => {
               requestId,
               at,
               entries: encodeEntries(entries, receiptKeys),
-              fates: payloads.map(([, one]) => one),
+              settlements: payloads.map(([, one]) => one),
             }),
           )
           expect(decoded).toMatchObject({ provider, lane, batchId, requestId, at })
           expect(decoded && listed(decoded.entries)).toEqual(entries)
-          expect(payloads.map((_, index) => decoded?.fate(index))).toEqual(
+          expect(payloads.map((_, index) => decoded?.settlement(index))).toEqual(
             payloads.map(([, one]) => kept(one)),
           )
         },
@@ -233,10 +233,10 @@ describe('a receipt', () => {
     }))
     const value = receiptOf(entries, { fates })
     expect(value.length / 10_000).toBeLessThan(50)
-    expect(decodeReceipt(value)?.fate(0)).toMatchObject({
+    expect(decodeReceipt(value)?.settlement(0)).toMatchObject({
       reason: fates[0]?.kind === 'dead' && fates[0].reason,
     })
-    expect(decodeReceipt(value)?.fate(9999)).toMatchObject({ outcome: 'dead', reason: null })
+    expect(decodeReceipt(value)?.settlement(9999)).toMatchObject({ outcome: 'dead', reason: null })
   })
 
   test('with any byte changed is none', () => {

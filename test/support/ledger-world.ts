@@ -39,7 +39,7 @@ export function receiptOf(
     requestId: more.request === undefined ? 'request-1' : more.request,
     at: more.at ?? startAt,
     entries: encodeEntries(entries, receiptKeys),
-    fates: more.fates ?? 'all delivered',
+    settlements: more.fates ?? 'all delivered',
   })
 }
 

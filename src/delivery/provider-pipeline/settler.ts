@@ -213,7 +213,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
     if (entries === null) return null
     const { lane, batchId } = batch
     const at = serviceClock.signingAt()
-    return encodeReceipt({ provider, lane, batchId, requestId, at, entries, fates })
+    return encodeReceipt({ provider, lane, batchId, requestId, at, entries, settlements: fates })
   }
 
   function report(inHand: InFlightBatch, outcome: Outcome, verdict: Verdict, known: Known): Report {

@@ -1,6 +1,6 @@
-// batch-body.ts: the request body of a batch (ingestion-api.md 2.6): stored payloads joined by commas between a
-// head and a tail that depend on the claim alone. Nothing is parsed or serialised again, so the body is the
-// same, byte for byte, at every submission, before and after a crash.
+// batch-body.ts: the request body of a batch (ingestion-api.md 2.6): stored payloads joined by commas,
+// between a head and a tail that depend on the claim alone. Nothing is parsed or serialised again, so the
+// body is the same, byte for byte, at every submission, before and after a crash.
 
 import { assert } from '../../std/assert.ts'
 import type { BatchId } from '../../domain/ids.ts'
@@ -16,7 +16,7 @@ function headOf(batchId: BatchId, timestamp: EpochMs): string {
 /** A batchId has 36 characters, and an epoch in milliseconds 13 until the year 2286. */
 const frameBytes = '{"batchId":"","timestamp":,"data":['.length + 36 + 13 + tail.length
 
-/** Length that a body will have, in bytes. */
+/** Length of a future body in bytes. */
 export function bodyBytes(payloads: number, payloadBytes: number): number {
   return frameBytes + payloadBytes + Math.max(0, payloads - 1)
 }
@@ -50,7 +50,7 @@ export function writeBody(
     }
   }
   assert(index === payloads, 'a claim covers whole chunks')
-  // The tail takes the place of the last comma.
+  // The tail overwrites the last comma.
   target.write(tail, offset - 1, 'latin1')
   return starts
 }

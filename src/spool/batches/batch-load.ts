@@ -1,67 +1,46 @@
-// batch-load.ts: reads what a batch claims: from the recent chunks, else from the disk. What cannot be read there is set aside, and
-// the claim is replaced by claims on what is left (damage-quarantine.ts).
+// batch-load.ts: reads what a batch claims, from the recent chunks or from the disk. What cannot be read
+// there is set aside, and the claim is replaced by claims on what is left (damage-quarantine.ts).
 
 import { assert } from '../../std/assert.ts'
 import type { PayloadId } from '../../domain/ids.ts'
 import { payloadIdIn } from '../../domain/payload.ts'
-import { bodyBytesOf, writeBody, writePayload } from './batch-body.ts'
 import { eachFrame, type Chunk } from '../chunk-log/chunk-codec.ts'
-import type { Committer } from '../chunk-log/committer.ts'
-import { replaceClaim } from './damage-quarantine.ts'
-import type { ChunkRef, Claim, Lane } from '../chunk-log/lane.ts'
 import { readRun } from '../chunk-log/chunk-log.ts'
-import type { Batch, BatchContent, LoadedBatch } from '../spool.ts'
-import type { SpoolState } from '../session-state.ts'
+import type { Session } from '../session-state.ts'
+import type { Batch, BatchContent, LoadedBatch } from '../types.ts'
+import { bodyBytesOf, writeBody, writePayload } from './batch-body.ts'
+import type { Claimed } from './claim.ts'
+import { replaceClaim } from './damage-quarantine.ts'
 
-export async function load(
-  state: SpoolState,
-  committer: Committer,
-  lane: Lane,
-  claim: Claim,
-): Promise<LoadedBatch> {
-  const found = await chunksOf(state, committer, lane, claim)
-  return found.kind === 'replaced'
-    ? found
-    : { kind: 'content', content: contentOf(claim.batch, found.chunks) }
+export async function load(session: Session, claimed: Claimed): Promise<LoadedBatch> {
+  const loaded = await chunksOf(session, claimed)
+  if (loaded.kind === 'replaced') return loaded
+  return { kind: 'content', content: contentOf(claimed.claim.batch, loaded.chunks) }
 }
 
-type Loaded = { kind: 'chunks'; chunks: readonly Chunk[] } | Extract<LoadedBatch, { kind: 'replaced' }>
+type LoadedChunks = { kind: 'chunks'; chunks: readonly Chunk[] } | Extract<LoadedBatch, { kind: 'replaced' }>
 
-/** The chunks that a claim covers; its refs are known afterwards. */
-export async function chunksOf(
-  state: SpoolState,
-  committer: Committer,
-  lane: Lane,
-  claim: Claim,
-): Promise<Loaded> {
-  const { batch } = claim
-  const known = knownChunks(state, lane, claim)
-  if (known !== null) return { kind: 'chunks', chunks: known }
-  const findings = await readRun(state.store, lane.id, {
-    fromSeq: batch.firstSeq,
-    untilSeq: batch.endSeq,
-    bytesMax: Number.POSITIVE_INFINITY,
-  })
-  if (findings.some(({ kind }) => kind === 'damaged')) {
-    const batches = await replaceClaim(state, committer, lane, claim, findings)
-    return { kind: 'replaced', batches }
-  }
-  const refs: ChunkRef[] = []
-  const chunks: Chunk[] = []
-  for (const finding of findings) {
-    if (finding.kind !== 'chunk') continue
-    refs.push(finding.ref)
-    chunks.push(finding.chunk)
-  }
-  claim.refs = refs
-  return { kind: 'chunks', chunks }
+/** The chunks of a claim; afterwards its refs are known. */
+export async function chunksOf(session: Session, claimed: Claimed): Promise<LoadedChunks> {
+  const { lane, claim } = claimed
+  const { firstSeq, endSeq } = claim.batch
+  const recent = recentChunks(session, claimed)
+  if (recent !== null) return { kind: 'chunks', chunks: recent }
+  const range = { fromSeq: firstSeq, untilSeq: endSeq, bytesMax: Number.POSITIVE_INFINITY }
+  const findings = await readRun(session.store, lane.id, range)
+  const intact = findings.filter((finding) => finding.kind === 'chunk')
+  if (intact.length < findings.length)
+    return { kind: 'replaced', batches: await replaceClaim(session, claimed, findings) }
+  claim.refs = intact.map(({ ref }) => ref)
+  return { kind: 'chunks', chunks: intact.map(({ chunk }) => chunk) }
 }
 
-function knownChunks(state: SpoolState, lane: Lane, claim: Claim): Chunk[] | null {
+/** Null if not all of them are in memory. */
+function recentChunks({ recent }: Session, { lane, claim }: Claimed): Chunk[] | null {
   if (claim.refs === null) return null
   const chunks: Chunk[] = []
   for (const ref of claim.refs) {
-    const chunk = state.recent.get(lane.id, ref.firstSeq)
+    const chunk = recent.get(lane.id, ref.firstSeq)
     if (chunk === undefined) return null
     chunks.push(chunk)
   }
@@ -95,7 +74,7 @@ type Frames = {
   places: { value: Buffer; start: number; end: number }[]
 }
 
-/** What is in the chunks, payload by payload: needed only where not all were delivered. */
+/** The payloads in the chunks; needed only if not all were delivered. */
 function framesOf(batch: Batch, chunks: readonly Chunk[]): Frames {
   const frames: Frames = { payloadIds: [], attempts: [], places: [] }
   for (const chunk of chunks) {

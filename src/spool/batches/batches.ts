@@ -1,83 +1,83 @@
-// batches.ts: what delivery asks for about batches: their claims are looked up, what is needed of them is loaded, and the
-// compactor hears of what has drained.
+// batches.ts: the life of a batch, as delivery calls for it. Entry file of this folder.
+//
+//   pending --seal--> sealed --settle--> delivered, in a retry lane, or dead
+//                     |    ^
+//                     '----' reseal: other batches over the same payloads; setOperation
+//
+// A batch is a claim on a run of chunks (claim.ts): its batchId, its range and its timestamp. Sealing writes
+// the claim, settling deletes the claim and its chunks; payloads are not moved. Each of these is one atomic
+// write, durable when its promise resolves (seal.ts, settle.ts, reseal.ts). The request body follows from
+// claim and chunks alone, so it has the same bytes at every submission, also after a crash (batch-body.ts).
+//
+// Where a chunk cannot be read, it is set aside and counted, and the claim is replaced by claims on what is
+// left, with new batchIds (batch-load.ts, damage-quarantine.ts).
 
 import { assert } from '../../std/assert.ts'
 import type { LaneId } from '../../domain/ids.ts'
-import type { Settlement } from '../../domain/settlement.ts'
-import type { Committer } from '../chunk-log/committer.ts'
-import type { Compactor } from '../chunk-log/compactor.ts'
 import type { Claim, Lane } from '../chunk-log/lane.ts'
+import { rotate } from '../chunk-log/lane-rotation.ts'
+import type { OpenSession, Session } from '../session-state.ts'
+import type { Batch, BatchCalls } from '../types.ts'
 import { chunksOf, load } from './batch-load.ts'
 import { reseal, setClaimOperation } from './reseal.ts'
 import { seal } from './seal.ts'
 import { settle } from './settle.ts'
-import type { Batch, LoadedBatch, Spool } from '../spool.ts'
-import type { SpoolState } from '../session-state.ts'
 
-export type BatchWork = Pick<Spool, 'seal' | 'load' | 'reseal' | 'setOperation'> & {
-  settle(batch: Batch, settlement: Settlement, receipt: Buffer | null): Promise<void>
+export function createBatchCalls({ run }: OpenSession): BatchCalls {
+  return {
+    seal: (id, limits) =>
+      run(async (session) => {
+        const lane = session.lanes.get(id)
+        // A drained lane may be deleted by now.
+        return lane === undefined ? null : seal(session, lane, limits)
+      }),
+    load: (batch) => run(async (session) => load(session, claimedBy(session, batch))),
+    rotate: (provider) => run((session) => rotate(session, provider)),
+    reseal: (batch, counts) => run((session) => resealBatch(session, batch, counts)),
+    setOperation: (batch, operation) =>
+      run(async (session) => setClaimOperation(session, claimedBy(session, batch).claim, operation)),
+    settle: (batch, settlement, receipt = null) =>
+      run(async (session) => {
+        const claimed = claimedBy(session, batch)
+        assert(!claimed.claim.settling, 'a batch is settled once')
+        claimed.claim.settling = true
+        let content = null
+        if (settlement.payloads !== 'all delivered') {
+          const loaded = await load(session, claimed)
+          assert(loaded.kind === 'content', 'a batch that was sent can be read')
+          content = loaded.content
+        }
+        await settle(session, claimed, { settlement, content, receipt })
+        session.compactor.afterSettle(claimed.lane)
+      }),
+  }
 }
 
-type Deps = { state: SpoolState; committer: Committer; compactor: Compactor }
+async function resealBatch(
+  session: Session,
+  batch: Batch,
+  counts: readonly number[],
+): Promise<readonly Batch[]> {
+  const claimed = claimedBy(session, batch)
+  assert(!claimed.claim.settling, 'a batch that is being settled is not resealed')
+  assert(
+    counts.every((count) => count > 0) && counts.reduce((sum, count) => sum + count, 0) === batch.payloads,
+    'the parts of a batch add up to it',
+  )
+  claimed.claim.settling = true
+  const loaded = await chunksOf(session, claimed)
+  return loaded.kind === 'replaced' ? loaded.batches : reseal(session, claimed, loaded.chunks, counts)
+}
 
-export function createBatchWork(
-  { state, committer, compactor }: Deps,
-  options: { receiptBytesMax: number },
-): BatchWork {
-  return {
-    async seal(id, limits) {
-      const lane = state.lanes.get(id)
-      // A lane that is drained for good may be gone by now.
-      return lane === undefined ? null : seal(state, committer, lane, limits)
-    },
-    load: loadBatch,
-    reseal: resealBatch,
-    setOperation: async (batch, operation) => setClaimOperation(committer, claimOf(batch), operation),
-    settle: settleBatch,
-  }
+function claimedBy(session: Session, batch: Batch): { lane: Lane; claim: Claim } {
+  const lane = laneOf(session, batch.lane)
+  const claim = lane.claims.get(batch.firstSeq)
+  assert(claim?.batch.batchId === batch.batchId, 'the batch is sealed and not settled yet')
+  return { lane, claim }
+}
 
-  function laneOf(id: LaneId): Lane {
-    const lane = state.lanes.get(id)
-    assert(lane !== undefined, `lane ${id} exists`)
-    return lane
-  }
-
-  function claimOf(batch: Batch): Claim {
-    const claim = laneOf(batch.lane).claims.get(batch.firstSeq)
-    assert(claim?.batch.batchId === batch.batchId, 'the batch is sealed and not settled yet')
-    return claim
-  }
-
-  async function loadBatch(batch: Batch): Promise<LoadedBatch> {
-    return load(state, committer, laneOf(batch.lane), claimOf(batch))
-  }
-
-  async function resealBatch(batch: Batch, counts: readonly number[]): Promise<readonly Batch[]> {
-    const lane = laneOf(batch.lane)
-    const claim = claimOf(batch)
-    assert(!claim.settling, 'a batch that is being settled is not cut')
-    assert(
-      counts.every((count) => count > 0) && counts.reduce((sum, count) => sum + count, 0) === batch.payloads,
-      'the parts of a batch are all of it',
-    )
-    claim.settling = true
-    const loaded = await chunksOf(state, committer, lane, claim)
-    if (loaded.kind === 'replaced') return loaded.batches
-    return reseal(state, committer, lane, claim, loaded.chunks, counts)
-  }
-
-  async function settleBatch(batch: Batch, settlement: Settlement, receipt: Buffer | null): Promise<void> {
-    const claim = claimOf(batch)
-    assert(!claim.settling, 'a batch is settled once')
-    claim.settling = true
-    const lane = laneOf(batch.lane)
-    let content = null
-    if (settlement.payloads !== 'all delivered') {
-      const loaded = await loadBatch(batch)
-      assert(loaded.kind === 'content', 'a batch that was sent can be read')
-      content = loaded.content
-    }
-    await settle(state, committer, lane, claim, { settlement, content, receipt }, options)
-    compactor.consider(lane)
-  }
+function laneOf(session: Session, id: LaneId): Lane {
+  const lane = session.lanes.get(id)
+  assert(lane !== undefined, `lane ${id} exists`)
+  return lane
 }

@@ -1,23 +1,26 @@
-// claim.ts: how a claim looks in memory and on the disk.
+// claim.ts: a claim in memory and on the disk.
 
 import type { BatchId } from '../../domain/ids.ts'
 import type { StoreOp } from '../../storage/storage.ts'
 import { seqKey, table } from '../chunk-log/key-layout.ts'
 import type { ChunkRef, Claim, Lane } from '../chunk-log/lane.ts'
 import { claimRecord, type ClaimRecord } from '../chunk-log/record-codec.ts'
-import type { Batch, BatchOperation } from '../spool.ts'
 import type { SpoolState } from '../session-state.ts'
+import type { Batch, BatchOperation } from '../types.ts'
 
-/** A batch with a new batchId over `refs`, which follow each other without a gap. */
-export function newBatch(
+/** A claim and its lane. */
+export type Claimed = { lane: Lane; claim: Claim }
+
+/** A claim with a new batchId on `refs`, which follow each other without a gap. */
+export function newClaim(
   state: SpoolState,
   lane: Lane,
   refs: readonly ChunkRef[],
   operation: BatchOperation = 'batch',
-): Batch {
+): Claim {
   const first = refs[0]!
   const last = refs[refs.length - 1]!
-  return {
+  const batch: Batch = {
     lane: lane.id,
     provider: lane.provider,
     role: lane.role,
@@ -30,6 +33,7 @@ export function newBatch(
     operation,
     recovered: false,
   }
+  return { batch, refs, settling: false }
 }
 
 export function putClaim(batch: Batch): StoreOp {
@@ -41,25 +45,12 @@ export function putClaim(batch: Batch): StoreOp {
   }
 }
 
-/** What recovery has read, or made anew, becomes a claim of the lane. */
+/** Adds a claim that recovery has read, or rebuilt, to its lane. */
 export function addClaim(lane: Lane, firstSeq: number, record: ClaimRecord): Batch {
-  const { batchId, endSeq, payloads, bytes, timestamp, turn: operation } = record
+  const { turn: operation, ...rest } = record
   const { id, provider, role } = lane
-  const batch: Batch = {
-    lane: id,
-    provider,
-    role,
-    batchId,
-    firstSeq,
-    endSeq,
-    payloads,
-    bytes,
-    timestamp,
-    operation,
-    recovered: true,
-  }
-  const claim: Claim = { batch, refs: null, settling: false }
-  lane.claims.set(firstSeq, claim)
-  lane.sealSeq = Math.max(lane.sealSeq, endSeq)
+  const batch: Batch = { lane: id, provider, role, firstSeq, ...rest, operation, recovered: true }
+  lane.claims.set(firstSeq, { batch, refs: null, settling: false })
+  lane.sealSeq = Math.max(lane.sealSeq, batch.endSeq)
   return batch
 }

@@ -1,62 +1,53 @@
-// reseal.ts: what a claim covers goes on under other claims, or by the other operation. Nothing moves: chunks are cut where
-// a new batch ends inside of one, and claims are written, all in one atomic write. A crash before it leaves the batch
-// as it was, which may go again under its batchId; a crash after it leaves the new ones.
+// reseal.ts: replaces the claim of a batch by other claims on the same payloads, or changes its operation.
+// Nothing moves: a chunk is cut where a new batch ends inside it, and claims are written, all in one atomic
+// write. A crash before the write leaves the old batch, which may be sent again under its batchId. A crash
+// after it leaves the new batches.
 
 import { assert } from '../../std/assert.ts'
-import type { StoreOp } from '../../storage/storage.ts'
 import { splitChunk, type Chunk } from '../chunk-log/chunk-codec.ts'
-import { newBatch, putClaim } from './claim.ts'
-import type { Committer } from '../chunk-log/committer.ts'
-import { seqKey, table } from '../chunk-log/key-layout.ts'
-import type { ChunkRef, Claim, Lane } from '../chunk-log/lane.ts'
-import type { Batch, BatchOperation } from '../spool.ts'
-import type { SpoolState } from '../session-state.ts'
+import { putChunk, refOf, type ChunkRef, type Claim } from '../chunk-log/lane.ts'
+import type { Session } from '../session-state.ts'
+import type { Batch, BatchOperation } from '../types.ts'
+import { newClaim, putClaim, type Claimed } from './claim.ts'
 
 type Piece = { ref: ChunkRef; chunk: Chunk }
 
-/** `chunks` are those that the claim covers, and `counts` are all of its payloads. Resolves after the fsync. */
+/** `chunks` are those of the claim, and `counts` add up to its payloads. Resolves after the fsync. */
 export async function reseal(
-  state: SpoolState,
-  committer: Committer,
-  lane: Lane,
-  claim: Claim,
+  session: Session,
+  { lane, claim }: Claimed,
   chunks: readonly Chunk[],
   counts: readonly number[],
 ): Promise<readonly Batch[]> {
   const { runs, cut } = runsOf(claim.batch, chunks, counts)
-  const claims = runs.map((refs): Claim => ({ batch: newBatch(state, lane, refs), refs, settling: false }))
-  // The first one stands under the key of the batch that it replaces.
-  for (const claim of claims) lane.claims.set(claim.batch.firstSeq, claim)
-  for (const { ref, chunk } of cut) state.recent.put(lane.id, ref.firstSeq, chunk)
-  await committer.control({
-    prepare(ops: StoreOp[]) {
-      for (const { ref, chunk } of cut)
-        ops.push({ type: 'put', key: seqKey(table.chunks, lane.id, ref.firstSeq), value: chunk.value })
+  const claims = runs.map((refs) => newClaim(session, lane, refs))
+  // The first one has the key of the batch that it replaces.
+  for (const added of claims) lane.claims.set(added.batch.firstSeq, added)
+  for (const { ref, chunk } of cut) session.recent.put(lane.id, ref.firstSeq, chunk)
+  await session.committer.commit({
+    prepare(ops) {
+      for (const { ref, chunk } of cut) putChunk(lane, ref.firstSeq, chunk, ops)
       for (const { batch } of claims) ops.push(putClaim(batch))
     },
-    committed() {},
   })
   return claims.map(({ batch }) => batch)
 }
 
-/** Notes by which operation the batch goes next; everything else of the claim stays. */
+/** Writes the operation of the next submission; everything else of the claim stays. */
 export async function setClaimOperation(
-  committer: Committer,
+  { committer }: Session,
   claim: Claim,
   operation: BatchOperation,
 ): Promise<Batch> {
   assert(operation === 'batch' || claim.batch.payloads === 1, 'the single operation takes one payload')
-  assert(!claim.settling, 'a batch that is being settled changes its operation no more')
+  assert(!claim.settling, 'the operation of a batch that is being settled stays')
   const batch = { ...claim.batch, operation }
   claim.batch = batch
-  await committer.control({
-    prepare: (ops) => ops.push(putClaim(batch)),
-    committed() {},
-  })
+  await committer.commit({ prepare: (ops) => void ops.push(putClaim(batch)) })
   return batch
 }
 
-/** The refs of each part, and the chunks that had to be cut for them. */
+/** The refs of each part, and the chunks that must be cut for them. */
 function runsOf(
   batch: Batch,
   chunks: readonly Chunk[],
@@ -77,19 +68,13 @@ function runsOf(
       left -= count
       room -= count
     }
-    const pieces =
-      shares.length === 1
-        ? [chunk]
-        : splitChunk(
-            chunk,
-            shares.map(({ count }) => count),
-          )
+    const shareCounts = shares.map(({ count }) => count)
+    const pieces = shares.length === 1 ? [chunk] : splitChunk(chunk, shareCounts)
     for (const [index, piece] of pieces.entries()) {
-      const { count, bytes, startBytes, committedAt } = piece
-      const ref = { firstSeq: seq, count, bytes, startBytes, committedAt }
+      const ref = refOf(seq, piece)
       runs[shares[index]?.part ?? 0]?.push(ref)
       if (pieces.length > 1) cut.push({ ref, chunk: piece })
-      seq += count
+      seq += piece.count
     }
   }
   return { runs, cut }

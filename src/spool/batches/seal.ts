@@ -1,23 +1,20 @@
 // seal.ts: makes a batch: a durable claim on a run of pending payloads at the head of a lane. Owner of
-// invariant 4: the claim, with its batchId, range and timestamp, is durable before anybody learns of it, and
-// it never changes.
+// invariant 4: the claim, with its batchId, range and timestamp, is durable before delivery gets the batch,
+// and it never changes.
 //
-// Nothing moves when sealing. Where the run ends inside a chunk, the chunk is cut in the same write, so that
-// batches are full and a lowered limit hurts nothing. A crash before the write leaves the payloads pending;
-// a crash after it leaves the claim, which recovery hands to delivery first.
+// Sealing moves nothing. Where the run ends inside a chunk, the same write cuts the chunk, so that batches
+// are full and a lowered limit does no harm. A crash before the write leaves the payloads pending. A crash
+// after it leaves the claim, and recovery gives the batch to delivery first.
 
 import { assert } from '../../std/assert.ts'
-import type { StoreOp } from '../../storage/storage.ts'
-import { bodyBytes } from './batch-body.ts'
-import { newBatch, putClaim } from './claim.ts'
 import { eachFrame, splitChunk, type Chunk } from '../chunk-log/chunk-codec.ts'
-import type { Committer } from '../chunk-log/committer.ts'
-import { setAside } from './damage-quarantine.ts'
-import { seqKey, table } from '../chunk-log/key-layout.ts'
-import { forgetRefs, learn, type ChunkRef, type Lane } from '../chunk-log/lane.ts'
 import { readRun } from '../chunk-log/chunk-log.ts'
-import type { Batch, SealLimits, BatchOperation } from '../spool.ts'
-import type { SpoolState } from '../session-state.ts'
+import { addRef, dropRefs, putChunk, refOf, type ChunkRef, type Lane } from '../chunk-log/lane.ts'
+import type { Session, SpoolState } from '../session-state.ts'
+import type { Batch, BatchOperation, SealLimits } from '../types.ts'
+import { bodyBytes } from './batch-body.ts'
+import { newClaim, putClaim } from './claim.ts'
+import { setDamageAside } from './damage-quarantine.ts'
 
 /** Read ahead when sealing from the disk: several batches at once, within the bound of the recent chunks. */
 const readAheadBytes = 4 * 1024 * 1024
@@ -25,42 +22,33 @@ const readAheadBytes = 4 * 1024 * 1024
 /** Whole chunks, and the one behind them that fits in part. */
 type Run = { refs: ChunkRef[]; cut: ChunkRef | null }
 
-/** Seals of one lane go one after the other; those of different lanes share a write. */
-export function seal(
-  state: SpoolState,
-  committer: Committer,
-  lane: Lane,
-  limits: SealLimits,
-): Promise<Batch | null> {
-  const sealed = lane.sealing.then(() => sealNow(state, committer, lane, limits))
-  // The next seal waits for this one, whatever became of it; its caller hears of the failure.
+/** Seals of one lane run one after the other; those of different lanes share a write. */
+export function seal(session: Session, lane: Lane, limits: SealLimits): Promise<Batch | null> {
+  const sealed = lane.sealing.then(() => sealNow(session, lane, limits))
+  // The next seal waits for this one, also if it fails; its caller gets the failure.
   lane.sealing = sealed.catch(() => undefined)
   return sealed
 }
 
-async function sealNow(
-  state: SpoolState,
-  committer: Committer,
-  lane: Lane,
-  limits: SealLimits,
-): Promise<Batch | null> {
+async function sealNow(session: Session, lane: Lane, limits: SealLimits): Promise<Batch | null> {
   assert(limits.payloadsMax >= 1, 'a batch holds at least one payload')
   assert(limits.operation !== 'single' || limits.payloadsMax === 1, 'the single operation takes one payload')
   let run = chooseRun(lane, limits)
-  // More may be had from the disk than the refs in memory show.
+  // The disk may hold more than the refs in memory show.
   while (run.cut === null && run.refs.length === lane.refs.length && lane.refsEnd < lane.committedSeq) {
-    if (!(await refill(state, committer, lane))) break
+    if (!(await loadRefs(session, lane))) break
     run = chooseRun(lane, limits)
   }
-  const parts = run.cut === null ? null : await cutRef(state, lane, run.cut, limits, run)
-  const refs = parts?.[0] === undefined ? run.refs : [...run.refs, parts[0].ref]
+  const pieces = run.cut === null ? null : await cutChunk(session, lane, run.cut, limits, run)
+  const refs = pieces?.[0] === undefined ? run.refs : [...run.refs, pieces[0].ref]
   if (refs.length === 0 && run.cut !== null) {
-    // The chunk at the head should be cut and cannot be read. Read again as the head of the lane, it is set aside.
-    forgetRefs(lane)
-    return sealNow(state, committer, lane, limits)
+    // The chunk at the head must be cut and cannot be read. Read again as the head of the lane, it is set
+    // aside.
+    dropRefs(lane)
+    return sealNow(session, lane, limits)
   }
   if (refs.length === 0) return null
-  return claim(state, committer, lane, refs, parts ?? [], limits.operation ?? 'batch')
+  return claim(session, lane, refs, pieces ?? [], limits.operation)
 }
 
 /** From the head of the lane, while they fit. */
@@ -83,22 +71,22 @@ function chooseRun(lane: Lane, limits: SealLimits): Run {
   return { refs, cut: null }
 }
 
-/** A chunk in pieces; the first of them belongs to the batch that is being sealed. */
-type Cut = { ref: ChunkRef; chunk: Chunk }[]
+/** A piece of a chunk. The first piece of a chunk belongs to the batch that is being sealed. */
+type Piece = { ref: ChunkRef; chunk: Chunk }
 
 /**
- * Cuts the chunk behind the run where the batch is full, and what follows where batches of the same limits will be, so that no
- * chunk is written again for each of its batches. Null where not one payload of it fits.
+ * Cuts the chunk behind the run where the batch is full, and the rest of it where batches of the same limits
+ * will end, so that no chunk is written again for each of its batches. Null if none of its payloads fits.
  */
-async function cutRef(
+async function cutChunk(
   state: SpoolState,
   lane: Lane,
   ref: ChunkRef,
   limits: SealLimits,
   run: Run,
-): Promise<Cut | null> {
+): Promise<Piece[] | null> {
   const chunk = await chunkOf(state, lane, ref)
-  // Damage is dealt with when the chunk stands at the head of the lane and is read again.
+  // Damage is handled when the chunk is at the head of the lane and is read again.
   if (chunk === null) return null
   let payloads = run.refs.reduce((sum, { count }) => sum + count, 0)
   let bytes = run.refs.reduce((sum, { bytes }) => sum + bytes, 0)
@@ -108,7 +96,7 @@ async function cutRef(
     const length = end - start
     const full =
       payloads === limits.payloadsMax || bodyBytes(payloads + 1, bytes + length) > limits.bodyBytesMax
-    // A payload beyond the limit gets a batch of its own rather than none.
+    // A payload above the limit gets a batch of its own.
     if (full && payloads > 0) {
       counts.push(count)
       payloads = 0
@@ -123,10 +111,9 @@ async function cutRef(
   assert(counts.length > 0, 'a chunk that fits whole is not cut')
   let { firstSeq } = ref
   return splitChunk(chunk, [...counts, count]).map((piece) => {
-    const { count, bytes, startBytes, committedAt } = piece
-    const place = { firstSeq, count, bytes, startBytes, committedAt }
-    firstSeq += count
-    return { ref: place, chunk: piece }
+    const pieceRef = refOf(firstSeq, piece)
+    firstSeq += piece.count
+    return { ref: pieceRef, chunk: piece }
   })
 }
 
@@ -142,56 +129,47 @@ async function chunkOf(state: SpoolState, lane: Lane, ref: ChunkRef): Promise<Ch
 }
 
 async function claim(
-  state: SpoolState,
-  committer: Committer,
+  session: Session,
   lane: Lane,
   refs: readonly ChunkRef[],
-  cut: Cut,
-  operation: BatchOperation,
+  pieces: readonly Piece[],
+  operation: BatchOperation | undefined,
 ): Promise<Batch> {
   const last = refs[refs.length - 1]!
-  const batch = newBatch(state, lane, refs, operation)
-  const left = cut.slice(1).map(({ ref }) => ref)
+  const added = newClaim(session, lane, refs, operation)
+  const { batch } = added
+  const left = pieces.slice(1).map(({ ref }) => ref)
   lane.refs.splice(0, refs.length, ...left)
   lane.sealSeq = batch.endSeq
   lane.sealBytes = last.startBytes + last.bytes
-  lane.claims.set(batch.firstSeq, { batch, refs, settling: false })
-  await committer.control({
+  lane.claims.set(batch.firstSeq, added)
+  await session.committer.commit({
     prepare(ops) {
-      putCut(state, lane, cut, ops)
+      for (const { ref, chunk } of pieces) {
+        putChunk(lane, ref.firstSeq, chunk, ops)
+        session.recent.put(lane.id, ref.firstSeq, chunk)
+      }
       ops.push(putClaim(batch))
     },
-    committed() {},
   })
   return batch
 }
 
-function putCut(state: SpoolState, lane: Lane, cut: Cut, ops: StoreOp[]): void {
-  for (const { ref, chunk } of cut) {
-    ops.push({ type: 'put', key: seqKey(table.chunks, lane.id, ref.firstSeq), value: chunk.value })
-    state.recent.put(lane.id, ref.firstSeq, chunk)
-  }
-}
-
-/** Learns further chunks of a lane from the disk; false when none could be learned. */
-export async function refill(state: SpoolState, committer: Committer, lane: Lane): Promise<boolean> {
-  const findings = await readRun(state.store, lane.id, {
-    fromSeq: lane.refsEnd,
-    untilSeq: lane.committedSeq,
-    bytesMax: readAheadBytes,
-  })
-  let learned = false
-  for (const finding of findings) {
+/** Reads refs of further chunks of a lane from the disk; false if there was nothing to read. */
+export async function loadRefs(session: Session, lane: Lane): Promise<boolean> {
+  const range = { fromSeq: lane.refsEnd, untilSeq: lane.committedSeq, bytesMax: readAheadBytes }
+  let loaded = false
+  for (const finding of await readRun(session.store, lane.id, range)) {
     if (finding.kind === 'chunk') {
-      if (!learn(lane, finding.ref)) break
-      state.recent.put(lane.id, finding.ref.firstSeq, finding.chunk)
+      if (!addRef(lane, finding.ref)) break
+      session.recent.put(lane.id, finding.ref.firstSeq, finding.chunk)
     } else {
-      // A claim must not span what cannot be read: the batch ends here, the damage is set aside once it
-      // stands at the head of the lane.
+      // A claim must not span what cannot be read: the batch ends here. The damage is set aside once it is at
+      // the head of the lane.
       if (lane.refs.length > 0) break
-      await setAside(state, committer, lane, finding)
+      await setDamageAside(session, lane, finding)
     }
-    learned = true
+    loaded = true
   }
-  return learned
+  return loaded
 }

@@ -1,4 +1,5 @@
-// chunk-codec.ts: the codec of a chunk, the unit of storage: a run of payloads that one commit wrote to one lane.
+// chunk-codec.ts: the bytes of a chunk, the unit of storage: a run of payloads that one commit wrote to one
+// lane.
 //
 //   offset  size  field
 //        0     1  version, 1
@@ -7,10 +8,10 @@
 //        9     8  committedAt: wall clock of the commit, float64
 //       17     8  startBytes: payload bytes of the lane before this chunk, float64
 //       25     4  bytes: payload bytes in it
-//       29     .  frames, one a payload: attempts (1), length (4), the payload's JSON
+//       29     .  one frame for each payload: attempts (1), length (4), the payload's JSON
 //
-// Numbers are big-endian. `attempts` counts how often the service answered `failed` for that payload.
-// `startBytes` lets recovery know the size of a lane from its last chunk alone.
+// Numbers are big-endian. `attempts` counts how often the service answered `failed` for that payload. With
+// `startBytes`, recovery knows the size of a lane from its last chunk alone.
 
 import { crc32 } from 'node:zlib'
 import type { EpochMs } from '../../std/clock.ts'
@@ -18,7 +19,7 @@ import { assert } from '../../std/assert.ts'
 
 const version = 1
 const headerBytes = 29
-/** Where the first frame stands. */
+/** Offset of the first frame. */
 export const firstFrame = headerBytes
 export const frameHeadBytes = 5
 const attemptsMax = 255
@@ -32,10 +33,13 @@ export type Chunk = {
   value: Buffer
 }
 
-/** A chunk that grows until its group is written. Plain fields: it is filled once per message. */
+/** A chunk that grows until its group is written. Plain fields, since it is filled once for each message. */
 export type ChunkBuilder = { count: number; bytes: number; used: number; buffer: Buffer }
 
-/** Small ones share slabs: at a few messages a second each of them would else be an allocation of its own. */
+/**
+ * allocUnsafe takes small buffers from a shared slab, so that a few messages a second cost no allocation
+ * each.
+ */
 export function newChunkBuilder(capacityBytes: number): ChunkBuilder {
   return {
     count: 0,
@@ -78,13 +82,15 @@ function reserve(builder: ChunkBuilder, moreBytes: number): void {
   builder.buffer = larger
 }
 
-/** Seals the builder's buffer into a chunk record. The builder must not be used afterwards. */
+/** Makes a chunk record of the builder's buffer. The builder must not be used afterwards. */
 export function finishChunk(builder: ChunkBuilder, committedAt: EpochMs, startBytes: number): Chunk {
   assert(builder.count > 0, 'a chunk holds at least one payload')
   const { count, bytes, used } = builder
-  // A buffer that is mostly air is copied: the chunk stays in memory until it is delivered.
-  const roomy = used * 2 < builder.buffer.length
-  const value = roomy ? Buffer.from(builder.buffer.subarray(0, used)) : builder.buffer.subarray(0, used)
+  // A buffer that is mostly empty is copied: the chunk stays in memory until it is delivered.
+  const isMostlyEmpty = used * 2 < builder.buffer.length
+  const value = isMostlyEmpty
+    ? Buffer.from(builder.buffer.subarray(0, used))
+    : builder.buffer.subarray(0, used)
   value[0] = version
   value.writeUInt32BE(count, 5)
   value.writeDoubleBE(committedAt, 9)
@@ -94,7 +100,7 @@ export function finishChunk(builder: ChunkBuilder, committedAt: EpochMs, startBy
   return { count, committedAt, startBytes, bytes, value }
 }
 
-/** Reads a chunk record; null where it is damaged. */
+/** Reads a chunk record; null if it is damaged. */
 export function readChunk(value: Buffer): Chunk | null {
   if (value.length < headerBytes || value[0] !== version) return null
   if (value.readUInt32BE(1) !== crc32(value.subarray(5))) return null
@@ -107,7 +113,7 @@ export function readChunk(value: Buffer): Chunk | null {
   }
 }
 
-/** Calls `visit` for each payload with its attempts and where its JSON stands in `chunk.value`. */
+/** Calls `visit` for each payload with its attempts and the position of its JSON in `chunk.value`. */
 export function eachFrame(chunk: Chunk, visit: (attempts: number, start: number, end: number) => void): void {
   const { value } = chunk
   let offset = headerBytes
@@ -120,7 +126,7 @@ export function eachFrame(chunk: Chunk, visit: (attempts: number, start: number,
   assert(offset === value.length, 'the frames fill the chunk')
 }
 
-/** Cuts a chunk into runs of `counts` payloads, which are all of it; attempts and commit time stay. */
+/** Cuts a chunk into runs of `counts` payloads, which add up to it. Attempts and commit time stay. */
 export function splitChunk(chunk: Chunk, counts: readonly number[]): Chunk[] {
   const meanBytes = Math.ceil(chunk.value.length / chunk.count) + frameHeadBytes
   const builders = counts.map((count) => newChunkBuilder(count * meanBytes))
@@ -128,7 +134,7 @@ export function splitChunk(chunk: Chunk, counts: readonly number[]): Chunk[] {
   eachFrame(chunk, (attempts, start, end) => {
     if (builders[part]?.count === counts[part]) part += 1
     const builder = builders[part]
-    assert(builder !== undefined, 'the parts of a chunk are all of it')
+    assert(builder !== undefined, 'the parts of a chunk add up to it')
     addBytes(builder, chunk.value.subarray(start, end), attempts)
   })
   let { startBytes } = chunk

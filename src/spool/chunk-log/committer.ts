@@ -1,80 +1,87 @@
 // committer.ts: every write of the spool passes here, in order, one at a time. Owner of invariants 1 and 2.
 //
-//   control  seals and settles: all that wait go into the next write
-//   groups   messages: the open group fills while a write runs; when it holds `groupBytesMax` it joins the
-//            waiting line and a new one is opened; a write takes one group
+//   parts    seals, settles and the like: all that wait go into the next write
+//   groups   messages: the open group fills while a write runs. When it holds `groupBytesMax` it joins the
+//            queue and a new group is opened. A write takes one group.
 //
-//   endMessage -> open group -> (waiting line) -> one atomic write, sync: true -> acks in arrival order
+//   endMessage -> open group -> (queue) -> one atomic write, sync: true -> acks in order of arrival
 //
-// Numbers are given when a write is put together, not before: what stands in the database is always a
-// prefix of what was numbered, whatever is lost. A write that fails ends this committer for good: nothing of
-// it is acknowledged, everybody who waits gets the fault, and the store is opened anew (see spool.ts).
+// Numbers are assigned when a write is put together, not before. So the database always holds a prefix of
+// what was numbered, whatever is lost. A failed write ends this committer: nothing of it is acknowledged,
+// everybody who waits gets the fault, and the store is opened again (store-supervisor.ts).
 //
-// Bound: `uncommittedBytesMax` of messages. At the bound `congested` turns true and ingest stops reading
-// from its sockets; what was read already is still taken, so the bound is exceeded by one read per socket.
+// Bound: `uncommittedBytesMax` of messages. At the bound `congested` turns true and ingest stops reading from
+// its sockets. What was read already is still taken, so the bound is exceeded by at most one read per socket.
 
 import type { Store, StoreOp } from '../../storage/storage.ts'
 import type { GatewayError } from '../../std/gateway-error.ts'
-import type { Ack } from '../spool.ts'
+import type { Ack } from '../types.ts'
 
 /** One contribution to a write. */
-export type Part = {
+export type WritePart = {
   /** Called once, synchronously, when the write is put together. */
   prepare(ops: StoreOp[]): void
   /** Called once after the fsync, before any ack. */
-  committed(): void
+  committed?(): void
 }
 
 /** Messages that become durable together. */
-export type Group = Part & {
-  readonly bytes: number
-  /** Nothing to write: copies and ignored messages only. */
-  readonly empty: boolean
-  acks: Ack[]
-  /** Messages in it for which nobody waits (QoS 0). */
+export type Group = WritePart & {
+  /** Bytes to write; 0 if all messages in it are duplicates or ignored. */
+  bytes: number
+  readonly acks: Ack[]
+  /** Messages in it that nobody waits for (QoS 0). */
   unawaited: number
 }
 
-/** A write that waits for the end of the turn any longer would leave the disk idle meanwhile. */
+/**
+ * At this size a write starts at once: to wait for the end of the event loop turn would leave the disk idle.
+ */
 const eagerBytes = 128 * 1024
 
 export type CommitterOptions = { groupBytesMax: number; uncommittedBytesMax: number }
 
-export type Committer = {
+export type Committer<OpenGroup extends Group = Group> = {
   /** The group that takes messages in now. */
-  readonly open: Group
+  readonly open: OpenGroup
   readonly congested: boolean
-  readonly uncommittedBytes: number
-  /** Counts the writes that became durable. */
+  /** Number of writes that became durable. */
   readonly writes: number
   endMessage(ack: Ack | null): void
-  /** Resolves after the fsync; rejects with the fault when the write failed. */
-  control(part: Part): Promise<void>
-  /** Calls `look` when no write runs, so that database and memory agree; never after a failure. */
-  quiet(look: () => void): void
-  /** Resolves when nothing waits any more, or at once after a failure. */
+  /** Resolves after the fsync; rejects with the fault if the write failed. */
+  commit(part: WritePart): Promise<void>
+  /**
+   * Calls `look` when no write runs, so that database and memory agree. Resolves with its result, or with
+   * null if `signal` aborts or the committer fails first.
+   */
+  betweenWrites<Seen>(look: () => Seen, signal: AbortSignal): Promise<Seen | null>
+  /** Resolves when nothing waits, or at once after a failure. */
   idle(): Promise<void>
-  /** Refuses everything from now on; whoever waits gets `fault`. */
+  /** Refuses everything from now on; everybody who waits gets `fault`. */
   fail(fault: GatewayError): void
 }
 
-type Control = { part: Part; resolve: () => void; reject: (fault: GatewayError) => void }
+type Pending = { part: WritePart; resolve: () => void; reject: (fault: GatewayError) => void }
 
-export type CommitterDeps = {
+export type CommitterDeps<OpenGroup extends Group> = {
   store: Store
-  makeGroup: () => Group
+  makeGroup: () => OpenGroup
   explain: (error: unknown) => GatewayError
   /** After every durable write, and when `congested` changes. */
   changed: () => void
+  /** `unawaited` messages were lost with the store. */
   failed: (fault: GatewayError, unawaited: number) => void
 }
 
-export function createCommitter(deps: CommitterDeps, options: CommitterOptions): Committer {
+export function createCommitter<OpenGroup extends Group>(
+  deps: CommitterDeps<OpenGroup>,
+  options: CommitterOptions,
+): Committer<OpenGroup> {
   let open = deps.makeGroup()
-  let waiting: Group[] = []
-  let waitingBytes = 0
+  let queue: OpenGroup[] = []
+  let queuedBytes = 0
   let writingBytes = 0
-  let control: Control[] = []
+  let pending: Pending[] = []
   let writing = false
   let scheduled = false
   let congested = false
@@ -82,8 +89,8 @@ export function createCommitter(deps: CommitterDeps, options: CommitterOptions):
   let fault: GatewayError | null = null
   let idleWaiters: (() => void)[] = []
   let lookers: (() => void)[] = []
-  /** What the write that runs now has taken; a failure must reach them too. */
-  let taken: { controls: Control[]; group: Group | null } = { controls: [], group: null }
+  /** What the running write holds; a failure must reach these too. */
+  let current: { parts: Pending[]; group: OpenGroup | null } = { parts: [], group: null }
 
   function endMessage(ack: Ack | null): void {
     if (fault !== null) {
@@ -92,28 +99,31 @@ export function createCommitter(deps: CommitterDeps, options: CommitterOptions):
     }
     if (ack === null) open.unawaited += 1
     else open.acks.push(ack)
-    if (open.bytes >= options.groupBytesMax) rotate()
-    judgeCongestion()
-    // With much to write, the disk begins at once and works while the rest of what arrived is mapped.
+    if (open.bytes >= options.groupBytesMax) queueGroup()
+    updateCongestion()
+    // With much to write, the disk starts at once and works while the rest of what arrived is mapped.
     if (!writing && open.bytes >= eagerBytes) flush()
     else schedule()
   }
 
-  function rotate(): void {
-    waiting.push(open)
-    waitingBytes += open.bytes
+  function queueGroup(): void {
+    queue.push(open)
+    queuedBytes += open.bytes
     open = deps.makeGroup()
   }
 
-  function controlWrite(part: Part): Promise<void> {
+  function commit(part: WritePart): Promise<void> {
     if (fault !== null) return Promise.reject(fault)
     return new Promise((resolve, reject) => {
-      control.push({ part, resolve, reject })
+      pending.push({ part, resolve, reject })
       schedule()
     })
   }
 
-  /** The check phase comes after all sockets of this turn were read: what arrived together is written together. */
+  /**
+   * The check phase comes after all sockets of this turn were read: what arrived together is written
+   * together.
+   */
   function schedule(): void {
     if (writing || scheduled) return
     scheduled = true
@@ -125,28 +135,26 @@ export function createCommitter(deps: CommitterDeps, options: CommitterOptions):
 
   function flush(): void {
     if (writing || fault !== null) return
-    const looking = lookers
-    lookers = []
-    for (const look of looking) look()
-    const group = takeGroup()
-    const controls = control
-    control = []
-    if (group === null && controls.length === 0) {
-      settleIdle()
+    releaseLookers()
+    const group = nextGroup()
+    const parts = pending
+    pending = []
+    if (group === null && parts.length === 0) {
+      releaseIdleWaiters()
       return
     }
     const ops: StoreOp[] = []
-    for (const { part } of controls) part.prepare(ops)
+    for (const { part } of parts) part.prepare(ops)
     group?.prepare(ops)
-    taken = { controls, group }
+    current = { parts, group }
     if (ops.length === 0) {
       finish()
       return
     }
     writing = true
     writingBytes = group?.bytes ?? 0
-    // LevelDB must not be asked for a write without sync here: it rotates its log without fsync, so mixed
-    // writes could leave a hole instead of a shorter tail when the power goes.
+    // Never without sync: LevelDB rotates its log without fsync, so mixed writes could leave a hole instead
+    // of a shorter tail after a power cut.
     deps.store.write(ops, { sync: true }).then(
       () => {
         writes += 1
@@ -156,32 +164,32 @@ export function createCommitter(deps: CommitterDeps, options: CommitterOptions):
     )
   }
 
-  function takeGroup(): Group | null {
-    const first = waiting.shift()
+  function nextGroup(): OpenGroup | null {
+    const first = queue.shift()
     if (first !== undefined) {
-      waitingBytes -= first.bytes
+      queuedBytes -= first.bytes
       return first
     }
-    if (open.empty && open.acks.length === 0 && open.unawaited === 0) return null
+    if (open.bytes === 0 && open.acks.length === 0 && open.unawaited === 0) return null
     const group = open
     open = deps.makeGroup()
     return group
   }
 
   function finish(): void {
-    // The store may resolve after somebody failed the committer: then nobody may hear of success.
+    // The store may resolve after the committer was failed from outside: then nobody may get a success.
     if (fault !== null) return
-    const { controls, group } = taken
-    taken = { controls: [], group: null }
+    const { parts, group } = current
+    current = { parts: [], group: null }
     writing = false
     writingBytes = 0
-    for (const { part } of controls) part.committed()
-    group?.committed()
+    for (const { part } of parts) part.committed?.()
+    group?.committed?.()
     // The device may forget the message once we ack, so this stays behind the write (invariant 1). One list
-    // for the whole group keeps arrival order over all lanes and connections [MQTT-4.6.0-2].
+    // for the whole group keeps the order of arrival over all lanes and connections [MQTT-4.6.0-2].
     if (group !== null) for (const ack of group.acks) ack(null)
-    for (const { resolve } of controls) resolve()
-    judgeCongestion()
+    for (const { resolve } of parts) resolve()
+    updateCongestion()
     deps.changed()
     flush()
   }
@@ -189,42 +197,53 @@ export function createCommitter(deps: CommitterDeps, options: CommitterOptions):
   function fail(reason: GatewayError): void {
     if (fault !== null) return
     fault = reason
-    const controls = [...taken.controls, ...control]
-    const groups = [...(taken.group === null ? [] : [taken.group]), ...waiting, open]
-    taken = { controls: [], group: null }
-    control = []
-    waiting = []
+    const parts = [...current.parts, ...pending]
+    const groups = [...(current.group === null ? [] : [current.group]), ...queue, open]
+    current = { parts: [], group: null }
+    pending = []
+    queue = []
     writing = false
     let unawaited = 0
     for (const group of groups) {
       unawaited += group.unawaited
       for (const ack of group.acks) ack(reason)
     }
-    for (const { reject } of controls) reject(reason)
-    settleIdle()
+    for (const { reject } of parts) reject(reason)
+    releaseLookers()
+    releaseIdleWaiters()
     deps.failed(reason, unawaited)
   }
 
-  function uncommittedBytes(): number {
-    return open.bytes + waitingBytes + writingBytes
-  }
-
-  function judgeCongestion(): void {
-    const now = uncommittedBytes() > options.uncommittedBytesMax
+  function updateCongestion(): void {
+    const now = open.bytes + queuedBytes + writingBytes > options.uncommittedBytesMax
     if (now === congested) return
     congested = now
     deps.changed()
   }
 
-  function settleIdle(): void {
-    const waiters = idleWaiters
-    idleWaiters = []
-    for (const resolve of waiters) resolve()
+  function releaseLookers(): void {
+    const released = lookers
+    lookers = []
+    for (const look of released) look()
   }
 
-  function quiet(look: () => void): void {
-    lookers.push(look)
-    schedule()
+  function releaseIdleWaiters(): void {
+    const released = idleWaiters
+    idleWaiters = []
+    for (const resolve of released) resolve()
+  }
+
+  function betweenWrites<Seen>(look: () => Seen, signal: AbortSignal): Promise<Seen | null> {
+    if (fault !== null || signal.aborted) return Promise.resolve(null)
+    return new Promise((resolve) => {
+      const giveUp = () => resolve(null)
+      signal.addEventListener('abort', giveUp, { once: true })
+      lookers.push(() => {
+        signal.removeEventListener('abort', giveUp)
+        resolve(fault !== null || signal.aborted ? null : look())
+      })
+      schedule()
+    })
   }
 
   function idle(): Promise<void> {
@@ -242,15 +261,12 @@ export function createCommitter(deps: CommitterDeps, options: CommitterOptions):
     get congested() {
       return congested
     },
-    get uncommittedBytes() {
-      return uncommittedBytes()
-    },
     get writes() {
       return writes
     },
     endMessage,
-    control: controlWrite,
-    quiet,
+    commit,
+    betweenWrites,
     idle,
     fail,
   }

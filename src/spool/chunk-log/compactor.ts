@@ -1,41 +1,39 @@
-// compactor.ts: gives the disk of what was delivered back. LevelDB keeps deleted data until a compaction comes
-// by, and crosses its tombstones when it looks for the first key of a range.
+// compactor.ts: frees the disk space of what was deleted. LevelDB keeps deleted data until a compaction, and
+// crosses its tombstones when it looks for the first key of a range.
 //
-// One compaction runs at a time, in LevelDB's own thread; writes go on. A lane is considered after each
-// settle, shelves and dead letters after each exchange, receipts when some were forgotten: when enough was drained since the
-// last time, or when one ran empty.
+// One compaction runs at a time, in LevelDB's own thread; writes continue. Lanes are considered after each
+// settle, shelves and dead letters after each exchange, receipts and window keys after some were forgotten. A
+// compaction starts when enough was deleted since the last one, or when a lane, a shelf or a table became
+// empty.
 
 import type { StoreRange } from '../../storage/storage.ts'
-import { byDeviceRange, keptRange, receiptKey, seenKey, seqRange, table, tableRange } from './key-layout.ts'
+import {
+  byDeviceRange,
+  keptRange,
+  receiptKey,
+  seqRange,
+  table,
+  tableRange,
+  windowRecordKey,
+} from './key-layout.ts'
 import { firstOpenSeq, type Lane } from './lane.ts'
-import type { Shelf } from '../kept/message-shelf.ts'
-import type { SpoolState } from '../session-state.ts'
+import type { Compactor, Shelf, SpoolState } from '../session-state.ts'
 
 const drainedBytesMax = 64 * 1024 * 1024
 const drainedBytesWhenEmpty = 1024 * 1024
-const forgottenRecordsMax = 2000
-/** Receipts come and go all the time, and each compaction writes out what LevelDB has in memory. */
+const expiredRecordsMax = 2000
+/** Receipts come and go all the time, and each compaction writes out the memory of LevelDB. */
 const receiptBytesWhenEmpty = 4 * 1024 * 1024
 
 function enough(empty: boolean): number {
   return empty ? drainedBytesWhenEmpty : drainedBytesMax
 }
 
-export type Compactor = {
-  consider(lane: Lane): void
-  considerSeen(): void
-  considerReceipts(): void
-  /** After an exchange: kept messages or dead letters have left. */
-  considerTaken(): void
-  /** Resolves when no compaction runs. */
-  idle(): Promise<void>
-}
-
-export function createCompactor(deps: { state: SpoolState; failed: (error: unknown) => void }): Compactor {
-  const { state } = deps
+/** `failed` is called with the error of a compaction. */
+export function createCompactor(state: SpoolState, failed: (error: unknown) => void): Compactor {
   let running: Promise<void> | null = null
 
-  function consider(lane: Lane): void {
+  function afterSettle(lane: Lane): void {
     if (running !== null) return
     const empty = lane.claims.size === 0 && lane.sealSeq === lane.nextSeq
     if (lane.drainedBytes < enough(empty)) return
@@ -48,13 +46,13 @@ export function createCompactor(deps: { state: SpoolState; failed: (error: unkno
     run(lane, ranges)
   }
 
-  function considerSeen(): void {
-    if (running !== null || state.forgotten.records < forgottenRecordsMax) return
-    state.forgotten.records = 0
-    run(null, [{ gte: seenKey(0), lt: seenKey(state.forgotten.last + 1) }])
+  function afterExpiry(): void {
+    if (running !== null || state.expired.records < expiredRecordsMax) return
+    state.expired.records = 0
+    run(null, [{ gte: windowRecordKey(0), lt: windowRecordKey(state.expired.last + 1) }])
   }
 
-  function considerReceipts(): void {
+  function afterForgottenReceipts(): void {
     const { receipts } = state
     const bytesMin = receipts.sizes.size === 0 ? receiptBytesWhenEmpty : drainedBytesMax
     if (running !== null || receipts.drainedBytes < bytesMin) return
@@ -62,20 +60,20 @@ export function createCompactor(deps: { state: SpoolState; failed: (error: unkno
     run(null, [{ gte: receiptKey(0), lt: receiptKey(receipts.firstN) }])
   }
 
-  function considerTaken(): void {
-    for (const shelf of state.shelves.values()) if (running === null) considerShelf(shelf)
-    const { letters, lettersDrainedBytes } = state
-    if (running !== null || lettersDrainedBytes < enough(letters.letters === 0)) return
-    state.lettersDrainedBytes = 0
+  function afterExchange(): void {
+    for (const shelf of state.shelves.values()) if (running === null) compactShelf(shelf)
+    const { deadLetters } = state
+    if (running !== null || deadLetters.drainedBytes < enough(deadLetters.count === 0)) return
+    deadLetters.drainedBytes = 0
     run(null, [tableRange(table.deadLetters)])
   }
 
-  function considerShelf(shelf: Shelf): void {
+  function compactShelf(shelf: Shelf): void {
     if (shelf.drainedBytes < enough(shelf.messages === 0)) return
     const { name, compactedSeq, headSeq } = shelf
     shelf.drainedBytes = 0
     shelf.compactedSeq = headSeq
-    // The head stays behind where one message is kept long: then the whole shelf is gone over.
+    // The head does not move while one message is kept long: then the whole shelf is compacted.
     const untilSeq = headSeq > compactedSeq ? headSeq : Number.MAX_SAFE_INTEGER
     run(null, [keptRange(name, compactedSeq, untilSeq), byDeviceRange(name)])
   }
@@ -83,22 +81,19 @@ export function createCompactor(deps: { state: SpoolState; failed: (error: unkno
   function run(lane: Lane | null, ranges: readonly StoreRange[]): void {
     const startedAtMs = state.clock.monotonic()
     running = compactAll(ranges)
-      .then(
-        () => {
-          if (lane === null) return
-          state.emit({
-            kind: 'spool_compacted',
-            lane: lane.id,
-            tookMs: state.clock.monotonic() - startedAtMs,
-          })
-        },
-        (error: unknown) => deps.failed(error),
-      )
+      .then(() => {
+        if (lane === null) return
+        state.emit({
+          kind: 'spool_compacted',
+          lane: lane.id,
+          tookMs: state.clock.monotonic() - startedAtMs,
+        })
+      }, failed)
       .finally(() => {
         running = null
-        // What drained meanwhile, the end of a drain above all.
-        for (const other of state.lanes.values()) consider(other)
-        considerTaken()
+        // What drained meanwhile, above all the end of a drain.
+        for (const other of state.lanes.values()) afterSettle(other)
+        afterExchange()
       })
   }
 
@@ -106,5 +101,11 @@ export function createCompactor(deps: { state: SpoolState; failed: (error: unkno
     for (const range of ranges) await state.store.compact(range)
   }
 
-  return { consider, considerSeen, considerReceipts, considerTaken, idle: () => running ?? Promise.resolve() }
+  return {
+    afterSettle,
+    afterExpiry,
+    afterForgottenReceipts,
+    afterExchange,
+    idle: () => running ?? Promise.resolve(),
+  }
 }

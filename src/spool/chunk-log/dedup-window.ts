@@ -1,41 +1,46 @@
-// dedup-window.ts: the dedup window: which payloads were taken in lately. Its durable side is the table `seen`.
+// dedup-window.ts: the keys of the payloads and messages that were taken in lately. The table of window keys
+// is its durable side.
 //
-// Every key is 16 bytes. They stand in a ring in order of arrival; an open-addressing table of ring places,
-// at most half full, finds them. 24 bytes a key, no object per key, so a million of them cost the garbage
-// collector nothing.
+// Every key has 16 bytes. The keys are in a ring in order of arrival. An open-addressing table of ring
+// positions, at most half full, finds them. 24 bytes a key and no object per key, so a million keys cost the
+// garbage collector nothing.
 //
-//   ring   | k0 k0 k0 k0 | 0 0 k1 k1 | ...       four 32-bit words a key; two of them zero where it was recovered
-//   slots  | 0 | 2 | 0 | 1 | ...                 ring place + 1, 0 where free
+//   ring   | k0 k0 k0 k0 | 0 0 k1 k1 | ...    four 32-bit words a key; two are zero if it was recovered
+//   slots  | 0 | 2 | 0 | 1 | ...              ring position + 1, 0 if free
 //
-// The disk has the last 8 bytes of a key only: keys are what takes the most room once a backlog has drained. A key that
-// was recovered is therefore compared by 8 bytes, of which 62 bits are hash. Until it is forgotten, ten minutes after
-// the restart, a message that is none of a million recovered ones is taken for a copy with a chance of 2 in 10^13.
+// The disk has only the last 8 bytes of a key: keys take the most room once a backlog has drained. So a
+// recovered key is compared by 8 bytes, of which 62 bits are hash. Until such keys expire, ten minutes after
+// the restart, a new message among a million recovered keys is taken for a duplicate with a probability of 2
+// in 10^13.
 //
-// Keys come and go by group (one commit's keys), oldest first: a group leaves when it is older than
-// `windowMs` or when more than `keysMax` are held. Ages are taken from the monotonic clock, so that a step of
-// the wall clock forgets nothing; only over a restart the wall clock of the records counts.
+// Keys come and go by record (the keys of one commit), oldest first: a record leaves when it is older than
+// `windowMs`, or when there are more than `keysMax` keys. Ages come from the monotonic clock, so that a step
+// of the wall clock expires nothing. Only over a restart the wall clock of the records counts.
 
 import { assert } from '../../std/assert.ts'
 import { windowKeyBytes } from './record-codec.ts'
 
 export type WindowOptions = { windowMs: number; keysMax: number }
 
-type SeenGroup = { n: number; addedAtMs: number; keys: number }
+type KeyGroup = { n: number; addedAtMs: number; keys: number }
 
 export type DedupWindow = {
-  /** Whether the key in `scratch` (16 bytes, see `load`) is known. */
+  /** Whether the window holds the key in `scratch` (16 bytes, see `load`). */
   has(): boolean
-  /** Adds the key in `scratch`; false where it is known already. Groups add their keys one after the other. */
+  /** Adds the key in `scratch`; false if it is known already. Groups add their keys one after the other. */
   add(): boolean
   /** Puts 32 hexadecimal digits into `scratch`. */
   load(hexKey: string): void
-  /** Puts a key that stands on the disk into `scratch`: its last `bytes`. */
+  /** Puts a key from the disk into `scratch`: its last `bytes`. */
   loadBytes(source: Buffer, offset: number, bytes: number): void
-  /** The key in `scratch`, to be written. */
+  /** The loaded key. */
   readonly scratch: Buffer
-  /** Notes that the next `keys` added keys stand in the record number `n`; `nowMs` is monotonic. */
+  /** The record number `n` holds the next `keys` added keys; `nowMs` is monotonic. */
   endGroup(n: number, keys: number, nowMs: number): void
-  /** Forgets what is too old or too much; returns the record numbers of at most `limit` forgotten groups. */
+  /**
+   * Removes the keys of at most `limit` records that are too old or too many; returns the numbers of the
+   * records.
+   */
   expire(nowMs: number, limit: number): number[]
   size(): number
 }
@@ -50,7 +55,7 @@ export function createWindow(options: WindowOptions): DedupWindow {
   let slots = new Uint32Array(capacity * 2)
   let head = 0
   let size = 0
-  const groups: SeenGroup[] = []
+  const groups: KeyGroup[] = []
   let firstGroup = 0
 
   const scratch = Buffer.alloc(windowKeyBytes)
@@ -60,7 +65,7 @@ export function createWindow(options: WindowOptions): DedupWindow {
     return slots[findSlot(words[0]!, words[1]!, words[2]!, words[3]!)] !== 0
   }
 
-  /** The slot that holds the key, or the free slot where it belongs. The key is a hash: its last word will do. */
+  /** The slot of the key, or the free slot for it. The key is a hash, so its last word is a good start. */
   function findSlot(a: number, b: number, c: number, d: number): number {
     const mask = slots.length - 1
     let slot = d & mask
@@ -68,20 +73,20 @@ export function createWindow(options: WindowOptions): DedupWindow {
       const place = slots[slot]!
       if (place === 0) return slot
       const word = (place - 1) * wordsPerKey
-      if (ring[word + 3] === d && ring[word + 2] === c && fits(ring[word]!, ring[word + 1]!, a, b))
+      if (ring[word + 3] === d && ring[word + 2] === c && matches(ring[word]!, ring[word + 1]!, a, b))
         return slot
       slot = (slot + 1) & mask
     }
   }
 
-  /** Of two keys whose other words are the same; a recovered one, which is zero here, fits every key. */
-  function fits(knownA: number, knownB: number, a: number, b: number): boolean {
+  /** Compares the other two words; they are zero in a recovered key, which matches every key. */
+  function matches(knownA: number, knownB: number, a: number, b: number): boolean {
     return (knownA === a && knownB === b) || (knownA | knownB) === 0 || (a | b) === 0
   }
 
   function add(): boolean {
     const slot = findSlot(words[0]!, words[1]!, words[2]!, words[3]!)
-    // A key that is known already keeps its first place: forgetting is by age of the first arrival.
+    // A known key keeps its first position: keys expire by the age of their first arrival.
     if (slots[slot] !== 0) return false
     if (size === capacity) {
       grow()
@@ -115,19 +120,19 @@ export function createWindow(options: WindowOptions): DedupWindow {
   }
 
   function expire(nowMs: number, limit: number): number[] {
-    const forgotten: number[] = []
-    while (firstGroup < groups.length && forgotten.length < limit) {
+    const expired: number[] = []
+    while (firstGroup < groups.length && expired.length < limit) {
       const group = groups[firstGroup]!
       if (size <= options.keysMax && nowMs - group.addedAtMs <= options.windowMs) break
       for (let index = 0; index < group.keys; index += 1) removeOldest()
-      forgotten.push(group.n)
+      expired.push(group.n)
       firstGroup += 1
     }
     if (firstGroup > 1024 && firstGroup * 2 > groups.length) {
       groups.splice(0, firstGroup)
       firstGroup = 0
     }
-    return forgotten
+    return expired
   }
 
   function removeOldest(): void {
@@ -136,7 +141,7 @@ export function createWindow(options: WindowOptions): DedupWindow {
     while (slots[free] !== head + 1) free = (free + 1) & mask
     head = (head + 1) % capacity
     size -= 1
-    // Close the gap: whoever behind it could no longer be found moves into it.
+    // Close the gap: a key behind it that could no longer be found moves into it.
     slots[free] = 0
     for (let slot = (free + 1) & mask; slots[slot] !== 0; slot = (slot + 1) & mask) {
       const home = ring[(slots[slot]! - 1) * wordsPerKey + 3]! & mask

@@ -1,79 +1,81 @@
 // group.ts: the messages that become durable together: chunks under construction, their keys for the dedup
-// window, dead letters, acks, and what few messages bring (commit-attachments.ts). Filled once per message, so: no promise, no
-// closure, no copy beyond the one from text to bytes.
+// window, acks, and attachments (commit-attachments.ts). Filled once for each message, so it makes no
+// promise, no closure and no copy beyond the one from text to bytes.
 
-import type { DeadLetter } from '../../domain/dead-letter.ts'
 import type { ProviderName } from '../../domain/ids.ts'
-import type { KeptMessage } from '../../domain/message.ts'
 import type { MappedPayload } from '../../domain/payload.ts'
 import type { StoreOp } from '../../storage/storage.ts'
-import { addText, finishChunk, newChunkBuilder, type Chunk, type ChunkBuilder } from './chunk-codec.ts'
+import { addText, newChunkBuilder, type ChunkBuilder } from './chunk-codec.ts'
 import type { Group } from './committer.ts'
-import { seenKey, seqKey, table } from './key-layout.ts'
-import { noteCommitted, number, putLane, type Lane } from './lane.ts'
-import { buryAll } from '../kept/dead-letter-table.ts'
-import { encodeSeen, letterRecord, seenKeyBytes, windowKeyBytes } from './record-codec.ts'
-import { createSide, type Place, type Side } from './commit-attachments.ts'
-import type { LaneRole } from '../spool.ts'
-import { noteForgotten, openLane, youngestBackfill, type SpoolState } from '../session-state.ts'
+import { windowRecordKey } from './key-layout.ts'
+import { chunkCommitted, putLane, putNewChunk, type Lane, type WrittenChunk } from './lane.ts'
+import { encodeWindowKeys, storedKeyBytes, windowKeyBytes } from './record-codec.ts'
+import type { LaneRole } from '../views.ts'
+import {
+  openLane,
+  youngestBackfill,
+  type CommitAttachments,
+  type MessageGroup,
+  type SpoolState,
+} from '../session-state.ts'
 
-export type GroupOptions = {
-  /** Bounds of one chunk: those of a batch, so that sealing seldom has to cut. */
-  chunkPayloadsMax: number
-  chunkBytesMax: number
-}
-
-export type IntakeGroup = Group & {
-  append(payload: MappedPayload): void
-  bury(letter: DeadLetter): void
-  remember(name: string, value: Buffer | null): void
-  keep(message: KeptMessage): void
-  /** Takes an entry away that an exchange gives back. */
-  take(place: Place): void
-  /** Takes the key that stands in the window's scratch. */
-  addKey(): void
-}
-
+/** Payloads for one lane. */
 type Run = { lane: Lane; isNew: boolean; builders: ChunkBuilder[] }
 
-/** Forgetting old keys is spread over the writes. */
-const forgottenPerWriteMax = 64
+/** Expired keys are deleted a few at each write. */
+const expiredPerWriteMax = 64
 
 const firstKeyBytes = 512
 
-/** Some more than the last chunk took, so that a buffer seldom has to grow. */
+/** Somewhat more than the last chunk took, so that a buffer seldom has to grow. */
 function capacityFor(lane: Lane): number {
   return Math.ceil(lane.lastChunkBytes * 1.25)
 }
 
-export function createGroup(state: SpoolState, options: GroupOptions): IntakeGroup {
+export function createGroup(
+  state: SpoolState,
+  createAttachments: (state: SpoolState, group: Group) => CommitAttachments,
+): MessageGroup {
+  const { chunkPayloadsMax, chunkBytesMax } = state.options.group
   const runs = new Map<ProviderName, Run>()
-  /** Of payloads that were late when they came. */
+  /** Payloads that were late on arrival. */
   const lateRuns = new Map<ProviderName, Run>()
   let lastRun: Run | null = null
   let keys = Buffer.allocUnsafe(firstKeyBytes)
   let keyCount = 0
-  let letters: Buffer[] = []
-  let side: Side | null = null
-  let bytes = 0
-  let written: { lane: Lane; firstSeq: number; chunk: Chunk }[] = []
+  let attached: CommitAttachments | null = null
+  let written: WrittenChunk[] = []
+
+  const group: MessageGroup = {
+    bytes: 0,
+    acks: [],
+    unawaited: 0,
+    append,
+    addKey,
+    attachments: () => (attached ??= createAttachments(state, group)),
+    prepare,
+    committed,
+  }
+  return group
 
   function append(payload: MappedPayload): void {
     const run = isLate(payload) ? lateRunOf(payload.provider) : liveRunOf(payload.provider)
     let builder = run.builders[run.builders.length - 1]!
-    if (builder.count > 0 && (endsBatch(run.lane) || builder.bytes >= options.chunkBytesMax)) {
+    if (builder.count > 0 && (endsBatch(run.lane) || builder.bytes >= chunkBytesMax)) {
       builder = newChunkBuilder(builder.buffer.length)
       run.builders.push(builder)
     }
     run.lane.appendedSeq += 1
     const length = addText(builder, payload.json, 0)
-    bytes += length
+    group.bytes += length
     state.openBytes += length
   }
 
-  /** Chunks end where full batches will: a chunk that a batch takes in part must be cut, and written again. */
+  /**
+   * Chunks end where full batches will: a chunk that a batch takes in part must be cut, and written again.
+   */
   function endsBatch(lane: Lane): boolean {
-    return (lane.appendedSeq - lane.sealSeq) % options.chunkPayloadsMax === 0
+    return (lane.appendedSeq - lane.sealSeq) % chunkPayloadsMax === 0
   }
 
   function isLate({ provider, deviceTime }: MappedPayload): boolean {
@@ -105,27 +107,16 @@ export function createGroup(state: SpoolState, options: GroupOptions): IntakeGro
     return { lane, isNew: known === undefined, builders: [newChunkBuilder(capacityFor(lane))] }
   }
 
-  function bury(letter: DeadLetter): void {
-    const value = letterRecord.encode(letter)
-    letters.push(value)
-    bytes += value.length
-  }
-
-  function beside(): Side {
-    side ??= createSide(state)
-    return side
-  }
-
   function addKey(): void {
     if (!state.window.add()) return
-    if (keyCount * seenKeyBytes === keys.length) {
+    if (keyCount * storedKeyBytes === keys.length) {
       const larger = Buffer.allocUnsafe(keys.length * 2)
       keys.copy(larger)
       keys = larger
     }
-    state.window.scratch.copy(keys, keyCount * seenKeyBytes, windowKeyBytes - seenKeyBytes)
+    state.window.scratch.copy(keys, keyCount * storedKeyBytes, windowKeyBytes - storedKeyBytes)
     keyCount += 1
-    bytes += seenKeyBytes
+    group.bytes += storedKeyBytes
   }
 
   function prepare(ops: StoreOp[]): void {
@@ -133,70 +124,47 @@ export function createGroup(state: SpoolState, options: GroupOptions): IntakeGro
     for (const { lane, isNew, builders } of [...runs.values(), ...lateRuns.values()]) {
       if (isNew) putLane(lane, ops)
       for (const builder of builders) {
-        const { firstSeq, startBytes } = number(lane, builder.count, builder.bytes)
-        const chunk = finishChunk(builder, at, startBytes)
-        lane.lastChunkBytes = chunk.value.length
-        ops.push({ type: 'put', key: seqKey(table.chunks, lane.id, firstSeq), value: chunk.value })
-        written.push({ lane, firstSeq, chunk })
+        const one = putNewChunk(lane, builder, at, ops)
+        lane.lastChunkBytes = one.chunk.value.length
+        written.push(one)
       }
     }
-    side?.prepare(ops)
-    buryAll(state, at, letters, ops)
-    rememberKeys(at, ops)
+    attached?.prepare(ops)
+    prepareWindow(at, ops)
   }
 
-  function rememberKeys(at: number, ops: StoreOp[]): void {
+  function prepareWindow(at: number, ops: StoreOp[]): void {
     const nowMs = state.clock.monotonic()
     if (keyCount > 0) {
-      const n = state.nextSeen
-      state.nextSeen += 1
-      ops.push({
-        type: 'put',
-        key: seenKey(n),
-        value: encodeSeen(at, keys.subarray(0, keyCount * seenKeyBytes)),
-      })
+      const n = state.nextWindowRecord
+      state.nextWindowRecord += 1
+      const value = encodeWindowKeys(at, keys.subarray(0, keyCount * storedKeyBytes))
+      ops.push({ type: 'put', key: windowRecordKey(n), value })
       state.window.endGroup(n, keyCount, nowMs)
     }
-    const numbers = state.window.expire(nowMs, forgottenPerWriteMax)
-    for (const n of numbers) ops.push({ type: 'del', key: seenKey(n) })
-    noteForgotten(state, numbers)
+    expireKeys(state, nowMs, expiredPerWriteMax, ops)
   }
 
   function committed(): void {
-    for (const { lane, firstSeq, chunk } of written) {
-      const { count, bytes, startBytes, committedAt } = chunk
-      noteCommitted(lane, { firstSeq, count, bytes, startBytes, committedAt })
-      state.counters.payloads += count
+    for (const one of written) {
+      const { lane, firstSeq, chunk } = one
+      chunkCommitted(one)
+      state.counters.payloads += chunk.count
       state.recent.put(lane.id, firstSeq, chunk)
     }
     written = []
-    letters = []
-    side?.committed()
-    side = null
+    attached?.committed()
+    attached = null
   }
+}
 
-  return {
-    get bytes() {
-      return bytes
-    },
-    get empty() {
-      return bytes === 0
-    },
-    acks: [],
-    unawaited: 0,
-    append,
-    bury,
-    remember(name, value) {
-      bytes += beside().remember(name, value)
-    },
-    keep(message) {
-      bytes += beside().keep(message)
-    },
-    take(place) {
-      bytes += beside().take(place)
-    },
-    addKey,
-    prepare,
-    committed,
-  }
+/**
+ * Forgets at most `limit` records of the window that are too old or too many. Only while a write is put
+ * together.
+ */
+export function expireKeys(state: SpoolState, nowMs: number, limit: number, ops: StoreOp[]): void {
+  const numbers = state.window.expire(nowMs, limit)
+  for (const n of numbers) ops.push({ type: 'del', key: windowRecordKey(n) })
+  state.expired.records += numbers.length
+  state.expired.last = numbers.at(-1) ?? state.expired.last
 }

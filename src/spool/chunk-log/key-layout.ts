@@ -1,26 +1,25 @@
-// key-layout.ts: how the tables of the spool are laid out in one ordered key space.
+// key-layout.ts: the tables of the spool in one ordered key space.
 //
-// Keys are binary and big-endian, so that byte order is number order; the first byte is the table.
+// Keys are binary and big-endian, so that byte order is number order. The first byte is the table.
 //
 //   01                      format       version, createdAt, instance
 //   02 lane                 lanes        provider, role, openedAt
 //   10 lane seq             chunks       a run of payloads, numbered from seq
 //   11 lane firstSeq        batches      a sealed batch: a claim on the range up to endSeq
-//   12 lane                 totals       nextSeq, and what was settled by kind; lane 0: the dead letters', the
-//                                        last lane: those of the state of the mapping
-//   13 n                    seen         window keys of one group
-//   14 name                 parts        state of the mapping that acknowledged data depends on
+//   12 lane                 totals       nextSeq, and what was settled by kind. Lane 0: dead letters, the
+//                                        last lane: mapping state, the one before it: receipts
+//   13 n                    window keys  dedup keys of one commit
+//   14 key                  state        mapping state that acknowledged messages depend on
 //   20 at n                 dead letters
 //   21 shelf seq            kept         messages kept whole until they can be mapped, in order of arrival
-//   22 lane seq             damaged      what could not be read, set aside as it was
+//   22 lane seq             damaged      unreadable chunks, set aside unchanged
 //   23 key                  set aside    a damaged record of 14, 21 or 24 under its whole former key
-//   24 shelf device seq     by device    finds the kept messages of one device; says when each was kept
+//   24 shelf device seq     by device    finds the kept messages of one device; holds the time of keeping
 //   25 shelf                shelves      nextSeq, head, and what was taken: a start counts no kept message
+//   30 n                    receipts     results of settles, until they are copied into the ledger
 //
-//   30 n                    receipts     what a settle did, until it is copied into the ledger
-//
-// lane is 4 bytes, seq, at and n are 8. name, shelf and device are JSON texts, quotes included: they end where
-// their closing quote is, so none is the beginning of another, and every JavaScript string comes back as it was.
+// lane is 4 bytes; seq, at and n are 8. key, shelf and device are JSON texts with their quotes. They end at
+// their closing quote, so none is a prefix of another, and every JavaScript string comes back unchanged.
 
 import type { LaneId } from '../../domain/ids.ts'
 import type { ShelfName } from '../../domain/message.ts'
@@ -32,8 +31,8 @@ export const table = {
   chunks: 0x10,
   batches: 0x11,
   totals: 0x12,
-  seen: 0x13,
-  parts: 0x14,
+  windowKeys: 0x13,
+  state: 0x14,
   deadLetters: 0x20,
   kept: 0x21,
   damaged: 0x22,
@@ -45,14 +44,12 @@ export const table = {
 
 export const formatKey = Buffer.from([table.format])
 
-/** Lanes count from 1; in the table of totals this one stands for the dead letters. */
-export const letterLane = 0 as LaneId
+export const allKeys: StoreRange = { gte: Buffer.from([0]), lt: Buffer.from([255]) }
 
-/** And this one, which will never be opened, for the state of the mapping. */
-export const partLane = (2 ** 32 - 1) as LaneId
-
-/** And this one for the receipts. */
-export const receiptLane = (2 ** 32 - 2) as LaneId
+/** Lanes count from 1. In the table of totals, these numbers that no lane gets hold other totals. */
+export const deadLetterTotalsLane = 0 as LaneId
+export const stateTotalsLane = (2 ** 32 - 1) as LaneId
+export const receiptTotalsLane = (2 ** 32 - 2) as LaneId
 
 const laneEnd = 5
 const uint32 = 2 ** 32
@@ -92,38 +89,38 @@ export function tableRange(kind: (typeof table)[keyof typeof table]): StoreRange
   return { gte: Buffer.from([kind]), lt: Buffer.from([kind + 1]) }
 }
 
-export function seenKey(n: number): Buffer {
-  const key = Buffer.allocUnsafe(9)
-  key[0] = table.seen
-  writeUint64(key, n, 1)
-  return key
-}
-
-export function seenNumberOf(key: Buffer): number {
-  return readUint64(key, 1)
+export function windowRecordKey(n: number): Buffer {
+  return numberKey(table.windowKeys, n)
 }
 
 export function receiptKey(n: number): Buffer {
+  return numberKey(table.receipts, n)
+}
+
+function numberKey(kind: number, n: number): Buffer {
   const key = Buffer.allocUnsafe(9)
-  key[0] = table.receipts
+  key[0] = kind
   writeUint64(key, n, 1)
   return key
 }
 
-export function receiptNumberOf(key: Buffer): number {
+/** The number of a receipt, or of a record of the dedup window. */
+export function numberOf(key: Buffer): number {
   return readUint64(key, 1)
 }
 
-/** A dead letter's id and its key: the id is the key without the table, in hexadecimal digits. */
-export function letterIdOf(key: Buffer): string {
+/** The id of a dead letter is its key without the table, in hexadecimal digits. */
+export function deadLetterIdOf(key: Buffer): string {
   return key.toString('hex', 1)
 }
 
-export function letterKeyOf(id: string): Buffer {
+/** Null if no dead letter can have this id. */
+export function deadLetterKeyOf(id: string): Buffer | null {
+  if (!/^[0-9a-f]{32}$/.test(id)) return null
   return Buffer.concat([Buffer.from([table.deadLetters]), Buffer.from(id, 'hex')])
 }
 
-/** `n` tells letters of one millisecond apart. */
+/** `n` distinguishes dead letters of the same millisecond. */
 export function deadLetterKey(at: number, n: number): Buffer {
   const key = Buffer.allocUnsafe(17)
   key[0] = table.deadLetters
@@ -134,20 +131,23 @@ export function deadLetterKey(at: number, n: number): Buffer {
 
 const seqBytes = 8
 
-export function partKey(name: string): Buffer {
-  return textKey(table.parts, JSON.stringify(name), 0)
-}
-
-export function partNameOf(key: Buffer): string {
-  return JSON.parse(key.toString('utf8', 1)) as string
+export function stateKey(name: string): Buffer {
+  return textKey(table.state, JSON.stringify(name), 0)
 }
 
 export function shelfKey(shelf: ShelfName): Buffer {
   return textKey(table.shelves, JSON.stringify(shelf), 0)
 }
 
-export function shelfNameOf(key: Buffer): ShelfName {
-  return JSON.parse(key.toString('utf8', 1)) as ShelfName
+/** The key of a state entry, or the name of a shelf. */
+export function textOf(key: Buffer): string {
+  return JSON.parse(key.toString('utf8', 1)) as string
+}
+
+/** The shelf in the key of a kept message, or in its key by device. */
+export function shelfOf(key: Buffer): ShelfName {
+  const text = key.toString('utf8', 1, key.length - seqBytes)
+  return JSON.parse(/^"(?:[^"\\]|\\.)*"/.exec(text)?.[0] ?? '') as ShelfName
 }
 
 export function keptKey(shelf: ShelfName, seq: number): Buffer {
@@ -158,7 +158,7 @@ export function keptByDeviceKey(shelf: ShelfName, device: string, seq: number): 
   return seqTextKey(table.keptByDevice, JSON.stringify(shelf) + JSON.stringify(device), seq)
 }
 
-/** The seq of a kept message's key, or of one by device. */
+/** The seq in the key of a kept message, or in its key by device. */
 export function keptSeqOf(key: Buffer): number {
   return readUint64(key, key.length - seqBytes)
 }
@@ -167,7 +167,7 @@ export function keptRange(shelf: ShelfName, fromSeq: number, untilSeq: number): 
   return { gte: keptKey(shelf, fromSeq), lt: keptKey(shelf, untilSeq) }
 }
 
-/** Keys by device of a whole shelf: what follows its name is the opening quote of the device. */
+/** Keys by device of a whole shelf: the opening quote of the device follows its name. */
 export function byDeviceRange(shelf: ShelfName): StoreRange {
   const text = JSON.stringify(shelf)
   return { gte: textKey(table.keptByDevice, `${text}"`, 0), lt: textKey(table.keptByDevice, `${text}#`, 0) }
@@ -185,7 +185,7 @@ export function deviceOf(key: Buffer, shelf: ShelfName): string {
   return JSON.parse(key.toString('utf8', start, key.length - seqBytes)) as string
 }
 
-/** Where a damaged record goes: under its former key, so that nothing of it is lost. */
+/** The key of a damaged record that was set aside. */
 export function setAsideKey(key: Buffer): Buffer {
   return Buffer.concat([Buffer.from([table.setAside]), key])
 }

@@ -1,36 +1,36 @@
-// lane-cleanup.ts: backfill lanes are opened in every outage; one that is empty for good is deleted, so that years of outages
-// leave no lanes behind. Never the one with the highest number on the disk: from it the next number is known after a
-// restart. A higher one that still waits for its write does not count, since a power cut may take it.
+// lane-cleanup.ts: deletes backfill lanes that are empty for good. Every outage opens some, and years of
+// outages must leave none behind. The lane with the highest number on the disk stays, because a restart takes
+// the next number from it. A higher lane that still waits for its write does not count, since a power cut may
+// take it.
 //
-// What was set aside of a lane tells whose it is by the lane's record, so a lane that was damaged stays.
+// A lane that was damaged stays too: its record says whose the chunks are that were set aside.
 
-import type { Committer } from './committer.ts'
 import { laneKey, table } from './key-layout.ts'
 import { settledPayloads, type Lane } from './lane.ts'
-import { youngestBackfill, type SpoolState } from '../session-state.ts'
+import { youngestBackfill, type Session } from '../session-state.ts'
 
-/** Deletes the lanes that are drained, with their totals, in one write. */
-export async function dropDrained(state: SpoolState, committer: Committer): Promise<void> {
+/** Deletes the drained lanes and their totals in one write. */
+export async function deleteDrainedLanes(session: Session): Promise<void> {
+  const { lanes, committer } = session
   let highest = 0
-  for (const { id, recorded } of state.lanes.values()) if (recorded && id > highest) highest = id
-  const drained = [...state.lanes.values()].filter(
-    (lane) => lane.id < highest && isDrained(lane) && youngestBackfill(state, lane.provider) !== lane,
+  for (const { id, recorded } of lanes.values()) if (recorded && id > highest) highest = id
+  const drained = [...lanes.values()].filter(
+    (lane) => lane.id < highest && isDrained(lane) && youngestBackfill(session, lane.provider) !== lane,
   )
   if (drained.length === 0) return
-  // Nobody finds them from here on; should the write fail, they are read again.
-  for (const { id } of drained) state.lanes.delete(id)
-  await committer.control({
+  // If the write fails, they are read again.
+  for (const { id } of drained) lanes.delete(id)
+  await committer.commit({
     prepare(ops) {
       for (const { id } of drained) {
         ops.push({ type: 'del', key: laneKey(table.lanes, id) })
         ops.push({ type: 'del', key: laneKey(table.totals, id) })
       }
     },
-    committed() {},
   })
 }
 
-/** Nothing in it, nothing on its way to it, and its books agree. */
+/** Nothing is in it or on the way to it, and its counts agree. */
 function isDrained(lane: Lane): boolean {
   return (
     lane.role.kind === 'backfill' &&

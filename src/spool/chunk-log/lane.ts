@@ -1,21 +1,23 @@
-// lane.ts: a durable FIFO of the payloads of one provider. Owner of invariant 3: numbers are given once,
-// ascending, and never again, whatever settled first.
+// lane.ts: a durable FIFO of the payloads of one provider. Owner of invariant 3: numbers are assigned once,
+// ascending, and never again, in whatever order batches settle.
 //
 //   settled and deleted | claimed by sealed batches | pending, refs known | pending, on disk | numbered
 //                       ^ (holes where a later      ^ sealSeq             ^ refsEnd          ^ committedSeq
 //                          batch settled first)                                                ... nextSeq
 //
 // Only the chunks just behind sealSeq are known in memory (`refsMax`), so a backlog of millions costs no
-// memory; further ones are read from the disk when sealing gets there, from the known place on: a search
-// from the start of the range would cross every tombstone of what was delivered.
+// memory. Sealing reads further ones from the disk when it gets there, starting at the known position: a
+// search from the start of the range would cross every tombstone of what was delivered.
 
 import { assert } from '../../std/assert.ts'
 import type { EpochMs } from '../../std/clock.ts'
 import type { LaneId, ProviderName } from '../../domain/ids.ts'
 import type { StoreOp } from '../../storage/storage.ts'
-import { laneKey, table } from './key-layout.ts'
-import { laneRecord, settledKinds, type SettledKind, type Tally, type TotalsRecord } from './record-codec.ts'
-import type { Batch, LaneView, LaneRole } from '../spool.ts'
+import { laneKey, seqKey, table } from './key-layout.ts'
+import { finishChunk, type Chunk, type ChunkBuilder } from './chunk-codec.ts'
+import { laneRecord, settledKinds, totalsRecord, type PayloadSum, type SettledKind } from './record-codec.ts'
+import type { Batch } from '../types.ts'
+import type { LaneRole, LaneView } from '../views.ts'
 
 export type ChunkRef = {
   firstSeq: number
@@ -25,11 +27,15 @@ export type ChunkRef = {
   committedAt: EpochMs
 }
 
+export function refOf(firstSeq: number, { count, bytes, startBytes, committedAt }: Chunk): ChunkRef {
+  return { firstSeq, count, bytes, startBytes, committedAt }
+}
+
 /** A sealed batch in memory; `refs` is null until the range was read after a restart. */
 export type Claim = {
   batch: Batch
   refs: readonly ChunkRef[] | null
-  /** Its settle or reseal waits to be written: a second one would put payloads in two places. */
+  /** Its settle or reseal waits to be written. A second one would put payloads in two places. */
   settling: boolean
 }
 
@@ -38,9 +44,9 @@ export type Lane = {
   readonly provider: ProviderName
   role: LaneRole
   readonly openedAt: EpochMs
-  /** Its record is on the disk, or in a write that stands before every later one. */
+  /** Its record is on the disk, or in a write that precedes every later one. */
   recorded: boolean
-  /** The next number to give; nextBytes counts the payload bytes before it. */
+  /** The next number to assign; nextBytes counts the payload bytes before it. */
   nextSeq: number
   nextBytes: number
   committedSeq: number
@@ -48,30 +54,32 @@ export type Lane = {
   /** First number that no batch claims. */
   sealSeq: number
   sealBytes: number
-  settled: Record<SettledKind, Tally>
+  settled: Record<SettledKind, PayloadSum>
   claims: Map<number, Claim>
   refs: ChunkRef[]
   refsEnd: number
-  /** Payloads in chunks that exist, counted by the chunks themselves: the other side of conservation. */
+  /** Payloads in existing chunks, counted from the chunks themselves: the other side of conservation. */
   openPayloads: number
-  /** The walk that counts this lane anew, while it goes on (open-count.ts). */
+  /** The walk that recounts this lane, while it runs (open-count.ts). */
   walk: Walk | null
   /** Seals of one lane go one after the other. */
   sealing: Promise<unknown>
-  /** Size of the last chunk that was built: the next one will hardly be larger. */
+  /** Size of the last chunk: the next one is seldom larger. */
   lastChunkBytes: number
-  /** Payloads appended in all, those of groups that have no numbers yet included. */
+  /** Payloads appended in all, including those of groups without numbers yet. */
   appendedSeq: number
-  /** Payload bytes settled since the disk was last given back, and up to where it was. */
+  /** Payload bytes settled since the last compaction, and up to where it went. */
   drainedBytes: number
   compactedSeq: number
 }
 
-/** How far a walk over a lane or shelf has come, and what it has counted that still stands there. */
+/** The position of a walk over a lane or shelf, and what it has counted that still exists. */
 export type Walk = {
   cursorSeq: number
   payloads: number
-  /** What was deleted ahead of the walk, payloads by first number: a slice that is being read may still show it. */
+  /**
+   * Deletions ahead of the walk, payloads by first number: a slice that is being read may still show them.
+   */
   deleted: Map<number, number>
 }
 
@@ -105,19 +113,19 @@ export function newLane(id: LaneId, provider: ProviderName, role: LaneRole, open
   }
 }
 
-export function emptySettled(): Record<SettledKind, Tally> {
-  const tally = () => ({ payloads: 0, bytes: 0 })
+export function emptySettled(): Record<SettledKind, PayloadSum> {
+  const none = () => ({ payloads: 0, bytes: 0 })
   return {
-    delivered: tally(),
-    retried: tally(),
-    dead: tally(),
-    requeued: tally(),
-    damaged: tally(),
-    unexplained: tally(),
+    delivered: none(),
+    retried: none(),
+    dead: none(),
+    requeued: none(),
+    damaged: none(),
+    unexplained: none(),
   }
 }
 
-/** Writes who owns the lane and what it is for. Only while a write is put together (committer.ts). */
+/** Writes the record of a lane. Only while a write is put together (committer.ts). */
 export function putLane(lane: Lane, ops: StoreOp[]): void {
   const { id, provider, role, openedAt } = lane
   lane.recorded = true
@@ -128,78 +136,94 @@ export function putLane(lane: Lane, ops: StoreOp[]): void {
   })
 }
 
-/** Gives numbers to a chunk. Only while a write is put together (committer.ts). */
-export function number(lane: Lane, count: number, bytes: number): { firstSeq: number; startBytes: number } {
-  const place = { firstSeq: lane.nextSeq, startBytes: lane.nextBytes }
-  lane.nextSeq += count
-  lane.nextBytes += bytes
-  // Here and not when it is durable: a retry leaves its old lane in the same moment, so the sum never dips.
-  lane.openPayloads += count
-  return place
+export type WrittenChunk = { lane: Lane; firstSeq: number; chunk: Chunk }
+
+/** Numbers a new chunk and writes it. Only while a write is put together (committer.ts). */
+export function putNewChunk(
+  lane: Lane,
+  builder: ChunkBuilder,
+  committedAt: EpochMs,
+  ops: StoreOp[],
+): WrittenChunk {
+  const firstSeq = lane.nextSeq
+  const chunk = finishChunk(builder, committedAt, lane.nextBytes)
+  lane.nextSeq += chunk.count
+  lane.nextBytes += chunk.bytes
+  // Not when it is durable: a retry leaves its old lane at the same time, so the sum never dips.
+  lane.openPayloads += chunk.count
+  putChunk(lane, firstSeq, chunk, ops)
+  return { lane, firstSeq, chunk }
+}
+
+export function putChunk(lane: Lane, firstSeq: number, chunk: Chunk, ops: StoreOp[]): void {
+  ops.push({ type: 'put', key: seqKey(table.chunks, lane.id, firstSeq), value: chunk.value })
 }
 
 /** A numbered chunk became durable. */
-export function noteCommitted(lane: Lane, ref: ChunkRef): void {
+export function chunkCommitted({ lane, firstSeq, chunk }: WrittenChunk): void {
+  const ref = refOf(firstSeq, chunk)
   assert(ref.firstSeq === lane.committedSeq, 'chunks of a lane become durable in the order of their numbers')
   lane.committedSeq += ref.count
   lane.committedBytes += ref.bytes
-  learn(lane, ref)
+  addRef(lane, ref)
 }
 
 /** Appends a ref where it follows the known ones and there is room; returns whether it did. */
-export function learn(lane: Lane, ref: ChunkRef): boolean {
+export function addRef(lane: Lane, ref: ChunkRef): boolean {
   if (ref.firstSeq !== lane.refsEnd || lane.refs.length >= refsMax) return false
   lane.refs.push(ref)
   lane.refsEnd += ref.count
   return true
 }
 
-/** What is pending is learned anew from the disk. */
-export function forgetRefs(lane: Lane): void {
+/** What is pending is read again from the disk. */
+export function dropRefs(lane: Lane): void {
   lane.refs = []
   lane.refsEnd = lane.sealSeq
 }
 
-/** A chunk leaves the lane with the write that is being put together. */
-export function noteDeleted(lane: Lane, firstSeq: number, count: number): void {
+/** The write that is being put together deletes a chunk. */
+export function chunkDeleted(lane: Lane, firstSeq: number, count: number): void {
   lane.openPayloads -= count
-  noteGone(lane.walk, firstSeq, count)
+  adjustWalk(lane.walk, firstSeq, count)
 }
 
-/** A record leaves the lane or shelf that is being walked over. */
-export function noteGone(walk: Walk | null, firstSeq: number, count: number): void {
+/** Tells a walk over a lane or shelf of a record that is deleted meanwhile. */
+export function adjustWalk(walk: Walk | null, firstSeq: number, count: number): void {
   if (walk === null) return
   if (firstSeq < walk.cursorSeq) walk.payloads -= count
   else walk.deleted.set(firstSeq, count)
 }
 
 /** Counts payloads as settled. `bytes` are payload bytes. */
-export function tally(lane: Lane, kind: SettledKind, payloads: number, bytes: number): void {
+export function addSettled(lane: Lane, kind: SettledKind, payloads: number, bytes: number): void {
   lane.settled[kind].payloads += payloads
   lane.settled[kind].bytes += bytes
 }
 
-export function settledPayloads(settled: Record<SettledKind, Tally>): number {
+export function settledPayloads(settled: Record<SettledKind, PayloadSum>): number {
   return settledKinds.reduce((sum, kind) => sum + settled[kind].payloads, 0)
 }
 
-export function settledBytes(settled: Record<SettledKind, Tally>): number {
+export function settledBytes(settled: Record<SettledKind, PayloadSum>): number {
   return settledKinds.reduce((sum, kind) => sum + settled[kind].bytes, 0)
 }
 
-export function totalsOf(lane: Lane): TotalsRecord {
-  const { nextSeq, nextBytes, sealSeq, settled } = lane
-  return { nextSeq, nextBytes, sealSeq, settled }
+/** Writes the totals of a lane. Only while a write is put together (committer.ts). */
+export function putTotals(lane: Lane, ops: StoreOp[]): void {
+  const { id, nextSeq, nextBytes, sealSeq, settled } = lane
+  const value = totalsRecord.encode({ nextSeq, nextBytes, sealSeq, settled })
+  ops.push({ type: 'put', key: laneKey(table.totals, id), value })
 }
 
-/** The first number that may still stand in the database. */
+/** The first number that the database may still hold. */
 export function firstOpenSeq(lane: Lane): number {
   let first = lane.sealSeq
   for (const firstSeq of lane.claims.keys()) if (firstSeq < first) first = firstSeq
   return first
 }
 
-export function viewOf(lane: Lane): LaneView {
+export function laneView(lane: Lane): LaneView {
   let sealed = 0
   let sealedBytes = 0
   for (const { batch } of lane.claims.values()) {

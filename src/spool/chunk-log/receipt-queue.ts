@@ -1,39 +1,40 @@
-// receipt-queue.ts: what a settle did, in the settle's own write, until somebody has copied it and lets it be forgotten. To the
-// spool they are bytes. Numbers are given once and only grow, also over restarts in which none was left.
+// receipt-queue.ts: the receipts of settles, each in the settle's own write, until the ledger has copied them
+// and lets them be forgotten. To the spool they are bytes. Numbers are assigned once and only grow, also over
+// restarts.
 //
 //   forgotten | on the disk | numbered
-//             ^ firstN       ^ nextN          reading begins at firstN: it crosses no tombstone of what was forgotten
+//             ^ firstN       ^ nextN          reading starts at firstN, so it crosses no tombstone
 //
-// Bound: `receiptBytesMax`. At the bound a receipt is left out and counted: they are a comfort, and a settle never waits.
-// For the same reason damage to them keeps nothing from going on: what cannot be read is stepped over.
+// Bound: `receiptBytesMax`. At the bound a receipt is left out and counted: receipts must never delay a
+// settle. For the same reason damage to them stops nothing. What cannot be read is skipped.
 
-import { codeOf } from '../../std/gateway-error.ts'
 import type { Store, StoreOp } from '../../storage/storage.ts'
-import type { Committer } from './committer.ts'
-import { laneKey, receiptKey, receiptLane, receiptNumberOf, table } from './key-layout.ts'
-import { findReadable, readableAt } from './chunk-log.ts'
+import type { WritePart } from './committer.ts'
+import { scan } from './damage-scan.ts'
+import { laneKey, numberOf, receiptKey, receiptTotalsLane, table } from './key-layout.ts'
 import { receiptRecord, receiptTotalsRecord } from './record-codec.ts'
+import type { NumberedReceipt } from '../types.ts'
 
-export type NumberedReceipt = { n: number; value: Buffer }
-
-/** Receipts in the database, those of the write that is being put together included. */
-export type Receipts = {
+/** Receipts in the database, including those of the write that is being put together. */
+export type ReceiptQueue = {
   firstN: number
   nextN: number
   bytes: number
   /** In ascending order. */
   sizes: Map<number, number>
-  /** Bytes forgotten since the disk was last given back. */
+  /** Bytes forgotten since the last compaction. */
   drainedBytes: number
 }
 
-export function newReceipts(): Receipts {
+export function newReceiptQueue(): ReceiptQueue {
   return { firstN: 0, nextN: 0, bytes: 0, sizes: new Map(), drainedBytes: 0 }
 }
 
-/** Adds a receipt to a write; false where there is no room. Only while a write is put together (committer.ts). */
+/**
+ * Adds a receipt to a write; false if there is no room. Only while a write is put together (committer.ts).
+ */
 export function putReceipt(
-  receipts: Receipts,
+  receipts: ReceiptQueue,
   receipt: Buffer,
   { receiptBytesMax }: { receiptBytesMax: number },
   ops: StoreOp[],
@@ -48,23 +49,26 @@ export function putReceipt(
   return true
 }
 
-/** Oldest first. What is damaged has no bytes: it is told apart by whoever reads it. */
+/** Oldest first. A damaged receipt has no bytes. */
 export async function readReceipts(
-  { firstN, nextN }: Receipts,
+  { firstN, nextN }: ReceiptQueue,
   store: Store,
   { limit }: { limit: number },
 ): Promise<readonly NumberedReceipt[]> {
   const found: NumberedReceipt[] = []
-  await readOver(store, firstN, nextN, (n, value) => {
-    found.push({ n, value: receiptRecord.decode(value) ?? Buffer.alloc(0) })
-    return found.length < limit
-  })
+  for await (const page of scan(store, { gte: receiptKey(firstN), lt: receiptKey(nextN) })) {
+    if (page.kind === 'gap') continue
+    for (const [key, value] of page.entries) {
+      found.push({ n: numberOf(key), value: receiptRecord.decode(value) ?? Buffer.alloc(0) })
+      if (found.length === limit) return found
+    }
+  }
   return found
 }
 
-/** Forgets those up to and with `last`. */
-export function forgetReceipts(receipts: Receipts, committer: Committer, last: number): Promise<void> {
-  return committer.control({
+/** Forgets the receipts up to and including `last`. */
+export function forgetting(receipts: ReceiptQueue, last: number): WritePart {
+  return {
     prepare(ops) {
       if (last < receipts.firstN) return
       for (const [n, bytes] of receipts.sizes) {
@@ -77,69 +81,31 @@ export function forgetReceipts(receipts: Receipts, committer: Committer, last: n
       receipts.firstN = Math.min(last + 1, receipts.nextN)
       const { firstN, nextN } = receipts
       const value = receiptTotalsRecord.encode({ firstN, nextN })
-      ops.push({ type: 'put', key: laneKey(table.totals, receiptLane), value })
+      ops.push({ type: 'put', key: laneKey(table.totals, receiptTotalsLane), value })
     },
-    committed() {},
-  })
+  }
 }
 
-/** Reads what is there: seldom more than a few, at most `receiptBytesMax`. */
-export async function recoverReceipts(receipts: Receipts, store: Store): Promise<void> {
-  const totals = receiptTotalsRecord.decode(await store.get(laneKey(table.totals, receiptLane)))
+/** Reads all of them: seldom more than a few, and at most `receiptBytesMax`. */
+export async function recoverReceipts(receipts: ReceiptQueue, store: Store): Promise<void> {
+  const totals = receiptTotalsRecord.decode(await store.get(laneKey(table.totals, receiptTotalsLane)))
   receipts.firstN = totals?.firstN ?? 0
   receipts.nextN = totals?.nextN ?? 0
-  const isWhole = await readOver(store, receipts.firstN, Number.MAX_SAFE_INTEGER, (n, value) => {
-    receipts.sizes.set(n, value.length)
-    receipts.bytes += value.length
-    receipts.nextN = Math.max(receipts.nextN, n + 1)
-    return true
-  })
-  if (!isWhole) receipts.nextN += numbersSkipped
-}
-
-/** More than can be kept at a time: the newest numbers may be among what cannot be read. */
-const numbersSkipped = 10_000_000
-
-/**
- * Visits the receipts from `fromN` up to `untilN` in order, until `visit` says that it has enough; false where damage had to
- * be stepped over.
- */
-async function readOver(
-  store: Store,
-  fromN: number,
-  untilN: number,
-  visit: (n: number, value: Buffer) => boolean,
-): Promise<boolean> {
-  let nextN = fromN
-  let isWhole = true
-  while (nextN < untilN) {
-    try {
-      for await (const page of store.pages({ gte: receiptKey(nextN), lt: receiptKey(untilN) })) {
-        for (const [key, value] of page) {
-          nextN = receiptNumberOf(key) + 1
-          if (!visit(nextN - 1, value)) return isWhole
-        }
-      }
-      return isWhole
-    } catch (error) {
-      if (codeOf(error) !== 'LEVEL_CORRUPTION') throw error
-      isWhole = false
-      // The page that met the damage is lost as a whole: what stands before it is read one by one.
-      for (;;) {
-        const value = await readableAt(store, receiptKey(nextN))
-        if (value === undefined) break
-        nextN += 1
-        if (!visit(nextN - 1, value)) return isWhole
-      }
-      nextN = await findReadable((n) => firstNumberFrom(store, n, untilN), nextN, untilN)
+  let isComplete = true
+  const range = { gte: receiptKey(receipts.firstN), lt: receiptKey(Number.MAX_SAFE_INTEGER) }
+  for await (const page of scan(store, range)) {
+    if (page.kind === 'gap') {
+      isComplete = false
+      continue
+    }
+    for (const [key, value] of page.entries) {
+      receipts.sizes.set(numberOf(key), value.length)
+      receipts.bytes += value.length
+      receipts.nextN = Math.max(receipts.nextN, numberOf(key) + 1)
     }
   }
-  return isWhole
+  if (!isComplete) receipts.nextN += numbersSkipped
 }
 
-async function firstNumberFrom(store: Store, fromN: number, untilN: number): Promise<number | null> {
-  const range = { gte: receiptKey(fromN), lt: receiptKey(untilN) }
-  for await (const [first] of store.pages(range, { limit: 1 }))
-    if (first !== undefined) return receiptNumberOf(first[0])
-  return null
-}
+/** More than the queue can hold: the newest numbers may be among what cannot be read. */
+const numbersSkipped = 10_000_000

@@ -1,6 +1,8 @@
-// recent-chunks.ts: chunks that were written or read lately, so that live sealing reads nothing from the disk.
+// recent-chunks.ts: chunks that were written or read lately, so that sealing live payloads reads nothing from
+// the disk.
 //
-// Bound: `bytesMax`; at the bound the oldest leave, and who needs one reads it from the disk again.
+// Bound: `bytesMax`. At the bound the oldest chunks leave, and are read from the disk when they are needed
+// again.
 
 import type { LaneId } from '../../domain/ids.ts'
 import type { Chunk } from './chunk-codec.ts'
@@ -13,7 +15,7 @@ export type RecentChunks = {
 }
 
 export function createRecentChunks(options: { bytesMax: number }): RecentChunks {
-  // A Map keeps the order of insertion, which here is the order of leaving.
+  // A Map keeps the order of insertion; chunks leave in this order.
   const chunks = new Map<string, Chunk>()
   let bytes = 0
 

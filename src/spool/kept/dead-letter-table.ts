@@ -1,39 +1,108 @@
-// dead-letter-table.ts: dead letters in the database. Their number and bytes stand in a record of their own that is
-// written with every change, so that nobody has to count them at start.
+// dead-letter-table.ts: dead letters in the database: writing, deleting, reading. A record with their number
+// and bytes is written with every change, so that a start does not count them.
 
 import type { StoreOp } from '../../storage/storage.ts'
-import { deadLetterKey, laneKey, letterLane, table } from '../chunk-log/key-layout.ts'
-import { letterTotalsRecord } from '../chunk-log/record-codec.ts'
-import type { SpoolState } from '../session-state.ts'
+import { firstPage } from '../chunk-log/damage-scan.ts'
+import {
+  deadLetterIdOf,
+  deadLetterKey,
+  deadLetterKeyOf,
+  deadLetterTotalsLane,
+  keyAfter,
+  laneKey,
+  table,
+  tableRange,
+} from '../chunk-log/key-layout.ts'
+import { deadLetterRecord, deadLetterTotalsRecord } from '../chunk-log/record-codec.ts'
+import type { Reservations, Session, SpoolState, StoredEntry } from '../session-state.ts'
+import type { DeadLetterEntry, DeadLetterFilter } from '../types.ts'
 
-/** Adds the operations that bury `values` at `at`. The totals count at once: the write follows for certain. */
-export function buryAll(state: SpoolState, at: number, values: readonly Buffer[], ops: StoreOp[]): void {
+/** Entries of a short read: one long iteration would make LevelDB keep what is deleted meanwhile. */
+const pageEntriesMax = 1000
+
+/**
+ * Writes dead letters. The totals count at once, since the write is certain. Only while a write is put
+ * together.
+ */
+export function putDeadLetters(state: SpoolState, values: readonly Buffer[], ops: StoreOp[]): void {
   if (values.length === 0) return
+  const at = state.clock.now()
   for (const value of values) {
-    ops.push({ type: 'put', key: deadLetterKey(at, state.nextLetter), value })
-    state.nextLetter += 1
-    state.letters.letters += 1
-    state.letters.bytes += value.length
+    ops.push({ type: 'put', key: deadLetterKey(at, state.nextDeadLetter), value })
+    state.nextDeadLetter += 1
+    state.deadLetters.count += 1
+    state.deadLetters.bytes += value.length
   }
   putTotals(state, ops)
 }
 
-/** A dead letter that leaves. */
-export type LetterPlace = { key: Buffer; bytes: number }
-
-/** Adds the operations that take letters away. Only while a write is put together. */
-export function takeLetters(state: SpoolState, places: readonly LetterPlace[], ops: StoreOp[]): void {
-  if (places.length === 0) return
-  for (const { key, bytes } of places) {
+/** Only while a write is put together. */
+export function deleteDeadLetters(
+  state: SpoolState,
+  entries: readonly Extract<StoredEntry, { kind: 'deadLetter' }>[],
+  ops: StoreOp[],
+): void {
+  if (entries.length === 0) return
+  const { deadLetters } = state
+  for (const { key, bytes } of entries) {
     ops.push({ type: 'del', key })
-    state.letters.letters -= 1
-    state.letters.bytes -= bytes
-    state.lettersDrainedBytes += bytes
+    deadLetters.count -= 1
+    deadLetters.bytes -= bytes
+    deadLetters.drainedBytes += bytes
   }
   putTotals(state, ops)
 }
 
-function putTotals({ letters }: SpoolState, ops: StoreOp[]): void {
-  const key = laneKey(table.totals, letterLane)
-  ops.push({ type: 'put', key, value: letterTotalsRecord.encode(letters) })
+function putTotals({ deadLetters: { count, bytes } }: SpoolState, ops: StoreOp[]): void {
+  const value = deadLetterTotalsRecord.encode({ letters: count, bytes })
+  ops.push({ type: 'put', key: laneKey(table.totals, deadLetterTotalsLane), value })
+}
+
+/** Oldest first. A damaged dead letter is left out and stays on the disk. */
+export async function* readDeadLetters(
+  { store, reservations }: Session,
+  filter: DeadLetterFilter,
+): AsyncGenerator<DeadLetterEntry> {
+  const range = tableRange(table.deadLetters)
+  let left = filter.limit
+  let from = range.gte
+  while (left > 0) {
+    const page = await reservations.duringRead(async () => {
+      const records = await firstPage(store, { ...range, gte: from }, pageEntriesMax)
+      const entries = records.flatMap(([key, value]) => entryIn(reservations, key, value) ?? [])
+      return { last: records.at(-1), entries: entries.filter((entry) => fitsFilter(entry, filter)) }
+    })
+    if (page.last === undefined) return
+    from = keyAfter(page.last[0])
+    const entries = page.entries.slice(0, left)
+    yield* entries
+    left -= entries.length
+  }
+}
+
+export async function readDeadLetter(
+  { store, reservations }: Session,
+  id: string,
+): Promise<DeadLetterEntry | null> {
+  const key = deadLetterKeyOf(id)
+  if (key === null) return null
+  return reservations.duringRead(async () => {
+    const value = await store.get(key)
+    return value === undefined ? null : entryIn(reservations, key, value)
+  })
+}
+
+/** Null if it is damaged or taken. */
+function entryIn(reservations: Reservations, key: Buffer, value: Buffer): DeadLetterEntry | null {
+  const deadLetter = deadLetterRecord.decode(value)
+  if (deadLetter === null) return null
+  const id = deadLetterIdOf(key)
+  return reservations.register(id, { kind: 'deadLetter', key, bytes: value.length })
+    ? { id, deadLetter }
+    : null
+}
+
+export function fitsFilter({ deadLetter }: DeadLetterEntry, filter: DeadLetterFilter): boolean {
+  const { stage, reason } = deadLetter
+  return (filter.stage ?? stage) === stage && (filter.reason ?? reason) === reason
 }

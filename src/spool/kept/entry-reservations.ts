@@ -1,62 +1,49 @@
-// entry-reservations.ts: who takes what. Kept messages and dead letters leave the spool through exchanges only, and each of them
-// once: here stands what was read and may be taken, and what was taken a moment ago.
+// entry-reservations.ts: which kept messages and dead letters are taken. They leave the spool through
+// exchanges only, and each of them once. This file holds the entries that were read and may be taken, and
+// those that were taken.
 //
 //   read from the database -> known -> taken -> (its deletion is durable) -> forgotten
-//                             ^ an exchange of known entries needs no further look at the disk
+//                             ^ an exchange of known entries does not read the disk again
 //
-// A read that began before a deletion still shows what was deleted, so what was taken stays noted until every read
-// that may show it has ended. Bound: `knownMax` entries are known; an exchange looks for others on the disk. What is
-// taken is bounded by what waits to be written.
+// A read that started before a deletion still shows the deleted entry. So a taken id stays recorded until
+// every read that may show it has ended. Bound: `knownMax` known entries; an exchange looks up others on the
+// disk. The taken entries are bounded by what waits to be written.
 
 import { GatewayError } from '../../std/gateway-error.ts'
 import { quote } from '../../std/quote.ts'
 import type { ShelfName } from '../../domain/message.ts'
-import { keptKey, letterKeyOf } from '../chunk-log/key-layout.ts'
-import { keptRecord } from '../chunk-log/record-codec.ts'
-import type { Place } from '../chunk-log/commit-attachments.ts'
-import type { SpoolState } from '../session-state.ts'
-
-export type Desk = {
-  /** Runs a read of the database; nothing that was taken since it began counts as there. */
-  reading<Result>(work: () => Promise<Result>): Promise<Result>
-  /** Within a read: notes an entry that it shows; false where somebody has taken it. */
-  show(id: string, place: Place): boolean
-  /** The places of `ids`, or null where one must be looked for first; throws where one is taken. */
-  find(ids: readonly string[], looked: ReadonlyMap<string, Place>): Place[] | null
-  /** Takes one; false where somebody has. */
-  seize(id: string): boolean
-  /** The deletion of `ids` is durable. */
-  gone(ids: readonly string[]): void
-}
+import { deadLetterKeyOf, keptKey } from '../chunk-log/key-layout.ts'
+import { keptMessageRecord } from '../chunk-log/record-codec.ts'
+import type { Reservations, SpoolState, StoredEntry } from '../session-state.ts'
 
 const knownMax = 65_536
 
-export function createDesk(): Desk {
-  const known = new Map<string, Place>()
+export function createReservations(): Reservations {
+  const known = new Map<string, StoredEntry>()
   const taken = new Set<string>()
-  let deleted: string[] = []
+  let deletedIds: string[] = []
   let reads = 0
 
-  async function reading<Result>(work: () => Promise<Result>): Promise<Result> {
+  async function duringRead<Result>(work: () => Promise<Result>): Promise<Result> {
     reads += 1
     try {
       return await work()
     } finally {
       reads -= 1
-      sweep()
+      forgetDeleted()
     }
   }
 
-  function sweep(): void {
-    if (reads > 0 || deleted.length === 0) return
-    for (const id of deleted) taken.delete(id)
-    deleted = []
+  function forgetDeleted(): void {
+    if (reads > 0 || deletedIds.length === 0) return
+    for (const id of deletedIds) taken.delete(id)
+    deletedIds = []
   }
 
-  function show(id: string, place: Place): boolean {
+  function register(id: string, entry: StoredEntry): boolean {
     if (taken.has(id)) return false
     known.delete(id)
-    known.set(id, place)
+    known.set(id, entry)
     if (known.size > knownMax) {
       for (const oldest of known.keys()) {
         known.delete(oldest)
@@ -66,66 +53,65 @@ export function createDesk(): Desk {
     return true
   }
 
-  function find(ids: readonly string[], looked: ReadonlyMap<string, Place>): Place[] | null {
-    const places: Place[] = []
+  function locate(ids: readonly string[], lookedUp: ReadonlyMap<string, StoredEntry>): StoredEntry[] | null {
+    const entries: StoredEntry[] = []
     for (const id of ids) {
-      if (taken.has(id)) throw goneFault(id)
-      const place = known.get(id) ?? looked.get(id)
-      if (place === undefined) return null
-      places.push(place)
+      if (taken.has(id)) throw entryGone(id)
+      const entry = known.get(id) ?? lookedUp.get(id)
+      if (entry === undefined) return null
+      entries.push(entry)
     }
-    return places
+    return entries
   }
 
   return {
-    reading,
-    show,
-    find,
-    seize(id) {
+    duringRead,
+    register,
+    locate,
+    take(id) {
       if (taken.has(id)) return false
       known.delete(id)
       taken.add(id)
       return true
     },
-    gone(ids) {
-      for (const id of ids) deleted.push(id)
-      sweep()
+    deleted(ids) {
+      for (const id of ids) deletedIds.push(id)
+      forgetDeleted()
     },
   }
 }
 
-export function keptIdOf(shelf: ShelfName, seq: number): string {
+export function keptMessageId(shelf: ShelfName, seq: number): string {
   return `${shelf}#${seq}`
 }
 
-/** Looks for an entry in the database; throws where there is none. */
-export async function lookFor(state: SpoolState, id: string): Promise<Place> {
-  const bar = id.lastIndexOf('#')
-  if (bar < 0) return lookForLetter(state, id)
-  const shelf = state.shelves.get(id.slice(0, bar) as ShelfName)
-  const seq = Number(id.slice(bar + 1))
-  // One spelling only: who takes an entry is told by its id.
-  if (shelf === undefined || keptIdOf(shelf.name, seq) !== id || !Number.isSafeInteger(seq) || seq < 0)
-    throw goneFault(id)
+/** Looks up an entry in the database; throws if there is none. */
+export async function findInStore(state: SpoolState, id: string): Promise<StoredEntry> {
+  const hash = id.lastIndexOf('#')
+  if (hash < 0) return findDeadLetter(state, id)
+  const shelf = state.shelves.get(id.slice(0, hash) as ShelfName)
+  const seq = Number(id.slice(hash + 1))
+  // One spelling only: reservations go by the text of the id.
+  if (shelf === undefined || keptMessageId(shelf.name, seq) !== id || !Number.isSafeInteger(seq) || seq < 0)
+    throw entryGone(id)
   const value = await state.store.get(keptKey(shelf.name, seq))
-  // A damaged one is there, but nobody can know what is taken: reading its shelf sets it aside.
-  const record = keptRecord.decode(value)
-  if (value === undefined || record === null) throw goneFault(id)
-  return { kind: 'kept', place: { shelf, seq, device: record.device, bytes: value.length } }
+  // The content of a damaged entry is unknown, so it cannot be taken. Reading its shelf sets it aside.
+  const record = keptMessageRecord.decode(value)
+  if (value === undefined || record === null) throw entryGone(id)
+  return { kind: 'keptMessage', shelf, seq, device: record.device, bytes: value.length }
 }
 
-async function lookForLetter(state: SpoolState, id: string): Promise<Place> {
-  if (!/^[0-9a-f]{32}$/.test(id)) throw goneFault(id)
-  const key = letterKeyOf(id)
-  const value = await state.store.get(key)
-  if (value === undefined) throw goneFault(id)
-  return { kind: 'letter', place: { key, bytes: value.length } }
+async function findDeadLetter(state: SpoolState, id: string): Promise<StoredEntry> {
+  const key = deadLetterKeyOf(id)
+  const value = key === null ? undefined : await state.store.get(key)
+  if (key === null || value === undefined) throw entryGone(id)
+  return { kind: 'deadLetter', key, bytes: value.length }
 }
 
-function goneFault(id: string): GatewayError {
+function entryGone(id: string): GatewayError {
   return new GatewayError('SPOOL_ENTRY_GONE', {
     what: `There is no kept message or dead letter ${quote(id, 100)}.`,
-    why: 'Somebody else released, mapped or deleted it, or it never was.',
-    act: 'Nothing was changed. List them again.',
+    why: 'It was released, mapped or deleted meanwhile, or it never existed.',
+    act: 'Nothing was changed. List the entries again.',
   })
 }

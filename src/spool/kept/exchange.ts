@@ -1,101 +1,95 @@
-// exchange.ts: gives kept messages and dead letters back for what they became, in one atomic durable write: release,
-// remap, requeue, and the records of the mapping that close by time.
+// exchange.ts: replaces kept messages and dead letters by what they became, in one atomic durable write. Used
+// by release, remap and requeue, and for state that the mapping closes by time.
 //
-// An exchange is put into the open group, like a message: what was appended and remembered before it stands before it,
-// what comes after stands behind it, and a crash leaves all of it or none. Where everything that it takes is known
-// (entry-reservations.ts) this happens before `exchange` returns; else the database is asked first. Exchanges that must ask wait
-// for each other, and those behind them wait too, so that payloads keep the order of the calls; only an exchange that
-// changes state never waits for others, since it must stay in order with `remember`.
+// An exchange goes into the open group, like a message: what was added before it precedes it, what comes
+// later follows it, and a crash leaves all of it or none. If everything that it takes is known
+// (entry-reservations.ts), this happens before `exchange` returns; else it reads the database first.
+// Exchanges that read wait for each other, and those behind them wait too, so that payloads keep the order of
+// the calls. Only an exchange that changes state never waits for others, since it must stay in order with
+// `putState`.
 
 import { assert } from '../../std/assert.ts'
-import type { Committer } from '../chunk-log/committer.ts'
-import { lookFor, type Desk } from './entry-reservations.ts'
-import type { IntakeGroup } from '../chunk-log/group.ts'
-import type { Place } from '../chunk-log/commit-attachments.ts'
-import type { Exchange } from '../spool.ts'
-import type { SpoolState } from '../session-state.ts'
+import type { Session, StoredEntry } from '../session-state.ts'
+import type { Exchange } from '../types.ts'
+import { findInStore } from './entry-reservations.ts'
 
-export type ExchangeDeps = {
-  state: SpoolState
-  committer: Committer
-  desk: Desk
-  /** The group that is open now. */
-  group: () => IntakeGroup
-}
+const noneLookedUp: ReadonlyMap<string, StoredEntry> = new Map()
 
-const nothingLooked: ReadonlyMap<string, Place> = new Map()
-
-/** Resolves after the fsync. Rejects with SPOOL_ENTRY_GONE, and then nothing has happened. */
-export function createExchange(deps: ExchangeDeps): (exchange: Exchange) => Promise<void> {
-  const { state, committer, desk } = deps
-  /** Settles when the last exchange that has to ask is in its group, or has failed. */
-  let line: Promise<unknown> = Promise.resolve()
-  let inLine = 0
+/**
+ * The exchange of one session. Resolves after the fsync. Rejects with SPOOL_ENTRY_GONE; then nothing has
+ * happened.
+ */
+export function createExchange(session: Omit<Session, 'exchange'>): Session['exchange'] {
+  const { committer, counters, reservations, compactor } = session
+  /** Settles when the last exchange that reads is in its group, or has failed. */
+  let lastRead: Promise<unknown> = Promise.resolve()
+  let reading = 0
 
   return async function exchange(exchange) {
     const { take, stateChanges } = exchange
     assert(new Set(take).size === take.length, 'an exchange takes an entry once')
-    const places = inLine === 0 || stateChanges.length > 0 ? desk.find(take, nothingLooked) : null
-    await (places === null ? standInLine(exchange) : put(exchange, places))
+    const mayStart = reading === 0 || stateChanges.length > 0
+    const entries = mayStart ? reservations.locate(take, noneLookedUp) : null
+    await (entries === null ? afterRead(exchange) : addToGroup(exchange, entries))
+    compactor.afterExchange()
   }
 
-  async function standInLine(exchange: Exchange): Promise<void> {
-    const before = line
-    inLine += 1
-    const placed = desk.reading(async () => {
+  async function afterRead(exchange: Exchange): Promise<void> {
+    const before = lastRead
+    reading += 1
+    const added = reservations.duringRead(async () => {
       try {
-        const looking = lookForAll(exchange.take)
+        const looking = lookUp(exchange.take)
         await before
-        const { looked, fault } = await looking
+        const { lookedUp, fault } = await looking
         if (fault !== null) throw fault
-        return { durable: put(exchange, placesOf(exchange.take, looked)) }
+        const entries = reservations.locate(exchange.take, lookedUp)
+        assert(entries !== null, 'every entry was looked up')
+        return { durable: addToGroup(exchange, entries) }
       } finally {
-        inLine -= 1
+        reading -= 1
       }
     })
-    line = placed.catch(() => undefined)
+    lastRead = added.catch(() => undefined)
     // In an object, since a promise that resolves with a promise would wait for it.
-    const { durable } = await placed
+    const { durable } = await added
     await durable
   }
 
-  /** Never rejects: somebody else is waited for first. */
-  async function lookForAll(ids: readonly string[]): Promise<{ looked: Map<string, Place>; fault: unknown }> {
-    const looked = new Map<string, Place>()
+  /** Never rejects, since the exchange before this one is awaited first. */
+  async function lookUp(
+    ids: readonly string[],
+  ): Promise<{ lookedUp: Map<string, StoredEntry>; fault: unknown }> {
+    const lookedUp = new Map<string, StoredEntry>()
     try {
-      for (const id of ids) looked.set(id, await lookFor(state, id))
-      return { looked, fault: null }
+      for (const id of ids) lookedUp.set(id, await findInStore(session, id))
+      return { lookedUp, fault: null }
     } catch (error) {
-      return { looked, fault: error }
+      return { lookedUp, fault: error }
     }
   }
 
-  function placesOf(ids: readonly string[], looked: ReadonlyMap<string, Place>): Place[] {
-    const places = desk.find(ids, looked)
-    assert(places !== null, 'every entry was looked for')
-    return places
-  }
-
-  /** All of it in one turn and before the message is ended, so that it lands in one group. */
-  function put(
-    { take, payloads, deadLetters, keptMessages, stateChanges }: Exchange,
-    places: readonly Place[],
+  /** Everything at once and before the message ends, so that it goes into one group. */
+  function addToGroup(
+    { take, payloads, deadLetters, keptMessages = [], stateChanges }: Exchange,
+    entries: readonly StoredEntry[],
   ): Promise<void> {
-    const group = deps.group()
-    for (const id of take) desk.seize(id)
-    for (const place of places) group.take(place)
+    const group = committer.open
+    const attachments = group.attachments()
+    for (const id of take) reservations.take(id)
+    for (const entry of entries) attachments.take(entry)
     for (const payload of payloads) group.append(payload)
-    for (const letter of deadLetters) group.bury(letter)
-    for (const message of keptMessages ?? []) group.keep(message)
-    for (const { key, value } of stateChanges) group.remember(key, value)
+    for (const deadLetter of deadLetters) attachments.addDeadLetter(deadLetter)
+    for (const message of keptMessages) attachments.keepMessage(message)
+    for (const { key, value } of stateChanges) attachments.putState(key, value)
     return new Promise((resolve, reject) => {
       committer.endMessage((fault) => {
         if (fault !== null) {
           reject(fault)
           return
         }
-        desk.gone(take)
-        state.counters.exchanged += payloads.length
+        reservations.deleted(take)
+        counters.exchanged += payloads.length
         resolve()
       })
     })

@@ -1,58 +1,65 @@
-// kept.ts: the calls that read what was kept, buried or remembered, over whichever opening of the store there is.
+// kept.ts: what the spool keeps beside the payloads in its lanes. Entry file of this folder.
+//
+//   message-shelf.ts       whole messages: in quarantine until their device is listed or their clock is
+//                          judged, or deferred until an expression maps them
+//   dead-letter-table.ts   messages and payloads that were given up, with the reason
+//   state-entries.ts       what the mapping must know again after a restart
+//
+// They are written in the same commit as the message or the settle that they come from
+// (commit-attachments.ts), and they leave through exchanges: one atomic write takes an entry and adds what it
+// became (exchange.ts). Each entry is taken once (entry-reservations.ts). Their number and bytes are in
+// totals that each change writes, so a start counts nothing.
+//
+// Reading holds no long iteration, and damage never ends it: a damaged record is set aside unchanged and
+// reported, a block that cannot be read is skipped and reported.
 
-import type { Epoch } from '../session.ts'
+import type { OpenSession, Session, Shelf } from '../session-state.ts'
 import { closedFault } from '../spool-errors.ts'
-import { readDevice, readDevices, readShelf, type ReadDeps } from './kept-message-reader.ts'
-import { readLetter, readLetters } from './dead-letter-reader.ts'
-import { readStates } from './state-entries.ts'
-import type { Shelf } from './message-shelf.ts'
-import type { ShelfView, Spool } from '../spool.ts'
+import type { KeptCalls } from '../types.ts'
+import type { ShelfView } from '../views.ts'
+import { readDeadLetter, readDeadLetters } from './dead-letter-table.ts'
+import { readDevice, readDevices, readShelf } from './kept-message-reader.ts'
+import { readStateEntries } from './state-entries.ts'
 
-type Reads = Pick<
-  Spool,
-  'stateEntries' | 'shelves' | 'keptDevices' | 'keptMessages' | 'deadLetters' | 'deadLetter'
->
-
-export function createReads(epochNow: () => Epoch | null): Reads {
-  /** Throws SPOOL_CLOSED where the store is closed or lost, also while it is being read. */
-  async function* over<Entry>(read: (deps: ReadDeps) => AsyncIterable<Entry> | null): AsyncGenerator<Entry> {
-    const epoch = epochNow()
-    if (epoch === null) throw closedFault()
+export function createKeptCalls({ run, peek }: OpenSession): KeptCalls {
+  /** Throws SPOOL_CLOSED if the store is closed or lost, also while it is being read. */
+  async function* read<Entry>(
+    entries: (session: Session) => AsyncIterable<Entry> | null,
+  ): AsyncGenerator<Entry> {
+    const session = peek()
+    if (session === null) throw closedFault()
     try {
-      const entries = read(epoch.reader)
-      if (entries !== null) yield* entries
+      const found = entries(session)
+      if (found !== null) yield* found
     } catch (error) {
-      throw epoch.blame(error)
+      throw session.failRead(error)
     }
   }
 
+  function readOne<Entry>(
+    name: Shelf['name'],
+    entries: (session: Session, shelf: Shelf) => AsyncIterable<Entry>,
+  ): AsyncGenerator<Entry> {
+    return read((session) => {
+      const shelf = session.shelves.get(name)
+      return shelf === undefined ? null : entries(session, shelf)
+    })
+  }
+
   return {
-    stateEntries: () => over(({ state }) => readStates(state)),
-    shelves: () => [...(epochNow()?.state.shelves.values() ?? [])].map(viewOfShelf),
-    keptDevices: (name) =>
-      over((deps) => {
-        const shelf = deps.state.shelves.get(name)
-        return shelf === undefined ? null : readDevices(deps, shelf)
-      }),
+    stateEntries: () => read(readStateEntries),
+    shelves: () => [...(peek()?.shelves.values() ?? [])].map(shelfView),
+    keptDevices: (name) => readOne(name, readDevices),
     keptMessages: (name, device, { limit }) =>
-      over((deps) => {
-        const shelf = deps.state.shelves.get(name)
-        if (shelf === undefined) return null
-        return device === null ? readShelf(deps, shelf, limit) : readDevice(deps, shelf, device, limit)
-      }),
-    deadLetters: (filter) => over((deps) => readLetters(deps, filter)),
-    async deadLetter(id) {
-      const epoch = epochNow()
-      if (epoch === null) throw closedFault()
-      try {
-        return await readLetter(epoch.reader, id)
-      } catch (error) {
-        throw epoch.blame(error)
-      }
-    },
+      readOne(name, (session, shelf) =>
+        device === null ? readShelf(session, shelf, limit) : readDevice(session, shelf, device, limit),
+      ),
+    deadLetters: (filter) => read((session) => readDeadLetters(session, filter)),
+    deadLetter: (id) => run((session) => readDeadLetter(session, id)),
+    exchange: (exchange) => run((session) => session.exchange(exchange)),
   }
 }
 
-function viewOfShelf({ name, messages, bytes, nextSeq, unexplained, taken, damaged }: Shelf): ShelfView {
+function shelfView({ name, messages, bytes, nextSeq, unexplained, taken, damaged }: Shelf): ShelfView {
   return { shelf: name, messages, bytes, kept: nextSeq - unexplained, taken, damaged }
 }

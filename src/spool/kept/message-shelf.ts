@@ -1,14 +1,15 @@
-// message-shelf.ts: messages that are kept whole until they can be mapped: one shelf a provider for the quarantine, one a
-// source for what is deferred. A shelf numbers its messages from 0 in order of arrival and never twice, like a lane,
-// but any of them may leave first.
+// message-shelf.ts: messages that are kept whole until they can be mapped. The quarantine has one shelf for
+// each provider, deferred messages have one for each source. A shelf numbers its messages from 0 in order of
+// arrival and never twice, like a lane, but any of them may leave first.
 //
 //   taken | kept, and holes where later ones left first | numbered
 //         ^ headSeq                                      ^ committedSeq ... nextSeq
 //
-// The totals of a shelf are a record that every write which touches it writes, so a start reads no message. Nothing
-// is in memory per message or device: the devices of unknown senders would else have no bound but the disk.
+// Every write that changes a shelf writes a record with its totals, so a start reads no message. Nothing is
+// held in memory for each message or device: the devices of unknown senders would have no bound but the disk.
 
 import { assert } from '../../std/assert.ts'
+import type { EpochMs } from '../../std/clock.ts'
 import type { KeptMessage, ShelfKind, ShelfName } from '../../domain/message.ts'
 import type { StoreOp } from '../../storage/storage.ts'
 import {
@@ -18,38 +19,16 @@ import {
   keptSeqOf,
   setAsideKey,
   shelfKey,
-  shelfNameOf,
   table,
   tableRange,
+  textOf,
 } from '../chunk-log/key-layout.ts'
-import { noteGone, type Walk } from '../chunk-log/lane.ts'
-import { encodeKeptAt, keptRecord, shelfRecord } from '../chunk-log/record-codec.ts'
-import type { SpoolState } from '../session-state.ts'
+import { adjustWalk } from '../chunk-log/lane.ts'
+import { encodeKeptAt, keptMessageRecord, shelfRecord } from '../chunk-log/record-codec.ts'
+import type { Shelf, SpoolState, StoredEntry } from '../session-state.ts'
 
-export type Shelf = {
-  readonly name: ShelfName
-  /** The next number to give, which is also how many were ever kept. */
-  nextSeq: number
-  committedSeq: number
-  /** No kept message has a smaller number: reading begins here and crosses no tombstones. */
-  headSeq: number
-  /** What is kept now, counted by the messages themselves: the other side of conservation. */
-  messages: number
-  bytes: number
-  taken: number
-  damaged: number
-  unexplained: number
-  walk: Walk | null
-  /** Bytes taken since the disk was last given back, and up to where it was. */
-  drainedBytes: number
-  compactedSeq: number
-}
-
-/** A kept message on the way to the disk. */
-export type Keeping = { shelf: Shelf; device: string | null; at: number; value: Buffer }
-
-/** A kept message that leaves. */
-export type KeptPlace = { shelf: Shelf; seq: number; device: string | null; bytes: number }
+/** A message on the way to its shelf. */
+export type NewMessage = { shelf: Shelf; device: string | null; at: EpochMs; value: Buffer }
 
 export function kindOf(name: ShelfName): ShelfKind {
   return name.startsWith('quarantine:') ? 'quarantine' : 'deferred'
@@ -81,17 +60,17 @@ function newShelf(name: ShelfName): Shelf {
   }
 }
 
-export function newKeeping(state: SpoolState, message: KeptMessage): Keeping {
+export function newKeptMessage(state: SpoolState, message: KeptMessage): NewMessage {
   const { shelf: name, provider, device, reason, detail, envelope } = message
   const at = state.clock.now()
-  const value = keptRecord.encode({ at, provider, device, reason, detail, envelope })
-  // Counted now and not when it is written: a burst must not run past the bound.
+  const value = keptMessageRecord.encode({ at, provider, device, reason, detail, envelope })
+  // Counted now and not when it is written: a burst must not exceed the bound.
   state.keptBytes[kindOf(name)] += value.length
   return { shelf: shelfNamed(state, name), device, at, value }
 }
 
 /** Numbers a message and puts it on its shelf. Only while a write is put together. */
-export function putKept({ shelf, device, at, value }: Keeping, ops: StoreOp[]): void {
+export function putKeptMessage({ shelf, device, at, value }: NewMessage, ops: StoreOp[]): void {
   const seq = shelf.nextSeq
   shelf.nextSeq += 1
   shelf.messages += 1
@@ -102,37 +81,40 @@ export function putKept({ shelf, device, at, value }: Keeping, ops: StoreOp[]): 
 }
 
 /** Takes a message off its shelf. Only while a write is put together. */
-export function dropKept(state: SpoolState, { shelf, seq, device, bytes }: KeptPlace, ops: StoreOp[]): void {
+export function deleteKeptMessage(
+  state: SpoolState,
+  { shelf, seq, device, bytes }: Extract<StoredEntry, { kind: 'keptMessage' }>,
+  ops: StoreOp[],
+): void {
   ops.push({ type: 'del', key: keptKey(shelf.name, seq) })
   if (device !== null) ops.push({ type: 'del', key: keptByDeviceKey(shelf.name, device, seq) })
-  forget(state, shelf, seq, bytes)
+  countDeleted(state, shelf, seq, bytes)
   shelf.taken += 1
 }
 
-/** A damaged message leaves its shelf as it is; who sent it cannot be read, so its key by device stays. */
-export function setKeptAside(
+/** Sets a damaged message aside. Its device cannot be read, so its key by device stays. */
+export function setMessageAside(
   state: SpoolState,
-  { shelf, seq }: { shelf: Shelf; seq: number },
-  value: Buffer,
+  { shelf, seq, value }: { shelf: Shelf; seq: number; value: Buffer },
   ops: StoreOp[],
 ): void {
   const key = keptKey(shelf.name, seq)
   ops.push({ type: 'put', key: setAsideKey(key), value }, { type: 'del', key })
-  forget(state, shelf, seq, value.length)
+  countDeleted(state, shelf, seq, value.length)
   shelf.damaged += 1
   putShelf(shelf, ops)
 }
 
-function forget(state: SpoolState, shelf: Shelf, seq: number, bytes: number): void {
+function countDeleted(state: SpoolState, shelf: Shelf, seq: number, bytes: number): void {
   shelf.messages -= 1
   shelf.bytes -= bytes
   shelf.drainedBytes += bytes
   state.keptBytes[kindOf(shelf.name)] -= bytes
   if (seq === shelf.headSeq) shelf.headSeq += 1
-  noteGone(shelf.walk, seq, 1)
+  adjustWalk(shelf.walk, seq, 1)
 }
 
-/** Its totals go with every write that touches it. */
+/** Writes the totals of a shelf, in every write that changes it. */
 export function putShelf(shelf: Shelf, ops: StoreOp[]): void {
   const { name, nextSeq, headSeq, messages, bytes, taken, damaged, unexplained } = shelf
   const value = shelfRecord.encode({ nextSeq, headSeq, messages, bytes, taken, damaged, unexplained })
@@ -142,10 +124,10 @@ export function putShelf(shelf: Shelf, ops: StoreOp[]): void {
 export async function recoverShelves(state: SpoolState): Promise<void> {
   for await (const page of state.store.pages(tableRange(table.shelves))) {
     for (const [key, value] of page) {
-      const shelf = shelfNamed(state, shelfNameOf(key))
+      const shelf = shelfNamed(state, textOf(key) as ShelfName)
       const record = shelfRecord.decode(value)
       if (record !== null) Object.assign(shelf, record)
-      else await explainShelf(state, shelf)
+      else await recountShelf(state, shelf)
       shelf.committedSeq = shelf.nextSeq
       shelf.compactedSeq = shelf.headSeq
       state.keptBytes[kindOf(shelf.name)] += shelf.bytes
@@ -153,8 +135,11 @@ export async function recoverShelves(state: SpoolState): Promise<void> {
   }
 }
 
-/** Damaged totals: what is kept is counted, and the rest of what was ever numbered is called unexplained. */
-async function explainShelf(state: SpoolState, shelf: Shelf): Promise<void> {
+/**
+ * Damaged totals: the kept messages are counted, and the rest of what was ever numbered counts as
+ * unexplained.
+ */
+async function recountShelf(state: SpoolState, shelf: Shelf): Promise<void> {
   const range = keptRange(shelf.name, 0, Number.MAX_SAFE_INTEGER)
   let head: number | null = null
   for await (const page of state.store.pages(range)) {
@@ -165,18 +150,18 @@ async function explainShelf(state: SpoolState, shelf: Shelf): Promise<void> {
       shelf.bytes += value.length
     }
   }
-  // Later ones may have been kept and taken: the next number keeps a distance.
+  // Later messages may have been kept and taken, so the next number keeps a distance.
   shelf.nextSeq += numbersSkipped
   shelf.headSeq = head ?? shelf.nextSeq
   shelf.unexplained = shelf.nextSeq - shelf.messages
-  assert(shelf.unexplained >= 0, 'each kept message has a number of its own')
+  assert(shelf.unexplained >= 0, 'each kept message has its own number')
   state.emit({
     kind: 'record_damaged',
     table: 'kept',
     name: shelf.name,
-    what: 'the totals of the shelf are damaged; its messages were counted anew',
+    what: 'the totals of the shelf are damaged; its messages were recounted',
   })
 }
 
-/** More than are kept and taken between two starts; ids that somebody wrote down must not name others. */
+/** More than are kept and taken between two starts: an id must never name another message. */
 const numbersSkipped = 2 ** 32

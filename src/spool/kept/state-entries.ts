@@ -1,68 +1,64 @@
-// state-entries.ts: state of the mapping that acknowledged data depends on (open records of coalesced messages, aliases):
-// entries of a name and bytes, written in the same write as the message that changed them.
+// state-entries.ts: mapping state that acknowledged messages depend on (open records of coalesced messages,
+// aliases). Each entry is a key and bytes, in the same write as the message that changed it.
 //
-// Only the names and sizes are in memory here. `sizes` and `bytes` say how it will be when all that waits is
-// written; `written` says how it was when the last write was put together, which is what the disk is held against.
+// Only keys and sizes are in memory here. `sizes` and `bytes` are as they will be when all that waits is
+// written. `written` is as of the last write that was put together; the disk is compared with it.
 //
-// Bound: `stateBytesMax` of names and records. At the bound intake is held (store-supervisor.ts) and nothing is refused:
-// entries that close go on to leave through exchanges, and then intake resumes.
+// Bound: `stateBytesMax` of keys and records. At the bound intake is held and nothing is refused. Entries
+// that close leave through exchanges, and then intake resumes.
 
 import { assert } from '../../std/assert.ts'
-import { codeOf } from '../../std/gateway-error.ts'
-import type { Store, StoreEntry, StoreOp, StoreRange } from '../../storage/storage.ts'
+import type { Store, StoreEntry, StoreOp } from '../../storage/storage.ts'
+import { scan } from '../chunk-log/damage-scan.ts'
 import {
   laneKey,
-  partKey,
-  partLane,
-  partNameOf,
   setAsideKey,
+  stateKey,
+  stateTotalsLane,
   table,
   tableRange,
+  textOf,
 } from '../chunk-log/key-layout.ts'
-import { partRecord, partTotalsRecord } from '../chunk-log/record-codec.ts'
-import type { StateEntry } from '../spool.ts'
-import type { SpoolState } from '../session-state.ts'
+import { stateRecord, stateTotalsRecord } from '../chunk-log/record-codec.ts'
+import type { SpoolState, StateEntries } from '../session-state.ts'
+import type { StateEntry } from '../types.ts'
 
-export type Parts = {
-  readonly sizes: Map<string, number>
-  bytes: number
-  written: { entries: number; bytes: number }
-}
-
-export function newParts(): Parts {
+export function newStateEntries(): StateEntries {
   return { sizes: new Map(), bytes: 0, written: { entries: 0, bytes: 0 } }
 }
 
-/** What one group does to the entries; the last change of each is what is written. */
-export type PartWrites = {
-  ops: Map<string, StoreOp>
-  entries: number
-  bytes: number
-}
+/** The changes of one group; the last change of each entry is written. */
+export type StateWrites = { ops: Map<string, StoreOp>; entries: number; bytes: number }
 
-const totalsKey = laneKey(table.totals, partLane)
+const totalsKey = laneKey(table.totals, stateTotalsLane)
 
 /** Bounds the keys of the database. */
-const nameLengthMax = 512
+const keyLengthMax = 512
 
 /** Returns by how many bytes the group grows. */
-export function changePart(parts: Parts, writes: PartWrites, name: string, value: Buffer | null): number {
-  assert(name.length > 0 && name.length <= nameLengthMax, 'the key of a state entry has 1 to 512 characters')
-  const oldSize = parts.sizes.get(name)
-  // What stands nowhere needs no write to be gone.
+export function changeState(
+  state: StateEntries,
+  writes: StateWrites,
+  key: string,
+  value: Buffer | null,
+): number {
+  assert(key.length > 0 && key.length <= keyLengthMax, 'the key of a state entry has 1 to 512 characters')
+  const oldSize = state.sizes.get(key)
+  // An entry that does not exist needs no deletion.
   if (value === null && oldSize === undefined) return 0
-  const key = partKey(name)
   const op: StoreOp =
-    value === null ? { type: 'del', key } : { type: 'put', key, value: partRecord.encode(value) }
+    value === null
+      ? { type: 'del', key: stateKey(key) }
+      : { type: 'put', key: stateKey(key), value: stateRecord.encode(value) }
   const size = opBytes(op)
-  if (value === null) parts.sizes.delete(name)
-  else parts.sizes.set(name, size)
+  if (value === null) state.sizes.delete(key)
+  else state.sizes.set(key, size)
   const grown = (value === null ? 0 : size) - (oldSize ?? 0)
-  parts.bytes += grown
+  state.bytes += grown
   writes.bytes += grown
   writes.entries += (value === null ? 0 : 1) - (oldSize === undefined ? 0 : 1)
-  const replaced = writes.ops.get(name)
-  writes.ops.set(name, op)
+  const replaced = writes.ops.get(key)
+  writes.ops.set(key, op)
   return size - (replaced === undefined ? 0 : opBytes(replaced))
 }
 
@@ -70,70 +66,60 @@ function opBytes(op: StoreOp): number {
   return op.key.length + (op.type === 'put' ? op.value.length : 0)
 }
 
-export function prepareParts(parts: Parts, writes: PartWrites, ops: StoreOp[]): void {
+/** Only while a write is put together. */
+export function prepareState(state: StateEntries, writes: StateWrites, ops: StoreOp[]): void {
   if (writes.ops.size === 0) return
   for (const op of writes.ops.values()) ops.push(op)
-  parts.written.entries += writes.entries
-  parts.written.bytes += writes.bytes
-  putTotals(parts, ops)
+  state.written.entries += writes.entries
+  state.written.bytes += writes.bytes
+  putTotals(state, ops)
 }
 
-function putTotals({ written }: Parts, ops: StoreOp[]): void {
-  ops.push({ type: 'put', key: totalsKey, value: partTotalsRecord.encode(written) })
+function putTotals({ written }: StateEntries, ops: StoreOp[]): void {
+  ops.push({ type: 'put', key: totalsKey, value: stateTotalsRecord.encode(written) })
 }
 
-/** Learns the sizes of all entries; a damaged one is reported and set aside as it is. */
-export async function recoverParts(state: SpoolState, repairs: StoreOp[]): Promise<void> {
-  const { parts, store, emit } = state
+/** Reads the sizes of all entries. A damaged entry is reported and set aside unchanged. */
+export async function recoverState(state: SpoolState, repairs: StoreOp[]): Promise<void> {
+  const { stateEntries, store, emit } = state
   let damaged = 0
-  for await (const [key, value] of readAround(state, tableRange(table.parts))) {
-    const name = partNameOf(key)
-    if (partRecord.decode(value) === null) {
+  for await (const [key, value] of readRecords(state)) {
+    if (stateRecord.decode(value) === null) {
       damaged += 1
-      report(state, name, 'its checksum is wrong')
+      report(state, textOf(key), wrongChecksum)
       repairs.push({ type: 'put', key: setAsideKey(key), value }, { type: 'del', key })
       continue
     }
-    parts.sizes.set(name, key.length + value.length)
+    stateEntries.sizes.set(textOf(key), key.length + value.length)
   }
-  for (const size of parts.sizes.values()) parts.bytes += size
-  parts.written = { entries: parts.sizes.size, bytes: parts.bytes }
+  for (const size of stateEntries.sizes.values()) stateEntries.bytes += size
+  stateEntries.written = { entries: stateEntries.sizes.size, bytes: stateEntries.bytes }
   const value = await store.get(totalsKey)
-  const totals = partTotalsRecord.decode(value)
+  const totals = stateTotalsRecord.decode(value)
   if (value === undefined) return
-  if (totals === null) report(state, '', 'its totals are damaged; it was counted anew')
-  const found = parts.written.entries + damaged
+  if (totals === null) report(state, '', 'its totals are damaged; it was recounted')
+  const found = stateEntries.written.entries + damaged
   if (totals !== null && totals.entries !== found)
     emit({ kind: 'records_unbalanced', table: 'state', name: '', known: totals.entries, found })
-  // Told once: from here on what is there counts.
-  if (totals?.entries !== parts.written.entries) putTotals(parts, repairs)
+  // Reported once: from here on the existing entries count.
+  if (totals?.entries !== stateEntries.written.entries) putTotals(stateEntries, repairs)
 }
 
-/** Reads the durable entries. Damage that came since the opening is reported, and set aside at the next opening. */
-export async function* readStates(state: SpoolState): AsyncGenerator<StateEntry> {
-  for await (const [key, record] of readAround(state, tableRange(table.parts))) {
-    const value = partRecord.decode(record)
-    if (value !== null) yield { key: partNameOf(key), value }
-    else report(state, partNameOf(key), 'its checksum is wrong')
+const wrongChecksum = 'its checksum is wrong'
+
+/** Reads the durable entries. Damage since the opening is reported, and set aside at the next opening. */
+export async function* readStateEntries(state: SpoolState): AsyncGenerator<StateEntry> {
+  for await (const [key, record] of readRecords(state)) {
+    const value = stateRecord.decode(record)
+    if (value !== null) yield { key: textOf(key), value }
+    else report(state, textOf(key), wrongChecksum)
   }
 }
 
-/**
- * Entries of a range; where a block of a table is damaged, what stands behind it is read from the end backwards, so
- * that what cannot be read costs no more than itself.
- */
-async function* readAround(state: SpoolState, range: StoreRange): AsyncGenerator<StoreEntry> {
-  try {
-    yield* entriesOf(state.store, range, false)
-    return
-  } catch (error) {
-    if (codeOf(error) !== 'LEVEL_CORRUPTION') throw error
-    report(state, '', 'a block of a table is damaged; its entries stay on the disk unread')
-  }
-  try {
-    yield* entriesOf(state.store, range, true)
-  } catch (error) {
-    if (codeOf(error) !== 'LEVEL_CORRUPTION') throw error
+async function* readRecords(state: SpoolState): AsyncGenerator<StoreEntry> {
+  for await (const page of scan(state.store, tableRange(table.state))) {
+    if (page.kind === 'entries') yield* page.entries
+    else report(state, '', 'a block of a table is damaged; its entries stay on the disk unread')
   }
 }
 
@@ -141,14 +127,10 @@ function report(state: SpoolState, name: string, what: string): void {
   state.emit({ kind: 'record_damaged', table: 'state', name, what })
 }
 
-async function* entriesOf(store: Store, range: StoreRange, reverse: boolean): AsyncGenerator<StoreEntry> {
-  for await (const page of store.pages(range, { reverse })) yield* page
-}
-
-/** What stands on the disk. The bound on their bytes is what makes one look possible. */
-export async function countParts(store: Store): Promise<Parts['written']> {
+/** What is on the disk. One iteration is enough, since the bytes are bounded. */
+export async function countStateEntries(store: Store): Promise<StateEntries['written']> {
   const sum = { entries: 0, bytes: 0 }
-  for await (const page of store.pages(tableRange(table.parts))) {
+  for await (const page of store.pages(tableRange(table.state))) {
     for (const [key, value] of page) {
       sum.entries += 1
       sum.bytes += key.length + value.length

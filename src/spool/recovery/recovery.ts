@@ -1,10 +1,11 @@
-// recovery.ts: reads a store into memory after a start or after a failed write. Owner of invariant 7: it
-// forgets nothing; what it cannot explain is reported and kept.
+// recovery.ts: reads a store into memory, after a start or after a failed write. Owner of invariant 7: it
+// forgets nothing; what it cannot explain is reported and kept. Entry file of this folder.
 //
-// What is read: the lanes, their totals and last chunk, the claims, the dedup window, the state of the mapping, the
-// totals of the shelves. Not the payloads and not the kept messages: their number is known from the totals and the
-// last chunk, so a start takes no longer with a million of them. A full walk that counts them follows in the
-// background (open-count.ts).
+// It reads the lanes, their totals and last chunk, the claims, the dedup window, the mapping state, the
+// totals of the shelves and the receipts. It reads neither payloads nor kept messages: totals and last chunk
+// say how many there are, so a start takes no longer with a million of them. A full count follows in the
+// background (conservation-audit.ts, open-count.ts). Damaged records are rebuilt from the records around them
+// (repair.ts).
 //
 //   nextSeq  the larger of the totals' and the end of the last chunk and claim: no number is used twice
 //   sealSeq  the larger of the totals' and the end of the last claim
@@ -12,14 +13,14 @@
 import { GatewayError } from '../../std/gateway-error.ts'
 import type { LaneId, ProviderName } from '../../domain/ids.ts'
 import type { Store, StoreOp } from '../../storage/storage.ts'
-import { readChunk } from '../chunk-log/chunk-codec.ts'
 import { addClaim } from '../batches/claim.ts'
+import { readChunk } from '../chunk-log/chunk-codec.ts'
 import {
+  deadLetterTotalsLane,
   formatKey,
   laneKey,
   laneOf,
-  letterLane,
-  seenNumberOf,
+  numberOf,
   seqKey,
   seqOf,
   seqRange,
@@ -27,39 +28,36 @@ import {
   tableRange,
 } from '../chunk-log/key-layout.ts'
 import { emptySettled, newLane, settledBytes, settledPayloads, type Lane } from '../chunk-log/lane.ts'
-import { dropClaim, explainTotals, mendSealed, reportUnreadable } from './repair.ts'
+import { recoverReceipts } from '../chunk-log/receipt-queue.ts'
 import {
   claimRecord,
-  decodeSeen,
+  deadLetterTotalsRecord,
+  decodeWindowKeys,
   formatRecord,
   formatVersion,
   laneRecord,
-  letterTotalsRecord,
-  seenKeyBytes,
+  storedKeyBytes,
   totalsRecord,
   type ClaimRecord,
   type FormatRecord,
   type LaneRecord,
 } from '../chunk-log/record-codec.ts'
-import { recoverParts } from '../kept/state-entries.ts'
-import { recoverReceipts } from '../chunk-log/receipt-queue.ts'
 import { recoverShelves } from '../kept/message-shelf.ts'
+import { recoverState } from '../kept/state-entries.ts'
 import type { SpoolState } from '../session-state.ts'
+import { dropDamagedClaim, recountLane, repairClaims, reportUnreadable } from './repair.ts'
 
-/** Above every sequence number that will ever be given. */
-export const endOfLane = Number.MAX_SAFE_INTEGER
-
-/** Fills `state`, which is empty but for its parts, from its store. */
-export async function recover(state: SpoolState, options: { windowMs: number }): Promise<void> {
+/** Fills an empty state from its store. */
+export async function recover(state: SpoolState): Promise<void> {
   const repairs: StoreOp[] = []
   await checkFormat(state)
   await recoverLanes(state)
   await recoverClaims(state, repairs)
-  await recoverLetters(state)
+  await recoverDeadLetters(state)
   await recoverShelves(state)
   await recoverReceipts(state.receipts, state.store)
-  await recoverParts(state, repairs)
-  await recoverWindow(state, options.windowMs)
+  await recoverState(state, repairs)
+  await recoverWindow(state)
   for (const lane of state.lanes.values()) state.openBytes += lane.nextBytes - settledBytes(lane.settled)
   if (repairs.length > 0) await state.store.write(repairs, { sync: true })
 }
@@ -77,14 +75,14 @@ async function checkFormat(state: SpoolState): Promise<void> {
     throw new GatewayError('SPOOL_DAMAGED', {
       what: 'Cannot read the format record of the spool.',
       why: 'Its checksum is wrong.',
-      act: 'Do not delete the directory: copy it aside first, it holds telemetry that was acknowledged.',
+      act: 'Do not delete the directory. Copy it first: it holds acknowledged telemetry.',
     })
   }
   if (record.version > formatVersion) {
     throw new GatewayError('SPOOL_VERSION', {
       what: `The spool has format version ${record.version}; this gateway reads up to ${formatVersion}.`,
-      why: 'It was written by a newer version of the gateway.',
-      act: 'Start the newer version again, or let it drain the spool before going back.',
+      why: 'A newer version of the gateway wrote it.',
+      act: 'Start the newer version again, or let it drain the spool before the downgrade.',
     })
   }
 }
@@ -109,7 +107,7 @@ async function recoverLanes(state: SpoolState): Promise<void> {
   }
 }
 
-/** A lane of a provider that no config names: nobody drains it, and nothing of it is lost. */
+/** A lane of a provider that no config names: it is not drained, and nothing of it is lost. */
 function unknownLane(id: LaneId): LaneRecord {
   return { provider: `unknown-lane-${id}` as ProviderName, role: { kind: 'backfill' }, openedAt: 0 }
 }
@@ -122,16 +120,16 @@ async function recoverNumbers(state: SpoolState, lane: Lane): Promise<void> {
   const end = await endOfLastChunk(state, lane)
   lane.nextSeq = Math.max(totals?.nextSeq ?? 0, end.seq)
   lane.nextBytes = Math.max(totals?.nextBytes ?? 0, end.bytes)
-  if (value !== undefined && totals === null) await explainTotals(state, lane)
+  if (value !== undefined && totals === null) await recountLane(state, lane)
 }
 
 async function endOfLastChunk(state: SpoolState, lane: Lane): Promise<{ seq: number; bytes: number }> {
-  const range = seqRange(table.chunks, lane.id, 0, endOfLane)
+  const range = seqRange(table.chunks, lane.id, 0, Number.MAX_SAFE_INTEGER)
   for await (const page of state.store.pages(range, { reverse: true, limit: 1 })) {
     for (const [key, value] of page) {
       const chunk = readChunk(value)
-      // A damaged last chunk still has its number; how many it held is unknown, so the next number keeps
-      // a distance that no chunk can bridge.
+      // A damaged last chunk still has its number. How many payloads it held is unknown, so the next number
+      // keeps a distance that no chunk can span.
       if (chunk === null) return { seq: seqOf(key) + damagedStride, bytes: 0 }
       return { seq: seqOf(key) + chunk.count, bytes: chunk.startBytes + chunk.bytes }
     }
@@ -156,12 +154,12 @@ async function recoverClaims(state: SpoolState, repairs: StoreOp[]): Promise<voi
   }
   for (const { lane, firstSeq, record } of found) {
     if (record !== null) addClaim(lane, firstSeq, record)
-    else dropClaim(state, lane, firstSeq, repairs)
+    else dropDamagedClaim(state, lane, firstSeq, repairs)
   }
   for (const lane of state.lanes.values()) {
     const dropped = found.filter((claim) => claim.lane === lane && claim.record === null)
     lane.nextSeq = Math.max(lane.nextSeq, lane.sealSeq)
-    await mendSealed(state, lane, new Set(dropped.map(({ firstSeq }) => firstSeq)), repairs)
+    await repairClaims(state, lane, new Set(dropped.map(({ firstSeq }) => firstSeq)), repairs)
     await finishLane(state, lane)
   }
 }
@@ -182,32 +180,36 @@ async function startBytesFrom(store: Store, lane: Lane): Promise<number> {
   return chunk?.startBytes ?? lane.committedBytes
 }
 
-async function recoverLetters(state: SpoolState): Promise<void> {
-  const value = await state.store.get(laneKey(table.totals, letterLane))
-  const totals = letterTotalsRecord.decode(value)
-  if (totals !== null) state.letters = totals
+async function recoverDeadLetters(state: SpoolState): Promise<void> {
+  const value = await state.store.get(laneKey(table.totals, deadLetterTotalsLane))
+  const totals = deadLetterTotalsRecord.decode(value)
+  const { deadLetters } = state
+  if (totals !== null) Object.assign(deadLetters, { count: totals.letters, bytes: totals.bytes })
   if (totals !== null || value === undefined) return
   for await (const page of state.store.pages(tableRange(table.deadLetters))) {
-    for (const [, letter] of page) {
-      state.letters.letters += 1
-      state.letters.bytes += letter.length
+    for (const [, deadLetter] of page) {
+      deadLetters.count += 1
+      deadLetters.bytes += deadLetter.length
     }
   }
-  reportUnreadable(state, letterLane, 0, 'the totals of the dead letters are damaged; they were counted anew')
+  const what = 'the totals of the dead letters are damaged; they were recounted'
+  reportUnreadable(state, deadLetterTotalsLane, 0, what)
 }
 
-const nothingSeen = { keys: Buffer.alloc(0), keyBytes: seenKeyBytes }
+const noKeys = { keys: Buffer.alloc(0), keyBytes: storedKeyBytes }
 
-async function recoverWindow(state: SpoolState, windowMs: number): Promise<void> {
+async function recoverWindow(state: SpoolState): Promise<void> {
   const { clock, window } = state
-  for await (const page of state.store.pages(tableRange(table.seen))) {
+  const { windowMs } = state.options.window
+  for await (const page of state.store.pages(tableRange(table.windowKeys))) {
     for (const [key, value] of page) {
-      const n = seenNumberOf(key)
-      state.nextSeen = Math.max(state.nextSeen, n + 1)
-      const record = decodeSeen(value)
-      // A lost record can let a copy through, once; the service's own deduplication is behind us.
-      if (record === null) reportUnreadable(state, letterLane, n, 'a record of the dedup window is damaged')
-      const { keys, keyBytes } = record ?? nothingSeen
+      const n = numberOf(key)
+      state.nextWindowRecord = Math.max(state.nextWindowRecord, n + 1)
+      const record = decodeWindowKeys(value)
+      // A lost record can let a duplicate pass once; the service deduplicates as well.
+      if (record === null)
+        reportUnreadable(state, deadLetterTotalsLane, n, 'a record of the dedup window is damaged')
+      const { keys, keyBytes } = record ?? noKeys
       const ageMs = Math.min(Math.max(0, clock.now() - (record?.at ?? 0)), windowMs)
       let added = 0
       for (let offset = 0; offset < keys.length; offset += keyBytes) {

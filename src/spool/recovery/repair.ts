@@ -1,41 +1,47 @@
-// repair.ts: what recovery does about records that are damaged: what they said is found out from what stands around them, so
-// that nothing of the lane is lost or sent under a batchId that it had with another content.
+// repair.ts: rebuilds damaged records of a lane from the records around them, so that nothing of the lane is
+// lost, and nothing is sent under a batchId that had other content.
 
-import { codeOf } from '../../std/gateway-error.ts'
 import type { BatchId, LaneId } from '../../domain/ids.ts'
 import type { Store, StoreOp, StoreRange } from '../../storage/storage.ts'
 import { readChunk, type Chunk } from '../chunk-log/chunk-codec.ts'
+import { isCorruption } from '../chunk-log/damage-scan.ts'
 import { addClaim, putClaim } from '../batches/claim.ts'
 import { seqKey, seqOf, seqRange, table } from '../chunk-log/key-layout.ts'
-import { settledPayloads, tally, type Lane } from '../chunk-log/lane.ts'
-import type { Batch } from '../spool.ts'
+import { settledPayloads, addSettled, type Lane } from '../chunk-log/lane.ts'
+import type { Batch } from '../types.ts'
 import type { SpoolState } from '../session-state.ts'
 import { countOpen } from './open-count.ts'
 
-/** Damaged totals: what is open is counted, and the rest of what was ever numbered is called unexplained. */
-export async function explainTotals(state: SpoolState, lane: Lane): Promise<void> {
+/**
+ * Damaged totals: the open payloads are counted, and the rest of what was ever numbered counts as
+ * unexplained.
+ */
+export async function recountLane(state: SpoolState, lane: Lane): Promise<void> {
   const open = await countOpen(state.store, lane.id)
-  tally(lane, 'unexplained', lane.nextSeq - open.payloads, lane.nextBytes - open.bytes)
+  addSettled(lane, 'unexplained', lane.nextSeq - open.payloads, lane.nextBytes - open.bytes)
   lane.sealSeq = open.firstSeq ?? lane.nextSeq
-  reportUnreadable(state, lane.id, 0, 'the totals of the lane are damaged; they were counted anew')
+  reportUnreadable(state, lane.id, 0, 'the totals of the lane are damaged; they were recounted')
 }
 
-/** A claim whose record is damaged: its batchId is lost, and how far it went. What it held is found by `mendSealed`. */
-export function dropClaim(state: SpoolState, lane: Lane, firstSeq: number, repairs: StoreOp[]): void {
-  const what = 'the record of a batch is damaged; it goes again under a new batchId'
+/**
+ * A claim whose record is damaged: its batchId is lost, and how far it went. What it held is found by
+ * `mendSealed`.
+ */
+export function dropDamagedClaim(state: SpoolState, lane: Lane, firstSeq: number, repairs: StoreOp[]): void {
+  const what = 'the record of a batch is damaged; its payloads are sent again under a new batchId'
   reportUnreadable(state, lane.id, firstSeq, what)
   repairs.push({ type: 'del', key: seqKey(table.batches, lane.id, firstSeq) })
-  // Where nothing says that it was sealed, neither the totals nor a claim behind it, it is pending again.
+  // If neither the totals nor a claim behind it shows that it was sealed, it is pending again.
   lane.sealSeq = Math.max(lane.sealSeq, firstSeq)
 }
 
 /**
- * What was sealed is claimed or settled. Where the sums say that it is not, the record of a claim was damaged, or went with a
- * part of LevelDB's log: what stands there is claimed anew under new batchIds, by the batch operation, in runs without
- * a hole, since a hole is what others settled. Where more was settled than sealed, the totals were counted anew and are
- * right, and pending begins behind the hole.
+ * Everything sealed is claimed or settled. Where the sums disagree, the record of a claim was damaged, or was
+ * lost with a part of LevelDB's log. The chunks there are claimed again under new batchIds, for the batch
+ * operation, in runs without a hole, since other batches settled the holes. Where more was settled than
+ * sealed, the totals were recounted and are right, and the pending payloads start behind the hole.
  */
-export async function mendSealed(
+export async function repairClaims(
   state: SpoolState,
   lane: Lane,
   reported: ReadonlySet<number>,
@@ -57,7 +63,7 @@ export async function mendSealed(
           state,
           lane.id,
           run.firstSeq,
-          'a batch has no record; it goes again under a new batchId',
+          'a batch has no record; its payloads are sent again under a new batchId',
         )
       repairs.push(putClaim(claimRun(state, lane, run)))
     }
@@ -87,7 +93,7 @@ async function firstChunkFrom(store: Store, { id, sealSeq, nextSeq }: Lane): Pro
 
 type SeqRun = { firstSeq: number; endSeq: number; bytes: number }
 
-/** Chunks that follow each other without a hole. One that is damaged reaches as far as the next one. */
+/** Chunks that follow each other without a hole. A damaged chunk extends to the next one. */
 async function runsIn(store: Store, lane: LaneId, fromSeq: number, untilSeq: number): Promise<SeqRun[]> {
   const runs: SeqRun[] = []
   let isEndKnown = true
@@ -107,7 +113,9 @@ async function runsIn(store: Store, lane: LaneId, fromSeq: number, untilSeq: num
   return runs
 }
 
-/** Until `visit` has seen enough; false where a block cannot be read: what stands behind it is told by the walk that counts. */
+/**
+ * Until `visit` returns false. False if a block cannot be read; the audit reports what is missing behind it.
+ */
 async function eachChunk(
   store: Store,
   range: StoreRange,
@@ -118,7 +126,7 @@ async function eachChunk(
       for (const [key, value] of page) if (!visit(seqOf(key), readChunk(value))) return true
     return true
   } catch (error) {
-    if (codeOf(error) !== 'LEVEL_CORRUPTION') throw error
+    if (!isCorruption(error)) throw error
     return false
   }
 }

@@ -1,4 +1,4 @@
-// record-sums.ts: what a walk over the records adds up to, and where it disagrees with their totals. Pure.
+// record-sums.ts: the sums of a walk over all records, and where they disagree with the totals. Pure.
 
 import type { LaneId } from '../../domain/ids.ts'
 import type { ShelfName } from '../../domain/message.ts'
@@ -22,10 +22,10 @@ export type Sums = {
   counts: Map<number, { records: number; bytes: number; damaged: number }>
   lanes: Map<LaneId, LaneSum>
   shelves: Map<ShelfName, ShelfSum>
-  letters: { letters: number; bytes: number }
-  letterTotals: { letters: number; bytes: number } | null
-  parts: { entries: number; bytes: number }
-  partTotals: { entries: number; bytes: number } | null
+  deadLetters: { letters: number; bytes: number }
+  deadLetterTotals: { letters: number; bytes: number } | null
+  state: { entries: number; bytes: number }
+  stateTotals: { entries: number; bytes: number } | null
   claims: { lane: LaneId; firstSeq: number; endSeq: number; payloads: number }[]
   hasFormat: boolean
 }
@@ -35,10 +35,10 @@ export function newSums(): Sums {
     counts: new Map(),
     lanes: new Map(),
     shelves: new Map(),
-    letters: { letters: 0, bytes: 0 },
-    letterTotals: null,
-    parts: { entries: 0, bytes: 0 },
-    partTotals: null,
+    deadLetters: { letters: 0, bytes: 0 },
+    deadLetterTotals: null,
+    state: { entries: 0, bytes: 0 },
+    stateTotals: null,
     claims: [],
     hasFormat: false,
   }
@@ -62,18 +62,11 @@ export function shelfSum({ shelves }: Sums, shelf: ShelfName): ShelfSum {
   return sum
 }
 
-/** The shelf in a key: the first JSON text behind the table. */
-export function shelfIn(key: Buffer): ShelfName {
-  const text = key.toString('utf8', 1, key.length - 8)
-  const end = /^"(?:[^"\\]|\\.)*"/.exec(text)?.[0] ?? ''
-  return JSON.parse(end) as ShelfName
-}
-
 export function settledOf({ totals }: LaneSum): number {
   return settledPayloads({ ...emptySettled(), ...totals?.settled })
 }
 
-/** Totals are written with a settle only, so the last chunk may lie behind them. */
+/** Only a settle writes the totals, so the last chunk may be behind them. */
 export function appendedOf({ totals, endSeq }: LaneSum): number {
   return Math.max(totals?.nextSeq ?? 0, endSeq)
 }
@@ -83,7 +76,7 @@ export function* disagreements(sums: Sums): Generator<string> {
     const runs = sums.lanes.get(lane)?.runs ?? []
     const covered = runs.some(([first, end]) => first <= firstSeq && endSeq <= end)
     if (!covered || payloads !== endSeq - firstSeq)
-      yield `The batch of lane ${lane} from ${firstSeq} to ${endSeq} is not whole in the chunks of its lane.`
+      yield `The chunks of lane ${lane} do not hold the whole batch from ${firstSeq} to ${endSeq}.`
   }
   for (const [lane, sum] of sums.lanes) {
     if (sum.record === null) yield `Lane ${lane} has no readable record of its provider and role.`
@@ -92,24 +85,27 @@ export function* disagreements(sums: Sums): Generator<string> {
       yield `Lane ${lane} does not add up: ${appended} appended, ${settledOf(sum)} settled, ${sum.open} open.`
   }
   yield* shelfDisagreements(sums)
-  const { letters, letterTotals, parts, partTotals } = sums
-  if (letters.letters !== (letterTotals?.letters ?? 0) || letters.bytes !== (letterTotals?.bytes ?? 0))
-    yield `${letterTotals?.letters ?? 0} dead letters should be there and ${letters.letters} are.`
-  if (parts.entries !== (partTotals?.entries ?? 0) || parts.bytes !== (partTotals?.bytes ?? 0))
-    yield `${partTotals?.entries ?? 0} entries of mapping state should be there and ${parts.entries} are.`
+  const { deadLetters, deadLetterTotals, state, stateTotals } = sums
+  const { letters, bytes } = deadLetterTotals ?? { letters: 0, bytes: 0 }
+  if (deadLetters.letters !== letters || deadLetters.bytes !== bytes)
+    yield `The totals count ${letters} dead letters; the spool holds ${deadLetters.letters}.`
+  const known = stateTotals ?? { entries: 0, bytes: 0 }
+  if (state.entries !== known.entries || state.bytes !== known.bytes)
+    yield `The totals count ${known.entries} entries of mapping state; the spool holds ${state.entries}.`
 }
 
 function* shelfDisagreements({ shelves }: Sums): Generator<string> {
   for (const [shelf, { record, messages, named, byDevice }] of shelves) {
+    const name = JSON.stringify(shelf)
     if (record === null) {
-      yield `The shelf ${JSON.stringify(shelf)} has no readable totals.`
+      yield `The shelf ${name} has no readable totals.`
       continue
     }
     const gone = record.taken + record.damaged + record.unexplained
     if (record.messages !== messages || record.nextSeq !== gone + messages)
-      yield `The shelf ${JSON.stringify(shelf)} does not add up: ${record.nextSeq} kept, ${gone} gone, ${messages} there.`
-    // A message that was set aside leaves its key by device behind until its device is read.
+      yield `The shelf ${name} does not add up: ${record.nextSeq} kept, ${gone} gone, ${messages} present.`
+    // A message that was set aside leaves its key by device until its device is read.
     if (byDevice < named || byDevice > named + record.damaged)
-      yield `The shelf ${JSON.stringify(shelf)} has ${byDevice} keys by device for ${named} messages that name one.`
+      yield `The shelf ${name} has ${byDevice} keys by device for ${named} messages that name one.`
   }
 }

@@ -1,38 +1,42 @@
-// spool-check.ts: walks over every record of the database once, in the order of the keys, and compares what is there
-// with what the totals say. Owner of what `spool verify` prints.
+// spool-check.ts: compares every record of the database with the totals, in one walk in the order of the
+// keys. Owner of what `spool verify` prints.
 //
-//   chunks       CRC; none begins within another; appended = settled + open for each lane (invariant 6)
-//   batches      CRC; the whole range of a claim stands in chunks of its lane
-//   letters, kept messages, state    CRC; their number is that of their totals
-//   shelves      CRC; kept = taken + damaged + there, and as many keys by device as messages that name one
-//   window, receipts, format, lanes, totals    CRC
-//   set aside    counted: that damage was told when it was found
+//   chunks       CRC; none starts inside another; appended = settled + open for each lane (invariant 6)
+//   batches      CRC; the whole range of a claim is in chunks of its lane
+//   dead letters, kept messages, state    CRC; their number is that of their totals
+//   shelves      CRC; kept = taken + damaged + present, and as many keys by device as messages that name one
+//   window keys, receipts, format, lanes, totals    CRC
+//   set aside    counted; the damage was reported when it was found
 //
-// One iteration sees one moment of the database, so the daemon can be walked over while it works. Only where damage has
-// to be stepped over the rest belongs to a later moment; the totals are then not held against it.
+// One iteration reads one snapshot of the database, so the daemon can be checked while it works. Behind
+// damage that has to be stepped over, a later snapshot is read; then the totals are not compared.
 
+import { messageOf } from '../../std/gateway-error.ts'
+import type { ShelfName } from '../../domain/message.ts'
 import { readChunk } from '../chunk-log/chunk-codec.ts'
+import type { Scanned } from '../chunk-log/damage-scan.ts'
 import {
   keptSeqOf,
   laneOf,
-  letterLane,
-  partLane,
-  receiptLane,
+  deadLetterTotalsLane,
+  stateTotalsLane,
+  receiptTotalsLane,
   seqOf,
-  shelfNameOf,
+  shelfOf,
   table,
+  textOf,
 } from '../chunk-log/key-layout.ts'
 import {
   claimRecord,
   decodeKeptAt,
-  decodeSeen,
+  decodeWindowKeys,
   formatRecord,
-  keptRecord,
+  keptMessageRecord,
   laneRecord,
-  letterRecord,
-  letterTotalsRecord,
-  partRecord,
-  partTotalsRecord,
+  deadLetterRecord,
+  deadLetterTotalsRecord,
+  stateRecord,
+  stateTotalsRecord,
   receiptRecord,
   receiptTotalsRecord,
   shelfRecord,
@@ -44,48 +48,30 @@ import {
   laneSum,
   newSums,
   settledOf,
-  shelfIn,
   shelfSum,
   type LaneSum,
   type Sums,
 } from './record-sums.ts'
+import type { SpoolCheck } from '../views.ts'
 
-export type SpoolCheck = {
-  ok: boolean
-  tables: readonly { table: string; records: number; bytes: number; damaged: number }[]
-  lanes: readonly {
-    lane: number
-    provider: string
-    role: string
-    batches: number
-    appended: number
-    settled: number
-    open: number
-  }[]
-  shelves: readonly { shelf: string; kept: number; taken: number; damaged: number; messages: number }[]
-  /** One sentence each; at most `problemsMax` of them. */
-  problems: readonly string[]
-  problemsHidden: number
-}
-
-export type Check = {
-  see(key: Buffer, value: Buffer): void
-  /** Something between the keys cannot be read. */
+type Check = {
+  add(key: Buffer, value: Buffer): void
+  /** Records from this key on cannot be read. */
   skip(from: Buffer, why: string): void
   finish(): SpoolCheck
 }
 
 const problemsMax = 200
 
-/** Names of the tables as people read them; in the order of the keys. */
+/** Names of the tables for people, in the order of the keys. */
 const names: Record<number, string> = {
   [table.format]: 'format',
   [table.lanes]: 'lanes',
   [table.chunks]: 'chunks',
   [table.batches]: 'batches',
   [table.totals]: 'totals',
-  [table.seen]: 'dedup window',
-  [table.parts]: 'mapping state',
+  [table.windowKeys]: 'dedup window',
+  [table.state]: 'mapping state',
   [table.deadLetters]: 'dead letters',
   [table.kept]: 'kept messages',
   [table.damaged]: 'damaged chunks, set aside',
@@ -95,40 +81,58 @@ const names: Record<number, string> = {
   [table.receipts]: 'receipts',
 }
 
-export function createCheck(): Check {
+/** Checks the pages of a scan over all keys; `eachPage` may throw to end it. */
+export async function checkPages(
+  pages: AsyncIterable<Scanned>,
+  eachPage: () => void = () => undefined,
+): Promise<{ check: SpoolCheck; records: number }> {
+  const check = createCheck()
+  let records = 0
+  for await (const page of pages) {
+    eachPage()
+    if (page.kind === 'gap') {
+      check.skip(page.from, messageOf(page.why))
+      continue
+    }
+    for (const [key, value] of page.entries) check.add(key, value)
+    records += page.entries.length
+  }
+  return { check: check.finish(), records }
+}
+
+function createCheck(): Check {
   const sums = newSums()
   const problems: string[] = []
   let problemsHidden = 0
   let gaps = 0
-  return { see, skip, finish }
+  return { add, skip, finish }
 
-  function tell(problem: string): void {
+  function addProblem(problem: string): void {
     if (problems.length < problemsMax) problems.push(problem)
     else problemsHidden += 1
   }
 
-  function see(key: Buffer, value: Buffer): void {
+  function add(key: Buffer, value: Buffer): void {
     const kind = key[0] ?? 0
     const count = sums.counts.get(kind) ?? { records: 0, bytes: 0, damaged: 0 }
     sums.counts.set(kind, count)
     count.records += 1
     count.bytes += key.length + value.length
-    const fault = faultIn(sums, kind, key, value)
-    if (fault === null) return
+    const problem = problemIn(sums, kind, key, value)
+    if (problem === null) return
     count.damaged += 1
-    tell(`${names[kind] ?? `table ${kind}`}, record ${key.toString('hex', 1)}: ${fault}.`)
+    addProblem(`${names[kind] ?? `table ${kind}`}, record ${key.toString('hex', 1)}: ${problem}.`)
   }
 
   function skip(from: Buffer, why: string): void {
     gaps += 1
-    tell(
-      `${names[from[0] ?? 0] ?? 'some table'}: records from ${from.toString('hex', 1)} on cannot be read (${why}).`,
-    )
+    const name = names[from[0] ?? 0] ?? 'an unknown table'
+    addProblem(`${name}: records from ${from.toString('hex', 1)} on cannot be read (${why}).`)
   }
 
   function finish(): SpoolCheck {
-    if (!sums.hasFormat) tell('There is no format record, or it is damaged.')
-    if (gaps === 0) for (const problem of disagreements(sums)) tell(problem)
+    if (!sums.hasFormat) addProblem('The format record is missing or damaged.')
+    if (gaps === 0) for (const problem of disagreements(sums)) addProblem(problem)
     return {
       ok: problems.length === 0,
       tables: [...sums.counts].map(([kind, count]) => ({ table: names[kind] ?? `table ${kind}`, ...count })),
@@ -156,27 +160,27 @@ export function createCheck(): Check {
 
 const wrongChecksum = 'its checksum is wrong'
 
-/** Takes a record into the sums; what is wrong with it by itself, or null. */
-function faultIn(sums: Sums, kind: number, key: Buffer, value: Buffer): string | null {
+/** Adds a record to the sums. Returns what is wrong with the record itself, or null. */
+function problemIn(sums: Sums, kind: number, key: Buffer, value: Buffer): string | null {
   try {
-    return faultOf(sums, kind, key, value)
+    return recordProblem(sums, kind, key, value)
   } catch (error) {
-    // A key that was damaged can be too short, or no text.
+    // A damaged key can be too short, or no JSON text.
     if (error instanceof RangeError || error instanceof SyntaxError) return 'its key is damaged'
     throw error
   }
 }
 
-function faultOf(sums: Sums, kind: number, key: Buffer, value: Buffer): string | null {
-  const judged = (body: unknown) => (body === null ? wrongChecksum : null)
+function recordProblem(sums: Sums, kind: number, key: Buffer, value: Buffer): string | null {
+  const verdict = (body: unknown) => (body === null ? wrongChecksum : null)
   switch (kind) {
     case table.format:
       sums.hasFormat = formatRecord.decode(value) !== null
       return sums.hasFormat ? null : wrongChecksum
     case table.lanes:
-      return judged((laneSum(sums, laneOf(key)).record = laneRecord.decode(value)))
+      return verdict((laneSum(sums, laneOf(key)).record = laneRecord.decode(value)))
     case table.chunks:
-      return chunkFault(laneSum(sums, laneOf(key)), seqOf(key), value)
+      return chunkProblem(laneSum(sums, laneOf(key)), seqOf(key), value)
     case table.batches: {
       const claim = claimRecord.decode(value)
       if (claim === null) return wrongChecksum
@@ -188,43 +192,45 @@ function faultOf(sums: Sums, kind: number, key: Buffer, value: Buffer): string |
       return null
     }
     case table.totals:
-      if (laneOf(key) === letterLane) return judged((sums.letterTotals = letterTotalsRecord.decode(value)))
-      if (laneOf(key) === partLane) return judged((sums.partTotals = partTotalsRecord.decode(value)))
-      if (laneOf(key) === receiptLane) return judged(receiptTotalsRecord.decode(value))
-      return judged((laneSum(sums, laneOf(key)).totals = totalsRecord.decode(value)))
-    case table.seen:
-      return judged(decodeSeen(value))
-    case table.parts:
-      sums.parts.entries += 1
-      sums.parts.bytes += key.length + value.length
-      return judged(partRecord.decode(value))
+      if (laneOf(key) === deadLetterTotalsLane)
+        return verdict((sums.deadLetterTotals = deadLetterTotalsRecord.decode(value)))
+      if (laneOf(key) === stateTotalsLane)
+        return verdict((sums.stateTotals = stateTotalsRecord.decode(value)))
+      if (laneOf(key) === receiptTotalsLane) return verdict(receiptTotalsRecord.decode(value))
+      return verdict((laneSum(sums, laneOf(key)).totals = totalsRecord.decode(value)))
+    case table.windowKeys:
+      return verdict(decodeWindowKeys(value))
+    case table.state:
+      sums.state.entries += 1
+      sums.state.bytes += key.length + value.length
+      return verdict(stateRecord.decode(value))
     case table.receipts:
-      return judged(receiptRecord.decode(value))
+      return verdict(receiptRecord.decode(value))
     case table.deadLetters:
-      sums.letters.letters += 1
-      sums.letters.bytes += value.length
-      return judged(letterRecord.decode(value))
+      sums.deadLetters.letters += 1
+      sums.deadLetters.bytes += value.length
+      return verdict(deadLetterRecord.decode(value))
     case table.kept: {
-      const sum = shelfSum(sums, shelfIn(key))
-      const record = keptRecord.decode(value)
+      const sum = shelfSum(sums, shelfOf(key))
+      const record = keptMessageRecord.decode(value)
       sum.messages += 1
       if (record !== null && record.device !== null) sum.named += 1
-      return keptSeqOf(key) >= 0 ? judged(record) : null
+      return keptSeqOf(key) >= 0 ? verdict(record) : null
     }
     case table.keptByDevice:
-      shelfSum(sums, shelfIn(key)).byDevice += 1
-      return judged(decodeKeptAt(value))
+      shelfSum(sums, shelfOf(key)).byDevice += 1
+      return verdict(decodeKeptAt(value))
     case table.shelves:
-      return judged((shelfSum(sums, shelfNameOf(key)).record = shelfRecord.decode(value)))
+      return verdict((shelfSum(sums, textOf(key) as ShelfName).record = shelfRecord.decode(value)))
     case table.damaged:
     case table.setAside:
       return null
     default:
-      return 'no table has such keys'
+      return 'its key belongs to no table'
   }
 }
 
-function chunkFault(sum: LaneSum, firstSeq: number, value: Buffer): string | null {
+function chunkProblem(sum: LaneSum, firstSeq: number, value: Buffer): string | null {
   const chunk = readChunk(value)
   if (chunk === null) return wrongChecksum
   sum.open += chunk.count
@@ -234,5 +240,5 @@ function chunkFault(sum: LaneSum, firstSeq: number, value: Buffer): string | nul
   if (last !== undefined && firstSeq <= last[1]) last[1] = Math.max(last[1], endSeq)
   else sum.runs.push([firstSeq, endSeq])
   sum.endSeq = Math.max(sum.endSeq, endSeq)
-  return overlaps ? 'it begins within the chunk before it' : null
+  return overlaps ? 'it starts inside the chunk before it' : null
 }

@@ -97,7 +97,7 @@ describe('spool salvage', () => {
     const { to, stdout } = await salvaged(spool)
     expect(stdout).toMatch(/^ {2}payloads\.ndjson +5$/m)
     expect(stdout.match(/--file \S+/g)).toEqual([`--file ${to}/payloads.ndjson`])
-    expect(stdout).toMatch(/could not be opened .* a copy was repaired/)
+    expect(stdout).toMatch(/could not be opened .* A copy was repaired/)
     expect(await files()).toBe(before)
     expect(await readdir(to)).toEqual(expect.arrayContaining(['payloads.ndjson', 'report.json']) as string[])
     expect(await readdir(to)).not.toContain('work')

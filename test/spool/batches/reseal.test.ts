@@ -135,7 +135,7 @@ describe('a batch that is resealed', () => {
     const world = await openSpoolWorld()
     const batch = await sealed(world)
     for (const counts of [[5], [3, 4], [6, 0], []])
-      await expect(world.spool.reseal(batch, counts)).rejects.toThrow(/all of it/)
+      await expect(world.spool.reseal(batch, counts)).rejects.toThrow(/add up to it/)
     expect(await namesIn(world.spool, batch)).toEqual(all)
   })
 

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { seenKey, table, tableRange } from '../../../src/spool/chunk-log/key-layout.ts'
+import { windowRecordKey, table, tableRange } from '../../../src/spool/chunk-log/key-layout.ts'
 import { createWindow } from '../../../src/spool/chunk-log/dedup-window.ts'
 import { openLevelStore } from '../../../src/storage/storage.ts'
 import { ended, openSpoolWorld, type SpoolWorld } from '../../support/open-spool.ts'
@@ -117,7 +117,7 @@ describe('the dedup window on the disk', () => {
     await world.spool.close()
     const store = await openLevelStore(join(world.path, 'store'))
     const records: Buffer[] = []
-    for await (const page of store.pages(tableRange(table.seen)))
+    for await (const page of store.pages(tableRange(table.windowKeys)))
       records.push(...page.map(([, value]) => value))
     return { store, records }
   }
@@ -143,7 +143,7 @@ describe('the dedup window on the disk', () => {
     body.write(payloadNamed('one').windowKey, 8, 'hex')
     const value = Buffer.concat([Buffer.from([1, 0, 0, 0, 0]), body])
     value.writeUInt32BE(crc32(body), 1)
-    await store.write([{ type: 'put', key: seenKey(0), value }], { sync: true })
+    await store.write([{ type: 'put', key: windowRecordKey(0), value }], { sync: true })
     await store.close()
     const again = await world.reopen()
     expect(again.events.filter(({ kind }) => kind === 'chunk_damaged')).toEqual([])

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { PayloadSettlement } from '../../../src/domain/settlement.ts'
-import { laneKey, receiptKey, receiptLane, table } from '../../../src/spool/chunk-log/key-layout.ts'
+import { laneKey, receiptKey, receiptTotalsLane, table } from '../../../src/spool/chunk-log/key-layout.ts'
 import type { Batch, Spool } from '../../../src/spool/spool.ts'
 import { createMemoryDisk, withDamagedBlock } from '../../support/memory-store.ts'
 import {
@@ -180,7 +180,7 @@ describe('a damaged receipt', () => {
     const before = await openSpoolWorld()
     await settleAll(before, ['one', 'two', 'three'])
     await before.spool.forgetReceipts(1)
-    const world = await reopenTampered(before, laneKey(table.totals, receiptLane), flipLastByte)
+    const world = await reopenTampered(before, laneKey(table.totals, receiptTotalsLane), flipLastByte)
     await settleAll(world, ['four'])
     expect(await receiptsIn(world.spool)).toEqual([
       [2, 'three'],

@@ -1,16 +1,16 @@
-// record-sorting.ts: what a record of the database is worth to somebody who wants it back. Pure.
+// salvaged-records.ts: the content of a database record, for a salvage: payloads, dead letters, messages,
+// state, or why it is unreadable. Pure.
 
 import { payloadHead, payloadIdEnd } from '../../domain/payload.ts'
 import type { DeadLetter } from '../../domain/dead-letter.ts'
 import type { LaneId } from '../../domain/ids.ts'
 import type { KeptMessage } from '../../domain/message.ts'
 import { eachFrame, firstFrame, frameHeadBytes, readChunk } from '../chunk-log/chunk-codec.ts'
-import { laneOf, letterIdOf, partNameOf, seqOf, table } from '../chunk-log/key-layout.ts'
-import { keptRecord, laneRecord, letterRecord, partRecord } from '../chunk-log/record-codec.ts'
-import { shelfIn } from './record-sums.ts'
+import { deadLetterIdOf, laneOf, seqOf, shelfOf, table, textOf } from '../chunk-log/key-layout.ts'
+import { keptMessageRecord, laneRecord, deadLetterRecord, stateRecord } from '../chunk-log/record-codec.ts'
 
 export type Salvaged =
-  /** `suspect`: why it may not be what was stored; else null. */
+  /** `suspect`: why it may differ from what was stored; else null. */
   | {
       kind: 'payload'
       provider: string | null
@@ -26,24 +26,22 @@ export type Salvaged =
 
 const wrongChecksum = 'its checksum is wrong'
 
-export type Sorting = { sort(key: Buffer, value: Buffer): Salvaged[] }
-
-/** To be given the records in the order of their keys. */
-export function createSorting(): Sorting {
+/** Reads records, which must come in the order of their keys. */
+export function createRecordReader(): (key: Buffer, value: Buffer) => Salvaged[] {
   const providers = new Map<LaneId, string>()
-  return { sort }
+  return read
 
-  function sort(key: Buffer, value: Buffer): Salvaged[] {
+  function read(key: Buffer, value: Buffer): Salvaged[] {
     try {
-      return sorted(key, value)
+      return contentOf(key, value)
     } catch (error) {
-      // A key that was damaged can be too short, or no text.
+      // A damaged key can be too short, or no JSON text.
       if (!(error instanceof RangeError || error instanceof SyntaxError)) throw error
       return [unreadable(key, value, 'its key is damaged')]
     }
   }
 
-  function sorted(key: Buffer, value: Buffer): Salvaged[] {
+  function contentOf(key: Buffer, value: Buffer): Salvaged[] {
     const kind = key[0] ?? 0
     switch (kind) {
       case table.lanes: {
@@ -55,32 +53,32 @@ export function createSorting(): Sorting {
       case table.damaged:
         return payloadsIn(key, value)
       case table.deadLetters: {
-        const letter = letterRecord.decode(value)
+        const letter = deadLetterRecord.decode(value)
         return [
           letter === null
             ? unreadable(key, value, wrongChecksum)
-            : { kind: 'deadLetter', id: letterIdOf(key), deadLetter: letter },
+            : { kind: 'deadLetter', id: deadLetterIdOf(key), deadLetter: letter },
         ]
       }
       case table.kept:
         return [messageIn(key, value)]
       case table.setAside: {
-        const [former] = sort(key.subarray(1), value)
+        const [former] = read(key.subarray(1), value)
         return former === undefined || former.kind === 'unreadable'
           ? [unreadable(key, value, wrongChecksum)]
           : [former]
       }
-      case table.parts: {
-        const state = partRecord.decode(value)
+      case table.state: {
+        const state = stateRecord.decode(value)
         return [
           state === null
             ? unreadable(key, value, wrongChecksum)
-            : { kind: 'state', key: partNameOf(key), value: state },
+            : { kind: 'state', key: textOf(key), value: state },
         ]
       }
       default:
-        // What the others are about is counted anew by a spool that takes these in.
-        return isKnown(kind) ? [] : [unreadable(key, value, 'no table has such keys')]
+        // A spool that imports the content makes the other records anew.
+        return isKnown(kind) ? [] : [unreadable(key, value, 'its key belongs to no table')]
     }
   }
 
@@ -97,7 +95,7 @@ export function createSorting(): Sorting {
       })
       return found
     }
-    for (const { attempts, json } of framesThatMakeSense(value))
+    for (const { attempts, json } of plausibleFrames(value))
       found.push({
         kind: 'payload',
         provider,
@@ -112,14 +110,14 @@ export function createSorting(): Sorting {
 }
 
 function messageIn(key: Buffer, value: Buffer): Salvaged {
-  const record = keptRecord.decode(value)
+  const record = keptMessageRecord.decode(value)
   if (record === null) return unreadable(key, value, wrongChecksum)
   const { at: _at, ...message } = record
-  return { kind: 'message', message: { shelf: shelfIn(key), ...message } }
+  return { kind: 'message', message: { shelf: shelfOf(key), ...message } }
 }
 
-/** Payloads of a damaged chunk, up to the first frame whose length makes no sense. */
-function* framesThatMakeSense(value: Buffer): Generator<{ attempts: number; json: string }> {
+/** Payloads of a damaged chunk, up to the first frame with an impossible length. */
+function* plausibleFrames(value: Buffer): Generator<{ attempts: number; json: string }> {
   let offset = firstFrame
   while (offset + frameHeadBytes < value.length) {
     const attempts = value[offset] ?? 0

@@ -1,0 +1,227 @@
+// types.ts: the interface of the spool and the types in it; views.ts has what it reports about itself.
+
+import type { EpochMs } from '../std/clock.ts'
+import type { GatewayError } from '../std/gateway-error.ts'
+import type { BatchId, LaneId, PayloadId, ProviderName } from '../domain/ids.ts'
+import type { DeadLetter, DeadLetterStage } from '../domain/dead-letter.ts'
+import type { HoldReason } from '../domain/event.ts'
+import type { KeptMessage, ShelfName } from '../domain/message.ts'
+import type { MappedPayload } from '../domain/payload.ts'
+import type { Settlement } from '../domain/settlement.ts'
+import type { LaneRole, LaneView, ShelfView, SpoolCheck, SpoolTotals } from './views.ts'
+
+/** Called once: with null after the fsync of the commit that holds the message, else with the fault. */
+export type Ack = (fault: GatewayError | null) => void
+
+/**
+ * The API operation that carries a batch: `single` is POST /v2/telemetry with one payload (ingestion-api.md
+ * 4.1).
+ */
+export type BatchOperation = 'batch' | 'single'
+
+/** A sealed batch: a durable claim on a contiguous range of one lane. Only `operation` can change. */
+export type Batch = {
+  lane: LaneId
+  provider: ProviderName
+  role: LaneRole
+  batchId: BatchId
+  firstSeq: number
+  endSeq: number
+  /** Payloads in it, and their JSON bytes. */
+  payloads: number
+  bytes: number
+  /** Wall clock at sealing. Part of the body, so it is the same in every submission. */
+  timestamp: EpochMs
+  operation: BatchOperation
+  /** Sealed before this process started: it may have been sent already. */
+  recovered: boolean
+}
+
+export type BatchContent = {
+  /** Length of the request body of the batch's operation. */
+  readonly bodyBytes: number
+  /**
+   * Writes that body to the start of `target`, the same bytes at every call. Returns where each payload
+   * starts.
+   */
+  writeBody(target: Buffer): Uint32Array
+  readonly payloadIds: readonly PayloadId[]
+  /** How often the service answered `failed` for each payload before this batch. */
+  readonly attempts: readonly number[]
+  /** JSON bytes of one payload, as stored. */
+  payload(index: number): Buffer
+}
+
+export type LoadedBatch =
+  | { kind: 'content'; content: BatchContent }
+  /** A damaged chunk was found and set aside. The rest of the claim has new batchIds. */
+  | { kind: 'replaced'; batches: readonly Batch[] }
+
+export type SealLimits = {
+  payloadsMax: number
+  /** Bound of the request body in bytes. A single payload above it still gets a batch of its own. */
+  bodyBytesMax: number
+  /** Only payloads committed to the lane at or before this time; for retry lanes. */
+  committedUntil?: EpochMs
+  /** Operation of the first submission; `single` only with `payloadsMax` 1. */
+  operation?: BatchOperation
+}
+
+/** `id` names this dead letter for as long as it exists. */
+export type DeadLetterEntry = { id: string; deadLetter: DeadLetter }
+
+export type DeadLetterFilter = { limit: number; stage?: DeadLetterStage; reason?: string }
+
+/** An entry of the mapping's durable state. */
+export type StateEntry = { key: string; value: Buffer }
+
+/** A message on a shelf. `id` is never given to another message. */
+export type KeptEntry = { id: string; keptAt: EpochMs; message: KeptMessage }
+
+export type KeptDevice = { device: string; messages: number; oldestAt: EpochMs }
+
+/**
+ * Removes kept messages and dead letters and adds what they became, or adds what the mapping's state closed.
+ */
+export type Exchange = {
+  /** Ids of kept messages and dead letters, each once; may be empty. */
+  take: readonly string[]
+  /** Appended as others are, but the dedup window is neither consulted nor extended. */
+  payloads: readonly MappedPayload[]
+  deadLetters: readonly DeadLetter[]
+  /** Put on a shelf without the dedup window, for example a deferred message of an unknown device. */
+  keptMessages?: readonly KeptMessage[]
+  /** Null deletes. */
+  stateChanges: readonly { key: string; value: Buffer | null }[]
+}
+
+/** Whether a message or payload was taken in, or is known to the dedup window already. */
+export type Stored = 'stored' | 'duplicate'
+
+export type SpoolListener = {
+  /** A commit added payloads to a lane. */
+  payloadsAdded?(): void
+  /** A commit put messages on a shelf. */
+  messagesKept?(): void
+  /** The store failed: every batch in flight is void. The same batches come back after the reopening. */
+  storeLost?(): void
+  storeReopened?(): void
+  /** Many attempts to open the store again failed in a row: the process should end and be restarted. */
+  storeUnrecoverable?(fault: GatewayError): void
+  /** `holdReason`, `congested` or `deadLettersFull` changed. */
+  intakeChanged?(): void
+}
+
+/** The calls of the hot path. Synchronous; they throw SPOOL_CLOSED while the store is lost. */
+export type MessageIntake = {
+  /** Adds a payload to the open group, unless the dedup window knows it. */
+  append(payload: MappedPayload, dup: boolean): Stored
+  /**
+   * Adds a dead letter. With `windowKey` (32 hexadecimal digits), a resend of the message with DUP is a
+   * duplicate.
+   */
+  addDeadLetter(deadLetter: DeadLetter, windowKey: string | null, dup: boolean): Stored
+  /**
+   * Adds the key of a message to the window and stores nothing else: its content goes into the state. A
+   * duplicate if the key is known and `dup` holds: the message was sent again, or its key alone is enough to
+   * tell.
+   */
+  addWindowKey(windowKey: string, dup: boolean): Stored
+  /** Puts an entry of state, or deletes it; `key` has 1 to 512 characters. Copies `value`. */
+  putState(key: string, value: Buffer | null): void
+  /** Puts a whole message on a shelf. */
+  keepMessage(message: KeptMessage, windowKey: string, dup: boolean): Stored
+  /**
+   * Ends one message: everything added since the last call belongs to it and goes into one group. `ack` is
+   * called after that group is durable, in the order of these calls. It is null if nobody waits.
+   */
+  endMessage(ack: Ack | null): void
+}
+
+/** The calls of delivery; each write resolves after its fsync. */
+export type BatchCalls = {
+  /** Claims a run of pending payloads from the head of a lane. Null: there is nothing to claim. */
+  seal(lane: LaneId, limits: SealLimits): Promise<Batch | null>
+  load(batch: Batch): Promise<LoadedBatch>
+  /**
+   * Turns the live lane of a provider into a backfill lane. The next payload opens a new live lane. One small
+   * write; nothing moves. False if nothing is pending in it, or if `backfillLanesMax` backfill lanes exist.
+   */
+  rotate(provider: ProviderName): Promise<boolean>
+  /**
+   * Replaces a batch by batches with new batchIds and a new timestamp, in one atomic write. They cover
+   * contiguous runs of `counts` payloads, which add up to the batch; `[n]` gives the whole batch a new
+   * batchId. Attempts stay, and the operation of all is `batch`. If damage is found, the batches of what is
+   * left come back instead.
+   */
+  reseal(batch: Batch, counts: readonly number[]): Promise<readonly Batch[]>
+  /** Records the operation of the next submission. batchId, range and timestamp stay. */
+  setOperation(batch: Batch, operation: BatchOperation): Promise<Batch>
+  /**
+   * Settles a batch in one atomic write. The same write stores `receipt` until it is forgotten. A receipt
+   * that exceeds `receiptBytesMax` is left out and counted.
+   */
+  settle(batch: Batch, settlement: Settlement, receipt?: Buffer | null): Promise<void>
+}
+
+/** The calls of the ledger. */
+export type ReceiptCalls = {
+  /** Oldest first. A damaged receipt has no bytes. */
+  receipts(options: { limit: number }): Promise<readonly NumberedReceipt[]>
+  /** Forgets the receipts up to and including `n`. */
+  forgetReceipts(n: number): Promise<void>
+}
+
+export type NumberedReceipt = { n: number; value: Buffer }
+
+/** Reads kept messages, dead letters and state, and exchanges them. */
+export type KeptCalls = {
+  /**
+   * The durable state, for use after a start and after `storeReopened`. State put meanwhile may be missing.
+   */
+  stateEntries(): AsyncIterable<StateEntry>
+  shelves(): readonly ShelfView[]
+  keptDevices(shelf: ShelfName): AsyncIterable<KeptDevice>
+  /** In order of arrival; of one device, or of all if `device` is null. */
+  keptMessages(shelf: ShelfName, device: string | null, options: { limit: number }): AsyncIterable<KeptEntry>
+  /** Oldest first. */
+  deadLetters(filter: DeadLetterFilter): AsyncIterable<DeadLetterEntry>
+  deadLetter(id: string): Promise<DeadLetterEntry | null>
+  /**
+   * Carries out an exchange in one atomic write and resolves when it is durable. Rejects with
+   * SPOOL_ENTRY_GONE if another call took an entry; then nothing has happened. Payloads keep the order of the
+   * calls. An entry that was read in this session is taken before the call returns, and state stays in order
+   * with `putState`. Do not call it between the parts of a message, before its `endMessage`.
+   */
+  exchange(exchange: Exchange): Promise<void>
+}
+
+/** Calls that read every record. */
+export type WalkCalls = {
+  /** Rejects with SPOOL_CLOSED if `signal` aborts it. */
+  check(signal: AbortSignal): Promise<SpoolCheck>
+  /** The ids among `ids` that a lane or a dead letter holds. For bulk imports, since it reads all of them. */
+  storedPayloadIds(ids: ReadonlySet<PayloadId>, signal: AbortSignal): Promise<Set<PayloadId>>
+}
+
+export type Spool = MessageIntake &
+  BatchCalls &
+  ReceiptCalls &
+  KeptCalls &
+  WalkCalls & {
+    /** Why nothing may be appended for now; null if everything may. */
+    readonly holdReason: HoldReason | null
+    /** Uncommitted bytes exceed their bound: stop reading from sockets until `intakeChanged`. */
+    readonly congested: boolean
+    /**
+     * The dead letters have reached their bound: hold messages that would become one until `intakeChanged`.
+     */
+    readonly deadLettersFull: boolean
+    lanes(): readonly LaneView[]
+    /** Sealed batches that are not settled, oldest first in each lane. */
+    batches(): readonly Batch[]
+    listen(listener: SpoolListener): () => void
+    totals(): SpoolTotals
+    /** Commits the open group, then closes the store. */
+    close(): Promise<void>
+  }

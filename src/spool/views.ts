@@ -1,0 +1,100 @@
+// views.ts: what the spool reports about itself: lanes, shelves, totals, and the result of a check.
+
+import type { EpochMs } from '../std/clock.ts'
+import type { LaneId, ProviderName } from '../domain/ids.ts'
+import type { ShelfName } from '../domain/message.ts'
+
+/** What a lane is for. A record, not part of a key: it can change while the lane holds payloads. */
+export type LaneRole =
+  | { kind: 'live' }
+  | { kind: 'backfill' }
+  /** Payloads that failed `step + 1` times. Each waits here for the delay of that step of `schedule`. */
+  | { kind: 'retry'; schedule: string; step: number }
+
+export type LaneView = {
+  id: LaneId
+  provider: ProviderName
+  role: LaneRole
+  openedAt: EpochMs
+  /** Committed payloads that no batch claims yet, and their JSON bytes. */
+  pending: number
+  pendingBytes: number
+  /** Payloads in sealed batches that are not settled yet. */
+  sealed: number
+  sealedBytes: number
+  /** When the oldest pending payload was committed to this lane; null if none is pending. */
+  oldestAt: EpochMs | null
+  /**
+   * Conservation (invariant 6): appended = settled + open, where `open` is counted from the chunks
+   * themselves.
+   */
+  appended: number
+  settled: number
+  open: number
+}
+
+export type ShelfView = {
+  shelf: ShelfName
+  /** Committed messages that are on the shelf now, and their bytes. */
+  messages: number
+  bytes: number
+  /** Conservation: kept = taken + damaged + messages, over the life of the spool. */
+  kept: number
+  taken: number
+  damaged: number
+}
+
+export type SpoolCheck = {
+  ok: boolean
+  tables: readonly { table: string; records: number; bytes: number; damaged: number }[]
+  lanes: readonly {
+    lane: number
+    provider: string
+    role: string
+    batches: number
+    appended: number
+    settled: number
+    open: number
+  }[]
+  shelves: readonly { shelf: string; kept: number; taken: number; damaged: number; messages: number }[]
+  /** One sentence each; at most 200 of them. */
+  problems: readonly string[]
+  problemsHidden: number
+}
+
+export type SpoolTotals = {
+  /** Counted since the process started, when durable: payloads by what became of them. */
+  payloads: number
+  duplicates: number
+  delivered: number
+  retried: number
+  dead: number
+  damaged: number
+  /**
+   * Messages put on a shelf; kept messages and dead letters that exchanges took; payloads that exchanges
+   * appended.
+   */
+  kept: number
+  taken: number
+  exchanged: number
+  /** Receipts left out because there was no room. */
+  receiptsDropped: number
+  /** JSON bytes of the payloads that are open now, over all lanes; dead letters, and their bytes. */
+  openBytes: number
+  deadLetters: number
+  deadLetterBytes: number
+  /** Messages on the shelves of each kind now. The bytes include messages that wait to be written. */
+  quarantined: number
+  quarantineBytes: number
+  deferred: number
+  deferredBytes: number
+  receipts: number
+  receiptBytes: number
+  stateEntries: number
+  stateBytes: number
+  groups: number
+  windowIds: number
+  /** The limit of the spool, and the last measured disk usage of its files. */
+  bytesMax: number
+  diskBytes: number
+}
