@@ -33,6 +33,6 @@ export function startDeadLetterWork(
   const providers = () => delivery.providers().map(({ name }) => name)
   const work = createDeadLetterOperations({ spool, clock, emit, remap: inForce.remap, providers })
   if (retentionMs === undefined) return { work, stop: () => Promise.resolve() }
-  const { stop } = purgeByAge({ work, clock, clockOffsetMs: offset.offsetMs }, { retentionMs })
+  const { stop } = purgeByAge({ operations: work, clock, clockOffsetMs: offset.offsetMs }, { retentionMs })
   return { work, stop }
 }

@@ -1,30 +1,21 @@
-// import.ts: takes in what `export` and `spool salvage` wrote. Payloads go to the live lane of their provider; messages go
-// through the mapping, and what cannot be mapped becomes a dead letter again.
+// import.ts: imports lines of `export` and `spool salvage`. Payloads go to the live lane of their provider;
+// messages go through the mapping, and become dead letters again where it refuses them.
 //
-// A payload whose payloadId stands in a lane or in a dead letter is refused as a copy, and so is a message whose letter is
-// there still. What was delivered meanwhile is not known any more: it goes again, under the same payloadId.
-// Every line is looked at before the first is taken: a file that is not right changes nothing.
+// A payload whose payloadId is in a lane or a dead letter is a duplicate, and so is a message whose dead
+// letter still exists. The spool does not remember what was delivered meanwhile: that goes again, under the
+// same payloadId.
+// All lines are checked before the first is imported, so an invalid file changes nothing.
 
 import type { PayloadId, ProviderName } from '../domain/ids.ts'
 import type { Envelope } from '../domain/message.ts'
-import type { DeadLetterCounters, DeadLetterDeps, RemapOutcome } from './dead-letters.ts'
 import { parseLine } from './ndjson-line.ts'
-import { validatePayload, requeuedPayload, invalidFault } from './payload-validation.ts'
-import { createGroup, providerOf } from './requeue.ts'
-
-export type ImportReport = {
-  dryRun: boolean
-  payloads: number
-  /** Lines that are in the spool already, or twice in the file. */
-  duplicates: number
-  /** Payloads that may not be what was stored; take the word out of the line to have it sent. */
-  suspect: number
-  remap: RemapOutcome | null
-}
+import { invalidDeadLetter, requeuedPayload, validatePayload } from './payload-validation.ts'
+import { createPayloadWriter, knownProvider, type WorkOptions } from './payload-writer.ts'
+import type { DeadLetterCounters, DeadLetterDeps, ImportReport, IncomingMessage } from './types.ts'
 
 type Incoming = {
   payloads: { provider: ProviderName; payloadId: PayloadId; payload: object }[]
-  messages: { id: string; envelope: Envelope; letterId: string | null }[]
+  messages: (IncomingMessage & { deadLetterId: string | null })[]
   suspect: number
 }
 
@@ -34,89 +25,90 @@ export async function importLines(
   deps: DeadLetterDeps,
   counters: DeadLetterCounters,
   text: string,
-  { dryRun }: { dryRun: boolean },
-  signal: AbortSignal,
+  { dryRun, signal }: WorkOptions,
 ): Promise<ImportReport> {
   const { spool, emit, remap } = deps
-  const { payloads, messages, suspect } = readAll(deps, text)
+  const { payloads, messages, suspect } = parseAll(deps, text)
   const known = await spool.storedPayloadIds(new Set(payloads.map(({ payloadId }) => payloadId)), signal)
-  const group = createGroup(deps, dryRun, signal)
-  let meant = 0
-  let copies = 0
+  const writer = createPayloadWriter(deps, { dryRun, signal })
+  let added = 0
+  let duplicates = 0
   for (const { provider, payloadId, payload } of payloads) {
     if (signal.aborted) break
     if (known.has(payloadId)) {
-      copies += 1
+      duplicates += 1
       continue
     }
     known.add(payloadId)
-    meant += 1
-    await group.add(requeuedPayload(provider, payloadId, payload), null)
+    added += 1
+    await writer.add(requeuedPayload(provider, payloadId, payload), null)
   }
-  await group.end()
-  const taken = dryRun ? meant : group.done
-  const left: { id: string; envelope: Envelope }[] = []
-  for (const { id, envelope, letterId } of messages) {
-    const isThere = letterId !== null && (await isSame(deps, letterId, envelope))
-    if (isThere) copies += 1
-    else left.push({ id, envelope })
+  await writer.flush()
+  const imported = dryRun ? added : writer.written
+  const toMap: IncomingMessage[] = []
+  for (const { id, envelope, deadLetterId } of messages) {
+    if (deadLetterId !== null && (await isStored(deps, deadLetterId, envelope))) duplicates += 1
+    else toMap.push({ id, envelope })
   }
   const mapped =
-    left.length > 0 && !signal.aborted
-      ? await remap({ reason: null, source: null, dryRun, messages: over(left) }, signal)
+    toMap.length > 0 && !signal.aborted
+      ? await remap({ reason: null, source: null, dryRun, messages: each(toMap) }, signal)
       : null
   if (!dryRun) {
-    counters.imported += taken + left.length
-    emit({ kind: 'dead_letters_imported', payloads: taken, messages: left.length, duplicates: copies })
+    counters.imported += imported + toMap.length
+    emit({ kind: 'dead_letters_imported', payloads: imported, messages: toMap.length, duplicates })
   }
-  return { dryRun, payloads: taken, duplicates: copies, suspect, remap: mapped }
+  return { dryRun, payloads: imported, duplicates, suspect, remap: mapped }
 }
 
-async function isSame({ spool }: DeadLetterDeps, id: string, { topic, bytes }: Envelope): Promise<boolean> {
+async function isStored({ spool }: DeadLetterDeps, id: string, { topic, bytes }: Envelope): Promise<boolean> {
   const envelope = (await spool.deadLetter(id))?.deadLetter.envelope
   return envelope?.topic === topic && envelope.bytes === bytes
 }
 
-async function* over<Entry>(entries: readonly Entry[]): AsyncGenerator<Entry> {
+async function* each<Entry>(entries: readonly Entry[]): AsyncGenerator<Entry> {
   yield* entries
 }
 
-/** Rejects everything where one line is wrong. */
-function readAll(deps: DeadLetterDeps, text: string): Incoming {
+/** Throws DEAD_LETTER_INVALID where one line is invalid. */
+function parseAll(deps: DeadLetterDeps, text: string): Incoming {
   const incoming: Incoming = { payloads: [], messages: [], suspect: 0 }
   const problems: string[] = []
-  for (const [index, one] of text.split('\n').entries()) {
-    if (one.trim() === '') continue
-    const problem = readOne(deps, incoming, one, index)
+  for (const [index, line] of text.split('\n').entries()) {
+    if (line.trim() === '') continue
+    const problem = parseOne(deps, incoming, line, index + 1)
     if (problem !== null) problems.push(`line ${index + 1}: ${problem}`)
     if (problems.length === problemsMax) break
   }
-  if (problems.length > 0) throw invalidFault('The lines cannot be taken in.', problems)
+  if (problems.length > 0) throw invalidDeadLetter('The file cannot be imported.', problems)
   return incoming
 }
 
-function readOne(deps: DeadLetterDeps, incoming: Incoming, text: string, index: number): string | null {
+/** Adds the line to `incoming`; returns what is wrong with it, or null. */
+function parseOne(deps: DeadLetterDeps, incoming: Incoming, text: string, number: number): string | null {
   const line = parseLine(text)
   if (typeof line === 'string') return line
   if (line.kind === 'message') {
-    incoming.messages.push({ id: `line ${index + 1}`, envelope: line.envelope, letterId: line.letterId })
+    const { envelope, deadLetterId } = line
+    incoming.messages.push({ id: `line ${number}`, envelope, deadLetterId })
     return null
   }
   if (line.suspect !== null) {
     incoming.suspect += 1
     return null
   }
-  // Where there is one provider it is nobody else's, also when the record of its lane is lost.
+  // With one provider in the config a payload without one is its payload, also where the lane record was
+  // lost.
   const [only = null, ...others] = deps.providers()
   const isOnly = line.provider === null && others.length === 0
-  const provider = isOnly ? only : providerOf(deps, line.provider)
+  const provider = isOnly ? only : knownProvider(deps, line.provider)
   if (provider === null) {
     const names = deps.providers().join(', ')
-    return `the provider ${JSON.stringify(line.provider)} is not in the config; there is ${names}`
+    return `the provider ${JSON.stringify(line.provider)} is not in the config, which has ${names}`
   }
-  const judged = validatePayload(line.payload, null)
-  if (judged.kind === 'unfit') return judged.problems.join('; ')
-  const { payload } = judged
+  const validation = validatePayload(line.payload, null)
+  if (validation.kind === 'invalid') return validation.problems.join('; ')
+  const { payload } = validation
   incoming.payloads.push({ provider, payloadId: payload.payloadId as PayloadId, payload })
   return null
 }

@@ -1,44 +1,37 @@
-// ndjson-line.ts: dead letters, payloads and messages as lines of NDJSON.
+// ndjson-line.ts: dead letters, payloads and messages as lines of NDJSON, for export, import and salvage.
 //
-//   {"kind":"payload","provider":"default","device":"truck-7","attempts":0,"letter":{...},"suspect":...,"payload":{...}}
-//   {"kind":"message","shelf":null,"provider":null,"device":null,"letter":{...},"envelope":{...}}
+//   {"kind":"payload","provider":"default","device":"t-7","attempts":0,"deadLetter":{...},"payload":{...}}
+//   {"kind":"message","shelf":null,"provider":null,"device":null,"deadLetter":{...},"envelope":{...}}
 //
-// `letter` is what a dead letter says beside its content: id, at, stage, reason, detail, batchId, requestId, failure. It is
-// null for what salvage found on the road. The content stands last, where it can be seen in a terminal that cuts lines.
+// `deadLetter` has what a dead letter holds beside its content: id, at, stage, reason, detail, batchId,
+// requestId, failure. It is null for what salvage found in a lane or a shelf. `suspect` says why a payload
+// may differ from what was stored. The content comes last, so that a terminal that cuts lines shows the rest.
 
 import type { DeadLetter } from '../domain/dead-letter.ts'
 import type { Envelope, KeptMessage } from '../domain/message.ts'
 import type { DeadLetterEntry } from '../spool/spool.ts'
 import { deviceOf } from './payload-validation.ts'
 
-type DeadLetterHead = Pick<
+type Head = { id: string } & Pick<
   DeadLetter,
   'at' | 'stage' | 'reason' | 'detail' | 'batchId' | 'requestId' | 'failure'
-> & {
-  id: string
-}
+>
 
-/** A line whose shape was looked at; what is in the content was not. */
-export type ImportedLine =
-  | {
-      kind: 'payload'
-      provider: string | null
-      payload: unknown
-      suspect: string | null
-      letterId: string | null
-    }
-  | { kind: 'message'; envelope: Envelope; letterId: string | null }
+/** A line of the right shape; its content is not checked. */
+type ParsedLine =
+  | { kind: 'payload'; provider: string | null; payload: unknown; suspect: string | null }
+  | { kind: 'message'; envelope: Envelope; deadLetterId: string | null }
 
-export function exportLine({ id, deadLetter: letter }: DeadLetterEntry): string {
-  const { at, stage, reason, detail, provider, device, batchId, requestId, failure, envelope, payload } =
-    letter
-  const told: DeadLetterHead = { id, at, stage, reason, detail, batchId, requestId, failure }
+export function exportLine({ id, deadLetter }: DeadLetterEntry): string {
+  const { at, stage, reason, detail, provider, device, batchId, requestId, failure } = deadLetter
+  const { envelope, payload } = deadLetter
+  const head: Head = { id, at, stage, reason, detail, batchId, requestId, failure }
   if (envelope !== null)
-    return `${JSON.stringify({ kind: 'message', shelf: null, provider, device, letter: told, envelope })}\n`
-  return `${JSON.stringify({ kind: 'payload', provider, device, attempts: 0, letter: told, payload })}\n`
+    return lineOf({ kind: 'message', shelf: null, provider, device, deadLetter: head, envelope })
+  return lineOf({ kind: 'payload', provider, device, attempts: 0, deadLetter: head, payload })
 }
 
-/** `json` stands in the line as it was stored. */
+/** `json` is written as it was stored. */
 export function payloadLine(found: {
   provider: string | null
   attempts: number
@@ -47,46 +40,40 @@ export function payloadLine(found: {
 }): string {
   const { provider, attempts, json, suspect } = found
   const device = deviceOf(JSON.parse(json))
-  const head = {
-    kind: 'payload',
-    provider,
-    device,
-    attempts,
-    letter: null,
-    ...(suspect === null ? {} : { suspect }),
-  }
-  return `${JSON.stringify(head).slice(0, -1)},"payload":${json}}\n`
+  const about = { kind: 'payload', provider, device, attempts, deadLetter: null }
+  const head = JSON.stringify(suspect === null ? about : { ...about, suspect })
+  return `${head.slice(0, -1)},"payload":${json}}\n`
 }
 
 export function messageLine({ shelf, provider, device, reason, detail, envelope }: KeptMessage): string {
-  return `${JSON.stringify({ kind: 'message', shelf, provider, device, reason, detail, letter: null, envelope })}\n`
+  return lineOf({ kind: 'message', shelf, provider, device, reason, detail, deadLetter: null, envelope })
+}
+
+function lineOf(value: object): string {
+  return `${JSON.stringify(value)}\n`
 }
 
 /** The line, or what is wrong with it. */
-export function parseLine(text: string): ImportedLine | string {
+export function parseLine(text: string): ParsedLine | string {
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch {
-    return 'it is no JSON'
+    return 'it is not JSON'
   }
-  if (typeof value !== 'object' || value === null) return 'it is no JSON object'
-  const { kind, provider, payload, suspect, envelope, letter } = value as Record<string, unknown>
-  const id = typeof letter === 'object' && letter !== null ? (letter as { id?: unknown }).id : null
-  const letterId = typeof id === 'string' ? id : null
+  if (typeof value !== 'object' || value === null) return 'it is not a JSON object'
+  const { kind, provider, payload, suspect, envelope, deadLetter } = value as Record<string, unknown>
   if (kind === 'payload') {
-    if (typeof payload !== 'object' || payload === null) return 'its payload is no JSON object'
-    return {
-      kind,
-      provider: typeof provider === 'string' ? provider : null,
-      payload,
-      suspect: typeof suspect === 'string' ? suspect : null,
-      letterId,
-    }
+    if (typeof payload !== 'object' || payload === null) return 'its payload is not a JSON object'
+    return { kind, payload, provider: textOrNull(provider), suspect: textOrNull(suspect) }
   }
-  if (kind === 'message')
-    return isEnvelope(envelope) ? { kind, envelope, letterId } : 'its envelope is not whole'
-  return 'its kind is neither payload nor message'
+  if (kind !== 'message') return 'its kind is neither payload nor message'
+  if (!isEnvelope(envelope)) return 'its envelope is incomplete'
+  return { kind, envelope, deadLetterId: textOrNull((Object(deadLetter) as { id?: unknown }).id) }
+}
+
+function textOrNull(value: unknown): string | null {
+  return typeof value === 'string' ? value : null
 }
 
 function isEnvelope(value: unknown): value is Envelope {

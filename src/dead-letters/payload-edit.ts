@@ -1,56 +1,47 @@
-// payload-edit.ts: a payload that was refused goes on as somebody mended it.
+// payload-edit.ts: replaces the payload of a dead letter by a corrected one and requeues it.
 
 import { GatewayError, messageOf } from '../std/gateway-error.ts'
-import type { PayloadId } from '../domain/ids.ts'
-import type { DeadLetterCounters, DeadLetterDeps } from './dead-letters.ts'
 import {
+  editedPayloadId,
+  invalidDeadLetter,
   isSameReading,
-  validatePayload,
-  payloadIdOf,
   requeuedPayload,
-  invalidFault,
+  validatePayload,
 } from './payload-validation.ts'
-import { providerOf, waitForRoom } from './requeue.ts'
-
-export type EditReport = {
-  id: string
-  payloadId: PayloadId
-  /** The one that it had. */
-  previousPayloadId: PayloadId
-}
+import { knownProvider, waitForSpace } from './payload-writer.ts'
+import type { DeadLetterCounters, DeadLetterDeps, EditReport } from './types.ts'
 
 export async function editPayload(
   deps: DeadLetterDeps,
   counters: DeadLetterCounters,
-  id: string,
-  text: string,
+  { id, text }: { id: string; text: string },
   signal: AbortSignal,
 ): Promise<EditReport> {
   const { spool, emit } = deps
   const entry = await spool.deadLetter(id)
   if (entry === null) throw noSuchDeadLetter(id)
-  const { stage, payload: before, payloadId: was } = entry.deadLetter
-  if (stage !== 'delivery' || was === null)
-    throw invalidFault(`Dead letter ${id} has no payload to edit.`, [
-      'it is a message that could not be mapped: mend the mapping and requeue it',
+  const { stage, payload: before, payloadId: previousPayloadId, provider: providerName } = entry.deadLetter
+  if (stage !== 'delivery' || previousPayloadId === null)
+    throw invalidDeadLetter(`Dead letter ${id} has no payload to edit.`, [
+      'it is a message that could not be mapped: correct the mapping and requeue it',
     ])
-  const provider = providerOf(deps, entry.deadLetter.provider)
+  const provider = knownProvider(deps, providerName)
   if (provider === null)
-    throw invalidFault(`Dead letter ${id} cannot be sent.`, ['its provider is not in the config any more'])
-  const judged = validatePayload(parsed(id, text), was)
-  if (judged.kind === 'unfit')
-    throw invalidFault(`The payload for dead letter ${id} cannot be sent.`, judged.problems)
-  const { payload } = judged
-  if (payload.payloadId !== was)
-    throw invalidFault(`The payload for dead letter ${id} cannot be sent.`, [
-      `its payloadId is not ${was}: leave it as it is, a new one is made where device or time changed`,
+    throw invalidDeadLetter(`Dead letter ${id} cannot be sent.`, ['its provider is no longer in the config'])
+  const cannotSend = `The payload for dead letter ${id} cannot be sent.`
+  const validation = validatePayload(parse(text, cannotSend), previousPayloadId)
+  if (validation.kind === 'invalid') throw invalidDeadLetter(cannotSend, validation.problems)
+  const { payload } = validation
+  if (payload.payloadId !== previousPayloadId)
+    throw invalidDeadLetter(cannotSend, [
+      `its payloadId is not ${previousPayloadId}: do not change it, a new reading gets a new one by itself`,
     ])
-  const payloadId = isSameReading(before, payload) ? was : payloadIdOf(provider, payload)
-  await waitForRoom(deps, signal)
+  const payloadId = isSameReading(before, payload) ? previousPayloadId : editedPayloadId(provider, payload)
+  await waitForSpace(deps, signal)
   if (signal.aborted)
     throw new GatewayError('DAEMON_REFUSED', {
       what: `Dead letter ${id} was not edited.`,
-      why: 'Whoever asked did not wait until the spool had room.',
+      why: 'The client closed the connection before the spool had space.',
       act: 'Nothing was changed. Try again.',
     })
   await spool.exchange({
@@ -60,24 +51,22 @@ export async function editPayload(
     stateChanges: [],
   })
   counters.requeued += 1
-  emit({ kind: 'dead_letter_edited', id, payloadId, previousPayloadId: was })
-  return { id, payloadId, previousPayloadId: was }
+  emit({ kind: 'dead_letter_edited', id, payloadId, previousPayloadId })
+  return { id, payloadId, previousPayloadId }
 }
 
-function parsed(id: string, text: string): unknown {
+function parse(text: string, what: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw invalidFault(`The payload for dead letter ${id} cannot be sent.`, [
-      `it is no JSON: ${messageOf(error)}`,
-    ])
+    throw invalidDeadLetter(what, [`it is not JSON: ${messageOf(error)}`])
   }
 }
 
 export function noSuchDeadLetter(id: string): GatewayError {
   return new GatewayError('SPOOL_ENTRY_GONE', {
     what: `There is no dead letter ${id}.`,
-    why: 'It was requeued, mapped or deleted, or it never was.',
-    act: 'Nothing was changed. List them again.',
+    why: 'The id is wrong, or the dead letter was requeued, mapped or deleted.',
+    act: 'Nothing was changed. List the dead letters again.',
   })
 }

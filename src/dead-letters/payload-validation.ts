@@ -1,10 +1,11 @@
-// payload-validation.ts: is a text a payload that may go on the road? What the interface shows (ingestion-api.md 2.1 to 2.5) must
-// have its type and its range; fields that it does not show may stand beside. Whether the service likes it, it says.
+// payload-validation.ts: whether a text is a payload that may be sent. What the interface documents
+// (ingestion-api.md 2.1 to 2.5) must have its type and range; other fields are allowed. The service has the
+// last word.
 //
-// The payloadId names a reading: whose, and of which moment. As long as a mended payload is the same reading, it keeps
-// the name, so that support finds what was refused before, and a copy that the device sends again is known by it. With
-// another device, asset or time it is another reading, which may have a payload of its own already: it gets a name made
-// of its content.
+// The payloadId names a reading: of which device, at which moment. While an edited payload is the same
+// reading it keeps its payloadId: support finds what was refused before, and a resend of the device is a
+// duplicate. With another device, asset or time it is another reading, which may have a payload of its own
+// already, so it gets a payloadId made from its content.
 
 import { hash } from 'node:crypto'
 import { z } from 'zod'
@@ -14,7 +15,7 @@ import type { PayloadId, ProviderName } from '../domain/ids.ts'
 import type { MappedPayload } from '../domain/payload.ts'
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
-/** Far above any payload; a batch must hold it. */
+/** Far above any real payload, and small enough for a batch. */
 const bytesMax = 256 * 1024
 
 const text = z.string().min(1)
@@ -57,46 +58,46 @@ const payloadSchema = z
 
 type Payload = z.output<typeof payloadSchema>
 
-/** What is wrong with it, in one sentence for each; none where it may go. */
+/** Each problem is one sentence. */
 export type PayloadValidation =
-  { kind: 'payload'; payload: Payload } | { kind: 'unfit'; problems: readonly string[] }
+  { kind: 'payload'; payload: Payload } | { kind: 'invalid'; problems: readonly string[] }
 
-/** `known` is put in where the text has no payloadId. */
-export function validatePayload(value: unknown, known: PayloadId | null): PayloadValidation {
+/** `payloadId` is added where `value` has none. */
+export function validatePayload(value: unknown, payloadId: PayloadId | null): PayloadValidation {
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
-  if (!isObject) return { kind: 'unfit', problems: ['it is no JSON object'] }
+  if (!isObject) return { kind: 'invalid', problems: ['it is not a JSON object'] }
   const given: unknown =
-    known === null || Object.hasOwn(value, 'payloadId') ? value : { payloadId: known, ...value }
+    payloadId === null || Object.hasOwn(value, 'payloadId') ? value : { payloadId, ...value }
   const result = payloadSchema.safeParse(given)
   if (!result.success)
     return {
-      kind: 'unfit',
+      kind: 'invalid',
       problems: result.error.issues.map(({ path, message }) =>
         path.length === 0 ? message : `${path.join('.')}: ${message}`,
       ),
     }
   if (Buffer.byteLength(JSON.stringify(given)) > bytesMax)
-    return { kind: 'unfit', problems: [`it has more than ${bytesMax} bytes`] }
-  // As it was written: the schema's output has its own order of keys.
+    return { kind: 'invalid', problems: [`it has more than ${bytesMax} bytes`] }
+  // As written: the output of the schema has another order of keys.
   return { kind: 'payload', payload: given as Payload }
 }
 
-export function invalidFault(what: string, problems: readonly string[]): GatewayError {
+export function invalidDeadLetter(what: string, problems: readonly string[]): GatewayError {
   return new GatewayError('DEAD_LETTER_INVALID', {
     what,
     why: problems.slice(0, 20).join('; '),
-    act: 'Nothing was changed. Mend it and try again.',
+    act: 'Nothing was changed. Correct it and try again.',
   })
 }
 
-/** The same reading: of the same device and asset, and of the same moment. */
+/** Same device, same asset, same moment. */
 export function isSameReading(before: unknown, after: Payload): boolean {
   const parts = ['signalTimestamp', 'deviceIdentifier.id', 'assetIdentifier.id']
   return parts.every((path) => memberAt(before, path) === memberAt(after, path))
 }
 
-/** A name made of the content: mended twice in the same way, it has the same one. RFC 9562, version 8. */
-export function payloadIdOf(provider: ProviderName, payload: Payload): PayloadId {
+/** Made from the content, so the same edit twice gives the same payloadId. RFC 9562, version 8. */
+export function editedPayloadId(provider: ProviderName, payload: Payload): PayloadId {
   const { payloadId: _former, ...content } = payload
   const digest = hash('sha256', JSON.stringify(['edited', provider, content]), 'hex')
   const variant = ((parseInt(digest.charAt(16), 16) & 0x3) | 0x8).toString(16)
@@ -109,14 +110,15 @@ export function deviceOf(payload: unknown): string {
   return typeof id === 'string' ? id : ''
 }
 
-/** For the live lane: without a device time, so that it is not taken for a late one and put behind the others. */
+/** Without a device time, or the spool would take it for late data and put it into a backfill lane. */
 export function requeuedPayload(
   provider: ProviderName,
   payloadId: PayloadId,
   payload: object,
 ): MappedPayload {
   const { payloadId: _first, ...rest } = payload as Record<string, unknown>
-  const json = `${payloadHead}${payloadId}"${Object.keys(rest).length === 0 ? '' : ','}${JSON.stringify(rest).slice(1)}`
+  const members = JSON.stringify(rest).slice(1)
+  const json = `${payloadHead}${payloadId}"${members === '}' ? '' : ','}${members}`
   return {
     provider,
     device: deviceOf(payload),

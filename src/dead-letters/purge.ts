@@ -1,28 +1,22 @@
-// purge.ts: deletes dead letters: by somebody's hand, or by age where `spool.dead_letters.retention` says so. Either way data is
-// lost, so it is told at `error`, with the reasons of what went, and counted.
+// purge.ts: deletes dead letters: by an operator, or by age (`spool.dead_letters.retention`). Data is lost,
+// so each deletion is an event at `error` with the reasons of what was deleted, and is counted.
 //
-// By age it acts only while the offset of our clock is known, which is what the service's answers tell. A letter counts
-// as old when it is so both by our own clock, which stamped it, and by the true time; one that was stamped by a clock that was
-// never set has no age and stays.
+// By age it deletes only while the offset of our clock is known, which the answers of the service show. A
+// dead letter is old when it is old both by our clock, which stamped it, and by the true time. One that was
+// stamped by a clock that was never set has no age and stays.
 
 import { pause, type CancelTimer, type Clock } from '../std/clock.ts'
 import { GatewayError } from '../std/gateway-error.ts'
+import { selectDeadLetters } from './select.ts'
 import type {
   DeadLetterCounters,
   DeadLetterDeps,
-  DeadLetterQuery,
   DeadLetterOperations,
-} from './dead-letters.ts'
-import { selectDeadLetters } from './select.ts'
+  DeadLetterQuery,
+  PurgeReport,
+} from './types.ts'
 
-export type PurgeReport = {
-  dryRun: boolean
-  deadLetters: number
-  /** By stage and reason, such as `mapping NOT_JSON`. */
-  reasons: Record<string, number>
-}
-
-export type Purge = (
+type Purge = (
   query: DeadLetterQuery,
   options: { dryRun: boolean; by: 'operator' | 'age' },
   signal: AbortSignal,
@@ -30,45 +24,44 @@ export type Purge = (
 
 const groupMax = 1000
 const reasonsMax = 50
-const storeLookMs = 1000
+const storeCheckMs = 1000
 
 export function createPurge({ spool, clock, emit }: DeadLetterDeps, counters: DeadLetterCounters): Purge {
   return async function purge(query, { dryRun, by }, signal) {
     const endsAt = by === 'age' ? (query.until ?? -Infinity) : Infinity
+    const selected = by === 'age' ? { ...query, until: Infinity } : query
     const report: PurgeReport = { dryRun, deadLetters: 0, reasons: {} }
     let group: { id: string; reason: string }[] = []
-    for await (const { id, deadLetter: letter } of selectDeadLetters(
-      spool,
-      by === 'age' ? { ...query, until: Infinity } : query,
-    )) {
-      // They lie in the order of their times: nobody reads a gigabyte to find that it is young.
-      if (signal.aborted || letter.at >= endsAt) break
-      group.push({ id, reason: `${letter.stage} ${letter.reason}` })
-      if (group.length === groupMax) await end()
+    for await (const { id, deadLetter } of selectDeadLetters(spool, selected)) {
+      // They are stored in order of time, so the first young one ends a purge by age without reading the
+      // rest.
+      if (signal.aborted || deadLetter.at >= endsAt) break
+      group.push({ id, reason: `${deadLetter.stage} ${deadLetter.reason}` })
+      if (group.length === groupMax) await flush()
     }
-    await end()
+    await flush()
     return report
 
-    async function end(): Promise<void> {
-      const gone = group
+    async function flush(): Promise<void> {
+      const deleted = group
       group = []
-      if (gone.length === 0) return
+      if (deleted.length === 0) return
       if (!dryRun) {
-        while (spool.holdReason === 'store_lost' && (await pause(clock, storeLookMs, signal)));
+        while (spool.holdReason === 'store_lost' && (await pause(clock, storeCheckMs, signal)));
         if (signal.aborted) return
-        const take = gone.map(({ id }) => id)
+        const take = deleted.map(({ id }) => id)
         await spool.exchange({ take, payloads: [], deadLetters: [], stateChanges: [] })
-        counters.purged[by] += gone.length
+        counters.purged[by] += deleted.length
       }
       const reasons: Record<string, number> = {}
-      for (const { reason } of gone) {
+      for (const { reason } of deleted) {
         count(reasons, reason)
         count(report.reasons, reason)
       }
-      report.deadLetters += gone.length
+      report.deadLetters += deleted.length
       if (dryRun) return
-      const text = Object.entries(reasons).map(([reason, letters]) => `${letters} ${reason}`)
-      emit({ kind: 'dead_letters_purged', deadLetters: gone.length, by, reasons: text.join(', ') })
+      const text = Object.entries(reasons).map(([reason, number]) => `${number} ${reason}`)
+      emit({ kind: 'dead_letters_purged', deadLetters: deleted.length, by, reasons: text.join(', ') })
     }
   }
 }
@@ -78,22 +71,23 @@ function count(reasons: Record<string, number>, reason: string): void {
   reasons[key] = (reasons[key] ?? 0) + 1
 }
 
-/** Nothing was stamped before this gateway was written: its clock was not set. */
+/** This gateway did not exist before, so an earlier time comes from a clock that was not set. */
 const plausibleFrom = Date.UTC(2025, 0, 1)
-const lookEveryMs = 600_000
+const checkEveryMs = 600_000
 
-/** Deletes what is older than `retentionMs`, now and then; ends with `stop`. */
+/** Deletes what is older than `retentionMs`, every ten minutes. Ends with `stop`. */
 export function purgeByAge(
-  {
-    work,
-    clock,
-    clockOffsetMs,
-  }: { work: DeadLetterOperations; clock: Clock; clockOffsetMs: () => number | null },
+  deps: {
+    operations: Pick<DeadLetterOperations, 'purgeOlder'>
+    clock: Clock
+    clockOffsetMs: () => number | null
+  },
   { retentionMs }: { retentionMs: number },
 ): { stop(): Promise<void> } {
+  const { operations, clock, clockOffsetMs } = deps
   const stopping = new AbortController()
   let running: Promise<unknown> = Promise.resolve()
-  let cancel: CancelTimer = clock.after(lookEveryMs, look)
+  let cancel: CancelTimer = clock.after(checkEveryMs, check)
   return {
     async stop() {
       stopping.abort()
@@ -102,9 +96,9 @@ export function purgeByAge(
     },
   }
 
-  function look(): void {
+  function check(): void {
     running = purgeOld().finally(() => {
-      if (!stopping.signal.aborted) cancel = clock.after(lookEveryMs, look)
+      if (!stopping.signal.aborted) cancel = clock.after(checkEveryMs, check)
     })
   }
 
@@ -113,9 +107,9 @@ export function purgeByAge(
     if (offsetMs === null) return
     const until = clock.now() + Math.min(0, offsetMs) - retentionMs
     try {
-      await work.purgeOlder({ since: plausibleFrom, until }, stopping.signal)
+      await operations.purgeOlder({ since: plausibleFrom, until }, stopping.signal)
     } catch (error) {
-      // The store is lost, or somebody took a letter first: the next look goes on with what is left.
+      // The store failed, or a command took a dead letter first. The next check deletes the rest.
       if (!(error instanceof GatewayError)) throw error
     }
   }

@@ -1,9 +1,9 @@
-// select.ts: the letters that somebody means.
+// select.ts: reads the dead letters that a query selects.
 
 import type { DeadLetterEntry } from '../spool/spool.ts'
-import type { DeadLetterQuery, DeadLetterReader } from './dead-letters.ts'
+import type { DeadLetterQuery, DeadLetterReader } from './types.ts'
 
-/** Oldest first, or in the order of their ids; ids that are not there are left out. */
+/** Oldest first, or in the order of `ids`. Ids that do not exist are left out. */
 export async function* selectDeadLetters(
   spool: DeadLetterReader,
   query: DeadLetterQuery,
@@ -12,7 +12,7 @@ export async function* selectDeadLetters(
   if (ids !== undefined) {
     for (const id of new Set(ids)) {
       const entry = await spool.deadLetter(id)
-      if (entry !== null && fits(entry, query)) yield entry
+      if (entry !== null && matches(entry, query)) yield entry
     }
     return
   }
@@ -21,18 +21,18 @@ export async function* selectDeadLetters(
     ...(stage === undefined ? {} : { stage }),
     ...(reason === undefined ? {} : { reason }),
   }
-  for await (const entry of spool.deadLetters(filter)) if (fits(entry, query)) yield entry
+  for await (const entry of spool.deadLetters(filter)) if (matches(entry, query)) yield entry
 }
 
-function fits({ deadLetter: letter }: DeadLetterEntry, query: DeadLetterQuery): boolean {
+function matches({ deadLetter }: DeadLetterEntry, query: DeadLetterQuery): boolean {
   const { stage, reason, device, source, provider, since = -Infinity, until = Infinity } = query
   return (
-    (stage ?? letter.stage) === letter.stage &&
-    (reason ?? letter.reason) === letter.reason &&
-    (device ?? letter.device) === letter.device &&
-    (source ?? letter.envelope?.source) === letter.envelope?.source &&
-    (provider ?? letter.provider) === letter.provider &&
-    letter.at >= since &&
-    letter.at < until
+    (stage ?? deadLetter.stage) === deadLetter.stage &&
+    (reason ?? deadLetter.reason) === deadLetter.reason &&
+    (device ?? deadLetter.device) === deadLetter.device &&
+    (source ?? deadLetter.envelope?.source) === deadLetter.envelope?.source &&
+    (provider ?? deadLetter.provider) === deadLetter.provider &&
+    deadLetter.at >= since &&
+    deadLetter.at < until
   )
 }

@@ -1,4 +1,4 @@
-// letters-world.ts: the work with dead letters over a spool on real LevelDB, with letters as the delivery and the mapping
+// dead-letters-world.ts: dead-letter operations over a spool on real LevelDB, with dead letters as delivery and mapping
 // make them.
 
 import type { DeadLetter } from '../../src/domain/dead-letter.ts'
@@ -12,14 +12,14 @@ import { collect, openSpoolWorld, sealAll, type SpoolWorld, type WorldOptions } 
 import { bodyOf } from './batch-body.ts'
 import { exchangeOf, letterNamed, payloadNamed } from './spool-world.ts'
 
-export type LettersWorld = SpoolWorld & {
-  work: DeadLetterOperations
-  /** Requests that went to the mapping, with the details of their letters or the topics of their messages. */
+export type DeadLettersWorld = SpoolWorld & {
+  operations: DeadLetterOperations
+  /** Requests to the mapping: the details of their dead letters or the topics of their messages. */
   remapped: string[][]
-  bury(...letters: DeadLetter[]): Promise<void>
-  /** The spool says from here on that it is full. */
-  fillUp(): void
-  /** Letters that are there, by device, oldest first. */
+  add(...deadLetters: DeadLetter[]): Promise<void>
+  /** From now on the spool reports that it is full. */
+  becomeFull(): void
+  /** Devices of the dead letters, oldest first. */
   left(): Promise<string[]>
   idOf(device: string): Promise<string>
   /** What is pending, as it would be sent. */
@@ -27,18 +27,18 @@ export type LettersWorld = SpoolWorld & {
   payloads(): number
 }
 
-export async function openLettersWorld(
+export async function openDeadLettersWorld(
   options: WorldOptions & { providers?: string[] } = {},
-): Promise<LettersWorld> {
+): Promise<DeadLettersWorld> {
   const world = await openSpoolWorld({
     ...options,
     changes: { bytesMax: 64 * 1024 ** 2, deadLetterBytesMax: 64 * 1024 ** 2, ...options.changes },
   })
   const { spool, clock, events } = world
   const remapped: string[][] = []
-  const remap: Remap = async ({ deadLetters: letters, messages }) => {
+  const remap: Remap = async ({ deadLetters, messages }) => {
     const names: string[] = []
-    for await (const { deadLetter: letter } of letters ?? over([])) names.push(letter.detail)
+    for await (const { deadLetter } of deadLetters ?? over([])) names.push(deadLetter.detail)
     for await (const { envelope } of messages ?? over([])) names.push(envelope.topic)
     remapped.push(names)
     return {
@@ -52,9 +52,9 @@ export async function openLettersWorld(
   }
   const { providers = ['default'] } = options
   let full = false
-  const held = { get: () => (full ? 'spool_full' : spool.holdReason) }
-  const work = createDeadLetterOperations({
-    spool: Object.create(spool, { holdReason: held }) as typeof spool,
+  const holdReason = { get: () => (full ? 'spool_full' : spool.holdReason) }
+  const operations = createDeadLetterOperations({
+    spool: Object.create(spool, { holdReason }) as typeof spool,
     clock,
     emit: (event) => void events.push(event),
     remap,
@@ -63,18 +63,18 @@ export async function openLettersWorld(
   const entries = () => collect(spool.deadLetters({ limit: Infinity }))
   return {
     ...world,
-    work,
+    operations,
     remapped,
-    fillUp() {
+    becomeFull() {
       full = true
     },
-    async bury(...letters) {
-      for (const letter of letters) await spool.exchange(exchangeOf({ deadLetters: [letter] }))
+    async add(...deadLetters) {
+      for (const one of deadLetters) await spool.exchange(exchangeOf({ deadLetters: [one] }))
     },
-    left: async () => (await entries()).map(({ deadLetter: letter }) => letter.device ?? ''),
+    left: async () => (await entries()).map(({ deadLetter }) => deadLetter.device ?? ''),
     async idOf(device) {
-      const entry = (await entries()).find(({ deadLetter: letter }) => letter.device === device)
-      if (entry === undefined) throw new Error(`there is no letter of ${device}`)
+      const entry = (await entries()).find(({ deadLetter }) => deadLetter.device === device)
+      if (entry === undefined) throw new Error(`there is no dead letter of ${device}`)
       return entry.id
     },
     async sent() {
@@ -95,7 +95,7 @@ async function* over<Entry>(entries: readonly Entry[]): AsyncGenerator<Entry> {
   yield* entries
 }
 
-/** The payload of a device, whole and right. */
+/** A valid payload of a device. */
 export function telemetryOf(device: string, changes: Record<string, unknown> = {}): Record<string, unknown> {
   return {
     payloadId: payloadNamed(device).payloadId,
@@ -106,7 +106,7 @@ export function telemetryOf(device: string, changes: Record<string, unknown> = {
   }
 }
 
-/** As delivery gives a payload up. */
+/** A payload that the service refused for good. */
 export function refusedPayload(device: string, changes: Partial<DeadLetter> = {}): DeadLetter {
   const { payloadId } = payloadNamed(device)
   const failure = {
@@ -132,7 +132,7 @@ export function refusedPayload(device: string, changes: Partial<DeadLetter> = {}
   }
 }
 
-/** As the mapping gives a message up; its name is topic and detail. */
+/** A message that the mapping refused; `name` is its topic and detail. */
 export function refusedMessage(name: string, changes: Partial<DeadLetter> = {}): DeadLetter {
   return {
     ...letterNamed(name).letter,

@@ -1,17 +1,17 @@
 import { request } from 'node:http'
 import { describe, expect, test } from 'vitest'
 import type { DaemonControl } from '../../../src/ops/types.ts'
-import { openLettersWorld, refusedPayload, telemetryOf } from '../../support/dead-letters-world.ts'
+import { openDeadLettersWorld, refusedPayload, telemetryOf } from '../../support/dead-letters-world.ts'
 import { get, opsWorld } from '../../support/ops-world.ts'
 
 const nobodyAsks = () => Promise.reject(new Error('nobody asks'))
 const control: DaemonControl = { reload: nobodyAsks, remap: nobodyAsks, check: nobodyAsks, probe: nobodyAsks }
 
 async function world() {
-  const letters = await openLettersWorld()
+  const letters = await openDeadLettersWorld()
   const ops = opsWorld()
   await ops.ops.start()
-  ops.ops.attach({ control, deadLetters: letters.work })
+  ops.ops.attach({ control, deadLetters: letters.operations })
   const url = ops.ops.url() ?? ''
   return {
     ...letters,
@@ -44,7 +44,7 @@ const takesBody = (path: string) => /^(edit|import)/.test(path)
 describe('dead letters over HTTP', () => {
   test('are listed with GET, by what is asked for', async () => {
     await using ops = await world()
-    await ops.bury(refusedPayload('a'), refusedPayload('b'))
+    await ops.add(refusedPayload('a'), refusedPayload('b'))
     const list = async (query: string) =>
       JSON.parse((await get(ops.url, `/dead-letters?${query}`)).text) as unknown
     expect(await list('device=b')).toMatchObject({ scanned: 1, deadLetters: [{ device: 'b' }] })
@@ -54,7 +54,7 @@ describe('dead letters over HTTP', () => {
 
   test('are shown whole to this machine alone', async () => {
     await using ops = await world()
-    await ops.bury(refusedPayload('a'))
+    await ops.add(refusedPayload('a'))
     const id = await ops.idOf('a')
     const shown = await ops.post(`show?id=${id}`)
     expect(JSON.parse(shown.text)).toEqual({ id, deadLetter: refusedPayload('a') })
@@ -66,7 +66,7 @@ describe('dead letters over HTTP', () => {
     '%s is refused to a web page, to another name, and through a proxy',
     async (path) => {
       await using ops = await world()
-      await ops.bury(refusedPayload('a'))
+      await ops.add(refusedPayload('a'))
       for (const headers of [
         { origin: 'http://example.org' },
         { host: 'example.org' },
@@ -81,7 +81,7 @@ describe('dead letters over HTTP', () => {
 
   test('nothing said does not mean everything', async () => {
     await using ops = await world()
-    await ops.bury(refusedPayload('a'))
+    await ops.add(refusedPayload('a'))
     for (const path of ['requeue', 'purge?yes=1', 'export', 'requeue?what=1', 'purge?since=today&yes=1'])
       expect((await ops.post(path)).status).toBe(400)
     expect(await ops.left()).toEqual(['a'])
@@ -89,14 +89,14 @@ describe('dead letters over HTTP', () => {
 
   test('a purge without yes says what would go', async () => {
     await using ops = await world()
-    await ops.bury(refusedPayload('a'))
+    await ops.add(refusedPayload('a'))
     expect(JSON.parse((await ops.post('purge?all=1')).text)).toMatchObject({ dryRun: true, deadLetters: 1 })
     expect(await ops.left()).toEqual(['a'])
   })
 
   test('an export is streamed, and one that is not read to its end ends', async () => {
     await using ops = await world()
-    await ops.bury(...Array.from({ length: 50 }, (_, n) => refusedPayload(`truck-${n}`)))
+    await ops.add(...Array.from({ length: 50 }, (_, n) => refusedPayload(`truck-${n}`)))
     const { text, headers } = await ops.post('export?all=1')
     expect(headers.get('content-type')).toMatch(/ndjson/)
     expect(text.trimEnd().split('\n')).toHaveLength(50)
@@ -112,7 +112,7 @@ describe('dead letters over HTTP', () => {
 
   test('an edit and a file come as bodies; what does not fit is refused with 422, too much with 413', async () => {
     await using ops = await world()
-    await ops.bury(refusedPayload('a'))
+    await ops.add(refusedPayload('a'))
     const id = await ops.idOf('a')
     const unfit = await ops.post(`edit?id=${id}`, { body: '{}' })
     expect([unfit.status, JSON.parse(unfit.text)]).toMatchObject([422, { code: 'DEAD_LETTER_INVALID' }])
