@@ -56,7 +56,7 @@ describe('a dead letter is never silent', () => {
     device.publish({ topic: topicOf('truck-1'), payload: 'no json', messageId: 1 })
     device.publish({ topic: topicOf('truck-1'), payload: 'no json', messageId: 1, dup: true })
     await device.acked(2)
-    expect(pipeline.status().totals).toMatchObject({ dead: 1, copies: 1 })
+    expect(pipeline.status().totals).toMatchObject({ dead: 1, duplicates: 1 })
   })
 
   test('a payload that the service refuses for good is kept with its words', async () => {

@@ -68,7 +68,7 @@ describe('nothing lost', () => {
     await again.acked(2)
     const accepted = () => pipeline.sandbox.stats().payloadsAccepted + next.sandbox.stats().payloadsAccepted
     await next.until(() => accepted() >= 2)
-    expect(next.status().totals).toMatchObject({ copies: 1 })
+    expect(next.status().totals).toMatchObject({ duplicates: 1 })
     const all = [...pipeline.sandbox.received({ limit: 10 }), ...next.sandbox.received({ limit: 10 })]
     const times = new Set(all.map(({ payload }) => payload['signalTimestamp']))
     expect(all).toHaveLength(2)
