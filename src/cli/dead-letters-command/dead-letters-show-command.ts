@@ -5,7 +5,7 @@ import { formatSize } from '../../std/quantity.ts'
 import { visible } from '../../std/quote.ts'
 import type { DeadLetter } from '../../domain/dead-letter.ts'
 import type { DeadLetterEntry } from '../../spool/spool.ts'
-import { GatewayError } from '../../std/gateway-error.ts'
+import { noSuchDeadLetter } from '../../dead-letters/dead-letters.ts'
 import { requestDaemon } from '../daemon-client.ts'
 import { requestOrRead, withSpoolOptions, type PlaceOptions } from './dead-letter-options.ts'
 import type { CommandIo, ExitStatus } from '../terminal/terminal.ts'
@@ -24,12 +24,7 @@ export function showCommand(io: CommandIo, done: (status: ExitStatus) => void): 
         async (url) => (await requestDaemon({ url, path, method: 'POST', stop: io.stop })) as DeadLetterEntry,
         (spool) => spool.deadLetter(id),
       )
-      if (entry === null)
-        throw new GatewayError('SPOOL_ENTRY_GONE', {
-          what: `There is no dead letter ${id}.`,
-          why: 'It was requeued, mapped or deleted, or it never was.',
-          act: 'List them again.',
-        })
+      if (entry === null) throw noSuchDeadLetter(id)
       const text = () => textOf(entry, { hex: options.hex ?? false })
       io.stdout.write(options.json ? `${JSON.stringify(entry)}\n` : text())
       done(0)
