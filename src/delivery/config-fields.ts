@@ -1,5 +1,5 @@
-// config-fields.ts: the options of the section `delivery` that a provider of its list may say for itself, without their
-// defaults: what a provider does not say is taken from the section (config.ts).
+// config-fields.ts: the options of the section `delivery` that a provider of its list may say for itself,
+// without their defaults: what a provider does not say is taken from the section (config.ts).
 
 import { createSecureContext } from 'node:tls'
 import { z } from 'zod'
@@ -178,7 +178,10 @@ export const fields = {
 
 type Own<Value> = Value | undefined
 
-/** What only shows when all of `tls` is seen: the key fits the certificate, the texts are PEM. Null where all is well. */
+/**
+ * What only shows when all of `tls` is seen: the key fits the certificate, the texts are PEM. Null where all
+ * is well.
+ */
 export function problemOfTls(tls: {
   ca?: Own<string>
   cert?: Own<string>
@@ -217,7 +220,8 @@ function problemOfBaseUrl(text: string): string | null {
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must start with https:// or http://'
   if (url.username !== '' || url.password !== '') return 'must not hold a user name or password'
   if (/[?#]/.test(text)) return 'must have no query and no fragment'
-  // The signature is over the normalised and twice encoded path: what needs no encoding is the same for everyone.
+  // The signature is over the normalised and twice encoded path: what needs no encoding is the same for
+  // everyone.
   const path = text.replace(/^[a-z]+:\/\/[^/]*/i, '')
   if (!/^[A-Za-z0-9._~/-]*$/.test(path)) return 'must have a path of letters, digits and . _ ~ - only'
   if (path.split('/').some((part) => part === '.' || part === '..') || /\/\/./.test(path))

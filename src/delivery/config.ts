@@ -1,7 +1,7 @@
 // config.ts: the section `delivery` of the config.
 //
-// What stands in the section itself is how everything is delivered. Where there are several providers, each entry of
-// `providers` says what is different for it. Without the list there is one provider, `default`.
+// What stands in the section itself is how everything is delivered. Where there are several providers, each
+// entry of `providers` says what is different for it. Without the list there is one provider, `default`.
 
 import { z } from 'zod'
 import { defaultProvider } from '../domain/ids.ts'

@@ -1,25 +1,16 @@
-// delivery-counters.ts: what delivery counts, and the rate of the last minute.
+// delivery-counters.ts: counts submissions and settled payloads, and measures the rate of the last minute.
 
 import type { Clock } from '../std/clock.ts'
 import type { Outcome } from '../domain/outcome.ts'
-
-export type DeliveryCounters = {
-  submissions: number
-  /** Keyed by outcome kind, and status or reason where there is one: `answered`, `unavailable_500`, ... */
-  outcomes: ReadonlyMap<string, number>
-  delivered: number
-  retried: number
-  dead: number
-  bytesSent: number
-}
+import type { DeliveryCounters } from './types.ts'
 
 export type CounterSet = {
   submitted(outcome: Outcome, bytes: number): void
   settled(counts: { delivered: number; retried: number; dead: number }): void
-  counters(): DeliveryCounters
+  read(): DeliveryCounters
 }
 
-/** Statuses come from outside: with three digits there are at most a thousand keys. */
+/** The status is foreign, but has three digits: at most a thousand keys. */
 function keyOf(outcome: Outcome): string {
   if ('status' in outcome && outcome.kind !== 'unreadable') return `${outcome.kind}_${outcome.status}`
   return 'reason' in outcome ? `${outcome.kind}_${outcome.reason}` : outcome.kind
@@ -40,7 +31,7 @@ export function createDeliveryCounters(): CounterSet {
       sums.retried += retried
       sums.dead += dead
     },
-    counters: () => ({ ...sums, outcomes: new Map(outcomes) }),
+    read: () => ({ ...sums, outcomes: new Map(outcomes) }),
   }
 }
 
@@ -52,7 +43,7 @@ export type Rate = {
 
 const windowS = 60
 
-/** One bucket a second; the bucket of the running second is the youngest. */
+/** One bucket per second; the bucket of the current second is the newest. */
 export function createRate({ clock }: { clock: Clock }): Rate {
   const buckets = new Float64Array(windowS)
   const startS = clock.monotonic() / 1000

@@ -1,4 +1,5 @@
-// delivery-options.ts: what delivery is told, in the units in which it reckons. config.ts makes it from the config.
+// delivery-options.ts: the options of delivery in the units of the code. config.ts makes them from the
+// config.
 
 import type { ProviderName } from '../domain/ids.ts'
 import type { Secret } from '../std/secret.ts'
@@ -17,10 +18,13 @@ export type ProxyOptions =
   | { from: 'none' }
   | { from: 'config'; url: string; auth: { user: string; password: Secret } | null }
 
-/** What we show to a service that asks who we are; PEM text. */
+/** The certificate for a service that requires one; PEM text. */
 export type ClientCertificate = { cert: string; key: Secret; passphrase: Secret | null }
 
-/** Delays before each retry of a payload that the service answered `failed` for; or it is a success by another name. */
+/**
+ * Delays before each retry of a payload that the service answered `failed` for, or: the payload counts as
+ * delivered.
+ */
 export type RetryRule = readonly number[] | 'delivered'
 
 /** Keyed by `errorType`; `default` is for all others. */
@@ -29,31 +33,38 @@ export type RetryRules = ReadonlyMap<string, RetryRule>
 /** What a batch that was sent before becomes when the service answers 409. */
 export type OnRepeat = 'hold' | 'delivered' | 'resend'
 
-/** The tempo of failing: when the road closes and how long each kind of wait is. */
+/** When the endpoint becomes unavailable, and how long each kind of wait is. */
 export type BackoffOptions = {
-  /** Full jitter: a wait is drawn from zero to this, doubled at each failure up to `maxMs`. */
+  /** Full jitter: a random wait from zero to this, doubled at each failure up to `maxMs`. */
   minMs: number
   maxMs: number
-  /** For a batch that stepped aside while others succeed (BATCH_STUCK). */
+  /** The same bound for a stuck batch: one that fails while others succeed (BATCH_STUCK). */
   stuckMaxMs: number
-  /** Between two tries of what no back-off mends: 401, 403, a refused wrapper, a repeated batchId. */
+  /**
+   * Between two tries where a short back-off does not help: 401, 403, a refused wrapper, a repeated batchId.
+   */
   probeEveryMs: number
-  /** Part of `probeEveryMs` by which it varies up and down. */
+  /** Part of `probeEveryMs` by which the interval varies up and down. */
   probeJitter: number
   /** First and longest wait when no credentials are found. */
   credentialsMinMs: number
   credentialsMaxMs: number
-  /** Failures in a row, over at least two batches, that close the road. */
+  /** Failures in a row, over at least two batches, that make the endpoint unavailable. */
   failuresToUnavailable: number
-  /** Submissions in a row without a success, of whatever kind, that close the road. */
-  submissionsToUnavailable: number
-  /** Failures of one batch while others succeed that make it step aside. */
+  /** Submissions in a row without a success, for any reason, that make the endpoint unavailable. */
+  unsuccessfulToUnavailable: number
+  /** Failures of one batch while others succeed that make it stuck. */
   failuresToStuck: number
-  /** Live or backfill batches in a row with nothing accepted that are an outage told inside a 200. */
+  /**
+   * Live or backfill batches in a row with nothing accepted that count as an outage reported inside a 200.
+   */
   emptyAnswersToUnavailable: number
-  /** Requests in a row that are refused as such, with nothing accepted between, that close the road (WRAPPER_REFUSED). */
+  /**
+   * Requests in a row answered 400 or 413, with nothing accepted between, that make it unavailable
+   * (WRAPPER_REFUSED).
+   */
   refusalsToUnavailable: number
-  /** After the spool refused a write and reported no loss: when it is asked again. */
+  /** Delay before a new start after the spool rejected a write without losing its store. */
   spoolRetryMs: number
 }
 
@@ -66,7 +77,7 @@ export const defaultBackoff: BackoffOptions = {
   credentialsMinMs: 5000,
   credentialsMaxMs: 300_000,
   failuresToUnavailable: 5,
-  submissionsToUnavailable: 10,
+  unsuccessfulToUnavailable: 10,
   failuresToStuck: 10,
   emptyAnswersToUnavailable: 3,
   refusalsToUnavailable: 12,
@@ -82,29 +93,29 @@ export type ProviderOptions = {
   credentials: CredentialsOptions
   batch: { payloadsMax: number; bodyBytesMax: number; lingerMs: number }
   maxInFlight: number
-  /** For one attempt, from the first byte sent to the last byte read. */
+  /** For one submission, from the first byte sent to the last byte read. */
   timeoutMs: number
   connectTimeoutMs: number
   responseBytesMax: number
-  /** PEM of the authorities that may sign the service's certificate; null for those that Node knows. */
+  /** PEM of the authorities that may sign the service's certificate; null for those of Node. */
   ca: string | null
   clientCertificate: ClientCertificate | null
   proxy: ProxyOptions
   retryRules: RetryRules
   onRepeat: OnRepeat
-  /** `single`: every payload goes by the operation for one. */
+  /** `single`: every payload is sent by the operation for one payload. */
   mode: 'batch' | 'single'
   backfill: {
-    /** A live payload that is older, or was when it came, is no longer live. */
+    /** A payload that is older, now or at its arrival, is no longer live. */
     afterMs: number
-    /** Part of the turns, and of the places, that backfill gets at least and at most; 0 to 1. */
+    /** Least part of the turns, and largest part of `maxInFlight`, that backfill gets; 0 to 1. */
     shareMin: number
     shareMax: number
     order: 'oldest-first' | 'newest-first'
-    /** In an outage, what waits becomes a lane of its own so often. */
+    /** In an outage, the waiting payloads become a lane of their own so often. */
     rotateEveryMs: number
   }
-  /** What we allow ourselves towards the service; null: no limit of ours. */
+  /** Limits of our own; null for none. */
   rate: { payloadsPerS: number | null; requestsPerS: number | null }
   backoff: BackoffOptions
 }
@@ -113,6 +124,6 @@ export type DeliveryOptions = {
   providers: readonly ProviderOptions[]
   /** Submissions at once over all providers. */
   maxInFlightTotal: number
-  /** With each settle goes a receipt of its payloads (receipts/receipts.ts). */
+  /** Each settle writes a receipt of its payloads (receipts/receipts.ts). */
   ledger?: boolean
 }

@@ -1,40 +1,35 @@
-// delivery.ts: the door of delivery: batches out.
+// delivery.ts: the entry file of delivery: batches out.
 //
-// What it promises
-//   Sealed before sent. A batch goes out only after the spool has made its batchId, range and timestamp durable,
-//   and after a timeout, a 500, an answer that nobody can read, a crash or a restart the very same bytes go
-//   again under the same batchId, so that the service can tell that it has them already.
-//   Nothing is final without verdict.ts, and nothing that it holds counts against a payload.
-//   While the endpoint is not available, a submission starts only as the one probe (endpoint.ts, invariant 9).
+// What it guarantees
+//   Sealed before sent. A batch is sent only after the spool has made its batchId, range and timestamp durable. After
+//   a timeout, a 500, an unreadable answer, a crash or a restart the same bytes are sent again under the same batchId,
+//   so that the service can recognize them.
+//   Nothing becomes final without policy/verdict.ts, and nothing that is held counts an attempt of a payload.
+//   While the endpoint is not available, a submission starts only as the one probe (policy/endpoint.ts, invariant 9).
 //
-// How it goes
-//   One road for each provider (provider-pipeline.ts) with a p-queue of its own, so that a provider that hangs starves nobody;
-//   a second queue bounds all of them together. A lane of a provider that the config does not have is left
-//   untouched: its payloads stay in the spool.
+// How it works
+//   Each provider has a pipeline with a p-queue of its own, so that a provider that hangs does not delay the others; a
+//   second queue bounds the submissions of all. A lane of a provider that the config does not have stays in the spool.
 //
-//     scheduler  what goes next                        senderWorker  the thread that signs, sends and reads the answer
-//     hand       sealed batches, how long each rests   submit   one HTTP attempt, always an outcome (in the thread)
-//     endpoint   whether anything may go now           answer   what an HTTP answer means (in the thread)
-//     roles      when what waits becomes backfill      isolation  who is guilty in a refused batch
-//     limits     size-limit, rate-limit, concurrency   said     what was said of each payload
-//     keyring    credentials, their refresh, changes   verdict  what follows from an outcome: the retry policy
-//     service-clock  what time it is over there        settler  carries the verdict out
-//     route, proxy, tunnel   how the service is reached    strangers  payloads of nobody that the config has
+//     provider-pipeline/  acts: takes a batch, sends it, settles or holds it
+//     policy/             decides: what goes next, whether, when again, what an answer means; the retry policy
+//     transport/          sends: one thread that signs, sends and reads the answer; proxy tunnel, connection check
+//     credentials/        the keys that sign: found, refreshed, renewed after a 401 or 403
 //
 // What can go wrong, and what then happens
-//   The service fails     the batch rests (full jitter, 1 s doubling to 60 s) and fewer go at once; after five
-//                         failures in a row over two batches the road is closed but for one probe.
-//   It says 401 or 403    the credentials are read again and the batch is sent once more at once; then the road
-//                         is closed, with a probe every ten minutes.
-//   No credentials        nothing is sealed; they are looked for again after 5 s, doubling to five minutes.
-//   It refuses a batch    as such (400, 413): it is cut until the guilty payload is alone, which is then judged by the
-//                         single operation (isolation.ts); others go on. A 409 goes by `on_repeat`.
-//   It refuses everything after twelve requests in a row the road is closed but for a probe every ten minutes, and
-//                         nothing is buried.
-//   A backlog waits       what is fresh goes first, the backlog gets its share (backfill-policy.ts, scheduler.ts).
-//   The spool is lost     running submissions are aborted and their answers ignored; when it is open again,
-//                         everything begins with the batches that it has.
-//   We stop               running submissions go on until the deadline, then are aborted; batches stay sealed.
+//   The service fails     the batch waits (full jitter, 1 s doubling to 60 s) and fewer are sent at once. After five
+//                         failures in a row over two batches the endpoint is unavailable: one probe at a time.
+//   It answers 401, 403   the credentials are read again and the batch is sent once more at once; then the endpoint is
+//                         unauthorized, with a probe every ten minutes.
+//   No credentials        nothing is sealed. The next look is after 5 s, doubling to five minutes.
+//   It refuses a batch    (400, 413) the batch is cut until the payload at fault is alone, which is then judged by the
+//                         single operation (policy/isolation.ts). Others go on. A 409 follows `on_repeat`.
+//   It refuses all        after twelve refusals in a row the endpoint is unavailable, with a probe every ten minutes,
+//                         and nothing becomes a dead letter.
+//   A backlog waits       fresh data goes first, the backlog gets its share (policy/backfill-policy.ts, scheduler.ts).
+//   The spool is lost     running submissions are aborted and their answers ignored. When it is open again, delivery
+//                         starts with the batches that the spool has.
+//   The daemon stops      running submissions continue until the deadline, then are aborted; batches stay sealed.
 
 import PQueue from 'p-queue'
 import type { Clock, EpochMs } from '../std/clock.ts'
@@ -47,21 +42,17 @@ import type { SenderWorker } from './transport/sender-worker.ts'
 import { createProviderPipeline } from './provider-pipeline/provider-pipeline.ts'
 import { createOrphanedProviders } from './orphaned-providers.ts'
 import { createDeliveryCounters } from './delivery-counters.ts'
-import type { DeliveryCounters } from './delivery-counters.ts'
-import type { ProviderView } from './provider-view.ts'
+import type { DeliveryCounters, ProviderView } from './types.ts'
 
-export type { DeliveryCounters } from './delivery-counters.ts'
-export type { EndpointState } from './policy/endpoint.ts'
 export type { DeliveryOptions } from './delivery-options.ts'
-export type { ProviderView } from './provider-view.ts'
 export { checkConnection, type ConnectionStep } from './transport/connection-check.ts'
 
 export type Delivery = {
-  /** Begins with the recovered batches. */
+  /** Starts with the recovered batches. */
   start(): void
-  /** No new submission starts; running ones get until `deadline` aborts, then are aborted; batches stay sealed. */
+  /** Starts no new submission. Running ones continue until `deadline` aborts. Batches stay sealed. */
   stop(deadline: AbortSignal): Promise<void>
-  /** Tries now what waits for a back-off or a slow probe (SIGHUP). */
+  /** Ends all waits: tries now (SIGHUP, `probe`). */
   probe(): void
   providers(): readonly ProviderView[]
   counters(): DeliveryCounters
@@ -72,49 +63,51 @@ export type DeliveryDeps = {
   clock: Clock
   random: () => number
   emit: Emit
-  /** Where `credentials: { source: environment }` looks. */
+  /** For `credentials: { source: environment }`. */
   env?: NodeJS.ProcessEnv
-  /** The sending thread, where several deliveries of one process share it; whoever made it closes it. */
+  /** Shared by several deliveries of one process; the creator closes it. */
   senderWorker?: SenderWorker
 }
 
 export function createDelivery(deps: DeliveryDeps, options: DeliveryOptions): Delivery {
-  const tally = createDeliveryCounters()
+  const counters = createDeliveryCounters()
   const total = new PQueue({ concurrency: options.maxInFlightTotal })
   const senderWorker = deps.senderWorker ?? createSenderWorker({ ledger: options.ledger ?? false })
-  const roadDeps = { ...deps, env: deps.env ?? process.env, tally, total, senderWorker }
-  const roads = options.providers.map((provider) => createProviderPipeline(roadDeps, provider))
-  const strangers = createOrphanedProviders(deps, { known: options.providers.map(({ name }) => name) })
+  const pipelineDeps = { ...deps, env: deps.env ?? process.env, counters, total, senderWorker }
+  const pipelines = options.providers.map((provider) => createProviderPipeline(pipelineDeps, provider))
+  const orphans = createOrphanedProviders(deps, { known: options.providers.map(({ name }) => name) })
   let unlisten = () => {}
 
   return {
     start() {
       unlisten = deps.spool.listen({
         payloadsAdded: () => {
-          roads.forEach((road) => road.grown())
-          strangers.look()
+          pipelines.forEach((pipeline) => pipeline.payloadsAdded())
+          orphans.report()
         },
-        storeLost: () => roads.forEach((road) => road.lost()),
-        storeReopened: () => roads.forEach((road) => road.reopened()),
+        storeLost: () => pipelines.forEach((pipeline) => pipeline.lost()),
+        storeReopened: () => pipelines.forEach((pipeline) => pipeline.reopened()),
         intakeChanged() {
-          if (!deps.spool.deadLettersFull) for (const road of roads) road.roomMade()
+          if (!deps.spool.deadLettersFull) for (const pipeline of pipelines) pipeline.deadLettersHaveRoom()
         },
       })
-      strangers.look()
-      for (const road of roads) road.start()
+      orphans.report()
+      for (const pipeline of pipelines) pipeline.start()
     },
     async stop(deadline) {
-      await Promise.all(roads.map((road) => road.stop(deadline)))
+      await Promise.all(pipelines.map((pipeline) => pipeline.stop(deadline)))
       if (deps.senderWorker === undefined) await senderWorker.close()
       unlisten()
     },
-    probe: () => roads.forEach((road) => road.probe()),
-    providers: () => roads.map((road) => road.view()),
-    counters: () => tally.counters(),
+    probe: () => pipelines.forEach((pipeline) => pipeline.probe()),
+    providers: () => pipelines.map((pipeline) => pipeline.view()),
+    counters: () => counters.read(),
   }
 }
 
-/** Finds the credentials of a provider as delivery would; rejects with CREDENTIALS_MISSING. The secret stays here. */
+/**
+ * Finds the credentials of a provider as delivery does, without the secret. Rejects with CREDENTIALS_MISSING.
+ */
 export async function findCredentials(
   { clock, env }: { clock: Clock; env: NodeJS.ProcessEnv },
   { credentials, proxy }: ProviderOptions,

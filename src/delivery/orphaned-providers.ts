@@ -1,5 +1,5 @@
-// orphaned-providers.ts: providers that have payloads in the spool and are not in the config (any more). Nothing of theirs is
-// touched or lost; somebody has to know of it.
+// orphaned-providers.ts: reports providers that have payloads in the spool and are not in the config (any
+// more). Their payloads stay in the spool.
 
 import type { Clock } from '../std/clock.ts'
 import type { Emit } from '../domain/event.ts'
@@ -7,35 +7,35 @@ import type { ProviderName } from '../domain/ids.ts'
 import type { Spool } from '../spool/spool.ts'
 
 export type OrphanedProviders = {
-  /** Looks, and tells who is new, who is gone, and now and then how many wait. */
-  look(this: void): void
+  /** Reports a new one, one that is gone, and now and then the number of payloads that wait. */
+  report(this: void): void
 }
 
-/** Their number may grow with each message. */
-const tellAgainMs = 60_000
+/** The number may grow with each message, so it is not reported each time. */
+const reportEveryMs = 60_000
 
 export function createOrphanedProviders(
   { spool, clock, emit }: { spool: Pick<Spool, 'lanes'>; clock: Clock; emit: Emit },
   { known }: { known: readonly ProviderName[] },
 ): OrphanedProviders {
-  const told = new Map<ProviderName, { payloads: number; atMs: number }>()
-  return { look }
+  const reported = new Map<ProviderName, { payloads: number; atMs: number }>()
+  return { report }
 
-  function look(): void {
+  function report(): void {
     const waiting = new Map<ProviderName, number>()
     for (const { provider, open } of spool.lanes())
       if (open > 0 && !known.includes(provider)) waiting.set(provider, (waiting.get(provider) ?? 0) + open)
-    for (const provider of told.keys()) if (!waiting.has(provider)) tell(provider, 0)
+    for (const provider of reported.keys()) if (!waiting.has(provider)) emitCount(provider, 0)
     for (const [provider, payloads] of waiting) {
-      const before = told.get(provider)
-      const again = before?.payloads !== payloads && clock.monotonic() - (before?.atMs ?? 0) >= tellAgainMs
-      if (before === undefined || again) tell(provider, payloads)
+      const last = reported.get(provider)
+      const changed = last?.payloads !== payloads && clock.monotonic() - (last?.atMs ?? 0) >= reportEveryMs
+      if (last === undefined || changed) emitCount(provider, payloads)
     }
   }
 
-  function tell(provider: ProviderName, payloads: number): void {
-    if (payloads === 0) told.delete(provider)
-    else told.set(provider, { payloads, atMs: clock.monotonic() })
+  function emitCount(provider: ProviderName, payloads: number): void {
+    if (payloads === 0) reported.delete(provider)
+    else reported.set(provider, { payloads, atMs: clock.monotonic() })
     emit({ kind: 'provider_unknown', provider, payloads })
   }
 }

@@ -1,8 +1,9 @@
-// proxy.ts: which proxy stands on the way to a service, if any.
+// proxy.ts: which proxy is between us and a service, if any.
 //
-// `environment` goes by HTTPS_PROXY for https, HTTP_PROXY for http, each also in lower case, which wins; and by NO_PROXY:
-// names (with all that end in them), addresses, networks such as 10.0.0.0/8, each with or without a port, or `*`. This
-// machine is never asked for through a proxy of the environment. A proxy that the config names is always used.
+// `environment` uses HTTPS_PROXY for https and HTTP_PROXY for http, each also in lower case, which wins; and
+// NO_PROXY: names (with their subdomains), addresses, networks such as 10.0.0.0/8, each with or without a
+// port, or `*`. A proxy of the environment is never used for this machine. A proxy of the config is always
+// used.
 
 import { BlockList, isIP, isIPv4 } from 'node:net'
 import { assertNever } from '../std/assert.ts'
@@ -12,7 +13,7 @@ import type { ProxyOptions } from './delivery-options.ts'
 export type Proxy = {
   /** http:// or https://, without a user. */
   url: string
-  /** Value of Proxy-Authorization; null where nothing is known. */
+  /** Value of Proxy-Authorization; null for none. */
   authorization: string | null
 }
 
@@ -20,7 +21,7 @@ export type Environment = Readonly<Record<string, string | undefined>>
 
 const variables = ['http_proxy', 'https_proxy', 'no_proxy'] as const
 
-/** Null where the way is direct. Throws CONFIG_INVALID for a variable that names no proxy. */
+/** Null for a direct connection. Throws CONFIG_INVALID for a variable that names no proxy. */
 export function proxyFor(baseUrl: string, options: ProxyOptions, env: Environment): Proxy | null {
   switch (options.from) {
     case 'none':
@@ -40,7 +41,7 @@ export function proxyFor(baseUrl: string, options: ProxyOptions, env: Environmen
   }
 }
 
-/** The same for those who go by variables. */
+/** The same as environment variables, for libraries that read them. */
 export function proxyEnvironment(options: ProxyOptions, env: Environment): Environment {
   switch (options.from) {
     case 'none':
@@ -81,9 +82,9 @@ function readProxy(name: string, value: string): Proxy {
   if (url === null || !/^https?:$/.test(url.protocol) || url.hostname === '')
     // The value may hold a password, so it is not shown.
     throw new GatewayError('CONFIG_INVALID', {
-      what: `The environment variable ${name} names no proxy that can be used.`,
-      why: 'It must be a URL such as http://proxy.example.com:3128; SOCKS is not spoken.',
-      act: 'Mend it where the service is started, or say in the config how to go: `delivery.proxy`.',
+      what: `The environment variable ${name} is not a valid proxy.`,
+      why: 'It must be a URL such as http://proxy.example.com:3128. SOCKS is not supported.',
+      act: 'Correct it in the unit file or shell that starts the gateway, or set `delivery.proxy` in the config.',
     })
   const { origin, username, password } = url
   const authorization =

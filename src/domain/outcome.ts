@@ -1,5 +1,5 @@
-// outcome.ts: what one submission came to, as a closed union. Everything the service, the network or a
-// proxy between can do ends in exactly one of these; delivery/policy/verdict.ts says what follows from each.
+// outcome.ts: the result of one submission, as a closed union. Whatever the service, the network or a proxy
+// does is exactly one of these; delivery/policy/verdict.ts says what follows from each.
 
 /** Element of `failed` in a batch response (ingestion-api.md 2.8). */
 export type FailureRecord = {
@@ -11,19 +11,19 @@ export type FailureRecord = {
 
 export type Outcome =
   /**
-   * 200 with a readable breakdown; `oddities` names what was wrong with it although it could be read. `all`: it names
-   * exactly the payloads that were sent, and no other list has any.
+   * 200 with a readable breakdown. `deviations`: what in it contradicts the specification or itself. `all`:
+   * it lists exactly the payloads that were sent as accepted, and none as failed.
    */
   | {
       kind: 'answered'
       requestId: string | null
       accepted: readonly string[] | 'all'
       failed: readonly FailureRecord[]
-      oddities: readonly string[]
+      deviations: readonly string[]
     }
   /** 202 for a single payload (ingestion-api.md 4.1). */
   | { kind: 'accepted_single'; requestId: string | null }
-  /** 400 or 413: the service refuses the request as such. */
+  /** 400 or 413: the service refuses the whole request. */
   | {
       kind: 'refused'
       status: 400 | 413
@@ -43,14 +43,14 @@ export type Outcome =
       message: string
       retryAfterMs: number | null
     }
-  /** No answer: timeout, reset, DNS, TLS, refused connection. `act`: what a person can do about it. */
+  /** No answer: timeout, reset, DNS, TLS, refused connection. `act`: what a person can do. */
   | { kind: 'unreachable'; reason: UnreachableReason; message: string; act?: string }
-  /** 200 or 202 whose body cannot be read as an answer: truncated, HTML, too large, not JSON. */
+  /** 200 or 202 whose body is not a readable answer: truncated, HTML, too large, not JSON. */
   | { kind: 'unreadable'; status: number; requestId: string | null; message: string }
   /** Any other status, redirects included. */
   | { kind: 'unexpected'; status: number; requestId: string | null; message: string }
-  /** We are stopping; nothing is known. */
+  /** The daemon stops; no result is known. */
   | { kind: 'aborted' }
 
-/** `clock`: by our clock the certificate of the service is not valid. */
+/** `clock`: at the time of our clock the certificate of the service is not valid. */
 export type UnreachableReason = 'timeout' | 'reset' | 'refused' | 'dns' | 'tls' | 'clock' | 'proxy' | 'other'

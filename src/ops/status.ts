@@ -6,7 +6,7 @@
 
 import type { EpochMs } from '../std/clock.ts'
 import type { HoldReason } from '../domain/event.ts'
-import type { EndpointState } from '../delivery/delivery.ts'
+import type { EndpointState } from '../delivery/types.ts'
 import type { LedgerView } from '../ledger/ledger.ts'
 import type { LaneView, LaneRole } from '../spool/spool.ts'
 import type { Condition } from './conditions/conditions.ts'

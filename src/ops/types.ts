@@ -3,7 +3,8 @@
 
 import type { EpochMs } from '../std/clock.ts'
 import type { GatewayError } from '../std/gateway-error.ts'
-import type { Delivery, ProviderView } from '../delivery/delivery.ts'
+import type { Delivery } from '../delivery/delivery.ts'
+import type { ProviderView } from '../delivery/types.ts'
 import type {
   DeferredCounters,
   Ingest,

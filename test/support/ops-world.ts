@@ -4,7 +4,7 @@
 import { Writable } from 'node:stream'
 import type { Clock } from '../../src/std/clock.ts'
 import type { LaneId, ProviderName } from '../../src/domain/ids.ts'
-import type { DeliveryCounters, ProviderView } from '../../src/delivery/delivery.ts'
+import type { DeliveryCounters, ProviderView } from '../../src/delivery/types.ts'
 import type { IngestCounters } from '../../src/ingest/ingest.ts'
 import type { OpsConfig } from '../../src/ops/config.ts'
 import { createOps, type Ops, type OpsOptions } from '../../src/ops/ops.ts'

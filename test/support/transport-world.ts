@@ -2,7 +2,7 @@
 
 import { afterAll } from 'vitest'
 import { createSenderWorker } from '../../src/delivery/transport/sender-worker.ts'
-import type { Transport, AttemptResult } from '../../src/delivery/transport/sender-worker.ts'
+import type { AttemptResult, Transport } from '../../src/delivery/transport/transport.ts'
 import type { ProviderOptions } from '../../src/delivery/delivery-options.ts'
 import { transportOptions } from '../../src/delivery/transport/transport-options.ts'
 import type { BatchOperation } from '../../src/spool/spool.ts'
@@ -39,14 +39,17 @@ export type TransportWorld = {
   submit(
     baseUrl: string,
     options?: Partial<ProviderOptions> & {
-      turn?: BatchOperation
+      operation?: BatchOperation
       stop?: AbortSignal
       env?: Record<string, string>
     },
   ): Promise<AttemptResult>
   /** A transport for several. */
   open(baseUrl: string, options?: Partial<ProviderOptions>): Transport
-  send(transport: Transport, options?: { turn?: BatchOperation; stop?: AbortSignal }): Promise<AttemptResult>
+  send(
+    transport: Transport,
+    options?: { operation?: BatchOperation; stop?: AbortSignal },
+  ): Promise<AttemptResult>
 }
 
 /** To be called at the top of a test file: the thread lives as long as its tests. */
@@ -54,20 +57,20 @@ export function createTransportWorld(): TransportWorld {
   const senderWorker = createSenderWorker()
   afterAll(() => senderWorker.close())
   const world: TransportWorld = {
-    async submit(baseUrl, { env = {}, turn, stop, ...options } = {}) {
+    async submit(baseUrl, { env = {}, operation, stop, ...options } = {}) {
       const transport = senderWorker.open(transportOptions(providerOptions(baseUrl, options), env))
       try {
-        return await world.send(transport, { ...(turn && { turn }), ...(stop && { stop }) })
+        return await world.send(transport, { ...(operation && { operation }), ...(stop && { stop }) })
       } finally {
         await transport.close()
       }
     },
     open: (baseUrl, options = {}) =>
       senderWorker.open(transportOptions(providerOptions(baseUrl, options), {})),
-    send(transport, { turn = 'batch', stop = new AbortController().signal } = {}) {
-      const content = contentOf(turn === 'batch' ? batchText : singleText)
+    send(transport, { operation = 'batch', stop = new AbortController().signal } = {}) {
+      const content = contentOf(operation === 'batch' ? batchText : singleText)
       const now = Date.now()
-      return transport.submit({ turn, content, credentials, signingAt: now, startedAt: now, stop })
+      return transport.submit({ operation, content, credentials, signingAt: now, startedAt: now, stop })
     },
   }
   return world

@@ -1,7 +1,7 @@
 // credentials-chain.ts: the credentials that the AWS tools would find on this machine, by their own package.
 //
-// Asked anew each time: the package would go on with what it has by the wall clock, which may be wrong, and with what it
-// has read of the shared files for as long as the process lives.
+// Each request is forced: the package would otherwise cache credentials by the wall clock, which may be
+// wrong, and the shared files for the life of the process.
 
 import { Agent } from 'node:http'
 import { Agent as TlsAgent } from 'node:https'
@@ -12,10 +12,10 @@ import type { ProxyOptions } from '../delivery-options.ts'
 
 type Provider = ReturnType<typeof defaultProvider>
 
-/** Its warnings go to the console otherwise, in the middle of the log. */
+/** Otherwise its warnings go to the console, between the lines of the log. */
 const silent = { debug() {}, info() {}, warn() {}, error() {} }
 
-/** To a token service; one call at a time is made. */
+/** For a token service, which gets one request at a time. */
 const agentOptions = { keepAlive: false, maxSockets: 4 }
 
 export function createChain(
@@ -29,7 +29,7 @@ export function createChain(
   }
 
   async function load(): Promise<Provider> {
-    // Loaded where it is asked for: it is the largest of our packages, and most configs do without it.
+    // Loaded on first use: it is the largest of our packages, and most configs do not need it.
     const { defaultProvider } = await import('@aws-sdk/credential-provider-node')
     const proxyEnv = proxyEnvironment(proxy, env)
     const requestHandler = {
@@ -40,7 +40,8 @@ export function createChain(
       ...(profile === null ? {} : { profile }),
       ignoreCache: true,
       logger: silent,
-      // For token services, which lie where the ingestion API does; containers and instances answer on the machine.
+      // For token services, which are reached like the ingestion API. Containers and instances answer
+      // locally.
       clientConfig: { requestHandler },
     })
   }

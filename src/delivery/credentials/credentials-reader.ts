@@ -1,27 +1,22 @@
-// credentials-reader.ts: reads credentials from where the config says, once, remembering nothing. credentials.ts does that.
+// credentials-reader.ts: reads credentials from their configured source, once. credentials.ts caches them.
 
 import { readFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { assertNever } from '../../std/assert.ts'
+import { asCredentials } from './access-keys.ts'
+import type { Credentials } from './access-keys.ts'
 import { createChain } from './credentials-chain.ts'
 import type { CredentialsOptions, ProxyOptions } from '../delivery-options.ts'
 import type { Environment } from '../proxy.ts'
 
-export type Credentials = {
-  accessKeyId: string
-  secretAccessKey: string
-  sessionToken?: string
-  expiration?: Date
-}
-
 export type ReadDeps = {
   env: Environment
-  /** On the way to a token service, for what the AWS tools would ask there. */
+  /** For token services of the AWS chain. */
   proxy: ProxyOptions
 }
 
-/** Rejects with an Error whose message says what is missing, and quotes no secret. */
+/** Rejects with an Error whose message says what is missing and contains no secret. */
 export function createReader(
   { env, proxy }: ReadDeps,
   options: CredentialsOptions,
@@ -49,7 +44,7 @@ export function createReader(
   }
 }
 
-/** The files that other credentials may come from when they change. */
+/** The files that credentials are read from. */
 export function filesOf(env: Environment, options: CredentialsOptions): readonly string[] {
   if (options.source === 'file') return [options.path]
   if (options.source !== 'chain') return []
@@ -76,7 +71,7 @@ async function fromFile(path: string): Promise<Credentials> {
   try {
     parsed = JSON.parse(text)
   } catch {
-    // The parser's message quotes the text, which is a secret (invariant 11).
+    // The message of the parser quotes the text, which is secret (invariant 11).
     throw new Error('the file is not JSON')
   }
   const fields = new Map<string, unknown>(
@@ -88,25 +83,10 @@ async function fromFile(path: string): Promise<Credentials> {
   const secretAccessKey = fields.get('secretaccesskey')
   const sessionToken = fields.get('sessiontoken')
   const expiration = fields.get('expiration')
-  if (typeof accessKeyId !== 'string') throw new Error('the file has no text at "accessKeyId"')
-  if (typeof secretAccessKey !== 'string') throw new Error('the file has no text at "secretAccessKey"')
+  if (typeof accessKeyId !== 'string') throw new Error('the file has no string "accessKeyId"')
+  if (typeof secretAccessKey !== 'string') throw new Error('the file has no string "secretAccessKey"')
   const token = typeof sessionToken === 'string' ? sessionToken : undefined
   const credentials = asCredentials(accessKeyId, secretAccessKey, token)
   if (typeof expiration !== 'string' || Number.isNaN(Date.parse(expiration))) return credentials
   return { ...credentials, expiration: new Date(expiration) }
-}
-
-/** Keys come with a line end when they were pasted or written by a shell; none has a space of its own. */
-function asCredentials(
-  accessKeyId: string,
-  secretAccessKey: string,
-  sessionToken: string | undefined,
-): Credentials {
-  const credentials = { accessKeyId: accessKeyId.trim(), secretAccessKey: secretAccessKey.trim() }
-  if (!/^[\x21-\x7e]+$/.test(credentials.accessKeyId))
-    throw new Error('the access key id is not printable ASCII')
-  if (!/^[\x20-\x7e]+$/.test(credentials.secretAccessKey))
-    throw new Error('the secret is not printable ASCII')
-  const token = sessionToken?.trim()
-  return token ? { ...credentials, sessionToken: token } : credentials
 }

@@ -1,40 +1,40 @@
-// credentials.ts: the keys that sign, from where the config says.
+// credentials.ts: the entry file of the keys that sign requests: found where the config says, cached,
+// refreshed.
 //
-//   asked          what is known is given at once
-//   5 min before   they expire they are refreshed, while the old ones go on to serve
-//   a file moved   it is read again: asked for, at once; watched, within seconds, also while nobody asks
-//   403            reread() asks the source itself, whatever is known (keyring.ts)
+//   requested      cached credentials are returned at once
+//   5 min before   they expire they are refreshed, while the old ones stay in use
+//   file changed   it is read again: at once when credentials are requested, and within seconds when watched
+//   401, 403       reread() reads the source itself, whatever is cached (keyring.ts)
 //
-// While a refresh fails the old ones serve: they may well still be good, and when they are not the service says 403,
-// which is handled. Those that have expired are missing, but only where the time is known: a machine whose clock
-// is a day ahead would otherwise never send the request that tells it so.
+// While a refresh fails the old credentials stay in use: they may be valid, and if they are not, the service
+// answers 403, which is handled. Expired credentials count as missing, but only where the time is cached: a
+// machine whose clock is a day ahead would otherwise never send the request that shows it.
 
 import { stat } from 'node:fs/promises'
 import type { CancelTimer, Clock, EpochMs } from '../../std/clock.ts'
 import { GatewayError, messageOf } from '../../std/gateway-error.ts'
+import { sameKeys } from './access-keys.ts'
+import type { Credentials } from './access-keys.ts'
 import { createReader, filesOf } from './credentials-reader.ts'
-import type { Credentials } from './credentials-reader.ts'
 import type { CredentialsOptions, ProxyOptions } from '../delivery-options.ts'
 
-export type { Credentials } from './credentials-reader.ts'
-
 export type CredentialsSource = {
-  /** Rejects with GatewayError CREDENTIALS_MISSING. The same object as long as they are the same. */
+  /** Rejects with CREDENTIALS_MISSING. The same object as long as the credentials are the same. */
   current(): Promise<Credentials>
-  /** Asks the source again, whatever is remembered. */
+  /** Reads the source again, whatever is cached. */
   reread(): Promise<Credentials>
-  /** Calls `changed` when the files they come from changed and gave others, until it is cancelled. */
+  /** Calls `changed` when their files change and contain other credentials, until it is cancelled. */
   watch(changed: () => void): CancelTimer
 }
 
 type Deps = {
   clock: Clock
   env: NodeJS.ProcessEnv
-  /** What has to be added to our clock; null while that is unknown. */
+  /** Service clock minus ours; null while unknown. */
   offsetMs?: () => number | null
-  /** On the way to a token service. */
+  /** For a token service. */
   proxy?: ProxyOptions
-  /** A refresh failed and the old ones serve until `expiresAt`; null: it works again. */
+  /** A refresh failed and the old credentials stay in use until `expiresAt`; null: it works again. */
   refreshFailed?: (failure: { why: string; expiresAt: EpochMs | null } | null) => void
 }
 
@@ -42,41 +42,42 @@ const direct: ProxyOptions = { from: 'none' }
 
 /** Before they expire by this much, credentials are refreshed. */
 const refreshBeforeMs = 300_000
-/** A file, or a source whose refresh failed, is looked at no more often than this. */
-const lookAgainMs = { file: 5000, other: 15_000 }
-/** A token service or a `credential_process` that says nothing would hold every submission for ever. */
+/** The least time between two reads of a file, or of a source whose refresh failed. */
+const readAgainMs = { file: 5000, other: 15_000 }
+/** A token service or a `credential_process` without an answer must not delay submissions for ever. */
 const answerMs = 30_000
-/** What it was asked goes on, since nobody can end it; so long nothing is asked again, or such questions would pile up. */
-const askAnewMs = 600_000
-/** Whoever mends credentials waits no longer. */
+/** A credential lookup that hangs cannot be cancelled. Wait this long before starting another one. */
+const lookupAgainMs = 600_000
+/** New files are in use no later than this. */
 const watchEveryMs = 2000
 
 export function createCredentials(deps: Deps, options: CredentialsOptions): CredentialsSource {
   const { clock, env, offsetMs = () => 0, proxy = direct, refreshFailed = () => {} } = deps
   const read = createReader({ env, proxy }, options)
   const files = filesOf(env, options)
-  let known: { credentials: Credentials; mark: string } | null = null
-  let lookedAt = Number.NEGATIVE_INFINITY
+  let cached: { credentials: Credentials; mark: string } | null = null
+  let readAtMs = Number.NEGATIVE_INFINITY
   let reading: Promise<Credentials> | null = null
-  let asked: { work: Promise<Credentials>; atMs: number } | null = null
+  let lookup: { work: Promise<Credentials>; atMs: number } | null = null
   let failing = false
 
   return { current, reread: () => once(true), watch }
 
   async function current(): Promise<Credentials> {
-    if (known === null || isPast(known.credentials)) return once(false)
-    if (!isDue(known.credentials)) return known.credentials
-    // A file costs a look at the disk; another source may take seconds, and the old ones are good for minutes.
+    if (cached === null || isPast(cached.credentials)) return once(false)
+    if (!isDue(cached.credentials)) return cached.credentials
+    // A file costs one look at the disk. Another source may take seconds, and the old ones are valid for
+    // minutes.
     if (options.source === 'file') return once(false)
-    // Those that are known are given again where it fails, which refresh() tells.
+    // Where it fails, the cached ones stay in use; refresh() reports it.
     once(false).catch(() => undefined)
-    return known.credentials
+    return cached.credentials
   }
 
   function isDue({ expiration }: Credentials): boolean {
     const expires = expiration !== undefined && expiration.getTime() - refreshBeforeMs <= trueNow()
-    const againMs = options.source === 'file' ? lookAgainMs.file : lookAgainMs.other
-    return (expires || options.source === 'file') && clock.monotonic() - lookedAt >= againMs
+    const againMs = options.source === 'file' ? readAgainMs.file : readAgainMs.other
+    return (expires || options.source === 'file') && clock.monotonic() - readAtMs >= againMs
   }
 
   function isPast({ expiration }: Credentials): boolean {
@@ -87,7 +88,7 @@ export function createCredentials(deps: Deps, options: CredentialsOptions): Cred
     return clock.now() + (offsetMs() ?? 0)
   }
 
-  /** Everyone who asks meanwhile gets the same answer: four submissions must not be four calls. */
+  /** Concurrent callers share one read: four submissions must not be four requests. */
   function once(force: boolean): Promise<Credentials> {
     reading ??= refresh(force).finally(() => {
       reading = null
@@ -96,39 +97,39 @@ export function createCredentials(deps: Deps, options: CredentialsOptions): Cred
   }
 
   async function refresh(force: boolean): Promise<Credentials> {
-    lookedAt = clock.monotonic()
+    readAtMs = clock.monotonic()
     try {
       const mark = await marksOf(files)
-      const unchanged = options.source === 'file' && mark === known?.mark
-      if (known !== null && unchanged && !force && !isPast(known.credentials)) return known.credentials
-      const found = options.source === 'chain' ? await ask() : await read()
+      const unchanged = options.source === 'file' && mark === cached?.mark
+      if (cached !== null && unchanged && !force && !isPast(cached.credentials)) return cached.credentials
+      const found = options.source === 'chain' ? await lookUp() : await read()
       if (isPast(found)) throw new Error('the credentials have expired')
-      const same = known !== null && sameKeys(known.credentials, found)
-      known = { credentials: same && known !== null ? known.credentials : found, mark }
-      tell(null)
+      const same = cached !== null && sameCredentials(cached.credentials, found)
+      cached = { credentials: same && cached !== null ? cached.credentials : found, mark }
+      reportRefresh(null)
     } catch (error) {
-      if (known === null || isPast(known.credentials)) throw missing(options, error)
-      tell(error)
+      if (cached === null || isPast(cached.credentials)) throw missing(options, error)
+      reportRefresh(error)
     }
-    return known.credentials
+    return cached.credentials
   }
 
-  function ask(): Promise<Credentials> {
-    if (asked === null || clock.monotonic() - asked.atMs > askAnewMs) {
-      const question = { work: read(), atMs: clock.monotonic() }
+  function lookUp(): Promise<Credentials> {
+    if (lookup === null || clock.monotonic() - lookup.atMs > lookupAgainMs) {
+      const started = { work: read(), atMs: clock.monotonic() }
       const end = () => {
-        if (asked === question) asked = null
+        if (lookup === started) lookup = null
       }
-      question.work.then(end, end)
-      asked = question
+      started.work.then(end, end)
+      lookup = started
     }
-    return inTime(clock, asked.work)
+    return inTime(clock, lookup.work)
   }
 
-  function tell(error: unknown): void {
+  function reportRefresh(error: unknown): void {
     if (error === null && !failing) return
     failing = error !== null
-    const expiresAt = known?.credentials.expiration?.getTime() ?? null
+    const expiresAt = cached?.credentials.expiration?.getTime() ?? null
     refreshFailed(error === null ? null : { why: `${messageOf(error)}.`, expiresAt })
   }
 
@@ -143,7 +144,7 @@ export function createCredentials(deps: Deps, options: CredentialsOptions): Cred
     }
 
     function look(): void {
-      // What fails in it, the next submission is told.
+      // A failure is reported to the next submission.
       void compare().finally(() => {
         if (!cancelled) cancel = clock.after(watchEveryMs, look)
       })
@@ -151,12 +152,12 @@ export function createCredentials(deps: Deps, options: CredentialsOptions): Cred
 
     async function compare(): Promise<void> {
       const mark = await marksOf(files)
-      const moved = mark !== (seen ?? known?.mark ?? mark)
+      const moved = mark !== (seen ?? cached?.mark ?? mark)
       seen = mark
       if (!moved || cancelled) return
-      // What is being read may be of before the change.
+      // A running read may have seen the files before the change.
       await reading?.catch(() => undefined)
-      const before = known?.credentials
+      const before = cached?.credentials
       const found = await once(true).catch(() => undefined)
       if (found !== undefined && found !== before && !cancelled) changed()
     }
@@ -171,16 +172,11 @@ function inTime<Result>(clock: Clock, work: Promise<Result>): Promise<Result> {
   })
 }
 
-function sameKeys(one: Credentials, other: Credentials): boolean {
-  return (
-    one.accessKeyId === other.accessKeyId &&
-    one.secretAccessKey === other.secretAccessKey &&
-    one.sessionToken === other.sessionToken &&
-    one.expiration?.getTime() === other.expiration?.getTime()
-  )
+function sameCredentials(one: Credentials, other: Credentials): boolean {
+  return sameKeys(one, other) && one.expiration?.getTime() === other.expiration?.getTime()
 }
 
-/** Changes whenever one of the files does. */
+/** Changes whenever one of the files changes. */
 async function marksOf(files: readonly string[]): Promise<string> {
   const marks = await Promise.all(
     files.map(async (path) => {
@@ -188,7 +184,7 @@ async function marksOf(files: readonly string[]): Promise<string> {
         const { ino, size, mtimeMs } = await stat(path)
         return `${ino} ${size} ${mtimeMs}`
       } catch {
-        // Reading it says why, where it is needed.
+        // read() reports why, where the file is needed.
         return 'missing'
       }
     }),
@@ -206,7 +202,7 @@ function missing(options: CredentialsOptions, cause: unknown): GatewayError {
   return new GatewayError('CREDENTIALS_MISSING', {
     what: `No credentials were found ${places[options.source]}.`,
     why: `${messageOf(cause)}.`,
-    act: 'See `delivery.credentials` in the config; nothing is sent until they are there, and nothing is lost.',
+    act: 'Check `delivery.credentials` in the config. Nothing is sent until credentials are found. Data is kept.',
     cause,
   })
 }

@@ -1,28 +1,32 @@
 // keyring.ts: the credentials of one provider that are in force.
 //
-// After a 401 or 403 the credentials are asked for again, once until the next success: whoever rotates keys has
-// then nothing to restart, and an account that is really refused costs one more request, not one per batch.
+// After a 401 or 403 the credentials are read again, once until the next success: rotated keys need no
+// restart, and an account that is really refused costs one more request, not one per batch.
 
 import type { CancelTimer, Clock } from '../../std/clock.ts'
 import { messageOf } from '../../std/gateway-error.ts'
 import type { Emit } from '../../domain/event.ts'
 import { createCredentials } from './credentials.ts'
-import type { Credentials } from './credentials.ts'
+import type { Credentials } from './access-keys.ts'
 import type { ProviderOptions } from '../delivery-options.ts'
 
 export type Keyring = {
-  /** Null when there are credentials, else why not. `again` asks the source, whatever is remembered. */
+  /** Null when there are credentials, else why not. `again` reads the source, whatever is cached. */
   ready(options: { again: boolean }): Promise<string | null>
-  /** Those that the next request is signed with; null before ready(). */
+  /** For the next request; null before ready(). */
   readonly credentials: Credentials | null
-  /** Grows with every renewal; take it before a submission and give it to renew(). */
+  /** Grows with every renewal; read it before a submission and pass it to the next two. */
   readonly generation: number
-  /** Whether the request should be signed and sent once more at once. */
-  renew(generation: number): Promise<boolean>
+  /**
+   * Whether a request that was refused should be signed again with other credentials, once renew() has
+   * resolved.
+   */
+  mayRenew(generation: number): boolean
+  renew(generation: number): Promise<void>
   /** The service accepted a signature. */
-  proved(): void
+  accepted(): void
   readonly accessKeyId: string | null
-  /** Calls `changed` when the files of the credentials gave others, until it is cancelled. */
+  /** Calls `changed` when the files of the credentials contain new ones, until it is cancelled. */
   watch(changed: () => void): CancelTimer
 }
 
@@ -40,6 +44,7 @@ export function createKeyring(deps: Deps, options: ProviderOptions): Keyring {
   const source = createCredentials({ ...deps, proxy, refreshFailed }, options.credentials)
   let held: Credentials | null = null
   let generation = 0
+  /** The credentials were read again since the last success. */
   let spent = false
   let missing = false
   let renewing: Promise<void> | null = null
@@ -52,8 +57,9 @@ export function createKeyring(deps: Deps, options: ProviderOptions): Keyring {
     get generation() {
       return generation
     },
+    mayRenew: (signedAt) => !spent || renewing !== null || signedAt !== generation,
     renew,
-    proved() {
+    accepted() {
       spent = false
     },
     get accessKeyId() {
@@ -61,7 +67,6 @@ export function createKeyring(deps: Deps, options: ProviderOptions): Keyring {
     },
     watch: (changed) =>
       source.watch(() => {
-        // What the service refused so far says nothing about these.
         spent = false
         changed()
       }),
@@ -90,9 +95,8 @@ export function createKeyring(deps: Deps, options: ProviderOptions): Keyring {
     else emit({ kind: 'credentials_stale', provider, ...failure })
   }
 
-  async function renew(signedAt: number): Promise<boolean> {
+  async function renew(signedAt: number): Promise<void> {
     if (renewing === null && signedAt === generation) {
-      if (spent) return false
       spent = true
       renewing = ready({ again: true }).then(() => {
         generation += 1
@@ -100,6 +104,5 @@ export function createKeyring(deps: Deps, options: ProviderOptions): Keyring {
       })
     }
     await renewing
-    return true
   }
 }

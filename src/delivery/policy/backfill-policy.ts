@@ -1,23 +1,24 @@
-// backfill-policy.ts: when what waits in the live lane becomes backfill, so that what is fresh goes first whatever the backlog.
+// backfill-policy.ts: when the payloads that wait in the live lane become backfill, so that fresh data goes
+// first whatever the backlog.
 //
-//   after an outage or a start   as soon as a request got through, where more waits than the next two batches take
-//                                and it is older than fresh data ever is
-//   while nothing gets through   every `rotateEveryMs`, so that `newest-first` has something to choose from
-//   while it does                when the oldest is older than `afterMs`: the service is slower than the devices
+//   after an outage or a start   as soon as a request succeeds, where more waits than the next two batches take and
+//                                it is older than fresh data ever is
+//   while no request succeeds    every `rotateEveryMs`, so that `newest-first` has lanes to choose from
+//   while requests succeed       when the oldest is older than `afterMs`: the service is slower than the devices
 //
-// One small write each time (spool.rotate); nothing moves.
+// Each rotation is one small write (spool.rotate); no payload moves.
 
 import { GatewayError } from '../../std/gateway-error.ts'
 import type { Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { LaneView, Spool } from '../../spool/spool.ts'
-import type { EndpointState } from './endpoint.ts'
+import type { EndpointState } from '../types.ts'
 import type { ProviderOptions } from '../delivery-options.ts'
 
 export type BackfillPolicy = {
-  /** Something got through after a time in which nothing did, or for the first time. */
-  opened(): void
-  /** Called whenever something may have changed; starts a rotation where one is due. */
+  /** A request succeeded after an outage, or for the first time. */
+  serviceReached(): void
+  /** Starts a rotation where one is due; call it whenever something may have changed. */
   consider(lanes: readonly LaneView[], state: EndpointState): void
 }
 
@@ -25,53 +26,53 @@ type Deps = {
   spool: Pick<Spool, 'rotate'>
   clock: Clock
   emit: Emit
-  /** The live lane is another one now. */
+  /** The live lane is now another one. */
   rotated: () => void
-  /** The spool refused; it says so itself as well. */
-  refused: (error: GatewayError) => void
+  /** The spool rejected the write; it reports that itself as well. */
+  rejected: (error: GatewayError) => void
 }
 
-/** What waited so much longer than the linger is no longer fresh. */
+/** A payload that waited so much longer than the linger is no longer fresh. */
 const freshMs = 2000
 
-const refusedRestMs = 60_000
+const refusedPauseMs = 60_000
 
 export function createBackfillPolicy(
-  { spool, clock, emit, rotated, refused }: Deps,
+  { spool, clock, emit, rotated, rejected }: Deps,
   options: ProviderOptions,
 ): BackfillPolicy {
   const { afterMs, rotateEveryMs } = options.backfill
   const { payloadsMax, lingerMs } = options.batch
-  let justOpened = false
+  let justReached = false
   let rotating = false
-  /** Where the spool has no room for another lane, it is asked again later. */
-  let restUntilMs = clock.monotonic()
+  /** Where the spool has no room for another lane, the next try is later. */
+  let pausedUntilMs = clock.monotonic()
 
   return {
-    opened() {
-      justOpened = true
+    serviceReached() {
+      justReached = true
     },
     consider,
   }
 
   function consider(lanes: readonly LaneView[], state: EndpointState): void {
-    if (rotating || clock.monotonic() < restUntilMs) return
+    if (rotating || clock.monotonic() < pausedUntilMs) return
     for (const lane of lanes) {
       if (lane.provider !== options.name || lane.role.kind !== 'live') continue
       const why = reasonFor(lane, state)
-      if (why !== null) void rotate(lane, why) // ends in rotated() or refused()
+      if (why !== null) void rotate(lane, why) // ends in rotated() or rejected()
     }
-    if (state === 'available') justOpened = false
+    if (state === 'available') justReached = false
   }
 
   function reasonFor(lane: LaneView, state: EndpointState): string | null {
     if (lane.pending === 0) return null
-    // Not known: it stands behind so much that only the disk has it.
+    // Null: so much is pending before it that only the disk knows.
     const ageMs = lane.oldestAt === null ? Number.POSITIVE_INFINITY : clock.now() - lane.oldestAt
     if (state !== 'available')
-      return ageMs > rotateEveryMs && lane.oldestAt !== null ? 'the outage goes on' : null
-    if (justOpened && lane.pending > 2 * payloadsMax && ageMs > lingerMs + freshMs)
-      return 'the service takes batches again'
+      return ageMs > rotateEveryMs && lane.oldestAt !== null ? 'the outage continues' : null
+    if (justReached && lane.pending > 2 * payloadsMax && ageMs > lingerMs + freshMs)
+      return 'the service accepts batches again'
     return ageMs > afterMs ? 'the service is slower than the devices' : null
   }
 
@@ -81,10 +82,10 @@ export function createBackfillPolicy(
       const done = await spool.rotate(lane.provider)
       const { id, provider, pending } = lane
       if (done) emit({ kind: 'lane_rotated', provider, lane: id, payloads: pending, why })
-      else restUntilMs = clock.monotonic() + refusedRestMs
+      else pausedUntilMs = clock.monotonic() + refusedPauseMs
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error
-      refused(error)
+      rejected(error)
     } finally {
       rotating = false
     }

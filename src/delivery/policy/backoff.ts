@@ -1,4 +1,8 @@
-// backoff.ts: how long to wait after a failure. Pure but for chance, which is passed in.
+// backoff.ts: how long each wait after a failure is, for a batch and for the endpoint. Pure but for chance,
+// which is passed in. The delays of payloads that the service answered `failed` for are in retry-delays.ts.
+
+import type { BackoffOptions } from '../delivery-options.ts'
+import type { Wait } from './policy.ts'
 
 /** Full jitter: any time from zero to `minMs`, doubled for each failure after the first, at most `maxMs`. */
 export function fullJitter(
@@ -6,12 +10,33 @@ export function fullJitter(
   failures: number,
   bounds: { minMs: number; maxMs: number },
 ): number {
-  // Beyond 2^30 the product would be no better a bound, only a less exact number.
+  // Beyond 2^30 the product is no better a bound, only a less exact number.
   const doublings = Math.min(Math.max(failures - 1, 0), 30)
   return random() * Math.min(bounds.maxMs, bounds.minMs * 2 ** doublings)
 }
 
-/** `centreMs`, up to `jitter` of it earlier or later: gateways that fell together do not knock together. */
-export function around(random: () => number, centreMs: number, jitter: number): number {
-  return centreMs * (1 + jitter * (2 * random() - 1))
+/** The probe interval, varied so that gateways that failed together do not all retry at the same moment. */
+export function probeInterval(random: () => number, { probeEveryMs, probeJitter }: BackoffOptions): number {
+  return probeEveryMs * (1 + probeJitter * (2 * random() - 1))
+}
+
+/** `failures`: of this batch in a row; `retryAfterMs`: what the service asked for. */
+export function batchWait(
+  random: () => number,
+  wait: Wait,
+  { failures, retryAfterMs }: { failures: number; retryAfterMs: number },
+  backoff: BackoffOptions,
+): number {
+  if (wait === 'none') return 0
+  if (wait !== 'backoff' && wait !== 'stuck') return probeInterval(random, backoff)
+  const maxMs = wait === 'stuck' ? backoff.stuckMaxMs : backoff.maxMs
+  return Math.max(retryAfterMs, fullJitter(random, failures, { minMs: backoff.minMs, maxMs }))
+}
+
+/** No credentials were found, for the `failures`th time in a row. */
+export function credentialsWait(
+  failures: number,
+  { credentialsMinMs, credentialsMaxMs }: BackoffOptions,
+): number {
+  return Math.min(credentialsMaxMs, credentialsMinMs * 2 ** Math.min(failures - 1, 20))
 }

@@ -1,23 +1,23 @@
 // concurrency.ts: how many submissions at once, between one and `max_in_flight`.
 //
-// Halved when a submission fails, but once for all that were under way together, or four answers of one bad
-// second would count as four. One more for each clean window, which is as many successes as are allowed now.
+// A failed submission halves the limit, once for all submissions that were in flight together: four failures
+// of one bad second count as one. After as many successes as the limit it grows by one.
 
 export type Concurrency = {
   readonly limit: number
-  /** A number for a submission that starts now; give it back to succeeded() or failed(). */
+  /** The number of a submission that starts now; pass it to failed(). */
   started(): number
   succeeded(): void
   failed(started: number): void
-  /** The road was closed: begin again with one. */
-  collapse(): void
+  /** The endpoint is no longer available: start again with one. */
+  reset(): void
 }
 
 export function createConcurrency(options: { max: number }): Concurrency {
   let limit = options.max
   let starts = 0
   let halvedAt = 0
-  let clean = 0
+  let successes = 0
 
   return {
     get limit() {
@@ -25,20 +25,20 @@ export function createConcurrency(options: { max: number }): Concurrency {
     },
     started: () => ++starts,
     succeeded() {
-      clean += 1
-      if (clean < limit || limit === options.max) return
+      successes += 1
+      if (successes < limit || limit === options.max) return
       limit += 1
-      clean = 0
+      successes = 0
     },
     failed(started) {
-      clean = 0
+      successes = 0
       if (started <= halvedAt) return
       limit = Math.max(1, Math.floor(limit / 2))
       halvedAt = starts
     },
-    collapse() {
+    reset() {
       limit = 1
-      clean = 0
+      successes = 0
       halvedAt = starts
     },
   }

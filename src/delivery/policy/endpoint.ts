@@ -2,37 +2,40 @@
 // submission starts only as the one probe.
 //
 //                 5 failures in a row over two batches, 10 submissions without a success, an outage in a 200,
-//                 or a service that refuses every batch as such
+//                 or a service that refuses every batch
 //    available  ------------------------------------------------------------------------->  unavailable
 //     ^  |  ^                                                                                    |
 //     |  |  '---------------------------- any success ------------------------------------------'
-//     |  '--- 401 or 403 that fresh credentials did not mend, or no credentials at all -->  unauthorized
+//     |  '--- 401 or 403 also with credentials read again, or no credentials at all ----->  unauthorized
 //     '---------------------------------- any success ------------------------------------------'
 //
-// available     everyone may send; a failure delays its own batch only, for one bad batch must not close the
-//               road. A Retry-After that two different batches were answered in a row is kept by all.
-// unavailable   one probe at a time, full jitter, 1 s doubling to 60 s; every 10 min where the service works and
-//               refuses every batch as such (WRAPPER_REFUSED): no back-off mends that
-// unauthorized  one probe at a time, every 10 min, or at once when asked (probe())
+// available     every batch may be sent. A failure delays its own batch only: one bad batch must not stop the
+// others.
+//               A Retry-After in the answers to two different batches in a row delays all.
+// unavailable   one probe at a time, full jitter, 1 s doubling to 60 s. Every 10 min where the service works
+// and
+//               refuses every batch (WRAPPER_REFUSED): no back-off helps there.
+// unauthorized  one probe at a time, every 10 min, or at once when requested (probe())
 //
-// A pass is taken before the batch is chosen and looked at again before the first byte is sent: between the
-// two the road may have been closed by somebody else's answer.
+// A pass is taken before the batch is chosen and checked again before the first byte is sent: between the two
+// an answer to another batch may have changed the state.
 
 import type { Clock, EpochMs } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { BatchId, ProviderName } from '../../domain/ids.ts'
 import type { UnreachableReason } from '../../domain/outcome.ts'
-import { around, fullJitter } from './backoff.ts'
 import type { BackoffOptions } from '../delivery-options.ts'
-
-export type EndpointState = 'available' | 'unavailable' | 'unauthorized'
+import type { EndpointState } from '../types.ts'
+import { credentialsWait, fullJitter, probeInterval } from './backoff.ts'
 
 /** The right to one submission. */
 export type Pass = { probe: boolean; number: number }
 
 export type Report =
   | { kind: 'success' }
-  /** The service was asked and could not. `alone`: no other batch or payload exists that could be a witness. */
+  /**
+   * The service could not answer as it should. `alone`: no other batch or due payload exists to compare with.
+   */
   | {
       kind: 'failure'
       batchId: BatchId
@@ -40,15 +43,15 @@ export type Report =
       requestId: string | null
       retryAfterMs: number | null
       alone: boolean
-      /** Where there was no answer: why, and what a person can do about it. */
+      /** Where there was no answer: why, and what a person can do. */
       reason?: UnreachableReason
       act?: string
     }
   /** The service works and refused this batch. */
   | { kind: 'refused'; why: string; requestId: string | null }
-  /** It refused this batch as such, which is being taken apart. */
+  /** It refused this batch, which is being taken apart. */
   | { kind: 'isolating' }
-  /** It refuses every batch as such. */
+  /** It refuses every batch. */
   | { kind: 'wrapper'; why: string; requestId: string | null }
   | { kind: 'outage'; why: string; requestId: string | null }
   | {
@@ -60,7 +63,7 @@ export type Report =
       accessKeyId: string | null
     }
   | { kind: 'no_credentials'; why: string }
-  /** Nothing was sent, or nothing is known. */
+  /** Nothing was sent, or no result is known. */
   | { kind: 'nothing' }
 
 type EndpointView = { state: EndpointState; since: EpochMs; nextAttemptAt: EpochMs | null }
@@ -69,9 +72,9 @@ export type Endpoint = {
   view(): EndpointView
   /** A pass for one submission, or null while none may start. */
   enter(): Pass | null
-  /** Still good, immediately before the first byte? */
-  holds(pass: Pass): boolean
-  /** Gives the pass back with what came of it. */
+  /** Whether the pass is still valid, immediately before the first byte. */
+  isValid(pass: Pass): boolean
+  /** Gives the pass back with the result. */
   leave(pass: Pass, report: Report): void
   /** When enter() can next succeed, on the monotonic clock; null while only an event can change that. */
   opensAt(): number | null
@@ -87,22 +90,22 @@ export function createEndpoint(
 ): Endpoint {
   let state: EndpointState = 'available'
   let since = clock.now()
-  /** Monotonic; before it nobody starts. */
+  /** Monotonic; no submission starts before it. */
   let opensAtMs = clock.monotonic()
   let probing = false
   let probesFailed = 0
   let passes = 0
-  /** Number of the youngest pass that came back with a success. */
+  /** Number of the latest pass that came back with a success. */
   let lastSuccess = -1
   let failuresInRow = 0
-  let fruitlessInRow = 0
-  /** Two different batches are enough to know that it is not one batch's fault. */
+  let unsuccessfulInRow = 0
+  /** Two different batches show that it is not the fault of one batch. */
   const failedBatches = new Set<BatchId>()
   let credentialsMissing = false
-  /** What a person was told about why the road is closed; null where that is another story than a failure. */
-  let told: UnreachableReason | 'answer' | null = null
+  /** The reason of the last `endpoint_unavailable`; null where another event says why. */
+  let reported: UnreachableReason | 'answer' | null = null
 
-  return { view, enter, holds, leave, opensAt, probeNow }
+  return { view, enter, isValid, leave, opensAt, probeNow }
 
   function enter(): Pass | null {
     if (clock.monotonic() < opensAtMs) return null
@@ -112,7 +115,7 @@ export function createEndpoint(
     return { probe: true, number: passes++ }
   }
 
-  function holds(pass: Pass): boolean {
+  function isValid(pass: Pass): boolean {
     return pass.probe || (state === 'available' && clock.monotonic() >= opensAtMs)
   }
 
@@ -129,28 +132,28 @@ export function createEndpoint(
         return refused(pass, report)
       case 'isolating':
         failuresInRow = 0
-        return state === 'available' ? undefined : stayClosed(pass, 0)
+        return state === 'available' ? undefined : stayUnavailable(pass, 0)
       case 'wrapper':
         return refusedAll(pass, report)
       case 'outage':
-        return state === 'available' ? close(report) : stayClosed(pass, 0)
+        return state === 'available' ? becomeUnavailable(report) : stayUnavailable(pass, 0)
       case 'unauthorized':
       case 'no_credentials':
-        // A late answer to a signature that was replaced since: the success after it knows better.
+        // A late answer to a signature that was replaced since: a later request succeeded.
         if (pass.number < lastSuccess) return
-        return forbid(report)
+        return becomeUnauthorized(report)
     }
   }
 
   function succeeded(pass: Pass): void {
     lastSuccess = Math.max(lastSuccess, pass.number)
     failuresInRow = 0
-    fruitlessInRow = 0
+    unsuccessfulInRow = 0
     failedBatches.clear()
     credentialsMissing = false
     if (state === 'available') return
     const unavailableMs = Math.max(0, clock.now() - since)
-    turn('available')
+    setState('available')
     probesFailed = 0
     opensAtMs = clock.monotonic()
     emit({ kind: 'endpoint_available', provider, unavailableMs })
@@ -158,91 +161,87 @@ export function createEndpoint(
 
   function failed(pass: Pass, report: Extract<Report, { kind: 'failure' }>): void {
     failuresInRow += 1
-    fruitlessInRow += 1
+    unsuccessfulInRow += 1
     if (failedBatches.size < 2) failedBatches.add(report.batchId)
     if (state !== 'available') {
-      stayClosed(pass, report.retryAfterMs ?? 0)
-      // Another cause than the one that a person was told of: what is to be done is another thing.
-      if (pass.probe && told !== (report.reason ?? 'answer')) tellClosed(report)
+      stayUnavailable(pass, report.retryAfterMs ?? 0)
+      // Another reason than the reported one: what a person can do has changed.
+      if (pass.probe && reported !== (report.reason ?? 'answer')) emitUnavailable(report)
       return
     }
-    const witnessed = failedBatches.size >= 2 || report.alone
+    const severalFail = failedBatches.size >= 2 || report.alone
     if (
-      (failuresInRow >= backoff.failuresToUnavailable && witnessed) ||
-      fruitlessInRow >= backoff.submissionsToUnavailable
+      (failuresInRow >= backoff.failuresToUnavailable && severalFail) ||
+      unsuccessfulInRow >= backoff.unsuccessfulToUnavailable
     )
-      return close(report)
+      return becomeUnavailable(report)
     if (report.retryAfterMs !== null && failedBatches.size >= 2)
       opensAtMs = Math.max(opensAtMs, clock.monotonic() + report.retryAfterMs)
   }
 
   function refused(pass: Pass, report: Extract<Report, { kind: 'refused' }>): void {
     failuresInRow = 0
-    fruitlessInRow += 1
-    if (state !== 'available') return stayClosed(pass, 0)
-    if (fruitlessInRow >= backoff.submissionsToUnavailable) close(report)
+    unsuccessfulInRow += 1
+    if (state !== 'available') return stayUnavailable(pass, 0)
+    if (unsuccessfulInRow >= backoff.unsuccessfulToUnavailable) becomeUnavailable(report)
   }
 
   function refusedAll(pass: Pass, report: Extract<Report, { kind: 'wrapper' }>): void {
     failuresInRow = 0
-    const retryInMs = around(random, backoff.probeEveryMs, backoff.probeJitter)
+    const retryInMs = probeInterval(random, backoff)
     if (state === 'available') {
-      turn('unavailable')
+      setState('unavailable')
       probesFailed = 0
       opensAtMs = clock.monotonic() + retryInMs
-    } else stayClosed(pass, pass.probe ? retryInMs : 0)
+    } else stayUnavailable(pass, pass.probe ? retryInMs : 0)
     emit({ kind: 'wrapper_refused', provider, why: report.why, requestId: report.requestId, retryInMs })
   }
 
-  function close(report: Extract<Report, { kind: 'failure' | 'refused' | 'outage' }>): void {
-    turn('unavailable')
+  function becomeUnavailable(report: Extract<Report, { kind: 'failure' | 'refused' | 'outage' }>): void {
+    setState('unavailable')
     probesFailed = 0
-    closeFor((report.kind === 'failure' ? report.retryAfterMs : null) ?? 0)
-    tellClosed(report)
+    waitForProbe((report.kind === 'failure' ? report.retryAfterMs : null) ?? 0)
+    emitUnavailable(report)
   }
 
-  function tellClosed(report: Extract<Report, { kind: 'failure' | 'refused' | 'outage' }>): void {
+  function emitUnavailable(report: Extract<Report, { kind: 'failure' | 'refused' | 'outage' }>): void {
     const { why, requestId } = report
     const { reason, act } = report.kind === 'failure' ? report : {}
-    told = reason ?? 'answer'
-    const failures = Math.max(failuresInRow, fruitlessInRow)
+    reported = reason ?? 'answer'
+    const failures = Math.max(failuresInRow, unsuccessfulInRow)
     const retryInMs = Math.max(0, opensAtMs - clock.monotonic())
     const shown = { provider, failures, why, requestId, retryInMs, ...(act === undefined ? {} : { act }) }
     emit({ kind: 'endpoint_unavailable', ...shown })
   }
 
-  /** An answer of before the closing, or a failed probe; only the probe makes the next wait longer. */
-  function stayClosed(pass: Pass, atLeastMs: number): void {
+  /** A late answer of the time before, or a failed probe; only the probe makes the next wait longer. */
+  function stayUnavailable(pass: Pass, atLeastMs: number): void {
     if (state === 'unauthorized' && pass.probe) {
-      // It got past the signature check, or nowhere: either way it is no longer a matter of minutes.
-      turn('unavailable')
+      // The probe passed the signature check, or got no answer: neither needs the long probe interval.
+      setState('unavailable')
       probesFailed = 0
     }
     if (pass.probe) {
       probesFailed += 1
-      closeFor(atLeastMs)
+      waitForProbe(atLeastMs)
       return
     }
     opensAtMs = Math.max(opensAtMs, clock.monotonic() + atLeastMs)
   }
 
-  function closeFor(atLeastMs: number): number {
+  function waitForProbe(atLeastMs: number): void {
     const bounds = { minMs: backoff.minMs, maxMs: backoff.maxMs }
-    const waitMs = Math.max(atLeastMs, fullJitter(random, probesFailed + 1, bounds))
-    opensAtMs = clock.monotonic() + waitMs
-    return waitMs
+    opensAtMs = clock.monotonic() + Math.max(atLeastMs, fullJitter(random, probesFailed + 1, bounds))
   }
 
-  function forbid(report: Extract<Report, { kind: 'unauthorized' | 'no_credentials' }>): void {
+  function becomeUnauthorized(report: Extract<Report, { kind: 'unauthorized' | 'no_credentials' }>): void {
     const missing = report.kind === 'no_credentials'
-    told = null
+    reported = null
     if (state !== 'unauthorized' || missing !== credentialsMissing) probesFailed = 0
-    if (state !== 'unauthorized') turn('unauthorized')
+    if (state !== 'unauthorized') setState('unauthorized')
     credentialsMissing = missing
     probesFailed += 1
-    const retryInMs = missing
-      ? Math.min(backoff.credentialsMaxMs, backoff.credentialsMinMs * 2 ** Math.min(probesFailed - 1, 20))
-      : around(random, backoff.probeEveryMs, backoff.probeJitter)
+    const retryInMs = missing ? credentialsWait(probesFailed, backoff) : probeInterval(random, backoff)
     opensAtMs = clock.monotonic() + retryInMs
     if (missing) {
       emit({ kind: 'credentials_failed', provider, why: report.why })
@@ -261,7 +260,7 @@ export function createEndpoint(
     })
   }
 
-  function turn(next: EndpointState): void {
+  function setState(next: EndpointState): void {
     state = next
     since = clock.now()
   }

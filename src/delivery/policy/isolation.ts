@@ -1,36 +1,38 @@
-// isolation.ts: finds the payload for which the service refuses a whole batch (400, 413), and tells it from a service
-// that refuses everything.
+// isolation.ts: finds the payload for which the service refuses a whole batch (400, 413), and tells this from
+// a service that refuses everything.
 //
 //   500 refused -> 250 + 250 -> the refused one: 125 + 125 -> ... -> 1 -> by the single operation -> dead letter
 //
-// Parts go in the order in which they were cut, one request at a time, so one guilty payload among 500 costs 18 further
-// batch requests and one single; and since both halves of a cut are asked before the next cut, the innocent half
-// bears witness early that the service does accept batches. Without such a witness nothing is buried.
+// Parts are sent in the order in which they were cut, one request at a time: one payload at fault among 500
+// costs 18 further batch requests and one single. Both halves of a cut are sent before the next cut, so an
+// accepted half shows early that the service does accept batches. Without such an acceptance no payload
+// becomes a dead letter.
 //
-// One batch is taken apart at a time; others that are refused meanwhile wait for their turn. Bound: `refusalsToUnavailable`
-// requests in a row (verdict.ts), then the road is closed and nothing is split or buried until something is accepted.
+// One batch is taken apart at a time; others that are refused meanwhile wait. Bound: `refusalsToUnavailable`
+// requests in a row (verdict.ts), then the endpoint is unavailable and nothing is cut until something is
+// accepted.
 //
-// In memory only: after a restart the parts are batches like others, and what was suspected is learned anew.
+// In memory only: after a restart the parts are batches like others, and what was suspected is learned again.
 
 import type { InFlightBatch } from './in-flight-batches.ts'
 
 export type Isolation = {
-  /** Requests refused as such since something was accepted. */
+  /** Requests refused with 400 or 413 since something was accepted. */
   readonly refusedInRow: number
-  /** One at a time while nobody knows whether the service accepts anything. */
+  /** One submission at a time, while it is not known whether the service accepts anything. */
   readonly suspicious: boolean
-  /** Whether `inHand` may be taken apart now. */
-  mayIsolate(inHand: InFlightBatch): boolean
-  /** Something was accepted since `inHand`, or what it was cut from, was refused first. */
-  witnessed(inHand: InFlightBatch): boolean
-  /** Its request was refused as such. */
-  refused(inHand: InFlightBatch): void
+  /** Whether `batch` may be taken apart now. */
+  mayIsolate(batch: InFlightBatch): boolean
+  /** Something was accepted since `batch`, or the batch that it was cut from, was first refused. */
+  acceptedSince(batch: InFlightBatch): boolean
+  /** The request of `batch` was refused with 400 or 413. */
+  refused(batch: InFlightBatch): void
   accepted(): void
-  /** `part` was cut from `whole`, or is the same in another turn. */
+  /** `part` was cut from `whole`, or is `whole` with another operation. */
   inherit(part: InFlightBatch, whole: InFlightBatch): void
-  /** It is settled, replaced, or waits for longer than the others should. */
-  leave(inHand: InFlightBatch): void
-  /** What was in hand is void. */
+  /** `batch` is settled or replaced, or waits so long that others may be taken apart. */
+  leave(batch: InFlightBatch): void
+  /** All batches are void. */
   reset(): void
 }
 
@@ -48,11 +50,11 @@ export function createIsolation({ ended }: { ended: () => void }): Isolation {
     get suspicious() {
       return refusedInRow > 0
     },
-    mayIsolate: (inHand) => parts.size === 0 || parts.has(inHand),
-    witnessed: (inHand) => (refusedAt.get(inHand) ?? successes) < successes,
-    refused(inHand) {
+    mayIsolate: (batch) => parts.size === 0 || parts.has(batch),
+    acceptedSince: (batch) => (refusedAt.get(batch) ?? successes) < successes,
+    refused(batch) {
       refusedInRow += 1
-      if (!refusedAt.has(inHand)) refusedAt.set(inHand, successes)
+      if (!refusedAt.has(batch)) refusedAt.set(batch, successes)
     },
     accepted() {
       refusedInRow = 0
@@ -60,29 +62,14 @@ export function createIsolation({ ended }: { ended: () => void }): Isolation {
     },
     inherit(part, whole) {
       const at = refusedAt.get(whole)
-      // It is cut for another reason than a refusal.
+      // It was cut for another reason than a refusal.
       if (at === undefined) return
       refusedAt.set(part, at)
       parts.add(part)
     },
-    leave(inHand) {
-      if (parts.delete(inHand) && parts.size === 0) ended()
+    leave(batch) {
+      if (parts.delete(batch) && parts.size === 0) ended()
     },
     reset: () => parts.clear(),
   }
-}
-
-/** Refusals in a row from which the wrapper is suspected: one payload alone tells most about it. */
-const suspiciousRefusals = 3
-
-/** How a batch of `payloads` that was refused with `status`, as one of `refusals` in a row, is cut. */
-export function partsOf(
-  payloads: number,
-  status: number,
-  refusals: number,
-  { refusalsToUnavailable }: { refusalsToUnavailable: number },
-): readonly number[] {
-  const suspicious = status === 400 && refusals >= suspiciousRefusals && refusals < refusalsToUnavailable
-  const first = suspicious ? 1 : Math.ceil(payloads / 2)
-  return [first, payloads - first]
 }

@@ -1,29 +1,30 @@
-// payload-results.ts: what the service said about each payload of a batch, over all its answers to that batch.
+// payload-results.ts: what the service said about each payload of a batch, over all its answers to that
+// batch.
 
 import type { PayloadId } from '../../domain/ids.ts'
 import type { FailureRecord } from '../../domain/outcome.ts'
 
-/** What the service said about payloads of ours; keyed by payloadId in lower case. */
+/** Keyed by payloadId in lower case. */
 export type PayloadResults = ReadonlyMap<string, 'accepted' | FailureRecord>
 
-/** Both lists as one; `failed` wins within an answer, `accepted` over the answers, else the later one. */
+/** Within an answer `failed` wins. Over several answers `accepted` wins, else the later one. */
 export function mergeResults(
   accepted: readonly string[],
   failed: readonly FailureRecord[],
   earlier: PayloadResults | null,
 ): PayloadResults {
-  const said = new Map<string, 'accepted' | FailureRecord>(earlier ?? [])
-  for (const id of accepted) said.set(id.toLowerCase(), 'accepted')
+  const results = new Map<string, 'accepted' | FailureRecord>(earlier ?? [])
+  for (const id of accepted) results.set(id.toLowerCase(), 'accepted')
   for (const failure of failed) {
     const id = failure.payloadId.toLowerCase()
-    // What was taken once is delivered: of the same batch again a service may say that it knows it.
-    if (earlier?.get(id) !== 'accepted') said.set(id, failure)
+    // A payload that was accepted once is delivered: the same batch again may be answered as known.
+    if (earlier?.get(id) !== 'accepted') results.set(id, failure)
   }
-  return said
+  return results
 }
 
 export function unconfirmed(payloadId: PayloadId): FailureRecord {
-  const errorMessage = 'The service named the payload neither as accepted nor as failed, twice.'
+  const errorMessage = 'Two answers listed the payload neither as accepted nor as failed.'
   return { payloadId, errorType: 'Unconfirmed', errorMessage, validationErrorDetails: [] }
 }
 

@@ -1,8 +1,8 @@
-// rate-limit.ts: what we allow ourselves towards the service: requests and payloads a second, where the config sets them.
+// rate-limit.ts: requests and payloads per second, where the config limits them.
 //
-// Two buckets that hold one second's worth and fill on the monotonic clock. A batch may begin when neither is in debt, and
-// then takes what it needs: a batch larger than a second's worth goes, and is paid off afterwards. So the mean
-// is kept, whatever the size of the batches.
+// Two token buckets that hold the tokens of one second and fill on the monotonic clock. A batch may start
+// when both have a token, and then takes what it needs: a batch larger than one second's tokens leaves a debt
+// that is refilled before the next one. So the mean is kept for batches of any size.
 
 import type { Clock } from '../../std/clock.ts'
 
@@ -45,7 +45,8 @@ function createBucket(clock: Clock, perS: number | null, costOf: (payloads: numb
   return {
     waitMs() {
       fill()
-      // One request's worth must be there, or all of a small bucket would go at once and the next wait would be long.
+      // Waits for a whole token: starting on less would spend a small bucket at once and make the next wait
+      // long.
       return level >= 1 ? 0 : Math.ceil(((1 - level) / rate) * 1000)
     },
     take(payloads) {

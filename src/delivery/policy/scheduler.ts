@@ -1,47 +1,43 @@
 // scheduler.ts: what goes next. Decides, and does nothing.
 //
 //   1  batches that were sealed and never submitted by this process: the recovered ones, oldest first
-//   2  batches whose own back-off has passed, and lanes in which a batch is due, in turn
-//      lanes: live, then retry, then backfill; but in ten turns one begins with retry, and backfill begins in its share
-//      of them (`backfill.min_share`), so that nothing starves. Among backfill lanes the config says whether the oldest
-//      or the newest goes first. Backfill leaves one place free for live where there is more than one.
+//   2  batches whose own wait is over, and lanes in which a batch is due, in turn
+//      lanes: live, then retry, then backfill; but in one turn of ten retry goes first, and in its share of the turns
+//      (`backfill.min_share`) backfill goes first, so that nothing starves. The config says whether the oldest or the
+//      newest backfill lane goes first. Backfill leaves one place free for live data where there is more than one.
 //
-// A lane is due when it holds a full batch, or its oldest payload waited `linger`. The wait is measured on the
-// monotonic clock from when the payload was first seen here, and on the wall clock for what was pending at the
-// start: whichever is over first, so that a step of the wall clock cannot keep a lone payload for an hour.
-// A retry lane is due when its head has rested for its step's delay (and a linger, for company).
+// A lane is due when it holds a full batch, or its oldest payload waited `linger`. The wait is measured on
+// the monotonic clock from when the payload was first seen here, and on the wall clock for what was pending
+// at the start: the earlier end counts, so that a step of the wall clock cannot delay a lone payload for an
+// hour. A retry lane is due when its head has waited for the delay of its step (and a linger, to fill the
+// batch).
 //
-// A probe takes its turns between batches, the one that was tried longest ago first, and lanes: neither a
-// poisoned batch nor a poisoned lane can keep the road closed for the others.
+// A probe alternates between batches, the one that was tried longest ago first, and lanes: neither a batch
+// nor a lane that always fails can keep the endpoint unavailable for the others.
 
 import type { Clock } from '../../std/clock.ts'
 import type { LaneId } from '../../domain/ids.ts'
-import type { LaneView, LaneRole, SealLimits } from '../../spool/spool.ts'
-import { batchesMax } from './in-flight-batches.ts'
-import type { InFlightBatches, InFlightBatch } from './in-flight-batches.ts'
-import type { ProviderOptions, RetryRules } from '../delivery-options.ts'
+import type { LaneRole, LaneView, SealLimits } from '../../spool/spool.ts'
+import type { ProviderOptions } from '../delivery-options.ts'
+import type { InFlightBatch, InFlightBatches } from './in-flight-batches.ts'
+import { retryDelayMs } from './retry-delays.ts'
 import type { SizeLimit } from './size-limit.ts'
 
 export type Choice =
-  | { kind: 'batch'; inHand: InFlightBatch }
+  | { kind: 'batch'; inFlight: InFlightBatch }
   | { kind: 'lane'; lane: LaneId; role: LaneRole; limits: SealLimits }
 
 type LanePlan = { lane: LaneView; limits: SealLimits; dueAtMs: number }
 
+/** What may start: only a probe while the endpoint is not available; backfill while it has a place. */
+type Allowed = { probe: boolean; backfill: boolean }
+
 export type Scheduler = {
   /** What each lane of this provider could give, and when (monotonic). */
   plan(lanes: readonly LaneView[]): readonly LanePlan[]
-  choose(
-    plans: readonly LanePlan[],
-    hand: InFlightBatches,
-    now: { probe: boolean; backfillAllowed: boolean },
-  ): Choice | null
-  /** When something that rests now is due; null where nothing rests. */
-  dueAt(
-    plans: readonly LanePlan[],
-    hand: InFlightBatches,
-    now: { probe: boolean; backfillAllowed: boolean },
-  ): number | null
+  choose(plans: readonly LanePlan[], batches: InFlightBatches, allowed: Allowed): Choice | null
+  /** When something that waits now is due; null where nothing waits. */
+  dueAt(plans: readonly LanePlan[], batches: InFlightBatches, allowed: Allowed): number | null
   /** Whether a lane could give a batch now. */
   isDue(lanes: readonly LaneView[]): boolean
   sealBegan(lane: LaneId): void
@@ -51,24 +47,24 @@ export type Scheduler = {
 type Deps = { clock: Clock; sizeLimit: SizeLimit }
 
 /**
- * With so many batches in hand a probe seals no further one of a lane that has one there: in an outage of days the
- * backlog would else be sealed piece by piece, and what is sealed goes before what is fresh.
+ * With so many sealed batches a probe seals no further batch of a lane that has one: else, in an outage of
+ * days, the backlog would be sealed batch by batch, and sealed batches go before fresh data.
  */
 const probedMax = 8
 
-/** A lane that had nothing to give after all is left alone for so long. */
-const emptySealRestMs = 100
+/** A lane that had nothing to seal after all is skipped for so long. */
+const emptySealPauseMs = 100
 
 export function createScheduler({ clock, sizeLimit }: Deps, options: ProviderOptions): Scheduler {
   const single = options.mode === 'single'
   const payloadsMax = single ? 1 : options.batch.payloadsMax
-  // Company is what a payload lingers for, and a single one gets none.
+  // The linger fills a batch; a single payload has none to fill.
   const lingerMs = single ? 0 : options.batch.lingerMs
   const { order, shareMin } = options.backfill
   const backfillEvery = Math.max(1, Math.round(1 / shareMin))
-  /** When the oldest pending payload of a lane was seen first; bounded by the number of lanes. */
+  /** When the oldest pending payload of a lane was first seen; bounded by the number of lanes. */
   const seenAtMs = new Map<LaneId, number>()
-  const restUntilMs = new Map<LaneId, number>()
+  const pausedUntilMs = new Map<LaneId, number>()
   const sealing = new Set<LaneId>()
   let turn = 0
   let laneTurn = 0
@@ -82,7 +78,7 @@ export function createScheduler({ clock, sizeLimit }: Deps, options: ProviderOpt
       if (lane.provider !== options.name) continue
       if (lane.pending === 0) {
         seenAtMs.delete(lane.id)
-        restUntilMs.delete(lane.id)
+        pausedUntilMs.delete(lane.id)
         continue
       }
       if (!seenAtMs.has(lane.id)) seenAtMs.set(lane.id, nowMs)
@@ -105,34 +101,31 @@ export function createScheduler({ clock, sizeLimit }: Deps, options: ProviderOpt
   }
 
   function planRetry(lane: LaneView, nowMs: number): LanePlan {
-    const delayMs = delayOf(lane.role, options.retryRules)
+    const delayMs = retryDelayMs(lane.role, options.retryRules)
     const now = clock.now()
     const seenMs = seenAtMs.get(lane.id) ?? nowMs
     const oldestAt = lane.oldestAt ?? now
     const waitedMs = Math.max(nowMs - seenMs, now - oldestAt)
-    // A stamp of the future is of a clock that was set back since: it says nothing about how long anything rested.
+    // A stamp of the future is of a clock that was set back since: it does not say how long a payload waited.
     const committedUntil = oldestAt > now || lane.oldestAt === null ? Number.POSITIVE_INFINITY : now - delayMs
     const limits = { ...limitsNow(), committedUntil }
     return { lane, limits, dueAtMs: notBefore(lane.id, nowMs + delayMs + lingerMs - waitedMs) }
   }
 
   function notBefore(lane: LaneId, dueAtMs: number): number {
-    return Math.max(dueAtMs, restUntilMs.get(lane) ?? Number.NEGATIVE_INFINITY)
+    return Math.max(dueAtMs, pausedUntilMs.get(lane) ?? Number.NEGATIVE_INFINITY)
   }
 
-  function choose(
-    plans: readonly LanePlan[],
-    hand: InFlightBatches,
-    { probe, backfillAllowed }: { probe: boolean; backfillAllowed: boolean },
-  ): Choice | null {
-    const batch = probe ? longestUntried(hand) : nextReady(hand)
-    const lane = hand.size >= batchesMax ? null : dueLane(plans, hand, { probe, backfillAllowed })
+  function choose(plans: readonly LanePlan[], batches: InFlightBatches, allowed: Allowed): Choice | null {
+    const { probe } = allowed
+    const batch = probe ? nextToProbe(batches) : nextReady(batches)
+    const lane = batches.full ? null : dueLane(plans, batches, allowed)
     if (batch === null && lane === null) return null
     turn += 1
-    if (probe && batch !== null && lane !== null && isAside(batch)) return seal(lane)
+    if (probe && batch !== null && lane !== null && isBySingle(batch)) return seal(lane)
     const untried = batch !== null && batch.submissions === 0 && !probe
     if (lane === null || untried || (batch !== null && turn % 2 === 0))
-      return batch === null ? null : { kind: 'batch', inHand: batch }
+      return batch === null ? null : { kind: 'batch', inFlight: batch }
     return seal(lane)
   }
 
@@ -141,51 +134,47 @@ export function createScheduler({ clock, sizeLimit }: Deps, options: ProviderOpt
     return { kind: 'lane', lane: lane.id, role: lane.role, limits }
   }
 
-  function nextReady(hand: InFlightBatches): InFlightBatch | null {
+  function nextReady(batches: InFlightBatches): InFlightBatch | null {
     const nowMs = clock.monotonic()
     let best: InFlightBatch | null = null
-    for (const inHand of hand.all()) {
-      if (inHand.running || inHand.readyAtMs > nowMs) continue
+    for (const inFlight of batches.all()) {
+      if (inFlight.running || inFlight.readyAtMs > nowMs) continue
       // Insertion order is the order of sealing, so the first untried one is the oldest.
-      if (inHand.submissions === 0) return inHand
-      if (best === null || inHand.readyAtMs < best.readyAtMs) best = inHand
+      if (inFlight.submissions === 0) return inFlight
+      if (best === null || inFlight.readyAtMs < best.readyAtMs) best = inFlight
     }
     return best
   }
 
-  function longestUntried(hand: InFlightBatches): InFlightBatch | null {
+  function nextToProbe(batches: InFlightBatches): InFlightBatch | null {
     let best: InFlightBatch | null = null
-    for (const inHand of hand.all()) {
-      if (inHand.running || (inHand.wait === 'slow' && inHand.readyAtMs > clock.monotonic())) continue
-      if (best === null || isBetterProbe(inHand, best)) best = inHand
+    for (const inFlight of batches.all()) {
+      if (inFlight.running || (inFlight.wait === 'slow' && inFlight.readyAtMs > clock.monotonic())) continue
+      if (best === null || isBetterProbe(inFlight, best)) best = inFlight
     }
     return best
   }
 
   function isBetterProbe(one: InFlightBatch, other: InFlightBatch): boolean {
-    if (isAside(one) !== isAside(other)) return isAside(other)
+    if (isBySingle(one) !== isBySingle(other)) return isBySingle(other)
     return one.triedAt < other.triedAt
   }
 
-  /** What the single operation says to it tells nothing about whether the service takes batches again. */
-  function isAside({ batch }: InFlightBatch): boolean {
+  /** The answer to the single operation does not tell whether the service accepts batches again. */
+  function isBySingle({ batch }: InFlightBatch): boolean {
     return !single && batch.operation === 'single'
   }
 
-  function dueLane(
-    plans: readonly LanePlan[],
-    hand: InFlightBatches,
-    { probe, backfillAllowed }: { probe: boolean; backfillAllowed: boolean },
-  ): LanePlan | null {
-    const tried = probe ? lanesInHand(hand) : null
+  function dueLane(plans: readonly LanePlan[], batches: InFlightBatches, allowed: Allowed): LanePlan | null {
+    const toProbe = allowed.probe ? lanesToProbe(batches) : null
     const nowMs = clock.monotonic()
     const kinds = kindsInTurn(laneTurn, backfillEvery)
     let best: LanePlan | null = null
     for (const plan of plans) {
       if (plan.dueAtMs > nowMs || sealing.has(plan.lane.id)) continue
       const { kind } = plan.lane.role
-      if (kind === 'backfill' && !backfillAllowed && !probe) continue
-      if (tried !== null && tried.batches >= probedMax && tried.lanes.has(plan.lane.id)) continue
+      if (kind === 'backfill' && !allowed.backfill && !allowed.probe) continue
+      if (toProbe !== null && toProbe.count >= probedMax && toProbe.lanes.has(plan.lane.id)) continue
       const rank = kinds.indexOf(kind)
       const bestRank = best === null ? kinds.length : kinds.indexOf(best.lane.role.kind)
       if (rank < bestRank || (rank === bestRank && best !== null && isBefore(plan, best))) best = plan
@@ -193,16 +182,16 @@ export function createScheduler({ clock, sizeLimit }: Deps, options: ProviderOpt
     return best
   }
 
-  /** Which lanes have a batch in hand that a probe could take, and how many there are. */
-  function lanesInHand(hand: InFlightBatches): { lanes: ReadonlySet<LaneId>; batches: number } {
+  /** The lanes of the sealed batches that a probe could take, and the number of these batches. */
+  function lanesToProbe(batches: InFlightBatches): { lanes: ReadonlySet<LaneId>; count: number } {
     const lanes = new Set<LaneId>()
-    let batches = 0
-    for (const inHand of hand.all()) {
-      if (isAside(inHand) || inHand.wait === 'slow') continue
-      lanes.add(inHand.batch.lane)
-      batches += 1
+    let count = 0
+    for (const inFlight of batches.all()) {
+      if (isBySingle(inFlight) || inFlight.wait === 'slow') continue
+      lanes.add(inFlight.batch.lane)
+      count += 1
     }
-    return { lanes, batches }
+    return { lanes, count }
   }
 
   /** Of two lanes of the same kind. */
@@ -211,21 +200,17 @@ export function createScheduler({ clock, sizeLimit }: Deps, options: ProviderOpt
     return order === 'oldest-first' ? one.lane.id < other.lane.id : one.lane.id > other.lane.id
   }
 
-  function dueAt(
-    plans: readonly LanePlan[],
-    hand: InFlightBatches,
-    { probe, backfillAllowed }: { probe: boolean; backfillAllowed: boolean },
-  ): number | null {
+  function dueAt(plans: readonly LanePlan[], batches: InFlightBatches, allowed: Allowed): number | null {
     let earliest = Number.POSITIVE_INFINITY
-    for (const inHand of hand.all()) {
-      if (inHand.running) continue
-      // A probe does not wait for the back-off of its batch, only for its own.
-      const atMs = probe && inHand.wait !== 'slow' ? clock.monotonic() : inHand.readyAtMs
+    for (const inFlight of batches.all()) {
+      if (inFlight.running) continue
+      // A probe does not wait for the back-off of its batch, only for that of the endpoint.
+      const atMs = allowed.probe && inFlight.wait !== 'slow' ? clock.monotonic() : inFlight.readyAtMs
       earliest = Math.min(earliest, atMs)
     }
-    for (const { lane, dueAtMs } of hand.size < batchesMax ? plans : [])
-      // The end of a submission makes room for backfill, and calls pump().
-      if (!sealing.has(lane.id) && (backfillAllowed || probe || lane.role.kind !== 'backfill'))
+    for (const { lane, dueAtMs } of batches.full ? [] : plans)
+      // Where backfill has no place, the end of a submission makes one and calls pump().
+      if (!sealing.has(lane.id) && (allowed.backfill || allowed.probe || lane.role.kind !== 'backfill'))
         earliest = Math.min(earliest, dueAtMs)
     return earliest === Number.POSITIVE_INFINITY ? null : earliest
   }
@@ -241,20 +226,13 @@ export function createScheduler({ clock, sizeLimit }: Deps, options: ProviderOpt
 
   function sealEnded(lane: LaneId, got: 'a batch' | 'nothing'): void {
     sealing.delete(lane)
-    // What is left in the lane came after what was taken: it begins to linger now.
+    // What is left in the lane came after what was sealed: its linger begins now.
     seenAtMs.delete(lane)
-    if (got === 'nothing') restUntilMs.set(lane, clock.monotonic() + emptySealRestMs)
+    if (got === 'nothing') pausedUntilMs.set(lane, clock.monotonic() + emptySealPauseMs)
   }
 }
 
 function kindsInTurn(turn: number, backfillEvery: number): readonly LaneRole['kind'][] {
   if (turn % backfillEvery === backfillEvery - 1) return ['backfill', 'live', 'retry']
   return turn % 10 === 4 ? ['retry', 'live', 'backfill'] : ['live', 'retry', 'backfill']
-}
-
-/** A schedule or step that the config no longer has rests as long as the nearest one that it has. */
-function delayOf(role: LaneRole, rules: RetryRules): number {
-  if (role.kind !== 'retry') return 0
-  const rule = rules.get(role.schedule) ?? rules.get('default') ?? []
-  return rule === 'delivered' ? 0 : (rule[Math.min(role.step, rule.length - 1)] ?? 0)
 }

@@ -1,25 +1,25 @@
-// size-limit.ts: how large a request body may be, as the service's 413 tell. The specification shows no limit
-// (ingestion-api.md 7), so `batch.max_bytes` is where we begin.
+// size-limit.ts: how large a request body may be, learned from answers with 413. The specification shows no
+// limit (ingestion-api.md 7), so the limit starts at `batch.max_bytes`.
 //
-// A 413 halves it, reckoned from the body that was refused, so that several that were under way count once. It is regained
-// slowly: a quarter more after so many accepted bodies of at least half the limit. In memory only: a restart begins
-// with the setting and learns again.
+// A 413 sets the limit to half of the refused body, so that several bodies in flight count once. The limit
+// grows back slowly: by a quarter after `acceptedToGrow` accepted bodies of at least half the limit. In
+// memory only: a restart begins with the setting and learns again.
 
 export type SizeLimit = {
   readonly bytesMax: number
-  /** Below the setting. */
+  /** The limit is below the setting. */
   readonly lowered: boolean
   tooLarge(bodyBytes: number): void
   accepted(bodyBytes: number): void
 }
 
 const bytesFloor = 1024
-const cleanToRegain = 50
-const regainFactor = 1.25
+const acceptedToGrow = 50
+const growFactor = 1.25
 
 export function createSizeLimit(options: { bytesMax: number }): SizeLimit {
   let bytesMax = options.bytesMax
-  let clean = 0
+  let accepted = 0
   return {
     get bytesMax() {
       return bytesMax
@@ -28,7 +28,7 @@ export function createSizeLimit(options: { bytesMax: number }): SizeLimit {
       return bytesMax < options.bytesMax
     },
     tooLarge(bodyBytes) {
-      clean = 0
+      accepted = 0
       bytesMax = Math.max(
         Math.min(bytesFloor, options.bytesMax),
         Math.min(bytesMax, Math.floor(bodyBytes / 2)),
@@ -36,10 +36,10 @@ export function createSizeLimit(options: { bytesMax: number }): SizeLimit {
     },
     accepted(bodyBytes) {
       if (bytesMax >= options.bytesMax || bodyBytes * 2 < bytesMax) return
-      clean += 1
-      if (clean < cleanToRegain) return
-      clean = 0
-      bytesMax = Math.min(options.bytesMax, Math.ceil(bytesMax * regainFactor))
+      accepted += 1
+      if (accepted < acceptedToGrow) return
+      accepted = 0
+      bytesMax = Math.min(options.bytesMax, Math.ceil(bytesMax * growFactor))
     },
   }
 }

@@ -1,121 +1,88 @@
-// verdict.ts: the whole retry policy, and the only place where something becomes final (invariant 10).
+// verdict.ts: what follows from each outcome. The only place where something becomes final (invariant 10).
 //
-// outcome                          per payload                                          wait      endpoint
-// answered, in `accepted`          delivered                                            -         success
-// answered, in `failed`            the next step of its errorType, after the last: dead -         success
-//   errorType declared `delivered` delivered                                            -         success
-//   nothing accepted, nor by the live batch before it, and a last step of another type than Validation:
-//                                  held                                                 slow      success
+// outcome                           payloads                                        wait         endpoint
+// answered, in `accepted`           delivered                                       -            success
+// answered, in `failed`             next step of its errorType (retry-delays.ts);   -            success
+//                                   after the last step: dead letter
+//   errorType declared `delivered`  delivered                                       -            success
+//   nothing accepted, nor in the live or backfill batch before, and a last step of another type than Validation:
+//                                   held                                            slow         success
 //   nothing accepted for the third live or backfill batch in a row:
-//     only Validation              its steps, as above                                  -         success
-//     any other type               held, no attempt counted                             back-off  outage
-// answered, in neither list        the same sealed batch once more                      back-off  success
-//   again                          as failed, of type Unconfirmed                       -         success
-//   none of the batch, again       held                                                 slow      refused
-// in both lists, foreign ids, ...  the lists are believed, `failed` wins                -         success
-// accepted_single (202)            delivered                                            -         success
-//   a batch with it was refused and nothing was accepted since: the wrapper is at fault  -        wrapper
+//     only Validation               its steps, as above                             -            success
+//     any other type                held, no attempt counted                        backoff      outage
+// answered, in neither list         the same sealed batch once more                 backoff      success
+//   again                           as failed, of type Unconfirmed                  -            success
+//   none of the batch, first time   the same sealed batch once more                 backoff      refused
+//   none of the batch, again        held                                            slow         refused
+// in both lists, foreign ids, ...   the lists are believed, `failed` wins           -            success
+// accepted_single (202)             delivered                                       -            success
+//   for a batch request             held                                            backoff      failure
+//   of a refused batch, nothing accepted since: the wrapper is at fault             -            wrapper
 // refused (400, 413)
-//   more than one payload          split in two under new batchIds; where nothing was accepted between three
-//                                  refusals, the first payload alone and the rest        -         isolating
-//   while another batch is taken apart: held                                            its turn   isolating
-//   one payload                    turns to the single operation                         -         isolating
-//   refused there too              dead, if another was accepted since it was refused    -         isolating
-//                                  else held: who is at fault?                          witness    isolating
-//   from the twelfth in a row      as above, and nothing is buried any more              -         wrapper
-// repeated (409), sent before      by on_repeat: held, delivered, or resent under a      slow      refused, success
-//                                  new batchId
-// repeated (409), never sent       held                                                 slow      refused
-// unauthorized (401, 403)          held                                                 none      unauthorized
-// unavailable (408, 425, 429, 5xx) held                                                 back-off  failure
-// unreachable                      held                                                 back-off  failure
-// unreadable                       held                                                 back-off  failure
-// unexpected                       held                                                 back-off  failure
-// aborted                          held                                                 none      unchanged
+//   more than one payload           cut under new batchIds (batch-parts.ts)         -            isolating
+//   while another is taken apart    held                                            isolation    isolating
+//   one payload                     sent by the single operation                    -            isolating
+//   refused there too               dead letter, if another was accepted since it was first refused
+//                                                                                   -            isolating
+//                                   else held                                       acceptance   isolating
+//   from the twelfth in a row       as above, without dead letters                               wrapper
+// repeated (409), sent before       by on_repeat: held                              slow         refused
+//                                   delivered                                       -            success
+//                                   resent under a new batchId                      -            isolating
+// repeated (409), never sent        held                                            slow         refused
+// unauthorized (401, 403)           once until the next success: credentials are read again and the batch is
+//                                   submitted again at once                         -            unchanged
+//   still                           held                                            none         unauthorized
+//   again, others accepted since    held: it is about this batch                    slow         refused
+// unavailable (408, 425, 429, 5xx), unreachable, unreadable, unexpected
+//                                   held                                            backoff      failure
+//   tenth time while others succeed held: the batch is stuck                        stuck        failure
+// aborted                           held                                            none         unchanged
 //
-// Held means: the same sealed batch again, same batchId, same bytes. Nothing that is held counts an attempt of
-// a payload, or an outage would bury everything. endpoint.ts says what success, refused, ... do to the road,
-// isolation.ts why one guilty payload among 500 costs 18 further batch requests and one single at most.
+// Over all rows: where a payload would become a dead letter and the dead letters are full, the batch is held
+// (wait dead-letters). A stuck batch stays stuck: its backoff is `stuck` from then on.
+//
+// Held means: the same sealed batch again, same batchId, same bytes. Other files give the lengths and the
+// facts, and make nothing final: retry-delays (steps and delays), backoff (length of each wait),
+// in-flight-batches (what ends a wait early), endpoint (when it is unavailable, its probes), isolation and
+// batch-parts (one payload at fault among 500 costs 18 further batch requests and one single), concurrency
+// (halved by `failure`), size-limit (lowered by a 413). batch-sender.ts cuts batches that were never sent to
+// a lowered size limit, and all of them in mode `single`.
 
 import { assertNever } from '../../std/assert.ts'
-import type { PayloadId } from '../../domain/ids.ts'
-import type { FailureRecord, Outcome } from '../../domain/outcome.ts'
-import type { PayloadSettlement, Settlement } from '../../domain/settlement.ts'
-import type { LaneRole, BatchOperation } from '../../spool/spool.ts'
-import type { OnRepeat, RetryRules } from '../delivery-options.ts'
-import { partsOf } from './isolation.ts'
-import { detailOf, unconfirmed, mergeResults } from './payload-results.ts'
+import type { Outcome } from '../../domain/outcome.ts'
+import type { PayloadSettlement } from '../../domain/settlement.ts'
+import { partsOfRefused } from './batch-parts.ts'
+import { detailOf, mergeResults, unconfirmed } from './payload-results.ts'
 import type { PayloadResults } from './payload-results.ts'
-
-/** What stands beside the outcome when it is judged. */
-export type Facts = {
-  payloads: number
-  payloadIds: readonly PayloadId[]
-  /** Answers `failed` that each payload had before this batch. */
-  attempts: readonly number[]
-  role: LaneRole
-  /** This batch was, or may have been, submitted before this submission. */
-  sentBefore: boolean
-  /** What an answer to this very batch said before, when it left some payloads out; else null. */
-  earlierResults: PayloadResults | null
-  /** Live or backfill batches in a row, before this one, with nothing accepted. */
-  emptyAnswers: number
-  /** By which operation it went. */
-  turn: BatchOperation
-  /** Requests that were refused as such, before this one, with nothing accepted between. */
-  refusedInRow: number
-  /** Something was accepted since this batch, or the one that it was cut from, was refused first. */
-  witnessed: boolean
-  /** No other refused batch is being taken apart. */
-  mayIsolate: boolean
-}
-
-export type Policy = {
-  retryRules: RetryRules
-  onRepeat: OnRepeat
-  mode: BatchOperation
-  emptyAnswersToUnavailable: number
-  refusalsToUnavailable: number
-}
-
-/**
- * `turn`: until no other batch is taken apart. `witness`: until something else is accepted. `room`: until the dead letters
- * have room (settler.ts).
- */
-export type Wait = 'none' | 'backoff' | 'slow' | 'turn' | 'witness' | 'room'
-
-export type Verdict = {
-  /** Null: the batch stays sealed, unless one of the next two says what takes its place. */
-  settlement: Settlement | null
-  /** Batches of so many payloads under new batchIds. */
-  reseal: readonly number[] | null
-  /** The other operation, under the same claim. */
-  turn: BatchOperation | null
-  wait: Wait
-  endpoint:
-    'success' | 'failure' | 'refused' | 'isolating' | 'wrapper' | 'unauthorized' | 'outage' | 'unchanged'
-  /** A sentence for a person where holding this batch needs one of its own. */
-  held: string | null
-  oddities: readonly string[]
-  /** What an answer with gaps said, to be filled in by the next one. */
-  results: PayloadResults | null
-  /** What it does to `emptyAnswers`. */
-  empty: 'one more' | 'reset' | 'unchanged'
-}
+import type { Facts, RetryPolicy, Verdict } from './policy.ts'
+import { settlementOfFailure } from './retry-delays.ts'
 
 const nothing: Verdict = {
   settlement: null,
   reseal: null,
-  turn: null,
+  operation: null,
+  resubmit: false,
   wait: 'none',
   endpoint: 'unchanged',
-  held: null,
-  oddities: [],
+  why: null,
+  deviations: [],
   results: null,
-  empty: 'unchanged',
+  emptyAnswers: 'unchanged',
 }
 
-export function judge(outcome: Outcome, facts: Facts, policy: Policy): Verdict {
+export function judge(outcome: Outcome, facts: Facts, policy: RetryPolicy): Verdict {
+  const verdict = judgeOutcome(outcome, facts, policy)
+  if (facts.deadLettersFull && deadReasonsOf(verdict).length > 0) {
+    const why = 'A payload would become a dead letter, but the dead letters are full.'
+    return { ...verdict, settlement: null, wait: 'dead-letters', why }
+  }
+  const stuck =
+    facts.stuck || (verdict.endpoint === 'failure' && facts.failuresAlone >= policy.failuresToStuck)
+  return stuck && verdict.wait === 'backoff' ? { ...verdict, wait: 'stuck' } : verdict
+}
+
+function judgeOutcome(outcome: Outcome, facts: Facts, policy: RetryPolicy): Verdict {
   switch (outcome.kind) {
     case 'answered':
       return judgeAnswer(outcome, facts, policy)
@@ -126,17 +93,16 @@ export function judge(outcome: Outcome, facts: Facts, policy: Policy): Verdict {
     case 'repeated':
       return judgeRepeat(outcome.requestId, facts, policy)
     case 'unauthorized':
-      return held('none', 'unauthorized', null)
+      return judgeUnauthorized(outcome.status, facts)
     case 'unavailable':
     case 'unreachable':
     case 'unreadable':
       return held('backoff', 'failure', null)
-    case 'unexpected':
-      return held(
-        'backoff',
-        'failure',
-        `The service answers ${outcome.status}, which its specification does not show: ${outcome.message}`,
-      )
+    case 'unexpected': {
+      const { status, message } = outcome
+      const why = `The service answers ${status}, a status that its specification does not define: ${message}`
+      return held('backoff', 'failure', why)
+    }
     case 'aborted':
       return nothing
     default:
@@ -144,149 +110,151 @@ export function judge(outcome: Outcome, facts: Facts, policy: Policy): Verdict {
   }
 }
 
-function judgeRepeat(requestId: string | null, { sentBefore, payloads }: Facts, policy: Policy): Verdict {
+function judgeUnauthorized(status: number, { mayRenewCredentials, unauthorizedAlone }: Facts): Verdict {
+  if (mayRenewCredentials) return { ...nothing, resubmit: true }
+  if (!unauthorizedAlone) return held('none', 'unauthorized', null)
+  return held(
+    'slow',
+    'refused',
+    `The service answers ${status} to this batch again, but accepts other batches.`,
+  )
+}
+
+function judgeRepeat(
+  requestId: string | null,
+  { sentBefore, payloads }: Facts,
+  policy: RetryPolicy,
+): Verdict {
   const { onRepeat } = policy
   if (sentBefore && onRepeat === 'delivered') return delivered(requestId)
   if (sentBefore && onRepeat === 'resend') return { ...nothing, reseal: [payloads], endpoint: 'isolating' }
-  const when = sentBefore ? 'which was sent before' : 'which was never sent from here'
-  return held('slow', 'refused', `The service answers 409: it knows the batchId, ${when}.`)
+  const when = sentBefore ? 'was sent before' : 'was never sent from here'
+  return held('slow', 'refused', `The service answers 409: it knows the batchId. The batch ${when}.`)
 }
 
-function judgeAcknowledgement(requestId: string | null, facts: Facts, { mode }: Policy): Verdict {
-  const { payloads, turn, refusedInRow, witnessed } = facts
-  // Only one payload can have gone there; for a batch a 202 says nothing about its payloads.
-  if (payloads !== 1 || turn !== 'single') return held('backoff', 'failure', null)
+function judgeAcknowledgement(requestId: string | null, facts: Facts, { mode }: RetryPolicy): Verdict {
+  const { payloads, operation, refusedInRow, acceptedSince } = facts
+  // Only a request with one payload is acknowledged so; for a batch a 202 says nothing about its payloads.
+  if (payloads !== 1 || operation !== 'single') return held('backoff', 'failure', null)
   const verdict = delivered(requestId)
-  if (mode === 'single' || refusedInRow === 0 || witnessed) return verdict
-  const why = 'The service refuses batches as such, and takes a payload of theirs by the single operation.'
-  return { ...verdict, endpoint: 'wrapper', held: why }
+  if (mode === 'single' || refusedInRow === 0 || acceptedSince) return verdict
+  const why =
+    'The service refuses batch requests but accepts a payload of a refused batch as a single request.'
+  return { ...verdict, endpoint: 'wrapper', why }
 }
 
 type Refusal = Extract<Outcome, { kind: 'refused' }>
 
-function judgeRefusal(
-  { status, message, details, requestId }: Refusal,
-  facts: Facts,
-  policy: Policy,
-): Verdict {
-  const { payloads, turn, refusedInRow, witnessed, mayIsolate } = facts
-  const words = `${status}: ${message}`
-  const refusals = refusedInRow + 1
-  const everything = refusals >= policy.refusalsToUnavailable
-  const endpoint = everything ? 'wrapper' : 'isolating'
-  const why = everything ? `The service refused ${refusals} requests in a row as such: ${words}` : words
-  if (turn === 'batch') {
-    if (!mayIsolate) return held('turn', endpoint, why)
-    if (payloads === 1) return { ...nothing, turn: 'single', endpoint, held: why }
-    return { ...nothing, reseal: partsOf(payloads, status, refusals, policy), endpoint, held: why }
-  }
-  if (!witnessed || everything) return held('witness', endpoint, why)
-  const [payloadId = ''] = facts.payloadIds
-  const failure = {
-    payloadId,
-    errorType: refusedReason,
-    errorMessage: words,
-    validationErrorDetails: details,
-  }
-  const fate: PayloadSettlement = { kind: 'dead', reason: refusedReason, detail: detailOf(failure), failure }
-  return { ...nothing, settlement: { payloads: [fate], requestId }, endpoint }
-}
-
 /** Reason of a dead letter that the service refused by a status, not by an `errorType`. */
 const refusedReason = 'Refused'
 
-function delivered(requestId: string | null): Verdict {
-  return {
-    ...nothing,
-    settlement: { payloads: 'all delivered', requestId },
-    endpoint: 'success',
-    empty: 'reset',
+function judgeRefusal(
+  { status, message, details, requestId }: Refusal,
+  facts: Facts,
+  policy: RetryPolicy,
+): Verdict {
+  const { payloads, operation, refusedInRow, acceptedSince, mayIsolate } = facts
+  const answer = `${status}: ${message}`
+  const refusals = refusedInRow + 1
+  const everything = refusals >= policy.refusalsToUnavailable
+  const endpoint = everything ? 'wrapper' : 'isolating'
+  const why = everything ? `The service refused ${refusals} requests in a row: ${answer}` : answer
+  if (operation === 'batch') {
+    if (!mayIsolate) return held('isolation', endpoint, why)
+    if (payloads === 1) return { ...nothing, operation: 'single', endpoint, why }
+    return { ...nothing, reseal: partsOfRefused(payloads, status, refusals, policy), endpoint, why }
   }
+  if (!acceptedSince || everything) return held('acceptance', endpoint, why)
+  const failure = {
+    payloadId: facts.payloadIds[0] ?? '',
+    errorType: refusedReason,
+    errorMessage: answer,
+    validationErrorDetails: details,
+  }
+  const dead: PayloadSettlement = { kind: 'dead', reason: refusedReason, detail: detailOf(failure), failure }
+  return { ...nothing, settlement: { payloads: [dead], requestId }, endpoint }
+}
+
+function delivered(requestId: string | null): Verdict {
+  const settlement = { payloads: 'all delivered' as const, requestId }
+  return { ...nothing, settlement, endpoint: 'success', emptyAnswers: 'reset' }
 }
 
 function held(wait: Verdict['wait'], endpoint: Verdict['endpoint'], why: string | null): Verdict {
-  return { ...nothing, wait, endpoint, held: why }
+  return { ...nothing, wait, endpoint, why }
 }
 
 type Answered = Extract<Outcome, { kind: 'answered' }>
 
-function judgeAnswer(answer: Answered, facts: Facts, policy: Policy): Verdict {
-  // The usual case, told apart without a look at the ids.
-  if (answer.accepted === 'all') return { ...delivered(answer.requestId), oddities: answer.oddities }
+function judgeAnswer(answer: Answered, facts: Facts, policy: RetryPolicy): Verdict {
+  const { requestId, deviations } = answer
+  // The usual case, without a look at the ids.
+  if (answer.accepted === 'all') return { ...delivered(requestId), deviations }
 
-  const said = mergeResults(answer.accepted, answer.failed, facts.earlierResults)
-  const missing = facts.payloadIds.filter((id) => !said.has(id)).length
-  const unconfirmed = missing === facts.payloadIds.length
-  const base = { ...nothing, oddities: answer.oddities }
+  const results = mergeResults(answer.accepted, answer.failed, facts.earlierResults)
+  const missing = facts.payloadIds.filter((id) => !results.has(id)).length
+  const allMissing = missing === facts.payloadIds.length
   if (missing > 0 && facts.earlierResults === null) {
-    const endpoint = unconfirmed ? 'refused' : 'success'
-    return { ...base, wait: 'backoff', endpoint, results: said }
+    const endpoint = allMissing ? 'refused' : 'success'
+    return { ...nothing, deviations, wait: 'backoff', endpoint, results }
   }
-  if (unconfirmed) {
-    const why = 'The service answers 200 and names none of the payloads of the batch, twice.'
-    return { ...base, wait: 'slow', endpoint: 'refused', held: why, results: said }
-  }
-
-  const fates = facts.payloadIds.map((id, index) =>
-    fateOf(said.get(id), id, facts.attempts[index] ?? 0, policy),
-  )
-  const settled = {
-    ...base,
-    settlement: { payloads: fates, requestId: answer.requestId },
-    endpoint: 'success' as const,
-  }
-  if (fates.some((fate) => fate.kind === 'delivered')) return { ...settled, empty: 'reset' }
-  return judgeNothingAccepted(settled, said, facts, policy)
-}
-
-/** A fault of the payload itself is told as Validation; any other may be the service's. */
-function buriesInnocents({ settlement }: Verdict): boolean {
-  if (settlement === null || settlement.payloads === 'all delivered') return false
-  return settlement.payloads.some((fate) => fate.kind === 'dead' && fate.reason !== 'Validation')
-}
-
-/** Nothing of the batch was accepted: its payloads' own faults, or an outage told inside a 200. */
-function judgeNothingAccepted(settled: Verdict, said: PayloadResults, facts: Facts, policy: Policy): Verdict {
-  const retried = facts.role.kind === 'retry'
-  // What failed before may well fail again as a whole: a retry lane is no witness, but it is held with the others.
-  const inRow = facts.emptyAnswers + (retried ? 0 : 1)
-  const empty = retried ? 'unchanged' : 'one more'
-  if (inRow < policy.emptyAnswersToUnavailable) {
-    if (facts.emptyAnswers === 0 || !buriesInnocents(settled)) return { ...settled, empty }
-    const held =
-      'Its payloads would become dead letters, and the service accepted nothing since they failed first.'
-    return { ...nothing, oddities: settled.oddities, wait: 'slow', endpoint: 'success', held, empty }
+  if (allMissing) {
+    const why = 'The service answered 200 twice without naming any payload of the batch.'
+    return { ...held('slow', 'refused', why), deviations, results }
   }
 
-  const types = new Set<string>()
-  for (const word of said.values()) if (word !== 'accepted') types.add(word.errorType)
-  const tale = `Nothing was accepted in ${inRow} batches in a row: ${[...types].slice(0, 5).join(', ')}.`
-  if ([...types].every((type) => type === 'Validation')) {
-    const first = inRow === policy.emptyAnswersToUnavailable && !retried
-    return { ...settled, empty, oddities: first ? [...settled.oddities, tale] : settled.oddities }
-  }
-  return {
+  const payloads = facts.payloadIds.map((id, index): PayloadSettlement => {
+    const result = results.get(id) ?? unconfirmed(id)
+    if (result === 'accepted') return { kind: 'delivered' }
+    return settlementOfFailure(result, facts.attempts[index] ?? 0, policy.retryRules)
+  })
+  const settled: Verdict = {
     ...nothing,
-    oddities: settled.oddities,
-    wait: 'backoff',
-    endpoint: 'outage',
-    held: `${tale} It is taken for an outage of the service; no attempt is counted.`,
-    results: facts.earlierResults,
-    empty,
+    deviations,
+    settlement: { payloads, requestId },
+    endpoint: 'success',
   }
+  if (payloads.some(({ kind }) => kind === 'delivered')) return { ...settled, emptyAnswers: 'reset' }
+  return judgeNothingAccepted(settled, results, facts, policy)
 }
 
-function fateOf(
-  word: 'accepted' | FailureRecord | undefined,
-  id: PayloadId,
-  attempts: number,
-  policy: Policy,
-): PayloadSettlement {
-  if (word === 'accepted') return { kind: 'delivered' }
-  const failure = word ?? unconfirmed(id)
-  const schedule = policy.retryRules.has(failure.errorType) ? failure.errorType : 'default'
-  const rule = policy.retryRules.get(schedule) ?? []
-  if (rule === 'delivered') return { kind: 'delivered' }
-  if (attempts < rule.length) return { kind: 'retry', schedule, step: attempts, failure }
-  return { kind: 'dead', reason: failure.errorType, detail: detailOf(failure), failure }
+function deadReasonsOf({ settlement }: Verdict): readonly string[] {
+  if (settlement === null || settlement.payloads === 'all delivered') return []
+  return settlement.payloads.flatMap((payload) => (payload.kind === 'dead' ? [payload.reason] : []))
+}
+
+/** Nothing of the batch was accepted: its payloads are at fault, or it is an outage reported inside a 200. */
+function judgeNothingAccepted(
+  settled: Verdict,
+  results: PayloadResults,
+  facts: Facts,
+  policy: RetryPolicy,
+): Verdict {
+  const retried = facts.role.kind === 'retry'
+  // What failed before may fail again as a whole: a batch of a retry lane does not count, but is held with
+  // the others.
+  const inRow = facts.emptyAnswers + (retried ? 0 : 1)
+  const emptyAnswers = retried ? 'unchanged' : 'increment'
+  const { deviations } = settled
+  if (inRow < policy.emptyAnswersToUnavailable) {
+    // Validation is the payload's own fault; any other type may be the service's.
+    const ownFaults = deadReasonsOf(settled).every((reason) => reason === 'Validation')
+    if (facts.emptyAnswers === 0 || ownFaults) return { ...settled, emptyAnswers }
+    const why =
+      'The service accepted nothing since these payloads first failed: they do not become dead letters yet.'
+    return { ...held('slow', 'success', why), deviations, emptyAnswers }
+  }
+
+  const messages = new Map<string, string>()
+  for (const result of results.values())
+    if (result !== 'accepted' && !messages.has(result.errorType))
+      messages.set(result.errorType, result.errorMessage || 'no message')
+  const reasons = [...messages].slice(0, 3).map(([type, message]) => `${type} (${message})`)
+  const what = `The service accepted none of the last ${inRow} batches: ${reasons.join(', ')}.`
+  if ([...messages.keys()].every((type) => type === 'Validation')) {
+    const first = inRow === policy.emptyAnswersToUnavailable && !retried
+    return { ...settled, emptyAnswers, deviations: first ? [...deviations, what] : deviations }
+  }
+  const why = `${what} This counts as an outage: the payloads are kept and no attempt is counted.`
+  return { ...held('backoff', 'outage', why), deviations, results: facts.earlierResults, emptyAnswers }
 }

@@ -1,43 +1,44 @@
-// batch-sender.ts: takes one batch from its lane, or from the hand, to its settlement.
+// batch-sender.ts: takes one batch from its lane, or a sealed one, to its settlement.
 //
-//   credentials -> seal -> load -> (still allowed?) sign, send, read -> judge -> settle, hold, or cut in parts
+//   credentials -> seal -> load -> (still allowed?) sign, send, read -> verdict -> settle, hold, or cut
 //
-// Every step may find that the world has changed meanwhile: the era ended, we are stopping, the road was
-// closed by somebody else's answer. Then the batch simply stays sealed, which is always safe.
+// The world may change during every step: the session ended, the daemon stops, an answer to another batch
+// made the endpoint unavailable. Then the batch stays sealed, which is always safe.
 
 import type PQueue from 'p-queue'
 import { assert } from '../../std/assert.ts'
 import type { Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { Outcome } from '../../domain/outcome.ts'
-import type { Batch, BatchContent, Spool, BatchOperation } from '../../spool/spool.ts'
+import type { Batch, BatchContent, BatchOperation, Spool } from '../../spool/spool.ts'
+import type { Keyring } from '../credentials/keyring.ts'
+import { partsBeforeSending } from '../policy/batch-parts.ts'
 import type { Concurrency } from '../policy/concurrency.ts'
 import type { Endpoint, Pass, Report } from '../policy/endpoint.ts'
-import type { InFlightBatches, InFlightBatch } from '../policy/in-flight-batches.ts'
+import type { InFlightBatch, InFlightBatches } from '../policy/in-flight-batches.ts'
 import type { Isolation } from '../policy/isolation.ts'
-import type { Keyring } from '../credentials/keyring.ts'
+import type { Verdict } from '../policy/policy.ts'
 import type { RateLimit } from '../policy/rate-limit.ts'
 import type { Choice, Scheduler } from '../policy/scheduler.ts'
-import type { ServiceClock } from '../transport/service-clock.ts'
-import type { Settler } from './settler.ts'
-import type { Transport } from '../transport/sender-worker.ts'
 import type { SizeLimit } from '../policy/size-limit.ts'
-import type { Verdict } from '../policy/verdict.ts'
+import type { ServiceClock } from '../transport/service-clock.ts'
+import type { Transport } from '../transport/transport.ts'
+import type { Settler } from './settler.ts'
 
 /**
- * One opening of the spool, and what is in hand of it. `down` is `refused` when the spool did not take a seal
- * or a settle, `lost` when it said itself that its store failed.
+ * One opening of the spool with its sealed batches. `down` is `rejected` when the spool did not accept a seal
+ * or a settle, `lost` when it reported that its store failed.
  */
 export type PipelineSession = {
-  readonly hand: InFlightBatches
+  readonly batches: InFlightBatches
   readonly end: AbortController
-  down: 'refused' | 'lost' | null
+  down: 'rejected' | 'lost' | null
 }
 
 type SendTask = {
   choice: Choice
   pass: Pass
-  era: PipelineSession
+  session: PipelineSession
   /** Gives the pass back; only the first call counts. */
   leave(report: Report): void
 }
@@ -48,7 +49,7 @@ type Deps = {
   emit: Emit
   total: PQueue
   keyring: Keyring
-  gate: Transport
+  transport: Transport
   endpoint: Endpoint
   concurrency: Concurrency
   scheduler: Scheduler
@@ -58,184 +59,175 @@ type Deps = {
   sizeLimit: SizeLimit
   rateLimit: RateLimit
   mode: BatchOperation
-  /** The era is the present one and the spool has not failed in it. */
-  isCurrent: (era: PipelineSession) => boolean
+  /** It is the present session and the spool has not failed in it. */
+  isCurrent: (session: PipelineSession) => boolean
   isStopping: () => boolean
   /** A batch was sealed: its lane may hold the next one. */
   sealed: () => void
 }
 
 /** Rejects as the spool does. */
-export type SendBatch = (trip: SendTask) => Promise<void>
+type SendBatch = (task: SendTask) => Promise<void>
 
 export function createBatchSender(deps: Deps): SendBatch {
-  const { spool, clock, emit, total, keyring, gate, endpoint, concurrency, scheduler, settler } = deps
+  const { spool, clock, emit, total, keyring, transport, endpoint, concurrency, scheduler, settler } = deps
   const { serviceClock, isolation, sizeLimit, rateLimit, mode, isCurrent, isStopping, sealed } = deps
 
-  return async (trip) => {
-    const { choice, pass, era } = trip
-    let inHand = choice.kind === 'batch' ? choice.inHand : null
+  return async (task) => {
+    const { choice, pass, session } = task
+    let inFlight = choice.kind === 'batch' ? choice.inFlight : null
     try {
       const again = pass.probe && endpoint.view().state === 'unauthorized'
-      const fault = await unlessAborted(keyring.ready({ again }), era.end.signal)
-      if (era.end.signal.aborted) return
-      if (fault !== null) return trip.leave({ kind: 'no_credentials', why: fault })
-      if (!isCurrent(era) || isStopping()) return
-      if (choice.kind === 'lane') inHand = await seal(choice, era)
-      if (inHand !== null && !(await reshaped(inHand, era))) await deliver(inHand, trip)
+      const fault = await unlessAborted(keyring.ready({ again }), session.end.signal)
+      if (session.end.signal.aborted) return
+      if (fault !== null) return task.leave({ kind: 'no_credentials', why: fault })
+      if (!isCurrent(session) || isStopping()) return
+      if (choice.kind === 'lane') inFlight = await seal(choice, session)
+      if (inFlight !== null && !(await reshape(inFlight, session))) await deliver(inFlight, task)
     } finally {
-      if (choice.kind === 'lane' && inHand === null) scheduler.sealEnded(choice.lane, 'nothing')
-      if (inHand?.running) era.hand.rest(inHand, 'none', { failed: false, retryAfterMs: 0 })
+      if (choice.kind === 'lane' && inFlight === null) scheduler.sealEnded(choice.lane, 'nothing')
+      if (inFlight?.running) session.batches.rest(inFlight, 'none')
     }
   }
 
   async function seal(
     choice: Extract<Choice, { kind: 'lane' }>,
-    era: PipelineSession,
+    session: PipelineSession,
   ): Promise<InFlightBatch | null> {
     const batch = await spool.seal(choice.lane, choice.limits)
     if (batch === null) return null
     scheduler.sealEnded(choice.lane, 'a batch')
     const { provider, lane, batchId, payloads, bytes } = batch
     emit({ kind: 'batch_sealed', provider, lane, batchId, payloads, bytes })
-    const inHand = era.hand.add(batch, 'sealed')
-    era.hand.take(inHand)
+    const inFlight = session.batches.add(batch, 'sealed')
+    session.batches.take(inFlight)
     sealed()
-    return inHand
+    return inFlight
   }
 
-  /** Puts a batch into the shape in which it may go, where it never went in this one; true when others take its place. */
-  async function reshaped(inHand: InFlightBatch, era: PipelineSession): Promise<boolean> {
-    const { batch } = inHand
+  /** Gives the batch the shape in which it may be sent; true when other batches replace it. */
+  async function reshape(inFlight: InFlightBatch, session: PipelineSession): Promise<boolean> {
+    const { batch } = inFlight
     if (batch.operation === 'single') return false
-    if (mode === 'single') {
-      const why = 'delivery.mode is single.'
-      if (batch.payloads === 1) await turn(inHand, 'single', era)
-      else await cut(inHand, Array<number>(batch.payloads).fill(1), why, era)
-      return true
-    }
-    if (!sizeLimit.lowered || batch.payloads === 1 || inHand.sentBefore || inHand.submissions > 0)
-      return false
-    const parts = Math.min(batch.payloads, Math.ceil(batch.bytes / sizeLimit.bytesMax))
-    if (parts < 2) return false
-    await cut(inHand, evenly(batch.payloads, parts), 'The service refused smaller ones as too large.', era)
+    const sent = inFlight.sentBefore || inFlight.submissions > 0
+    const needed = partsBeforeSending(batch, { mode, sent, sizeLimit })
+    if (needed !== null) await cut(inFlight, needed.parts, needed.why, session)
+    else if (mode === 'single') await changeOperation(inFlight, 'single', session)
+    else return false
     return true
   }
 
   async function cut(
-    inHand: InFlightBatch,
+    inFlight: InFlightBatch,
     parts: readonly number[],
     why: string,
-    era: PipelineSession,
+    session: PipelineSession,
   ): Promise<void> {
-    const { provider, batchId } = inHand.batch
-    const batches = await spool.reseal(inHand.batch, parts)
+    const { provider, batchId } = inFlight.batch
+    const batches = await spool.reseal(inFlight.batch, parts)
     emit({ kind: 'batch_split', provider, batchId, parts, why })
-    replace(inHand, batches, era)
+    replace(inFlight, batches, session)
   }
 
-  async function turn(inHand: InFlightBatch, to: BatchOperation, era: PipelineSession): Promise<void> {
-    replace(inHand, [await spool.setOperation(inHand.batch, to)], era)
+  async function changeOperation(
+    inFlight: InFlightBatch,
+    operation: BatchOperation,
+    session: PipelineSession,
+  ): Promise<void> {
+    replace(inFlight, [await spool.setOperation(inFlight.batch, operation)], session)
   }
 
-  function replace(inHand: InFlightBatch, batches: readonly Batch[], era: PipelineSession): void {
-    era.hand.remove(inHand)
-    for (const batch of batches) isolation.inherit(era.hand.add(batch, 'sealed'), inHand)
-    isolation.leave(inHand)
+  function replace(inFlight: InFlightBatch, batches: readonly Batch[], session: PipelineSession): void {
+    session.batches.remove(inFlight)
+    for (const batch of batches) isolation.inherit(session.batches.add(batch, 'sealed'), inFlight)
+    isolation.leave(inFlight)
     sealed()
   }
 
-  async function deliver(inHand: InFlightBatch, trip: SendTask): Promise<void> {
-    const { era } = trip
-    const content = await load(inHand, era)
+  async function deliver(inFlight: InFlightBatch, task: SendTask): Promise<void> {
+    const { session } = task
+    const content = await load(inFlight, session)
     if (content === null) return
     const began = concurrency.started()
     const { generation } = keyring
-    let outcome = await submit(inHand, content, trip)
-    // Keys that were changed elsewhere come into force without a person; the clock offset is known by now too.
-    if (
-      outcome?.kind === 'unauthorized' &&
-      isCurrent(era) &&
-      (await unlessAborted(keyring.renew(generation), era.end.signal))
-    )
-      outcome = await submit(inHand, content, trip)
-    if (outcome === null || !isCurrent(era)) return
+    let outcome = await submit(inFlight, content, task)
+    if (outcome === null || !isCurrent(session)) return
+    let verdict = settler.judge(inFlight, content, outcome, keyring.mayRenew(generation))
+    if (verdict.resubmit) {
+      // Keys that were replaced elsewhere come into force without a person; by now the clock offset is known
+      // too.
+      await unlessAborted(keyring.renew(generation), session.end.signal)
+      outcome = await submit(inFlight, content, task)
+      if (outcome === null || !isCurrent(session)) return
+      verdict = settler.judge(inFlight, content, outcome, false)
+    }
     const { accessKeyId } = keyring
-    const verdict = settler.judge(inHand, content, outcome)
-    if (verdict.endpoint === 'success') concurrency.succeeded()
     if (verdict.endpoint === 'failure') concurrency.failed(began)
-    if (verdict.endpoint === 'success') keyring.proved()
-    const moves = verdict.settlement !== null || verdict.reseal !== null || verdict.turn !== null
-    if (!moves) settler.hold(era.hand, inHand, outcome, verdict)
-    const alone = verdict.endpoint === 'failure' && era.hand.size <= 1 && !scheduler.isDue(spool.lanes())
+    if (verdict.endpoint === 'success') {
+      concurrency.succeeded()
+      keyring.accepted()
+    }
+    const held = verdict.settlement === null && verdict.reseal === null && verdict.operation === null
+    if (held) settler.hold(session.batches, inFlight, outcome, verdict)
+    const alone =
+      verdict.endpoint === 'failure' && session.batches.size <= 1 && !scheduler.isDue(spool.lanes())
     const known = { alone, accessKeyId, clockOffsetMs: serviceClock.offsetMs }
-    // The endpoint learns of the answer before the disk has settled it: the next one need not wait for that.
-    trip.leave(settler.report(inHand, outcome, verdict, known))
-    if (moves) await move(inHand, content, verdict, era)
-    // Whoever waits for a witness has one, if this was it.
-    if (isolation.refusedInRow === 0) era.hand.releaseWaiting('witness')
+    // The endpoint gets the answer before the settlement is on disk: the next submission need not wait for
+    // that.
+    task.leave(settler.report(inFlight, outcome, verdict, known))
+    if (!held) await carryOut(inFlight, content, verdict, session)
+    if (isolation.refusedInRow === 0) session.batches.releaseWaiting('acceptance')
   }
 
-  async function move(
-    inHand: InFlightBatch,
+  async function carryOut(
+    inFlight: InFlightBatch,
     content: BatchContent,
-    verdict: Verdict,
-    era: PipelineSession,
+    { settlement, reseal, operation, why }: Verdict,
+    session: PipelineSession,
   ): Promise<void> {
-    if (verdict.reseal !== null) {
-      await cut(inHand, verdict.reseal, verdict.held ?? 'The service refuses it as it is.', era)
-      return
-    }
-    if (verdict.turn !== null) {
-      await turn(inHand, verdict.turn, era)
-      return
-    }
-    if (verdict.settlement === null) return
-    await settler.settle(inHand, content, verdict.settlement)
-    era.hand.remove(inHand)
-    isolation.leave(inHand)
+    if (reseal !== null) return cut(inFlight, reseal, why ?? 'The service refuses it as it is.', session)
+    if (operation !== null) return changeOperation(inFlight, operation, session)
+    if (settlement === null) return
+    await settler.settle(inFlight, content, settlement)
+    session.batches.remove(inFlight)
+    isolation.leave(inFlight)
   }
 
-  async function load(inHand: InFlightBatch, era: PipelineSession): Promise<BatchContent | null> {
-    const loaded = await spool.load(inHand.batch)
+  async function load(inFlight: InFlightBatch, session: PipelineSession): Promise<BatchContent | null> {
+    const loaded = await spool.load(inFlight.batch)
     if (loaded.kind === 'content') return loaded.content
-    replace(inHand, loaded.batches, era)
+    replace(inFlight, loaded.batches, session)
     return null
   }
 
-  /** One attempt; null where none was made because the world had changed. */
+  /** One submission; null where none was made because the world had changed. */
   function submit(
-    inHand: InFlightBatch,
+    inFlight: InFlightBatch,
     content: BatchContent,
-    { era, pass }: SendTask,
+    { session, pass }: SendTask,
   ): Promise<Outcome | null> {
     return total.add(async () => {
-      if (!isCurrent(era) || isStopping() || !endpoint.holds(pass)) return null
+      if (!isCurrent(session) || isStopping() || !endpoint.isValid(pass)) return null
       const { credentials } = keyring
       assert(credentials !== null, 'nothing is submitted before there are credentials')
       const startedMs = clock.monotonic()
       const startedAt = clock.now()
-      inHand.submissions += 1
+      inFlight.submissions += 1
       const signingAt = serviceClock.signingAt()
-      rateLimit.take(inHand.batch.payloads)
-      const attempt = {
-        turn: inHand.batch.operation,
-        content,
-        credentials,
-        signingAt,
-        startedAt,
-        stop: era.end.signal,
-      }
-      const { outcome, date, entries } = await gate.submit(attempt)
-      inHand.entries = entries
+      rateLimit.take(inFlight.batch.payloads)
+      const { operation } = inFlight.batch
+      const stop = session.end.signal
+      const attempt = { operation, content, credentials, signingAt, startedAt, stop }
+      const { outcome, date, entries } = await transport.submit(attempt)
+      inFlight.entries = entries
       serviceClock.answered(date, clock.monotonic() - startedMs)
-      settler.submitted(inHand, outcome, content.bodyBytes, clock.monotonic() - startedMs)
+      settler.submitted(inFlight, outcome, content.bodyBytes, clock.monotonic() - startedMs)
       return outcome
     })
   }
 }
 
-/** Null where `signal` aborts first; whoever works goes on by himself. */
+/** Null where `signal` aborts first; the work continues in the background. */
 function unlessAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result | null> {
   return new Promise((resolve, reject) => {
     const onAbort = () => resolve(null)
@@ -243,10 +235,4 @@ function unlessAborted<Result>(work: Promise<Result>, signal: AbortSignal): Prom
     signal.addEventListener('abort', onAbort, { once: true })
     work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
   })
-}
-
-/** Whole numbers that differ by one at most. */
-function evenly(payloads: number, parts: number): readonly number[] {
-  const least = Math.floor(payloads / parts)
-  return Array.from({ length: parts }, (_, index) => least + (index < payloads % parts ? 1 : 0))
 }

@@ -1,41 +1,47 @@
-// settler.ts: carries a verdict out: settles or holds the batch, counts it, tells it.
+// settler.ts: asks for the verdict on an outcome and carries it out: settles or holds the batch, counts,
+// emits events.
 //
 // It keeps what a verdict needs to know beyond its own batch: how many batches in a row were answered with
-// nothing accepted, and how many succeeded, by which a batch that fails alone is told from an outage.
+// nothing accepted, and how many succeeded, which tells a batch that fails alone from an outage.
 
 import { assertNever } from '../../std/assert.ts'
 import type { Clock, EpochMs } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { Outcome, UnreachableReason } from '../../domain/outcome.ts'
-import { encodeReceipt } from '../../receipts/receipts.ts'
 import type { Settlement } from '../../domain/settlement.ts'
+import { encodeReceipt } from '../../receipts/receipts.ts'
 import type { BatchContent, Spool } from '../../spool/spool.ts'
-import type { Report } from '../policy/endpoint.ts'
-import type { InFlightBatches, InFlightBatch } from '../policy/in-flight-batches.ts'
-import type { Isolation } from '../policy/isolation.ts'
-import type { ProviderOptions } from '../delivery-options.ts'
-import type { ServiceClock } from '../transport/service-clock.ts'
-import type { SizeLimit } from '../policy/size-limit.ts'
-import { createRate } from '../delivery-counters.ts'
 import type { CounterSet } from '../delivery-counters.ts'
+import { createRate } from '../delivery-counters.ts'
+import type { ProviderOptions } from '../delivery-options.ts'
+import type { Report } from '../policy/endpoint.ts'
+import type { InFlightBatch, InFlightBatches } from '../policy/in-flight-batches.ts'
+import type { Isolation } from '../policy/isolation.ts'
+import type { Facts, Verdict } from '../policy/policy.ts'
+import type { SizeLimit } from '../policy/size-limit.ts'
 import { judge as judgeByTable } from '../policy/verdict.ts'
-import type { Verdict } from '../policy/verdict.ts'
+import type { ServiceClock } from '../transport/service-clock.ts'
 
 export type Settler = {
-  submitted(inHand: InFlightBatch, outcome: Outcome, bytes: number, tookMs: number): void
-  judge(inHand: InFlightBatch, content: BatchContent, outcome: Outcome): Verdict
-  /** The batch stays sealed and rests. */
-  hold(hand: InFlightBatches, inHand: InFlightBatch, outcome: Outcome, verdict: Verdict): void
+  submitted(inFlight: InFlightBatch, outcome: Outcome, bytes: number, tookMs: number): void
+  judge(
+    inFlight: InFlightBatch,
+    content: BatchContent,
+    outcome: Outcome,
+    mayRenewCredentials: boolean,
+  ): Verdict
+  /** The batch stays sealed and waits. */
+  hold(batches: InFlightBatches, inFlight: InFlightBatch, outcome: Outcome, verdict: Verdict): void
   /** Durable when it resolves; rejects as spool.settle() does. */
-  settle(inHand: InFlightBatch, content: BatchContent, settlement: Settlement): Promise<void>
-  /** What the endpoint is told. */
-  report(inHand: InFlightBatch, outcome: Outcome, verdict: Verdict, known: Known): Report
+  settle(inFlight: InFlightBatch, content: BatchContent, settlement: Settlement): Promise<void>
+  /** The verdict as the endpoint needs it. */
+  report(inFlight: InFlightBatch, outcome: Outcome, verdict: Verdict, known: Known): Report
   last(): { lastRequestId: string | null; lastSuccessAt: EpochMs | null }
   ratePerS(): number
 }
 
-/** Others that were refused shall not wait for these: they may rest for ever. */
-const waitsLong: readonly Verdict['wait'][] = ['witness', 'slow', 'room']
+/** Waits so long that other refused batches may be taken apart meanwhile. */
+const longWaits: readonly Verdict['wait'][] = ['acceptance', 'slow', 'dead-letters']
 
 type Known = { alone: boolean; accessKeyId: string | null; clockOffsetMs: number | null }
 
@@ -43,17 +49,16 @@ type Deps = {
   spool: Spool
   clock: Clock
   emit: Emit
-  tally: CounterSet
+  counters: CounterSet
   isolation: Isolation
   sizeLimit: SizeLimit
   serviceClock: Pick<ServiceClock, 'signingAt'>
 }
 
 export function createSettler(deps: Deps, options: ProviderOptions): Settler {
-  const { spool, clock, emit, tally, isolation, sizeLimit, serviceClock } = deps
+  const { spool, clock, emit, counters, isolation, sizeLimit, serviceClock } = deps
   const provider = options.name
-  const { emptyAnswersToUnavailable, refusalsToUnavailable } = options.backoff
-  const policy = { ...options, emptyAnswersToUnavailable, refusalsToUnavailable }
+  const policy = { ...options.backoff, ...options }
   const rate = createRate({ clock })
   let emptyAnswers = 0
   let successes = 0
@@ -70,172 +75,155 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
     ratePerS: () => rate.perS(),
   }
 
-  function submitted(inHand: InFlightBatch, outcome: Outcome, bytes: number, tookMs: number): void {
-    const { lane, batchId, payloads } = inHand.batch
-    if ('requestId' in outcome && outcome.requestId !== null) lastRequestId = outcome.requestId
-    tally.submitted(outcome, bytes)
-    emit({
-      kind: 'submission_ended',
-      provider,
-      lane,
-      batchId,
-      payloads,
-      bytes,
-      attempt: inHand.submissions,
-      tookMs,
-      outcome,
-    })
+  function submitted(inFlight: InFlightBatch, outcome: Outcome, bytes: number, tookMs: number): void {
+    const { lane, batchId, payloads } = inFlight.batch
+    const attempt = inFlight.submissions
+    lastRequestId = requestIdOf(outcome) ?? lastRequestId
+    counters.submitted(outcome, bytes)
+    emit({ kind: 'submission_ended', provider, lane, batchId, payloads, bytes, attempt, tookMs, outcome })
   }
 
-  function judge(inHand: InFlightBatch, content: BatchContent, outcome: Outcome): Verdict {
-    const { role, batchId, operation: turn } = inHand.batch
-    const { earlierResults } = inHand
-    const sentBefore = inHand.sentBefore || inHand.submissions > 1
-    const facts = {
-      // Looked at only where an answer is not simply "all of them".
-      get payloadIds() {
-        return content.payloadIds
-      },
-      get attempts() {
-        return content.attempts
-      },
-      payloads: inHand.batch.payloads,
-      role,
-      sentBefore,
-      earlierResults,
-      emptyAnswers,
-      turn,
-      refusedInRow: isolation.refusedInRow,
-      witnessed: isolation.witnessed(inHand),
-      mayIsolate: isolation.mayIsolate(inHand),
-    }
-    const verdict = whereRoom(apart(inHand, judgeByTable(outcome, facts, policy)))
-    if (verdict.empty === 'one more') emptyAnswers += 1
-    if (verdict.empty === 'reset') emptyAnswers = 0
-    if (verdict.results !== null) inHand.earlierResults = verdict.results
+  function judge(
+    inFlight: InFlightBatch,
+    content: BatchContent,
+    outcome: Outcome,
+    mayRenewCredentials: boolean,
+  ): Verdict {
+    const { batchId, operation } = inFlight.batch
+    const verdict = judgeByTable(outcome, factsOf(inFlight, content, mayRenewCredentials), policy)
+    if (verdict.resubmit) return verdict
+    if (verdict.emptyAnswers === 'increment') emptyAnswers += 1
+    if (verdict.emptyAnswers === 'reset') emptyAnswers = 0
+    if (verdict.results !== null) inFlight.earlierResults = verdict.results
+    if (outcome.kind === 'unauthorized') inFlight.unauthorizedAtSuccess = successes
     if (outcome.kind === 'refused') {
-      isolation.refused(inHand)
+      isolation.refused(inFlight)
       if (outcome.status === 413) sizeLimit.tooLarge(content.bodyBytes)
     }
     if (verdict.endpoint === 'success') {
       successes += 1
       lastSuccessAt = clock.now()
       sizeLimit.accepted(content.bodyBytes)
-      // That a single payload was taken says nothing about how the service takes batches.
-      if (turn === options.mode) isolation.accepted()
+      // An accepted single payload does not show that the service accepts batches.
+      if (operation === options.mode) isolation.accepted()
     }
-    if (verdict.oddities.length > 0) {
-      const requestId = requestIdOf(outcome)
-      emit({ kind: 'answer_inconsistent', provider, batchId, requestId, deviations: verdict.oddities })
-    }
+    const { deviations } = verdict
+    if (deviations.length > 0)
+      emit({ kind: 'answer_inconsistent', provider, batchId, requestId: requestIdOf(outcome), deviations })
     return verdict
   }
 
-  /** Nothing may be buried while the dead letters are full: the batch rests as it is, and goes again later. */
-  function whereRoom(verdict: Verdict): Verdict {
-    const fates = verdict.settlement?.payloads ?? 'all delivered'
-    if (!spool.deadLettersFull || fates === 'all delivered' || fates.every(({ kind }) => kind !== 'dead'))
-      return verdict
-    const held = 'A payload would become a dead letter, and those are full.'
-    return { ...verdict, settlement: null, wait: 'room', held }
+  function factsOf(inFlight: InFlightBatch, content: BatchContent, mayRenewCredentials: boolean): Facts {
+    const { payloads, role, operation } = inFlight.batch
+    const { unauthorizedAtSuccess, earlierResults, stuck } = inFlight
+    return {
+      // Read only where an answer is not simply "all of them".
+      get payloadIds() {
+        return content.payloadIds
+      },
+      get attempts() {
+        return content.attempts
+      },
+      payloads,
+      role,
+      operation,
+      sentBefore: inFlight.sentBefore || inFlight.submissions > 1,
+      earlierResults,
+      emptyAnswers,
+      refusedInRow: isolation.refusedInRow,
+      acceptedSince: isolation.acceptedSince(inFlight),
+      mayIsolate: isolation.mayIsolate(inFlight),
+      mayRenewCredentials,
+      unauthorizedAlone: unauthorizedAtSuccess !== null && unauthorizedAtSuccess !== successes,
+      failuresAlone: failuresAlone(inFlight),
+      stuck,
+      deadLettersFull: spool.deadLettersFull,
+    }
   }
 
-  /** A 403 for the same batch twice, with successes of others between, is about the batch and not the account. */
-  function apart(inHand: InFlightBatch, verdict: Verdict): Verdict {
-    if (verdict.endpoint !== 'unauthorized') return verdict
-    const before = inHand.forbiddenAtSuccess
-    inHand.forbiddenAtSuccess = successes
-    if (before === null || before === successes) return verdict
-    const why = 'The service refuses this batch as unauthorized again, while it accepted others.'
-    return { ...verdict, wait: 'slow', endpoint: 'refused', held: why }
+  /** As it is when this submission fails: others succeeded since the last failure, or not. */
+  function failuresAlone(inFlight: InFlightBatch): number {
+    return inFlight.failuresAlone + (successes > inFlight.failedAtSuccess ? 1 : 0)
   }
 
-  function hold(hand: InFlightBatches, inHand: InFlightBatch, outcome: Outcome, verdict: Verdict): void {
-    const { batchId } = inHand.batch
-    if (verdict.endpoint === 'failure') noteFailure(inHand)
+  function hold(batches: InFlightBatches, inFlight: InFlightBatch, outcome: Outcome, verdict: Verdict): void {
+    const { batchId } = inFlight.batch
+    const { wait, endpoint, why } = verdict
+    if (endpoint === 'failure') {
+      inFlight.failuresAlone = failuresAlone(inFlight)
+      inFlight.failedAtSuccess = successes
+    }
     const retryAfterMs = outcome.kind === 'unavailable' ? (outcome.retryAfterMs ?? 0) : 0
-    const retryInMs = hand.rest(inHand, verdict.wait, { failed: verdict.wait === 'backoff', retryAfterMs })
-    if (waitsLong.includes(verdict.wait) || inHand.stuck) isolation.leave(inHand)
-    if (verdict.held === null || verdict.endpoint === 'wrapper') return
-    emit({
-      kind: 'batch_held',
-      provider,
-      batchId,
-      why: verdict.held,
-      requestId: requestIdOf(outcome),
-      retryInMs,
-    })
+    const retryInMs = batches.rest(inFlight, wait, { retryAfterMs })
+    if (wait === 'stuck' && !inFlight.stuck) {
+      inFlight.stuck = true
+      emit({ kind: 'batch_stuck', provider, batchId, failures: inFlight.failures })
+    }
+    if (longWaits.includes(wait) || inFlight.stuck) isolation.leave(inFlight)
+    if (why !== null && endpoint !== 'wrapper')
+      emit({ kind: 'batch_held', provider, batchId, why, requestId: requestIdOf(outcome), retryInMs })
   }
 
-  function noteFailure(inHand: InFlightBatch): void {
-    if (successes > inHand.failedAtSuccess) inHand.failuresAlone += 1
-    inHand.failedAtSuccess = successes
-    if (inHand.stuck || inHand.failuresAlone < options.backoff.failuresToStuck) return
-    inHand.stuck = true
-    emit({ kind: 'batch_stuck', provider, batchId: inHand.batch.batchId, failures: inHand.failures + 1 })
-  }
-
-  async function settle(inHand: InFlightBatch, content: BatchContent, settlement: Settlement): Promise<void> {
-    const { batch } = inHand
-    await spool.settle(batch, settlement, receiptOf(inHand, settlement))
-    const counts = { delivered: 0, retried: 0, dead: 0 }
-    const { payloads: fates, requestId } = settlement
-    if (fates === 'all delivered') counts.delivered = batch.payloads
-    else
-      fates.forEach((fate, index) => {
-        if (fate.kind === 'delivered') counts.delivered += 1
-        else if (fate.kind === 'retry') counts.retried += 1
-        else {
-          counts.dead += 1
-          const { reason, detail } = fate
-          const payloadId = content.payloadIds[index] ?? ''
-          emit({
-            kind: 'payload_dead_lettered',
-            provider,
-            batchId: batch.batchId,
-            payloadId,
-            reason,
-            detail,
-            requestId,
-          })
-        }
-      })
-    tally.settled(counts)
+  async function settle(
+    inFlight: InFlightBatch,
+    content: BatchContent,
+    settlement: Settlement,
+  ): Promise<void> {
+    const { lane, batchId } = inFlight.batch
+    const { requestId } = settlement
+    await spool.settle(inFlight.batch, settlement, receiptOf(inFlight, settlement))
+    const counts = count(inFlight, content, settlement)
+    counters.settled(counts)
     rate.add(counts.delivered)
-    emit({ kind: 'batch_settled', provider, lane: batch.lane, batchId: batch.batchId, requestId, ...counts })
-    if (inHand.stuck) emit({ kind: 'batch_unstuck', provider, batchId: batch.batchId })
+    emit({ kind: 'batch_settled', provider, lane, batchId, requestId, ...counts })
+    if (inFlight.stuck) emit({ kind: 'batch_unstuck', provider, batchId })
   }
 
-  function receiptOf(
-    { batch, entries }: InFlightBatch,
-    { payloads: fates, requestId }: Settlement,
-  ): Buffer | null {
+  /** Counts the payloads, and emits an event for each dead letter. */
+  function count(
+    { batch: { batchId, payloads: all } }: InFlightBatch,
+    content: BatchContent,
+    { payloads, requestId }: Settlement,
+  ): { delivered: number; retried: number; dead: number } {
+    const counts = { delivered: 0, retried: 0, dead: 0 }
+    if (payloads === 'all delivered') return { ...counts, delivered: all }
+    for (const [index, payload] of payloads.entries()) {
+      if (payload.kind === 'delivered') counts.delivered += 1
+      else if (payload.kind === 'retry') counts.retried += 1
+      else {
+        counts.dead += 1
+        const { reason, detail } = payload
+        const payloadId = content.payloadIds[index] ?? ''
+        emit({ kind: 'payload_dead_lettered', provider, batchId, payloadId, reason, detail, requestId })
+      }
+    }
+    return counts
+  }
+
+  function receiptOf({ batch, entries }: InFlightBatch, { payloads, requestId }: Settlement): Buffer | null {
     if (entries === null) return null
     const { lane, batchId } = batch
     const at = serviceClock.signingAt()
-    return encodeReceipt({ provider, lane, batchId, requestId, at, entries, settlements: fates })
+    return encodeReceipt({ provider, lane, batchId, requestId, at, entries, settlements: payloads })
   }
 
-  function report(inHand: InFlightBatch, outcome: Outcome, verdict: Verdict, known: Known): Report {
+  function report(inFlight: InFlightBatch, outcome: Outcome, verdict: Verdict, known: Known): Report {
     const requestId = requestIdOf(outcome)
-    const why = verdict.held ?? wordsFor(outcome)
+    const why = verdict.why ?? reasonText(outcome)
     switch (verdict.endpoint) {
       case 'success':
-        return { kind: 'success' }
+      case 'isolating':
+        return { kind: verdict.endpoint }
       case 'failure': {
         const retryAfterMs = outcome.kind === 'unavailable' ? outcome.retryAfterMs : null
-        const { batchId } = inHand.batch
+        const { batchId } = inFlight.batch
         const { alone } = known
-        return { kind: 'failure', batchId, why, requestId, retryAfterMs, alone, ...reasonOf(outcome) }
+        return { kind: 'failure', batchId, why, requestId, retryAfterMs, alone, ...unreachableOf(outcome) }
       }
       case 'refused':
-        return { kind: 'refused', why, requestId }
       case 'outage':
-        return { kind: 'outage', why, requestId }
-      case 'isolating':
-        return { kind: 'isolating' }
       case 'wrapper':
-        return { kind: 'wrapper', why, requestId }
+        return { kind: verdict.endpoint, why, requestId }
       case 'unauthorized': {
         const { accessKeyId, clockOffsetMs } = known
         const { status, message } = outcome.kind === 'unauthorized' ? outcome : { status: 403, message: why }
@@ -249,7 +237,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
   }
 }
 
-function reasonOf(outcome: Outcome): { reason?: UnreachableReason; act?: string } {
+function unreachableOf(outcome: Outcome): { reason?: UnreachableReason; act?: string } {
   if (outcome.kind !== 'unreachable') return {}
   const { reason, act } = outcome
   return act === undefined ? { reason } : { reason, act }
@@ -259,7 +247,11 @@ function requestIdOf(outcome: Outcome): string | null {
   return 'requestId' in outcome ? outcome.requestId : null
 }
 
-function wordsFor(outcome: Outcome): string {
-  const status = 'status' in outcome ? `${outcome.status}: ` : ''
-  return 'message' in outcome ? `${status}${outcome.message}` : outcome.kind
+/** A sentence for a person. */
+function reasonText(outcome: Outcome): string {
+  if (!('message' in outcome)) return `The outcome is ${outcome.kind}.`
+  const text =
+    'status' in outcome ? `The service answers ${outcome.status}: ${outcome.message}` : outcome.message
+  const sentence = text.charAt(0).toUpperCase() + text.slice(1)
+  return /[.!?]$/.test(sentence) ? sentence : `${sentence}.`
 }

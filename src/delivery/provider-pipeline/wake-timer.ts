@@ -1,25 +1,25 @@
-// wake-timer.ts: one timer, for the earliest moment that was asked for.
+// wake-timer.ts: one timer, for the earliest time that was requested.
 
 import type { CancelTimer, Clock } from '../../std/clock.ts'
 
 export type WakeTimer = {
-  /** Rings at `atMs` of the monotonic clock, unless it rings before; ringing once forgets everything asked. */
+  /** Fires at `atMs` of the monotonic clock, or before; firing once forgets all requests. */
   set(atMs: number): void
   cancel(): void
 }
 
-export function createWakeTimer({ clock }: { clock: Clock }, ring: () => void): WakeTimer {
+export function createWakeTimer({ clock }: { clock: Clock }, wake: () => void): WakeTimer {
   let armed: { atMs: number; cancel: CancelTimer } | null = null
 
   return {
     set(atMs) {
       if (armed !== null && armed.atMs <= atMs) return
       armed?.cancel()
-      // At least a millisecond: a timer that fires a hair early must not spin.
+      // At least a millisecond: a timer that fires slightly early must not spin.
       const delayMs = Math.max(1, Math.ceil(atMs - clock.monotonic()))
       const fire = () => {
         armed = null
-        ring()
+        wake()
       }
       armed = { atMs, cancel: clock.after(delayMs, fire) }
     },

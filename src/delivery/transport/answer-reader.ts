@@ -1,8 +1,8 @@
-// answer-reader.ts: reads what came back, whatever it is, as an outcome. Total: throws for no answer.
+// answer-reader.ts: reads an HTTP answer, whatever it is, as an Outcome. It throws for no answer.
 //
-// The status decides first, since only 200 has a body that the specification shows; of all others it is a help
-// for a person. In a 200 the lists are believed, and whatever contradicts them is an oddity, told by name.
-// Foreign text is cut to a bounded length and its control characters are taken out before it goes any further.
+// The status decides first: the specification shows a body only for 200; any other body is information for a
+// person. In a 200 the lists are believed, and whatever contradicts them is listed as a deviation. Foreign
+// text is cut to a bounded length and its control characters are removed before it is used.
 
 import type { EpochMs } from '../../std/clock.ts'
 import type { PayloadId } from '../../domain/ids.ts'
@@ -12,7 +12,7 @@ import type { BatchOperation } from '../../spool/spool.ts'
 export type Answer = {
   status: number
   headers: Record<string, string | string[] | undefined>
-  /** What was read of the body; `cut` says why that is not all of it. */
+  /** The body as far as it was read; `cut` says why it is incomplete. */
   body: Buffer
   cut: 'truncated' | 'too large' | null
 }
@@ -27,11 +27,11 @@ export function readAnswer(
   answer: Answer,
   payloadIds: readonly PayloadId[],
   now: EpochMs,
-  turn: BatchOperation = 'batch',
+  operation: BatchOperation = 'batch',
 ): Outcome {
   const { status } = answer
   if (status === 200 || status === 202)
-    return turn === 'single' ? readAcknowledgement(answer) : readSuccess(answer, payloadIds)
+    return operation === 'single' ? readAcknowledgement(answer) : readSuccess(answer, payloadIds)
   const { message, details, requestId } = readRefusal(answer)
   if (status === 400 || status === 413) return { kind: 'refused', status, requestId, message, details }
   if (status === 401 || status === 403) return { kind: 'unauthorized', status, requestId, message }
@@ -44,16 +44,16 @@ export function readAnswer(
 }
 
 /**
- * The single operation acknowledges with 202 and a requestId (ingestion-api.md 2.9, 4.1). Without a body the status alone is
- * believed; a page of HTML or half an answer may be somebody else's word, and the payload is sent again.
+ * The single operation acknowledges with 202 and a requestId (ingestion-api.md 2.9, 4.1). Without a body the
+ * status counts; an HTML page or half an answer may come from another server, and the payload is sent again.
  */
 function readAcknowledgement(answer: Answer): Outcome {
   const { status, body, cut } = answer
   const parsed = asRecord(parse(answer))
   const requestId = requestIdOf(answer, parsed)
-  const spoken = parsed !== null || (cut === null && body.length === 0)
-  if (status === 202 && spoken) return { kind: 'accepted_single', requestId }
-  const message = `a single payload is answered with 202 and a requestId, this is ${status}: ${excerptOf(answer)}`
+  const readable = parsed !== null || (cut === null && body.length === 0)
+  if (status === 202 && readable) return { kind: 'accepted_single', requestId }
+  const message = `expected 202 and a requestId, found ${status}: ${excerptOf(answer)}`
   return { kind: 'unreadable', status, requestId, message }
 }
 
@@ -66,7 +66,7 @@ function readSuccess(answer: Answer, payloadIds: readonly PayloadId[]): Outcome 
     requestId,
     message,
   })
-  if (answer.cut === 'truncated') return unreadable('the answer ends before its end')
+  if (answer.cut === 'truncated') return unreadable('the answer is truncated')
   if (answer.cut === 'too large') return unreadable('the answer is larger than delivery.max_response_bytes')
   if (parsed === null) return unreadable(`the answer is not a JSON object: ${excerptOf(answer)}`)
   const { accepted, failed } = parsed
@@ -78,22 +78,22 @@ function readSuccess(answer: Answer, payloadIds: readonly PayloadId[]): Outcome 
 type Breakdown = { status: number; requestId: string | null; parsed: Record<string, unknown> }
 
 function readBreakdown({ status, requestId, parsed }: Breakdown, payloadIds: readonly PayloadId[]): Outcome {
-  const oddities: string[] = []
-  if (status !== 200) oddities.push(`the status is ${status}, a batch is answered with 200`)
+  const deviations: string[] = []
+  if (status !== 200) deviations.push(`the status is ${status}, expected 200`)
   if (parsed['responseCode'] !== undefined && parsed['responseCode'] !== 200)
-    oddities.push(`responseCode is ${shown(parsed['responseCode'])}, the status is ${status}`)
-  const accepted = readAccepted(parsed['accepted'], oddities)
-  const failed = readFailed(parsed['failed'], oddities)
+    deviations.push(`responseCode is ${shown(parsed['responseCode'])}, but the status is ${status}`)
+  const accepted = readAccepted(parsed['accepted'], deviations)
+  const failed = readFailed(parsed['failed'], deviations)
   checkSummary(
     parsed['summary'],
     { total: payloadIds.length, accepted: accepted.length, failed: failed.length },
-    oddities,
+    deviations,
   )
 
   if (failed.length === 0 && sameInOrder(accepted, payloadIds))
-    return { kind: 'answered', requestId, accepted: 'all', failed, oddities }
-  checkIds(accepted, failed, payloadIds, oddities)
-  return { kind: 'answered', requestId, accepted, failed, oddities }
+    return { kind: 'answered', requestId, accepted: 'all', failed, deviations }
+  checkIds(accepted, failed, payloadIds, deviations)
+  return { kind: 'answered', requestId, accepted, failed, deviations }
 }
 
 function sameInOrder(accepted: readonly string[], payloadIds: readonly string[]): boolean {
@@ -102,21 +102,21 @@ function sameInOrder(accepted: readonly string[], payloadIds: readonly string[])
   return true
 }
 
-function readAccepted(list: unknown, oddities: string[]): string[] {
+function readAccepted(list: unknown, deviations: string[]): string[] {
   if (!Array.isArray(list)) {
-    oddities.push('"accepted" is not a list')
+    deviations.push('"accepted" is not a list')
     return []
   }
   const ids: string[] = []
   for (const id of list) if (typeof id === 'string') ids.push(id)
   if (ids.length < list.length)
-    oddities.push(`${list.length - ids.length} entries of "accepted" are not text`)
+    deviations.push(`entries of "accepted" that are not strings: ${list.length - ids.length}`)
   return ids
 }
 
-function readFailed(list: unknown, oddities: string[]): FailureRecord[] {
+function readFailed(list: unknown, deviations: string[]): FailureRecord[] {
   if (!Array.isArray(list)) {
-    oddities.push('"failed" is not a list')
+    deviations.push('"failed" is not a list')
     return []
   }
   const records: FailureRecord[] = []
@@ -132,7 +132,7 @@ function readFailed(list: unknown, oddities: string[]): FailureRecord[] {
     })
   }
   if (records.length < list.length)
-    oddities.push(`${list.length - records.length} entries of "failed" have no payloadId`)
+    deviations.push(`entries of "failed" without a payloadId: ${list.length - records.length}`)
   return records
 }
 
@@ -144,15 +144,15 @@ function readDetails(list: unknown): FieldDetail[] {
   })
 }
 
-function checkSummary(summary: unknown, counts: Record<string, number>, oddities: string[]): void {
+function checkSummary(summary: unknown, counts: Record<string, number>, deviations: string[]): void {
   const fields = asRecord(summary)
   if (fields === null) {
-    oddities.push('there is no "summary"')
+    deviations.push('"summary" is missing')
     return
   }
   for (const [name, count] of Object.entries(counts)) {
     if (fields[name] === count) continue
-    oddities.push(`summary.${name} is ${shown(fields[name])}, counted ${count}`)
+    deviations.push(`summary.${name} is ${shown(fields[name])}, but the lists contain ${count}`)
   }
 }
 
@@ -160,7 +160,7 @@ function checkIds(
   accepted: readonly string[],
   failed: readonly FailureRecord[],
   payloadIds: readonly string[],
-  oddities: string[],
+  deviations: string[],
 ): void {
   const ours = new Set<string>(payloadIds)
   const acceptedIds = new Set(accepted.map((id) => id.toLowerCase()))
@@ -170,23 +170,20 @@ function checkIds(
   for (const id of failedIds) if (acceptedIds.has(id)) both += 1
   for (const id of new Set([...acceptedIds, ...failedIds])) if (!ours.has(id)) foreign += 1
   const missing = payloadIds.filter((id) => !acceptedIds.has(id) && !failedIds.has(id)).length
-  if (both > 0) oddities.push(`${both} payloads are in both lists`)
-  if (foreign > 0) oddities.push(`${foreign} payloadIds are not of this batch`)
-  if (missing > 0) oddities.push(`${missing} payloads are in neither list`)
+  if (both > 0) deviations.push(`payloads in both lists: ${both}`)
+  if (foreign > 0) deviations.push(`payloadIds that are not in this batch: ${foreign}`)
+  if (missing > 0) deviations.push(`payloads in neither list: ${missing}`)
 }
 
 function readRefusal(answer: Answer): { message: string; details: FieldDetail[]; requestId: string | null } {
   const parsed = asRecord(parse(answer))
   const requestId = requestIdOf(answer, parsed)
-  const spoken = ['message', 'Message', 'errorMessage', 'error', 'title', 'detail']
+  const text = ['message', 'Message', 'errorMessage', 'error', 'title', 'detail']
     .map((name) => parsed?.[name])
     .find((value) => typeof value === 'string' && value !== '')
   const details = readDetails(parsed?.['validationErrorDetails'])
   const fields = details.map(({ field, message }) => `${field}: ${message}`).slice(0, 5)
-  const message = [
-    typeof spoken === 'string' ? excerpt(spoken, messageCharsMax) : excerptOf(answer),
-    ...fields,
-  ]
+  const message = [typeof text === 'string' ? excerpt(text, messageCharsMax) : excerptOf(answer), ...fields]
   return { message: message.filter((part) => part !== '').join('; '), details, requestId }
 }
 
@@ -195,7 +192,7 @@ function parse({ body, headers, cut }: Answer): unknown {
   try {
     return JSON.parse(body.toString('utf8'))
   } catch {
-    // What is no JSON is told by its text; the parser's own words would only say where it stopped.
+    // An excerpt of the text says more than the message of the parser, which says where it stopped.
     return undefined
   }
 }
@@ -215,12 +212,12 @@ function requestIdOf({ headers }: Answer, parsed: Record<string, unknown> | null
   return text === '' ? null : text
 }
 
-/** Seconds, or a date; a date counts from the answer's own Date, since our clock may be wrong. */
+/** Seconds, or a date; a date counts from the Date of the answer, since our clock may be wrong. */
 function retryAfterOf({ headers }: Answer, now: EpochMs): number | null {
   const text = one(headers['retry-after'])?.trim()
   if (text === undefined || text === '') return null
   if (/^\d+(\.\d+)?$/.test(text)) return Math.min(Number(text) * 1000, retryAfterMaxMs)
-  // All three forms of a date begin with the day of the week (RFC 9110, 5.6.7); what else parses is none of them.
+  // All three forms of a date begin with the day of the week (RFC 9110, 5.6.7); Date.parse() accepts more.
   const until = /^[A-Za-z]{3,9},? /.test(text) ? Date.parse(text) : Number.NaN
   if (Number.isNaN(until)) return null
   const answeredAt = Date.parse(one(headers['date']) ?? '')
@@ -232,7 +229,7 @@ function excerptOf({ body, headers, cut }: Answer): string {
   if (isEncoded(headers))
     return `(a body encoded as ${excerpt(one(headers['content-encoding']), 40)}, not asked for)`
   if (body.length === 0) return cut === null ? '(an empty body)' : `(a body that was ${cut})`
-  // Quoted, because it is foreign text in a sentence of ours.
+  // Quoted: foreign text in a sentence of ours.
   return JSON.stringify(excerpt(body.toString('utf8', 0, 4 * messageCharsMax), 160))
 }
 
@@ -246,7 +243,7 @@ function excerpt(value: unknown, charsMax: number): string {
   return clean.length > charsMax ? `${clean.slice(0, charsMax - 1)}…` : clean
 }
 
-/** A list or an object by its name only: JSON.stringify ends in an error where the nesting is deep. */
+/** Of a list or an object the kind only: JSON.stringify throws where the nesting is deep. */
 function shown(value: unknown): string {
   if (value === undefined) return 'missing'
   if (Array.isArray(value)) return 'a list'

@@ -1,8 +1,8 @@
-// body-entries.ts: what the ledger wants to know of a body that was sent: payloadId, signalTimestamp and device of each
-// payload. Runs in the thread of sender-worker.ts, once for each batch that is settled.
+// body-entries.ts: what the ledger records of a body that was sent: payloadId, signalTimestamp and device of
+// each payload. Runs in the sender thread, once for each batch that may be settled.
 //
-// The payloads are JSON that we wrote ourselves, so they are not parsed: the members of each are walked over until the
-// device is found, which stands near the begin. Whatever does not look as expected is parsed after all.
+// The mapper wrote this JSON, so it is not parsed: the members of a payload are skipped until device and time
+// are found, which are among the first. A payload that is not written as expected is parsed.
 
 import { createEntriesBuilder, type EntriesBuilder } from '../../receipts/entries-builder.ts'
 import { payloadHead, payloadIdEnd } from '../../domain/payload.ts'
@@ -24,21 +24,21 @@ const deviceKey = Buffer.from('deviceIdentifier')
 const assetKey = Buffer.from('assetIdentifier')
 const idHead = Buffer.from('{"id":"')
 
-/** What the walk over one payload has found; places in the body, 0 for nothing. */
+/** Found in one payload: positions in the body, 0 for none. */
 type Found = { time: number; deviceStart: number; deviceEnd: number; assetStart: number; assetEnd: number }
 
-/** `starts`: where each payload begins in the body, as BatchContent.writeBody() tells. */
+/** `starts`: where each payload starts in the body, from BatchContent.writeBody(). */
 export function entriesOfBody(body: Uint8Array, starts: Uint32Array): Uint8Array<ArrayBuffer> {
   const builder = createEntriesBuilder(body, starts.length)
   const found: Found = { time: Number.NaN, deviceStart: 0, deviceEnd: 0, assetStart: 0, assetEnd: 0 }
-  // A comma stands between two payloads, and two brackets behind the last one of a batch.
+  // A comma separates two payloads, and two brackets follow the last one of a batch.
   const bodyEnd = starts[0] === 0 ? body.length : body.length - 2
   for (let index = 0; index < starts.length; index += 1) {
     const start = starts[index] ?? 0
     const next = starts[index + 1]
     const end = next === undefined ? bodyEnd : next - 1
     const idAt = start + payloadHead.length
-    if (walk(body, start, end, found)) {
+    if (scan(body, start, end, found)) {
       const device =
         found.deviceEnd > 0
           ? builder.device(body, found.deviceStart, found.deviceEnd)
@@ -51,11 +51,11 @@ export function entriesOfBody(body: Uint8Array, starts: Uint32Array): Uint8Array
   return builder.finish(receiptKeys)
 }
 
-/** False where something is not as we write it, or a name has an escape. */
-function walk(body: Uint8Array, start: number, end: number, found: Found): boolean {
+/** False where something is not as the mapper writes it, or a name has an escape. */
+function scan(body: Uint8Array, start: number, end: number, found: Found): boolean {
   found.time = Number.NaN
   found.deviceEnd = found.assetEnd = 0
-  // Behind the payloadId and its quote.
+  // After the payloadId and its quote.
   let at = start + payloadIdEnd + 1
   while (at < end && body[at] === comma) {
     const keyStart = at + 2
@@ -82,7 +82,7 @@ function walk(body: Uint8Array, start: number, end: number, found: Found): boole
   return at === end - 1 && body[at] === closingBrace && !Number.isNaN(found.time)
 }
 
-/** Where the name ends in `{"id":"name"...`; -1 where it is something else, empty, or has an escape. */
+/** The end of the name in `{"id":"name"...`; -1 where it is something else, empty, or has an escape. */
 function endOfId(body: Uint8Array, at: number, end: number): number {
   const start = at + idHead.length
   if (!is(body, at, start, idHead)) return -1
@@ -94,7 +94,7 @@ function endOfId(body: Uint8Array, at: number, end: number): number {
   return -1
 }
 
-/** Behind the object whose inside goes on at `at`, where it has simple members only. */
+/** After the object that continues at `at`, where it has simple members only; else -1. */
 function endOfObject(body: Uint8Array, at: number, end: number): number {
   for (let place = at; place < end; place += 1) {
     const byte = body[place]
@@ -107,7 +107,7 @@ function endOfObject(body: Uint8Array, at: number, end: number): number {
   return -1
 }
 
-/** Where the text that begins with the quote at `at` has its closing one; -1 where it has none. */
+/** The closing quote of the text that starts with the quote at `at`; -1 for none. */
 function endOfText(body: Uint8Array, at: number, end: number): number {
   if (body[at] !== quote) return -1
   for (let place = at + 1; place < end; place += 1) {
@@ -118,7 +118,7 @@ function endOfText(body: Uint8Array, at: number, end: number): number {
   return -1
 }
 
-/** Behind the value that begins at `at`; -1 where it has no end. */
+/** After the value that starts at `at`; -1 where it has no end. */
 function endOfValue(body: Uint8Array, at: number, end: number): number {
   let depth = 0
   for (let place = at; place < end; place += 1) {
@@ -143,7 +143,7 @@ function is(body: Uint8Array, start: number, end: number, key: Uint8Array): bool
   return true
 }
 
-/** NaN where it is none. */
+/** NaN where it is not a whole number. */
 function wholeNumber(body: Uint8Array, start: number, end: number): number {
   const negative = body[start] === minus
   const first = negative ? start + 1 : start
@@ -157,7 +157,7 @@ function wholeNumber(body: Uint8Array, start: number, end: number): number {
   return negative ? -value : value
 }
 
-/** The usual way to read JSON, for what is written in an unusual one. */
+/** For a payload that is not written as expected. */
 function addParsed(builder: EntriesBuilder, body: Uint8Array, start: number, end: number): void {
   const idAt = start + payloadHead.length
   const payload = parsed(Buffer.from(body.subarray(start, end)).toString('utf8'))

@@ -1,9 +1,10 @@
-// connection-check.ts: the way to a service, asked step by step for `check --connect`, so that the first that fails names the cause.
-// It goes as submissions do: through the proxy, with the same authorities and certificate. No telemetry is sent.
+// connection-check.ts: checks the connection to a service step by step for `check --connect`: the first
+// failed step is the cause. It connects as submissions do: through the proxy, with the same authorities and
+// certificate. It sends no telemetry.
 //
-//   name, connection     or, where a proxy stands between, its tunnel
-//   certificate          with the service itself, also through the tunnel
-//   clock                by the Date of an answer to HEAD
+//   name, connection     or, with a proxy, the tunnel
+//   certificate          of the service itself, also through the tunnel
+//   clock                from the Date of the answer to HEAD
 
 import { lookup } from 'node:dns/promises'
 import { request as httpRequest } from 'node:http'
@@ -15,114 +16,114 @@ import { GatewayError } from '../../std/gateway-error.ts'
 import { formatDuration } from '../../std/quantity.ts'
 import type { ProviderOptions } from '../delivery-options.ts'
 import type { Environment } from '../proxy.ts'
-import { transportOptions } from './transport-options.ts'
-import type { TransportOptions } from './submit.ts'
 import { openTunnel } from './proxy-tunnel.ts'
+import { transportOptions } from './transport-options.ts'
+import type { TransportOptions } from './transport.ts'
 import { unreachable } from './unreachable.ts'
 
 export type ConnectionStep = {
   name: 'dns' | 'proxy' | 'connection' | 'tls' | 'clock'
   ok: boolean
-  /** What was found. */
+  /** The finding. */
   what: string
-  /** Only where it failed. */
+  /** Only of a failed step. */
   why?: string
   act?: string
 }
 
-type Asked = { route: TransportOptions; url: URL; host: string; port: number; stop: AbortSignal }
+type Target = { options: TransportOptions; url: URL; host: string; port: number; stop: AbortSignal }
 
 const answerMs = 10_000
-/** A signature is good for about five minutes; half of that leaves room for the way. */
+/** A signature is valid for about five minutes; half of that leaves a margin. */
 const clockOffsetMaxMs = 150_000
 
-/** Ends with the first step that failed. */
+/** Ends with the first failed step. */
 export async function* checkConnection(
-  options: ProviderOptions,
+  provider: ProviderOptions,
   { env, stop }: { env: Environment; stop: AbortSignal },
 ): AsyncGenerator<ConnectionStep> {
-  const url = new URL(options.baseUrl)
+  const url = new URL(provider.baseUrl)
   const port = url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port)
   const host = url.hostname.replace(/^\[|\]$/g, '')
-  let route: TransportOptions
+  let options: TransportOptions
   try {
-    route = transportOptions(options, env)
+    options = transportOptions(provider, env)
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
     yield { name: 'proxy', ok: false, what: error.what, why: error.why, act: error.act }
     return
   }
-  const asked = { route, url, host, port, stop }
+  const target = { options, url, host, port, stop }
   const steps = [
-    ...(route.proxy === null ? [askName, askConnection] : [askProxy]),
-    ...(url.protocol === 'https:' ? [askTls] : []),
-    askClock,
+    ...(options.proxy === null ? [checkName, checkTcp] : [checkProxy]),
+    ...(url.protocol === 'https:' ? [checkTls] : []),
+    checkClock,
   ]
-  for (const ask of steps) {
-    const step = await ask(asked)
+  for (const check of steps) {
+    const step = await check(target)
     yield step
     if (!step.ok) return
   }
 }
 
-async function askName({ host }: Asked): Promise<ConnectionStep> {
+async function checkName({ host }: Target): Promise<ConnectionStep> {
   try {
     const addresses = await lookup(host, { all: true })
-    const what = `${host} is ${addresses.map(({ address }) => address).join(', ')}.`
+    const what = `${host} resolves to ${addresses.map(({ address }) => address).join(', ')}.`
     return { name: 'dns', ok: true, what }
   } catch (error) {
-    return failed('dns', `The name ${host} of delivery.base_url is not found.`, error)
+    return failed('dns', `The host name ${host} of delivery.base_url cannot be resolved.`, error)
   }
 }
 
-async function askConnection(asked: Asked): Promise<ConnectionStep> {
-  const { host, port } = asked
+async function checkTcp(target: Target): Promise<ConnectionStep> {
+  const { host, port } = target
   try {
-    const socket = await openPlain(asked)
+    const socket = await openPlain(target)
     socket.destroy()
-    return { name: 'connection', ok: true, what: `${host}:${port} takes connections.` }
+    return { name: 'connection', ok: true, what: `${host}:${port} accepts connections.` }
   } catch (error) {
-    return failed('connection', `${host}:${port} cannot be reached.`, error)
+    return failed('connection', `Cannot connect to ${host}:${port}.`, error)
   }
 }
 
-async function askProxy(asked: Asked): Promise<ConnectionStep> {
-  const { route, host, port } = asked
-  const proxy = route.proxy?.url ?? ''
+async function checkProxy(target: Target): Promise<ConnectionStep> {
+  const { options, host, port } = target
+  const proxy = options.proxy?.url ?? ''
   try {
-    const socket = await openPlain(asked)
+    const socket = await openPlain(target)
     socket.destroy()
-    return { name: 'proxy', ok: true, what: `The proxy ${proxy} opens a way to ${host}:${port}.` }
+    return { name: 'proxy', ok: true, what: `The proxy ${proxy} connects to ${host}:${port}.` }
   } catch (error) {
-    return failed('proxy', `There is no way to ${host}:${port} through the proxy ${proxy}.`, error)
+    return failed('proxy', `Cannot connect to ${host}:${port} through the proxy ${proxy}.`, error)
   }
 }
 
-async function askTls(asked: Asked): Promise<ConnectionStep> {
-  const { host } = asked
+async function checkTls(target: Target): Promise<ConnectionStep> {
+  const { host } = target
   try {
-    const socket = await openTls(asked)
+    const socket = await openTls(target)
     const until = socket.getPeerCertificate().valid_to
     socket.destroy()
-    return { name: 'tls', ok: true, what: `The certificate of ${host} is trusted, and valid until ${until}.` }
+    return { name: 'tls', ok: true, what: `The certificate of ${host} is trusted and valid until ${until}.` }
   } catch (error) {
-    return failed('tls', `There is no trusted TLS with ${host}.`, error)
+    return failed('tls', `TLS with ${host} failed.`, error)
   }
 }
 
-async function askClock(asked: Asked): Promise<ConnectionStep> {
+async function checkClock(target: Target): Promise<ConnectionStep> {
   let date: string | undefined
   const startedMs = performance.now()
   try {
-    const socket = asked.url.protocol === 'https:' ? await openTls(asked) : await openPlain(asked)
-    date = await dateFrom(socket, asked)
+    const socket = target.url.protocol === 'https:' ? await openTls(target) : await openPlain(target)
+    date = await dateFrom(socket, target)
   } catch (error) {
-    return failed('clock', `${asked.url.origin} does not answer HTTP.`, error)
+    return failed('clock', `${target.url.origin} does not answer HTTP.`, error)
   }
   const served = Date.parse(date ?? '')
   if (Number.isNaN(served))
-    return { name: 'clock', ok: true, what: 'The service tells no time; nothing to compare.' }
-  // The header is cut to the second, and was written somewhere between.
+    return { name: 'clock', ok: true, what: 'The service sends no Date; the clock was not compared.' }
+  // The header is cut to the second and was written between request and answer.
   const offsetMs = Math.round(served + 500 - (Date.now() - (performance.now() - startedMs) / 2))
   const what = `Our clock is ${formatDuration(Math.abs(offsetMs))} ${offsetMs > 0 ? 'behind' : 'ahead of'} the service.`
   if (Math.abs(offsetMs) <= clockOffsetMaxMs) return { name: 'clock', ok: true, what }
@@ -130,8 +131,8 @@ async function askClock(asked: Asked): Promise<ConnectionStep> {
     name: 'clock',
     ok: false,
     what,
-    why: 'A signature made more than five minutes away from the time of the service is refused.',
-    act: 'Set the time of this machine (timedatectl, chrony). The daemon corrects its signatures meanwhile.',
+    why: 'The service refuses signatures that are more than five minutes off its own time.',
+    act: 'Set the time of this machine (timedatectl, chrony). Meanwhile the daemon corrects its signatures.',
   }
 }
 
@@ -142,22 +143,23 @@ function failed(name: ConnectionStep['name'], what: string, error: unknown): Con
     ok: false,
     what,
     why: `${message}.`,
-    act: act ?? 'Check host and port in delivery.base_url, the firewall, and that the service runs.',
+    act:
+      act ?? 'Check the host and port in delivery.base_url, the firewall, and that the service is running.',
   }
 }
 
-function openPlain({ route, host, port, stop }: Asked): Promise<Socket> {
-  const { proxy, ca } = route
+function openPlain({ options, host, port, stop }: Target): Promise<Socket> {
+  const { proxy, ca } = options
   if (proxy !== null)
     return openTunnel({ proxy, timeoutMs: answerMs, ca }, `${isIP(host) === 6 ? `[${host}]` : host}:${port}`)
   return opened(connect({ host, port }), 'connect', stop)
 }
 
-async function openTls(asked: Asked): Promise<TLSSocket> {
-  const { route, host, stop } = asked
-  const { ca, cert, key, passphrase } = route
+async function openTls(target: Target): Promise<TLSSocket> {
+  const { options, host, stop } = target
+  const { ca, cert, key, passphrase } = options
   const socket = connectTls({
-    socket: await openPlain(asked),
+    socket: await openPlain(target),
     host,
     ALPNProtocols: ['http/1.1'],
     ...(isIP(host) === 0 ? { servername: host } : {}),
@@ -168,7 +170,7 @@ async function openTls(asked: Asked): Promise<TLSSocket> {
   return opened(socket, 'secureConnect', stop)
 }
 
-/** Resolves with the socket when it is open; whoever gets it ends it. */
+/** Resolves with the open socket; the caller ends it. */
 function opened<Kind extends Socket>(socket: Kind, event: string, stop: AbortSignal): Promise<Kind> {
   return new Promise((resolve, reject) => {
     const signal = AbortSignal.any([stop, AbortSignal.timeout(answerMs)])
@@ -179,7 +181,7 @@ function opened<Kind extends Socket>(socket: Kind, event: string, stop: AbortSig
     }
     const onAbort = () => fail(late(stop))
     signal.addEventListener('abort', onAbort, { once: true })
-    // It stays: a socket that is torn down later must not end the process.
+    // The listener stays: an error of the socket later must not end the process.
     socket.on('error', fail)
     socket.once('close', () => fail(cut()))
     socket.once(event, () => {
@@ -189,7 +191,7 @@ function opened<Kind extends Socket>(socket: Kind, event: string, stop: AbortSig
   })
 }
 
-function dateFrom(socket: Socket, { url, stop }: Asked): Promise<string | undefined> {
+function dateFrom(socket: Socket, { url, stop }: Target): Promise<string | undefined> {
   return new Promise((resolve, reject) => {
     const signal = AbortSignal.any([stop, AbortSignal.timeout(answerMs)])
     const { host, pathname: path } = url
@@ -198,7 +200,7 @@ function dateFrom(socket: Socket, { url, stop }: Asked): Promise<string | undefi
       resolve(response.headers.date)
       socket.destroy()
     })
-    // What TLS has to say comes as the socket's own error, behind which the request only hangs up.
+    // A TLS failure is an error of the socket; the request then reports only that the connection closed.
     socket.once('error', reject)
     request.on('error', (error) => {
       if (signal.aborted) reject(late(stop))
@@ -211,7 +213,7 @@ function dateFrom(socket: Socket, { url, stop }: Asked): Promise<string | undefi
 function late(stop: AbortSignal): Error {
   return stop.aborted
     ? new Error('stopped')
-    : Object.assign(new Error(`nothing within ${answerMs / 1000} s`), { code: 'ETIMEDOUT' })
+    : Object.assign(new Error(`no answer within ${answerMs / 1000} s`), { code: 'ETIMEDOUT' })
 }
 
 function cut(): Error {

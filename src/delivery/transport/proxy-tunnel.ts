@@ -1,8 +1,8 @@
-// proxy-tunnel.ts: connections to the service through a proxy, by CONNECT; for http as well as for https, so that a request
-// is the same on every way and nobody between reads or changes it.
+// proxy-tunnel.ts: connections to the service through a proxy, by CONNECT; for http as well as for https, so
+// that the request is the same with and without a proxy, and the proxy neither reads nor changes it.
 //
-// undici's ProxyAgent waits without end for a proxy that takes the connection and says nothing: the connections of
-// its pool would be lost one by one, until nothing is sent any more. Here all of it has one deadline.
+// undici's ProxyAgent waits without end for a proxy that accepts the connection and does not answer: its pool
+// would lose one connection after the other until nothing is sent. Here one deadline covers all of it.
 
 import { request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
@@ -20,16 +20,16 @@ export type TunnelOptions = {
   ca: string | null
 }
 
-/** A connector for a pool; `connectTls` speaks TLS with the service over the tunnel. */
+/** A connector for a pool; `connectTls` does the TLS handshake with the service over the tunnel. */
 export function createTunnel(
   options: TunnelOptions,
   connectTls: buildConnector.connector,
 ): buildConnector.connector {
-  return (asked, opened) => {
-    const authority = `${asked.hostname}:${asked.port || (asked.protocol === 'https:' ? '443' : '80')}`
+  return (target, opened) => {
+    const authority = `${target.hostname}:${target.port || (target.protocol === 'https:' ? '443' : '80')}`
     openTunnel(options, authority).then(
       (socket) => {
-        if (asked.protocol === 'https:') connectTls({ ...asked, httpSocket: socket }, opened)
+        if (target.protocol === 'https:') connectTls({ ...target, httpSocket: socket }, opened)
         else opened(null, socket)
       },
       (error: Error) => opened(error, null),
@@ -37,7 +37,7 @@ export function createTunnel(
   }
 }
 
-/** A connection to `authority` that nothing was said on. Rejects with a code `TUNNEL_...` that unreachable.ts knows. */
+/** An unused connection to `authority`. Rejects with a code `TUNNEL_...` that unreachable.ts knows. */
 export function openTunnel({ proxy, timeoutMs, ca }: TunnelOptions, authority: string): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const url = new URL(proxy.url)
@@ -45,7 +45,7 @@ export function openTunnel({ proxy, timeoutMs, ca }: TunnelOptions, authority: s
     const request = (url.protocol === 'https:' ? httpsRequest : httpRequest)({
       method: 'CONNECT',
       host,
-      // Node would take the name from the Host header, which is the service's.
+      // Node would use the name of the Host header, which is that of the service.
       servername: isIP(host) === 0 ? host : '',
       port: url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port),
       path: authority,
@@ -62,7 +62,7 @@ export function openTunnel({ proxy, timeoutMs, ca }: TunnelOptions, authority: s
       reject(Object.assign(new Error(`${url.host}: ${why}`), { code }))
     }
     const timer = setTimeout(
-      () => fail('TUNNEL_TIMEOUT', `no way to ${authority} within ${timeoutMs} ms`),
+      () => fail('TUNNEL_TIMEOUT', `no tunnel to ${authority} within ${timeoutMs} ms`),
       timeoutMs,
     )
     request.on('error', (error) => fail('TUNNEL_UNREACHABLE', codeOf(error) ?? messageOf(error)))

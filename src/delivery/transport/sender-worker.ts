@@ -1,138 +1,121 @@
-// sender-worker.ts: a thread of its own for what leaves the house: hashing, signing, sending, reading the answer. One for
-// all providers, started with the first submission. What is decided is decided here, in the main thread.
+// sender-worker.ts: a thread for what is sent: hashing, signing, HTTP, reading the answer. One for all
+// providers, started with the first submission. All decisions are made in the main thread.
 //
 //   batch content --> [slot: shared memory] --> hash, sign, POST, read the answer --> Outcome, entries of the ledger
 //
-// At full load those steps cost a quarter of what the road costs; the main thread, which maps and spools, is the one
-// that must not wait. A slot is a piece of shared memory that holds one body: written here, read there, used
-// again for the next batch, so that nothing is allocated or copied between the threads. While an attempt runs
-// its slot belongs to the thread. After an attempt that ended in anything but an answer the slot is thrown away: a
-// connection that is being torn down may still hold its bytes.
+// At full load these steps cost a quarter of the whole pipeline; the main thread, which maps and spools, must
+// not wait for them. A slot is a piece of shared memory with one body: written here, read there, used again
+// for the next batch, so that nothing is allocated or copied between the threads. During an attempt its slot
+// belongs to the thread. After an attempt without an answer the slot is dropped: a connection that is being
+// torn down may still hold its bytes.
 //
 // Bound: as many slots as submissions at once, each as large as the largest body it has held.
 //
-// What can go wrong: the thread dies (out of memory, a defect). Everything under way ends as unreachable, which
-// holds the batches, and the next submission starts another thread.
+// What can go wrong: the thread dies (out of memory, a defect). All running attempts end as unreachable,
+// which holds the batches, and the next submission starts another thread.
 
 import { Worker } from 'node:worker_threads'
 import { assertNever } from '../../std/assert.ts'
 import { messageOf } from '../../std/gateway-error.ts'
 import type { EpochMs } from '../../std/clock.ts'
-import type { BatchContent, BatchOperation } from '../../spool/spool.ts'
 import type { Outcome } from '../../domain/outcome.ts'
-import type { Credentials } from '../credentials/credentials.ts'
-import type { SubmissionResult, TransportOptions } from './submit.ts'
+import type { BatchOperation } from '../../spool/spool.ts'
+import type { Credentials } from '../credentials/access-keys.ts'
+import type { Attempt, AttemptResult, Transport, TransportOptions } from './transport.ts'
 
 /** To the thread. */
 export type ThreadRequest =
-  | { kind: 'open'; route: number; options: TransportOptions; ledger: boolean }
+  | { kind: 'open'; transport: number; options: TransportOptions; ledger: boolean }
   | {
       kind: 'submit'
       id: number
-      route: number
+      transport: number
       credentials: Credentials
       signingAt: EpochMs
       startedAt: EpochMs
-      turn: BatchOperation
+      operation: BatchOperation
       body: SharedArrayBuffer
       bytes: number
       /** Where each payload starts in the body. */
       starts: Uint32Array
     }
   | { kind: 'abort'; id: number }
-  | { kind: 'close'; route: number }
+  | { kind: 'close'; transport: number }
 
 /** From the thread. */
-export type ThreadReply = ({ kind: 'ended'; id: number } & AttemptResult) | { kind: 'closed'; route: number }
-
-/** What came back. */
-export type AttemptResult = SubmissionResult & {
-  /** The payloads as the ledger knows them (receipts/receipt-entries.ts); null where nothing can be settled, or nobody keeps a ledger. */
-  entries: Uint8Array<ArrayBuffer> | null
-}
-
-export type Attempt = {
-  turn: BatchOperation
-  content: Pick<BatchContent, 'bodyBytes' | 'writeBody'>
-  credentials: Credentials
-  signingAt: EpochMs
-  startedAt: EpochMs
-  stop: AbortSignal
-}
-
-/** The way to one provider. */
-export type Transport = {
-  /** Never rejects: every way to fail is an Outcome. */
-  submit(attempt: Attempt): Promise<AttemptResult>
-  /** Ends its connections; running submissions end with them. */
-  close(): Promise<void>
-}
+export type ThreadReply =
+  ({ kind: 'ended'; id: number } & AttemptResult) | { kind: 'closed'; transport: number }
 
 export type SenderWorker = {
-  open(route: TransportOptions): Transport
+  open(options: TransportOptions): Transport
   /** Ends the thread. */
   close(): Promise<void>
 }
 
 type Slot = { memory: SharedArrayBuffer; bytes: Buffer }
 
-/** Slots grow in steps, so that a body that is a little larger needs no new one. */
+/** Slots grow in steps, so that a slightly larger body needs no new one. */
 const slotStepBytes = 64 * 1024
 
-/** Compiled, the thread's file stands beside this one as JavaScript. */
+/** In dist the file of the thread is beside this one, as JavaScript. */
 const threadFile = new URL(`./sender-thread${import.meta.url.slice(-3)}`, import.meta.url)
 
-/** `ledger`: what was sent is told payload by payload. */
+/** `ledger`: each answer comes with the entries of the payloads. */
 export function createSenderWorker({ ledger = false }: { ledger?: boolean } = {}): SenderWorker {
-  const routes = new Map<number, TransportOptions>()
-  const waiting = new Map<number, (returned: AttemptResult) => void>()
+  const opened = new Map<number, TransportOptions>()
+  const submitting = new Map<number, (result: AttemptResult) => void>()
   const closing = new Map<number, () => void>()
   const free: Slot[] = []
   let thread: Worker | null = null
-  let lastRoute = 0
+  let lastTransport = 0
   let lastId = 0
 
   return { open, close }
 
   function open(options: TransportOptions): Transport {
-    const route = (lastRoute += 1)
-    routes.set(route, options)
-    if (thread !== null) ask({ kind: 'open', route, options, ledger })
+    const transport = (lastTransport += 1)
+    opened.set(transport, options)
+    if (thread !== null) post({ kind: 'open', transport, options, ledger })
     return {
-      submit: (attempt) => submit(route, attempt),
+      submit: (attempt) => submit(transport, attempt),
       close: () =>
         new Promise((resolve) => {
-          routes.delete(route)
+          opened.delete(transport)
           if (thread === null) {
             resolve()
             return
           }
-          closing.set(route, resolve)
-          ask({ kind: 'close', route })
+          closing.set(transport, resolve)
+          post({ kind: 'close', transport })
         }),
     }
   }
 
-  async function submit(route: number, attempt: Attempt): Promise<AttemptResult> {
-    const { turn, content, credentials, signingAt, startedAt, stop } = attempt
+  async function submit(transport: number, attempt: Attempt): Promise<AttemptResult> {
+    const { operation, content, signingAt, startedAt, stop } = attempt
     if (stop.aborted) return { outcome: { kind: 'aborted' }, date: null, entries: null }
     const id = (lastId += 1)
     const slot = takeSlot(content.bodyBytes)
     const starts = content.writeBody(slot.bytes)
     const { bodyBytes: bytes } = content
-    const onStop = () => ask({ kind: 'abort', id })
+    const onStop = () => post({ kind: 'abort', id })
     stop.addEventListener('abort', onStop, { once: true })
-    const returned = await new Promise<AttemptResult>((resolve) => {
-      waiting.set(id, resolve)
+    const result = await new Promise<AttemptResult>((resolve) => {
+      submitting.set(id, resolve)
       ensureThread()
-      const { accessKeyId, secretAccessKey, sessionToken } = credentials
-      const keys = { accessKeyId, secretAccessKey, ...(sessionToken === undefined ? {} : { sessionToken }) }
+      const { accessKeyId, secretAccessKey, sessionToken } = attempt.credentials
+      const credentials = {
+        accessKeyId,
+        secretAccessKey,
+        ...(sessionToken === undefined ? {} : { sessionToken }),
+      }
       const body = slot.memory
-      ask({ kind: 'submit', id, route, credentials: keys, signingAt, startedAt, turn, body, bytes, starts })
+      const times = { signingAt, startedAt }
+      post({ kind: 'submit', id, transport, credentials, ...times, operation, body, bytes, starts })
     })
     stop.removeEventListener('abort', onStop)
-    if (wasAnswered(returned.outcome)) free.push(slot)
-    return returned
+    if (wasAnswered(result.outcome)) free.push(slot)
+    return result
   }
 
   /** The last one that was given back is the one whose memory is warm. */
@@ -150,44 +133,44 @@ export function createSenderWorker({ ledger = false }: { ledger?: boolean } = {}
       resourceLimits: { maxYoungGenerationSizeMb: 4, maxOldGenerationSizeMb: 48 },
     })
     thread = started
-    // Whoever waits for an answer keeps the process alive by other means; an idle thread must not.
+    // An idle thread must not keep the process alive; the caller of a running attempt does.
     started.unref()
-    started.on('message', (told: ThreadReply) => hear(told))
-    started.on('error', (error) => lose(started, messageOf(error)))
-    started.on('exit', (code) => lose(started, `the thread ended with ${code}`))
-    for (const [route, options] of routes) ask({ kind: 'open', route, options, ledger })
+    started.on('message', (reply: ThreadReply) => receive(reply))
+    started.on('error', (error) => threadLost(started, messageOf(error)))
+    started.on('exit', (code) => threadLost(started, `it ended with ${code}`))
+    for (const [transport, options] of opened) post({ kind: 'open', transport, options, ledger })
   }
 
-  function ask(asked: ThreadRequest): void {
-    // Nothing is handed over: the second list is for what would be.
-    thread?.postMessage(asked, [])
+  function post(request: ThreadRequest): void {
+    // Nothing is transferred: the list is for objects that would be.
+    thread?.postMessage(request, [])
   }
 
-  function hear(told: ThreadReply): void {
-    switch (told.kind) {
+  function receive(reply: ThreadReply): void {
+    switch (reply.kind) {
       case 'ended': {
-        const { id, outcome, date, entries } = told
-        const resolve = waiting.get(id)
-        waiting.delete(id)
+        const { id, outcome, date, entries } = reply
+        const resolve = submitting.get(id)
+        submitting.delete(id)
         resolve?.({ outcome, date, entries })
         return
       }
       case 'closed':
-        closing.get(told.route)?.()
-        closing.delete(told.route)
+        closing.get(reply.transport)?.()
+        closing.delete(reply.transport)
         return
       default:
-        assertNever(told)
+        assertNever(reply)
     }
   }
 
-  function lose(lost: Worker, why: string): void {
+  function threadLost(lost: Worker, why: string): void {
     if (thread !== lost) return
     thread = null
-    const message = `the sending thread was lost (${why})`
-    for (const resolve of waiting.values())
+    const message = `the sender thread was lost (${why})`
+    for (const resolve of submitting.values())
       resolve({ outcome: { kind: 'unreachable', reason: 'other', message }, date: null, entries: null })
-    waiting.clear()
+    submitting.clear()
     for (const resolve of closing.values()) resolve()
     closing.clear()
   }
@@ -195,7 +178,7 @@ export function createSenderWorker({ ledger = false }: { ledger?: boolean } = {}
   async function close(): Promise<void> {
     const ending = thread
     if (ending === null) return
-    lose(ending, 'it was closed')
+    threadLost(ending, 'it was closed')
     await ending.terminate()
   }
 }

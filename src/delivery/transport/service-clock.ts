@@ -1,11 +1,13 @@
-// service-clock.ts: the service's clock as far as its answers tell, and the time that signatures are made with.
+// service-clock.ts: the clock of the service, learned from its answers, and the time that signatures are made
+// with.
 //
-// Only a Date that nobody between can forge counts: over TLS, which we always verify, or over loopback. It has
-// whole seconds, so the offset is good to a second or so; below a minute it is shown and not applied. A service refuses
-// signatures that are some five minutes off, so the first answer, a 403 even, is enough: the second request is right.
+// Only a Date that cannot be forged on the way counts: over TLS, which is always verified, or over loopback.
+// It has whole seconds, so the offset is exact to about a second; below a minute it is shown and not applied.
+// A service refuses signatures that are about five minutes off, so the first answer, even a 403, is enough to
+// correct the next.
 //
-// What was learned is void when our wall clock steps against the monotonic one: somebody set the time, which mends it
-// more often than not, or the machine slept. The next answer tells.
+// The offset is void when our wall clock steps against the monotonic one: the time was set, which usually
+// corrects it, or the machine slept. The next answer gives a new one.
 
 import type { Clock, EpochMs } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
@@ -15,7 +17,7 @@ import { isLoopback } from '../proxy.ts'
 export type ServiceClock = {
   /** The wall clock, corrected where it is known to be wrong. */
   signingAt(): EpochMs
-  /** Learns from the Date header of an answer that came just now and took so long. */
+  /** Learns from the Date header of an answer that just arrived, `tookMs` after its request. */
   answered(date: string | null, tookMs: number): void
   /** Service minus ours; null while unknown. */
   readonly offsetMs: number | null
@@ -24,14 +26,16 @@ export type ServiceClock = {
 type Deps = { clock: Clock; emit: Emit }
 
 const appliedFromMs = 60_000
-/** Told as mended below this, so that an offset of a minute is not told again and again. */
-const mendedBelowMs = 45_000
-/** Less is the clock being slewed, or the two being read one after the other. */
+/** Reported as right below this, so that an offset of about a minute is not reported again and again. */
+const rightBelowMs = 45_000
+/** A smaller difference is a clock being slewed, or the two clocks being read one after the other. */
 const stepMs = 2000
-/** When within the answer its Date was written is not known: beyond this it may be off by as much as is applied. */
+/**
+ * Its Date was written at an unknown moment of the request: of a longer one it may be off by what is applied.
+ */
 const tookMaxMs = 60_000
 
-/** A Date before this code was written, or of the next century, says nothing about the time. */
+/** A Date before this code was written, or of the next century, is not a time. */
 const earliest: EpochMs = Date.UTC(2025, 0, 1)
 const latest: EpochMs = Date.UTC(2100, 0, 1)
 
@@ -40,10 +44,10 @@ export function createServiceClock(
   { name, baseUrl, proxy }: Pick<ProviderOptions, 'name' | 'baseUrl' | 'proxy'>,
 ): ServiceClock {
   const { protocol, hostname } = new URL(baseUrl)
-  // What a proxy that the config names calls loopback is its own.
+  // The loopback address behind a configured proxy is that of the proxy's machine.
   const trusted = protocol === 'https:' || (isLoopback(hostname) && proxy.from !== 'config')
   let learned: { offsetMs: number; wallMinusMonotonicMs: number } | null = null
-  let toldOff = false
+  let reportedOff = false
 
   return {
     get offsetMs() {
@@ -73,9 +77,9 @@ export function createServiceClock(
     // The header is cut to the second, so on average it is half a second behind.
     const offsetMs = Math.round(served + 500 - (clock.now() - tookMs / 2))
     learned = { offsetMs, wallMinusMonotonicMs: wallMinusMonotonic() }
-    const off = Math.abs(offsetMs) >= (toldOff ? mendedBelowMs : appliedFromMs)
-    if (off !== toldOff)
+    const off = Math.abs(offsetMs) >= (reportedOff ? rightBelowMs : appliedFromMs)
+    if (off !== reportedOff)
       emit({ kind: off ? 'service_clock_off' : 'service_clock_right', provider: name, offsetMs })
-    toldOff = off
+    reportedOff = off
   }
 }

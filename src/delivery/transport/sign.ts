@@ -1,29 +1,29 @@
 // sign.ts: SigV4a over a request, made immediately before it is sent (ingestion-api.md 5).
 //
-// @smithy/signature-v4a does the signing: canonical request, scope, headers. Two of its parts are replaced by
-// node:crypto, because they are pure JavaScript and cost more than all the rest: the hash (a class is passed
-// in) and the ECDSA itself (getSignature is private there; test/delivery/transport/sign.test.ts is the trip-wire).
-// The body's hash goes in as a header, computed here in one native call.
+// @smithy/signature-v4a does the signing: canonical request, scope, headers. node:crypto replaces two of its
+// parts, which are pure JavaScript and cost more than all the rest: the hash (passed in as a class) and the
+// ECDSA (the private getSignature; test/delivery/transport/sign.test.ts fails where an update of the package
+// changes it). The hash of the body is passed in as a header, computed here in one native call.
 
 import { createECDH, createHash, createHmac, createPrivateKey, hash, sign as signNatively } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
 import { SignatureV4a } from '@smithy/signature-v4a'
 import type { HttpRequest, SourceData } from '@smithy/types'
 import type { EpochMs } from '../../std/clock.ts'
-import type { Credentials } from '../credentials/credentials.ts'
+import type { Credentials } from '../credentials/access-keys.ts'
 
 type UnsignedRequest = {
   method: 'POST'
   protocol: string
   hostname: string
-  /** The Host that is sent: with the port, unless it is the protocol's own. */
+  /** The Host header: with the port, unless it is the default of the protocol. */
   host: string
   path: string
   headers: Record<string, string>
   body: Uint8Array
 }
 
-/** The headers to send: those given, and those that the signature adds. */
+/** The headers to send: the given ones and those of the signature. */
 export type Sign = (request: UnsignedRequest, signingAt: EpochMs) => Promise<Record<string, string>>
 
 export type Scope = { region: string; service: string }
@@ -31,7 +31,7 @@ export type Scope = { region: string; service: string }
 /** Region set and service of ingestion-api.md 5.2 and 5.3. */
 const ingestionScope: Scope = { region: '*', service: 'execute-api' }
 
-/** A signer for one set of credentials: the derived key is kept with it, so make one per set, not per request. */
+/** A signer for one set of credentials. It keeps the derived key, so make one per set, not per request. */
 export function createSigner(credentials: Credentials, scope: Scope = ingestionScope): Sign {
   const signer = new SignatureV4a({ ...scope, credentials, sha256: NativeSha256 })
   let key: KeyObject | undefined
@@ -71,7 +71,7 @@ function privateKeyOf(scalar: Uint8Array): KeyObject {
   return createPrivateKey({ key: jwk, format: 'jwk' })
 }
 
-/** The hash class that the package asks for: SHA-256, or HMAC-SHA-256 where it gives a secret. */
+/** The hash class that the package requires: SHA-256, or HMAC-SHA-256 with a secret. */
 class NativeSha256 {
   readonly #hash
 

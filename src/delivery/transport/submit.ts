@@ -1,10 +1,10 @@
-// submit.ts: one HTTP attempt with one batch. Every way in which it can end is an Outcome; it never throws.
-// Runs in the thread of sender-worker.ts.
+// submit.ts: one HTTP request with one batch, in the sender thread. Every way in which it can end is an
+// Outcome; it never throws.
 //
-// undici, HTTP/1.1, one request at a time on each connection, as many connections as batches may be under way, no
-// redirects, nothing decompressed; where a proxy stands between, through its tunnel (proxy-tunnel.ts). The deadline
-// is a signal over the whole attempt, because a service that trickles one byte a second keeps every other timer
-// alive. The body is always read or its connection closed, so that no answer can hold one for ever.
+// undici, HTTP/1.1, one request at a time per connection, as many connections as batches may be in flight, no
+// redirects, nothing decompressed; through a proxy by its tunnel (proxy-tunnel.ts). The deadline is a signal
+// over the whole attempt, because a service that sends one byte a second keeps every other timer alive. The
+// body is always read or its connection closed, so that no answer can hold a connection for ever.
 
 import { buildConnector, Pool } from 'undici'
 import type { Dispatcher } from 'undici'
@@ -12,36 +12,18 @@ import type { EpochMs } from '../../std/clock.ts'
 import { codeOf } from '../../std/gateway-error.ts'
 import type { PayloadId } from '../../domain/ids.ts'
 import type { Outcome } from '../../domain/outcome.ts'
-import { readAnswer } from './answer-reader.ts'
 import type { BatchOperation } from '../../spool/spool.ts'
+import { readAnswer } from './answer-reader.ts'
 import type { Answer } from './answer-reader.ts'
-import { createTlsRootCause } from './tls-root-cause.ts'
-import type { Proxy } from '../proxy.ts'
-import type { Sign } from './sign.ts'
 import { createTunnel } from './proxy-tunnel.ts'
+import type { Sign } from './sign.ts'
+import { createTlsRootCause } from './tls-root-cause.ts'
+import type { SubmissionResult, TransportOptions } from './transport.ts'
 import { unreachable } from './unreachable.ts'
 
-/** What leads to one provider, as the thread needs it. */
-export type TransportOptions = {
-  baseUrl: string
-  providerKey: string | null
-  connections: number
-  timeoutMs: number
-  connectTimeoutMs: number
-  responseBytesMax: number
-  /** PEM text; null for the public authorities. */
-  ca: string | null
-  /** PEM text of what we show when the service asks who we are; null for nothing. */
-  cert: string | null
-  key: string | null
-  passphrase: string | null
-  /** Null for the direct way. */
-  proxy: Proxy | null
-}
-
 type Submission = {
-  /** The operation; a single one has one payload as its body. */
-  turn: BatchOperation
+  /** The body of `single` is one payload. */
+  operation: BatchOperation
   body: Buffer
   payloadIds: () => readonly PayloadId[]
   sign: Sign
@@ -49,12 +31,6 @@ type Submission = {
   /** The wall clock when the attempt began. */
   startedAt: EpochMs
   stop: AbortSignal
-}
-
-export type SubmissionResult = {
-  outcome: Outcome
-  /** The Date header of the answer, where there was one. */
-  date: string | null
 }
 
 export type Submitter = {
@@ -65,28 +41,29 @@ export type Submitter = {
 
 const keepAliveMs = 30_000
 
-/** Where each operation goes below base_url (ingestion-api.md 4.1, 4.2). */
+/** Path of each operation below base_url (ingestion-api.md 4.1, 4.2). */
 const paths: Record<BatchOperation, string> = { batch: '/v2/telemetry/batch', single: '/v2/telemetry' }
 
-export function createSubmitter(route: TransportOptions): Submitter {
-  const url = new URL(route.baseUrl)
+export function createSubmitter(options: TransportOptions): Submitter {
+  const url = new URL(options.baseUrl)
   const base = url.pathname.replace(/\/$/, '')
-  const firstFault = createTlsRootCause(connectorOf(route))
+  const rootCause = createTlsRootCause(connectorOf(options))
   const pool = new Pool(url.origin, {
-    connections: route.connections,
+    connections: options.connections,
     pipelining: 1,
     allowH2: false,
-    // The deadline below is the only one; these two would end an attempt in words of their own.
+    // The deadline below is the only one; these two would end an attempt with errors of their own.
     headersTimeout: 0,
     bodyTimeout: 0,
-    maxResponseSize: route.responseBytesMax,
-    connect: firstFault.connector,
-    // Below what balancers and firewalls in use keep an idle connection for; a server that says less is obeyed.
+    maxResponseSize: options.responseBytesMax,
+    connect: rootCause.connector,
+    // Shorter than common balancers and firewalls keep an idle connection; a shorter time of the server is
+    // obeyed.
     keepAliveTimeout: keepAliveMs,
   })
   const headers = {
     'content-type': 'application/json',
-    ...(route.providerKey === null ? {} : { 'x-provider-key': route.providerKey }),
+    ...(options.providerKey === null ? {} : { 'x-provider-key': options.providerKey }),
   }
 
   return { submit, close: () => pool.destroy() }
@@ -94,15 +71,15 @@ export function createSubmitter(route: TransportOptions): Submitter {
   async function submit(submission: Submission): Promise<SubmissionResult> {
     const { stop, startedAt } = submission
     if (stop.aborted) return { outcome: { kind: 'aborted' }, date: null }
-    // A controller and a timer of its own, both ended with the attempt: AbortSignal.timeout() would keep
-    // thousands of timers of long answered requests.
+    // A controller and a timer of its own, both ended with the attempt: AbortSignal.timeout() would keep the
+    // timers of thousands of finished requests.
     const ending = new AbortController()
     const onStop = () => ending.abort()
     let late = false
     const timer = setTimeout(() => {
       late = true
       ending.abort()
-    }, route.timeoutMs)
+    }, options.timeoutMs)
     stop.addEventListener('abort', onStop, { once: true })
     const startedMs = performance.now()
     try {
@@ -110,7 +87,7 @@ export function createSubmitter(route: TransportOptions): Submitter {
       const now = startedAt + (performance.now() - startedMs)
       const date = answer.headers['date']
       return {
-        outcome: readAnswer(answer, submission.payloadIds(), now, submission.turn),
+        outcome: readAnswer(answer, submission.payloadIds(), now, submission.operation),
         date: typeof date === 'string' ? date : null,
       }
     } catch (error) {
@@ -121,9 +98,12 @@ export function createSubmitter(route: TransportOptions): Submitter {
     }
   }
 
-  async function attempt({ turn, body, sign, signingAt }: Submission, signal: AbortSignal): Promise<Answer> {
+  async function attempt(
+    { operation, body, sign, signingAt }: Submission,
+    signal: AbortSignal,
+  ): Promise<Answer> {
     const { protocol, hostname, host } = url
-    const path = base + paths[turn]
+    const path = base + paths[operation]
     const request = { method: 'POST' as const, protocol, hostname, host, path, headers, body }
     const signed = await sign(request, signingAt)
     const response = await pool.request({ method: 'POST', path, headers: signed, body, signal })
@@ -135,8 +115,8 @@ export function createSubmitter(route: TransportOptions): Submitter {
     { late, stopped, startedAt }: { late: boolean; stopped: boolean; startedAt: EpochMs },
   ): Outcome {
     if (late)
-      return { kind: 'unreachable', reason: 'timeout', message: `no answer within ${route.timeoutMs} ms` }
-    return stopped ? { kind: 'aborted' } : unreachable(firstFault.of(error), startedAt)
+      return { kind: 'unreachable', reason: 'timeout', message: `no answer within ${options.timeoutMs} ms` }
+    return stopped ? { kind: 'aborted' } : unreachable(rootCause.of(error), startedAt)
   }
 }
 
@@ -167,7 +147,7 @@ async function readBody(
   try {
     for await (const part of body) parts.push(part as Buffer)
   } catch (error) {
-    // A status that needs no body is still an answer, but 200 is nothing without its lists.
+    // An error status is an answer without its body, but a 200 is none without its lists.
     if (signal.aborted && statusCode < 300) throw error
     cut = codeOf(error) === 'UND_ERR_RES_EXCEEDED_MAX_SIZE' ? 'too large' : 'truncated'
   }

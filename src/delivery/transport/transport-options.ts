@@ -1,12 +1,12 @@
-// transport-options.ts: what leads to one provider, in plain values: it is handed to the thread of sender-worker.ts, to which a Secret
-// cannot go as one.
+// transport-options.ts: makes the transport options of a provider, secrets revealed, for the sender thread
+// and the connection check.
 
 import type { ProviderOptions } from '../delivery-options.ts'
 import { proxyFor } from '../proxy.ts'
 import type { Environment } from '../proxy.ts'
-import type { TransportOptions } from './submit.ts'
+import type { TransportOptions } from './transport.ts'
 
-/** Throws CONFIG_INVALID where the environment names a proxy that is none. */
+/** Throws CONFIG_INVALID where the environment names an invalid proxy. */
 export function transportOptions(options: ProviderOptions, env: Environment): TransportOptions {
   const { baseUrl, providerKey, timeoutMs, connectTimeoutMs, responseBytesMax, ca } = options
   const { cert, key, passphrase } = options.clientCertificate ?? { cert: null, key: null, passphrase: null }

@@ -231,7 +231,7 @@ describe('check --connect', () => {
     await using other = await configWith(`base_url: "${server.url}", proxy: "${closed.url}"`)
     expect((await findings(other.path)).found.get('proxy')).toMatchObject({
       ok: false,
-      why: expect.stringContaining('the proxy wants a name and a password'),
+      why: expect.stringContaining('the proxy requires a user name and a password'),
       act: expect.stringContaining('delivery.proxy_auth'),
     })
   })
@@ -257,7 +257,7 @@ describe('check --connect', () => {
     await using stranger = await configWith(`base_url: "${server.url}"`)
     expect((await findings(stranger.path)).found.get('tls')).toMatchObject({
       ok: false,
-      why: expect.stringMatching(/authority that we do not know/),
+      why: expect.stringMatching(/signed by an unknown authority/),
       act: expect.stringContaining('delivery.tls.ca'),
     })
   })

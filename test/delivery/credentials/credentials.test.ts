@@ -91,8 +91,8 @@ describe('from a file', () => {
 
   test.each([
     ['no JSON', 'aws_secret_access_key = hush', 'the file is not JSON'],
-    ['no key', '{"secretAccessKey":"hush"}', 'the file has no text at "accessKeyId"'],
-    ['no secret', '{"accessKeyId":"hush"}', 'the file has no text at "secretAccessKey"'],
+    ['no key', '{"secretAccessKey":"hush"}', 'the file has no string "accessKeyId"'],
+    ['no secret', '{"accessKeyId":"hush"}', 'the file has no string "secretAccessKey"'],
     ['an empty secret', '{"accessKeyId":"a","secretAccessKey":" "}', 'the secret is not printable ASCII'],
   ])('%s is an error that does not quote it', async (_name, text, words) => {
     await writeFile(path, text)
@@ -201,7 +201,7 @@ describe('the keyring', () => {
     expect(events.filter(({ kind }) => kind === 'credentials_found')).toHaveLength(2)
   })
 
-  test('asks again once after a 403, and not for each batch that gets one', async () => {
+  test('reads the source again once after a 403, and not for each refused batch', async () => {
     const clock = createFakeClock()
     await write({ accessKeyId: 'ONE', secretAccessKey: 'first' })
     const deps = { clock, env: {}, emit: () => undefined, offsetMs: () => 0 }
@@ -212,11 +212,15 @@ describe('the keyring', () => {
     await keyring.ready({ again: false })
     await write({ accessKeyId: 'TWO', secretAccessKey: 'the-second' })
     const { generation } = keyring
-    expect(await Promise.all([keyring.renew(generation), keyring.renew(generation)])).toEqual([true, true])
+    expect(keyring.mayRenew(generation)).toBe(true)
+    const renewals = [keyring.renew(generation), keyring.renew(generation)]
+    expect(keyring.mayRenew(generation)).toBe(true)
+    await Promise.all(renewals)
     expect(keyring.accessKeyId).toBe('TWO')
-    expect(await keyring.renew(keyring.generation)).toBe(false)
-    keyring.proved()
-    expect(await keyring.renew(keyring.generation)).toBe(true)
+    expect(keyring.mayRenew(generation)).toBe(true)
+    expect(keyring.mayRenew(keyring.generation)).toBe(false)
+    keyring.accepted()
+    expect(keyring.mayRenew(keyring.generation)).toBe(true)
   })
 })
 

@@ -134,7 +134,7 @@ describe('while it is closed', () => {
     const { endpoint } = setUp()
     const pass = endpoint.enter()
     for (const batch of ['a', 'b', 'a', 'b', 'a']) submit(endpoint, failure(batch))
-    expect(pass !== null && endpoint.holds(pass)).toBe(false)
+    expect(pass !== null && endpoint.isValid(pass)).toBe(false)
   })
 
   test('a late success of before opens it', () => {

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { judge } from '../../../src/delivery/policy/verdict.ts'
 import type { RetryRule } from '../../../src/delivery/delivery-options.ts'
-import type { Facts, Policy, Verdict } from '../../../src/delivery/policy/verdict.ts'
+import type { Facts, RetryPolicy, Verdict } from '../../../src/delivery/policy/policy.ts'
 import type { PayloadId } from '../../../src/domain/ids.ts'
 import type { FailureRecord, Outcome } from '../../../src/domain/outcome.ts'
 
 const ids = ['a', 'b', 'c'] as unknown as readonly PayloadId[]
 
-const policy: Policy = {
+const policy: RetryPolicy = {
   retryRules: new Map<string, RetryRule>([
     ['Validation', [300_000, 3_600_000]],
     ['default', [10_000, 60_000, 300_000]],
@@ -17,6 +17,7 @@ const policy: Policy = {
   mode: 'batch',
   emptyAnswersToUnavailable: 3,
   refusalsToUnavailable: 12,
+  failuresToStuck: 10,
 }
 
 const facts: Facts = {
@@ -27,10 +28,15 @@ const facts: Facts = {
   sentBefore: false,
   earlierResults: null,
   emptyAnswers: 0,
-  turn: 'batch',
+  operation: 'batch',
   refusedInRow: 0,
-  witnessed: false,
+  acceptedSince: false,
   mayIsolate: true,
+  mayRenewCredentials: false,
+  unauthorizedAlone: false,
+  failuresAlone: 0,
+  stuck: false,
+  deadLettersFull: false,
 }
 
 const failure = (payloadId: string, errorType = 'Validation'): FailureRecord => ({
@@ -43,13 +49,13 @@ const failure = (payloadId: string, errorType = 'Validation'): FailureRecord => 
 const answered = (
   accepted: readonly string[] | 'all',
   failed: readonly FailureRecord[],
-  oddities: string[] = [],
+  deviations: string[] = [],
 ): Outcome => ({
   kind: 'answered',
   requestId: 'r',
   accepted,
   failed,
-  oddities,
+  deviations,
 })
 
 const all = (errorType: string) =>
@@ -58,23 +64,24 @@ const all = (errorType: string) =>
     ids.map((id) => failure(id, errorType)),
   )
 
-/** The fates as words: `retry Validation 0`, `dead Validation`, `delivered`; or what takes the place of the batch. */
-function fatesOf({ settlement, reseal, turn }: Verdict): string[] | string {
+/** The settlements as words: `retry Validation 0`, `dead Validation`, `delivered`; or what replaces the batch. */
+function settlementsOf({ settlement, reseal, operation, resubmit }: Verdict): string[] | string {
   if (reseal !== null) return `split ${reseal.join('+')}`
-  if (turn !== null) return `by ${turn}`
+  if (operation !== null) return `by ${operation}`
+  if (resubmit) return 'submitted again'
   if (settlement === null) return 'held'
   if (settlement.payloads === 'all delivered') return 'all delivered'
-  return settlement.payloads.map((fate) => {
-    if (fate.kind === 'delivered') return 'delivered'
-    return fate.kind === 'dead' ? `dead ${fate.reason}` : `retry ${fate.schedule} ${fate.step}`
+  return settlement.payloads.map((one) => {
+    if (one.kind === 'delivered') return 'delivered'
+    return one.kind === 'dead' ? `dead ${one.reason}` : `retry ${one.schedule} ${one.step}`
   })
 }
 
 type Row = [
   name: string,
   outcome: Outcome,
-  changes: Partial<Facts & Policy>,
-  becomes: ReturnType<typeof fatesOf>,
+  changes: Partial<Facts & RetryPolicy>,
+  becomes: ReturnType<typeof settlementsOf>,
   wait: Verdict['wait'],
   endpoint: Verdict['endpoint'],
 ]
@@ -86,7 +93,7 @@ const validations = ['retry Validation 0', 'retry Validation 0', 'retry Validati
 const earlier = new Map([['a', 'accepted' as const]])
 const retryRole = { kind: 'retry', schedule: 'default', step: 0 } as const
 
-const alone = { payloadIds: ids.slice(0, 1), payloads: 1, turn: 'single' as const }
+const alone = { payloadIds: ids.slice(0, 1), payloads: 1, operation: 'single' as const }
 const refused = (status: 400 | 413): Outcome => ({ kind: 'refused', status, requestId, message, details: [] })
 
 const rows: Row[] = [
@@ -225,7 +232,7 @@ const rows: Row[] = [
     'success',
   ],
   [
-    'a retry lane is no witness',
+    'a batch of a retry lane does not count',
     all('Internal'),
     { emptyAnswers: 2, role: retryRole },
     retries,
@@ -245,7 +252,7 @@ const rows: Row[] = [
   [
     '202 for one of a refused batch, others accepted since',
     { kind: 'accepted_single', requestId },
-    { ...alone, refusedInRow: 1, witnessed: true },
+    { ...alone, refusedInRow: 1, acceptedSince: true },
     'all delivered',
     'none',
     'success',
@@ -271,12 +278,12 @@ const rows: Row[] = [
   ['400, the second in a row', refused(400), { refusedInRow: 1 }, 'split 2+1', 'none', 'isolating'],
   ['400, the third in a row', refused(400), { refusedInRow: 2 }, 'split 1+2', 'none', 'isolating'],
   ['413, the third in a row', refused(413), { refusedInRow: 2 }, 'split 2+1', 'none', 'isolating'],
-  ['400 while another is taken apart', refused(400), { mayIsolate: false }, 'held', 'turn', 'isolating'],
-  ['400 for one payload', refused(400), { ...alone, turn: 'batch' }, 'by single', 'none', 'isolating'],
+  ['400 while another is taken apart', refused(400), { mayIsolate: false }, 'held', 'isolation', 'isolating'],
+  ['400 for one payload', refused(400), { ...alone, operation: 'batch' }, 'by single', 'none', 'isolating'],
   [
     '400 by the single operation too',
     refused(400),
-    { ...alone, witnessed: true },
+    { ...alone, acceptedSince: true },
     ['dead Refused'],
     'none',
     'isolating',
@@ -284,19 +291,19 @@ const rows: Row[] = [
   [
     '413 by the single operation too',
     refused(413),
-    { ...alone, witnessed: true },
+    { ...alone, acceptedSince: true },
     ['dead Refused'],
     'none',
     'isolating',
   ],
-  ['400 by both, and no witness', refused(400), alone, 'held', 'witness', 'isolating'],
+  ['400 by both, and nothing accepted since', refused(400), alone, 'held', 'acceptance', 'isolating'],
   ['400, the twelfth in a row', refused(400), { refusedInRow: 11 }, 'split 2+1', 'none', 'wrapper'],
   [
-    '400 by both, the twelfth in a row, buries nothing',
+    '400 by both, the twelfth in a row, makes no dead letter',
     refused(400),
-    { ...alone, refusedInRow: 11, witnessed: true },
+    { ...alone, refusedInRow: 11, acceptedSince: true },
     'held',
-    'witness',
+    'acceptance',
     'wrapper',
   ],
   [
@@ -339,6 +346,54 @@ const rows: Row[] = [
     'slow',
     'refused',
   ],
+  [
+    '401, credentials not read again yet',
+    { kind: 'unauthorized', status: 401, requestId, message },
+    { mayRenewCredentials: true },
+    'submitted again',
+    'none',
+    'unchanged',
+  ],
+  [
+    '403 again, while others are accepted',
+    { kind: 'unauthorized', status: 403, requestId, message },
+    { unauthorizedAlone: true },
+    'held',
+    'slow',
+    'refused',
+  ],
+  [
+    '500 the tenth time, while others are accepted',
+    { kind: 'unavailable', status: 500, requestId, message, retryAfterMs: null },
+    { failuresAlone: 10 },
+    'held',
+    'stuck',
+    'failure',
+  ],
+  [
+    'a stuck batch with an answer with gaps',
+    answered(['a'], []),
+    { stuck: true },
+    'held',
+    'stuck',
+    'success',
+  ],
+  [
+    'a last step while the dead letters are full',
+    answered(['a', 'c'], [failure('b')]),
+    { attempts: [0, 2, 0], deadLettersFull: true },
+    'held',
+    'dead-letters',
+    'success',
+  ],
+  [
+    'an earlier step while the dead letters are full',
+    answered(['a', 'c'], [failure('b')]),
+    { deadLettersFull: true },
+    ['delivered', 'retry Validation 0', 'delivered'],
+    'none',
+    'success',
+  ],
   ['401', { kind: 'unauthorized', status: 401, requestId, message }, {}, 'held', 'none', 'unauthorized'],
   ['403', { kind: 'unauthorized', status: 403, requestId, message }, {}, 'held', 'none', 'unauthorized'],
   [
@@ -358,7 +413,7 @@ const rows: Row[] = [
 describe('the verdict table', () => {
   test.each(rows)('%s', (_name, outcome, changes, becomes, wait, endpoint) => {
     const verdict = judge(outcome, { ...facts, ...changes }, { ...policy, ...changes })
-    expect(fatesOf(verdict)).toEqual(becomes)
+    expect(settlementsOf(verdict)).toEqual(becomes)
     expect({ wait: verdict.wait, endpoint: verdict.endpoint }).toEqual({ wait, endpoint })
   })
 
@@ -373,16 +428,16 @@ describe('the verdict table', () => {
 
   test('says in words why something is held that no back-off mends', () => {
     const outcome: Outcome = { kind: 'unexpected', status: 302, requestId, message: 'moved' }
-    expect(judge(outcome, facts, policy).held).toMatch(/302.*moved/)
+    expect(judge(outcome, facts, policy).why).toMatch(/302.*moved/)
   })
 
   test('counts empty answers, and forgets them at the first accepted payload', () => {
-    expect(judge(all('Internal'), facts, policy).empty).toBe('one more')
-    expect(judge(answered(['a', 'b'], [failure('c')]), facts, policy).empty).toBe('reset')
-    expect(judge(all('Internal'), { ...facts, role: retryRole }, policy).empty).toBe('unchanged')
+    expect(judge(all('Internal'), facts, policy).emptyAnswers).toBe('increment')
+    expect(judge(answered(['a', 'b'], [failure('c')]), facts, policy).emptyAnswers).toBe('reset')
+    expect(judge(all('Internal'), { ...facts, role: retryRole }, policy).emptyAnswers).toBe('unchanged')
   })
 
-  test('passes on what was odd about an answer', () => {
-    expect(judge(answered(ids, [], ['no summary']), facts, policy).oddities).toEqual(['no summary'])
+  test('passes on the deviations of an answer', () => {
+    expect(judge(answered(ids, [], ['no summary']), facts, policy).deviations).toEqual(['no summary'])
   })
 })

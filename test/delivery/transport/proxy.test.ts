@@ -100,12 +100,12 @@ describe('through a proxy of the config', () => {
 
 describe('a proxy that does not let us through is told apart from the service', () => {
   test.each([
-    [407, /wants a name and a password/, /delivery\.proxy_auth/],
-    [403, /refuses the way to the service/, /allow CONNECT/],
-    [405, /refuses the way to the service/, /allow CONNECT/],
+    [407, /requires a user name and a password/, /delivery\.proxy_auth/],
+    [403, /refuses a connection to the service/, /allow CONNECT/],
+    [405, /refuses a connection to the service/, /allow CONNECT/],
     [502, /cannot reach the service/, /delivery\.base_url/],
     [504, /cannot reach the service/, /delivery\.base_url/],
-    [302, /refuses the way to the service/, /allow CONNECT/],
+    [302, /refuses a connection to the service/, /allow CONNECT/],
   ])('%i', async (mood, words, act) => {
     const proxy = await startConnectProxy({ mood })
     expect((await submit('https://ingest.depot.test', { proxy: named(proxy.url) })).outcome).toMatchObject({
@@ -120,7 +120,7 @@ describe('a proxy that does not let us through is told apart from the service', 
     for (const url of ['http://127.0.0.1:1', 'http://proxy.invalid:3128'])
       expect((await submit('https://ingest.depot.test', { proxy: named(url) })).outcome).toMatchObject({
         reason: 'proxy',
-        message: expect.stringMatching(/cannot be reached .*(ECONNREFUSED|ENOTFOUND|EAI_AGAIN)/),
+        message: expect.stringMatching(/is not reachable .*(ECONNREFUSED|ENOTFOUND|EAI_AGAIN)/),
         act: expect.stringContaining('HTTPS_PROXY'),
       })
   })

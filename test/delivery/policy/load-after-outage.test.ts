@@ -3,14 +3,14 @@
 // which answers after a while, and time.
 
 import { describe, expect, test } from 'vitest'
-import { createConcurrency } from '../../src/delivery/policy/concurrency.ts'
-import { createEndpoint } from '../../src/delivery/policy/endpoint.ts'
-import type { Pass } from '../../src/delivery/policy/endpoint.ts'
-import { defaultBackoff } from '../../src/delivery/delivery-options.ts'
-import { defaultProvider } from '../../src/domain/ids.ts'
-import type { BatchId } from '../../src/domain/ids.ts'
-import { createFakeClock } from '../support/fake-clock.ts'
-import { createRandom } from '../support/random.ts'
+import { createConcurrency } from '../../../src/delivery/policy/concurrency.ts'
+import { createEndpoint } from '../../../src/delivery/policy/endpoint.ts'
+import type { Pass } from '../../../src/delivery/policy/endpoint.ts'
+import { defaultBackoff } from '../../../src/delivery/delivery-options.ts'
+import { defaultProvider } from '../../../src/domain/ids.ts'
+import type { BatchId } from '../../../src/domain/ids.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+import { createRandom } from '../../support/random.ts'
 
 const gateways = 1000
 const outageMs = 15 * 60_000
@@ -71,7 +71,7 @@ async function play({ backlog, seed }: Options): Promise<number[]> {
             alone: false,
           })
         }
-        if (before === 'available' && endpoint.view().state !== 'available') concurrency.collapse()
+        if (before === 'available' && endpoint.view().state !== 'available') concurrency.reset()
         pump()
       })
     }

@@ -54,8 +54,8 @@ describe('a batch', () => {
 
     const [first] = world.ofKind('submission_ended')
     expect(first?.outcome).toMatchObject(row.outcome)
-    const oddities = world.ofKind('answer_inconsistent').flatMap((event) => event.deviations)
-    expect(oddities.join('\n')).toMatch(row.odd ?? '')
+    const deviations = world.ofKind('answer_inconsistent').flatMap((event) => event.deviations)
+    expect(deviations.join('\n')).toMatch(row.odd ?? '')
     expect(world.spool.totals().delivered + open()).toBe(ids.length)
     expect(world.spool.totals().dead).toBe(0)
 

@@ -1,8 +1,9 @@
-// provider-view.ts: a provider as it is seen from outside.
+// types.ts: what other stages see of delivery.
 
 import type { EpochMs } from '../std/clock.ts'
 import type { ProviderName } from '../domain/ids.ts'
-import type { EndpointState } from './policy/endpoint.ts'
+
+export type EndpointState = 'available' | 'unavailable' | 'unauthorized'
 
 export type ProviderView = {
   name: ProviderName
@@ -17,4 +18,14 @@ export type ProviderView = {
   inFlight: number
   /** Delivered payloads per second over the last minute. */
   ratePerS: number
+}
+
+export type DeliveryCounters = {
+  submissions: number
+  /** Keyed by outcome kind, and status or reason where there is one: `answered`, `unavailable_500`, ... */
+  outcomes: ReadonlyMap<string, number>
+  delivered: number
+  retried: number
+  dead: number
+  bytesSent: number
 }

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { createDeliveryWorld } from '../support/delivery-world.ts'
-import type { DeliveryWorld } from '../support/delivery-world.ts'
-import { acceptAll } from '../support/scripted-service.ts'
-import type { Script } from '../support/scripted-service.ts'
+import { createDeliveryWorld } from '../../support/delivery-world.ts'
+import type { DeliveryWorld } from '../../support/delivery-world.ts'
+import { acceptAll } from '../../support/scripted-service.ts'
+import type { Script } from '../../support/scripted-service.ts'
 
 let world: DeliveryWorld
 

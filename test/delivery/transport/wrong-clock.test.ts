@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { systemClock } from '../../src/std/clock.ts'
-import type { Clock } from '../../src/std/clock.ts'
-import { createAuthority } from '../support/certificates.ts'
-import type { IssueOptions } from '../support/certificates.ts'
-import { openSandboxPipeline } from '../support/sandbox-pipeline.ts'
-import { startTlsFront } from '../support/tls-service.ts'
+import { systemClock } from '../../../src/std/clock.ts'
+import type { Clock } from '../../../src/std/clock.ts'
+import { createAuthority } from '../../support/certificates.ts'
+import type { IssueOptions } from '../../support/certificates.ts'
+import { openSandboxPipeline } from '../../support/sandbox-pipeline.ts'
+import { startTlsFront } from '../../support/tls-service.ts'
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
@@ -74,7 +74,7 @@ describe('a clock so wrong that the certificate of the service is not valid by i
     await pipeline.publish(10)
     await pipeline.until(() => pipeline.ofKind('endpoint_unavailable').length > 0)
     expect(pipeline.ofKind('endpoint_unavailable')[0]).toMatchObject({
-      why: expect.stringMatching(/^our clock says \d{4}-.*certificate of the service/),
+      why: expect.stringMatching(/^The clock of this machine says \d{4}-.*certificate of the service/),
       act: expect.stringContaining('Set the time of this machine'),
     })
     expect(pipeline.spool.lanes()[0]?.open).toBe(10)

@@ -6,12 +6,12 @@ import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { Secret } from '../../src/std/secret.ts'
-import { createAuthority } from '../support/certificates.ts'
-import type { Certificate } from '../support/certificates.ts'
-import { newFolder } from '../support/folders.ts'
-import { createTransportWorld, taken } from '../support/transport-world.ts'
-import { startTlsService } from '../support/tls-service.ts'
+import { Secret } from '../../../src/std/secret.ts'
+import { createAuthority } from '../../support/certificates.ts'
+import type { Certificate } from '../../support/certificates.ts'
+import { newFolder } from '../../support/folders.ts'
+import { createTransportWorld, taken } from '../../support/transport-world.ts'
+import { startTlsService } from '../../support/tls-service.ts'
 
 const { submit, open, send } = createTransportWorld()
 const authority = createAuthority()
@@ -35,7 +35,7 @@ describe('a certificate of a private authority', () => {
     expect((await submit(service.url)).outcome).toMatchObject({
       kind: 'unreachable',
       reason: 'tls',
-      message: expect.stringMatching(/authority that we do not know \(UNABLE_TO_VERIFY_LEAF_SIGNATURE/),
+      message: expect.stringMatching(/signed by an unknown authority \(UNABLE_TO_VERIFY_LEAF_SIGNATURE/),
       act: expect.stringContaining('delivery.tls.ca'),
     })
     expect(service.requests).toEqual([])
@@ -50,7 +50,7 @@ describe('a certificate of a private authority', () => {
     const service = await startTlsService({ ...authority.issue({ names: ['other.example'] }), answer: taken })
     expect((await submit(service.url, { ca })).outcome).toMatchObject({
       reason: 'tls',
-      message: expect.stringMatching(/for other names .*other\.example/),
+      message: expect.stringMatching(/for another host name .*other\.example/),
       act: expect.stringContaining('delivery.base_url'),
     })
     expect(service.requests).toEqual([])
@@ -72,7 +72,7 @@ describe('a certificate that is not valid by our clock', () => {
     })
     expect(outcome).toHaveProperty(
       'message',
-      expect.stringContaining(`our clock says ${new Date().toISOString().slice(0, 10)}`),
+      expect.stringContaining(`the clock of this machine says ${new Date().toISOString().slice(0, 10)}`),
     )
   })
 })
@@ -110,7 +110,7 @@ describe('a service that asks who we are', () => {
         expect((await submit(`https://localhost:${port}`, { ca, clientCertificate })).outcome).toMatchObject({
           kind: 'unreachable',
           reason: 'tls',
-          message: expect.stringMatching(/refuses our certificate, or wants one/),
+          message: expect.stringMatching(/refuses our certificate, or requires one/),
           act: expect.stringContaining('delivery.tls.cert'),
         })
     },
@@ -148,7 +148,7 @@ describe('what answers there', () => {
     const { port } = server.address() as AddressInfo
     expect((await submit(`https://localhost:${port}`)).outcome).toMatchObject({
       reason: 'tls',
-      message: expect.stringMatching(/does not speak it/),
+      message: expect.stringMatching(/does not use TLS on this port/),
     })
     server.close()
   })
@@ -163,7 +163,7 @@ describe('what answers there', () => {
     const { outcome } = await submit(`https://localhost:${port}`, { connectTimeoutMs: 1000, timeoutMs: 8000 })
     expect(outcome).toMatchObject({
       reason: 'timeout',
-      message: expect.stringMatching(/no connection in time/),
+      message: expect.stringMatching(/the connection timed out/),
     })
     server.close()
   })

@@ -1,0 +1,108 @@
+// policy.ts: the entry file of delivery's decisions. Nothing in this folder sends, reads or writes: it says
+// what happens next, and provider-pipeline/ does it.
+//
+// A batch from its lane to its settlement, and who decides
+//   what goes next          scheduler        sealed batches and lanes in turn: live, retry, backfill
+//   how large, how cut      size-limit       the largest body, as answers with 413 show it
+//                           batch-parts      when a batch is cut, and into how many parts
+//   may it be sent now      endpoint         available, unavailable or unauthorized (invariant 9)
+//                           concurrency      how many submissions at once
+//                           rate-limit       payloads and requests per second
+//   what an outcome means   verdict          the table: each payload, the batch, the endpoint (invariant 10)
+//                           payload-results  what several answers to one batch said about each payload
+//                           isolation        which payload of a refused batch is at fault
+//   when it goes again      retry-delays     payloads that the service answered `failed` for, by errorType
+//                           backoff          how long a held batch, or the endpoint, waits
+//                           in-flight-batches  the sealed batches, how long each waits and what ends a wait early
+//   what waits too long     backfill-policy  when the live lane becomes backfill
+//
+// Three rules hold everywhere. A payload becomes final only where the service answered for it. Nothing that
+// is held counts an attempt of a payload, or an outage would turn every payload into a dead letter. A failure
+// delays its own batch and lowers concurrency; only many failures over several batches stop a provider.
+
+import type { PayloadId } from '../../domain/ids.ts'
+import type { Settlement } from '../../domain/settlement.ts'
+import type { BatchOperation, LaneRole } from '../../spool/spool.ts'
+import type { OnRepeat, RetryRules } from '../delivery-options.ts'
+import type { PayloadResults } from './payload-results.ts'
+
+/** What the verdict needs to know beside the outcome. */
+export type Facts = {
+  payloads: number
+  payloadIds: readonly PayloadId[]
+  /** Answers `failed` that each payload had before this batch. */
+  attempts: readonly number[]
+  role: LaneRole
+  operation: BatchOperation
+  /** This batch was, or may have been, submitted before this submission. */
+  sentBefore: boolean
+  /** What an earlier answer to this batch said, when it left some payloads out; else null. */
+  earlierResults: PayloadResults | null
+  /** Live or backfill batches in a row, before this one, with nothing accepted. */
+  emptyAnswers: number
+  /** Requests refused with 400 or 413 in a row, before this one, with nothing accepted between. */
+  refusedInRow: number
+  /** Something was accepted since this batch, or the batch that it was cut from, was first refused. */
+  acceptedSince: boolean
+  /** No other refused batch is being taken apart. */
+  mayIsolate: boolean
+  /**
+   * The credentials were not read again since the last success, or were replaced since this request was
+   * signed.
+   */
+  mayRenewCredentials: boolean
+  /** This batch was answered 401 or 403 before, and others were accepted since. */
+  unauthorizedAlone: boolean
+  /** Failures of this batch between which others succeeded; this submission included, if it failed. */
+  failuresAlone: number
+  /** This batch reached `failuresToStuck` before. */
+  stuck: boolean
+  deadLettersFull: boolean
+}
+
+export type RetryPolicy = {
+  retryRules: RetryRules
+  onRepeat: OnRepeat
+  mode: BatchOperation
+  emptyAnswersToUnavailable: number
+  refusalsToUnavailable: number
+  failuresToStuck: number
+}
+
+/** Why a batch waits: what ends the wait. backoff.ts has the lengths. */
+export type Wait =
+  | 'none'
+  /** Until its back-off is over or the endpoint is available again. */
+  | 'backoff'
+  /** Until its own, longer back-off is over. */
+  | 'stuck'
+  /** For a probe interval. */
+  | 'slow'
+  /** Until no other batch is taken apart, for a probe interval at most. */
+  | 'isolation'
+  /** Until something else is accepted, for a probe interval at most. */
+  | 'acceptance'
+  /** Until there is room for dead letters, for a probe interval at most. */
+  | 'dead-letters'
+
+export type Verdict = {
+  /** Null: the batch stays sealed, unless `reseal` or `operation` replaces it. */
+  settlement: Settlement | null
+  /** Batches of so many payloads under new batchIds. */
+  reseal: readonly number[] | null
+  /** The other operation, under the same claim. */
+  operation: BatchOperation | null
+  /** Read the credentials again and submit the same batch once more, at once. */
+  resubmit: boolean
+  wait: Wait
+  endpoint:
+    'success' | 'failure' | 'refused' | 'isolating' | 'wrapper' | 'unauthorized' | 'outage' | 'unchanged'
+  /** A sentence for a person, where the outcome alone does not say why the batch is held or cut. */
+  why: string | null
+  /** What was wrong with an answer that could be read. */
+  deviations: readonly string[]
+  /** What an answer with gaps said; the next answer fills the gaps. */
+  results: PayloadResults | null
+  /** What becomes of `Facts.emptyAnswers`. */
+  emptyAnswers: 'increment' | 'reset' | 'unchanged'
+}

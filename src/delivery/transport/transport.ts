@@ -1,0 +1,68 @@
+// transport.ts: the entry file of how a batch reaches the service. It decides nothing: a submission goes in,
+// exactly one Outcome comes out, whatever the service, the network or a proxy does.
+//
+//   main thread     sender-worker      body into shared memory, request to the thread, answer to the caller
+//                   service-clock      the time that signatures are made with, from the Date of the answers
+//                   transport-options  the options of a provider as plain values, which a thread can receive
+//   sender thread   sender-thread      receives the requests
+//                   sign               SigV4a
+//                   submit             one HTTP request: connection pool, deadline
+//                   proxy-tunnel       CONNECT through a proxy; tls-root-cause: why TLS failed
+//                   answer-reader      an HTTP answer as an Outcome; unreachable: no answer as an Outcome
+//                   body-entries       what the ledger records of each payload in the body
+//   check           connection-check   the same way, step by step, without telemetry
+
+import type { EpochMs } from '../../std/clock.ts'
+import type { Outcome } from '../../domain/outcome.ts'
+import type { BatchContent, BatchOperation } from '../../spool/spool.ts'
+import type { Credentials } from '../credentials/access-keys.ts'
+import type { Proxy } from '../proxy.ts'
+
+/** How one provider is reached, in plain values: a Secret cannot be passed to a thread. */
+export type TransportOptions = {
+  baseUrl: string
+  providerKey: string | null
+  connections: number
+  timeoutMs: number
+  connectTimeoutMs: number
+  responseBytesMax: number
+  /** PEM text; null for the public authorities. */
+  ca: string | null
+  /** PEM text of our certificate, where the service requires one; null for none. */
+  cert: string | null
+  key: string | null
+  passphrase: string | null
+  /** Null for a direct connection. */
+  proxy: Proxy | null
+}
+
+/** To one provider. */
+export type Transport = {
+  /** Never rejects: every failure is an Outcome. */
+  submit(attempt: Attempt): Promise<AttemptResult>
+  /** Ends its connections; running submissions end with them. */
+  close(): Promise<void>
+}
+
+export type Attempt = {
+  operation: BatchOperation
+  content: Pick<BatchContent, 'bodyBytes' | 'writeBody'>
+  credentials: Credentials
+  signingAt: EpochMs
+  startedAt: EpochMs
+  stop: AbortSignal
+}
+
+export type SubmissionResult = {
+  outcome: Outcome
+  /** The Date header of the answer, where there was one. */
+  date: string | null
+}
+
+export type AttemptResult = SubmissionResult & {
+  /**
+   * The payloads as the ledger records them (receipts/receipt-entries.ts); null where nothing can be settled,
+   * or without a ledger.
+   */
+  entries: Uint8Array<ArrayBuffer> | null
+}
