@@ -1,4 +1,4 @@
-// config-credentials.ts: where the keys that sign come from, as the config says it.
+// config-credentials.ts: the option `credentials`: where the keys that sign requests come from.
 
 import { z } from 'zod'
 import { assertNever } from '../std/assert.ts'
@@ -10,42 +10,43 @@ export const credentialsSchema = z
     z.strictObject({
       source: z
         .literal('environment')
-        .describe('AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, where there is one, AWS_SESSION_TOKEN.'),
+        .describe('AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, if set, AWS_SESSION_TOKEN.'),
     }),
     z.strictObject({
       source: z
         .literal('chain')
         .describe(
-          'Whatever the AWS tools would find on this machine: environment, shared files, a process, a container ' +
-            'or instance role, web identity. Refreshed before it expires; its files are read again when they change.',
+          'The credentials that the AWS tools find on this machine: environment, shared files, a process, a ' +
+            'container or instance role, web identity. They are refreshed before they expire, and read again ' +
+            'when their files change.',
         ),
-      profile: z.string().min(1).optional().describe('Profile of the shared credentials file.'),
+      profile: z.string().min(1).optional().describe('Profile in the shared credentials file.'),
     }),
     z.strictObject({
       source: z
         .literal('file')
         .describe(
-          'A JSON file of our own, read again when it changes; the old ones serve until it can be read.',
+          'A JSON file. It is read again when it changes; the old credentials stay in use until it is readable.',
         ),
       path: z
         .string()
         .min(1)
         .meta({ examples: ['${env:CREDENTIALS_DIRECTORY}/ingestion.json'] })
         .describe(
-          'Holds `{"accessKeyId": "...", "secretAccessKey": "...", "sessionToken": "..."}`. With systemd, let ' +
-            'LoadCredential bring it.',
+          'Contains `{"accessKeyId": "...", "secretAccessKey": "...", "sessionToken": "..."}`. With systemd, ' +
+            'use LoadCredential.',
         ),
     }),
     z.strictObject({
-      source: z.literal('keys').describe('Keys put in from the environment or a file.'),
-      access_key_id: z.string().min(1).describe('The access key id; usually `${env:NAME}`.'),
-      secret_access_key: secret().describe('The secret; only as `${env:NAME}` or `${file:PATH}`.'),
+      source: z.literal('keys').describe('Keys in the config, from the environment or a file.'),
+      access_key_id: z.string().min(1).describe('Access key id, usually `${env:NAME}`.'),
+      secret_access_key: secret().describe('Secret key, only as `${env:NAME}` or `${file:PATH}`.'),
       session_token: secret().optional().describe('For temporary credentials.'),
     }),
   ])
   .describe(
-    'Where the keys that sign each request come from. Without them nothing is sent: the spool fills, a condition ' +
-      'says so, and they are looked for again and again.',
+    'Where the keys that sign each request come from. Without credentials nothing is sent: data is kept in the ' +
+      'spool, a condition says so, and the gateway looks for credentials again.',
   )
 
 type CredentialsConfig = z.output<typeof credentialsSchema>

@@ -1,5 +1,5 @@
-// config-fields.ts: the options of the section `delivery` that a provider of its list may say for itself,
-// without their defaults: what a provider does not say is taken from the section (config.ts).
+// config-fields.ts: the options of the section `delivery` that a provider of its list may set for itself,
+// without their defaults: options that a provider does not set come from the section (config.ts).
 
 import { createSecureContext } from 'node:tls'
 import { z } from 'zod'
@@ -35,15 +35,15 @@ export const batchFields = {
     .min(1)
     .max(10_000)
     .describe(
-      'Payloads in one batch. The specification shows no limit; lower it when the service refuses batches with ' +
-        '400 or 413. Batches sealed before stay as they are.',
+      'Payloads in one batch. The specification shows no limit. Lower it when the service refuses batches with ' +
+        '400 or 413. Batches that are already sealed do not change.',
     ),
   max_bytes: size({ minBytes: 1024, maxBytes: 16 * 1024 ** 2 }).describe(
-    'Bytes of one request body. A single payload beyond it is still sent, alone.',
+    'Bytes of one request body. A larger payload is sent alone.',
   ),
   linger: duration({ minMs: 0, maxMs: 3_600_000 }).describe(
-    'How long a payload waits for company before its batch is sealed although it is not full. Longer means ' +
-      'fewer, larger requests and later data.',
+    'How long a payload waits for others before a batch that is not full is sealed. A longer linger means ' +
+      'fewer and larger requests, and later data.',
   ),
 }
 
@@ -53,40 +53,40 @@ export const tlsFields = {
     .min(1)
     .describe(
       'PEM text of the authorities that sign the certificate of the service, usually `${file:/etc/.../ca.pem}`. ' +
-        'Replaces the public ones.',
+        'They replace the public authorities.',
     ),
   cert: z
     .string()
     .min(1)
-    .describe(
-      'PEM text of the certificate chain that we show to the service, where it asks for one; needs `key`.',
-    ),
+    .describe('PEM text of the client certificate chain, if the service requires one. Needs `key`.'),
   key: secret().describe('PEM text of the private key of `cert`, usually `${file:/etc/.../key.pem}`.'),
-  key_passphrase: secret().describe('Where the key is encrypted.'),
+  key_passphrase: secret().describe('Passphrase of an encrypted `key`.'),
 }
 
 export const backfillFields = {
   after: duration({ minMs: 1000, maxMs: 30 * dayMs }).describe(
-    'Payloads older than this are no longer live: they go behind what is fresh.',
+    'Payloads older than this are backfill: fresh data is sent before them.',
   ),
   min_share: z
     .number()
     .min(0.01)
     .max(1)
-    .describe('Part of the turns that a backlog gets however much fresh data there is, so that it drains.'),
+    .describe(
+      'Least part of the requests that a backlog gets, however much fresh data there is, so that it drains.',
+    ),
   max_share: z
     .number()
     .min(0.01)
     .max(1)
     .describe(
-      'Part of `max_in_flight` that a backlog may take. Where that is more than one, one place stays free for fresh ' +
-        'data in any case.',
+      'Largest part of `max_in_flight` for a backlog. If `max_in_flight` is more than one, one submission is ' +
+        'always reserved for fresh data.',
     ),
   order: z
     .enum(['oldest-first', 'newest-first'])
-    .describe('Which part of a backlog goes first, in pieces of `rotate_every`.'),
+    .describe('Which part of a backlog is sent first, in parts of `rotate_every`.'),
   rotate_every: duration({ minMs: 60_000, maxMs: 30 * dayMs }).describe(
-    'In an outage a new piece of the backlog is begun so often.',
+    'How often a new part of the backlog begins during an outage.',
   ),
 }
 
@@ -99,45 +99,45 @@ export const backoffFields = {
   min: duration({ minMs: 10, maxMs: dayMs }).describe('Largest delay after the first failure.'),
   max: duration({ minMs: 10, maxMs: dayMs }).describe('Largest delay after many failures.'),
   probe_every: duration({ minMs: 1000, maxMs: dayMs }).describe(
-    'Between two tries after 401 or 403 and of what is held; varied by 20 %.',
+    'Time between two probes after 401 or 403, and between two tries of a held batch. Varies by 20 %.',
   ),
 }
 
 export const fields = {
-  base_url: baseUrl.describe(
-    'The ingestion API, up to but without `/v2/telemetry`. A path before it is kept.',
-  ),
+  base_url: baseUrl.describe('URL of the ingestion API, without `/v2/telemetry`. It may have a path.'),
   provider_key: z
     .string()
     .regex(/^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/, 'must be printable ASCII without spaces at its ends')
     .max(256)
-    .describe('Sent as X-Provider-Key. Aggregators only; without it no such header is sent.'),
+    .describe('Value of the header X-Provider-Key, for aggregators. Without it the header is not sent.'),
   credentials: credentialsSchema,
   mode: z
     .enum(['batch', 'single'])
     .describe(
-      '`single` sends every payload by itself with `POST /v2/telemetry`, for integrations that are not enabled for ' +
-        'batches. It needs a request for each payload, so it is slower by far; `batch` and its linger then mean nothing.',
+      '`single` sends each payload alone with `POST /v2/telemetry`, for integrations that are not enabled for ' +
+        'batches. It needs one request per payload and is much slower. The section `batch` then has no effect.',
     ),
   max_in_flight: z
     .int()
     .min(1)
     .max(64)
-    .describe('Batches sent at once. Fewer are while requests fail; it comes back as they succeed.'),
+    .describe(
+      'Batches sent at once. The gateway sends fewer while requests fail, and more again as they succeed.',
+    ),
   timeout: duration({ minMs: 100, maxMs: 3_600_000 }).describe(
-    'For one request, until its answer is read. What it cuts off is sent again, the same batch under the same ' +
-      'batchId, so a value below what the service needs means that nothing is ever delivered.',
+    'For one request, until its answer is read. After a timeout the same batch is sent again under the same ' +
+      'batchId. If the value is shorter than the service needs, nothing is ever delivered.',
   ),
   connect_timeout: duration({ minMs: 100, maxMs: 600_000 }).describe(
-    'For the TCP connection and TLS handshake alone; through a proxy for the tunnel as well.',
+    'For the TCP connection and the TLS handshake, and for the tunnel through a proxy.',
   ),
   max_response_bytes: size({ minBytes: 16 * 1024, maxBytes: 64 * 1024 ** 2 }).describe(
-    'A larger answer counts as unreadable: the batch is sent again later. 500 payloads answer 20 KiB.',
+    'A larger answer is unreadable, and the batch is sent again later. The answer for 500 payloads has 20 KiB.',
   ),
   proxy: proxy.describe(
-    'How the service is reached: `environment` goes by HTTPS_PROXY, HTTP_PROXY and NO_PROXY, and never through a proxy ' +
-      'to this machine; `none` directly; a URL names the proxy, for whatever address. It must allow CONNECT: the ' +
-      'request itself is between the service and us.',
+    'The proxy to the service. `environment`: HTTPS_PROXY, HTTP_PROXY and NO_PROXY, and no proxy to this machine. ' +
+      '`none`: a direct connection. A URL: this proxy, for any address. The proxy must allow CONNECT and cannot ' +
+      'read the requests.',
   ),
   proxy_auth: z
     .strictObject({
@@ -146,11 +146,11 @@ export const fields = {
         .min(1)
         .max(256)
         .regex(/^[^:]*$/, 'must have no colon')
-        .describe('Name for the proxy.'),
-      password: secret().describe('Password for the proxy.'),
+        .describe('User name at the proxy.'),
+      password: secret().describe('Password at the proxy.'),
     })
     .describe(
-      'Basic authentication at the proxy of `proxy`; for one of the environment it stands in its URL.',
+      'Basic authentication for a `proxy` that is a URL. A proxy of the environment has it in its own URL.',
     ),
   errors: z
     .record(
@@ -162,26 +162,23 @@ export const fields = {
         .describe('The rule for one `errorType`, or for `default`.'),
     )
     .describe(
-      'What follows when the service answers `failed` for a payload, by its `errorType`; `default` is for all ' +
-        'others. A list: wait so long and send it again, once for each delay, then it becomes a dead letter. ' +
-        '`delivered`: this error means that the service has it already. Default: `Validation: [5m, 1h]`, ' +
+      'What to do when the service answers `failed` for a payload, by `errorType`; `default` is for all other ' +
+        'types. A list of delays: send the payload again after each delay, then make it a dead letter. ' +
+        '`delivered`: the error means that the service already has the payload. Default: `Validation: [5m, 1h]`, ' +
         '`default: [10s, 1m, 5m, 15m, 1h, 3h, 6h, 12h]`.',
     ),
   on_repeat: z
     .enum(['hold', 'delivered', 'resend'])
     .describe(
-      'When the service answers 409 for a batch that was sent before: `hold` keeps it and tries slowly, ' +
-        '`delivered` takes the 409 as proof that the first one arrived, `resend` sends the payloads again under a new ' +
-        'batchId, which may store them twice.',
+      'What to do when the service answers 409 for a batch that was sent before. `hold`: keep it and try again ' +
+        'every `probe_every`. `delivered`: the 409 proves that the first submission arrived. `resend`: send the ' +
+        'payloads again under a new batchId; the service may then store them twice.',
     ),
 }
 
 type Own<Value> = Value | undefined
 
-/**
- * What only shows when all of `tls` is seen: the key fits the certificate, the texts are PEM. Null where all
- * is well.
- */
+/** Checks `tls` as a whole: the key fits the certificate, the texts are PEM. Null where it is valid. */
 export function problemOfTls(tls: {
   ca?: Own<string>
   cert?: Own<string>
@@ -189,8 +186,8 @@ export function problemOfTls(tls: {
   key_passphrase?: Own<Secret>
 }): string | null {
   const { ca, cert, key, key_passphrase: passphrase } = tls
-  if (cert !== undefined && key === undefined) return 'must have the key of its cert'
-  if (key !== undefined && cert === undefined) return 'must have the cert of its key'
+  if (cert !== undefined && key === undefined) return 'must contain key as well as cert'
+  if (key !== undefined && cert === undefined) return 'must contain cert as well as key'
   if (ca !== undefined && !ca.includes('-----BEGIN CERTIFICATE-----'))
     return 'must have PEM text as ca, with BEGIN CERTIFICATE'
   try {
@@ -201,7 +198,7 @@ export function problemOfTls(tls: {
     })
     return null
   } catch (error) {
-    // OpenSSL's words name the fault, never the key.
+    // The message of OpenSSL names the problem, never the key.
     return `must be a certificate and its key as PEM (${messageOf(error)})`
   }
 }
@@ -218,10 +215,9 @@ function problemOfBaseUrl(text: string): string | null {
   if (!URL.canParse(text)) return 'must be a URL such as https://ingest.example.com'
   const url = new URL(text)
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must start with https:// or http://'
-  if (url.username !== '' || url.password !== '') return 'must not hold a user name or password'
+  if (url.username !== '' || url.password !== '') return 'must not contain a user name or password'
   if (/[?#]/.test(text)) return 'must have no query and no fragment'
-  // The signature is over the normalised and twice encoded path: what needs no encoding is the same for
-  // everyone.
+  // The signature covers the normalised and twice encoded path; a path without encoding is the same for all.
   const path = text.replace(/^[a-z]+:\/\/[^/]*/i, '')
   if (!/^[A-Za-z0-9._~/-]*$/.test(path)) return 'must have a path of letters, digits and . _ ~ - only'
   if (path.split('/').some((part) => part === '.' || part === '..') || /\/\/./.test(path))

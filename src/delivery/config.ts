@@ -1,7 +1,7 @@
 // config.ts: the section `delivery` of the config.
 //
-// What stands in the section itself is how everything is delivered. Where there are several providers, each
-// entry of `providers` says what is different for it. Without the list there is one provider, `default`.
+// The options of the section apply to all providers. Each entry of `providers` overrides them for one
+// provider. Without the list there is one provider, `default`.
 
 import { z } from 'zod'
 import { defaultProvider } from '../domain/ids.ts'
@@ -17,12 +17,13 @@ import {
   tlsFields,
 } from './config-fields.ts'
 import { defaultBackoff } from './delivery-options.ts'
-import type { DeliveryOptions, ProviderOptions, ProxyOptions, RetryRule } from './delivery-options.ts'
+import type { DeliveryOptions, ProviderOptions, ProxyOptions } from './delivery-options.ts'
+import { defaultRetryRules } from './policy/retry-delays.ts'
 
 const tls = z.strictObject(tlsFields).partial()
 const limits = z.strictObject(limitsFields).partial()
 
-/** What a provider says for itself. */
+/** The options of one provider. */
 const providerSchema = z.strictObject({
   name: z
     .string()
@@ -31,13 +32,13 @@ const providerSchema = z.strictObject({
       'must be a name of letters, digits and . _ -, at most 64 of them',
     )
     .describe(
-      'What sources (`provider`) and the device table call it, and its lanes in the spool. Renaming it leaves what waits ' +
-        'under the old name: see PROVIDER_UNKNOWN.',
+      'The name in sources (`provider`), in the device table and in the spool. If you rename it, payloads that ' +
+        'wait stay under the old name: see PROVIDER_UNKNOWN.',
     ),
   base_url: like(fields.base_url, 'base_url'),
   provider_key: fields.provider_key
     .optional()
-    .describe('Its X-Provider-Key: what tells apart the providers of one account.'),
+    .describe('Its X-Provider-Key. It distinguishes the providers of one account.'),
   credentials: like(fields.credentials, 'credentials'),
   mode: like(fields.mode, 'mode'),
   batch: over(z.strictObject(batchFields).partial(), 'batch'),
@@ -45,7 +46,7 @@ const providerSchema = z.strictObject({
   timeout: like(fields.timeout, 'timeout'),
   connect_timeout: like(fields.connect_timeout, 'connect_timeout'),
   max_response_bytes: like(fields.max_response_bytes, 'max_response_bytes'),
-  tls: tls.optional().describe('As `delivery.tls`, instead of all of it.'),
+  tls: tls.optional().describe('As `delivery.tls`, which it replaces as a whole.'),
   proxy: like(fields.proxy, 'proxy'),
   proxy_auth: like(fields.proxy_auth, 'proxy_auth'),
   errors: over(fields.errors, 'errors'),
@@ -55,14 +56,14 @@ const providerSchema = z.strictObject({
   backoff: over(z.strictObject(backoffFields).partial(), 'backoff'),
 })
 
-/** Takes the place of what the section says. */
+/** Replaces the option of the section. */
 function like<Schema extends z.ZodType>(schema: Schema, name: string) {
   return schema.optional().describe(`As \`delivery.${name}\`, for this provider.`)
 }
 
-/** Lies over what the section says. */
+/** Merged over the option of the section. */
 function over<Schema extends z.ZodType>(schema: Schema, name: string) {
-  return schema.optional().describe(`As \`delivery.${name}\`; what it does not say is taken from there.`)
+  return schema.optional().describe(`As \`delivery.${name}\`; missing values come from there.`)
 }
 
 const sectionSchema = z.strictObject({
@@ -75,9 +76,9 @@ const sectionSchema = z.strictObject({
     .max(64)
     .optional()
     .describe(
-      'For an aggregator: whose data is sent, each with a road of its own, so that one that is refused or hangs stops ' +
-        'none of the others. Each takes what it does not say from the rest of this section. Sources and device ' +
-        'table say which payload is whose; where there is one entry, all are.',
+      'For an aggregator: the providers whose data is sent. Each has connections, credentials and a state of its ' +
+        'own, so a provider that is refused or hangs does not stop the others. Missing options come from the rest ' +
+        'of this section. Sources and the device table assign payloads to providers; a single entry gets all.',
     ),
   batch: z
     .strictObject({
@@ -93,7 +94,7 @@ const sectionSchema = z.strictObject({
     .min(1)
     .max(1024)
     .optional()
-    .describe('Batches of all providers sent at once. Default: the sum of theirs.'),
+    .describe('Batches of all providers sent at once. Default: the sum of their `max_in_flight`.'),
   timeout: fields.timeout.prefault('30s'),
   connect_timeout: fields.connect_timeout.prefault('10s'),
   max_response_bytes: fields.max_response_bytes.prefault('1MiB'),
@@ -112,10 +113,10 @@ const sectionSchema = z.strictObject({
       rotate_every: backfillFields.rotate_every.prefault('1h'),
     })
     .prefault({})
-    .describe('After an outage fresh data goes first, whatever waits; this says how the rest follows.'),
+    .describe('After an outage fresh data is sent first. These options control how the backlog follows.'),
   limits: limits
     .prefault({})
-    .describe('What is sent a second at most, on average. Without a number there is no limit of ours.'),
+    .describe('Largest mean number of payloads and requests per second. Default: no limit.'),
   backoff: z
     .strictObject({
       min: backoffFields.min.prefault('1s'),
@@ -124,8 +125,8 @@ const sectionSchema = z.strictObject({
     })
     .prefault({})
     .describe(
-      'After a failure the next try waits a random time below `min`, doubled at each further failure up to `max`. ' +
-        'A Retry-After of the service is kept, up to 10 min.',
+      'After a failure the next try waits a random time up to `min`, doubled at each further failure up to `max`. ' +
+        'A Retry-After of the service is honoured, up to 10 min.',
     ),
 })
 
@@ -140,7 +141,7 @@ export type DeliveryConfig = z.output<typeof deliverySchema>
 
 type Problem = { path: (string | number)[]; message: string }
 
-/** What no option can say by itself. */
+/** Rules across several options. */
 function problemsOf(section: Section): readonly Problem[] {
   const problems: Problem[] = []
   const check = (path: (string | number)[], message: string | null) => {
@@ -150,7 +151,7 @@ function problemsOf(section: Section): readonly Problem[] {
   check(['proxy_auth'], problemOfProxyAuth(section.proxy, section.proxy_auth))
   const { providers = [], provider_key: key } = section
   if (providers.length > 0 && key !== undefined)
-    check(['provider_key'], 'must stand in the entries of providers, or all would be sent as one')
+    check(['provider_key'], 'must be in the entries of providers, or all providers would use the same key')
   for (const [index, own] of providers.entries()) {
     const at = ['providers', index]
     const before = providers.slice(0, index)
@@ -166,11 +167,11 @@ function problemsOf(section: Section): readonly Problem[] {
 
 function problemOfProxyAuth(proxy: string, auth: Section['proxy_auth']): string | null {
   return auth !== undefined && (proxy === 'environment' || proxy === 'none')
-    ? 'must stand beside a proxy that is a URL'
+    ? 'must be used with a proxy that is a URL'
     : null
 }
 
-/** One account, one address, one key: the service could not tell whose data it gets. */
+/** One account, one address, one key: the service could not distinguish the providers. */
 function isSameForTheService(own: ProviderConfig, other: ProviderConfig, section: Section): boolean {
   if (own.credentials !== undefined || other.credentials !== undefined) return false
   const address = (one: ProviderConfig) => one.base_url ?? section.base_url
@@ -178,20 +179,15 @@ function isSameForTheService(own: ProviderConfig, other: ProviderConfig, section
 }
 
 function sameAs({ name }: ProviderConfig): string {
-  return `must have a provider_key of its own: the service cannot tell it from "${name}", which has the same account`
+  return `must have a provider_key of its own: the service cannot distinguish it from "${name}", which has the same account`
 }
 
-const defaultRules: readonly (readonly [string, RetryRule])[] = [
-  ['Validation', [300_000, 3_600_000]],
-  ['default', [10_000, 60_000, 300_000, 900_000, 3_600_000, 10_800_000, 21_600_000, 43_200_000]],
-]
-
-/** The names that sources and device table may use. */
+/** The names for sources and the device table. */
 export function providerNames({ providers }: DeliveryConfig): readonly ProviderName[] {
   return providers?.map(({ name }) => name as ProviderName) ?? [defaultProvider]
 }
 
-/** The same in our units. */
+/** The config in the units of the code. */
 export function deliveryOptions(config: DeliveryConfig): DeliveryOptions {
   const providers = config.providers?.map((own) => providerOptions(config, own)) ?? [
     providerOptions(config, { name: defaultProvider, provider_key: config.provider_key }),
@@ -201,9 +197,9 @@ export function deliveryOptions(config: DeliveryConfig): DeliveryOptions {
 }
 
 function providerOptions(section: Section, own: ProviderConfig): ProviderOptions {
-  const batch = laidOver(section.batch, own.batch)
-  const backfill = laidOver(section.backfill, own.backfill)
-  const backoff = laidOver(section.backoff, own.backoff)
+  const batch = merged(section.batch, own.batch)
+  const backfill = merged(section.backfill, own.backfill)
+  const backoff = merged(section.backoff, own.backoff)
   const limit = { ...section.limits, ...own.limits }
   const { ca, cert, key, key_passphrase: passphrase } = own.tls ?? section.tls
   return {
@@ -219,7 +215,7 @@ function providerOptions(section: Section, own: ProviderConfig): ProviderOptions
     ca: ca ?? null,
     clientCertificate: cert && key ? { cert, key, passphrase: passphrase ?? null } : null,
     proxy: proxyOptions(section, own),
-    retryRules: new Map([...defaultRules, ...Object.entries({ ...section.errors, ...own.errors })]),
+    retryRules: new Map([...defaultRetryRules, ...Object.entries({ ...section.errors, ...own.errors })]),
     onRepeat: own.on_repeat ?? section.on_repeat,
     mode: own.mode ?? section.mode,
     backfill: {
@@ -242,7 +238,7 @@ function providerOptions(section: Section, own: ProviderConfig): ProviderOptions
   }
 }
 
-/** `auth` belongs to the proxy that it stands beside. */
+/** `auth` belongs to the proxy of the same level. */
 function proxyOptions(section: Section, own: ProviderConfig): ProxyOptions {
   const proxy = own.proxy ?? section.proxy
   const auth = own.proxy === undefined ? (own.proxy_auth ?? section.proxy_auth) : own.proxy_auth
@@ -250,10 +246,10 @@ function proxyOptions(section: Section, own: ProviderConfig): ProxyOptions {
   return { from: 'config', url: proxy, auth: auth ?? null }
 }
 
-function laidOver<Whole extends object>(
+function merged<Whole extends object>(
   whole: Whole,
   own: { [Name in keyof Whole]?: Whole[Name] | undefined } | undefined,
 ): Whole {
-  const said = Object.entries(own ?? {}).filter(([, value]) => value !== undefined)
-  return { ...whole, ...Object.fromEntries(said) }
+  const set = Object.entries(own ?? {}).filter(([, value]) => value !== undefined)
+  return { ...whole, ...Object.fromEntries(set) }
 }

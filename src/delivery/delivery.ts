@@ -1,15 +1,15 @@
 // delivery.ts: the entry file of delivery: batches out.
 //
 // What it guarantees
-//   Sealed before sent. A batch is sent only after the spool has made its batchId, range and timestamp durable. After
-//   a timeout, a 500, an unreadable answer, a crash or a restart the same bytes are sent again under the same batchId,
-//   so that the service can recognize them.
+//   Sealed before sent. A batch is sent only after the spool has made its batchId, range and timestamp durable.
+//   After a timeout, a 500, an unreadable answer, a crash or a restart the same bytes are sent again under the same
+//   batchId, so that the service can recognize them.
 //   Nothing becomes final without policy/verdict.ts, and nothing that is held counts an attempt of a payload.
-//   While the endpoint is not available, a submission starts only as the one probe (policy/endpoint.ts, invariant 9).
+//   While the endpoint is not available, a submission starts only as the one probe (endpoint.ts, invariant 9).
 //
 // How it works
-//   Each provider has a pipeline with a p-queue of its own, so that a provider that hangs does not delay the others; a
-//   second queue bounds the submissions of all. A lane of a provider that the config does not have stays in the spool.
+//   Each provider has a pipeline with a p-queue of its own, so that a provider that hangs does not delay the others;
+//   a second queue bounds the submissions of all. Lanes of providers that are not in the config stay in the spool.
 //
 //     provider-pipeline/  acts: takes a batch, sends it, settles or holds it
 //     policy/             decides: what goes next, whether, when again, what an answer means; the retry policy

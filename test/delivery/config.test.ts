@@ -154,7 +154,7 @@ describe('providers', () => {
     ],
     ['no name', { providers: [{ provider_key: 'x' }] }, 'providers.0.name: '],
     ['an unknown option', { providers: [{ ...two[0], keys: 1 }] }, 'providers.0: Unrecognized'],
-    ['one key for all', { provider_key: 'x', providers: two }, 'provider_key: must stand in the entries'],
+    ['one key for all', { provider_key: 'x', providers: two }, 'provider_key: must be in the entries'],
     [
       'two of one account without a key',
       { providers: [{ name: 'north' }, { name: 'south' }] },
@@ -223,8 +223,8 @@ describe('the way out', () => {
   })
 
   test.each<[string, Record<string, string>, RegExp]>([
-    ['a certificate without its key', { cert: mine.cert }, /^tls: must have the key of its cert/],
-    ['a key without its certificate', { key: mine.key }, /^tls: must have the cert of its key/],
+    ['a certificate without its key', { cert: mine.cert }, /^tls: must contain key/],
+    ['a key without its certificate', { key: mine.key }, /^tls: must contain cert/],
     ['an authority that is no PEM', { ca: '/etc/ssl/ca.pem' }, /^tls: must have PEM text as ca/],
     [
       'a key of another certificate',
@@ -243,7 +243,7 @@ describe('the way out', () => {
   test('a password without a proxy to give it to is refused', () => {
     const proxy_auth = { user: 'u', password: 'p' }
     expect(problemsOf({ ...base, proxy_auth })).toEqual([
-      expect.stringMatching(/^proxy_auth: must stand beside/),
+      expect.stringMatching(/^proxy_auth: must be used with a proxy/),
     ])
   })
 })

@@ -1,7 +1,7 @@
 // isolation.ts: finds the payload for which the service refuses a whole batch (400, 413), and tells this from
 // a service that refuses everything.
 //
-//   500 refused -> 250 + 250 -> the refused one: 125 + 125 -> ... -> 1 -> by the single operation -> dead letter
+//   500 refused -> 250 + 250 -> the refused half: 125 + 125 -> ... -> 1 -> single operation -> dead letter
 //
 // Parts are sent in the order in which they were cut, one request at a time: one payload at fault among 500
 // costs 18 further batch requests and one single. Both halves of a cut are sent before the next cut, so an

@@ -1,5 +1,5 @@
-// policy.ts: the entry file of delivery's decisions. Nothing in this folder sends, reads or writes: it says
-// what happens next, and provider-pipeline/ does it.
+// policy.ts: the entry file of delivery's decisions. This folder says what happens next, and provider-pipeline/ does
+// it. Nothing here sends; the only write is the rotation of a lane (backfill-policy).
 //
 // A batch from its lane to its settlement, and who decides
 //   what goes next          scheduler        sealed batches and lanes in turn: live, retry, backfill
@@ -13,7 +13,7 @@
 //                           isolation        which payload of a refused batch is at fault
 //   when it goes again      retry-delays     payloads that the service answered `failed` for, by errorType
 //                           backoff          how long a held batch, or the endpoint, waits
-//                           in-flight-batches  the sealed batches, how long each waits and what ends a wait early
+//                           in-flight-batches  the sealed batches, how long each waits, what ends it early
 //   what waits too long     backfill-policy  when the live lane becomes backfill
 //
 // Three rules hold everywhere. A payload becomes final only where the service answered for it. Nothing that
