@@ -86,10 +86,10 @@ function indexesOf({ entries }: Receipt, { payload, device }: LedgerQuery): numb
 }
 
 function entryOf(
-  { provider, lane, batchId, requestId, at, entries, settlement: fate }: Receipt,
+  { provider, lane, batchId, requestId, at, entries, settlement }: Receipt,
   index: number,
 ): LedgerEntry {
-  return { at, ...entries.at(index), ...fate(index), provider, lane, batchId, requestId }
+  return { at, ...entries.at(index), ...settlement(index), provider, lane, batchId, requestId }
 }
 
 function holds({ device, deviceTime, outcome }: LedgerEntry, question: LedgerQuery): boolean {

@@ -88,17 +88,17 @@ function growing(head: IndexBlockHead, parts: Buffer[], known: number, from: num
     },
   }
 
-  function add(number: number, { at, outcomes, entries, setStart }: ReceiptHead, receipt: Buffer): void {
-    const { count, earliest, latest, setBytes } = entries
-    const line = Buffer.allocUnsafe(lineBytes + setBytes)
+  function add(number: number, { at, outcomes, entries, filterStart }: ReceiptHead, receipt: Buffer): void {
+    const { count, earliest, latest, filterBytes } = entries
+    const line = Buffer.allocUnsafe(lineBytes + filterBytes)
     line.writeUInt32LE(number - head.first, 0)
     line.writeDoubleLE(at, 4)
     line.writeUInt32LE(count, 12)
     line[16] = outcomes
     line.writeDoubleLE(earliest ?? Number.NaN, 17)
     line.writeDoubleLE(latest ?? Number.NaN, 25)
-    line.writeUInt32LE(setBytes, 33)
-    receipt.copy(line, lineBytes, setStart, setStart + setBytes)
+    line.writeUInt32LE(filterBytes, 33)
+    receipt.copy(line, lineBytes, filterStart, filterStart + filterBytes)
     parts.push(line)
     head.payloads += count
     head.bytes += receipt.length
@@ -156,7 +156,7 @@ function* linesOf(value: Buffer, first: number, count: number): Generator<IndexE
   }
   for (let index = count - 1; index >= 0; index -= 1) {
     const at = starts[index] ?? 0
-    const setBytes = value.readUInt32LE(at + 33)
+    const filterBytes = value.readUInt32LE(at + 33)
     yield {
       number: first + value.readUInt32LE(at),
       at: value.readDoubleLE(at + 4),
@@ -164,7 +164,7 @@ function* linesOf(value: Buffer, first: number, count: number): Generator<IndexE
       outcomes: value[at + 16] ?? 0,
       earliest: numberOrNull(value.readDoubleLE(at + 17)),
       latest: numberOrNull(value.readDoubleLE(at + 25)),
-      mayHold: (hash) => mayHold(value, at + lineBytes, setBytes, hash),
+      mayHold: (hash) => mayHold(value, at + lineBytes, filterBytes, hash),
     }
   }
 }

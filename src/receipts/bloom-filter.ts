@@ -1,14 +1,15 @@
-// bloom-filter.ts: a set of keys in a byte a key that says "certainly not" or "perhaps": five bits for each key, wrong for
-// two of a hundred keys that are not in it. A key is a hash of 32 bits, so a set is good for some ten thousand of them.
+// bloom-filter.ts: a set of keys that answers "certainly not" or "perhaps". One byte and five bits a key;
+// wrong for two of a hundred keys that were not added. A key is a hash of 32 bits, so a filter is good for
+// some ten thousand keys.
 
 const probes = 5
 
-/** Bytes of a set for `keys` keys. */
+/** Bytes of a filter for `keys` keys. */
 export function bloomBytesFor(keys: number): number {
   return Math.max(8, keys)
 }
 
-/** `bits` may be part of something larger: the set is `length` bytes from `start`. */
+/** The filter is `length` bytes of `bits` from `start`. */
 export function addToBloom(bits: Uint8Array, start: number, length: number, hash: number): void {
   const share = (length * 8) / 2 ** 32
   const step = stepOf(hash)
@@ -21,7 +22,7 @@ export function addToBloom(bits: Uint8Array, start: number, length: number, hash
   }
 }
 
-/** False: the key is certainly not in it. */
+/** False: the key was certainly not added. */
 export function mayHold(bits: Uint8Array, start: number, length: number, hash: number): boolean {
   const share = (length * 8) / 2 ** 32
   const step = stepOf(hash)
@@ -34,12 +35,12 @@ export function mayHold(bits: Uint8Array, start: number, length: number, hash: n
   return true
 }
 
-/** The other half of the hash first: keys that begin at one place do not go on together. */
+/** Starts with the other half of the hash, so that keys with the same first bit differ in the next ones. */
 function stepOf(hash: number): number {
   return (hash >>> 17) | (hash << 15)
 }
 
-/** FNV-1a over the bytes, and a stir, because its upper bits are weak. */
+/** FNV-1a over the bytes, and a final mix, because its upper bits are weak. */
 export function hashOfBytes(bytes: Uint8Array, start: number, end: number): number {
   let hash = 0x811c9dc5
   for (let at = start; at < end; at += 1) hash = Math.imul(hash ^ (bytes[at] ?? 0), 0x01000193)

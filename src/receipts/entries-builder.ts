@@ -1,19 +1,19 @@
-// entries-builder.ts: packs the entries of one batch (receipt-entries.ts), without an object for each payload: it runs for every
-// batch that is answered.
+// entries-builder.ts: packs the entries of one batch (receipt-entries.ts). It makes no object for each
+// payload, since it runs for every answered batch.
 
 import { addToBloom, bloomBytesFor, hashOfBytes } from './bloom-filter.ts'
 import { cutEnd, entriesHeadBytes, hashOfId, idTextBytes, type Entry } from './receipt-entries.ts'
 
 export type EntriesBuilder = {
-  /** The number of a device by its name in UTF-8; a name that is too long is cut. */
+  /** The number of a device, by its name in UTF-8. A name that is too long is cut. */
   device(from: Uint8Array, start: number, end: number): number
-  /** The next payload: where its id of 36 characters begins; NaN for no time, device 0 for none. */
+  /** The next payload: where its id of 36 characters starts; time NaN or device 0 if it has none. */
   add(idAt: number, time: number, device: number): void
-  /** With room in the set for `moreKeys` other keys. */
+  /** The filter has room for `moreKeys` other keys. */
   finish(moreKeys: number): Uint8Array<ArrayBuffer>
 }
 
-/** Where the hexadecimal digits of a UUID stand, two each. */
+/** Offsets of the pairs of hexadecimal digits in a UUID. */
 const pairsAt = Uint8Array.of(0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34)
 const dashesAt = [8, 13, 18, 23] as const
 const dash = 0x2d
@@ -23,7 +23,7 @@ const invalid = 0x80
 const digits = new Uint8Array(256).fill(invalid)
 for (let value = 0; value < 16; value += 1) digits['0123456789abcdef'.charCodeAt(value)] = value
 
-/** `ids` holds the ids, and is read until `finish`. */
+/** `ids` holds the ids, and must not change until `finish`. */
 export function createEntriesBuilder(ids: Uint8Array, payloads: number): EntriesBuilder {
   const uuids = new Uint8Array(payloads * 16)
   const idsAt = new Uint32Array(payloads)
@@ -54,8 +54,8 @@ export function createEntriesBuilder(ids: Uint8Array, payloads: number): Entries
     const idBytes = plain ? 16 : idTextBytes
     const timeBytes = count > 0 && whole && latest - earliest < 2 ** 48 ? bytesFor(latest - earliest) : 8
     const deviceBytes = bytesFor(names.count)
-    const setBytes = bloomBytesFor(count + names.count + moreKeys)
-    const idsStart = entriesHeadBytes + setBytes
+    const filterBytes = bloomBytesFor(count + names.count + moreKeys)
+    const idsStart = entriesHeadBytes + filterBytes
     const timesStart = idsStart + count * idBytes
     const devicesStart = timesStart + count * timeBytes
     const namesStart = devicesStart + count * deviceBytes
@@ -68,22 +68,22 @@ export function createEntriesBuilder(ids: Uint8Array, payloads: number): Entries
     view.setFloat64(8, latest >= earliest ? earliest : Number.NaN, true)
     view.setFloat64(16, latest >= earliest ? latest : Number.NaN, true)
     view.setUint32(24, names.count, true)
-    view.setUint32(28, setBytes, true)
+    view.setUint32(28, filterBytes, true)
     if (plain) bytes.set(uuids.subarray(0, count * 16), idsStart)
     for (let index = 0; index < count; index += 1) {
       const hash = plain ? uuidHash(uuids, index * 16) : copyId(index, bytes, idsStart + index * idTextBytes)
-      addToBloom(bytes, entriesHeadBytes, setBytes, hash)
+      addToBloom(bytes, entriesHeadBytes, filterBytes, hash)
       const time = times[index] ?? Number.NaN
       const timeAt = timesStart + index * timeBytes
       if (timeBytes === 8) view.setFloat64(timeAt, time, true)
       else writeLittle(bytes, timeAt, timeBytes, time - earliest)
       writeLittle(bytes, devicesStart + index * deviceBytes, deviceBytes, devices[index] ?? 0)
     }
-    names.write(bytes, namesStart, (hash) => addToBloom(bytes, entriesHeadBytes, setBytes, hash))
+    names.write(bytes, namesStart, (hash) => addToBloom(bytes, entriesHeadBytes, filterBytes, hash))
     return bytes
   }
 
-  /** Copies an id as text, and gives its hash. */
+  /** Copies an id as text, and returns its hash. */
   function copyId(index: number, to: Uint8Array, at: number): number {
     const idAt = idsAt[index] ?? 0
     const text = ids.subarray(idAt, idAt + idTextBytes)
@@ -104,7 +104,7 @@ export function encodeEntries(entries: readonly Entry[], moreKeys = 0): Uint8Arr
   return builder.finish(moreKeys)
 }
 
-/** Names by their bytes, numbered from 1 in the order in which they came. */
+/** Names by their bytes, numbered from 1 in order of arrival. */
 function createNames(most: number) {
   const slots = new Uint32Array(2 ** Math.ceil(Math.log2(most * 2 + 2)))
   const places: { from: Uint8Array; start: number; end: number; hash: number }[] = []
@@ -158,7 +158,7 @@ function sameBytes(known: Place, from: Uint8Array, start: number, end: number): 
   return true
 }
 
-/** False where it is no UUID in lower case. */
+/** False if it is no UUID in lower case. */
 function readUuid(from: Uint8Array, idAt: number, to: Uint8Array, at: number): boolean {
   let bad = 0
   for (let byte = 0; byte < 16; byte += 1) {
@@ -172,7 +172,7 @@ function readUuid(from: Uint8Array, idAt: number, to: Uint8Array, at: number): b
   return bad < invalid
 }
 
-/** As hashOfId() has it. */
+/** Equal to hashOfId(). */
 function uuidHash(uuids: Uint8Array, at: number): number {
   const [a, b, c, d] = [uuids[at] ?? 0, uuids[at + 1] ?? 0, uuids[at + 2] ?? 0, uuids[at + 3] ?? 0]
   return ((a << 24) | (b << 16) | (c << 8) | d) >>> 0
@@ -190,7 +190,7 @@ function writeLittle(to: Uint8Array, at: number, bytes: number, value: number): 
   for (let left = bytes; left > 0; left -= 1) {
     to[place] = rest
     place += 1
-    // Shifts know 32 bits.
+    // A shift works on 32 bits.
     rest = rest < 2 ** 31 ? rest >> 8 : Math.floor(rest / 256)
   }
 }

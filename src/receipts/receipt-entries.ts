@@ -1,14 +1,15 @@
-// receipt-entries.ts: the payloads of one batch as the ledger knows them: payloadId, device time and device of each, packed by
-// column, with a set that says which devices and payloadIds are certainly not among them.
+// receipt-entries.ts: the payloads of one batch for the ledger: payloadId, device time and device of each,
+// packed by column, with a Bloom filter of the devices and payloadIds.
 //
-//   0   payloads (4)   4 bytes of an id (1): 16, or 36 where one is no UUID in lower case, all of them then as text
-//   5   bytes of a time (1): 1 to 6, counted from the earliest; 8: each a float64, NaN where a payload has none
+//   0   payloads (4)   4 bytes of an id (1): 16, or 36 as text if an id is no UUID in lower case
+//   5   bytes of a time (1): 1 to 6, counted from the earliest; 8: each a float64, NaN if a payload has none
 //   6   bytes of a device number (1)   7 free (1)
-//   8   earliest time (8)   16 latest time (8), both NaN where there is none   24 devices (4)   28 bytes of the set (4)
-//   32  the set | ids | times | device numbers, 0 for none | names of the devices, each with its length (2)
+//   8   earliest time (8)   16 latest time (8), NaN if there is none
+//   24  devices (4)   28 bytes of the filter (4)
+//   32  filter | ids | times | device numbers, 0 for none | names of the devices, each with its length (2)
 //
-// Little-endian. They are made in the thread that sends (delivery/transport/sender-thread.ts), which has the body anyway; the
-// main thread moves them as they are. A payload takes some 22 bytes.
+// Little-endian. The thread that sends packs them, since it has the body (sender-thread.ts). The main thread
+// only moves them. A payload takes some 22 bytes.
 
 import type { EpochMs } from '../std/clock.ts'
 import { hashOfText } from './bloom-filter.ts'
@@ -16,7 +17,7 @@ import { hashOfText } from './bloom-filter.ts'
 export type Entry = {
   payloadId: string
   deviceTime: EpochMs | null
-  /** Null where the payload names neither a device nor an asset. */
+  /** Null if the payload names neither a device nor an asset. */
   device: string | null
 }
 
@@ -25,16 +26,16 @@ export type Entries = {
   readonly earliest: EpochMs | null
   readonly latest: EpochMs | null
   at(index: number): Entry
-  /** Which payloads have this id, whatever the case of its letters, and which are of this device; in order. */
+  /** The indexes of the payloads with this id, upper or lower case, and of this device; ascending. */
   ofPayload(payloadId: string): readonly number[]
   ofDevice(device: string): readonly number[]
 }
 
-/** What a query looks at before it reads anything else. */
+/** What a query reads first. */
 export type EntriesHead = Pick<Entries, 'count' | 'earliest' | 'latest'> & {
-  /** Where the set is, from the begin of the entries. */
-  setStart: number
-  setBytes: number
+  /** Where the filter is, from the start of the entries. */
+  filterStart: number
+  filterBytes: number
 }
 
 export const entriesHeadBytes = 32
@@ -42,13 +43,13 @@ export const idTextBytes = 36
 
 const deviceBytesMax = 4096
 
-/** The hash by which an id is in the set: of a UUID its first digits, which are random enough. */
+/** The key of an id in the filter: of a UUID its first digits, which are random enough. */
 export function hashOfId(payloadId: string): number {
   const id = payloadId.toLowerCase()
   return isUuid(id) ? Number.parseInt(id.slice(0, 8), 16) : hashOfText(id)
 }
 
-/** And of a device. */
+/** The key of a device in the filter. */
 export function hashOfDevice(device: string): number {
   return hashOfText(cut(device))
 }
@@ -57,29 +58,29 @@ function isUuid(id: string): boolean {
   return /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/.test(id)
 }
 
-/** Null where they cannot be entries. */
+/** Null if the bytes cannot be entries. */
 export function entriesHead(bytes: Uint8Array): EntriesHead | null {
   if (bytes.length < entriesHeadBytes) return null
   const view = viewOf(bytes)
-  const setBytes = view.getUint32(28, true)
-  if (entriesHeadBytes + setBytes > bytes.length || setBytes === 0) return null
+  const filterBytes = view.getUint32(28, true)
+  if (entriesHeadBytes + filterBytes > bytes.length || filterBytes === 0) return null
   return {
     count: view.getUint32(0, true),
     earliest: timeOrNull(view.getFloat64(8, true)),
     latest: timeOrNull(view.getFloat64(16, true)),
-    setStart: entriesHeadBytes,
-    setBytes,
+    filterStart: entriesHeadBytes,
+    filterBytes,
   }
 }
 
-/** Null where they cannot be entries; whoever stores them keeps a CRC. */
+/** Null if the bytes cannot be entries. The record that holds them has a CRC. */
 export function decodeEntries(bytes: Uint8Array): Entries | null {
   const head = entriesHead(bytes)
   if (head === null) return null
-  const { count, earliest, latest, setBytes } = head
+  const { count, earliest, latest, filterBytes } = head
   const view = viewOf(bytes)
   const [idBytes = 0, timeBytes = 0, deviceBytes = 0] = bytes.subarray(4, 7)
-  const idsStart = entriesHeadBytes + setBytes
+  const idsStart = entriesHeadBytes + filterBytes
   const timesStart = idsStart + count * idBytes
   const devicesStart = timesStart + count * timeBytes
   const namesStart = devicesStart + count * deviceBytes
@@ -123,7 +124,7 @@ function numbersWhere(count: number, holds: (index: number) => boolean): number[
   return found
 }
 
-/** Where a name of UTF-8 ends that may not be longer than the bound: before the character that would not fit. */
+/** The end of a name in UTF-8 that is cut at the bound, before a character that does not fit. */
 export function cutEnd(from: Uint8Array, start: number, end: number): number {
   if (end - start <= deviceBytesMax) return end
   let cutAt = start + deviceBytesMax
@@ -131,7 +132,7 @@ export function cutEnd(from: Uint8Array, start: number, end: number): number {
   return cutAt
 }
 
-/** A device as it is kept. */
+/** A device as it is stored. */
 function cut(device: string): string {
   const bytes = Buffer.from(device)
   return bytes.toString('utf8', 0, cutEnd(bytes, 0, bytes.length))

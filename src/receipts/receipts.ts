@@ -1,12 +1,13 @@
-// receipts.ts: what one settle did, for the ledger: which batch, when, the service's requestId, and what became of each
-// payload. The spool keeps it in the settle's own write until the ledger has copied it.
+// receipts.ts: what one settle did, for the ledger: the batch, the time, the service's requestId, and what
+// became of each payload. The settle's own write stores it in the spool until the ledger has copied it.
 //
 //   0  version (1)   1  CRC-32 of the rest (4)   5  outcomes that occur (1)   6  time of the settle (8)
-//   14 lane (4)      18 bytes of the head's text (4)      22 bytes of the fates (4)      26 text | fates | entries
+//   14 lane (4)      18 bytes of the text (4)    22 bytes of the settlements (4)
+//   26 text | settlements | entries
 //
-// The text is JSON: provider, batchId, requestId. The fates are empty where all were delivered, else JSON with a table
-// of different fates and, behind it, which of them each payload has (2). The entries are those of receipt-entries.ts, whose set
-// learns the batchId and the requestId as well. Little-endian.
+// The text is JSON: provider, batchId, requestId. The settlements are empty if all were delivered. Else they
+// are JSON with a table of the different ones, and behind it the row of each payload (2 bytes). The entries
+// are those of receipt-entries.ts; the receipt adds batchId and requestId to their filter. Little-endian.
 
 import { crc32 } from 'node:zlib'
 import { assertNever } from '../std/assert.ts'
@@ -18,11 +19,11 @@ import type { PayloadSettlement, Settlement } from '../domain/settlement.ts'
 
 export type LedgerOutcome = 'delivered' | 'retried' | 'dead'
 
-/** A fate as the ledger keeps it: `step` and `schedule` of a retry; why, of a retry or a death. */
+/** What became of a payload: `step` and `schedule` of a retry; the reason of a retry or a dead letter. */
 export type ReceiptSettlement = {
   outcome: LedgerOutcome
   schedule: string | null
-  /** How often it had failed before, so that the first retry is step 0. */
+  /** How often it had failed before; the first retry is step 0. */
   step: number | null
   reason: string | null
   detail: string | null
@@ -38,25 +39,25 @@ export type Receipt = {
   settlement(index: number): ReceiptSettlement
 }
 
-/** What a query looks at before it reads the payloads. */
+/** What a query reads before the payloads. */
 export type ReceiptHead = {
   at: EpochMs
   outcomes: number
   entries: EntriesHead
-  /** Where the set of the entries is in the receipt. */
-  setStart: number
+  /** Where the filter of the entries is in the receipt. */
+  filterStart: number
 }
 
 const version = 1
 const headBytes = 26
-/** A foreign text; what is longer is in the dead letter. */
+/** Bound of a text of the service; the dead letter has the whole text. */
 const textLengthMax = 200
-/** Different fates of one batch; beyond, their details are left out, and at the double their reasons. */
-const fatesMax = 256
-/** Keys that a receipt adds to the set of its entries. */
+/** Different settlements of one batch. Above it details are left out, above its double reasons as well. */
+const rowsMax = 256
+/** Keys that a receipt adds to the filter of its entries. */
 export const receiptKeys = 2
 
-/** As they are noted in the head. */
+/** In the head of a receipt. */
 export const outcomeBits: Record<LedgerOutcome, number> = { delivered: 1, retried: 2, dead: 4 }
 
 const delivered: ReceiptSettlement = {
@@ -67,7 +68,7 @@ const delivered: ReceiptSettlement = {
   detail: null,
 }
 
-/** `entries` as the sending thread made them, with room in the set for `receiptKeys`. */
+/** `entries` come from the sending thread, with room for `receiptKeys` in the filter. */
 export function encodeReceipt(settled: {
   provider: ProviderName
   lane: LaneId
@@ -77,59 +78,59 @@ export function encodeReceipt(settled: {
   entries: Uint8Array
   settlements: Settlement['payloads']
 }): Buffer {
-  const { provider, lane, batchId, requestId, at, entries, settlements: fates } = settled
+  const { provider, lane, batchId, requestId, at, entries, settlements } = settled
   const text = Buffer.from(JSON.stringify([provider, batchId, requestId]))
-  const packed = fates === 'all delivered' ? null : packFates(fates)
-  const fatesLength = packed?.bytes.length ?? 0
-  const entriesStart = headBytes + text.length + fatesLength
+  const packed = settlements === 'all delivered' ? null : packSettlements(settlements)
+  const packedBytes = packed?.bytes.length ?? 0
+  const entriesStart = headBytes + text.length + packedBytes
   const value = Buffer.allocUnsafe(entriesStart + entries.length)
   value[0] = version
   value[5] = packed?.outcomes ?? outcomeBits.delivered
   value.writeDoubleLE(at, 6)
   value.writeUInt32LE(lane, 14)
   value.writeUInt32LE(text.length, 18)
-  value.writeUInt32LE(fatesLength, 22)
+  value.writeUInt32LE(packedBytes, 22)
   text.copy(value, headBytes)
   packed?.bytes.copy(value, headBytes + text.length)
   value.set(entries, entriesStart)
   const head = entriesHead(entries)
   if (head !== null)
     for (const key of requestId === null ? [batchId] : [batchId, requestId])
-      addToBloom(value, entriesStart + head.setStart, head.setBytes, hashOfKey(key))
+      addToBloom(value, entriesStart + head.filterStart, head.filterBytes, hashOfKey(key))
   value.writeUInt32LE(crc32(value.subarray(5)), 1)
   return value
 }
 
-/** The hash by which a batchId or a requestId is in the set. */
+/** The key of a batchId or a requestId in the filter. */
 export function hashOfKey(id: string): number {
   return hashOfText(id.toLowerCase())
 }
 
-/** Null where the bytes are no receipt, or damaged. */
+/** Null if the bytes are no receipt, or damaged. */
 export function receiptHead(value: Buffer): ReceiptHead | null {
   if (!isWhole(value)) return null
   const entriesStart = entriesStartOf(value)
   const entries = entriesHead(value.subarray(entriesStart))
   if (entries === null) return null
-  const setStart = entriesStart + entries.setStart
-  return { at: value.readDoubleLE(6), outcomes: value[5] ?? 0, entries, setStart }
+  const filterStart = entriesStart + entries.filterStart
+  return { at: value.readDoubleLE(6), outcomes: value[5] ?? 0, entries, filterStart }
 }
 
-/** Null where the bytes are no receipt, or damaged. */
+/** Null if the bytes are no receipt, or damaged. */
 export function decodeReceipt(value: Buffer): Receipt | null {
   if (!isWhole(value)) return null
   const entriesStart = entriesStartOf(value)
   const entries = decodeEntries(value.subarray(entriesStart))
   if (entries === null) return null
-  const fatesStart = headBytes + value.readUInt32LE(18)
-  const [provider, batchId, requestId] = JSON.parse(value.toString('utf8', headBytes, fatesStart)) as [
+  const packedStart = headBytes + value.readUInt32LE(18)
+  const [provider, batchId, requestId] = JSON.parse(value.toString('utf8', headBytes, packedStart)) as [
     ProviderName,
     BatchId,
     string | null,
   ]
-  const fate = unpackFates(value.subarray(fatesStart, entriesStart))
+  const settlement = unpackSettlements(value.subarray(packedStart, entriesStart))
   const lane = value.readUInt32LE(14) as LaneId
-  return { provider, batchId, requestId, lane, at: value.readDoubleLE(6), entries, settlement: fate }
+  return { provider, batchId, requestId, lane, at: value.readDoubleLE(6), entries, settlement }
 }
 
 function isWhole(value: Buffer): boolean {
@@ -145,19 +146,19 @@ function entriesStartOf(value: Buffer): number {
   return headBytes + value.readUInt32LE(18) + value.readUInt32LE(22)
 }
 
-// ---- fates
+// ---- settlements
 
 type Row = [LedgerOutcome, string | null, number | null, string | null, string | null]
 
-function packFates(fates: readonly PayloadSettlement[]): { bytes: Buffer; outcomes: number } {
+function packSettlements(payloads: readonly PayloadSettlement[]): { bytes: Buffer; outcomes: number } {
   const numbers = new Map<string, number>()
-  const indexes = Buffer.allocUnsafe(fates.length * 2)
+  const indexes = Buffer.allocUnsafe(payloads.length * 2)
   let outcomes = 0
-  for (const [index, fate] of fates.entries()) {
-    const row = rowOf(fate)
+  for (const [index, payload] of payloads.entries()) {
+    const row = rowOf(payload)
     outcomes |= outcomeBits[row[0]]
-    if (numbers.size >= fatesMax) row[4] = null
-    if (numbers.size >= fatesMax * 2) row[3] = null
+    if (numbers.size >= rowsMax) row[4] = null
+    if (numbers.size >= rowsMax * 2) row[3] = null
     const name = JSON.stringify(row)
     const number = numbers.get(name) ?? numbers.size
     numbers.set(name, number)
@@ -169,18 +170,18 @@ function packFates(fates: readonly PayloadSettlement[]): { bytes: Buffer; outcom
   return { bytes: Buffer.concat([length, table, indexes]), outcomes }
 }
 
-function rowOf(fate: PayloadSettlement): Row {
-  switch (fate.kind) {
+function rowOf(payload: PayloadSettlement): Row {
+  switch (payload.kind) {
     case 'delivered':
       return ['delivered', null, null, null, null]
     case 'retry': {
-      const { errorType, errorMessage } = fate.failure
-      return ['retried', fate.schedule, fate.step, short(errorType), short(errorMessage)]
+      const { errorType, errorMessage } = payload.failure
+      return ['retried', payload.schedule, payload.step, short(errorType), short(errorMessage)]
     }
     case 'dead':
-      return ['dead', null, null, short(fate.reason), short(fate.detail)]
+      return ['dead', null, null, short(payload.reason), short(payload.detail)]
     default:
-      return assertNever(fate)
+      return assertNever(payload)
   }
 }
 
@@ -188,7 +189,7 @@ function short(text: string): string {
   return text.slice(0, textLengthMax).toWellFormed()
 }
 
-function unpackFates(bytes: Buffer): (index: number) => ReceiptSettlement {
+function unpackSettlements(bytes: Buffer): (index: number) => ReceiptSettlement {
   if (bytes.length === 0) return () => delivered
   const indexesStart = 4 + bytes.readUInt32LE(0)
   const rows = JSON.parse(bytes.toString('utf8', 4, indexesStart)) as Row[]

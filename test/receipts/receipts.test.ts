@@ -50,7 +50,7 @@ const entryLists = array(entry, { maxLength: 40 })
 const listed = (entries: Entries) => Array.from({ length: entries.count }, (_, index) => entries.at(index))
 
 describe('entries', () => {
-  test('come back as they were, whatever the names, the times and the ids are', () => {
+  test('are read as they were written, with any names, times and ids', () => {
     assert(
       property(entryLists, (entries) => {
         const decoded = decodeEntries(encodeEntries(entries))
@@ -70,40 +70,40 @@ describe('entries', () => {
     )
   })
 
-  test('find every payload and every device, by the index and by the set', () => {
+  test('find every payload and every device, by the index and by the filter', () => {
     assert(
       property(entryLists, (entries) => {
         const bytes = encodeEntries(entries)
         const decoded = decodeEntries(bytes)
-        const setBytes = new DataView(bytes.buffer).getUint32(28, true)
+        const filterBytes = new DataView(bytes.buffer).getUint32(28, true)
         for (const [index, { payloadId, device }] of entries.entries()) {
           expect(decoded?.ofPayload(payloadId)).toContain(index)
-          expect(mayHold(bytes, 32, setBytes, hashOfId(payloadId))).toBe(true)
+          expect(mayHold(bytes, 32, filterBytes, hashOfId(payloadId))).toBe(true)
           if (device === null) continue
           expect(decoded?.ofDevice(device)).toContain(index)
-          expect(mayHold(bytes, 32, setBytes, hashOfDevice(device))).toBe(true)
+          expect(mayHold(bytes, 32, filterBytes, hashOfDevice(device))).toBe(true)
         }
       }),
     )
   })
 
-  test('rule out nearly every device and payload that is not among them', () => {
+  test('exclude nearly every device and payload that is not among them', () => {
     const entries = Array.from({ length: 500 }, (_, index) => ({
       payloadId: uuidNamed(`payload ${index}`),
       deviceTime: startAt + index,
       device: `truck-${index}`,
     }))
     const bytes = encodeEntries(entries)
-    const setBytes = new DataView(bytes.buffer).getUint32(28, true)
+    const filterBytes = new DataView(bytes.buffer).getUint32(28, true)
     let wrong = 0
     for (let other = 0; other < 10_000; other += 1) {
-      if (mayHold(bytes, 32, setBytes, hashOfId(uuidNamed(`other ${other}`)))) wrong += 1
-      if (mayHold(bytes, 32, setBytes, hashOfDevice(`van-${other}`))) wrong += 1
+      if (mayHold(bytes, 32, filterBytes, hashOfId(uuidNamed(`other ${other}`)))) wrong += 1
+      if (mayHold(bytes, 32, filterBytes, hashOfDevice(`van-${other}`))) wrong += 1
     }
     expect(wrong / 20_000).toBeLessThan(0.04)
   })
 
-  test('a payload takes little: id, a time near the others, a number of its device', () => {
+  test('store a payload as its id, a time relative to the others, and the number of its device', () => {
     const entries = Array.from({ length: 500 }, (_, index) => ({
       payloadId: uuidNamed(`payload ${index}`),
       deviceTime: startAt + index * 20,
@@ -112,14 +112,14 @@ describe('entries', () => {
     expect(encodeEntries(entries).length / 500).toBeLessThan(22)
   })
 
-  test('a name that is longer than any device has is cut, between two characters, and is found all the same', () => {
+  test('cut a name above the bound between two characters, and still find it', () => {
     const device = 'ü'.repeat(5000)
     const decoded = decodeEntries(encodeEntries([{ payloadId: uuidNamed('1'), deviceTime: 1, device }]))
     expect(decoded?.at(0).device).toBe('ü'.repeat(2048))
     expect(decoded?.ofDevice(device)).toEqual([0])
   })
 
-  test('bytes that are none are no entries', () => {
+  test('are not read from other bytes', () => {
     assert(
       property(uint8Array({ maxLength: 31 }), (bytes) => {
         expect(decodeEntries(bytes)).toBeNull()
@@ -160,7 +160,7 @@ const kept = (one: PayloadSettlement) => {
 }
 
 describe('a receipt', () => {
-  test('says what it was told: batch, request, time, and the fate of each payload', () => {
+  test('holds the batch, the request, the time, and what became of each payload', () => {
     assert(
       property(
         array(tuple(entry, fate), { minLength: 1, maxLength: 40 }),
@@ -192,14 +192,14 @@ describe('a receipt', () => {
     )
   })
 
-  test('is found by its batchId and its requestId, whatever their case', () => {
+  test('is found by its batchId and its requestId in upper or lower case', () => {
     const value = receiptOf([{ payloadId: uuidNamed('1'), deviceTime: 1, device: 'a' }], {
       batch: uuidNamed('b'),
       request: 'Request-7',
     })
     const head = receiptHead(value)
     if (head === null) throw new Error('no receipt')
-    const may = (id: string) => mayHold(value, head.setStart, head.entries.setBytes, hashOfKey(id))
+    const may = (id: string) => mayHold(value, head.filterStart, head.entries.filterBytes, hashOfKey(id))
     expect([may(uuidNamed('b').toUpperCase()), may('REQUEST-7')]).toEqual([true, true])
   })
 
@@ -219,7 +219,7 @@ describe('a receipt', () => {
     expect(receiptHead(receiptOf(entries))?.outcomes).toBe(outcomeBits.delivered)
   })
 
-  test('stays small when the service has another sentence for each of ten thousand payloads', () => {
+  test('stays small when the service gives each of ten thousand payloads another reason', () => {
     const entries = Array.from({ length: 10_000 }, (_, n) => ({
       payloadId: uuidNamed(`${n}`),
       deviceTime: n,
@@ -239,7 +239,7 @@ describe('a receipt', () => {
     expect(decodeReceipt(value)?.settlement(9999)).toMatchObject({ outcome: 'dead', reason: null })
   })
 
-  test('with any byte changed is none', () => {
+  test('is not read if any byte changed', () => {
     const value = receiptOf([{ payloadId: uuidNamed('1'), deviceTime: startAt, device: 'truck-7' }])
     for (let at = 0; at < value.length; at += 1) {
       const damaged = Buffer.from(value)
