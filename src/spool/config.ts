@@ -13,28 +13,28 @@ export const spoolSchema = z.strictObject({
     .min(1)
     .default('./spool')
     .describe(
-      'Directory of the spool, relative to this file; made where it is missing. Only one gateway may use it. ' +
-        'It belongs on a local disk that obeys fsync: on a network or memory file system an acknowledgement promises nothing.',
+      'Directory of the spool, relative to this file; created if it is missing. Only one gateway may use it. ' +
+        'Use a local disk with a working fsync: on a network or memory file system, acknowledged data can be lost.',
     ),
   max_bytes: size({ minBytes: MiB, maxBytes: 64 * TiB })
     .prefault('20GiB')
     .describe(
-      'Bound of the spool in bytes. A part of it (a quarter, at most 64MiB) is kept for settling. When the rest ' +
-        'is used, acknowledgements are held, so devices keep their data and resend it; QoS 0 messages are ' +
-        'dropped and counted. It goes on by itself when batches were delivered.',
+      'Bound of the spool. A part of it (a quarter, at most 64MiB) is reserved for settling. When the rest is ' +
+        'used, acknowledgements are held, so devices keep their data and resend it. QoS 0 messages are dropped ' +
+        'and counted. Intake resumes by itself when batches were delivered.',
     ),
   min_free_bytes: size({ minBytes: 0, maxBytes: 64 * TiB })
     .prefault('1GiB')
     .describe(
-      'Free space that the spool leaves on its file system. Below it, acknowledgements are held as at max_bytes: ' +
-        'a database that meets a full disk can be damaged for good.',
+      'Free space that the spool leaves on its file system. Below it, acknowledgements are held as at ' +
+        'max_bytes, because a full disk can damage the database for good.',
     ),
   dedup: z
     .strictObject({
       window: duration({ minMs: 0, maxMs: 86_400_000 })
         .prefault('10m')
         .describe(
-          'How long a payload is remembered, so that a copy of it is acknowledged and not stored again.',
+          'How long the gateway recognises a duplicate of a payload. A duplicate is acknowledged and not stored.',
         ),
       max_ids: z
         .int()
@@ -42,52 +42,53 @@ export const spoolSchema = z.strictObject({
         .max(16_000_000)
         .default(1_000_000)
         .describe(
-          'At most so many payloads are remembered, 24 bytes of memory each; beyond it the oldest leave.',
+          'Largest number of payloads in the window, with 24 bytes of memory each. Above it, the oldest leave.',
         ),
     })
     .prefault({})
-    .describe('The dedup window; it survives restarts.'),
+    .describe('The dedup window. It survives restarts.'),
   dead_letters: z
     .strictObject({
       max_bytes: size({ minBytes: MiB, maxBytes: TiB })
         .prefault('1GiB')
         .describe(
-          'Bound of the dead letters. At the bound a message that would become one is not acknowledged and waits with all ' +
-            'behind it of its connection, and a batch with a payload that would become one is held; everything else ' +
-            'goes on. A dead letter is never dropped.',
+          'Bound of the dead letters. At the bound, a message that would become one is not acknowledged. It ' +
+            'waits, with the messages behind it on its connection. A batch with a payload that would become ' +
+            'one is held. Everything else continues. A dead letter is never dropped.',
         ),
       retention: duration({ minMs: 3_600_000, maxMs: 3_650 * 86_400_000 })
         .optional()
         .describe(
-          'Deletes dead letters that are older. Off unless it is set, since their data is lost then: each time it is told ' +
-            'at `error`, counted, and a condition. It waits while the offset of the clock is not known.',
+          'Deletes older dead letters. Off unless set, because their data is lost: each deletion is logged at ' +
+            '`error`, counted, and raises a condition. It waits while the offset of the clock is unknown.',
         ),
     })
     .prefault({})
-    .describe('Messages and payloads that were given up, kept whole.'),
+    .describe('Messages and payloads that the gateway gave up on, kept whole.'),
   quarantine_max_bytes: size({ minBytes: MiB, maxBytes: TiB })
     .prefault('1GiB')
     .describe(
-      'Bound of the messages in quarantine, which are kept whole until their device is listed or its clock is judged. ' +
-        'At the bound acknowledgements are held until devices are listed or messages released: none is dropped.',
+      'Bound of the messages in quarantine, which are kept whole until their device is listed or its clock is ' +
+        'judged. At the bound, acknowledgements are held until devices are listed or messages are released. ' +
+        'None is dropped.',
     ),
   deferred_max_bytes: size({ minBytes: MiB, maxBytes: TiB })
     .prefault('1GiB')
     .describe(
-      'Bound of the messages that wait for a source with a `jsonata` expression. At the bound, which is met when they ' +
-        'come faster than the expression works, acknowledgements are held until it has caught up.',
+      'Bound of the messages that wait for a source with a `jsonata` expression. They reach it when they arrive ' +
+        'faster than the expression maps them. Then acknowledgements are held until it has caught up.',
     ),
   state_max_bytes: size({ minBytes: MiB, maxBytes: 1024 * MiB })
     .prefault('64MiB')
     .describe(
-      'Bound of what the mapping must know again after a restart: open records of `coalesce` and `merge`, aliases ' +
-        'of Sparkplug. At the bound acknowledgements are held until open records have closed.',
+      'Bound of the mapping state that survives a restart: open records of `coalesce` and `merge`, aliases of ' +
+        'Sparkplug. At the bound, acknowledgements are held until open records have closed.',
     ),
 })
 
 export type SpoolConfig = z.output<typeof spoolSchema>
 
-/** `batch` are the limits of a batch: chunks are built to them, so that sealing seldom has to cut. */
+/** `batch` has the limits of a batch. Chunks get the same limits, so that sealing seldom has to cut. */
 export function spoolOptions(
   config: SpoolConfig,
   batch: { payloadsMax: number; bytesMax: number },
