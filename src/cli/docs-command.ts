@@ -1,7 +1,7 @@
 // docs-command.ts: `docs`: writes the generated parts of the documentation, or reports which are stale.
 //
 //   config/reference.md, config/gateway.schema.json      from the schema of the config
-//   pages, between <!-- generated: NAME --> and <!-- end -->    NAME is codes, conditions or metrics
+//   pages, between <!-- generated: NAME --> and <!-- end -->    NAME is codes, conditions, events, fields or metrics
 
 import { Command } from 'commander'
 import { readFile, writeFile } from 'node:fs/promises'
@@ -9,7 +9,8 @@ import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { codeOf, errorCodes } from '../std/gateway-error.ts'
 import { configSchema, referenceText, schemaText } from '../config/config.ts'
-import { conditionCodes, metricCatalogue, submissionDuration } from '../ops/ops.ts'
+import { eventFields } from '../domain/event.ts'
+import { conditionCatalogue, eventTable, metricCatalogue, submissionDuration } from '../ops/ops.ts'
 import type { CommandIo, ExitStatus } from './terminal/terminal.ts'
 
 /** The folder of package.json. */
@@ -53,20 +54,90 @@ const tables: Record<string, () => string> = {
   codes: () =>
     table(
       ['code', 'meaning'],
-      Object.entries(errorCodes).map(([code, meaning]) => [`\`${code}\``, meaning]),
+      Object.entries(errorCodes).map(([code, meaning]) => [quoted(code), meaning]),
     ),
   conditions: () =>
     table(
-      ['condition', 'meaning'],
-      Object.entries(conditionCodes).map(([code, meaning]) => [`\`${code}\``, meaning]),
+      ['condition', 'severity', 'meaning', 'what to do', 'raised by'],
+      Object.entries(conditionCatalogue).map(([code, { severity, meaning, act }]) => [
+        quoted(code),
+        severity,
+        meaning,
+        act,
+        raisedBy(code),
+      ]),
     ),
+  events: () =>
+    table(
+      ['event', 'level', 'meaning', 'what to do', 'conditions', 'fields'],
+      Object.entries(eventTable).map(([name, { level, meaning, act, raises = {}, clears = {} }]) => [
+        quoted(name),
+        typeof level === 'string' ? level : level.oneOf.join(', '),
+        meaning,
+        act,
+        [
+          ...Object.keys(raises).map((code) => `raises ${quoted(code)}`),
+          ...Object.keys(clears).map((code) => `clears ${quoted(code)}`),
+        ].join(', '),
+        loggedFields(name).map(quoted).join(', '),
+      ]),
+    ),
+  fields: () => table(['field', 'meaning'], fieldRows()),
   metrics: () =>
     table(
       ['metric', 'type', 'labels', 'meaning'],
       [...metricCatalogue, { ...submissionDuration, type: 'histogram' }].map(
-        ({ name, type, labels, help }) => [`\`${name}\``, type, labels.join(', '), help],
+        ({ name, type, labels, help }) => [quoted(name), type, labels.join(', '), help],
       ),
     ),
+}
+
+function raisedBy(code: string): string {
+  const events = Object.entries(eventTable).filter(([, { raises = {} }]) => code in raises)
+  return events.map(([name]) => quoted(name)).join(', ')
+}
+
+/** Fields of the type of an event that the log writes as several. */
+const compound: Record<string, Record<string, string>> = {
+  fault: {
+    code: 'code of the error',
+    what: 'what happened',
+    why: 'cause, as far as known',
+    act: 'what to do',
+  },
+  outcome: {
+    outcome: 'what the submission came to',
+    status: 'HTTP status of the answer',
+    requestId: 'requestId that the service sent; null without one',
+    message: 'answer of the service',
+    reason: 'stable code of the reason',
+    accepted: 'number of payloads accepted',
+    failed: 'number of payloads failed',
+  },
+}
+
+type Fields = Record<string, { meaning: string }>
+
+function loggedFields(event: string): string[] {
+  const fields = Object.keys(eventFields[event as keyof typeof eventFields])
+  return fields.flatMap((name) => Object.keys(compound[name] ?? { [name]: '' }))
+}
+
+/** By name; the meanings of a name that has several stand side by side. */
+function fieldRows(): string[][] {
+  const meanings = new Map<string, Set<string>>()
+  const add = (name: string, meaning: string) =>
+    meanings.set(name, (meanings.get(name) ?? new Set()).add(meaning))
+  for (const fields of Object.values(eventFields) as Fields[])
+    for (const [name, { meaning }] of Object.entries(fields))
+      for (const [part, text] of Object.entries(compound[name] ?? { [name]: meaning })) add(part, text)
+  return [...meanings]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, texts]) => [quoted(name), [...texts].join('; or: ')])
+}
+
+function quoted(name: string): string {
+  return `\`${name}\``
 }
 
 function withTables(page: string | null): string | null {

@@ -1,207 +1,258 @@
-// event.ts: what happened, as facts. Parts of the house emit events; ops turns them into log lines,
-// counters and conditions. No event is emitted per message: those are counted by their owners.
+// event.ts: what happened, as facts. The stages emit events; ops makes a log line, numbers and conditions of them
+// (ops/events). No event is emitted per message: the owners count those.
+//
+// One line per event: its name and its fields. The type GatewayEvent and the documentation of the fields are derived
+// from this table. Stages import the types only.
 
 import type { EpochMs } from '../std/clock.ts'
 import type { GatewayError } from '../std/gateway-error.ts'
 import type { BatchId, LaneId, ProviderName } from './ids.ts'
 import type { Outcome } from './outcome.ts'
 
-export type Emit = (event: GatewayEvent) => void
-
-/** Why the spool takes nothing in for now. `lost` means that a write failed and the store is being reopened. */
+/** Why the spool holds all acknowledgements. `store_lost`: a write failed and the store is being reopened. */
 export type HoldReason =
   'spool_full' | 'disk_low' | 'quarantine_full' | 'deferred_full' | 'state_full' | 'store_lost'
 
 /** Why a QoS 0 message could not be kept. */
 export type DropReason = HoldReason | 'waiting_full' | 'dead_letters_full'
 
-export type GatewayEvent =
+/** A field of an event. `type` is never set; it carries the type of the value. */
+type Field<Value> = { meaning: string; type?: Value }
+
+function field<Value>(meaning: string): Field<Value> {
+  return { meaning }
+}
+
+const provider = field<ProviderName>('name of the provider')
+const lane = field<LaneId>('number of the lane')
+const batchId = field<BatchId>('id of the batch')
+const payloadId = field<string>('id of the payload')
+const requestId = field<string | null>('requestId that the service sent; null without one')
+const payloads = field<number>('number of payloads')
+const messages = field<number>('number of messages')
+const devices = field<number>('number of devices')
+const deadLetters = field<number>('number of dead letters')
+const delivered = field<number>('number of payloads that the service accepted')
+const retried = field<number>('number of payloads that are retried later')
+const dead = field<number>('how many of them became dead letters')
+const bytes = field<number>('size in bytes')
+const bytesMax = field<number>('limit in bytes')
+const tookMs = field<number>('duration in milliseconds')
+const retryInMs = field<number>('time until the next try, in milliseconds')
+const why = field<string>('cause, as far as known')
+const act = field<string | null>('what to do; null where the cause does not tell')
+const reason = field<string>('stable code of the reason')
+const detail = field<string>('the reason in words')
+const source = field<string>('name of the source')
+const device = field<string>('key of the device')
+const topic = field<string>('topic of the message')
+const clientId = field<string | null>('MQTT client id; null before CONNECT')
+const address = field<string | null>('address of the client; null where it is not known')
+const fault = field<GatewayError>('error with its code and its three sentences')
+const cause = field<string>('what caused the reload')
+const offsetMs = field<number>('clock of the service minus clock of this machine, in milliseconds')
+const table = field<'state' | 'kept'>('`state`: mapping state, `kept`: kept messages')
+const name = field<string>('name of the message shelf or key of the state')
+
+export const eventFields = {
   // spool
-  | {
-      kind: 'spool_recovered'
-      lanes: number
-      batches: number
-      payloads: number
-      bytes: number
-      windowIds: number
-      tookMs: number
-    }
-  | { kind: 'spool_held'; reason: HoldReason; detail: string }
-  | { kind: 'spool_resumed'; heldMs: number }
-  /** What would become one more waits, and keeps its acknowledgement waiting. */
-  | { kind: 'dead_letters_full'; bytesMax: number }
-  | { kind: 'dead_letters_resumed' }
-  /** Dead letters went back on the road, because somebody asked for it. */
-  | { kind: 'dead_letters_requeued'; deadLetters: number; payloads: number }
-  | { kind: 'dead_letter_edited'; id: string; payloadId: string; previousPayloadId: string }
-  /** What a file had was taken in: by payloads, and messages that were mapped. */
-  | { kind: 'dead_letters_imported'; payloads: number; messages: number; duplicates: number }
-  /** Data is lost now: by somebody's hand, or since they were older than dead_letters.retention. */
-  | { kind: 'dead_letters_purged'; deadLetters: number; by: 'operator' | 'age'; reasons: string }
-  /** What was received and what became of it differ and stay different, over all messages or payloads. */
-  | { kind: 'store_lost'; fault: GatewayError }
-  | { kind: 'store_reopened'; lostMs: number }
-  | { kind: 'store_reopen_failed'; fault: GatewayError; attempt: number }
-  | { kind: 'chunk_damaged'; lane: LaneId; firstSeq: number; payloads: number; what: string }
-  | { kind: 'spool_compacted'; lane: LaneId; tookMs: number }
-  | { kind: 'conservation_broken'; lane: LaneId; appended: number; settled: number; open: number }
-  /** A record of mapping state or a kept message cannot be read; it is kept aside or where it is, never deleted. */
-  | { kind: 'record_damaged'; table: 'state' | 'kept'; name: string; what: string }
-  | { kind: 'records_unbalanced'; table: 'state' | 'kept'; name: string; known: number; found: number }
+  spool_recovered: {
+    lanes: field<number>('number of lanes'),
+    batches: field<number>('number of sealed batches'),
+    payloads,
+    bytes,
+    windowIds: field<number>('payloadIds in the dedup window'),
+    tookMs,
+  },
+  spool_held: { reason: field<HoldReason>(reason.meaning), detail },
+  spool_resumed: { heldMs: field<number>('how long acknowledgements were held, in milliseconds') },
+  spool_compacted: { lane, tookMs },
+  store_lost: { fault },
+  store_reopened: { lostMs: field<number>('how long the store was closed, in milliseconds') },
+  store_reopen_failed: { fault, attempt: field<number>('number of the attempt') },
+  chunk_damaged: { lane, firstSeq: field<number>('number of the first payload'), payloads, what: detail },
+  conservation_broken: {
+    lane,
+    appended: field<number>('payloads appended to the lane'),
+    settled: field<number>('payloads settled'),
+    open: field<number>('payloads that are still there'),
+  },
+  record_damaged: { table, name, what: detail },
+  records_unbalanced: {
+    table,
+    name,
+    known: field<number>('records by the counters'),
+    found: field<number>('records that are there'),
+  },
+
+  // dead letters
+  dead_letters_full: { bytesMax },
+  dead_letters_resumed: {},
+  dead_letters_requeued: { deadLetters, payloads },
+  dead_letters_remapped: {
+    deadLetters,
+    payloads,
+    refused: field<number>('dead letters that could not be mapped'),
+  },
+  dead_letters_imported: { payloads, messages, duplicates: field<number>('entries that were there already') },
+  dead_letters_purged: {
+    deadLetters,
+    by: field<'operator' | 'age'>('`operator`: by a command, `age`: by spool.dead_letters.retention'),
+    reasons: field<string>('number by stage and reason'),
+  },
+  dead_letter_edited: {
+    id: field<string>('id of the dead letter'),
+    payloadId,
+    previousPayloadId: field<string>('payloadId before the edit'),
+  },
+
   // ingest
-  | { kind: 'listener_opened'; url: string }
-  | { kind: 'listener_failed'; fault: GatewayError }
-  /** `reason` is a stable code and a label of the metrics, `detail` a sentence. */
-  | {
-      kind: 'client_refused' | 'client_dropped'
-      reason: string
-      detail: string
-      clientId: string | null
-      address: string | null
-    }
-  | { kind: 'messages_dropped'; reason: DropReason; detail: string; count: number }
-  | { kind: 'message_unmappable'; source: string | null; topic: string; reason: string; detail: string }
-  | {
-      kind: 'message_quarantined'
-      source: string
-      device: string
-      topic: string
-      reason: string
-      detail: string
-    }
-  | { kind: 'quarantine_released'; devices: number; messages: number; payloads: number; dead: number }
-  /** What a person decided about messages in quarantine; `device` is null where it was not about one. */
-  | {
-      kind: 'quarantine_decided'
-      decision: 'release' | 'restamp' | 'drop'
-      device: string | null
-      messages: number
-      payloads: number
-      /** Of the messages: are dead letters now. */
-      dead: number
-    }
-  /** Dead letters were mapped once more, because somebody asked for it. */
-  | { kind: 'dead_letters_remapped'; deadLetters: number; payloads: number; refused: number }
-  /** The thread of the JSONata expressions cannot be started; their messages wait on the disk. */
-  | { kind: 'expressions_failed'; why: string }
-  | { kind: 'expressions_resumed' }
+  listener_opened: { url: field<string>('address of the listener') },
+  listener_failed: { fault },
+  client_refused: { reason, detail, clientId, address },
+  client_dropped: { reason, detail, clientId, address },
+  messages_dropped: {
+    reason: field<DropReason>(reason.meaning),
+    detail,
+    count: field<number>('number of messages'),
+  },
+  message_unmappable: { source: field<string | null>(source.meaning), topic, reason, detail },
+  message_quarantined: { source, device, topic, reason, detail },
+  quarantine_released: { devices, messages, payloads, dead },
+  quarantine_decided: {
+    decision: field<'release' | 'restamp' | 'drop'>('what the operator decided'),
+    device: field<string | null>('key of the device; null for several'),
+    messages,
+    payloads,
+    dead,
+  },
+  expressions_failed: { why },
+  expressions_resumed: {},
+
   // mapping
-  | { kind: 'mapping_reloaded'; cause: string; sources: number; tookMs: number }
-  /** The mapping of before goes on. `why` has a line for each problem, with its place. */
-  | { kind: 'mapping_refused'; cause: string; fault: GatewayError }
-  /** Sections of the config that changed and are not what runs; none: all is as it was started. */
-  | { kind: 'restart_needed'; sections: readonly string[] }
-  /** Devices of no known family, so that fields of theirs are left out; 0: none any more. */
-  | { kind: 'model_unknown'; source: string; devices: number; what: string }
-  /** Most devices are off by as much, so it is rather our clock that is wrong. */
-  | { kind: 'clock_suspect'; skewMs: number; devices: number; judged: number }
-  | { kind: 'clock_trusted' }
+  mapping_reloaded: { cause, sources: field<number>('number of sources'), tookMs },
+  mapping_refused: { cause, fault },
+  restart_needed: {
+    sections: field<readonly string[]>(
+      'sections of the config that changed; none when all are as at the start',
+    ),
+  },
+  model_unknown: {
+    source,
+    devices: field<number>('number of devices without a known model; 0 when there are none any more'),
+    what: field<string>('fields that are omitted'),
+  },
+  clock_suspect: {
+    skewMs: field<number>('by how much the clock of this machine is ahead, in milliseconds'),
+    devices: field<number>('number of devices that agree'),
+    judged: field<number>('number of devices compared'),
+  },
+  clock_trusted: {},
+
   // delivery
-  | {
-      kind: 'batch_sealed'
-      provider: ProviderName
-      lane: LaneId
-      batchId: BatchId
-      payloads: number
-      bytes: number
-    }
-  | {
-      kind: 'submission_ended'
-      provider: ProviderName
-      lane: LaneId
-      batchId: BatchId
-      payloads: number
-      bytes: number
-      attempt: number
-      tookMs: number
-      outcome: Outcome
-    }
-  | {
-      kind: 'batch_settled'
-      provider: ProviderName
-      lane: LaneId
-      batchId: BatchId
-      requestId: string | null
-      delivered: number
-      retried: number
-      dead: number
-    }
-  | {
-      kind: 'batch_held'
-      provider: ProviderName
-      batchId: BatchId
-      why: string
-      requestId: string | null
-      retryInMs: number
-    }
-  | { kind: 'batch_stuck'; provider: ProviderName; batchId: BatchId; failures: number }
-  | { kind: 'batch_unstuck'; provider: ProviderName; batchId: BatchId }
-  | {
-      kind: 'payload_dead_lettered'
-      provider: ProviderName
-      batchId: BatchId
-      payloadId: string
-      reason: string
-      detail: string
-      requestId: string | null
-    }
-  | {
-      kind: 'answer_inconsistent'
-      provider: ProviderName
-      batchId: BatchId
-      requestId: string | null
-      deviations: readonly string[]
-    }
-  /** A batch goes on as several under new batchIds, to find what the service refuses in it. */
-  | { kind: 'batch_split'; provider: ProviderName; batchId: BatchId; parts: readonly number[]; why: string }
-  /** The service refuses every batch as such: sending pauses, nothing is buried. */
-  | {
-      kind: 'wrapper_refused'
-      provider: ProviderName
-      why: string
-      requestId: string | null
-      retryInMs: number
-    }
-  /** What waits goes behind what is fresh. */
-  | { kind: 'lane_rotated'; provider: ProviderName; lane: LaneId; payloads: number; why: string }
-  | { kind: 'endpoint_available'; provider: ProviderName; unavailableMs: number }
-  | {
-      kind: 'endpoint_unavailable'
-      provider: ProviderName
-      failures: number
-      why: string
-      requestId: string | null
-      retryInMs: number
-      /** What a person can do, where the reason tells. */
-      act?: string
-    }
-  | {
-      kind: 'endpoint_unauthorized'
-      provider: ProviderName
-      status: number
-      requestId: string | null
-      message: string
-      clockOffsetMs: number | null
-      accessKeyId: string | null
-      retryInMs: number
-    }
-  | { kind: 'credentials_failed'; provider: ProviderName; why: string }
-  | { kind: 'credentials_found'; provider: ProviderName; accessKeyId: string }
-  /** They cannot be refreshed; the old ones serve until `expiresAt`. */
-  | { kind: 'credentials_stale'; provider: ProviderName; why: string; expiresAt: EpochMs | null }
-  | { kind: 'credentials_refreshed'; provider: ProviderName }
-  /** Our clock is off by a minute or more; what is signed is corrected by it. */
-  | { kind: 'service_clock_off'; provider: ProviderName; offsetMs: number }
-  | { kind: 'service_clock_right'; provider: ProviderName; offsetMs: number }
-  /** Payloads wait for a provider that the config does not have; 0: none any more. */
-  | { kind: 'provider_unknown'; provider: ProviderName; payloads: number }
-  // ledger; nothing depends on it
-  | { kind: 'ledger_opened'; records: number; bytes: number; oldestAt: EpochMs | null; tookMs: number }
-  | { kind: 'ledger_failed'; fault: GatewayError; retryInMs: number }
-  | { kind: 'ledger_set_aside'; path: string; why: string }
-  | { kind: 'ledger_receipts_damaged'; receipts: number }
+  batch_sealed: { provider, lane, batchId, payloads, bytes },
+  submission_ended: {
+    provider,
+    lane,
+    batchId,
+    payloads,
+    bytes,
+    attempt: field<number>('number of the submission of this batch'),
+    tookMs,
+    outcome: field<Outcome>('what the submission came to'),
+  },
+  batch_settled: { provider, lane, batchId, requestId, delivered, retried, dead },
+  batch_held: { provider, batchId, why, requestId, retryInMs },
+  batch_stuck: { provider, batchId, failures: field<number>('failed submissions of this batch') },
+  batch_unstuck: { provider, batchId },
+  batch_split: {
+    provider,
+    batchId,
+    parts: field<readonly number[]>('payloads of each of the new batches'),
+    why,
+  },
+  payload_dead_lettered: { provider, batchId, payloadId, reason, detail, requestId },
+  answer_inconsistent: {
+    provider,
+    batchId,
+    requestId,
+    deviations: field<readonly string[]>('what is wrong with the answer'),
+  },
+  wrapper_refused: { provider, why, requestId, retryInMs },
+  lane_rotated: { provider, lane, payloads, why },
+  endpoint_available: { provider, unavailableMs: field<number>('how long it was not, in milliseconds') },
+  endpoint_unavailable: {
+    provider,
+    failures: field<number>('failed submissions in a row'),
+    why,
+    requestId,
+    retryInMs,
+    act,
+  },
+  endpoint_unauthorized: {
+    provider,
+    status: field<number>('HTTP status of the answer'),
+    requestId,
+    message: field<string>('answer of the service'),
+    clockOffsetMs: field<number | null>(`${offsetMs.meaning}; null while unknown`),
+    accessKeyId: field<string | null>('access key that signed; null where it is not known'),
+    retryInMs,
+  },
+  credentials_failed: { provider, why },
+  credentials_found: { provider, accessKeyId: field<string>('access key that signs from now on') },
+  credentials_stale: {
+    provider,
+    why,
+    expiresAt: field<EpochMs | null>(
+      'when the old credentials expire, Unix time in milliseconds; null for never',
+    ),
+  },
+  credentials_refreshed: { provider },
+  clock_off: { provider, offsetMs },
+  clock_right: { provider, offsetMs },
+  provider_unknown: {
+    provider,
+    payloads: field<number>('payloads that wait; 0 when there are none any more'),
+  },
+
+  // ledger
+  ledger_opened: {
+    records: field<number>('number of settled payloads'),
+    bytes,
+    oldestAt: field<EpochMs | null>('time of the oldest record, Unix time in milliseconds; null for none'),
+    tookMs,
+  },
+  ledger_failed: { fault, retryInMs },
+  ledger_set_aside: { path: field<string>('where the old records are kept'), why },
+  ledger_receipts_damaged: { receipts: field<number>('number of receipts') },
+
   // life cycle
-  | { kind: 'gateway_starting'; version: string; pid: number; config: string }
-  | { kind: 'gateway_ready'; tookMs: number; addresses: readonly string[] }
-  | { kind: 'gateway_stopping'; reason: string; deadlineMs: number }
-  | { kind: 'gateway_stopped'; tookMs: number; pending: number }
+  gateway_starting: {
+    version: field<string>('version of the gateway'),
+    pid: field<number>('process id'),
+    config: field<string>('path of the config file'),
+  },
+  gateway_ready: { tookMs, addresses: field<readonly string[]>('addresses of the listeners and of ops') },
+  gateway_stopping: {
+    reason: field<string>('signal or error that stops the gateway'),
+    deadlineMs: field<number>('longest time that the stop takes, in milliseconds'),
+  },
+  gateway_stopped: { tookMs, pending: field<number>('payloads that wait in the spool') },
+} as const
+
+export type EventName = keyof typeof eventFields
+
+type ValueOf<AnyField> = AnyField extends Field<infer Value> ? Value : never
+
+/** The event of a name: `kind` and its fields. */
+export type EventOf<Name extends EventName> = {
+  [Each in Name]: {
+    [Key in 'kind' | keyof (typeof eventFields)[Each]]: Key extends keyof (typeof eventFields)[Each]
+      ? ValueOf<(typeof eventFields)[Each][Key]>
+      : Each
+  }
+}[Name]
+
+export type GatewayEvent = EventOf<EventName>
+
+export type Emit = (event: GatewayEvent) => void

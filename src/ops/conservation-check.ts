@@ -23,8 +23,6 @@ export type Conservation = {
 
 const toleratedMs = 10_000
 
-const act = 'Keep a copy of the spool directory and the log, run `spool verify`, and report it.'
-
 /** `recovered`: payloads that were in the spool when it was opened. */
 export function conservationOf(stages: StageViews, recovered: number): Conservation {
   const ingest = stages.ingest?.counters()
@@ -69,13 +67,10 @@ export function createConservationCheck({ clock, conditions }: Deps): (conservat
   }
 
   function raiseForLane({ id, appended, settled, open }: Conservation['lanes'][number]): void {
-    conditions.raise({
-      code: 'CONSERVATION_BROKEN',
+    conditions.raise('CONSERVATION_BROKEN', {
       key: `lane ${id}`,
-      severity: 'critical',
       what: `Lane ${id}: ${appended} appended, but ${settled} settled and ${open} open.`,
       why: 'Either stored data was lost or this is a fault of the gateway.',
-      act,
     })
   }
 
@@ -84,13 +79,10 @@ export function createConservationCheck({ clock, conditions }: Deps): (conservat
     if (difference !== lasting.difference) lasting = { difference, sinceMs: nowMs }
     if (difference === 0) conditions.clear('CONSERVATION_BROKEN', 'messages')
     else if (nowMs - lasting.sinceMs >= toleratedMs)
-      conditions.raise({
-        code: 'CONSERVATION_BROKEN',
+      conditions.raise('CONSERVATION_BROKEN', {
         key: 'messages',
-        severity: 'critical',
         what: `${received} messages were received and ${carried} were open before, but ${accounted} are accounted for.`,
         why: 'At least one message is in no counter. This is a fault of the gateway.',
-        act,
       })
   }
 }

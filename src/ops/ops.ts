@@ -28,17 +28,18 @@ import type { Emit, GatewayEvent } from '../domain/event.ts'
 import { conservationOf, createConservationCheck } from './conservation-check.ts'
 import { createConditions } from './conditions/conditions.ts'
 import type { LogConfig, OpsConfig } from './config.ts'
+import { createEventConditions } from './events/event-conditions.ts'
 import { openHttp, type HttpServer } from './http/http.ts'
 import { createLog } from './logging/logging.ts'
 import { createMetrics } from './metrics/metrics.ts'
 import { createNotify } from './systemd-notify.ts'
 import type { StageViews } from './types.ts'
-import { createRules } from './conditions/condition-rules.ts'
 import { buildStatus, deadOf, type Status } from './status.ts'
 import { createTapRoute } from './http/tap-stream.ts'
 
 export { metricCatalogue, submissionDuration } from './metrics/metrics-catalogue.ts'
-export { conditionCodes } from './conditions/conditions.ts'
+export { conditionCatalogue } from './conditions/condition-catalogue.ts'
+export { eventTable } from './events/events.ts'
 export type { DeviceView, MappingStage, ProbeReport, ReloadReport } from './types.ts'
 export type { DropReport, RemapReport, ReleaseReport } from '../ingest/ingest.ts'
 export type { QuarantineView } from './http/quarantine-view.ts'
@@ -74,7 +75,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   const stages: StageViews = { ingest: null, spool: null, delivery: null }
   const log = createLog({ clock, stdout }, options.log)
   const conditions = createConditions({ clock })
-  const rules = createRules(conditions)
+  const eventConditions = createEventConditions(conditions)
   const checkConservation = createConservationCheck({ clock, conditions })
   const metrics = createMetrics({ view: metricsView })
   const notify = createNotify({ clock, env })
@@ -86,7 +87,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
 
   function emit(event: GatewayEvent): void {
     // Each by itself: a line that cannot be written must not hide the condition, nor stop who tells us.
-    for (const observe of [log.write, rules.apply, metrics.apply, remember]) {
+    for (const observe of [log.write, eventConditions.apply, metrics.apply, remember]) {
       try {
         observe(event)
       } catch (error) {
@@ -142,8 +143,11 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   }
 
   function reconcile(): void {
-    const letters = stages.spool?.totals().deadLetters ?? 0
-    rules.reconcile({ dead: deadOf(stages), dropped: stages.ingest?.counters().dropped ?? 0, letters })
+    eventConditions.reconcile({
+      DEAD_LETTERS: deadOf(stages),
+      MESSAGES_DROPPED: stages.ingest?.counters().dropped ?? 0,
+      deadLettersKept: stages.spool?.totals().deadLetters ?? 0,
+    })
     checkConservation(conservationOf(stages, recovered))
   }
 

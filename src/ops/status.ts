@@ -6,9 +6,11 @@
 
 import type { EpochMs } from '../std/clock.ts'
 import type { HoldReason } from '../domain/event.ts'
-import type { EndpointState } from '../delivery/types.ts'
+import { formatDuration } from '../std/quantity.ts'
+import type { EndpointState, ProviderView } from '../delivery/types.ts'
 import type { LedgerView } from '../ledger/ledger.ts'
 import type { LaneView, LaneRole } from '../spool/spool.ts'
+import { specOf } from './conditions/condition-catalogue.ts'
 import type { Condition } from './conditions/conditions.ts'
 import { conservationOf, type Conservation } from './conservation-check.ts'
 import type { DeviceView, StageViews } from './types.ts'
@@ -189,6 +191,7 @@ export function buildStatus(source: StatusSource): Status {
     conservation: conservationOf(stages, source.recovered),
     conditions: source.conditions.map((condition) => ({
       ...condition,
+      what: condition.what + nextTryOf(condition, providers, source.now),
       since: iso(condition.since),
       lastAt: iso(condition.lastAt),
     })),
@@ -277,6 +280,15 @@ function statusLanes(lanes: readonly LaneView[], rates: ReadonlyMap<string, numb
         secondsToDrain: open === 0 ? 0 : toDrain,
       }
     })
+}
+
+/** When delivery tries again, as it is now: the condition itself is as old as its last cause. */
+function nextTryOf({ code, key }: Condition, providers: readonly ProviderView[], now: EpochMs): string {
+  const provider = specOf(code).showsNextTry ? providers.find(({ name }) => name === key) : undefined
+  if (provider === undefined) return ''
+  if (provider.inFlight > 0) return ' A try is running.'
+  const waitMs = (provider.nextAttemptAt ?? now) - now
+  return waitMs > 0 ? ` Next try in ${formatDuration(waitMs)}.` : ' Next try with the next payload.'
 }
 
 function recordOf(counts: ReadonlyMap<string, number> | undefined): Record<string, number> {

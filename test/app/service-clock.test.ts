@@ -45,7 +45,7 @@ describe('a clock that is off by an hour', () => {
     const [provider] = pipeline.status().providers
     expect(provider?.clockOffsetMs).toBeGreaterThan(-offMs - 5000)
     expect(provider?.clockOffsetMs).toBeLessThan(-offMs + 5000)
-    const off = pipeline.events.filter(({ kind }) => kind === 'service_clock_off')
+    const off = pipeline.events.filter(({ kind }) => kind === 'clock_off')
     expect(off).toHaveLength(1)
   })
 
@@ -65,7 +65,7 @@ describe('a clock that is off by an hour', () => {
     await pipeline.until(() => pipeline.status().totals.delivered === 2 * messages)
     expect(answers.filter(({ status }) => status !== 200)).toEqual([])
     expect(Math.abs(pipeline.status().providers[0]?.clockOffsetMs ?? Infinity)).toBeLessThan(5000)
-    expect(pipeline.events.some(({ kind }) => kind === 'service_clock_right')).toBe(true)
+    expect(pipeline.events.some(({ kind }) => kind === 'clock_right')).toBe(true)
   })
 
   test('a service whose own clock is off is followed too, since it is the one that judges', async () => {

@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { eventFields } from '../../src/domain/event.ts'
 import { runCli } from '../support/cli-world.ts'
 
 async function project(readme?: string) {
@@ -50,6 +51,17 @@ describe('docs', () => {
     expect(readme).toContain('| `gateway_submission_duration_seconds` | histogram | outcome |')
     expect(readme).toContain('| `ENDPOINT_UNAUTHORIZED` |')
     expect(readme).toContain(unknown)
+  })
+
+  test('describes every event with its conditions and fields', async () => {
+    await using world = await project(
+      '<!-- generated: events -->\n<!-- end -->\n<!-- generated: fields -->\n<!-- end -->\n',
+    )
+    await world.docs()
+    const readme = await world.read('README.md')
+    for (const name of Object.keys(eventFields)) expect(readme).toContain(`| \`${name}\` | `)
+    expect(readme).toMatch(/\| `endpoint_unavailable` \| warn \| .* raises `ENDPOINT_UNAVAILABLE`, clears /)
+    expect(readme).toMatch(/\| `retryInMs` \| time until the next try, in milliseconds \|/)
   })
 
   test('writes no README where there is none', async () => {

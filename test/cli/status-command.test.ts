@@ -42,6 +42,7 @@ describe('status', () => {
       why: 'HTTP 500 \u001b[2J.',
       requestId: 'r',
       retryInMs: 1,
+      act: null,
     })
     await world.ops.start()
     world.ops.ready()

@@ -4,8 +4,8 @@ import { describe, expect, test } from 'vitest'
 import type { GatewayEvent } from '../../src/domain/event.ts'
 import type { ProviderName } from '../../src/domain/ids.ts'
 import { createConditions } from '../../src/ops/conditions/conditions.ts'
-import { createRules } from '../../src/ops/conditions/condition-rules.ts'
-import { lineOf } from '../../src/ops/logging/event-log-lines.ts'
+import { createEventConditions } from '../../src/ops/events/event-conditions.ts'
+import { levelOf, lineOf } from '../../src/ops/logging/log-line.ts'
 import { get, handClock, opsWorld } from '../support/ops-world.ts'
 
 const provider = 'north' as ProviderName
@@ -13,17 +13,17 @@ const hourMs = 3_600_000
 
 function world() {
   const conditions = createConditions({ clock: handClock() })
-  return { conditions, apply: createRules(conditions).apply, open: () => conditions.open() }
+  return { conditions, apply: createEventConditions(conditions).apply, open: () => conditions.open() }
 }
 
-const unavailable = (why: string, act?: string): GatewayEvent => ({
+const unavailable = (why: string, act: string | null = null): GatewayEvent => ({
   kind: 'endpoint_unavailable',
   provider,
   failures: 5,
   why,
   requestId: null,
   retryInMs: 1000,
-  ...(act === undefined ? {} : { act }),
+  act,
 })
 
 describe('conditions of the way out', () => {
@@ -31,8 +31,8 @@ describe('conditions of the way out', () => {
     [
       'CLOCK_OFF',
       'warning',
-      { kind: 'service_clock_off', provider, offsetMs: hourMs },
-      { kind: 'service_clock_right', provider, offsetMs: 20 },
+      { kind: 'clock_off', provider, offsetMs: hourMs },
+      { kind: 'clock_right', provider, offsetMs: 20 },
     ],
     [
       'CREDENTIALS_STALE',
@@ -60,8 +60,8 @@ describe('conditions of the way out', () => {
     const { apply, open } = world()
     apply(unavailable('our clock says 1970-01-01', 'Set the time of this machine.'))
     expect(open()[0]).toMatchObject({
-      why: expect.stringContaining('our clock says 1970-01-01'),
-      act: expect.stringMatching(/^Set the time of this machine\. Nothing is lost/),
+      what: expect.stringContaining('our clock says 1970-01-01'),
+      act: 'Set the time of this machine. Delivery resumes by itself.',
     })
     apply(unavailable('500'))
     expect(open()[0]?.act).toMatch(/^If it lasts, ask the support/)
@@ -69,30 +69,29 @@ describe('conditions of the way out', () => {
 
   test('says by how much the clock is off, which way, and until when old credentials serve', () => {
     const { apply, open } = world()
-    apply({ kind: 'service_clock_off', provider, offsetMs: hourMs })
-    expect(open()[0]?.what).toBe('The clock of this machine is 1 h behind that of the ingestion API.')
-    apply({ kind: 'service_clock_off', provider, offsetMs: -hourMs })
+    apply({ kind: 'clock_off', provider, offsetMs: hourMs })
+    expect(open()[0]?.what).toBe('The clock of this machine is 1 h behind the service.')
+    apply({ kind: 'clock_off', provider, offsetMs: -hourMs })
     expect(open()[0]?.what).toContain('1 h ahead of')
     apply({ kind: 'credentials_stale', provider, why: 'HTTP 500.', expiresAt: Date.UTC(2026, 10, 21) })
-    expect(open().at(-1)?.why).toBe('HTTP 500. They expire at 2026-11-21T00:00:00.000Z.')
+    expect(open().at(-1)?.why).toBe('HTTP 500. The old ones expire at 2026-11-21T00:00:00.000Z.')
   })
 })
 
 describe('log lines of the way out', () => {
   test.each<[GatewayEvent, string, RegExp]>([
-    [{ kind: 'service_clock_off', provider, offsetMs: -90_000 }, 'warn', /1 min 30 s ahead of/],
-    [{ kind: 'service_clock_right', provider, offsetMs: 0 }, 'info', /agrees with the service again/],
-    [
-      { kind: 'credentials_stale', provider, why: 'a\nb', expiresAt: null },
-      'warn',
-      /old ones go on to serve/,
-    ],
+    [{ kind: 'clock_off', provider, offsetMs: -90_000 }, 'warn', /1 min 30 s ahead of/],
+    [{ kind: 'clock_right', provider, offsetMs: 0 }, 'info', /agrees with the service again/],
+    [{ kind: 'credentials_stale', provider, why: 'a\nb', expiresAt: null }, 'warn', /old ones stay in use/],
     [{ kind: 'credentials_refreshed', provider }, 'info', /can be refreshed again/],
-    [{ kind: 'provider_unknown', provider, payloads: 3 }, 'error', /^3 payloads wait for provider north/],
-    [{ kind: 'provider_unknown', provider, payloads: 0 }, 'info', /Nothing waits .* any more/],
+    [
+      { kind: 'provider_unknown', provider, payloads: 3 },
+      'error',
+      /does not have provider "north"\. 3 payloads kept/,
+    ],
+    [{ kind: 'provider_unknown', provider, payloads: 0 }, 'info', /No payloads wait .* any more/],
   ])('%j', (event, level, words) => {
-    const { level: found, text } = lineOf(event)
-    expect([found, text]).toEqual([level, expect.stringMatching(words)])
+    expect([levelOf(event), lineOf(event).text]).toEqual([level, expect.stringMatching(words)])
   })
 })
 

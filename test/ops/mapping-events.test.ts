@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { GatewayEvent } from '../../src/domain/event.ts'
 import { createConditions } from '../../src/ops/conditions/conditions.ts'
-import { createRules } from '../../src/ops/conditions/condition-rules.ts'
+import { createEventConditions } from '../../src/ops/events/event-conditions.ts'
 import { GatewayError } from '../../src/std/gateway-error.ts'
 import { get, handClock, ingestCounters, opsWorld, stages, statusOf } from '../support/ops-world.ts'
 import { deviceView, mappingPart } from '../support/mapping-part.ts'
@@ -21,14 +21,14 @@ describe('conditions of the mapping', () => {
     ['MAPPING_STALE', refused, { kind: 'mapping_reloaded', cause: 'c', sources: 1, tookMs: 1 }],
     ['MODEL_UNKNOWN s', models(3), models(0)],
     [
-      'OUR_CLOCK_SUSPECT',
+      'CLOCK_SUSPECT',
       { kind: 'clock_suspect', skewMs: -3_600_000, devices: 9, judged: 10 },
       { kind: 'clock_trusted' },
     ],
     ['EXPRESSIONS_STALLED', { kind: 'expressions_failed', why: 'w' }, { kind: 'expressions_resumed' }],
   ])('%s is open while it lasts', (code, begins, ends) => {
     const conditions = createConditions({ clock: handClock() })
-    const rules = createRules(conditions)
+    const rules = createEventConditions(conditions)
     const codes = () => conditions.open().map(({ code, key }) => (key === null ? code : `${code} ${key}`))
     rules.apply(begins)
     expect(codes()).toEqual([code])
@@ -44,11 +44,11 @@ describe('conditions of the mapping', () => {
     expect(world.output.lines()[0]).toMatchObject({ level: 'error', why: lines.join('\n') })
   })
 
-  test('the one about our clock says that it is ours, and how wrong', async () => {
+  test('the condition of the clock says that it is the one of this machine, and how wrong', async () => {
     await using world = opsWorld()
     world.ops.emit({ kind: 'clock_suspect', skewMs: -3_600_000, devices: 9, judged: 10 })
     expect(world.ops.status().conditions[0]?.what).toBe(
-      'OUR clock is probably wrong: 9 of 10 devices agree that it is 1 h behind.',
+      'The clock of this machine is probably wrong: 9 of 10 devices agree that it is 1 h behind.',
     )
   })
 })

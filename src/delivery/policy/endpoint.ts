@@ -210,7 +210,7 @@ export function createEndpoint(
     reported = reason ?? 'answer'
     const failures = Math.max(failuresInRow, unsuccessfulInRow)
     const retryInMs = Math.max(0, opensAtMs - clock.monotonic())
-    const shown = { provider, failures, why, requestId, retryInMs, ...(act === undefined ? {} : { act }) }
+    const shown = { provider, failures, why, requestId, retryInMs, act: act ?? null }
     emit({ kind: 'endpoint_unavailable', ...shown })
   }
 

@@ -78,8 +78,7 @@ export function createServiceClock(
     const offsetMs = Math.round(served + 500 - (clock.now() - tookMs / 2))
     learned = { offsetMs, wallMinusMonotonicMs: wallMinusMonotonic() }
     const off = Math.abs(offsetMs) >= (reportedOff ? rightBelowMs : appliedFromMs)
-    if (off !== reportedOff)
-      emit({ kind: off ? 'service_clock_off' : 'service_clock_right', provider: name, offsetMs })
+    if (off !== reportedOff) emit({ kind: off ? 'clock_off' : 'clock_right', provider: name, offsetMs })
     reportedOff = off
   }
 }

@@ -1,38 +1,48 @@
-// log-line.ts: the shape of a log line before it is written.
+// log-line.ts: an event as a log line: level, sentence, fields, and the key under which it repeats.
 
-import type { GatewayError } from '../../std/gateway-error.ts'
+import { GatewayError } from '../../std/gateway-error.ts'
 import { bounded } from '../../std/quote.ts'
 import type { GatewayEvent } from '../../domain/event.ts'
+import { eventSpec } from '../events/events.ts'
+import type { Level } from '../events/types.ts'
 
-export type Level = 'debug' | 'info' | 'warn' | 'error'
+/** Characters of a text and elements of a list that are logged: both may come from outside. */
+const textLengthMax = 500
+const listLengthMax = 20
 
-export type Line = {
-  level: Level
-  text: string
-  fields: Record<string, unknown>
-  /** Lines with the same key are one thing that repeats; null where each is news. */
-  repeats: string | null
+export function levelOf(event: GatewayEvent): Level {
+  const { level } = eventSpec(event)
+  return typeof level === 'string' ? level : level.of(event)
 }
 
-/** A line whose fields are the event itself. Events carry no nested objects but those cleaned by `faultFields`. */
-export function line(level: Level, event: GatewayEvent, text: string, repeats: string | null = null): Line {
-  const { kind: _kind, ...fields } = event
-  return { level, text, fields, repeats }
+/** Lines with the same key are one thing that repeats; null where each is written. */
+export function repeatKeyOf(event: GatewayEvent): string | null {
+  const key = eventSpec(event).repeats?.(event) ?? null
+  return key === null ? null : `${event.kind}|${key}`
 }
 
-/** A fault becomes flat fields: its cause may hold anything and stays out. */
-export function faultLine(
-  level: Level,
-  fault: GatewayError,
-  text: string,
-  more: Record<string, unknown> = {},
-  whyLengthMax = 500,
-): Line {
-  const { code, what, why, act } = fault
-  return {
-    level,
-    text,
-    fields: { code, what: bounded(what), why: bounded(why, whyLengthMax), act: bounded(act), ...more },
-    repeats: `fault|${code}`,
+export function lineOf(event: GatewayEvent): { text: string; fields: Record<string, unknown> } {
+  const { text, fields, whyLengthMax = textLengthMax } = eventSpec(event)
+  return { text: text(event), fields: cleaned(fields?.(event) ?? event, whyLengthMax) }
+}
+
+function cleaned(fields: object, whyLengthMax: number): Record<string, unknown> {
+  const result: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(fields) as [string, unknown][]) {
+    if (name === 'kind') continue
+    if (value instanceof GatewayError) {
+      // Its cause may hold anything and stays out.
+      const { code, what, why, act } = value
+      Object.assign(result, { code, what: bounded(what), why: bounded(why, whyLengthMax), act: bounded(act) })
+    } else result[name] = clean(name, value)
   }
+  return result
+}
+
+function clean(name: string, value: unknown): unknown {
+  if (typeof value === 'string') return bounded(value, textLengthMax)
+  if (Array.isArray(value)) return value.slice(0, listLengthMax).map((one) => clean(name, one))
+  // Durations are measured in fractions of a millisecond; nobody reads those.
+  if (typeof value === 'number' && name.endsWith('Ms')) return Math.round(value)
+  return value
 }

@@ -1,26 +1,25 @@
-// logging.ts: one event, one line of JSON, written at once by the main thread: the last lines before a crash are
-// the ones that somebody will look for, so no worker and no buffer stands between.
+// logging.ts: one event is one line of JSON. The main thread writes it at once: no worker and no buffer may hold the
+// last lines before a crash.
 //
 // What repeats is one line a minute with the number of those left out, not a line each:
 //
-//   first of its kind      written
+//   first of its key       written
 //   within the minute      counted; the latest is kept
 //   the minute is over     the latest is written with `suppressed: n`, or, after a quiet minute, forgotten
 //
-// The number of kinds that are remembered is bounded; beyond it the oldest is flushed and forgotten, so a flood
-// of ever new kinds costs lines and never memory.
+// The number of keys that are remembered is bounded. Beyond it the oldest is written and forgotten, so a flood of
+// new keys costs lines and never memory. A line is built only when it is written.
 
 import { pino } from 'pino'
 import type { Writable } from 'node:stream'
 import type { CancelTimer, Clock } from '../../std/clock.ts'
 import type { GatewayEvent } from '../../domain/event.ts'
 import type { LogConfig } from '../config.ts'
-import type { Line } from './log-line.ts'
-import { lineOf } from './event-log-lines.ts'
+import { levelOf, lineOf, repeatKeyOf } from './log-line.ts'
 
 const windowMs = 60_000
-const kindsMax = 256
-/** Where the reader of stdout stands still and writes pile up in memory: lines beyond this are counted instead. */
+const repeatsMax = 256
+/** If nobody reads stdout, writes pile up in memory. Lines beyond this are counted instead. */
 const unwrittenBytesMax = 4 * 1024 * 1024
 
 export type Log = {
@@ -31,7 +30,7 @@ export type Log = {
   close(): void
 }
 
-type Repeat = { event: GatewayEvent['kind']; latest: Line; suppressed: number; endsAt: number }
+type Repeat = { latest: GatewayEvent; suppressed: number; endsAt: number }
 
 export function createLog(deps: { clock: Clock; stdout: Writable }, { level }: LogConfig): Log {
   const { clock, stdout } = deps
@@ -58,29 +57,21 @@ export function createLog(deps: { clock: Clock; stdout: Writable }, { level }: L
   }
 
   function write(event: GatewayEvent): void {
-    const line = lineOf(event)
-    if (line.repeats === null) {
-      put(event.kind, line, 0)
-      return
-    }
-    const repeat = repeats.get(line.repeats)
+    if (!logger.isLevelEnabled(levelOf(event))) return
+    const key = repeatKeyOf(event)
+    const repeat = key === null ? undefined : repeats.get(key)
     if (repeat) {
       repeat.suppressed += 1
-      repeat.latest = line
+      repeat.latest = event
       return
     }
-    put(event.kind, line, 0)
-    remember(line.repeats, {
-      event: event.kind,
-      latest: line,
-      suppressed: 0,
-      endsAt: clock.monotonic() + windowMs,
-    })
+    put(event, 0)
+    if (key !== null) remember(key, { latest: event, suppressed: 0, endsAt: clock.monotonic() + windowMs })
   }
 
   function remember(key: string, repeat: Repeat): void {
     for (const [oldestKey, oldest] of repeats) {
-      if (repeats.size < kindsMax) break
+      if (repeats.size < repeatsMax) break
       flush(oldest)
       repeats.delete(oldestKey)
     }
@@ -88,11 +79,11 @@ export function createLog(deps: { clock: Clock; stdout: Writable }, { level }: L
     cancelSweep ??= clock.after(windowMs, sweep)
   }
 
-  /** Ends when nothing repeats any more; the next repeat starts it again. */
+  /** Ends when nothing repeats; the next repeat starts it again. */
   function sweep(): void {
     cancelSweep = null
     const now = clock.monotonic()
-    // Those put back stand at the end and are not due yet: there the loop ends.
+    // Entries that were put back are at the end and not due yet: there the loop ends.
     for (const [key, repeat] of repeats) {
       if (repeat.endsAt > now) break
       repeats.delete(key)
@@ -104,13 +95,14 @@ export function createLog(deps: { clock: Clock; stdout: Writable }, { level }: L
     if (next) cancelSweep = clock.after(Math.max(1, next.endsAt - now), sweep)
   }
 
-  function flush({ event, latest, suppressed }: Repeat): void {
+  function flush({ latest, suppressed }: Repeat): void {
     // The latest is written itself, so it is not among those left out.
-    if (suppressed > 0) put(event, latest, suppressed - 1)
+    if (suppressed > 0) put(latest, suppressed - 1)
   }
 
-  function put(event: GatewayEvent['kind'], { level, text, fields }: Line, suppressed: number): void {
-    logger[level]({ event, ...rounded(fields), ...(suppressed > 0 ? { suppressed } : {}) }, text)
+  function put(event: GatewayEvent, suppressed: number): void {
+    const { text, fields } = lineOf(event)
+    logger[levelOf(event)]({ event: event.kind, ...fields, ...(suppressed > 0 ? { suppressed } : {}) }, text)
   }
 
   function writeLine(text: string): void {
@@ -127,12 +119,4 @@ export function createLog(deps: { clock: Clock; stdout: Writable }, { level }: L
     for (const repeat of repeats.values()) flush(repeat)
     repeats.clear()
   }
-}
-
-/** Durations are measured in fractions of a millisecond; nobody reads those. */
-function rounded(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const result: Record<string, unknown> = {}
-  for (const [name, value] of Object.entries(fields))
-    result[name] = typeof value === 'number' && name.endsWith('Ms') ? Math.round(value) : value
-  return result
 }

@@ -157,9 +157,9 @@ describe('while it is closed', () => {
     await probe({ why: 'not valid yet', reason: 'clock', act: 'Set the time.' })
     await probe({ why: '500' })
     expect(events.map((event) => event.kind === 'endpoint_unavailable' && [event.why, event.act])).toEqual([
-      ['500', undefined],
+      ['500', null],
       ['not valid yet', 'Set the time.'],
-      ['500', undefined],
+      ['500', null],
     ])
   })
 

@@ -105,8 +105,8 @@ describe("the service's clock", () => {
     const { service, says, events } = setUp()
     for (const ms of [10_000, hourMs, hourMs + 2000, 58_000, 70_000, 0, 0]) says(ms)
     expect(events).toEqual([
-      { kind: 'service_clock_off', provider: 'default', offsetMs: hourMs + 500 },
-      { kind: 'service_clock_right', provider: 'default', offsetMs: 500 },
+      { kind: 'clock_off', provider: 'default', offsetMs: hourMs + 500 },
+      { kind: 'clock_right', provider: 'default', offsetMs: 500 },
     ])
     expect(service.offsetMs).toBe(500)
   })

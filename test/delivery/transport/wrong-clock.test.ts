@@ -28,7 +28,7 @@ describe('a daemon whose clock is wrong', () => {
     expect(byStatus['403']).toBe(1)
     expect(byStatus['200']).toBeGreaterThanOrEqual(4)
     expect(pipeline.ofKind('endpoint_unauthorized')).toEqual([])
-    expect(pipeline.ofKind('service_clock_off')).toHaveLength(1)
+    expect(pipeline.ofKind('clock_off')).toHaveLength(1)
     const offsetMs = pipeline.delivery.providers()[0]?.clockOffsetMs ?? 0
     expect(Math.abs(offsetMs + wrongMs)).toBeLessThan(2000)
   })
@@ -39,7 +39,7 @@ describe('a daemon whose clock is wrong', () => {
     await pipeline.until(() => pipeline.spool.totals().delivered === 10)
     expect(pipeline.sandbox.stats().refusedSignatures).toEqual({})
     expect(Math.abs((pipeline.delivery.providers()[0]?.clockOffsetMs ?? 0) - 50_000)).toBeLessThan(2000)
-    expect(pipeline.ofKind('service_clock_off')).toEqual([])
+    expect(pipeline.ofKind('clock_off')).toEqual([])
   })
 
   test('goes on without a pause when somebody sets it while it runs', async () => {

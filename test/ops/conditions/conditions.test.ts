@@ -3,7 +3,7 @@ import { GatewayError } from '../../../src/std/gateway-error.ts'
 import type { GatewayEvent } from '../../../src/domain/event.ts'
 import type { BatchId, LaneId, ProviderName } from '../../../src/domain/ids.ts'
 import { createConditions } from '../../../src/ops/conditions/conditions.ts'
-import { createRules } from '../../../src/ops/conditions/condition-rules.ts'
+import { createEventConditions } from '../../../src/ops/events/event-conditions.ts'
 import { handClock } from '../../support/ops-world.ts'
 
 const provider = 'default' as ProviderName
@@ -19,6 +19,7 @@ const unavailable = (of: ProviderName): GatewayEvent => ({
   why: 'HTTP 500.',
   requestId: 'r',
   retryInMs: 1000,
+  act: null,
 })
 const unauthorized: GatewayEvent = {
   kind: 'endpoint_unauthorized',
@@ -34,7 +35,7 @@ const unauthorized: GatewayEvent = {
 function world() {
   const clock = handClock()
   const conditions = createConditions({ clock })
-  const rules = createRules(conditions)
+  const rules = createEventConditions(conditions)
   const codes = () => conditions.open().map(({ code, key }) => (key === null ? code : `${code} ${key}`))
   return { clock, conditions, rules, codes }
 }
@@ -176,8 +177,8 @@ describe('what happened stays visible', () => {
   test('a dead letter that had no event of its own is found in the counters, once', () => {
     const { rules, conditions } = world()
     rules.apply({ kind: 'message_unmappable', source: 's', topic: 't', reason: 'NOT_JSON', detail: 'd' })
-    rules.reconcile({ dead: 5, dropped: 2, letters: 5 })
-    rules.reconcile({ dead: 5, dropped: 2, letters: 5 })
+    rules.reconcile({ DEAD_LETTERS: 5, MESSAGES_DROPPED: 2, deadLettersKept: 5 })
+    rules.reconcile({ DEAD_LETTERS: 5, MESSAGES_DROPPED: 2, deadLettersKept: 5 })
     const counts = Object.fromEntries(conditions.open().map(({ code, count }) => [code, count]))
     expect(counts).toEqual({ DEAD_LETTERS: 5, MESSAGES_DROPPED: 2 })
   })
@@ -185,13 +186,13 @@ describe('what happened stays visible', () => {
   test('dead letters are no condition any more when none is left, and not before they were seen', () => {
     const { rules, codes } = world()
     rules.apply({ kind: 'message_unmappable', source: 's', topic: 't', reason: 'NOT_JSON', detail: 'd' })
-    rules.reconcile({ dead: 1, dropped: 0, letters: 0 })
+    rules.reconcile({ DEAD_LETTERS: 1, MESSAGES_DROPPED: 0, deadLettersKept: 0 })
     expect(codes()).toEqual(['DEAD_LETTERS'])
-    rules.reconcile({ dead: 1, dropped: 0, letters: 1 })
+    rules.reconcile({ DEAD_LETTERS: 1, MESSAGES_DROPPED: 0, deadLettersKept: 1 })
     expect(codes()).toEqual(['DEAD_LETTERS'])
-    rules.reconcile({ dead: 1, dropped: 0, letters: 0 })
+    rules.reconcile({ DEAD_LETTERS: 1, MESSAGES_DROPPED: 0, deadLettersKept: 0 })
     expect(codes()).toEqual([])
-    rules.reconcile({ dead: 2, dropped: 0, letters: 1 })
+    rules.reconcile({ DEAD_LETTERS: 2, MESSAGES_DROPPED: 0, deadLettersKept: 1 })
     expect(codes()).toEqual(['DEAD_LETTERS'])
   })
 
@@ -210,9 +211,9 @@ describe('what happened stays visible', () => {
     clock.move(3_599_000)
     expect(codes()).toEqual(['MESSAGES_DROPPED'])
     clock.move(1000)
-    rules.reconcile({ dead: 0, dropped: 7, letters: 0 })
+    rules.reconcile({ DEAD_LETTERS: 0, MESSAGES_DROPPED: 7, deadLettersKept: 0 })
     expect(codes()).toEqual([])
-    rules.reconcile({ dead: 0, dropped: 8, letters: 0 })
+    rules.reconcile({ DEAD_LETTERS: 0, MESSAGES_DROPPED: 8, deadLettersKept: 0 })
     expect(codes()).toEqual(['MESSAGES_DROPPED'])
   })
 

@@ -5,7 +5,7 @@ import { Secret } from '../../../src/std/secret.ts'
 import type { GatewayEvent } from '../../../src/domain/event.ts'
 import type { BatchId, LaneId, ProviderName } from '../../../src/domain/ids.ts'
 import { createLog } from '../../../src/ops/logging/logging.ts'
-import { lineOf } from '../../../src/ops/logging/event-log-lines.ts'
+import { levelOf } from '../../../src/ops/logging/log-line.ts'
 import { handClock, keptOutput } from '../../support/ops-world.ts'
 
 const provider = 'default' as ProviderName
@@ -33,9 +33,10 @@ describe('a line in the log', () => {
       kind: 'endpoint_unavailable',
       provider,
       failures: 5,
-      why: 'It answered 500.',
+      why: 'The service answers 500.',
       requestId: 'r-1',
       retryInMs: 8200.4,
+      act: null,
     })
     expect(output.lines()).toEqual([
       {
@@ -44,10 +45,11 @@ describe('a line in the log', () => {
         event: 'endpoint_unavailable',
         provider: 'default',
         failures: 5,
-        why: 'It answered 500.',
+        why: 'The service answers 500.',
         requestId: 'r-1',
         retryInMs: 8200,
-        msg: 'Ingestion API is unavailable: It answered 500. Sending pauses, the spool keeps filling.',
+        act: null,
+        msg: 'Cannot deliver: the service answers 500. Data is kept. Next try in 8 s.',
       },
     ])
   })
@@ -116,7 +118,7 @@ describe('what loses data is never below error', () => {
       requestId: null,
     },
   ])('$kind', (event) => {
-    expect(lineOf(event).level).toBe('error')
+    expect(levelOf(event)).toBe('error')
   })
 })
 

@@ -1,0 +1,204 @@
+// condition-catalogue.ts: every condition: how severe it is, what it means and what to do. The codes are API.
+//
+// `meaning` is what a condition says unless the event that raises it says it more exactly; `act` likewise. The
+// documentation is generated from this table. Which event raises and clears a condition: ops/events.
+
+export const severities = ['info', 'warning', 'error', 'critical'] as const
+export type Severity = (typeof severities)[number]
+
+type ConditionSpec = {
+  severity: Severity
+  meaning: string
+  act: string
+  /** /status adds to `what` when delivery tries again. */
+  showsNextTry?: true
+  /** The condition clears by itself when it was not raised again for so long. */
+  quietMs?: number
+}
+
+const hourMs = 3_600_000
+const dayMs = 86_400_000
+
+const held = 'Devices get no acknowledgement and keep their data. QoS 0 messages are dropped.'
+const copyFirst = 'Check the disk (dmesg, SMART). Copy the spool directory before you do anything else.'
+const reportIt = 'Keep a copy of the spool directory and the log, run `spool verify`, and report it.'
+
+export const conditionCatalogue = {
+  // delivery
+  ENDPOINT_UNAVAILABLE: {
+    severity: 'error',
+    meaning: 'The service takes no batches. The gateway sends one probe at a time and keeps all data.',
+    act: 'If it lasts, ask the support of the service. Delivery resumes by itself.',
+    showsNextTry: true,
+  },
+  ENDPOINT_UNAUTHORIZED: {
+    severity: 'error',
+    meaning: 'The service refuses the signature, the account or the time of the requests. Data is kept.',
+    act: 'Check the credentials, and that their account is registered. The gateway sends a probe every ten minutes.',
+    showsNextTry: true,
+  },
+  CREDENTIALS_MISSING: {
+    severity: 'error',
+    meaning: 'There are no credentials to sign with. Data is kept.',
+    act: 'Check delivery.credentials in the config, and that the daemon may read them.',
+    showsNextTry: true,
+  },
+  CREDENTIALS_STALE: {
+    severity: 'warning',
+    meaning: 'The credentials cannot be refreshed. The old ones are used until they expire.',
+    act: 'Check the source that delivery.credentials names. The gateway tries again by itself.',
+  },
+  CLOCK_OFF: {
+    severity: 'warning',
+    meaning: 'The clock of this machine is off by a minute or more. Signatures use the time of the service.',
+    act: 'Set the clock (timedatectl, chrony). TLS fails when it is outside the validity of the certificates.',
+  },
+  PROVIDER_UNKNOWN: {
+    severity: 'error',
+    meaning: 'Payloads wait for a provider that is not in the config. They are kept.',
+    act: 'Put the provider back into the config until its payloads are delivered. If it is there, restart.',
+  },
+  BATCH_STUCK: {
+    severity: 'warning',
+    meaning: 'One batch fails while others succeed. It is retried separately, at growing intervals.',
+    act: 'Ask the support of the service about this batchId.',
+  },
+  WRAPPER_REFUSED: {
+    severity: 'error',
+    meaning: 'The service refuses every batch, whatever it contains. Data is kept.',
+    act:
+      'Check delivery.base_url, delivery.mode, the provider key and recent changes of the mapping. The gateway sends one ' +
+      'request every ten minutes, or at once with `probe`.',
+    showsNextTry: true,
+  },
+  ANSWERS_INCONSISTENT: {
+    severity: 'warning',
+    meaning:
+      'An answer of the service contradicts itself or the specification. Its lists are used, `failed` first.',
+    act: 'Give the requestId to the support of the service.',
+    quietMs: hourMs,
+  },
+
+  // dead letters and what is lost
+  DEAD_LETTERS: {
+    severity: 'error',
+    meaning: 'Messages or payloads became dead letters since the start, and some are still there.',
+    act: 'Run `dead-letters list` to see what is wrong. They are kept whole: correct the cause and requeue them.',
+  },
+  DEAD_LETTERS_FULL: {
+    severity: 'critical',
+    meaning:
+      'The dead letters reached their limit. Messages that cannot be mapped get no acknowledgement; devices keep them.',
+    act: 'Run `dead-letters list`, correct the cause and requeue them; or export and purge them.',
+  },
+  DEAD_LETTERS_PURGED: {
+    severity: 'error',
+    meaning: 'Dead letters were deleted, by a command or by age. Their data is lost.',
+    act: 'Nothing if it was intended. Otherwise raise or remove spool.dead_letters.retention.',
+    quietMs: dayMs,
+  },
+  MESSAGES_DROPPED: {
+    severity: 'error',
+    meaning: 'QoS 0 messages were dropped. Their data is lost.',
+    act: 'Let devices publish with QoS 1. They keep such messages until the gateway acknowledges them.',
+    quietMs: hourMs,
+  },
+
+  // spool
+  SPOOL_FULL: {
+    severity: 'critical',
+    meaning: `The spool is full. ${held}`,
+    act: 'See the conditions of delivery for the cause, or raise spool.max_bytes if the disk has room.',
+  },
+  DISK_LOW: {
+    severity: 'critical',
+    meaning: `The disk of the spool is nearly full. ${held}`,
+    act: 'Free space on that file system; intake resumes by itself. Never delete files of the spool.',
+  },
+  QUARANTINE_FULL: {
+    severity: 'critical',
+    meaning: `The quarantine is full. ${held}`,
+    act: 'Run `quarantine list`. Add the devices to the table, release or drop messages, or raise spool.quarantine_max_bytes.',
+  },
+  DEFERRED_FULL: {
+    severity: 'critical',
+    meaning: `Too many messages wait for their JSONata expression. ${held}`,
+    act: 'Nothing if it passes. If it lasts, simplify the expression or raise spool.deferred_max_bytes.',
+  },
+  STATE_FULL: {
+    severity: 'critical',
+    meaning: `The mapping state reached its limit. ${held}`,
+    act: 'Intake resumes when open records are closed. If it lasts, raise spool.state_max_bytes.',
+  },
+  STORE_LOST: {
+    severity: 'critical',
+    meaning: 'A write to the spool failed. The gateway acknowledges nothing until the store is open again.',
+    act: 'Check the disk and its file system (df, dmesg). The gateway opens the store again by itself.',
+  },
+  CHUNK_DAMAGED: {
+    severity: 'critical',
+    meaning: 'Stored payloads cannot be read. They are set aside, not deleted.',
+    act: copyFirst,
+  },
+  RECORD_DAMAGED: {
+    severity: 'critical',
+    meaning: 'Mapping state or a kept message cannot be read. It is set aside, not deleted.',
+    act: copyFirst,
+  },
+  CONSERVATION_BROKEN: {
+    severity: 'critical',
+    meaning: 'The counters of a lane, or of the messages received, do not add up.',
+    act: reportIt,
+  },
+  RECORDS_UNBALANCED: {
+    severity: 'critical',
+    meaning: 'The counters of kept messages or of mapping state do not add up.',
+    act: reportIt,
+  },
+
+  // ingest and mapping
+  LISTENER_FAILED: {
+    severity: 'critical',
+    meaning: 'Devices cannot connect to one of the listeners.',
+    act: 'See the error in the condition.',
+  },
+  MAPPING_STALE: {
+    severity: 'error',
+    meaning: 'The changed config or device table has errors. The previous mapping stays in force.',
+    act: 'Correct the errors that the condition lists. The gateway reads the files again as soon as they change.',
+  },
+  MODEL_UNKNOWN: {
+    severity: 'warning',
+    meaning: 'Some devices have no known model. Fields that depend on the model are omitted.',
+    act: 'Fill in the column `model` of the device table, or set `model` of the source where all are alike.',
+  },
+  CLOCK_SUSPECT: {
+    severity: 'error',
+    meaning: 'Most devices are off by the same time, so the clock of this machine is probably wrong.',
+    act: 'Check the clock of this machine (`timedatectl`). If it is right, find out what the devices have in common.',
+  },
+  EXPRESSIONS_STALLED: {
+    severity: 'error',
+    meaning: 'JSONata expressions cannot be evaluated. Their messages are acknowledged and wait on disk.',
+    act: 'Check the memory of the machine. The gateway tries again by itself.',
+  },
+
+  // ledger: nothing is late or lost by these
+  LEDGER_UNAVAILABLE: {
+    severity: 'warning',
+    meaning: 'The ledger cannot be written or read. Delivery is not affected.',
+    act: 'See the error in the condition.',
+  },
+  LEDGER_SET_ASIDE: {
+    severity: 'warning',
+    meaning: 'Records of the ledger are damaged and missing from it. Delivery is not affected.',
+    act: 'Check the disk and the memory of this machine.',
+    quietMs: dayMs,
+  },
+} as const satisfies Record<string, ConditionSpec>
+
+export type ConditionCode = keyof typeof conditionCatalogue
+
+export function specOf(code: ConditionCode): ConditionSpec {
+  return conditionCatalogue[code]
+}

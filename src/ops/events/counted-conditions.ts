@@ -1,0 +1,17 @@
+// counted-conditions.ts: the conditions that follow a counter. Not every dead letter and every drop has an event of its
+// own, so the counters are compared with what the events raised (event-conditions.ts), and the rest is raised too.
+
+import { plural } from '../../std/quantity.ts'
+
+export const countedConditions = {
+  DEAD_LETTERS: {
+    what: (count: number) => `${plural(count, 'new dead letter')}.`,
+    why: 'The log has the reasons (message_unmappable, payload_dead_lettered).',
+  },
+  MESSAGES_DROPPED: {
+    what: (count: number) => `Dropped ${plural(count, 'QoS 0 message')}. The data is lost.`,
+    why: 'The spool took no messages when they came.',
+  },
+} as const
+
+export type CountedCode = keyof typeof countedConditions

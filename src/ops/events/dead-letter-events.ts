@@ -1,0 +1,80 @@
+// dead-letter-events.ts: the events of dead letters. What becomes one: ingest-events.ts and delivery-events.ts.
+
+import { formatSize, plural } from '../../std/quantity.ts'
+import { bounded } from '../../std/quote.ts'
+import type { EventName } from '../../domain/event.ts'
+import { noKey, nothingToDo, seeCondition } from './event-text.ts'
+import type { EventTable } from './types.ts'
+
+export const deadLetterEvents: EventTable<Extract<EventName, `dead_letter${string}`>> = {
+  dead_letters_full: {
+    meaning:
+      'The dead letters reached their limit. What would become one more waits without acknowledgement.',
+    act: seeCondition,
+    level: 'error',
+    text: ({ bytesMax }) =>
+      `The dead letters reached their limit of ${formatSize(bytesMax)}. ` +
+      'A message that would become one more waits without acknowledgement.',
+    repeats: () => '',
+    raises: {
+      DEAD_LETTERS_FULL: ({ bytesMax }) => ({
+        why: `They use ${formatSize(bytesMax)}. Messages that can be mapped are delivered as usual.`,
+      }),
+    },
+  },
+  dead_letters_resumed: {
+    meaning: 'There is room for dead letters again.',
+    act: nothingToDo,
+    level: 'info',
+    text: () => 'There is room for dead letters again.',
+    repeats: () => '',
+    clears: { DEAD_LETTERS_FULL: noKey },
+  },
+  dead_letters_requeued: {
+    meaning: 'A command sends payloads of dead letters again.',
+    act: nothingToDo,
+    level: 'info',
+    text: ({ deadLetters, payloads }) =>
+      `Requeued ${plural(deadLetters, 'dead letter')}: ${plural(payloads, 'payload')}.`,
+  },
+  dead_letters_remapped: {
+    meaning: 'A command mapped dead letters again.',
+    act: 'If some could not be mapped, see `dead-letters list`.',
+    level: 'info',
+    text: ({ deadLetters, payloads, refused }) =>
+      `Mapped ${plural(deadLetters, 'dead letter')} again to ${plural(payloads, 'payload')}; ${refused} could not be mapped.`,
+  },
+  dead_letters_imported: {
+    meaning: 'A command took payloads and messages from a file.',
+    act: nothingToDo,
+    level: 'info',
+    text: ({ payloads, messages, duplicates }) =>
+      `Imported ${plural(payloads, 'payload')} and ${plural(messages, 'message')} from a file; ` +
+      `left out ${plural(duplicates, 'duplicate')}.`,
+  },
+  dead_letters_purged: {
+    meaning: 'Dead letters were deleted, by a command or by age. Their data is lost.',
+    act: seeCondition,
+    level: 'error',
+    text: ({ deadLetters, by, reasons }) =>
+      `Deleted ${plural(deadLetters, 'dead letter')} ${purgedBy[by]}. The data is lost: ${bounded(reasons)}.`,
+    raises: {
+      DEAD_LETTERS_PURGED: ({ deadLetters, by, reasons }) => ({
+        times: deadLetters,
+        what: `Deleted ${plural(deadLetters, 'dead letter')} ${purgedBy[by]}. The data is lost.`,
+        why: `${bounded(reasons, 400)}.`,
+      }),
+    },
+  },
+  dead_letter_edited: {
+    meaning: 'A command sends an edited payload of a dead letter.',
+    act: nothingToDo,
+    level: 'info',
+    text: ({ id }) => `Requeued dead letter ${id} with an edited payload.`,
+  },
+}
+
+const purgedBy = {
+  operator: 'by a command',
+  age: 'that were older than spool.dead_letters.retention',
+}

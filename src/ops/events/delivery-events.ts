@@ -1,0 +1,170 @@
+// delivery-events.ts: the events of batches, submissions and lanes. Those of the endpoint: endpoint-events.ts.
+
+import { plural } from '../../std/quantity.ts'
+import { bounded, quote } from '../../std/quote.ts'
+import type { EventName, EventOf } from '../../domain/event.ts'
+import type { Outcome } from '../../domain/outcome.ts'
+import { countedConditions } from './counted-conditions.ts'
+import { clause, nextTry, nothingToDo, forProvider, seeCondition, sentence } from './event-text.ts'
+import type { EventTable } from './types.ts'
+
+type DeliveryEvent = Extract<
+  EventName,
+  `${'batch' | 'submission' | 'payload' | 'answer' | 'wrapper' | 'lane'}_${string}`
+>
+
+const batchKey = ({ batchId }: { batchId: string }) => batchId
+
+export const deliveryEvents: EventTable<DeliveryEvent> = {
+  batch_sealed: {
+    meaning: 'Payloads were sealed into a batch. Its content never changes from now on.',
+    act: nothingToDo,
+    level: 'debug',
+    text: ({ payloads }) => `Sealed a batch of ${plural(payloads, 'payload')}.`,
+  },
+  submission_ended: {
+    meaning: 'One HTTP request with a batch ended.',
+    act: 'If failures repeat, see the condition of the endpoint.',
+    level: { oneOf: ['debug', 'info'], of: ({ outcome }) => (isFine(outcome) ? 'debug' : 'info') },
+    text: ({ payloads, outcome }) => {
+      const submission = `Submission of ${plural(payloads, 'payload')}`
+      return isFine(outcome)
+        ? `${submission} ended: ${outcome.kind}.`
+        : `${submission} failed: ${failureOf(outcome)}: ${quote(outcome.message)}`
+    },
+    repeats: ({ provider, outcome }) => (isFine(outcome) ? null : `${provider}|${failureOf(outcome)}`),
+    fields: submissionFields,
+  },
+  batch_settled: {
+    meaning: 'A batch was settled: each payload was delivered, is retried later, or became a dead letter.',
+    act: nothingToDo,
+    level: {
+      oneOf: ['debug', 'info'],
+      of: ({ retried, dead }) => (retried + dead === 0 ? 'debug' : 'info'),
+    },
+    text: ({ delivered, retried, dead }) =>
+      `Settled a batch: ${plural(delivered, 'payload')} delivered, ${retried} retried later, ${plural(dead, 'dead letter')}.`,
+    repeats: ({ provider, retried, dead }) => (retried + dead === 0 ? null : provider),
+    clears: { BATCH_STUCK: batchKey },
+  },
+  batch_held: {
+    meaning: 'A batch is not settled by its answer. The gateway keeps it and sends it again.',
+    act: 'Nothing if it passes. If it lasts, ask the support of the service about the batchId.',
+    level: 'warn',
+    text: ({ why, retryInMs }) => `A batch is held: ${bounded(clause(why))}. ${nextTry(retryInMs)}`,
+    repeats: ({ provider }) => provider,
+  },
+  batch_stuck: {
+    meaning: 'A batch failed many times while others succeeded. It is retried separately.',
+    act: seeCondition,
+    level: 'warn',
+    text: ({ failures }) =>
+      `A batch failed ${plural(failures, 'time')} while others succeeded. It is retried separately.`,
+    repeats: batchKey,
+    raises: {
+      BATCH_STUCK: ({ provider, batchId, failures }) => ({
+        key: batchId,
+        what: `Batch ${batchId}${forProvider(provider)} failed ${plural(failures, 'time')}. It is retried separately.`,
+        why: 'Other batches succeed meanwhile, so the service may fail on something in this one.',
+      }),
+    },
+  },
+  batch_unstuck: {
+    meaning: 'A batch that was stuck is settled.',
+    act: nothingToDo,
+    level: 'info',
+    text: () => 'A batch that was stuck is settled.',
+    clears: { BATCH_STUCK: batchKey },
+  },
+  batch_split: {
+    meaning: 'A batch is sent in parts under new batchIds, to find what the service refuses in it.',
+    act: nothingToDo,
+    level: 'warn',
+    text: ({ parts, why }) => `Split a batch into ${plural(parts.length, 'part')}: ${bounded(sentence(why))}`,
+    repeats: ({ provider }) => provider,
+    clears: { BATCH_STUCK: batchKey },
+  },
+  payload_dead_lettered: {
+    meaning: 'The service refused a payload for good. It is a dead letter now.',
+    act: seeCondition,
+    level: 'error',
+    text: ({ reason, detail }) => `A payload became a dead letter: ${bounded(reason, 64)}: ${quote(detail)}`,
+    repeats: ({ provider, reason }) => `${provider}|${reason}`,
+    raises: {
+      DEAD_LETTERS: ({ reason, detail, payloadId }) => ({
+        what: countedConditions.DEAD_LETTERS.what,
+        why: `Latest: ${quote(reason, 64)} for payload ${payloadId}: ${quote(detail)}`,
+      }),
+    },
+  },
+  answer_inconsistent: {
+    meaning:
+      'An answer of the service contradicts itself or the specification. Its lists are used, `failed` first.',
+    act: seeCondition,
+    level: 'warn',
+    text: (event) => `${inconsistency(event)} The gateway uses the lists of the answer, \`failed\` first.`,
+    repeats: ({ provider }) => provider,
+    raises: {
+      ANSWERS_INCONSISTENT: (event) => ({
+        key: event.provider,
+        what: inconsistency(event),
+        why: `Batch ${event.batchId}: ${event.deviations.slice(0, 5).map(clause).join('; ')}.`,
+        act: `Give the support of the service this requestId: ${event.requestId ?? 'none was sent'}.`,
+      }),
+    },
+  },
+  wrapper_refused: {
+    meaning: 'The service refuses every batch, whatever it contains. Sending pauses, and data is kept.',
+    act: seeCondition,
+    level: 'error',
+    text: ({ why, retryInMs }) =>
+      `Cannot deliver, the service refuses every batch: ${bounded(clause(why))}. Data is kept. ${nextTry(retryInMs)}`,
+    repeats: ({ provider }) => provider,
+    raises: {
+      WRAPPER_REFUSED: ({ provider, why, requestId }) => ({
+        key: provider,
+        what: `Cannot deliver${forProvider(provider)}: the service refuses every batch. Data is kept.`,
+        why: `${sentence(why)} Last requestId: ${requestId ?? 'none'}.`,
+      }),
+    },
+  },
+  lane_rotated: {
+    meaning: 'Waiting payloads became backfill, so that new payloads are sent before them.',
+    act: nothingToDo,
+    level: 'info',
+    text: ({ payloads, why }) =>
+      `Moved ${plural(payloads, 'waiting payload')} behind new ones, as backfill: ${sentence(why)}`,
+    repeats: ({ provider }) => provider,
+  },
+}
+
+/** A deviation that is a whole sentence is about more than one answer, and says it best. */
+function inconsistency({ provider, deviations }: EventOf<'answer_inconsistent'>): string {
+  const whole = deviations.find((deviation) => /^[A-Z].*\.$/.test(deviation))
+  return (
+    whole ??
+    `An answer of the service${forProvider(provider)} is inconsistent: ${clause(deviations[0] ?? 'unknown')}.`
+  )
+}
+
+type Fine = Extract<Outcome, { kind: 'answered' | 'accepted_single' | 'aborted' }>
+
+function isFine(outcome: Outcome): outcome is Fine {
+  return outcome.kind === 'answered' || outcome.kind === 'accepted_single' || outcome.kind === 'aborted'
+}
+
+function failureOf(outcome: Exclude<Outcome, Fine>): string {
+  return 'status' in outcome ? `${outcome.kind} ${outcome.status}` : outcome.kind
+}
+
+/** Of the outcome without its lists: those are as long as the batch. */
+function submissionFields({ kind: _kind, outcome, ...event }: EventOf<'submission_ended'>) {
+  const fields: Record<string, unknown> = { ...event, outcome: outcome.kind }
+  for (const name of ['status', 'requestId', 'message', 'reason'] as const)
+    if (name in outcome) fields[name] = (outcome as Record<string, unknown>)[name]
+  if (outcome.kind === 'answered') {
+    fields['accepted'] = outcome.accepted === 'all' ? event.payloads : outcome.accepted.length
+    fields['failed'] = outcome.failed.length
+  }
+  return fields
+}

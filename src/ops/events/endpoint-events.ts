@@ -1,0 +1,159 @@
+// endpoint-events.ts: the events of the endpoint: whether the service takes batches, credentials, clock, providers.
+
+import { formatDuration, plural } from '../../std/quantity.ts'
+import { bounded, quote } from '../../std/quote.ts'
+import type { EventName } from '../../domain/event.ts'
+import {
+  clause,
+  nextTry,
+  nothingToDo,
+  offsetText,
+  forProvider,
+  providerKey,
+  seeCondition,
+  sentence,
+} from './event-text.ts'
+import type { EventTable } from './types.ts'
+
+type EndpointEvent = Extract<EventName, `${'endpoint' | 'credentials' | 'provider'}_${string}`>
+
+export const endpointEvents: EventTable<EndpointEvent | 'clock_off' | 'clock_right'> = {
+  endpoint_available: {
+    meaning: 'The service takes batches again.',
+    act: nothingToDo,
+    level: 'info',
+    text: ({ unavailableMs }) => `The service takes batches again after ${formatDuration(unavailableMs)}.`,
+    repeats: providerKey,
+    clears: {
+      ENDPOINT_UNAVAILABLE: providerKey,
+      ENDPOINT_UNAUTHORIZED: providerKey,
+      WRAPPER_REFUSED: providerKey,
+    },
+  },
+  endpoint_unavailable: {
+    meaning: 'The service takes no batches. Sending pauses but for one probe at a time, and data is kept.',
+    act: seeCondition,
+    level: 'warn',
+    text: ({ why, retryInMs }) =>
+      `Cannot deliver: ${bounded(clause(why))}. Data is kept. ${nextTry(retryInMs)}`,
+    repeats: providerKey,
+    clears: { ENDPOINT_UNAUTHORIZED: providerKey },
+    raises: {
+      ENDPOINT_UNAVAILABLE: ({ provider, failures, why, requestId, act }) => ({
+        key: provider,
+        what: `Cannot deliver${forProvider(provider)}: ${bounded(clause(why))}. Data is kept.`,
+        why: `${plural(failures, 'failure')} in a row. Last requestId: ${requestId ?? 'none'}.`,
+        ...(act === null ? {} : { act: `${sentence(act)} Delivery resumes by itself.` }),
+      }),
+    },
+  },
+  endpoint_unauthorized: {
+    meaning: 'The service answers 401 or 403: signature, account or clock is wrong. Data is kept.',
+    act: seeCondition,
+    level: 'error',
+    text: ({ status, retryInMs }) =>
+      `Cannot deliver: the service answers ${status}, so signature, account or clock is wrong. ` +
+      `Data is kept. ${nextTry(retryInMs)}`,
+    repeats: providerKey,
+    clears: { ENDPOINT_UNAVAILABLE: providerKey },
+    raises: {
+      ENDPOINT_UNAUTHORIZED: ({ provider, status, message, requestId, accessKeyId, clockOffsetMs }) => ({
+        key: provider,
+        what: `Cannot deliver${forProvider(provider)}: the service answers ${status}. Data is kept.`,
+        why:
+          `The cause is one of three: the signature (access key ${accessKeyId ?? 'unknown'}), the account (not registered), ` +
+          `the clock (${clockOffsetMs === null ? 'offset unknown' : `${offsetText(clockOffsetMs)} the service`}). ` +
+          `Answer: ${quote(message)}, requestId ${requestId ?? 'none'}.`,
+      }),
+    },
+  },
+  credentials_failed: {
+    meaning: 'There are no credentials to sign with. Data is kept.',
+    act: seeCondition,
+    level: 'error',
+    text: ({ why }) => `No credentials to sign with: ${bounded(clause(why))}.`,
+    repeats: providerKey,
+    raises: {
+      CREDENTIALS_MISSING: ({ provider, why }) => ({
+        key: provider,
+        what: `No credentials to sign with${forProvider(provider)}. Data is kept.`,
+        why: sentence(why),
+      }),
+    },
+  },
+  credentials_found: {
+    meaning: 'The gateway signs with these credentials from now on.',
+    act: nothingToDo,
+    level: 'info',
+    text: ({ accessKeyId }) => `Signing with access key ${accessKeyId}.`,
+    repeats: providerKey,
+    clears: { CREDENTIALS_MISSING: providerKey },
+  },
+  credentials_stale: {
+    meaning: 'The credentials cannot be refreshed. The old ones are used until they expire.',
+    act: seeCondition,
+    level: 'warn',
+    text: ({ why }) => `Cannot refresh the credentials, the old ones stay in use: ${bounded(clause(why))}.`,
+    repeats: providerKey,
+    raises: {
+      CREDENTIALS_STALE: ({ provider, why, expiresAt }) => ({
+        key: provider,
+        what: `Cannot refresh the credentials${forProvider(provider)}. The old ones stay in use.`,
+        why:
+          sentence(why) +
+          (expiresAt === null ? '' : ` The old ones expire at ${new Date(expiresAt).toISOString()}.`),
+      }),
+    },
+  },
+  credentials_refreshed: {
+    meaning: 'The credentials can be refreshed again.',
+    act: nothingToDo,
+    level: 'info',
+    text: () => 'The credentials can be refreshed again.',
+    repeats: providerKey,
+    clears: { CREDENTIALS_STALE: providerKey },
+  },
+  clock_off: {
+    meaning: 'The clock of this machine is off by a minute or more. Signatures use the time of the service.',
+    act: seeCondition,
+    level: 'warn',
+    text: ({ offsetMs }) =>
+      `The clock of this machine is ${offsetText(offsetMs)} the service. Signatures use the time of the service.`,
+    repeats: providerKey,
+    raises: {
+      CLOCK_OFF: ({ provider, offsetMs }) => ({
+        key: provider,
+        what: `The clock of this machine is ${offsetText(offsetMs)} the service.`,
+        why: 'The Date header of its answers shows it. Signatures use the time of the service, so delivery continues.',
+      }),
+    },
+  },
+  clock_right: {
+    meaning: 'The clock of this machine agrees with the service again.',
+    act: nothingToDo,
+    level: 'info',
+    text: () => 'The clock of this machine agrees with the service again.',
+    repeats: providerKey,
+    clears: { CLOCK_OFF: providerKey },
+  },
+  provider_unknown: {
+    meaning: 'Payloads wait for a provider that is not in the config; or none wait any more.',
+    act: seeCondition,
+    level: { oneOf: ['info', 'error'], of: ({ payloads }) => (payloads === 0 ? 'info' : 'error') },
+    text: ({ provider, payloads }) =>
+      payloads === 0
+        ? `No payloads wait for the unknown provider ${quote(provider, 64)} any more.`
+        : `The config does not have provider ${quote(provider, 64)}. ${plural(payloads, 'payload')} kept for it.`,
+    clears: { PROVIDER_UNKNOWN: ({ provider, payloads }) => (payloads === 0 ? provider : undefined) },
+    raises: {
+      PROVIDER_UNKNOWN: ({ provider, payloads }) =>
+        payloads === 0
+          ? null
+          : {
+              key: provider,
+              what: `The config does not have provider ${quote(provider, 64)}. ${plural(payloads, 'payload')} kept for it.`,
+              why: 'It was renamed or removed while payloads were waiting, or added since the start.',
+            },
+    },
+  },
+}

@@ -1,0 +1,51 @@
+// event-conditions.ts: raises and clears conditions, by the event table and by the counters.
+
+import type { GatewayEvent } from '../../domain/event.ts'
+import type { ConditionCode } from '../conditions/condition-catalogue.ts'
+import type { Cause, Conditions } from '../conditions/conditions.ts'
+import { countedConditions, type CountedCode } from './counted-conditions.ts'
+import { eventSpec } from './events.ts'
+
+/** Totals since the start, and the dead letters that are there now. */
+export type Counted = Record<CountedCode, number> & { deadLettersKept: number }
+
+export type EventConditions = {
+  apply(this: void, event: GatewayEvent): void
+  /** Raises what the counters know and no event told of. */
+  reconcile(counted: Counted): void
+}
+
+export function createEventConditions(conditions: Conditions): EventConditions {
+  /** How often these were raised since the start, to compare with the counters. */
+  const raised: Record<string, number> = { DEAD_LETTERS: 0, MESSAGES_DROPPED: 0 }
+  let deadLettersKept = 0
+
+  return { apply, reconcile }
+
+  function apply(event: GatewayEvent): void {
+    const { clears, raises } = eventSpec(event)
+    for (const code in clears) {
+      const key = clears[code as ConditionCode]?.(event)
+      if (key !== undefined) conditions.clear(code as ConditionCode, key)
+    }
+    for (const code in raises) {
+      const cause = raises[code as ConditionCode]?.(event)
+      if (cause) raise(code as ConditionCode, cause)
+    }
+  }
+
+  function reconcile(counted: Counted): void {
+    for (const code of Object.keys(countedConditions) as CountedCode[]) {
+      const times = counted[code] - (raised[code] ?? 0)
+      if (times > 0) raise(code, { ...countedConditions[code], times })
+    }
+    // All were requeued, mapped or deleted. The first ones may be raised before they are on disk.
+    if (counted.deadLettersKept === 0 && deadLettersKept > 0) conditions.clear('DEAD_LETTERS')
+    deadLettersKept = counted.deadLettersKept
+  }
+
+  function raise(code: ConditionCode, cause: Cause): void {
+    if (code in raised) raised[code] = (raised[code] ?? 0) + (cause.times ?? 1)
+    conditions.raise(code, cause)
+  }
+}

@@ -1,0 +1,43 @@
+// events.ts: every event in one table: how it reads in the log, how serious it is, and which conditions it raises or
+// clears. To add an event: one line in domain/event.ts (name and fields), one entry in a file of this folder, and
+// `npm run docs`. The types refuse an event without an entry, and an entry for a condition that does not exist.
+//
+//   spool-events, dead-letter-events, ingest-events, mapping-events,
+//   delivery-events, endpoint-events, ledger-events, gateway-events      the entries, by area
+//   counted-conditions     the conditions that follow a counter
+//   event-conditions       applies the table to the conditions
+//   ../conditions/         the codes of the conditions, their severity and what to do
+//   ../logging/            the log lines
+//
+// Rules: what loses data is never below `error`, and what succeeds for each batch is `debug`. A text is built only
+// when its line is written; an event costs two lookups otherwise.
+
+import type { EventName, GatewayEvent } from '../../domain/event.ts'
+import { deadLetterEvents } from './dead-letter-events.ts'
+import { deliveryEvents } from './delivery-events.ts'
+import { endpointEvents } from './endpoint-events.ts'
+import { gatewayEvents } from './gateway-events.ts'
+import { ingestEvents } from './ingest-events.ts'
+import { ledgerEvents } from './ledger-events.ts'
+import { mappingEvents } from './mapping-events.ts'
+import { spoolEvents } from './spool-events.ts'
+import type { EventSpec, EventTable } from './types.ts'
+
+export const eventTable: EventTable<EventName> = {
+  ...gatewayEvents,
+  ...ingestEvents,
+  ...mappingEvents,
+  ...spoolEvents,
+  ...deliveryEvents,
+  ...endpointEvents,
+  ...deadLetterEvents,
+  ...ledgerEvents,
+}
+
+/** The entry of an event. Throws for an event that the table does not have. */
+export function eventSpec(event: GatewayEvent): EventSpec<GatewayEvent> {
+  const spec = Object.hasOwn(eventTable, event.kind) ? eventTable[event.kind] : undefined
+  if (spec === undefined) throw new Error(`The table has no event ${event.kind}.`)
+  // Each function takes the very event whose name its entry has, which the compiler cannot follow through a lookup.
+  return spec as unknown as EventSpec<GatewayEvent>
+}

@@ -1,0 +1,129 @@
+// ingest-events.ts: the events of the listeners, of messages as they come, of the quarantine and of expressions.
+
+import { plural } from '../../std/quantity.ts'
+import { bounded, quote } from '../../std/quote.ts'
+import type { EventName } from '../../domain/event.ts'
+import { countedConditions } from './counted-conditions.ts'
+import { noKey, nothingToDo, ofFault, seeCondition, sentence } from './event-text.ts'
+import type { EventTable } from './types.ts'
+
+type IngestEvent = Extract<
+  EventName,
+  `${'listener' | 'client' | 'message' | 'messages' | 'quarantine' | 'expressions'}_${string}`
+>
+
+export const ingestEvents: EventTable<IngestEvent> = {
+  listener_opened: {
+    meaning: 'Devices can connect to this address.',
+    act: nothingToDo,
+    level: 'info',
+    text: ({ url }) => `Listening for devices on ${url}.`,
+    clears: { LISTENER_FAILED: noKey },
+  },
+  listener_failed: {
+    meaning: 'A listener failed. Devices cannot connect to it.',
+    act: seeCondition,
+    level: 'error',
+    text: ({ fault }) => fault.what,
+    repeats: ({ fault }) => fault.code,
+    raises: { LISTENER_FAILED: ofFault },
+  },
+  client_refused: {
+    meaning: 'The gateway refused a connection.',
+    act: 'Look up the reason. If the client is one of yours, correct its settings or its password.',
+    level: 'warn',
+    text: ({ clientId, detail }) => `Refused ${client(clientId)}. ${bounded(sentence(detail))}`,
+    // Without the client: a scanner with random ids would get a line for each connection.
+    repeats: ({ reason }) => reason,
+  },
+  client_dropped: {
+    meaning: 'The gateway closed a connection.',
+    act: 'Look up the reason. If it repeats, check the device.',
+    level: 'warn',
+    text: ({ clientId, detail }) =>
+      `Closed the connection of ${client(clientId)}. ${bounded(sentence(detail))}`,
+    repeats: ({ reason }) => reason,
+  },
+  messages_dropped: {
+    meaning: 'QoS 0 messages could not be kept. Their data is lost.',
+    act: seeCondition,
+    level: 'error',
+    text: ({ count, detail }) => `Dropped ${plural(count, 'QoS 0 message')}. ${sentence(detail)}`,
+    repeats: ({ reason }) => reason,
+    raises: {
+      MESSAGES_DROPPED: ({ count, detail }) => ({
+        times: count,
+        what: countedConditions.MESSAGES_DROPPED.what,
+        why: sentence(detail),
+      }),
+    },
+  },
+  message_unmappable: {
+    meaning: 'A message cannot be mapped. It is a dead letter now.',
+    act: seeCondition,
+    level: 'warn',
+    text: ({ topic, reason }) => `A message on ${quote(topic, 100)} became a dead letter: ${reason}.`,
+    repeats: ({ source, reason }) => `${source ?? ''}|${reason}`,
+    raises: {
+      DEAD_LETTERS: ({ topic, reason, detail }) => ({
+        what: countedConditions.DEAD_LETTERS.what,
+        why: `Latest: ${reason} on topic ${quote(topic, 100)}: ${quote(detail)}`,
+      }),
+    },
+  },
+  message_quarantined: {
+    meaning:
+      'A message is kept in quarantine, because its device is not listed or its time is not plausible.',
+    act: 'Run `quarantine list`. Add the device to the device table, or release or drop its messages.',
+    level: 'warn',
+    text: ({ topic, reason }) => `A message on ${quote(topic, 100)} is kept in quarantine: ${reason}.`,
+    repeats: ({ source, reason }) => `${source}|${reason}`,
+  },
+  quarantine_released: {
+    meaning: 'Messages left the quarantine, because their devices are listed now.',
+    act: nothingToDo,
+    level: 'info',
+    text: ({ messages, devices, payloads, dead }) =>
+      `Released ${plural(messages, 'message')} of ${plural(devices, 'device')} from quarantine: ` +
+      `${plural(payloads, 'payload')}, ${plural(dead, 'dead letter')}.`,
+  },
+  quarantine_decided: {
+    meaning: 'A command released or dropped messages in quarantine.',
+    act: 'Nothing. Dropped messages are dead letters; `dead-letters remap` takes them back.',
+    level: { oneOf: ['info', 'warn'], of: ({ decision }) => (decision === 'drop' ? 'warn' : 'info') },
+    text: ({ decision, device, messages, payloads, dead }) => {
+      const what = plural(messages, 'message') + (device === null ? '' : ` of device ${quote(device, 80)}`)
+      if (decision === 'drop')
+        return `Dropped ${what} from quarantine by a command. They are dead letters now.`
+      const how = decision === 'restamp' ? ', with the arrival time in place of the wrong times' : ''
+      return (
+        `Released ${what} from quarantine by a command${how}: ` +
+        `${plural(payloads, 'payload')}, ${plural(dead, 'dead letter')}.`
+      )
+    },
+  },
+  expressions_failed: {
+    meaning: 'The thread for JSONata expressions cannot be started. Their messages wait on disk.',
+    act: seeCondition,
+    level: 'error',
+    text: () => 'JSONata expressions cannot be evaluated. Their messages are acknowledged and wait on disk.',
+    repeats: () => '',
+    raises: {
+      EXPRESSIONS_STALLED: ({ why }) => ({
+        why: `The thread that evaluates them cannot be started: ${why}.`,
+      }),
+    },
+  },
+  expressions_resumed: {
+    meaning: 'JSONata expressions are evaluated again.',
+    act: nothingToDo,
+    level: 'info',
+    text: () => 'JSONata expressions are evaluated again.',
+    repeats: () => '',
+    clears: { EXPRESSIONS_STALLED: noKey },
+  },
+}
+
+function client(clientId: string | null): string {
+  return clientId === null ? 'a client' : `client ${quote(clientId, 64)}`
+}

@@ -1,0 +1,56 @@
+// ledger-events.ts: the events of the ledger. None is above `warn`: nothing is late or lost by them.
+
+import { formatSize, plural } from '../../std/quantity.ts'
+import { bounded } from '../../std/quote.ts'
+import type { EventName } from '../../domain/event.ts'
+import { clause, noKey, nothingToDo, ofFault, seeCondition, sentence } from './event-text.ts'
+import type { EventTable } from './types.ts'
+
+export const ledgerEvents: EventTable<Extract<EventName, `ledger_${string}`>> = {
+  ledger_opened: {
+    meaning: 'The ledger is open.',
+    act: nothingToDo,
+    level: 'info',
+    text: ({ records, bytes }) =>
+      `The ledger is open: ${plural(records, 'payload')} in ${formatSize(bytes)}.`,
+    clears: { LEDGER_UNAVAILABLE: noKey },
+  },
+  ledger_failed: {
+    meaning: 'The ledger cannot be opened, read or written. Delivery is not affected.',
+    act: seeCondition,
+    level: 'warn',
+    text: ({ fault }) => `${fault.what} ${bounded(fault.why)}`,
+    repeats: ({ fault }) => fault.code,
+    raises: { LEDGER_UNAVAILABLE: ofFault },
+  },
+  ledger_set_aside: {
+    meaning: 'The ledger is damaged. It was set aside, and a new one begins.',
+    act: seeCondition,
+    level: 'warn',
+    text: ({ why }) =>
+      `The ledger is damaged: ${bounded(clause(why))}. It is set aside, and a new one begins.`,
+    raises: {
+      LEDGER_SET_ASIDE: ({ why, path }) => ({
+        what: 'The ledger is damaged. It is set aside, and a new one begins.',
+        why: sentence(why),
+        act: `Delivery is not affected. The old records are kept at ${path}. Check the disk.`,
+      }),
+    },
+  },
+  ledger_receipts_damaged: {
+    meaning: 'Receipts of settled batches cannot be read. The ledger does not have their payloads.',
+    act: seeCondition,
+    level: 'warn',
+    text: ({ receipts }) => `Cannot read ${plural(receipts, 'receipt')}. The ledger does not have them.`,
+    repeats: () => '',
+    raises: {
+      LEDGER_SET_ASIDE: ({ receipts }) => ({
+        key: 'receipts',
+        times: receipts,
+        what: (count) =>
+          `Cannot read ${plural(count, 'receipt')} of settled batches. The ledger does not have them.`,
+        why: 'Their checksums are wrong. Their payloads were delivered or kept all the same.',
+      }),
+    },
+  },
+}

@@ -1,0 +1,105 @@
+// mapping-events.ts: the events of the mapping as a whole: reload, models, and the clock as devices show it.
+
+import { formatDuration, plural } from '../../std/quantity.ts'
+import { quote } from '../../std/quote.ts'
+import type { EventName, EventOf } from '../../domain/event.ts'
+import { noKey, nothingToDo, seeCondition } from './event-text.ts'
+import type { EventTable } from './types.ts'
+
+type MappingEvent = Extract<EventName, `mapping_${string}` | 'restart_needed' | 'model_unknown'>
+type DeviceClockEvent = 'clock_suspect' | 'clock_trusted'
+
+/** Some fifty problems of a config or a device table, each with its place. */
+const problemsLengthMax = 6000
+
+export const mappingEvents: EventTable<MappingEvent | DeviceClockEvent> = {
+  mapping_reloaded: {
+    meaning: 'A changed config or device table is in force.',
+    act: nothingToDo,
+    level: 'info',
+    text: ({ cause, sources, tookMs }) =>
+      `A new mapping of ${plural(sources, 'source')} is in force after ${formatDuration(tookMs)} (${cause}).`,
+    clears: { MAPPING_STALE: noKey },
+  },
+  mapping_refused: {
+    meaning: 'A changed config or device table has errors. The previous mapping stays in force.',
+    act: seeCondition,
+    level: 'error',
+    text: ({ cause, fault }) => `${fault.what} The previous mapping stays in force (${cause}).`,
+    repeats: ({ fault }) => fault.code,
+    whyLengthMax: problemsLengthMax,
+    raises: {
+      MAPPING_STALE: ({ fault: { what, why, act } }) => ({
+        what: `${what} The previous mapping stays in force.`,
+        why,
+        act: `${act} The gateway reads the files again as soon as they change.`,
+        whyLengthMax: problemsLengthMax,
+      }),
+    },
+  },
+  restart_needed: {
+    meaning: 'Sections of the config changed that need a restart, or they are as at the start again.',
+    act: 'Restart the gateway when it suits.',
+    level: { oneOf: ['info', 'warn'], of: ({ sections }) => (sections.length === 0 ? 'info' : 'warn') },
+    text: ({ sections }) =>
+      sections.length === 0
+        ? 'The config is as at the start again. No restart is needed.'
+        : `The config changed in ${sections.join(', ')}. Restart the gateway to apply it. Changes of the mapping are in force.`,
+  },
+  model_unknown: {
+    meaning: 'Devices have no known model, so some of their fields are omitted; or none of them is left.',
+    act: seeCondition,
+    level: { oneOf: ['info', 'warn'], of: ({ devices }) => (devices === 0 ? 'info' : 'warn') },
+    text: (event) =>
+      event.devices === 0
+        ? `Source ${quote(event.source, 64)} has no devices without a known model any more.`
+        : withoutModel(event),
+    repeats: ({ source, devices }) => `${source}|${devices === 0}`,
+    raises: {
+      MODEL_UNKNOWN: (event) =>
+        event.devices === 0
+          ? null
+          : {
+              key: event.source,
+              what: withoutModel(event),
+              why: 'The meaning of some ids depends on the model, and neither the device table nor the source names it.',
+            },
+    },
+    clears: { MODEL_UNKNOWN: ({ source, devices }) => (devices === 0 ? source : undefined) },
+  },
+  clock_suspect: {
+    meaning: 'Most devices are off by the same time: the clock of this machine is probably wrong.',
+    act: seeCondition,
+    level: 'error',
+    text: clockText,
+    repeats: () => '',
+    raises: {
+      CLOCK_SUSPECT: (event) => ({
+        what: clockText(event),
+        why:
+          'Clocks of devices differ from each other. What they have in common is the clock of this machine.' +
+          (event.skewMs > 0 ? ' Or all of them send what they had stored.' : ''),
+      }),
+    },
+  },
+  clock_trusted: {
+    meaning: 'Devices no longer agree that the clock of this machine is wrong.',
+    act: nothingToDo,
+    level: 'info',
+    text: () => 'The devices no longer agree that the clock of this machine is wrong.',
+    repeats: () => '',
+    clears: { CLOCK_SUSPECT: noKey },
+  },
+}
+
+function withoutModel({ source, devices, what }: EventOf<'model_unknown'>): string {
+  return `No known model for ${plural(devices, 'device')} of source ${quote(source, 64)}. Omitted: ${what}.`
+}
+
+function clockText({ skewMs, devices, judged }: EventOf<'clock_suspect'>): string {
+  const direction = skewMs > 0 ? 'ahead' : 'behind'
+  return (
+    `The clock of this machine is probably wrong: ${devices} of ${judged} devices agree that it is ` +
+    `${formatDuration(Math.abs(skewMs))} ${direction}.`
+  )
+}

@@ -1,0 +1,67 @@
+import { describe, expect, test } from 'vitest'
+import type { EventOf } from '../../../src/domain/event.ts'
+import { conditionCatalogue } from '../../../src/ops/conditions/condition-catalogue.ts'
+import { createConditions } from '../../../src/ops/conditions/conditions.ts'
+import { createEventConditions } from '../../../src/ops/events/event-conditions.ts'
+import { eventTable } from '../../../src/ops/events/events.ts'
+import { lineOf } from '../../../src/ops/logging/log-line.ts'
+import { createLog } from '../../../src/ops/logging/logging.ts'
+import { eventSamples } from '../../support/event-samples.ts'
+import { handClock, keptOutput } from '../../support/ops-world.ts'
+
+const samples = Object.values(eventSamples)
+
+describe('every event', () => {
+  test.each(samples)('$kind reads as a sentence, in the log and in its conditions', (event) => {
+    const conditions = createConditions({ clock: handClock() })
+    createEventConditions(conditions).apply(event)
+    const texts = [lineOf(event).text, ...conditions.open().flatMap(({ what, why, act }) => [what, why, act])]
+    for (const text of texts) {
+      expect(text).toMatch(/^[A-Z0-9].*[."]$/)
+      expect(text).not.toMatch(
+        /undefined|NaN|\[object|\.\.|\b1 (payload|message|device|source|letter|receipt|part|time)s/,
+      )
+    }
+  })
+
+  test.each(samples)('$kind logs only flat fields', (event) => {
+    for (const value of Object.values(lineOf(event).fields).flat())
+      expect(['string', 'number', 'boolean']).toContain(value === null ? 'string' : typeof value)
+  })
+
+  test('raises the conditions that its entry names, and there is no condition that nothing raises', () => {
+    const conditions = createConditions({ clock: handClock() })
+    const { apply } = createEventConditions(conditions)
+    const reasons = [
+      'spool_full',
+      'disk_low',
+      'quarantine_full',
+      'deferred_full',
+      'state_full',
+      'store_lost',
+    ] as const
+    const seen = new Set<string>()
+    for (const event of [...samples, ...reasons.map((reason) => ({ ...eventSamples.spool_held, reason }))]) {
+      apply(event)
+      for (const { code } of conditions.open()) seen.add(code)
+    }
+    expect([...seen].sort()).toEqual(Object.keys(conditionCatalogue).sort())
+    const named = Object.values(eventTable).flatMap(({ raises = {} }) => Object.keys(raises))
+    expect([...new Set(named)].sort()).toEqual(Object.keys(conditionCatalogue).sort())
+  })
+})
+
+describe('an event below the log level', () => {
+  test('costs no sentence', () => {
+    const output = keptOutput()
+    const log = createLog({ clock: handClock(), stdout: output.stream }, { level: 'info' })
+    const sealed: EventOf<'batch_sealed'> = {
+      ...eventSamples.batch_sealed,
+      get payloads(): number {
+        throw new Error('read')
+      },
+    }
+    expect(() => log.write(sealed)).not.toThrow()
+    expect(output.lines()).toEqual([])
+  })
+})
