@@ -1,13 +1,13 @@
-// active-mapping.ts: the mapping that is in force, all that maps with it, and how another one takes its place.
+// active-mapping.ts: the mapping in force, everything that maps with it, and its replacement.
 //
-//   intake    maps what arrives, with a memory that is kept          mapper
-//   release   maps what was quarantined and is admitted now          ingest/quarantine/quarantine.ts
-//   deferral  maps what waits for its expression                     ingest/expressions/deferred-messages.ts
-//   remap     maps dead letters again where somebody asks for it     ingest/quarantine/dead-letter-remap.ts
-//   verdicts  maps what a person releases from quarantine            ingest/quarantine/quarantine-decisions.ts
+//   intake      maps messages that arrive, with state that is kept     ingest/intake
+//   release     maps quarantined messages of devices now admitted      ingest/quarantine/quarantine.ts
+//   decisions   map what a person releases from quarantine             ingest/quarantine
+//   deferred    maps messages that wait for their expression           ingest/expressions
+//   remap       maps dead letters again on request                     ingest/remap/dead-letter-remap.ts
 //
-// A swap changes all of them between two messages. The next one is made ready aside; where that fails, or the store is
-// lost in the middle, everything goes on as it was.
+// A swap changes all of them between two messages. The next mapping is built beforehand; if that fails, or
+// the store is lost during the swap, the previous mapping stays in force.
 
 import type { Clock, EpochMs } from '../std/clock.ts'
 import type { Emit } from '../domain/event.ts'
@@ -16,14 +16,14 @@ import { providerNames } from '../delivery/config.ts'
 import {
   createDeferredMessages,
   createExpressions,
-  createQuarantineRelease,
   createQuarantineDecisions,
+  createQuarantineRelease,
   remapDeadLetters,
   type Ingest,
+  type QuarantineDecisions,
   type QuarantineRelease,
   type RemapReport,
   type RemapRequest,
-  type QuarantineDecisions,
 } from '../ingest/ingest.ts'
 import { openMapping, type Mapper, type Mapping } from '../mapping/mapping.ts'
 import type { MappingStage } from '../ops/ops.ts'
@@ -38,7 +38,7 @@ export type ActiveMapping = {
   prepare(): Promise<void>
   /** From the first message on. */
   start(ingest: Pick<Ingest, 'swap'>): void
-  /** Rejects with DEVICES_INVALID, or where the store is lost; then the one before stays in force. */
+  /** Rejects with DEVICES_INVALID, or where the store is lost; then the previous mapping stays in force. */
   swap(config: Config): Promise<void>
   remap(request: RemapRequest, signal: AbortSignal): Promise<RemapReport>
   readonly decisions: Pick<QuarantineDecisions, 'release' | 'drop'>
@@ -60,30 +60,25 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
   let present: Present = presentOf(first, config)
   const expressions = createExpressions({ clock, emit }, present.mapper)
   const release = createQuarantineRelease({ spool, clock, emit, expressions }, first)
-  const deferral = createDeferredMessages({ spool, clock, emit, expressions, releaseOrder: release }, present)
-  const look = createDeviceMonitor({ clock, emit, inForce: () => present })
-  const verdicts = createQuarantineDecisions({
-    spool,
-    clock,
-    emit,
-    expressions,
-    mapping: () => present.mapping,
-  })
-  /** Letters and kept messages are taken by one person at a time. */
-  let lastOrder: Promise<unknown> = Promise.resolve()
+  const deferred = createDeferredMessages({ spool, clock, emit, expressions, releaseOrder: release }, present)
+  const monitor = createDeviceMonitor({ clock, emit, active: () => present })
+  const decisionDeps = { spool, clock, emit, expressions, mapping: () => present.mapping }
+  const decisions = createQuarantineDecisions(decisionDeps)
+  /** Requests of persons run one after the other: two must not take the same dead letter or kept message. */
+  let lastRequest: Promise<unknown> = Promise.resolve()
   let intake: Pick<Ingest, 'swap'> | null = null
   return {
     get mapper() {
       return present.mapper
     },
     release,
-    opsView: { view, device: look.device, devices: look.devices },
+    opsView: { view, device: monitor.device, devices: monitor.devices },
     prepare: () => release.findReleasable(),
     start(ingest) {
       intake = ingest
       release.start()
-      deferral.start()
-      look.start()
+      deferred.start()
+      monitor.start()
     },
     swap,
     remap: (request, signal) =>
@@ -92,8 +87,8 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
       ),
     decisions: {
       release: (which, options, signal) =>
-        inTurn(signal, (either) => verdicts.release(which, options, either)),
-      drop: (which, options, signal) => inTurn(signal, (either) => verdicts.drop(which, options, either)),
+        inTurn(signal, (either) => decisions.release(which, options, either)),
+      drop: (which, options, signal) => inTurn(signal, (either) => decisions.drop(which, options, either)),
     },
     stop,
   }
@@ -102,40 +97,35 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
     return { mapping, mapper: mapping.open(), since: clock.now(), sources: sources.length }
   }
 
-  async function swap(next: Config): Promise<void> {
-    const coming = presentOf(await mappingOf(next, clockOffsetMs), next)
-    release.beginSwap(coming.mapping)
+  async function swap(config: Config): Promise<void> {
+    const next = presentOf(await mappingOf(config, clockOffsetMs), config)
+    release.beginSwap(next.mapping)
     let succeeded = false
     let thread: Promise<void> | null = null
     try {
-      await intake?.swap(coming.mapper)
+      await intake?.swap(next.mapper)
       succeeded = true
     } finally {
       if (succeeded) {
-        present = coming
-        // Before the release looks for what can go: nothing is kept by the mapping of before any more.
-        deferral.swap(coming.mapping, coming.mapper)
-        thread = expressions.swap(coming.mapper)
+        present = next
+        // Before the release looks for what it can take: the previous mapping must keep no more messages.
+        deferred.swap(next.mapping, next.mapper)
+        thread = expressions.swap(next.mapper)
       }
       release.endSwap(succeeded)
     }
-    look.mappingChanged()
+    monitor.mappingChanged()
     await thread
   }
 
   function inTurn<Report>(
     signal: AbortSignal,
-    order: (either: AbortSignal) => Promise<Report>,
+    run: (either: AbortSignal) => Promise<Report>,
   ): Promise<Report> {
     const either = AbortSignal.any([signal, stopping.signal])
-    const before = lastOrder
-    const carryOut = async () => {
-      await before
-      return order(either)
-    }
-    const report = carryOut()
-    // Whoever asked gets the fault; the next one does not wait for more than the end.
-    lastOrder = report.catch(() => undefined)
+    const report = lastRequest.then(() => run(either))
+    // The caller gets the fault; the next request only waits for the end.
+    lastRequest = report.catch(() => undefined)
     return report
   }
 
@@ -148,17 +138,17 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
       openParts: mapper.openParts(),
       omitted,
       clocks,
-      skewed: look.worstClocks(),
+      skewed: monitor.worstClocks(),
       release: release.counters(),
-      decisions: verdicts.counters(),
-      deferral: deferral.counters(),
+      decisions: decisions.counters(),
+      deferral: deferred.counters(),
     }
   }
 
   async function stop(): Promise<void> {
     stopping.abort()
-    look.stop()
+    monitor.stop()
     await expressions.close()
-    await Promise.all([release.stop(), deferral.stop(), lastOrder])
+    await Promise.all([release.stop(), deferred.stop(), lastRequest])
   }
 }

@@ -1,24 +1,24 @@
-// app.ts: the composition root: builds everything, starts it in order, stops it in order. The door of this
-// folder.
+// app.ts: the composition root: builds everything, starts it in order, stops it in order.
 //
 // Start: each step may fail with a code, and nothing later has started then.
 //
-//   mapping   compiled, with the device table: what is wrong there stops the start
+//   mapping   compiled, with the device table; a problem in either stops the start
 //   ops       answers at once, not ready: it is needed most when the disk is full or damaged
 //   spool     opens the store and recovers; forgets nothing
-//   delivery  the recovered batches first
-//   ledger    opens its records beside the others; nothing waits for it
-//   ingest    last: whoever can connect gets acks
+//   delivery  sends the recovered batches first
+//   ledger    opens its records; nothing waits for it
+//   ingest    last, because a device that can connect expects acks
 //   ready     /readyz, READY=1
-//   beside    what was kept for its device or its expression goes on (active-mapping.ts), files are watched (config-reload.ts)
+//   then      kept messages are mapped (active-mapping.ts), files are watched (config-reload.ts)
 //
-// Stop: one deadline for all of it. It does not drain to empty: the spool is the point.
+// Stop: one deadline for all of it. It does not drain to empty: keeping data is what the spool is for.
 //
-//   not ready -> nothing is reloaded -> ingest closes its doors -> what maps kept messages ends its slice -> running submissions get most of the time, then are aborted, their
-//   batches stay sealed -> the last group commits and acks, the store is closed -> connections -> ops ends
+//   not ready -> no reload -> ingest accepts nothing more -> work on kept messages ends with its slice
+//   -> running submissions get most of the time, then are aborted, and their batches stay sealed
+//   -> the last group is committed and acknowledged, the store is closed -> connections -> ops
 //
 // A second signal ends the process at once (main.ts). That is safe: what was acknowledged is on the disk, the
-// rest is sent again by who sent it, and a sealed batch goes again under its batchId.
+// rest is sent again by its device, and a sealed batch is sent again with its batchId.
 
 import type { Writable } from 'node:stream'
 import type { Clock } from '../std/clock.ts'
@@ -32,161 +32,189 @@ import { createIngest, createTaps, type Ingest } from '../ingest/ingest.ts'
 import { ingestOptions } from '../ingest/config.ts'
 import { createLedger, type Ledger } from '../ledger/ledger.ts'
 import { ledgerOptions } from '../ledger/config.ts'
+import type { Mapping } from '../mapping/mapping.ts'
 import { createOps, type Ops, type ReloadReport } from '../ops/ops.ts'
 import { openSpool, type Spool } from '../spool/spool.ts'
 import { spoolOptions } from '../spool/config.ts'
 import type { Disk, OpenStore } from '../storage/storage.ts'
-import { createClockOffset, type ClockOffset } from './clock-offset.ts'
-import { startDeadLetterWork, type DeadLetterWork } from './dead-letter-work.ts'
-import { createBackfillRule } from './backfill-rule.ts'
 import { createActiveMapping, mappingOf, type ActiveMapping } from './active-mapping.ts'
-import { probe } from './endpoint-probe.ts'
+import { createBackfillRule } from './backfill-rule.ts'
+import { createClockOffset, type ClockOffset } from './clock-offset.ts'
 import { createConfigReload, type ConfigReload } from './config-reload.ts'
+import { startDeadLetterWork, type DeadLetterWork } from './dead-letter-work.ts'
+import { probe } from './endpoint-probe.ts'
 
 export type GatewayDeps = {
   clock: Clock
   random: () => number
   newId: NewId
   env: NodeJS.ProcessEnv
-  /** Where the log goes. */
+  /** The log is written here. */
   stdout: Writable
   version: string
   openStore: OpenStore
   disk: Disk
-  /** Sees every event after ops did; for tests and the trial. */
+  /** Receives every event after ops; for tests and the trial. */
   observe?: Emit
 }
 
 export type Gateway = {
-  /** MQTT URLs, and the base URL of ops; with the ports that the system chose where the config says 0. */
+  /** MQTT URLs, and the base URL of ops; with the ports that the system chose where the config has 0. */
   readonly addresses: { mqtt: readonly string[]; ops: string }
-  /** Resolves with the reason when the gateway cannot go on and the process should end and be restarted. */
+  /** Resolves with the reason when the gateway cannot continue and the process should be restarted. */
   readonly broken: Promise<GatewayError>
   /** Tries now what waits for a back-off or a slow probe. */
   probe(): void
-  /** Reads config, presets and device table again, and puts them in force if they are right. */
+  /** Reads config, presets and device table again, and puts them in force if they are valid. */
   reload(cause: string): Promise<ReloadReport>
   status(): ReturnType<Ops['status']>
-  /** Ends everything within the deadline of the config; never rejects for what others left open. */
+  /** Stops everything within the deadline of the config; does not reject. */
   stop(reason: string): Promise<void>
 }
 
-type Running = {
+type Deps = GatewayDeps & {
+  emit: Emit
   ops: Ops
+  offset: ClockOffset
+  /** Called with the close of each part, in the order of opening. */
+  opened: (close: () => Promise<unknown>) => void
+}
+
+type Outgoing = {
   spool: Spool
   delivery: Delivery
-  ingest: Ingest
-  offset: ClockOffset
-  inForce: ActiveMapping
-  letters: DeadLetterWork
-  /** Null where none is kept. */
+  /** Null where the config disables it. */
   ledger: Ledger | null
+}
+
+type Incoming = {
+  ingest: Ingest
+  activeMapping: ActiveMapping
+  deadLetters: DeadLetterWork
   reload: ConfigReload
 }
 
 /** Share of the deadline that running submissions get; the rest is for closing. */
 const submissionShare = 0.8
-/** For the ledger's last copy; what it leaves is copied after the next start. */
+/** For the last copy of the ledger; what it leaves is copied after the next start. */
 const lastCopyMs = 2000
 
-export async function startGateway(deps: GatewayDeps, config: Config, configPath: string): Promise<Gateway> {
-  const { clock, version, env } = deps
+export async function startGateway(
+  gatewayDeps: GatewayDeps,
+  config: Config,
+  configPath: string,
+): Promise<Gateway> {
+  const { clock, version, env, stdout, observe } = gatewayDeps
   const startedAtMs = clock.monotonic()
-  const ops = createOps({ clock, version, stdout: deps.stdout, env }, { ops: config.ops, log: config.log })
+  const ops = createOps({ clock, version, stdout, env }, { ops: config.ops, log: config.log })
   const emit: Emit = (event) => {
     ops.emit(event)
-    deps.observe?.(event)
+    observe?.(event)
   }
-  const opened: (() => Promise<unknown>)[] = []
+  const closes: (() => Promise<unknown>)[] = []
+  const offset = createClockOffset({ clock })
+  const deps: Deps = { ...gatewayDeps, emit, ops, offset, opened: (close) => void closes.push(close) }
   try {
     emit({ kind: 'gateway_starting', version, pid: process.pid, config: configPath })
-    const offset = createClockOffset({ clock })
     const mapping = await mappingOf(config, offset.offsetMs)
     await ops.start()
-    opened.push(() => ops.stop())
-    const limits = {
-      payloadsMax: config.delivery.batch.max_payloads,
-      bytesMax: config.delivery.batch.max_bytes,
-    }
-    const sending = { ...deliveryOptions(config.delivery), ledger: config.ledger.enabled }
-    const isLate = createBackfillRule({ clock, offsetMs: offset.offsetMs }, sending)
-    const spool = await openSpool({ ...deps, emit, isLate }, spoolOptions(config.spool, limits))
-    opened.push(() => spool.close())
-    ops.attach({ spool })
-    const delivery = createDelivery({ spool, clock, random: deps.random, emit, env }, sending)
-    opened.push(() => delivery.stop(AbortSignal.abort()))
-    ops.attach({ delivery })
-    delivery.start()
-    offset.follow(delivery)
-    opened.push(async () => offset.stop())
-    const ledger = config.ledger.enabled
-      ? createLedger(
-          { ...deps, emit, source: spool, clockOffsetMs: offset.offsetMs },
-          ledgerOptions(config.ledger, config.spool.path),
-        )
-      : null
-    ledger?.start()
-    opened.push(async () => ledger?.stop(AbortSignal.abort()))
-    const inForce = createActiveMapping(
-      { spool, clock, emit, clockOffsetMs: offset.offsetMs },
-      config,
-      mapping,
-    )
-    opened.push(() => inForce.stop())
-    const taps = createTaps({ clock })
-    const { mapper, release, opsView: part } = inForce
-    const ingest = createIngest(
-      { mapper, spool, clock, emit, releaseOrder: release, tap: taps },
-      ingestOptions(config.ingest),
-    )
-    const reload = createConfigReload(
-      { clock, emit, env, swap: inForce.swap },
-      { path: configPath, running: config },
-    )
-    opened.push(() => reload.stop())
-    const probeNow = (signal: AbortSignal) => probe({ delivery, clock }, signal)
-    const control = { reload: reload.reload, probe: probeNow, remap: inForce.remap, check: spool.check }
-    const retentionMs = config.spool.dead_letters.retention
-    const letters = startDeadLetterWork({ spool, clock, emit, delivery, inForce, offset }, { retentionMs })
-    opened.push(() => letters.stop())
-    ops.attach({
-      ingest,
-      taps,
-      mapping: part,
-      keptMessages: spool,
-      deadLetters: letters.work,
-      ledger,
-      control,
-      quarantine: inForce.decisions,
-    })
-    await inForce.prepare()
-    await ingest.start()
-    opened.push(() => ingest.close())
-    inForce.start(ingest)
-    await reload.start()
-    const url = ops.url()
-    const addresses = { mqtt: ingest.addresses(), ops: url ?? '' }
+    deps.opened(() => ops.stop())
+    const outgoing = await openOutgoing(deps, config)
+    const incoming = await openIncoming(deps, outgoing, { config, configPath, mapping })
+    const addresses = { mqtt: incoming.ingest.addresses(), ops: ops.url() ?? '' }
     emit({
       kind: 'gateway_ready',
       tookMs: clock.monotonic() - startedAtMs,
       addresses: [...addresses.mqtt, addresses.ops],
     })
     ops.ready()
-    const running = { ops, spool, delivery, ingest, offset, inForce, letters, ledger, reload }
-    return gatewayOf(running, { ...deps, emit }, config, addresses)
+    return gatewayOf(deps, { ...outgoing, ...incoming }, config, addresses)
   } catch (error) {
-    for (const close of opened.reverse()) await close()
+    for (const close of closes.reverse()) await close()
     throw error
   }
 }
 
+async function openOutgoing(deps: Deps, config: Config): Promise<Outgoing> {
+  const { clock, random, emit, env, ops, offset, opened } = deps
+  const options = { ...deliveryOptions(config.delivery), ledger: config.ledger.enabled }
+  const { max_payloads: payloadsMax, max_bytes: bytesMax } = config.delivery.batch
+  const isLate = createBackfillRule({ clock, offsetMs: offset.offsetMs }, options)
+  const spool = await openSpool({ ...deps, isLate }, spoolOptions(config.spool, { payloadsMax, bytesMax }))
+  opened(() => spool.close())
+  ops.attach({ spool })
+  const delivery = createDelivery({ spool, clock, random, emit, env }, options)
+  opened(() => delivery.stop(AbortSignal.abort()))
+  ops.attach({ delivery })
+  delivery.start()
+  offset.follow(delivery)
+  opened(async () => offset.stop())
+  const ledgerDeps = { ...deps, source: spool, clockOffsetMs: offset.offsetMs }
+  const ledger = config.ledger.enabled
+    ? createLedger(ledgerDeps, ledgerOptions(config.ledger, config.spool.path))
+    : null
+  ledger?.start()
+  opened(async () => ledger?.stop(AbortSignal.abort()))
+  return { spool, delivery, ledger }
+}
+
+async function openIncoming(
+  { clock, emit, env, ops, offset, opened }: Deps,
+  { spool, delivery, ledger }: Outgoing,
+  { config, configPath, mapping }: { config: Config; configPath: string; mapping: Mapping },
+): Promise<Incoming> {
+  const activeMapping = createActiveMapping(
+    { spool, clock, emit, clockOffsetMs: offset.offsetMs },
+    config,
+    mapping,
+  )
+  opened(() => activeMapping.stop())
+  const taps = createTaps({ clock })
+  const { mapper, release, opsView, remap, decisions } = activeMapping
+  const ingest = createIngest(
+    { mapper, spool, clock, emit, releaseOrder: release, tap: taps },
+    ingestOptions(config.ingest),
+  )
+  const reload = createConfigReload(
+    { clock, emit, env, swap: activeMapping.swap },
+    { path: configPath, running: config },
+  )
+  opened(() => reload.stop())
+  const deadLetters = startDeadLetterWork(
+    { spool, clock, emit, delivery, remap, offset },
+    { retentionMs: config.spool.dead_letters.retention },
+  )
+  opened(() => deadLetters.stop())
+  ops.attach({
+    ingest,
+    taps,
+    mapping: opsView,
+    keptMessages: spool,
+    deadLetters: deadLetters.work,
+    ledger,
+    control: {
+      reload: reload.reload,
+      probe: (signal) => probe({ delivery, clock }, signal),
+      remap,
+      check: spool.check,
+    },
+    quarantine: decisions,
+  })
+  await activeMapping.prepare()
+  await ingest.start()
+  opened(() => ingest.close())
+  activeMapping.start(ingest)
+  await reload.start()
+  return { ingest, activeMapping, deadLetters, reload }
+}
+
 function gatewayOf(
-  running: Running,
-  { clock, emit }: Pick<GatewayDeps, 'clock'> & { emit: Emit },
+  deps: Deps,
+  stages: Outgoing & Incoming,
   config: Config,
   addresses: Gateway['addresses'],
 ): Gateway {
-  const { ops, spool, delivery, reload } = running
+  const { spool, delivery, reload } = stages
   const broken = new Promise<GatewayError>((resolve) => {
     spool.listen({ storeUnrecoverable: resolve })
   })
@@ -196,17 +224,18 @@ function gatewayOf(
     broken,
     probe: () => delivery.probe(),
     reload: reload.reload,
-    status: () => ops.status(),
+    status: () => deps.ops.status(),
     stop(reason) {
-      stopped ??= stopAll(running, { clock, emit, reason, deadlineMs: config.ops.stop_deadline })
+      stopped ??= stopAll(deps, stages, { reason, deadlineMs: config.ops.stop_deadline })
       return stopped
     },
   }
 }
 
 async function stopAll(
-  { ops, spool, delivery, ingest, offset, inForce, letters, ledger, reload }: Running,
-  { clock, emit, reason, deadlineMs }: { clock: Clock; emit: Emit; reason: string; deadlineMs: number },
+  { clock, emit, ops, offset }: Deps,
+  { spool, delivery, ledger, ingest, activeMapping, deadLetters, reload }: Outgoing & Incoming,
+  { reason, deadlineMs }: { reason: string; deadlineMs: number },
 ): Promise<void> {
   const startedAtMs = clock.monotonic()
   const deadline = new AbortController()
@@ -216,14 +245,14 @@ async function stopAll(
     ops.stopping(reason)
     await reload.stop()
     await ingest.stopAccepting()
-    await letters.stop()
-    await inForce.stop()
+    await deadLetters.stop()
+    await activeMapping.stop()
     offset.stop()
     await delivery.stop(deadline.signal)
-    // What was settled last can then be asked for while the daemon is down.
+    // So that what was settled last can be queried while the daemon does not run.
     await ledger?.stop(AbortSignal.any([deadline.signal, AbortSignal.timeout(lastCopyMs)]))
     const pending = spool.lanes().reduce((sum, lane) => sum + lane.open, 0)
-    // Commits what is open, so the devices get their last acks before their connections are closed.
+    // Commits the open group, so that devices get their last acks before their connections are closed.
     await spool.close()
     await ingest.close()
     emit({ kind: 'gateway_stopped', tookMs: clock.monotonic() - startedAtMs, pending })

@@ -1,8 +1,8 @@
-// backfill-rule.ts: whether a payload is still live when it comes. A device that was out of reach for hours sends what it kept:
-// that is told by the device time and goes behind what is fresh (`delivery.backfill.after`).
+// backfill-rule.ts: whether a payload is late when it arrives. A device that was offline for hours sends what
+// it kept: payloads whose device time is older than `delivery.backfill.after` go behind fresh ones.
 //
-// Asked once a payload, so: no allocation, and the wall clock corrected by what is known of it. Where our clock is wrong and
-// nobody has told us so, the worst that comes of it is another order.
+// Called once a payload, so it allocates nothing. It uses the wall clock, corrected by the known offset. If
+// our clock is wrong and the offset unknown, only the order suffers.
 
 import type { Clock, EpochMs } from '../std/clock.ts'
 import type { ProviderName } from '../domain/ids.ts'

@@ -1,5 +1,5 @@
-// clock-offset.ts: what has to be added to our wall clock to get the true time, as the answers of the service tell.
-// Asked once a message, so it is looked up once a second.
+// clock-offset.ts: what has to be added to our wall clock to get the true time, learned from the answers of
+// the service. It is read once a message, so it is updated once a second.
 
 import type { CancelTimer, Clock } from '../std/clock.ts'
 import type { Delivery } from '../delivery/delivery.ts'
@@ -7,12 +7,12 @@ import type { Delivery } from '../delivery/delivery.ts'
 export type ClockOffset = {
   /** Null while our own time is unknown. */
   offsetMs(this: void): number | null
-  /** From now on the answers to this delivery are listened to. */
+  /** From now on the offset is that of this delivery. */
   follow(delivery: Pick<Delivery, 'providers'>): void
   stop(): void
 }
 
-const lookEveryMs = 1000
+const updateEveryMs = 1000
 
 export function createClockOffset({ clock }: { clock: Clock }): ClockOffset {
   let offsetMs: number | null = null
@@ -22,6 +22,6 @@ export function createClockOffset({ clock }: { clock: Clock }): ClockOffset {
   function follow(delivery: Pick<Delivery, 'providers'>): void {
     offsetMs = null
     for (const { clockOffsetMs } of delivery.providers()) offsetMs ??= clockOffsetMs
-    cancel = clock.after(lookEveryMs, () => follow(delivery))
+    cancel = clock.after(updateEveryMs, () => follow(delivery))
   }
 }

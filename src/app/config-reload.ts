@@ -1,15 +1,18 @@
-// config-reload.ts: a changed config, preset or device table is put in force while the daemon runs, if it is right.
+// config-reload.ts: puts a changed config, preset or device table in force while the daemon runs, if it is
+// valid.
 //
-//   SIGHUP, /control/reload, or a file moved (file-watch.ts)
-//     -> read everything again, aside  -> wrong: the mapping of before goes on, MAPPING_STALE says where and why
-//                                      -> right: swapped between two messages (active-mapping.ts)
+//   SIGHUP, /control/reload, or a changed file (file-watch.ts)
+//     -> read everything again -> invalid: the previous mapping stays in force, MAPPING_STALE says where and
+//     why
+//                              -> valid: swapped between two messages (active-mapping.ts)
 //
-// The sections `sources`, `devices`, `defaults`, `clocks` and `privacy` are put in force, with the presets and the device
-// table. What else changed is told and left for a restart: sockets, spool and delivery are not taken apart while they
-// run. Every file that was read is watched, also those of `${file:...}` and those of a config that was refused.
+// The sections `sources`, `devices`, `defaults`, `clocks` and `privacy` are put in force, with the presets
+// and the device table. Changes of other sections are reported and need a restart: sockets, spool and
+// delivery are not rebuilt while they run. Every file that was read is watched, also those of `${file:...}`
+// and those of a config that was refused.
 //
-// One reload at a time; what is asked for meanwhile is done once more after it. A swap that failed because the store
-// was lost is tried again.
+// One reload at a time; requests during a reload are answered by one more reload after it. A swap that failed
+// because the store was lost is tried again.
 
 import { isDeepStrictEqual } from 'node:util'
 import { resolve } from 'node:path'
@@ -22,7 +25,7 @@ import type { ReloadReport } from '../ops/ops.ts'
 import { createFileWatch, type WatchFolder } from './file-watch.ts'
 
 export type ConfigReload = {
-  /** Watches from here on. */
+  /** Watches the files from here on. */
   start(): Promise<void>
   reload(cause: string): Promise<ReloadReport>
   stop(): Promise<void>
@@ -38,7 +41,7 @@ type Deps = {
 
 const watchOptions = { settleMs: 200, pollMs: 30_000 }
 const retryMs = 5000
-/** Sections that are not put in force while the daemon runs. Of their secrets no change is seen: they show nothing. */
+/** Sections that need a restart. A change of their secrets is not seen: a secret cannot be compared. */
 const fixedSections = ['ingest', 'spool', 'delivery', 'ops', 'log'] as const
 
 export function createConfigReload(
@@ -51,14 +54,15 @@ export function createConfigReload(
   const files = new Set([resolve(path), ...filesOf(running)])
   let last: Promise<unknown> = Promise.resolve()
   let waiting: Promise<ReloadReport> | null = null
-  let told: readonly string[] = []
+  let reported: readonly string[] = []
   let cancelRetry: CancelTimer = () => {}
   let stopped = false
   return { start, reload, stop }
 
   async function start(): Promise<void> {
     await watch.watch([...files])
-    // The presets and other files are learned by reading; what is wrong now was right a moment ago and moves again.
+    // Reading finds the presets and other files. A config that is invalid now was valid a moment ago and will
+    // change again.
     await read().catch((error: unknown) => {
       if (!(error instanceof GatewayError)) throw error
     })
@@ -73,7 +77,8 @@ export function createConfigReload(
     const before = last
     const turn = (async () => {
       await before
-      // What is asked for from here on may have changed after we read.
+      // A file that changes from here on may have been read already, so a later request needs a reload of its
+      // own.
       waiting = null
       return once(cause)
     })()
@@ -91,12 +96,12 @@ export function createConfigReload(
       await swap(config)
       const tookMs = clock.monotonic() - startedAtMs
       emit({ kind: 'mapping_reloaded', cause, sources: config.sources.length, tookMs })
-      const restartNeeded = tellOfOthers(config)
+      const restartNeeded = reportRestartNeeded(config)
       return { kind: 'reloaded', sources: config.sources.length, tookMs, restartNeeded }
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error
       emit({ kind: 'mapping_refused', cause, fault: error })
-      if (isPassing(error) && !stopped)
+      if (isTransient(error) && !stopped)
         cancelRetry = clock.after(retryMs, () => void reload('the store is open again'))
       return { kind: 'refused', fault: error }
     }
@@ -117,10 +122,10 @@ export function createConfigReload(
     }
   }
 
-  function tellOfOthers(config: Config): readonly string[] {
+  function reportRestartNeeded(config: Config): readonly string[] {
     const sections = fixedSections.filter((name) => !isDeepStrictEqual(config[name], running[name]))
-    if (!isDeepStrictEqual(sections, told)) emit({ kind: 'restart_needed', sections })
-    told = sections
+    if (!isDeepStrictEqual(sections, reported)) emit({ kind: 'restart_needed', sections })
+    reported = sections
     return sections
   }
 
@@ -139,13 +144,13 @@ function filesOf({ devices }: Config): string[] {
 
 function stoppingFault(): GatewayError {
   return new GatewayError('SPOOL_CLOSED', {
-    what: 'Nothing is put in force any more.',
+    what: 'The config is not reloaded.',
     why: 'The daemon is stopping.',
-    act: 'What the files say is read at the next start.',
+    act: 'The files are read at the next start.',
   })
 }
 
-/** It is nothing that a person must mend in a file. */
-function isPassing({ code }: GatewayError): boolean {
+/** A fault that no change of a file can cure. */
+function isTransient({ code }: GatewayError): boolean {
   return code === 'SPOOL_CLOSED' || code === 'SPOOL_WRITE_FAILED'
 }

@@ -1,5 +1,5 @@
-// dead-letter-work.ts: dead letters with the mapping and the providers that are in force, and their age where the config
-// bounds it.
+// dead-letter-work.ts: connects the operations on dead letters with the mapping and the providers in force,
+// and deletes dead letters by age where the config sets a retention.
 
 import type { Clock } from '../std/clock.ts'
 import type { Emit } from '../domain/event.ts'
@@ -10,8 +10,8 @@ import {
   type DeadLetterOperations,
 } from '../dead-letters/dead-letters.ts'
 import type { Spool } from '../spool/spool.ts'
-import type { ClockOffset } from './clock-offset.ts'
 import type { ActiveMapping } from './active-mapping.ts'
+import type { ClockOffset } from './clock-offset.ts'
 
 export type DeadLetterWork = { work: DeadLetterOperations; stop(): Promise<void> }
 
@@ -20,18 +20,17 @@ type Deps = {
   clock: Clock
   emit: Emit
   delivery: Pick<Delivery, 'providers'>
-  inForce: Pick<ActiveMapping, 'remap'>
+  remap: ActiveMapping['remap']
   offset: Pick<ClockOffset, 'offsetMs'>
 }
 
 /** `retentionMs` undefined: nothing is deleted by age. */
 export function startDeadLetterWork(
-  deps: Deps,
+  { spool, clock, emit, delivery, remap, offset }: Deps,
   { retentionMs }: { retentionMs: number | undefined },
 ): DeadLetterWork {
-  const { spool, clock, emit, delivery, inForce, offset } = deps
   const providers = () => delivery.providers().map(({ name }) => name)
-  const work = createDeadLetterOperations({ spool, clock, emit, remap: inForce.remap, providers })
+  const work = createDeadLetterOperations({ spool, clock, emit, remap, providers })
   if (retentionMs === undefined) return { work, stop: () => Promise.resolve() }
   const { stop } = purgeByAge({ operations: work, clock, clockOffsetMs: offset.offsetMs }, { retentionMs })
   return { work, stop }

@@ -1,6 +1,6 @@
-// device-monitor.ts: looks at what the mapping has learned of its devices, now and then: whether most clocks disagree with
-// ours, which devices have no model, which clocks are worst. For events, /status and /devices; never on the way of a
-// message, and in slices, so that a large fleet does not stop the loop.
+// device-monitor.ts: checks from time to time what the mapping has learned of its devices: whether most
+// clocks differ from ours, which devices have no model, which clocks are worst. For events, /status and
+// /devices; never on the hot path, and in slices, so that a large fleet does not block the event loop.
 
 import { setImmediate as turn } from 'node:timers/promises'
 import type { CancelTimer, Clock } from '../std/clock.ts'
@@ -10,65 +10,65 @@ import type { DeviceView } from '../ops/ops.ts'
 
 export type DeviceMonitor = {
   start(): void
-  /** Another mapping is in force: what is said of models begins anew. */
+  /** Another mapping is in force: the events about models begin again. */
   mappingChanged(): void
   device(key: string): DeviceView | null
   devices(): AsyncIterable<readonly DeviceView[]>
-  /** The worst clocks, as last looked. */
+  /** The worst clocks at the last check. */
   worstClocks(): readonly DeviceView[]
   stop(): void
 }
 
-type Deps = { clock: Clock; emit: Emit; inForce: () => { mapper: Mapper; mapping: Mapping } }
+type Deps = { clock: Clock; emit: Emit; active: () => { mapper: Mapper; mapping: Mapping } }
 
-const lookEveryMs = 10_000
+const checkEveryMs = 10_000
 const sliceDevices = 1000
 const skewedMax = 5
-/** What a message takes on its way, and a clock that is set now and then, are no news. */
+/** Less comes from the delay of messages and from clocks that are set from time to time. */
 const skewMinMs = 60_000
 
-export function createDeviceMonitor({ clock, emit, inForce }: Deps): DeviceMonitor {
+export function createDeviceMonitor({ clock, emit, active }: Deps): DeviceMonitor {
   let cancel: CancelTimer = () => {}
   let suspect = false
   let worst: readonly DeviceView[] = []
-  /** Devices without a model that were told of, by source. */
-  const told = new Map<string, number>()
+  /** Devices without a model in the last event, by source. */
+  const reported = new Map<string, number>()
   let walking = false
   let stopped = false
-  return { start, mappingChanged: swapped, device, devices, worstClocks: () => worst, stop }
+  return { start, mappingChanged, device, devices, worstClocks: () => worst, stop }
 
   function start(): void {
-    cancel = clock.after(lookEveryMs, () => {
-      look()
+    cancel = clock.after(checkEveryMs, () => {
+      check()
       start()
     })
   }
 
-  function look(): void {
-    lookAtOurs()
-    lookAtModels()
+  function check(): void {
+    checkOwnClock()
+    checkModels()
     // Never rejects: it only reads what is in memory.
     if (!walking) void findWorst()
   }
 
-  function lookAtOurs(): void {
-    const alike = inForce().mapper.commonClockSkew(clock.now())
+  function checkOwnClock(): void {
+    const alike = active().mapper.commonClockSkew(clock.now())
     if (alike !== null) emit({ kind: 'clock_suspect', ...alike })
     else if (suspect) emit({ kind: 'clock_trusted' })
     suspect = alike !== null
   }
 
-  function lookAtModels(): void {
-    for (const [source, { devices, what }] of inForce().mapper.counters().withoutModel) {
-      if (told.get(source) === devices) continue
-      told.set(source, devices)
+  function checkModels(): void {
+    for (const [source, { devices, what }] of active().mapper.counters().withoutModel) {
+      if (reported.get(source) === devices) continue
+      reported.set(source, devices)
       emit({ kind: 'model_unknown', source, devices, what })
     }
   }
 
-  function swapped(): void {
-    for (const source of told.keys()) emit({ kind: 'model_unknown', source, devices: 0, what: '' })
-    told.clear()
+  function mappingChanged(): void {
+    for (const source of reported.keys()) emit({ kind: 'model_unknown', source, devices: 0, what: '' })
+    reported.clear()
   }
 
   async function findWorst(): Promise<void> {
@@ -85,7 +85,7 @@ export function createDeviceMonitor({ clock, emit, inForce }: Deps): DeviceMonit
 
   async function* devices(): AsyncGenerator<readonly DeviceView[]> {
     let slice: DeviceView[] = []
-    for (const [key, seen] of inForce().mapper.deviceClocks()) {
+    for (const [key, seen] of active().mapper.deviceClocks()) {
       slice.push(viewOf(key, seen))
       if (slice.length < sliceDevices) continue
       yield slice
@@ -96,12 +96,12 @@ export function createDeviceMonitor({ clock, emit, inForce }: Deps): DeviceMonit
   }
 
   function device(key: string): DeviceView | null {
-    const seen = inForce().mapper.deviceClock(key)
+    const seen = active().mapper.deviceClock(key)
     return seen === null ? null : viewOf(key, seen)
   }
 
   function viewOf(key: string, seen: NonNullable<ReturnType<Mapper['deviceClock']>>): DeviceView {
-    const row = inForce().mapping.rowOf(key)
+    const row = active().mapping.rowOf(key)
     const { messages, lastSeen, skewMs } = seen
     const listed = row !== undefined
     return { device: key, assetId: row?.asset_id ?? null, listed, messages, lastSeen, skewMs }

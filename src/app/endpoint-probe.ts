@@ -1,11 +1,11 @@
-// endpoint-probe.ts: tries now what waits for a back-off or a slow probe, and waits for what comes of it.
+// endpoint-probe.ts: retries at once what waits for a back-off or a slow probe, and waits for the outcome.
 
 import { pause, type Clock } from '../std/clock.ts'
 import type { Delivery } from '../delivery/delivery.ts'
 import type { ProbeReport } from '../ops/ops.ts'
 
-const lookEveryMs = 50
-/** Whoever asked gets the state of then; the try itself goes on. */
+const checkEveryMs = 50
+/** After it the caller gets the present state; the attempt continues. */
 const waitMaxMs = 20_000
 
 export async function probe(
@@ -17,10 +17,10 @@ export async function probe(
   delivery.probe()
   const untilMs = clock.monotonic() + waitMaxMs
   while (clock.monotonic() < untilMs && delivery.providers().some(isTrying))
-    if (!(await pause(clock, lookEveryMs, signal))) break
+    if (!(await pause(clock, checkEveryMs, signal))) break
   return { now: clock.now(), providers: delivery.providers() }
 
-  /** One that delivers has always something under way. */
+  /** A provider that was available may always have submissions in flight: it is not waited for. */
   function isTrying({ name, endpoint, inFlight }: ReturnType<Delivery['providers']>[number]): boolean {
     return closed.has(name) && endpoint !== 'available' && inFlight > 0
   }

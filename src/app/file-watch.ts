@@ -1,11 +1,12 @@
-// file-watch.ts: tells when files were changed, created, replaced or removed. Knows nothing of what is in them.
+// file-watch.ts: reports that files were changed, created, replaced or removed. It does not read them.
 //
-//   the system says that something moved in a folder -> pause -> look -> changed()
-//   every 30 s, whatever the system says             ----------> look -> changed()
+//   the system reports an event in a folder -> pause -> check -> changed()
+//   every 30 s, with or without events               -> check -> changed()
 //
-// What the system says is only a hint: it says too much (a log beside the config), too early (a file half written), or
-// nothing at all (network file systems, a folder that was a link, no watches left). What counts is a look: times,
-// sizes and identities of the files. Bounds: one look at a time, one watch a folder, at most `foldersMax`.
+// An event is only a hint: there are too many (a log beside the config), they come too early (a file half
+// written), or not at all (network file systems, the target of a link, no inotify watches left). A check
+// compares times, sizes and identities of the files with those of the last one. Bounds: one check at a time,
+// one watch a folder, at most `foldersMax`. Why this is own code: docs/decisions/0027-own-file-watch.md.
 
 import { watch } from 'node:fs'
 import { stat } from 'node:fs/promises'
@@ -13,13 +14,13 @@ import { dirname } from 'node:path'
 import type { CancelTimer, Clock } from '../std/clock.ts'
 
 export type FileWatch = {
-  /** Takes the files as they are now as seen, and watches them: to be called before they are read. */
+  /** Watches the files from their present state on: to be called before they are read. */
   watch(files: readonly string[]): Promise<void>
   close(): void
 }
 
 export type FileWatchOptions = {
-  /** Editors write in several steps. */
+  /** From an event to the check: editors write in several steps. */
   settleMs: number
   pollMs: number
 }
@@ -37,16 +38,16 @@ export function createFileWatch(
 ): FileWatch {
   const seen = new Map<string, string>()
   const folders = new Map<string, { close(): void }>()
-  let looking = false
+  let checking = false
   let hinted = false
   let cancelHint: CancelTimer = () => {}
   let closed = false
   let cancelPoll = clock.after(pollMs, poll)
-  return { watch: see, close }
+  return { watch: watchFiles, close }
 
-  async function see(files: readonly string[]): Promise<void> {
+  async function watchFiles(files: readonly string[]): Promise<void> {
     for (const file of files) {
-      seen.set(file, await signOf(file))
+      seen.set(file, await stateOf(file))
       watchFolderOf(file)
     }
   }
@@ -57,7 +58,7 @@ export function createFileWatch(
     try {
       folders.set(folder, watchFolder(folder, hint))
     } catch {
-      // No watches left, or no such folder: the poll finds what changes.
+      // No watches left, or no such folder: the poll finds changes.
       folders.set(folder, { close() {} })
     }
   }
@@ -67,28 +68,28 @@ export function createFileWatch(
     hinted = true
     cancelHint = clock.after(settleMs, () => {
       hinted = false
-      // Never rejects: what cannot be looked at is missing.
-      void look()
+      // Never rejects: a file that cannot be read counts as missing.
+      void check()
     })
   }
 
   function poll(): void {
-    void look()
+    void check()
     cancelPoll = clock.after(pollMs, poll)
   }
 
-  async function look(): Promise<void> {
-    if (looking || closed) return
-    looking = true
-    let moved = false
-    for (const [file, sign] of seen) {
-      const now = await signOf(file)
-      if (now === sign) continue
+  async function check(): Promise<void> {
+    if (checking || closed) return
+    checking = true
+    let found = false
+    for (const [file, state] of seen) {
+      const now = await stateOf(file)
+      if (now === state) continue
       seen.set(file, now)
-      moved = true
+      found = true
     }
-    looking = false
-    if (moved && !closed) changed()
+    checking = false
+    if (found && !closed) changed()
   }
 
   function close(): void {
@@ -99,7 +100,7 @@ export function createFileWatch(
   }
 }
 
-async function signOf(file: string): Promise<string> {
+async function stateOf(file: string): Promise<string> {
   try {
     const { mtimeMs, ctimeMs, size, ino } = await stat(file)
     return `${mtimeMs}|${ctimeMs}|${size}|${ino}`
@@ -110,7 +111,7 @@ async function signOf(file: string): Promise<string> {
 
 function watchWithSystem(folder: string, changed: () => void): { close(): void } {
   const watcher = watch(folder, { persistent: false }, changed)
-  // The folder went: the poll finds it when it is back.
+  // The folder was removed: the poll finds its files when they are back.
   watcher.on('error', () => watcher.close())
   return watcher
 }
