@@ -73,13 +73,13 @@ const truck = (index: number, more: object = {}) => ({
   }),
 })
 
-describe('the preset is guessed', () => {
+describe('a preset is proposed', () => {
   test.each(presets)('of what devices of %s send', async (preset) => {
     const { proposals } = await learned(await sentIn(preset))
     expect(proposals[0]?.preset).toBe(preset)
   })
 
-  test('on topics of somebody else', async () => {
+  test('on other topics than its own', async () => {
     const sent = (await sentIn('owntracks'))
       .filter(({ topic }) => topic.split('/').length === 3)
       .map((one) => ({ ...one, topic: 'bus/86463606000001/position' }))
@@ -92,7 +92,7 @@ describe('the preset is guessed', () => {
     })
   })
 
-  test('of a device that has no fix yet', async () => {
+  test('for a device without a fix', async () => {
     const message = '{"ts":1769594277,"imei":"862406075073953","pos":{"lat":0,"lon":0,"sat":0}}'
     const { proposals } = await learned([{ topic: 'ruptela/862406075073953/data', message }])
     expect(proposals.map(({ preset }) => preset)).toEqual(['ruptela-json'])
@@ -102,19 +102,19 @@ describe('the preset is guessed', () => {
     ])
   })
 
-  test('of several fleets at one broker, each for itself', async () => {
+  test('for each of several fleets at one broker', async () => {
     const { proposals } = await learned([...(await sentIn('teltonika-json')), ...(await sentIn('ovms'))])
     expect(new Set(proposals.map(({ preset }) => preset))).toEqual(new Set(['ovms', 'teltonika-json']))
   })
 })
 
-describe('where no preset fits', () => {
+describe('without a fitting preset', () => {
   let proposed: Proposed
   beforeAll(async () => {
     proposed = await learned(Array.from({ length: 9 }, (_, index) => truck(index)))
   })
 
-  test('a draft is made by the names of the keys', () => {
+  test('a draft is made from the names of the keys', () => {
     expect(proposed.proposals.map(({ preset, source }) => ({ preset, source }))).toEqual([
       {
         preset: null,
@@ -133,13 +133,13 @@ describe('where no preset fits', () => {
     ])
   })
 
-  test('an odometer is named and not drafted: a wrong one does harm', () => {
+  test('an odometer is noted and not drafted', () => {
     expect(proposed.proposals[0]?.notes).toContain(
       'ODO may be an odometer: add it as a signal, with its unit, if the dashboard shows the same.',
     )
   })
 
-  test('what has no position is left to people', async () => {
+  test('messages without a position are listed and not drafted', async () => {
     const { proposals, unread } = await learned([{ topic: 'house/lamp', message: '{"on":true}' }])
     expect(proposals).toEqual([])
     expect(unread.map(({ filter }) => filter)).toEqual(['house/lamp'])
@@ -156,19 +156,19 @@ describe('where no preset fits', () => {
     expect(proposals[0]?.source).toHaveProperty('map.time', { path: 'Timestamp', ...format })
   })
 
-  test('the device may be named by the message', async () => {
+  test('the device may be named in the message', async () => {
     const { proposals } = await learned([{ ...truck(1, { 'unit id': 'x7' }), topic: 'positions/all' }])
     expect(proposals[0]?.source).toMatchObject({ topic: 'positions/all', device: { path: '"unit id"' } })
   })
 })
 
-describe('it is said what will be missing', () => {
+describe('missing values are reported', () => {
   const missing = async (sent: readonly Sent[]) => {
     const [proposal] = (await learned(sent)).proposals
     return proposal ? missingValuesOf(proposal) : []
   }
 
-  test('field by field, in how many of how many', async () => {
+  test('per field, with the number of payloads', async () => {
     const sent = Array.from({ length: 8 }, (_, index) => truck(index, index < 3 ? { Speed: null } : {}))
     expect(await missing(sent)).toEqual([
       'Speed missing in 3 of 8 payloads.',

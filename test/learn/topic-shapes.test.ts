@@ -14,7 +14,7 @@ function heard(sent: readonly (readonly [topic: string, message?: string | Buffe
   return collector.traffic()
 }
 
-describe('topics are told by their shape', () => {
+describe('topics are grouped by shape', () => {
   test.each([
     ['teltonika/864636060000001/data', 'teltonika/+/data'],
     [
@@ -31,7 +31,7 @@ describe('topics are told by their shape', () => {
     expect(heard([[topic]]).shapes[0]?.filter).toBe(filter)
   })
 
-  test('a level is a name as well where many topics differ in nothing else and say the same things', () => {
+  test('a level is a name too when many topics differ only there and their messages are alike', () => {
     const people = ['anna', 'bob', 'eve', 'joe', 'kim'].map(
       (name, index) => [`owntracks/${name}/phone`, `{"lat":1,"lon":2,"tst":${index}}`] as const,
     )
@@ -43,14 +43,14 @@ describe('topics are told by their shape', () => {
     expect(shapes[0]?.last?.topic).toBe('owntracks/kim/phone')
   })
 
-  test('single values keep their names', () => {
+  test('topics with single values keep their names', () => {
     const values = ['lat', 'lon', 'speed', 'soc', 'odo', 'hours'].map((name) => [`van/${name}`, '1'] as const)
     expect(heard(values).shapes).toHaveLength(6)
   })
 })
 
 describe('memory is bounded', () => {
-  test('however many topics and shapes there are', () => {
+  test('with any number of topics and shapes', () => {
     const collected = heard(
       Array.from(
         { length: 12_000 },
@@ -64,18 +64,18 @@ describe('memory is bounded', () => {
     )
   })
 
-  test('of a shape the first messages are kept, and the last one', () => {
+  test('the first messages and the last one of a shape are kept', () => {
     const { shapes } = heard(Array.from({ length: 100 }, (_, index) => ['a/b', `{"n":${index}}`] as const))
     expect(shapes[0]?.samples).toHaveLength(40)
     expect(shapes[0]?.last?.bytes.toString()).toBe('{"n":99}')
   })
 
-  test('a large message is counted, and not kept', () => {
+  test('a large message is counted and not kept', () => {
     const { shapes } = heard([['a', Buffer.alloc(70_000)]])
     expect(shapes[0]).toMatchObject({ messages: 1, oversized: 1, samples: [], last: null })
   })
 
-  test('many of them together too', () => {
+  test('the bytes of all kept messages are bounded', () => {
     const { shapes } = heard(
       Array.from(
         { length: 1000 },

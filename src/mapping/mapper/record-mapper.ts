@@ -119,10 +119,10 @@ export function createRecordMapper({ context, checkTime }: Deps): RecordMapper {
     return isFixed
   }
 
-  function mapped({ name: source }: CompiledSource, { device }: DeviceEntry): MappedRecord {
+  function mapped({ name: source }: CompiledSource, { device, provider }: DeviceEntry): MappedRecord {
     const { arrivedAt } = context
     const own = Number.isNaN(time) ? null : time
-    return { source, device, time: own, arrivedAt, gps, signals, fields: extraFields, moving }
+    return { source, device, time: own, arrivedAt, gps, signals, fields: extraFields, moving, provider }
   }
 
   function payload(
@@ -141,8 +141,10 @@ export function createRecordMapper({ context, checkTime }: Deps): RecordMapper {
     const digest = digestOf(name)
     const windowKey = hasOwnTime ? windowKeyOf(digest) : partKeyOf(messageKeyOf(message), index)
     const duplicateRule = hasOwnTime ? 'always' : 'resend'
-    if (entry.withhold)
-      return payloadOf(entry, mapped(source, entry), digest, { windowKey, duplicateRule }, entry.withhold)
+    if (entry.withhold) {
+      const record = { entry, mapped: mapped(source, entry) }
+      return payloadOf(record, digest, { windowKey, duplicateRule }, entry.withhold)
+    }
     const payloadId = payloadIdOf(digest)
     const ids = signals.length === 0 ? '' : signalIdHeadOf(digest)
     const json =

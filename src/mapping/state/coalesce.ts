@@ -1,41 +1,40 @@
-// coalesce.ts: scalar topics become records. Vehicles that publish one value a message (OVMS, TeslaMate,
-// Victron, OpenXC) say in a burst of them what others say in one.
+// coalesce.ts: collects single values to records. Vehicles that publish one value per message (OVMS,
+// TeslaMate, Victron, OpenXC) send a burst of messages with the data that others send in one.
 //
-//   a value comes      no record is open for its owner             it opens one
-//                      the name is free                            it joins
-//                      this very reading is there (name, value,    it is a duplicate: nothing changes
+//   a value arrives    no record is open for its owner             it opens one
+//                      the record has no value of its name         it is added
+//                      the record has this reading (name, value,   it is a duplicate: nothing changes
 //                        own time)
-//                      the name is taken, but one of `latest`      it takes the place of the one before
-//                      the name is taken                           the record closes, a new one opens
+//                      the name is in use and is one of `latest`   it replaces the previous value
+//                      the name is in use                          the record closes, a new one opens
 //                      further from the record than `pairWithin`,  the same
 //                        or the window is over
-//   a record closes    window    so long after its first value
-//                      complete  all names of `complete` are there
+//   a record closes    window    this long after its first value
+//                      complete  it has all names of `complete`
 //                      repeat, apart, full, crowded
-//   closed             all of `require` there and not null: a record to be mapped; else incomplete
+//   after that         with all of `require`, not null: a record to be mapped; else it is incomplete
 //
-// An owner is a device; for `merge` an asset, whose "values" are the halves that its sources contribute.
+// An owner is a device; for `merge` an asset, whose "values" are the mapped records of its sources.
 //
-// Times. A record's own time is the newest among its required values', since a position is what the time is
-// asked for; where none of those has one, the newest of all. Its arrival is that of its last value. Whether a
-// value is in the window is judged by arrivals, so it matters little when tick() is called: a replay closes
-// the same records.
+// Times. The own time of a record is the newest time of its required values, since the time belongs to the
+// position; if none of those has one, the newest of all. Its arrival is that of its last value. The window is
+// checked by arrivals, so the moment of tick() matters little: a replay closes the same records.
 //
-// Durable state. Every value that is taken is one write: the whole record under its owner's key; closing
-// deletes it. One entry a record and not one a value, measured with records of 20 values in LevelDB:
+// Durable state. Every value taken is one write: the whole record under the key of its owner. Closing deletes
+// it. One entry per record, not one per value, measured with records of 20 values in LevelDB:
 //
-//                               entry a value          entry a record
-//   each value its own fsync    277 us, 1.9 KB         277 us, 11.1 KB    a value, and bytes a record
-//   a burst in one fsync        36 us, 1.9 KB          28 us, 1.1 KB      (of a key the last write counts)
-//   left behind when it closes  20 tombstones          1 tombstone
+//                                entry per value        entry per record
+//   each value in its own fsync  277 us, 1.9 KB         277 us, 11.1 KB    time per value, bytes per record
+//   a burst in one fsync         36 us, 1.9 KB          28 us, 1.1 KB      (of a key the last write counts)
+//   left after it closed         20 tombstones          1 tombstone
 //
-// A burst is what these vehicles send, and a lone value costs its fsync whatever else is written. To write a
-// record costs no copy of it: its bytes only grow (open-record.ts).
+// These vehicles send bursts, and a single value costs its fsync in any case. A write does not copy the
+// record, because its bytes only grow (open-record.ts).
 //
-// Bounds, and what happens there
-//   valuesMax, bytesMax of a record    it closes early (`full`), the value opens the next
-//   recordsMax, openBytesMax in all    the record that was opened first closes early (`crowded`)
-//   closedPerTickMax                   the rest is closed by the next tick, which is due at once
+// Bounds
+//   valuesMax, bytesMax of a record     it closes early (`full`), the value opens the next
+//   recordsMax, openBytesMax in total   the record that was opened first closes early (`crowded`)
+//   closedPerTickMax                    the next tick, which is due at once, closes the rest
 // A value that is too large for any record was refused before (see fits).
 
 import type { EpochMs } from '../../std/clock.ts'
@@ -51,11 +50,11 @@ import {
 } from './open-record.ts'
 
 export type CoalesceRules = {
-  /** Without all of these, present and not null, a record is incomplete. */
+  /** Without all of these a record is incomplete. A null value does not count. */
   require: readonly string[]
-  /** With all of these a record closes at once; empty: never early. */
+  /** With all of these a record closes at once; empty: only when its window is over. */
   complete: readonly string[]
-  /** Of these the newest value counts, and none closes a record. */
+  /** Of these the newest value counts. A repeated one does not close the record. */
   latest: readonly string[]
   windowMs: number
   /** Infinity where values of one window always belong together. */
@@ -84,22 +83,22 @@ export type ClosedRecord = {
   why: WhyClosed
 }
 
-/** What came of a step: records that closed, and what is to be kept (null: deleted), by owner. */
-export type Step = { closed: ClosedRecord[]; kept: Map<string, Buffer | null> }
+/** The changes of a step: records that closed, and the entries to write (null: to delete) by owner. */
+export type Step = { closed: ClosedRecord[]; writes: Map<string, Buffer | null> }
 
 export type Coalescer = {
-  /** Whether a value can stand in a record at all. */
+  /** Whether a record can have the value at all. */
   fits(name: string, text: string): boolean
   add(owner: string, value: Value, step: Step): 'taken' | 'duplicate'
-  /** Closes what is over. */
+  /** Closes the records whose window is over. */
   tick(nowMs: EpochMs, step: Step): void
   nextTickAt(): EpochMs | null
-  /** Replaces everything by what was kept; tells what cannot be read. */
+  /** Replaces all records by stored ones; reports those that cannot be read. */
   restore(
     entries: Iterable<[owner: string, bytes: Buffer]>,
     damaged: (owner: string, why: string) => void,
   ): void
-  /** Everything as it is kept. */
+  /** All records in their stored form. */
   entries(): Iterable<[owner: string, bytes: Buffer]>
   counters(): CoalesceCounters
 }
@@ -119,8 +118,8 @@ const closedPerTickMax = 1000
 
 export function createCoalescer(rules: CoalesceRules, bounds: CoalesceBounds): Coalescer {
   /**
-   * In the order in which they were opened, and so are due: the window is the same for all. Those of one millisecond may
-   * change places over a restart.
+   * In the order in which they were opened, and so are due: all have the same window. The order within a
+   * millisecond may change with a restart.
    */
   let open = new Map<string, OpenRecord>()
   let openBytes = 0
@@ -149,7 +148,7 @@ export function createCoalescer(rules: CoalesceRules, bounds: CoalesceBounds): C
     openBytes += record.length - length
     openMessages += record.messages - messages
     if (isComplete(record)) close(record, 'complete', step)
-    else step.kept.set(owner, bytesOf(record))
+    else step.writes.set(owner, bytesOf(record))
     return 'taken'
   }
 
@@ -162,7 +161,7 @@ export function createCoalescer(rules: CoalesceRules, bounds: CoalesceBounds): C
     return record.length + frameBytesMax(value.name, value.text) > bounds.bytesMax ? 'full' : null
   }
 
-  /** Also over when the clock was set back beyond the window: nobody can tell how long it was open. */
+  /** Also over when the clock was set back by more than the window: the time that it was open is unknown. */
   function isOver({ openedAt }: OpenRecord, nowMs: EpochMs): boolean {
     return Math.abs(nowMs - openedAt) >= rules.windowMs
   }
@@ -202,9 +201,9 @@ export function createCoalescer(rules: CoalesceRules, bounds: CoalesceBounds): C
     openBytes -= record.length
     openMessages -= messages
     closed[why] += 1
-    step.kept.set(owner, null)
+    step.writes.set(owner, null)
     const time = timeOf(record)
-    // Without a prototype, so that no name whatever means anything but a value.
+    // Without a prototype, so that every name is only a value.
     const fields = Object.create(null) as Record<string, unknown>
     for (const [name, { value }] of values) fields[name] = value
     if (!Number.isNaN(time)) fields['$time'] = time
@@ -236,9 +235,9 @@ export function createCoalescer(rules: CoalesceRules, bounds: CoalesceBounds): C
     return null
   }
 
-  function restore(kept: Iterable<[string, Buffer]>, damaged: (owner: string, why: string) => void): void {
+  function restore(stored: Iterable<[string, Buffer]>, damaged: (owner: string, why: string) => void): void {
     const records: OpenRecord[] = []
-    for (const [owner, bytes] of kept) {
+    for (const [owner, bytes] of stored) {
       const decoded = decodeRecord(owner, bytes)
       if (decoded.kind === 'record') records.push(decoded.record)
       else damaged(owner, decoded.why)

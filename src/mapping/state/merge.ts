@@ -1,56 +1,49 @@
-// merge.ts: one payload of what several sources say about one asset: the position of a phone, the odometer of
-// a box that reads the vehicle's bus.
+// merge.ts: makes one payload of the data of several sources about one asset: the position of a phone, the
+// odometer of a dongle that reads the vehicle's bus.
 //
-//   half     what one source says: a position, signals, or both
-//   group    the sources whose halves go together; at most one half of each is in a payload
-//   closed   when every source of the group contributed, when the window is over, when a source speaks again,
-//            or when the times of two halves are further apart than the window
+//   mapped record  the data of one source: a position, signals, or both
+//   group          the sources whose records are merged; a payload has at most one record of each
+//   closed         when every source of the group sent one, when the window is over, when a source sends
+//                  another one, or when the times of two records differ by more than the window
 //
-// The rules are those of coalesce.ts, with the asset as owner and the sources as names; so are durability and
-// bounds. Of two positions the one of the source that stands first in the config is sent, of two signals of
-// one type and part, and of two further fields of one name, likewise. The time is that of the half with the
-// position, else of the first half; a half that is alone is sent as it is.
+// Rules, durability and bounds are those of coalesce.ts, with the asset as owner and the sources as names. Of
+// two positions the one of the first source in the config is sent; likewise of two signals of one type and
+// part, and of two extra fields of one name. The time is that of the record with the position, else of the
+// first record. A single record is sent as it is.
 
 import type { EpochMs } from '../../std/clock.ts'
 import type { ProviderName } from '../../domain/ids.ts'
 import { createCoalescer, type CoalesceBounds, type Coalescer, type Step } from './coalesce.ts'
-import { keepable } from './open-record.ts'
+import { storedFormOf } from './open-record.ts'
 
+/** A record after mapping, before it is a payload. Stored as JSON in this order of keys. */
 export type MappedRecord = {
   source: string
   device: string
-  /** Null where the message had no time of its own: then `arrivedAt` counts. */
+  /** Null for a message without a time of its own: then `arrivedAt` applies. */
   time: EpochMs | null
   arrivedAt: EpochMs
   /** `,"gps":{...}` or ''. */
   gps: string
-  /** What follows each signal's id: `","type":...}`. */
+  /** Each signal after its id: `","type":...}`. */
   signals: readonly string[]
-  /** Further fields, `,"name":...` each, or ''. */
+  /** Extra fields, `,"name":...` each, or ''. */
   fields: string
-  /** What was derived and is no part of the payload's name; null where nothing was. */
+  /** Motion derived from the speed, which is not part of the payloadId; null where it was not derived. */
   moving: boolean | null
+  provider: ProviderName
 }
 
-/** As it is kept: who delivers it has to be known again later. */
-export type StoredMappedRecord = MappedRecord & { provider: ProviderName }
-
 export type MergeOptions = {
-  /** The group's sources in the order of the config. */
+  /** The sources of the group in the order of the config. */
   sources: readonly string[]
   windowMs: number
 }
 
 export type Merger = Omit<Coalescer, 'add' | 'fits'> & {
-  /** False where the half is too large to be kept. */
-  add(
-    asset: string,
-    half: StoredMappedRecord,
-    messages: number,
-    step: Step,
-  ): 'taken' | 'duplicate' | 'too large'
-  /** What the halves of a closed record say together; null where one of them cannot be read. */
-  join(record: Readonly<Record<string, unknown>>): StoredMappedRecord | null
+  add(asset: string, mapped: MappedRecord, messages: number, step: Step): 'taken' | 'duplicate' | 'too large'
+  /** Merges the mapped records of a closed record; null where one of them cannot be read. */
+  join(record: Readonly<Record<string, unknown>>): MappedRecord | null
 }
 
 export function createMerger({ sources, windowMs }: MergeOptions, bounds: CoalesceBounds): Merger {
@@ -60,34 +53,34 @@ export function createMerger({ sources, windowMs }: MergeOptions, bounds: Coales
 
   function add(
     asset: string,
-    half: StoredMappedRecord,
+    mapped: MappedRecord,
     messages: number,
     step: Step,
   ): 'taken' | 'duplicate' | 'too large' {
-    const { source: name, arrivedAt, time } = half
-    const kept = keepable(name, half)
-    if (kept === null || !fits(name, kept.text)) return 'too large'
-    return addValue(asset, { name, ...kept, time: time ?? Number.NaN, arrivedAt, messages }, step)
+    const { source: name, arrivedAt, time } = mapped
+    const stored = storedFormOf(name, mapped)
+    if (stored === null || !fits(name, stored.text)) return 'too large'
+    return addValue(asset, { name, ...stored, time: time ?? Number.NaN, arrivedAt, messages }, step)
   }
 
-  function join(record: Readonly<Record<string, unknown>>): StoredMappedRecord | null {
-    const halves: StoredMappedRecord[] = []
+  function join(record: Readonly<Record<string, unknown>>): MappedRecord | null {
+    const records: MappedRecord[] = []
     for (const source of sources) {
-      const half = record[source]
-      if (half === undefined) continue
-      if (!isHalf(half)) return null
-      halves.push(half)
+      const mapped = record[source]
+      if (mapped === undefined) continue
+      if (!isMappedRecord(mapped)) return null
+      records.push(mapped)
     }
-    const [first, ...others] = halves
+    const [first, ...others] = records
     if (first === undefined || others.length === 0) return first ?? null
-    const placed = halves.find(({ gps }) => gps !== '') ?? first
-    return { ...placed, signals: allSignals(halves), fields: allFields(halves) }
+    const withPosition = records.find(({ gps }) => gps !== '') ?? first
+    return { ...withPosition, signals: allSignals(records), fields: allFields(records) }
   }
 }
 
-function allSignals(halves: readonly StoredMappedRecord[]): readonly string[] {
+function allSignals(records: readonly MappedRecord[]): readonly string[] {
   const found = new Map<string, string>()
-  for (const { signals } of halves) {
+  for (const { signals } of records) {
     for (const signal of signals) {
       const { type, assetPart } = JSON.parse(`{"id":"${signal}`) as { type: string; assetPart?: string }
       const key = JSON.stringify([type, assetPart])
@@ -97,8 +90,8 @@ function allSignals(halves: readonly StoredMappedRecord[]): readonly string[] {
   return [...found.values()]
 }
 
-function allFields(halves: readonly StoredMappedRecord[]): string {
-  const texts = halves.map(({ fields }) => fields).filter((fields) => fields !== '')
+function allFields(records: readonly MappedRecord[]): string {
+  const texts = records.map(({ fields }) => fields).filter((fields) => fields !== '')
   if (texts.length < 2) return texts[0] ?? ''
   const all = texts
     .toReversed()
@@ -106,11 +99,11 @@ function allFields(halves: readonly StoredMappedRecord[]): string {
   return `,${JSON.stringify(Object.assign({}, ...all)).slice(1, -1)}`
 }
 
-/** Halves come back from the disk, so they are looked at once more. */
-function isHalf(value: unknown): value is StoredMappedRecord {
+/** Records come back from the disk, so they are checked again. */
+function isMappedRecord(value: unknown): value is MappedRecord {
   if (typeof value !== 'object' || value === null) return false
   const { source, device, provider, time, arrivedAt, gps, signals, fields, moving } =
-    value as Partial<StoredMappedRecord>
+    value as Partial<MappedRecord>
   return (
     typeof source === 'string' &&
     typeof device === 'string' &&

@@ -1,14 +1,15 @@
-// motion.ts: does it move, from the speed alone? With hysteresis, so that a truck in a traffic jam does not
-// start and stop with every message.
+// motion.ts: derives motion from the speed, with hysteresis, so that a truck in a traffic jam does not start
+// and stop with every message.
 //
 //   standing --- speed > above ---> moving
 //   moving   --- speed <= below --> standing
 //
-// In between a device goes on doing what it did; one that is not known yet stands. Only messages that are not
-// older than what was judged last change the state, so that a late or repeated one disturbs nothing.
+// Between the two thresholds the state of a device does not change; that of an unknown device is "standing".
+// Only a message that is not older than the last one changes the state, so that a late or repeated one has no
+// effect.
 //
-// Kept in memory only and bounded: a device that was forgotten, or a restart, begins with "standing" between
-// the two thresholds. What is derived here never enters a payload's name.
+// In memory only, and bounded: after a restart, or for a device that was evicted, the state between the
+// thresholds is "standing" again. The derived motion is never part of a payloadId.
 
 import type { EpochMs } from '../../std/clock.ts'
 import { createCache, type CacheCounters } from '../bounded-cache.ts'
@@ -17,12 +18,12 @@ export type MotionOptions = {
   /** Both in the unit that is sent. */
   above: number
   below: number
-  /** Devices that are remembered; beyond, those longest unused are forgotten, counted as evictions. */
+  /** Devices in memory. Beyond it, the least recently used ones are evicted and counted. */
   devicesMax: number
 }
 
 export type Motion = {
-  /** Whether the device moves. `time` orders its messages; NaN `speed` tells nothing. */
+  /** Whether the device moves; undefined for a NaN `speed`. `time` orders the messages of the device. */
   movesAt(device: string, speed: number, time: EpochMs): boolean | undefined
   counters(): CacheCounters
 }

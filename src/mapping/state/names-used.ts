@@ -1,19 +1,19 @@
-// names-used.ts: which of the values that come one by one a source makes use of: all others are noise, and
-// some vehicles send hundreds of those a second.
+// names-used.ts: the names of the single values that a source uses. All other values are ignored: some
+// vehicles send hundreds of them per second.
 //
-// A value counts where a path of the source begins with its name: in `map`, in `fix`, in a condition.
+// A name is used where a path of the source begins with it: in `map`, in `fix`, in a condition.
 
 import { pathsReadBy } from '../path/paths-used.ts'
 
-/** Names that paths anywhere in `options` begin with. What is malformed is told elsewhere. */
+/** The first keys of all paths in `options`. Malformed paths are reported elsewhere. */
 export function namesReadBy(options: unknown): Set<string> {
   const names = new Set<string>()
   for (const { path } of pathsReadBy(options)) {
     const [first] = path.steps
-    // Of a record that was put together, the message itself is the record.
+    // For a coalesced record, the whole message is the record.
     if (path.from !== 'up' && first?.kind === 'key') names.add(first.key)
   }
-  // The record's own time is made when it closes; a device that sends a value of that name cannot forge it.
+  // `$time` is made when the record closes. A value of that name from a device must not replace it.
   names.delete('$time')
   return names
 }

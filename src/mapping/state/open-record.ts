@@ -1,41 +1,41 @@
-// open-record.ts: values that wait to become one record, and their bytes.
+// open-record.ts: the values of an open record, and their stored form.
 //
-// The bytes only grow: each value is a frame behind the last one, so the durable value after any message is a
-// view of the first `length` bytes, and nothing is written twice in memory.
+// The bytes only grow: each value is a frame after the last one. So the stored form after any message is a
+// view of the first `length` bytes, and no value is encoded twice.
 //
 //   version (1)  frame  frame  ...
 //   frame: arrivedAt (8)  time (8)  messages (4)  name length (2)  value length (4)  name  value (JSON)
-//   time: NaN where the value has none of its own; of two frames of one name the later one counts
+//   time: NaN for a value without its own; of two frames of one name the later one counts
 //
-// Reading them back is total: bytes that are not such a record are reported and never thrown over.
+// Decoding is total: bytes that are not such a record give `damaged`, never an exception.
 
 import { isUtf8 } from 'node:buffer'
 import { messageOf } from '../../std/gateway-error.ts'
 import type { EpochMs } from '../../std/clock.ts'
 
-/** One value on its way into a record. */
+/** A value to be added to a record. */
 export type Value = {
   name: string
   value: unknown
   /** `value` as JSON. */
   text: string
-  /** NaN where the value has no time of its own. */
+  /** NaN for a value without a time of its own. */
   time: EpochMs
   arrivedAt: EpochMs
-  /** How many messages end with this value: they are counted until the record closes. */
+  /** Messages that end with this value. They are counted as open until the record closes. */
   messages: number
 }
 
-export type Held = { value: unknown; time: EpochMs }
+type StoredValue = { value: unknown; time: EpochMs }
 
 export type OpenRecord = {
-  /** Whose values these are. */
+  /** The device or asset of the values. */
   readonly owner: string
-  readonly values: Map<string, Held>
+  readonly values: Map<string, StoredValue>
   /** Arrival of the first and of the last value. */
   openedAt: EpochMs
   arrivedAt: EpochMs
-  /** The earliest and the latest of the values' own times; NaN while none has one. */
+  /** The earliest and the latest own time of the values; NaN while none has one. */
   earliest: EpochMs
   latest: EpochMs
   messages: number
@@ -70,12 +70,12 @@ export function frameBytesMax(name: string, text: string): number {
 }
 
 export function addValue(record: OpenRecord, value: Value): void {
-  note(record, value)
+  include(record, value)
   const { name, text, time, arrivedAt, messages } = value
   const start = record.length
   const needed = start + frameBytesMax(name, text)
   if (needed > record.buffer.length) {
-    // What was handed out before is a view of the old buffer, which nobody writes any more.
+    // Bytes given out before are a view of the old buffer, which is not written any more.
     const larger = Buffer.allocUnsafeSlow(Math.max(needed, record.buffer.length * 2))
     record.buffer.copy(larger, 0, 0, start)
     record.buffer = larger
@@ -91,19 +91,19 @@ export function addValue(record: OpenRecord, value: Value): void {
   record.length = start + frameHead + nameBytes + valueBytes
 }
 
-/** The bytes to be kept; they stay as they are when the record grows. */
+/** The stored form. It does not change when the record grows. */
 export function bytesOf(record: OpenRecord): Buffer {
   return record.buffer.subarray(0, record.length)
 }
 
-/** Whether the record holds this very reading already: the same value under the same name and own time. */
+/** Whether the record has this reading already: the same value with the same name and own time. */
 export function hasReading({ values }: OpenRecord, { name, value, text, time }: Value): boolean {
-  const held = values.get(name)
-  if (held === undefined || held.time !== time) return false
-  return held.value === value || JSON.stringify(held.value) === text
+  const known = values.get(name)
+  if (known === undefined || known.time !== time) return false
+  return known.value === value || JSON.stringify(known.value) === text
 }
 
-function note(record: OpenRecord, { name, value, time, arrivedAt, messages }: Omit<Value, 'text'>): void {
+function include(record: OpenRecord, { name, value, time, arrivedAt, messages }: Omit<Value, 'text'>): void {
   record.values.set(name, { value, time })
   record.arrivedAt = arrivedAt
   record.messages += messages
@@ -121,7 +121,7 @@ export function decodeRecord(owner: string, bytes: Buffer): Decoded {
     const frame = decodeFrame(bytes, at)
     if (typeof frame === 'string') return { kind: 'damaged', why: `${frame} at byte ${at}` }
     record ??= newRecord(owner, frame.value.arrivedAt)
-    note(record, frame.value)
+    include(record, frame.value)
     at = frame.end
   }
   if (record === null) return { kind: 'damaged', why: 'it has no values' }
@@ -131,16 +131,16 @@ export function decodeRecord(owner: string, bytes: Buffer): Decoded {
 }
 
 function decodeFrame(bytes: Buffer, at: number): { value: Omit<Value, 'text'>; end: number } | string {
-  if (bytes.length - at < frameHead) return 'a frame is cut off'
+  if (bytes.length - at < frameHead) return 'a frame is truncated'
   const nameStart = at + frameHead
   const valueStart = nameStart + bytes.readUInt16BE(at + 20)
   const end = valueStart + bytes.readUInt32BE(at + 22)
-  if (end > bytes.length) return 'a frame is longer than what is left'
+  if (end > bytes.length) return 'a frame is longer than the rest of the bytes'
   const arrivedAt = bytes.readDoubleBE(at)
   const time = bytes.readDoubleBE(at + 8)
   const messages = bytes.readUInt32BE(at + 16)
   if (!Number.isFinite(arrivedAt) || Math.abs(time) === Number.POSITIVE_INFINITY)
-    return 'a frame has no time of arrival'
+    return 'a frame has no valid time'
   if (!isUtf8(bytes.subarray(nameStart, end))) return 'a frame is not UTF-8'
   const name = bytes.toString('utf8', nameStart, valueStart)
   try {
@@ -151,11 +151,11 @@ function decodeFrame(bytes: Buffer, at: number): { value: Omit<Value, 'text'>; e
   }
 }
 
-/** A value as it is after it was kept and read back, and its JSON; null where it can not be kept. */
-export function keepable(name: string, found: unknown): { value: unknown; text: string } | null {
+/** A value as it is after it was stored and decoded, and its JSON; null for a value that cannot be stored. */
+export function storedFormOf(name: string, found: unknown): { value: unknown; text: string } | null {
   if (name.length * 3 > nameBytesMax) return null
-  // JSON has no such numbers; as a word it is refused where a number is wanted, as the number would be.
-  // Nor has it a zero below zero.
+  // JSON has neither NaN nor infinities. As text they are refused where a number is required, as the numbers
+  // would be. JSON has no negative zero either.
   const plain = typeof found === 'number' ? (Number.isFinite(found) ? found + 0 : String(found)) : found
   try {
     const text = JSON.stringify(plain) as string | undefined

@@ -1,136 +1,149 @@
-// record-closing.ts: what becomes of records when they close: read, thinned, merged, sent; or ignored, or kept as
-// letters.
+// record-closing.ts: adds values and mapped records to open records, and handles the records that close: they
+// are mapped, thinned, merged and sent, or ignored, or rejected as a whole.
 
 import { assert } from '../../std/assert.ts'
 import type { EpochMs } from '../../std/clock.ts'
 import type { MappedPayload } from '../../domain/payload.ts'
-import type { UnsentPart, KeptRecord, UnmappedPart, OpenChanges } from './state-changes.ts'
+import type { Rejection } from '../types.ts'
 import type { ClosedRecord, Step } from './coalesce.ts'
-import { messageOfRecord, type KeptKind } from './record-envelope.ts'
 import type { Value } from './open-record.ts'
-import { digestOfRecord, ownIdentity, payloadOf, sampleOf } from './record-payload.ts'
+import { messageOfRecord, type KeptKind, type KeptRecord } from './record-envelope.ts'
+import { digestOfRecord, identityOfDigest, payloadOf, thinSampleOf } from './record-payload.ts'
 import {
   ownerOf,
   ownerParts,
-  type GroupState,
   type DeviceRecord,
-  type Refusal,
+  type GroupState,
   type SourceState,
   type StateSource,
   type States,
 } from './source-state.ts'
+import type { CollectedChanges, UnmappedPart } from './state-changes.ts'
 
-export type Closing = {
-  /** Both are false where what came is a copy of what is there. */
-  addValue(state: SourceState, owner: string, value: Value, outcome: OpenChanges): boolean
-  addHalf(state: SourceState, own: DeviceRecord, messages: number, outcome: OpenChanges): boolean
-  /** Closes what is over. */
-  closeOver(nowMs: EpochMs, outcome: OpenChanges): void
+export type RecordClosing = {
+  /** False for a duplicate, which changes nothing. */
+  addValue(state: SourceState, owner: string, value: Value, changes: CollectedChanges): boolean
+  /** False for a duplicate, which changes nothing. */
+  addRecord(state: SourceState, record: DeviceRecord, messages: number, changes: CollectedChanges): boolean
+  /** Closes the records whose window is over. */
+  closeDue(nowMs: EpochMs, changes: CollectedChanges): void
 }
 
-export function createClosing({ sources, groups }: States): Closing {
-  return { addValue, addHalf, closeOver }
+export function createRecordClosing({ sources, groups }: States): RecordClosing {
+  return { addValue, addRecord, closeDue }
 
-  function addValue(state: SourceState, owner: string, value: Value, outcome: OpenChanges): boolean {
-    const step: Step = { closed: [], kept: new Map() }
+  function addValue(state: SourceState, owner: string, value: Value, changes: CollectedChanges): boolean {
+    const step = newStep()
     const taken = state.coalescer?.add(owner, value, step) === 'taken'
-    settleRecords(state, step, outcome)
+    endValues(state, step, changes)
     return taken
   }
 
-  function addHalf(state: SourceState, own: DeviceRecord, messages: number, outcome: OpenChanges): boolean {
+  function addRecord(
+    state: SourceState,
+    record: DeviceRecord,
+    messages: number,
+    changes: CollectedChanges,
+  ): boolean {
     const { source, group } = state
-    assert(group, 'halves are added for a source that merges')
-    const step: Step = { closed: [], kept: new Map() }
-    const fate = group.merger.add(
-      ownerOf(source.assetOf(own.entry), own.entry.provider),
-      { ...own.mapped, provider: own.entry.provider },
-      messages,
-      step,
-    )
-    settleHalves(group, step, outcome)
-    // A half beyond the bound of a record cannot wait for the others, so it goes alone.
-    if (fate === 'too large') send(state, own, messages, outcome)
-    return fate !== 'duplicate'
+    assert(group, 'records are added for a source that merges')
+    const { entry, mapped } = record
+    const step = newStep()
+    const added = group.merger.add(ownerOf(source.assetOf(entry), entry.provider), mapped, messages, step)
+    endGroup(group, step, changes)
+    // A record beyond the bound cannot wait for the others, so it is sent alone.
+    if (added === 'too large') send(state, record, messages, changes)
+    return added !== 'duplicate'
   }
 
-  function closeOver(nowMs: EpochMs, outcome: OpenChanges): void {
+  function closeDue(nowMs: EpochMs, changes: CollectedChanges): void {
     for (const state of sources.values()) {
       if (state.coalescer === null) continue
-      const step: Step = { closed: [], kept: new Map() }
+      const step = newStep()
       state.coalescer.tick(nowMs, step)
-      settleRecords(state, step, outcome)
+      endValues(state, step, changes)
     }
     for (const group of groups.values()) {
-      const step: Step = { closed: [], kept: new Map() }
+      const step = newStep()
       group.merger.tick(nowMs, step)
-      settleHalves(group, step, outcome)
+      endGroup(group, step, changes)
     }
   }
 
-  function settleRecords(state: SourceState, { closed, kept }: Step, outcome: OpenChanges): void {
-    for (const [owner, bytes] of kept) outcome.writes.set(state.prefix + owner, bytes)
-    for (const record of closed) settleRecord(state, record, outcome)
+  /** Collects the changes of a source that coalesces. */
+  function endValues(state: SourceState, { closed, writes }: Step, changes: CollectedChanges): void {
+    for (const [owner, bytes] of writes) changes.writes.set(state.prefix + owner, bytes)
+    for (const record of closed) endRecord(state, record, changes)
   }
 
-  function settleRecord(state: SourceState, closed: ClosedRecord, outcome: OpenChanges): void {
+  function endRecord(state: SourceState, closed: ClosedRecord, changes: CollectedChanges): void {
     const { source, thin, group } = state
     const { owner, messages } = closed
     const ignore = (reason: string) =>
-      void outcome.unsent.push({ kind: 'ignored', source: source.name, reason, messages })
+      void changes.unsent.push({ kind: 'ignored', source: source.name, reason, messages })
     if (!closed.complete) return ignore('incomplete')
     const { name: device, provider } = ownerParts(owner)
     const entry = source.entryOf(device, provider)
     if (entry.ignored) return ignore('unknown device')
-    const half = entry.quarantined ? unlisted : source.read(entry, closed.record, closed.arrivedAt)
-    if ('kind' in half) {
-      if (half.kind === 'ignored') return ignore(half.reason)
-      const about = { source: source.name, provider: entry.provider, device, messages }
-      outcome.unsent.push(droppedMessageOf('coalesced', { ...closed, name: source.name }, half, about))
+    const mapped = entry.quarantined ? unlisted : source.read(entry, closed.record, closed.arrivedAt)
+    if ('kind' in mapped) {
+      if (mapped.kind === 'ignored') return ignore(mapped.reason)
+      const origin = { source: source.name, provider: entry.provider, device, messages }
+      changes.unsent.push(unmappedPartOf('coalesced', { ...closed, name: source.name }, mapped, origin))
       return
     }
-    if (thin && !thin.passes(sampleOf(half, ownIdentity(digestOfRecord(entry, half)), true)))
-      return ignore('thinned')
-    if (group === null) send(state, { entry, mapped: half }, messages, outcome)
-    else if (!addHalf(state, { entry, mapped: half }, messages, outcome)) ignore('duplicate')
+    if (thin) {
+      const identity = identityOfDigest(digestOfRecord(entry, mapped))
+      if (!thin.passes(thinSampleOf(mapped, identity, true))) return ignore('thinned')
+    }
+    if (group === null) send(state, { entry, mapped }, messages, changes)
+    else if (!addRecord(state, { entry, mapped }, messages, changes)) ignore('duplicate')
   }
 
-  function settleHalves(group: GroupState, { closed, kept }: Step, outcome: OpenChanges): void {
-    for (const [owner, bytes] of kept) outcome.writes.set(group.prefix + owner, bytes)
+  /** Collects the changes of a group that merges. */
+  function endGroup(group: GroupState, { closed, writes }: Step, changes: CollectedChanges): void {
+    for (const [owner, bytes] of writes) changes.writes.set(group.prefix + owner, bytes)
     for (const record of closed) {
       const { messages } = record
-      const half = group.merger.join(record.record)
-      const state = half === null ? undefined : sources.get(half.source)
-      if (half !== null && state !== undefined) {
-        const entry = state.source.entryOf(half.device, half.provider)
-        send(state, { entry, mapped: half }, messages, outcome)
+      const mapped = group.merger.join(record.record)
+      const state = mapped === null ? undefined : sources.get(mapped.source)
+      if (mapped !== null && state !== undefined) {
+        const entry = state.source.entryOf(mapped.device, mapped.provider)
+        send(state, { entry, mapped }, messages, changes)
       } else {
-        const refusal = damagedState('The halves of a payload were kept and cannot be read.')
-        const kept = { ...record, name: group.name }
-        outcome.unsent.push(droppedMessageOf('merged', kept, refusal, nobody(messages)))
+        const origin = { source: null, provider: null, device: null, messages }
+        changes.unsent.push(unmappedPartOf('merged', { ...record, name: group.name }, unreadable, origin))
       }
     }
   }
 
-  function send({ source }: SourceState, own: DeviceRecord, messages: number, outcome: OpenChanges): void {
-    const payload = payloadIn(source, own)
+  function send(
+    { source }: SourceState,
+    record: DeviceRecord,
+    messages: number,
+    changes: CollectedChanges,
+  ): void {
+    const payload = payloadOfClosed(source, record)
     if (payload === null) {
-      outcome.unsent.push({ kind: 'ignored', source: source.name, reason: 'privacy', messages })
+      changes.unsent.push({ kind: 'ignored', source: source.name, reason: 'privacy', messages })
     } else {
-      outcome.payloads.push(payload)
-      outcome.closed += messages
+      changes.payloads.push(payload)
+      changes.closed += messages
     }
   }
 }
 
-/** The payload of a record that came out of memory; null where the asset's profile leaves nothing of it. */
-export function payloadIn(
-  { withholdOf }: StateSource,
-  { entry, mapped: half }: DeviceRecord,
-): MappedPayload | null {
-  const digest = digestOfRecord(entry, half)
-  return payloadOf(entry, half, digest, ownIdentity(digest), withholdOf(entry))
+function newStep(): Step {
+  return { closed: [], writes: new Map() }
 }
+
+/** The payload of a closed record; null where the privacy profile of the asset leaves nothing to send. */
+export function payloadOfClosed({ withholdOf }: StateSource, record: DeviceRecord): MappedPayload | null {
+  const digest = digestOfRecord(record.entry, record.mapped)
+  return payloadOf(record, digest, identityOfDigest(digest), withholdOf(record.entry))
+}
+
+export type Refusal = Exclude<Rejection, { kind: 'ignored' }>
 
 /** The table may have lost a device while its values were collected. */
 export const unlisted: Refusal = {
@@ -139,20 +152,25 @@ export const unlisted: Refusal = {
   detail: 'The device is not in the device table.',
 }
 
-function nobody(messages: number) {
-  return { source: null, provider: null, device: null, messages }
-}
+export const unreadable: Refusal = damagedState('The stored values of a merged payload cannot be read.')
 
-export function damagedState(detail: string): Refusal {
+export function damagedState(detail: string): Extract<Rejection, { kind: 'refused' }> {
   return { kind: 'refused', reason: 'DAMAGED_STATE', detail }
 }
 
-export function droppedMessageOf(
+export function unmappedPartOf(
   kind: KeptKind,
   { name, owner, arrivedAt, record }: KeptRecord,
-  { kind: fate, reason, detail }: Refusal,
-  about: Pick<UnmappedPart, 'source' | 'provider' | 'device' | 'messages'>,
-): UnsentPart {
+  refusal: Refusal,
+  origin: Pick<UnmappedPart, 'source' | 'provider' | 'device' | 'messages'>,
+): UnmappedPart {
   const message = messageOfRecord(kind, { name, owner, arrivedAt, record })
-  return { kind: fate === 'refused' ? 'unmappable' : fate, reason, detail, ...about, message }
+  const { reason, detail } = refusal
+  return {
+    kind: refusal.kind === 'refused' ? 'unmappable' : 'quarantined',
+    reason,
+    detail,
+    ...origin,
+    message,
+  }
 }

@@ -1,17 +1,26 @@
-// record-envelope.ts: a record that closed and could not be mapped, as a message: so it is kept as a dead letter
-// or in quarantine like any other message, and can be mapped again.
+// record-envelope.ts: the message of a closed record that could not be mapped. As a message it becomes a dead
+// letter, or is quarantined, like any other, and can be mapped again.
 //
-// Its topic begins with `$coalesced/` or `$merged/` and it has no client: no device can send such a message,
-// since a broker gives every client a name.
+// Its topic begins with `$coalesced/` or `$merged/` and it has no client id. No device can send such a
+// message, because a broker gives every client an id.
 
 import type { EpochMs } from '../../std/clock.ts'
 import type { Message, Sender } from '../../domain/message.ts'
 import { isRecord } from '../path/path-eval.ts'
-import type { KeptRecord } from './state-changes.ts'
+
+/** Values that waited to become one payload. */
+export type KeptRecord = {
+  /** The source that coalesces, or the group that merges. */
+  name: string
+  /** The device, or the asset. */
+  owner: string
+  arrivedAt: EpochMs
+  record: Record<string, unknown>
+}
 
 export type KeptKind = 'coalesced' | 'merged'
 
-const nobody: Sender = { clientId: '', userName: null, certificateName: null }
+const noSender: Sender = { clientId: '', userName: null, certificateName: null }
 
 export function messageOfRecord(kind: KeptKind, { name, owner, arrivedAt, record }: KeptRecord): Message {
   return messageOfBytes(
@@ -21,16 +30,16 @@ export function messageOfRecord(kind: KeptKind, { name, owner, arrivedAt, record
   )
 }
 
-/** State that cannot be read, whole. */
+/** The bytes of a state entry that cannot be read. */
 export function messageOfDamage(key: string, bytes: Buffer): Message {
   return messageOfBytes(`$damaged/${key}`, bytes, 0)
 }
 
 function messageOfBytes(topic: string, bytes: Buffer, arrivedAt: EpochMs): Message {
-  return { topic, bytes, qos: 1, retain: false, dup: false, sender: nobody, arrivedAt }
+  return { topic, bytes, qos: 1, retain: false, dup: false, sender: noSender, arrivedAt }
 }
 
-/** Null where the message is none of those that are made here. */
+/** Null for a message that was not made here. */
 export function keptRecordIn({ topic, bytes, sender }: Message): (KeptRecord & { kind: KeptKind }) | null {
   if (sender.clientId !== '' || !topic.startsWith('$')) return null
   const slash = topic.indexOf('/')

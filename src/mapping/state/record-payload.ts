@@ -1,44 +1,44 @@
-// record-payload.ts: what a record says, as a payload, for the sources whose records do not become one at once. The
-// name is made as for all others (identity.ts), before privacy, and without what was derived from memory: a
-// copy must have its original's name whatever happened in between.
+// record-payload.ts: makes a payload of a mapped record, for sources with state. The payloadId is made as for
+// all others (identity.ts): before privacy, and without values derived from memory. So a duplicate has the
+// payloadId of its original, whatever happened in between.
 
 import { payloadHead, type DuplicateRule, type MappedPayload } from '../../domain/payload.ts'
 import { digestOf, payloadIdOf, signalIdHeadOf, windowKeyOf } from '../identity.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
 import { signalsText } from '../fields/signals.ts'
 import type { MappedRecord } from './merge.ts'
+import type { DeviceRecord } from './source-state.ts'
 import type { Withhold } from '../privacy/privacy.ts'
 import type { ThinSample } from './thin.ts'
 
-/** When a payload is a copy: see domain/payload.ts. */
+/** Decides whether a payload is a duplicate: see domain/payload.ts. */
 export type Identity = { windowKey: string; duplicateRule: DuplicateRule }
 
-/** `mark` tells apart two records of one message that say the same. */
-export function digestOfRecord(entry: DeviceEntry, half: MappedRecord, mark = ''): string {
-  const { time, arrivedAt, gps, signals, fields } = half
+/** `mark` distinguishes two records of one message with the same content. */
+export function digestOfRecord(entry: DeviceEntry, mapped: MappedRecord, mark = ''): string {
+  const { time, arrivedAt, gps, signals, fields } = mapped
   let name = `${entry.nameHead}${time ?? arrivedAt}${time === null ? ',"arrival"]' : ']'}${gps}`
   for (const signal of signals) name += signal
   return digestOf(name + fields + mark)
 }
 
 /**
- * A payload that came out of memory: its name is its identity, even where it has no device time. The record it
- * was made of closes once.
+ * The identity of a payload with a device time, or of a closed record: a record closes once, so its digest
+ * identifies it even without a device time.
  */
-export function ownIdentity(digest: string): Identity {
+export function identityOfDigest(digest: string): Identity {
   return { windowKey: windowKeyOf(digest), duplicateRule: 'always' }
 }
 
-/** Null where the asset's profile leaves nothing to send. */
+/** Null where the privacy profile of the asset leaves nothing to send. */
 export function payloadOf(
-  entry: DeviceEntry,
-  half: MappedRecord,
+  { entry, mapped }: DeviceRecord,
   digest: string,
   identity: Identity,
   withhold: Withhold | null,
 ): MappedPayload | null {
-  const time = half.time ?? half.arrivedAt
-  const whole = { gps: withMotion(half), signals: half.signals, fields: half.fields }
+  const time = mapped.time ?? mapped.arrivedAt
+  const whole = { gps: withMotion(mapped), signals: mapped.signals, fields: mapped.fields }
   const parts = withhold === null ? whole : withhold(whole, time)
   if (parts === null) return null
   const payloadId = payloadIdOf(digest)
@@ -46,7 +46,7 @@ export function payloadOf(
   return {
     provider: entry.provider,
     device: entry.device,
-    deviceTime: half.time,
+    deviceTime: mapped.time,
     payloadId,
     ...identity,
     json:
@@ -66,24 +66,22 @@ function withMotion({ gps, moving }: MappedRecord): string {
   return moving === null || gps === '' ? gps : `${gps.slice(0, -1)},"inMotion":${moving}}`
 }
 
-/** What thinning looks at. */
-export function sampleOf(half: MappedRecord, identity: Identity, resent: boolean): ThinSample {
-  const place = placeIn(half)
-  const values = half.signals.join('') + half.fields
+/** The values that thinning compares. */
+export function thinSampleOf(mapped: MappedRecord, identity: Identity, resent: boolean): ThinSample {
   return {
-    device: half.device,
-    shape: shapeOf(half),
-    time: half.time ?? half.arrivedAt,
+    device: mapped.device,
+    shape: shapeOf(mapped),
+    time: mapped.time ?? mapped.arrivedAt,
     windowKey: identity.windowKey,
     resent,
-    ...place,
-    values,
+    ...positionOf(mapped),
+    values: mapped.signals.join('') + mapped.fields,
   }
 }
 
-type Place = { latitude: number; longitude: number; heading: number; moving: boolean | null }
+type Position = Pick<ThinSample, 'latitude' | 'longitude' | 'heading' | 'moving'>
 
-function placeIn({ gps, moving }: MappedRecord): Place {
+function positionOf({ gps, moving }: MappedRecord): Position {
   if (gps === '') return { latitude: Number.NaN, longitude: Number.NaN, heading: Number.NaN, moving: null }
   const { latitude, longitude, heading, inMotion } = JSON.parse(gps.slice(',"gps":'.length)) as {
     latitude: number

@@ -1,57 +1,59 @@
-// record-remap.ts: a record that was kept as a message (record-envelope.ts) is mapped once more, with the sources of
-// today.
+// record-remap.ts: maps a record that was kept as a message (record-envelope.ts) again, with the present
+// sources.
 
 import type { Message } from '../../domain/message.ts'
 import { messageKeyOf } from '../identity.ts'
-import { damagedState, payloadIn, unlisted } from './record-closing.ts'
+import { payloadOfClosed, unlisted, unreadable, type Refusal } from './record-closing.ts'
 import { keptRecordIn } from './record-envelope.ts'
-import { ownerParts, type DeviceRecord, type Refusal, type States, type StateSource } from './source-state.ts'
+import { ownerParts, type DeviceRecord, type States, type StateSource } from './source-state.ts'
 import type { MapResult } from '../types.ts'
 
 const noSource: Refusal = {
   kind: 'refused',
   reason: 'NO_SOURCE',
-  detail: 'No source or group of this name collects values.',
+  detail: 'No source or group with this name collects values.',
 }
 
-/** Null where the message is no kept record. Nothing is thinned or merged: it stands for itself. */
+/** Null for a message that is not a kept record. The record is neither thinned nor merged. */
 export function mapKept({ sources, groups }: States, message: Message): MapResult | null {
   const kept = keptRecordIn(message)
   if (kept === null) return null
   const { kind, name, owner, arrivedAt, record } = kept
   const group = kind === 'merged' ? groups.get(name) : undefined
-  const half = group?.merger.join(record)
-  const source = sources.get(kind === 'merged' ? (half?.source ?? '') : name)?.source
-  const whose = half ? { name: half.device, provider: half.provider } : ownerParts(owner)
-  if (group && !half) return refused(damagedState('The halves of a payload cannot be read.'), null)
+  const merged = group?.merger.join(record)
+  const source = sources.get(kind === 'merged' ? (merged?.source ?? '') : name)?.source
+  const { name: deviceName, provider: deviceProvider } = merged
+    ? { name: merged.device, provider: merged.provider }
+    : ownerParts(owner)
+  if (group && !merged) return refused(unreadable, null)
   if (source === undefined) return refused(noSource, null)
-  const entry = source.entryOf(whose.name, whose.provider)
+  const entry = source.entryOf(deviceName, deviceProvider)
   if (entry.ignored) return { kind: 'ignored', source: source.name, reason: 'unknown device' }
   if (entry.quarantined) return refused(unlisted, source)
-  const found = half ?? source.read(entry, record, arrivedAt)
-  if (!('kind' in found)) return sent(source, { entry, mapped: found })
-  return found.kind === 'ignored'
-    ? { kind: 'ignored', source: source.name, reason: found.reason }
-    : refused(found, source)
+  const mapped = merged ?? source.read(entry, record, arrivedAt)
+  if (!('kind' in mapped)) return sent(source, { entry, mapped })
+  return mapped.kind === 'ignored'
+    ? { kind: 'ignored', source: source.name, reason: mapped.reason }
+    : refused(mapped, source)
 
-  function refused(why: Refusal, known: StateSource | null): MapResult {
+  function refused(refusal: Refusal, known: StateSource | null): MapResult {
     const windowKey = messageKeyOf(message)
-    const { reason, detail } = why
-    if (why.kind === 'refused' || known === null)
+    const { reason, detail } = refusal
+    if (refusal.kind === 'refused' || known === null)
       return {
         kind: 'unmappable',
         source: known?.name ?? null,
-        device: whose.name,
+        device: deviceName,
         reason,
         detail,
         windowKey,
       }
-    const { provider, device } = known.entryOf(whose.name, whose.provider)
-    return { ...why, source: known.name, provider, device, windowKey }
+    const { provider, device } = known.entryOf(deviceName, deviceProvider)
+    return { ...refusal, source: known.name, provider, device, windowKey }
   }
 
-  function sent(known: StateSource, own: DeviceRecord): MapResult {
-    const payload = payloadIn(known, own)
+  function sent(known: StateSource, deviceRecord: DeviceRecord): MapResult {
+    const payload = payloadOfClosed(known, deviceRecord)
     return payload === null
       ? { kind: 'ignored', source: known.name, reason: 'privacy' }
       : { kind: 'payloads', source: known.name, payloads: [payload] }

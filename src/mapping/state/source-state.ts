@@ -1,8 +1,9 @@
-// source-state.ts: what is remembered for one source, and for one group of sources that merge.
+// source-state.ts: the state of one source, and of one group of sources that merge; and the keys of their
+// entries in the spool.
 
 import type { EpochMs } from '../../std/clock.ts'
 import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
-import type { QuarantineReason } from '../reasons.ts'
+import type { Rejection } from '../types.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
 import { createCoalescer, type CoalesceBounds, type Coalescer } from './coalesce.ts'
 import { createMerger, type MappedRecord, type Merger } from './merge.ts'
@@ -10,37 +11,27 @@ import type { CompiledCoalesce } from './coalesced-value.ts'
 import type { Withhold } from '../privacy/privacy.ts'
 import { createThin, type Thin, type ThinOptions } from './thin.ts'
 
-/** A source with memory, as the mapping offers it. */
+/** A source with state, as the mapper provides it. */
 export type StateSource = {
   name: string
   coalesce: CompiledCoalesce | null
   thin: ThinOptions | null
   merge: { group: string; windowMs: number } | null
-  /** `provider` counts where the device table names none. */
+  /** `provider` applies where the device table names none. */
   entryOf(device: string, provider: ProviderName): DeviceEntry
-  /** Whose payload it is in the end: halves of one asset go together. */
+  /** The asset, by which the records of a group are merged. */
   assetOf(entry: DeviceEntry): string
   withholdOf(entry: DeviceEntry): Withhold | null
-  /** What a record that closed says. */
-  read(
-    entry: DeviceEntry,
-    record: Record<string, unknown>,
-    arrivedAt: EpochMs,
-  ): MappedRecord | Refusal | Skipped
+  /** Maps a closed record. */
+  read(entry: DeviceEntry, record: Record<string, unknown>, arrivedAt: EpochMs): MappedRecord | Rejection
 }
 
-export type Refusal =
-  | { kind: 'refused'; reason: string; detail: string }
-  | { kind: 'quarantined'; reason: QuarantineReason; detail: string }
-
-/** Deliberately nothing; `reason` is one of a bounded set of texts. */
-export type Skipped = { kind: 'ignored'; reason: string }
-
+/** A mapped record, and what is known of its device. */
 export type DeviceRecord = { entry: DeviceEntry; mapped: MappedRecord }
 
 export type SourceState = {
   source: StateSource
-  /** Begins the keys of its open records. */
+  /** Of the keys of its open records. */
   prefix: string
   coalescer: Coalescer | null
   thin: Thin | null
@@ -52,17 +43,17 @@ export type GroupState = { name: string; prefix: string; merger: Merger }
 export type States = {
   sources: ReadonlyMap<string, SourceState>
   groups: ReadonlyMap<string, GroupState>
-  /** Everything that holds open records. */
-  holders: readonly Holder[]
+  /** The open records of all sources and groups. */
+  stores: readonly Store[]
 }
 
-export type Holder = {
+type Store = {
   label: string
   prefix: string
-  holds: Pick<Coalescer, 'nextTickAt' | 'restore' | 'entries' | 'counters'>
+  records: Pick<Coalescer, 'nextTickAt' | 'restore' | 'entries' | 'counters'>
 }
 
-/** Of one source, or group. Beyond a bound, records close early and are counted (coalesce.ts). */
+/** Of one source or group. At a bound, records close early and are counted (coalesce.ts). */
 const bounds: CoalesceBounds = {
   valuesMax: 256,
   bytesMax: 65_536,
@@ -90,22 +81,22 @@ export function createStates(sources: readonly StateSource[]): States {
       group: (merge && groups.get(merge.group)) ?? null,
     })
   }
-  const holders: Holder[] = []
+  const stores: Store[] = []
   for (const { source, prefix, coalescer } of states.values())
-    if (coalescer) holders.push({ label: source.name, prefix, holds: coalescer })
+    if (coalescer) stores.push({ label: source.name, prefix, records: coalescer })
   for (const { name, prefix, merger } of groups.values())
-    holders.push({ label: `group ${name}`, prefix, holds: merger })
-  return { sources: states, groups, holders }
+    stores.push({ label: `group ${name}`, prefix, records: merger })
+  return { sources: states, groups, stores }
 }
 
-/** The name in quotes ends where its quote does; the rest of a key is the owner as it is. */
+/** The name is quoted, so that its end is known; the rest of a key is the owner, unquoted. */
 function prefixOf(kind: 'coalesce' | 'merge', name: string): string {
   return `${kind} ${JSON.stringify(name)} `
 }
 
 /**
- * Whose open record it is: a device, or an asset, of a provider. The provider is left out where it is the only
- * one, and stands behind the last NUL.
+ * The owner of an open record: a device, or an asset, of a provider. The provider follows the last NUL. It is
+ * omitted for the default provider.
  */
 export function ownerOf(name: string, provider: ProviderName): string {
   return provider === defaultProvider && !name.includes('\0') ? name : `${name}\0${provider}`
@@ -117,9 +108,10 @@ export function ownerParts(owner: string): { name: string; provider: ProviderNam
   return { name: owner.slice(0, end), provider: owner.slice(end + 1) as ProviderName }
 }
 
+/** The parts of the key of an entry. */
 export type KeyParts = { kind: 'coalesce' | 'merge'; name: string; prefix: string; owner: string }
 
-/** The parts of a key that was made here; null for keys of others. */
+/** The parts of a key of this folder; null for other keys. */
 export function keyParts(key: string): KeyParts | null {
   const match = /^((coalesce|merge) ("(?:[^"\\]|\\.)*") )(.*)$/su.exec(key)
   const [, prefix, kind, quoted, owner] = match ?? []

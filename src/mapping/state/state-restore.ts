@@ -1,50 +1,50 @@
-// state-restore.ts: open records after a start. What cannot be read, and what no source of the config of today
-// wants, is given to the dead letters with the next tick, and its state is deleted in the same write: nothing
-// lingers unseen.
+// state-restore.ts: restores the open records after a start. Entries that cannot be read, and entries that no
+// source of the present config uses, become dead letters with the next tick. The same write deletes them, so
+// none stays unseen.
 
-import { newChanges, type OpenChanges } from './state-changes.ts'
-import { damagedState, droppedMessageOf } from './record-closing.ts'
-import { messageOfDamage } from './record-envelope.ts'
 import { decodeRecord } from './open-record.ts'
+import { damagedState, unmappedPartOf, type Refusal } from './record-closing.ts'
+import { messageOfDamage } from './record-envelope.ts'
 import { keyParts, ownerParts, type KeyParts, type States } from './source-state.ts'
+import { newChanges, type CollectedChanges } from './state-changes.ts'
 
-export type Restoring = {
+export type StateRestore = {
   restore(entries: Iterable<readonly [key: string, value: Buffer]>): void
-  /** What is to be given away, once. */
-  takeLeftover(): OpenChanges
-  readonly hasLeftover: boolean
-  /** Entries of the last restore() that could not be read, and that nobody wanted. */
-  counters(): { damaged: number; unwanted: number }
+  /** The changes that remove damaged and unused entries, once. */
+  takeChanges(): CollectedChanges
+  readonly hasChanges: boolean
+  /** Entries of the last restore() that could not be read, and that no source uses. */
+  counters(): { damaged: number; unused: number }
 }
 
-export function createRestoring({ holders }: States): Restoring {
-  let leftover = newChanges()
+export function createStateRestore({ stores }: States): StateRestore {
+  let changes = newChanges()
   let damaged = 0
-  let unwanted = 0
+  let unused = 0
 
   function restore(entries: Iterable<readonly [string, Buffer]>): void {
-    leftover = newChanges()
+    changes = newChanges()
     damaged = 0
-    unwanted = 0
-    const owned = new Map(holders.map(({ prefix }) => [prefix, new Map<string, Buffer>()]))
+    unused = 0
+    const byPrefix = new Map(stores.map(({ prefix }) => [prefix, new Map<string, Buffer>()]))
     for (const [key, bytes] of entries) {
       const parts = keyParts(key)
       if (parts === null) continue
-      const own = owned.get(parts.prefix)
-      if (own) own.set(parts.owner, bytes)
-      else giveAway(key, parts, bytes)
+      const ofStore = byPrefix.get(parts.prefix)
+      if (ofStore) ofStore.set(parts.owner, bytes)
+      else removeUnused(key, parts, bytes)
     }
-    for (const { prefix, holds } of holders) {
-      const own = owned.get(prefix) ?? new Map<string, Buffer>()
-      holds.restore(own, (owner, why) => reportDamage(prefix + owner, own.get(owner), why))
+    for (const { prefix, records } of stores) {
+      const ofStore = byPrefix.get(prefix) ?? new Map<string, Buffer>()
+      records.restore(ofStore, (owner, why) => removeDamaged(prefix + owner, ofStore.get(owner), why))
     }
   }
 
-  function reportDamage(key: string, bytes: Buffer | undefined, why: string): void {
+  function removeDamaged(key: string, bytes: Buffer | undefined, why: string): void {
     damaged += 1
-    leftover.writes.set(key, null)
+    changes.writes.set(key, null)
     const { reason, detail } = damagedState(`Values that waited to become a payload cannot be read: ${why}.`)
-    leftover.unsent.push({
+    changes.unsent.push({
       kind: 'unmappable',
       source: null,
       provider: null,
@@ -56,41 +56,41 @@ export function createRestoring({ holders }: States): Restoring {
     })
   }
 
-  function giveAway(key: string, { kind, name, owner }: KeyParts, bytes: Buffer): void {
+  function removeUnused(key: string, { kind, name, owner }: KeyParts, bytes: Buffer): void {
     const decoded = decodeRecord(owner, bytes)
-    if (decoded.kind === 'damaged') return reportDamage(key, bytes, decoded.why)
-    unwanted += 1
-    leftover.writes.set(key, null)
+    if (decoded.kind === 'damaged') return removeDamaged(key, bytes, decoded.why)
+    unused += 1
+    changes.writes.set(key, null)
     const { values, arrivedAt, latest, messages } = decoded.record
     const record: Record<string, unknown> = Object.create(null) as Record<string, unknown>
     for (const [field, { value }] of values) record[field] = value
     if (!Number.isNaN(latest)) record['$time'] = latest
     const coalesced = kind === 'coalesce'
-    const refusal = {
-      kind: 'refused' as const,
+    const refusal: Refusal = {
+      kind: 'refused',
       reason: 'NO_SOURCE',
-      detail: `No ${coalesced ? 'source' : 'group'} of this name collects values any more.`,
+      detail: `No ${coalesced ? 'source' : 'group'} with this name collects values any more.`,
     }
     const { name: device, provider } = ownerParts(owner)
-    const about = coalesced
+    const origin = coalesced
       ? { source: name, provider, device, messages }
       : { source: null, provider, device: null, messages }
     const kept = { name, owner, arrivedAt, record }
-    leftover.unsent.push(droppedMessageOf(coalesced ? 'coalesced' : 'merged', kept, refusal, about))
+    changes.unsent.push(unmappedPartOf(coalesced ? 'coalesced' : 'merged', kept, refusal, origin))
   }
 
-  function takeLeftover(): OpenChanges {
-    const taken = leftover
-    leftover = newChanges()
+  function takeChanges(): CollectedChanges {
+    const taken = changes
+    changes = newChanges()
     return taken
   }
 
   return {
     restore,
-    takeLeftover,
-    get hasLeftover() {
-      return leftover.writes.size > 0
+    takeChanges,
+    get hasChanges() {
+      return changes.writes.size > 0
     },
-    counters: () => ({ damaged, unwanted }),
+    counters: () => ({ damaged, unused }),
   }
 }

@@ -1,26 +1,33 @@
-// state.ts: the memory of the mapping. Sources that make one payload of many messages, or fewer payloads
-// than messages, pass through here; all others never do.
+// state.ts: the state of the mapping, the entry file of the folder. Sources that make one payload of many
+// messages, or fewer payloads than messages, pass through here; all others do not.
 //
-//   record -coalesce?-> open record ~closed~> read -thin?-> half -merge?-> open halves ~closed~> payload
+//   record -coalesce?-> open record -> mapped record -thin?-> -merge?-> open record of the group -> payload
 //
-// Promises
-//   Durable   a message that is taken as a part is state in the spool before it is acknowledged. What a step
-//             changes (payloads, state that goes and comes) is one Applied, to be written as one: a crash on
-//             either side of that write makes the same payloads, once.
-//   Twofold   take...() only looks; what it found is done by apply(), which is not called for a copy.
-//   Pure      what closes depends on arrivals alone, passed in with messages and ticks; a record that closed
-//             has a name made of its content, whichever message or tick closed it.
-//   Total     state that cannot be read, or that nobody wants any more, is given to the dead letters whole.
-//   Counted   every message ends as a payload, as ignored, as a dead letter, or is open: counters().messages.
+//   coalesce.ts     single values become records; the rules by which a record closes
+//   merge.ts        mapped records of several sources become one payload, by the same rules
+//   thin.ts         fewer payloads; motion.ts: motion from the speed, for compile/
+//   open-record.ts  the durable form of an open record
 //
-// When a write fails, what is in memory is ahead of what is kept: restore() with what is kept puts it right,
-// and the devices send again what was not acknowledged. Memory that may be lost (thin.ts, motion.ts) is no
-// state. Bounds: see coalesce.ts; at most 1,000 records of a source close in one tick, and the next one is
+// Guarantees
+//   Durable     a message that is taken as a part is state in the spool before it is acknowledged. The
+//               changes of a step (payloads, state written and deleted) are one StateChanges, to be committed
+//               in one write: a crash before or after that write makes the same payloads, once.
+//   Two steps   take...() only reads the message; apply() performs the change. It is not called for a
+//               duplicate.
+//   Pure        what closes depends only on arrival times, which messages and ticks pass in. The payloadId of
+//               a closed record is made of its content, whichever message or tick closed it.
+//   Total       state that cannot be read, or that no source uses any more, becomes a dead letter.
+//   Counted     every message ends as a payload, as ignored or as a dead letter, or is open:
+//               counters().messages.
+//
+// After a failed write the memory is ahead of the spool: restore() with the entries of the spool corrects it,
+// and the devices send again what was not acknowledged. Memory that may be lost (thin.ts, motion.ts) is not
+// state. Bounds: see coalesce.ts. At most 1,000 records of a source close in one tick; the next tick is then
 // due at once.
 //
-// The caller asks nextTickAt() after every step and at least once a second, since the wall clock may be set.
-// A release from quarantine or a remap of many messages gets a memory of its own and ends it with
-// tick(Infinity), which closes everything: old values must not meet those that arrive now.
+// The caller calls nextTickAt() after every step and at least once a second, since the wall clock may be set.
+// A release from quarantine or a remap of many messages uses a state of its own and ends it with
+// tick(Infinity), which closes all records: old values must not be combined with those that arrive now.
 
 import { hash } from 'node:crypto'
 import { assert } from '../../std/assert.ts'
@@ -30,14 +37,14 @@ import type { DuplicateRule, MappedPayload } from '../../domain/payload.ts'
 import { messageKeyOf, partKeyOf } from '../identity.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
 import { changesOf, isEmpty, newChanges, type StateChanges } from './state-changes.ts'
-import { createClosing } from './record-closing.ts'
+import { createRecordClosing } from './record-closing.ts'
 import type { CoalesceCounters } from './coalesce.ts'
 import type { MappedRecord } from './merge.ts'
 import type { Value } from './open-record.ts'
-import { partOf } from './coalesced-value.ts'
-import { digestOfRecord, ownIdentity, payloadOf, sampleOf, type Identity } from './record-payload.ts'
+import { valueIn } from './coalesced-value.ts'
+import { digestOfRecord, identityOfDigest, payloadOf, thinSampleOf, type Identity } from './record-payload.ts'
 import { mapKept } from './record-remap.ts'
-import { createRestoring } from './state-restore.ts'
+import { createStateRestore } from './state-restore.ts'
 import {
   createStates,
   ownerOf,
@@ -47,7 +54,7 @@ import {
 } from './source-state.ts'
 import type { Up, MapResult } from '../types.ts'
 
-/** A record of a message, and whose it is. */
+/** A record of a message, and its device. */
 export type RawRecord = {
   entry: DeviceEntry
   captures: readonly string[]
@@ -58,26 +65,26 @@ export type RawRecord = {
 
 export type Taken =
   | { kind: 'payloads'; payloads: readonly MappedPayload[] }
-  /** It waits in memory once apply() was called. `windowKey` and `duplicateRule` tell when it is a copy. */
+  /** It waits in memory after apply(). `windowKey` and `duplicateRule` decide whether it is a duplicate. */
   | { kind: 'part'; windowKey: string; duplicateRule: DuplicateRule }
   | { kind: 'ignored'; reason: string }
   | { kind: 'refused'; reason: string; detail: string }
 
 export type MappingState = {
-  /** Values of one message of a source that coalesces. */
+  /** The values of one message of a source that coalesces. */
   takeValues(source: string, message: Message, records: readonly RawRecord[]): Taken
-  /** What one message of a source that thins or merges says. */
-  takeRecords(source: string, message: Message, halves: readonly DeviceRecord[]): Taken
-  /** Does what the last `part` was about; once, and before the next message. */
+  /** The records of one message of a source that thins or merges. */
+  takeRecords(source: string, message: Message, records: readonly DeviceRecord[]): Taken
+  /** Adds the last `part` to its open records; once, and before the next message. */
   apply(): StateChanges
-  /** Closes what is over; null where nothing is. */
+  /** Closes the records whose window is over; null where there is nothing to change. */
   tick(nowMs: EpochMs): StateChanges | null
   nextTickAt(): EpochMs | null
-  /** Replaces all state by what was kept; entries of others are passed over. */
+  /** Replaces all state by these entries of the spool; ignores entries of other owners. */
   restore(entries: Iterable<readonly [key: string, value: Buffer]>): void
-  /** All state as it is kept: for a mapping that takes over from this one. */
+  /** All state in its stored form, for the mapping that replaces this one. */
   entries(): Iterable<[key: string, value: Buffer]>
-  /** Maps a record that closed and was kept as a message (record-envelope.ts); null where the message is none. */
+  /** Maps a closed record that was kept as a message (record-envelope.ts); null for any other message. */
   mapKept(message: Message): MapResult | null
   counters(): StateCounters
 }
@@ -88,32 +95,32 @@ export type StateCounters = {
   /** By source, and by `group NAME`. */
   open: ReadonlyMap<string, CoalesceCounters>
   thin: ReadonlyMap<string, { passed: number; thinned: number; evictions: number }>
-  /** Entries of the last restore() that could not be read, and that nobody wanted. */
+  /** Entries of the last restore() that could not be read, and that no source uses. */
   damaged: number
-  unwanted: number
+  unused: number
 }
 
-/** Characters of a key of the spool's table. */
+/** Characters of a key in the spool's table. */
 const keyLengthMax = 512
 
 type Pending =
   | { kind: 'value'; state: SourceState; owner: string; value: Value }
-  | { kind: 'half'; state: SourceState; own: DeviceRecord }
+  | { kind: 'record'; state: SourceState; record: DeviceRecord }
 
 const tooLong: Taken = {
   kind: 'refused',
   reason: 'BAD_DEVICE',
-  detail: 'The names of the source and the device, or of its asset, are too long to be a key together.',
+  detail: 'The names of the source and the device, or of its asset, are too long together.',
 }
 
 export function createMappingState(sources: readonly StateSource[]): MappingState {
   const states = createStates(sources)
-  const closing = createClosing(states)
-  const restoring = createRestoring(states)
+  const closing = createRecordClosing(states)
+  const restoring = createStateRestore(states)
   let pending: readonly Pending[] = []
   return {
     takeValues,
-    takeRecords: takeHalves,
+    takeRecords,
     apply,
     tick,
     nextTickAt,
@@ -125,7 +132,7 @@ export function createMappingState(sources: readonly StateSource[]): MappingStat
 
   function stateOf(source: string): SourceState {
     const state = states.sources.get(source)
-    assert(state, `the source ${source} has a memory`)
+    assert(state, `the source ${source} has state`)
     return state
   }
 
@@ -136,9 +143,9 @@ export function createMappingState(sources: readonly StateSource[]): MappingStat
     const found: Pending[] = []
     let skipped = 'no records'
     for (const { entry, ...read } of records) {
-      const value = partOf(coalesce, read, message.arrivedAt)
+      const value = valueIn(coalesce, read, message.arrivedAt)
       if ('kind' in value) {
-        if (value.kind === 'refused') return value
+        if (value.kind !== 'ignored') return value
         skipped = value.reason
         continue
       }
@@ -151,31 +158,31 @@ export function createMappingState(sources: readonly StateSource[]): MappingStat
     return found.length === 0 ? { kind: 'ignored', reason: skipped } : part(found, message)
   }
 
-  function takeHalves(source: string, message: Message, halves: readonly DeviceRecord[]): Taken {
+  function takeRecords(source: string, message: Message, records: readonly DeviceRecord[]): Taken {
     const state = stateOf(source)
     const payloads: MappedPayload[] = []
     const found: Pending[] = []
     const digests = new Set<string>()
     let skipped = 'no records'
-    for (const [index, own] of halves.entries()) {
-      const { entry, mapped: half } = own
-      let digest = digestOfRecord(entry, half)
-      if (digests.has(digest)) digest = digestOfRecord(entry, half, `#${index}`)
+    for (const [index, record] of records.entries()) {
+      const { entry, mapped } = record
+      let digest = digestOfRecord(entry, mapped)
+      if (digests.has(digest)) digest = digestOfRecord(entry, mapped, `#${index}`)
       digests.add(digest)
-      const identity = identityOf(half, digest, message, index)
+      const identity = identityOf(mapped, digest, message, index)
       if (state.thin) {
         const resent = identity.duplicateRule === 'always' || message.dup
-        if (!state.thin.passes(sampleOf(half, identity, resent))) {
+        if (!state.thin.passes(thinSampleOf(mapped, identity, resent))) {
           skipped = 'thinned'
           continue
         }
       }
       if (state.group) {
         if (!isKey(state.group.prefix, ownerOf(state.source.assetOf(entry), entry.provider))) return tooLong
-        found.push({ kind: 'half', state, own })
+        found.push({ kind: 'record', state, record })
         continue
       }
-      const payload = payloadOf(entry, half, digest, identity, state.source.withholdOf(entry))
+      const payload = payloadOf(record, digest, identity, state.source.withholdOf(entry))
       if (payload === null) skipped = 'privacy'
       else payloads.push(payload)
     }
@@ -186,7 +193,7 @@ export function createMappingState(sources: readonly StateSource[]): MappingStat
   function part(found: readonly Pending[], message: Message): Taken {
     pending = found
     const timed = found.every((one) =>
-      one.kind === 'value' ? !Number.isNaN(one.value.time) : one.own.mapped.time !== null,
+      one.kind === 'value' ? !Number.isNaN(one.value.time) : one.record.mapped.time !== null,
     )
     if (!timed) return { kind: 'part', windowKey: messageKeyOf(message), duplicateRule: 'resend' }
     return {
@@ -197,53 +204,53 @@ export function createMappingState(sources: readonly StateSource[]): MappingStat
   }
 
   function apply(): StateChanges {
-    const outcome = newChanges()
+    const changes = newChanges()
     const found = pending
     pending = []
     let counted = false
     for (const one of found) {
-      // The message is counted with the first part of it that is no copy.
+      // The message is counted with its first part that is not a duplicate.
       const messages: number = counted ? 0 : 1
       const taken: boolean =
         one.kind === 'value'
-          ? closing.addValue(one.state, one.owner, { ...one.value, messages }, outcome)
-          : closing.addHalf(one.state, one.own, messages, outcome)
+          ? closing.addValue(one.state, one.owner, { ...one.value, messages }, changes)
+          : closing.addRecord(one.state, one.record, messages, changes)
       counted ||= taken
     }
     const [first] = found
     if (!counted && first !== undefined)
-      outcome.unsent.push({
+      changes.unsent.push({
         kind: 'ignored',
         source: first.state.source.name,
         reason: 'duplicate',
         messages: 1,
       })
-    return changesOf(outcome)
+    return changesOf(changes)
   }
 
   function tick(nowMs: EpochMs): StateChanges | null {
-    const outcome = restoring.takeLeftover()
-    closing.closeOver(nowMs, outcome)
-    return isEmpty(outcome) ? null : changesOf(outcome)
+    const changes = restoring.takeChanges()
+    closing.closeDue(nowMs, changes)
+    return isEmpty(changes) ? null : changesOf(changes)
   }
 
   function nextTickAt(): EpochMs | null {
-    if (restoring.hasLeftover) return 0
+    if (restoring.hasChanges) return 0
     let next: EpochMs | null = null
-    for (const { holds } of states.holders) {
-      const at = holds.nextTickAt()
+    for (const { records } of states.stores) {
+      const at = records.nextTickAt()
       if (at !== null && (next === null || at < next)) next = at
     }
     return next
   }
 
   function* entries(): Generator<[string, Buffer]> {
-    for (const { prefix, holds } of states.holders)
-      for (const [owner, bytes] of holds.entries()) yield [prefix + owner, bytes]
+    for (const { prefix, records } of states.stores)
+      for (const [owner, bytes] of records.entries()) yield [prefix + owner, bytes]
   }
 
   function counters(): StateCounters {
-    const open = new Map(states.holders.map(({ label, holds }) => [label, holds.counters()]))
+    const open = new Map(states.stores.map(({ label, records }) => [label, records.counters()]))
     const thin = new Map<string, ReturnType<NonNullable<SourceState['thin']>['counters']>>()
     for (const [name, state] of states.sources) if (state.thin) thin.set(name, state.thin.counters())
     const messages = [...open.values()].reduce((sum, one) => sum + one.messages, 0)
@@ -255,16 +262,18 @@ function isKey(prefix: string, owner: string): boolean {
   return prefix.length + owner.length <= keyLengthMax
 }
 
-/** As for any payload: by its name, or without a device time by the very message (see identity.ts). */
+/** As for any payload: by its digest, or without a device time by the message itself (see identity.ts). */
 function identityOf({ time }: MappedRecord, digest: string, message: Message, index: number): Identity {
-  if (time !== null) return ownIdentity(digest)
+  if (time !== null) return identityOfDigest(digest)
   return { windowKey: partKeyOf(messageKeyOf(message), index), duplicateRule: 'resend' }
 }
 
-/** What makes a reading with a time of its own the same reading, whoever delivers it. */
+/** Identifies a reading with a time of its own, whichever message delivers it. */
 function readingOf(one: Pending): string {
-  if (one.kind === 'half')
-    return JSON.stringify(['half', one.own.mapped.source, digestOfRecord(one.own.entry, one.own.mapped)])
+  if (one.kind === 'record') {
+    const { entry, mapped } = one.record
+    return JSON.stringify(['record', mapped.source, digestOfRecord(entry, mapped)])
+  }
   const { name, time, text } = one.value
   return JSON.stringify(['value', one.state.source.name, one.owner, name, time, text])
 }

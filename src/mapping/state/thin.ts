@@ -1,50 +1,52 @@
-// thin.ts: fewer payloads from devices that report more often than anybody wants to know.
+// thin.ts: fewer payloads from devices that report more often than needed.
 //
-// Against the last payload that passed, one passes when
+// A payload passes when, compared with the last one that passed,
 //
-//   every      so much device time has gone by
-//   distance   the position is so far from that one
-//   heading    the course differs by so much
-//   signal     any signal or further field has another value (ignition is one)
+//   every      this much device time has gone by
+//   distance   the position is this far away
+//   heading    the heading differs by this much
+//   signal     any signal or extra field has another value (ignition is one)
 //
-// or when the asset began or ceased to move; and always when it is older than the last one, since what comes
-// late fills a gap. Payloads of different shape (a position, an odometer) are different streams: they do not
-// thin each other.
+// or when the asset started or stopped moving. A payload older than the last one always passes, since a late
+// payload fills a gap. Payloads with different kinds of values (a position, an odometer) are separate streams
+// that are thinned independently.
 //
-// A copy has the fate of its original, or a resend would change what is sent: the names of the last 32
-// payloads of a stream are remembered with what became of them. Two payloads without a device time are copies
-// only when the device says so (DUP).
+// A duplicate has the same result as its original, or a resend would change what is sent: the keys of the
+// last 32 payloads of a stream are remembered with their result. Two payloads without a device time are
+// duplicates only when the device marks them with DUP.
 //
-// Kept in memory only and bounded: after a restart, and for a device that was forgotten, the next payload
-// passes.
+// In memory only, and bounded: after a restart, or for a device that was evicted, the next payload passes.
 
 import type { EpochMs } from '../../std/clock.ts'
 import { createCache, type CacheCounters } from '../bounded-cache.ts'
 
 export type ThinOptions = {
-  /** Each is null where it does not make a payload pass. */
+  /** Each is null for a rule that is not used. */
   everyMs: number | null
   distanceM: number | null
   headingDeg: number | null
   signal: boolean
-  /** Streams that are remembered; beyond, those longest unused are forgotten, counted as evictions. */
+  /** Streams in memory. Beyond it, the least recently used ones are evicted and counted. */
   streamsMax: number
 }
 
-/** What the rules look at in a payload; NaN and null where it has no such thing. */
+/** The values of a payload that the rules compare; NaN and null for those it does not have. */
 export type ThinSample = {
   device: string
-  /** Which stream of the device: the types of its values, not the values. */
+  /** The stream of the device: the types of its values. */
   shape: string
   time: EpochMs
-  /** The payload's window key; `resent` says that a known one is the same payload and not the same words. */
+  /**
+   * The window key. With `resent` a known key is a duplicate, otherwise another payload with the same
+   * content.
+   */
   windowKey: string
   resent: boolean
   latitude: number
   longitude: number
   heading: number
   moving: boolean | null
-  /** The signals and further fields as text. */
+  /** The signals and extra fields as text. */
   values: string
 }
 
@@ -53,14 +55,14 @@ export type Thin = {
   counters(): CacheCounters & { passed: number; thinned: number }
 }
 
-/** As many as most clients have in flight: a power of two. */
-const fatesMax = 32
+/** Remembered payloads of a stream: as many as most clients have in flight, and the bits of a number. */
+const resultsMax = 32
 
 type Stream = {
   last: ThinSample | null
-  /** The first 64 bits of the names, two words each, in a ring; bit n of `fates`: that one passed. */
-  names: Uint32Array
-  fates: number
+  /** The first 64 bits of the keys, two words each, in a ring; bit n of `passed`: number n passed. */
+  keys: Uint32Array
+  passed: number
   next: number
 }
 
@@ -76,28 +78,28 @@ export function createThin(options: ThinOptions): Thin {
     const key = `${sample.shape} ${sample.device}`
     let stream = streams.get(key)
     if (stream === undefined) {
-      stream = { last: null, names: new Uint32Array(fatesMax * 2), fates: 0, next: 0 }
+      stream = { last: null, keys: new Uint32Array(resultsMax * 2), passed: 0, next: 0 }
       streams.set(key, stream)
     }
-    const fate = judge(stream, sample)
-    if (fate) counts.passed += 1
+    const passed = decide(stream, sample)
+    if (passed) counts.passed += 1
     else counts.thinned += 1
-    return fate
+    return passed
   }
 
-  function judge(stream: Stream, sample: ThinSample): boolean {
+  function decide(stream: Stream, sample: ThinSample): boolean {
     const high = Number.parseInt(sample.windowKey.slice(0, 8), 16)
     const low = Number.parseInt(sample.windowKey.slice(8, 16), 16)
     if (sample.resent) {
-      const known = placeOf(stream, high, low)
-      if (known !== -1) return (stream.fates & (1 << known)) !== 0
+      const known = indexOf(stream, high, low)
+      if (known !== -1) return (stream.passed & (1 << known)) !== 0
     }
     const { last } = stream
     const late = last !== null && sample.time < last.time
-    const fate = last === null || late || differs(last, sample)
-    if (fate && !late) stream.last = { ...sample, values: options.signal ? sample.values : '' }
-    remember(stream, high, low, fate)
-    return fate
+    const passed = last === null || late || differs(last, sample)
+    if (passed && !late) stream.last = { ...sample, values: options.signal ? sample.values : '' }
+    remember(stream, high, low, passed)
+    return passed
   }
 
   function differs(last: ThinSample, now: ThinSample): boolean {
@@ -110,30 +112,30 @@ export function createThin(options: ThinOptions): Thin {
   }
 }
 
-function placeOf({ names }: Stream, high: number, low: number): number {
-  for (let place = 0; place < fatesMax; place += 1)
-    if (names[place * 2] === high && names[place * 2 + 1] === low) return place
+function indexOf({ keys }: Stream, high: number, low: number): number {
+  for (let index = 0; index < resultsMax; index += 1)
+    if (keys[index * 2] === high && keys[index * 2 + 1] === low) return index
   return -1
 }
 
-function remember(stream: Stream, high: number, low: number, fate: boolean): void {
-  const place = stream.next
-  stream.next = (place + 1) % fatesMax
-  stream.names[place * 2] = high
-  stream.names[place * 2 + 1] = low
-  stream.fates = fate ? stream.fates | (1 << place) : stream.fates & ~(1 << place)
+function remember(stream: Stream, high: number, low: number, passed: boolean): void {
+  const index = stream.next
+  stream.next = (index + 1) % resultsMax
+  stream.keys[index * 2] = high
+  stream.keys[index * 2 + 1] = low
+  stream.passed = passed ? stream.passed | (1 << index) : stream.passed & ~(1 << index)
 }
 
-/** The smaller of the two angles between two courses; NaN where one is missing. */
+/** The smaller angle between two headings; NaN where one is missing. */
 function angleBetween(one: number, other: number): number {
   const angle = Math.abs(one - other) % 360
   return angle > 180 ? 360 - angle : angle
 }
 
-type Place = { latitude: number; longitude: number }
+type Position = { latitude: number; longitude: number }
 
 /** On the great circle (haversine); NaN where a position is missing. */
-export function metresBetween(one: Place, other: Place): number {
+export function metresBetween(one: Position, other: Position): number {
   const north = Math.sin(((other.latitude - one.latitude) * radians) / 2)
   const east = Math.sin(((other.longitude - one.longitude) * radians) / 2)
   const across = Math.cos(one.latitude * radians) * Math.cos(other.latitude * radians)

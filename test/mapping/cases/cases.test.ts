@@ -24,7 +24,7 @@ function problems(one: object): string[] {
 }
 
 describe('a case', () => {
-  test('passes where the payload is as expected', async () => {
+  test('passes when the payload is as expected', async () => {
     expect(await judge({ topic, message: good, payloads: [sent] })).toEqual([])
   })
 
@@ -44,7 +44,7 @@ describe('a case', () => {
     ])
   })
 
-  test('fails for what it does not name: gps, signals, a further payload, a refusal', async () => {
+  test('fails for gps, signals, payloads and refusals that it does not name', async () => {
     const source = truckSource({ heading: { path: 'h' }, signals: [{ type: 'X', path: 'x' }] })
     const message = good.replace('}', ',"h":90,"x":3}')
     expect(await judge({ topic, message, payloads: [sent] }, [source])).toEqual([
@@ -69,7 +69,7 @@ describe('a case', () => {
     ])
   })
 
-  test('looks at further fields only where it names them', async () => {
+  test('compares only the extra fields that it names', async () => {
     const fields = { 'gps.altitude': { path: 'alt', type: 'number' }, load: { path: 'load', type: 'text' } }
     const message = good.replace('}', ',"alt":120,"load":"full"}')
     const source = truckSource({ fields })
@@ -82,7 +82,7 @@ describe('a case', () => {
     ])
   })
 
-  test('takes `arrival` for the time of a message without one, and for no other', async () => {
+  test('accepts `arrival` only for a message without a time', async () => {
     const source = truckSource({ time: { path: 'ts', format: 'ms', missing: 'arrival' } })
     const arrival = { ...sent, time: 'arrival' }
     const at = '2026-01-28T15:00:08Z'
@@ -120,7 +120,7 @@ describe('a case', () => {
     expect(await judge({ ...future, at: '2025-06-15T15:06:00Z', payloads: [sent] })).toEqual([])
   })
 
-  test('may give bytes, and say who sent them', async () => {
+  test('may have bytes and a sender', async () => {
     const source = truckSource({}, { topic: 'up', device: '{clientid}/{username}/{certificate}' })
     const hex = Buffer.from(good).toString('hex')
     const who = { client: 'c', user: 'u', certificate: 'n' }
@@ -128,7 +128,7 @@ describe('a case', () => {
     expect(await judge({ topic: 'up', hex, ...who, payloads }, [source])).toEqual([])
   })
 
-  test('of a sequence has its times, and closes what is open at its end', async () => {
+  test('with a sequence has its times, and closes open records at the end', async () => {
     const source = {
       name: 'cars',
       topic: 'cars/{device}/{name}',
@@ -149,7 +149,7 @@ describe('a case', () => {
     expect(await judge({ messages: apart, ignored: 'incomplete' }, [source])).toEqual([])
   })
 
-  test('begins with a mapper that knows nothing of the case before', async () => {
+  test('starts with an empty state', async () => {
     const source = truckSource({ speed: { path: 'v' } }, { thin: { every: '1h' } })
     const one = { name: 'a', topic, message: good, payloads: [sent] }
     const cases = casesSchema.parse({ cases: [one, { ...one, name: 'b' }] })
@@ -160,7 +160,7 @@ describe('a case', () => {
     ])
   })
 
-  test('has the rows of its file over the device table', async () => {
+  test('uses the rows of its file before the device table', async () => {
     const source = truckSource(
       { signals: [{ type: 'X', path: 'x', families: ['truck'] }] },
       { families: { truck: ['FMB6*'] } },
@@ -183,7 +183,7 @@ describe('a case', () => {
     truckSource({}, { name: 'plain' }),
   ]
 
-  test('of a source with an expression maps what it gives, one record or many', async () => {
+  test('of a source with an expression maps its result, one record or several', async () => {
     const one = evaluating('{ "ts": t * 1000, "lat": pos[0], "lon": pos[1] }')
     const message = '{"t":1750000000,"pos":[48.1,2.2]}'
     expect(await judge({ topic: 'odd/truck-7', message, payloads: [sent] }, one)).toEqual([])
@@ -193,7 +193,7 @@ describe('a case', () => {
     expect(await judge({ topic: 'odd/truck-7', message: times, payloads }, many)).toEqual([])
   })
 
-  test('of a source with an expression is judged as any other, beside sources without one', async () => {
+  test('of a source with an expression may be mixed with sources without one', async () => {
     const sources = evaluating('{ "ts": t, "lat": lat, "lon": lon }')
     const odd = (message: string) => ({ topic: 'odd/truck-7', message })
     expect(await judge({ ...odd('{"t":1,"lat":'), refused: 'NOT_JSON' }, sources)).toEqual([])

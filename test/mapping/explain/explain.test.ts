@@ -135,7 +135,7 @@ function leavesOf(payload: Record<string, unknown>) {
   }
 }
 
-describe('what is explained is what is sent', () => {
+describe('explained values are the values in the payload', () => {
   test.each(presets)('over the cases of $file', ({ cases, mapping }) => {
     const rows = Object.entries(cases.devices)
     const devices: DeviceTable = {
@@ -149,7 +149,7 @@ describe('what is explained is what is sent', () => {
     expect(both.flatMap(({ sent }) => sent)).not.toEqual([])
   })
 
-  test('whatever of a message is changed, left out or nonsense', () => {
+  test('for messages with changed, missing or broken values', () => {
     const odd = constantFrom<unknown>(null, '', 0, -1, '12,5', 'x', true, 4_294_967_295, [], {})
     const textual = presets.flatMap((preset) =>
       preset.cases.cases
@@ -182,7 +182,7 @@ function placesIn(value: unknown): { holder: Holder; key: string }[] {
   return Object.keys(holder).flatMap((key) => [{ holder, key }, ...placesIn(holder[key])])
 }
 
-describe('of each field it is told', () => {
+describe('the explanation of a field says', () => {
   const source = (map: Record<string, unknown> = {}, rest: Record<string, unknown> = {}) =>
     truckSource(
       {
@@ -213,7 +213,7 @@ describe('of each field it is told', () => {
     alt: 'high',
   }
 
-  test('which path found it, what it was, its unit, and what is sent', () => {
+  test('which path found it, the raw value, its unit and the value sent', () => {
     const { records, topic, captures } = explainOne(source({}, { model: 'FMB640' }), message)
     expect({ topic, captures }).toEqual({ topic: 'telemetry/v1/truck-7', captures: { device: 'truck-7' } })
     expect(records[0]?.device).toEqual({
@@ -269,7 +269,7 @@ describe('of each field it is told', () => {
     })
   })
 
-  test('that another signal of its kind comes first', () => {
+  test('that another signal of its type and part comes first', () => {
     const { 'signals[1]': second } = fieldsOf(explainOne(source({}, { model: 'FMB640' }), message))
     expect(second).toMatchObject({ raw: 386_815, note: 'signals[0] has a value and comes first' })
     expect(second).not.toHaveProperty('value')
@@ -284,7 +284,7 @@ describe('of each field it is told', () => {
     expect(fieldsOf(explainOne(source(), { ...message, ...change }))[option]).toMatchObject({ note })
   })
 
-  test('that there is no position, and why, in each field that needs one', () => {
+  test('that there is no position and why, in each field that needs one', () => {
     const withFix = source({}, { fix: { valid: 'sat > 0', time: { path: 'fixed', format: 'ms' } } })
     const invalid = fieldsOf(explainOne(withFix, { ...message, sat: 0 }))
     for (const option of ['latitude', 'speed', 'heading', 'fields["gps.altitude"]'])
@@ -297,7 +297,7 @@ describe('of each field it is told', () => {
     expect(nowhere['speed']).toMatchObject({ note: 'no fix: 0, 0 is what a receiver without a fix says' })
   })
 
-  test('that the last known position is sent under its own time, without its heading', () => {
+  test('that the last known position is sent with its own time and without heading', () => {
     const keep = source(
       {},
       { fix: { valid: 'sat > 0', time: { path: 'fixed', format: 'ms' } }, no_fix: 'keep' },
@@ -313,7 +313,7 @@ describe('of each field it is told', () => {
     })
   })
 
-  test('that the message is refused for it', () => {
+  test('that the message is refused because of it', () => {
     expect(fieldsOf(explainOne(source(), { ...message, lat: 95 }))['latitude']).toMatchObject({
       raw: 95,
       note: 'OUT_OF_RANGE: The position 95, 2.2 is not on earth.',
@@ -324,7 +324,7 @@ describe('of each field it is told', () => {
     })
   })
 
-  test('that the arrival time stands in, and for what', () => {
+  test('that the arrival time is sent, and instead of what', () => {
     const lenient = source({ time: { path: 'ts', format: 'ms', missing: 'arrival' } })
     expect(fieldsOf(explainOne(lenient, { ...message, ts: null }))['time']).toMatchObject({
       value: 1_760_000_000_000,
@@ -338,7 +338,7 @@ describe('of each field it is told', () => {
     })
   })
 
-  test('that the asset has a right not to have it sent', () => {
+  test('that a privacy profile withholds it', () => {
     const world = {
       table: 'device,privacy\ntruck-7,driver\n',
       privacy: { profiles: { driver: { round: 0, hide: ['speed', 'odometer'] } } },
@@ -354,13 +354,13 @@ describe('of each field it is told', () => {
   })
 })
 
-describe('of a record it is told', () => {
-  test('which condition did not hold', () => {
+describe('the explanation of a record says', () => {
+  test('which condition is false', () => {
     const { records } = explainOne(truckSource({}, { when: 'sat > 3' }), { ts: 1, lat: 1, lon: 2, sat: 2 })
     expect(records[0]?.conditions).toEqual([{ option: 'when', text: 'sat > 3', holds: false }])
   })
 
-  test('what named its device, of several rules', () => {
+  test('which of several rules named its device', () => {
     const device = [{ path: ['ident', 'imei'] }, '{clientid}']
     const source = { ...truckSource({}, { device }), topic: 'up' }
     const named = (payload: object) => explainOne(source, payload, {}, { topic: 'up' }).records[0]?.device
@@ -369,7 +369,7 @@ describe('of a record it is told', () => {
     expect(named(position)).toMatchObject({ name: 'client-1', from: '{clientid} of the sender' })
   })
 
-  test('what was unpacked into it', () => {
+  test('which values were unpacked', () => {
     const extract = [{ from: 'packed', as: 'json', into: 'inner' }]
     const source = truckSource({ speed: { path: 'inner.v' } }, { extract })
     const unpacked = (packed: string) =>
@@ -378,14 +378,14 @@ describe('of a record it is told', () => {
     expect(unpacked('none')).toEqual([{ into: 'inner', found: false }])
   })
 
-  test('of a list, each for itself', () => {
+  test('the same for each record of a list', () => {
     const source = truckSource({ speed: { path: 'v' } }, { each: 'records' })
     const records = [1, 2].map((v) => ({ ts: 1_750_000_000_000 + v, lat: 1, lon: 2, v }))
     const explained = explainOne(source, { records })
     expect([0, 1].map((index) => fieldsOf(explained, index)['speed']?.value)).toEqual([1, 2])
   })
 
-  test('that is put together, its values one by one, and then as a whole', () => {
+  test('for collected values, each value and then the whole record', () => {
     const source = {
       name: 'vans',
       topic: 'vans/{device}/{name}',

@@ -22,11 +22,11 @@ function sent(rest: Partial<PrivacyProfile>, moment = monday) {
 }
 
 describe('a profile', () => {
-  test('that withholds nothing leaves a payload as it is', () => {
+  test('that withholds nothing does not change a payload', () => {
     expect(sent({})).toBe(parts)
   })
 
-  test('rounds coordinates as decimals and withholds what it does not know', () => {
+  test('rounds coordinates as decimals and withholds extra fields', () => {
     expect(sent({ round: 2 })).toEqual({
       gps:
         ',"gps":{"latitude":48.14,"longitude":-11.58,"speed":54.2,"speedUnits":"KILOMETERS_PER_HOUR",' +
@@ -47,12 +47,12 @@ describe('a profile', () => {
     expect(left?.gps).toContain('"latitude":48.13743')
   })
 
-  test('leaves nothing to send where all of it is withheld', () => {
+  test('sends nothing when all values are withheld', () => {
     const withhold = compilePrivacy({ ...profile, hide: ['hours'] })
     expect(withhold({ gps: '', signals: [hours], fields: '' }, monday)).toBeNull()
   })
 
-  test('outside of working hours sends nothing, or the place with one decimal', () => {
+  test('outside of working hours sends nothing, or the position with one decimal', () => {
     const working = { hours: compileSchedule('Mon-Fri 06:00-18:00', 'UTC') }
     expect(sent(working)).toBe(parts)
     expect(sent(working, sunday)).toBeNull()
@@ -84,7 +84,7 @@ describe('rounding', () => {
     expect(Object.is(roundDecimal(value, places), rounded)).toBe(true)
   })
 
-  test('is never further off than half a step, and stays when repeated', () => {
+  test('differs by at most half a step, and is stable when repeated', () => {
     fc.assert(
       fc.property(fc.double({ min: -180, max: 180, noNaN: true }), fc.nat(6), (value, places) => {
         const rounded = roundDecimal(value, places)
@@ -124,14 +124,14 @@ describe('working hours', () => {
     expect(at('06:00-18:00', zone, time)).toBe(working)
   })
 
-  test('a night shift ends on the next day, also over the week’s end', () => {
+  test('of a night shift end on the next day, also across the end of the week', () => {
     expect(at('Sun 22:00-06:00', 'UTC', '2026-05-04T05:59:00Z')).toBe(true)
     expect(at('Sun 22:00-06:00', 'UTC', '2026-05-04T06:00:00Z')).toBe(false)
     expect(at('Fri-Mon 22:00-24:00', 'UTC', '2026-05-03T23:59:00Z')).toBe(true)
     expect(at('Mon,Wed 08:00-10:00,14:00-15:00', 'UTC', '2026-05-06T14:30:00Z')).toBe(true)
   })
 
-  test('an hour that the zone has twice is work both times', () => {
+  test('include both occurrences of an hour that the zone has twice', () => {
     const schedule = compileSchedule('Sun 02:00-03:00', 'Europe/Berlin')
     const open: string[] = []
     for (let moment = Date.UTC(2026, 9, 24, 22); moment < Date.UTC(2026, 9, 25, 6); moment += 900_000)
@@ -151,7 +151,7 @@ describe('working hours', () => {
     expect(() => compileSchedule(text, zone)).toThrow(/has "|which is no time zone/)
   })
 
-  test('agree with the zone’s own clock at every moment', () => {
+  test('agree with the local time of the zone at every moment', () => {
     const zones = ['Europe/Paris', 'Australia/Lord_Howe', 'America/St_Johns', 'Pacific/Chatham', 'UTC']
     fc.assert(
       fc.property(

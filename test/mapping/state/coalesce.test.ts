@@ -7,7 +7,7 @@ import {
   type CoalesceRules,
   type Step,
 } from '../../../src/mapping/state/coalesce.ts'
-import { decodeRecord, keepable } from '../../../src/mapping/state/open-record.ts'
+import { decodeRecord, storedFormOf } from '../../../src/mapping/state/open-record.ts'
 
 const bounds = { valuesMax: 64, bytesMax: 65_536, recordsMax: 1000, openBytesMax: 16_777_216 }
 const rules = {
@@ -40,15 +40,15 @@ function open(some: Partial<CoalesceRules> = {}, bound: Partial<CoalesceBounds> 
     kept,
     closed: [],
     came({ at, name, value, time = Number.NaN, owner = 'van-1' }) {
-      const plain = keepable(name, value)
+      const plain = storedFormOf(name, value)
       if (plain === null) throw new Error('a value that cannot be kept')
-      const step: Step = { closed: [], kept: new Map() }
+      const step: Step = { closed: [], writes: new Map() }
       const fate = world.coalescer.add(owner, { name, ...plain, time, arrivedAt: at, messages: 1 }, step)
       commit(step)
       return fate
     },
     tick(at) {
-      const step: Step = { closed: [], kept: new Map() }
+      const step: Step = { closed: [], writes: new Map() }
       world.coalescer.tick(at, step)
       commit(step)
     },
@@ -62,7 +62,7 @@ function open(some: Partial<CoalesceRules> = {}, bound: Partial<CoalesceBounds> 
   return world
 
   function commit(step: Step): void {
-    for (const [owner, bytes] of step.kept) {
+    for (const [owner, bytes] of step.writes) {
       if (bytes === null) kept.delete(owner)
       else kept.set(owner, Buffer.from(bytes))
     }
@@ -77,7 +77,7 @@ const position = (at: number, lat: number, lon: number): Came[] => [
 ]
 
 describe('values of one device', () => {
-  test('become one record when the window is over, whatever their order', () => {
+  test('become one record when the window is over, in any order', () => {
     for (const names of [
       ['speed', 'lon', 'lat'],
       ['lat', 'lon', 'speed'],
@@ -95,7 +95,7 @@ describe('values of one device', () => {
     }
   })
 
-  test('are kept until then, each by one write', () => {
+  test('are stored until then, with one write each', () => {
     const world = open()
     for (const [index, value] of position(1000, 48, 11).entries()) {
       world.came(value)
@@ -105,7 +105,7 @@ describe('values of one device', () => {
     expect(world.coalescer.nextTickAt()).toBe(1500)
   })
 
-  test('a name that comes again closes the record and opens the next', () => {
+  test('with a name that repeats close the record and open the next', () => {
     const world = open()
     for (const value of [...position(0, 48.1, 11.1), ...position(30, 48.2, 11.2)]) world.came(value)
     world.tick(600)
@@ -115,7 +115,7 @@ describe('values of one device', () => {
     ])
   })
 
-  test('of a name whose newest counts take the place of the one before, also over a restart', () => {
+  test('of a name in `latest` replace the previous value, also over a restart', () => {
     const world = open({ latest: ['clock'] }, { valuesMax: 3 })
     for (const value of [...position(0, 48, 11), { at: 2, name: 'clock', value: 5 }]) world.came(value)
     expect(world.came({ at: 3, name: 'clock', value: 6 })).toBe('taken')
@@ -126,14 +126,14 @@ describe('values of one device', () => {
     ])
   })
 
-  test('close at once when all that is asked for is there', () => {
+  test('close the record at once when all names of `complete` have arrived', () => {
     const world = open({ complete: ['lat', 'lon'] })
     for (const value of position(0, 48, 11)) world.came(value)
     expect(world.closed).toMatchObject([{ why: 'complete', complete: true }])
     expect(world.kept.size).toBe(0)
   })
 
-  test('do not stand together when a late tick left the window open', () => {
+  test('of two windows make two records even when the tick is late', () => {
     const world = open()
     world.came({ at: 0, name: 'lat', value: 48 })
     world.came({ at: 500, name: 'lon', value: 11 })
@@ -144,7 +144,7 @@ describe('values of one device', () => {
     ])
   })
 
-  test('without a required one, or with null for it, are incomplete', () => {
+  test('are incomplete when a required one is missing or null', () => {
     const world = open()
     world.came({ at: 0, name: 'lat', value: 48 })
     world.came({ at: 1, name: 'lon', value: null })
@@ -152,7 +152,7 @@ describe('values of one device', () => {
     expect(world.closed).toMatchObject([{ record: { lat: 48, lon: null }, complete: false }])
   })
 
-  test('further apart than allowed close the older record', () => {
+  test('with times further apart than `pairWithin` close the older record', () => {
     const byArrival = open({ windowMs: 60_000, pairWithinMs: 5000 })
     byArrival.came({ at: 0, name: 'lat', value: 48 })
     byArrival.came({ at: 5001, name: 'lon', value: 11 })
@@ -164,7 +164,7 @@ describe('values of one device', () => {
     expect(byTime.closed).toMatchObject([{ record: { lat: 48, lon: 11 }, why: 'apart' }])
   })
 
-  test('give the record the newest time of what is required, else of all', () => {
+  test('give the record the newest time of the required values, else of all', () => {
     const world = open()
     world.came({ at: 0, name: 'odometer', value: 5, time: 700 })
     world.came({ at: 1, name: 'lat', value: 48, time: 1000 })
@@ -177,7 +177,7 @@ describe('values of one device', () => {
     expect(world.closed.map(({ record }) => record['$time'])).toEqual([1002, 2004])
   })
 
-  test('that say the same with the same time are duplicates', () => {
+  test('with the same name, value and time are duplicates', () => {
     const world = open()
     const value = { at: 0, name: 'lat', value: { deg: 48 }, time: 1000 }
     expect(world.came(value)).toBe('taken')
@@ -189,7 +189,7 @@ describe('values of one device', () => {
     expect(world.coalescer.counters()).toMatchObject({ values: 4, duplicates: 1, messages: 1 })
   })
 
-  test('are not kept from closing by a clock that is set back', () => {
+  test('close when the clock is set back beyond the window', () => {
     const world = open()
     world.came({ at: 3_600_000, name: 'lat', value: 48 })
     world.tick(0)
@@ -198,13 +198,13 @@ describe('values of one device', () => {
 })
 
 describe('at a bound', () => {
-  test('of values, a record closes early', () => {
+  test('of values a record closes early', () => {
     const world = open({}, { valuesMax: 2 })
     for (const name of ['a', 'b', 'c']) world.came({ at: 0, name, value: 1 })
     expect(world.closed).toMatchObject([{ record: { a: 1, b: 1 }, why: 'full' }])
   })
 
-  test('of bytes, a record closes early and larger values are refused before', () => {
+  test('of bytes a record closes early, and a larger value is refused before', () => {
     const world = open({}, { bytesMax: 1000 })
     world.came({ at: 0, name: 'a', value: 'x'.repeat(200) })
     world.came({ at: 0, name: 'b', value: 'x'.repeat(300) })
@@ -212,7 +212,7 @@ describe('at a bound', () => {
     expect(world.coalescer.fits('a', 'x'.repeat(1000))).toBe(false)
   })
 
-  test('of records, the oldest closes early', () => {
+  test('of records the oldest one closes early', () => {
     const world = open({}, { recordsMax: 2 })
     for (const owner of ['van-1', 'van-2', 'van-3']) world.came({ at: 0, name: 'a', value: 1, owner })
     expect(world.closed).toMatchObject([{ owner: 'van-1', why: 'crowded' }])
@@ -222,7 +222,7 @@ describe('at a bound', () => {
 })
 
 describe('a restart', () => {
-  test('in the middle of a window loses nothing, and closes what is over in the meantime', () => {
+  test('in a window loses no value and closes the records whose window is over', () => {
     const world = open()
     for (const value of position(0, 48, 11)) world.came(value)
     expect(world.restart()).toEqual([])
@@ -295,17 +295,17 @@ describe('a restart', () => {
     )
   })
 
-  test('with damaged state tells what is damaged and takes the rest', () => {
+  test('with damaged state reports the damage and restores the rest', () => {
     const world = open()
     for (const owner of ['van-1', 'van-2', 'van-3']) world.came({ at: 0, name: 'lat', value: 1, owner })
     world.kept.set('van-1', Buffer.from([9]))
     world.kept.set('van-2', (world.kept.get('van-2') ?? Buffer.alloc(0)).subarray(0, 20))
-    expect(world.restart()).toEqual(['van-1: its version is 9', 'van-2: a frame is cut off at byte 1'])
+    expect(world.restart()).toEqual(['van-1: its version is 9', 'van-2: a frame is truncated at byte 1'])
     expect(world.coalescer.counters().records).toBe(1)
   })
 })
 
-test('no bytes whatever make reading a record throw', () => {
+test('decoding a record never throws, whatever the bytes', () => {
   const world = open()
   for (const value of position(0, 48, 11)) world.came(value)
   const good = world.kept.get('van-1') ?? Buffer.alloc(0)
@@ -328,15 +328,15 @@ test('no bytes whatever make reading a record throw', () => {
   )
 })
 
-test('what was handed out to be kept does not change when the record grows', () => {
+test('the stored form of a record does not change when the record grows', () => {
   const coalescer = createCoalescer(rules, bounds)
   const seen: { bytes: Buffer; before: string }[] = []
   for (let n = 0; n < 50; n += 1) {
-    const step: Step = { closed: [], kept: new Map() }
-    const plain = keepable(`n${n}`, n)
+    const step: Step = { closed: [], writes: new Map() }
+    const plain = storedFormOf(`n${n}`, n)
     if (plain !== null)
       coalescer.add('van-1', { name: `n${n}`, ...plain, time: n, arrivedAt: n, messages: 1 }, step)
-    const bytes = step.kept.get('van-1')
+    const bytes = step.writes.get('van-1')
     if (bytes) seen.push({ bytes, before: bytes.toString('hex') })
   }
   for (const { bytes, before } of seen) expect(bytes.toString('hex')).toBe(before)

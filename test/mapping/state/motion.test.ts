@@ -7,7 +7,7 @@ function speeds(list: readonly number[], { above = 5, below = 2 } = {}) {
 }
 
 describe('motion derived from the speed', () => {
-  test('begins above one speed and ends at a lower one', () => {
+  test('starts above one speed and stops at a lower one', () => {
     expect(speeds([0, 3, 5, 5.1, 3, 2.1, 2, 3, 5, 6])).toEqual([
       false,
       false,
@@ -22,15 +22,15 @@ describe('motion derived from the speed', () => {
     ])
   })
 
-  test('is unknown without a speed, and what was known stays', () => {
+  test('is unknown without a speed, which does not change the state', () => {
     expect(speeds([20, Number.NaN, 3])).toEqual([true, undefined, true])
   })
 
-  test('has no memory where both speeds are the same', () => {
+  test('depends on the speed alone when both thresholds are equal', () => {
     expect(speeds([6, 5, 5.5, 4], { below: 5 })).toEqual([true, false, true, false])
   })
 
-  test('is kept for each device, and late messages do not disturb it', () => {
+  test('is kept per device, and late messages do not change it', () => {
     const { movesAt } = createMotion({ above: 5, below: 2, devicesMax: 100 })
     expect(movesAt('truck-7', 30, 1000)).toBe(true)
     expect(movesAt('truck-8', 4, 1000)).toBe(false)
@@ -38,7 +38,7 @@ describe('motion derived from the speed', () => {
     expect(movesAt('truck-7', 4, 1001)).toBe(true)
   })
 
-  test('forgets devices at its bound', () => {
+  test('evicts devices at its bound', () => {
     const { movesAt, counters } = createMotion({ above: 5, below: 2, devicesMax: 4 })
     movesAt('truck-0', 30, 0)
     for (let n = 1; n < 10; n += 1) movesAt(`truck-${n}`, 0, 0)

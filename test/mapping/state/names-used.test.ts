@@ -3,7 +3,7 @@ import { namesReadBy } from '../../../src/mapping/state/names-used.ts'
 
 const names = (options: unknown) => [...namesReadBy(options)].toSorted()
 
-test('the values that a source uses are those that its paths begin with', () => {
+test('a source uses the values with which its paths begin', () => {
   expect(
     names({
       map: {
@@ -33,7 +33,7 @@ test('the values that a source uses are those that its paths begin with', () => 
   ])
 })
 
-test('what is malformed or no option at all is passed over', () => {
+test('malformed paths and other options are ignored', () => {
   expect(names({ map: { a: { path: 'a[' }, b: { path: 7 }, c: null }, when: 'x == "' })).toEqual(['x'])
   expect(names(undefined)).toEqual([])
 })

@@ -75,7 +75,7 @@ function sent({ payloads }: StateWorld): { at: number; device?: string; gps?: ob
 const position = { latitude: 48.1, longitude: 11.5 }
 
 describe('scalar topics', () => {
-  test('become one payload with the arrival of its last value', () => {
+  test('become one payload with the arrival time of the last value', () => {
     const world = openStates([vans])
     for (const [at, name, value] of [
       [0, 'lon', 11.5],
@@ -92,7 +92,7 @@ describe('scalar topics', () => {
     expect(world.kept.size).toBe(0)
   })
 
-  test('that nobody asked for are ignored, and so is what is incomplete', () => {
+  test('are ignored when the source does not use them or the record is incomplete', () => {
     const world = openStates([vans])
     come(world, { topic: 'vans/van-1/tyre', payload: 2.4, at: 0 })
     come(world, { topic: 'vans/van-1/odometer', payload: 7, at: 0 })
@@ -103,7 +103,7 @@ describe('scalar topics', () => {
     ])
   })
 
-  test('that are read to a wrong position become a dead letter that can be mapped again', () => {
+  test('with a wrong position become a dead letter that can be mapped again', () => {
     const world = openStates([vans])
     come(world, { topic: 'vans/van-1/lat', payload: 97, at: 0 })
     come(world, { topic: 'vans/van-1/lon', payload: 11.5, at: 1 })
@@ -127,7 +127,7 @@ describe('scalar topics', () => {
     ])
   })
 
-  test('with times of their own are known again without DUP, others only with it', () => {
+  test('with own times are recognised as duplicates without DUP, others only with it', () => {
     const world = openStates([events, vans])
     const event = { topic: 'events/e-1', payload: { n: 'lat', v: 48.1, t: start / 1000 }, at: 0 }
     expect([come(world, event), come(world, { ...event, at: 9 })]).toEqual(['part', 'duplicate'])
@@ -139,7 +139,7 @@ describe('scalar topics', () => {
     ])
   })
 
-  test('of a clock that is ahead are quarantined when they close', () => {
+  test('of a clock that is ahead are quarantined when the record closes', () => {
     const world = openStates([events])
     for (const [n, v] of [
       ['lat', 48.1],
@@ -152,7 +152,7 @@ describe('scalar topics', () => {
     expect(world.mapper.map(foreign)).toMatchObject({ kind: 'unmappable', reason: 'NO_SOURCE' })
   })
 
-  test('are known by the conditions that read them', () => {
+  test('are used when a condition reads them', () => {
     const fix = { valid: '["lock"] == "yes" or exists("gps/lock")' }
     const world = openStates([{ ...vans, when: 'on != "no"', fix }])
     for (const name of ['lock', 'on', 'yes', '$time'])
@@ -163,7 +163,7 @@ describe('scalar topics', () => {
     expect(sent(world)).toMatchObject([{ gps: { latitude: 5 } }])
   })
 
-  test('of a device that left the table meanwhile are quarantined, and sent when it is back', () => {
+  test('of a device that left the table meanwhile are quarantined, and sent when it is listed again', () => {
     const listed = { devices: { unknown: 'quarantine' }, table: 'device\nvan-1\n' }
     const world = openStates([vans], listed)
     for (const name of ['lat', 'lon']) come(world, { topic: `vans/van-1/${name}`, payload: 5, at: 1 })
@@ -194,7 +194,7 @@ describe('scalar topics', () => {
     ])
   })
 
-  test('that are replayed by a broker make nothing where the source says so', () => {
+  test('that a broker replays are ignored with `retained: ignore`', () => {
     const world = openStates([{ ...vans, retained: 'ignore' }])
     for (const name of ['lat', 'lon'])
       expect(come(world, { topic: `vans/van-1/${name}`, payload: 1, at: 0, retain: true })).toBe('ignored')
@@ -203,7 +203,7 @@ describe('scalar topics', () => {
 })
 
 describe('state on the disk', () => {
-  test('that cannot be read is a dead letter with its bytes, and goes', () => {
+  test('that cannot be read becomes a dead letter with its bytes and is deleted', () => {
     const world = openStates([vans])
     come(world, { topic: 'vans/van-1/lat', payload: 48.1, at: 0 })
     const [key] = world.kept.keys()
@@ -218,7 +218,7 @@ describe('state on the disk', () => {
     expect(world.mapper.nextTickAt()).toBeNull()
   })
 
-  test('that no source wants any more is a dead letter that can be mapped when the source is back', () => {
+  test('that no source uses any more becomes a dead letter that can be mapped when the source is back', () => {
     const world = openStates([vans])
     come(world, { topic: 'vans/van-1/lat', payload: 48.1, at: 0 })
     come(world, { topic: 'vans/van-1/lon', payload: 11.5, at: 1 })
@@ -234,7 +234,7 @@ describe('state on the disk', () => {
     expect(later.mapper.map(message)).toMatchObject({ kind: 'unmappable', reason: 'NO_SOURCE' })
   })
 
-  test('is handed over to a new mapping as it is', () => {
+  test('is taken over by a new mapping unchanged', () => {
     const world = openStates([vans, phones, boxes], pairs)
     come(world, { topic: 'vans/van-1/lat', payload: 48.1, at: 0 })
     come(world, { topic: 'phones/phone-1', payload: { lat: 1, lon: 2 }, at: 0 })
@@ -244,7 +244,7 @@ describe('state on the disk', () => {
 })
 
 describe('two sources of one asset', () => {
-  test('give one payload with the time and device of the position', () => {
+  test('make one payload with the time and device of the position', () => {
     const world = openStates([phones, boxes], pairs)
     come(world, { topic: 'boxes/box-1', payload: { ts: start + 5, odometer: 7, battery: 9 }, at: 10 })
     expect(world.payloads).toEqual([])
@@ -265,7 +265,7 @@ describe('two sources of one asset', () => {
     expect(world.closedMessages).toBe(2)
   })
 
-  test('in any order of the config, which decides only where both say the same', () => {
+  test('make the same payload in any order of the config, which decides only between equal values', () => {
     const world = openStates([boxes, phones], pairs)
     const phone = { ts: start + 700, lat: 48.1, lon: 11.5, battery: 80 }
     come(world, { topic: 'phones/phone-1', payload: phone, at: 0 })
@@ -275,7 +275,7 @@ describe('two sources of one asset', () => {
     ])
   })
 
-  test('do not wait longer than the window, and a source that speaks again goes alone', () => {
+  test('wait no longer than the window, and a source that sends again closes the record', () => {
     const world = openStates([phones, boxes], pairs)
     for (const at of [1500, 1600])
       come(world, { topic: 'phones/phone-2', payload: { lat: 48.1, lon: 11.5, ts: start + at }, at })
@@ -284,7 +284,7 @@ describe('two sources of one asset', () => {
     expect(world.unsent).toEqual([])
   })
 
-  test('of different times do not go together', () => {
+  test('with different times make two payloads', () => {
     const world = openStates([phones, boxes], pairs)
     come(world, { topic: 'phones/phone-1', payload: { lat: 1, lon: 2, ts: start }, at: 0 })
     come(world, { topic: 'boxes/box-1', payload: { odometer: 7, ts: start - 10_001 }, at: 1 })
@@ -292,7 +292,7 @@ describe('two sources of one asset', () => {
     expect(sent(world)).toHaveLength(2)
   })
 
-  test('also when one of them has scalar topics', () => {
+  test('make one payload when one of them has scalar topics', () => {
     const merged = { ...vans, merge: { group: 'assets', window: '10s' } }
     const world = openStates([merged, boxes], { table: 'device,asset_id\nvan-1,TRK-1\nbox-1,TRK-1\n' })
     come(world, { topic: 'vans/van-1/lat', payload: 48.1, at: 0 })
@@ -311,7 +311,7 @@ describe('thinning and privacy', () => {
   const { merge: _merge, ...plainPhones } = phones
   const thinned = { ...plainPhones, thin: { every: '10s' } }
 
-  test('leave out and count what is too much, with the payloads as they would be without', () => {
+  test('ignore and count payloads, and change no other payload', () => {
     const world = openStates([thinned])
     const plain = openStates([plainPhones])
     for (const at of [0, 4000, 10_000]) {
@@ -325,7 +325,7 @@ describe('thinning and privacy', () => {
     expect(world.mapper.counters().state.thin.get('phones')).toMatchObject({ passed: 2, thinned: 1 })
   })
 
-  test('leave the name of a payload as it is', () => {
+  test('do not change the payloadId', () => {
     const message = { topic: 'phones/p', payload: { lat: 48.123, lon: 11.5, ts: start }, at: 0 }
     const profiles = { coarse: { round: 1 }, none: { hours: 'Mon 00:00-00:01', outside: 'drop' } }
     const withProfile = (name: string) =>
@@ -339,7 +339,7 @@ describe('thinning and privacy', () => {
   })
 })
 
-describe('whatever comes again', () => {
+describe('repeated messages and restarts', () => {
   const value = (
     topic: (device: string, name: string) => string,
     payload: (name: string, v: number, t: number) => unknown,
@@ -383,7 +383,7 @@ describe('whatever comes again', () => {
     return world.closedMessages + unsent + world.mapper.counters().state.messages
   }
 
-  test('a resend changes no payload, and every message is accounted for', () => {
+  test('a resend changes no payload, and every message is counted', () => {
     const step = fc.record({
       came: fc.oneof(vanValue, event, phone, box),
       back: fc.nat(10),
@@ -457,6 +457,6 @@ describe('whatever comes again', () => {
   })
 })
 
-test('the device table is what the tests take it for', () => {
+test('the device table of these tests is as expected', () => {
   expect(parseDevices(Buffer.from(pairs.table)).problems).toEqual([])
 })

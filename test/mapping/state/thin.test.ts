@@ -33,7 +33,7 @@ function fates(options: Partial<ThinOptions>, readings: readonly Reading[]): boo
 }
 
 describe('thinning', () => {
-  test('passes one payload in so much device time', () => {
+  test('passes one payload per interval of device time', () => {
     const times = [0, 4000, 9999, 10_000, 12_000, 25_000]
     expect(
       fates(
@@ -43,7 +43,7 @@ describe('thinning', () => {
     ).toEqual([true, false, false, true, false, true])
   })
 
-  test('passes what is far from the last one that passed, however slowly it got there', () => {
+  test('passes a payload far from the last one that passed, however slow the movement', () => {
     const step = 0.000_2 // some 22 m
     expect(
       fates(
@@ -53,7 +53,7 @@ describe('thinning', () => {
     ).toEqual([true, false, false, true, false, false, true])
   })
 
-  test('passes a turn, also over north', () => {
+  test('passes a change of heading, also across north', () => {
     expect(
       fates(
         { headingDeg: 30 },
@@ -62,7 +62,7 @@ describe('thinning', () => {
     ).toEqual([true, false, true, false, true])
   })
 
-  test('passes when the asset begins or ceases to move', () => {
+  test('passes when the asset starts or stops moving', () => {
     expect(
       fates({ everyMs: 60_000 }, [
         { time: 0, moving: true },
@@ -74,13 +74,13 @@ describe('thinning', () => {
     ).toEqual([true, false, true, false, true])
   })
 
-  test('passes a changed signal where the source asks for that', () => {
+  test('passes a changed signal with `signal: true`', () => {
     const readings = ['ignition 1', 'ignition 1', 'ignition 0'].map((values, time) => ({ time, values }))
     expect(fates({ everyMs: 60_000, signal: true }, readings)).toEqual([true, false, true])
     expect(fates({ everyMs: 60_000 }, readings)).toEqual([true, false, false])
   })
 
-  test('passes what is older than the last one, and is not disturbed by it', () => {
+  test('passes an older payload, which does not affect later ones', () => {
     expect(fates({ everyMs: 10_000 }, [{ time: 50_000 }, { time: 20_000 }, { time: 55_000 }])).toEqual([
       true,
       true,
@@ -88,7 +88,7 @@ describe('thinning', () => {
     ])
   })
 
-  test('does not let a position thin an odometer, nor one device another', () => {
+  test('thins positions, odometers and devices independently', () => {
     expect(
       fates({ everyMs: 10_000 }, [
         { time: 0 },
@@ -99,7 +99,7 @@ describe('thinning', () => {
     ).toEqual([true, true, true, false])
   })
 
-  test('gives a copy the fate of its original', () => {
+  test('gives a duplicate the result of its original', () => {
     const readings = [0, 5000, 10_000, 15_000].map((time) => ({ time }))
     expect(fates({ everyMs: 10_000 }, [...readings, ...readings])).toEqual([
       true,
@@ -113,7 +113,7 @@ describe('thinning', () => {
     ])
   })
 
-  test('takes the same words twice for two readings where the device does not call them a copy', () => {
+  test('takes equal payloads for two readings unless the device marks a duplicate', () => {
     const { passes } = createThin({ ...nothing, everyMs: 10_000 })
     const parked = { ...sampleOf({ time: 0 }), resent: false }
     expect(passes(parked)).toBe(true)
@@ -122,7 +122,7 @@ describe('thinning', () => {
     expect(passes({ ...parked, time: 10_001, resent: true })).toBe(true)
   })
 
-  test('sends the same set whatever is sent again soon after', () => {
+  test('passes the same payloads whatever is sent again soon after', () => {
     const reading = fc.record({
       time: fc.integer({ min: 0, max: 60_000 }),
       latitude: fc.double({ min: 48, max: 48.01, noNaN: true }),
@@ -150,7 +150,7 @@ describe('thinning', () => {
   })
 })
 
-test('distances are those of the earth', () => {
+test('distances are great-circle distances', () => {
   const munich = { latitude: 48.137, longitude: 11.575 }
   expect(metresBetween(munich, { latitude: 52.52, longitude: 13.405 }) / 1000).toBeCloseTo(504.4, 0)
   expect(metresBetween(munich, munich)).toBe(0)

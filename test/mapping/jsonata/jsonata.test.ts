@@ -5,7 +5,7 @@ import { checkExpression } from '../../../src/mapping/jsonata/expression.ts'
 
 const limits = { timeoutMs: 250, depthMax: 100, sequenceMax: 10_000, resultTextMax: 1_000_000 }
 
-/** Backtracks for longer than anybody lives. */
+/** Backtracks practically without end. */
 const endless = '$match(text, /^(a+)+$/)'
 const attack = { text: `${'a'.repeat(60)}b` }
 
@@ -33,7 +33,7 @@ const failed = (reason: string) => ({
 })
 
 describe('an expression', () => {
-  test('makes an object, or a list of objects, of a message', async () => {
+  test('makes an object or a list of objects from a message', async () => {
     const { evaluate } = open({
       one: '{ "lat": pos[0], "when": $number(t) * 1000 }',
       many: 'readings.{ "lat": $[0], "n": $count($) }',
@@ -51,11 +51,11 @@ describe('an expression', () => {
     })
   })
 
-  test('that selects nothing says so', async () => {
+  test('that selects nothing gives an undefined value', async () => {
     expect(await open({ none: 'a.b' }).evaluate('none', {})).toEqual({ kind: 'value', value: undefined })
   })
 
-  test('that fails refuses its message with JSONata’s own words', async () => {
+  test('that fails refuses its message with the error of JSONata', async () => {
     const { evaluate } = open({ sum: '$sum(a)' })
     expect(await evaluate('sum', { a: ['x'] })).toEqual({
       kind: 'refused',
@@ -66,14 +66,14 @@ describe('an expression', () => {
   })
 
   test.each([
-    ['calls itself for ever', '( $f := function($n) { 1 + $f($n) }; $f(1) )', 'EXPRESSION_LIMIT'],
-    ['loops for ever', '( $f := function($n) { $f($n) }; $f(1) )', 'EXPRESSION_TIMEOUT'],
+    ['recurses without end', '( $f := function($n) { 1 + $f($n) }; $f(1) )', 'EXPRESSION_LIMIT'],
+    ['loops without end', '( $f := function($n) { $f($n) }; $f(1) )', 'EXPRESSION_TIMEOUT'],
     ['makes a long list', '[1..100000]', 'EXPRESSION_LIMIT'],
     ['makes many lists', '$map([1..1000], function($i) { [1..1000] })', 'EXPRESSION_LIMIT'],
     ['makes long texts', '$map([1..9000], function($i) { $pad("", 1000, "x") })', 'EXPRESSION_LIMIT'],
     ['returns a function', '{ "f": function($x) { $x } }', 'EXPRESSION_FAILED'],
-  ])('that %s refuses its message and the next one goes on', async (_, text, reason) => {
-    // Where a limit is to refuse it, time must not: how long it takes is the machine's affair.
+  ])('that %s refuses its message, and the next one is evaluated', async (_, text, reason) => {
+    // Another limit than the time must refuse it, however slow the machine is.
     const timeoutMs = reason === 'EXPRESSION_TIMEOUT' ? limits.timeoutMs : 20_000
     const { evaluate, counters } = open({ bad: text, good: 'a' }, { timeoutMs })
     const [bad, good] = await Promise.all([evaluate('bad', {}), evaluate('good', { a: 1 })])
@@ -82,7 +82,7 @@ describe('an expression', () => {
     expect(counters()).toMatchObject({ evaluated: 2, refused: 1, waiting: 0 })
   })
 
-  test('with a mistake is found when the config is read, with its position', () => {
+  test('with a syntax error is reported with its position when the config is read', () => {
     expect(() => checkExpression('{ "lat": lat }')).not.toThrow()
     expect(() => checkExpression('a.b[')).toThrow(
       'is no JSONata expression: Expected "]" before end of expression at position 4 near "a.b["',
@@ -92,18 +92,9 @@ describe('an expression', () => {
 })
 
 describe('a regular expression that never ends', () => {
-  test('stops neither the event loop nor the messages around it', async () => {
+  test('blocks neither the event loop nor other messages', async () => {
     const { evaluate, counters } = open({ regex: endless, good: 'a' })
     await evaluate('good', {})
-    let turns = 0
-    let longestMs = 0
-    let last = performance.now()
-    const beat = setInterval(() => {
-      turns += 1
-      longestMs = Math.max(longestMs, performance.now() - last)
-      last = performance.now()
-    }, 5)
-    const startedAt = performance.now()
     const order: number[] = []
     const calls = [
       evaluate('good', { a: 1 }),
@@ -112,21 +103,22 @@ describe('a regular expression that never ends', () => {
       evaluate('regex', { text: 'aaa' }),
     ]
     for (const [index, call] of calls.entries()) void call.then(() => order.push(index))
-    const outcomes = await Promise.all(calls)
-    const tookMs = performance.now() - startedAt
-    clearInterval(beat)
+    const all = Promise.all(calls)
+    const loop = { isPending: true, turns: 0 }
+    void all.then(() => (loop.isPending = false))
+    for (; loop.isPending; loop.turns += 1) await new Promise(setImmediate)
+    const outcomes = await all
     expect(outcomes[0]).toEqual({ kind: 'value', value: 1 })
     expect(outcomes[1]).toEqual(failed('EXPRESSION_TIMEOUT'))
     expect(outcomes[2]).toEqual({ kind: 'value', value: 2 })
     expect(outcomes[3]).toMatchObject({ kind: 'value', value: { match: 'aaa' } })
     expect(order).toEqual([0, 1, 2, 3])
-    expect(turns).toBeGreaterThan(20)
-    expect(longestMs).toBeLessThan(200)
-    expect(tookMs).toBeLessThan(5000)
+    // If the expression ran in this thread, the loop would not turn until it ends.
+    expect(loop.turns).toBeGreaterThan(20)
     expect(counters()).toMatchObject({ timeouts: 1, started: 2, waiting: 0 })
   })
 
-  test('ends with the evaluator', async () => {
+  test('is terminated when the evaluator closes', async () => {
     const { evaluate, close } = open({ regex: endless }, { timeoutMs: 60_000 })
     const answer = evaluate('regex', attack)
     await close()
@@ -135,7 +127,7 @@ describe('a regular expression that never ends', () => {
   })
 })
 
-test('an expression that eats the heap ends its thread, not the process', async () => {
+test('an expression that exhausts the heap ends its thread, not the process', async () => {
   const text =
     '( $f := function($n, $l) { $n = 0 ? $count($l) : $f($n - 1, $map([1..9999], function($i) {' +
     ' $pad($string($n), 5000, $string($i)) })) }; $f(1000, []) )'
@@ -144,7 +136,7 @@ test('an expression that eats the heap ends its thread, not the process', async 
   expect(await evaluate('good', { a: 1 })).toEqual({ kind: 'value', value: 1 })
 })
 
-test('beyond the bound of the queue nothing is evaluated and the caller is told', async () => {
+test('beyond the bound of the queue a call is refused with `later`', async () => {
   const opened = open({ good: 'a' }, { queueMax: 2 })
   const calls = [opened.evaluate('good', { a: 1 }), opened.evaluate('good', { a: 2 })]
   expect(opened.full).toBe(true)
