@@ -4,8 +4,9 @@
 //
 //   ["provider","device",signalTimestamp(,"arrival")],"gps":{...},"type":...   what was measured, by whom, and when
 //
-// Further fields (`map.fields`) enter it as well: what is sent of a message makes its name, so that of two messages
-// that differ in nothing but a fuel level both pass. Motion that was derived from earlier speeds does not enter.
+// Further fields (`map.fields`) enter it as well: what is sent of a message makes its name, so that of two
+// messages that differ in nothing but a fuel level both pass. Motion that was derived from earlier speeds
+// does not enter.
 //
 // Nothing of the device table enters but the provider: a carrier that is corrected tomorrow does not turn
 // today's payloads into new ones. The first half of the digest becomes the payloadId, a UUID of version 8

@@ -77,7 +77,9 @@ export async function openMapper(config: MappingConfig, options: OpenMapperOptio
 
 /** The mapping of a config, for a daemon that also maps messages which it kept. */
 export type Mapping = {
-  /** A mapper with a memory of its own. `onFuture`: what a person has decided, in place of `clocks.on_future`. */
+  /**
+   * A mapper with a memory of its own. `onFuture`: what a person has decided, in place of `clocks.on_future`.
+   */
   open(onFuture?: ClockPolicy['onFuture']): Mapper
   rowOf(device: string): DeviceRow | undefined
   /** Whether messages of the device are mapped, as far as the device table and `devices.unknown` say. */
@@ -95,14 +97,20 @@ export async function openMapping(config: MappingConfig, options: OpenMapperOpti
     admits: (device) => acceptsAll || rowOf(device) !== undefined,
   }
 
-  /** What a person has decided counts while our own time is unknown as well: then the arrival is taken for right. */
+  /**
+   * What a person has decided counts while our own time is unknown as well: then the arrival is taken for
+   * right.
+   */
   function openFor(onFuture: ClockPolicy['onFuture']): Mapper {
     const clockOffsetMs = () => deps.clockOffsetMs?.() ?? 0
     return createMapper({ ...deps, clockOffsetMs }, { ...mapping, clocks: { ...mapping.clocks, onFuture } })
   }
 }
 
-/** A mapper that is able to say where each value came from. Slow: for people, not for the daemon. Rejects likewise. */
+/**
+ * A mapper that is able to say where each value came from. Slow: for people, not for the daemon. Rejects
+ * likewise.
+ */
 export async function openExplainer(
   config: MappingConfig,
   options: OpenMapperOptions = {},

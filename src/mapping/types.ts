@@ -10,7 +10,10 @@ import type { DuplicateRule, MappedPayload } from '../domain/payload.ts'
 import type { EpochMs } from '../std/clock.ts'
 import type { QuarantineReason, UnmappableReason } from './reasons.ts'
 
-/** The record that another record was found in, and those around it; undefined where `each` did not go that far. */
+/**
+ * The record that another record was found in, and those around it; undefined where `each` did not go that
+ * far.
+ */
 export type Up = { readonly record: unknown; readonly up: Up } | undefined
 
 /** Why a record became no payload. `reason` of `ignored` is one of a bounded set of texts. */
@@ -20,8 +23,8 @@ export type Rejection =
   | { kind: 'quarantined'; reason: QuarantineReason; detail: string }
 
 /**
- * The record at hand. A mapper has one context and uses it for every record, so that nothing is allocated for a record and
- * functions take few parameters.
+ * The record at hand. A mapper has one context and uses it for every record, so that nothing is allocated for
+ * a record and functions take few parameters.
  */
 export type RecordContext = {
   record: unknown
@@ -65,7 +68,10 @@ type DecodeFault =
 /** Turns the bytes of a message into the value that paths are read from. Total: no bytes make it throw. */
 export type Decode = (bytes: Buffer) => Decoded
 
-/** One entry of the state that the spool keeps. Null deletes. Of several writes of one key the last one counts. */
+/**
+ * One entry of the state that the spool keeps. Null deletes. Of several writes of one key the last one
+ * counts.
+ */
 export type StateWrite = { key: string; value: Buffer | null }
 
 /** A command that asks a device to publish its definitions again: `bytes` are to be published to `topic`. */
@@ -81,8 +87,8 @@ export type StatefulDecoded = Decoded & {
 }
 
 /**
- * Decodes the messages of one topic. Total. Without `live` (a message that was kept is mapped again) the memory is used and
- * not changed.
+ * Decodes the messages of one topic. Total. Without `live` (a message that was kept is mapped again) the
+ * memory is used and not changed.
  */
 export type DecodeWithMemory = (bytes: Buffer, arrivedAt: EpochMs, live: boolean) => StatefulDecoded
 
@@ -115,7 +121,9 @@ export type Encoding = {
 /** The device of a record. */
 type Owned = { readonly entry: { readonly device: string; readonly provider: ProviderName } }
 
-/** What a message becomes. `source` is the name of the source. `writes` and `rebirth` as in StatefulDecoded. */
+/**
+ * What a message becomes. `source` is the name of the source. `writes` and `rebirth` as in StatefulDecoded.
+ */
 export type MapResult = {
   writes?: readonly StateWrite[] | undefined
   rebirth?: RebirthRequest | undefined
@@ -144,8 +152,9 @@ export type MapResult = {
       windowKey: string
     }
   /**
-   * It becomes a dead letter. `reason` is a stable upper-case word (`NO_SOURCE`, `NOT_JSON`, ...), `detail` a sentence.
-   * `windowKey` names this very message (client, topic, bytes), so that a resend with DUP is a duplicate.
+   * It becomes a dead letter. `reason` is a stable upper-case word (`NO_SOURCE`, `NOT_JSON`, ...), `detail` a
+   * sentence. `windowKey` names this very message (client, topic, bytes), so that a resend with DUP is a
+   * duplicate.
    */
   | {
       kind: 'unmappable'

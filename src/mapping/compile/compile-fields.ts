@@ -1,4 +1,5 @@
-// compile-fields.ts: the `map` of a source as closures: time, position, extra fields. Signals: compile-signals.ts.
+// compile-fields.ts: the `map` of a source as closures: time, position, extra fields. Signals:
+// compile-signals.ts.
 
 import type { FieldConfig, ExtraFieldConfig, MapConfig, SourceConfig } from '../config.ts'
 import { Malformed } from '../path/text-cursor.ts'

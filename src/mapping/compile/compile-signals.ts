@@ -1,5 +1,5 @@
-// compile-signals.ts: the signals of a source as closures, one set for each family of models: what a number means
-// depends on the model on many trackers, and is decided once for a device, not for every message.
+// compile-signals.ts: the signals of a source as closures, one set for each family of models: what a number
+// means depends on the model on many trackers, and is decided once for a device, not for every message.
 
 import { rawOf } from './compile-fields.ts'
 import type { SignalConfig, SourceConfig } from '../config.ts'
@@ -76,7 +76,10 @@ export function signalOf(source: string, field: SignalConfig, captures: readonly
   }
 }
 
-/** Which family a model belongs to, counted from 1; 0 where it belongs to none. Upper and lower case are the same. */
+/**
+ * Which family a model belongs to, counted from 1; 0 where it belongs to none. Upper and lower case are the
+ * same.
+ */
 export function compileFamilies(families: SourceConfig['families']): (model: string | undefined) => number {
   const patterns = Object.values(families).map((family) => family.map((pattern) => pattern.toUpperCase()))
   return (model) => {

@@ -1,4 +1,5 @@
-// clock-check.ts: what the config does about device times that are too far ahead or were never set (`clocks`).
+// clock-check.ts: what the config does about device times that are too far ahead or were never set
+// (`clocks`).
 
 import type { EpochMs } from '../../std/clock.ts'
 import type { RecordContext } from '../types.ts'

@@ -1,8 +1,9 @@
-// csv.ts: the rows of a CSV file (RFC 4180) with their line numbers, read by csv-parse. Beyond the RFC it accepts a byte
-// order mark, LF line ends, comment lines that start with `#`, empty lines, and blanks around a field.
+// csv.ts: the rows of a CSV file (RFC 4180) with their line numbers, read by csv-parse. Beyond the RFC it
+// accepts a byte order mark, LF line ends, comment lines that start with `#`, empty lines, and blanks around
+// a field.
 //
-// A malformed row is a problem with a line number, never a guess. csv-parse stops at the first one and is started again
-// on the next line, so that one run finds all problems.
+// A malformed row is a problem with a line number, never a guess. csv-parse stops at the first one and is
+// started again on the next line, so that one run finds all problems.
 
 import { CsvError, parse, type Info } from 'csv-parse/sync'
 
@@ -19,7 +20,10 @@ const messages: Readonly<Partial<Record<CsvError['code'], string>>> = {
   CSV_QUOTE_NOT_CLOSED: 'has a quote that is never closed',
 }
 
-/** Malformed rows after which reading stops: each one starts csv-parse again, which takes some 50 microseconds. */
+/**
+ * Malformed rows after which reading stops: each one starts csv-parse again, which takes some 50
+ * microseconds.
+ */
 const malformedMax = 1000
 
 export function parseCsv(text: string): Csv {
@@ -42,8 +46,8 @@ export function parseCsv(text: string): Csv {
 }
 
 /**
- * Adds the rows up to the first problem. `lastLine` is where csv-parse stopped. `line` is the same, except for a quote
- * that is never closed: there it is the start of the row.
+ * Adds the rows up to the first problem. `lastLine` is where csv-parse stopped. `line` is the same, except
+ * for a quote that is never closed: there it is the start of the row.
  */
 function parseFrom(
   bytes: Buffer,

@@ -1,4 +1,5 @@
-// device-table.ts: the device table, a CSV file that says which asset, operator and carrier a device belongs to.
+// device-table.ts: the device table, a CSV file that says which asset, operator and carrier a device belongs
+// to.
 //
 //   device,asset_id,asset_type,operator,carrier,provider,manufacturer,model,privacy
 //   864636060000001,TRK-0007,TRACTOR,OP1,ACME,,Teltonika,FMC650,night

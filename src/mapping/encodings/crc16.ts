@@ -1,5 +1,5 @@
-// crc16.ts: CRC-16/IBM, also called CRC-16/ARC (polynomial 0x8005 reflected, start 0): the checksum of Teltonika's
-// frames.
+// crc16.ts: CRC-16/IBM, also called CRC-16/ARC (polynomial 0x8005 reflected, start 0): the checksum of
+// Teltonika's frames.
 
 const reflectedPolynomial = 0xa001
 

@@ -1,8 +1,10 @@
-// csv-lines.ts: messages that are lines of fields: { fields: ["402", "51.1"] } for each line that is not empty.
+// csv-lines.ts: messages that are lines of fields: { fields: ["402", "51.1"] } for each line that is not
+// empty.
 //
-// A field in quotes may hold commas, line ends and quotes written twice (RFC 4180), and is not trimmed; all others are. A
-// quote that is never closed is a character like any other. csv-parse, which reads the device table, is no choice here: it
-// takes 17 microseconds for a line of seven fields, this decoder 0.4, and it refuses the lone quotes that trackers send.
+// A field in quotes may hold commas, line ends and quotes written twice (RFC 4180), and is not trimmed; all
+// others are. A quote that is never closed is a character like any other. csv-parse, which reads the device
+// table, is no choice here: it takes 17 microseconds for a line of seven fields, this decoder 0.4, and it
+// refuses the lone quotes that trackers send.
 
 import { isUtf8 } from 'node:buffer'
 import type { Decode, Decoded } from '../types.ts'
@@ -69,8 +71,8 @@ function takeQuotes(reader: Reader): string {
   let start = reader.at + 1
   for (;;) {
     const end = text.indexOf('"', start)
-    // All quotes behind an open one are doubled, so one that opens a field closes it at once: the whole text is searched
-    // in vain only once.
+    // All quotes behind an open one are doubled, so one that opens a field closes it at once: the whole text
+    // is searched in vain only once.
     if (end === -1) return ''
     found += text.slice(start, end)
     if (text[end + 1] !== '"') {

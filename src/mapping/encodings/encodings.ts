@@ -1,13 +1,14 @@
-// encodings.ts: how messages are written: one table, from which the option `encoding`, its reference and the mapper take
-// what they need. An encoding is added by one entry here.
+// encodings.ts: how messages are written: one table, from which the option `encoding`, its reference and the
+// mapper take what they need. An encoding is added by one entry here.
 //
 //   decode          for messages that stand alone: bytes to the value that paths are read from. Total and pure
 //   createDecoder   for messages that explain each other: a decoder with memory for each source. It decodes in the order of
 //                   arrival and before anything is said about the device; the changes of its memory are committed with the
 //                   message, and restored after a start (types.ts)
 //
-// What can go wrong: bytes that are not of the encoding are refused as a whole, with a reason of reasons.ts and a sentence
-// that names the place. A decoder allocates nothing that the bytes do not fill, and bounds what it remembers.
+// What can go wrong: bytes that are not of the encoding are refused as a whole, with a reason of reasons.ts
+// and a sentence that names the place. A decoder allocates nothing that the bytes do not fill, and bounds
+// what it remembers.
 
 import { sparkplug } from '../sparkplug/sparkplug.ts'
 import type { Encoding } from '../types.ts'

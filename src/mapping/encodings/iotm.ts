@@ -10,12 +10,13 @@ import type { Decoded } from '../types.ts'
 //   element   | kind | id (2) | value |                the kind says how long the value is: see `readers`
 //     14      latitude f32 | longitude f32 | km/h (2) | 10 HDOP | satellites | course (2) | m (2)
 //
-// What comes out: { version, imei, records: [{ ts, latitude, longitude, speed, hdop, satellites, course, altitude,
-// io: { "4003": 12 } }], events: [{ ts, function, event }] }. Ids of elements are four hexadecimal digits, as in the
-// maker's lists; values of bytes are hexadecimal text, whole numbers beyond 2^53 decimal text.
+// What comes out: { version, imei, records: [{ ts, latitude, longitude, speed, hdop, satellites, course,
+// altitude, io: { "4003": 12 } }], events: [{ ts, function, event }] }. Ids of elements are four hexadecimal
+// digits, as in the maker's lists; values of bytes are hexadecimal text, whole numbers beyond 2^53 decimal
+// text.
 //
-// What can go wrong, and what then happens: cut short, damaged, an element of a kind that nobody knows: refused as a
-// whole (TRUNCATED, BAD_CHECKSUM, BAD_FRAME). Nothing is allocated that the bytes do not fill.
+// What can go wrong, and what then happens: cut short, damaged, an element of a kind that nobody knows:
+// refused as a whole (TRUNCATED, BAD_CHECKSUM, BAD_FRAME). Nothing is allocated that the bytes do not fill.
 type Fields = Record<string, unknown>
 
 /** Reads a value at its place; what it is, and where it ends. Throws RangeError beyond the end. */

@@ -138,7 +138,10 @@ export function withoutNonFinite(text: string): string | undefined {
   return copied === 0 ? undefined : repaired + text.slice(copied)
 }
 
-/** Behind a bare `nan`, `inf` or `infinity`, in any case and with or without a minus; `at` where there is none. */
+/**
+ * Behind a bare `nan`, `inf` or `infinity`, in any case and with or without a minus; `at` where there is
+ * none.
+ */
 function nonFiniteEnd(text: string, at: number): number {
   const start = text.charCodeAt(at) === 0x2d ? at + 1 : at
   const first = text.charCodeAt(start) | 0x20

@@ -10,10 +10,10 @@
 //            | speed (2) | event | generation, Codec 16 | elements | group of 1, 2, 4, 8 bytes | group of any, 8E |
 //   group    | how many | id, value | id, value | ...              ids and counts: see `layouts`
 //
-// What comes out: { codec, records: [{ ts, priority, latitude, longitude, altitude, angle, satellites, speed, event,
-// io: { "239": 1 } }] }, the records in the order of the frame, which on many units is newest first. Values
-// are unsigned as in Teltonika's lists; beyond 2^53 they are decimal text, and those of variable length are
-// hexadecimal.
+// What comes out: { codec, records: [{ ts, priority, latitude, longitude, altitude, angle, satellites, speed,
+// event, io: { "239": 1 } }] }, the records in the order of the frame, which on many units is newest first.
+// Values are unsigned as in Teltonika's lists; beyond 2^53 they are decimal text, and those of variable
+// length are hexadecimal.
 //
 // What can go wrong, and what then happens
 //   cut short, damaged, not a frame    refused as a whole: TRUNCATED, BAD_CHECKSUM, BAD_FRAME; half a frame is not
@@ -220,7 +220,9 @@ function takeGroup(
   return true
 }
 
-/** The group of Codec 8 Extended whose elements say their length. False where the bytes end before it does. */
+/**
+ * The group of Codec 8 Extended whose elements say their length. False where the bytes end before it does.
+ */
 function takeVariable(cursor: Cursor, io: Record<string, unknown>): boolean {
   const { bytes, end } = cursor
   if (cursor.at + 2 > end) return false

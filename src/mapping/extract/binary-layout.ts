@@ -113,7 +113,9 @@ function wordOf({ type, bit = 0, length = 1 }: LayoutField): Word {
   }
 }
 
-/** Sets a key as the record's own, whatever it is called: `__proto__` by assignment would be another thing. */
+/**
+ * Sets a key as the record's own, whatever it is called: `__proto__` by assignment would be another thing.
+ */
 export function setOwn(record: Record<string, unknown>, key: string, value: unknown): void {
   if (key in Object.prototype)
     Object.defineProperty(record, key, { value, writable: true, enumerable: true, configurable: true })

@@ -1,13 +1,13 @@
-// j1939.ts: frames of a truck's CAN bus (SAE J1939), as gateways list them in JSON: `{ "id": 419357952, "data":
-// "F53700004FEF0000" }`.
+// j1939.ts: frames of a truck's CAN bus (SAE J1939), as gateways list them in JSON: `{ "id": 419357952,
+// "data": "F53700004FEF0000" }`.
 //
 // The identifier's 29 bits are priority 3, data page 2, PDU format 8, PDU specific 8, source address 8. The
 // parameter group is data page, format and specific; but a format below 240 addresses the frame to somebody,
 // and its specific byte, the address, is no part of the group. Numbers are little-endian and unsigned. Their
 // highest values say that there is none: all ones "not available", FE "error", and FB to FD are reserved.
 //
-// The first frame of the list that has a value gives it. Which group and byte a value has is for the config to
-// say; the presets know some.
+// The first frame of the list that has a value gives it. Which group and byte a value has is for the config
+// to say; the presets know some.
 
 import { bytesFromHex, hexDigit } from '../encodings/text-bytes.ts'
 import { compileField, setOwn, type LayoutField, type ReadField, type ReadFields } from './binary-layout.ts'

@@ -1,4 +1,5 @@
-// duration.ts: spans of time as texts, such as `182d2h0m0s`, `4370h`, `1 h 30 min` or `PT4370H15M`, as seconds.
+// duration.ts: spans of time as texts, such as `182d2h0m0s`, `4370h`, `1 h 30 min` or `PT4370H15M`, as
+// seconds.
 //
 // Days are 24 hours; years and months have no length and are refused, as is a bare number: a span without a
 // unit is nobody's guess. The seconds may have a fraction. Every unit stands once, the longest first.

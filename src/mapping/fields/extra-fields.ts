@@ -1,7 +1,8 @@
 // extra-fields.ts: payload fields that the interface does not show, as text: `gps.altitude`, `trip.driver`.
 //
-// Names nest at their dots; fields of one object stand together, in the order of the config. What is none of the kind
-// that the config names is left out and counted: another kind than yesterday's could make a service refuse it.
+// Names nest at their dots; fields of one object stand together, in the order of the config. What is none of
+// the kind that the config names is left out and counted: another kind than yesterday's could make a service
+// refuse it.
 import type { Read } from '../path/path.ts'
 import { jsonString } from './json-string.ts'
 import type { Convert } from './units.ts'

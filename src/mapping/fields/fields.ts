@@ -11,7 +11,9 @@ export type Reading = {
   path: string | readonly string[]
   absent?: readonly (number | string)[] | undefined
   decimal_comma?: boolean | undefined
-  /** Only `duration` changes how a value is read: to seconds, which `signalUnits.duration` turns into hours. */
+  /**
+   * Only `duration` changes how a value is read: to seconds, which `signalUnits.duration` turns into hours.
+   */
   unit?: string | undefined
 }
 

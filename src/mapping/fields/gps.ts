@@ -30,8 +30,8 @@ export type InMotion = {
 }
 
 /**
- * Degrees, some ten metres: there is nothing but sea, and what is sent from there is a rounded zero, or degrees that
- * were scaled as ten-millionths.
+ * Degrees, some ten metres: there is nothing but sea, and what is sent from there is a rounded zero, or
+ * degrees that were scaled as ten-millionths.
  */
 const nearNowhere = 0.0001
 

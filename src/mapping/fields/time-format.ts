@@ -1,8 +1,9 @@
-// time-format.ts: the time formats that devices send, each chosen in the config and none guessed; hand-written,
-// since Date takes almost any text for a time and then means another one.
+// time-format.ts: the time formats that devices send, each chosen in the config and none guessed;
+// hand-written, since Date takes almost any text for a time and then means another one.
 //
-// Digits beyond milliseconds are cut off, not rounded up: the moment lies in the millisecond it names. Of seconds
-// that come as a number six digits behind the point are what a double can tell apart; a text has them all.
+// Digits beyond milliseconds are cut off, not rounded up: the moment lies in the millisecond it names. Of
+// seconds that come as a number six digits behind the point are what a double can tell apart; a text has them
+// all.
 
 import { assertNever } from '../../std/assert.ts'
 import { isDigitAt, momentOf, twoDigits } from './calendar.ts'

@@ -3,11 +3,11 @@
 //   Fri Feb 18 17:07:53 EST 2022         18-Feb-2022 17:07:52.743
 //   Fri, 18 Feb 2022 17:07:53 +0100      Fri Feb 18 2022 17:07:53 GMT+0100 (CET)
 //
-// The parts are told apart by their shape, so their order does not matter, and none may stand twice: the month
-// in English, the day in one or two digits, the year in four, the time of day with its colons, and a zone.
-// The day of the week is not compared. A zone is an offset or an abbreviation of the table below. Where one is
-// used for several zones, it is here only if devices really send it for one of them: EST to PDT are North
-// America's and BST is Britain's summer time, but IST, AST or CLT are nobody's guess.
+// The parts are told apart by their shape, so their order does not matter, and none may stand twice: the
+// month in English, the day in one or two digits, the year in four, the time of day with its colons, and a
+// zone. The day of the week is not compared. A zone is an offset or an abbreviation of the table below. Where
+// one is used for several zones, it is here only if devices really send it for one of them: EST to PDT are
+// North America's and BST is Britain's summer time, but IST, AST or CLT are nobody's guess.
 
 import { digitsEnd, isDigitAt, momentOf, twoDigits } from './calendar.ts'
 

@@ -1,4 +1,5 @@
-// compiled-source.ts: a source of the config as closures. compile/ makes it once; the mapper runs it for every message.
+// compiled-source.ts: a source of the config as closures. compile/ makes it once; the mapper runs it for
+// every message.
 
 import type { CompiledCoalesce } from '../state/coalesced-value.ts'
 import type { MotionOptions } from '../state/motion.ts'

@@ -43,7 +43,10 @@ export function unmappable(
   }
 }
 
-/** The result of a message whose record was rejected. Without a source or device it cannot be ignored or quarantined. */
+/**
+ * The result of a message whose record was rejected. Without a source or device it cannot be ignored or
+ * quarantined.
+ */
 export function rejected(
   rejection: Rejection,
   message: Message,

@@ -1,11 +1,12 @@
-// mapper.ts: maps a message. It finds the source of the topic (routing.ts), decodes the bytes (encodings/) and hands the value
-// to the records (message-records.ts), which read the record at hand (record-mapper.ts) and keep what must wait (state/).
+// mapper.ts: maps a message. It finds the source of the topic (routing.ts), decodes the bytes (encodings/)
+// and hands the value to the records (message-records.ts), which read the record at hand (record-mapper.ts)
+// and keep what must wait (state/).
 //
 //   topic -> route -> bytes -> value -> records -> payloads, or parts of what is collected
 //
-// One mapper maps one message at a time, synchronously: the record context and the reading are used again for each record.
-// A decoder with memory sees every message before anything is said about the device: the births of an unlisted Sparkplug
-// node explain what listed devices send.
+// One mapper maps one message at a time, synchronously: the record context and the reading are used again for
+// each record. A decoder with memory sees every message before anything is said about the device: the births
+// of an unlisted Sparkplug node explain what listed devices send.
 
 import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
 import type { Message } from '../../domain/message.ts'
@@ -51,8 +52,8 @@ export type MapperCounters = {
 
 export type Mapper = {
   /**
-   * Total: throws for no message whatever. Without `live` (a message that was kept and is mapped once more) nothing
-   * is remembered of it by decoders.
+   * Total: throws for no message whatever. Without `live` (a message that was kept and is mapped once more)
+   * nothing is remembered of it by decoders.
    */
   map(message: Message, live?: boolean): MapResult
   /** The same with what its expression gave, for a message that was deferred. */

@@ -1,7 +1,8 @@
-// message-records.ts: the value of a message becomes records, and each record what it becomes: a payload at once, or a part
-// of what its source collects, thins or merges.
+// message-records.ts: the value of a message becomes records, and each record what it becomes: a payload at
+// once, or a part of what its source collects, thins or merges.
 //
-// All records of a message are mapped, or none: once the message is acknowledged nobody could tell which became payloads.
+// All records of a message are mapped, or none: once the message is acknowledged nobody could tell which
+// became payloads.
 
 import type { Message } from '../../domain/message.ts'
 import type { MappedPayload } from '../../domain/payload.ts'

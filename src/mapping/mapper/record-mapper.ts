@@ -1,10 +1,11 @@
 // record-mapper.ts: the record at hand becomes a reading, and the reading a payload.
 //
-// The parts of the source were compiled once (compile/) and run in the order in which they decide: the time, whether the
-// position is valid, the position, the signals, extra fields. Then one hash makes the ids, and the text is written in one go.
+// The parts of the source were compiled once (compile/) and run in the order in which they decide: the time,
+// whether the position is valid, the position, the signals, extra fields. Then one hash makes the ids, and
+// the text is written in one go.
 //
-// What follows from memory (motion by the speed) is no part of the name: the same message has the same name whatever came
-// before it.
+// What follows from memory (motion by the speed) is no part of the name: the same message has the same name
+// whatever came before it.
 
 import type { Message } from '../../domain/message.ts'
 import { payloadHead, type MappedPayload } from '../../domain/payload.ts'
@@ -22,13 +23,16 @@ import type { CompiledSource, Fix } from './compiled-source.ts'
 import type { SourceRuntime } from './routing.ts'
 
 export type RecordMapper = {
-  /** Reads the record at hand; false where it was rejected. The other functions are about the record that was read last. */
+  /**
+   * Reads the record at hand; false where it was rejected. The other functions are about the record that was
+   * read last.
+   */
   read(runtime: SourceRuntime, entry: DeviceEntry): boolean
   /** For a source that thins or merges. */
   mapped(source: CompiledSource, entry: DeviceEntry): MappedRecord
   /**
-   * Null where the profile of the asset leaves nothing of it. `namesBefore` are those of the payloads that the message made
-   * before, null where it makes one.
+   * Null where the profile of the asset leaves nothing of it. `namesBefore` are those of the payloads that
+   * the message made before, null where it makes one.
    */
   payload(
     source: CompiledSource,
@@ -169,7 +173,9 @@ export function createRecordMapper({ context, checkTime }: Deps): RecordMapper {
   }
 }
 
-/** Two records of one message that say the same are two readings: their position in the list tells them apart. */
+/**
+ * Two records of one message that say the same are two readings: their position in the list tells them apart.
+ */
 function distinct(name: string, before: Set<string>, index: number): string {
   const own = before.has(name) ? `${name}#${index}` : name
   before.add(own)

@@ -1,4 +1,5 @@
-// routing.ts: what is known of a message before it is read: its source, the captures of its topic, often its device.
+// routing.ts: what is known of a message before it is read: its source, the captures of its topic, often its
+// device.
 
 import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
 import { createCache, type Cache, type CacheCounters } from '../bounded-cache.ts'

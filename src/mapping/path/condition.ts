@@ -1,4 +1,5 @@
-// condition.ts: conditions, such as `lat != null and sat > 3` or `{event} in ("vp", "due") or exists(gps.lat)`.
+// condition.ts: conditions, such as `lat != null and sat > 3` or `{event} in ("vp", "due") or
+// exists(gps.lat)`.
 //
 //   or         any of them          and        all of them          not        the opposite
 //   == !=      the same, or not; null is also what is absent, and true and false are also 1, "yes", "off" and the like

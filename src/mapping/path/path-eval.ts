@@ -1,5 +1,5 @@
-// path-eval.ts: the steps of a path as closures. A path of plain keys, which nearly all are, takes no call more than
-// it has keys.
+// path-eval.ts: the steps of a path as closures. A path of plain keys, which nearly all are, takes no call
+// more than it has keys.
 
 import { assertNever } from '../../std/assert.ts'
 

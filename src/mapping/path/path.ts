@@ -25,7 +25,8 @@ import type { Up } from '../types.ts'
 export type Path = { from: 'record' | 'root' | 'up'; levels: number; steps: readonly Step[] }
 
 /**
- * Finds a value: relative to the record that `each` chose, from the message's root, or from a record further out.
+ * Finds a value: relative to the record that `each` chose, from the message's root, or from a record further
+ * out.
  */
 export type Read = (record: unknown, root: unknown, up?: Up) => unknown
 

@@ -1,6 +1,6 @@
-// paths-used.ts: all paths that options of a source read, with their places. They are read off the config as it stands,
-// so that an option that is new tomorrow is seen as well: every `path`, and every text that is a condition (`when`,
-// `valid`).
+// paths-used.ts: all paths that options of a source read, with their places. They are read off the config as
+// it stands, so that an option that is new tomorrow is seen as well: every `path`, and every text that is a
+// condition (`when`, `valid`).
 
 import type { ConfigProblem } from '../../domain/config-problem.ts'
 import { Malformed, skipSpaces, take, takeQuoted, type Cursor } from './text-cursor.ts'

@@ -1,4 +1,5 @@
-// record-selection.ts: the records inside a message: what `each` selects, one path or several, one inside the other.
+// record-selection.ts: the records inside a message: what `each` selects, one path or several, one inside the
+// other.
 //
 //   each: data                                    a record, or a list of records
 //   each: ["$entries()", "value"]                 for every entry of the message its value, or each of its values: what
@@ -6,8 +7,8 @@
 //   each: [data, "$entries()", "value"]           the same for every one of a list: what all entries of one have in
 //                                                 common is found by `$up.$up.id`
 //
-// What an inner path does not find in one record is skipped, and so is what is no object there: an envelope has
-// more in it than records.
+// What an inner path does not find in one record is skipped, and so is what is no object there: an envelope
+// has more in it than records.
 
 import type { Read } from './path.ts'
 import { isRecord } from './path-eval.ts'

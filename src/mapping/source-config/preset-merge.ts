@@ -1,5 +1,6 @@
-// preset-merge.ts: merges a preset into the source that names it. An option of the source overrides that of the preset.
-// It works on the plain values before the schema, so a default never overrides an option of the preset.
+// preset-merge.ts: merges a preset into the source that names it. An option of the source overrides that of
+// the preset. It works on the plain values before the schema, so a default never overrides an option of the
+// preset.
 //
 //   map                    field by field: `map.speed` of the source replaces that of the preset as a whole
 //   map.fields             name by name

@@ -1,5 +1,5 @@
-// source-config.ts: the schema of one source in the section `sources`: its topics and how its messages are read. A
-// preset has the same options without a name (preset-merge.ts).
+// source-config.ts: the schema of one source in the section `sources`: its topics and how its messages are
+// read. A preset has the same options without a name (preset-merge.ts).
 
 import { z } from 'zod'
 import { duration } from '../../std/schema.ts'

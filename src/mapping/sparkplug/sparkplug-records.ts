@@ -7,9 +7,10 @@
 // other half of the same message, if that is at most a second away, else with what was last reported, which
 // by the rules of Sparkplug still holds.
 //
-// What was last reported says nothing of what was measured before (historical) and of a message that was kept and is
-// read again later; after a restart nothing is known of it. It would make a place where nobody was. A half that nothing
-// completes is therefore left out and counted, so that what else the message says (an odometer) is not lost with it.
+// What was last reported says nothing of what was measured before (historical) and of a message that was kept
+// and is read again later; after a restart nothing is known of it. It would make a place where nobody was. A
+// half that nothing completes is therefore left out and counted, so that what else the message says (an
+// odometer) is not lost with it.
 
 import { quote } from '../../std/quote.ts'
 import type { Metric, Table } from './sparkplug-table.ts'
@@ -17,7 +18,9 @@ import { fits, valueOf, wireKindOf, type MetricValue } from './sparkplug-value.t
 import { unsignedOf, type WireMetric, type WirePayload } from './sparkplug-wire.ts'
 
 export type SparkplugRecord = {
-  /** Epoch milliseconds, decimal text beyond 2^53; null where neither the metric nor the payload has a time. */
+  /**
+   * Epoch milliseconds, decimal text beyond 2^53; null where neither the metric nor the payload has a time.
+   */
   time: number | string | null
   /** Measured before, kept by the node while it was offline. */
   historical: boolean

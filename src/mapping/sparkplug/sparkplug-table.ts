@@ -1,7 +1,8 @@
-// sparkplug-table.ts: what a birth certificate says of its metrics, and the same as bytes that outlive a restart.
+// sparkplug-table.ts: what a birth certificate says of its metrics, and the same as bytes that outlive a
+// restart.
 //
-// The bytes are JSON: { "v": 1, "bdSeq": 3, "metrics": [["GPS/Speed", 9, 4], ...] }, each metric with its name, data type
-// and alias, which is null where it has none. What cannot be read as that is no table.
+// The bytes are JSON: { "v": 1, "bdSeq": 3, "metrics": [["GPS/Speed", 9, 4], ...] }, each metric with its
+// name, data type and alias, which is null where it has none. What cannot be read as that is no table.
 
 import { z } from 'zod'
 import { unsignedOf, type WireMetric } from './sparkplug-wire.ts'

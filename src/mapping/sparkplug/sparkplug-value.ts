@@ -59,7 +59,8 @@ function wholeOf(metric: WireMetric, datatype: number): MetricValue {
   const isLong = Object.hasOwn(metric, 'longValue')
   const low = isLong ? metric.longValue.low : metric.intValue
   switch (datatype) {
-    // Some nodes extend the sign to the width of the field, some do not; the type's own bits are right in both.
+    // Some nodes extend the sign to the width of the field, some do not; the type's own bits are right in
+    // both.
     case type.int8:
       return (low << 24) >> 24
     case type.int16:

@@ -4,11 +4,11 @@
 //   NDATA, DDATA     report changed values, usually by alias only
 //   NDEATH, DDEATH   end what the births said
 //
-// A message becomes { records: [{ time, historical, metrics: { "GPS/Latitude": 47.7 } }] }, one record for each moment
-// (sparkplug-records.ts). The topic names the node and the device.
+// A message becomes { records: [{ time, historical, metrics: { "GPS/Latitude": 47.7 } }] }, one record for
+// each moment (sparkplug-records.ts). The topic names the node and the device.
 //
-// The births (sparkplug-births.ts) are durable: each change is a write that is committed with its message. Sequence
-// numbers are not; after a restart they start anew.
+// The births (sparkplug-births.ts) are durable: each change is a write that is committed with its message.
+// Sequence numbers are not; after a restart they start anew.
 //
 // What can go wrong, and what then happens
 //   data needs a birth that is not known      refused as NO_BIRTH, with a rebirth request to the node. Data with names
@@ -19,8 +19,8 @@
 //   an NDEATH of an earlier birth             ignored: it is the will of a connection that was replaced long ago
 //   a kept message is mapped again            (not `live`) it is decoded with the births of now and changes nothing
 //
-// A node gets at most one rebirth request in `rebirthEveryMs`. Order matters: a bridge that shares a subscription over
-// several connections makes gaps.
+// A node gets at most one rebirth request in `rebirthEveryMs`. Order matters: a bridge that shares a
+// subscription over several connections makes gaps.
 
 import type { EpochMs } from '../../std/clock.ts'
 import { quote } from '../../std/quote.ts'
