@@ -1,10 +1,10 @@
-// bounded-cache.ts: a bounded memory of what was worked out before, in two generations.
+// bounded-cache.ts: a bounded cache in two generations.
 //
-//   young   what was used since the last turn
-//   old     what was used in the turn before; asked again, it becomes young
+//   young   entries that were used since the last turn
+//   old     entries that were used in the turn before; a hit makes them young
 //
-// When the young generation holds half of the bound, it becomes the old one and the old one is forgotten. A
-// hit costs one Map lookup and no bookkeeping, and what is in use outlives any flood of keys that are seen
+// When the young generation holds half of the bound, it becomes the old one, and the old one is dropped. A
+// hit costs one Map lookup and no bookkeeping, and entries in use outlive any flood of keys that are seen
 // once.
 
 export type Cache<Value> = {

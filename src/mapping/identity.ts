@@ -1,20 +1,18 @@
-// identity.ts: names made of content, so that the same reading has the same name however often it arrives.
+// identity.ts: ids made of content, so that the same reading has the same id however often it arrives.
 //
-// One SHA-256 per payload, over JSON text and therefore without ambiguity:
+// One SHA-256 per payload, over JSON text, which has one meaning only:
 //
-//   ["provider","device",signalTimestamp(,"arrival")],"gps":{...},"type":...   what was measured, by whom, and when
+//   ["provider","device",signalTimestamp(,"arrival")],"gps":{...},"type":...   which device, when, and what
 //
-// Further fields (`map.fields`) enter it as well: what is sent of a message makes its name, so that of two
-// messages that differ in nothing but a fuel level both pass. Motion that was derived from earlier speeds
-// does not enter.
+// Extra fields (`map.fields`) are part of it: of two messages that differ in a fuel level only both pass.
+// Motion that was derived from earlier speeds is not part of it.
 //
-// Nothing of the device table enters but the provider: a carrier that is corrected tomorrow does not turn
+// Of the device table only the provider is part of it: a carrier that is corrected tomorrow does not turn
 // today's payloads into new ones. The first half of the digest becomes the payloadId, a UUID of version 8
 // (RFC 9562), and the second half, with the position in the list, the ids of its signals.
 //
-// A message without a device time takes its arrival into the name, and then every resend would be new. For
-// such a payload the window's key is made of client, topic and bytes, and only a resend that says so (DUP)
-// is a copy.
+// The name of a payload without a device time contains the arrival, and every resend would be new. Therefore
+// its window key is made of client, topic and bytes, and only a resend with DUP is a duplicate.
 
 import { hash } from 'node:crypto'
 import type { PayloadId } from '../domain/ids.ts'
@@ -60,14 +58,14 @@ function variantAt(digest: string, at: number): string {
   return variants[digest.charAt(at)] ?? '8'
 }
 
-/** Names a message as such: the same client, topic and bytes, whatever they mean. 32 hexadecimal digits. */
+/** The key of a message: client, topic and bytes, whatever they mean. 32 hexadecimal digits. */
 export function messageKeyOf({ sender, topic, bytes }: Message): string {
   const { clientId } = sender
   const name = `${clientId.length}:${clientId}${topic.length}:${topic}`
   return hash('sha256', name + bytes.toString('latin1'), 'hex').slice(0, 32)
 }
 
-/** The window's key of the payload at `index` of a message that made several. */
+/** The window key of the payload at `index` of a message. */
 export function partKeyOf(messageKey: string, index: number): string {
   return index === 0 ? messageKey : hash('sha256', `${messageKey}#${index}`, 'hex').slice(0, 32)
 }

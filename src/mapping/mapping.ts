@@ -1,40 +1,37 @@
-// mapping.ts: the door of the mapping. From a message to payloads.
+// mapping.ts: the entry file of the mapping: from a message to payloads.
 //
-// Promises
-//   Total      map() answers for every message whatever, of any bytes and any topic; it never throws.
-//   Pure       the same message under the same config and device table gives the same payloads with the same ids,
-//              today and after a restart. What sources with coalesce, merge or Sparkplug must remember is told as writes
-//              that are committed with the message (state/stateful.ts); all else that remembers changes no name.
-//   Honest     a value is converted exactly or not at all, a place or time is never guessed, clamped or patched. What
-//              must be right (position, time, device) refuses the message when it is wrong; what may be missing
-//              (speed, heading, motion, a signal) is left out and counted.
-//   Loud       a message ends as payloads, as ignored with a reason that the config stated, as unmappable with a
-//              reason and a sentence, as quarantined (kept whole until its device is listed or its clock judged),
-//              as deferred (kept whole until its expression was evaluated), or it is taken as a part of what is
-//              collected. There is no other way, and whoever keeps it gets the key under which a resend of it is known.
+// Guarantees
+//   Total    map() answers for every message, whatever its bytes and topic; it never throws.
+//   Pure     the same message under the same config and device table gives the same payloads with the same
+//            ids, today and after a restart. What coalesce, merge and decoders with memory remember is a list
+//            of writes that are committed with the message (state/state.ts). Other memory changes no name.
+//   Exact    a value is converted exactly or not at all; a place or time is never guessed, clamped or
+//            repaired. What must be right (position, time, device) refuses the message when it is wrong; what
+//            may be missing (speed, heading, motion, a signal) is left out and counted.
+//   Closed   a message becomes payloads, or it is ignored with a reason of the config, unmappable with a
+//            reason and a sentence, quarantined (kept whole until its device is listed or its clock is
+//            judged), deferred (kept whole until its expression was evaluated), or a part of what is
+//            collected. A result that keeps the message has the key under which a resend of it is known.
 //
-// How
-//   The config is compiled once into closures (config.ts, compile.ts). For a message, in this order:
+// How. The config is compiled into closures once (compile/). The mapper (mapper/) then does for each message:
 //
-//     topic -> source, captures      one tree of all patterns (topic-pattern.ts), remembered per topic (bounded-cache.ts)
-//     bytes -> value                 lenient-json.ts, encodings.ts, decoders/; extract.ts unpacks what stands packed inside
-//     each                           the record inside, or a list of records: one payload each, all or none (record-selection.ts)
-//     device -> what is known of it  device-rule.ts, device-table.ts, remembered per device
-//     coalesce                       values of one device become one record first (state/)
-//     when                           ignored where it does not hold
-//     time, position, signals        time-format.ts, gps.ts, signals.ts over path.ts, value.ts, units.ts, decimal.ts
-//     name -> ids -> JSON text       identity.ts, record-mapper.ts: one hash, one text, nothing parsed or written twice
-//     thin, merge                    fewer payloads, or halves of one (state/)
+//   topic -> source, captures   one tree of all patterns (path/topic-pattern.ts), remembered for each topic
+//   bytes -> value              the table of encodings (encodings/); packed values are unpacked (extract/)
+//   each                        one record, or a list: a payload each, all or none (path/record-selection.ts)
+//   device -> what is known     devices/: the device table, defaults, clocks
+//   coalesce                    values of one device become one record first (state/)
+//   when                        ignored where it does not hold (path/condition.ts)
+//   time, position, signals     fields/ over path/: paths, values, units, exact decimals
+//   name -> ids -> JSON text    one hash and one text (identity.ts, mapper/record-mapper.ts)
+//   thin, merge                 fewer payloads, or one of several messages (state/)
 //
-//   The mapper is mapper.ts, the records of a message message-records.ts, one source at work record-mapper.ts.
-//
-//   Per message there is no regular expression, no promise, no log line. A refused message may cost more: its
-//   sentence is made for a person.
+// A message costs no regular expression, no promise and no log line. A refused message may cost more: its
+// sentence is made for a person.
 //
 // What can go wrong, and what then happens
-//   the config is wrong      compileSources reports every problem with its place; nothing is compiled halfway
+//   the config is wrong      compileSources reports every problem with its place, and rejects the config
 //   the table is wrong       loadDevices rejects with every bad row
-//   a flood of new topics    the cache keeps what is in use and forgets the rest; the answer is worked out again
+//   a flood of new topics    the cache forgets what is unused; a forgotten topic is matched again
 
 import { readFile } from 'node:fs/promises'
 import { GatewayError } from '../std/gateway-error.ts'
@@ -61,25 +58,24 @@ export { isDecoderState } from './encodings/encodings.ts'
 export { loadDevices }
 
 export type OpenMapperOptions = {
-  /** Those that payloads can be delivered for. */
+  /** Providers that payloads can be delivered for. */
   providers?: readonly ProviderName[]
-  /** What has to be added to the arrival to get the true time; null while our own time is unknown. */
+  /** True time minus arrival time; null while our own time is unknown. */
   clockOffsetMs?: () => number | null
 }
 
 /**
- * A mapper from the loaded config. Rejects with DEVICES_INVALID, or CONFIG_INVALID where nobody checked it.
+ * A mapper from the loaded config. Rejects with DEVICES_INVALID, or with CONFIG_INVALID for an unchecked
+ * config.
  */
 export async function openMapper(config: MappingConfig, options: OpenMapperOptions = {}): Promise<Mapper> {
   const { deps, mapping } = await partsOf(config, options)
   return createMapper(deps, mapping)
 }
 
-/** The mapping of a config, for a daemon that also maps messages which it kept. */
+/** The mapping of a config, for a daemon that also maps kept messages. */
 export type Mapping = {
-  /**
-   * A mapper with a memory of its own. `onFuture`: what a person has decided, in place of `clocks.on_future`.
-   */
+  /** A mapper with its own memory. `onFuture`: the decision of a person, instead of `clocks.on_future`. */
   open(onFuture?: ClockPolicy['onFuture']): Mapper
   rowOf(device: string): DeviceRow | undefined
   /** Whether messages of the device are mapped, as far as the device table and `devices.unknown` say. */
@@ -98,8 +94,7 @@ export async function openMapping(config: MappingConfig, options: OpenMapperOpti
   }
 
   /**
-   * What a person has decided counts while our own time is unknown as well: then the arrival is taken for
-   * right.
+   * The decision of a person also counts while our own time is unknown: the arrival is then taken as right.
    */
   function openFor(onFuture: ClockPolicy['onFuture']): Mapper {
     const clockOffsetMs = () => deps.clockOffsetMs?.() ?? 0
@@ -108,8 +103,7 @@ export async function openMapping(config: MappingConfig, options: OpenMapperOpti
 }
 
 /**
- * A mapper that is able to say where each value came from. Slow: for people, not for the daemon. Rejects
- * likewise.
+ * A mapper that can say where each value came from. Slow: for people, not for the daemon. Rejects likewise.
  */
 export async function openExplainer(
   config: MappingConfig,

@@ -92,7 +92,7 @@ describe('tap', () => {
     await world.ops.start()
     const { status, stderr } = await runCli(['tap', '--url', world.ops.url() ?? '', '--topic', 'a/#/b'])
     expect(status).toBe(2)
-    expect(stderr).toContain('may have "#" as its last level only')
+    expect(stderr).toContain('may have "#" only as its last level')
   })
 
   test('says that the daemon does not answer, or went away', async () => {

@@ -199,7 +199,7 @@ describe('missing values are reported', () => {
     const sentences = await missing(sent)
     expect(sentences).toEqual(
       expect.arrayContaining([
-        '1 of 3 messages would become dead letters, OUT_OF_RANGE: The position 95, 2.2 is not on earth.',
+        '1 of 3 messages would become dead letters, OUT_OF_RANGE: The position 95, 2.2 is out of range.',
         'Left out 1 times: speed: negative.',
         'QoS 0 in 1 of 3 messages: such a one is lost when the connection breaks.',
         '1 of 3 messages were retained ones, of earlier.',

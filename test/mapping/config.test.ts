@@ -48,7 +48,7 @@ describe('the sources of a config', () => {
       ['sources.1.name', 'must be unique: "trucks" is the name of another source too.'],
       ['sources.1.topic', 'is never reached: the source "trucks" above takes every topic that it matches.'],
       ['sources.1.device', expect.stringContaining('names {truk}, which is neither a capture')],
-      ['sources.2.topic', 'may have "#" as its last level only.'],
+      ['sources.2.topic', 'may have "#" only as its last level.'],
     ])
   })
 
@@ -60,29 +60,29 @@ describe('the sources of a config', () => {
     ])
     const extract = [{ from: '$up.a', as: 'json', into: 'a' }]
     expect(problemsOf([truckSource({}, { each: 'data', when: '$up.a == 1', extract })])).toEqual([
-      ['sources.0.when', 'goes 1 level out with $up, but there is nothing around it.'],
-      ['sources.0.extract.0', 'goes 1 level out with $up, but there is nothing around it.'],
+      ['sources.0.when', 'goes 1 level out with $up, but there is no record around it.'],
+      ['sources.0.extract.0', 'goes 1 level out with $up, but there is no record around it.'],
     ])
   })
 
   test.each([
     [{ latitude: undefined, longitude: undefined }, 'map', 'must have latitude and longitude, or signals'],
-    [{ longitude: undefined }, 'map.latitude', 'needs longitude beside it'],
-    [{ latitude: undefined }, 'map.longitude', 'needs latitude beside it'],
+    [{ longitude: undefined }, 'map.latitude', 'needs longitude too'],
+    [{ latitude: undefined }, 'map.longitude', 'needs latitude too'],
     [{ latitude: {} }, 'map.latitude', 'needs a path or a value'],
     [{ latitude: { path: 'lat', value: 3 } }, 'map.latitude', 'a path or a value, not both'],
     [{ speed: { path: 's', unit: 'm/s' }, speed_units: 'KNOTS' }, 'map.speed.unit', 'converts to km/h'],
-    [{ in_motion: { from: 'speed', above: 5 } }, 'map.in_motion', 'needs speed beside it'],
+    [{ in_motion: { from: 'speed', above: 5 } }, 'map.in_motion', 'needs speed too'],
     [{ speed: { path: 's' }, in_motion: { from: 'speed' } }, 'map.in_motion', 'needs "above"'],
     [{ in_motion: { above: 5 } }, 'map.in_motion', 'without "from: speed"'],
     [
       { speed: { path: 's' }, in_motion: { from: 'speed', above: 5, value: true } },
       'map.in_motion',
-      'needs no other value',
+      'cannot have another value',
     ],
     [{ speed: { path: 's' }, in_motion: { from: 'speed', above: 5, below: 6 } }, 'map.in_motion', '"below"'],
     [{ time: { format: 'ms' } }, 'map.time', 'needs a path'],
-    [{ time: { format: 'arrival', path: 'ts' } }, 'map.time', 'reads nothing'],
+    [{ time: { format: 'arrival', path: 'ts' } }, 'map.time', 'does not read'],
     [{ time: { format: 'ms', path: 'ts', zone: 'utc' } }, 'map.time', 'only the formats iso and words need'],
     [
       { signals: [{ type: 'OBD_LIFETIME_ODOMETER', path: 'o', unit: 'h' }] },
@@ -94,7 +94,7 @@ describe('the sources of a config', () => {
       'map.signals.0',
       'becomes KILOMETERS',
     ],
-    [{ signals: [{ type: 'X', value: '1,5' }] }, 'map.signals.0', 'no decimal number'],
+    [{ signals: [{ type: 'X', value: '1,5' }] }, 'map.signals.0', 'not a decimal number'],
     [{ signals: [{ type: 'X' }] }, 'map.signals.0', 'needs a path or a value'],
   ])('that map %j are told so at %s', (map, path, message) => {
     expect(problemsOf([truckSource(map)])).toEqual([[`sources.0.${path}`, expect.stringContaining(message)]])
@@ -114,7 +114,7 @@ describe('the sources of a config', () => {
 
   test('without a device in the topic must say what names it', () => {
     expect(problemsOf([truckSource({}, { topic: 'fleet' })])).toEqual([
-      ['sources.0.device', expect.stringContaining('is required: the topic has no {device}')],
+      ['sources.0.device', expect.stringContaining('is required, since the topic has no {device}')],
     ])
     for (const device of ['{clientid}', '{username}', '{certificate}', 'fixed', { path: 'imei' }])
       expect(problemsOf([truckSource({}, { topic: 'fleet', device })])).toEqual([])

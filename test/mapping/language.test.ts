@@ -294,7 +294,7 @@ describe('what is collected of several topics', () => {
     expect(problemsOf(source)).toEqual(
       ['when', 'fix', 'extract.0', 'map.signals.0'].map((place) => [
         `sources.0.${place}`,
-        'asks for a capture of the topic, but what is collected came on several topics.',
+        'uses a capture of the topic, but collected values come on several topics.',
       ]),
     )
   })

@@ -87,7 +87,7 @@ describe('a position', () => {
     expect(mapped({ ts: 1, lat: '48,8566', lon: 2 })).toMatchObject({
       source: 'trucks',
       device: 'truck-7',
-      detail: 'The position "48,8566", 2 is not two numbers.',
+      detail: 'The position "48,8566", 2 is not a pair of numbers.',
       windowKey: expect.stringMatching(/^[0-9a-f]{32}$/),
     })
   })
@@ -269,7 +269,7 @@ describe('`each`', () => {
   test('keeps the whole message when one record cannot be mapped, and says which', () => {
     expect(mapped({ records: [reading, { ...reading, lat: 91 }] }, {}, { each: 'records' })).toMatchObject({
       reason: 'OUT_OF_RANGE',
-      detail: 'Record 2 of the message: The position 91, 2.3522 is not on earth.',
+      detail: 'Record 2 of the message: The position 91, 2.3522 is out of range.',
     })
     expect(verdict({ records: [reading, 7] }, {}, { each: 'records' })).toBe('NOT_AN_OBJECT')
   })

@@ -22,14 +22,14 @@ import { compileCondition } from '../path/condition.ts'
 import type { Scope } from './compile-scope.ts'
 import type { CompiledSource, Fix } from '../mapper/compiled-source.ts'
 
-/** Digits behind the point of what is computed: a tenth of a millimetre, and far below any instrument. */
+/** Decimals of computed values: a tenth of a millimetre, and far more precise than any instrument. */
 const coordinatePlaces = 9
 const measurePlaces = 6
 
 const nothing: Read = () => undefined
 const noNumber: ReadNumber = () => Number.NaN
 
-/** Devices whose motion is remembered, for each source. */
+/** Devices whose motion each source remembers. */
 const devicesMax = 65_536
 
 type Fields = Pick<CompiledSource, 'time' | 'fix' | 'gps' | 'gpsLastKnown' | 'extraFields' | 'motion'>
@@ -39,7 +39,7 @@ export function compileFields(config: SourceConfig, scope: Scope): Fields | unde
   const { map } = config
   const inMap = scope.at('map')
   if (!map.latitude && !map.longitude && map.signals.length === 0)
-    inMap.report([], 'must have latitude and longitude, or signals: without either there is nothing to send.')
+    inMap.report([], 'must have latitude and longitude, or signals. Otherwise there is nothing to send.')
   const extraFields = extraFieldsOf(config, inMap)
   const gps = compilePosition(config, extraFields.inGps, inMap)
   const time = inMap.compile(['time'], () => timeOf(config))
@@ -54,8 +54,8 @@ function compilePosition(
   extraFields: WriteExtraFields | null,
   { compile, report }: Scope,
 ): Pick<Fields, 'gps' | 'gpsLastKnown'> | undefined {
-  if (map.latitude && !map.longitude) report(['latitude'], 'needs longitude beside it.')
-  if (map.longitude && !map.latitude) report(['longitude'], 'needs latitude beside it.')
+  if (map.latitude && !map.longitude) report(['latitude'], 'needs longitude too.')
+  if (map.longitude && !map.latitude) report(['longitude'], 'needs latitude too.')
   if (!map.latitude)
     for (const key of ['speed', 'heading', 'in_motion'] as const)
       if (map[key]) report([key], 'needs latitude and longitude: it is sent with a position only.')
@@ -97,7 +97,7 @@ function numberOf(
   return compileNumber(rawOf(field), createConvert(unit, field.scale, field.offset, places), field.default)
 }
 
-/** A path or a constant, of which there must be one. */
+/** Either a path or a constant. */
 export function rawOf({
   path,
   value,
@@ -120,10 +120,12 @@ export function inMotionOf({ in_motion: field, speed }: MapConfig): InMotion | n
   if (!fromSpeed && (field.above !== undefined || field.below !== undefined))
     throw new Malformed('has "above" or "below" without "from: speed"')
   if (fromSpeed && (value !== undefined || field.default !== undefined))
-    throw new Malformed('is derived from the speed where its path has nothing, so it needs no other value')
-  if (fromSpeed && !speed) throw new Malformed('is derived from the speed, so it needs speed beside it')
+    throw new Malformed(
+      'is derived from the speed where its path has no value, so it cannot have another value',
+    )
+  if (fromSpeed && !speed) throw new Malformed('is derived from the speed, so `map` needs speed too')
   if (fromSpeed && field.above === undefined)
-    throw new Malformed('needs "above": the speed beyond which it moves')
+    throw new Malformed('needs "above", the speed above which the asset moves')
   if (fromSpeed && path === undefined) return { read: null, fromSpeed }
   return { read: compileBoolean(rawOf({ path, value, absent }), field.default), fromSpeed }
 }
@@ -131,14 +133,14 @@ export function inMotionOf({ in_motion: field, speed }: MapConfig): InMotion | n
 function motionOf({ in_motion: field }: MapConfig): MotionOptions | null {
   if (field?.from === undefined || field.above === undefined) return null
   const { above, below = above } = field
-  if (below > above) throw new Malformed('must have "below" at or below "above"')
+  if (below > above) throw new Malformed('must have "below" less than or equal to "above"')
   return { above, below, devicesMax }
 }
 
 export function timeOf({ map: { time: field }, coalesce }: SourceConfig): CompiledSource['time'] {
   if (!field) {
     if (coalesce === undefined) return null
-    // The newest of the times that the collected values have themselves (state/open-record.ts).
+    // The newest of the own times of the collected values (state/open-record.ts).
     const raw: Read = (record) => (record as Record<string, unknown>)['$time']
     return { read: compileTime('ms', raw, false), raw, orArrival: true, format: 'ms' }
   }
@@ -147,9 +149,9 @@ export function timeOf({ map: { time: field }, coalesce }: SourceConfig): Compil
   if (zone !== undefined && !formats.some((one) => one === 'iso' || one === 'words'))
     throw new Malformed('has a zone, which only the formats iso and words need')
   if (formats.length > 1 && formats.includes('arrival'))
-    throw new Malformed('has arrival beside other formats; say `missing: arrival` instead')
+    throw new Malformed('has arrival beside other formats; use `missing: arrival` instead')
   if (format === 'arrival') {
-    if (path !== undefined) throw new Malformed('has a path, but the format arrival reads nothing')
+    if (path !== undefined) throw new Malformed('has a path, which the format arrival does not read')
     return null
   }
   if (path === undefined) throw new Malformed('needs a path')
@@ -165,7 +167,7 @@ export function timeOf({ map: { time: field }, coalesce }: SourceConfig): Compil
 function fixOf({ fix, no_fix: noFix }: SourceConfig, captures: readonly string[]): Fix | null {
   if (!fix) return null
   if (fix.time?.format.includes('arrival'))
-    throw new Malformed('has a time whose format arrival reads nothing')
+    throw new Malformed('has a time with the format arrival, which reads nothing')
   return {
     valid: fix.valid === undefined ? null : compileCondition(fix.valid, captures),
     time: fix.time
@@ -178,7 +180,7 @@ function fixOf({ fix, no_fix: noFix }: SourceConfig, captures: readonly string[]
 
 type ExtraFields = { inGps: WriteExtraFields | null; onTop: WriteExtraFields | null }
 
-/** What the interface itself has; an extra field of that name would make a key stand twice. */
+/** Keys of the interface itself; an extra field of that name would write the key twice. */
 const taken = {
   payload: ['payloadId', 'carrier', 'signalTimestamp', 'assetIdentifier', 'deviceIdentifier', 'signals'],
   gps: ['latitude', 'longitude', 'speed', 'speedUnits', 'heading', 'inMotion'],
@@ -196,7 +198,7 @@ function extraFieldsOf({ name, map }: SourceConfig, { compile, report }: Scope):
     const [first] = own
     const reserved = inside ? taken.gps : taken.payload
     const isTaken = first === undefined || reserved.includes(first)
-    if (isTaken) report(at, 'is a field of its own in `map` or comes from the device table.')
+    if (isTaken) report(at, 'is reserved: `map` has an option for it, or the gateway sets it.')
     const longer = Object.keys(map.fields).find((other) => other.startsWith(`${key}.`))
     if (longer !== undefined) report(at, `cannot be a value: ${longer} makes it an object.`)
     sound &&= !isTaken && longer === undefined
@@ -217,7 +219,7 @@ export function extraFieldOf(
 ): ExtraField {
   const { type: kind, unit, scale, offset } = field
   if (kind !== 'number' && (unit !== undefined || scale !== 1 || offset !== 0))
-    throw new Malformed(`has a unit, scale or offset, which only numbers have, not a ${kind}`)
+    throw new Malformed(`has a unit, scale or offset, which need the type number, not ${kind}`)
   const units: Readonly<Record<string, Ratio>> = { ...speedRatios, ...angleUnits }
   const ratio = units[unit ?? ''] ?? ratioOf('1')
   const convert = createConvert(ratio, scale, offset, coordinatePlaces)

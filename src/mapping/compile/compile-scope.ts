@@ -1,4 +1,4 @@
-// compile-scope.ts: the place in the config that is compiled, and the problems that are found there.
+// compile-scope.ts: the option of the config that is being compiled, and where its problems go.
 
 import type { ConfigProblem } from '../../domain/config-problem.ts'
 import { Malformed } from '../path/text-cursor.ts'
@@ -10,7 +10,7 @@ export type Scope = {
   readonly captures: readonly string[]
   /** Reports a problem of the option at `keys`, relative to this scope. */
   report(keys: Keys, message: string): void
-  /** Runs `compile`. A text that is malformed becomes a problem at `keys`, and undefined the result. */
+  /** Runs `compile`. A malformed text becomes a problem at `keys`; the result is then undefined. */
   compile<Result>(keys: Keys, compile: () => Result): Result | undefined
   /** The scope of an option below this one. */
   at(...keys: Keys): Scope

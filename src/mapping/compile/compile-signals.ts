@@ -11,13 +11,13 @@ import { decimalFrom } from '../path/value.ts'
 import { compileCondition } from '../path/condition.ts'
 import type { Scope } from './compile-scope.ts'
 
-/** What the interface's known types count, and in what (ingestion-api.md 2.5). */
+/** The known signal types of the interface and their units (ingestion-api.md 2.5). */
 const knownTypes = new Map([
   ['OBD_LIFETIME_ODOMETER', 'KILOMETERS'],
   ['OBD_TOTAL_ENGINE_TIME', 'HOURS'],
 ])
 
-/** The signals of devices of no family, then of each family. Undefined where a problem was reported. */
+/** The signals of devices without a family, then of each family. Undefined where a problem was reported. */
 export function compileAllSignals(
   { name, map, families, origins }: SourceConfig,
   { captures, compile, report }: Scope,
@@ -33,7 +33,7 @@ export function compileAllSignals(
     }
     const field = compile([index], () => signalOf(name, config, captures))
     sound &&= field !== undefined && foreign === undefined
-    // Left out for good: nothing is asked for each message.
+    // Decided once: costs nothing for each message.
     if (config.origin !== undefined && !origins.includes(config.origin)) continue
     if (field) signals.push({ field, families: config.families })
   }
@@ -55,7 +55,7 @@ export function signalOf(source: string, field: SignalConfig, captures: readonly
     ['default', otherwise],
   ] as const)
     if (constant !== undefined && decimalFrom(constant) === undefined)
-      throw new Malformed(`has a ${key} that is no decimal number`)
+      throw new Malformed(`has a ${key} that is not a decimal number`)
   const known = knownTypes.get(type)
   const converted = unit === undefined ? undefined : valueUnitOf(unit)
   if (known !== undefined && converted !== undefined && known !== converted)
@@ -76,10 +76,7 @@ export function signalOf(source: string, field: SignalConfig, captures: readonly
   }
 }
 
-/**
- * Which family a model belongs to, counted from 1; 0 where it belongs to none. Upper and lower case are the
- * same.
- */
+/** The family of a model, counted from 1; 0 for none. Ignores case. */
 export function compileFamilies(families: SourceConfig['families']): (model: string | undefined) => number {
   const patterns = Object.values(families).map((family) => family.map((pattern) => pattern.toUpperCase()))
   return (model) => {

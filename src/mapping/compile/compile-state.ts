@@ -1,4 +1,5 @@
-// compile-state.ts: what a source remembers, compiled: coalesce, thin, merge; and the profiles of `privacy`.
+// compile-state.ts: the options of a source that need memory: coalesce, thin, merge; and the profiles of
+// `privacy`.
 
 import type { PrivacyConfig, SourceConfig } from '../config.ts'
 import { Malformed } from '../path/text-cursor.ts'
@@ -15,7 +16,7 @@ import { compileCondition } from '../path/condition.ts'
 import type { Keys, Scope } from './compile-scope.ts'
 import type { CompiledSource } from '../mapper/compiled-source.ts'
 
-/** Streams of devices that thinning remembers, for each source. */
+/** Streams of devices that the thinning of each source remembers. */
 const streamsMax = 65_536
 
 type Memory = Pick<CompiledSource, 'coalesce' | 'thin' | 'merge'>
@@ -42,10 +43,11 @@ function coalesceOf(source: SourceConfig, captures: readonly string[]): Compiled
   if (!coalesce) return null
   const { name, value, time, require = [], complete = [], latest = [], window, pair_within: pair } = coalesce
   const names = new Set(coalesce.names ?? [...namesIn(source), ...require, ...complete, ...latest])
-  if (names.size === 0) throw new Malformed('collects nothing: no path of the source names a value')
+  if (names.size === 0) throw new Malformed('collects nothing: no path of the source reads a value')
   for (const wanted of [...require, ...complete, ...latest])
-    if (!names.has(wanted)) throw new Malformed(`wants ${wanted}, which \`names\` does not have`)
-  if (time?.format.includes('arrival')) throw new Malformed('has a time whose format arrival reads nothing')
+    if (!names.has(wanted)) throw new Malformed(`names ${wanted}, which is not in \`names\``)
+  if (time?.format.includes('arrival'))
+    throw new Malformed('has a time with the format arrival, which reads nothing')
   return {
     rules: { require, complete, latest, windowMs: window, pairWithinMs: pair ?? Number.POSITIVE_INFINITY },
     ...nameRule(name, captures),
@@ -64,7 +66,7 @@ function nameRule(
     return { name: (_captures, record, root) => nameFrom(read(record, root)) ?? '', nameOfTopic: null }
   }
   const rule = compileDeviceTemplate(name, captures)
-  if (rule.kind !== 'topic') throw new Malformed('must have a name of captures of the topic only')
+  if (rule.kind !== 'topic') throw new Malformed('must have a name that uses captures of the topic only')
   return { name: (found) => rule.name(found), nameOfTopic: (found) => rule.name(found) }
 }
 
@@ -78,7 +80,7 @@ function checkConditions({ when, fix, extract, map }: SourceConfig, { captures, 
   ]
   for (const [keys, text] of conditions)
     if (text !== undefined && namesCapture(text, captures))
-      report(keys, 'asks for a capture of the topic, but what is collected came on several topics.')
+      report(keys, 'uses a capture of the topic, but collected values come on several topics.')
 }
 
 /** False where the condition is malformed, which is reported where it is compiled. */
@@ -96,7 +98,7 @@ function isCondition(text: string, captures: readonly string[]): boolean {
   }
 }
 
-/** Of the values that come one by one, those that the source makes use of. */
+/** The names of collected values that the source uses. */
 function namesIn({ map, fix, when, extract }: SourceConfig): string[] {
   const made = new Set(extract.map(({ into }) => into))
   const packed = extract.map(({ from, when: only }) => ({ path: from, when: only }))

@@ -9,6 +9,7 @@
 // Nothing is compiled by halves: a source with a problem is left out of the result.
 
 import type { ConfigProblem } from '../../domain/config-problem.ts'
+import { plural } from '../../std/quantity.ts'
 import { quote } from '../../std/quote.ts'
 import type { MappingConfig, SourceConfig } from '../config.ts'
 import {
@@ -147,14 +148,14 @@ function compileEachOf({ each, encoding }: SourceConfig): Each | null {
   return compileEach(reads)
 }
 
-/** A `$up` beyond what `each` has of levels would silently find nothing. */
+/** Reports a `$up` beyond the levels of `each`, which would find nothing. */
 function checkLevels({ each, extract, ...options }: SourceConfig, { report }: Scope): void {
   const steps = stepsOf(each)
   const check = (read: Path, most: number, at: Keys) => {
     if (read.levels <= most) return
     const found =
-      most === 0 ? 'there is nothing around it' : `there ${most === 1 ? 'is' : 'are'} only ${most}`
-    report(at, `goes ${read.levels} ${read.levels === 1 ? 'level' : 'levels'} out with $up, but ${found}.`)
+      most === 0 ? 'there is no record around it' : `there ${most === 1 ? 'is' : 'are'} only ${most}`
+    report(at, `goes ${plural(read.levels, 'level')} out with $up, but ${found}.`)
   }
   for (const [index, step] of steps.entries())
     for (const text of [typeof step === 'string' ? step : step.path].flat())
@@ -220,6 +221,6 @@ function compileDevice(rule: SourceConfig['device'], captures: readonly string[]
   }
   if (captures.includes('device')) return compileDeviceTemplate('{device}', captures)
   throw new Malformed(
-    'is required: the topic has no {device}. Say what names the device, such as "{clientid}" or { path: imei }',
+    'is required, since the topic has no {device}. Use a name such as "{clientid}" or { path: imei }',
   )
 }

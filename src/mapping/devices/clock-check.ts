@@ -1,5 +1,5 @@
-// clock-check.ts: what the config does about device times that are too far ahead or were never set
-// (`clocks`).
+// clock-check.ts: applies `clocks` of the config: what happens to device times that are too far ahead, or
+// that come from a clock that was never set.
 
 import type { EpochMs } from '../../std/clock.ts'
 import type { RecordContext } from '../types.ts'
@@ -9,12 +9,12 @@ export type ClockPolicy = { futureMaxMs: number; onFuture: 'quarantine' | 'resta
 
 export type ClockCheck = {
   clocks: DeviceClocks
-  /** The time to send: NaN for the arrival time, null where the record was quarantined. */
+  /** The time to send: NaN for the arrival time; null where the record was quarantined. */
   checkTime(device: string, time: EpochMs, context: RecordContext): EpochMs | null
   restampedCount(): number
 }
 
-/** Messages of which the median skew of a device is taken, and devices that are remembered. */
+/** Messages that the median skew of a device is taken of, and devices that are remembered. */
 const samples = 15
 const devicesMax = 65_536
 
@@ -35,7 +35,7 @@ export function createClockCheck(
     }
     const shown = new Date(time).toISOString()
     return verdict === 'future'
-      ? context.quarantine('FUTURE', `The device time ${shown} lies too far ahead of ours.`)
-      : context.quarantine('UNSET_CLOCK', `The device time ${shown} is that of a clock that was never set.`)
+      ? context.quarantine('FUTURE', `The device time ${shown} is too far ahead of ours.`)
+      : context.quarantine('UNSET_CLOCK', `The device time ${shown} comes from a clock that was never set.`)
   }
 }

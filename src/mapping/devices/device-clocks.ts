@@ -1,26 +1,26 @@
-// device-clocks.ts: what time devices believe it is, and whether to believe them.
+// device-clocks.ts: the clocks of devices: how far off they are, and whether a device time can be right.
 //
-//   skew     arrival - device time: below zero the device's clock is ahead, above zero it is behind or its
-//            message was long on the way. Shown is the median of a device's last messages, so that one
+//   skew     arrival - device time: below zero the clock of the device is ahead, above zero it is behind or
+//            the message was late. The view shows the median of the last messages of a device, so that a
 //            backlog does not look like a wrong clock.
-//   future   the device time is later than ours by more than `futureMaxMs`. Ours is the wall clock corrected
-//            by what the service's answers tell; while our own time is unknown nobody is judged by it.
-//   unset    a clock that was never set counts from where its maker began: 1970, 1980 (GPS), 1999 (GPS after
-//            its first roll-over), 2000, each for 366 days; or it stands in 2100 and later. Judged without
-//            any clock.
-//   old      a day and more behind: accepted and counted; backlogs are what a gateway is for.
+//   future   the device time is later than ours by more than `futureMaxMs`. Our time is the wall clock
+//            corrected by the times in answers of the service; while it is unknown, it judges no device.
+//   unset    a clock that was never set counts from a date of its maker: 1970, 1980 (GPS), 1999 (GPS after
+//            its first roll-over), 2000, each for 366 days; or it shows 2100 or later. Needs no own clock.
+//   old      a day and more behind: accepted and counted; backlogs are normal.
 //
-// When most devices look skewed alike, it is not they who are wrong: `allAlike` says so, for a condition.
+// When most devices are off by about as much, our own clock is probably wrong: `commonSkew` raises a
+// condition.
 //
-// Skews stand in one flat array, a row per device; a device costs one Map look-up per message. At
-// `devicesMax` the row of a device that was quiet for at least one turn of the hand is given to the new one
-// (second chance), counted as an eviction; what is forgotten changes no verdict.
+// Skews are kept in one flat array with a row for each device; a message costs one Map look-up. At
+// `devicesMax` a new device gets the row of one that sent nothing during a whole turn of the clock hand
+// (second chance), counted as an eviction. A forgotten device changes no verdict.
 
 import type { EpochMs } from '../../std/clock.ts'
 
 export type ClocksOptions = {
   futureMaxMs: number
-  /** Messages that the median is taken of. */
+  /** Messages that a median is taken of. */
   samples: number
   devicesMax: number
 }
@@ -29,20 +29,22 @@ export type ClockVerdict = 'ok' | 'future' | 'unset'
 
 export type DeviceClock = { skewMs: number; messages: number; lastSeen: EpochMs }
 
-/** `devices` of the `judged` ones are off by about `skewMs`. */
+/** Of `judged` devices `devices` are off by about `skewMs`. */
 export type CommonSkew = { skewMs: number; devices: number; judged: number }
 
 export type DeviceClocks = {
   /**
-   * Judges a device time and takes note of it. `offsetMs` is what has to be added to the arrival to get the
-   * true time; null while our own time is unknown.
+   * Judges a device time and notes it. `offsetMs`: true time minus arrival; null while our own time is
+   * unknown.
    */
   observe(device: string, deviceTime: EpochMs, arrivedAt: EpochMs, offsetMs: number | null): ClockVerdict
-  /** Null for a device that was not seen, or not lately. */
+  /** Null for a device that was not seen, or was forgotten. */
   view(device: string): DeviceClock | null
   /** All devices that are remembered. */
   views(): Iterable<[string, DeviceClock]>
-  /** Not null when most of the devices of the last hour are off by about as much: then it is our clock. */
+  /**
+   * Not null when most devices of the last hour are off by about as much: then our clock is probably wrong.
+   */
   commonSkew(nowMs: EpochMs): CommonSkew | null
   counters(): { devices: number; evictions: number; future: number; unset: number; old: number }
 }
@@ -61,7 +63,7 @@ const centuryEnd = Date.UTC(2100, 0, 1)
 
 const alikeDevicesMin = 5
 const alikeShareMin = 0.6
-/** As many devices are asked; beyond, every n-th is. */
+/** At most so many devices are compared; of more, every n-th. */
 const alikeSampledMax = 1000
 const recentMs = 3_600_000
 
@@ -73,7 +75,9 @@ export function isUnset(deviceTime: EpochMs): boolean {
 export function createDeviceClocks({ futureMaxMs, samples, devicesMax }: ClocksOptions): DeviceClocks {
   const slots = new Map<string, number>()
   const names: string[] = []
-  /** `samples` skews a device, the newest at `messages % samples`; grown as devices come. */
+  /**
+   * `samples` skews for each device, the newest at `messages % samples`; the array grows with the devices.
+   */
   let skews = new Float64Array(0)
   let messages = new Uint32Array(0)
   let lastSeen = new Float64Array(0)
@@ -109,7 +113,7 @@ export function createDeviceClocks({ futureMaxMs, samples, devicesMax }: ClocksO
     skews[slot * samples + (count % samples)] = skewMs
     messages[slot] = count + 1
     lastSeen[slot] = arrivedAt
-    // One message protects nobody: a flood of names that are seen once evicts itself.
+    // One message does not mark a row as used: a flood of names that are seen once evicts itself.
     used[slot] = count > 0 ? 1 : 0
   }
 
@@ -134,7 +138,7 @@ export function createDeviceClocks({ futureMaxMs, samples, devicesMax }: ClocksO
     used = enlarged(used, new Uint8Array(rows))
   }
 
-  /** The hand goes round and takes the first row that was not used since it passed the last time. */
+  /** The hand takes the first row that was not used since it passed the last time. */
   function freedSlot(): number {
     while (used[hand] === 1) {
       used[hand] = 0

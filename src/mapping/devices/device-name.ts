@@ -1,4 +1,4 @@
-// device-name.ts: the name of the device that a record is about, checked.
+// device-name.ts: reads the name of the device of a record, and checks it.
 
 import { quote } from '../../std/quote.ts'
 import type { RecordContext } from '../types.ts'
@@ -12,12 +12,12 @@ export function deviceNamed(device: DeviceRule, context: RecordContext): string 
   const { record, root, up, captures, sender } = context
   const name =
     device.kind === 'record' ? device.name(record, root, up, captures, sender) : device.name(captures, sender)
-  if (name === '') return context.refuse('NO_DEVICE', 'What names the device is missing or empty.')
+  if (name === '') return context.refuse('NO_DEVICE', 'The device name is missing or empty.')
   if (name === null)
-    return context.refuse('BAD_DEVICE', 'What names the device is neither a text nor a whole number.')
+    return context.refuse('BAD_DEVICE', 'The device name is neither a text nor a whole number.')
   if (name.length <= deviceLengthMax) return name
   return context.refuse(
     'BAD_DEVICE',
-    `The device's name ${quote(name, 40)} has more than ${deviceLengthMax} characters.`,
+    `The device name ${quote(name, 40)} has more than ${deviceLengthMax} characters.`,
   )
 }

@@ -1,8 +1,7 @@
-// device-rule.ts: which device a message is about.
+// device-rule.ts: which device a message is about: `{device}` of the topic by default, else a template over
+// captures and the sender, or a path in the message.
 //
-// `{device}` of the topic, unless the source says otherwise: a template over captures and the sender, or a
-// path in the message. A name is never patched up: a template with one empty part names no device, or two
-// vehicles could become one.
+// A name is never completed: a template with an empty part names no device, or two vehicles could become one.
 
 import type { Sender } from '../../domain/message.ts'
 import { Malformed } from '../path/text-cursor.ts'
@@ -11,7 +10,9 @@ import { senderNames } from '../path/topic-pattern.ts'
 import { nameFrom } from '../path/value.ts'
 import type { Up } from '../types.ts'
 
-/** Where the name comes from decides how long it holds: as long as the topic, or for one message. */
+/**
+ * By where the name comes from: it holds for all messages of a topic, of a sender on it, or for one record.
+ */
 export type DeviceRule =
   | { kind: 'topic'; name: (captures: readonly string[]) => string }
   | { kind: 'sender'; name: (captures: readonly string[], sender: Sender) => string }
@@ -41,7 +42,7 @@ export function compileDevicePath(path: string | readonly string[]): DeviceRule 
   return { kind: 'record', name: (record, root, up) => nameFrom(read(record, root, up)) }
 }
 
-/** The first rule that names a device does. */
+/** The first rule that gives a name counts. */
 export function firstDeviceRule(rules: readonly DeviceRule[]): DeviceRule {
   const [only] = rules
   if (only && rules.length === 1) return only
@@ -99,5 +100,5 @@ function joined(parts: readonly Part[]): Part {
 
 function unknownName(name: string, captureNames: readonly string[]): string {
   const known = [...captureNames, ...senderNames].map((each) => `{${each}}`).join(', ')
-  return `names {${name}}, which is neither a capture of the topic nor the sender's; known here are ${known}`
+  return `names {${name}}, which is neither a capture of the topic nor a name of the sender; known are ${known}`
 }

@@ -1,15 +1,14 @@
-// device-table.ts: the device table, a CSV file that says which asset, operator and carrier a device belongs
-// to.
+// device-table.ts: the device table, a CSV file with the asset, operator and carrier of each device.
 //
 //   device,asset_id,asset_type,operator,carrier,provider,manufacturer,model,privacy
 //   864636060000001,TRK-0007,TRACTOR,OP1,ACME,,Teltonika,FMC650,night
 //
-// `device` is required and unique; every other column may be left out, every other field may be empty: then
-// the defaults of the source and of the config stand in. Every bad row is reported, with its line, all at
-// once.
+// `device` is required and unique. Any other column may be missing and any other field empty: the defaults of
+// the source and of the config apply then. All bad rows are reported together, with their lines.
 
 import { isUtf8 } from 'node:buffer'
 import { GatewayError, messageOf } from '../../std/gateway-error.ts'
+import { plural } from '../../std/quantity.ts'
 import { quote } from '../../std/quote.ts'
 import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
 import { parseCsv, type CsvProblem, type CsvRow } from './csv.ts'
@@ -28,7 +27,7 @@ export const deviceColumns = [
 
 type Column = (typeof deviceColumns)[number]
 
-/** A field that is empty in the table is absent here. */
+/** An empty field of the table is absent. */
 export type DeviceRow = Readonly<Partial<Record<Exclude<Column, 'device' | 'provider'>, string>>> & {
   readonly provider?: ProviderName
 }
@@ -40,7 +39,7 @@ export type DeviceTable = {
 
 export type ParsedDevices = { table: DeviceTable; problems: readonly CsvProblem[] }
 
-/** Above this a table is a mistake, and reading it would stop the daemon for seconds. */
+/** A larger table is a mistake, and reading it would block the daemon for seconds. */
 const bytesMax = 256 * 1024 * 1024
 
 const fieldLengthMax = 256
@@ -52,11 +51,11 @@ export type LoadDevicesDeps = { readFile: (path: string) => Promise<Buffer> }
 
 export type DevicesOptions = {
   path: string
-  /** Providers that payloads can be delivered for; a row that names another one is a problem. */
+  /** Providers that payloads can be delivered for; any other provider in a row is a problem. */
   providers: readonly ProviderName[]
 }
 
-/** Reads the table; rejects with DEVICES_INVALID and every problem in it. */
+/** Reads the table; rejects with DEVICES_INVALID and all problems. */
 export async function loadDevices(deps: LoadDevicesDeps, options: DevicesOptions): Promise<DeviceTable> {
   const { path, providers } = options
   const bytes = await deps.readFile(path).catch((error: unknown) => {
@@ -72,9 +71,9 @@ export async function loadDevices(deps: LoadDevicesDeps, options: DevicesOptions
   const lines = problems.slice(0, linesShown).map(({ line, message }) => `${path}:${line}  ${message}`)
   const more = problems.length > linesShown ? `\n... and ${problems.length - linesShown} more` : ''
   throw new GatewayError('DEVICES_INVALID', {
-    what: `The device table ${path} has ${problems.length === 1 ? 'one problem' : `${problems.length} problems`}.`,
+    what: `The device table ${path} has ${plural(problems.length, 'problem')}.`,
     why: lines.join('\n') + more,
-    act: 'Mend these rows; the columns are described with `devices.file` in config/reference.md.',
+    act: 'Correct these rows. config/reference.md describes the columns at `devices.file`.',
   })
 }
 
@@ -86,7 +85,7 @@ export function parseDevices(
   if (!isUtf8(bytes)) return failed(firstBadLine(bytes), 'is not UTF-8; save the table as "CSV UTF-8"')
   const { rows, problems: malformed } = parseCsv(bytes.toString('utf8'))
   const [header, ...body] = rows
-  if (!header) return failed(1, `the table needs a header row with the column "device"`, malformed)
+  if (!header) return failed(1, 'the table needs a header row with the column "device"', malformed)
   const headerProblems = checkHeader(header)
   if (headerProblems.length > 0) return failedWith([...malformed, ...headerProblems])
   const problems = [...malformed]
@@ -131,7 +130,7 @@ function addRow(
   { found, lines, providers }: Collected,
 ): string | undefined {
   if (fields.length !== columns.length)
-    return `has ${fields.length} fields, but the header names ${columns.length} columns`
+    return `has ${plural(fields.length, 'field')}, but the header has ${plural(columns.length, 'column')}`
   const entries: [string, string][] = []
   let device = ''
   for (const [index, value] of fields.entries()) {
@@ -141,9 +140,9 @@ function addRow(
     if (column === 'device') device = value
     else entries.push([column, value])
   }
-  if (device === '') return 'has no device'
+  if (device === '') return 'has no device name'
   const before = lines.get(device)
-  if (before !== undefined) return `device ${quote(device, 80)} is in line ${before} already`
+  if (before !== undefined) return `repeats the device ${quote(device, 80)} of line ${before}`
   const row: DeviceRow = Object.fromEntries(entries)
   if (row.provider !== undefined && !providers.includes(row.provider))
     return `names the provider ${quote(row.provider, 80)}; known are ${providers.join(', ')}`

@@ -1,4 +1,12 @@
-// devices.ts: the part of a payload that depends on the device alone, as text, worked out once per device.
+// devices.ts: what is known of a device: the parts of its payloads that depend on the device alone, made once
+// and cached.
+//
+//   device table (device-table.ts) > defaults of the source > defaults of the config > the device name itself
+//
+// An entry says whether messages of the device are mapped, ignored or quarantined, for which provider, and
+// holds the text of its identifiers. Which device a record is about: device-rule.ts and device-name.ts.
+// Whether its time can be right: device-clocks.ts and clock-check.ts. A changed table makes a new mapper, so
+// entries never become stale; forgotten ones are made again.
 
 import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
 import { createCache, type CacheCounters } from '../bounded-cache.ts'
@@ -6,7 +14,7 @@ import type { DeviceRow, DeviceTable } from './device-table.ts'
 import type { Withhold } from '../privacy/privacy.ts'
 import { jsonString } from '../fields/json-string.ts'
 
-/** What stands in for an empty field of the device table. */
+/** Values for empty fields of the device table. */
 export type Defaults = {
   readonly carrier?: string | undefined
   readonly operator?: string | undefined
@@ -20,7 +28,7 @@ export type DeviceEntryOptions = {
   unknown: 'accept' | 'ignore' | 'quarantine'
   /** Which identifiers a payload carries (ingestion-api.md 2.1, rule 2). */
   identify: 'asset' | 'device' | 'both'
-  /** Which family of models a device belongs to, counted from 1; 0 where it belongs to none. */
+  /** The family of models that a device belongs to, counted from 1; 0 for none. */
   familyOf(model: string | undefined): number
   profiles: ReadonlyMap<string, Withhold>
 }
@@ -28,26 +36,26 @@ export type DeviceEntryOptions = {
 export type DeviceEntry = {
   readonly device: string
   readonly provider: ProviderName
-  /** The config has the provider: its payloads have somewhere to go. */
+  /** The config has the provider. */
   readonly deliverable: boolean
-  /** The device is not in the table, and the config says to ignore such devices. */
+  /** The device is not in the table, and `devices.unknown` is `ignore`. */
   readonly ignored: boolean
-  /** The device is not in the table, and the config says to keep its messages until it is. */
+  /** The device is not in the table, and `devices.unknown` is `quarantine`. */
   readonly quarantined: boolean
   readonly assetId: string
   readonly family: number
-  /** What must not be sent of it; null for nearly all. */
+  /** The privacy profile of the asset; null for most. */
   readonly withhold: Withhold | null
-  /** Begin of a payload's name: provider and device, see identity.ts. */
+  /** The start of a payload's name: provider and device (identity.ts). */
   readonly nameHead: string
   /** Between the payloadId and the value of `signalTimestamp`. */
   readonly jsonBeforeTime: string
-  /** Behind the value of `signalTimestamp`. */
+  /** After the value of `signalTimestamp`. */
   readonly jsonAfterTime: string
 }
 
 export type DeviceEntries = {
-  /** `provider` counts where the table names none. */
+  /** `provider`: for devices without one in the table. */
   entryOf(device: string, provider: ProviderName): DeviceEntry
   counters(): CacheCounters & { withoutFamily: number }
 }
@@ -61,7 +69,7 @@ export function createDeviceEntries(
   return { entryOf, counters: () => ({ ...entries.counters(), withoutFamily }) }
 
   function entryOf(device: string, provider: ProviderName): DeviceEntry {
-    // Nearly always there is one provider, and the device alone is the key.
+    // Usually there is one provider, and the device alone is the key.
     const key = provider === defaultProvider ? device : `${device}\0${provider}`
     const known = entries.get(key)
     if (known) return known

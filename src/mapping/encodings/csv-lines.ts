@@ -11,7 +11,7 @@ import type { Decode, Decoded } from '../types.ts'
 import { notUtf8 } from './lenient-json.ts'
 import { plainTextIn } from './plain-text.ts'
 
-/** As many lines as a list may have records. */
+/** A list may have as many records. */
 const linesMax = 1000
 
 export const decodeCsv: Decode = (bytes) => {
@@ -36,7 +36,7 @@ const tooMany: Decoded = {
 
 type Reader = { readonly text: string; at: number }
 
-/** The fields up to the line's end, which is taken too. */
+/** Takes the fields up to the end of the line, and that end. */
 function takeLine(reader: Reader): string[] {
   const fields: string[] = []
   for (;;) {
@@ -49,7 +49,7 @@ function takeLine(reader: Reader): string[] {
   }
 }
 
-/** A field, without the comma or line end behind it. */
+/** Takes a field, without the comma or line end after it. */
 function takeField(reader: Reader): string {
   const { text } = reader
   while (text[reader.at] === ' ' || text[reader.at] === '\t') reader.at += 1
@@ -64,7 +64,7 @@ function takeField(reader: Reader): string {
   return quoted + text.slice(start, at).trim()
 }
 
-/** The text between the quotes; '' and nothing taken where the quote is never closed. */
+/** Takes the text in quotes; '' and nothing taken where the quote is never closed. */
 function takeQuotes(reader: Reader): string {
   const { text } = reader
   let found = ''

@@ -1,14 +1,14 @@
 // encodings.ts: how messages are written: one table, from which the option `encoding`, its reference and the
-// mapper take what they need. An encoding is added by one entry here.
+// mapper take what they need. One entry here adds an encoding.
 //
-//   decode          for messages that stand alone: bytes to the value that paths are read from. Total and pure
-//   createDecoder   for messages that explain each other: a decoder with memory for each source. It decodes in the order of
-//                   arrival and before anything is said about the device; the changes of its memory are committed with the
-//                   message, and restored after a start (types.ts)
+//   decode          for messages that stand alone: bytes to the value that paths read. Total and pure
+//   createDecoder   for messages that explain each other: one decoder with memory for each source. It decodes
+//                   in the order of arrival and before the device is known; the changes of its memory are
+//                   committed with the message and restored after a start (types.ts)
 //
 // What can go wrong: bytes that are not of the encoding are refused as a whole, with a reason of reasons.ts
-// and a sentence that names the place. A decoder allocates nothing that the bytes do not fill, and bounds
-// what it remembers.
+// and a sentence that names the place. A decoder allocates nothing that the bytes do not fill, and its memory
+// is bounded.
 
 import { sparkplug } from '../sparkplug/sparkplug.ts'
 import type { Encoding } from '../types.ts'
@@ -38,10 +38,10 @@ export type EncodingName = keyof typeof table
 
 export const encodings: Readonly<Record<EncodingName, Encoding>> = table
 
-/** The names in the order of the table, as an enumeration of the schema wants them. */
+/** In the order of the table, and typed for an enumeration of the schema. */
 export const encodingNames = Object.keys(table) as [EncodingName, ...EncodingName[]]
 
-/** What the encodings are, for the reference of the config. */
+/** For the reference of the config. */
 export const encodingsDescription = `${encodingNames
   .map((name) => `\`${name}\`: ${encodings[name].description}`)
   .join('; ')}.`

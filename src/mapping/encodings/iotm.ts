@@ -1,25 +1,25 @@
-import type { Decoded } from '../types.ts'
-
 // iotm.ts: messages of IOTM trackers: one binary message with the records of a moment or of an hour.
 //
 //   message   | version | part ... | checksum |        the checksum is the sum of all bytes before it
 //   part      | type | length (2) | value |            all numbers little-endian
-//     2       IMEI (8)                                 whose records follow
+//     2       IMEI (8)                                 the device of the records that follow
 //     1       s (4) | element ...                      a record
 //     3       s (4) | function | event | more          an event
-//   element   | kind | id (2) | value |                the kind says how long the value is: see `readers`
+//   element   | kind | id (2) | value |                the kind defines the length of the value (`readers`)
 //     14      latitude f32 | longitude f32 | km/h (2) | 10 HDOP | satellites | course (2) | m (2)
 //
-// What comes out: { version, imei, records: [{ ts, latitude, longitude, speed, hdop, satellites, course,
+// The value is { version, imei, records: [{ ts, latitude, longitude, speed, hdop, satellites, course,
 // altitude, io: { "4003": 12 } }], events: [{ ts, function, event }] }. Ids of elements are four hexadecimal
-// digits, as in the maker's lists; values of bytes are hexadecimal text, whole numbers beyond 2^53 decimal
-// text.
+// digits, as in the lists of the maker; values of bytes are hexadecimal text, whole numbers beyond 2^53
+// decimal text.
 //
-// What can go wrong, and what then happens: cut short, damaged, an element of a kind that nobody knows:
-// refused as a whole (TRUNCATED, BAD_CHECKSUM, BAD_FRAME). Nothing is allocated that the bytes do not fill.
+// A message that is cut short or damaged, or has an element of an unknown kind, is refused as a whole
+// (TRUNCATED, BAD_CHECKSUM, BAD_FRAME). Nothing is allocated that the bytes do not fill.
+
+import type { Decoded } from '../types.ts'
 type Fields = Record<string, unknown>
 
-/** Reads a value at its place; what it is, and where it ends. Throws RangeError beyond the end. */
+/** Reads the value at `at`, and where it ends. Throws RangeError beyond the end. */
 type ReadValue = (bytes: Buffer, at: number) => { value: unknown; end: number }
 
 const sized = (size: number, read: (bytes: Buffer, at: number) => unknown): ReadValue => {
@@ -57,11 +57,11 @@ const readers = new Map<number, ReadValue>([
 
 const positionKind = 14
 
-/** Elements of a record, and records of a message: more of them are no tracker's. */
+/** Bounds of the elements of a record and of the parts of a message, far above those of any tracker. */
 const elementsMax = 1000
 const partsMax = 1000
 
-/** Total: throws for no bytes whatever. */
+/** Total: no bytes make it throw. */
 export function decodeIotm(bytes: Buffer): Decoded {
   if (bytes.length === 0) return { kind: 'empty' }
   if (bytes.length < 2) return truncated
@@ -70,7 +70,7 @@ export function decodeIotm(bytes: Buffer): Decoded {
     return {
       kind: 'refused',
       reason: 'BAD_CHECKSUM',
-      detail: 'The sum of its bytes is not what the last one says.',
+      detail: 'The sum of the bytes differs from the checksum in the last one.',
     }
   try {
     return decodeParts(bytes.subarray(0, end))
@@ -93,7 +93,7 @@ function decodeParts(bytes: Buffer): Decoded {
   let at = 1
   for (let parts = 0; at < bytes.length; parts += 1) {
     if (parts === partsMax)
-      return { kind: 'refused', reason: 'TOO_MANY', detail: `It has more than ${partsMax} parts.` }
+      return { kind: 'refused', reason: 'TOO_MANY', detail: `The message has more than ${partsMax} parts.` }
     const type = bytes.readUInt8(at)
     const start = at + 3
     at = start + bytes.readUInt16LE(at + 1)
@@ -139,7 +139,7 @@ function recordIn(part: Buffer): { kind: 'record'; fields: Fields } | Extract<De
       return {
         kind: 'refused',
         reason: 'BAD_FRAME',
-        detail: `The element ${id} is of the kind ${kind}, which is none.`,
+        detail: `The element ${id} is of the unknown kind ${kind}.`,
       }
     const { value, end } = read(part, at)
     io[id] = value
@@ -171,7 +171,7 @@ function exact(value: bigint): number | string {
   return Number.isSafeInteger(number) ? number : String(value)
 }
 
-/** What is no number stands for none. */
+/** NaN and the infinities mean "absent". */
 function finite(value: number): number | null {
   return Number.isFinite(value) ? value : null
 }

@@ -1,11 +1,15 @@
-// json-error.ts: what is wrong with a text that JSON.parse refused. Only asked after a refusal: the engine's
-// own message names a place in some cases and not in others.
+// json-error.ts: finds what is wrong with a text that JSON.parse refused. Used only after a refusal: the
+// message of the engine names the place in some cases only.
 
+import { digitsEnd } from '../path/digits.ts'
 import { hexDigit } from './text-bytes.ts'
 
-/** Where the first character stands that no JSON has there; the text's length where it ends too early. */
+/**
+ * The place of the first character that JSON does not allow there; the length of a text that ends too early.
+ */
 export function faultAt(text: string): number | undefined {
-  // What closes each open bracket, so that no nesting takes a stack of ours.
+  // The closing bracket of each open one: a list instead of recursion, so that no nesting overflows the
+  // stack.
   const open: ('}' | ']')[] = []
   let at = skipBlanks(text, 0)
   for (;;) {
@@ -51,7 +55,7 @@ export function faultAt(text: string): number | undefined {
   }
 }
 
-/** Behind the key, its colon and the blanks; where it is none, the place of the fault as -(place + 1). */
+/** The end of a key with its colon and blanks; for anything else the place of the error as -(place + 1). */
 function keyEnd(text: string, at: number): number {
   if (text[at] !== '"') return -(at + 1)
   const end = stringEnd(text, at)
@@ -91,19 +95,19 @@ function stringEnd(text: string, start: number): number {
 function numberEnd(text: string, start: number): number {
   let at = text[start] === '-' ? start + 1 : start
   if (text[at] === '0') at += 1
-  else if ((at = digitsEnd(text, at)) < 0) return at
-  if (text[at] === '.' && (at = digitsEnd(text, at + 1)) < 0) return at
+  else if ((at = someDigitsEnd(text, at)) < 0) return at
+  if (text[at] === '.' && (at = someDigitsEnd(text, at + 1)) < 0) return at
   if (text[at] === 'e' || text[at] === 'E') {
     at += text[at + 1] === '+' || text[at + 1] === '-' ? 2 : 1
-    at = digitsEnd(text, at)
+    at = someDigitsEnd(text, at)
   }
   return at
 }
 
-function digitsEnd(text: string, start: number): number {
-  let at = start
-  while (at < text.length && text.charCodeAt(at) >= 0x30 && text.charCodeAt(at) <= 0x39) at += 1
-  return at === start ? -(start + 1) : at
+/** The end of the digits; for none the place of the error as -(place + 1). */
+function someDigitsEnd(text: string, start: number): number {
+  const end = digitsEnd(text, start)
+  return end === start ? -(start + 1) : end
 }
 
 function skipBlanks(text: string, start: number): number {
@@ -115,7 +119,7 @@ function skipBlanks(text: string, start: number): number {
   return at
 }
 
-/** The text with null for every bare nan or infinity; undefined where it has none. */
+/** The text with null for each bare nan or infinity; undefined where it has none. */
 export function withoutNonFinite(text: string): string | undefined {
   let repaired = ''
   let copied = 0
@@ -127,7 +131,7 @@ export function withoutNonFinite(text: string): string | undefined {
       at = end - 1
       continue
     }
-    // A value stands behind a colon, a comma, a bracket or a blank; so does no part of a word or a number.
+    // A value follows a colon, a comma, a bracket or a blank; a part of a word or number does not.
     if (at > 0 && !':,[ \t\r\n'.includes(text[at - 1] ?? '')) continue
     const end = nonFiniteEnd(text, at)
     if (end === at) continue
@@ -139,8 +143,7 @@ export function withoutNonFinite(text: string): string | undefined {
 }
 
 /**
- * Behind a bare `nan`, `inf` or `infinity`, in any case and with or without a minus; `at` where there is
- * none.
+ * The end of a bare `nan`, `inf` or `infinity`, in any case, perhaps with a minus; `at` for anything else.
  */
 function nonFiniteEnd(text: string, at: number): number {
   const start = text.charCodeAt(at) === 0x2d ? at + 1 : at
@@ -156,6 +159,6 @@ function nonFiniteEnd(text: string, at: number): number {
 function isInWord(unit: number): boolean {
   const lower = unit | 0x20
   const isLetter = lower >= 0x61 && lower <= 0x7a
-  // Digits, letters, and the signs that belong to numbers and names: + - . _
+  // Digits, letters, and the signs of numbers and names: + - . _
   return isLetter || (unit >= 0x30 && unit <= 0x39) || [0x2b, 0x2d, 0x2e, 0x5f].includes(unit)
 }

@@ -1,9 +1,8 @@
-// lenient-json.ts: a message's bytes as JSON, read as leniently as is safe and never further.
+// lenient-json.ts: reads the bytes of a message as JSON, with the deviations that firmware is known for.
 //
-// Forgiven, because firmware does it: a byte order mark, NULs and blanks behind the end, and bare `nan`,
-// `inf`, `Infinity` for a value that is missing (they become null). An empty message is no fault but
-// nothing. Refused, with the place: anything else that is not JSON, bytes that are not UTF-8, and nesting so
-// deep that only an attack or a defect writes it.
+// Accepted: a byte order mark, NULs and blanks after the end, and bare `nan`, `inf`, `Infinity` for a missing
+// value (they become null). An empty message is empty, not wrong. Refused, with the place: anything else that
+// is not JSON, bytes that are not UTF-8, and nesting deeper than any device needs.
 
 import { isUtf8 } from 'node:buffer'
 import { quote } from '../../std/quote.ts'
@@ -12,7 +11,7 @@ import { faultAt, withoutNonFinite } from './json-error.ts'
 
 const levelsMax = 256
 
-/** A message this short has no room to open and close more than `levelsMax` levels. */
+/** A message of so few bytes cannot have more than `levelsMax` levels. */
 const shallowBytes = 2 * levelsMax
 
 export function decodeJson(bytes: Buffer): Decoded {
@@ -33,7 +32,7 @@ export function decodeJson(bytes: Buffer): Decoded {
   }
 }
 
-/** The refusal of bytes that are not UTF-8, with the place. */
+/** Refuses bytes that are not UTF-8, with the place. */
 export function notUtf8(bytes: Buffer): Decoded {
   const detail = `The message is not UTF-8 from byte ${firstBadByte(bytes) + 1} on.`
   return { kind: 'refused', reason: 'NOT_UTF8', detail }
@@ -48,12 +47,12 @@ function decodeLeniently(text: string): Decoded {
 
 function describeFault(text: string, at: number): string {
   if (at >= text.length)
-    return `The message is no JSON: it ends at position ${at + 1} in the middle of a value.`
+    return `The message is not JSON: it ends at position ${at + 1} in the middle of a value.`
   const near = quote(text.slice(Math.max(0, at - 12), at + 12))
-  return `The message is no JSON: unexpected character at position ${at + 1}, near ${near}.`
+  return `The message is not JSON: unexpected character at position ${at + 1}, near ${near}.`
 }
 
-/** Where the message ends without the NULs and blanks behind it. */
+/** The end of the message without trailing NULs and blanks. */
 function trimmedEnd(bytes: Buffer): number {
   let end = bytes.length
   while (end > 0) {
@@ -64,7 +63,7 @@ function trimmedEnd(bytes: Buffer): number {
   return end
 }
 
-/** How deep the brackets outside of texts go. */
+/** The depth of the brackets outside of texts. */
 function levelsIn(bytes: Buffer, start: number, end: number): number {
   let depth = 0
   let deepest = 0
@@ -86,7 +85,7 @@ function levelsIn(bytes: Buffer, start: number, end: number): number {
   return deepest
 }
 
-/** Where the first replacement character of the decoded text was not one before. */
+/** The first byte that the decoded text replaces by a replacement character. */
 function firstBadByte(bytes: Buffer): number {
   const text = bytes.toString('utf8')
   let good = 0

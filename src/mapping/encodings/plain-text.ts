@@ -1,7 +1,7 @@
 // plain-text.ts: messages that are one text.
 //
-//   text     { value: "..." }   as it is, without a byte order mark and NULs at the end
-//   scalar   { value: "..." }   without the blanks around it too; { value: null } where nothing is left
+//   text     { value: "..." }   the text, without a byte order mark and NULs at the end
+//   scalar   { value: "..." }   also without the blanks around it; { value: null } where nothing is left
 
 import { isUtf8 } from 'node:buffer'
 import type { Decode } from '../types.ts'

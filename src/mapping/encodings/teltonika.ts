@@ -1,31 +1,33 @@
 // teltonika.ts: frames of Teltonika trackers in Codec 8, Codec 8 Extended (0x8E) and Codec 16, as a bridge
-// from TCP or UDP hands them over. Which device it is stands in the topic; only UDP says it in the frame.
+// from TCP or UDP passes them on. The topic names the device; only a UDP frame names it itself.
 //
 //   TCP      | 0 (4) | length (4) | body | checksum (4) |         length: of the body
 //   UDP      | length (2) | packet (2) | 1 | number | 15 (2) | IMEI (15) | body |
-//   bare     | body |   or   | body | checksum (4) |              where the bridge took the head off
+//   bare     | body |   or   | body | checksum (4) |              where the bridge removed the head
 //
 //   body     | codec | count | record ... | count |               all numbers big-endian
 //   record   | ms (8) | priority | longitude (4) | latitude (4) | altitude (2) | angle (2) | satellites |
-//            | speed (2) | event | generation, Codec 16 | elements | group of 1, 2, 4, 8 bytes | group of any, 8E |
+//            | speed (2) | event | generation, Codec 16 | elements | group of 1, 2, 4, 8 bytes |
+//            | group of any length, 8E |
 //   group    | how many | id, value | id, value | ...              ids and counts: see `layouts`
 //
-// What comes out: { codec, records: [{ ts, priority, latitude, longitude, altitude, angle, satellites, speed,
+// The value is { codec, records: [{ ts, priority, latitude, longitude, altitude, angle, satellites, speed,
 // event, io: { "239": 1 } }] }, the records in the order of the frame, which on many units is newest first.
-// Values are unsigned as in Teltonika's lists; beyond 2^53 they are decimal text, and those of variable
+// Values are unsigned as in the lists of Teltonika; beyond 2^53 they are decimal text, and those of variable
 // length are hexadecimal.
 //
 // What can go wrong, and what then happens
-//   cut short, damaged, not a frame    refused as a whole: TRUNCATED, BAD_CHECKSUM, BAD_FRAME; half a frame is not
-//                                      told from a wrong one
-//   a login packet, a keep-alive, an answer to a command (Codec 12 to 15)    ignored, with that reason
+//   cut short, damaged, not a frame    refused as a whole: TRUNCATED, BAD_CHECKSUM, BAD_FRAME; half a frame
+//                                      and a wrong one cannot always be told apart
+//   login, keep-alive, command         ignored, with that reason; Codec 12 to 15 are commands and answers
 //
-// A frame has at most 255 records, as its count is one byte; nothing is allocated that its bytes do not fill.
+// A frame has at most 255 records, as its count is one byte. Nothing is allocated that its bytes do not fill.
 import { crc16 } from './crc16.ts'
+import { plural } from '../../std/quantity.ts'
 import type { Decoded } from '../types.ts'
 
 type Layout = {
-  /** Bytes of an element's id, and of the event. */
+  /** Bytes of the id of an element, and of the event. */
   idBytes: 1 | 2
   /** Bytes of a count of elements. */
   countBytes: 1 | 2
@@ -52,7 +54,7 @@ const positionBytes = 24
 
 type Records = Record<string, unknown>[]
 
-/** What a body says, and where it ended; or what is wrong with it. */
+/** A body that was read and its end, or why it was not. */
 type Body =
   { kind: 'body'; codec: number; records: Records; end: number } | Exclude<Decoded, { kind: 'value' }>
 
@@ -62,7 +64,7 @@ const truncated: Body = {
   detail: 'The frame ends in the middle of a record.',
 }
 
-/** Total: throws for no bytes whatever. */
+/** Total: no bytes make it throw. */
 export function decodeTeltonika(bytes: Buffer): Decoded {
   if (bytes.length === 0) return { kind: 'empty' }
   if (bytes.length === 1 && bytes[0] === 0xff) return { kind: 'ignored', reason: 'keep-alive' }
@@ -72,7 +74,7 @@ export function decodeTeltonika(bytes: Buffer): Decoded {
   return decodeBare(bytes)
 }
 
-/** What a unit says first on TCP: its IMEI. */
+/** The first packet of a unit on TCP: its IMEI. */
 function isLogin(bytes: Buffer): boolean {
   return bytes.length === 2 + imeiDigits && bytes.readUInt16BE(0) === imeiDigits && hasImeiAt(bytes, 2)
 }
@@ -99,12 +101,12 @@ function decodeTcp(bytes: Buffer): Decoded {
   const end = headBytes + bytes.readUInt32BE(4)
   const missing = end + checksumBytes - bytes.length
   if (missing > 0)
-    return refused('TRUNCATED', `The frame lacks ${missing} of the bytes that its length announces.`)
-  if (missing < 0) return refused('BAD_FRAME', `The frame has ${-missing} bytes behind its end.`)
-  const told = bytes.readUInt32BE(end)
+    return refused('TRUNCATED', `The frame is ${plural(missing, 'byte')} shorter than its length says.`)
+  if (missing < 0) return refused('BAD_FRAME', `The frame has ${plural(-missing, 'byte')} after its end.`)
+  const stated = bytes.readUInt32BE(end)
   const found = crc16(bytes, headBytes, end)
-  if (told !== found)
-    return refused('BAD_CHECKSUM', `The checksum is ${hex(found, 4)}, and the frame says ${hex(told, 4)}.`)
+  if (stated !== found)
+    return refused('BAD_CHECKSUM', `The checksum is ${hex(found, 4)}, but the frame says ${hex(stated, 4)}.`)
   const body = readBody(bytes, headBytes, end)
   return body.kind === 'body' ? valueOf(body, end) : body
 }
@@ -122,7 +124,7 @@ function decodeBare(bytes: Buffer): Decoded {
   if (!layouts.has(bytes[0] ?? 0))
     return refused(
       'BAD_FRAME',
-      `The message begins with ${hex(bytes[0] ?? 0, 2)}, as no frame of Codec 8, 8 Extended or 16 does.`,
+      `The message begins with ${hex(bytes[0] ?? 0, 2)}; frames of Codec 8, 8 Extended and 16 do not.`,
     )
   const body = readBody(bytes, 0, bytes.length)
   if (body.kind !== 'body') return body
@@ -132,7 +134,8 @@ function decodeBare(bytes: Buffer): Decoded {
 }
 
 function valueOf(body: Extract<Body, { kind: 'body' }>, end: number): Decoded {
-  if (body.end !== end) return refused('BAD_FRAME', `The frame has ${end - body.end} bytes behind its end.`)
+  if (body.end !== end)
+    return refused('BAD_FRAME', `The frame has ${plural(end - body.end, 'byte')} after its end.`)
   return { kind: 'value', value: { codec: body.codec, records: body.records } }
 }
 
@@ -142,10 +145,7 @@ function readBody(bytes: Buffer, start: number, end: number): Body {
   const layout = layouts.get(codec)
   if (!layout) {
     if (isCommandCodec(codec)) return { kind: 'ignored', reason: 'command' }
-    return refused(
-      'BAD_FRAME',
-      `The frame is in codec ${hex(codec, 2)}, which is none of 8, 8 Extended and 16.`,
-    )
+    return refused('BAD_FRAME', `The frame is in codec ${hex(codec, 2)}, not in Codec 8, 8 Extended or 16.`)
   }
   const count = bytes[start + 1] ?? 0
   const cursor = { bytes, at: start + 2, end }
@@ -158,20 +158,23 @@ function readBody(bytes: Buffer, start: number, end: number): Body {
   if (cursor.at >= end) return truncated
   const countBehind = bytes[cursor.at] ?? 0
   if (countBehind !== count)
-    return refused('BAD_FRAME', `The frame counts ${count} records in front and ${countBehind} behind.`)
+    return refused(
+      'BAD_FRAME',
+      `The frame counts ${plural(count, 'record')} at its start and ${countBehind} at its end.`,
+    )
   return { kind: 'body', codec, records, end: cursor.at + 1 }
 }
 
 type Cursor = { readonly bytes: Buffer; at: number; readonly end: number }
 
-/** Null where the bytes end before the record does. */
+/** Null where the bytes end in the record. */
 function takeRecord(cursor: Cursor, layout: Layout): Record<string, unknown> | null {
   const { bytes, at } = cursor
   const { idBytes, countBytes, hasGeneration } = layout
   const fixedBytes = positionBytes + idBytes + (hasGeneration ? 1 : 0) + countBytes
   const eventAt = at + positionBytes
-  // The units count the elements in all as well. The groups say it again, and it is they that are read. Bytes
-  // that end before the first group do not hold it either.
+  // The total count of elements is skipped: the counts of the groups are used. Bytes that end before the
+  // first group are noticed there.
   cursor.at = at + fixedBytes
   const io: Record<string, unknown> = {}
   const isWhole =
@@ -184,7 +187,7 @@ function takeRecord(cursor: Cursor, layout: Layout): Record<string, unknown> | n
   const record: Record<string, unknown> = {
     ts: longAt(bytes, at),
     priority: bytes[at + 8],
-    // A double is the nearest to the decimal of seven places, so it is written as that decimal.
+    // The quotient is the double nearest to the decimal of seven places, so it is written as that decimal.
     latitude: bytes.readInt32BE(at + 13) / 1e7,
     longitude: bytes.readInt32BE(at + 9) / 1e7,
     altitude: bytes.readInt16BE(at + 17),
@@ -198,7 +201,7 @@ function takeRecord(cursor: Cursor, layout: Layout): Record<string, unknown> | n
   return record
 }
 
-/** False where the bytes end before the group does. */
+/** False where the bytes end in the group. */
 function takeGroup(
   cursor: Cursor,
   { idBytes, countBytes }: Layout,
@@ -221,7 +224,7 @@ function takeGroup(
 }
 
 /**
- * The group of Codec 8 Extended whose elements say their length. False where the bytes end before it does.
+ * The group of Codec 8 Extended whose elements have lengths of their own. False where the bytes end in it.
  */
 function takeVariable(cursor: Cursor, io: Record<string, unknown>): boolean {
   const { bytes, end } = cursor

@@ -1,5 +1,5 @@
-// text-bytes.ts: bytes that stand in a message as text. Undefined for what is not such a text from its first
-// character to its last: node's own decoders stop, or skip, where they meet something else.
+// text-bytes.ts: bytes that are written as text in a message. Undefined for a text that is not of the
+// notation from its first to its last character: the decoders of Node stop at other characters, or skip them.
 
 /** `F5 37 00`, `0xF53700`, `f5:37:00`. */
 export function bytesFromHex(text: string): Buffer | undefined {
@@ -22,7 +22,7 @@ export function bytesFromHex(text: string): Buffer | undefined {
   return bytes.subarray(0, count)
 }
 
-/** The digit's value; -1 where it is none. */
+/** The value of a hexadecimal digit; -1 for anything else. */
 export function hexDigit(unit: number): number {
   if (unit >= 0x30 && unit <= 0x39) return unit - 0x30
   const lower = unit | 0x20

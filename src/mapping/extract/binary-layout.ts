@@ -1,12 +1,13 @@
-// binary-layout.ts: numbers at fixed places of a binary message.
+// binary-layout.ts: numbers at fixed places of a binary value.
 //
 //   at       the first byte, counted from 0; below zero from the end
 //   type     u8 i8, u16 u24 u32 and i16 i24 i32 with le or be, f32 f64 with le or be, bits
-//   bits     `length` bits from `bit` on: bit 0 is the lowest of the byte at `at`, bit 8 the lowest of the next
+//   bits     `length` bits from `bit` on: bit 0 is the lowest of the byte at `at`, bit 8 of the next byte
 //
-// A field that the message is too short for, or whose raw value means "not there", is left out.
+// A field beyond the end of the bytes, or whose raw value means "absent", is left out.
 
 import { createExact } from '../fields/exact-number.ts'
+import { setOwn } from '../path/path-eval.ts'
 
 const wordTypes = [
   'u8',
@@ -41,7 +42,7 @@ export type LayoutField = {
   absent: readonly number[]
 }
 
-/** Undefined where the field is not there. */
+/** Undefined for an absent field. */
 export type ReadField = (bytes: Buffer) => number | string | undefined
 
 /** Undefined where no field was found. */
@@ -84,7 +85,7 @@ export function compileLayout(layout: Readonly<Record<string, LayoutField>>): Re
   }
 }
 
-/** `limit` is the largest raw value that is one. */
+/** Raw values above `limit` mean "absent". */
 export function compileField(field: LayoutField, limit = Number.POSITIVE_INFINITY): ReadField {
   const { size, read } = wordOf(field)
   const { at } = field
@@ -108,16 +109,7 @@ function wordOf({ type, bit = 0, length = 1 }: LayoutField): Word {
   const modulus = 2 ** length
   return {
     size: skipped + read,
-    // At most 39 bits are read: more than the bitwise operators take, and well below what a number holds.
+    // At most 39 bits are read: too many for the bitwise operators, few enough for a number.
     read: (bytes, at) => Math.floor(bytes.readUIntLE(at + skipped, read) / divisor) % modulus,
   }
-}
-
-/**
- * Sets a key as the record's own, whatever it is called: `__proto__` by assignment would be another thing.
- */
-export function setOwn(record: Record<string, unknown>, key: string, value: unknown): void {
-  if (key in Object.prototype)
-    Object.defineProperty(record, key, { value, writable: true, enumerable: true, configurable: true })
-  else record[key] = value
 }

@@ -1,20 +1,22 @@
-// extract.ts: values that stand packed inside others, unpacked before anything is selected.
+// extract.ts: the option `extract`: values that are packed inside others (bytes as base64 or hex, CAN frames,
+// JSON in a text) are unpacked before anything else is read.
 //
-// What is unpacked stands beside what the message says, never instead of it. The message itself stays as it
-// was: a record that gets something added is a copy.
+// An unpacked value is added beside the values of the message and never replaces one. The message itself does
+// not change: a record that gets a value is a copy. The extractors run in order, each on the result of those
+// before.
 
 import { isUtf8 } from 'node:buffer'
 import { bytesFromBase64, bytesFromHex } from '../encodings/text-bytes.ts'
 import type { ExtractConfig } from './extract-config.ts'
 import { compileJ1939 } from './j1939.ts'
 import { decodeJson } from '../encodings/lenient-json.ts'
-import { compileLayout, setOwn } from './binary-layout.ts'
+import { compileLayout } from './binary-layout.ts'
 import { compilePaths } from '../path/path.ts'
-import { isRecord } from '../path/path-eval.ts'
+import { isRecord, setOwn } from '../path/path-eval.ts'
 import { compileCondition } from '../path/condition.ts'
 import type { Up } from '../types.ts'
 
-/** The record with what was unpacked; the very same one where there was nothing. */
+/** The record with its unpacked values; the same object where there are none. */
 export type Extract = (record: unknown, root: unknown, captures: readonly string[], up?: Up) => unknown
 
 export type Extractor = { into: string; find: Extract }
@@ -33,7 +35,7 @@ export function compileExtractor(entry: ExtractConfig, captureNames: readonly st
   }
 }
 
-/** One after the other, each seeing what those before it added. */
+/** Runs the extractors in order, each on the result of those before. */
 export function compileExtract(extractors: readonly Extractor[]): Extract {
   return (record, root, captures, up) => {
     if (!isRecord(record)) return record

@@ -1,17 +1,17 @@
 // j1939.ts: frames of a truck's CAN bus (SAE J1939), as gateways list them in JSON: `{ "id": 419357952,
 // "data": "F53700004FEF0000" }`.
 //
-// The identifier's 29 bits are priority 3, data page 2, PDU format 8, PDU specific 8, source address 8. The
-// parameter group is data page, format and specific; but a format below 240 addresses the frame to somebody,
-// and its specific byte, the address, is no part of the group. Numbers are little-endian and unsigned. Their
-// highest values say that there is none: all ones "not available", FE "error", and FB to FD are reserved.
+// The identifier has 29 bits: priority 3, data page 2, PDU format 8, PDU specific 8, source address 8. The
+// parameter group is data page, format and specific. A format below 240 addresses the frame to a node; its
+// specific byte is that address and not part of the group. Numbers are little-endian and unsigned. Their
+// highest values mean "absent": all ones "not available", FE "error", FB to FD are reserved.
 //
-// The first frame of the list that has a value gives it. Which group and byte a value has is for the config
-// to say; the presets know some.
+// The first frame of a list that has a value gives it. The config says which group and byte holds a value;
+// the presets know some.
 
 import { bytesFromHex, hexDigit } from '../encodings/text-bytes.ts'
-import { compileField, setOwn, type LayoutField, type ReadField, type ReadFields } from './binary-layout.ts'
-import { isRecord } from '../path/path-eval.ts'
+import { compileField, type LayoutField, type ReadField, type ReadFields } from './binary-layout.ts'
+import { isRecord, setOwn } from '../path/path-eval.ts'
 
 export const j1939Types = ['u8', 'u16le', 'u24le', 'u32le', 'bits'] as const
 
@@ -19,10 +19,10 @@ export type J1939Signal = LayoutField & { pgn: number; type: (typeof j1939Types)
 
 const idMax = 0x1fffffff
 
-/** What SocketCAN sets in an identifier to say that it has 29 bits. */
+/** SocketCAN sets this bit in identifiers of 29 bits. */
 const extendedFlag = 0x80000000
 
-/** From here on the PDU format is part of a broadcast group. */
+/** PDU formats from here on belong to broadcast groups. */
 const broadcastFrom = 240
 
 export function compileJ1939(signals: Readonly<Record<string, J1939Signal>>): ReadFields<unknown> {
@@ -54,12 +54,12 @@ export function compileJ1939(signals: Readonly<Record<string, J1939Signal>>): Re
   }
 }
 
-/** Whether a number can be a group: one that is addressed to somebody ends in 00. */
+/** Whether a number can be a group: a group whose frames are addressed to a node ends in 00. */
 export function isGroup(pgn: number): boolean {
   return pgn <= 0x3ffff && ((pgn >> 8) % 256 >= broadcastFrom || pgn % 256 === 0)
 }
 
-/** The parameter group number of an identifier; -1 where it is none. */
+/** The parameter group number of an identifier; -1 for anything else. */
 export function groupOf(id: unknown): number {
   const bits = typeof id === 'string' ? idFrom(id) : id
   if (typeof bits !== 'number' || !Number.isInteger(bits)) return -1
@@ -70,8 +70,8 @@ export function groupOf(id: unknown): number {
 }
 
 /**
- * Hexadecimal, with or without 0x. Nine decimal digits are too many for that, and are read as what they are:
- * identifiers of vehicles have nine.
+ * Hexadecimal, with or without 0x. Nine digits are too many for that and are read as decimal: identifiers of
+ * vehicles have nine decimal digits.
  */
 function idFrom(text: string): number {
   const prefixed = text.charCodeAt(0) === 0x30 && (text.charCodeAt(1) | 0x20) === 0x78
@@ -95,7 +95,7 @@ function bytesOf(data: unknown): Buffer | undefined {
   return Buffer.from(data)
 }
 
-/** The largest value that is one. */
+/** The largest value that does not mean "absent". */
 function limitOf({ type, length = 1 }: J1939Signal): number {
   switch (type) {
     case 'u8':
@@ -108,7 +108,7 @@ function limitOf({ type, length = 1 }: J1939Signal): number {
       return 0xfaffffff
     case 'bits':
     default:
-      // One bit has no room for it; two say 10 for an error and 11 for "not available".
+      // One bit cannot mean "absent"; of two bits 10 is an error and 11 "not available".
       return length === 1 ? 1 : 2 ** length - 3
   }
 }

@@ -1,25 +1,18 @@
-// calendar.ts: days, hours and minutes as epoch milliseconds, and the digits they are written with.
+// calendar.ts: days and times of day as epoch milliseconds, and the two digits they are written with.
 
-/** NaN where there is no such day or time of day, or a part of it is NaN. */
-export function momentOf(
-  year: number,
-  month: number,
-  day: number,
-  hour: number,
-  minute: number,
-  second: number,
-): number {
-  const valid =
-    month >= 1 &&
-    month <= 12 &&
-    day >= 1 &&
-    day <= daysIn(year, month) &&
-    hour <= 23 &&
-    minute <= 59 &&
-    // A leap second is told as :60 and counted as the first second of the next minute.
-    second <= 60
-  if (!valid) return Number.NaN
-  return ((daysBefore(year, month, day) * 24 + hour) * 60 + minute) * 60_000 + second * 1000
+import { isDigitAt } from '../path/digits.ts'
+
+/** `timeOfDay` in milliseconds. NaN for a day that does not exist, or where a part is NaN. */
+export function momentOf(year: number, month: number, day: number, timeOfDay: number): number {
+  const exists = month >= 1 && month <= 12 && day >= 1 && day <= daysIn(year, month)
+  return exists ? daysBefore(year, month, day) * 86_400_000 + timeOfDay : Number.NaN
+}
+
+/** Milliseconds since midnight; NaN for a time that does not exist, or where a part is NaN. */
+export function timeOfDay(hour: number, minute: number, second: number): number {
+  // A leap second is written as :60 and counts as the first second of the next minute.
+  const exists = hour <= 23 && minute <= 59 && second <= 60
+  return exists ? (hour * 60 + minute) * 60_000 + second * 1000 : Number.NaN
 }
 
 function daysIn(year: number, month: number): number {
@@ -28,8 +21,7 @@ function daysIn(year: number, month: number): number {
 }
 
 /**
- * Days since 1970-01-01 in the Gregorian calendar; the year is counted from March, so that a leap day ends
- * it.
+ * Days since 1970-01-01 in the Gregorian calendar. Years are counted from March, so that a leap day ends one.
  */
 function daysBefore(year: number, month: number, day: number): number {
   const marchYear = month > 2 ? year : year - 1
@@ -40,21 +32,9 @@ function daysBefore(year: number, month: number, day: number): number {
   return era * 146_097 + dayOfEra - 719_468
 }
 
-export function isDigitAt(text: string, at: number): boolean {
-  const unit = text.charCodeAt(at)
-  return unit >= 0x30 && unit <= 0x39
-}
-
-/** NaN where there are no two digits. */
+/** NaN for anything but two digits. */
 export function twoDigits(text: string, at: number): number {
   return isDigitAt(text, at) && isDigitAt(text, at + 1)
     ? (text.charCodeAt(at) - 0x30) * 10 + text.charCodeAt(at + 1) - 0x30
     : Number.NaN
-}
-
-/** Where the run of digits that starts at `start` ends. */
-export function digitsEnd(text: string, start: number): number {
-  let at = start
-  while (isDigitAt(text, at)) at += 1
-  return at
 }

@@ -1,5 +1,5 @@
-// decimal.ts: arithmetic on decimals as people write them, for values that must not pick up a float's error
-// on the way: 386814875 m is 386814.875 km, whatever a double would make of it.
+// decimal.ts: exact arithmetic on decimals, for values that must not get the error of a float: 386814875 m is
+// 386814.875 km, whatever a double makes of it.
 //
 // A decimal is `digits` x 10^`exponent`, a ratio two integers. A ratio that no decimal can express (seconds
 // to hours) is rounded to six places, halves away from zero; everything else is exact.
@@ -10,7 +10,7 @@ export type Ratio = { readonly numerator: bigint; readonly denominator: bigint }
 
 type Decimal = { negative: boolean; digits: string; exponent: number }
 
-/** Turns one decimal text into another; undefined where the exponent is beyond all sense. */
+/** Turns one decimal text into another; undefined for an exponent beyond 60. */
 export type Scale = (text: string) => string | undefined
 
 const roundedPlaces = 6
@@ -32,10 +32,10 @@ export function createScale(ratio: Ratio, offset: number): Scale {
   }
 }
 
-/** A decimal of the config as a ratio in lowest terms; throws Malformed where it is beyond all sense. */
+/** A decimal of the config as a ratio in lowest terms; throws Malformed for an exponent beyond 60. */
 export function ratioOf(text: string): Ratio {
   const decimal = parseDecimal(text)
-  if (!decimal) throw new Malformed(`has the number ${text}, which is beyond what values are counted in`)
+  if (!decimal) throw new Malformed(`has the number ${text}, which is too large or too small`)
   const { numerator, denominator } = fractionOf(decimal)
   return reduced(numerator, denominator)
 }
@@ -44,7 +44,7 @@ export function product(a: Ratio, b: Ratio): Ratio {
   return reduced(a.numerator * b.numerator, a.denominator * b.denominator)
 }
 
-/** Whether `formatDecimal` would write the same: true of nearly every number as JSON writes it. */
+/** Whether `formatDecimal` would write the same: true for nearly every number as JSON writes it. */
 function isPlain(text: string): boolean {
   const start = text.charCodeAt(0)
   if (start < 0x31 || start > 0x39) return false
@@ -92,14 +92,14 @@ function parseDecimal(text: string): Decimal | undefined {
   return { negative, digits, exponent: exponent - (end - point - 1) }
 }
 
-/** Plain text without exponent, without needless zeros, without a minus before zero. */
+/** Plain text without exponent, superfluous zeros, and a minus before zero. */
 function formatDecimal(negative: boolean, digits: string, exponent: number): string {
   let first = 0
   let last = digits.length
   while (first < last && digits.charCodeAt(first) === 0x30) first += 1
   if (first === last) return '0'
   while (digits.charCodeAt(last - 1) === 0x30) last -= 1
-  // Where the point stands, counted from the first digit that matters.
+  // The place of the point, counted from the first significant digit.
   const point = digits.length + exponent - first
   const plain = digits.slice(first, last)
   const sign = negative ? '-' : ''
@@ -136,7 +136,7 @@ function powerOfTen({ numerator, denominator }: Ratio): number | undefined {
   return undefined
 }
 
-/** How many places a ratio adds behind the point; -1 where no number of them is enough. */
+/** How many decimal places a ratio adds; -1 where no number of them is enough. */
 function placesOf({ denominator }: Ratio): number {
   let rest = denominator
   let twos = 0

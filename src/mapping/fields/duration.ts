@@ -1,9 +1,10 @@
 // duration.ts: spans of time as texts, such as `182d2h0m0s`, `4370h`, `1 h 30 min` or `PT4370H15M`, as
 // seconds.
 //
-// Days are 24 hours; years and months have no length and are refused, as is a bare number: a span without a
-// unit is nobody's guess. The seconds may have a fraction. Every unit stands once, the longest first.
+// Days are 24 hours. Years and months have no fixed length and are refused, as is a number without a unit.
+// The seconds may have a fraction. Each unit occurs once, the longest first.
 
+import { digitsEnd } from '../path/digits.ts'
 import { numberFrom } from '../path/value.ts'
 
 const secondsIn = new Map<string, number>()
@@ -15,11 +16,11 @@ for (const [seconds, ...names] of [
 ] as const)
   for (const name of names) secondsIn.set(name, seconds)
 
-/** Longer texts are no durations; the digits of a part fit a whole number without rounding. */
+/** Longer texts are not durations. So many digits of a part fit a whole number without rounding. */
 const lengthMax = 64
 const digitsMax = 9
 
-/** Seconds as decimal text; an infinity where there is something else; nothing where there is nothing. */
+/** Seconds as decimal text; undefined for an absent value, an infinity for anything else. */
 export function durationFrom(value: unknown): string | number | undefined {
   if (typeof value === 'string' && value !== '') return secondsOf(value) ?? Number.POSITIVE_INFINITY
   return Number.isNaN(numberFrom(value)) ? undefined : Number.POSITIVE_INFINITY
@@ -50,13 +51,7 @@ function secondsOf(text: string): string | undefined {
   }
 }
 
-function digitsEnd(text: string, start: number): number {
-  let at = start
-  while (text.charCodeAt(at) >= 0x30 && text.charCodeAt(at) <= 0x39) at += 1
-  return at
-}
-
-/** A `T` ends a unit: it stands in front of the hours in `P182DT2H`, and in no unit's name. */
+/** A `T` ends a unit: it comes before the hours in `P182DT2H` and is in no name of a unit. */
 function lettersEnd(text: string, start: number): number {
   let at = start
   for (; at < text.length && text[at] !== 'T'; at += 1) {

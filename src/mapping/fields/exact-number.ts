@@ -1,13 +1,12 @@
-// exact-number.ts: a raw number of a binary field, scaled without a float's error.
-//
-// What comes out is a number where a double holds it to its last digit, and decimal text where it does not.
+// exact-number.ts: scales a raw number of a binary field without the error of a float. The result is a number
+// where a double holds it to its last digit, and decimal text elsewhere.
 
 import { createScale, ratioOf } from './decimal.ts'
 
-/** Undefined where the value has no decimal of sensible size, infinities and NaN among them. */
+/** Undefined for infinities, NaN, and values whose decimal is too long. */
 export type Exact = (raw: number) => number | string | undefined
 
-/** Up to here every decimal comes back from a double as it went in: 15 digits. */
+/** 15 digits: up to here a double gives every decimal back unchanged. */
 const digitsMax = 1e15
 
 /** 10^22 is the last power of ten that a double holds exactly. */
@@ -32,8 +31,8 @@ export function createExact(scale: number, offset: number): Exact {
     unit *= 10n
     if (places > placesMax) return inText
   }
-  // Of integers below 10^15, (raw x factor + constant) / divisor is computed without error but for the
-  // division, which gives the nearest double: the one that is written as the decimal.
+  // For integers below 10^15 only the division of (raw x factor + constant) / divisor is inexact, and it
+  // gives the nearest double: the one that is written as the decimal.
   const factor = Number((ratio.numerator * unit) / ratio.denominator)
   const constant = Number((added.numerator * unit) / added.denominator)
   const divisor = Number(unit)

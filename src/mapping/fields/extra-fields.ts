@@ -1,8 +1,9 @@
-// extra-fields.ts: payload fields that the interface does not show, as text: `gps.altitude`, `trip.driver`.
+// extra-fields.ts: `map.fields`: payload fields beyond those of the interface, as text: `gps.altitude`,
+// `trip.driver`.
 //
-// Names nest at their dots; fields of one object stand together, in the order of the config. What is none of
-// the kind that the config names is left out and counted: another kind than yesterday's could make a service
-// refuse it.
+// Names nest at their dots; the fields of one object keep the order of the config. Values of another type
+// than the configured one are omitted and counted: a type that changes could make the service refuse the
+// payload.
 import type { Read } from '../path/path.ts'
 import { jsonString } from './json-string.ts'
 import type { Convert } from './units.ts'
@@ -14,16 +15,16 @@ export type WriteExtraFields = (record: unknown, root: unknown, up: Up, context:
 
 export type ExtraField = {
   source: string
-  /** As the config writes it. */
+  /** As in the config. */
   name: string
-  /** The keys on the way, without `gps`. */
+  /** The keys of the nested objects, without `gps`. */
   keys: readonly string[]
   kind: 'number' | 'text' | 'boolean'
   read: Read
   convert: Convert
 }
 
-/** Null where there is none. */
+/** Null for an empty list. */
 export function compileExtraFields(fields: readonly ExtraField[]): WriteExtraFields | null {
   if (fields.length === 0) return null
   const writers = membersOf(fields, 0)

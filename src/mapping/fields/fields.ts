@@ -1,7 +1,13 @@
-// fields.ts: a field of the config as one closure: its paths, and what of their values counts as a value.
+// fields.ts: the value of a field of `map` as one closure, and the folder of what is made of such values:
 //
-// For each path in turn: the value, a decimal comma made a point where the field says so, and nothing where
-// it is one of the values that mean "not there". The first that is left is the field's value.
+//   gps.ts       the position                     time-format.ts   times
+//   signals.ts   odometer, hours and others       extra-fields.ts  `map.fields`
+//   units.ts     conversion to the sent units     decimal.ts       exact decimals
+//
+// For each path in turn: read the value, make a decimal comma a point where the field says so, and drop a
+// value that means "absent". The first value that is left is the value of the field. What is absent and what
+// is wrong are told apart (path/value.ts): absent values are left out, wrong ones are left out and counted,
+// or refuse the record where the field is required.
 
 import { durationFrom } from './duration.ts'
 import { compilePath, firstPresent, parsePath, type Read } from '../path/path.ts'
@@ -11,13 +17,11 @@ export type Reading = {
   path: string | readonly string[]
   absent?: readonly (number | string)[] | undefined
   decimal_comma?: boolean | undefined
-  /**
-   * Only `duration` changes how a value is read: to seconds, which `signalUnits.duration` turns into hours.
-   */
+  /** Only `duration` changes the reading: to seconds, which `signalUnits.duration` converts to hours. */
   unit?: string | undefined
 }
 
-/** Throws Malformed. A field that uses none of it costs what its path costs. */
+/** Throws Malformed. A field without these options costs no more than its path. */
 export function compileReading({ path, absent, decimal_comma: comma, unit }: Reading): Read {
   const paths = typeof path === 'string' ? [path] : path
   const read = firstPresent(paths.map((text) => compileOne(text, absent ?? [], comma === true)))

@@ -1,12 +1,12 @@
 // gps.ts: the position of a payload (ingestion-api.md 2.4), as text.
 //
-//   latitude, longitude   both or neither; what is no number or out of range refuses the message, since a wrong
-//                         place is worse than none and clamping would invent one
+//   latitude, longitude   both or neither. A value that is not a number or out of range refuses the message:
+//                         a wrong place is worse than none, and clamping would invent one
 //   speed, heading        below zero means "unknown" to many receivers: left out and counted
 //   heading               360 is 0; beyond 360 is left out and counted
-//   0, 0                  is what a receiver without a fix says: no position, nor what is some metres beside it
-//   inMotion              what the device says; what follows from the speed is added later (record-mapper.ts), since it
-//                         depends on what came before and must not enter the payload's name
+//   0, 0                  is sent by receivers without a fix: no position, nor one within some metres of it
+//   inMotion              read from the message. Motion by the speed is added later (record-mapper.ts): it
+//                         depends on earlier messages and must not be part of the payload's name
 
 import { bounded, quote } from '../../std/quote.ts'
 import { messageOf } from '../../std/gateway-error.ts'
@@ -17,25 +17,25 @@ import { unchanged, type Convert } from './units.ts'
 import { booleanFrom, numberFrom } from '../path/value.ts'
 import type { Up, RecordContext } from '../types.ts'
 
-/** One number of a message; NaN where it is absent, an infinity where it is no number. */
+/** One number of a message; NaN for an absent one, an infinity for anything but a number. */
 export type ReadNumber = (record: unknown, root: unknown, up: Up) => number
 
 export type ReadBoolean = (record: unknown, root: unknown, up: Up) => boolean | null | undefined
 
 export type InMotion = {
-  /** Null where only the speed tells. */
+  /** Null where motion follows from the speed only. */
   read: ReadBoolean | null
-  /** Whether the speed tells where nothing else does (motion.ts). */
+  /** Derive motion from the speed where the message does not have it (state/motion.ts). */
   fromSpeed: boolean
 }
 
 /**
- * Degrees, some ten metres: there is nothing but sea, and what is sent from there is a rounded zero, or
- * degrees that were scaled as ten-millionths.
+ * In degrees, about ten metres. There is only sea: positions from there are rounded zeros, or degrees that
+ * were scaled as ten-millionths.
  */
 const nearNowhere = 0.0001
 
-/** `raw` shows what was found where `read` could make nothing of it. */
+/** `raw`: the value itself, for the sentence of a refusal. */
 export type Coordinate = { read: ReadNumber; raw: Read }
 
 export type GpsFields = {
@@ -50,7 +50,7 @@ export type GpsFields = {
   extraFields: WriteExtraFields | null
 }
 
-/** `,"gps":{...}`, or '' where there is no position, or null where the message was refused. */
+/** `,"gps":{...}`, '' without a position, null where the message was refused. */
 export type WriteGps = (record: unknown, root: unknown, up: Up, context: RecordContext) => string | null
 
 export function compileNumber(read: Read, convert: Convert, otherwise: unknown): ReadNumber {
@@ -114,8 +114,8 @@ function refused(north: number, east: number, raw: () => string, context: Record
   if (Number.isNaN(north)) return context.refuse('HALF_POSITION', 'There is a longitude but no latitude.')
   if (Number.isNaN(east)) return context.refuse('HALF_POSITION', 'There is a latitude but no longitude.')
   if (!Number.isFinite(north) || !Number.isFinite(east))
-    return context.refuse('BAD_VALUE', `The position ${raw()} is not two numbers.`)
-  return context.refuse('OUT_OF_RANGE', `The position ${raw()} is not on earth.`)
+    return context.refuse('BAD_VALUE', `The position ${raw()} is not a pair of numbers.`)
+  return context.refuse('OUT_OF_RANGE', `The position ${raw()} is out of range.`)
 }
 
 type WriteSpeed = {
@@ -152,12 +152,12 @@ function compileHeading({ source, heading }: GpsFields) {
   }
 }
 
-/** A foreign value as it may stand in a sentence. */
+/** A value of a message, quoted and bounded for a sentence. */
 export function shown(value: unknown): string {
   try {
     return typeof value === 'string' ? quote(value, 60) : bounded(JSON.stringify(value) ?? 'nothing', 60)
   } catch (error) {
-    // Nested deeper than JSON.stringify goes; what it is matters less than that a sentence is made.
+    // The value is nested too deeply for JSON.stringify.
     return `a value that cannot be shown (${messageOf(error)})`
   }
 }

@@ -1,4 +1,4 @@
-// json-string.ts: strings as JSON, without JSON.stringify where none of their characters needs it.
+// json-string.ts: strings as JSON, without JSON.stringify where no character needs escaping.
 
 /** `text` as a JSON string, quotes included. */
 export function jsonString(text: string): string {

@@ -1,7 +1,7 @@
 // signals.ts: the signals of a payload (ingestion-api.md 2.5), as text.
 //
-// A value is a decimal in a string and never passes through a float: see decimal.ts. What cannot be exact - a
-// number above 2^53, a counter that says "no value" - is left out and counted, not rounded.
+// A value is a decimal in a string and never passes through a float (decimal.ts). A value that cannot be
+// exact - a number above 2^53, a counter that means "no value" - is left out and counted, not rounded.
 import type { Scale } from './decimal.ts'
 import { signalIdTail } from '../identity.ts'
 import type { Read } from '../path/path.ts'
@@ -17,14 +17,14 @@ export type SignalField = {
   part: string | undefined
   read: Read
   scale: Scale
-  /** Stands in where the value is absent. */
+  /** Used where the value is absent. */
   otherwise: unknown
-  /** A distance or duration since the vehicle was built: below zero means that there is none. */
+  /** A distance or duration since the vehicle was built: a value below zero means "absent". */
   neverNegative: boolean
   when: Condition | null
 }
 
-/** `","type":"...","value":"..."...}`, what follows the signal's id; undefined where there is no value. */
+/** `","type":"...","value":"..."...}`: the text after the id of the signal; undefined without a value. */
 type WriteSignal = (record: unknown, root: unknown, up: Up, context: RecordContext) => string | undefined
 
 export type WriteSignals = (
@@ -50,7 +50,7 @@ export function compileSignals(fields: readonly SignalField[]): WriteSignals {
   }
 }
 
-/** `,"signals":[...]` with the ids that follow from the payload's digest. */
+/** `,"signals":[...]` with ids made of the payload's digest. */
 export function signalsText(signals: readonly string[], idHead: string): string {
   let text = ''
   for (let index = 0; index < signals.length; index += 1) {
@@ -65,7 +65,7 @@ function tailOf(index: number): string {
   return (tails[index] ??= signalIdTail(index))
 }
 
-/** Of several ways to one value, the first that has it. */
+/** Of several fields of one type and part the first that has a value. */
 function compileKind(fields: readonly SignalField[]): WriteSignal {
   const [only, ...others] = fields.map(compileSignal)
   if (only && others.length === 0) return only

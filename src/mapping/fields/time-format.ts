@@ -1,12 +1,12 @@
-// time-format.ts: the time formats that devices send, each chosen in the config and none guessed;
-// hand-written, since Date takes almost any text for a time and then means another one.
+// time-format.ts: the time formats of devices. The config chooses them and none is guessed; they are parsed
+// here, since Date accepts almost any text and may take it for another time.
 //
-// Digits beyond milliseconds are cut off, not rounded up: the moment lies in the millisecond it names. Of
-// seconds that come as a number six digits behind the point are what a double can tell apart; a text has them
-// all.
+// Digits beyond milliseconds are cut off, not rounded up: the moment lies in that millisecond. Of seconds as
+// a number a double holds six decimal places; a text has them all.
 
 import { assertNever } from '../../std/assert.ts'
-import { isDigitAt, momentOf, twoDigits } from './calendar.ts'
+import { isDigitAt } from '../path/digits.ts'
+import { momentOf, timeOfDay, twoDigits } from './calendar.ts'
 import { parseWords } from './time-words.ts'
 import { isDecimal } from '../path/value.ts'
 import type { Read } from '../path/path.ts'
@@ -27,18 +27,18 @@ export const timeFormats = [
 
 export type TimeFormat = (typeof timeFormats)[number]
 
-/** Epoch milliseconds, whole; NaN where there is none, an infinity where there is no such time. */
+/** Whole epoch milliseconds; NaN for an absent value, an infinity for anything but a time. */
 export type ReadTime = (record: unknown, root: unknown, up?: Up) => number
 
 /** The last millisecond that a Date can hold. */
 const timeMax = 8.64e15
 
-/** From here on a number means milliseconds: as seconds it would be after the year 5000. */
+/** Larger numbers are milliseconds: as seconds they would be after the year 5000. */
 const millisecondsFrom = 1e11
 
 /**
- * Twice a double's own step at today's seconds, in milliseconds: hides its error, and none of six digits
- * that were written.
+ * Milliseconds: twice the step of a double at the seconds of today. Hides its error and none of six written
+ * digits.
  */
 const stepMs = 0.0005
 
@@ -115,9 +115,7 @@ function fromSeconds(seconds: number): number {
   return whole === seconds ? whole * 1000 : whole * 1000 + Math.floor((seconds - whole) * 1000 + stepMs)
 }
 
-/**
- * `2024-05-13T05:46:12.280Z`, a blank for the T, any number of digits behind the point, `+0300`, `+03:00`.
- */
+/** `2024-05-13T05:46:12.280Z`, a blank for the T, any number of decimals, `+0300`, `+03:00`. */
 export function parseDateTime(text: string, zoneIsUtc: boolean): number {
   if (text.length < 16 || text.length > 40) return Number.NaN
   const between = text.charCodeAt(10)
@@ -142,18 +140,13 @@ export function parseDateTime(text: string, zoneIsUtc: boolean): number {
   }
   const zoneMs = zoneAt(text, at, zoneIsUtc)
   const year = twoDigits(text, 0) * 100 + twoDigits(text, 2)
-  const moment = momentOf(
-    year,
-    twoDigits(text, 5),
-    twoDigits(text, 8),
-    twoDigits(text, 11),
-    twoDigits(text, 14),
-    second,
-  )
-  return moment + ms - zoneMs
+  const time = timeOfDay(twoDigits(text, 11), twoDigits(text, 14), second)
+  return momentOf(year, twoDigits(text, 5), twoDigits(text, 8), time) + ms - zoneMs
 }
 
-/** Milliseconds east of Greenwich; NaN for a zone by another name than UTC, or none where none is allowed. */
+/**
+ * Milliseconds east of Greenwich; NaN for a zone with another name than UTC, or a missing but required zone.
+ */
 function zoneAt(text: string, at: number, zoneIsUtc: boolean): number {
   if (at === text.length) return zoneIsUtc ? 0 : Number.NaN
   if (text.endsWith(' UTC') && at === text.length - 4) return 0
@@ -174,12 +167,6 @@ function zoneAt(text: string, at: number, zoneIsUtc: boolean): number {
 function parseCompact(text: unknown): number {
   if (typeof text !== 'string' || text.length !== 14) return Number.NaN
   const year = twoDigits(text, 0) * 100 + twoDigits(text, 2)
-  return momentOf(
-    year,
-    twoDigits(text, 4),
-    twoDigits(text, 6),
-    twoDigits(text, 8),
-    twoDigits(text, 10),
-    twoDigits(text, 12),
-  )
+  const time = timeOfDay(twoDigits(text, 8), twoDigits(text, 10), twoDigits(text, 12))
+  return momentOf(year, twoDigits(text, 4), twoDigits(text, 6), time)
 }

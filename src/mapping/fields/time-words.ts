@@ -3,13 +3,14 @@
 //   Fri Feb 18 17:07:53 EST 2022         18-Feb-2022 17:07:52.743
 //   Fri, 18 Feb 2022 17:07:53 +0100      Fri Feb 18 2022 17:07:53 GMT+0100 (CET)
 //
-// The parts are told apart by their shape, so their order does not matter, and none may stand twice: the
-// month in English, the day in one or two digits, the year in four, the time of day with its colons, and a
-// zone. The day of the week is not compared. A zone is an offset or an abbreviation of the table below. Where
-// one is used for several zones, it is here only if devices really send it for one of them: EST to PDT are
-// North America's and BST is Britain's summer time, but IST, AST or CLT are nobody's guess.
+// The parts are recognised by their shape, in any order, each at most once: the month in English, the day in
+// one or two digits, the year in four, the time of day with its colons, and a zone. The day of the week is
+// not checked. A zone is an offset or an abbreviation of the table below. An abbreviation with several
+// meanings is in the table only if devices use it for one of them: EST to PDT are North American and BST is
+// British summer time, but IST, AST and CLT are ambiguous.
 
-import { digitsEnd, isDigitAt, momentOf, twoDigits } from './calendar.ts'
+import { digitsEnd, isDigitAt } from '../path/digits.ts'
+import { momentOf, timeOfDay, twoDigits } from './calendar.ts'
 
 const lengthMax = 64
 
@@ -77,12 +78,12 @@ type Parts = {
   ms: number
   /** Milliseconds east of Greenwich. */
   zoneMs: number
-  /** Whether a zone may follow at once, without a blank between. */
+  /** Whether a zone may follow without a blank. */
   zoneMayFollow: boolean
   weekday: boolean
 }
 
-/** Epoch milliseconds; NaN for what is no such time, or has no zone where one is needed. */
+/** Epoch milliseconds; NaN for anything but such a time, or a missing but required zone. */
 export function parseWords(text: string, zoneIsUtc: boolean): number {
   if (text.length > lengthMax) return Number.NaN
   const none = Number.NaN
@@ -103,10 +104,10 @@ export function parseWords(text: string, zoneIsUtc: boolean): number {
   while (parts.at < text.length) if (!takePart(parts)) return Number.NaN
   const { year, month, day, hour, minute, second, ms, zoneMs } = parts
   const east = Number.isNaN(zoneMs) && zoneIsUtc ? 0 : zoneMs
-  return momentOf(year, month, day, hour, minute, second) + ms - east
+  return momentOf(year, month, day, timeOfDay(hour, minute, second)) + ms - east
 }
 
-/** Takes one part, or one mark between parts; false where the text is no such time. */
+/** Takes a part, or a mark between parts; false for anything else. */
 function takePart(parts: Parts): boolean {
   const { text, at } = parts
   const unit = text.charCodeAt(at)
@@ -117,7 +118,7 @@ function takePart(parts: Parts): boolean {
     return takeOffset(parts)
   parts.zoneMayFollow = false
   if (unit === 0x28) {
-    // What JavaScript adds in brackets says again what the offset has said.
+    // The zone in brackets that JavaScript adds repeats the offset.
     parts.at = text.length
     return text.endsWith(')') && !Number.isNaN(parts.zoneMs)
   }
@@ -136,7 +137,7 @@ function takeNumber(parts: Parts): boolean {
   return end - at === 4 && put(parts, 'year', number)
 }
 
-/** The time of day behind its hour: `:07`, `:07:53`, `:07:52.743`. */
+/** The time of day after its hour: `:07`, `:07:53`, `:07:52.743`. */
 function takeClock(parts: Parts, hour: number): boolean {
   const { text } = parts
   parts.minute = twoDigits(text, parts.at + 1)
@@ -193,7 +194,7 @@ function takeOffset(parts: Parts): boolean {
   return true
 }
 
-/** False where the part was there before. */
+/** False where the part occurred before. */
 function put(parts: Parts, key: 'year' | 'month' | 'day' | 'hour' | 'zoneMs', value: number): boolean {
   if (!Number.isNaN(parts[key])) return false
   parts[key] = value

@@ -1,10 +1,11 @@
-// units.ts: the units a message may use, and what they are in ours: km/h, km, h, degrees.
+// units.ts: the units of values in messages, and their ratios to the units that are sent: km/h, km, h,
+// degrees.
 
 import { product, ratioOf, type Ratio } from './decimal.ts'
 
 const one = ratioOf('1')
 
-/** 180 / pi; more digits than any compass has. */
+/** 180 / pi, far more precise than any compass. */
 const degreesPerRadian = ratioOf('57.29577951308232')
 
 export const speedUnits = {
@@ -22,7 +23,7 @@ export const angleUnits = {
   rad: degreesPerRadian,
 } as const
 
-/** `5m`, `10m`, `125m`: counters that go in such steps (J1939 SPN 917 and 245, LoRaWAN trackers). */
+/** `5m`, `10m`, `125m`: counters in such steps (J1939 SPN 917 and 245, LoRaWAN trackers). */
 const distanceUnits = {
   km: one,
   m: ratioOf('0.001'),
@@ -46,17 +47,17 @@ export const signalUnits = { ...distanceUnits, ...durationUnits } as const
 
 export type SignalUnit = keyof typeof signalUnits
 
-/** What a converted signal value is in, as the interface writes it (ingestion-api.md 2.5). */
+/** The unit of a converted signal value, as the interface writes it (ingestion-api.md 2.5). */
 export function valueUnitOf(unit: SignalUnit): string {
   return Object.hasOwn(distanceUnits, unit) ? 'KILOMETERS' : 'HOURS'
 }
 
-/** One number of a message in our unit; NaN and the infinities stay what they are. */
+/** Converts a number to the unit that is sent; NaN and the infinities stay. */
 export type Convert = (value: number) => number
 
 /**
- * `value` x scale, in `unit`, + offset. What is computed is rounded to `places`, so that 8.23 m/s is 29.628
- * km/h and not 29.628000000000004; what needs no computing is passed on as it came.
+ * `value` x scale, in `unit`, + offset. A computed value is rounded to `places`, so that 8.23 m/s is 29.628
+ * km/h and not 29.628000000000004; a value that needs no conversion does not change.
  */
 export function createConvert(unit: Ratio, scale: number, offset: number, places: number): Convert {
   const ratio = product(unit, ratioOf(String(scale)))

@@ -51,44 +51,46 @@ export type MapperCounters = {
 }
 
 export type Mapper = {
-  /**
-   * Total: throws for no message whatever. Without `live` (a message that was kept and is mapped once more)
-   * nothing is remembered of it by decoders.
-   */
+  /** Total. Without `live` (a kept message is mapped again) decoders remember nothing of it. */
   map(message: Message, live?: boolean): MapResult
-  /** The same with what its expression gave, for a message that was deferred. */
+  /** The same for a deferred message, with the result of its expression. */
   mapDecoded(message: Message, source: string, value: unknown): MapResult
-  /** What an expression is evaluated over; or what becomes of a message that has nothing of the kind. */
+  /**
+   * The value that the expression of a deferred message is evaluated over, or the result of a message without
+   * one.
+   */
   decoded(
     message: Message,
     source: string,
   ): { kind: 'value'; value: unknown } | { kind: 'ended'; result: MapResult }
   /** Sources with an expression, by name. */
   readonly expressions: ReadonlyMap<string, string>
-  /** Does what the last `part` was about; once, and before the next message. */
+  /** Adds the last `part` to the state: once, and before the next message. */
   apply(): StateChanges
-  /** Closes what is over; null where nothing is. */
+  /** Closes the records whose window is over; null where there are none. */
   tick(nowMs: EpochMs): StateChanges | null
   /** Null where nothing waits. */
   nextTickAt(): EpochMs | null
   /** Messages that wait to become payloads with others. */
   openParts(): number
-  /** Forgets all that is durable and starts from what was kept. */
+  /** Forgets the durable memory and starts from these entries of the spool. */
   restore(entries: Iterable<readonly [key: string, value: Buffer]>): void
-  /** What is collected now, as it is kept: for a mapper that takes over. Sparkplug's births are not in it. */
+  /**
+   * The open records as entries of the spool, for a mapper that takes over; without the memory of decoders.
+   */
   entries(): Iterable<[key: string, value: Buffer]>
-  /** Whether the device table has the device, so that what was kept of it may go. */
+  /** Whether the device table has the device, so that its quarantined messages may be released. */
   isListed(device: string): boolean
   deviceClock(device: string): DeviceClock | null
   deviceClocks(): Iterable<[device: string, clock: DeviceClock]>
-  /** Not null when it is rather our clock that is wrong. */
+  /** Not null when our own clock is probably wrong: most devices are off by about as much. */
   commonClockSkew(nowMs: EpochMs): CommonSkew | null
   counters(): MapperCounters
 }
 
 export type MapperDeps = {
   devices: DeviceTable
-  /** What has to be added to the arrival to get the true time; null while our own time is unknown. */
+  /** True time minus arrival time; null while our own time is unknown. */
   clockOffsetMs?: () => number | null
 }
 

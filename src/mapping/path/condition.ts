@@ -2,22 +2,22 @@
 // exists(gps.lat)`.
 //
 //   or         any of them          and        all of them          not        the opposite
-//   == !=      the same, or not; null is also what is absent, and true and false are also 1, "yes", "off" and the like
-//   < <= > >=  numbers by value (also numbers in texts), texts by their characters; false where a side is absent
-//   in (...)   the same as one of them; not in (...) the same as none
+//   == !=      equal or not; null also equals an absent value; true and false also equal 1, "yes", "off"
+//   < <= > >=  numbers (also in texts) by value, texts by their characters; false where a side is absent
+//   in (...)   equal to one of them; not in (...) equal to none
 //   operands   numbers, "texts", true, false, null, paths (path.ts), {captures} of the topic, exists(path)
 //
-// An operand alone holds when it reads as true: true, 1, "yes", "on". A quote starts a text; a key that needs
+// An operand alone holds when it reads as true: true, 1, "yes", "on". A quote starts a text. A key that needs
 // quotes, or is named like one of the words, or starts with a digit, is written in brackets where it comes
-// first: `["69"] != 2`, `['and']`. Behind a point it stands as in any path: `io."69"`, `$."69"`, `$up."69"`.
-// Two values that never change are refused as a comparison: `"69" != 2` was meant to name a key.
+// first: `["69"] != 2`, `['and']`; after a dot it is written as in any path: `io."69"`, `$."69"`, `$up."69"`.
+// A comparison of two constants is an error: `"69" != 2` was meant to name a key.
 
 import { booleanFrom, isDecimal } from './value.ts'
 import { compilePath, parsePathAt } from './path.ts'
 import { isAtEnd, malformed, skipSpaces, take, takeQuoted, type Cursor } from './text-cursor.ts'
 import type { Up } from '../types.ts'
 
-/** A path is one: what it reads from comes first. */
+/** Parameters in the order of `Read`, so that a path is an operand. */
 type Operand = (record: unknown, root: unknown, up: Up, captures: readonly string[]) => unknown
 
 export type Condition = (record: unknown, root: unknown, captures: readonly string[], up?: Up) => boolean
@@ -53,7 +53,7 @@ export function compileCondition(text: string, captureNames: readonly string[]):
 }
 
 function takeAny(cursor: Cursor, names: readonly string[], depth: number): Condition {
-  if (depth > depthMax) malformed(cursor, 'is nested too deep')
+  if (depth > depthMax) malformed(cursor, 'is nested too deeply')
   let any = takeAll(cursor, names, depth)
   while (takeWord(cursor, 'or')) {
     const left = any
@@ -102,10 +102,7 @@ function takeComparison(cursor: Cursor, names: readonly string[], depth: number)
   const right = takeOperand(cursor, names)
   if (left.fixed && right.fixed) {
     cursor.at = start
-    malformed(
-      cursor,
-      'compares two values that never change; a key that needs quotes is written ["69"] or $."69",',
-    )
+    malformed(cursor, 'compares two constants; a key that needs quotes is written ["69"] or $."69",')
   }
   return compareWith(left.operand, compare, right)
 }
@@ -115,7 +112,7 @@ function compareWith(left: Operand, compare: Compare, { operand, fixed }: Taken)
     return (record, root, captures, up) =>
       compare(left(record, root, up, captures), operand(record, root, up, captures))
   const value = operand(null, null, undefined, [])
-  // The usual ones without a call in between.
+  // The most frequent ones without another call.
   if (compare === isSame)
     return (record, root, captures, up) => isSame(left(record, root, up, captures), value)
   if (compare === isOther)
@@ -123,14 +120,14 @@ function compareWith(left: Operand, compare: Compare, { operand, fixed }: Taken)
   return (record, root, captures, up) => compare(left(record, root, up, captures), value)
 }
 
-/** An operand alone, or with `in (...)` or `not in (...)` behind it. */
+/** An operand alone, or followed by `in (...)` or `not in (...)`. */
 function takeMembership(cursor: Cursor, names: readonly string[], left: Operand): Condition {
   const negated = takeWord(cursor, 'not')
   if (!takeWord(cursor, 'in')) {
-    if (negated) malformed(cursor, 'has "not" behind a value without "in"')
+    if (negated) malformed(cursor, 'has "not" after a value without "in"')
     return (record, root, captures, up) => booleanFrom(left(record, root, up, captures)) === true
   }
-  if (!take(cursor, '(')) malformed(cursor, 'lacks a "(" behind "in", such as in ("vp", "due"),')
+  if (!take(cursor, '(')) malformed(cursor, 'lacks a "(" after "in", such as in ("vp", "due"),')
   const operands: Operand[] = []
   do {
     skipSpaces(cursor)
@@ -173,7 +170,8 @@ function operandAt(cursor: Cursor, names: readonly string[]): Taken {
     cursor.at += word.length
     return constant(literals.get(word))
   }
-  if (word === 'and' || word === 'or' || word === 'not') malformed(cursor, `has "${word}" for a value`)
+  if (word === 'and' || word === 'or' || word === 'not')
+    malformed(cursor, `has "${word}" where a value is expected`)
   return changing(compilePath(parsePathAt(cursor, false)))
 }
 
@@ -189,7 +187,7 @@ function takeCapture(cursor: Cursor, names: readonly string[]): Operand {
   return (_record, _root, _up, captures) => captures[index]
 }
 
-/** Takes `word` where it stands alone, with the blanks behind it. */
+/** Takes `word` and the blanks after it, if it is the whole next word. */
 function takeWord(cursor: Cursor, word: string): boolean {
   skipSpaces(cursor)
   if (wordAt(cursor) !== word) return false
@@ -198,7 +196,7 @@ function takeWord(cursor: Cursor, word: string): boolean {
   return true
 }
 
-/** What stands here up to a blank, a bracket, a quote, a comma or a comparison. */
+/** The text up to a blank, a bracket, a quote, a comma or a comparison. */
 function wordAt({ text, at }: Cursor): string {
   let end = at
   while (end < text.length && !' \t()[]{}"\'<>=!,'.includes(text[end] ?? '')) end += 1
@@ -219,10 +217,10 @@ function isSame(left: unknown, right: unknown): boolean {
   if (a === b) return true
   if (a === null || b === null) return false
   if (typeof a === typeof b) return false
-  // One device writes false, the next 0 or "no".
+  // One device sends false, another one 0 or "no".
   if (typeof a === 'boolean') return booleanFrom(b) === a
   if (typeof b === 'boolean') return booleanFrom(a) === b
-  // A text and a number are the same when the text is that number; NaN is never the same as anything.
+  // A text equals a number when it reads as that number; NaN equals nothing.
   return asNumber(a) === asNumber(b)
 }
 
@@ -230,7 +228,7 @@ function isOther(left: unknown, right: unknown): boolean {
   return !isSame(left, right)
 }
 
-/** Below, at or above zero; NaN, which no comparison accepts, where two values have no order. */
+/** Below, at or above zero; NaN, which no comparison accepts, for two values without an order. */
 function order(left: unknown, right: unknown): number {
   if (typeof left === 'number' && typeof right === 'number') return left === right ? 0 : left - right
   const a = asNumber(left)

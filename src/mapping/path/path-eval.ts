@@ -1,5 +1,5 @@
-// path-eval.ts: the steps of a path as closures. A path of plain keys, which nearly all are, takes no call
-// more than it has keys.
+// path-eval.ts: the steps of a path as closures. A path of plain keys, which nearly all are, costs one call
+// for each key.
 
 import { assertNever } from '../../std/assert.ts'
 
@@ -29,7 +29,7 @@ export function compileSteps(steps: readonly Step[]): Walk {
   }
 }
 
-/** One walk a step; but a part of a split text is cut out without making the others. */
+/** One function for each step; a part of a split text is cut out without making the others. */
 function walksOf(steps: readonly Step[]): Walk[] {
   const walks: Walk[] = []
   for (let at = 0; at < steps.length; at += 1) {
@@ -66,14 +66,14 @@ function compileStep(step: Step): Walk {
 }
 
 function compileKey(key: string): Walk {
-  // A key that every object inherits must be asked for as its own; for all others the plain look-up is the
+  // A key that every object inherits is found only as an own key; for all others the plain look-up is the
   // same.
   if (key in Object.prototype)
     return (value) => (isRecord(value) && Object.hasOwn(value, key) ? value[key] : undefined)
   return (value) => (isRecord(value) ? value[key] : undefined)
 }
 
-/** The usual path, `gps.lat`, without a call in between. */
+/** The usual path, `gps.lat`, in one call. */
 function compileKeyPair(outer: string, inner: string): Walk {
   if (outer in Object.prototype || inner in Object.prototype) {
     const first = compileKey(outer)
@@ -94,7 +94,7 @@ function compileElement(index: number): Walk {
 
 function compileSelect(key: string, value: string): Walk {
   const read = compileKey(key)
-  // The one number, or truth value, that would be written like the text.
+  // The number, or true or false, that is written like the text.
   const number = value === String(Number(value)) ? Number(value) : Number.NaN
   const truth = value === 'true' || (value === 'false' ? false : undefined)
   return (list) => {
@@ -142,7 +142,13 @@ function entriesOf(value: unknown): unknown {
   return Object.keys(value).map((key) => ({ key, value: value[key] }))
 }
 
-/** An object of JSON, as against a list, null or a plain value. */
+/** A JSON object; not a list, null or a plain value. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** Sets an own key of any name: an assignment to `__proto__` would set the prototype. */
+export function setOwn(record: Record<string, unknown>, key: string, value: unknown): void {
+  if (key !== '__proto__') record[key] = value
+  else Object.defineProperty(record, key, { value, writable: true, enumerable: true, configurable: true })
 }

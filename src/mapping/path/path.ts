@@ -1,4 +1,4 @@
-// path.ts: where a value stands in a message.
+// path.ts: the place of a value in a message.
 //
 //   gps.lat              key by key
 //   "position.latitude"  a key that holds dots, spaces or brackets is quoted; ['a b'] does the same
@@ -6,31 +6,32 @@
 //   analogues[id=5].val  the first object of a list whose key has this value; either side may be quoted,
 //                        and 5 is the same as "5"
 //   latlng.$split(",")   a text as the list of its parts, without the blanks around them
-//   $first().lat         the value of an object's first key, whatever it is called ({"VP": {...}}); keys that are
+//   $first().lat         the value of an object's first key, whatever its name ({"VP": {...}}); keys that are
 //                        whole numbers come before all others, as JSON.parse orders them
 //   $entries()           an object as a list of { key, value }
-//   $.imei               from the message itself, where `each` has chosen a part of it; `$` is all of it
-//   $up.key              from the record one level out, where `each` went in several steps; `$up` is all of it,
-//                        `$up.$up.key` one further out
+//   $.imei               from the message itself, where `each` has chosen a part of it; `$` is the message
+//   $up.key              from the record one level out, where `each` has several steps; `$up` is that record,
+//                        `$up.$up.key` goes one level further out
 //
-// Only what the message itself says is ever found: keys such as `__proto__`, `constructor` or `length`,
-// which every object has without being told, are found only where the message holds them.
+// Only keys of the message itself are found: `__proto__`, `constructor` or `length`, which every object
+// inherits, are found only where the message holds them.
+//
+// Other files of this folder: condition.ts, record-selection.ts (`each`) and topic-pattern.ts are the other
+// small languages of a source, text-cursor.ts reads them, path-eval.ts runs a path, value.ts reads the value.
 
 import { assertNever } from '../../std/assert.ts'
+import { digitsEnd } from './digits.ts'
 import { isAtEnd, Malformed, malformed, skipSpaces, take, takeQuoted, type Cursor } from './text-cursor.ts'
 import { compileSteps, type Step } from './path-eval.ts'
 import type { Up } from '../types.ts'
 
-/** `levels` of `up` is how far out. */
+/** `levels`: how many records out `up` goes. */
 export type Path = { from: 'record' | 'root' | 'up'; levels: number; steps: readonly Step[] }
 
-/**
- * Finds a value: relative to the record that `each` chose, from the message's root, or from a record further
- * out.
- */
+/** Finds a value from the record that `each` chose, from the message, or from a record further out. */
 export type Read = (record: unknown, root: unknown, up?: Up) => unknown
 
-/** As many as `each` may have steps. */
+/** Equal to the number of steps that `each` may have. */
 export const levelsMax = 4
 
 const closers = new Set(' \t.[](){}"\'<>=!,')
@@ -43,7 +44,7 @@ export function parsePath(text: string): Path {
   return malformed(cursor, 'has a character that belongs in a quoted key, such as ["a b"],')
 }
 
-/** Reads a path at the cursor. In a condition a path cannot start with a quote: that is a text there. */
+/** Reads a path at the cursor. In a condition a path cannot start with a quote, which starts a text there. */
 export function parsePathAt(cursor: Cursor, quotedStart: boolean): Path {
   const steps: Step[] = []
   const levels = takeLevels(cursor)
@@ -61,7 +62,7 @@ export function parsePathAt(cursor: Cursor, quotedStart: boolean): Path {
   return { from, levels, steps }
 }
 
-/** `$up.$up` are two; the last one's point is left. */
+/** Counts the `$up`s and takes them; the dot after the last one is left. */
 function takeLevels(cursor: Cursor): number {
   let levels = 0
   for (let before = cursor.at; takeWord(cursor, '$up'); before = cursor.at) {
@@ -79,7 +80,7 @@ function takeLevels(cursor: Cursor): number {
   return levels
 }
 
-/** Takes `word` where it is all of a key that is not quoted. */
+/** Takes `word` if it is the whole of an unquoted key. */
 function takeWord(cursor: Cursor, word: string): boolean {
   return isWord(cursor, word) && take(cursor, word)
 }
@@ -105,19 +106,19 @@ function takeStep(cursor: Cursor, steps: Step[], quoted: boolean): void {
 }
 
 function takePlainKey(cursor: Cursor): string {
-  if (takeWord(cursor, '$up')) malformed(cursor, 'has $up behind its start; a key of that name is ["$up"],')
+  if (takeWord(cursor, '$up')) malformed(cursor, 'has $up after its start; a key of that name is ["$up"],')
   const start = cursor.at
   while (!isAtEnd(cursor) && !closers.has(cursor.text[cursor.at] ?? '')) cursor.at += 1
   if (cursor.at === start) malformed(cursor, 'has an empty key')
   if (cursor.text[start] === '$' && cursor.text[cursor.at] === '(')
-    malformed(cursor, 'has a function that is none of $first(), $entries() and $split(",")')
+    malformed(cursor, 'has an unknown function; known are $first(), $entries() and $split(",")')
   return cursor.text.slice(start, cursor.at)
 }
 
 function takeSeparator(cursor: Cursor): string {
   const separator = isQuote(cursor.text[cursor.at]) ? takeQuoted(cursor) : ''
   if (separator === '' || !take(cursor, ')'))
-    malformed(cursor, 'needs a quoted text to split at, such as $split(",")')
+    malformed(cursor, 'needs a quoted separator, such as $split(",")')
   return separator
 }
 
@@ -128,7 +129,7 @@ function takeBrackets(cursor: Cursor, steps: Step[]): void {
   }
 }
 
-/** What stands in brackets: `0`, `"key"` or `key=value`. */
+/** The text in brackets: `0`, `"key"` or `key=value`. */
 function takeChoice(cursor: Cursor): Step {
   const start = cursor.at
   const quoted = isQuote(cursor.text[start])
@@ -139,7 +140,7 @@ function takeChoice(cursor: Cursor): Step {
     skipSpaces(cursor)
     const value = isQuote(cursor.text[cursor.at]) ? takeQuoted(cursor) : takeUntil(cursor, ' \t[]"\'=')
     if (value === '' && !isQuote(cursor.text[cursor.at - 1]))
-      malformed(cursor, 'lacks a value behind "=", such as [id=5],')
+      malformed(cursor, 'lacks a value after "=", such as [id=5],')
     skipSpaces(cursor)
     return { kind: 'select', key: word, value }
   }
@@ -164,12 +165,7 @@ function isQuote(character: string | undefined): boolean {
 
 function isIndex(word: string): boolean {
   const start = word.startsWith('-') ? 1 : 0
-  if (word.length === start || word.length - start > 9) return false
-  for (let at = start; at < word.length; at += 1) {
-    const unit = word.charCodeAt(at)
-    if (unit < 0x30 || unit > 0x39) return false
-  }
-  return true
+  return word.length > start && word.length - start <= 9 && digitsEnd(word, start) === word.length
 }
 
 export function compilePath({ from, levels, steps }: Path): Read {
@@ -194,13 +190,13 @@ function outer(up: Up, levels: number): Up {
   return found
 }
 
-/** One path, or several of which the first that has a value is read; throws Malformed. */
+/** One path, or several of which the first with a value is read; throws Malformed. */
 export function compilePaths(texts: string | readonly string[]): Read {
   const reads = (typeof texts === 'string' ? [texts] : texts).map((text) => compilePath(parsePath(text)))
   return firstPresent(reads)
 }
 
-/** The first value that is there: neither undefined nor null nor an empty text. Throws Malformed for none. */
+/** The first value that is not undefined, null or an empty text. Throws Malformed for an empty list. */
 export function firstPresent(reads: readonly Read[]): Read {
   const [only, ...others] = reads
   if (!only) throw new Malformed('needs a path')

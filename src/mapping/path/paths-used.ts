@@ -1,6 +1,6 @@
-// paths-used.ts: all paths that options of a source read, with their places. They are read off the config as
-// it stands, so that an option that is new tomorrow is seen as well: every `path`, and every text that is a
-// condition (`when`, `valid`).
+// paths-used.ts: all paths that options of a source read, with their places: every `path`, and every
+// condition (`when`, `valid`). They are searched in the config itself, so that new options are covered as
+// well.
 
 import type { ConfigProblem } from '../../domain/config-problem.ts'
 import { Malformed, skipSpaces, take, takeQuoted, type Cursor } from './text-cursor.ts'
@@ -10,7 +10,7 @@ type Keys = ConfigProblem['path']
 
 export type PathRead = { path: Path; at: Keys }
 
-/** What is malformed is told where it is compiled. */
+/** A malformed path is skipped; it is reported where it is compiled. */
 export function pathsReadBy(options: unknown, at: Keys = []): PathRead[] {
   if (typeof options !== 'object' || options === null) return []
   return Object.entries(options).flatMap(([key, option]: [string, unknown]) => {
@@ -23,14 +23,14 @@ export function pathsReadBy(options: unknown, at: Keys = []): PathRead[] {
   })
 }
 
-/** The path as a list; none where it is malformed. */
+/** The path as a list, which is empty where it is malformed. */
 export function pathIn(text: string): Path[] {
   const paths: Path[] = []
   attempt(() => paths.push(parsePath(text)))
   return paths
 }
 
-/** Those up to the first thing that is malformed. */
+/** Those before the first malformed part. */
 function pathsInCondition(text: string): Path[] {
   const paths: Path[] = []
   attempt(() => takePaths({ text, at: 0 }, paths))
@@ -47,7 +47,7 @@ function attempt(read: () => void): void {
 
 const words = new Set(['and', 'or', 'not', 'in', 'exists', 'true', 'false', 'null'])
 
-/** The paths of a condition are what is neither text, capture, number, word nor sign in it (condition.ts). */
+/** The paths of a condition: all that is not a text, capture, number, word or sign (condition.ts). */
 function takePaths(cursor: Cursor, paths: Path[]): void {
   let inExists = false
   for (;;) {

@@ -1,14 +1,13 @@
-// record-selection.ts: the records inside a message: what `each` selects, one path or several, one inside the
-// other.
+// record-selection.ts: the records inside a message, as `each` selects them: by one path, or by several, one
+// inside the other.
 //
-//   each: data                                    a record, or a list of records
-//   each: ["$entries()", "value"]                 for every entry of the message its value, or each of its values: what
-//                                                 the entry says of it (its key) is found by `$up.key`
-//   each: [data, "$entries()", "value"]           the same for every one of a list: what all entries of one have in
-//                                                 common is found by `$up.$up.id`
+//   each: data                           a record, or a list of records
+//   each: ["$entries()", "value"]        for every entry of the message its value, or each of its values; the
+//                                        entry itself (its key) is found by `$up.key`
+//   each: [data, "$entries()", "value"]  the same for every element of a list, found by `$up.$up`
 //
-// What an inner path does not find in one record is skipped, and so is what is no object there: an envelope
-// has more in it than records.
+// A record in which an inner path finds nothing, or no object, is skipped: an envelope holds more than
+// records.
 
 import type { Read } from './path.ts'
 import { isRecord } from './path-eval.ts'
@@ -19,7 +18,9 @@ export type EachRecord = { record: unknown; up: Up }
 export type Each =
   { kind: 'one'; read: Read } | { kind: 'chain'; expand: (root: unknown, most: number) => EachRecord[] }
 
-/** On the way to the records there is more than records: names, and values that nobody maps. */
+/**
+ * Bound of what outer paths may find for each record: they also find names, and values that are not mapped.
+ */
 const passedPerRecord = 16
 
 export function compileEach(reads: readonly Read[]): Each | null {
@@ -29,7 +30,7 @@ export function compileEach(reads: readonly Read[]): Each | null {
   return { kind: 'chain', expand: (root, most) => expand(reads, root, most) }
 }
 
-/** At most `most` of them, or more than that: enough to know that there are too many. */
+/** Stops soon after `most` records: the caller only needs to know that there are too many. */
 function expand(reads: readonly Read[], root: unknown, most: number): EachRecord[] {
   let level: EachRecord[] = [{ record: root, up: undefined }]
   for (const [index, read] of reads.entries()) {

@@ -1,13 +1,16 @@
-// text-cursor.ts: reading the small languages of a source (paths, conditions, templates) from left to right.
+// text-cursor.ts: reads the small languages of a source (paths, conditions, templates) from left to right.
 
 import { quote } from '../../std/quote.ts'
 
-/** A text of the config that is not in its language. Thrown while compiling only; becomes a ConfigProblem. */
+/** A malformed text of the config. Thrown only while compiling; becomes a ConfigProblem. */
 export class Malformed extends Error {}
 
 export type Cursor = { readonly text: string; at: number }
 
-/** Refuses the text, naming the place. `what` reads behind the option's name: `has an empty key`. */
+/**
+ * Refuses the text with the place. `what` continues a sentence that begins with the option: `has an empty
+ * key`.
+ */
 export function malformed(cursor: Cursor, what: string): never {
   throw new Malformed(`${what} at position ${cursor.at + 1} of ${quote(cursor.text, 80)}`)
 }
@@ -20,7 +23,7 @@ export function skipSpaces(cursor: Cursor): void {
   while (cursor.text[cursor.at] === ' ' || cursor.text[cursor.at] === '\t') cursor.at += 1
 }
 
-/** Takes `word` when it stands here. */
+/** Takes `word` if it is next. */
 export function take(cursor: Cursor, word: string): boolean {
   if (!cursor.text.startsWith(word, cursor.at)) return false
   cursor.at += word.length

@@ -1,4 +1,4 @@
-// topic-filter.ts: an MQTT topic filter that a person typed, as a question about topics.
+// topic-filter.ts: an MQTT topic filter that a person typed, as a function of topics.
 
 import { Malformed } from './text-cursor.ts'
 import { compileTopics, parseTopic } from './topic-pattern.ts'

@@ -1,12 +1,12 @@
 // topic-pattern.ts: which source a topic belongs to.
 //
-//   telemetry/v1/{device}    a named capture stands for one whole level, as `+` does
+//   telemetry/v1/{device}    a named capture matches one level, as `+` does
 //   /hfp/v2/+/{event}/#      a leading slash and empty levels are levels like any other (MQTT 4.7.1)
-//   ovms/{user}/{metric#}    the last capture stands for all further levels, as `#` does, slashes included
+//   ovms/{user}/{metric#}    such a last capture matches all further levels, as `#` does, with their slashes
 //
-// All patterns become one tree of levels. A topic is walked down it without being split, along the literal
-// and the wildcard branch of each level, so the work is bounded by the patterns and not by the topic. Of
-// several that match, the first in the order of the config wins.
+// All patterns become one tree of levels. A topic is looked up in it without being split, along the literal
+// and the wildcard branch of each level, so the work is bounded by the patterns and not by the topic. When
+// several patterns match, the first in the order of the config wins.
 
 import { Malformed } from './text-cursor.ts'
 import { quote } from '../../std/quote.ts'
@@ -25,7 +25,7 @@ export type MatchTopic = (topic: string) => number
 /** [MQTT-4.7.3-3]: a topic is at most 65,535 bytes. */
 const topicBytesMax = 65_535
 
-/** Names that a template gives to the sender; a capture of that name would hide them. */
+/** Names of the sender in templates; a capture must not hide them. */
 export const senderNames = ['clientid', 'username', 'certificate'] as const
 
 /** Reads a pattern; throws Malformed. */
@@ -48,7 +48,7 @@ function parseLevel(text: string, isLast: boolean): Level {
   if (text === '+') return { kind: 'any', capture: null }
   if (text === '#') {
     if (isLast) return { kind: 'rest', capture: null }
-    throw new Malformed('may have "#" as its last level only')
+    throw new Malformed('may have "#" only as its last level')
   }
   const rest = text.endsWith('#}')
   if (text.includes('+') || (text.includes('#') && !rest))
@@ -59,9 +59,11 @@ function parseLevel(text: string, isLast: boolean): Level {
     throw new Malformed(
       `has ${quote(text, 40)}: a capture is a whole level such as {device}, letters and digits`,
     )
-  if (rest && !isLast) throw new Malformed(`may have ${quote(text, 40)} as its last level only`)
+  if (rest && !isLast) throw new Malformed(`may have ${quote(text, 40)} only as its last level`)
   if (senderNames.some((reserved) => reserved === name))
-    throw new Malformed(`cannot name a capture {${name}}: that is the sender's; choose another name`)
+    throw new Malformed(
+      `cannot name a capture {${name}}: templates use that name for the sender; choose another one`,
+    )
   return { kind: rest ? 'rest' : 'any', capture: name }
 }
 
@@ -69,7 +71,7 @@ function parseLevel(text: string, isLast: boolean): Level {
 export function covers(earlier: TopicPattern, later: TopicPattern): boolean {
   for (const [index, level] of earlier.levels.entries()) {
     const other = later.levels[index]
-    // A wildcard in front matches no topic that starts with `$`, a literal does.
+    // A leading wildcard matches no topic that starts with `$`, a literal does.
     if (index === 0 && level.kind !== 'literal' && other?.kind === 'literal' && other.text.startsWith('$'))
       return false
     if (level.kind === 'rest') return true
@@ -82,9 +84,9 @@ export function covers(earlier: TopicPattern, later: TopicPattern): boolean {
 type Node = {
   literals: Map<string, Node>
   any: Node | null
-  /** Pattern that ends in `#` below this node. */
+  /** The pattern that ends in `#` below this node. */
   rest: number
-  /** Pattern that ends at this node. */
+  /** The pattern that ends at this node. */
   end: number
 }
 
@@ -119,9 +121,9 @@ function literalBelow(node: Node, text: string): Node {
   return made
 }
 
-/** `start` is where the next level begins; beyond the topic's end there is none. */
+/** `start`: the start of the next level; beyond the end of the topic there is none. */
 function search(node: Node, topic: string, start: number, literalOnly: boolean): number {
-  // [MQTT-4.7.2-1]: a wildcard in front does not match a topic that starts with `$`.
+  // [MQTT-4.7.2-1]: a leading wildcard does not match a topic that starts with `$`.
   let found = literalOnly ? none : node.rest
   if (start > topic.length) return Math.min(found, node.end)
   const slash = topic.indexOf('/', start)

@@ -1,35 +1,35 @@
-// sparkplug-births.ts: the nodes and devices of one source that are born, as memory and as durable state.
+// sparkplug-births.ts: the births of the nodes and devices of one source, in memory and as durable state.
 //
 //   sparkplug/{source}/{group}/{node}            the table of the node's birth
 //   sparkplug/{source}/{group}/{node}/{device}   the table of the device's birth
 //
-// A birth of a node ends whatever was known of it and its devices; its death does the same. What changes in
-// memory is told as writes, which belong to the message that changed it: they are durable in one commit, or
-// all of it is forgotten and `restore` starts from what the store has.
+// A birth or death of a node ends what was known of it and its devices. Each change of the memory is a list
+// of writes that belong to the message: they are durable in one commit, or the memory is dropped and
+// `restore` starts from the store.
 //
-// The bound is `bytesMax` of memory, and `nodesMax`. Beyond, the nodes whose birth is longest ago are
-// forgotten, counted as evictions; their next message asks for a rebirth.
+// The memory is bounded by `bytesMax` and `nodesMax`. Beyond, the nodes with the oldest births are forgotten,
+// counted as evictions; their next message causes a rebirth request.
 import { decodeTable, encodeTable, type BirthNumber, type Table } from './sparkplug-table.ts'
 import type { StateWrite } from '../types.ts'
 
 export type Node = {
-  /** Null where the node is known by its devices' births only. */
+  /** Null where only births of its devices are known. */
   table: Table | null
   devices: Map<string, Table>
   bdSeq: BirthNumber
-  /** Sequence number of the last message; null where none was seen since the birth or the start. */
+  /** Sequence number of the last message; null where none came since the birth or the start. */
   seq: number | null
-  /** Remembered over a restart: a birth may have been missed meanwhile. */
+  /** Restored after a restart: a birth may have been missed meanwhile. */
   isRestored: boolean
   bytes: number
 }
 
 export type BirthsOptions = { source: string; nodesMax: number; bytesMax: number }
 
-/** Keys of births begin so. */
+/** The start of the keys of births. */
 export const birthKeyHead = 'sparkplug/'
 
-/** Of a state entry. */
+/** Characters of the key of a state entry. */
 const keyLengthMax = 512
 
 const nodeBytes = 512
@@ -47,7 +47,7 @@ export function createBirths({ source, nodesMax, bytesMax }: BirthsOptions) {
     return nodes.get(name)
   }
 
-  /** The writes; null where the birth is beyond what may be remembered. */
+  /** The writes; null where the birth is too large to be remembered. */
   function nodeBorn(name: string, table: Table, bdSeq: BirthNumber, seq: number | null): StateWrite[] | null {
     const key = prefix + name
     if (key.length > keyLengthMax || table.bytes + nodeBytes > bytesMax) return null
@@ -57,7 +57,7 @@ export function createBirths({ source, nodesMax, bytesMax }: BirthsOptions) {
     return evicted(name, writes)
   }
 
-  /** The same for a device. Its node may be unknown, where its birth was missed. */
+  /** The same for a device. Its node may be unknown because its birth was missed. */
   function deviceBorn(name: string, device: string, table: Table): StateWrite[] | null {
     const key = `${prefix}${name}/${device}`
     const node = nodes.get(name)
@@ -103,7 +103,7 @@ export function createBirths({ source, nodesMax, bytesMax }: BirthsOptions) {
     return node
   }
 
-  /** Forgets the oldest births until the rest fits; never the node at hand. */
+  /** Forgets the oldest births until the rest fits; never the current node. */
   function evicted(current: string, writes: StateWrite[]): StateWrite[] {
     if (nodes.size <= nodesMax && bytes <= bytesMax) return writes
     for (const name of nodes.keys()) {
@@ -115,7 +115,7 @@ export function createBirths({ source, nodesMax, bytesMax }: BirthsOptions) {
     return writes
   }
 
-  /** Forgets everything and starts from these entries; those of others are passed over. */
+  /** Forgets everything and starts from these entries; ignores entries of others. */
   function restore(entries: Iterable<readonly [string, Buffer]>): void {
     nodes.clear()
     bytes = 0

@@ -1,49 +1,48 @@
-// sparkplug-records.ts: the metrics of one payload, by the moment at which they were measured.
+// sparkplug-records.ts: groups the metrics of a payload by the moment at which they were measured.
 //
-//   [{ time: 1769611001000, historical: false, metrics: { "GPS/Latitude": 47.7, "GPS/Longitude": 1.49 } }, ...]
+//   [{ time: 1769611001000, historical: false, metrics: { "GPS/Latitude": 47.7, "GPS/Longitude": 1.49 } }]
 //
-// Nodes report what changed, and each metric with a time of its own. So a position often comes by halves: a
-// latitude alone, since the longitude stayed, or the two a millisecond apart. A half is completed with the
-// other half of the same message, if that is at most a second away, else with what was last reported, which
+// Nodes report changed values, each with a time of its own. So a position often is incomplete: a latitude
+// alone, since the longitude did not change, or the two a millisecond apart. A coordinate is completed with
+// the other one of the same message, if that is at most a second away, else with the last reported one, which
 // by the rules of Sparkplug still holds.
 //
-// What was last reported says nothing of what was measured before (historical) and of a message that was kept
-// and is read again later; after a restart nothing is known of it. It would make a place where nobody was. A
-// half that nothing completes is therefore left out and counted, so that what else the message says (an
-// odometer) is not lost with it.
+// The last reported value does not hold for values that were measured before (historical) and for a kept
+// message that is mapped again; after a restart it is unknown. It would give a place where the asset never
+// was. A coordinate that nothing completes is therefore left out and counted, so that other values of the
+// message (an odometer) are not lost with it.
 
 import { quote } from '../../std/quote.ts'
+import { setOwn } from '../path/path-eval.ts'
 import type { Metric, Table } from './sparkplug-table.ts'
 import { fits, valueOf, wireKindOf, type MetricValue } from './sparkplug-value.ts'
 import { unsignedOf, type WireMetric, type WirePayload } from './sparkplug-wire.ts'
 
 export type SparkplugRecord = {
-  /**
-   * Epoch milliseconds, decimal text beyond 2^53; null where neither the metric nor the payload has a time.
-   */
+  /** Epoch milliseconds, decimal text beyond 2^53; null where neither metric nor payload has a time. */
   time: number | string | null
-  /** Measured before, kept by the node while it was offline. */
+  /** Measured and kept by the node while it was offline. */
   historical: boolean
   metrics: Record<string, MetricValue>
 }
 
-/** Or what only a birth certificate can say, as the end of a sentence. */
+/** `what`: what only a birth certificate can say, as the end of a sentence. */
 export type Records =
   | {
       kind: 'records'
       records: readonly SparkplugRecord[]
-      /** Halves of a position that were left out. */
+      /** Positions that were left out since one coordinate is missing. */
       incompletePositions: number
     }
   | { kind: 'unexplained'; what: string }
 
-/** Halves of a position that are further apart are of two positions. */
+/** Coordinates that are further apart belong to two positions. */
 const togetherMs = 1000
 
-/** How many records further the other half is looked for. */
-const halvesApartMax = 8
+/** The other coordinate is searched in so many records. */
+const searchedMax = 8
 
-/** `live`: the message comes now, and what it says is what holds. */
+/** `live`: the message comes now, and its values hold from now on. */
 export function recordsOf(payload: WirePayload, table: Table | null, live: boolean): Records {
   const sorter: Sorter = { records: [], current: undefined, byTime: undefined }
   const payloadTime = timeOf(payload)
@@ -64,20 +63,20 @@ export function recordsOf(payload: WirePayload, table: Table | null, live: boole
   }
   const { records } = sorter
   if (!table || table.places.length === 0) return { kind: 'records', records, incompletePositions: 0 }
-  let halves = 0
+  let incompletePositions = 0
   for (const [latitude, longitude] of table.places)
-    halves += completeHalves(records, latitude, longitude, live)
+    incompletePositions += completePositions(records, latitude, longitude, live)
   return {
     kind: 'records',
     records: records.filter(({ metrics }) => hasAny(metrics)),
-    incompletePositions: halves,
+    incompletePositions,
   }
 }
 
 type Sorter = {
   records: SparkplugRecord[]
   current: SparkplugRecord | undefined
-  /** Made for the second moment, which most messages do not have. */
+  /** Made with the second moment, which most messages do not have. */
   byTime: Map<unknown, SparkplugRecord> | undefined
 }
 
@@ -93,14 +92,14 @@ function add(
     sorter.byTime ??= new Map([[keyOf(current.time, current.historical), current]])
     current = sorter.byTime.get(keyOf(time, historical))
   }
-  // Two values of one metric and one moment are two readings.
+  // Two values of one metric at one moment are two readings.
   if (!current || Object.hasOwn(current.metrics, name)) {
     current = { time, historical, metrics: {} }
     sorter.byTime?.set(keyOf(time, historical), current)
     sorter.records.push(current)
   }
   sorter.current = current
-  put(current.metrics, name, value)
+  setOwn(current.metrics, name, value)
 }
 
 function keyOf(time: SparkplugRecord['time'], historical: boolean): unknown {
@@ -126,19 +125,14 @@ function timeOf(of: WireMetric | WirePayload): number | string | null {
   return time === 0 ? null : time
 }
 
-function put(metrics: Record<string, MetricValue>, name: string, value: MetricValue): void {
-  if (name !== '__proto__') metrics[name] = value
-  else Object.defineProperty(metrics, name, { value, enumerable: true, configurable: true, writable: true })
-}
-
-/** How many were left out. `live`: what was last reported still holds. */
-function completeHalves(
+/** How many positions were left out. `live`: the last reported values still hold. */
+function completePositions(
   records: readonly SparkplugRecord[],
   latitude: Metric,
   longitude: Metric,
   live: boolean,
 ): number {
-  let left = 0
+  let leftOut = 0
   for (const [index, record] of records.entries()) {
     const { metrics, historical } = record
     const holds = live && !historical
@@ -147,33 +141,38 @@ function completeHalves(
     if (hasLatitude !== hasLongitude) {
       const [present, absent] = hasLatitude ? [latitude, longitude] : [longitude, latitude]
       const value = metrics[present.name] ?? null
-      const later = laterHalf(records, index, present, absent)
+      const later = laterCoordinate(records, index, present, absent)
       if (later) {
-        put(later.metrics, present.name, value)
+        setOwn(later.metrics, present.name, value)
         delete metrics[present.name]
         continue
       }
       if (holds) present.last = value
-      // A half that is null takes the position away.
+      // A coordinate of null means that there is no position.
       const other = value === null ? null : holds ? absent.last : undefined
       if (other === undefined) {
         delete metrics[present.name]
-        left += 1
+        leftOut += 1
       } else {
-        put(metrics, absent.name, other)
+        setOwn(metrics, absent.name, other)
       }
     } else if (hasLatitude && holds) {
       latitude.last = metrics[latitude.name]
       longitude.last = metrics[longitude.name]
     }
   }
-  return left
+  return leftOut
 }
 
-/** The record that has the other half, and it alone, at nearly the same moment. */
-function laterHalf(records: readonly SparkplugRecord[], index: number, present: Metric, absent: Metric) {
+/** A later record that has only the other coordinate, at nearly the same moment. */
+function laterCoordinate(
+  records: readonly SparkplugRecord[],
+  index: number,
+  present: Metric,
+  absent: Metric,
+) {
   const time = Number(records[index]?.time)
-  const end = Math.min(records.length, index + 1 + halvesApartMax)
+  const end = Math.min(records.length, index + 1 + searchedMax)
   for (let at = index + 1; at < end; at += 1) {
     const other = records[at]
     if (!other || other.historical !== records[index]?.historical) continue

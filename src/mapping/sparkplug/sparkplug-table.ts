@@ -1,21 +1,20 @@
-// sparkplug-table.ts: what a birth certificate says of its metrics, and the same as bytes that outlive a
-// restart.
+// sparkplug-table.ts: the metrics of a birth certificate, in memory and as bytes that outlive a restart.
 //
-// The bytes are JSON: { "v": 1, "bdSeq": 3, "metrics": [["GPS/Speed", 9, 4], ...] }, each metric with its
-// name, data type and alias, which is null where it has none. What cannot be read as that is no table.
+// The bytes are JSON: { "v": 1, "bdSeq": 3, "metrics": [["GPS/Speed", 9, 4], ...] }: name, data type and
+// alias of each metric, null for a metric without alias. Other bytes are damaged.
 
 import { z } from 'zod'
 import { unsignedOf, type WireMetric } from './sparkplug-wire.ts'
 import type { MetricValue } from './sparkplug-value.ts'
 
-/** Of 64 bits: a number, or decimal text beyond 2^53. */
+/** An integer of 64 bits: a number, or decimal text beyond 2^53. */
 type Alias = number | string
 
 export type Metric = {
   name: string
   datatype: number
   alias: Alias | null
-  /** Latitude and longitude only: what was last reported, undefined where that is not known. */
+  /** Of latitudes and longitudes only: the last reported value; undefined where it is unknown. */
   last: MetricValue | undefined
 }
 
@@ -39,7 +38,7 @@ const placesMax = 16
 export function tableOf(wire: readonly WireMetric[]): Table {
   const metrics: Metric[] = []
   for (const metric of wire) {
-    // Nobody could refer to a metric without a name.
+    // A metric without a name cannot be used.
     if (metric.name === '') continue
     const alias = Object.hasOwn(metric, 'alias') ? unsignedOf(metric.alias) : null
     metrics.push({ name: metric.name, datatype: metric.datatype, alias, last: undefined })

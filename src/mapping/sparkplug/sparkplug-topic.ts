@@ -18,7 +18,7 @@ export type SparkplugTopic = {
   verb: SparkplugVerb | 'STATE'
   /** `group/node`. */
   nodeName: string
-  /** '' where the node speaks for itself. */
+  /** '' for messages of the node itself. */
   device: string
   /** Where a command to the node is published. */
   commandTopic: string

@@ -1,14 +1,14 @@
 // sparkplug-value.ts: the value of a metric by its data type (specification 3.0, 6.4.16).
 //
 // Integers beyond 2^53 are decimal text; NaN and the infinities are absent; bytes, files and arrays are
-// hexadecimal. Data sets and templates have no value here.
+// hexadecimal. Data sets and templates have no value.
 
 import { assertNever } from '../../std/assert.ts'
 import { signedOf, unsignedOf, type WireMetric } from './sparkplug-wire.ts'
 
 export type MetricValue = number | string | boolean | null
 
-/** What a value is on the wire, whatever its type says. */
+/** The kind of a value on the wire, whatever its data type. */
 export type WireKind = 'whole' | 'real' | 'truth' | 'text' | 'bytes' | 'null' | 'none'
 
 const type = { int8: 1, int16: 2, int32: 3, int64: 4, dateTime: 13, boolean: 11 } as const
@@ -22,7 +22,7 @@ export function wireKindOf(metric: WireMetric): WireKind {
   return Object.hasOwn(metric, 'bytesValue') ? 'bytes' : 'none'
 }
 
-/** Whether a value of this kind can be of this type; all can where the type is one that we do not know. */
+/** Whether a value of this kind can have this data type; any kind fits an unknown type. */
 export function fits(kind: WireKind, datatype: number): boolean {
   if (kind === 'null' || kind === 'none') return true
   if ((datatype >= 1 && datatype <= 8) || datatype === type.dateTime) return kind === 'whole'
@@ -33,7 +33,7 @@ export function fits(kind: WireKind, datatype: number): boolean {
   return true
 }
 
-/** Undefined where there is none that could be read. */
+/** Undefined where the metric has no value. */
 export function valueOf(metric: WireMetric, kind: WireKind, datatype: number): MetricValue | undefined {
   switch (kind) {
     case 'real':
@@ -80,7 +80,7 @@ function finite(value: number): number | undefined {
   return Number.isFinite(value) ? value : undefined
 }
 
-/** Of a float, the shortest decimal that is this float: 12.3, where a double shows 12.300000190734863. */
+/** The shortest decimal of a float: 12.3, where a double shows 12.300000190734863. */
 function shortest(float: number): number | undefined {
   if (Number.isInteger(float) || !Number.isFinite(float)) return finite(float)
   for (let digits = 6; digits < 9; digits += 1) {

@@ -1,7 +1,7 @@
 // sparkplug-wire.ts: the bytes of a Sparkplug B payload (specification 3.0, chapter 6), by protobufjs.
 //
-// Only the fields that are read have a place in the schema. What stands in others (properties, data sets,
-// templates) is stepped over and never allocated. Edition proto2, since a value of zero is not a missing one.
+// The schema has only the fields that are read. Others (properties, data sets, templates) are skipped and
+// never allocated. Edition proto2, since a value of zero is not a missing one.
 
 import { gunzipSync, inflateSync } from 'node:zlib'
 import protobuf from 'protobufjs/light.js'
@@ -12,7 +12,7 @@ import type { Decoded } from '../types.ts'
 /** An unsigned integer of 64 bits. */
 export type Long = { readonly low: number; readonly high: number }
 
-/** A field that the bytes do not have reads as zero, false or '', and is no own property. */
+/** A missing field reads as zero, false or '', and is no own property. */
 export type WireMetric = {
   name: string
   alias: Long
@@ -68,10 +68,10 @@ const root = protobuf.Root.fromJSON({
 
 const payloadType = root.lookupType('Payload')
 
-/** More metrics in one message are an attack: an empty metric is two bytes on the wire and many in memory. */
+/** Bound against attacks: an empty metric is two bytes on the wire and many in memory. */
 const metricsMax = 50_000
 
-/** What a compressed payload may become. */
+/** The size of a payload after it was unpacked. */
 const inflatedBytesMax = 8 * 1024 * 1024
 
 /** Field 2, length-delimited. */
@@ -79,21 +79,21 @@ const metricsTag = 2 * 8 + 2
 
 const compressed = 'SPBV1.0_COMPRESSED'
 
-/** Total: throws for no bytes whatever. */
+/** Total: no bytes make it throw. */
 export function readPayload(bytes: Buffer): WirePayload | Refused {
   try {
     return decodePayload(bytes, false)
   } catch (error) {
-    // protobufjs says RangeError where a field goes beyond the end, and Error for anything else.
+    // protobufjs throws RangeError for a field beyond the end, and Error for anything else.
     if (error instanceof RangeError) return tooShort
-    return refused(`The message is no Sparkplug B payload: ${bounded(messageOf(error), 200)}.`)
+    return refused(`The message is not a Sparkplug B payload: ${bounded(messageOf(error), 200)}.`)
   }
 }
 
 const tooShort: Refused = {
   kind: 'refused',
   reason: 'TRUNCATED',
-  detail: 'A field goes beyond the end of the message: it was cut short, or is no Sparkplug B payload.',
+  detail: 'A field goes beyond the end of the message: it was cut short, or is not a Sparkplug B payload.',
 }
 
 function refused(detail: string): Refused {
@@ -133,7 +133,7 @@ function countMetrics(bytes: Buffer): number {
   return count
 }
 
-/** The command by which a node is asked to publish its births again (specification 3.0, 6.4.25). */
+/** The command that asks a node to publish its births again (specification 3.0, 6.4.25). */
 export function encodeRebirth(atMs: number): Buffer {
   const metric = { name: 'Node Control/Rebirth', timestamp: atMs, datatype: 11, booleanValue: true }
   return Buffer.from(payloadType.encode({ timestamp: atMs, metrics: [metric] }).finish())
@@ -146,7 +146,7 @@ export function unsignedOf({ low, high }: Long): number | string {
   return String((BigInt(upper) << 32n) | BigInt(low >>> 0))
 }
 
-/** The same of an integer in two's complement. */
+/** The same for an integer in two's complement. */
 export function signedOf({ low, high }: Long): number | string {
   const upper = high | 0
   if (upper < 0x20_0000 && upper >= -0x20_0000) {

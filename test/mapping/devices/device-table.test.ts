@@ -53,12 +53,12 @@ describe('a device table', () => {
         'device,model\nT1,A\nT2\nT3,"A\nB"\n,C\nT1,D\nT4,a"b\nT5,"a"b\nT6,x,y\n# fine\nT7,Z\nT8,"never closed\nT9,Z\n',
       ),
     ).toEqual([
-      '3: has 1 fields, but the header names 2 columns',
-      '6: has no device',
-      '7: device "T1" is in line 2 already',
+      '3: has 1 field, but the header has 2 columns',
+      '6: has no device name',
+      '7: repeats the device "T1" of line 2',
       '8: has a quote inside a field that does not start with one',
       '9: has text behind a closing quote',
-      '10: has 3 fields, but the header names 2 columns',
+      '10: has 3 fields, but the header has 2 columns',
       '13: has a quote that is never closed',
     ])
   })
@@ -97,7 +97,7 @@ describe('a device table', () => {
       code: 'DEVICES_INVALID',
       what: 'The device table /etc/devices.csv has 2 problems.',
       why:
-        '/etc/devices.csv:3  device "A" is in line 2 already\n' +
+        '/etc/devices.csv:3  repeats the device "A" of line 2\n' +
         '/etc/devices.csv:5  has a quote that is never closed',
     })
   })

@@ -145,12 +145,8 @@ describe('a frame that cannot be trusted is refused as a whole', () => {
   })
 
   test.each([
-    [
-      'something behind it',
-      Buffer.concat([good, Buffer.from([0])]),
-      'BAD_FRAME: The frame has 1 bytes behind',
-    ],
-    ['two frames in one message', Buffer.concat([good, good]), `${good.length} bytes behind its end`],
+    ['something behind it', Buffer.concat([good, Buffer.from([0])]), 'BAD_FRAME: The frame has 1 byte after'],
+    ['two frames in one message', Buffer.concat([good, good]), `${good.length} bytes after its end`],
     [
       'something behind a bare one',
       Buffer.concat([body, Buffer.alloc(4)]),
@@ -159,13 +155,13 @@ describe('a frame that cannot be trusted is refused as a whole', () => {
     [
       'counts that differ',
       Buffer.from(body).fill(3, body.length - 1),
-      'counts 2 records in front and 3 behind',
+      'counts 2 records at its start and 3 at its end',
     ],
-    ['another codec', tcpFrame(Buffer.from([0x07, 0, 0])), 'in codec 0x07, which is none of 8, 8 Extended'],
-    ['a text', Buffer.from('{"state":{}}'), 'begins with 0x7b, as no frame of Codec 8'],
-    ['zeros', Buffer.alloc(64), 'BAD_FRAME: The frame has 52 bytes behind its end'],
+    ['another codec', tcpFrame(Buffer.from([0x07, 0, 0])), 'in codec 0x07, not in Codec 8, 8 Extended'],
+    ['a text', Buffer.from('{"state":{}}'), 'begins with 0x7b; frames of Codec 8'],
+    ['zeros', Buffer.alloc(64), 'BAD_FRAME: The frame has 52 bytes after its end'],
     ['a length of zero', Buffer.alloc(12), 'TRUNCATED: The frame ends in the middle of a record'],
-    ['a length without end', Buffer.from('00000000ffffffff08', 'hex'), 'lacks 4294967298 of the bytes'],
+    ['a length without end', Buffer.from('00000000ffffffff08', 'hex'), '4294967298 bytes shorter'],
     [
       'something behind the records',
       tcpFrame(Buffer.concat([body, Buffer.from([9])])),

@@ -316,7 +316,7 @@ describe('the explanation of a field says', () => {
   test('that the message is refused because of it', () => {
     expect(fieldsOf(explainOne(source(), { ...message, lat: 95 }))['latitude']).toMatchObject({
       raw: 95,
-      note: 'OUT_OF_RANGE: The position 95, 2.2 is not on earth.',
+      note: 'OUT_OF_RANGE: The position 95, 2.2 is out of range.',
     })
     expect(fieldsOf(explainOne(source(), { ...message, ts: 'noon' }))['time']).toMatchObject({
       raw: 'noon',

@@ -65,7 +65,7 @@ describe('a topic pattern', () => {
   test.each([
     ['', 'must not be empty'],
     ['a\0b', 'NUL'],
-    ['a/#/b', 'as its last level only'],
+    ['a/#/b', 'only as its last level'],
     ['a/b#', '"+" and "#" stand for whole levels'],
     ['a/b+', '"+" and "#" stand for whole levels'],
     ['a/veh-{id}', 'a capture is a whole level'],
@@ -73,7 +73,7 @@ describe('a topic pattern', () => {
     ['a/{x', 'a capture is a whole level'],
     ['a/{}', 'a capture is a whole level'],
     ['{x}/{x}', 'names the capture {x} twice'],
-    ['a/{clientid}', "that is the sender's"],
+    ['a/{clientid}', 'templates use that name for the sender'],
   ])('that reads %j is refused', (pattern, message) => {
     expect(() => parseTopic(pattern)).toThrow(message)
   })

@@ -22,7 +22,7 @@ describe('bytes that are no payload', () => {
     [
       'a length beyond all sense',
       Buffer.from('12ffffffff0f', 'hex'),
-      'BAD_FRAME: The message is no Sparkplug B payload',
+      'BAD_FRAME: The message is not a Sparkplug B payload',
     ],
     ['a number that never ends', Buffer.alloc(200, 0xff), 'BAD_FRAME'],
     ['groups in groups in groups', Buffer.alloc(100_000, 0x0b), 'BAD_FRAME'],
