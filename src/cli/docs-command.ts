@@ -70,13 +70,13 @@ const tables: Record<string, () => string> = {
   events: () =>
     table(
       ['event', 'level', 'meaning', 'what to do', 'conditions', 'fields'],
-      Object.entries(eventTable).map(([name, { level, meaning, act, raises = {}, clears = {} }]) => [
+      Object.entries(eventTable).map(([name, { level, meaning, act, raises, clears = {} }]) => [
         quoted(name),
         typeof level === 'string' ? level : level.oneOf.join(', '),
         meaning,
-        act,
+        act ?? (raises ? 'See the condition.' : 'Nothing.'),
         [
-          ...Object.keys(raises).map((code) => `raises ${quoted(code)}`),
+          ...Object.keys(raises ?? {}).map((code) => `raises ${quoted(code)}`),
           ...Object.keys(clears).map((code) => `clears ${quoted(code)}`),
         ].join(', '),
         loggedFields(name).map(quoted).join(', '),

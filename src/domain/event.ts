@@ -23,22 +23,23 @@ function field<Value>(meaning: string): Field<Value> {
   return { meaning }
 }
 
+function count(of: string): Field<number> {
+  return field(`number of ${of}`)
+}
+
 const provider = field<ProviderName>('name of the provider')
 const lane = field<LaneId>('number of the lane')
 const batchId = field<BatchId>('id of the batch')
 const payloadId = field<string>('id of the payload')
 const requestId = field<string | null>('requestId that the service sent; null without one')
-const payloads = field<number>('number of payloads')
-const messages = field<number>('number of messages')
-const devices = field<number>('number of devices')
-const deadLetters = field<number>('number of dead letters')
-const delivered = field<number>('number of payloads that the service accepted')
-const retried = field<number>('number of payloads that are retried later')
-const dead = field<number>('how many of them became dead letters')
+const payloads = count('payloads')
+const messages = count('messages')
+const devices = count('devices')
+const deadLetters = count('dead letters')
+const dead = count('those that became dead letters')
 const bytes = field<number>('size in bytes')
-const bytesMax = field<number>('limit in bytes')
-const tookMs = field<number>('duration in milliseconds')
-const retryInMs = field<number>('time until the next try, in milliseconds')
+const tookMs = field<number>('duration in ms')
+const retryInMs = field<number>('time until the next try, in ms')
 const why = field<string>('cause, as far as known')
 const act = field<string | null>('what to do; null where the cause does not tell')
 const reason = field<string>('stable code of the reason')
@@ -50,54 +51,45 @@ const clientId = field<string | null>('MQTT client id; null before CONNECT')
 const address = field<string | null>('address of the client; null where it is not known')
 const fault = field<GatewayError>('error with its code and its three sentences')
 const cause = field<string>('what caused the reload')
-const offsetMs = field<number>('clock of the service minus clock of this machine, in milliseconds')
+const offsetMs = field<number>('clock of the service minus clock of this machine, in ms')
 const table = field<'state' | 'kept'>('`state`: mapping state, `kept`: kept messages')
 const name = field<string>('name of the message shelf or key of the state')
 
 export const eventFields = {
   // spool
   spool_recovered: {
-    lanes: field<number>('number of lanes'),
-    batches: field<number>('number of sealed batches'),
+    lanes: count('lanes'),
+    batches: count('sealed batches'),
     payloads,
     bytes,
-    windowIds: field<number>('payloadIds in the dedup window'),
+    windowIds: count('payloadIds in the dedup window'),
     tookMs,
   },
   spool_held: { reason: field<HoldReason>(reason.meaning), detail },
-  spool_resumed: { heldMs: field<number>('how long acknowledgements were held, in milliseconds') },
+  spool_resumed: { heldMs: field<number>('how long acknowledgements were held, in ms') },
   spool_compacted: { lane, tookMs },
   store_lost: { fault },
-  store_reopened: { lostMs: field<number>('how long the store was closed, in milliseconds') },
+  store_reopened: { lostMs: field<number>('how long the store was closed, in ms') },
   store_reopen_failed: { fault, attempt: field<number>('number of the attempt') },
   chunk_damaged: { lane, firstSeq: field<number>('number of the first payload'), payloads, what: detail },
   conservation_broken: {
     lane,
-    appended: field<number>('payloads appended to the lane'),
-    settled: field<number>('payloads settled'),
-    open: field<number>('payloads that are still there'),
+    appended: count('payloads appended'),
+    settled: count('payloads settled'),
+    open: count('payloads left'),
   },
   record_damaged: { table, name, what: detail },
-  records_unbalanced: {
-    table,
-    name,
-    known: field<number>('records by the counters'),
-    found: field<number>('records that are there'),
-  },
+  records_unbalanced: { table, name, known: count('records by the counter'), found: count('records found') },
 
   // dead letters
-  dead_letters_full: { bytesMax },
+  dead_letters_full: { bytesMax: field<number>('limit in bytes') },
   dead_letters_resumed: {},
   dead_letters_requeued: { deadLetters, payloads },
-  dead_letters_remapped: {
-    deadLetters,
-    payloads,
-    refused: field<number>('dead letters that could not be mapped'),
-  },
-  dead_letters_imported: { payloads, messages, duplicates: field<number>('entries that were there already') },
+  dead_letters_remapped: { deadLetters, payloads, refused: count('those that could not be mapped') },
+  dead_letters_imported: { payloads, messages, duplicates: count('entries left out') },
   dead_letters_purged: {
     deadLetters,
-    by: field<'operator' | 'age'>('`operator`: by a command, `age`: by spool.dead_letters.retention'),
+    by: field<'operator' | 'age'>('command, or spool.dead_letters.retention'),
     reasons: field<string>('number by stage and reason'),
   },
   dead_letter_edited: {
@@ -111,16 +103,12 @@ export const eventFields = {
   listener_failed: { fault },
   client_refused: { reason, detail, clientId, address },
   client_dropped: { reason, detail, clientId, address },
-  messages_dropped: {
-    reason: field<DropReason>(reason.meaning),
-    detail,
-    count: field<number>('number of messages'),
-  },
+  messages_dropped: { reason: field<DropReason>(reason.meaning), detail, count: messages },
   message_unmappable: { source: field<string | null>(source.meaning), topic, reason, detail },
   message_quarantined: { source, device, topic, reason, detail },
   quarantine_released: { devices, messages, payloads, dead },
   quarantine_decided: {
-    decision: field<'release' | 'restamp' | 'drop'>('what the operator decided'),
+    decision: field<'release' | 'restamp' | 'drop'>('what was decided'),
     device: field<string | null>('key of the device; null for several'),
     messages,
     payloads,
@@ -130,22 +118,20 @@ export const eventFields = {
   expressions_resumed: {},
 
   // mapping
-  mapping_reloaded: { cause, sources: field<number>('number of sources'), tookMs },
+  mapping_reloaded: { cause, sources: count('sources'), tookMs },
   mapping_refused: { cause, fault },
   restart_needed: {
-    sections: field<readonly string[]>(
-      'sections of the config that changed; none when all are as at the start',
-    ),
+    sections: field<readonly string[]>('changed sections of the config; none: as at the start'),
   },
   model_unknown: {
     source,
-    devices: field<number>('number of devices without a known model; 0 when there are none any more'),
+    devices: count('devices without a known model'),
     what: field<string>('fields that are omitted'),
   },
   clock_suspect: {
-    skewMs: field<number>('by how much the clock of this machine is ahead, in milliseconds'),
-    devices: field<number>('number of devices that agree'),
-    judged: field<number>('number of devices compared'),
+    skewMs: field<number>('clock of this machine minus that of the devices, in ms'),
+    devices: count('devices that agree'),
+    judged: count('devices compared'),
   },
   clock_trusted: {},
 
@@ -161,16 +147,19 @@ export const eventFields = {
     tookMs,
     outcome: field<Outcome>('what the submission came to'),
   },
-  batch_settled: { provider, lane, batchId, requestId, delivered, retried, dead },
-  batch_held: { provider, batchId, why, requestId, retryInMs },
-  batch_stuck: { provider, batchId, failures: field<number>('failed submissions of this batch') },
-  batch_unstuck: { provider, batchId },
-  batch_split: {
+  batch_settled: {
     provider,
+    lane,
     batchId,
-    parts: field<readonly number[]>('payloads of each of the new batches'),
-    why,
+    requestId,
+    delivered: count('payloads accepted'),
+    retried: count('payloads retried later'),
+    dead,
   },
+  batch_held: { provider, batchId, why, requestId, retryInMs },
+  batch_stuck: { provider, batchId, failures: count('failed submissions of the batch') },
+  batch_unstuck: { provider, batchId },
+  batch_split: { provider, batchId, parts: field<readonly number[]>('payloads of each new batch'), why },
   payload_dead_lettered: { provider, batchId, payloadId, reason, detail, requestId },
   answer_inconsistent: {
     provider,
@@ -180,10 +169,13 @@ export const eventFields = {
   },
   wrapper_refused: { provider, why, requestId, retryInMs },
   lane_rotated: { provider, lane, payloads, why },
-  endpoint_available: { provider, unavailableMs: field<number>('how long it was not, in milliseconds') },
+  endpoint_available: {
+    provider,
+    unavailableMs: field<number>('how long the endpoint was not available, in ms'),
+  },
   endpoint_unavailable: {
     provider,
-    failures: field<number>('failed submissions in a row'),
+    failures: count('failed submissions in a row'),
     why,
     requestId,
     retryInMs,
@@ -203,28 +195,23 @@ export const eventFields = {
   credentials_stale: {
     provider,
     why,
-    expiresAt: field<EpochMs | null>(
-      'when the old credentials expire, Unix time in milliseconds; null for never',
-    ),
+    expiresAt: field<EpochMs | null>('when the old credentials expire, Unix time in ms; null for never'),
   },
   credentials_refreshed: { provider },
   clock_off: { provider, offsetMs },
   clock_right: { provider, offsetMs },
-  provider_unknown: {
-    provider,
-    payloads: field<number>('payloads that wait; 0 when there are none any more'),
-  },
+  provider_unknown: { provider, payloads: count('payloads that wait') },
 
   // ledger
   ledger_opened: {
-    records: field<number>('number of settled payloads'),
+    records: count('settled payloads'),
     bytes,
-    oldestAt: field<EpochMs | null>('time of the oldest record, Unix time in milliseconds; null for none'),
+    oldestAt: field<EpochMs | null>('time of the oldest record, Unix time in ms; null for none'),
     tookMs,
   },
   ledger_failed: { fault, retryInMs },
   ledger_set_aside: { path: field<string>('where the old records are kept'), why },
-  ledger_receipts_damaged: { receipts: field<number>('number of receipts') },
+  ledger_receipts_damaged: { receipts: count('receipts') },
 
   // life cycle
   gateway_starting: {
@@ -235,9 +222,9 @@ export const eventFields = {
   gateway_ready: { tookMs, addresses: field<readonly string[]>('addresses of the listeners and of ops') },
   gateway_stopping: {
     reason: field<string>('signal or error that stops the gateway'),
-    deadlineMs: field<number>('longest time that the stop takes, in milliseconds'),
+    deadlineMs: field<number>('longest time that the stop takes, in ms'),
   },
-  gateway_stopped: { tookMs, pending: field<number>('payloads that wait in the spool') },
+  gateway_stopped: { tookMs, pending: count('payloads in the spool') },
 } as const
 
 export type EventName = keyof typeof eventFields

@@ -3,14 +3,13 @@
 import { formatSize, plural } from '../../std/quantity.ts'
 import { bounded } from '../../std/quote.ts'
 import type { EventName } from '../../domain/event.ts'
-import { noKey, nothingToDo, seeCondition } from './event-text.ts'
+import { noKey } from './event-text.ts'
 import type { EventTable } from './types.ts'
 
 export const deadLetterEvents: EventTable<Extract<EventName, `dead_letter${string}`>> = {
   dead_letters_full: {
     meaning:
       'The dead letters reached their limit. What would become one more waits without acknowledgement.',
-    act: seeCondition,
     level: 'error',
     text: ({ bytesMax }) =>
       `The dead letters reached their limit of ${formatSize(bytesMax)}. ` +
@@ -24,7 +23,6 @@ export const deadLetterEvents: EventTable<Extract<EventName, `dead_letter${strin
   },
   dead_letters_resumed: {
     meaning: 'There is room for dead letters again.',
-    act: nothingToDo,
     level: 'info',
     text: () => 'There is room for dead letters again.',
     repeats: () => '',
@@ -32,7 +30,6 @@ export const deadLetterEvents: EventTable<Extract<EventName, `dead_letter${strin
   },
   dead_letters_requeued: {
     meaning: 'A command sends payloads of dead letters again.',
-    act: nothingToDo,
     level: 'info',
     text: ({ deadLetters, payloads }) =>
       `Requeued ${plural(deadLetters, 'dead letter')}: ${plural(payloads, 'payload')}.`,
@@ -46,7 +43,6 @@ export const deadLetterEvents: EventTable<Extract<EventName, `dead_letter${strin
   },
   dead_letters_imported: {
     meaning: 'A command took payloads and messages from a file.',
-    act: nothingToDo,
     level: 'info',
     text: ({ payloads, messages, duplicates }) =>
       `Imported ${plural(payloads, 'payload')} and ${plural(messages, 'message')} from a file; ` +
@@ -54,7 +50,6 @@ export const deadLetterEvents: EventTable<Extract<EventName, `dead_letter${strin
   },
   dead_letters_purged: {
     meaning: 'Dead letters were deleted, by a command or by age. Their data is lost.',
-    act: seeCondition,
     level: 'error',
     text: ({ deadLetters, by, reasons }) =>
       `Deleted ${plural(deadLetters, 'dead letter')} ${purgedBy[by]}. The data is lost: ${bounded(reasons)}.`,
@@ -68,7 +63,6 @@ export const deadLetterEvents: EventTable<Extract<EventName, `dead_letter${strin
   },
   dead_letter_edited: {
     meaning: 'A command sends an edited payload of a dead letter.',
-    act: nothingToDo,
     level: 'info',
     text: ({ id }) => `Requeued dead letter ${id} with an edited payload.`,
   },

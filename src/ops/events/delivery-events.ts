@@ -5,7 +5,7 @@ import { bounded, quote } from '../../std/quote.ts'
 import type { EventName, EventOf } from '../../domain/event.ts'
 import type { Outcome } from '../../domain/outcome.ts'
 import { countedConditions } from './counted-conditions.ts'
-import { clause, nextTry, nothingToDo, forProvider, seeCondition, sentence } from './event-text.ts'
+import { clause, nextTry, forProvider, sentence } from './event-text.ts'
 import type { EventTable } from './types.ts'
 
 type DeliveryEvent = Extract<
@@ -18,7 +18,6 @@ const batchKey = ({ batchId }: { batchId: string }) => batchId
 export const deliveryEvents: EventTable<DeliveryEvent> = {
   batch_sealed: {
     meaning: 'Payloads were sealed into a batch. Its content never changes from now on.',
-    act: nothingToDo,
     level: 'debug',
     text: ({ payloads }) => `Sealed a batch of ${plural(payloads, 'payload')}.`,
   },
@@ -37,7 +36,6 @@ export const deliveryEvents: EventTable<DeliveryEvent> = {
   },
   batch_settled: {
     meaning: 'A batch was settled: each payload was delivered, is retried later, or became a dead letter.',
-    act: nothingToDo,
     level: {
       oneOf: ['debug', 'info'],
       of: ({ retried, dead }) => (retried + dead === 0 ? 'debug' : 'info'),
@@ -56,7 +54,6 @@ export const deliveryEvents: EventTable<DeliveryEvent> = {
   },
   batch_stuck: {
     meaning: 'A batch failed many times while others succeeded. It is retried separately.',
-    act: seeCondition,
     level: 'warn',
     text: ({ failures }) =>
       `A batch failed ${plural(failures, 'time')} while others succeeded. It is retried separately.`,
@@ -71,14 +68,12 @@ export const deliveryEvents: EventTable<DeliveryEvent> = {
   },
   batch_unstuck: {
     meaning: 'A batch that was stuck is settled.',
-    act: nothingToDo,
     level: 'info',
     text: () => 'A batch that was stuck is settled.',
     clears: { BATCH_STUCK: batchKey },
   },
   batch_split: {
     meaning: 'A batch is sent in parts under new batchIds, to find what the service refuses in it.',
-    act: nothingToDo,
     level: 'warn',
     text: ({ parts, why }) => `Split a batch into ${plural(parts.length, 'part')}: ${bounded(sentence(why))}`,
     repeats: ({ provider }) => provider,
@@ -86,7 +81,6 @@ export const deliveryEvents: EventTable<DeliveryEvent> = {
   },
   payload_dead_lettered: {
     meaning: 'The service refused a payload for good. It is a dead letter now.',
-    act: seeCondition,
     level: 'error',
     text: ({ reason, detail }) => `A payload became a dead letter: ${bounded(reason, 64)}: ${quote(detail)}`,
     repeats: ({ provider, reason }) => `${provider}|${reason}`,
@@ -100,7 +94,6 @@ export const deliveryEvents: EventTable<DeliveryEvent> = {
   answer_inconsistent: {
     meaning:
       'An answer of the service contradicts itself or the specification. Its lists are used, `failed` first.',
-    act: seeCondition,
     level: 'warn',
     text: (event) => `${inconsistency(event)} The gateway uses the lists of the answer, \`failed\` first.`,
     repeats: ({ provider }) => provider,
@@ -115,7 +108,6 @@ export const deliveryEvents: EventTable<DeliveryEvent> = {
   },
   wrapper_refused: {
     meaning: 'The service refuses every batch, whatever it contains. Sending pauses, and data is kept.',
-    act: seeCondition,
     level: 'error',
     text: ({ why, retryInMs }) =>
       `Cannot deliver, the service refuses every batch: ${bounded(clause(why))}. Data is kept. ${nextTry(retryInMs)}`,
@@ -130,7 +122,6 @@ export const deliveryEvents: EventTable<DeliveryEvent> = {
   },
   lane_rotated: {
     meaning: 'Waiting payloads became backfill, so that new payloads are sent before them.',
-    act: nothingToDo,
     level: 'info',
     text: ({ payloads, why }) =>
       `Moved ${plural(payloads, 'waiting payload')} behind new ones, as backfill: ${sentence(why)}`,

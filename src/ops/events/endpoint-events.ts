@@ -3,16 +3,7 @@
 import { formatDuration, plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
 import type { EventName } from '../../domain/event.ts'
-import {
-  clause,
-  nextTry,
-  nothingToDo,
-  offsetText,
-  forProvider,
-  providerKey,
-  seeCondition,
-  sentence,
-} from './event-text.ts'
+import { clause, nextTry, offsetText, forProvider, providerKey, sentence } from './event-text.ts'
 import type { EventTable } from './types.ts'
 
 type EndpointEvent = Extract<EventName, `${'endpoint' | 'credentials' | 'provider'}_${string}`>
@@ -20,7 +11,6 @@ type EndpointEvent = Extract<EventName, `${'endpoint' | 'credentials' | 'provide
 export const endpointEvents: EventTable<EndpointEvent | 'clock_off' | 'clock_right'> = {
   endpoint_available: {
     meaning: 'The service takes batches again.',
-    act: nothingToDo,
     level: 'info',
     text: ({ unavailableMs }) => `The service takes batches again after ${formatDuration(unavailableMs)}.`,
     repeats: providerKey,
@@ -32,7 +22,6 @@ export const endpointEvents: EventTable<EndpointEvent | 'clock_off' | 'clock_rig
   },
   endpoint_unavailable: {
     meaning: 'The service takes no batches. Sending pauses but for one probe at a time, and data is kept.',
-    act: seeCondition,
     level: 'warn',
     text: ({ why, retryInMs }) =>
       `Cannot deliver: ${bounded(clause(why))}. Data is kept. ${nextTry(retryInMs)}`,
@@ -49,7 +38,6 @@ export const endpointEvents: EventTable<EndpointEvent | 'clock_off' | 'clock_rig
   },
   endpoint_unauthorized: {
     meaning: 'The service answers 401 or 403: signature, account or clock is wrong. Data is kept.',
-    act: seeCondition,
     level: 'error',
     text: ({ status, retryInMs }) =>
       `Cannot deliver: the service answers ${status}, so signature, account or clock is wrong. ` +
@@ -69,7 +57,6 @@ export const endpointEvents: EventTable<EndpointEvent | 'clock_off' | 'clock_rig
   },
   credentials_failed: {
     meaning: 'There are no credentials to sign with. Data is kept.',
-    act: seeCondition,
     level: 'error',
     text: ({ why }) => `No credentials to sign with: ${bounded(clause(why))}.`,
     repeats: providerKey,
@@ -83,7 +70,6 @@ export const endpointEvents: EventTable<EndpointEvent | 'clock_off' | 'clock_rig
   },
   credentials_found: {
     meaning: 'The gateway signs with these credentials from now on.',
-    act: nothingToDo,
     level: 'info',
     text: ({ accessKeyId }) => `Signing with access key ${accessKeyId}.`,
     repeats: providerKey,
@@ -91,7 +77,6 @@ export const endpointEvents: EventTable<EndpointEvent | 'clock_off' | 'clock_rig
   },
   credentials_stale: {
     meaning: 'The credentials cannot be refreshed. The old ones are used until they expire.',
-    act: seeCondition,
     level: 'warn',
     text: ({ why }) => `Cannot refresh the credentials, the old ones stay in use: ${bounded(clause(why))}.`,
     repeats: providerKey,
@@ -107,7 +92,6 @@ export const endpointEvents: EventTable<EndpointEvent | 'clock_off' | 'clock_rig
   },
   credentials_refreshed: {
     meaning: 'The credentials can be refreshed again.',
-    act: nothingToDo,
     level: 'info',
     text: () => 'The credentials can be refreshed again.',
     repeats: providerKey,
@@ -115,7 +99,6 @@ export const endpointEvents: EventTable<EndpointEvent | 'clock_off' | 'clock_rig
   },
   clock_off: {
     meaning: 'The clock of this machine is off by a minute or more. Signatures use the time of the service.',
-    act: seeCondition,
     level: 'warn',
     text: ({ offsetMs }) =>
       `The clock of this machine is ${offsetText(offsetMs)} the service. Signatures use the time of the service.`,
@@ -130,7 +113,6 @@ export const endpointEvents: EventTable<EndpointEvent | 'clock_off' | 'clock_rig
   },
   clock_right: {
     meaning: 'The clock of this machine agrees with the service again.',
-    act: nothingToDo,
     level: 'info',
     text: () => 'The clock of this machine agrees with the service again.',
     repeats: providerKey,
@@ -138,7 +120,6 @@ export const endpointEvents: EventTable<EndpointEvent | 'clock_off' | 'clock_rig
   },
   provider_unknown: {
     meaning: 'Payloads wait for a provider that is not in the config; or none wait any more.',
-    act: seeCondition,
     level: { oneOf: ['info', 'error'], of: ({ payloads }) => (payloads === 0 ? 'info' : 'error') },
     text: ({ provider, payloads }) =>
       payloads === 0

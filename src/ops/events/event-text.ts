@@ -6,12 +6,6 @@ import type { GatewayError } from '../../std/gateway-error.ts'
 import type { ProviderName } from '../../domain/ids.ts'
 import type { Cause } from '../conditions/conditions.ts'
 
-/** `act` of an event after which there is nothing to do. */
-export const nothingToDo = 'Nothing.'
-
-/** `act` of an event that raises a condition. */
-export const seeCondition = 'See the condition.'
-
 /** For the conditions without a key. */
 export const noKey = () => null
 

@@ -2,31 +2,26 @@
 
 import { formatDuration, plural } from '../../std/quantity.ts'
 import type { EventName } from '../../domain/event.ts'
-import { nothingToDo } from './event-text.ts'
 import type { EventTable } from './types.ts'
 
 export const gatewayEvents: EventTable<Extract<EventName, `gateway_${string}`>> = {
   gateway_starting: {
     meaning: 'The gateway starts.',
-    act: nothingToDo,
     level: 'info',
     text: ({ version }) => `Telemetry gateway ${version} starts.`,
   },
   gateway_ready: {
     meaning: 'The gateway is ready: devices can publish.',
-    act: nothingToDo,
     level: 'info',
     text: ({ tookMs }) => `Ready after ${formatDuration(tookMs)}.`,
   },
   gateway_stopping: {
     meaning: 'The gateway stops.',
-    act: nothingToDo,
     level: 'info',
     text: ({ reason, deadlineMs }) => `Stopping (${reason}), within ${formatDuration(deadlineMs)}.`,
   },
   gateway_stopped: {
     meaning: 'The gateway has stopped. What waits in the spool is delivered after the next start.',
-    act: nothingToDo,
     level: 'info',
     text: ({ tookMs, pending }) =>
       `Stopped after ${formatDuration(tookMs)}. ${plural(pending, 'payload')} in the spool.`,

@@ -4,7 +4,7 @@ import { plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
 import type { EventName } from '../../domain/event.ts'
 import { countedConditions } from './counted-conditions.ts'
-import { noKey, nothingToDo, ofFault, seeCondition, sentence } from './event-text.ts'
+import { noKey, ofFault, sentence } from './event-text.ts'
 import type { EventTable } from './types.ts'
 
 type IngestEvent = Extract<
@@ -15,14 +15,12 @@ type IngestEvent = Extract<
 export const ingestEvents: EventTable<IngestEvent> = {
   listener_opened: {
     meaning: 'Devices can connect to this address.',
-    act: nothingToDo,
     level: 'info',
     text: ({ url }) => `Listening for devices on ${url}.`,
     clears: { LISTENER_FAILED: noKey },
   },
   listener_failed: {
     meaning: 'A listener failed. Devices cannot connect to it.',
-    act: seeCondition,
     level: 'error',
     text: ({ fault }) => fault.what,
     repeats: ({ fault }) => fault.code,
@@ -46,7 +44,6 @@ export const ingestEvents: EventTable<IngestEvent> = {
   },
   messages_dropped: {
     meaning: 'QoS 0 messages could not be kept. Their data is lost.',
-    act: seeCondition,
     level: 'error',
     text: ({ count, detail }) => `Dropped ${plural(count, 'QoS 0 message')}. ${sentence(detail)}`,
     repeats: ({ reason }) => reason,
@@ -60,7 +57,6 @@ export const ingestEvents: EventTable<IngestEvent> = {
   },
   message_unmappable: {
     meaning: 'A message cannot be mapped. It is a dead letter now.',
-    act: seeCondition,
     level: 'warn',
     text: ({ topic, reason }) => `A message on ${quote(topic, 100)} became a dead letter: ${reason}.`,
     repeats: ({ source, reason }) => `${source ?? ''}|${reason}`,
@@ -81,7 +77,6 @@ export const ingestEvents: EventTable<IngestEvent> = {
   },
   quarantine_released: {
     meaning: 'Messages left the quarantine, because their devices are listed now.',
-    act: nothingToDo,
     level: 'info',
     text: ({ messages, devices, payloads, dead }) =>
       `Released ${plural(messages, 'message')} of ${plural(devices, 'device')} from quarantine: ` +
@@ -104,7 +99,6 @@ export const ingestEvents: EventTable<IngestEvent> = {
   },
   expressions_failed: {
     meaning: 'The thread for JSONata expressions cannot be started. Their messages wait on disk.',
-    act: seeCondition,
     level: 'error',
     text: () => 'JSONata expressions cannot be evaluated. Their messages are acknowledged and wait on disk.',
     repeats: () => '',
@@ -116,7 +110,6 @@ export const ingestEvents: EventTable<IngestEvent> = {
   },
   expressions_resumed: {
     meaning: 'JSONata expressions are evaluated again.',
-    act: nothingToDo,
     level: 'info',
     text: () => 'JSONata expressions are evaluated again.',
     repeats: () => '',

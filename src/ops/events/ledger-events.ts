@@ -3,13 +3,12 @@
 import { formatSize, plural } from '../../std/quantity.ts'
 import { bounded } from '../../std/quote.ts'
 import type { EventName } from '../../domain/event.ts'
-import { clause, noKey, nothingToDo, ofFault, seeCondition, sentence } from './event-text.ts'
+import { clause, noKey, ofFault, sentence } from './event-text.ts'
 import type { EventTable } from './types.ts'
 
 export const ledgerEvents: EventTable<Extract<EventName, `ledger_${string}`>> = {
   ledger_opened: {
     meaning: 'The ledger is open.',
-    act: nothingToDo,
     level: 'info',
     text: ({ records, bytes }) =>
       `The ledger is open: ${plural(records, 'payload')} in ${formatSize(bytes)}.`,
@@ -17,7 +16,6 @@ export const ledgerEvents: EventTable<Extract<EventName, `ledger_${string}`>> = 
   },
   ledger_failed: {
     meaning: 'The ledger cannot be opened, read or written. Delivery is not affected.',
-    act: seeCondition,
     level: 'warn',
     text: ({ fault }) => `${fault.what} ${bounded(fault.why)}`,
     repeats: ({ fault }) => fault.code,
@@ -25,7 +23,6 @@ export const ledgerEvents: EventTable<Extract<EventName, `ledger_${string}`>> = 
   },
   ledger_set_aside: {
     meaning: 'The ledger is damaged. It was set aside, and a new one begins.',
-    act: seeCondition,
     level: 'warn',
     text: ({ why }) =>
       `The ledger is damaged: ${bounded(clause(why))}. It is set aside, and a new one begins.`,
@@ -39,7 +36,6 @@ export const ledgerEvents: EventTable<Extract<EventName, `ledger_${string}`>> = 
   },
   ledger_receipts_damaged: {
     meaning: 'Receipts of settled batches cannot be read. The ledger does not have their payloads.',
-    act: seeCondition,
     level: 'warn',
     text: ({ receipts }) => `Cannot read ${plural(receipts, 'receipt')}. The ledger does not have them.`,
     repeats: () => '',

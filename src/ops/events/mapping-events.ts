@@ -3,7 +3,7 @@
 import { formatDuration, plural } from '../../std/quantity.ts'
 import { quote } from '../../std/quote.ts'
 import type { EventName, EventOf } from '../../domain/event.ts'
-import { noKey, nothingToDo, seeCondition } from './event-text.ts'
+import { noKey } from './event-text.ts'
 import type { EventTable } from './types.ts'
 
 type MappingEvent = Extract<EventName, `mapping_${string}` | 'restart_needed' | 'model_unknown'>
@@ -15,7 +15,6 @@ const problemsLengthMax = 6000
 export const mappingEvents: EventTable<MappingEvent | DeviceClockEvent> = {
   mapping_reloaded: {
     meaning: 'A changed config or device table is in force.',
-    act: nothingToDo,
     level: 'info',
     text: ({ cause, sources, tookMs }) =>
       `A new mapping of ${plural(sources, 'source')} is in force after ${formatDuration(tookMs)} (${cause}).`,
@@ -23,7 +22,6 @@ export const mappingEvents: EventTable<MappingEvent | DeviceClockEvent> = {
   },
   mapping_refused: {
     meaning: 'A changed config or device table has errors. The previous mapping stays in force.',
-    act: seeCondition,
     level: 'error',
     text: ({ cause, fault }) => `${fault.what} The previous mapping stays in force (${cause}).`,
     repeats: ({ fault }) => fault.code,
@@ -48,7 +46,6 @@ export const mappingEvents: EventTable<MappingEvent | DeviceClockEvent> = {
   },
   model_unknown: {
     meaning: 'Devices have no known model, so some of their fields are omitted; or none of them is left.',
-    act: seeCondition,
     level: { oneOf: ['info', 'warn'], of: ({ devices }) => (devices === 0 ? 'info' : 'warn') },
     text: (event) =>
       event.devices === 0
@@ -69,7 +66,6 @@ export const mappingEvents: EventTable<MappingEvent | DeviceClockEvent> = {
   },
   clock_suspect: {
     meaning: 'Most devices are off by the same time: the clock of this machine is probably wrong.',
-    act: seeCondition,
     level: 'error',
     text: clockText,
     repeats: () => '',
@@ -84,7 +80,6 @@ export const mappingEvents: EventTable<MappingEvent | DeviceClockEvent> = {
   },
   clock_trusted: {
     meaning: 'Devices no longer agree that the clock of this machine is wrong.',
-    act: nothingToDo,
     level: 'info',
     text: () => 'The devices no longer agree that the clock of this machine is wrong.',
     repeats: () => '',

@@ -4,7 +4,7 @@ import { formatDuration, plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
 import type { EventName, EventOf, HoldReason } from '../../domain/event.ts'
 import type { Cause } from '../conditions/conditions.ts'
-import { noKey, nothingToDo, ofFault, seeCondition, sentence } from './event-text.ts'
+import { noKey, ofFault, sentence } from './event-text.ts'
 import type { EventTable } from './types.ts'
 
 type SpoolEvent = Extract<
@@ -12,12 +12,20 @@ type SpoolEvent = Extract<
   `${'spool' | 'store' | 'chunk' | 'conservation' | 'record' | 'records'}_${string}`
 >
 
+/** A lost store is open again with an event of its own. */
+const holdsEnded = {
+  SPOOL_FULL: noKey,
+  DISK_LOW: noKey,
+  QUARANTINE_FULL: noKey,
+  DEFERRED_FULL: noKey,
+  STATE_FULL: noKey,
+}
+
 const eitherLost = 'Either stored data was lost or this is a fault of the gateway.'
 
 export const spoolEvents: EventTable<SpoolEvent> = {
   spool_recovered: {
     meaning: 'The spool is open, with what it held before.',
-    act: nothingToDo,
     level: 'info',
     text: ({ payloads, lanes, batches }) =>
       `The spool is open: ${plural(payloads, 'payload')} in ${plural(lanes, 'lane')}, ` +
@@ -25,18 +33,11 @@ export const spoolEvents: EventTable<SpoolEvent> = {
   },
   spool_held: {
     meaning: 'The spool takes no messages. Devices get no acknowledgement, and QoS 0 messages are dropped.',
-    act: seeCondition,
     level: { oneOf: ['warn', 'error'], of: ({ reason }) => (reason === 'store_lost' ? 'error' : 'warn') },
     text: ({ detail }) =>
       `${bounded(sentence(detail))} Devices get no acknowledgement and keep their data. QoS 0 messages are dropped.`,
     repeats: ({ reason }) => reason,
-    clears: {
-      SPOOL_FULL: noKey,
-      DISK_LOW: noKey,
-      QUARANTINE_FULL: noKey,
-      DEFERRED_FULL: noKey,
-      STATE_FULL: noKey,
-    },
+    clears: holdsEnded,
     raises: {
       SPOOL_FULL: heldFor('spool_full'),
       DISK_LOW: heldFor('disk_low'),
@@ -48,28 +49,18 @@ export const spoolEvents: EventTable<SpoolEvent> = {
   },
   spool_resumed: {
     meaning: 'The spool takes messages again. Held acknowledgements are given.',
-    act: nothingToDo,
     level: 'info',
     text: ({ heldMs }) => `The spool takes messages again after ${formatDuration(heldMs)}.`,
     repeats: () => '',
-    // A lost store is open again with an event of its own.
-    clears: {
-      SPOOL_FULL: noKey,
-      DISK_LOW: noKey,
-      QUARANTINE_FULL: noKey,
-      DEFERRED_FULL: noKey,
-      STATE_FULL: noKey,
-    },
+    clears: holdsEnded,
   },
   spool_compacted: {
     meaning: 'A drained lane was compacted and its disk space released.',
-    act: nothingToDo,
     level: 'debug',
     text: ({ lane }) => `Lane ${lane} is drained. Its disk space is released.`,
   },
   store_lost: {
     meaning: 'A write to the spool failed. The gateway closes the store and opens it again.',
-    act: seeCondition,
     level: 'error',
     text: ({ fault }) => `${fault.what} The gateway acknowledges nothing until the store is open again.`,
     repeats: ({ fault }) => fault.code,
@@ -77,14 +68,12 @@ export const spoolEvents: EventTable<SpoolEvent> = {
   },
   store_reopened: {
     meaning: 'The store is open again after a failed write.',
-    act: nothingToDo,
     level: 'info',
     text: ({ lostMs }) => `The store is open again after ${formatDuration(lostMs)}.`,
     clears: { STORE_LOST: noKey },
   },
   store_reopen_failed: {
     meaning: 'An attempt to open the store again failed. The gateway tries again.',
-    act: seeCondition,
     level: 'error',
     text: ({ attempt }) => `Attempt ${attempt} to open the store again failed.`,
     repeats: ({ fault }) => fault.code,
@@ -92,7 +81,6 @@ export const spoolEvents: EventTable<SpoolEvent> = {
   },
   chunk_damaged: {
     meaning: 'Stored payloads cannot be read. They are set aside, and the lane continues without them.',
-    act: seeCondition,
     level: 'error',
     text: (event) => `${unreadable(event)} The data is set aside.`,
     repeats: ({ lane }) => String(lane),
@@ -107,7 +95,6 @@ export const spoolEvents: EventTable<SpoolEvent> = {
   },
   conservation_broken: {
     meaning: 'The payloads of a lane do not add up: appended is not settled plus open.',
-    act: seeCondition,
     level: 'error',
     text: unbalanced,
     repeats: ({ lane }) => String(lane),
@@ -121,7 +108,6 @@ export const spoolEvents: EventTable<SpoolEvent> = {
   },
   record_damaged: {
     meaning: 'Mapping state or a kept message cannot be read. It is set aside, never deleted.',
-    act: seeCondition,
     level: 'error',
     text: (event) => `Cannot read all of ${recordsOf(event)}: ${bounded(event.what)}.`,
     repeats: ({ table }) => table,
@@ -135,7 +121,6 @@ export const spoolEvents: EventTable<SpoolEvent> = {
   },
   records_unbalanced: {
     meaning: 'The number of kept messages or of state entries differs from its counter.',
-    act: seeCondition,
     level: 'error',
     text: wrongNumber,
     repeats: ({ table }) => table,

@@ -8,9 +8,9 @@ export type Level = 'debug' | 'info' | 'warn' | 'error'
 
 /** What the table says of one event. A function runs only when what it gives is needed. */
 export type EventSpec<Event> = {
-  /** For the documentation: what happened, and what to do. */
+  /** For the documentation: what happened, and what to do where that is neither nothing nor in its condition. */
   meaning: string
-  act: string
+  act?: string
   level: Level | { oneOf: readonly Level[]; of(this: void, event: Event): Level }
   /** The log sentence. */
   text(this: void, event: Event): string
