@@ -4,7 +4,7 @@ import { createConditions } from '../../src/ops/conditions/conditions.ts'
 import { createEventConditions } from '../../src/ops/events/event-conditions.ts'
 import { GatewayError } from '../../src/std/gateway-error.ts'
 import { get, handClock, ingestCounters, opsWorld, stages, statusOf } from '../support/ops-world.ts'
-import { deviceView, mappingPart } from '../support/mapping-part.ts'
+import { deviceView, mappingStage } from '../support/mapping-stage.ts'
 
 const lines = Array.from({ length: 40 }, (_, n) => `devices.csv:${n + 2}  has no device`)
 const fault = new GatewayError('DEVICES_INVALID', { what: 'W.', why: lines.join('\n'), act: 'A.' })
@@ -65,7 +65,7 @@ describe('status', () => {
       openParts: 4,
     })
     const release = { released: 2, payloads: 2, dead: 1, keptAgain: 0, devices: 0 }
-    world.ops.attach({ ...stages({ ingest }), mapping: mappingPart({ release }) })
+    world.ops.attach({ ...stages({ ingest }), mapping: mappingStage({ release }) })
     const { totals, conservation } = world.ops.status()
     expect(conservation.messages).toEqual({ received: 20, carried: 4, accounted: 24, difference: 0 })
     expect(totals).toMatchObject({ quarantined: 5, deferred: 6, openParts: 4, released: 2, dead: 1 })
@@ -81,7 +81,7 @@ describe('devices over HTTP', () => {
   test('come with the worst clock first, and one by one under their name', async () => {
     await using world = opsWorld()
     await world.ops.start()
-    world.ops.attach({ mapping: mappingPart({ skewed: [seen[1]!] }, seen) })
+    world.ops.attach({ mapping: mappingStage({ skewed: [seen[1]!] }, seen) })
     const url = world.ops.url()
     expect(JSON.parse((await get(url, '/devices')).text)).toEqual({ seen: 2, devices: [seen[1], seen[0]] })
     expect(JSON.parse((await get(url, '/devices?limit=1')).text)).toEqual({ seen: 2, devices: [seen[1]] })
@@ -106,7 +106,7 @@ describe('metrics of the mapping', () => {
       ...stages({
         ingest: ingestCounters({ openParts: 7, quarantinedByReason: new Map([['a|FUTURE', 2]]) }),
       }),
-      mapping: mappingPart({
+      mapping: mappingStage({
         omitted: new Map([['a|speed|not a number', 4]]),
         clocks: { devices: 1, evictions: 0, future: 2, unset: 3, old: 4, restamped: 0 },
       }),
@@ -115,7 +115,7 @@ describe('metrics of the mapping', () => {
     for (const line of [
       'gateway_messages_open 7',
       'gateway_messages_quarantined_total{source="a",reason="FUTURE"} 2',
-      'gateway_fields_omitted_total{source="a",field="speed",reason="not a number"} 4',
+      'gateway_fields_omitted_total{source="a",field="speed",reason="not_a_number"} 4',
       'gateway_device_times_total{verdict="unset"} 3',
     ])
       expect(text).toContain(`${line}\n`)

@@ -1,9 +1,13 @@
-// metric-readings.ts: how the numbers of the metrics are read from the counters of the stages.
+// metric-readings.ts: the form of a metric, and how its numbers are read from the counters of the stages.
 
+import type { DeadLetterOperations } from '../../dead-letters/dead-letters.ts'
+import type { ProviderView } from '../../delivery/types.ts'
 import type { Conditions } from '../conditions/conditions.ts'
 import type { MappingView, StageViews } from '../types.ts'
 
-export type Sample = { labels: Record<string, string>; value: number }
+type Sample = { labels: Record<string, string>; value: number }
+type Samples = readonly Sample[]
+type Counts = ReadonlyMap<string, number> | undefined
 
 /** What a scrape can see. */
 export type MetricsView = {
@@ -16,105 +20,132 @@ export type MetricsView = {
   eventLoopLag: { p50S: number; p99S: number; maxS: number }
 }
 
+type Read = (this: void, view: MetricsView) => Samples
+
 export type Metric = {
   name: `gateway_${string}` | `process_${string}`
   type: 'counter' | 'gauge'
   labels: readonly string[]
   help: string
-  read(this: void, view: MetricsView): readonly Sample[]
+  read: Read
 }
 
-/** Sources and reasons come from the config and from closed sets; this bounds them whatever happens. */
-export const reasonsMax = 100
+/** The name, what it counts, where the number comes from, and the labels. */
+type Shape = [name: Metric['name'], help: string, read: Read, labels?: readonly string[]]
+
+export function counter(...[name, help, read, labels = []]: Shape): Metric {
+  return { name, type: 'counter', labels, help, read }
+}
+
+export function gauge(...[name, help, read, labels = []]: Shape): Metric {
+  return { name, type: 'gauge', labels, help, read }
+}
+
+/** Samples of one metric. Sources and reasons come from the config and from closed sets; this bounds them anyway. */
+const samplesMax = 100
+
+/** A label value is a stable code. Reasons that are words, such as `no fix`, become one; /status has them as they are. */
+export function labelCode(text: string): string {
+  return text.replaceAll(/[^\w.:-]+/g, '_').slice(0, 64)
+}
+
+export function one(value: number | undefined): Samples {
+  return value === undefined ? [] : [{ labels: {}, value }]
+}
 
 type NumberKey<T> = { [K in keyof T]: T[K] extends number ? K : never }[keyof T]
-type IngestNumber = NumberKey<ReturnType<NonNullable<StageViews['ingest']>['counters']>>
-type SpoolNumber = NumberKey<ReturnType<NonNullable<StageViews['spool']>['totals']>>
+type IngestCounters = ReturnType<NonNullable<StageViews['ingest']>['counters']>
+type SpoolTotals = ReturnType<NonNullable<StageViews['spool']>['totals']>
+type LedgerView = ReturnType<NonNullable<StageViews['ledger']>['view']>
+type DeadLetterCounters = ReturnType<DeadLetterOperations['counters']>
 
-export function ingest(key: IngestNumber): Metric['read'] {
-  return ({ stages }) => (stages.ingest ? one(stages.ingest.counters()[key]) : [])
+export function ingest(key: NumberKey<IngestCounters>): Read {
+  return ({ stages }) => one(stages.ingest?.counters()[key])
 }
 
-export function spool(key: SpoolNumber): Metric['read'] {
-  return ({ stages }) => (stages.spool ? one(stages.spool.totals()[key]) : [])
+export function spool(key: NumberKey<SpoolTotals>): Read {
+  return ({ stages }) => one(stages.spool?.totals()[key])
 }
 
-export function one(value: number): readonly Sample[] {
-  return [{ labels: {}, value }]
+export function deadLetters(key: NumberKey<DeadLetterCounters>): Read {
+  return ({ stages }) => one(stages.deadLetters?.counters()[key])
 }
 
-/** Keys are `source|reason`; a source may hold a `|`, a reason never does. */
-export function byReason(counts: ReadonlyMap<string, number> | undefined): readonly Sample[] {
-  return [...(counts ?? [])].slice(0, reasonsMax).map(([key, value]) => {
-    const bar = key.lastIndexOf('|')
-    return { labels: { source: key.slice(0, Math.max(0, bar)), reason: key.slice(bar + 1) }, value }
-  })
+export function ledger(key: NumberKey<LedgerView>): Read {
+  return ({ stages }) => one(stages.ledger?.view()[key])
 }
 
-/** Keys are `source|field|reason`; of these only a source may hold a `|`. */
-export function byField(counts: ReadonlyMap<string, number> | undefined): readonly Sample[] {
-  return [...(counts ?? [])].slice(0, reasonsMax).map(([key, value]) => {
+export function mapping(read: (view: MappingView) => number): Read {
+  return ({ stages }) => {
+    const view = stages.mapping?.view()
+    return one(view && read(view))
+  }
+}
+
+/** One sample a provider; none where the value is null. */
+export function providers(read: (provider: ProviderView) => number | null): Read {
+  return ({ stages }) =>
+    (stages.delivery?.providers() ?? []).flatMap((provider) => {
+      const value = read(provider)
+      return value === null ? [] : [{ labels: { provider: provider.name }, value }]
+    })
+}
+
+type ByReason = {
+  [K in keyof IngestCounters]: IngestCounters[K] extends ReadonlyMap<string, number> ? K : never
+}[keyof IngestCounters]
+
+/** Keys are `source|reason`; a source may have a `|`, a reason never has. */
+export function bySource(key: ByReason): Read {
+  return ({ stages }) =>
+    samplesOf(stages.ingest?.counters()[key], (name) => {
+      const bar = name.lastIndexOf('|')
+      return { source: name.slice(0, Math.max(0, bar)), reason: labelCode(name.slice(bar + 1)) }
+    })
+}
+
+export function byReason(key: ByReason): Read {
+  return ({ stages }) =>
+    samplesOf(stages.ingest?.counters()[key], (reason) => ({ reason: labelCode(reason) }))
+}
+
+/** Keys are `source|field|reason`; of these only a source may have a `|`. */
+export function byField({ stages }: MetricsView): Samples {
+  return samplesOf(stages.mapping?.view().omitted, (key) => {
     const parts = key.split('|')
-    const reason = parts.pop() ?? ''
+    const reason = labelCode(parts.pop() ?? '')
     const field = parts.pop() ?? ''
-    return { labels: { source: parts.join('|'), field, reason }, value }
+    return { source: parts.join('|'), field, reason }
   })
 }
 
-export function fromView({ stages }: MetricsView, read: (view: MappingView) => number): readonly Sample[] {
-  const view = stages.mapping?.view()
-  return view ? one(read(view)) : []
+export function samplesOf(counts: Counts, labelsOf: (key: string) => Sample['labels']): Samples {
+  return [...(counts ?? [])].slice(0, samplesMax).map(([key, value]) => ({ labels: labelsOf(key), value }))
 }
 
-export function counted(counts: ReadonlyMap<string, number> | undefined): readonly Sample[] {
-  return [...(counts ?? [])].slice(0, reasonsMax).map(([reason, value]) => ({ labels: { reason }, value }))
-}
-
-/** Lanes come and go; what is scraped is their sum by provider and role. */
-export function byLane({ stages }: MetricsView, key: 'pending' | 'sealed'): readonly Sample[] {
-  const sums = new Map<string, Sample>()
-  for (const lane of stages.spool?.lanes() ?? []) {
-    const labels = { provider: lane.provider, role: lane.role.kind }
-    const name = JSON.stringify(labels)
-    sums.set(name, { labels, value: (sums.get(name)?.value ?? 0) + lane[key] })
+/** Lanes come and go; what is scraped is combined by provider and role. */
+export function lanes(
+  read: (lane: ReturnType<NonNullable<StageViews['spool']>['lanes']>[number]) => number | null,
+  combine: (a: number, b: number) => number,
+): Read {
+  return ({ stages }) => {
+    const samples = new Map<string, Sample>()
+    for (const lane of stages.spool?.lanes() ?? []) {
+      const value = read(lane)
+      if (value === null) continue
+      const labels = { provider: lane.provider, role: lane.role.kind }
+      const name = JSON.stringify(labels)
+      const known = samples.get(name)
+      samples.set(name, { labels, value: known ? combine(known.value, value) : value })
+    }
+    return [...samples.values()]
   }
-  return [...sums.values()]
 }
 
-export function oldest({ stages }: MetricsView): readonly Sample[] {
-  const oldestByName = new Map<string, Sample>()
-  for (const { provider, role, oldestAt } of stages.spool?.lanes() ?? []) {
-    if (oldestAt === null) continue
-    const labels = { provider, role: role.kind }
-    const name = JSON.stringify(labels)
-    const value = Math.min(oldestAt / 1000, oldestByName.get(name)?.value ?? Infinity)
-    oldestByName.set(name, { labels, value })
-  }
-  return [...oldestByName.values()]
-}
-
-/** Keys stay out of the labels: a batchId would make a new series for each batch. */
-export function openConditions(conditions: Conditions): readonly Sample[] {
+/** Keys are no labels: a batchId would make a new series for each batch. */
+export function openConditions({ conditions }: MetricsView): Samples {
   const open = new Map<string, Sample>()
   for (const { code, severity } of conditions.open())
     open.set(`${code}|${severity}`, { labels: { code, severity }, value: 1 })
   return [...open.values()]
-}
-
-export function counter(
-  name: Metric['name'],
-  help: string,
-  read: Metric['read'],
-  labels: readonly string[] = [],
-): Metric {
-  return { name, type: 'counter', labels, help, read }
-}
-
-export function gauge(
-  name: Metric['name'],
-  help: string,
-  read: Metric['read'],
-  labels: readonly string[] = [],
-): Metric {
-  return { name, type: 'gauge', labels, help, read }
 }

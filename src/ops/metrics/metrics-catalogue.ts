@@ -1,188 +1,163 @@
 // metrics-catalogue.ts: every metric: its name, what it counts and where the number comes from. The numbers are read
 // at the scrape from the counters of the stages, so that nothing is counted twice on the hot path.
 //
-// Names are `gateway_*`, units are base units, and every label has a bounded set of values.
+// Names are `gateway_*`, units are base units, every label has a bounded set of values, and a value is a stable code.
 
-import { fromLedger } from './ledger-metrics.ts'
-import { fromMapping } from './mapping-metrics.ts'
+import { ledgerMetrics } from './ledger-metrics.ts'
+import { mappingMetrics } from './mapping-metrics.ts'
 import {
-  byLane,
   byReason,
-  counted,
+  bySource,
   counter,
+  deadLetters,
   gauge,
   ingest,
-  oldest,
+  labelCode,
+  lanes,
   one,
   openConditions,
-  reasonsMax,
+  providers,
+  samplesOf,
   spool,
   type Metric,
 } from './metric-readings.ts'
 
 const endpointStates = ['available', 'unavailable', 'unauthorized'] as const
+const bySourceLabels = ['source', 'reason'] as const
+const byLaneLabels = ['provider', 'role'] as const
+const sum = (a: number, b: number) => a + b
 
-const fromIngest: readonly Metric[] = [
+const ingestMetrics: readonly Metric[] = [
   counter('gateway_messages_received_total', 'Messages that devices published.', ingest('received')),
-  counter(
-    'gateway_messages_acked_total',
-    'Messages acknowledged: their payloads are on disk.',
-    ingest('acked'),
-  ),
-  counter(
-    'gateway_messages_mapped_total',
-    'Messages that became at least one new payload.',
-    ingest('mapped'),
-  ),
+  counter('gateway_messages_acked_total', 'Messages acknowledged: their data is on disk.', ingest('acked')),
+  counter('gateway_messages_mapped_total', 'Messages mapped to a new payload or more.', ingest('mapped')),
   counter(
     'gateway_messages_duplicate_total',
-    'Messages whose every payload was taken in before.',
+    'Messages whose payloads are all duplicates.',
     ingest('duplicates'),
   ),
   counter(
     'gateway_messages_ignored_total',
-    'Messages left out on purpose, by source and reason.',
-    (view) => byReason(view.stages.ingest?.counters().ignoredByReason),
-    ['source', 'reason'],
+    'Messages ignored on purpose, by source and reason.',
+    bySource('ignoredByReason'),
+    bySourceLabels,
   ),
   counter(
     'gateway_messages_dead_total',
     'Messages that became dead letters, by source and reason.',
-    (view) => byReason(view.stages.ingest?.counters().deadByReason),
-    ['source', 'reason'],
+    bySource('deadByReason'),
+    bySourceLabels,
   ),
-  counter(
-    'gateway_clients_refused_total',
-    'Clients whose CONNECT was refused, by reason.',
-    (view) => counted(view.stages.ingest?.counters().refusedByReason),
-    ['reason'],
-  ),
+  counter('gateway_clients_refused_total', 'Connections refused, by reason.', byReason('refusedByReason'), [
+    'reason',
+  ]),
   counter(
     'gateway_clients_dropped_total',
     'Connections that the gateway closed, by reason.',
-    (view) => counted(view.stages.ingest?.counters().droppedByReason),
+    byReason('droppedByReason'),
     ['reason'],
   ),
-  counter(
-    'gateway_messages_dropped_total',
-    'QoS 0 messages that were lost. Alert on any increase.',
-    ingest('dropped'),
-  ),
-  counter('gateway_ingest_bytes_total', 'Bytes of the messages received.', ingest('bytes')),
-  gauge(
-    'gateway_messages_held',
-    'Messages whose ack is held because the spool takes nothing in.',
-    ingest('held'),
-  ),
-  gauge('gateway_connections', 'Devices connected now.', ingest('connections')),
+  counter('gateway_messages_dropped_total', 'QoS 0 messages lost. Alert on any increase.', ingest('dropped')),
+  counter('gateway_ingest_bytes_total', 'Size of the messages received.', ingest('bytes')),
+  gauge('gateway_messages_held', 'Messages whose acknowledgement is held.', ingest('held')),
+  gauge('gateway_connections', 'Connections of devices.', ingest('connections')),
 ]
 
-const fromLetters: readonly Metric[] = [
-  counter(
-    'gateway_dead_letters_requeued_total',
-    'Payloads of dead letters that were sent again.',
-    ({ stages }) => (stages.deadLetters ? one(stages.deadLetters.counters().requeued) : []),
-  ),
-  counter(
-    'gateway_dead_letters_purged_total',
-    'Dead letters that were deleted, by hand or by age. Their data is lost.',
-    ({ stages }) =>
-      (['operator', 'age'] as const).flatMap((by) =>
-        stages.deadLetters ? [{ labels: { by }, value: stages.deadLetters.counters().purged[by] }] : [],
-      ),
-    ['by'],
-  ),
-  counter(
-    'gateway_dead_letters_imported_total',
-    'Payloads and messages that were taken in from a file.',
-    ({ stages }) => (stages.deadLetters ? one(stages.deadLetters.counters().imported) : []),
-  ),
-]
-
-const fromSpool: readonly Metric[] = [
-  counter('gateway_payloads_appended_total', 'Payloads taken into the spool.', spool('payloads')),
+const spoolMetrics: readonly Metric[] = [
+  counter('gateway_payloads_appended_total', 'Payloads appended to the spool.', spool('payloads')),
   counter(
     'gateway_payloads_duplicate_total',
-    'Payloads not stored because they were taken in before.',
+    'Payloads not stored because they are duplicates.',
     spool('duplicates'),
   ),
   counter('gateway_payloads_retried_total', 'Payloads moved to a retry lane.', spool('retried')),
   counter(
     'gateway_payloads_damaged_total',
-    'Payloads that cannot be read any more. Alert on any increase.',
+    'Payloads that cannot be read. Alert on any increase.',
     spool('damaged'),
   ),
-  counter('gateway_spool_commits_total', 'Durable writes of a group.', spool('groups')),
-  gauge('gateway_payloads_pending', 'Payloads that no batch claims yet.', (view) => byLane(view, 'pending'), [
-    'provider',
-    'role',
-  ]),
+  counter(
+    'gateway_payloads_exchanged_total',
+    'Payloads made from kept messages, dead letters or open records.',
+    spool('exchanged'),
+  ),
+  counter('gateway_spool_commits_total', 'Durable writes.', spool('groups')),
+  gauge(
+    'gateway_payloads_pending',
+    'Payloads that are in no batch yet.',
+    lanes(({ pending }) => pending, sum),
+    byLaneLabels,
+  ),
   gauge(
     'gateway_payloads_sealed',
     'Payloads in sealed batches that are not settled.',
-    (view) => byLane(view, 'sealed'),
-    ['provider', 'role'],
+    lanes(({ sealed }) => sealed, sum),
+    byLaneLabels,
   ),
   gauge(
     'gateway_payloads_oldest_timestamp_seconds',
     'When the oldest pending payload was stored, Unix time.',
-    oldest,
-    ['provider', 'role'],
+    lanes(({ oldestAt }) => (oldestAt === null ? null : oldestAt / 1000), Math.min),
+    byLaneLabels,
   ),
-  gauge('gateway_spool_bytes', 'Bytes of payloads that wait in the spool.', spool('openBytes')),
-  gauge('gateway_spool_limit_bytes', 'The limit of the spool (spool.max_bytes).', spool('bytesMax')),
-  gauge('gateway_spool_disk_bytes', 'What the files of the spool use on the disk.', spool('diskBytes')),
-  gauge('gateway_dead_letters', 'Dead letters kept now. Alert on any increase.', spool('deadLetters')),
-  ...fromLetters,
-  gauge('gateway_dead_letter_bytes', 'Bytes of the dead letters.', spool('deadLetterBytes')),
-  gauge('gateway_quarantine_messages', 'Messages kept in quarantine now.', spool('quarantined')),
-  gauge('gateway_quarantine_bytes', 'Bytes of the messages in quarantine.', spool('quarantineBytes')),
-  gauge('gateway_deferred_messages', 'Messages that wait to be mapped by a worker.', spool('deferred')),
-  gauge('gateway_deferred_bytes', 'Bytes of the messages that wait to be mapped.', spool('deferredBytes')),
-  gauge('gateway_mapping_state_entries', 'Entries of durable state of the mapping.', spool('stateEntries')),
-  gauge('gateway_mapping_state_bytes', 'Bytes of the state of the mapping.', spool('stateBytes')),
-  counter(
-    'gateway_payloads_exchanged_total',
-    'Payloads made of what was kept, buried or open before.',
-    spool('exchanged'),
-  ),
-  gauge('gateway_dedup_window_ids', 'payloadIds that the dedup window remembers.', spool('windowIds')),
+  gauge('gateway_spool_bytes', 'Size of the payloads in the spool.', spool('openBytes')),
+  gauge('gateway_spool_limit_bytes', 'Limit of the spool (spool.max_bytes).', spool('bytesMax')),
+  gauge('gateway_spool_disk_bytes', 'Size of the files of the spool.', spool('diskBytes')),
   gauge(
     'gateway_spool_held',
-    '1 while the spool takes nothing in, by reason.',
+    '1 while the spool takes no messages, by reason.',
     ({ stages }) =>
       stages.spool?.holdReason ? [{ labels: { reason: stages.spool.holdReason }, value: 1 }] : [],
     ['reason'],
   ),
+  gauge('gateway_dead_letters', 'Dead letters in the spool. Alert on any increase.', spool('deadLetters')),
+  gauge('gateway_dead_letter_bytes', 'Size of the dead letters.', spool('deadLetterBytes')),
+  counter('gateway_dead_letters_requeued_total', 'Dead letters sent again.', deadLetters('requeued')),
+  counter('gateway_dead_letters_imported_total', 'Entries taken from a file.', deadLetters('imported')),
+  counter(
+    'gateway_dead_letters_purged_total',
+    'Dead letters deleted, by a command or by age. Their data is lost.',
+    ({ stages }) =>
+      Object.entries(stages.deadLetters?.counters().purged ?? {}).map(([by, value]) => ({
+        labels: { by },
+        value,
+      })),
+    ['by'],
+  ),
+  gauge('gateway_quarantine_messages', 'Messages in quarantine.', spool('quarantined')),
+  gauge('gateway_quarantine_bytes', 'Size of the messages in quarantine.', spool('quarantineBytes')),
+  gauge('gateway_deferred_messages', 'Messages that wait for their expression.', spool('deferred')),
+  gauge('gateway_deferred_bytes', 'Size of the messages that wait for it.', spool('deferredBytes')),
+  gauge('gateway_mapping_state_entries', 'Entries of mapping state.', spool('stateEntries')),
+  gauge('gateway_mapping_state_bytes', 'Size of the mapping state.', spool('stateBytes')),
+  gauge('gateway_dedup_window_ids', 'payloadIds in the dedup window.', spool('windowIds')),
 ]
 
-const fromDelivery: readonly Metric[] = [
+const deliveryMetrics: readonly Metric[] = [
   counter(
     'gateway_payloads_accepted_total',
-    'Payloads that the ingestion API accepted, by the lane they came from.',
-    (view) => [...view.acceptedByLane].map(([lane, value]) => ({ labels: { lane }, value })),
+    'Payloads that the service accepted, by the role of their lane.',
+    ({ acceptedByLane }) => samplesOf(acceptedByLane, (lane) => ({ lane })),
     ['lane'],
   ),
   counter(
     'gateway_payloads_dead_total',
     'Payloads that became dead letters after their retries.',
-    ({ stages }) => (stages.delivery ? one(stages.delivery.counters().dead) : []),
+    ({ stages }) => one(stages.delivery?.counters().dead),
   ),
   counter(
     'gateway_submissions_total',
-    'Submissions, by what they came to.',
+    'Submissions, by outcome.',
     ({ stages }) =>
-      [...(stages.delivery?.counters().outcomes ?? [])]
-        .slice(0, reasonsMax)
-        .map(([outcome, value]) => ({ labels: { outcome }, value })),
+      samplesOf(stages.delivery?.counters().outcomes, (outcome) => ({ outcome: labelCode(outcome) })),
     ['outcome'],
   ),
-  counter('gateway_sent_bytes_total', 'Bytes of request bodies sent.', ({ stages }) =>
-    stages.delivery ? one(stages.delivery.counters().bytesSent) : [],
+  counter('gateway_sent_bytes_total', 'Size of the request bodies sent.', ({ stages }) =>
+    one(stages.delivery?.counters().bytesSent),
   ),
   gauge(
     'gateway_endpoint_state',
-    '1 for the state that the endpoint of a provider is in, else 0.',
+    '1 for the state of the endpoint of a provider, else 0.',
     ({ stages }) =>
       (stages.delivery?.providers() ?? []).flatMap(({ name, endpoint }) =>
         endpointStates.map((state) => ({
@@ -195,38 +170,25 @@ const fromDelivery: readonly Metric[] = [
   gauge(
     'gateway_submissions_in_flight',
     'Submissions that run now.',
-    ({ stages }) =>
-      (stages.delivery?.providers() ?? []).map(({ name, inFlight }) => ({
-        labels: { provider: name },
-        value: inFlight,
-      })),
+    providers(({ inFlight }) => inFlight),
     ['provider'],
   ),
   gauge(
     'gateway_last_accepted_timestamp_seconds',
-    'When the ingestion API last accepted something, Unix time.',
-    ({ stages }) =>
-      (stages.delivery?.providers() ?? []).flatMap(({ name, lastSuccessAt }) =>
-        lastSuccessAt === null ? [] : [{ labels: { provider: name }, value: lastSuccessAt / 1000 }],
-      ),
+    'When the service last accepted a payload, Unix time.',
+    providers(({ lastSuccessAt }) => (lastSuccessAt === null ? null : lastSuccessAt / 1000)),
     ['provider'],
   ),
   gauge(
     'gateway_clock_offset_seconds',
-    'Clock of the ingestion API minus ours.',
-    ({ stages }) =>
-      (stages.delivery?.providers() ?? []).flatMap(({ name, clockOffsetMs }) =>
-        clockOffsetMs === null ? [] : [{ labels: { provider: name }, value: clockOffsetMs / 1000 }],
-      ),
+    'Clock of the service minus clock of this machine.',
+    providers(({ clockOffsetMs }) => (clockOffsetMs === null ? null : clockOffsetMs / 1000)),
     ['provider'],
   ),
 ]
 
-const fromProcess: readonly Metric[] = [
-  gauge('gateway_condition', '1 while a condition is open.', ({ conditions }) => openConditions(conditions), [
-    'code',
-    'severity',
-  ]),
+const processMetrics: readonly Metric[] = [
+  gauge('gateway_condition', '1 while a condition is open.', openConditions, ['code', 'severity']),
   gauge('gateway_ready', '1 while the gateway is ready.', ({ ready }) => one(ready ? 1 : 0)),
   gauge(
     'gateway_build_info',
@@ -234,8 +196,8 @@ const fromProcess: readonly Metric[] = [
     ({ version }) => [{ labels: { version, node: process.version }, value: 1 }],
     ['version', 'node'],
   ),
-  counter('gateway_log_lines_lost_total', 'Log lines left out because nobody read stdout.', (view) =>
-    one(view.linesLost),
+  counter('gateway_log_lines_lost_total', 'Log lines lost because nobody reads stdout.', ({ linesLost }) =>
+    one(linesLost),
   ),
   gauge(
     'gateway_event_loop_lag_seconds',
@@ -248,7 +210,7 @@ const fromProcess: readonly Metric[] = [
     ['quantile'],
   ),
   gauge('process_resident_memory_bytes', 'Resident memory.', () => one(process.memoryUsage.rss())),
-  counter('process_cpu_seconds_total', 'CPU time, user and system.', () => {
+  counter('process_cpu_seconds_total', 'Processor time, user and system.', () => {
     const { user, system } = process.cpuUsage()
     return one((user + system) / 1e6)
   }),
@@ -258,18 +220,18 @@ const fromProcess: readonly Metric[] = [
 ]
 
 export const metricCatalogue: readonly Metric[] = [
-  ...fromIngest,
-  ...fromSpool,
-  ...fromMapping,
-  ...fromDelivery,
-  ...fromLedger,
-  ...fromProcess,
+  ...ingestMetrics,
+  ...spoolMetrics,
+  ...mappingMetrics,
+  ...deliveryMetrics,
+  ...ledgerMetrics,
+  ...processMetrics,
 ]
 
 /** The one metric that is fed by events: it needs each duration. Buckets are in seconds. */
 export const submissionDuration = {
   name: 'gateway_submission_duration_seconds',
-  help: 'How long submissions took, by what they came to.',
+  help: 'Duration of submissions, by outcome.',
   labels: ['outcome'],
   buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
 } as const

@@ -10,6 +10,8 @@ import {
   spoolTotals,
   stages,
 } from '../../support/ops-world.ts'
+import { mappingStage } from '../../support/mapping-stage.ts'
+import { eventSamples } from '../../support/event-samples.ts'
 
 const name = 'default' as ProviderName
 const laneId = 1 as LaneId
@@ -98,6 +100,37 @@ describe('the metrics', () => {
     expect(text).toContain('gateway_submission_duration_seconds_bucket{le="0.1",outcome="unreachable"} 1\n')
     expect(text).toContain('gateway_submission_duration_seconds_bucket{le="0.05",outcome="unreachable"} 0\n')
     expect(headers.get('content-type')).toContain('text/plain; version=0.0.4')
+  })
+
+  test('have short stable codes as label values, whatever happened; only names are as they are', async () => {
+    await using world = opsWorld()
+    const reasons = new Map([['my trucks|no fix', 1]])
+    const words = new Map([['The client id is longer than 256 bytes.', 2]])
+    world.ops.attach({
+      ...stages({
+        lanes: [lane(1)],
+        providers: [provider('North Haulage')],
+        delivery: deliveryCounters({ outcomes: new Map([['unavailable_500', 4]]) }),
+        ingest: ingestCounters({
+          ignoredByReason: reasons,
+          deadByReason: reasons,
+          quarantinedByReason: reasons,
+          refusedByReason: words,
+          droppedByReason: words,
+        }),
+      }),
+      mapping: mappingStage({ omitted: new Map([['my trucks|speed|not a number', 4]]) }),
+    })
+    for (const event of Object.values(eventSamples)) world.ops.emit(event)
+    await world.ops.start()
+    const { text } = await get(world.ops.url(), '/metrics')
+    const names = new Set(['provider', 'source', 'field', 'le'])
+    const codes = [...text.matchAll(/[{,](\w+)="((?:[^"\\]|\\.)*)"/g)]
+      .filter(([, label = '']) => !names.has(label))
+      .map(([, , value = '']) => value)
+    expect(codes.length).toBeGreaterThan(30)
+    expect(codes.filter((code) => !/^[A-Za-z0-9_.:-]{1,64}$/.test(code))).toEqual([])
+    expect(text).toContain('gateway_messages_ignored_total{source="my trucks",reason="no_fix"} 1\n')
   })
 
   test('of one gateway are not those of another in the same process', async () => {

@@ -1,4 +1,4 @@
-// mapping-part.ts: what ops sees of a mapping, with values that a test sets.
+// mapping-stage.ts: what ops sees of a mapping, with values that a test sets.
 
 import type { DeviceView, MappingStage } from '../../src/ops/ops.ts'
 
@@ -14,7 +14,7 @@ export function deviceView(device: string, more: Partial<DeviceView> = {}): Devi
   }
 }
 
-export function mappingPart(
+export function mappingStage(
   view: Partial<ReturnType<MappingStage['view']>> = {},
   seen: readonly DeviceView[] = [],
 ): MappingStage {
