@@ -13,28 +13,28 @@ export const ledgerSchema = z
       .boolean()
       .default(true)
       .describe(
-        'Whether the ledger is kept: what became of each payload, with the requestId of the service, to be asked with ' +
-          '`telemetry-gateway ledger`. Nothing else depends on it.',
+        'Keep the ledger: what happened to each payload, with the requestId of the service. Read it with ' +
+          '`telemetry-gateway ledger`. Delivery does not depend on it.',
       ),
     retention: duration({ minMs: hourMs, maxMs: 3660 * 24 * hourMs })
       .prefault('7d')
       .describe(
-        'How long its records are kept. By age they go only while the time is known from the answers of the service, so ' +
-          'that a wrong clock deletes nothing.',
+        'How long entries are kept. Old entries are deleted only while the time is known from the answers of the ' +
+          'service, so that a wrong clock deletes nothing.',
       ),
     max_bytes: size({ minBytes: MiB, maxBytes: 64 * 1024 ** 2 * MiB })
       .prefault('1GiB')
       .describe(
-        'Bound of its records, beside spool.max_bytes; beyond it the oldest go first, and are counted. A payload takes ' +
-          'some 30 bytes, so 1GiB holds 35 million of them.',
+        'Size limit of the ledger, in addition to spool.max_bytes. Beyond it the oldest entries are deleted and ' +
+          'counted. An entry takes about 30 bytes, so 1GiB holds 35 million.',
       ),
   })
   .prefault({})
-  .describe('What became of each payload, for support and as proof of delivery.')
+  .describe('What happened to each payload, for support and as proof of delivery.')
 
 export type LedgerConfig = z.output<typeof ledgerSchema>
 
-/** `path` is that of the spool: the records lie in it. */
+/** `path` is that of the spool. */
 export function ledgerOptions(config: LedgerConfig, path: string): LedgerOptions {
   return {
     path,

@@ -1,27 +1,10 @@
-// ledger-query.ts: what the ledger may be asked, read from texts: options of the command line, or the query of a URL.
+// ledger-query.ts: parses a ledger query from texts: options of the command line, or parameters of a URL.
 
 import type { EpochMs } from '../std/clock.ts'
 import { quote } from '../std/quote.ts'
+import { parseTimeArgument } from '../std/time-argument.ts'
 import type { LedgerOutcome } from '../receipts/receipts.ts'
-import { parseTimeArgument } from './time-argument.ts'
-
-/** Everything that is said must hold. */
-export type LedgerQuery = {
-  device?: string
-  /** Of the device time, both included. */
-  from?: EpochMs
-  to?: EpochMs
-  payload?: string
-  batch?: string
-  request?: string
-  outcome?: LedgerOutcome
-  limit: number
-  /** Goes on behind the last entry of an answer. */
-  after?: Cursor
-}
-
-/** A receipt's number, and a payload in it; whatever comes next is older. */
-export type Cursor = { number: number; index: number }
+import type { Cursor, LedgerQuery } from './types.ts'
 
 const names = [
   'device',
@@ -36,82 +19,87 @@ const names = [
   'after',
 ] as const
 
-type Name = (typeof names)[number]
-
-/** What is said, by name; unknown names are refused. */
+/** Texts by parameter name; an unknown name is an error. */
 export type LedgerParams = Readonly<Record<string, string | undefined>>
 
 export type ParsedLedgerQuery =
-  { kind: 'question'; question: LedgerQuery } | { kind: 'invalid'; what: string; why: string; act: string }
+  { kind: 'query'; query: LedgerQuery } | { kind: 'invalid'; what: string; why: string; act: string }
 
 export const limitMax = 10_000
 const limitDefault = 100
-/** `at` is so long before and behind the time that is said. */
+/** `at` selects this long before and after the given time. */
 const aroundMs = 60_000
 const textLengthMax = 4096
 const outcomes: readonly LedgerOutcome[] = ['delivered', 'retried', 'dead']
+
 /** `now` says which day is today, for times without a date. */
-export function parseLedgerQuery(words: LedgerParams, now: EpochMs): ParsedLedgerQuery {
-  for (const name of Object.keys(words))
+export function parseLedgerQuery(params: LedgerParams, now: EpochMs): ParsedLedgerQuery {
+  for (const name of Object.keys(params))
     if (!names.some((known) => known === name))
-      return wrong(`The ledger is not asked by ${quote(name, 50)}.`, `It knows ${names.join(', ')}.`)
-  const { device, payload, batch, request, ...others }: Known = words
-  const question: LedgerQuery = { limit: limitDefault }
+      return invalid(`Unknown parameter ${quote(name, 50)}.`, `Use ${names.join(', ')}.`)
+  const { device, payload, batch, request, ...others }: Known = params
+  const query: LedgerQuery = { limit: limitDefault }
   for (const [name, text] of Object.entries({ device, payload, batch, request })) {
     if (text === undefined) continue
     if (text === '' || text.length > textLengthMax)
-      return wrong(
+      return invalid(
         `${name} is ${text === '' ? 'empty' : 'too long'}.`,
-        'Nothing in the ledger is called that.',
+        `It must have 1 to ${textLengthMax} characters.`,
       )
-    question[name as 'device'] = text
+    query[name as 'device'] = text
   }
-  return readTimes(others, now, question) ?? readOthers(others, question) ?? { kind: 'question', question }
+  return addTimes(others, now, query) ?? addOthers(others, query) ?? { kind: 'query', query }
 }
 
-type Known = Partial<Record<Name, string | undefined>>
+type Known = Partial<Record<(typeof names)[number], string | undefined>>
 type InvalidQuery = Extract<ParsedLedgerQuery, { kind: 'invalid' }>
 
-function readTimes({ at, from, to }: Known, now: EpochMs, question: LedgerQuery): InvalidQuery | null {
+function addTimes({ at, from, to }: Known, now: EpochMs, query: LedgerQuery): InvalidQuery | null {
   if (at !== undefined && (from !== undefined || to !== undefined))
-    return wrong('Both `at` and `from` or `to` are given.', 'Each of them says which time is meant.')
+    return invalid('Both `at` and `from` or `to` are given.', 'Each of them sets the time range.')
   for (const [name, text] of Object.entries({ at, from, to })) {
     if (text === undefined) continue
-    const moment = parseTimeArgument(text, now)
-    if (moment.kind === 'invalid') return wrong(`${name} is no time: ${quote(text, 50)}.`, moment.why)
-    if (name !== 'to') question.from = moment.at - (name === 'at' ? aroundMs : 0)
-    if (name !== 'from') question.to = moment.at + (name === 'at' ? aroundMs : 0)
+    const time = parseTimeArgument(text, now)
+    if (time.kind === 'invalid') return invalid(`${name} is not a time: ${quote(text, 50)}.`, time.why)
+    if (name !== 'to') query.from = time.at - (name === 'at' ? aroundMs : 0)
+    if (name !== 'from') query.to = time.at + (name === 'at' ? aroundMs : 0)
   }
-  if (question.from !== undefined && question.to !== undefined && question.from > question.to)
-    return wrong('`from` is later than `to`.', 'No time lies between them.')
+  if (query.from !== undefined && query.to !== undefined && query.from > query.to)
+    return invalid('`from` is later than `to`.', 'No time is between them.')
   return null
 }
 
-function readOthers({ outcome, limit, after }: Known, question: LedgerQuery): InvalidQuery | null {
+function addOthers({ outcome, limit, after }: Known, query: LedgerQuery): InvalidQuery | null {
   if (outcome !== undefined) {
     const found = outcomes.find((one) => one === outcome)
     if (found === undefined)
-      return wrong(`There is no outcome ${quote(outcome, 50)}.`, `It is ${outcomes.join(', ')}.`)
-    question.outcome = found
+      return invalid(`There is no outcome ${quote(outcome, 50)}.`, `Use ${outcomes.join(', ')}.`)
+    query.outcome = found
   }
   if (limit !== undefined) {
     const number = /^\d{1,9}$/.test(limit) ? Number(limit) : 0
-    if (number < 1) return wrong(`limit is no number from 1 on: ${quote(limit, 50)}.`, 'It counts entries.')
-    question.limit = Math.min(number, limitMax)
+    if (number < 1)
+      return invalid(`limit is ${quote(limit, 50)}.`, 'It must be a whole number of entries, 1 or more.')
+    query.limit = Math.min(number, limitMax)
   }
   if (after !== undefined) {
-    const [, number, index] = /^(\d{1,15})\.(\d{1,9})$/.exec(after) ?? []
-    if (number === undefined || index === undefined)
-      return wrong('`after` is not what an answer gave as `next`.', 'It says where the next answer begins.')
-    question.after = { number: Number(number), index: Number(index) }
+    const cursor = parseCursor(after)
+    if (cursor === null) return invalid('`after` is not a cursor.', 'Use the `next` of the previous answer.')
+    query.after = cursor
   }
   return null
 }
 
-function wrong(what: string, why: string): InvalidQuery {
+function invalid(what: string, why: string): InvalidQuery {
   return { kind: 'invalid', what, why, act: 'See `telemetry-gateway ledger --help`.' }
 }
 
 export function cursorText({ number, index }: Cursor): string {
   return `${number}.${index}`
+}
+
+/** Null where the text is not one of `cursorText`. */
+export function parseCursor(text: string): Cursor | null {
+  const [, number, index] = /^(\d{1,15})\.(\d{1,9})$/.exec(text) ?? []
+  return number === undefined || index === undefined ? null : { number: Number(number), index: Number(index) }
 }

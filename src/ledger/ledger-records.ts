@@ -1,12 +1,12 @@
-// ledger-records.ts: the receipts as they are kept, in one open store: appended in the order of their numbers, dropped from the
-// oldest on, a block at a time.
+// ledger-records.ts: the receipts of the ledger in one open store: appended in order of their numbers,
+// dropped from the oldest on, an index block at a time.
 //
-// A receipt's number here is the spool's number of it plus a base, so a receipt that comes a second time (the process
-// died between the copy and the forgetting) is known by its number and skipped. The base is 0 until the numbers of
-// the spool begin again, with a new spool beside old records: then a number that is taken holds another receipt,
-// and the base moves all that follows behind it.
+// A receipt's number here is its number in the spool plus a base. A receipt that comes a second time, because
+// the process ended between the copy and its removal from the spool, is recognised by its number and skipped.
+// The base is 0 until the numbers of the spool start again, with a new spool beside old records: then a
+// number that exists belongs to another receipt, and the base moves all that follows behind it.
 //
-// After a rejection of append() or drop() the store must be closed and opened again: what is in memory may be ahead of it.
+// After a rejection of append() or dropOldest() close the store and open it again: memory may be ahead of it.
 
 import type { EpochMs } from '../std/clock.ts'
 import { decodeReceipt, receiptHead, type Receipt } from '../receipts/receipts.ts'
@@ -23,31 +23,31 @@ import {
 export type NumberedReceipt = { n: number; value: Buffer }
 
 export type RecordTotals = {
-  /** Payloads that can be asked for, and bytes of all that is kept. */
+  /** Payloads, and bytes of receipts and index blocks. */
   records: number
   bytes: number
-  /** When the oldest block was last written to; null where there is none. */
+  /** Last write to the oldest index block; null where there is none. */
   oldestAt: EpochMs | null
 }
 
 export type Records = {
-  /** In ascending order. One write, which is not synced; gives how many were damaged and left out. */
+  /** Takes receipts in ascending order. One write, not synced. Damaged ones are left out and counted. */
   append(receipts: readonly NumberedReceipt[], now: EpochMs): Promise<{ damaged: number }>
-  /** Drops the oldest block; gives how many payloads that were. */
+  /** Drops the oldest index block with its receipts; resolves with the number of their payloads. */
   dropOldest(): Promise<number>
   totals(): RecordTotals
-  /** When the oldest payload that can be asked for was settled; null where there is none. */
+  /** Settlement time of the oldest payload; null where there is none. */
   beginsAt(): Promise<EpochMs | null>
-  /** Newest first, from the one that holds `number` on; index blocks that are damaged are left out. */
+  /** Newest first, from the one that holds `number` on. Damaged ones are left out. */
   indexBlocks(number: number): AsyncGenerator<IndexBlock>
   receipt(number: number): Promise<Receipt | null>
-  /** Gives the disk of what was dropped back. */
+  /** Frees the disk space of what was dropped. */
   compact(): Promise<void>
   close(): Promise<void>
 }
 
 export type RecordsOptions = {
-  /** Bytes of receipts under one block; what is dropped at once. */
+  /** Bytes of receipts in one index block, which is the unit that is dropped. */
   blockReceiptBytesMax: number
 }
 
@@ -62,10 +62,10 @@ export async function openRecords(store: Store, { blockReceiptBytesMax }: Record
   await checkFormat(store)
   let oldest: Oldest | null = await oldestBlock(store, 0)
   let open: OpenIndexBlock | null = await newestBlock(store)
-  /** Numbers below were given; none of them is given again. */
+  /** Numbers below were used; none of them is used again. */
   let end = open?.end ?? 0
   let base = open?.head.base ?? 0
-  let baseIsSure = false
+  let baseIsKnown = false
   const after = {
     payloads: open === null ? 0 : open.head.payloadsBefore + open.head.payloads,
     bytes: open === null ? 0 : open.head.bytesBefore + open.head.bytes + open.size,
@@ -74,7 +74,7 @@ export async function openRecords(store: Store, { blockReceiptBytesMax }: Record
   return { append, dropOldest, totals, beginsAt, indexBlocks, receipt, compact, close: () => store.close() }
 
   async function append(receipts: readonly NumberedReceipt[], now: EpochMs): Promise<{ damaged: number }> {
-    if (!baseIsSure) await findBase(receipts)
+    if (!baseIsKnown) await findBase(receipts)
     const ops: StoreOp[] = []
     let damaged = 0
     for (const { n, value } of receipts) {
@@ -95,12 +95,12 @@ export async function openRecords(store: Store, { blockReceiptBytesMax }: Record
     return { damaged }
   }
 
-  /** The block that the receipt goes to. */
+  /** The index block that the receipt goes to. */
   function blockFor(number: number, ops: StoreOp[], now: EpochMs): OpenIndexBlock {
     const full =
       open !== null &&
       (open.size >= blockBytesMax ||
-        open.head.lines >= blockEntriesMax ||
+        open.head.entries >= blockEntriesMax ||
         open.head.bytes >= blockReceiptBytesMax ||
         open.head.base !== base ||
         number - open.head.first >= 2 ** 32)
@@ -125,7 +125,9 @@ export async function openRecords(store: Store, { blockReceiptBytesMax }: Record
     if (oldest !== null && oldest.first === block.head.first) oldest.writtenAt = now
   }
 
-  /** Whether the spool's numbers go on where they were, or begin again: what is known by its number is the same. */
+  /**
+   * Finds out whether the numbers of the spool continue or start again, by comparing a receipt that exists.
+   */
   async function findBase(receipts: readonly NumberedReceipt[]): Promise<void> {
     const whole = receipts.find(({ value }) => receiptHead(value) !== null)
     if (whole === undefined) return
@@ -134,7 +136,7 @@ export async function openRecords(store: Store, { blockReceiptBytesMax }: Record
       const known = await store.get(receiptKey(number))
       if (known === undefined || !known.equals(whole.value)) base = end - whole.n
     }
-    baseIsSure = true
+    baseIsKnown = true
   }
 
   async function dropOldest(): Promise<number> {
@@ -143,7 +145,7 @@ export async function openRecords(store: Store, { blockReceiptBytesMax }: Record
     const next = isOpen ? null : await blockBehind(store, oldest.first)
     const until = next?.first ?? end
     const ops: StoreOp[] = []
-    // Its receipts are read along, which costs little: this is a megabyte, once for so much that was added.
+    // Receipts are read to be deleted. That is a megabyte, once for each megabyte that was added.
     for await (const page of store.pages(numberRange(oldest.first, until)))
       for (const [key] of page) ops.push({ type: 'del', key })
     if (ops.length > 0) await store.write(ops, { sync: false })
@@ -176,7 +178,7 @@ export async function openRecords(store: Store, { blockReceiptBytesMax }: Record
     }
   }
 
-  /** The newest readable block that begins with `number` or before it. */
+  /** The newest readable index block that starts at `number` or before it. */
   async function blockAt(number: number): Promise<IndexBlock | null> {
     if (oldest === null || number < oldest.first) return null
     return firstBlockOf(store, numberRange(oldest.first, number + 1), { reverse: true })
@@ -199,7 +201,7 @@ export async function openRecords(store: Store, { blockReceiptBytesMax }: Record
   }
 }
 
-/** What a question sees does not grow meanwhile. */
+/** A search must not see an index block that grows meanwhile. */
 function copyOf(open: OpenIndexBlock): IndexBlock | null {
   return decodeBlock(open.encode(open.head.writtenAt))
 }
@@ -214,14 +216,14 @@ async function checkFormat(store: Store): Promise<void> {
     throw unusable(`its format is ${version.toString('latin1', 0, 20)}`)
 }
 
-/** The first readable block from `number` on. */
+/** The first readable index block from `number` on. */
 async function oldestBlock(store: Store, number: number): Promise<IndexBlock | null> {
-  // Usually it is the very first key; only behind a damaged block come receipts.
+  // Usually it is the first key; receipts come first only behind a damaged index block.
   const range = { gte: indexBlockKey(number), lt: everything.lt }
   return (await firstBlockOf(store, range, { limit: 1 })) ?? firstBlockOf(store, range, {})
 }
 
-/** The first readable block behind that which begins with `first`, and behind its receipts. */
+/** The first readable index block behind the one that starts at `first`, and behind its receipts. */
 async function blockBehind(store: Store, first: number): Promise<IndexBlock | null> {
   const value = await store.get(indexBlockKey(first))
   const block = value === undefined ? null : decodeBlock(value)
@@ -242,13 +244,13 @@ async function firstBlockOf(
   return null
 }
 
-/** The last block. Receipts behind it belong to none: a power cut took it; they are left to be dropped with it. */
+/** The last index block. Receipts behind it lost theirs in a power cut; they are dropped with this one. */
 async function newestBlock(store: Store): Promise<OpenIndexBlock | null> {
   for await (const page of store.pages(everything, { reverse: true }))
     for (const [key, value] of page) {
       if (!isIndexBlock(key)) continue
       const block = resumeBlock(value)
-      if (block === null) throw unusable('its last block is damaged')
+      if (block === null) throw unusable('its last index block is damaged')
       return block
     }
   return null

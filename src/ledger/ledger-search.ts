@@ -1,35 +1,36 @@
-// ledger-search.ts: answers a question from the records, the newest first. It reads the index blocks, and of the receipts those alone that
-// may hold an answer; it ends at the limit or after `searchMs`, and says where to go on.
+// ledger-search.ts: answers a query from the records, newest first. It reads the index blocks, and only those
+// receipts that may match; it ends at the limit or after `searchMs`, and returns where to continue.
 
 import type { Clock } from '../std/clock.ts'
 import { hashOfDevice, hashOfId } from '../receipts/receipt-entries.ts'
 import { hashOfKey, outcomeBits, type Receipt } from '../receipts/receipts.ts'
-import type { LedgerAnswer, LedgerEntry } from './ledger.ts'
-import { cursorText, type Cursor, type LedgerQuery } from './ledger-query.ts'
+import { cursorText } from './ledger-query.ts'
 import type { Records } from './ledger-records.ts'
 import type { IndexEntry } from './receipt-index.ts'
+import type { Cursor, LedgerAnswer, LedgerEntry, LedgerQuery } from './types.ts'
 
-/** What was found before it failed or the time was up is no answer to "never", so the answer says it. */
+/** A search of a large ledger for something rare must not run for minutes; the caller continues it. */
 const searchMs = 5000
 /** Above any number of payloads in a batch. */
 const indexMax = 999_999_999
 
 export async function search(
   records: Records,
-  question: LedgerQuery,
+  query: LedgerQuery,
   { clock, signal }: { clock: Clock; signal: AbortSignal },
 ): Promise<Pick<LedgerAnswer, 'entries' | 'next'>> {
   const untilMs = clock.monotonic() + searchMs
-  const mayHold = filterOf(question)
+  const mayMatch = filterOf(query)
   const entries: LedgerEntry[] = []
-  const from = question.after?.number ?? Number.MAX_SAFE_INTEGER
+  const from = query.after?.number ?? Number.MAX_SAFE_INTEGER
   for await (const block of records.indexBlocks(from)) {
-    for (const line of block.newestFirst()) {
-      if (line.number > from || !mayHold(line)) continue
-      const receipt = await records.receipt(line.number)
-      // Dropped meanwhile, or damaged.
+    for (const indexEntry of block.newestFirst()) {
+      const { number } = indexEntry
+      if (number > from || !mayMatch(indexEntry)) continue
+      const receipt = await records.receipt(number)
+      // Null where it was dropped meanwhile, or is damaged.
       if (receipt === null) continue
-      const last = collect(receipt, line.number, question, entries)
+      const last = collect(receipt, number, query, entries)
       if (last !== null) return { entries, next: cursorText(last) }
     }
     if (clock.monotonic() > untilMs || signal.aborted) {
@@ -40,39 +41,37 @@ export async function search(
   return { entries, next: null }
 }
 
-/** What a line must have for its receipt to be read. */
-function filterOf(question: LedgerQuery): (line: IndexEntry) => boolean {
-  const { device, payload, batch, request, outcome, from, to } = question
+/** What an index entry must have for its receipt to be read. */
+function filterOf({ device, payload, batch, request, outcome, from, to }: LedgerQuery) {
   const hashes: number[] = []
   if (device !== undefined) hashes.push(hashOfDevice(device))
   if (payload !== undefined) hashes.push(hashOfId(payload))
   if (batch !== undefined) hashes.push(hashOfKey(batch))
   if (request !== undefined) hashes.push(hashOfKey(request))
   const bits = outcome === undefined ? null : outcomeBits[outcome]
-  return (line) => {
-    if (bits !== null && (line.outcomes & bits) === 0) return false
-    if (from !== undefined && (line.latest === null || line.latest < from)) return false
-    if (to !== undefined && (line.earliest === null || line.earliest > to)) return false
-    return hashes.every((hash) => line.mayHold(hash))
+  return (indexEntry: IndexEntry): boolean => {
+    if (bits !== null && (indexEntry.outcomes & bits) === 0) return false
+    if (from !== undefined && (indexEntry.latest === null || indexEntry.latest < from)) return false
+    if (to !== undefined && (indexEntry.earliest === null || indexEntry.earliest > to)) return false
+    return hashes.every((hash) => indexEntry.mayHold(hash))
   }
 }
 
-/** Adds what fits, the last payload first; gives the last one added where the limit is reached and more may follow. */
+/** Adds the matching payloads, last one first. Returns the last one added where the limit is reached. */
 function collect(
   receipt: Receipt,
   number: number,
-  question: LedgerQuery,
+  query: LedgerQuery,
   entries: LedgerEntry[],
 ): Cursor | null {
-  const { after, batch, request, limit } = question
+  const { after, batch, request, limit } = query
   if (batch !== undefined && receipt.batchId.toLowerCase() !== batch.toLowerCase()) return null
   if (request !== undefined && receipt.requestId?.toLowerCase() !== request.toLowerCase()) return null
-  const indexes = indexesOf(receipt, question)
   const before = after !== undefined && after.number === number ? after.index : Number.POSITIVE_INFINITY
-  for (const index of indexes.reverse()) {
+  for (const index of indexesOf(receipt, query).reverse()) {
     if (index >= before) continue
     const entry = entryOf(receipt, index)
-    if (!holds(entry, question)) continue
+    if (!matches(entry, query)) continue
     entries.push(entry)
     if (entries.length >= limit) return { number, index }
   }
@@ -85,18 +84,15 @@ function indexesOf({ entries }: Receipt, { payload, device }: LedgerQuery): numb
   return Array.from({ length: entries.count }, (_, index) => index)
 }
 
-function entryOf(
-  { provider, lane, batchId, requestId, at, entries, settlement }: Receipt,
-  index: number,
-): LedgerEntry {
+function entryOf(receipt: Receipt, index: number): LedgerEntry {
+  const { provider, lane, batchId, requestId, at, entries, settlement } = receipt
   return { at, ...entries.at(index), ...settlement(index), provider, lane, batchId, requestId }
 }
 
-function holds({ device, deviceTime, outcome }: LedgerEntry, question: LedgerQuery): boolean {
-  const { from, to } = question
-  if (question.outcome !== undefined && outcome !== question.outcome) return false
-  if (question.device !== undefined && question.payload !== undefined && device !== question.device)
-    return false
+function matches({ device, deviceTime, outcome }: LedgerEntry, query: LedgerQuery): boolean {
+  const { from, to } = query
+  if (query.outcome !== undefined && outcome !== query.outcome) return false
+  if (query.device !== undefined && query.payload !== undefined && device !== query.device) return false
   if (from !== undefined && (deviceTime === null || deviceTime < from)) return false
   return to === undefined || (deviceTime !== null && deviceTime <= to)
 }

@@ -1,79 +1,50 @@
-// ledger.ts: the ledger: what became of each payload, for support and as proof. The door of this folder.
+// ledger.ts: what happened to each payload, for support and as proof of delivery. Entry file of this folder.
 //
-// What it promises
-//   Every payload that was settled is in it, with device, device time, batchId, requestId, outcome and time: once for each
-//   settle, so a payload that was retried twice and then delivered is in it three times. It stays for `ledger.retention`, or until
-//   `ledger.max_bytes` need its place.
-//   Nothing depends on it. It may be lost, damaged or full without a payload being late.
+// Guarantees
+//   Each settled payload has an entry with device, device time, batchId, requestId, outcome and time, one for
+//   each settlement: a payload that was retried twice and then delivered has three. Entries stay for
+//   `ledger.retention`, or until `ledger.max_bytes` is reached.
+//   Nothing depends on the ledger. It may be lost, damaged or full, and no payload is late.
 //
 // How it is written
-//   The thread that sends packs payloadId, time and device of each payload of a batch (receipts/receipt-entries.ts); the settle adds
-//   what became of them and writes it all as one receipt (receipts/receipts.ts), in the settle's own write: so it is there
-//   exactly if the settle is. The follower (receipt-follower.ts) copies receipts to the records, a second database in
-//   `<spool>/records`, and lets the spool forget them. The main thread does nothing for a single payload.
+//   The sender thread packs payloadId, time and device of each payload of a batch
+//   (receipts/receipt-entries.ts). The settle adds the outcomes and stores all of it as one receipt
+//   (receipts/receipts.ts) in its own write, so the receipt exists exactly when the settlement does. The
+//   follower (receipt-follower.ts) copies receipts to the records, a second database in `<spool>/records`,
+//   and removes them from the spool. The main thread does no work for a single payload.
 //
 // How it is stored (record-keys.ts, receipt-index.ts)
-//   A receipt is kept as it is, under a number that only grows. Some hundred of them have a block, with a line for each: when,
-//   from which to which device time, which outcomes, and a set of its devices and ids that says "not here" or "perhaps".
+//   A receipt is kept as it is, under a number that only grows. Some hundred receipts share an index block
+//   with an entry for each: time, range of device times, outcomes, and a bloom filter of its devices and ids.
 //
-// How it is asked
-//   Newest first (ledger-search.ts). A question reads the index blocks, a thirtieth of it all, and then the few receipts whose lines
-//   cannot rule it out. Answers are bounded in entries and in time, and say where to go on.
+// How it is read
+//   Newest first (ledger-search.ts). A query reads the index blocks, which are a thirtieth of the data, and
+//   then the few receipts that may match. An answer is bounded in entries and time, and says where to
+//   continue.
 //
-// What can go wrong, and what then happens
-//   the process dies             what was copied and not forgotten is known by its number and not kept twice
-//   a power cut                  the records are not synced: the newest ones may be missing from them
-//   the records cannot be used   see records-supervisor.ts; receipts wait in the spool meanwhile, to a bound, beyond which they are
-//                                left out and counted
-//   the clock steps              order comes from numbers, never from a clock; by age is deleted only while the time is
-//                                known from the service (trusted-time.ts)
-//   the disk is nearly full      copying rests until the spool takes messages in again
+// Failures
+//   the process ends             copied receipts that are still in the spool are recognised by their numbers
+//   a power cut                  the records are not synced, so the newest entries may be missing
+//   the records cannot be used   see records-supervisor.ts; receipts wait in the spool up to a limit, beyond
+//                                which they are dropped and counted
+//   the clock steps              order comes from numbers, never from a clock; retention deletes only while
+//                                the time is known from the service (trusted-time.ts)
+//   the disk is nearly full      copying pauses until the spool accepts messages again
 //
-// What it trades: some 30 bytes of disk a payload, written twice.
+// Cost: about 30 bytes of disk for a payload, written twice.
 
 import type { Clock, EpochMs } from '../std/clock.ts'
 import type { Emit } from '../domain/event.ts'
-import type { LedgerOutcome } from '../receipts/receipts.ts'
 import type { OpenStore } from '../storage/storage.ts'
+import { parseLedgerQuery, type LedgerParams } from './ledger-query.ts'
+import { search } from './ledger-search.ts'
 import { createFollower, type FollowerOptions, type ReceiptSource } from './receipt-follower.ts'
 import { createRecordsSupervisor, openOfflineRecords } from './records-supervisor.ts'
-import { parseLedgerQuery, type LedgerQuery, type LedgerParams } from './ledger-query.ts'
-import { search } from './ledger-search.ts'
 import { createTrustedTime } from './trusted-time.ts'
+import type { LedgerAnswer, LedgerQuery } from './types.ts'
 
-export { limitMax, parseLedgerQuery, type LedgerQuery, type LedgerParams } from './ledger-query.ts'
-
-/** What became of one payload in one settle. */
-export type LedgerEntry = {
-  /** When the settle happened. */
-  at: EpochMs
-  payloadId: string
-  /** Null where the payload names none. */
-  device: string | null
-  deviceTime: EpochMs | null
-  outcome: LedgerOutcome
-  /** Of a retry: which schedule, and how often it had failed before. */
-  schedule: string | null
-  step: number | null
-  /** Of a retry or a death. */
-  reason: string | null
-  detail: string | null
-  provider: string
-  lane: number
-  batchId: string
-  requestId: string | null
-}
-
-export type LedgerAnswer = {
-  /** Newest settle first. */
-  entries: readonly LedgerEntry[]
-  /** Where to go on (`after`): there may be more. */
-  next: string | null
-  /** Since when there are records, as far as known; null where there are none. */
-  oldestAt: EpochMs | null
-  /** Receipts that the spool has and the records not yet. */
-  behind: number
-}
+export { limitMax, parseCursor, parseLedgerQuery } from './ledger-query.ts'
+export type { LedgerAnswer, LedgerEntry, LedgerQuery } from './types.ts'
 
 export type LedgerView = {
   open: boolean
@@ -83,9 +54,10 @@ export type LedgerView = {
   oldestAt: EpochMs | null
   behind: number
   behindBytes: number
-  /** Since the start: payloads that made room, that were too old; receipts the spool had no room for, that were damaged. */
+  /** Since the start: payloads deleted at `max_bytes` and by `retention`. */
   dropped: number
   expired: number
+  /** Since the start: receipts that the spool had no space for, and damaged ones. */
   missed: number
   damaged: number
 }
@@ -93,15 +65,15 @@ export type LedgerView = {
 export type LedgerReply =
   | { kind: 'answer'; answer: LedgerAnswer }
   | { kind: 'invalid'; what: string; why: string; act: string }
-  /** The records are not open, or too many ask at once. */
+  /** The records are not open, or too many queries run. */
   | { kind: 'unavailable'; why: string }
 
 export type Ledger = {
   start(): void
-  /** By the words of ledger-query.ts. Never rejects. */
-  query(words: LedgerParams, signal: AbortSignal): Promise<LedgerReply>
+  /** Never rejects. */
+  query(params: LedgerParams, signal: AbortSignal): Promise<LedgerReply>
   view(): LedgerView
-  /** Copies what is there until `deadline` aborts, then closes the records. */
+  /** Copies all receipts until `deadline` aborts, then closes the records. */
   stop(deadline: AbortSignal): Promise<void>
 }
 
@@ -110,7 +82,7 @@ export type LedgerDeps = {
   emit: Emit
   openStore: OpenStore
   source: ReceiptSource
-  /** What has to be added to our clock to get the true time; null while unknown. */
+  /** To add to our clock to get the true time; null while unknown. */
   clockOffsetMs: () => number | null
 }
 
@@ -120,55 +92,59 @@ export type LedgerOptions = FollowerOptions & {
   reopen: { firstMs: number; mostMs: number }
 }
 
-/** A question holds a page of records in memory, and takes time of the disk. */
-const askingMax = 4
-/** What was settled just now is copied before a question is answered, for so long. */
+/** A query holds a page of records in memory and takes disk time. */
+const queriesMax = 4
+/** New receipts are copied before a query is answered, for at most this long. */
 const catchUpMs = 2000
 const blockReceiptBytesMax = 1024 * 1024
 
 export function createLedger(deps: LedgerDeps, options: LedgerOptions): Ledger {
   const { clock, source } = deps
-  const keeper = createRecordsSupervisor(deps, {
+  const supervisor = createRecordsSupervisor(deps, {
     ...options,
-    // A bound is kept to a block, so a small one has small index blocks.
+    // `bytesMax` is kept to within one index block, so a small ledger has small ones.
     blockReceiptBytesMax: Math.min(blockReceiptBytesMax, options.bytesMax / 16),
   })
   const time = createTrustedTime({ clock, offsetMs: deps.clockOffsetMs })
-  const follower = createFollower({ ...deps, keeper, time }, options)
-  let asking = 0
+  const follower = createFollower({ ...deps, supervisor, time }, options)
+  let running = 0
 
   return {
     start: follower.start,
-    query: ask,
+    query,
     view,
     async stop(deadline) {
       await follower.stop(deadline)
-      await keeper.close()
+      await supervisor.close()
     },
   }
 
-  async function ask(words: LedgerParams, signal: AbortSignal): Promise<LedgerReply> {
-    const asked = parseLedgerQuery(words, clock.now())
-    if (asked.kind === 'invalid') return asked
-    const { question } = asked
-    if (asking >= askingMax) return { kind: 'unavailable', why: 'Others are asking; ask again in a moment.' }
-    asking += 1
+  async function query(params: LedgerParams, signal: AbortSignal): Promise<LedgerReply> {
+    const parsed = parseLedgerQuery(params, clock.now())
+    if (parsed.kind === 'invalid') return parsed
+    if (running >= queriesMax)
+      return { kind: 'unavailable', why: `${queriesMax} other queries are running. Try again in a moment.` }
+    running += 1
     try {
-      // Only the first page: the others go on behind it.
-      if (question.after === undefined) await caughtUp(signal)
-      const records = await keeper.ensure()
-      if (records === null)
-        return { kind: 'unavailable', why: 'Its records are not open; see the conditions.' }
-      try {
-        const found = await search(records, question, { clock, signal })
-        const behind = source.totals().receipts
-        return { kind: 'answer', answer: { ...found, oldestAt: await records.beginsAt(), behind } }
-      } catch (error) {
-        await keeper.lost(records, error)
-        return { kind: 'unavailable', why: 'Its records could not be read; see the conditions.' }
-      }
+      return await answer(parsed.query, signal)
     } finally {
-      asking -= 1
+      running -= 1
+    }
+  }
+
+  async function answer(wanted: LedgerQuery, signal: AbortSignal): Promise<LedgerReply> {
+    // Only for the first page: the others continue behind it.
+    if (wanted.after === undefined) await caughtUp(signal)
+    const records = await supervisor.ensure()
+    if (records === null)
+      return { kind: 'unavailable', why: 'Its records are not open. `status` shows the reason.' }
+    try {
+      const found = await search(records, wanted, { clock, signal })
+      const behind = source.totals().receipts
+      return { kind: 'answer', answer: { ...found, oldestAt: await records.beginsAt(), behind } }
+    } catch (error) {
+      await supervisor.lost(records, error)
+      return { kind: 'unavailable', why: 'Its records could not be read. `status` shows the reason.' }
     }
   }
 
@@ -181,7 +157,7 @@ export function createLedger(deps: LedgerDeps, options: LedgerOptions): Ledger {
 
   function view(): LedgerView {
     const { receipts, receiptBytes, receiptsDropped } = source.totals()
-    const { records } = keeper
+    const { records } = supervisor
     return {
       open: records !== null,
       ...(records?.totals() ?? { records: 0, bytes: 0, oldestAt: null }),
@@ -194,15 +170,15 @@ export function createLedger(deps: LedgerDeps, options: LedgerOptions): Ledger {
   }
 }
 
-/** Asks the records of a daemon that does not run. Rejects with LEDGER_LOCKED, LEDGER_UNUSABLE or LEDGER_MISSING. */
+/** The ledger of a stopped daemon. Rejects with LEDGER_LOCKED, LEDGER_UNUSABLE or LEDGER_MISSING. */
 export async function openOfflineLedger(
   { openStore, clock }: Pick<LedgerDeps, 'openStore' | 'clock'>,
   { path }: Pick<LedgerOptions, 'path'>,
 ) {
   const records = await openOfflineRecords(openStore, path)
   return {
-    async ask(question: LedgerQuery, signal: AbortSignal): Promise<LedgerAnswer> {
-      const found = await search(records, question, { clock, signal })
+    async query(query: LedgerQuery, signal: AbortSignal): Promise<LedgerAnswer> {
+      const found = await search(records, query, { clock, signal })
       return { ...found, oldestAt: await records.beginsAt(), behind: 0 }
     },
     [Symbol.asyncDispose]: () => records.close(),

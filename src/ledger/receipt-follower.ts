@@ -1,10 +1,12 @@
-// receipt-follower.ts: copies receipts from the spool to the records, in the background, and then lets the spool forget them.
+// receipt-follower.ts: copies receipts from the spool to the records in the background, then removes them
+// from the spool.
 //
-//   receipts of the spool -> [a slice] -> records (one write) -> the spool forgets them -> what is too old or too much goes
+//   receipts of the spool -> a slice -> records (one write) -> removed from the spool -> old or excess
+//   records deleted
 //
-// It looks every few seconds and copies a slice at a time with a rest between them, so that a long backlog does not take
-// the time of the road. At most one slice is in memory. Where it dies after the write and before the forgetting, the
-// records know the numbers that come again (ledger-records.ts). It ends with stop().
+// It runs every few seconds and copies one slice at a time with a rest between them, so that a long backlog
+// does not take time from delivery. At most one slice is in memory. When the process ends between the write
+// and the removal, the records recognise the numbers that come again (ledger-records.ts). Ends with stop().
 
 import { pause, type CancelTimer, type Clock, type EpochMs } from '../std/clock.ts'
 import { GatewayError } from '../std/gateway-error.ts'
@@ -13,12 +15,12 @@ import type { RecordsSupervisor } from './records-supervisor.ts'
 import type { NumberedReceipt, Records } from './ledger-records.ts'
 import type { TrustedTime } from './trusted-time.ts'
 
-/** Where receipts come from: the spool. Rejections are its own business; the follower comes again. */
+/** The spool. It reports its own failures; the follower tries again later. */
 export type ReceiptSource = {
   receipts(options: { limit: number }): Promise<readonly NumberedReceipt[]>
   forgetReceipts(n: number): Promise<void>
   totals(): { receipts: number; receiptBytes: number; receiptsDropped: number }
-  /** Why the spool takes nothing in. */
+  /** Why the spool accepts nothing; null where it does. */
   readonly holdReason: string | null
 }
 
@@ -31,29 +33,35 @@ export type FollowerOptions = {
 }
 
 export type FollowerCounters = {
-  /** Payloads that went since the start: beyond the bound, and by age. */
+  /** Payloads deleted since the start: beyond `bytesMax`, and by age. */
   dropped: number
   expired: number
-  /** Receipts that could not be read. */
+  /** Damaged receipts. */
   damaged: number
 }
 
 export type Follower = {
   start(): void
-  /** Copies what is there now; resolves when it has, or when `signal` aborts. Never rejects. */
+  /** Copies all present receipts; resolves when done or when `signal` aborts. Never rejects. */
   catchUp(signal: AbortSignal): Promise<void>
   counters(): FollowerCounters
-  /** Copies what is there until `deadline` aborts, then ends. */
+  /** Copies all present receipts until `deadline` aborts, then ends. */
   stop(deadline: AbortSignal): Promise<void>
 }
 
-type Deps = { clock: Clock; emit: Emit; keeper: RecordsSupervisor; source: ReceiptSource; time: TrustedTime }
+type Deps = {
+  clock: Clock
+  emit: Emit
+  supervisor: RecordsSupervisor
+  source: ReceiptSource
+  time: TrustedTime
+}
 
-/** So much that was dropped is worth a compaction. */
+/** Compacts after this many dropped bytes. */
 const compactAfterBytes = 16 * 1024 * 1024
 
 export function createFollower(deps: Deps, options: FollowerOptions): Follower {
-  const { clock, emit, keeper, source, time } = deps
+  const { clock, emit, supervisor, source, time } = deps
   const counters: FollowerCounters = { dropped: 0, expired: 0, damaged: 0 }
   const ending = new AbortController()
   let cancel: CancelTimer = () => {}
@@ -84,15 +92,15 @@ export function createFollower(deps: Deps, options: FollowerOptions): Follower {
   }
 
   async function catchUp(signal: AbortSignal): Promise<void> {
-    // What runs already may have looked before the newest one was there.
+    // A round that already runs may have read before the newest receipt was there.
     await Promise.race([round, aborted(signal)])
     if (!signal.aborted) await Promise.race([run(ending.signal), aborted(signal)])
   }
 
   async function copyAll(signal: AbortSignal): Promise<void> {
-    // On every round, or a step of the clock is seen late.
+    // On every round, or a step of the clock is noticed late.
     const now = time.now()
-    const records = await keeper.ensure()
+    const records = await supervisor.ensure()
     if (records === null || source.holdReason === 'disk_low') return
     try {
       do {
@@ -102,11 +110,11 @@ export function createFollower(deps: Deps, options: FollowerOptions): Follower {
       } while (await pause(clock, options.sliceRestMs, signal))
     } catch (error) {
       if (error instanceof SourceError) return
-      await keeper.lost(records, error)
+      await supervisor.lost(records, error)
     }
   }
 
-  /** Gives how many receipts there were. */
+  /** Resolves with the number of receipts. */
   async function copySlice(records: Records, now: EpochMs): Promise<number> {
     const receipts = await fromSource(() => source.receipts({ limit: options.sliceReceipts }))
     const last = receipts.at(-1)
@@ -141,7 +149,7 @@ export function createFollower(deps: Deps, options: FollowerOptions): Follower {
   }
 }
 
-/** A failure of the spool, which says nothing about the records and is told by the spool. */
+/** A failure of the spool, which reports it itself. The records are not affected. */
 class SourceError extends Error {}
 
 async function fromSource<Result>(ask: () => Promise<Result>): Promise<Result> {

@@ -1,15 +1,18 @@
-// receipt-index.ts: what is known of a run of receipts without reading them. A question reads the index blocks, and of the receipts
-// those alone that may hold an answer.
+// receipt-index.ts: an index block describes a run of receipts, so that a search reads only those that may
+// match.
 //
 //   0  version (1)        1  CRC-32 of the rest (4)
-//   5  first number (8)   13 the block before, NaN for none (8)   21 what is added to the spool's numbers (8)
-//   29 when it was last written to (8)
-//   37 payloads before (8)   45 bytes before (8)   53 payloads (8)   61 bytes of the receipts (8)   69 lines (4)
-//   73 lines: number - first (4), settled at (8), payloads (4), outcomes (1), earliest (8) and latest (8) device time,
-//      bytes of the set (4), the set (receipts/bloom-filter.ts)
+//   5  first number (8)   13 first number of the block before, NaN for none (8)   21 base of the numbers (8)
+//   29 last written at (8)
+//   37 payloads before (8)   45 bytes before (8)   53 payloads (8)   61 bytes of the receipts (8)   69
+//                            entries (4)
+//   73 entries: number - first (4), settled at (8), payloads (4), outcomes (1), earliest (8) and latest (8)
+//   device
+//      time, bytes of the bloom filter (4), the bloom filter of its devices and ids
+//      (receipts/bloom-filter.ts)
 //
-// Little-endian. "Before" counts everything that was ever kept, so that the sum of what is there is one subtraction: a
-// start counts nothing.
+// Little-endian. "Before" counts everything that was ever kept, so a total is one subtraction and a start
+// counts nothing.
 
 import { crc32 } from 'node:zlib'
 import { mayHold } from '../receipts/bloom-filter.ts'
@@ -18,7 +21,7 @@ import type { EpochMs } from '../std/clock.ts'
 
 const version = 1
 const headBytes = 73
-const lineBytes = 37
+const entryBytes = 37
 
 export type IndexBlockHead = {
   first: number
@@ -30,7 +33,7 @@ export type IndexBlockHead = {
   payloads: number
   /** Of the receipts. */
   bytes: number
-  lines: number
+  entries: number
 }
 
 export type IndexEntry = {
@@ -45,12 +48,12 @@ export type IndexEntry = {
 
 export type IndexBlock = IndexBlockHead & { newestFirst(): Iterable<IndexEntry> }
 
-/** A block that is still written to. */
+/** An index block that still grows. */
 export type OpenIndexBlock = {
   readonly head: IndexBlockHead
-  /** Number behind its last receipt. */
+  /** One above the number of its last receipt. */
   readonly end: number
-  /** Bytes that it will have when it is encoded. */
+  /** Bytes when encoded. */
   readonly size: number
   add(number: number, head: ReceiptHead, receipt: Buffer): void
   encode(writtenAt: EpochMs): Buffer
@@ -59,21 +62,21 @@ export type OpenIndexBlock = {
 type Begin = Pick<IndexBlockHead, 'first' | 'before' | 'base' | 'payloadsBefore' | 'bytesBefore'>
 
 export function beginBlock(begin: Begin): OpenIndexBlock {
-  return growing({ ...begin, writtenAt: 0, payloads: 0, bytes: 0, lines: 0 }, [], headBytes, begin.first)
+  return growing({ ...begin, writtenAt: 0, payloads: 0, bytes: 0, entries: 0 }, [], headBytes, begin.first)
 }
 
-/** Goes on with a block that was read. */
+/** Continues an index block that was read; null where it is damaged. */
 export function resumeBlock(value: Buffer): OpenIndexBlock | null {
   const block = decodeBlock(value)
   if (block === null) return null
-  const { first, before, base, writtenAt, payloadsBefore, bytesBefore, payloads, bytes, lines } = block
-  const head = { first, before, base, writtenAt, payloadsBefore, bytesBefore, payloads, bytes, lines }
+  const { first, before, base, writtenAt, payloadsBefore, bytesBefore, payloads, bytes, entries } = block
+  const head = { first, before, base, writtenAt, payloadsBefore, bytesBefore, payloads, bytes, entries }
   const [last] = block.newestFirst()
   return growing(head, [value.subarray(headBytes)], value.length, (last?.number ?? first - 1) + 1)
 }
 
-function growing(head: IndexBlockHead, parts: Buffer[], known: number, from: number): OpenIndexBlock {
-  let size = known
+function growing(head: IndexBlockHead, parts: Buffer[], knownBytes: number, from: number): OpenIndexBlock {
+  let size = knownBytes
   let end = from
 
   return {
@@ -90,20 +93,20 @@ function growing(head: IndexBlockHead, parts: Buffer[], known: number, from: num
 
   function add(number: number, { at, outcomes, entries, filterStart }: ReceiptHead, receipt: Buffer): void {
     const { count, earliest, latest, filterBytes } = entries
-    const line = Buffer.allocUnsafe(lineBytes + filterBytes)
-    line.writeUInt32LE(number - head.first, 0)
-    line.writeDoubleLE(at, 4)
-    line.writeUInt32LE(count, 12)
-    line[16] = outcomes
-    line.writeDoubleLE(earliest ?? Number.NaN, 17)
-    line.writeDoubleLE(latest ?? Number.NaN, 25)
-    line.writeUInt32LE(filterBytes, 33)
-    receipt.copy(line, lineBytes, filterStart, filterStart + filterBytes)
-    parts.push(line)
+    const entry = Buffer.allocUnsafe(entryBytes + filterBytes)
+    entry.writeUInt32LE(number - head.first, 0)
+    entry.writeDoubleLE(at, 4)
+    entry.writeUInt32LE(count, 12)
+    entry[16] = outcomes
+    entry.writeDoubleLE(earliest ?? Number.NaN, 17)
+    entry.writeDoubleLE(latest ?? Number.NaN, 25)
+    entry.writeUInt32LE(filterBytes, 33)
+    receipt.copy(entry, entryBytes, filterStart, filterStart + filterBytes)
+    parts.push(entry)
     head.payloads += count
     head.bytes += receipt.length
-    head.lines += 1
-    size += line.length
+    head.entries += 1
+    size += entry.length
     end = number + 1
   }
 
@@ -119,7 +122,7 @@ function growing(head: IndexBlockHead, parts: Buffer[], known: number, from: num
     top.writeDoubleLE(head.bytesBefore, 45)
     top.writeDoubleLE(head.payloads, 53)
     top.writeDoubleLE(head.bytes, 61)
-    top.writeUInt32LE(head.lines, 69)
+    top.writeUInt32LE(head.entries, 69)
     const value = Buffer.concat([top, ...parts])
     parts.splice(0, parts.length, value.subarray(headBytes))
     value.writeUInt32LE(crc32(value.subarray(5)), 1)
@@ -131,7 +134,7 @@ function growing(head: IndexBlockHead, parts: Buffer[], known: number, from: num
 export function decodeBlock(value: Buffer): IndexBlock | null {
   if (value.length < headBytes || value[0] !== version) return null
   if (crc32(value.subarray(5)) !== value.readUInt32LE(1)) return null
-  const lines = value.readUInt32LE(69)
+  const entries = value.readUInt32LE(69)
   const first = value.readDoubleLE(5)
   return {
     first,
@@ -142,17 +145,17 @@ export function decodeBlock(value: Buffer): IndexBlock | null {
     bytesBefore: value.readDoubleLE(45),
     payloads: value.readDoubleLE(53),
     bytes: value.readDoubleLE(61),
-    lines,
-    newestFirst: () => linesOf(value, first, lines),
+    entries,
+    newestFirst: () => entriesOf(value, first, entries),
   }
 }
 
-function* linesOf(value: Buffer, first: number, count: number): Generator<IndexEntry> {
+function* entriesOf(value: Buffer, first: number, count: number): Generator<IndexEntry> {
   const starts = new Uint32Array(count)
   let next = headBytes
   for (let index = 0; index < count; index += 1) {
     starts[index] = next
-    next += lineBytes + value.readUInt32LE(next + 33)
+    next += entryBytes + value.readUInt32LE(next + 33)
   }
   for (let index = count - 1; index >= 0; index -= 1) {
     const at = starts[index] ?? 0
@@ -164,7 +167,7 @@ function* linesOf(value: Buffer, first: number, count: number): Generator<IndexE
       outcomes: value[at + 16] ?? 0,
       earliest: numberOrNull(value.readDoubleLE(at + 17)),
       latest: numberOrNull(value.readDoubleLE(at + 25)),
-      mayHold: (hash) => mayHold(value, at + lineBytes, filterBytes, hash),
+      mayHold: (hash) => mayHold(value, at + entryBytes, filterBytes, hash),
     }
   }
 }

@@ -1,11 +1,11 @@
-// record-keys.ts: how the records are laid out in one ordered key space.
+// record-keys.ts: the key layout of the ledger's records.
 //
-//   01              format    version
-//   10 number 00    block     what is known of the receipts from this number on, some hundred of them (receipt-index.ts)
-//   10 number 01    receipt   as the spool had it (receipts/receipts.ts)
+//   01              format        version
+//   10 number 00    index block   describes the receipts from this number on, some hundred (receipt-index.ts)
+//   10 number 01    receipt       as the spool had it (receipts/receipts.ts)
 //
-// The number is 8 bytes, big-endian, and only grows. Index blocks stand between their receipts and not in a table of their own:
-// then whatever is written out goes behind all that was written before, and LevelDB never has to merge old with new.
+// The number has 8 bytes, big-endian, and only grows. Index blocks lie between their receipts and not in a
+// table of their own: all new keys are behind all old ones, so LevelDB never merges old tables with new.
 
 import type { StoreRange } from '../storage/storage.ts'
 

@@ -1,9 +1,10 @@
-// records-supervisor.ts: has the records open, or opens them again.
+// records-supervisor.ts: keeps the records of the ledger open, and opens them again after a failure.
 //
-//   locked        somebody asks the records of a daemon that did not run: tried again until they are free
-//   unwritable    tried again, after 1 s doubling to a minute
-//   damaged       set aside as they are, under `records.damaged`, and new ones begun; one such folder is kept
-//   a write failed, or a read met damage    closed, since the handle lies from then on, and opened again
+//   locked        a command has opened the records of a stopped daemon: tried again until they are free
+//   unwritable    tried again after 1 s, doubling to one minute
+//   damaged       renamed to `records.damaged`, of which one is kept; new records are created
+//   a write failed, or a read found damage    closed, because the handle is unreliable from then on, and
+//                                             reopened
 
 import { existsSync } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
@@ -15,11 +16,11 @@ import type { OpenStore, Store } from '../storage/storage.ts'
 import { openRecords, type Records, type RecordsOptions } from './ledger-records.ts'
 
 export type RecordsSupervisor = {
-  /** Null while they are not open. */
+  /** Null while the records are not open. */
   readonly records: Records | null
-  /** Opens them where they are not open and it is time to try; never rejects. */
+  /** Opens the records where they are closed and the delay is over. Never rejects. */
   ensure(): Promise<Records | null>
-  /** Something went wrong with these; they are void. */
+  /** An operation of these records failed. They are closed and opened again. */
   lost(records: Records, error: unknown): Promise<void>
   close(): Promise<void>
 }
@@ -87,7 +88,7 @@ export function createRecordsSupervisor(
     emit({ kind: 'ledger_failed', fault: faultOf(error, path), retryInMs: waitMs })
   }
 
-  /** False where that cannot be done either. */
+  /** False where this fails, too. */
   async function setAside(why: string): Promise<boolean> {
     try {
       await rm(asidePath, { recursive: true, force: true })
@@ -104,7 +105,7 @@ export function createRecordsSupervisor(
   async function lost(failing: Records, error: unknown): Promise<void> {
     if (records !== failing) return
     records = null
-    // Whatever else goes wrong with it: it is not used any more.
+    // A failure to close does not matter: this handle is not used again.
     await failing.close().catch(() => undefined)
     await failed(error)
   }
@@ -118,13 +119,13 @@ export function createRecordsSupervisor(
   }
 }
 
-/** The records of a daemon that does not run. Rejects with LEDGER_LOCKED, LEDGER_UNUSABLE or LEDGER_MISSING. */
+/** The records of a stopped daemon. Rejects with LEDGER_LOCKED, LEDGER_UNUSABLE or LEDGER_MISSING. */
 export async function openOfflineRecords(openStore: OpenStore, spoolPath: string): Promise<Records> {
   const path = recordsPath(spoolPath)
   if (!existsSync(join(path, 'CURRENT'))) {
     throw new GatewayError('LEDGER_MISSING', {
       what: `There is no ledger at ${path}.`,
-      why: 'No gateway with this spool has kept one, or spool.path of the config is another.',
+      why: 'No gateway has kept a ledger with this spool, or spool.path of the config is wrong.',
       act: 'Check spool.path and ledger.enabled.',
     })
   }
@@ -152,13 +153,13 @@ function isDamage(error: unknown): boolean {
   )
 }
 
-/** The same in the words of the ledger: the store knows the spool alone. */
+/** An error of the store, which speaks of the spool, as an error of the ledger. */
 function faultOf(error: unknown, path: string): GatewayError {
   if (error instanceof GatewayError && error.code === 'SPOOL_LOCKED') {
     return new GatewayError('LEDGER_LOCKED', {
       what: `Cannot open the ledger at ${path}.`,
-      why: 'Another process holds its lock: a gateway, or a `telemetry-gateway ledger` that opened it.',
-      act: 'Ask the gateway that runs (--url, or the --config that it was started with), or let the other one end.',
+      why: 'Another process has opened it: a gateway, or another `telemetry-gateway ledger`.',
+      act: 'Ask the running gateway (--url, or the --config that it was started with), or wait for the other command.',
       cause: error,
     })
   }
@@ -166,7 +167,7 @@ function faultOf(error: unknown, path: string): GatewayError {
   return new GatewayError('LEDGER_UNUSABLE', {
     what: `Cannot use the ledger at ${path}.`,
     why,
-    act: 'Delivery does not need it. Check that the user of the gateway may write there, and the disk.',
+    act: 'Delivery does not need it. Check the disk, and that the user of the gateway can write there.',
     cause: error,
   })
 }

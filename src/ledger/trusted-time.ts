@@ -1,13 +1,13 @@
-// trusted-time.ts: the time by which records are deleted: ours, put right by what the answers of the service tell, and only
-// where that is known to hold now.
+// trusted-time.ts: the time by which records are deleted: our clock, corrected by what the answers of the
+// service show.
 //
-// When our clock steps, what was learned of it before is void until an answer tells anew, which the offset shows by
-// changing. Nothing is deleted meanwhile.
+// When our clock steps, the known offset is void until an answer brings another one. Nothing is deleted
+// meanwhile.
 
 import type { Clock, EpochMs } from '../std/clock.ts'
 
 export type TrustedTime = {
-  /** Null while nobody knows. To be called every few seconds, or a step is seen late. */
+  /** Null while unknown. Call it every few seconds, or a step is noticed late. */
   now(): EpochMs | null
 }
 
@@ -15,7 +15,7 @@ const stepMs = 30_000
 
 export function createTrustedTime(deps: {
   clock: Clock
-  /** What has to be added to our clock; null while unknown. */
+  /** To add to our clock; null while unknown. */
   offsetMs: () => number | null
 }): TrustedTime {
   const { clock, offsetMs } = deps

@@ -1,4 +1,4 @@
-// The whole pipeline (devices, the real gateway, the sandbox) and the question that the ledger answers.
+// Devices, the real gateway and the sandbox, and the ledger over HTTP and on the command line.
 
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -14,11 +14,11 @@ import {
   type PipelineOptions,
 } from '../support/pipeline-world.ts'
 
-/** Three minutes past two, yesterday, where this runs; and as a person writes it. */
+/** Yesterday, 14:03:20 local time, and the minute as a person types it. */
 const when = new Date(Date.now() - 86_400_000)
 when.setHours(14, 3, 20, 0)
 const two = (value: number) => String(value).padStart(2, '0')
-const asWritten = `${when.getFullYear()}-${two(when.getMonth() + 1)}-${two(when.getDate())}T14:03`
+const asTyped = `${when.getFullYear()}-${two(when.getMonth() + 1)}-${two(when.getDate())}T14:03`
 
 const delivered = (pipeline: Pipeline) => pipeline.status().totals.delivered
 
@@ -42,14 +42,14 @@ async function ask(pipeline: Pipeline, query: string): Promise<{ status: number;
 
 const small = { delivery: 'batch: { max_payloads: 7, linger: 5ms }' }
 
-describe('what became of vehicle 7 at 14:03', () => {
-  test('is told with the requestId that the service answered', async () => {
+describe('vehicle 7 at 14:03', () => {
+  test('is found with the requestId of the service', async () => {
     const pipeline = await startPipeline({ sections: small })
     await publishFleet(pipeline, 9)
     await pipeline.until(() => delivered(pipeline) === 45)
     const url = pipeline.gateway.addresses.ops
-    const said = ['ledger', '--url', url, '--device', 'truck-7', '--at', asWritten]
-    const { status, stdout } = await runCli([...said, '--json'])
+    const command = ['ledger', '--url', url, '--device', 'truck-7', '--at', asTyped]
+    const { status, stdout } = await runCli([...command, '--json'])
     expect(status).toBe(0)
     const { entries } = JSON.parse(stdout) as LedgerAnswer
     const received = pipeline.sandbox
@@ -66,14 +66,14 @@ describe('what became of vehicle 7 at 14:03', () => {
       payloadId: received[0]?.payload['payloadId'],
     })
     expect(Math.abs(Date.now() - (entries[0]?.at ?? 0))).toBeLessThan(60_000)
-    const table = (await runCli(said)).stdout.split('\n')
+    const table = (await runCli(command)).stdout.split('\n')
     expect(table[0]).toMatch(/^Measured from .* 14:02:00 to .* 14:04:00, local time$/)
     expect(table[1]).toMatch(/^settled +device +measured +outcome +requestId +batchId +payloadId$/)
     expect(table[2]).toContain(received[0]?.requestId)
     expect(table).toHaveLength(5)
   })
 
-  test('is told by payload, by batch and by request, too', async () => {
+  test('is found by payload, batch and request, too', async () => {
     const pipeline = await startPipeline({ sections: small })
     await publishFleet(pipeline, 3)
     await pipeline.until(() => delivered(pipeline) === 15)
@@ -95,17 +95,17 @@ describe('what became of vehicle 7 at 14:03', () => {
       'named by their assets alone',
       { delivery: 'batch: { linger: 5ms }', defaults: '{}\ndevices: { identify: asset }' },
     ],
-  ])('is told when payloads are %s', async (_, sections) => {
+  ])('is found when payloads are %s', async (_, sections) => {
     const pipeline = await startPipeline({ sections })
     await publishFleet(pipeline, 2)
     await pipeline.until(() => delivered(pipeline) === 10)
-    const { answer } = await ask(pipeline, `device=truck-2&at=${asWritten}`)
+    const { answer } = await ask(pipeline, `device=truck-2&at=${asTyped}`)
     const ids = pipeline.sandbox.received({ limit: 100 }).map(({ requestId }) => requestId)
     expect(answer.entries).toHaveLength(2)
     for (const { requestId } of answer.entries) expect(ids).toContain(requestId)
   })
 
-  test('says what was tried again and what was given up, and why', async () => {
+  test('has the reasons of retries and of the dead letter', async () => {
     const pipeline = await startPipeline({
       sections: { delivery: 'batch: { linger: 5ms }, errors: { Validation: [10ms] }' },
       sandbox: {
@@ -124,14 +124,14 @@ describe('what became of vehicle 7 at 14:03', () => {
       '--device',
       'truck-2',
       '--at',
-      asWritten,
+      asTyped,
     ])
     expect(stdout).toMatch(/dead \(Validation: Come back later\.\)/)
     expect(stdout).toMatch(/retried step 0 \(Validation: Come back later\.\)/)
     expect((await ask(pipeline, 'device=truck-2&outcome=delivered')).answer.entries).toEqual([])
   })
 
-  test('shows in the status and in the metrics how much is kept', async () => {
+  test('is counted in the status and the metrics', async () => {
     const pipeline = await startPipeline({ sections: small })
     await publishFleet(pipeline, 2)
     await pipeline.until(() => delivered(pipeline) === 10)
@@ -149,8 +149,8 @@ describe('what became of vehicle 7 at 14:03', () => {
   })
 })
 
-describe('a ledger that cannot be asked', () => {
-  test('because the question is wrong says so with status 400', async () => {
+describe('a ledger that cannot answer', () => {
+  test('because the query is invalid returns status 400', async () => {
     const pipeline = await startPipeline()
     expect(await ask(pipeline, 'vehicle=7')).toMatchObject({ status: 400, answer: { what: /vehicle/ } })
     expect(await ask(pipeline, 'at=noon')).toMatchObject({
@@ -159,7 +159,7 @@ describe('a ledger that cannot be asked', () => {
     })
   })
 
-  test('because none is kept says so, and keeps nothing', async () => {
+  test('because it is disabled says so and stores nothing', async () => {
     const pipeline = await startPipeline({
       sections: { ...small, log: '{ level: info }\nledger: { enabled: false }' },
     })
@@ -173,21 +173,21 @@ describe('a ledger that cannot be asked', () => {
     expect(stderr).toMatch(/ledger\.enabled/)
   })
 
-  test('because the daemon is stopped is read from its files; while another has them, that is told', async () => {
+  test('because the daemon is stopped is read from its files, unless another process has opened them', async () => {
     const pipeline = await startPipeline({ sections: small })
     await publishFleet(pipeline, 2)
     await pipeline.until(() => delivered(pipeline) === 10)
-    // Another address of the same gateway: nobody answers there, and its records are in use.
+    // No daemon answers at this address, and the records are in use.
     const config = join(pipeline.folder, 'elsewhere.yaml')
     const text = await readFile(join(pipeline.folder, 'gateway.yaml'), 'utf8')
     await writeFile(config, text.replace(/^ops: .*$/m, 'ops: { listen: "127.0.0.1:1" }'))
-    const said = ['ledger', '--config', config, '--device', 'truck-2', '--json']
+    const command = ['ledger', '--config', config, '--device', 'truck-2', '--json']
     await pipeline.until(() => pipeline.status().ledger?.open === true)
-    const locked = await runCli(said)
+    const locked = await runCli(command)
     expect(locked.status).toBe(1)
     expect(JSON.parse(locked.stderr)).toMatchObject({ error: { code: 'LEDGER_LOCKED' } })
-    await pipeline.gateway.stop('the test asks its files')
-    const { status, stdout } = await runCli(said)
+    await pipeline.gateway.stop('the test reads its files')
+    const { status, stdout } = await runCli(command)
     expect(status).toBe(0)
     expect((JSON.parse(stdout) as LedgerAnswer).entries).toHaveLength(5)
   })

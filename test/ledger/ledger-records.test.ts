@@ -1,9 +1,11 @@
+// The records of the ledger on real LevelDB: append, drop, reopen, damage.
+
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { receiptKey, indexBlockKey } from '../../src/ledger/record-keys.ts'
 import { openLevelStore } from '../../src/storage/storage.ts'
-import { openRecordsWorld, receiptNumbered, receiptOf, startAt, uuidNamed } from '../support/ledger-world.ts'
+import { openRecordsWorld, receiptNumbered, startAt, uuidNamed } from '../support/ledger-world.ts'
 
 const numbered = (from: number, until: number, payloads = 3) =>
   Array.from({ length: until - from }, (_, index) => receiptNumbered(from + index, payloads))
@@ -14,8 +16,8 @@ const idsOf = (from: number, until: number, payloads = 3) =>
     Array.from({ length: payloads }, (_, index) => uuidNamed(`${n} ${payloads - 1 - index}`)),
   )
 
-describe('the records', () => {
-  test('list every payload once, the newest first, over answers of a few and over a restart', async () => {
+describe('the records of the ledger', () => {
+  test('list every payload once, newest first, across answers and across a restart', async () => {
     const world = await openRecordsWorld({ blockReceiptBytesMax: 2000 })
     for (let from = 1; from < 61; from += 20) await world.records.append(numbered(from, from + 20), startAt)
     expect(await world.all()).toEqual(idsOf(1, 61))
@@ -23,33 +25,33 @@ describe('the records', () => {
     expect(await again.all()).toEqual(idsOf(1, 61))
     expect(again.records.totals()).toEqual(world.records.totals())
     expect(again.records.totals().records).toBe(180)
-    // Of the payload that was settled first, whenever its block was written to.
+    // The time of the payload that was settled first, whenever its index block was written.
     await again.records.append(numbered(61, 62), startAt + 3_600_000)
     expect(await again.records.beginsAt()).toBe(startAt + 90_000)
   })
 
-  test('receipts that come a second time are not listed twice', async () => {
+  test('list a receipt once that is copied twice', async () => {
     const world = await openRecordsWorld()
     await world.records.append(numbered(5, 30), startAt)
-    // The process died before the spool forgot them; more have come meanwhile.
+    // The process ended before the spool removed them; more have come meanwhile.
     const again = await world.reopen()
     await again.records.append(numbered(10, 40), startAt)
     expect(await again.all()).toEqual(idsOf(5, 40))
     expect(again.records.totals().records).toBe(35 * 3)
   })
 
-  test('a new spool beside old records, whose numbers begin again, is added to them', async () => {
+  test('keep old entries when a new spool starts its numbers again', async () => {
     const world = await openRecordsWorld()
     await world.records.append(numbered(1, 20), startAt)
     const again = await world.reopen()
     const others = numbered(101, 110).map(({ value }, index) => ({ n: index + 1, value }))
     await again.records.append(others.slice(0, 5), startAt)
-    const oncemore = await again.reopen()
-    await oncemore.records.append(others.slice(3), startAt)
-    expect(await oncemore.all()).toEqual([...idsOf(101, 110), ...idsOf(1, 20)])
+    const third = await again.reopen()
+    await third.records.append(others.slice(3), startAt)
+    expect(await third.all()).toEqual([...idsOf(101, 110), ...idsOf(1, 20)])
   })
 
-  test('are dropped from the oldest on, and what is left can be asked', async () => {
+  test('are dropped from the oldest on, and the rest is still found', async () => {
     const world = await openRecordsWorld({ blockReceiptBytesMax: 1000 })
     await world.records.append(numbered(1, 101), startAt)
     const { bytes } = world.records.totals()
@@ -65,7 +67,7 @@ describe('the records', () => {
     expect(await again.all()).toEqual([...idsOf(101, 105), ...left])
   })
 
-  test('can be dropped to the last one, and go on', async () => {
+  test('can be dropped completely and continue', async () => {
     const world = await openRecordsWorld()
     await world.records.append(numbered(1, 5), startAt)
     expect(await world.records.dropOldest()).toBe(12)
@@ -78,19 +80,19 @@ describe('the records', () => {
     expect((await world.reopen()).records.totals().records).toBe(6)
   })
 
-  test('a receipt that is damaged is left out and counted; the others are there', async () => {
+  test('leave out and count a damaged receipt', async () => {
     const world = await openRecordsWorld()
     const receipts = numbered(1, 6)
     receipts[2]?.value.writeUInt8(7, 60)
     expect(await world.records.append(receipts, startAt)).toEqual({ damaged: 1 })
     expect(await world.all()).toEqual([...idsOf(4, 6), ...idsOf(1, 3)])
-    // Also when they come again because the spool did not forget them.
+    // Also when they come again because the spool still had them.
     const again = await world.reopen()
     await again.records.append(receipts.slice(2), startAt)
     expect(await again.all()).toEqual([...idsOf(4, 6), ...idsOf(1, 3)])
   })
 
-  test('a block or a receipt that cannot be read hides what it holds, and nothing else', async () => {
+  test('lose only the entries of a damaged index block or receipt', async () => {
     const world = await openRecordsWorld({ blockReceiptBytesMax: 1000 })
     await world.records.append(numbered(1, 61), startAt)
     await world.records.close()
@@ -108,12 +110,12 @@ describe('the records', () => {
     const again = await world.reopen()
     const left = [...idsOf(third, 60), ...idsOf(1, second)]
     expect(await again.all()).toEqual(left)
-    // The oldest goes, and with it what stands behind it without a block.
+    // Dropping the oldest also drops the receipts behind it that have no index block.
     await again.records.dropOldest()
     expect(await again.all()).toEqual(idsOf(third, 60))
   })
 
-  test('records whose last block is damaged, or of another format, cannot be used', async () => {
+  test('cannot be used when their last index block is damaged or their format is unknown', async () => {
     for (const key of [indexBlockKey(1), Buffer.from([1])]) {
       const world = await openRecordsWorld()
       await world.records.append(numbered(1, 3), startAt)
@@ -125,7 +127,7 @@ describe('the records', () => {
     }
   })
 
-  test('give the disk of what was dropped back', async () => {
+  test('free the disk space of what was dropped', async () => {
     const world = await openRecordsWorld({ blockReceiptBytesMax: 200_000 })
     const onDisk = () =>
       readdirSync(world.path).reduce((sum, name) => sum + statSync(join(world.path, name)).size, 0)
@@ -136,105 +138,8 @@ describe('the records', () => {
       while (world.records.totals().bytes > 2_000_000) await world.records.dropOldest()
     }
     await world.records.compact()
-    // What is kept, and the log of what was written last.
+    // The records, and LevelDB's log of the last writes.
     expect(onDisk()).toBeLessThan(12_000_000)
     expect(await world.all(10_000)).toHaveLength(world.records.totals().records)
-  })
-})
-
-describe('a question', () => {
-  async function threeDays() {
-    const world = await openRecordsWorld({ blockReceiptBytesMax: 20_000 })
-    const failure = {
-      payloadId: '',
-      errorType: 'Validation',
-      errorMessage: 'no latitude',
-      validationErrorDetails: [],
-    }
-    await world.records.append(numbered(1, 200), startAt)
-    const entries = ['truck-7', 'van-1', 'bus-1'].map((device) => ({
-      payloadId: uuidNamed(device),
-      deviceTime: startAt + 999_000,
-      device,
-    }))
-    const fates = [
-      { kind: 'retry' as const, schedule: 'Validation', step: 1, failure },
-      { kind: 'dead' as const, reason: 'Validation', detail: 'no latitude', failure },
-      { kind: 'delivered' as const },
-    ]
-    const value = receiptOf(entries, { fates, batch: uuidNamed('odd'), request: 'Odd-Request', at: startAt })
-    await world.records.append([{ n: 200, value }], startAt)
-    await world.records.append(numbered(201, 400), startAt)
-    return world
-  }
-
-  test('by device and time names the request that answered', async () => {
-    const world = await threeDays()
-    const { entries, next } = await world.ask({ device: 'truck-2', at: String(startAt + 150 * 60_000) })
-    expect(entries).toEqual([
-      {
-        at: startAt + 150 * 60_000 + 30_000,
-        payloadId: uuidNamed('150 2'),
-        device: 'truck-2',
-        deviceTime: startAt + 150 * 60_000 + 2000,
-        outcome: 'delivered',
-        schedule: null,
-        step: null,
-        reason: null,
-        detail: null,
-        provider: 'default',
-        lane: 1,
-        batchId: uuidNamed('batch 150'),
-        requestId: 'request-150',
-      },
-      expect.objectContaining({ payloadId: uuidNamed('149 2'), requestId: 'request-149' }),
-    ])
-    expect(next).toBeNull()
-  })
-
-  test('by payload, batch and request finds them whatever their case', async () => {
-    const world = await threeDays()
-    const ids = async (words: Record<string, string>) =>
-      (await world.ask(words)).entries.map((one) => one.device)
-    expect(await ids({ payload: uuidNamed('van-1').toUpperCase() })).toEqual(['van-1'])
-    expect(await ids({ batch: uuidNamed('odd').toUpperCase() })).toEqual(['bus-1', 'van-1', 'truck-7'])
-    expect(await ids({ request: 'odd-request' })).toEqual(['bus-1', 'van-1', 'truck-7'])
-    expect(await ids({ request: 'odd-request', device: 'truck-7' })).toEqual(['truck-7'])
-    expect(await ids({ payload: uuidNamed('van-1'), device: 'truck-7' })).toEqual([])
-    expect(await ids({ payload: uuidNamed('nothing') })).toEqual([])
-    expect(await ids({ device: 'truck-70' })).toEqual([])
-  })
-
-  test('by outcome lists what was retried or given up, with its reason', async () => {
-    const world = await threeDays()
-    const dead = await world.ask({ outcome: 'dead' })
-    expect(dead.entries).toMatchObject([{ device: 'van-1', reason: 'Validation', detail: 'no latitude' }])
-    const retried = await world.ask({ outcome: 'retried' })
-    expect(retried.entries).toMatchObject([{ device: 'truck-7', schedule: 'Validation', step: 1 }])
-    expect((await world.ask({ outcome: 'delivered', limit: '10000' })).entries).toHaveLength(398 * 3 + 1)
-  })
-
-  test('by time takes both ends in', async () => {
-    const world = await threeDays()
-    const from = String(startAt + 10 * 60_000)
-    const to = String(startAt + 11 * 60_000)
-    const { entries } = await world.ask({ from, to })
-    expect(entries.map(({ requestId }) => requestId)).toEqual([
-      'request-11',
-      'request-10',
-      'request-10',
-      'request-10',
-    ])
-  })
-
-  test('goes on where an answer ended, while more is added and the oldest goes', async () => {
-    const world = await threeDays()
-    const first = await world.ask({ device: 'truck-1', limit: '50' })
-    expect(first.entries[0]?.requestId).toBe('request-399')
-    await world.records.append(numbered(400, 500), startAt)
-    await world.records.dropOldest()
-    const second = await world.ask({ device: 'truck-1', limit: '50', after: first.next ?? '' })
-    expect(second.entries[0]?.requestId).toBe('request-349')
-    expect(second.entries).toHaveLength(50)
   })
 })

@@ -1,3 +1,5 @@
+// The ledger over a real spool and real records: copying, limits, failures.
+
 import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { onTestFinished, describe, expect, test } from 'vitest'
@@ -19,11 +21,11 @@ const day = 86_400_000
 type LedgerWorld = {
   ledger: Ledger
   events: GatewayEvent[]
-  /** Payload ids that are listed, the newest first. */
-  ids(words?: Record<string, string>): Promise<string[]>
+  /** payloadIds of an answer, newest first. */
+  ids(params?: Record<string, string>): Promise<string[]>
 }
 
-/** A ledger that copies only when it is asked, unless the test says otherwise. */
+/** A ledger that copies receipts only before a query, unless the test sets `followEveryMs`. */
 function openLedger(
   { spool, path }: SpoolWorld,
   options: Partial<LedgerOptions> & {
@@ -51,8 +53,8 @@ function openLedger(
   return {
     ledger,
     events,
-    async ids(words = { limit: '10000' }) {
-      const reply = await ledger.query(words, new AbortController().signal)
+    async ids(params = { limit: '10000' }) {
+      const reply = await ledger.query(params, new AbortController().signal)
       if (reply.kind !== 'answer') throw new Error(JSON.stringify(reply))
       return reply.answer.entries.map(({ payloadId }) => payloadId)
     },
@@ -85,7 +87,7 @@ async function settle({ spool, publish }: SpoolWorld, name: string, at = startAt
 }
 
 describe('the ledger', () => {
-  test('answers for what was settled just now, and the spool keeps no receipt of it', async () => {
+  test('lists what was settled a moment ago, and the spool keeps no receipt of it', async () => {
     const world = await openSpoolWorld()
     const { ledger, ids } = openLedger(world)
     const settled: string[] = []
@@ -97,7 +99,7 @@ describe('the ledger', () => {
     expect(await world.spool.receipts({ limit: 10 })).toEqual([])
   })
 
-  test('copies by itself in the background', async () => {
+  test('copies receipts in the background', async () => {
     const world = await openSpoolWorld()
     const { ledger } = openLedger(world, { followEveryMs: 10 })
     ledger.start()
@@ -120,7 +122,7 @@ describe('the ledger', () => {
     expect(await openLedger(reopened).ids()).toEqual([b, a])
   })
 
-  test('lists nothing twice when the spool could not forget', async () => {
+  test('lists nothing twice when the spool could not remove a receipt', async () => {
     const world = await openSpoolWorld()
     const closed = new GatewayError('SPOOL_CLOSED', { what: 'closed', why: 'it stops', act: 'wait' })
     const forgetful = { ...world, spool: { ...world.spool, forgetReceipts: () => Promise.reject(closed) } }
@@ -136,7 +138,7 @@ describe('the ledger', () => {
     expect(second.ledger.view().records).toBe(2)
   })
 
-  test('refuses a wrong question in words, and more questions at once than it can bear', async () => {
+  test('refuses an invalid query, and a fifth query at once', async () => {
     const { ledger } = openLedger(await openSpoolWorld())
     const { signal } = new AbortController()
     expect(await ledger.query({ vehicle: '7' }, signal)).toMatchObject({ kind: 'invalid' })
@@ -148,8 +150,8 @@ describe('the ledger', () => {
   })
 })
 
-describe('what is old or too much', () => {
-  test('goes by size from the oldest on, is counted, and the bound is kept', async () => {
+describe('old and excess entries', () => {
+  test('are dropped and counted at max_bytes, oldest first', async () => {
     const world = await openSpoolWorld()
     const { ledger, ids } = openLedger(world, { bytesMax: 20_000 })
     const settled: string[] = []
@@ -162,7 +164,7 @@ describe('what is old or too much', () => {
     expect([dropped, expired]).toEqual([120 - records, 0])
   })
 
-  test('goes by age where the time is known, and only then', async () => {
+  test('expire by retention only while the time is known', async () => {
     const world = await openSpoolWorld()
     const { clock } = world
     let offsetMs: number | null = null
@@ -174,7 +176,7 @@ describe('what is old or too much', () => {
     expect(await ids()).toEqual([b, a])
     offsetMs = 0
     await ids()
-    // What was written to one block goes with its newest.
+    // An index block expires with its newest entry.
     expect(ledger.view()).toMatchObject({ expired: 0 })
     await clock.advance(8 * day)
     await ids()
@@ -182,7 +184,7 @@ describe('what is old or too much', () => {
     expect(ledger.view()).toMatchObject({ expired: 2, dropped: 0, records: 0 })
   })
 
-  test('a clock that jumps a year ahead deletes nothing until the service has told the time again', async () => {
+  test('stay after a jump of the clock until the service has answered again', async () => {
     const world = await openSpoolWorld()
     let ahead = 0
     let offsetMs = 10
@@ -193,7 +195,7 @@ describe('what is old or too much', () => {
     ahead = 365 * day
     expect(await ids()).toEqual([a])
     expect(await ids()).toEqual([a])
-    // An answer came: it is our clock that is wrong.
+    // An answer of the service: our clock is wrong.
     offsetMs = -365 * day
     const b = await settle(world, 'b')
     expect(await ids()).toEqual([b, a])
@@ -205,7 +207,7 @@ describe('what is old or too much', () => {
 
 describe('records that cannot be used', () => {
   test.each(['CURRENT', 'the manifest', 'the last block'])(
-    'damaged in %s are set aside, and new ones are begun',
+    'damaged in %s are set aside, and new ones are created',
     async (part) => {
       const world = await openSpoolWorld()
       const first = openLedger(world)
@@ -220,7 +222,7 @@ describe('records that cannot be used', () => {
         await store.close()
       } else {
         const manifest = readdirSync(path).find((name) => name.startsWith('MANIFEST')) ?? ''
-        writeFileSync(join(path, part === 'CURRENT' ? part : manifest), 'rubbish')
+        writeFileSync(join(path, part === 'CURRENT' ? part : manifest), 'garbage')
       }
       const b = await settle(world, 'b')
       const second = openLedger(world)
@@ -231,7 +233,7 @@ describe('records that cannot be used', () => {
     },
   )
 
-  test('held by another process are reported, asked for again, and miss nothing afterwards', async () => {
+  test('locked by another process are reported, tried again, and miss nothing afterwards', async () => {
     const world = await openSpoolWorld()
     const a = await settle(world, 'a')
     const other = await openLevelStore(recordsPath(world.path))
@@ -244,7 +246,7 @@ describe('records that cannot be used', () => {
     expect(events.at(-1)).toMatchObject({ kind: 'ledger_opened' })
   })
 
-  test('after a failed write are opened again, and nothing is missing or listed twice', async () => {
+  test('are reopened after a failed write, and nothing is missing or listed twice', async () => {
     const world = await openSpoolWorld()
     let failures = 0
     const openStore: OpenStore = async (path, options) => {
@@ -270,7 +272,7 @@ describe('records that cannot be used', () => {
     expect(events.filter(({ kind }) => kind === 'ledger_failed')).toHaveLength(2)
   })
 
-  test('do not stop the road: receipts wait in the spool to a bound, and settles go on', async () => {
+  test('do not delay delivery: receipts wait in the spool up to a limit', async () => {
     const world = await openSpoolWorld({ changes: { receiptBytesMax: 1000 } })
     const openStore: OpenStore = () => Promise.reject(new Error('no such disk'))
     const { ledger, events, ids } = openLedger(world, { openStore })
@@ -283,7 +285,7 @@ describe('records that cannot be used', () => {
     expect(world.spool.totals().delivered).toBe(10)
   })
 
-  test('a damaged receipt is told and counted', async () => {
+  test('report and count a damaged receipt', async () => {
     const world = await openSpoolWorld()
     await world.publish('a')
     const [lane] = world.spool.lanes()

@@ -1,4 +1,4 @@
-// ledger-world.ts: receipts as the road makes them, and records on real LevelDB in a folder of their own.
+// ledger-world.ts: receipts as delivery makes them, and records on real LevelDB in a folder of their own.
 
 import { join } from 'node:path'
 import { hash } from 'node:crypto'
@@ -43,7 +43,7 @@ export function receiptOf(
   })
 }
 
-/** Receipt `n` of `payloads` payloads: truck-0, truck-1 and so on, a second apart from the minute `n` on. */
+/** Receipt `n` with `payloads` payloads of truck-0, truck-1 and so on, a second apart, from minute `n` on. */
 export function receiptNumbered(n: number, payloads = 3): NumberedReceipt {
   const entries = Array.from({ length: payloads }, (_, index) => ({
     payloadId: uuidNamed(`${n} ${index}`),
@@ -57,8 +57,8 @@ export function receiptNumbered(n: number, payloads = 3): NumberedReceipt {
 export type RecordsWorld = {
   records: Records
   path: string
-  ask(words: LedgerParams): ReturnType<typeof search>
-  /** Every entry that is listed, newest first, in answers of so many. */
+  ask(params: LedgerParams): ReturnType<typeof search>
+  /** The payloadIds of all entries, newest first, read in answers of `limit`. */
   all(limit?: number): Promise<string[]>
   reopen(): Promise<RecordsWorld>
 }
@@ -71,10 +71,10 @@ export async function openRecordsWorld(
   const records = await openRecords(await openLevelStore(path), { blockReceiptBytesMax })
   onTestFinished(() => records.close())
 
-  const ask = (words: LedgerParams) => {
-    const asked = parseLedgerQuery(words, startAt)
-    if (asked.kind === 'invalid') throw new Error(asked.what)
-    return search(records, asked.question, { clock: systemClock, signal: new AbortController().signal })
+  const ask = (params: LedgerParams) => {
+    const parsed = parseLedgerQuery(params, startAt)
+    if (parsed.kind === 'invalid') throw new Error(parsed.what)
+    return search(records, parsed.query, { clock: systemClock, signal: new AbortController().signal })
   }
   return {
     records,

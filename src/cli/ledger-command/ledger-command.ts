@@ -82,7 +82,7 @@ function readOptions(options: Options): { question: LedgerQuery; count: number }
   const said = { device, at, from, to, payload, batch, request, outcome, limit }
   const asked = parseLedgerQuery(said, systemClock.now())
   if (asked.kind === 'invalid') throw usage(asked.what, asked.why)
-  return { question: asked.question, count: Number(limit) }
+  return { question: asked.query, count: Number(limit) }
 }
 
 function usage(what: string, why: string): GatewayError {
@@ -130,7 +130,7 @@ async function withAsk(options: Options, io: CommandIo, use: (ask: Ask) => Promi
       { openStore: openExistingStore, clock: systemClock },
       { path },
     )
-    await use((question) => records.ask(question, io.stop))
+    await use((question) => records.query(question, io.stop))
   }
 }
 

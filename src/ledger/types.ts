@@ -1,0 +1,54 @@
+// types.ts: what the ledger is asked and what it answers, shared by the files of this folder.
+
+import type { EpochMs } from '../std/clock.ts'
+import type { LedgerOutcome } from '../receipts/receipts.ts'
+
+/** An entry matches when it meets every condition that is set. */
+export type LedgerQuery = {
+  device?: string
+  /** Range of the device time, both ends included. */
+  from?: EpochMs
+  to?: EpochMs
+  payload?: string
+  batch?: string
+  request?: string
+  outcome?: LedgerOutcome
+  limit: number
+  /** Continues behind the last entry of an answer. */
+  after?: Cursor
+}
+
+/** A receipt by number, and a payload in it by index; the entries that follow are older. */
+export type Cursor = { number: number; index: number }
+
+/** What one settlement did with one payload. */
+export type LedgerEntry = {
+  /** Time of the settlement. */
+  at: EpochMs
+  payloadId: string
+  /** Null where the payload names none. */
+  device: string | null
+  deviceTime: EpochMs | null
+  outcome: LedgerOutcome
+  /** Of a retry: its schedule, and the number of failures before. */
+  schedule: string | null
+  step: number | null
+  /** Of a retried or dead payload. */
+  reason: string | null
+  detail: string | null
+  provider: string
+  lane: number
+  batchId: string
+  requestId: string | null
+}
+
+export type LedgerAnswer = {
+  /** Newest settlement first. */
+  entries: readonly LedgerEntry[]
+  /** Pass it as `after` to continue; null where nothing follows. */
+  next: string | null
+  /** Settlement time of the oldest entry; null where the ledger is empty. */
+  oldestAt: EpochMs | null
+  /** Receipts in the spool that are not in the ledger yet. */
+  behind: number
+}
