@@ -7,6 +7,7 @@ import { GatewayError } from '../../std/gateway-error.ts'
 import {
   openOfflineLedger,
   limitMax,
+  parseCursor,
   parseLedgerQuery,
   type LedgerAnswer,
   type LedgerQuery,
@@ -100,14 +101,10 @@ async function exportAll(ask: Ask, question: LedgerQuery, count: number, to: Exp
     last = answer
     to.entries(last.entries)
     left -= last.entries.length
-    next = last.next === null ? null : { ...question, after: cursorOf(last.next) }
+    const after = parseCursor(last.next ?? '')
+    next = after === null ? null : { ...question, after }
   }
   to.end({ next: last?.next ?? null, oldestAt: last?.oldestAt ?? null, behind: last?.behind ?? 0 })
-}
-
-function cursorOf(text: string): NonNullable<LedgerQuery['after']> {
-  const [number = 0, index = 0] = text.split('.').map(Number)
-  return { number, index }
 }
 
 /** Asks the daemon, or opens the records of one that does not run. */
