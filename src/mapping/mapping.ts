@@ -50,7 +50,7 @@ export { compileSources }
 export { messageKeyOf } from './identity.ts'
 export type { MapResult } from './types.ts'
 export { createMapper, type Mapper } from './mapper/mapper.ts'
-export { topicFilterOf } from './path/topic-filter.ts'
+export { topicFilterOf } from './path/topic-pattern.ts'
 export type { StateChanges, UnsentPart } from './state/state-changes.ts'
 export { evaluateMessage, mapEvaluation, openEvaluator } from './jsonata/message-evaluation.ts'
 export { createEvaluator, type Evaluator } from './jsonata/jsonata.ts'

@@ -40,3 +40,11 @@ export const quarantineReasons = {
 } as const
 
 export type QuarantineReason = keyof typeof quarantineReasons
+
+/** The reasons that decoders give. */
+export type DecodeFault =
+  'NOT_UTF8' | 'NOT_JSON' | 'TOO_DEEP' | 'TOO_MANY' | 'TRUNCATED' | 'BAD_CHECKSUM' | 'BAD_FRAME' | 'NO_BIRTH'
+
+export function refused(reason: DecodeFault, detail: string) {
+  return { kind: 'refused', reason, detail } as const
+}

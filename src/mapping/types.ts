@@ -8,7 +8,7 @@ import type { ProviderName } from '../domain/ids.ts'
 import type { Sender } from '../domain/message.ts'
 import type { DuplicateRule, MappedPayload } from '../domain/payload.ts'
 import type { EpochMs } from '../std/clock.ts'
-import type { QuarantineReason, UnmappableReason } from './reasons.ts'
+import type { DecodeFault, QuarantineReason, UnmappableReason } from './reasons.ts'
 
 /**
  * The record that another record was found in, and those around it; undefined where `each` did not go that
@@ -60,10 +60,6 @@ export type Decoded =
   /** Not telemetry, such as a login packet. `reason` is one of a bounded set of texts. */
   | { kind: 'ignored'; reason: string }
   | { kind: 'refused'; reason: DecodeFault; detail: string }
-
-/** Those of the `UnmappableReason`s that a decoder gives. */
-type DecodeFault =
-  'NOT_UTF8' | 'NOT_JSON' | 'TOO_DEEP' | 'TOO_MANY' | 'TRUNCATED' | 'BAD_CHECKSUM' | 'BAD_FRAME' | 'NO_BIRTH'
 
 /** Turns the bytes of a message into the value that paths are read from. Total: no bytes make it throw. */
 export type Decode = (bytes: Buffer) => Decoded

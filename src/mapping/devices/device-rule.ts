@@ -4,11 +4,12 @@
 // A name is never completed: a template with an empty part names no device, or two vehicles could become one.
 
 import type { Sender } from '../../domain/message.ts'
+import { quote } from '../../std/quote.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { compilePaths, type Read } from '../path/path.ts'
 import { senderNames } from '../path/topic-pattern.ts'
 import { nameFrom } from '../path/value.ts'
-import type { Up } from '../types.ts'
+import type { RecordContext, Up } from '../types.ts'
 
 /**
  * By where the name comes from: it holds for all messages of a topic, of a sender on it, or for one record.
@@ -40,6 +41,24 @@ const nobody: Sender = { clientId: '', userName: null, certificateName: null }
 export function compileDevicePath(path: string | readonly string[]): DeviceRule {
   const read: Read = compilePaths(path)
   return { kind: 'record', name: (record, root, up) => nameFrom(read(record, root, up)) }
+}
+
+/** Longer names would fill the caches and the log. */
+const deviceLengthMax = 256
+
+/** The checked name of the device of the record at hand; null where the record was refused. */
+export function deviceNamed(device: DeviceRule, context: RecordContext): string | null {
+  const { record, root, up, captures, sender } = context
+  const name =
+    device.kind === 'record' ? device.name(record, root, up, captures, sender) : device.name(captures, sender)
+  if (name === '') return context.refuse('NO_DEVICE', 'The device name is missing or empty.')
+  if (name === null)
+    return context.refuse('BAD_DEVICE', 'The device name is neither a text nor a whole number.')
+  if (name.length <= deviceLengthMax) return name
+  return context.refuse(
+    'BAD_DEVICE',
+    `The device name ${quote(name, 40)} has more than ${deviceLengthMax} characters.`,
+  )
 }
 
 /** The first rule that gives a name counts. */

@@ -4,7 +4,7 @@
 //   device table (device-table.ts) > defaults of the source > defaults of the config > the device name itself
 //
 // An entry says whether messages of the device are mapped, ignored or quarantined, for which provider, and
-// holds the text of its identifiers. Which device a record is about: device-rule.ts and device-name.ts.
+// holds the text of its identifiers. Which device a record is about: device-rule.ts.
 // Whether its time can be right: device-clocks.ts and clock-check.ts. A changed table makes a new mapper, so
 // entries never become stale; forgotten ones are made again.
 

@@ -7,6 +7,7 @@
 // refuses the lone quotes that trackers send.
 
 import { isUtf8 } from 'node:buffer'
+import { refused } from '../reasons.ts'
 import type { Decode, Decoded } from '../types.ts'
 import { notUtf8 } from './lenient-json.ts'
 import { plainTextIn } from './plain-text.ts'
@@ -28,11 +29,7 @@ export const decodeCsv: Decode = (bytes) => {
   return lines.length === 0 ? { kind: 'empty' } : { kind: 'value', value: lines }
 }
 
-const tooMany: Decoded = {
-  kind: 'refused',
-  reason: 'TOO_MANY',
-  detail: `The message has more than ${linesMax} lines.`,
-}
+const tooMany: Decoded = refused('TOO_MANY', `The message has more than ${linesMax} lines.`)
 
 type Reader = { readonly text: string; at: number }
 

@@ -16,6 +16,7 @@
 // A message that is cut short or damaged, or has an element of an unknown kind, is refused as a whole
 // (TRUNCATED, BAD_CHECKSUM, BAD_FRAME). Nothing is allocated that the bytes do not fill.
 
+import { refused } from '../reasons.ts'
 import type { Decoded } from '../types.ts'
 type Fields = Record<string, unknown>
 
@@ -67,11 +68,7 @@ export function decodeIotm(bytes: Buffer): Decoded {
   if (bytes.length < 2) return truncated
   const end = bytes.length - 1
   if (bytes[end] !== sumOf(bytes, end))
-    return {
-      kind: 'refused',
-      reason: 'BAD_CHECKSUM',
-      detail: 'The sum of the bytes differs from the checksum in the last one.',
-    }
+    return refused('BAD_CHECKSUM', 'The sum of the bytes differs from the checksum in the last one.')
   try {
     return decodeParts(bytes.subarray(0, end))
   } catch (error) {
@@ -80,11 +77,7 @@ export function decodeIotm(bytes: Buffer): Decoded {
   }
 }
 
-const truncated: Decoded = {
-  kind: 'refused',
-  reason: 'TRUNCATED',
-  detail: 'The message ends in the middle of a value.',
-}
+const truncated: Decoded = refused('TRUNCATED', 'The message ends in the middle of a value.')
 
 function decodeParts(bytes: Buffer): Decoded {
   const records: Fields[] = []
@@ -92,8 +85,7 @@ function decodeParts(bytes: Buffer): Decoded {
   const message: Fields = { version: bytes.readUInt8(0), records, events }
   let at = 1
   for (let parts = 0; at < bytes.length; parts += 1) {
-    if (parts === partsMax)
-      return { kind: 'refused', reason: 'TOO_MANY', detail: `The message has more than ${partsMax} parts.` }
+    if (parts === partsMax) return refused('TOO_MANY', `The message has more than ${partsMax} parts.`)
     const type = bytes.readUInt8(at)
     const start = at + 3
     at = start + bytes.readUInt16LE(at + 1)
@@ -112,17 +104,13 @@ function decodeParts(bytes: Buffer): Decoded {
   return { kind: 'value', value: message }
 }
 
-function recordIn(part: Buffer): { kind: 'record'; fields: Fields } | Extract<Decoded, { kind: 'refused' }> {
+function recordIn(part: Buffer): { kind: 'record'; fields: Fields } | ReturnType<typeof refused> {
   const io: Fields = {}
   const record: Fields = { ts: part.readUInt32LE(0) }
   let at = 4
   for (let elements = 0; at < part.length; elements += 1) {
     if (elements === elementsMax)
-      return {
-        kind: 'refused',
-        reason: 'TOO_MANY',
-        detail: `A record has more than ${elementsMax} elements.`,
-      }
+      return refused('TOO_MANY', `A record has more than ${elementsMax} elements.`)
     const kind = part.readUInt8(at)
     const id = part
       .readUInt16LE(at + 1)
@@ -135,12 +123,7 @@ function recordIn(part: Buffer): { kind: 'record'; fields: Fields } | Extract<De
       continue
     }
     const read = readers.get(kind)
-    if (!read)
-      return {
-        kind: 'refused',
-        reason: 'BAD_FRAME',
-        detail: `The element ${id} is of the unknown kind ${kind}.`,
-      }
+    if (!read) return refused('BAD_FRAME', `The element ${id} is of the unknown kind ${kind}.`)
     const { value, end } = read(part, at)
     io[id] = value
     at = end

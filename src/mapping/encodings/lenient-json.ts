@@ -6,6 +6,7 @@
 
 import { isUtf8 } from 'node:buffer'
 import { quote } from '../../std/quote.ts'
+import { refused } from '../reasons.ts'
 import type { Decoded } from '../types.ts'
 import { faultAt, withoutNonFinite } from './json-error.ts'
 
@@ -21,7 +22,7 @@ export function decodeJson(bytes: Buffer): Decoded {
   if (end <= start) return { kind: 'empty' }
   if (end > shallowBytes && levelsIn(bytes, start, end) > levelsMax) {
     const detail = `The message nests objects and lists more than ${levelsMax} levels deep.`
-    return { kind: 'refused', reason: 'TOO_DEEP', detail }
+    return refused('TOO_DEEP', detail)
   }
   const text = bytes.toString('utf8', start, end)
   try {
@@ -35,14 +36,14 @@ export function decodeJson(bytes: Buffer): Decoded {
 /** Refuses bytes that are not UTF-8, with the place. */
 export function notUtf8(bytes: Buffer): Decoded {
   const detail = `The message is not UTF-8 from byte ${firstBadByte(bytes) + 1} on.`
-  return { kind: 'refused', reason: 'NOT_UTF8', detail }
+  return refused('NOT_UTF8', detail)
 }
 
 function decodeLeniently(text: string): Decoded {
   const repaired = withoutNonFinite(text)
   const at = faultAt(repaired ?? text)
   if (repaired !== undefined && at === undefined) return { kind: 'value', value: JSON.parse(repaired) }
-  return { kind: 'refused', reason: 'NOT_JSON', detail: describeFault(repaired ?? text, at ?? 0) }
+  return refused('NOT_JSON', describeFault(repaired ?? text, at ?? 0))
 }
 
 function describeFault(text: string, at: number): string {

@@ -24,6 +24,7 @@
 // A frame has at most 255 records, as its count is one byte. Nothing is allocated that its bytes do not fill.
 import { crc16 } from './crc16.ts'
 import { plural } from '../../std/quantity.ts'
+import { refused } from '../reasons.ts'
 import type { Decoded } from '../types.ts'
 
 type Layout = {
@@ -58,11 +59,7 @@ type Records = Record<string, unknown>[]
 type Body =
   { kind: 'body'; codec: number; records: Records; end: number } | Exclude<Decoded, { kind: 'value' }>
 
-const truncated: Body = {
-  kind: 'refused',
-  reason: 'TRUNCATED',
-  detail: 'The frame ends in the middle of a record.',
-}
+const truncated: Body = refused('TRUNCATED', 'The frame ends in the middle of a record.')
 
 /** Total: no bytes make it throw. */
 export function decodeTeltonika(bytes: Buffer): Decoded {
@@ -252,10 +249,6 @@ function longAt(bytes: Buffer, at: number): number | string {
   const high = bytes.readUInt32BE(at)
   if (high < 0x20_0000) return high * 0x1_0000_0000 + bytes.readUInt32BE(at + 4)
   return String(bytes.readBigUInt64BE(at))
-}
-
-function refused(reason: 'TRUNCATED' | 'BAD_CHECKSUM' | 'BAD_FRAME', detail: string): Body & Decoded {
-  return { kind: 'refused', reason, detail }
 }
 
 function hex(value: number, digits: number): string {

@@ -9,29 +9,6 @@
 import { createExact } from '../fields/exact-number.ts'
 import { setOwn } from '../path/path-eval.ts'
 
-const wordTypes = [
-  'u8',
-  'i8',
-  'u16le',
-  'u16be',
-  'i16le',
-  'i16be',
-  'u24le',
-  'u24be',
-  'i24le',
-  'i24be',
-  'u32le',
-  'u32be',
-  'i32le',
-  'i32be',
-  'f32le',
-  'f32be',
-  'f64le',
-  'f64be',
-] as const
-
-export const layoutTypes = [...wordTypes, 'bits'] as const
-
 export type LayoutField = {
   at: number
   type: (typeof layoutTypes)[number]
@@ -50,7 +27,7 @@ export type ReadFields<Bytes> = (bytes: Bytes) => Record<string, unknown> | unde
 
 type Word = { size: number; read: (bytes: Buffer, at: number) => number }
 
-const words: Record<(typeof wordTypes)[number], Word> = {
+const words = {
   u8: { size: 1, read: (bytes, at) => bytes.readUInt8(at) },
   i8: { size: 1, read: (bytes, at) => bytes.readInt8(at) },
   u16le: { size: 2, read: (bytes, at) => bytes.readUInt16LE(at) },
@@ -69,7 +46,9 @@ const words: Record<(typeof wordTypes)[number], Word> = {
   f32be: { size: 4, read: (bytes, at) => bytes.readFloatBE(at) },
   f64le: { size: 8, read: (bytes, at) => bytes.readDoubleLE(at) },
   f64be: { size: 8, read: (bytes, at) => bytes.readDoubleBE(at) },
-}
+} as const satisfies Record<string, Word>
+
+export const layoutTypes = [...(Object.keys(words) as (keyof typeof words)[]), 'bits'] as const
 
 export function compileLayout(layout: Readonly<Record<string, LayoutField>>): ReadFields<Buffer> {
   const fields = Object.entries(layout).map(([name, field]) => ({ name, read: compileField(field) }))

@@ -4,28 +4,12 @@
 // Digits beyond milliseconds are cut off, not rounded up: the moment lies in that millisecond. Of seconds as
 // a number a double holds six decimal places; a text has them all.
 
-import { assertNever } from '../../std/assert.ts'
 import { isDigitAt } from '../path/digits.ts'
 import { momentOf, timeOfDay, twoDigits } from './calendar.ts'
 import { parseWords } from './time-words.ts'
 import { isDecimal } from '../path/value.ts'
 import type { Read } from '../path/path.ts'
 import type { Up } from '../types.ts'
-
-export const timeFormats = [
-  's',
-  'ms',
-  'us',
-  's-float',
-  'iso',
-  'datetime',
-  'compact',
-  'words',
-  'auto',
-  'arrival',
-] as const
-
-export type TimeFormat = (typeof timeFormats)[number]
 
 /** Whole epoch milliseconds; NaN for an absent value, an infinity for anything but a time. */
 export type ReadTime = (record: unknown, root: unknown, up?: Up) => number
@@ -42,58 +26,50 @@ const millisecondsFrom = 1e11
  */
 const stepMs = 0.0005
 
+/** Milliseconds; anything that is not a time within `timeMax` for another value. */
+type Parse = (value: unknown, zoneIsUtc: boolean) => number
+
+const parsers = {
+  s: secondsFrom,
+  ms: (value) => Math.floor(numeric(value)),
+  us: (value) => Math.floor(numeric(value) / 1000),
+  's-float': secondsFrom,
+  iso: (value, zoneIsUtc) => (typeof value === 'string' ? parseDateTime(value, zoneIsUtc) : Number.NaN),
+  datetime: (value) => (typeof value === 'string' ? parseDateTime(value, true) : Number.NaN),
+  compact: (value) => parseCompact(typeof value === 'number' ? String(value) : value),
+  words: (value, zoneIsUtc) => (typeof value === 'string' ? parseWords(value, zoneIsUtc) : Number.NaN),
+  auto: (value) => (numeric(value) < millisecondsFrom ? secondsFrom(value) : Math.floor(numeric(value))),
+  arrival: () => Number.NaN,
+} as const satisfies Record<string, Parse>
+
+export type TimeFormat = keyof typeof parsers
+
+/** In the order of the table, and typed for an enumeration of the schema. */
+export const timeFormats = Object.keys(parsers) as [TimeFormat, ...TimeFormat[]]
+
 /** Of several formats the first that can read a value does. */
 export function compileTime(
   formats: TimeFormat | readonly TimeFormat[],
   read: Read,
   zoneIsUtc: boolean,
 ): ReadTime {
-  const parse = typeof formats === 'string' ? parserOf(formats, zoneIsUtc) : parserOfMany(formats, zoneIsUtc)
+  const parse = typeof formats === 'string' ? parsers[formats] : parserOfMany(formats)
   return (record, root, up) => {
     const value = read(record, root, up)
     if (value === null || value === undefined || value === '') return Number.NaN
-    const time = parse(value)
+    const time = parse(value, zoneIsUtc)
     return time >= 0 && time <= timeMax ? time : Number.POSITIVE_INFINITY
   }
 }
 
-function parserOfMany(formats: readonly TimeFormat[], zoneIsUtc: boolean): (value: unknown) => number {
-  const parsers = formats.map((format) => parserOf(format, zoneIsUtc))
-  return (value) => {
-    for (const parse of parsers) {
-      const time = parse(value)
+function parserOfMany(formats: readonly TimeFormat[]): Parse {
+  const all: Parse[] = formats.map((format) => parsers[format])
+  return (value, zoneIsUtc) => {
+    for (const parse of all) {
+      const time = parse(value, zoneIsUtc)
       if (time >= 0 && time <= timeMax) return time
     }
     return Number.NaN
-  }
-}
-
-function parserOf(format: TimeFormat, zoneIsUtc: boolean): (value: unknown) => number {
-  switch (format) {
-    case 's':
-    case 's-float':
-      return secondsFrom
-    case 'ms':
-      return (value) => Math.floor(numeric(value))
-    case 'us':
-      return (value) => Math.floor(numeric(value) / 1000)
-    case 'auto':
-      return (value) => {
-        const number = numeric(value)
-        return number < millisecondsFrom ? secondsFrom(value) : Math.floor(number)
-      }
-    case 'iso':
-      return (value) => (typeof value === 'string' ? parseDateTime(value, zoneIsUtc) : Number.NaN)
-    case 'datetime':
-      return (value) => (typeof value === 'string' ? parseDateTime(value, true) : Number.NaN)
-    case 'compact':
-      return (value) => parseCompact(typeof value === 'number' ? String(value) : value)
-    case 'words':
-      return (value) => (typeof value === 'string' ? parseWords(value, zoneIsUtc) : Number.NaN)
-    case 'arrival':
-      return () => Number.NaN
-    default:
-      return assertNever(format)
   }
 }
 

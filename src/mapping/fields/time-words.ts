@@ -14,26 +14,18 @@ import { momentOf, timeOfDay, twoDigits } from './calendar.ts'
 
 const lengthMax = 64
 
-const months = new Map<string, number>()
-for (const [index, name] of [
-  'january',
-  'february',
-  'march',
-  'april',
-  'may',
-  'june',
-  'july',
-  'august',
-  'september',
-  'october',
-  'november',
-  'december',
-].entries())
-  for (let length = 3; length <= name.length; length += 1) months.set(name.slice(0, length), index + 1)
+const months = abbreviated(
+  'january february march april may june july august september october november december',
+)
+const weekdays = abbreviated('monday tuesday wednesday thursday friday saturday sunday')
 
-const weekdays = new Set<string>()
-for (const name of ['monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday', 'sunday'])
-  for (let length = 3; length <= name.length; length += 1) weekdays.add(name.slice(0, length))
+/** By name and abbreviation, counted from 1. */
+function abbreviated(names: string): Map<string, number> {
+  const numbers = new Map<string, number>()
+  for (const [index, name] of names.split(' ').entries())
+    for (let length = 3; length <= name.length; length += 1) numbers.set(name.slice(0, length), index + 1)
+  return numbers
+}
 
 /** Hours east of Greenwich. */
 const zones = new Map<string, number>([

@@ -2,7 +2,7 @@
 
 import type { Message } from '../../domain/message.ts'
 import { quote } from '../../std/quote.ts'
-import { deviceNamed } from '../devices/device-name.ts'
+import { deviceNamed } from '../devices/device-rule.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
 import { isRecord } from '../path/path-eval.ts'
 import type { MapResult, RecordContext } from '../types.ts'

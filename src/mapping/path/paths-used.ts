@@ -23,6 +23,19 @@ export function pathsReadBy(options: unknown, at: Keys = []): PathRead[] {
   })
 }
 
+/** The names that paths anywhere in `options` begin with: of collected values, those that the source uses. */
+export function namesReadBy(options: unknown): Set<string> {
+  const names = new Set<string>()
+  for (const { path } of pathsReadBy(options)) {
+    const [first] = path.steps
+    // For a collected record `$` is the record itself.
+    if (path.from !== 'up' && first?.kind === 'key') names.add(first.key)
+  }
+  // The time of a collected record; a value of that name cannot replace it.
+  names.delete('$time')
+  return names
+}
+
 /** The path as a list, which is empty where it is malformed. */
 export function pathIn(text: string): Path[] {
   const paths: Path[] = []

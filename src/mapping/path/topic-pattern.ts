@@ -152,3 +152,17 @@ export function capturesIn({ levels }: TopicPattern, topic: string): readonly st
   }
   return captures
 }
+
+export type TopicFilter =
+  { kind: 'filter'; matches(topic: string): boolean } | { kind: 'malformed'; why: string }
+
+/** A filter that a person typed. */
+export function topicFilterOf(text: string): TopicFilter {
+  try {
+    const match = compileTopics([parseTopic(text)])
+    return { kind: 'filter', matches: (topic) => match(topic) !== -1 }
+  } catch (error) {
+    if (!(error instanceof Malformed)) throw error
+    return { kind: 'malformed', why: error.message }
+  }
+}

@@ -30,6 +30,15 @@ const names = (description: string) => z.array(text(512)).max(256).optional().de
 /** `{ path: ... }` in the place of a template. */
 const pathOption = (description: string) => z.strictObject({ path: paths().describe(description) })
 
+const timeOption = () =>
+  z
+    .strictObject({
+      path: paths().describe('Path to the time.'),
+      format: timeFormatOption().describe('As `format` of `map.time`.'),
+      zone: z.enum(['utc']).optional().describe('As `zone` of `map.time`.'),
+    })
+    .optional()
+
 const coalesce = z
   .strictObject({
     name: z
@@ -43,17 +52,10 @@ const coalesce = z
       'Names to collect. Values of other names are ignored and counted. Default: the names that the paths of the ' +
         'source use.',
     ),
-    time: z
-      .strictObject({
-        path: paths().describe('Path to the time.'),
-        format: timeFormatOption().describe('As `format` of `map.time`.'),
-        zone: z.enum(['utc']).optional().describe('As `zone` of `map.time`.'),
-      })
-      .optional()
-      .describe(
-        'When a single value was measured. The newest of these times is the time of the payload when `map` has no ' +
-          '`time`.',
-      ),
+    time: timeOption().describe(
+      'When a single value was measured. The newest of these times is the time of the payload when `map` has no ' +
+        '`time`.',
+    ),
     require: names(
       'Names that a payload needs. Without all of them the collected values are not sent, but counted as incomplete.',
     ),
@@ -79,14 +81,7 @@ const fix = z
     valid: text(2048)
       .optional()
       .describe('Condition as in `when`. Where it is false, the message has no valid position.'),
-    time: z
-      .strictObject({
-        path: paths().describe('Path to the time.'),
-        format: timeFormatOption().describe('As `format` of `map.time`.'),
-        zone: z.enum(['utc']).optional().describe('As `zone` of `map.time`.'),
-      })
-      .optional()
-      .describe('When the position was taken, if that is not the time of the message.'),
+    time: timeOption().describe('When the position was taken, if that is not the time of the message.'),
     max_age: duration({ minMs: 0, maxMs: 365 * 86_400_000 })
       .prefault('60s')
       .describe(

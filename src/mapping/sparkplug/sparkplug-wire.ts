@@ -7,7 +7,7 @@ import { gunzipSync, inflateSync } from 'node:zlib'
 import protobuf from 'protobufjs/light.js'
 import { bounded } from '../../std/quote.ts'
 import { messageOf } from '../../std/gateway-error.ts'
-import type { Decoded } from '../types.ts'
+import { refused } from '../reasons.ts'
 
 /** An unsigned integer of 64 bits. */
 export type Long = { readonly low: number; readonly high: number }
@@ -31,7 +31,7 @@ export type WireMetric = {
 
 export type WirePayload = { timestamp: Long; metrics: readonly WireMetric[]; seq: Long }
 
-type Refused = Extract<Decoded, { kind: 'refused' }>
+type Refused = ReturnType<typeof refused>
 
 const root = protobuf.Root.fromJSON({
   nested: {
@@ -86,24 +86,22 @@ export function readPayload(bytes: Buffer): WirePayload | Refused {
   } catch (error) {
     // protobufjs throws RangeError for a field beyond the end, and Error for anything else.
     if (error instanceof RangeError) return tooShort
-    return refused(`The message is not a Sparkplug B payload: ${bounded(messageOf(error), 200)}.`)
+    return refused(
+      'BAD_FRAME',
+      `The message is not a Sparkplug B payload: ${bounded(messageOf(error), 200)}.`,
+    )
   }
 }
 
-const tooShort: Refused = {
-  kind: 'refused',
-  reason: 'TRUNCATED',
-  detail: 'A field goes beyond the end of the message: it was cut short, or is not a Sparkplug B payload.',
-}
-
-function refused(detail: string): Refused {
-  return { kind: 'refused', reason: 'BAD_FRAME', detail }
-}
+const tooShort: Refused = refused(
+  'TRUNCATED',
+  'A field goes beyond the end of the message: it was cut short, or is not a Sparkplug B payload.',
+)
 
 function decodePayload(bytes: Buffer, inflated: boolean): WirePayload | Refused {
   if (bytes.length > 2 * metricsMax && countMetrics(bytes) > metricsMax) {
     const detail = `The message has more than ${metricsMax} metrics.`
-    return { kind: 'refused', reason: 'TOO_MANY', detail }
+    return refused('TOO_MANY', detail)
   }
   const decoded: unknown = payloadType.decode(bytes)
   const payload = decoded as WirePayload & { uuid: string; body: Buffer }
@@ -118,7 +116,10 @@ function inflatedOf({ metrics, body }: { metrics: readonly WireMetric[]; body: B
   try {
     return inflate(body, { maxOutputLength: inflatedBytesMax })
   } catch (error) {
-    return refused(`The compressed payload cannot be unpacked: ${bounded(messageOf(error), 200)}.`)
+    return refused(
+      'BAD_FRAME',
+      `The compressed payload cannot be unpacked: ${bounded(messageOf(error), 200)}.`,
+    )
   }
 }
 

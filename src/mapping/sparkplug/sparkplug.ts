@@ -26,6 +26,7 @@
 import type { EpochMs } from '../../std/clock.ts'
 import { quote } from '../../std/quote.ts'
 import { createCache } from '../bounded-cache.ts'
+import { refused } from '../reasons.ts'
 import type {
   Decoded,
   DecodeWithMemory,
@@ -75,11 +76,7 @@ const oldDeath: Decoded = { kind: 'ignored', reason: 'old death' }
 const command: Decoded = { kind: 'ignored', reason: 'command' }
 const hostState: Decoded = { kind: 'ignored', reason: 'host state' }
 const empty: Decoded = { kind: 'empty' }
-const otherTopic: Decoded = {
-  kind: 'refused',
-  reason: 'BAD_FRAME',
-  detail: 'The topic is not a topic of Sparkplug B.',
-}
+const otherTopic: Decoded = refused('BAD_FRAME', 'The topic is not a topic of Sparkplug B.')
 
 /** `bytesMax` is about how much memory the births may take. */
 export function createSparkplugDecoder({
@@ -182,7 +179,7 @@ export function createSparkplugDecoder({
     const why = table
       ? `The birth certificate of ${place} does not explain`
       : `No birth certificate of ${place} is known that explains`
-    const decoded: Decoded = { kind: 'refused', reason: 'NO_BIRTH', detail: `${why} ${read.what}.` }
+    const decoded: Decoded = refused('NO_BIRTH', `${why} ${read.what}.`)
     return live ? withRebirth(decoded, received) : decoded
   }
 
@@ -191,7 +188,7 @@ export function createSparkplugDecoder({
     const read = recordsOf(payload, table, live)
     return read.kind === 'records'
       ? valueIn(read)
-      : { kind: 'refused', reason: 'BAD_FRAME', detail: `The birth does not say ${read.what}.` }
+      : refused('BAD_FRAME', `The birth does not say ${read.what}.`)
   }
 
   /** Notes the sequence number; false where the node should get a rebirth request. */
@@ -230,7 +227,7 @@ function withWrites(decoded: StatefulDecoded, writes: readonly StateWrite[]): St
 
 function tooLarge(name: string): Decoded {
   const detail = `The birth of ${quote(name, 120)} has more, or longer, names than are remembered.`
-  return { kind: 'refused', reason: 'TOO_MANY', detail }
+  return refused('TOO_MANY', detail)
 }
 
 function sequenceIn(payload: WirePayload): number | null {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { namesReadBy } from '../../../src/mapping/state/names-used.ts'
+import { namesReadBy } from '../../../src/mapping/path/paths-used.ts'
 
 const names = (options: unknown) => [...namesReadBy(options)].toSorted()
 
