@@ -104,7 +104,7 @@ describe('quarantine', () => {
     const refused = await ask('release', '--device', 'stranger')
     expect(refused).toMatchObject({ status: 1, stdout: '' })
     expect(refused.stderr).toContain('DAEMON_REFUSED')
-    expect(refused.stderr).toContain('Add it to the device table (devices.file)')
+    expect(refused.stderr).toContain('Add the device to the table (devices.file)')
     expect((await ask('release', '--all')).stdout).toContain(
       '1 message of devices that are not in the device table',
     )
