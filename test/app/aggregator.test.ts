@@ -112,7 +112,7 @@ async function startRecorder(): Promise<{ url: string; batches: { key: string; d
 }
 
 describe('several providers', () => {
-  test('one whose account is unknown stops nothing of the other, and keeps its own', async () => {
+  test('a provider with an unknown account keeps its payloads and does not affect the other', async () => {
     const pipeline = await startProviders([north, stranger])
     await publish(pipeline, 'south')
     await publish(pipeline, 'north')
@@ -135,7 +135,7 @@ describe('several providers', () => {
     ])
   })
 
-  test('credentials that are put right while it runs are in force at once, without a restart', async () => {
+  test('corrected credentials are used at once, without a restart', async () => {
     const pipeline = await startProviders([north, stranger])
     await publish(pipeline, 'south')
     await pipeline.until(() =>
@@ -147,7 +147,7 @@ describe('several providers', () => {
     expect(waiting(pipeline, 'south')).toBe(0)
   }, 30_000)
 
-  test('an aggregator says with each batch whose it is, and the service knows both', async () => {
+  test('an aggregator sends the provider key with each batch, and the service knows both', async () => {
     const pipeline = await startProviders([north, south])
     await Promise.all([publish(pipeline, 'north'), publish(pipeline, 'south')])
     await pipeline.until(() => delivered(pipeline) === 2 * perProvider)
@@ -155,7 +155,7 @@ describe('several providers', () => {
     expect(pipeline.events.some(({ kind }) => kind === 'endpoint_unauthorized')).toBe(false)
   })
 
-  test('no batch has payloads of two, and each goes under the key of its own', async () => {
+  test('no batch has payloads of two providers, and each is sent with the key of its own', async () => {
     const { url, batches } = await startRecorder()
     // The device table has the last word: truck-3 is south's, whatever the topic says.
     const devices = 'device,provider\ntruck-3,south\n'
@@ -169,7 +169,7 @@ describe('several providers', () => {
       expect([...keysOf(device)]).toEqual(['North Fleet'])
   })
 
-  test('one whose service hangs takes no place of the other', async () => {
+  test('a provider whose service hangs does not delay the other', async () => {
     const hanging = createServer(() => undefined)
     await new Promise<void>((resolve) => {
       hanging.listen(0, '127.0.0.1', resolve)
@@ -186,7 +186,7 @@ describe('several providers', () => {
     expect(waiting(pipeline, 'south')).toBe(perProvider)
   })
 
-  test('what waits for one that left the config is kept and told of, and goes when it is back', async () => {
+  test('payloads of a provider that left the config are kept and reported, and sent when it is back', async () => {
     const folder = await newFolder()
     const before = await startProviders([north, stranger], { folder })
     await publish(before, 'south')

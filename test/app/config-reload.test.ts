@@ -58,7 +58,7 @@ async function publish(pipeline: Pipeline, name: string, numbers: readonly numbe
 }
 
 describe('a changed file', () => {
-  test('with a right device table is put in force, and the messages of the new device go', async () => {
+  test('with a valid device table is put in force, and the messages of the new device are sent', async () => {
     const { pipeline, list } = await start()
     await publish(pipeline, 'truck-1', [1, 2, 3])
     expect(pipeline.status().totals).toMatchObject({ quarantined: 3, payloads: 0 })
@@ -73,7 +73,7 @@ describe('a changed file', () => {
     expect([totals.released, spool.quarantined]).toEqual([3, 0])
   })
 
-  test('with a wrong device table changes nothing, and a condition names every bad row by its line', async () => {
+  test('with an invalid device table changes nothing, and a condition names the line of every bad row', async () => {
     const { pipeline, list } = await start({ devices: 'device\ntruck-1\n' })
     await list('device\ntruck-1\ntruck-1\n"open\n')
     await pipeline.until(() => staleIn(pipeline) !== undefined)
@@ -87,7 +87,7 @@ describe('a changed file', () => {
     await pipeline.until(() => pipeline.status().totals.delivered === 2)
   })
 
-  test('with a wrong config changes nothing, and a condition names file, line and column', async () => {
+  test('with an invalid config changes nothing, and a condition names file, line and column', async () => {
     const { pipeline, edit } = await start({ unknown: 'accept' })
     await edit('path: lat }', 'path: lat, unit: furlong }')
     await pipeline.until(() => staleIn(pipeline) !== undefined)
@@ -98,7 +98,7 @@ describe('a changed file', () => {
     await pipeline.until(() => staleIn(pipeline) === undefined)
   })
 
-  test('with another mapping maps the next message by it', async () => {
+  test('with another mapping is used for the next message', async () => {
     const { pipeline, edit } = await start({ unknown: 'accept' })
     await publish(pipeline, 'truck-1', [1])
     await edit('latitude: { path: lat }', 'latitude: { path: breite }')
@@ -111,7 +111,7 @@ describe('a changed file', () => {
     expect(delivered(pipeline)).toHaveLength(2)
   })
 
-  test('in what cannot be changed while it runs is told and left for a restart', async () => {
+  test('in a section that needs a restart is reported and not applied', async () => {
     const { pipeline, edit } = await start()
     await edit('linger: 20ms', 'linger: 30ms')
     await pipeline.until(() => countOf(pipeline, 'restart_needed') === 1)
@@ -124,13 +124,13 @@ describe('a changed file', () => {
   })
 })
 
-describe('asked for', () => {
+describe('a reload on request', () => {
   const post = async ({ gateway }: Pipeline, path: string, headers: Record<string, string> = {}) => {
     const response = await fetch(`${gateway.addresses.ops}${path}`, { method: 'POST', headers })
     return { status: response.status, body: (await response.json()) as Record<string, unknown> }
   }
 
-  test('over HTTP it answers what came of it', async () => {
+  test('over HTTP answers with its result', async () => {
     const { pipeline, list } = await start()
     expect(await post(pipeline, '/control/reload')).toMatchObject({
       status: 200,
@@ -143,32 +143,32 @@ describe('asked for', () => {
     })
   })
 
-  test('by a web page, or through a proxy, it is refused', async () => {
+  test('from a web page or through a proxy is refused', async () => {
     const { pipeline } = await start()
     for (const headers of [{ origin: 'http://example.org' }, { 'x-forwarded-for': '192.0.2.1' }])
       expect(await post(pipeline, '/control/reload', headers)).toMatchObject({ status: 403 })
     expect(kinds(pipeline)).not.toContain('mapping_reloaded')
   })
 
-  test('many times at once it reads what was there at the last asking, in few turns', async () => {
+  test('repeated many times at once reads the files of the last request, in few turns', async () => {
     const { pipeline } = await start()
     const reports = await Promise.all(Array.from({ length: 20 }, () => pipeline.gateway.reload('test')))
     expect(reports.every(({ kind }) => kind === 'reloaded')).toBe(true)
     expect(countOf(pipeline, 'mapping_reloaded')).toBeLessThanOrEqual(2)
   })
 
-  test('dead letters are mapped again with the present mapping, first to see, then for real', async () => {
+  test('maps dead letters again with the mapping in force, after a dry run', async () => {
     const { pipeline, edit } = await start({ unknown: 'accept' })
     const device = await pipeline.device('truck-1')
     const payload = messageOf(1).replace('"lat"', '"breite"')
     device.publish({ topic: topicOf('truck-1'), payload, messageId: 1 })
     await device.acked(1)
-    const letters = async () =>
+    const deadLetters = async () =>
       (await (await fetch(`${pipeline.gateway.addresses.ops}/dead-letters`)).json()) as Record<
         string,
         unknown
       >
-    expect(await letters()).toMatchObject({
+    expect(await deadLetters()).toMatchObject({
       groups: [{ reason: 'HALF_POSITION', source: 'trucks', count: 1 }],
     })
     await edit('latitude: { path: lat }', 'latitude: { path: breite }')
@@ -179,10 +179,10 @@ describe('asked for', () => {
       remapped,
     )
     await pipeline.until(() => pipeline.status().totals.delivered === 1)
-    expect(await letters()).toMatchObject({ groups: [] })
+    expect(await deadLetters()).toMatchObject({ groups: [] })
   })
 
-  test('devices are shown with their asset, their messages and their clock', async () => {
+  test('shows devices with their asset, their messages and their clock', async () => {
     const { pipeline } = await start({ devices: 'device,asset_id\ntruck-1,ASSET-1\n', unknown: 'accept' })
     await publish(pipeline, 'truck-1', [1, 2])
     await publish(pipeline, 'truck/2'.replace('/', '-'), [3])

@@ -95,7 +95,7 @@ const idsFound = (pipeline: Pipeline) =>
   pipeline.events.flatMap((event) => (event.kind === 'credentials_found' ? [event.accessKeyId] : []))
 
 describe('the file in CREDENTIALS_DIRECTORY', () => {
-  test('is found by the name that systemd gives, with a session token', async () => {
+  test('is found under the name that systemd sets, with a session token', async () => {
     const { pipeline, answers } = await startWithFile(session, [session])
     await publish(pipeline, 20)
     await pipeline.until(() => delivered(pipeline) === 20)
@@ -103,7 +103,7 @@ describe('the file in CREDENTIALS_DIRECTORY', () => {
     expect(pipeline.log()).not.toContain('the secret of')
   })
 
-  test('keys that are rotated while both are good cost no failure', async () => {
+  test('keys that are rotated while both are valid cost no failure', async () => {
     const { pipeline, rotate, answers } = await startWithFile(spring, [spring, summer])
     await publish(pipeline, 20)
     await pipeline.until(() => delivered(pipeline) === 20)
@@ -118,7 +118,7 @@ describe('the file in CREDENTIALS_DIRECTORY', () => {
     expect(pipeline.sandbox.stats()).toMatchObject({ distinctPayloadIds: sent, duplicatesAcrossBatches: 0 })
   }, 30_000)
 
-  test('keys that are taken away are replaced by what the file has by then, at the first refusal', async () => {
+  test('revoked keys are replaced at the first refusal by those in the file', async () => {
     const world = await startWithFile(spring, [summer])
     const { pipeline, answers } = world
     // The answer has not left yet: whoever reads the file because of it finds the new keys.
@@ -130,7 +130,7 @@ describe('the file in CREDENTIALS_DIRECTORY', () => {
     expect(pipeline.events.some(({ kind }) => kind === 'endpoint_unauthorized')).toBe(false)
   })
 
-  test('a refused account sends again within seconds of the file being put right, not at the next probe', async () => {
+  test('a refused account sends again when the file is corrected, not at the next probe', async () => {
     const { pipeline, rotate } = await startWithFile(spring, [summer])
     await publish(pipeline, 10)
     await pipeline.until(() => pipeline.status().providers[0]?.endpoint === 'unauthorized')
@@ -141,7 +141,7 @@ describe('the file in CREDENTIALS_DIRECTORY', () => {
     expect(pipeline.status().conditions.some(({ code }) => code === 'ENDPOINT_UNAUTHORIZED')).toBe(false)
   }, 30_000)
 
-  test('one that comes later than the gateway is found, and nothing was lost until then', async () => {
+  test('a file that appears after the start is found, and nothing was lost until then', async () => {
     const { pipeline, rotate } = await startWithFile(null, [spring])
     await publish(pipeline, 10)
     await pipeline.until(() => pipeline.events.some(({ kind }) => kind === 'credentials_failed'))

@@ -28,7 +28,7 @@ function world() {
 }
 
 describe('clocks', () => {
-  test('that are all off by as much are a sign that ours is wrong, until they are not', async () => {
+  test('that all differ by the same amount raise clock_suspect, until they do not', async () => {
     const { clock, events, publish, kinds } = world()
     publish(10, () => -3_600_000)
     await clock.advance(10_000)
@@ -38,14 +38,14 @@ describe('clocks', () => {
     expect(kinds().filter((kind) => kind.startsWith('clock_'))).toEqual(['clock_suspect', 'clock_trusted'])
   })
 
-  test('that are off each in its own way are the devices', async () => {
+  test('that differ by different amounts are a fault of the devices', async () => {
     const { clock, kinds, publish } = world()
     publish(10, (n) => n * 3_600_000)
     await clock.advance(10_000)
     expect(kinds()).not.toContain('clock_suspect')
   })
 
-  test('the worst are kept at hand, and each device can be asked for', async () => {
+  test('the worst are listed, and each device can be looked up', async () => {
     const { clock, look, publish } = world()
     publish(2500, (n) => (n % 100 === 0 ? n * 1000 : 0))
     await clock.advance(10_000)
@@ -62,7 +62,7 @@ describe('clocks', () => {
 })
 
 describe('devices without a model', () => {
-  test('are told of once per source and number, and anew after a swap', async () => {
+  test('are reported once per source and number, and again after a swap', async () => {
     const { clock, events, look, publish } = world()
     publish(3, () => 0)
     await clock.advance(30_000)

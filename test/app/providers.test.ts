@@ -27,7 +27,7 @@ delivery:
 ops: { listen: 127.0.0.1:0 }
 `
 
-test('a device table, a source or a capture says under whose key a payload goes; who is in none is kept', async () => {
+test('a device table, a source or a capture names the provider of a payload; without a provider it is kept', async () => {
   const folder = await newFolder()
   await writeFile(
     join(folder, 'devices.csv'),

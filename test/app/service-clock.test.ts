@@ -26,7 +26,7 @@ describe('a clock that is off by an hour', () => {
   test.each([
     ['behind', -hourMs],
     ['ahead', hourMs],
-  ])('%s: the second request is signed rightly, and all after it', async (_name, offMs) => {
+  ])('%s: the second request has the right time, and all after it', async (_name, offMs) => {
     const answers: Answered[] = []
     const pipeline = await startPipeline({
       sandbox: { onAnswer: (answered) => answers.push(answered) },
@@ -49,7 +49,7 @@ describe('a clock that is off by an hour', () => {
     expect(off).toHaveLength(1)
   })
 
-  test('and set right while it runs: one refusal at most, and no correction is left', async () => {
+  test('that is corrected while the gateway runs: one refusal at most, and no correction is left', async () => {
     let offMs = -hourMs
     const answers: Answered[] = []
     const pipeline = await startPipeline({
@@ -68,7 +68,7 @@ describe('a clock that is off by an hour', () => {
     expect(pipeline.events.some(({ kind }) => kind === 'clock_right')).toBe(true)
   })
 
-  test('a service whose own clock is off is followed too, since it is the one that judges', async () => {
+  test('that belongs to the service is followed too, since the service checks the time', async () => {
     const pipeline = await startPipeline({
       sandbox: { faults: { clock_offset: 7200 * 1000 } },
       sections: { delivery: 'batch: { max_payloads: 10, linger: 20ms }' },

@@ -10,7 +10,7 @@ function problems(config: unknown): string[] {
 const anonymous = { anonymous: true }
 
 describe('the section ingest', () => {
-  test('has defaults for all but who may connect', () => {
+  test('has defaults for everything except access', () => {
     const options = ingestOptions(ingestSchema.parse({ broker: { access: anonymous } }))
     expect(options).toMatchObject({
       listeners: [{ host: '127.0.0.1', port: 1883, tls: null }],
@@ -21,7 +21,7 @@ describe('the section ingest', () => {
     })
   })
 
-  test('refuses a gateway to which nobody could connect', () => {
+  test('refuses a config in which no client may connect', () => {
     expect(problems({})).toEqual([
       'broker.access must have anonymous: true or at least one user; otherwise no device can connect',
     ])
@@ -31,7 +31,7 @@ describe('the section ingest', () => {
     ['mqtt://0.0.0.0', { host: '0.0.0.0', port: 1883 }],
     ['mqtt://[::1]:2000', { host: '::1', port: 2000 }],
     ['mqtt://broker.depot:0', { host: 'broker.depot', port: 0 }],
-  ])('understands %s', (url, address) => {
+  ])('accepts %s', (url, address) => {
     const config = ingestSchema.parse({ broker: { listeners: [{ url }], access: anonymous } })
     expect(ingestOptions(config).listeners).toEqual([{ ...address, tls: null }])
   })
@@ -46,7 +46,7 @@ describe('the section ingest', () => {
     expect(problems({ broker: { listeners: [{ url }], access: anonymous } })).toHaveLength(1)
   })
 
-  test('wants a certificate for mqtts:// and none for mqtt://', () => {
+  test('requires a certificate for mqtts:// and allows none for mqtt://', () => {
     const tls = { cert: 'PEM', key: 'PEM' }
     const listeners = [{ url: 'mqtts://127.0.0.1' }, { url: 'mqtt://127.0.0.1', tls }]
     expect(problems({ broker: { listeners, access: anonymous } })).toEqual([

@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest'
 import { openIngest } from '../support/ingest-world.ts'
 import { openSpoolWorld } from '../support/open-spool.ts'
 
-describe('over the real spool', () => {
-  test('what was acknowledged is in a lane after reopening, and a resend after that has no second effect', async () => {
+describe('with the real spool', () => {
+  test('an acknowledged message is in a lane after reopening, and sending it again has no second effect', async () => {
     const before = await openSpoolWorld()
     const first = await openIngest(before.spool)
     const device = await first.device('truck')
@@ -27,7 +27,7 @@ describe('over the real spool', () => {
     expect(after.spool.lanes().reduce((sum, { pending }) => sum + pending, 0)).toBe(300)
   })
 
-  test('a spool that is full holds acks, drops QoS 0 with a count, and goes on when there is room', async () => {
+  test('a full spool holds acks, drops and counts QoS 0, and resumes when there is room', async () => {
     const opened = await openSpoolWorld({ changes: { bytesMax: 20_000 } })
     const { spool } = opened
     await using world = await openIngest(spool)

@@ -34,7 +34,7 @@ async function mosquitto(world: IngestWorld, ...more: string[]): Promise<{ stder
   return run(mosquittoPub, [...where, ...more], { timeout: 20_000 })
 }
 
-describe('clients that people use', () => {
+describe('real MQTT clients', () => {
   test.skipIf(!hasMosquitto).each([0, 1, 2])(
     'mosquitto_pub publishes with QoS %i (skipped where it is not installed)',
     async (qos) => {
@@ -59,7 +59,7 @@ describe('clients that people use', () => {
     expect(spool.payloads.map(textOf)).toEqual(lines)
   })
 
-  test.skipIf(!hasMosquitto)('mosquitto_pub with MQTT 5 is told that the version is refused', async () => {
+  test.skipIf(!hasMosquitto)('mosquitto_pub with MQTT 5 is refused because of its version', async () => {
     await using world = await openIngest(createMemoryIntakeSpool({ commits: 'auto' }))
     await expect(mosquitto(world, '-q', '1', '-m', 'x', '-V', 'mqttv5')).rejects.toThrow()
     expect(world.ingest.counters().refusedByReason.size).toBe(1)

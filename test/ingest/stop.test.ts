@@ -6,7 +6,7 @@ import { createMemoryIntakeSpool } from '../support/memory-intake-spool.ts'
 import { createDevice } from '../support/mqtt-device.ts'
 
 describe('stopping', () => {
-  test('after the doors are closed nothing more is read, and what was read goes on to its ack', async () => {
+  test('nothing more is read after stopAccepting, and what was read is still acknowledged', async () => {
     const spool = createMemoryIntakeSpool({ commits: 'by hand' })
     await using world = await openIngest(spool)
     const device = await world.device('truck')
@@ -34,7 +34,7 @@ describe('stopping', () => {
     expect(await device.acked(100)).toHaveLength(100)
   })
 
-  test('the end of the gateway is no death of its clients: their wills are not taken', async () => {
+  test('the gateway takes no wills when it closes the connections itself', async () => {
     const spool = createMemoryIntakeSpool({ commits: 'by hand' })
     await using world = await openIngest(spool)
     const device = await world.stranger('truck')
@@ -46,7 +46,7 @@ describe('stopping', () => {
 })
 
 describe('listening', () => {
-  test('a port that is taken fails the start with ADDRESS_IN_USE', async () => {
+  test('a port in use fails the start with ADDRESS_IN_USE', async () => {
     const other = createServer().listen(0, '127.0.0.1')
     await once(other, 'listening')
     const { port } = other.address() as AddressInfo
@@ -65,7 +65,7 @@ describe('listening', () => {
     await expect(openIngest(spool, { listeners })).rejects.toMatchObject({ code: 'ADDRESS_UNAVAILABLE' })
   })
 
-  test('several listeners are opened and told with the ports that the system chose', async () => {
+  test('several listeners are opened and reported with the ports that the system chose', async () => {
     const listeners = [
       { host: '127.0.0.1', port: 0, tls: null },
       { host: '127.0.0.1', port: 0, tls: null },

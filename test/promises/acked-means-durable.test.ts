@@ -26,7 +26,7 @@ describe('acked means durable', () => {
     },
   )
 
-  test('what stands on the disk when the ack comes holds the message, whatever happens next', async () => {
+  test('the disk contains the message when its ack arrives, whatever happens next', async () => {
     // The service is away, so the messages stay in the spool.
     const pipeline = await startPipeline({ baseUrl: 'http://127.0.0.1:9' })
     const device = await pipeline.device('truck-1')

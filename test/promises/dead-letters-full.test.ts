@@ -15,7 +15,7 @@ async function fillUp(pipeline: Pipeline): Promise<void> {
 }
 
 describe('full dead letters', () => {
-  test('a batch with a payload that would become one is held, nothing of it is lost, and it goes on when there is room', async () => {
+  test('a batch with a payload that would become one is held without loss, and continues when there is room', async () => {
     const pipeline = await startPipeline({
       sections: {
         spool: '{ path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB, dead_letters: { max_bytes: 1MiB } }',

@@ -13,7 +13,7 @@ const hostile: [what: string, payload: string | Buffer, reason: string][] = [
 ]
 
 describe('a dead letter is never silent', () => {
-  test('what makes no sense is kept whole with its reason, acknowledged, logged, counted and shown', async () => {
+  test('a message that cannot be mapped is kept whole with its reason, acknowledged, logged, counted and shown', async () => {
     const pipeline = await startPipeline()
     const device = await pipeline.device('truck-1')
     hostile.forEach(([, payload], index) =>
@@ -50,7 +50,7 @@ describe('a dead letter is never silent', () => {
     })
   })
 
-  test('a resend of it with DUP makes no second letter', async () => {
+  test('sending it again with DUP makes no second dead letter', async () => {
     const pipeline = await startPipeline()
     const device = await pipeline.device('truck-1')
     device.publish({ topic: topicOf('truck-1'), payload: 'no json', messageId: 1 })
@@ -59,7 +59,7 @@ describe('a dead letter is never silent', () => {
     expect(pipeline.status().totals).toMatchObject({ dead: 1, duplicates: 1 })
   })
 
-  test('a payload that the service refuses for good is kept with its words', async () => {
+  test('a payload that the service refuses for good is kept with the message of the service', async () => {
     const pipeline = await startPipeline({
       sandbox: { faults: { fail: [{ error_type: 'Validation', message: 'no such truck' }] } },
       sections: { delivery: 'batch: { linger: 10ms }, errors: { Validation: [] }' },

@@ -39,7 +39,7 @@ describe('nothing lost', () => {
     },
   )
 
-  test('what arrives is what was measured: position, time and odometer', async () => {
+  test('position, time and odometer arrive as they were measured', async () => {
     const pipeline = await startPipeline()
     const device = await pipeline.device('truck-9')
     device.publish({ topic: topicOf('truck-9'), payload: messageOf(8), messageId: 1 })

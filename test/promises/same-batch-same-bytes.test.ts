@@ -39,7 +39,7 @@ describe('same batch, same bytes', () => {
     },
   )
 
-  test('a batch that was under way when the gateway ended goes first after its start, unchanged', async () => {
+  test('a batch that was in flight when the gateway ended is sent first after the start, unchanged', async () => {
     const folder = await newFolder()
     const service = await scriptedService()
     service.answer(() => 'hang')

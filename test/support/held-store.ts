@@ -6,6 +6,8 @@ export type HeldStore = {
   openStore: OpenStore
   hold(): void
   release(): void
+  /** Lets the first write that waits through. */
+  releaseOne(): void
   /** Writes that wait. */
   waiting(): number
 }
@@ -35,6 +37,9 @@ export function createHeldStore(): HeldStore {
       const line = held ?? []
       held = null
       for (const { resolve } of line) resolve()
+    },
+    releaseOne() {
+      held?.shift()?.resolve()
     },
     waiting: () => held?.length ?? 0,
   }

@@ -12,7 +12,7 @@ import type { Ack, SpoolListener } from '../../src/spool/spool.ts'
 export type MemoryIntakeSpool = IntakeSpool & {
   /** What was committed, in order. */
   readonly payloads: readonly MappedPayload[]
-  readonly letters: readonly DeadLetter[]
+  readonly deadLetters: readonly DeadLetter[]
   readonly kept: readonly KeptMessage[]
   /** Messages that wait for the next commit. */
   readonly open: number
@@ -24,24 +24,29 @@ export type MemoryIntakeSpool = IntakeSpool & {
   fail(fault: GatewayError): void
   setHold(reason: HoldReason | null): void
   setCongested(congested: boolean): void
-  setLettersFull(full: boolean): void
+  setDeadLettersFull(full: boolean): void
 }
 
-type Group = { payloads: MappedPayload[]; letters: DeadLetter[]; acks: (Ack | null)[]; kept: KeptMessage[] }
+type Group = {
+  payloads: MappedPayload[]
+  deadLetters: DeadLetter[]
+  acks: (Ack | null)[]
+  kept: KeptMessage[]
+}
 
 /** `auto` commits by itself, once per turn of the event loop. */
 export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }): MemoryIntakeSpool {
   const payloads: MappedPayload[] = []
-  const letters: DeadLetter[] = []
+  const deadLetters: DeadLetter[] = []
   const kept: KeptMessage[] = []
   const listeners = new Set<SpoolListener>()
   const window = new Set<string>()
-  let group: Group = { payloads: [], letters: [], acks: [], kept: [] }
+  let group: Group = { payloads: [], deadLetters: [], acks: [], kept: [] }
   let endedCount = 0
   let waiters: { count: number; resolve: () => void }[] = []
   let hold: HoldReason | null = null
   let congested = false
-  let lettersFull = false
+  let deadLettersFull = false
 
   function known(key: string): boolean {
     if (window.has(key)) return true
@@ -60,14 +65,14 @@ export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }
 
   function take(): Group {
     const taken = group
-    group = { payloads: [], letters: [], acks: [], kept: [] }
+    group = { payloads: [], deadLetters: [], acks: [], kept: [] }
     return taken
   }
 
   function commit(): void {
     const taken = take()
     for (const payload of taken.payloads) payloads.push(payload)
-    for (const letter of taken.letters) letters.push(letter)
+    for (const deadLetter of taken.deadLetters) deadLetters.push(deadLetter)
     for (const message of taken.kept) kept.push(message)
     for (const ack of taken.acks) ack?.(null)
   }
@@ -78,7 +83,7 @@ export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }
 
   return {
     payloads,
-    letters,
+    deadLetters,
     kept,
     get open() {
       return group.acks.length
@@ -90,7 +95,7 @@ export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }
       return congested
     },
     get deadLettersFull() {
-      return lettersFull
+      return deadLettersFull
     },
     append(payload, dup) {
       const copy = known(payload.windowKey)
@@ -98,9 +103,9 @@ export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }
       group.payloads.push(payload)
       return 'stored'
     },
-    addDeadLetter(letter, windowKey, dup) {
+    addDeadLetter(deadLetter, windowKey, dup) {
       if (windowKey !== null && known(windowKey) && dup) return 'duplicate'
-      group.letters.push(letter)
+      group.deadLetters.push(deadLetter)
       return 'stored'
     },
     addWindowKey(windowKey, dup) {
@@ -127,18 +132,18 @@ export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }
     },
     commit,
     fail(fault) {
-      const { acks, payloads, letters } = take()
+      const { acks, payloads, deadLetters } = take()
       for (const { windowKey } of payloads) window.delete(windowKey)
-      // A letter does not carry its key; nothing of a failed group may count as known.
-      if (letters.length > 0) window.clear()
+      // A dead letter does not carry its key; nothing of a failed group may count as known.
+      if (deadLetters.length > 0) window.clear()
       for (const ack of acks) ack?.(fault)
     },
     setHold(reason) {
       hold = reason
       tell()
     },
-    setLettersFull(full) {
-      lettersFull = full
+    setDeadLettersFull(full) {
+      deadLettersFull = full
       tell()
     },
     setCongested(now) {

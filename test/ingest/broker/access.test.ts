@@ -12,14 +12,34 @@ const users = [
 
 describe('who may connect', () => {
   test.each([
-    ['nobody without a name where anonymous access is off', false, {}, 5],
-    ['a user with the right password', false, { username: 'depot', password: Buffer.from('right') }, 0],
-    ['no user with a wrong password', false, { username: 'depot', password: Buffer.from('wrong') }, 4],
-    ['no user with the password of another', false, { username: 'depot', password: Buffer.from('other') }, 4],
-    ['no user without a password', false, { username: 'depot' }, 4],
-    ['no user that is not known', false, { username: 'ghost', password: Buffer.from('right') }, 4],
-    ['anybody without a name where anonymous access is on', true, {}, 0],
-    ['no wrong name passes as anonymous', true, { username: 'ghost', password: Buffer.from('x') }, 4],
+    ['a client without a user name is refused where anonymous access is off', false, {}, 5],
+    [
+      'a user with the right password is admitted',
+      false,
+      { username: 'depot', password: Buffer.from('right') },
+      0,
+    ],
+    [
+      'a user with a wrong password is refused',
+      false,
+      { username: 'depot', password: Buffer.from('wrong') },
+      4,
+    ],
+    [
+      'a user with the password of another user is refused',
+      false,
+      { username: 'depot', password: Buffer.from('other') },
+      4,
+    ],
+    ['a user without a password is refused', false, { username: 'depot' }, 4],
+    ['an unknown user is refused', false, { username: 'ghost', password: Buffer.from('right') }, 4],
+    ['a client without a user name is admitted where anonymous access is on', true, {}, 0],
+    [
+      'an unknown user is refused although anonymous access is on',
+      true,
+      { username: 'ghost', password: Buffer.from('x') },
+      4,
+    ],
   ] as const)('%s', async (_what, anonymous, credentials, returnCode) => {
     await using world = await openIngest(auto(), { access: { anonymous, users } })
     const device = await world.stranger('truck')
@@ -59,7 +79,7 @@ describe('who may connect', () => {
     expect(seen).toEqual([{ clientId: 'truck', userName: 'depot', certificateName: null }])
   })
 
-  test('MQTT 5 is refused with CONNACK 1 and an event that says why', async () => {
+  test('MQTT 5 is refused with CONNACK 1 and an event with the reason', async () => {
     await using world = await openIngest(auto())
     const device = await world.stranger('modern')
     expect(await device.connect({ protocolVersion: 5 })).toMatchObject({ returnCode: 1 })
@@ -75,7 +95,7 @@ describe('who may connect', () => {
     ])
   })
 
-  test('MQTT 3.1 is served', async () => {
+  test('MQTT 3.1 is accepted', async () => {
     await using world = await openIngest(auto())
     const device = await world.stranger('old')
     expect(await device.connect({ protocolVersion: 3, protocolId: 'MQIsdp' })).toMatchObject({
@@ -85,7 +105,7 @@ describe('who may connect', () => {
     await device.acked(1)
   })
 
-  test('a client id that is too long, or missing for a lasting session, is refused with CONNACK 2', async () => {
+  test('a client id that is too long, or missing for a persistent session, is refused with CONNACK 2', async () => {
     await using world = await openIngest(auto())
     const long = await world.stranger('x'.repeat(257))
     expect(await long.connect()).toMatchObject({ returnCode: 2 })
@@ -96,7 +116,7 @@ describe('who may connect', () => {
     expect(nameless.received).toMatchObject([{ cmd: 'connack', returnCode: 2 }])
   })
 
-  test('a client without an id gets one of its own', async () => {
+  test('a client without an id gets a generated one', async () => {
     await using world = await openIngest(auto())
     const one = await world.device('')
     const two = await world.device('')
@@ -154,7 +174,7 @@ describe('sessions', () => {
     expect(device.received.filter(({ cmd }) => cmd === 'publish')).toEqual([])
   })
 
-  test('a will is taken in when the connection breaks, and not after DISCONNECT', async () => {
+  test('a will is taken when the connection breaks, and not after DISCONNECT', async () => {
     const spool = auto()
     await using world = await openIngest(spool)
     const will = { topic: 'gone', payload: Buffer.from('last words'), qos: 1 as const }
@@ -171,7 +191,7 @@ describe('sessions', () => {
     expect(world.ingest.counters()).toMatchObject({ received: 1, mapped: 1 })
   })
 
-  test('a will of a client that broke the protocol is taken in too', async () => {
+  test('a will of a client that broke the protocol is taken', async () => {
     const spool = auto()
     await using world = await openIngest(spool)
     const device = await world.stranger('broken')

@@ -80,7 +80,7 @@ describe('a client that does not read its acks', () => {
   })
 })
 
-describe('what comes while nothing stands before it', () => {
+describe('bytes that arrive while nothing waits before them', () => {
   const message = (topic: string, payload = 'x') => publishBytes({ topic, payload, messageId: 1 })
 
   async function connected() {
@@ -92,7 +92,7 @@ describe('what comes while nothing stands before it', () => {
     return world
   }
 
-  test('is taken at once, past the buffer of the stream', async () => {
+  test('are taken at once, without the buffer of the stream', async () => {
     const { socket, published } = await connected()
     expect(socket.push(Buffer.concat([message('a'), message('b')]))).toBe(true)
     expect(published).toEqual(['a', 'b'])
@@ -104,7 +104,7 @@ describe('what comes while nothing stands before it', () => {
   const outer = publishBytes({ topic: 'outer', payload: inner, messageId: 2 })
   const halves = [outer.subarray(0, -inner.length), inner] as const
 
-  test('waits behind what is in the stream', async () => {
+  test('wait behind what is in the stream', async () => {
     const { socket, published, read } = await connected()
     socket.push(Buffer.concat([message('a'), halves[0]]))
     socket.push(halves[1])
@@ -113,7 +113,7 @@ describe('what comes while nothing stands before it', () => {
     expect(published).toEqual(['a', 'outer'])
   })
 
-  test('goes to the parser of aedes where that has the first part of it', async () => {
+  test('go to the parser of aedes where that has the first part of the packet', async () => {
     const { socket, published, read } = await connected()
     socket.push(halves[0])
     expect(read()).toEqual(halves[0])
@@ -122,7 +122,7 @@ describe('what comes while nothing stands before it', () => {
     expect(published).toEqual([])
   })
 
-  test('is taken up to the messages that may be in flight; the others wait in the stream', async () => {
+  test('are taken up to the limit of messages in flight; the others wait in the stream', async () => {
     const { socket, gate, published, read } = await connected()
     socket.push(Buffer.concat(Array.from({ length: 12 }, (_, n) => message(`t${n}`))))
     expect(published).toHaveLength(10)
@@ -132,7 +132,7 @@ describe('what comes while nothing stands before it', () => {
     expect(published).toEqual(Array.from({ length: 11 }, (_, n) => `t${n}`))
   })
 
-  test('is no message that is larger than may be: that ends the connection', async () => {
+  test('end the connection where they announce a packet beyond the limit', async () => {
     const { socket, published, dropped, read } = await connected()
     socket.push(Buffer.concat([message('a'), message('b', 'x'.repeat(1000))]))
     expect(published).toEqual(['a'])
@@ -141,7 +141,7 @@ describe('what comes while nothing stands before it', () => {
   })
 
   test.each([
-    ['the doors are closed', (gate: Gate) => gate.stopReading()],
+    ['reading was stopped', (gate: Gate) => gate.stopReading()],
     [
       'acks are not read',
       (gate: Gate) => {
@@ -150,7 +150,7 @@ describe('what comes while nothing stands before it', () => {
         gate.writeAcks()
       },
     ],
-  ])('is not taken where %s', async (_, stop) => {
+  ])('are not taken where %s', async (_, stop) => {
     const { socket, gate, published } = await connected()
     stop(gate)
     socket.push(message('a'))

@@ -47,20 +47,20 @@ describe('limits hold before anything is buffered', () => {
 })
 
 describe('portions end where a packet ends', () => {
-  test('CONNECT goes alone, whatever came with it', () => {
+  test('CONNECT is passed on alone', () => {
     const framing = createFraming(limits)
     expect(framing.connectEnded).toBe(false)
     expect(framing.follow(Buffer.concat([hello, publish(1)]), 10)).toBe(hello.length)
     expect(framing.connectEnded).toBe(true)
   })
 
-  test('no more messages pass than there is room for', () => {
+  test('no more messages pass than may be in flight', () => {
     const one = publish(1)
     const chunk = Buffer.concat([one, publish(2), publish(3)])
     expect(connected().follow(chunk, 2)).toBe(one.length * 2)
   })
 
-  test('QoS 0 and packets that are no messages need no room', () => {
+  test('QoS 0 and packets other than PUBLISH do not count', () => {
     const chunk = Buffer.concat([
       publishBytes({ topic: 't', payload: 'x', qos: 0 }),
       Buffer.from([0xc0, 0]),
@@ -69,7 +69,7 @@ describe('portions end where a packet ends', () => {
     expect(connected().follow(chunk, 0)).toBe(chunk.length)
   })
 
-  test('any cut of the stream into segments is followed alike', () => {
+  test('every cut of the stream into segments gives the same result', () => {
     for (let seed = 1; seed <= 200; seed += 1) {
       const random = createRandom(seed)
       const packets = [hello]

@@ -22,7 +22,7 @@ function takeAll(portion: Buffer): { taken: Taken[]; end: number } {
   return { taken, end }
 }
 
-describe('the straight way of a message', () => {
+describe('the fast path of a message', () => {
   test('reads what a full parser reads, over random messages', () => {
     const random = createRandom(5)
     const expected: Taken[] = []
@@ -66,13 +66,13 @@ describe('the straight way of a message', () => {
     ['a length that is not all there', Buffer.from([0x30, 0x80])],
   ]
 
-  test.each(others)('stops at %s and leaves it to the broker', (_what, bytes) => {
+  test.each(others)('stops at %s and leaves it to aedes', (_what, bytes) => {
     const { taken, end } = takeAll(Buffer.concat([first, bytes]))
     expect(taken).toHaveLength(1)
     expect(end).toBe(first.length)
   })
 
-  test('takes nothing more once it is told to stop', () => {
+  test('takes nothing more after the caller stops it', () => {
     let calls = 0
     const end = takePublishes(Buffer.concat([first, first]), packetBytesMax, messageOf(''), () => {
       calls += 1

@@ -37,7 +37,7 @@ function ended(socket: Socket): Promise<void> {
 }
 
 describe.skipIf(!hasOpenssl)('mqtts:// (skipped where openssl is not installed)', () => {
-  test('a device with a certificate of our authority publishes, and its common name is known', async () => {
+  test('a device with a certificate of the configured authority publishes, and its common name is known', async () => {
     const gateway = certificate('gateway')
     const truck = certificate('truck-7')
     const senders: unknown[] = []

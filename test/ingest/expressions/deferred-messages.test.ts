@@ -28,7 +28,7 @@ describe('messages of a source with an expression', () => {
     expect(kept.deferral.counters()).toMatchObject({ evaluated: 100, payloads: 100, dead: 0 })
   })
 
-  test('are found as they come, and again after a start', async () => {
+  test('are evaluated when they arrive, and after a restart', async () => {
     const before = await openKeptWorld({ sources: sources(renamed), unknown: 'accept' })
     // Nothing was started: they wait on the disk.
     await before.deferral.stop()
@@ -45,7 +45,7 @@ describe('messages of a source with an expression', () => {
     expect((await kept.sent()).map(({ time }) => time)).toEqual(times(60))
   })
 
-  test('that fail, loop or cannot be read are dead letters with their reason; the others go on', async () => {
+  test('become dead letters with a reason when they fail, loop or cannot be read; the others continue', async () => {
     const expression = 't = 1 ? $error("no such thing") : t = 2 ? $match(x, /^(a+)+$/) : t = 3 ? [] : $'
     const kept = await openKeptWorld({
       sources: sources(`(${expression}).{ "ts": t, "lat": p[0], "lon": p[1] }`),
@@ -60,17 +60,17 @@ describe('messages of a source with an expression', () => {
     kept.deferral.start()
     await kept.deferral.idle()
     expect((await kept.sent()).map(({ time }) => time)).toEqual(times(2))
-    const letters = await collect(kept.world.spool.deadLetters({ limit: 10 }))
-    expect(letters.map(({ deadLetter: letter }) => letter.reason)).toEqual([
+    const deadLetters = await collect(kept.world.spool.deadLetters({ limit: 10 }))
+    expect(deadLetters.map(({ deadLetter }) => deadLetter.reason)).toEqual([
       'EXPRESSION_FAILED',
       'EXPRESSION_TIMEOUT',
       'NOT_JSON',
     ])
-    expect(letters.map(({ deadLetter: letter }) => letter.envelope?.source)).toEqual(['odd', 'odd', 'odd'])
+    expect(deadLetters.map(({ deadLetter }) => deadLetter.envelope?.source)).toEqual(['odd', 'odd', 'odd'])
     expect(kept.deferral.counters()).toMatchObject({ evaluated: 6, dead: 3, timeouts: 1 })
   })
 
-  test('of a device that nobody knows wait in quarantine, and go when it is listed', async () => {
+  test('of an unknown device wait in quarantine and are sent when it is listed', async () => {
     const source = odd('{ "id": who, "ts": t, "lat": p[0], "lon": p[1] }', { device: { path: 'id' } })
     const kept = await openKeptWorld({ sources: [source], unknown: 'quarantine' })
     await kept.publish('odd/gate', { ...oddly(0), who: 'van-7' })
@@ -83,7 +83,7 @@ describe('messages of a source with an expression', () => {
     expect(await kept.sent()).toMatchObject([{ device: 'van-7', time: position(0).ts }])
   })
 
-  test('do not hold up other sources', async () => {
+  test('do not delay other sources', async () => {
     const kept = await openKeptWorld({ sources: sources('$match(x, /^(a+)+$/)'), unknown: 'accept' })
     for (let n = 0; n < 3; n += 1) void kept.publish('odd/van-1', { x: `${'a'.repeat(60)}b` })
     kept.deferral.start()

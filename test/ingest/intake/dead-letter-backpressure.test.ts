@@ -23,46 +23,46 @@ function world(options = { heldMessagesMax: 1000, heldBytesMax: 1024 ** 2 }) {
     intake.accept(mqttMessage(text, { topic: 't', qos, sender }), ack)
   }
   function expectConservation(): void {
-    const { received, mapped, ignored, duplicates: copies, dead, dropped, returned, held } = intake.counters()
-    expect(received).toBe(mapped + ignored + copies + dead + dropped + returned + held)
+    const { received, mapped, ignored, duplicates, dead, dropped, returned, held } = intake.counters()
+    expect(received).toBe(mapped + ignored + duplicates + dead + dropped + returned + held)
   }
   return { spool, events, intake, acks, truck, van, send, expectConservation }
 }
 
 describe('while the dead letters are full', () => {
-  test('what would become one waits with all behind it of its connection, and the others flow', () => {
+  test('a message that would become one waits with what its connection sent behind it; others continue', () => {
     const { spool, intake, acks, truck, van, send, expectConservation } = world()
-    spool.setLettersFull(true)
+    spool.setDeadLettersFull(true)
     send(truck, 'before')
     send(truck, 'bad')
     send(truck, 'behind')
     send(van, 'other')
     spool.commit()
     expect(acks).toEqual(['before', 'other'])
-    expect(spool.letters).toEqual([])
+    expect(spool.deadLetters).toEqual([])
     expect(intake.counters().held).toBe(2)
     expect(intake.readingPaused).toBe(false)
     expectConservation()
   })
 
-  test('it goes on in order when there is room', async () => {
+  test('waiting messages continue in order when there is room', async () => {
     const { spool, acks, truck, van, send, expectConservation } = world()
-    spool.setLettersFull(true)
+    spool.setDeadLettersFull(true)
     for (const text of ['bad', 'one', 'two']) send(truck, text)
     send(van, 'three')
-    spool.setLettersFull(false)
+    spool.setDeadLettersFull(false)
     send(truck, 'four')
     await turn()
     spool.commit()
     expect(acks).toEqual(['three', 'bad', 'one', 'two', 'four'])
-    expect(spool.letters).toHaveLength(1)
+    expect(spool.deadLetters).toHaveLength(1)
     expect(spool.payloads.map(textOf)).toEqual(['three', 'one', 'two', 'four'])
     expectConservation()
   })
 
-  test('a mapping that was mended takes it although there is no room', async () => {
+  test('a corrected mapping maps waiting messages although there is no room', async () => {
     const { spool, intake, acks, truck, van, send, expectConservation } = world()
-    spool.setLettersFull(true)
+    spool.setDeadLettersFull(true)
     send(van, 'throw')
     send(truck, 'bad')
     send(truck, 'behind')
@@ -78,30 +78,30 @@ describe('while the dead letters are full', () => {
     spool.commit()
     expect(acks).toEqual(['bad', 'behind'])
     expect(intake.counters().held).toBe(1)
-    expect(spool.letters).toEqual([])
+    expect(spool.deadLetters).toEqual([])
     expectConservation()
   })
 
-  test('QoS 0 that nobody could keep is dropped and counted, and keeps its place behind others', async () => {
+  test('QoS 0 that would become one is dropped and counted; behind others it waits in order', async () => {
     const { spool, intake, truck, van, send, expectConservation } = world()
-    spool.setLettersFull(true)
+    spool.setDeadLettersFull(true)
     send(van, 'bad', 0)
     expect(intake.counters().dropped).toBe(1)
     send(truck, 'bad')
     send(truck, 'zero', 0)
-    spool.setLettersFull(false)
+    spool.setDeadLettersFull(false)
     await turn()
     spool.commit()
     expect(spool.payloads.map(textOf)).toEqual(['zero'])
     expectConservation()
   })
 
-  test('a connection that ends takes its messages along, and there is room for others', () => {
+  test('messages of a connection that ends are forgotten, which makes room for others', () => {
     const { spool, intake, truck, van, send, expectConservation } = world({
       heldMessagesMax: 3,
       heldBytesMax: 1024 ** 2,
     })
-    spool.setLettersFull(true)
+    spool.setDeadLettersFull(true)
     send(truck, 'bad')
     send(truck, 'one')
     send(truck, 'zero', 0)
@@ -114,18 +114,18 @@ describe('while the dead letters are full', () => {
     expectConservation()
   })
 
-  test('at their bound no socket is read', () => {
+  test('no socket is read at the bound of the waiting messages', () => {
     const { spool, intake, truck, send } = world({ heldMessagesMax: 2, heldBytesMax: 1024 ** 2 })
-    spool.setLettersFull(true)
+    spool.setDeadLettersFull(true)
     send(truck, 'bad')
     expect(intake.readingPaused).toBe(false)
     send(truck, 'one')
     expect(intake.readingPaused).toBe(true)
   })
 
-  test('a stop does not wait for it, and does not acknowledge it', async () => {
+  test('a stop does not wait for them and does not acknowledge them', async () => {
     const { spool, intake, acks, truck, send } = world()
-    spool.setLettersFull(true)
+    spool.setDeadLettersFull(true)
     send(truck, 'bad')
     await intake.finish()
     spool.commit()
@@ -133,8 +133,8 @@ describe('while the dead letters are full', () => {
   })
 })
 
-describe('full dead letters on the whole pipeline', () => {
-  test('one source fills them; its devices get no ack, all others are delivered; a purge frees it', async () => {
+describe('full dead letters in the whole pipeline', () => {
+  test('one source fills them: its devices get no ack until a purge, all others are delivered', async () => {
     const pipeline = await startPipeline({
       sections: {
         spool: '{ path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB, dead_letters: { max_bytes: 1MiB } }',

@@ -40,7 +40,7 @@ describe('what becomes of a message', () => {
     expect(spool.payloads.map(textOf)).toEqual(['one', 'two'])
   })
 
-  test('no ack is given while the write fails, but the fault', async () => {
+  test('a failed write gives the fault instead of an ack', async () => {
     const { spool, acks, send, intake } = world()
     send('one')
     const { GatewayError } = await import('../../../src/std/gateway-error.ts')
@@ -78,27 +78,27 @@ describe('what becomes of a message', () => {
     expectConservation(intake)
   })
 
-  test('a message that makes the mapping throw is kept whole, acknowledged, and told', () => {
+  test('a message that makes the mapping throw is kept whole, acknowledged and reported', () => {
     const { spool, acks, events, send } = world()
     send('throw')
     spool.commit()
     expect(acks).toEqual(['throw'])
-    expect(spool.letters).toMatchObject([
+    expect(spool.deadLetters).toMatchObject([
       { reason: 'MAPPER_FAILED', envelope: { topic: 't', bytes: Buffer.from('throw').toString('base64') } },
     ])
     expect(events).toMatchObject([{ kind: 'message_unmappable', reason: 'MAPPER_FAILED' }])
   })
 
-  test('a dead letter that is sent again with DUP is a copy', () => {
+  test('a dead letter that is sent again with DUP is a duplicate', () => {
     const { spool, intake, send } = world()
     send('bad')
     send('bad', 1, { dup: true })
     spool.commit()
-    expect(spool.letters).toHaveLength(1)
+    expect(spool.deadLetters).toHaveLength(1)
     expect(intake.counters()).toMatchObject({ dead: 1, duplicates: 1 })
   })
 
-  test('a flood of dead letters is told once a second and counted each', async () => {
+  test('a flood of dead letters is reported once a second, and each is counted', async () => {
     const { clock, events, intake, send } = world()
     for (let index = 0; index < 50; index += 1) send('bad')
     await clock.advance(1000)
@@ -109,7 +109,7 @@ describe('what becomes of a message', () => {
 })
 
 describe('while the spool takes nothing in', () => {
-  test('QoS 1 waits in order and goes on by itself', async () => {
+  test('QoS 1 waits in order and resumes without help', async () => {
     const { spool, intake, acks, send } = world()
     spool.setHold('spool_full')
     for (const text of ['a', 'b', 'c']) send(text)
@@ -124,7 +124,7 @@ describe('while the spool takes nothing in', () => {
     expectConservation(intake)
   })
 
-  test('QoS 0 is dropped, counted, and told once a second at most', async () => {
+  test('QoS 0 is dropped, counted, and reported at most once a second', async () => {
     const { clock, spool, events, intake, send } = world()
     spool.setHold('disk_low')
     for (let index = 0; index < 10; index += 1) send(`lost ${index}`, 0)
@@ -135,7 +135,7 @@ describe('while the spool takes nothing in', () => {
     expectConservation(intake)
   })
 
-  test('drops that were not told yet are told at the end', () => {
+  test('drops that were not reported yet are reported at the end', () => {
     const { spool, events, intake, send } = world()
     spool.setHold('disk_low')
     send('a', 0)
@@ -144,7 +144,7 @@ describe('while the spool takes nothing in', () => {
     expect(events).toMatchObject([{ count: 1 }, { count: 1 }])
   })
 
-  test('at the bound of the waiting list reading stops, and goes on when it drained', async () => {
+  test('reading stops at the bound of the waiting list, and resumes when it has drained', async () => {
     const { spool, intake, send } = world({ heldMessagesMax: 3, heldBytesMax: 1024 ** 2 })
     const changes: boolean[] = []
     intake.onReadingChange(() => changes.push(intake.readingPaused))
@@ -181,7 +181,7 @@ describe('while the spool takes nothing in', () => {
     expect(spool.payloads.map(textOf)).toEqual(['first'])
   })
 
-  test('a long waiting list goes on in slices, and stops where the spool is full again', async () => {
+  test('a long waiting list is taken in slices, and stops where the spool is full again', async () => {
     const { spool, intake, send } = world({ heldMessagesMax: 10_000, heldBytesMax: 1024 ** 3 })
     spool.setHold('spool_full')
     for (let index = 0; index < 2500; index += 1) send(`m${index}`)
@@ -200,7 +200,7 @@ describe('while the spool takes nothing in', () => {
     expectConservation(intake)
   })
 
-  test('congestion stops reading and the draining of what waits', async () => {
+  test('congestion stops reading, and the waiting list', async () => {
     const { spool, intake, send } = world()
     spool.setHold('spool_full')
     send('a')

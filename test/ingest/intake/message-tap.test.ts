@@ -15,8 +15,8 @@ function openTap(taps: ReturnType<typeof createTaps>, filter: Parameters<typeof 
   return { entries, close: opened.reader.close }
 }
 
-describe('a tap on what devices publish', () => {
-  test('sees each message once, as it came, with what it became, and holds no ack up', async () => {
+describe('a tap', () => {
+  test('shows each message once, as it arrived, with its result, and delays no ack', async () => {
     const taps = createTaps({ clock: systemClock })
     await using world = await openIngest(createMemoryIntakeSpool({ commits: 'auto' }), { tap: taps })
     const tap = openTap(taps)
@@ -37,7 +37,7 @@ describe('a tap on what devices publish', () => {
     ])
   })
 
-  test('that was closed sees nothing more', async () => {
+  test('shows nothing after close', async () => {
     const taps = createTaps({ clock: systemClock })
     await using world = await openIngest(createMemoryIntakeSpool({ commits: 'auto' }), { tap: taps })
     const [first, second] = [openTap(taps), openTap(taps, { ...anything, device: 'box-7' })]

@@ -46,12 +46,12 @@ async function open(options: KeptOptions = {}): Promise<World> {
 }
 
 const reasonsIn = async ({ world }: KeptWorld) =>
-  (await collect(world.spool.deadLetters({ limit: 1000 }))).map(({ deadLetter: letter }) => letter.reason)
+  (await collect(world.spool.deadLetters({ limit: 1000 }))).map(({ deadLetter }) => deadLetter.reason)
 const idsIn = async ({ world }: KeptWorld, device: string) =>
   (await collect(world.spool.keptMessages(shelf, device, { limit: 1000 }))).map(({ id }) => id)
 
 describe('messages that are kept because of their clock', () => {
-  test('are released as they are, in order of arrival, once a person says so', async () => {
+  test('are released as they are, in order of arrival, when a person decides so', async () => {
     const kept = await open()
     const messages = Array.from({ length: 250 }, (_, n) => ahead(n))
     for (const message of messages) void kept.publish(topicOf('truck-1'), message)
@@ -81,7 +81,7 @@ describe('messages that are kept because of their clock', () => {
     ])
   })
 
-  test('are stamped with their arrival where the person wants that, also while our own time is unknown', async () => {
+  test('get the time of their arrival with restamp, also while the clock offset is unknown', async () => {
     for (const offsetMs of [0, null]) {
       const kept = await open()
       const before = Date.now()
@@ -109,7 +109,7 @@ describe('messages that are kept because of their clock', () => {
     expect(kept.verdicts.counters()).toEqual({ released: 4, dead: 0, dropped: 0 })
   })
 
-  test('of an unlisted device stay, and the person is told to list it', async () => {
+  test('of an unlisted device stay, and the answer says to list it', async () => {
     const kept = await open()
     await kept.publish(topicOf('truck-1'), unset(1))
     await kept.publish(topicOf('stranger'), position(1))
@@ -123,7 +123,7 @@ describe('messages that are kept because of their clock', () => {
     expect(await keptIn(kept.world.spool, shelf)).toHaveLength(2)
   })
 
-  test('become dead letters in the same write where they cannot be mapped by now', async () => {
+  test('become dead letters in the same write where they cannot be mapped now', async () => {
     const kept = await open()
     await kept.publish(topicOf('truck-1'), unset(1))
     await kept.change({ sources: [truckSource({ time: { path: 'other', format: 'ms' } })] })
@@ -136,7 +136,7 @@ describe('messages that are kept because of their clock', () => {
     expect(await keptIn(kept.world.spool, shelf)).toEqual([])
   })
 
-  test('of a source with an expression are evaluated on the way, and go', async () => {
+  test('of a source with an expression are evaluated and sent', async () => {
     const odd = { jsonata: '{ "ts": t, "lat": p[0], "lon": p[1] }', name: 'odd', topic: 'odd/{device}' }
     const kept = await open({ sources: [truckSource({}, odd)] })
     kept.deferral.start()
@@ -149,7 +149,7 @@ describe('messages that are kept because of their clock', () => {
 })
 
 describe('messages that a person drops', () => {
-  test('are dead letters that say so, whatever they were kept for; a look before changes nothing', async () => {
+  test('become dead letters with that reason; a dry run changes nothing', async () => {
     const kept = await open()
     await kept.publish(topicOf('stranger'), position(1))
     await kept.publish(topicOf('stranger'), position(2))
@@ -164,8 +164,8 @@ describe('messages that a person drops', () => {
       ...report,
       dryRun: false,
     })
-    const letters = await collect(kept.world.spool.deadLetters({ limit: 10 }))
-    expect(letters.map(({ deadLetter: letter }) => letter)).toMatchObject([
+    const deadLetters = await collect(kept.world.spool.deadLetters({ limit: 10 }))
+    expect(deadLetters.map(({ deadLetter }) => deadLetter)).toMatchObject([
       { reason: 'DROPPED_BY_OPERATOR', device: 'stranger', envelope: { topic: topicOf('stranger') } },
       { reason: 'DROPPED_BY_OPERATOR', detail: expect.stringContaining('UNKNOWN_DEVICE') },
     ])
@@ -176,7 +176,7 @@ describe('messages that a person drops', () => {
     expect(kept.verdicts.counters()).toEqual({ released: 0, dead: 0, dropped: 2 })
   })
 
-  test('are left alone by a remap, unless it is about them', async () => {
+  test('are not mapped by a remap, unless it names their reason', async () => {
     const kept = await open()
     await kept.publish(topicOf('stranger'), position(1))
     await kept.verdicts.drop(of('stranger'), { dryRun: false }, signal())
@@ -189,7 +189,7 @@ describe('messages that a person drops', () => {
     expect(await ask('DROPPED_BY_OPERATOR')).toMatchObject({ deadLetters: 1, payloads: 1 })
   })
 
-  test('go whole or stay whole, many of them as well; of many the rest goes at the next order', async () => {
+  test('are dropped completely or stay; after an interruption the next request drops the rest', async () => {
     const kept = await open()
     for (let n = 0; n < 1200; n += 1) void kept.publish(topicOf('stranger'), position(n))
     await kept.publish(topicOf('stranger'), position(1200))

@@ -15,7 +15,7 @@ const timesOf = (sent: { device: string; time: number }[], device: string) =>
 
 const times = (from: number, count: number) => Array.from({ length: count }, (_, n) => position(from + n).ts)
 
-describe('messages of a device that nobody knew', () => {
+describe('messages of an unknown device', () => {
   test('are sent in order of arrival as soon as it is listed', async () => {
     const kept = await openKeptWorld()
     await publishMany(kept, 'truck-1', 0, 250)
@@ -29,7 +29,7 @@ describe('messages of a device that nobody knew', () => {
     expect(kept.world.eventsOf('quarantine_released')).toMatchObject([{ devices: 1, messages: 250 }])
   })
 
-  test('stay in front of what the device sends while they are on their way', async () => {
+  test('stay before what the device sends during their release', async () => {
     const kept = await openKeptWorld()
     await publishMany(kept, 'truck-1', 0, 350)
     const swapped = kept.change({ listed: ['truck-1'] })
@@ -48,7 +48,7 @@ describe('messages of a device that nobody knew', () => {
     expect(received).toBe(mapped + quarantined)
   })
 
-  test('stay in front of one that comes at the very moment when nothing seems to be left', async () => {
+  test('stay before a message that arrives at the moment when nothing seems to be left', async () => {
     let atBarrier = () => {}
     const kept = await openKeptWorld({
       releaseSpool: (spool) => ({
@@ -101,7 +101,7 @@ describe('messages of a device that nobody knew', () => {
     expect(timesOf(await world.sent(), 'truck-1')).toEqual(times(0, 450))
   })
 
-  test('go at the start where the table was changed while nothing ran, before any new message', async () => {
+  test('are sent at the start where the table was changed before, before any new message', async () => {
     const before = await openKeptWorld()
     await publishMany(before, 'truck-1', 0, 120)
     await before.leave()
@@ -113,7 +113,7 @@ describe('messages of a device that nobody knew', () => {
     expect(timesOf(await kept.sent(), 'truck-1')).toEqual(times(0, 121))
   })
 
-  test('go when the config accepts unknown devices from now on', async () => {
+  test('are sent when the config accepts unknown devices from now on', async () => {
     const kept = await openKeptWorld()
     await publishMany(kept, 'truck-1', 0, 5)
     await kept.change({ unknown: 'accept' })
@@ -121,7 +121,7 @@ describe('messages of a device that nobody knew', () => {
     expect(timesOf(await kept.sent(), 'truck-1')).toEqual(times(0, 5))
   })
 
-  test('stay when the config ignores unknown devices from now on: nobody said to throw them away', async () => {
+  test('stay when the config ignores unknown devices from now on', async () => {
     const kept = await openKeptWorld()
     await publishMany(kept, 'truck-1', 0, 5)
     await kept.change({ unknown: 'ignore' })
@@ -137,15 +137,15 @@ describe('messages of a device that nobody knew', () => {
     await kept.change({ listed: ['truck-1'] })
     await kept.release.idle()
     expect(timesOf(await kept.sent(), 'truck-1')).toEqual([position(1).ts, position(2).ts])
-    const letters = []
+    const deadLetters = []
     for await (const { deadLetter: letter } of kept.world.spool.deadLetters({ limit: 10 }))
-      letters.push(letter)
-    expect(letters).toMatchObject([{ reason: 'NOT_JSON', envelope: { topic: topicOf('truck-1') } }])
+      deadLetters.push(letter)
+    expect(deadLetters).toMatchObject([{ reason: 'NOT_JSON', envelope: { topic: topicOf('truck-1') } }])
     expect(kept.release.counters()).toMatchObject({ released: 3, dead: 1 })
     expect(kept.world.eventsOf('message_unmappable')).toHaveLength(1)
   })
 
-  test('whose clock is wrong are kept on, for that reason, until a person judges it', async () => {
+  test('whose clock is wrong are kept again, for that reason, until a person decides', async () => {
     const kept = await openKeptWorld()
     await kept.publish(topicOf('truck-1'), { ...position(1), ts: Date.now() + 86_400_000 })
     await kept.publish(topicOf('truck-1'), position(2))
@@ -173,7 +173,7 @@ describe('messages of a device that nobody knew', () => {
     expect(kept.release.isReleasing('truck-1')).toBe(false)
   })
 
-  test('that tell of several devices stay in front of what any of them sends meanwhile', async () => {
+  test('about several devices stay before what any of them sends meanwhile', async () => {
     const each = { each: 'list', device: { path: 'id' } }
     const kept = await openKeptWorld({
       sources: [truckSource({}, { ...each, topic: 'depot/all' })],
@@ -194,7 +194,7 @@ describe('messages of a device that nobody knew', () => {
     for (const device of ['a', 'b']) expect(timesOf(sent, device)).toEqual(times(0, 300))
   })
 
-  test('and come once more after they were listed, with DUP because their ack was lost, have one effect', async () => {
+  test('have one effect when they are sent again with DUP after the device was listed', async () => {
     const kept = await openKeptWorld()
     await publishMany(kept, 'truck-1', 0, 3)
     await kept.change({ listed: ['truck-1'] })
@@ -204,7 +204,7 @@ describe('messages of a device that nobody knew', () => {
     expect(kept.intake.counters()).toMatchObject({ quarantined: 3, duplicates: 3, mapped: 1 })
   })
 
-  test('of values that belong together become the payloads that they would have become', async () => {
+  test('with values that belong together become the same payloads as without quarantine', async () => {
     const kept = await openKeptWorld({ sources: [valuesSource, truckSource()] })
     const count = 400
     for (let n = 0; n < count; n += 1) void publishRecord(kept, n)
@@ -216,7 +216,7 @@ describe('messages of a device that nobody knew', () => {
     expect(await keptIn(kept.world.spool, shelf)).toEqual([])
   })
 
-  test('of values that belong together stay in front of the values that come meanwhile, and whole', async () => {
+  test('with values that belong together stay complete, and before the values that arrive meanwhile', async () => {
     const kept = await openKeptWorld({ sources: [valuesSource] })
     for (let n = 0; n < 300; n += 1) void publishRecord(kept, n)
     const swapped = kept.change({ listed: ['van-1'] })
@@ -261,7 +261,7 @@ function speedsOf(sent: readonly { payload: Record<string, unknown> }[]): (numbe
   return sent.map(({ payload }) => (payload['gps'] as { speed?: number }).speed)
 }
 
-describe('messages of a device that nobody knew, of a source with an expression', () => {
+describe('messages of an unknown device, of a source with an expression', () => {
   const odd = { jsonata: '{ "id": who, "ts": t, "lat": p[0], "lon": p[1] }', name: 'odd' }
   const oddly = (n: number) => ({ who: 'van-1', t: position(n).ts, p: [position(n).lat, 13.4] })
   const byTopic = truckSource({}, { ...odd, topic: 'odd/{device}' })
@@ -270,7 +270,7 @@ describe('messages of a device that nobody knew, of a source with an expression'
   test.each([
     ['is in the topic', byTopic],
     ['shows when it was evaluated', byRecord],
-  ])('whose name %s stay in front of those that come meanwhile', async (_, source) => {
+  ])('whose name %s stay before those that arrive meanwhile', async (_, source) => {
     const kept = await openKeptWorld({ sources: [source] })
     kept.deferral.start()
     for (let n = 0; n < 250; n += 1) void kept.publish('odd/van-1', oddly(n))
@@ -288,7 +288,7 @@ describe('messages of a device that nobody knew, of a source with an expression'
     expect(kept.release.isReleasing('van-1')).toBe(false)
   })
 
-  test('wait while it cannot be evaluated, and hold up nobody else', async () => {
+  test('wait while it cannot be evaluated, and delay no other device', async () => {
     let works = false
     const kept = await openKeptWorld({
       sources: [byTopic, truckSource()],

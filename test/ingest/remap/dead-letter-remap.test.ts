@@ -27,7 +27,7 @@ const reasonsIn = async ({ world }: KeptWorld) =>
   (await collect(world.spool.deadLetters({ limit: 1000 }))).map(({ deadLetter: letter }) => letter.reason)
 
 describe('dead letters that are mapped again', () => {
-  test('are sent once the mapping is mended; what still cannot be mapped stays as it was', async () => {
+  test('are sent once the mapping is corrected; what still cannot be mapped stays as it was', async () => {
     const kept = await openKeptWorld(wrong)
     for (let n = 0; n < 230; n += 1) void kept.publish(topicOf('truck-1'), untimed(n))
     await kept.publish(topicOf('truck-1'), 'no json')
@@ -50,7 +50,7 @@ describe('dead letters that are mapped again', () => {
     expect(await kept.sent()).toHaveLength(230)
   })
 
-  test('in a dry run change nothing', async () => {
+  test('change nothing in a dry run', async () => {
     const kept = await openKeptWorld(wrong)
     for (let n = 0; n < 3; n += 1) await kept.publish(topicOf('truck-1'), untimed(n))
     await kept.change(right)
@@ -80,7 +80,7 @@ describe('dead letters that are mapped again', () => {
     expect(await reasonsIn(kept)).toEqual(['NO_SOURCE'])
   })
 
-  test('bypass the dedup window: what was taken in as a payload meanwhile is not held against them', async () => {
+  test('bypass the dedup window, also where the same payload was stored meanwhile', async () => {
     const kept = await openKeptWorld(wrong)
     await kept.publish(topicOf('truck-1'), untimed(1))
     await kept.change(right)
@@ -89,7 +89,7 @@ describe('dead letters that are mapped again', () => {
     expect(await kept.sent()).toHaveLength(2)
   })
 
-  test('of an unknown device go to quarantine, those left out on purpose are counted with the reason', async () => {
+  test('of an unknown device go to quarantine, ignored ones are counted with the reason', async () => {
     const kept = await openKeptWorld(wrong)
     await kept.publish(topicOf('truck-1'), untimed(1))
     await kept.publish(topicOf('truck-2'), { ...untimed(2), lat: 0, lon: 0 })
@@ -107,7 +107,7 @@ describe('dead letters that are mapped again', () => {
     expect(await reasonsIn(kept)).toEqual([])
   })
 
-  test('are left where they are when whoever asked goes away', async () => {
+  test('stay where they are when the client hangs up', async () => {
     const kept = await openKeptWorld(wrong)
     for (let n = 0; n < 3; n += 1) await kept.publish(topicOf('truck-1'), untimed(n))
     await kept.change(right)

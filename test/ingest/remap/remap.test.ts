@@ -25,28 +25,28 @@ function entries(...names: string[]): RemapEntry[] {
 
 const pair = ['a:latitude', 'a:longitude']
 
-describe('a run of messages that is mapped once more', () => {
-  test('is cut before a record that is not whole, where messages follow', () => {
+describe('a slice of kept messages', () => {
+  test('is cut before an incomplete record where messages follow', () => {
     const again = remapSlice(open, entries(...pair, ...pair, 'a:latitude'), { more: true, mayGrow: true })
     expect(again).toMatchObject({ entries: 4, taken: ['0', '1', '2', '3'] })
     expect(again?.payloads).toHaveLength(2)
     expect(again?.ignored.size).toBe(0)
   })
 
-  test('is taken whole where nothing follows, and what is open is closed', () => {
+  test('is mapped whole where nothing follows, and open records are closed', () => {
     const again = remapSlice(open, entries(...pair, 'a:latitude'), { more: false, mayGrow: false })
     expect(again).toMatchObject({ entries: 3, ignored: new Map([['values|incomplete', 1]]) })
     expect(again?.payloads).toHaveLength(1)
   })
 
-  test('asks for more where all of it is one record, and does with it where it gets none', () => {
+  test('asks for more messages where all of it is one record, and is mapped as it is where there are none', () => {
     expect(remapSlice(open, entries('a:latitude'), { more: true, mayGrow: true })).toBeNull()
     expect(remapSlice(open, entries('a:latitude'), { more: true, mayGrow: false })).toMatchObject({
       entries: 1,
     })
   })
 
-  test('is left where the rest of its record may still arrive, and taken when that is over', () => {
+  test('is left while the rest of its record may still arrive, and mapped afterwards', () => {
     const [first, second] = entries('a:latitude', 'a:longitude')
     const arrivedAt = first!.envelope.arrivedAt
     const options = { more: false, mayGrow: false }
@@ -62,7 +62,7 @@ describe('a run of messages that is mapped once more', () => {
     expect(ask(arrivedAt - 3_600_000)).toMatchObject({ entries: 1 })
   })
 
-  test('leaves out of what is gone what cannot be mapped', () => {
+  test('counts messages that cannot be mapped as refused, not as taken', () => {
     const [fine] = entries('a:latitude')
     const lost = { id: 'x', envelope: { ...fine!.envelope, topic: 'nowhere' } }
     const again = remapSlice(open, [lost], { more: false, mayGrow: false })

@@ -28,7 +28,7 @@ describe('acked means durable', () => {
     expect(spool.payloads.map(textOf)).toEqual(['a'])
   })
 
-  test('QoS 0 is taken in and gets no ack', async () => {
+  test('QoS 0 is taken and gets no ack', async () => {
     const spool = auto()
     await using world = await openIngest(spool)
     const device = await world.device('truck')
@@ -63,7 +63,7 @@ describe('acked means durable', () => {
     },
   )
 
-  test('acks come in the order of arrival, over all connections of a commit', async () => {
+  test('acks are given in the order of arrival, over all connections of a commit', async () => {
     const spool = byHand()
     await using world = await openIngest(spool)
     const devices = [await world.device('a'), await world.device('b'), await world.device('c')]
@@ -80,7 +80,7 @@ describe('acked means durable', () => {
     for (const device of devices) expect(await device.acked(20)).toEqual(expected)
   })
 
-  test('the acks of one commit leave as one segment per connection', async () => {
+  test('the acks of one commit are sent as one segment per connection', async () => {
     const spool = byHand()
     await using world = await openIngest(spool)
     const device = await world.device('truck')
@@ -92,7 +92,7 @@ describe('acked means durable', () => {
     expect(device.acks).toHaveLength(64)
   })
 
-  test('a device that sends everything in one segment with its CONNECT is served', async () => {
+  test('a device may send everything in one segment with its CONNECT', async () => {
     const spool = auto()
     await using world = await openIngest(spool)
     const device = await world.stranger('truck')
@@ -105,7 +105,7 @@ describe('acked means durable', () => {
     expect(spool.payloads).toHaveLength(100)
   })
 
-  test('everything before a half-close is taken, also when it came in one segment', async () => {
+  test('everything before a half-close is taken, also when it arrived in one segment', async () => {
     const spool = auto()
     await using world = await openIngest(spool)
     const device = await world.stranger('truck')
@@ -120,7 +120,7 @@ describe('acked means durable', () => {
 })
 
 describe('after the end', () => {
-  test('what a device sent before it closed is taken, also when it could not be read at the time', async () => {
+  test('what a device sent before it closed is taken, also when reading was paused then', async () => {
     const spool = auto()
     await using world = await openIngest(spool, { inFlightMax: 2 })
     const device = await world.device('truck')
@@ -135,7 +135,7 @@ describe('after the end', () => {
     expect(world.ingest.counters().received).toBe(9)
   })
 
-  test('what comes behind DISCONNECT, or behind a broken packet, is not taken', async () => {
+  test('what follows DISCONNECT or a malformed packet is not taken', async () => {
     for (const end of [Buffer.from([0xe0, 0]), publishBytes({ topic: '$SYS/x', payload: 'x' })]) {
       const spool = auto()
       await using world = await openIngest(spool)
@@ -156,7 +156,7 @@ describe('sent again', () => {
     const spool = auto()
     await using world = await openIngest(spool)
     for (const text of ['timed', 'untimed a', 'bad']) {
-      const before = spool.payloads.length + spool.letters.length
+      const before = spool.payloads.length + spool.deadLetters.length
       const device = await world.device('truck')
       device.publish({ topic: 't', payload: text, messageId: 1 })
       await device.acked(1)
@@ -165,7 +165,7 @@ describe('sent again', () => {
       const again = await world.device('truck')
       again.publish({ topic: 't', payload: text, messageId: 1, dup: true })
       await again.acked(1)
-      expect(spool.payloads.length + spool.letters.length).toBe(before + 1)
+      expect(spool.payloads.length + spool.deadLetters.length).toBe(before + 1)
       again.destroy()
     }
     expect(world.ingest.counters()).toMatchObject({ duplicates: 3 })
@@ -199,7 +199,7 @@ describe('sent again', () => {
     expect(spool.payloads).toHaveLength(2)
   })
 
-  test('QoS 2: PUBREC lost, the device comes back to its session and sends without DUP: one effect', async () => {
+  test('QoS 2: a device whose PUBREC was lost resumes its session and sends without DUP: one effect', async () => {
     const spool = auto()
     await using world = await openIngest(spool)
     const first = await world.stranger('truck')
@@ -216,7 +216,7 @@ describe('sent again', () => {
     expect(spool.payloads).toHaveLength(1)
   })
 
-  test('QoS 2: a device that lost its memory and uses an identifier again loses no message', async () => {
+  test('QoS 2: a device that restarted and uses an identifier again loses no message', async () => {
     const spool = auto()
     await using world = await openIngest(spool)
     const first = await world.device('truck')
@@ -231,7 +231,7 @@ describe('sent again', () => {
     expect(spool.payloads.map(textOf)).toEqual(['untimed before the reboot', 'untimed after the reboot'])
   })
 
-  test('QoS 2: a message whose write failed is new when it comes again, also without DUP', async () => {
+  test('QoS 2: a message whose write failed is new when it is sent again, also without DUP', async () => {
     const spool = byHand()
     await using world = await openIngest(spool)
     const message = publishBytes({ topic: 't', payload: 'untimed a', messageId: 5, qos: 2 })
@@ -248,7 +248,7 @@ describe('sent again', () => {
     expect(spool.payloads.map(textOf)).toEqual(['untimed a'])
   })
 
-  test('QoS 2: a clean session knows nothing of the one before', async () => {
+  test('QoS 2: a clean session does not know the previous one', async () => {
     const spool = auto()
     await using world = await openIngest(spool)
     for (const count of [1, 2]) {
@@ -261,7 +261,7 @@ describe('sent again', () => {
     }
   })
 
-  test('QoS 2: PUBREL for what is not known gets PUBCOMP', async () => {
+  test('QoS 2: PUBREL with an unknown identifier gets PUBCOMP', async () => {
     await using world = await openIngest(auto())
     const device = await world.device('truck')
     device.send({ cmd: 'pubrel', messageId: 77 })
@@ -270,7 +270,7 @@ describe('sent again', () => {
 })
 
 describe('while the spool takes nothing in', () => {
-  test('acks are held in order and given after it goes on; QoS 0 is counted as dropped', async () => {
+  test('acks are held in order and given when it resumes; QoS 0 is counted as dropped', async () => {
     const spool = auto()
     await using world = await openIngest(spool)
     const device = await world.device('truck')
