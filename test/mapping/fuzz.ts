@@ -54,7 +54,6 @@ export type FuzzReport = {
   payloads: number
   /** Results by kind, with the reason of those that have one. */
   endings: Map<string, number>
-  slowest: { ms: number; preset: string; bytes: number; topic: string }
   stateBytesMax: number
   /** Values that windows left behind, by preset. */
   stateLeft: Map<string, number>
@@ -62,8 +61,6 @@ export type FuzzReport = {
 }
 
 const faultsMax = 20
-/** A message that took longer is tried again: a pause of the machine is no property of the message. */
-const retriedMs = 20
 
 /** All presets with the messages of their cases. */
 export async function loadTrials(): Promise<Trial[]> {
@@ -110,7 +107,6 @@ export function fuzz(trials: readonly Trial[], options: { messages: number; seed
     messages: 0,
     payloads: 0,
     endings: new Map(),
-    slowest: { ms: 0, preset: '', bytes: 0, topic: '' },
     stateBytesMax: 0,
     stateLeft: new Map(),
     faults: [],
@@ -155,15 +151,13 @@ function fuzzPreset(
 function give(
   mapper: Mapper,
   message: Message,
-  { preset, remembers }: Trial,
+  { remembers }: Trial,
   stored: Stored,
   report: FuzzReport,
 ): void {
-  const startedMs = performance.now()
   const result = mapper.map(message)
   let applied: StateChanges | null = null
   if (result.kind === 'part') applied = mapper.apply()
-  const ms = performance.now() - startedMs
   if (!kinds.has(result.kind)) throw new Error(`a result of no kind: ${JSON.stringify(result)}`)
   const ending = 'reason' in result ? `${result.kind} ${result.reason}` : result.kind
   report.endings.set(ending, (report.endings.get(ending) ?? 0) + 1)
@@ -174,20 +168,6 @@ function give(
     // A message has the same names however often it comes.
     if (!remembers) sameAgain(mapper.map(message, false), result.payloads)
   }
-  if (ms <= report.slowest.ms) return
-  const bestMs = ms > retriedMs ? Math.min(ms, fastestAgain(mapper, message)) : ms
-  if (bestMs <= report.slowest.ms) return
-  report.slowest = { ms: bestMs, preset, bytes: message.bytes.length, topic: message.topic.slice(0, 80) }
-}
-
-function fastestAgain(mapper: Mapper, message: Message): number {
-  let bestMs = Number.POSITIVE_INFINITY
-  for (let round = 0; round < 3; round += 1) {
-    const startedMs = performance.now()
-    mapper.map(message, false)
-    bestMs = Math.min(bestMs, performance.now() - startedMs)
-  }
-  return bestMs
 }
 
 function sameAgain(again: MapResult, before: readonly MappedPayload[]): void {

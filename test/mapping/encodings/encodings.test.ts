@@ -99,11 +99,10 @@ describe('CSV', () => {
     )
   })
 
-  test('a megabyte of quotes that never close is read in one go', () => {
-    const started = performance.now()
+  // Searched again for each quote, it would take minutes: the time limit of the test ends that.
+  test('a megabyte of quotes that never close is searched once', () => {
     for (const text of ['"'.repeat(1_000_001), `"${',""'.repeat(250_000)}`, `"${'\n"""",x'.repeat(900)}`])
       expect(['value', 'refused']).toContain(decodeCsv(Buffer.from(text)).kind)
-    expect(performance.now() - started).toBeLessThan(5000)
   })
 })
 

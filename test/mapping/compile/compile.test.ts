@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { compileSources } from '../../src/mapping/compile/compile.ts'
-import { sourcesSchema } from '../../src/mapping/config.ts'
-import { configOf, truckSource } from '../support/mapping-world.ts'
+import { compileSources } from '../../../src/mapping/compile/compile.ts'
+import { sourcesSchema } from '../../../src/mapping/config.ts'
+import { configOf, truckSource } from '../../support/mapping-world.ts'
 
 function problemsOf(sources: readonly unknown[], world = {}): [string, string][] {
   return compileSources(configOf(sources, world)).problems.map(({ path, message }) => [

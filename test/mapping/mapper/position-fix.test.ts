@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { messageOf, openMapperOf, sentIn, truckSource, verdictOf } from '../support/mapping-world.ts'
+import { messageOf, openMapperOf, sentIn, truckSource, verdictOf } from '../../support/mapping-world.ts'
 
 const ts = 1_750_000_000_000
 const reading = { ts, lat: 48.8566, lon: 2.3522, sat: 9, fixed: ts, course: 90, odo: 5000 }

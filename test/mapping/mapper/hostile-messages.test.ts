@@ -1,8 +1,8 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { unmappableReasons } from '../../src/mapping/mapping.ts'
-import { faultAt } from '../../src/mapping/encodings/json-error.ts'
-import { messageOf, openMapperOf, sentIn, truckSource, verdictOf } from '../support/mapping-world.ts'
+import { unmappableReasons } from '../../../src/mapping/mapping.ts'
+import { faultAt } from '../../../src/mapping/encodings/json-error.ts'
+import { messageOf, openMapperOf, sentIn, truckSource, verdictOf } from '../../support/mapping-world.ts'
 
 const good = '{"ts":1769611000000,"lat":48.8566,"lon":2.3522}'
 const signals = [{ type: 'OBD_LIFETIME_ODOMETER', path: 'odo', unit: 'm' }]

@@ -114,7 +114,7 @@ describe('a signal', () => {
   })
 })
 
-describe('further fields', () => {
+describe('extra fields', () => {
   const fields = {
     'gps.altitude': { path: 'alt', type: 'number' },
     'trip.driver.name': { path: 'driver', type: 'text' },
