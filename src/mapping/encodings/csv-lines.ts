@@ -2,9 +2,9 @@
 // empty.
 //
 // A field in quotes may hold commas, line ends and quotes written twice (RFC 4180), and is not trimmed; all
-// others are. A quote that is never closed is a character like any other. csv-parse, which reads the device
-// table, is no choice here: it takes 17 microseconds for a line of seven fields, this decoder 0.4, and it
-// refuses the lone quotes that trackers send.
+// others are. A quote that is never closed is a character like any other. Own code, since csv-parse takes 40
+// times as long for a message and refuses the lone quotes that trackers send
+// (docs/decisions/0029-csv-messages.md).
 
 import { isUtf8 } from 'node:buffer'
 import { refused } from '../reasons.ts'
