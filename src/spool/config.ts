@@ -13,15 +13,16 @@ export const spoolSchema = z.strictObject({
     .min(1)
     .default('./spool')
     .describe(
-      'Directory of the spool, relative to this file; created if it is missing. Only one gateway may use it. ' +
-        'Use a local disk with a working fsync: on a network or memory file system, acknowledged data can be lost.',
+      'Directory of the spool, relative to this file; created if it is missing. Only one gateway may ' +
+        'use it. Use a local disk with a working fsync: on a network or memory file system, ' +
+        'acknowledged data can be lost.',
     ),
   max_bytes: size({ minBytes: MiB, maxBytes: 64 * TiB })
     .prefault('20GiB')
     .describe(
-      'Bound of the spool. A part of it (a quarter, at most 64MiB) is reserved for settling. When the rest is ' +
-        'used, acknowledgements are held, so devices keep their data and resend it. QoS 0 messages are dropped ' +
-        'and counted. Intake resumes by itself when batches were delivered.',
+      'Bound of the spool. A part of it (a quarter, at most 64MiB) is reserved for settling. When the ' +
+        'rest is used, acknowledgements are held, so devices keep their data and resend it. QoS 0 ' +
+        'messages are dropped and counted. Intake resumes by itself when batches were delivered.',
     ),
   min_free_bytes: size({ minBytes: 0, maxBytes: 64 * TiB })
     .prefault('1GiB')
@@ -34,16 +35,14 @@ export const spoolSchema = z.strictObject({
       window: duration({ minMs: 0, maxMs: 86_400_000 })
         .prefault('10m')
         .describe(
-          'How long the gateway recognises a duplicate of a payload. A duplicate is acknowledged and not stored.',
+          'How long a duplicate of a payload is recognised. It is acknowledged and not stored again.',
         ),
       max_ids: z
         .int()
         .min(1)
         .max(16_000_000)
         .default(1_000_000)
-        .describe(
-          'Largest number of payloads in the window, with 24 bytes of memory each. Above it, the oldest leave.',
-        ),
+        .describe('Most payloads in the window, with 24 bytes of memory each. Above it, the oldest leave.'),
     })
     .prefault({})
     .describe('The dedup window. It survives restarts.'),
@@ -52,15 +51,17 @@ export const spoolSchema = z.strictObject({
       max_bytes: size({ minBytes: MiB, maxBytes: TiB })
         .prefault('1GiB')
         .describe(
-          'Bound of the dead letters. At the bound, a message that would become one is not acknowledged. It ' +
-            'waits, with the messages behind it on its connection. A batch with a payload that would become ' +
-            'one is held. Everything else continues. A dead letter is never dropped.',
+          'Bound of the dead letters. At the bound, a message that would become one is not ' +
+            'acknowledged. It waits, with the messages behind it on its connection. A batch with a ' +
+            'payload that would become one is held. Everything else continues. A dead letter is never ' +
+            'dropped.',
         ),
       retention: duration({ minMs: 3_600_000, maxMs: 3_650 * 86_400_000 })
         .optional()
         .describe(
-          'Deletes older dead letters. Off unless set, because their data is lost: each deletion is logged at ' +
-            '`error`, counted, and raises a condition. It waits while the offset of the clock is unknown.',
+          'Deletes older dead letters. Off unless set, because their data is lost: each deletion is ' +
+            'logged at `error`, counted, and raises a condition. It waits while the offset of the clock ' +
+            'is unknown.',
         ),
     })
     .prefault({})
@@ -68,21 +69,22 @@ export const spoolSchema = z.strictObject({
   quarantine_max_bytes: size({ minBytes: MiB, maxBytes: TiB })
     .prefault('1GiB')
     .describe(
-      'Bound of the messages in quarantine, which are kept whole until their device is listed or its clock is ' +
-        'judged. At the bound, acknowledgements are held until devices are listed or messages are released. ' +
-        'None is dropped.',
+      'Bound of the messages in quarantine, which are kept whole until their device is listed or its ' +
+        'clock is judged. At the bound, acknowledgements are held until devices are listed or messages ' +
+        'are released. None is dropped.',
     ),
   deferred_max_bytes: size({ minBytes: MiB, maxBytes: TiB })
     .prefault('1GiB')
     .describe(
-      'Bound of the messages that wait for a source with a `jsonata` expression. They reach it when they arrive ' +
-        'faster than the expression maps them. Then acknowledgements are held until it has caught up.',
+      'Bound of the messages that wait for a source with a `jsonata` expression. They reach it when ' +
+        'they arrive faster than the expression maps them. Then acknowledgements are held until it has ' +
+        'caught up.',
     ),
   state_max_bytes: size({ minBytes: MiB, maxBytes: 1024 * MiB })
     .prefault('64MiB')
     .describe(
-      'Bound of the mapping state that survives a restart: open records of `coalesce` and `merge`, aliases of ' +
-        'Sparkplug. At the bound, acknowledgements are held until open records have closed.',
+      'Bound of the mapping state that survives a restart: open records of `coalesce` and `merge`, ' +
+        'aliases of Sparkplug. At the bound, acknowledgements are held until open records have closed.',
     ),
 })
 
