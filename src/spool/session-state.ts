@@ -15,6 +15,7 @@ import type { DedupWindow } from './chunk-log/dedup-window.ts'
 import { newLane, type Lane, type Walk } from './chunk-log/lane.ts'
 import type { ReceiptQueue } from './chunk-log/receipt-queue.ts'
 import type { RecentChunks } from './chunk-log/recent-chunks.ts'
+import type { ShelfRecord, StateTotalsRecord } from './chunk-log/record-codec.ts'
 import type { IsLate, SpoolOptions } from './spool-options.ts'
 import type { Exchange } from './types.ts'
 import type { LaneRole, SpoolTotals } from './views.ts'
@@ -128,19 +129,10 @@ export type Reservations = {
   deleted(ids: readonly string[]): void
 }
 
-export type Shelf = {
+/** The counts of the record are those of the messages themselves: the other side of conservation. */
+export type Shelf = ShelfRecord & {
   readonly name: ShelfName
-  /** The next number to assign, which is also how many messages were ever kept. */
-  nextSeq: number
   committedSeq: number
-  /** No kept message has a smaller number: reading starts here and crosses no tombstones. */
-  headSeq: number
-  /** What is kept now, counted from the messages themselves: the other side of conservation. */
-  messages: number
-  bytes: number
-  taken: number
-  damaged: number
-  unexplained: number
   walk: Walk | null
   /** Bytes taken since the last compaction, and up to where it went. */
   drainedBytes: number
@@ -152,7 +144,7 @@ export type StateEntries = {
   readonly sizes: Map<string, number>
   bytes: number
   /** The same as of the last write that was put together; the disk is compared with this. */
-  written: { entries: number; bytes: number }
+  written: StateTotalsRecord
 }
 
 /** Considers a compaction after something was deleted (compactor.ts). */

@@ -54,7 +54,7 @@ export type DeadLetterTotalsRecord = { letters: number; bytes: number }
 /** `nextSeq` is the next number to assign, which is also how many messages were ever kept. */
 export type ShelfRecord = {
   nextSeq: number
-  /** No kept message has a smaller number. */
+  /** No kept message has a smaller number: reading starts here and crosses no tombstones. */
   headSeq: number
   messages: number
   bytes: number

@@ -52,29 +52,17 @@ export function createRecordReader(): (key: Buffer, value: Buffer) => Salvaged[]
       case table.chunks:
       case table.damaged:
         return payloadsIn(key, value)
-      case table.deadLetters: {
-        const letter = deadLetterRecord.decode(value)
-        return [
-          letter === null
-            ? unreadable(key, value, wrongChecksum)
-            : { kind: 'deadLetter', id: deadLetterIdOf(key), deadLetter: letter },
-        ]
-      }
+      case table.deadLetters:
+        return [deadLetterIn(key, value) ?? unreadable(key, value, wrongChecksum)]
       case table.kept:
-        return [messageIn(key, value)]
+        return [messageIn(key, value) ?? unreadable(key, value, wrongChecksum)]
+      case table.state:
+        return [stateIn(key, value) ?? unreadable(key, value, wrongChecksum)]
       case table.setAside: {
         const [former] = read(key.subarray(1), value)
         return former === undefined || former.kind === 'unreadable'
           ? [unreadable(key, value, wrongChecksum)]
           : [former]
-      }
-      case table.state: {
-        const state = stateRecord.decode(value)
-        return [
-          state === null
-            ? unreadable(key, value, wrongChecksum)
-            : { kind: 'state', key: textOf(key), value: state },
-        ]
       }
       default:
         // A spool that imports the content makes the other records anew.
@@ -109,11 +97,21 @@ export function createRecordReader(): (key: Buffer, value: Buffer) => Salvaged[]
   }
 }
 
-function messageIn(key: Buffer, value: Buffer): Salvaged {
+function deadLetterIn(key: Buffer, value: Buffer): Salvaged | null {
+  const deadLetter = deadLetterRecord.decode(value)
+  return deadLetter && { kind: 'deadLetter', id: deadLetterIdOf(key), deadLetter }
+}
+
+function messageIn(key: Buffer, value: Buffer): Salvaged | null {
   const record = keptMessageRecord.decode(value)
-  if (record === null) return unreadable(key, value, wrongChecksum)
+  if (record === null) return null
   const { at: _at, ...message } = record
   return { kind: 'message', message: { shelf: shelfOf(key), ...message } }
+}
+
+function stateIn(key: Buffer, value: Buffer): Salvaged | null {
+  const state = stateRecord.decode(value)
+  return state && { kind: 'state', key: textOf(key), value: state }
 }
 
 /** Payloads of a damaged chunk, up to the first frame with an impossible length. */
