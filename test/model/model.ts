@@ -23,7 +23,7 @@ import { openSpool } from '../../src/spool/spool.ts'
 import { createFakeClock, turn } from '../support/fake-clock.ts'
 import { createMemoryDisk } from '../support/memory-store.ts'
 import { createRandom } from '../support/random.ts'
-import { emptyDisk, keptNamed, letterNamed, smallOptions } from '../support/spool-world.ts'
+import { emptyDisk, keptNamed, deadLetterNamed, smallOptions } from '../support/spool-world.ts'
 import { createJudge, fail, idOf } from './judge.ts'
 import {
   checkSome,
@@ -251,8 +251,8 @@ function give(
       spool.append(payloadOf(part, { provider, padding: part.length % 7 === 0 ? 200 : 20 }), dup)
       return
     case 'letter': {
-      const { letter, windowKey } = letterNamed(part)
-      spool.addDeadLetter(letter, windowKey, dup)
+      const { deadLetter, windowKey } = deadLetterNamed(part)
+      spool.addDeadLetter(deadLetter, windowKey, dup)
       return
     }
     case 'kept': {
@@ -262,7 +262,7 @@ function give(
       return
     }
     case 'part':
-      if (spool.addWindowKey(letterNamed(part).windowKey, dup) === 'stored') mapping.add(spool, part)
+      if (spool.addWindowKey(deadLetterNamed(part).windowKey, dup) === 'stored') mapping.add(spool, part)
       return
     default:
       assertNever(kind)

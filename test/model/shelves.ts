@@ -4,7 +4,7 @@
 import type { ShelfName } from '../../src/domain/message.ts'
 import type { Exchange } from '../../src/spool/spool.ts'
 import { turn } from '../support/fake-clock.ts'
-import { exchangeOf, keptNamed, letterNamed } from '../support/spool-world.ts'
+import { exchangeOf, keptNamed, deadLetterNamed } from '../support/spool-world.ts'
 import { closeSome } from './mapping.ts'
 import { fail } from './judge.ts'
 import { payloadOf, track, type Seen, type Shelves, type World } from './world.ts'
@@ -52,7 +52,7 @@ function exchangeAll(world: World, entries: readonly Seen[], fresh: boolean): vo
   const ours = fresh && take.every((id) => !shelves.taking.has(id))
   const changes: Partial<Exchange> = { take }
   const kind = random.below(5)
-  if (kind === 0) changes.deadLetters = entries.map(({ name }) => letterNamed(name).letter)
+  if (kind === 0) changes.deadLetters = entries.map(({ name }) => deadLetterNamed(name).deadLetter)
   // Whoever changes state with what he takes must know that nobody else takes it.
   else if (kind === 1 && ours && mapping.restored)
     changes.stateChanges = entries.map(({ name }) => mapping.addLater(name))

@@ -45,7 +45,7 @@ async function isReadable(work: Promise<unknown>): Promise<boolean> {
 }
 
 describe('a table with a damaged block', () => {
-  test('gives every entry outside of the block to whoever asks for one, from both directions', async () => {
+  test('returns every entry outside of the block, from both directions', async () => {
     const store = await damagedStore()
     const sound: number[] = []
     for (let n = 0; n < count; n += 1) if (await isReadable(store.get(keyOf(n)))) sound.push(n)

@@ -33,7 +33,7 @@ const implementations: [string, () => Promise<{ path: string; openStore: OpenSto
 ]
 
 describe.each(implementations)('a store on %s', (_name, world) => {
-  test('gives entries in key order, forwards and backwards, within the range and the limit', async () => {
+  test('returns entries in key order, forwards and backwards, within the range and the limit', async () => {
     const { path, openStore } = await world()
     const store = await openStore(path)
     await store.write([put('c', '3'), put('a', '1'), put('b', '2'), put('z', 'outside')], { sync: true })
@@ -43,7 +43,7 @@ describe.each(implementations)('a store on %s', (_name, world) => {
     await store.close()
   })
 
-  test('gives undefined for a key that is not there', async () => {
+  test('returns undefined for a missing key', async () => {
     const { path, openStore } = await world()
     const store = await openStore(path)
     expect(await store.get(key('a'))).toBeUndefined()
@@ -52,7 +52,7 @@ describe.each(implementations)('a store on %s', (_name, world) => {
     await store.close()
   })
 
-  test('applies the operations of one write in their order, all of them', async () => {
+  test('applies all operations of one write in their order', async () => {
     const { path, openStore } = await world()
     const store = await openStore(path)
     await store.write([put('a', '1'), { type: 'del', key: key('a') }, put('b', '1'), put('b', '2')], {
@@ -62,7 +62,7 @@ describe.each(implementations)('a store on %s', (_name, world) => {
     await store.close()
   })
 
-  test('keeps what was written over closing and opening', async () => {
+  test('keeps what was written after closing and opening', async () => {
     const { path, openStore } = await world()
     const first = await openStore(path)
     await first.write([put('a', '1')], { sync: true })
@@ -72,7 +72,7 @@ describe.each(implementations)('a store on %s', (_name, world) => {
     await second.close()
   })
 
-  test('shows a reader the moment in which it began', async () => {
+  test('shows a reader the snapshot of its start', async () => {
     const { path, openStore } = await world()
     const store = await openStore(path)
     await store.write([put('a', '1'), put('b', '1')], { sync: true })
@@ -97,7 +97,7 @@ describe.each(implementations)('a store on %s', (_name, world) => {
     await store.close()
   })
 
-  test('compacts a range without touching what stands in it', async () => {
+  test('compacts a range without changing its content', async () => {
     const { path, openStore } = await world()
     const store = await openStore(path)
     await store.write([put('a', '1'), put('b', '2')], { sync: true })
@@ -107,8 +107,8 @@ describe.each(implementations)('a store on %s', (_name, world) => {
   })
 })
 
-describe('LevelDB as it comes', () => {
-  test('a second opener is told that the spool is locked, and by whom to look', async () => {
+describe('LevelDB', () => {
+  test('rejects a second opener with SPOOL_LOCKED and where to look', async () => {
     const path = await newFolder()
     const store = await openLevelStore(path)
     await expect(openLevelStore(path)).rejects.toMatchObject({
@@ -118,7 +118,7 @@ describe('LevelDB as it comes', () => {
     await store.close()
   })
 
-  test('a directory that cannot be made is told as such', async () => {
+  test('rejects a directory that cannot be created with SPOOL_UNWRITABLE', async () => {
     const file = join(await newFolder(), 'file')
     await writeFile(file, '')
     await expect(openLevelStore(join(file, 'spool'))).rejects.toMatchObject({ code: 'SPOOL_UNWRITABLE' })

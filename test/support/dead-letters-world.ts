@@ -10,7 +10,7 @@ import {
 } from '../../src/dead-letters/dead-letters.ts'
 import { collect, openSpoolWorld, sealAll, type SpoolWorld, type WorldOptions } from './open-spool.ts'
 import { bodyOf } from './batch-body.ts'
-import { exchangeOf, letterNamed, payloadNamed } from './spool-world.ts'
+import { exchangeOf, deadLetterNamed, payloadNamed } from './spool-world.ts'
 
 export type DeadLettersWorld = SpoolWorld & {
   operations: DeadLetterOperations
@@ -116,7 +116,7 @@ export function refusedPayload(device: string, changes: Partial<DeadLetter> = {}
     validationErrorDetails: [{ field: 'gps.latitude', message: 'must not be empty' }],
   }
   return {
-    ...letterNamed(device).letter,
+    ...deadLetterNamed(device).deadLetter,
     stage: 'delivery',
     at: 1000,
     reason: 'Validation',
@@ -135,7 +135,7 @@ export function refusedPayload(device: string, changes: Partial<DeadLetter> = {}
 /** A message that the mapping refused; `name` is its topic and detail. */
 export function refusedMessage(name: string, changes: Partial<DeadLetter> = {}): DeadLetter {
   return {
-    ...letterNamed(name).letter,
+    ...deadLetterNamed(name).deadLetter,
     at: 1000,
     envelope: {
       topic: name,

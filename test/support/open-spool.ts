@@ -9,7 +9,7 @@ import { openLevelStore, realDisk, type Disk, type OpenStore } from '../../src/s
 import { bodyOf } from './batch-body.ts'
 import { createFakeClock, type FakeClock } from './fake-clock.ts'
 import { newFolder } from './folders.ts'
-import { payloadNamed, smallOptions } from './spool-world.ts'
+import { deadLetterNamed, payloadNamed, smallOptions } from './spool-world.ts'
 
 export type SpoolWorld = {
   spool: Spool
@@ -163,4 +163,25 @@ export function flipLastByte(value: Buffer): Buffer {
   const changed = Buffer.from(value)
   changed[changed.length - 1] = (changed[changed.length - 1] ?? 0) ^ 1
   return changed
+}
+
+/** Adds a dead letter for each name; resolves when they are durable. */
+export async function addDeadLetters(
+  spool: Spool,
+  names: readonly string[],
+  reason = 'NOT_JSON',
+): Promise<void> {
+  for (const name of names) {
+    const { deadLetter, windowKey } = deadLetterNamed(name)
+    spool.addDeadLetter({ ...deadLetter, reason }, windowKey, false)
+    spool.endMessage(null)
+  }
+  await ended(spool)
+}
+
+export async function deadLettersIn(
+  spool: Spool,
+  filter: { stage?: 'mapping' | 'delivery'; reason?: string } = {},
+) {
+  return collect(spool.deadLetters({ limit: 100, ...filter }))
 }

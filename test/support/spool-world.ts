@@ -33,10 +33,10 @@ function uuidOf(key: string): PayloadId {
   return `${key.slice(0, 8)}-${key.slice(8, 12)}-8${key.slice(13, 16)}-a${key.slice(17, 20)}-${key.slice(20, 32)}` as PayloadId
 }
 
-export function letterNamed(name: string): { letter: DeadLetter; windowKey: string } {
+export function deadLetterNamed(name: string): { deadLetter: DeadLetter; windowKey: string } {
   return {
-    windowKey: hash('sha256', `letter ${name}`, 'hex').slice(0, 32),
-    letter: {
+    windowKey: hash('sha256', `dead letter ${name}`, 'hex').slice(0, 32),
+    deadLetter: {
       stage: 'mapping',
       at: 1,
       reason: 'NOT_JSON',

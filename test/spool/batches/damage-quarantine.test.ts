@@ -83,7 +83,7 @@ describe('a damaged spool', () => {
     expect(aside.map(String)).toEqual([expect.stringContaining('three')])
   })
 
-  test('a chunk that goes bad after it was learned, and would have to be cut, is set aside too', async () => {
+  test('a chunk that becomes damaged before it is cut is set aside too', async () => {
     let bad = false
     const key = seqKey(table.chunks, lane, 0)
     const world = await openSpoolWorld({
@@ -108,7 +108,7 @@ describe('a damaged spool', () => {
     expect(world.eventsOf('chunk_damaged')).toMatchObject([{ firstSeq: 0, payloads: 2 }])
   })
 
-  test('a chunk that is missing shows by its number, is counted, and the others are delivered', async () => {
+  test('a missing chunk is found by its number and counted, and the others are delivered', async () => {
     const before = await fiveMessages()
     await tamper(before, seqKey(table.chunks, lane, 3), () => null)
     const world = await before.reopen()
@@ -119,7 +119,7 @@ describe('a damaged spool', () => {
     expect(world.spool.totals()).toMatchObject({ damaged: 1, openBytes: 0 })
   })
 
-  test('damage inside a sealed batch gives what is left a new batchId, since its content is another', async () => {
+  test('damage inside a sealed batch gives the rest of it a new batchId, since its content changed', async () => {
     const before = await fiveMessages()
     const [sealed] = await sealAll(before.spool)
     await tamper(before, seqKey(table.chunks, lane, 1), flipLastByte)
@@ -135,7 +135,7 @@ describe('a damaged spool', () => {
     expect(world.spool.totals()).toMatchObject({ damaged: 1, delivered: 4, openBytes: 0 })
   })
 
-  test('a block that cannot be read costs what stands in it, and nothing before or behind it', async () => {
+  test('a block that cannot be read costs its own chunks, and nothing before or behind it', async () => {
     const disk = createMemoryDisk()
     const before = await openSpoolWorld({ openStore: disk.boot(), disk: emptyDisk })
     const names = Array.from({ length: 12 }, (_, index) => `message ${index}`)
@@ -151,7 +151,7 @@ describe('a damaged spool', () => {
     expect(world.spool.totals()).toMatchObject({ damaged: 3, delivered: 9, openBytes: 0 })
   })
 
-  test('a wrong checksum just before a block that cannot be read is set aside as it is all the same', async () => {
+  test('a chunk with a wrong checksum just before a block that cannot be read is set aside unchanged', async () => {
     const disk = createMemoryDisk()
     const before = await openSpoolWorld({ openStore: disk.boot(), disk: emptyDisk })
     const names = Array.from({ length: 9 }, (_, index) => `message ${index}`)
@@ -165,7 +165,7 @@ describe('a damaged spool', () => {
     expect(aside.map(([, value]) => value.toString())).toEqual([expect.stringContaining('message 3')])
   })
 
-  test('a damaged block of a table costs its own payloads only, and the rest is delivered in order', async () => {
+  test('a damaged block of a table costs only its own payloads, and the rest is delivered in order', async () => {
     const changes = { recentBytesMax: 0 }
     const before = await openSpoolWorld({ changes })
     const names = Array.from({ length: 400 }, (_, n) => `${n} ${hash('sha512', `${n}`, 'hex').repeat(3)}`)
@@ -196,7 +196,7 @@ describe('a damaged spool', () => {
     expect(await delivered(world)).toEqual(['one', 'two', 'three', 'four', 'five'])
   })
 
-  test('totals that are damaged are counted anew, and nothing is lost or sent twice', async () => {
+  test('damaged totals are recounted, and nothing is lost or sent twice', async () => {
     const before = await fiveMessages()
     const batch = await before.spool.seal(lane, { payloadsMax: 2, bodyBytesMax: 1e6 })
     await before.spool.load(batch!)
@@ -207,7 +207,7 @@ describe('a damaged spool', () => {
     expect(await delivered(world)).toEqual(['three', 'four', 'five'])
   })
 
-  test('a spool of a newer version is refused and left as it is', async () => {
+  test('a spool of a newer version is refused and not changed', async () => {
     const before = await fiveMessages()
     await before.spool.close()
     const store = await openLevelStore(join(before.path, 'store'))

@@ -53,8 +53,8 @@ async function deliverAll(spool: Spool): Promise<string[]> {
   return names
 }
 
-describe('a batch that is resealed', () => {
-  test('goes on in parts of the same payloads, in their order, under new batchIds and with the time of now', async () => {
+describe('a resealed batch', () => {
+  test('is split into parts with the same payloads in order, new batchIds and a new timestamp', async () => {
     const world = await openSpoolWorld()
     const batch = await sealed(world)
     await world.clock.advance(5000)
@@ -68,7 +68,7 @@ describe('a batch that is resealed', () => {
     )
   })
 
-  test('is cut within chunks where the parts ask for it, and the same stands on the disk', async () => {
+  test('is cut inside chunks if the counts need it, and the same on the disk', async () => {
     const before = await openSpoolWorld({ changes: { recentBytesMax: 0 } })
     const parts = await before.spool.reseal(await sealed(before), [1, 4, 1])
     const names = [['a1'], ['a2', 'a3', 'b1', 'b2'], ['b3']]
@@ -80,7 +80,7 @@ describe('a batch that is resealed', () => {
     expect((await spool.check(new AbortController().signal)).problems).toEqual([])
   })
 
-  test('costs one write, however many parts it goes on in', async () => {
+  test('costs one write for any number of parts', async () => {
     const world = await openSpoolWorld()
     const batch = await sealed(world)
     const { groups } = world.spool.totals()
@@ -88,7 +88,7 @@ describe('a batch that is resealed', () => {
     expect(world.spool.totals().groups).toBe(groups + 1)
   })
 
-  test('gets a new batchId as a whole where it goes on as one part', async () => {
+  test('gets a new batchId as a whole with a single part', async () => {
     const world = await openSpoolWorld()
     const batch = await sealed(world)
     const [part, ...others] = await world.spool.reseal(batch, [6])
@@ -97,7 +97,7 @@ describe('a batch that is resealed', () => {
     expect(part?.batchId).not.toBe(batch.batchId)
   })
 
-  test('keeps how often each payload has failed', async () => {
+  test('keeps the attempts of each payload', async () => {
     const world = await openSpoolWorld()
     const first = await sealed(world)
     const retry: PayloadSettlement = { kind: 'retry', schedule: 'default', step: 0, failure }
@@ -111,7 +111,7 @@ describe('a batch that is resealed', () => {
     }
   })
 
-  test('can be settled part by part in any order, and the lane adds up', async () => {
+  test('can be settled part by part in any order, and the counts of the lane agree', async () => {
     const world = await openSpoolWorld()
     const parts = await world.spool.reseal(await sealed(world), [2, 2, 2])
     for (const part of [parts[1]!, parts[2]!, parts[0]!])
@@ -121,7 +121,7 @@ describe('a batch that is resealed', () => {
     expect((await world.spool.check(new AbortController().signal)).problems).toEqual([])
   })
 
-  test('is void: it can be neither settled nor resealed once more', async () => {
+  test('is void: it can be neither settled nor resealed again', async () => {
     const world = await openSpoolWorld()
     const batch = await sealed(world)
     await world.spool.reseal(batch, [3, 3])
@@ -131,7 +131,7 @@ describe('a batch that is resealed', () => {
     await expect(world.spool.reseal(batch, [6])).rejects.toThrow(/sealed and not settled/)
   })
 
-  test('is refused where the parts are not all of it, and stays as it was', async () => {
+  test('is refused if the counts do not add up to it, and stays unchanged', async () => {
     const world = await openSpoolWorld()
     const batch = await sealed(world)
     for (const counts of [[5], [3, 4], [6, 0], []])
@@ -139,7 +139,7 @@ describe('a batch that is resealed', () => {
     expect(await namesIn(world.spool, batch)).toEqual(all)
   })
 
-  test('is either whole or in all its parts, wherever the power goes, and nothing is lost or twice', async () => {
+  test('is either whole or in all its parts at any power cut, and nothing is lost or duplicated', async () => {
     const seen = new Set<string>()
     const writes = await atEachPowerCut({
       async history(world) {
@@ -162,7 +162,7 @@ describe('a batch that is resealed', () => {
 })
 
 describe('a damaged chunk', () => {
-  test('that is found when its batch is resealed is set aside, and what is left comes back', async () => {
+  test('that is found during a reseal is set aside, and batches of the rest come back', async () => {
     const before = await openSpoolWorld({ changes: { recentBytesMax: 0 } })
     const batch = await sealed(before)
     const world = await reopenTampered(before, seqKey(table.chunks, lane, 3), flipLastByte)
@@ -178,7 +178,7 @@ describe('a damaged chunk', () => {
     expect(world.spool.lanes()[0]).toMatchObject({ appended: 6, settled: 6, open: 0 })
   })
 
-  test('in one part of a resealed batch costs that part its chunk and the others nothing', async () => {
+  test('in one part of a resealed batch affects no other part', async () => {
     const before = await openSpoolWorld({ changes: { recentBytesMax: 0 } })
     const parts = await before.spool.reseal(await sealed(before), [1, 4, 1])
     const world = await reopenTampered(before, seqKey(table.chunks, lane, 1), flipLastByte)
@@ -192,7 +192,7 @@ describe('a damaged chunk', () => {
     expect(world.spool.totals()).toMatchObject({ damaged: 2, delivered: 4, openBytes: 0 })
   })
 
-  test('record of one part costs it its batchId and nothing else', async () => {
+  test('record of one part costs that part its batchId and nothing else', async () => {
     const before = await openSpoolWorld()
     const parts = await before.spool.reseal(await sealed(before), [1, 4, 1])
     const world = await reopenTampered(before, seqKey(table.batches, lane, 1), flipLastByte)
@@ -219,7 +219,7 @@ describe('the operation of a batch', () => {
     return bodyOf(loaded.content).toString()
   }
 
-  test('changes its body to the payload itself and back, and neither batchId nor time nor place', async () => {
+  test('changes its body to the payload itself and back, but not batchId, timestamp or range', async () => {
     const { spool, ...world } = await openSpoolWorld()
     const batch = await sealedAlone({ spool, ...world })
     const body = await bodyIn(spool, batch)
@@ -243,7 +243,7 @@ describe('the operation of a batch', () => {
     expect(spool.batches()).toEqual([])
   })
 
-  test('is durable when its promise resolves, wherever the power goes', async () => {
+  test('is durable when its promise resolves, at any power cut', async () => {
     const writes = await atEachPowerCut({
       async history(world, done) {
         const batch = await sealedAlone(world)
@@ -262,7 +262,7 @@ describe('the operation of a batch', () => {
     expect(writes).toBe(5)
   })
 
-  test('can be the single operation from the sealing on', async () => {
+  test('can be the single operation from the start', async () => {
     const world = await openSpoolWorld()
     await twoMessages(world)
     const batch = await world.spool.seal(lane, { payloadsMax: 1, bodyBytesMax: 1e6, operation: 'single' })
@@ -270,7 +270,7 @@ describe('the operation of a batch', () => {
     expect(await bodyIn(world.spool, batch!)).toBe(payloadNamed('a1').json)
   })
 
-  test('is never the single operation where a batch holds more than one payload', async () => {
+  test('is never the single operation for a batch of more than one payload', async () => {
     const world = await openSpoolWorld()
     const batch = await sealed(world)
     await expect(world.spool.setOperation(batch, 'single')).rejects.toThrow(/takes one payload/)

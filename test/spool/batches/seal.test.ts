@@ -40,21 +40,21 @@ async function sealAll({ spool }: Awaited<ReturnType<typeof twelvePayloads>>['wo
   }
 }
 
-describe('sealing with lower limits than the chunks were made for', () => {
-  test('cuts each chunk once, for all the batches that it will be in', async () => {
+describe('sealing with lower limits than those of the chunks', () => {
+  test('cuts each chunk once for all its batches', async () => {
     const { world, chunksPut } = await twelvePayloads()
     expect(await sealAll(world, { payloadsMax: 1, bodyBytesMax: 1e6, operation: 'single' })).toHaveLength(12)
     expect(chunksPut).toEqual([4, 0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0])
     expect(world.spool.lanes()).toMatchObject([{ pending: 0, sealed: 12, pendingBytes: 0, open: 12 }])
   })
 
-  test('fills batches over the bounds of the chunks, and keeps the order', async () => {
+  test('fills batches across chunks, and keeps the order', async () => {
     const { world, chunksPut } = await twelvePayloads()
     expect(await sealAll(world, { payloadsMax: 3, bodyBytesMax: 1e6 })).toEqual(['abc', 'def', 'ghi', 'jkl'])
     expect(chunksPut).toEqual([2, 2, 2, 0])
   })
 
-  test('cuts by bytes as well, and a payload beyond them gets a batch of its own', async () => {
+  test('cuts by bytes as well, and a larger payload gets a batch of its own', async () => {
     const { world } = await twelvePayloads({ padding: 300 })
     expect(await sealAll(world, { payloadsMax: 9, bodyBytesMax: 1000 })).toEqual([
       'ab',
@@ -68,14 +68,14 @@ describe('sealing with lower limits than the chunks were made for', () => {
     expect(await sealAll(other, { payloadsMax: 9, bodyBytesMax: 100 })).toEqual(names)
   })
 
-  test('leaves what was cut for others to a seal with other limits', async () => {
+  test('leaves the cut pieces to a seal with other limits', async () => {
     const { world } = await twelvePayloads()
     const lane = world.spool.lanes()[0]!.id
     await world.spool.seal(lane, { payloadsMax: 1, bodyBytesMax: 1e6, operation: 'single' })
     expect(await sealAll(world, { payloadsMax: 100, bodyBytesMax: 1e6 })).toEqual(['bcdefghijkl'])
   })
 
-  test('survives a restart in the middle of it', async () => {
+  test('continues after a restart', async () => {
     const before = await openSpoolWorld()
     for (const name of 'a b c d'.split(' ')) before.spool.append(payloadNamed(name), false)
     expect(await ended(before.spool)).toBeNull()

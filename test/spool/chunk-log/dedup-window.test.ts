@@ -24,7 +24,7 @@ describe('the dedup window', () => {
     expect(window.size()).toBe(1)
   })
 
-  test('forgets a group when it is older than the window, and says which record may go', () => {
+  test('forgets a group that is older than the window, and returns the record to delete', () => {
     const window = createWindow({ windowMs: 1000, keysMax: 100 })
     window.load(keyOf(1))
     window.add()
@@ -50,7 +50,7 @@ describe('the dedup window', () => {
     expect(window.has()).toBe(true)
   })
 
-  test('knows a key again of which the disk has the last eight bytes, and tells others from it', () => {
+  test('recognises a key by its last eight bytes on the disk, and distinguishes others from it', () => {
     const window = createWindow({ windowMs: 1000, keysMax: 100 })
     for (const n of [1, 2]) {
       window.loadBytes(Buffer.from(keyOf(n), 'hex').subarray(8), 0, 8)
@@ -122,7 +122,7 @@ describe('the dedup window on the disk', () => {
     return { store, records }
   }
 
-  test('takes eight bytes an id, and knows what came before a restart', async () => {
+  test('takes eight bytes a key, and recognises duplicates after a restart', async () => {
     const world = await openSpoolWorld()
     for (const name of ['one', 'two', 'three']) world.spool.append(payloadNamed(name), false)
     expect(await ended(world.spool)).toBeNull()
@@ -135,7 +135,7 @@ describe('the dedup window on the disk', () => {
     expect(await ended(again.spool)).toBeNull()
   })
 
-  test('of an older gateway, with sixteen bytes an id, is read as well', async () => {
+  test('of an older gateway, with sixteen bytes a key, is read as well', async () => {
     const world = await openSpoolWorld()
     const { store } = await recordsOf(world)
     const body = Buffer.alloc(8 + 16)

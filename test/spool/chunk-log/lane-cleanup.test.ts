@@ -1,18 +1,144 @@
 import { describe, expect, test } from 'vitest'
+import type { LaneId } from '../../../src/domain/ids.ts'
+import { seqKey, table } from '../../../src/spool/chunk-log/key-layout.ts'
+import type { LaneView, Spool } from '../../../src/spool/spool.ts'
 import type { Store } from '../../../src/storage/storage.ts'
 import { createMemoryDisk } from '../../support/memory-store.ts'
-import { openSpoolWorld, type SpoolWorld } from '../../support/open-spool.ts'
-import { emptyDisk, letterNamed, payloadNamed, provider } from '../../support/spool-world.ts'
+import {
+  ended,
+  flipLastByte,
+  openSpoolWorld,
+  reopenTampered,
+  sealLane,
+  type SpoolWorld,
+} from '../../support/open-spool.ts'
+import { atEachPowerCut } from '../../support/power-cuts.ts'
+import { emptyDisk, deadLetterNamed, payloadNamed, provider } from '../../support/spool-world.ts'
 
-const us = provider('default')
+const owner = provider('default')
+const wide = { payloadsMax: 1000, bodyBytesMax: 1e6 }
 const isLate = (_provider: string, deviceTime: number) => deviceTime < 0
 
-function lanesOf({ spool }: SpoolWorld): string[] {
-  return spool.lanes().map(({ id, role }) => `${id} ${role.kind}`)
+function send(spool: Spool, name: string): Promise<unknown> {
+  spool.append(payloadNamed(name), false)
+  return ended(spool)
 }
 
-describe('backfill lanes that are drained', () => {
-  test('stay where the only younger one could still be lost with the power', async () => {
+async function drain(spool: Spool, id: LaneId): Promise<void> {
+  for (const batch of await sealLane(spool, id)) {
+    await spool.load(batch)
+    await spool.settle(batch, { payloads: 'all delivered', requestId: null })
+  }
+}
+
+const kinds = (lanes: readonly LaneView[]) => lanes.map(({ id, role }) => `${id} ${role.kind}`)
+
+describe('a drained backfill lane', () => {
+  /** Each outage leaves one backfill lane. */
+  async function outage({ spool }: SpoolWorld, name: string): Promise<void> {
+    await send(spool, name)
+    await spool.rotate(owner)
+  }
+
+  /** The spool looks for what is drained once in `forgetMs`. */
+  async function aMinute({ clock, spool }: SpoolWorld): Promise<void> {
+    const { groups } = spool.totals()
+    await clock.advance(60_000)
+    // Whatever was asked for is durable once a write behind it is.
+    while (spool.totals().groups === groups) await send(spool, `after ${groups}`)
+  }
+
+  test('is deleted with its totals, except the youngest one of its provider', async () => {
+    const world = await openSpoolWorld()
+    await outage(world, 'one')
+    await outage(world, 'two')
+    await send(world.spool, 'three')
+    for (const id of [1, 2]) await drain(world.spool, id as LaneId)
+    await aMinute(world)
+    expect(kinds(world.spool.lanes())).toEqual(['2 backfill', '3 live'])
+    const check = await world.spool.check(new AbortController().signal)
+    expect(check.problems).toEqual([])
+    expect(check.lanes.map(({ lane }) => lane)).toEqual([2, 3])
+  })
+
+  test('stays while anything of it is pending or sealed', async () => {
+    const world = await openSpoolWorld()
+    for (const name of ['one', 'two', 'three']) await outage(world, name)
+    await sealLane(world.spool, 1 as LaneId)
+    await aMinute(world)
+    expect(kinds(world.spool.lanes())).toEqual(['1 backfill', '2 backfill', '3 backfill', '4 live'])
+  })
+
+  test('leaves its number unused, also after a restart with nothing left', async () => {
+    const before = await openSpoolWorld()
+    for (const name of ['one', 'two', 'three']) await outage(before, name)
+    for (const { id } of before.spool.lanes()) await drain(before.spool, id)
+    const { groups } = before.spool.totals()
+    await before.clock.advance(60_000)
+    while (before.spool.totals().groups === groups) await new Promise((resolve) => setImmediate(resolve))
+    const world = await before.reopen()
+    expect(kinds(world.spool.lanes())).toEqual(['3 backfill'])
+    await world.publish('four')
+    expect(kinds(world.spool.lanes())).toEqual(['3 backfill', '4 live'])
+  })
+
+  test('leaves only a few lanes after a hundred outages', async () => {
+    const world = await openSpoolWorld({ changes: { backfillLanesMax: 3 } })
+    for (let n = 0; n < 100; n += 1) {
+      await send(world.spool, `message ${n}`)
+      expect(await world.spool.rotate(owner)).toBe(true)
+      for (const { id } of world.spool.lanes()) await drain(world.spool, id)
+      await aMinute(world)
+    }
+    expect(world.spool.lanes().length).toBeLessThan(5)
+    expect(world.eventsOf('conservation_broken')).toEqual([])
+    expect((await world.spool.check(new AbortController().signal)).problems).toEqual([])
+  })
+
+  test('stays if a chunk of it was set aside, since its record names the provider', async () => {
+    const before = await openSpoolWorld()
+    await outage(before, 'one')
+    await outage(before, 'two')
+    const world = await reopenTampered(before, seqKey(table.chunks, 1 as LaneId, 0), flipLastByte)
+    expect(await world.spool.seal(1 as LaneId, wide)).toBeNull()
+    await drain(world.spool, 2 as LaneId)
+    await aMinute(world)
+    expect(kinds(world.spool.lanes())).toEqual(['1 backfill', '2 backfill', '3 live'])
+  })
+
+  test('is deleted completely or not at all, at any power cut', async () => {
+    const writes = await atEachPowerCut({
+      async history(world) {
+        await outage(world, 'one')
+        await outage(world, 'two')
+        await send(world.spool, 'three')
+        for (const id of [1, 2]) await drain(world.spool, id as LaneId)
+        await aMinute(world)
+      },
+      async judge(spool) {
+        expect((await spool.check(new AbortController().signal)).problems).toEqual([])
+        const known = spool.lanes().map(({ id }) => id)
+        expect(await send(spool, 'later')).toBeNull()
+        const live = spool.lanes().filter(({ role }) => role.kind === 'live')
+        expect(live).toHaveLength(1)
+        const opened = spool.lanes().filter(({ id }) => !known.includes(id))
+        for (const { id } of opened) expect(id).toBeGreaterThan(Math.max(0, ...known))
+      },
+    })
+    expect(writes).toBe(10)
+  })
+
+  test('has nothing to seal for a caller that still holds its id', async () => {
+    const world = await openSpoolWorld()
+    await outage(world, 'one')
+    await outage(world, 'two')
+    await send(world.spool, 'three')
+    await drain(world.spool, 1 as LaneId)
+    await aMinute(world)
+    expect(await world.spool.seal(1 as LaneId, wide)).toBeNull()
+  })
+
+  test('stays while the only younger lane could still be lost in a power cut', async () => {
     const disk = createMemoryDisk()
     const boot = disk.boot()
     const waiting: (() => void)[] = []
@@ -42,14 +168,14 @@ describe('backfill lanes that are drained', () => {
     held = true
     // So many messages wait that what comes behind them stays in memory for a while.
     for (let n = 0; n < 12; n += 1) {
-      const { letter, windowKey } = letterNamed(`letter ${n}${'x'.repeat(3000)}`)
-      spool.addDeadLetter(letter, windowKey, false)
+      const { deadLetter, windowKey } = deadLetterNamed(`letter ${n}${'x'.repeat(3000)}`)
+      spool.addDeadLetter(deadLetter, windowKey, false)
       spool.endMessage(null)
     }
     spool.append(payloadNamed('late', { deviceTime: -1 }), false)
     spool.endMessage(null)
-    expect(lanesOf(world)).toEqual(['1 live', '2 backfill'])
-    expect(await writing(spool.rotate(us))).toBe(true)
+    expect(kinds(world.spool.lanes())).toEqual(['1 live', '2 backfill'])
+    expect(await writing(spool.rotate(owner))).toBe(true)
     const lane = spool.lanes()[0]!.id
     const batch = await writing(spool.seal(lane, { payloadsMax: 9, bodyBytesMax: 1e6 }))
     await spool.load(batch!)
@@ -61,6 +187,6 @@ describe('backfill lanes that are drained', () => {
     disk.crash({ keepRunning: false })
     const again = await openSpoolWorld({ openStore: disk.boot(), disk: emptyDisk, isLate })
     expect(await again.publish('two')).toBeNull()
-    expect(lanesOf(again)).toEqual(['1 backfill', '2 live'])
+    expect(kinds(again.spool.lanes())).toEqual(['1 backfill', '2 live'])
   })
 })

@@ -42,7 +42,7 @@ async function receiptsIn(spool: Spool, limit = 100): Promise<[number, string][]
 }
 
 describe('receipts', () => {
-  test('come oldest first, as many as are asked for, and stay until they are forgotten', async () => {
+  test('are read oldest first up to the limit, and stay until they are forgotten', async () => {
     const world = await openSpoolWorld()
     await settleAll(world, ['one', 'two', 'three'])
     expect(await receiptsIn(world.spool, 2)).toEqual([
@@ -53,7 +53,7 @@ describe('receipts', () => {
     expect(await receiptsIn(world.spool)).toEqual([[2, 'three']])
   })
 
-  test('are there again after a restart, and counted', async () => {
+  test('are read and counted after a restart', async () => {
     const before = await openSpoolWorld()
     await settleAll(before, ['one', 'two', 'three'])
     await before.spool.forgetReceipts(0)
@@ -67,7 +67,7 @@ describe('receipts', () => {
     expect(spool.totals()).toMatchObject({ receipts, receiptBytes, receiptsDropped: 0 })
   })
 
-  test('never get a number twice, although none was left at the restart', async () => {
+  test('never get a number twice, also if none was left at the restart', async () => {
     const before = await openSpoolWorld()
     await settleAll(before, ['one', 'two'])
     await before.spool.forgetReceipts(1)
@@ -77,7 +77,7 @@ describe('receipts', () => {
     expect(await receiptsIn(world.spool)).toEqual([[2, 'three']])
   })
 
-  test('stand in the same write as retries and dead letters of the settle', async () => {
+  test('are in the same write as retries and dead letters of the settle', async () => {
     const disk = createMemoryDisk()
     const world = await openSpoolWorld({ openStore: disk.boot(), disk: emptyDisk })
     await world.publish('one')
@@ -87,7 +87,7 @@ describe('receipts', () => {
     expect(world.spool.totals()).toMatchObject({ groups: groups + 1, deadLetters: 1, receipts: 1 })
   })
 
-  test('are there exactly where the batch is settled, wherever the power goes', async () => {
+  test('exist exactly for the settled batches, at any power cut', async () => {
     const fates: PayloadSettlement[] = [
       { kind: 'delivered' },
       { kind: 'retry', schedule: 'default', step: 0, failure },
@@ -120,7 +120,7 @@ describe('receipts', () => {
     expect(writes).toBe(fates.length * 3 + 1)
   })
 
-  test('are left out and counted beyond their bound, and the settle goes through all the same', async () => {
+  test('are left out and counted above their bound, and the settle still succeeds', async () => {
     const world = await openSpoolWorld({ changes: { receiptBytesMax: 20 } })
     await settleAll(world, ['receipt 1', 'receipt 2'])
     expect(await receiptsIn(world.spool)).toEqual([[0, 'receipt 1']])
@@ -136,7 +136,7 @@ describe('receipts', () => {
     expect(await receiptsIn(world.spool)).toEqual([[1, 'receipt 3']])
   })
 
-  test('are not asked for where nobody wants them', async () => {
+  test('are not stored without a ledger', async () => {
     const world = await openSpoolWorld()
     await world.publish('one')
     const [batch] = await sealAll(world.spool)
@@ -146,7 +146,7 @@ describe('receipts', () => {
 })
 
 describe('a damaged receipt', () => {
-  test('comes without its bytes, keeps its number, and can be forgotten', async () => {
+  test('is read without its bytes, keeps its number, and can be forgotten', async () => {
     const before = await openSpoolWorld()
     await settleAll(before, ['one', 'two'])
     const { spool } = await reopenTampered(before, receiptKey(0), flipLastByte)
@@ -158,7 +158,7 @@ describe('a damaged receipt', () => {
     expect(await receiptsIn(spool)).toEqual([[1, 'two']])
   })
 
-  test('in a block that cannot be read is stepped over, and later numbers stay clear of it', async () => {
+  test('in a block that cannot be read is skipped, and later numbers keep a distance', async () => {
     const disk = createMemoryDisk()
     const before = await openSpoolWorld({ openStore: disk.boot(), disk: emptyDisk })
     await settleAll(before, ['one', 'two', 'three', 'four', 'five'])
@@ -176,7 +176,7 @@ describe('a damaged receipt', () => {
     expect(last?.[0]).toBeGreaterThan(4)
   })
 
-  test('total costs no receipt and no number', async () => {
+  test('total loses no receipt and reuses no number', async () => {
     const before = await openSpoolWorld()
     await settleAll(before, ['one', 'two', 'three'])
     await before.spool.forgetReceipts(1)

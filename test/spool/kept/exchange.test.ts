@@ -3,7 +3,9 @@ import type { Spool } from '../../../src/spool/spool.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { createMemoryDisk } from '../../support/memory-store.ts'
 import {
+  addDeadLetters,
   collect,
+  deadLettersIn,
   ended,
   keptIn,
   namesIn,
@@ -12,7 +14,7 @@ import {
   sealAll,
   statesIn,
 } from '../../support/open-spool.ts'
-import { exchangeOf, emptyDisk, keptNamed, letterNamed, payloadNamed } from '../../support/spool-world.ts'
+import { exchangeOf, emptyDisk, keptNamed, deadLetterNamed, payloadNamed } from '../../support/spool-world.ts'
 
 const shelf = 'quarantine:default'
 
@@ -26,23 +28,10 @@ async function keepAll(spool: Spool, names: readonly string[]): Promise<string[]
   return (await collect(spool.keptMessages(shelf, null, { limit: 1000 }))).map(({ id }) => id)
 }
 
-async function buryAll(spool: Spool, names: readonly string[], reason = 'NOT_JSON'): Promise<void> {
-  for (const name of names) {
-    const { letter, windowKey } = letterNamed(name)
-    spool.addDeadLetter({ ...letter, reason }, windowKey, false)
-    spool.endMessage(null)
-  }
-  await ended(spool)
-}
-
 async function pendingNames(spool: Spool): Promise<string[]> {
   const names: string[] = []
   for (const batch of await sealAll(spool)) names.push(...(await namesIn(spool, batch)))
   return names
-}
-
-async function lettersIn(spool: Spool, filter: { stage?: 'mapping' | 'delivery'; reason?: string } = {}) {
-  return collect(spool.deadLetters({ limit: 100, ...filter }))
 }
 
 describe('an exchange', () => {
@@ -50,14 +39,14 @@ describe('an exchange', () => {
     const disk = createMemoryDisk()
     const { spool } = await openSpoolWorld({ openStore: disk.boot(), disk: emptyDisk })
     const ids = await keepAll(spool, ['one', 'two'])
-    await buryAll(spool, ['old'])
-    const [old] = await lettersIn(spool)
+    await addDeadLetters(spool, ['old'])
+    const [old] = await deadLettersIn(spool)
     const groups = spool.totals().groups
     disk.hold()
     const exchanged = spool.exchange({
       take: [ids[0]!, old!.id],
       payloads: [payloadNamed('a'), payloadNamed('b')],
-      deadLetters: [letterNamed('new').letter],
+      deadLetters: [deadLetterNamed('new').deadLetter],
       stateChanges: [{ key: 'van-1', value: Buffer.from('open') }],
     })
     while (disk.waiting() === 0) await new Promise((resolve) => setImmediate(resolve))
@@ -67,7 +56,7 @@ describe('an exchange', () => {
     expect(waiting).toBe(1)
     expect(spool.totals().groups).toBe(groups + 1)
     expect(await keptIn(spool, shelf)).toEqual(['two'])
-    expect((await lettersIn(spool)).map(({ deadLetter: letter }) => letter.detail)).toEqual(['new'])
+    expect((await deadLettersIn(spool)).map(({ deadLetter: letter }) => letter.detail)).toEqual(['new'])
     expect(await pendingNames(spool)).toEqual(['a', 'b'])
     expect(await statesIn(spool)).toEqual({ 'van-1': 'open' })
     expect(spool.totals()).toMatchObject({
@@ -80,7 +69,7 @@ describe('an exchange', () => {
     expect(spool.lanes()).toMatchObject([{ appended: 2, settled: 0, open: 2 }])
   })
 
-  test('puts a message from one shelf on another, whatever the dedup window knows', async () => {
+  test('moves a message from one shelf to another regardless of the dedup window', async () => {
     const before = await openSpoolWorld()
     const { spool } = before
     const { message, windowKey } = keptNamed('one', { shelf: 'deferred:phones', device: null })
@@ -94,7 +83,7 @@ describe('an exchange', () => {
     expect(again.totals()).toMatchObject({ deferred: 0, deferredBytes: 0, quarantined: 1 })
   })
 
-  test('leaves everything as it was when the power goes before its write', async () => {
+  test('changes nothing if the power fails before its write', async () => {
     const disk = createMemoryDisk()
     const before = await openSpoolWorld({ openStore: disk.boot(), disk: emptyDisk, crashes: true })
     const ids = await keepAll(before.spool, ['one'])
@@ -111,7 +100,7 @@ describe('an exchange', () => {
     expect(spool.lanes()).toEqual([])
   })
 
-  test('does not ask the dedup window, and does not fill it either', async () => {
+  test('neither consults nor extends the dedup window', async () => {
     const { spool, publish } = await openSpoolWorld()
     const ids = await keepAll(spool, ['one'])
     const { windowIds } = spool.totals()
@@ -121,14 +110,14 @@ describe('an exchange', () => {
     expect(spool.totals().windowIds).toBe(windowIds + 1)
   })
 
-  test('is refused whole where somebody else took an entry, and then nothing has happened', async () => {
+  test('is refused as a whole if another call took an entry, and then nothing has changed', async () => {
     const { spool } = await openSpoolWorld()
     const ids = await keepAll(spool, ['one', 'two'])
     const first = spool.exchange(exchangeOf({ take: [ids[0]!] }))
     const second = spool.exchange({
       take: [ids[1]!, ids[0]!],
       payloads: [payloadNamed('a')],
-      deadLetters: [letterNamed('l').letter],
+      deadLetters: [deadLetterNamed('l').deadLetter],
       stateChanges: [{ key: 'k', value: Buffer.from('v') }],
     })
     await expect(second).rejects.toMatchObject({
@@ -140,7 +129,7 @@ describe('an exchange', () => {
       code: 'SPOOL_ENTRY_GONE',
     })
     expect(await keptIn(spool, shelf)).toEqual(['two'])
-    expect(await lettersIn(spool)).toEqual([])
+    expect(await deadLettersIn(spool)).toEqual([])
     expect(await statesIn(spool)).toEqual({})
     expect(spool.lanes()).toEqual([])
     await spool.exchange(exchangeOf({ take: [ids[1]!] }))
@@ -161,11 +150,11 @@ describe('an exchange', () => {
     })
   })
 
-  test('finds entries by ids that were written down before a restart, and takes each of them once', async () => {
+  test('finds entries by ids from before a restart, and takes each of them once', async () => {
     const before = await openSpoolWorld()
     const ids = await keepAll(before.spool, ['one'])
-    await buryAll(before.spool, ['old'])
-    const [old] = await lettersIn(before.spool)
+    await addDeadLetters(before.spool, ['old'])
+    const [old] = await deadLettersIn(before.spool)
     const { spool } = await before.reopen()
     const outcomes = await Promise.allSettled(
       [1, 2, 3].map(() =>
@@ -177,7 +166,7 @@ describe('an exchange', () => {
     expect(await spool.deadLetter(old!.id)).toBeNull()
   })
 
-  test('keeps the order of the calls among the payloads, also where it must look for entries first', async () => {
+  test('keeps the order of the calls among the payloads, also when it must look up entries first', async () => {
     const before = await openSpoolWorld()
     const ids = await keepAll(before.spool, ['m0', 'm1', 'm2', 'm3', 'm4', 'm5'])
     const { spool } = await before.reopen()
@@ -192,7 +181,7 @@ describe('an exchange', () => {
     expect(await pendingNames(spool)).toEqual(['a', 'b', 'c', 'd'])
   })
 
-  test('stands in order with what messages remember before and after it', async () => {
+  test('stays in order with the state that messages put before and after it', async () => {
     const before = await openSpoolWorld()
     const { spool } = before
     spool.putState('van-1', Buffer.from('first'))
@@ -205,7 +194,7 @@ describe('an exchange', () => {
     expect(await statesIn((await before.reopen()).spool)).toEqual({ 'van-1': 'second' })
   })
 
-  test('is rejected by a write that fails, and the same one can be made again afterwards', async () => {
+  test('is rejected by a failed write, and can be repeated afterwards', async () => {
     const disk = createMemoryDisk()
     const { spool, clock } = await openSpoolWorld({ openStore: disk.boot(), disk: emptyDisk })
     const ids = await keepAll(spool, ['one'])
@@ -219,7 +208,7 @@ describe('an exchange', () => {
     expect(await pendingNames(spool)).toEqual(['a'])
   })
 
-  test('goes on while intake is held', async () => {
+  test('works while intake is held', async () => {
     const { spool } = await openSpoolWorld({ changes: { quarantineBytesMax: 500 } })
     const ids = await keepAll(spool, ['one', 'two'])
     expect(spool.holdReason).toBe('quarantine_full')
@@ -227,7 +216,7 @@ describe('an exchange', () => {
     expect(spool.holdReason).toBeNull()
   })
 
-  test('that drains a shelf from its head leaves a reader with the next message at once', async () => {
+  test('that empties the head of a shelf lets a reader start at the next message', async () => {
     const before = await openSpoolWorld()
     await keepAll(
       before.spool,
@@ -244,34 +233,5 @@ describe('an exchange', () => {
     }
     expect(seen).toEqual(Array.from({ length: 60 }, (_, index) => `m${index}`))
     expect(spool.totals()).toMatchObject({ quarantined: 0, quarantineBytes: 0 })
-  })
-})
-
-describe('dead letters', () => {
-  test('are found by id, and listed by stage and reason', async () => {
-    const before = await openSpoolWorld()
-    await buryAll(before.spool, ['a', 'b'])
-    await buryAll(before.spool, ['c'], 'NO_SOURCE')
-    const [a] = await lettersIn(before.spool)
-    const { spool } = await before.reopen()
-    expect(await spool.deadLetter(a!.id)).toEqual(a)
-    expect(await spool.deadLetter('nothing')).toBeNull()
-    expect(await spool.deadLetter('0'.repeat(32))).toBeNull()
-    const details = async (filter: Parameters<typeof lettersIn>[1]) =>
-      (await lettersIn(spool, filter)).map(({ deadLetter: letter }) => letter.detail)
-    expect(await details({ reason: 'NO_SOURCE' })).toEqual(['c'])
-    expect(await details({ stage: 'mapping' })).toEqual(['a', 'b', 'c'])
-    expect(await details({ stage: 'delivery' })).toEqual([])
-    expect(await collect(spool.deadLetters({ limit: 2 }))).toHaveLength(2)
-  })
-
-  test('that were taken leave the totals, also after a restart', async () => {
-    const before = await openSpoolWorld()
-    await buryAll(before.spool, ['a', 'b'])
-    const letters = await lettersIn(before.spool)
-    await before.spool.exchange(exchangeOf({ take: letters.map(({ id }) => id) }))
-    expect(before.spool.totals()).toMatchObject({ deadLetters: 0, deadLetterBytes: 0 })
-    const { spool } = await before.reopen()
-    expect(spool.totals()).toMatchObject({ deadLetters: 0, deadLetterBytes: 0 })
   })
 })

@@ -48,7 +48,7 @@ async function expectWhole({ spool }: SpoolWorld): Promise<void> {
 }
 
 describe('a batch whose record is damaged', () => {
-  test('goes again with its own payloads, where the one behind it was settled before', async () => {
+  test('is sent again with its own payloads if the one behind it was settled before', async () => {
     const { world: before, batches } = await batchesOfTwo(6)
     await settle(before, batches[1]!)
     const world = await reopenTampered(before, claimAt(0), flipLastByte)
@@ -62,7 +62,7 @@ describe('a batch whose record is damaged', () => {
     await expectWhole(world)
   })
 
-  test('goes again where it was the last one, and those behind it were settled before', async () => {
+  test('is sent again if it was the only one left and those around it were settled before', async () => {
     const { world: before, batches } = await batchesOfTwo(6)
     expect(await before.publish('6')).toBeNull()
     await settle(before, batches[2]!)
@@ -73,7 +73,7 @@ describe('a batch whose record is damaged', () => {
     await expectWhole(world)
   })
 
-  test('is pending again where nothing tells how far it went', async () => {
+  test('is pending again if nothing shows its end', async () => {
     const { world: before } = await batchesOfTwo(3)
     await before.spool.close()
     const world = await reopenTampered(await before.reopen(), claimAt(2), flipLastByte)
@@ -82,7 +82,7 @@ describe('a batch whose record is damaged', () => {
     await expectWhole(world)
   })
 
-  test('or is gone goes again as well, wherever it stood, and so does one whose record is damaged before it', async () => {
+  test('or missing is sent again at any position, and so is one with a damaged record before it', async () => {
     const { world: before, batches } = await batchesOfTwo(8)
     await settle(before, batches[1]!)
     await settle(before, batches[3]!)
@@ -110,7 +110,7 @@ describe('a batch whose record is damaged', () => {
     await expectWhole(world)
   })
 
-  test('goes by the batch operation, whichever it went by', async () => {
+  test('is sent by the batch operation, whatever its operation was', async () => {
     const { world: before, batches } = await batchesOfTwo(2, 'single')
     expect(batches).toMatchObject([{ operation: 'single' }, { operation: 'single' }])
     const world = await reopenTampered(before, claimAt(0), flipLastByte)
@@ -125,7 +125,7 @@ describe('a batch whose record is damaged', () => {
     await expectWhole(world)
   })
 
-  test('costs nothing where it is whole and the totals of its lane are damaged, although others were settled', async () => {
+  test('loses nothing if only the totals of its lane are damaged and others were settled', async () => {
     const { world: before, batches } = await batchesOfTwo(4)
     expect(await before.publish('4')).toBeNull()
     await settle(before, batches[1]!)
@@ -136,7 +136,7 @@ describe('a batch whose record is damaged', () => {
     await expectWhole(world)
   })
 
-  test('costs nothing more where the totals of its lane are damaged as well', async () => {
+  test('loses nothing more if the totals of its lane are damaged as well', async () => {
     const { world: before, batches } = await batchesOfTwo(6)
     await settle(before, batches[0]!)
     const half = await reopenTampered(before, claimAt(2), flipLastByte)

@@ -23,7 +23,7 @@ import {
   sealAll,
   type SpoolWorld,
 } from '../../support/open-spool.ts'
-import { exchangeOf, keptNamed, letterNamed, payloadNamed } from '../../support/spool-world.ts'
+import { exchangeOf, keptNamed, deadLetterNamed, payloadNamed } from '../../support/spool-world.ts'
 
 const never = new AbortController().signal
 const lane1 = 1 as LaneId
@@ -35,8 +35,8 @@ async function filled(payloads = 12): Promise<SpoolWorld> {
   })
   const { spool, publish } = world
   for (let n = 0; n < payloads; n += 1) await publish(`payload ${n}`, { padding: 200 })
-  const { letter, windowKey } = letterNamed('a letter')
-  spool.addDeadLetter(letter, windowKey, false)
+  const { deadLetter, windowKey } = deadLetterNamed('a letter')
+  spool.addDeadLetter(deadLetter, windowKey, false)
   const kept = keptNamed('a message')
   spool.keepMessage(kept.message, kept.windowKey, false)
   spool.putState('state', Buffer.from('remembered'))
@@ -77,7 +77,7 @@ async function compacted(path: string): Promise<void> {
 }
 
 describe('a walk over every record', () => {
-  test('finds nothing wrong with a spool in use, and says what is there', async () => {
+  test('finds no problem in a spool in use, and lists its content', async () => {
     const { spool } = await filled()
     const check = await spool.check(never)
     expect(check).toMatchObject({ ok: true, problems: [] })
@@ -87,7 +87,7 @@ describe('a walk over every record', () => {
     expect(check.shelves).toMatchObject([{ shelf: 'quarantine:default', kept: 1, messages: 1 }])
   })
 
-  test('holds while the spool goes on being filled and settled', async () => {
+  test('is right while the spool is filled and settled', async () => {
     const { spool, publish } = await openSpoolWorld({ changes: { bytesMax: 256 * 1024 ** 2 } })
     const publishing = Promise.all(Array.from({ length: 300 }, (_, n) => publish(`payload ${n}`)))
     const checks = [spool.check(never)]
@@ -102,7 +102,7 @@ describe('a walk over every record', () => {
     for (const check of await Promise.all(checks)) expect(check.problems).toEqual([])
   })
 
-  test('finds nothing wrong with a spool at rest, and leaves every record as it is', async () => {
+  test('finds no problem in a spool at rest, and changes no record', async () => {
     const { spool, path } = await filled()
     await spool.close()
     const resting = await openRestingSpool(path)
@@ -132,7 +132,7 @@ describe('a walk over every record', () => {
     expect(check.problems[0]).toMatch(problem)
   })
 
-  test('finds a chunk that is gone by the totals, and a batch that claims it', async () => {
+  test('finds a missing chunk by the totals, and the batch that claims it', async () => {
     const { spool, path } = await filled()
     await spool.close()
     const store = await openLevelStore(join(path, 'store'))
@@ -145,14 +145,14 @@ describe('a walk over every record', () => {
     expect(problems.join('\n')).toMatch(/Lane 1 does not add up: 12 appended, 0 settled, \d+ open/)
   })
 
-  test('a spool in use hears of a chunk that went bad behind its back', async () => {
+  test('finds a chunk that became damaged while the spool is in use', async () => {
     const world = await filled()
     const tampered = await reopenTampered(world, seqKey(table.chunks, lane1, 0), flipLastByte)
     const check = await tampered.spool.check(never)
     expect(check.ok).toBe(false)
   })
 
-  test('a spool that another process uses is locked, and one that is not there is missing', async () => {
+  test('reports a spool that another process uses as locked, and one that does not exist as missing', async () => {
     const { path } = await filled()
     await expect(openRestingSpool(path)).rejects.toMatchObject({ code: 'SPOOL_LOCKED' })
     const nowhere = join(await newFolder(), 'nowhere')
@@ -160,7 +160,7 @@ describe('a walk over every record', () => {
     await expect(readdir(nowhere)).rejects.toMatchObject({ code: 'ENOENT' })
   })
 
-  test('salvage refuses a spool that another process uses', async () => {
+  test('is refused for a salvage while another process uses the spool', async () => {
     const { spool, path } = await filled(1)
     await spool.close()
     const storage = new URL('../../../src/storage/storage.ts', import.meta.url).href
@@ -178,13 +178,13 @@ describe('a walk over every record', () => {
   })
 })
 
-describe('copies are known', () => {
+describe('stored payloads are found', () => {
   test('by their payloadId, in a lane or in a dead letter', async () => {
     const { spool, publish } = await openSpoolWorld()
     await publish('in a lane')
     const dead = payloadNamed('dead')
-    const { letter } = letterNamed('letter')
-    await spool.exchange(exchangeOf({ deadLetters: [{ ...letter, payloadId: dead.payloadId }] }))
+    const { deadLetter } = deadLetterNamed('letter')
+    await spool.exchange(exchangeOf({ deadLetters: [{ ...deadLetter, payloadId: dead.payloadId }] }))
     const stranger = payloadNamed('stranger').payloadId
     const ids = new Set<PayloadId>([payloadNamed('in a lane').payloadId, dead.payloadId, stranger])
     const known = await spool.storedPayloadIds(ids, never)
@@ -195,7 +195,7 @@ describe('copies are known', () => {
 describe('salvage', () => {
   const devices = (count: number) => Array.from({ length: count }, (_, n) => `payload ${n}`)
 
-  test('finds everything in a sound spool, and touches none of its files', async () => {
+  test('finds everything in an intact spool, and changes none of its files', async () => {
     const { spool, path } = await filled()
     await spool.close()
     const before = await bytesOf(path)
@@ -227,7 +227,7 @@ describe('salvage', () => {
     expect(after).toEqual(before)
   })
 
-  test('reads around bytes that were flipped all over a table, and says what it could not read', async () => {
+  test('reads around flipped bytes all over a table, and reports what it could not read', async () => {
     const { spool, path } = await filled(2000)
     await spool.close()
     await compacted(path)
@@ -250,7 +250,7 @@ describe('salvage', () => {
     expect(await bytesOf(path)).toEqual(before)
   })
 
-  test('finds what is left where a table is missing', async () => {
+  test('finds the rest if a table is missing', async () => {
     const { spool, path } = await filled(2000)
     await spool.close()
     await compacted(path)
@@ -265,7 +265,7 @@ describe('salvage', () => {
     expect(devicesIn(found)).toContain('later')
   })
 
-  test('marks payloads of a chunk whose checksum is wrong, and keeps its bytes', async () => {
+  test('marks payloads of a chunk with a wrong checksum, and keeps its bytes', async () => {
     const { spool, path } = await filled(3)
     await spool.close()
     const store = await openLevelStore(join(path, 'store'))
@@ -282,7 +282,7 @@ describe('salvage', () => {
     ])
   })
 
-  test('takes the database itself, or a copy of it elsewhere', async () => {
+  test('accepts the database directory itself, or a copy of it elsewhere', async () => {
     const { spool, path } = await filled(3)
     await spool.close()
     const elsewhere = join(await newFolder(), 'copy')
@@ -292,7 +292,7 @@ describe('salvage', () => {
     expect(devicesIn((await salvaged(elsewhere)).found)).toEqual(devices(3))
   })
 
-  test('says of a damaged letter where it stood', async () => {
+  test('reports the key of a damaged dead letter', async () => {
     const { spool, path } = await filled(1)
     const [entry] = await collect(spool.deadLetters({ limit: 1 }))
     await spool.close()

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { stateKey, setAsideKey, table, tableRange } from '../../src/spool/chunk-log/key-layout.ts'
-import { openLevelStore } from '../../src/storage/storage.ts'
-import { createFakeClock } from '../support/fake-clock.ts'
-import { createMemoryDisk, withDamagedBlock } from '../support/memory-store.ts'
+import { stateKey, setAsideKey, table, tableRange } from '../../../src/spool/chunk-log/key-layout.ts'
+import { openLevelStore } from '../../../src/storage/storage.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+import { createMemoryDisk, withDamagedBlock } from '../../support/memory-store.ts'
 import {
   ended,
   flipLastByte,
@@ -10,14 +10,14 @@ import {
   passTimeUntil,
   reopenTampered,
   statesIn,
-} from '../support/open-spool.ts'
-import { exchangeOf, emptyDisk, payloadNamed } from '../support/spool-world.ts'
+} from '../../support/open-spool.ts'
+import { exchangeOf, emptyDisk, payloadNamed } from '../../support/spool-world.ts'
 import { join } from 'node:path'
 
 const bytes = (text: string) => Buffer.from(text)
 
 describe('state of the mapping', () => {
-  test('is there again after a restart, as it was when the last message was acknowledged', async () => {
+  test('is the same after a restart as when the last message was acknowledged', async () => {
     const before = await openSpoolWorld()
     before.spool.putState('van-1', bytes('latitude'))
     before.spool.putState('van-2', bytes('battery'))
@@ -31,7 +31,7 @@ describe('state of the mapping', () => {
     expect(spool.totals().stateEntries).toBe(2)
   })
 
-  test('is taken as it was when it was given, whatever becomes of the buffer afterwards', async () => {
+  test('is copied, so that the caller may reuse its buffer', async () => {
     const { spool } = await openSpoolWorld()
     const value = bytes('before')
     spool.putState('van-1', value)
@@ -40,7 +40,7 @@ describe('state of the mapping', () => {
     expect(await statesIn(spool)).toEqual({ 'van-1': 'before' })
   })
 
-  test('keeps keys of any text apart, one that is no valid Unicode included', async () => {
+  test('distinguishes keys of any text, including invalid Unicode', async () => {
     const before = await openSpoolWorld()
     const names = ['a', 'a"', 'a\u0000', '\ud800', '\ud801', 'ü', 'x'.repeat(512)]
     for (const name of names) before.spool.putState(name, bytes(JSON.stringify(name)))
@@ -51,7 +51,7 @@ describe('state of the mapping', () => {
     for (const name of names) expect(found[name]).toBe(JSON.stringify(name))
   })
 
-  test('and the message that changed it become durable together or not at all', async () => {
+  test('becomes durable together with its message or not at all', async () => {
     const disk = createMemoryDisk()
     const world = await openSpoolWorld({ openStore: disk.boot(), disk: emptyDisk, crashes: true })
     disk.hold()
@@ -65,7 +65,7 @@ describe('state of the mapping', () => {
     expect(lost.spool.lanes()).toEqual([])
   })
 
-  test('comes back as it is on the disk when a write has failed and the store was opened anew', async () => {
+  test('is read from the disk again when the store is reopened after a failed write', async () => {
     const disk = createMemoryDisk()
     const { spool, clock } = await openSpoolWorld({ openStore: disk.boot(), disk: emptyDisk })
     spool.putState('van-1', bytes('safe'))
@@ -80,7 +80,7 @@ describe('state of the mapping', () => {
     expect(spool.totals().stateEntries).toBe(1)
   })
 
-  test('holds intake at its bound, lets exchanges go on, and intake resumes when entries have closed', async () => {
+  test('holds intake at its bound, but no exchange, and intake resumes when entries were deleted', async () => {
     const { spool, eventsOf } = await openSpoolWorld({ changes: { stateBytesMax: 1000 } })
     let entries = 0
     for (; spool.holdReason === null; entries += 1) {
@@ -96,7 +96,7 @@ describe('state of the mapping', () => {
     expect(eventsOf('spool_held')).toMatchObject([{ reason: 'state_full' }])
   })
 
-  test('that is damaged is reported and set aside as it is, and the rest is given back', async () => {
+  test('that is damaged is reported and set aside unchanged, and the rest is returned', async () => {
     const before = await openSpoolWorld()
     before.spool.putState('van-1', bytes('one'))
     before.spool.putState('van-2', bytes('two'))
@@ -114,7 +114,7 @@ describe('state of the mapping', () => {
     expect(left).toHaveLength(1)
   })
 
-  test('is given back but for a block of it that cannot be read', async () => {
+  test('is returned except for a block that cannot be read', async () => {
     const disk = createMemoryDisk()
     const before = await openSpoolWorld({ openStore: disk.boot(), disk: emptyDisk })
     for (let n = 0; n < 10; n += 1) before.spool.putState(`van-${n}`, bytes(`${n}`))
@@ -131,7 +131,7 @@ describe('state of the mapping', () => {
     expect(eventsOf('records_unbalanced')).toMatchObject([{ known: 10, found: 9 }])
   })
 
-  test('that is missing at a start is told by its totals, once', async () => {
+  test('that is missing at a start is reported once, by its totals', async () => {
     const before = await openSpoolWorld()
     before.spool.putState('van-1', bytes('one'))
     before.spool.putState('van-2', bytes('two'))
@@ -142,7 +142,7 @@ describe('state of the mapping', () => {
     expect((await world.reopen()).eventsOf('records_unbalanced')).toEqual([])
   })
 
-  test('is counted on the disk by the walk in the background, which tells when something is missing', async () => {
+  test('is counted on the disk by the audit in the background, which reports a missing entry', async () => {
     const disk = createMemoryDisk()
     const before = await openSpoolWorld({ openStore: disk.boot(), disk: emptyDisk })
     before.spool.putState('van-1', bytes('one'))
@@ -159,8 +159,8 @@ describe('state of the mapping', () => {
   })
 })
 
-describe('a message that becomes part of something', () => {
-  test('is a copy when it comes again with DUP after a crash, and none without DUP', async () => {
+describe('a message that only changes state', () => {
+  test('is a duplicate when it is sent again with DUP after a crash, and not without DUP', async () => {
     const before = await openSpoolWorld()
     const key = 'a'.repeat(32)
     expect(before.spool.addWindowKey(key, false)).toBe('stored')

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { keptKey, shelfKey } from '../../src/spool/chunk-log/key-layout.ts'
-import type { Spool } from '../../src/spool/spool.ts'
+import { keptKey, shelfKey } from '../../../src/spool/chunk-log/key-layout.ts'
+import type { Spool } from '../../../src/spool/spool.ts'
 import {
   collect,
   ended,
@@ -8,9 +8,9 @@ import {
   keptIn,
   openSpoolWorld,
   reopenTampered,
-} from '../support/open-spool.ts'
-import { createMemoryDisk, withDamagedBlock } from '../support/memory-store.ts'
-import { emptyDisk, exchangeOf, keptNamed } from '../support/spool-world.ts'
+} from '../../support/open-spool.ts'
+import { createMemoryDisk, withDamagedBlock } from '../../support/memory-store.ts'
+import { emptyDisk, exchangeOf, keptNamed } from '../../support/spool-world.ts'
 
 const quarantine = 'quarantine:default'
 
@@ -26,7 +26,7 @@ async function idsIn(spool: Spool): Promise<string[]> {
 }
 
 describe('messages that are kept', () => {
-  test('come back whole in order of arrival, of one device or of all, also after a restart', async () => {
+  test('are read whole in order of arrival, of one device or of all, also after a restart', async () => {
     const before = await openSpoolWorld()
     await keep(before.spool, 'one', { device: 'b' })
     await keep(before.spool, 'two', { device: 'a' })
@@ -45,7 +45,7 @@ describe('messages that are kept', () => {
     })
   })
 
-  test('are counted by device with the time of the oldest, whatever the devices are called', async () => {
+  test('are counted by device with the time of the oldest, for any device name', async () => {
     const before = await openSpoolWorld()
     const { clock } = before
     const startMs = clock.now()
@@ -64,7 +64,7 @@ describe('messages that are kept', () => {
     ])
   })
 
-  test('are a copy when they come again with DUP', async () => {
+  test('are a duplicate when they are sent again with DUP', async () => {
     const { spool } = await openSpoolWorld()
     await keep(spool, 'one')
     const { message, windowKey } = keptNamed('one')
@@ -73,7 +73,7 @@ describe('messages that are kept', () => {
     expect(await keptIn(spool, quarantine)).toEqual(['one'])
   })
 
-  test('are told to whoever listens once they are durable', async () => {
+  test('are announced to listeners once they are durable', async () => {
     const { spool } = await openSpoolWorld()
     let told = 0
     spool.listen({ messagesKept: () => void (told += 1) })
@@ -81,7 +81,7 @@ describe('messages that are kept', () => {
     expect(told).toBe(1)
   })
 
-  test('are known in number and bytes at a start without being read', async () => {
+  test('are counted at a start without being read', async () => {
     const before = await openSpoolWorld()
     for (let n = 0; n < 5; n += 1) await keep(before.spool, `m${n}`)
     const [first] = await idsIn(before.spool)
@@ -93,7 +93,7 @@ describe('messages that are kept', () => {
     expect(spool.totals()).toMatchObject({ quarantined: 4, quarantineBytes: shelf!.bytes, deferred: 0 })
   })
 
-  test('never get a number again, so that an id names one message for ever', async () => {
+  test('never get a number twice, so that an id names one message for ever', async () => {
     const before = await openSpoolWorld()
     await keep(before.spool, 'one')
     await before.spool.exchange(exchangeOf({ take: await idsIn(before.spool) }))
@@ -133,7 +133,7 @@ describe('messages that are kept', () => {
 })
 
 describe('a damaged shelf', () => {
-  test('sets a damaged message aside, counts it, and gives the others', async () => {
+  test('sets a damaged message aside, counts it, and returns the others', async () => {
     const before = await openSpoolWorld()
     for (const name of ['one', 'two', 'three']) await keep(before.spool, name)
     const world = await reopenTampered(before, keptKey(quarantine, 1), flipLastByte)
@@ -148,7 +148,7 @@ describe('a damaged shelf', () => {
     expect(await collect(spool.keptDevices(quarantine))).toMatchObject([{ device: 'truck-1', messages: 2 }])
   })
 
-  test('is counted anew where its totals are damaged, and gives no number a second time', async () => {
+  test('is recounted if its totals are damaged, and assigns no number twice', async () => {
     const before = await openSpoolWorld()
     for (const name of ['one', 'two']) await keep(before.spool, name)
     await before.spool.exchange(exchangeOf({ take: [(await idsIn(before.spool))[1]!] }))
@@ -162,7 +162,7 @@ describe('a damaged shelf', () => {
     expect(eventsOf('records_unbalanced')).toEqual([])
   })
 
-  test('is found by the walk in the background when a message is missing', async () => {
+  test('with a missing message is reported by the audit in the background', async () => {
     const before = await openSpoolWorld()
     for (const name of ['one', 'two']) await keep(before.spool, name)
     const { clock, eventsOf } = await reopenTampered(before, keptKey(quarantine, 0), () => null)
@@ -172,7 +172,7 @@ describe('a damaged shelf', () => {
     ])
   })
 
-  test('steps over a block that cannot be read, reports it, and loses nothing else', async () => {
+  test('skips a block that cannot be read, reports it, and loses nothing else', async () => {
     const disk = createMemoryDisk()
     const before = await openSpoolWorld({ openStore: disk.boot(), disk: emptyDisk })
     for (let n = 0; n < 12; n += 1) await keep(before.spool, `m${n}`)

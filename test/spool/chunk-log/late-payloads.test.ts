@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import type { Spool } from '../../src/spool/spool.ts'
-import { createMemoryDisk } from '../support/memory-store.ts'
-import { ended, openSpoolWorld, rolesIn } from '../support/open-spool.ts'
-import { emptyDisk, exchangeOf, payloadNamed, provider } from '../support/spool-world.ts'
+import type { Spool } from '../../../src/spool/spool.ts'
+import { createMemoryDisk } from '../../support/memory-store.ts'
+import { ended, openSpoolWorld, rolesIn } from '../../support/open-spool.ts'
+import { emptyDisk, exchangeOf, payloadNamed, provider } from '../../support/spool-world.ts'
 
 const owner = provider('default')
 /** Payloads of before this moment are late. */
@@ -16,8 +16,8 @@ function send(spool: Spool, name: string, deviceTime = lateBefore): Promise<unkn
 
 const sendLate = (spool: Spool, name: string) => send(spool, name, lateBefore - 1)
 
-describe('a payload that is late when it comes', () => {
-  test('opens a backfill lane where there is none, and never goes before what is fresh', async () => {
+describe('a payload that is late on arrival', () => {
+  test('opens a backfill lane if there is none, and never precedes fresh payloads', async () => {
     const { spool } = await openSpoolWorld({ isLate })
     await sendLate(spool, 'old')
     await send(spool, 'fresh')
@@ -25,7 +25,7 @@ describe('a payload that is late when it comes', () => {
     expect(await rolesIn(spool)).toEqual(['backfill: old older', 'live: fresh'])
   })
 
-  test('goes with others of its message to two lanes in one write', async () => {
+  test('goes to another lane than fresh payloads of its message, in one write', async () => {
     const { spool } = await openSpoolWorld({ isLate })
     spool.append(payloadNamed('fresh 1'), true)
     spool.append(payloadNamed('old', { deviceTime: 1 }), false)
@@ -47,7 +47,7 @@ describe('a payload that is late when it comes', () => {
     expect(await rolesIn(spool)).toEqual(['backfill: old 1', 'backfill: one old 2 old 3', 'live: two'])
   })
 
-  test('shares a write with what is fresh of a lane that was rotated meanwhile, and all of it is there', async () => {
+  test('shares a write with fresh payloads of a lane that is rotated meanwhile, and nothing is lost', async () => {
     const disk = createMemoryDisk()
     const world = await openSpoolWorld({ isLate, openStore: disk.boot(), disk: emptyDisk })
     const { spool } = world
@@ -64,14 +64,14 @@ describe('a payload that is late when it comes', () => {
     expect(spool.lanes()[0]).toMatchObject({ appended: 4, open: 4 })
   })
 
-  test('is late too where it comes out of the quarantine or a dead letter', async () => {
+  test('is late too when it comes from the quarantine or a dead letter', async () => {
     const { spool } = await openSpoolWorld({ isLate })
     const payloads = [payloadNamed('old', { deviceTime: 1 }), payloadNamed('fresh', { deviceTime: 1e6 })]
     await spool.exchange(exchangeOf({ payloads }))
     expect(await rolesIn(spool)).toEqual(['backfill: old', 'live: fresh'])
   })
 
-  test('finds its lane again after a restart', async () => {
+  test('goes to the same lane after a restart', async () => {
     const before = await openSpoolWorld({ isLate })
     await sendLate(before.spool, 'old 1')
     const { spool } = await before.reopen()

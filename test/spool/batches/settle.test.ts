@@ -1,0 +1,143 @@
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import type { PayloadSettlement } from '../../../src/domain/settlement.ts'
+import { allKeys, table } from '../../../src/spool/chunk-log/key-layout.ts'
+import type { Batch, Spool } from '../../../src/spool/spool.ts'
+import { openExistingStore } from '../../../src/storage/storage.ts'
+import { createHeldStore } from '../../support/held-store.ts'
+import { deadLettersIn, namesIn, openSpoolWorld, sealAll, type SpoolWorld } from '../../support/open-spool.ts'
+import { payloadNamed } from '../../support/spool-world.ts'
+
+const failure = { payloadId: 'p', errorType: 'Timeout', errorMessage: 'busy', validationErrorDetails: [] }
+const delivered: PayloadSettlement = { kind: 'delivered' }
+const dead: PayloadSettlement = { kind: 'dead', reason: 'Validation', detail: 'no asset', failure }
+
+function retryAt(step: number): PayloadSettlement {
+  return { kind: 'retry', schedule: 'Timeout', step, failure }
+}
+
+async function settleAs(
+  spool: Spool,
+  batch: Batch,
+  payloads: PayloadSettlement[] | 'all delivered',
+): Promise<void> {
+  await spool.load(batch)
+  await spool.settle(batch, { payloads, requestId: 'request-1' })
+}
+
+/** One sealed batch with a payload for each name. */
+async function sealed(world: SpoolWorld, ...names: string[]): Promise<Batch> {
+  for (const name of names) await world.publish(name)
+  const [batch] = await sealAll(world.spool)
+  expect(batch).toMatchObject({ payloads: names.length })
+  return batch!
+}
+
+async function attemptsOf(spool: Spool, batch: Batch): Promise<readonly number[]> {
+  const loaded = await spool.load(batch)
+  return loaded.kind === 'content' ? loaded.content.attempts : []
+}
+
+const countsOf = ({ spool }: SpoolWorld) =>
+  spool.lanes().map(({ role, appended, settled, open }) => `${role.kind}: ${appended} = ${settled} + ${open}`)
+
+describe('a settle', () => {
+  test('of a delivered batch deletes its claim and its chunks, and nothing of it is left on the disk', async () => {
+    const world = await openSpoolWorld()
+    await settleAs(world.spool, await sealed(world, 'a', 'b', 'c'), 'all delivered')
+    expect(countsOf(world)).toEqual(['live: 3 = 3 + 0'])
+    expect(world.spool.totals()).toMatchObject({ delivered: 3, openBytes: 0 })
+    await world.spool.close()
+    const store = await openExistingStore(join(world.path, 'store'))
+    const tables = new Set<number | undefined>()
+    for await (const page of store.pages(allKeys)) for (const [key] of page) tables.add(key[0])
+    await store.close()
+    expect([...tables]).toEqual([table.format, table.lanes, table.totals, table.windowKeys])
+  })
+
+  test('puts each payload in the place that its settlement says, in one write', async () => {
+    const world = await openSpoolWorld()
+    const { spool } = world
+    const batch = await sealed(world, 'a', 'b', 'c', 'd')
+    const { groups } = spool.totals()
+    await settleAs(spool, batch, [delivered, retryAt(0), dead, retryAt(0)])
+    expect(spool.totals()).toMatchObject({ groups: groups + 1, delivered: 1, retried: 2, dead: 1 })
+    expect(countsOf(world)).toEqual(['live: 4 = 4 + 0', 'retry: 2 = 0 + 2'])
+    const [retry] = await sealAll(spool)
+    expect(await namesIn(spool, retry!)).toEqual(['b', 'd'])
+    expect(await deadLettersIn(spool)).toMatchObject([
+      {
+        deadLetter: {
+          stage: 'delivery',
+          reason: 'Validation',
+          detail: 'no asset',
+          device: 'c',
+          payloadId: payloadNamed('c').payloadId,
+          batchId: batch.batchId,
+          requestId: 'request-1',
+          failure,
+        },
+      },
+    ])
+  })
+
+  test('counts the attempts of a payload, and has one retry lane for each step of a schedule', async () => {
+    const world = await openSpoolWorld()
+    const { spool } = world
+    await settleAs(spool, await sealed(world, 'a', 'b'), [retryAt(0), delivered])
+    const [first] = await sealAll(spool)
+    expect(await attemptsOf(spool, first!)).toEqual([1])
+    await settleAs(spool, first!, [retryAt(1)])
+    const [second] = await sealAll(spool)
+    expect(second).toMatchObject({ role: { kind: 'retry', schedule: 'Timeout', step: 1 } })
+    expect(await attemptsOf(spool, second!)).toEqual([2])
+    await settleAs(spool, await sealed(world, 'c', 'd'), [retryAt(0), retryAt(1)])
+    expect(countsOf(world)).toEqual(['live: 4 = 4 + 0', 'retry: 2 = 1 + 1', 'retry: 2 = 0 + 2'])
+  })
+
+  test('is complete or has not happened after a restart during its write', async () => {
+    const held = createHeldStore()
+    const before = await openSpoolWorld({ openStore: held.openStore })
+    const batch = await sealed(before, 'a', 'b')
+    await before.spool.load(batch)
+    held.hold()
+    let durable = false
+    const settled = before.spool
+      .settle(batch, { payloads: [retryAt(0), dead], requestId: null })
+      .then(() => (durable = true))
+    while (held.waiting() === 0) await before.clock.advance(0)
+    expect(durable).toBe(false)
+    expect(before.spool.totals()).toMatchObject({ retried: 0, dead: 0 })
+    held.release()
+    await settled
+    const world = await before.reopen()
+    expect(countsOf(world)).toEqual(['live: 2 = 2 + 0', 'retry: 1 = 0 + 1'])
+    expect(world.spool.batches()).toEqual([])
+    expect(await deadLettersIn(world.spool)).toHaveLength(1)
+  })
+})
+
+describe('a settle is refused', () => {
+  test('for a batch that is settled, or whose settle is running', async () => {
+    const world = await openSpoolWorld()
+    const batch = await sealed(world, 'a')
+    await world.spool.load(batch)
+    const first = world.spool.settle(batch, { payloads: 'all delivered', requestId: null })
+    await expect(settleAs(world.spool, batch, [dead])).rejects.toThrow(/settled once/)
+    await first
+    await expect(world.spool.settle(batch, { payloads: 'all delivered', requestId: null })).rejects.toThrow(
+      /not settled yet/,
+    )
+    expect(world.spool.totals()).toMatchObject({ delivered: 1, dead: 0 })
+  })
+
+  test('if it does not settle each payload of its batch, and then nothing is written', async () => {
+    const world = await openSpoolWorld()
+    const batch = await sealed(world, 'a', 'b')
+    const { groups } = world.spool.totals()
+    await expect(settleAs(world.spool, batch, [delivered])).rejects.toThrow(/each payload of a batch/)
+    expect(world.spool.totals()).toMatchObject({ groups, delivered: 0 })
+    const { spool } = await world.reopen()
+    expect(spool.batches()).toMatchObject([{ batchId: batch.batchId, payloads: 2 }])
+  })
+})

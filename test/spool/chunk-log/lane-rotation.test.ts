@@ -1,0 +1,131 @@
+import { describe, expect, test } from 'vitest'
+import type { LaneId } from '../../../src/domain/ids.ts'
+import type { LaneView, Spool } from '../../../src/spool/spool.ts'
+import { createMemoryDisk } from '../../support/memory-store.ts'
+import { ended, openSpoolWorld, rolesIn } from '../../support/open-spool.ts'
+import { atEachPowerCut } from '../../support/power-cuts.ts'
+import { emptyDisk, payloadNamed, provider } from '../../support/spool-world.ts'
+
+const owner = provider('default')
+const wide = { payloadsMax: 1000, bodyBytesMax: 1e6 }
+
+function send(spool: Spool, name: string): Promise<unknown> {
+  spool.append(payloadNamed(name), false)
+  return ended(spool)
+}
+
+const kinds = (lanes: readonly LaneView[]) => lanes.map(({ id, role }) => `${id} ${role.kind}`)
+
+describe('a live lane that is rotated', () => {
+  test('becomes backfill with all its pending payloads, and the next payload opens a new live lane', async () => {
+    const world = await openSpoolWorld()
+    await world.publish('one')
+    await world.publish('two')
+    expect(await world.spool.rotate(owner)).toBe(true)
+    await world.publish('three')
+    expect(await rolesIn(world.spool)).toEqual(['backfill: one two', 'live: three'])
+  })
+
+  test('costs one small write and moves nothing', async () => {
+    const world = await openSpoolWorld()
+    await world.publish('one')
+    const { groups, payloads } = world.spool.totals()
+    await world.spool.rotate(owner)
+    expect(world.spool.totals()).toMatchObject({ groups: groups + 1, payloads })
+    expect(kinds(world.spool.lanes())).toEqual(['1 backfill'])
+  })
+
+  test('keeps its sealed batches; batches sealed later are backfill', async () => {
+    const world = await openSpoolWorld()
+    await world.publish('one')
+    const before = await world.spool.seal(1 as LaneId, wide)
+    await world.publish('two')
+    await world.spool.rotate(owner)
+    const after = await world.spool.seal(1 as LaneId, wide)
+    expect(world.spool.batches().map(({ batchId }) => batchId)).toEqual([before?.batchId, after?.batchId])
+    expect([before?.role.kind, after?.role.kind]).toEqual(['live', 'backfill'])
+  })
+
+  test('stays live if nothing is pending, and false is returned if there is no live lane', async () => {
+    const world = await openSpoolWorld()
+    expect(await world.spool.rotate(owner)).toBe(false)
+    await world.publish('one')
+    await world.spool.seal(1 as LaneId, wide)
+    expect(await world.spool.rotate(owner)).toBe(false)
+    expect(kinds(world.spool.lanes())).toEqual(['1 live'])
+  })
+
+  test('stays live if its provider has the maximum of backfill lanes', async () => {
+    const world = await openSpoolWorld({ changes: { backfillLanesMax: 2 } })
+    const rotated: boolean[] = []
+    for (const name of ['one', 'two', 'three']) {
+      await world.publish(name)
+      rotated.push(await world.spool.rotate(owner))
+    }
+    expect(rotated).toEqual([true, true, false])
+    expect(await rolesIn(world.spool)).toEqual(['backfill: one', 'backfill: two', 'live: three'])
+  })
+
+  test('does not affect the lanes of other providers', async () => {
+    const world = await openSpoolWorld()
+    await world.publish('one')
+    world.spool.append(payloadNamed('other', { provider: 'second' }), false)
+    await ended(world.spool)
+    await world.spool.rotate(provider('second'))
+    expect(await rolesIn(world.spool)).toEqual(['live: one', 'backfill: other'])
+  })
+
+  test('still receives the payloads of the open group, and nothing is lost between the two lanes', async () => {
+    const disk = createMemoryDisk()
+    const before = await openSpoolWorld({ openStore: disk.boot(), disk: emptyDisk })
+    const { spool } = before
+    await before.publish('one')
+    disk.hold()
+    const acks = [before.publish('two')]
+    while (disk.waiting() === 0) await before.clock.advance(0)
+    acks.push(before.publish('three'))
+    const rotated = spool.rotate(owner)
+    acks.push(before.publish('four'))
+    disk.release()
+    expect(await Promise.all(acks)).toEqual([null, null, null])
+    expect(await rotated).toBe(true)
+    await before.publish('five')
+    expect(await rolesIn(spool)).toEqual(['backfill: one two three four', 'live: five'])
+  })
+
+  test('is still backfill after a restart', async () => {
+    const before = await openSpoolWorld()
+    await before.publish('one')
+    await before.spool.rotate(owner)
+    const world = await before.reopen()
+    await world.publish('two')
+    expect(await rolesIn(world.spool)).toEqual(['backfill: one', 'live: two'])
+    expect((await world.spool.check(new AbortController().signal)).problems).toEqual([])
+  })
+
+  test('never leaves two live lanes or a lost payload, at any power cut', async () => {
+    const names = ['one', 'two', 'three']
+    const writes = await atEachPowerCut({
+      async history({ spool, publish }, done) {
+        for (const name of names) {
+          expect(await publish(name)).toBeNull()
+          done.push(name)
+          expect(await spool.rotate(owner)).toBe(true)
+          done.push('rotated')
+        }
+      },
+      async judge(spool, done) {
+        const rotated = done.filter((step) => step === 'rotated').length
+        const acked = done.filter((step) => step !== 'rotated')
+        // The power went before a write: what is there is what was told, and nothing else.
+        expect(await rolesIn(spool)).toEqual(
+          acked.map((name, index) => `${index < rotated ? 'backfill' : 'live'}: ${name}`),
+        )
+        expect(await send(spool, 'later')).toBeNull()
+        const live = spool.lanes().filter(({ role }) => role.kind === 'live')
+        expect(live).toHaveLength(1)
+      },
+    })
+    expect(writes).toBe(6)
+  })
+})

@@ -1,0 +1,82 @@
+import { describe, expect, test } from 'vitest'
+import type { Disk } from '../../src/storage/storage.ts'
+import { realDisk } from '../../src/storage/storage.ts'
+import { collect, openSpoolWorld, passTimeUntil, sealAll } from '../support/open-spool.ts'
+import { deadLetterNamed, payloadNamed } from '../support/spool-world.ts'
+
+describe('a spool that is full', () => {
+  test('holds intake at its limit, and resumes by itself when batches are settled', async () => {
+    const { spool, publish, events, eventsOf } = await openSpoolWorld({ changes: { bytesMax: 4000 } })
+    let stored = 0
+    while (spool.holdReason === null) {
+      expect(await publish(`m${stored}`, { padding: 300 })).toBeNull()
+      stored += 1
+      expect(stored).toBeLessThan(100)
+    }
+    expect(spool.holdReason).toBe('spool_full')
+    expect(spool.totals().openBytes).toBeLessThan(4000 + 500)
+    const [batch] = await sealAll(spool)
+    await spool.load(batch!)
+    await spool.settle(batch!, { payloads: 'all delivered', requestId: null })
+    expect(spool.holdReason).toBeNull()
+    expect(eventsOf('spool_held')).toMatchObject([{ reason: 'spool_full' }])
+    expect(events.at(-1)).toMatchObject({ kind: 'spool_resumed' })
+  })
+
+  test('counts what waits to be written as well, so that a burst cannot exceed the limit', async () => {
+    const { spool } = await openSpoolWorld({ changes: { bytesMax: 4000 } })
+    let appended = 0
+    while (spool.holdReason === null && appended < 1000) {
+      spool.append(payloadNamed(`m${appended}`, { padding: 300 }), false)
+      spool.endMessage(null)
+      appended += 1
+    }
+    expect(spool.holdReason).toBe('spool_full')
+    expect(appended).toBeLessThan(15)
+  })
+
+  test('lets settles use the reserve: a failed payload can be retried while intake is held', async () => {
+    const { spool, publish } = await openSpoolWorld({ changes: { bytesMax: 6000, reserveBytes: 2000 } })
+    for (let n = 0; spool.holdReason === null; n += 1) await publish(`m${n}`, { padding: 300 })
+    const [batch] = await sealAll(spool)
+    await spool.load(batch!)
+    const failure = { payloadId: '', errorType: 'Internal', errorMessage: '', validationErrorDetails: [] }
+    const fates = Array.from({ length: batch!.payloads }, () => {
+      return { kind: 'retry', schedule: 'default', step: 0, failure } as const
+    })
+    await spool.settle(batch!, { payloads: fates, requestId: null })
+    const retryLane = spool.lanes().find(({ role }) => role.kind === 'retry')
+    expect(retryLane).toMatchObject({ pending: batch!.payloads, role: { schedule: 'default', step: 0 } })
+  })
+
+  test('holds intake while the free space on the disk is below its minimum, and then resumes', async () => {
+    let freeBytes = 10_000
+    const disk: Disk = { ...realDisk, freeBytes: async () => freeBytes }
+    const { spool, clock, eventsOf } = await openSpoolWorld({ disk, changes: { freeBytesMin: 5000 } })
+    expect(spool.holdReason).toBeNull()
+    freeBytes = 4999
+    await passTimeUntil(clock, () => spool.holdReason !== null)
+    expect(spool.holdReason).toBe('disk_low')
+    freeBytes = 20_000
+    await passTimeUntil(clock, () => spool.holdReason === null)
+    expect(eventsOf('spool_resumed')).toHaveLength(1)
+  })
+
+  test('reports when the dead letters reach and leave their bound, and holds nothing for it', async () => {
+    const { spool, eventsOf } = await openSpoolWorld({ changes: { deadLetterBytesMax: 1000 } })
+    for (let n = 0; n < 10; n += 1) {
+      const { deadLetter, windowKey } = deadLetterNamed(`${n}`)
+      if (spool.deadLettersFull) break
+      expect(spool.addDeadLetter(deadLetter, windowKey, false)).toBe('stored')
+      await new Promise((resolve) => {
+        spool.endMessage(resolve)
+      })
+    }
+    expect([spool.deadLettersFull, spool.holdReason]).toEqual([true, null])
+    expect(eventsOf('dead_letters_full')).toEqual([{ kind: 'dead_letters_full', bytesMax: 1000 }])
+    const take = (await collect(spool.deadLetters({ limit: 2 }))).map(({ id }) => id)
+    await spool.exchange({ take, payloads: [], deadLetters: [], stateChanges: [] })
+    expect(spool.deadLettersFull).toBe(false)
+    expect(eventsOf('dead_letters_resumed')).toHaveLength(1)
+  })
+})

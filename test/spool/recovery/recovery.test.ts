@@ -1,0 +1,186 @@
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import type { LaneId } from '../../../src/domain/ids.ts'
+import {
+  deadLetterTotalsLane,
+  formatKey,
+  laneKey,
+  numberOf,
+  seqKey,
+  table,
+  tableRange,
+  windowRecordKey,
+} from '../../../src/spool/chunk-log/key-layout.ts'
+import { formatRecord } from '../../../src/spool/chunk-log/record-codec.ts'
+import { openExistingStore, openLevelStore, type OpenStore } from '../../../src/storage/storage.ts'
+import {
+  addDeadLetters,
+  flipLastByte,
+  namesIn,
+  openSpoolWorld,
+  reopenTampered,
+  sealAll,
+  type SpoolWorld,
+} from '../../support/open-spool.ts'
+import { payloadNamed } from '../../support/spool-world.ts'
+
+const lane1 = 1 as LaneId
+
+async function publishAll({ publish }: SpoolWorld, names: string): Promise<void> {
+  for (const name of names) await publish(name)
+}
+
+/** Real LevelDB that counts the bytes of chunks that are read. */
+function watchedStore() {
+  const reads = { bytes: 0 }
+  const openStore: OpenStore = async (path, options) => {
+    const store = await openLevelStore(path, options)
+    return {
+      ...store,
+      async *pages(range, how) {
+        for await (const page of store.pages(range, how)) {
+          for (const [key, value] of page) if (key[0] === table.chunks) reads.bytes += value.length
+          yield page
+        }
+      },
+    }
+  }
+  return { reads, openStore }
+}
+
+describe('a start', () => {
+  test('of an empty folder writes the format once, and a later one keeps it', async () => {
+    const before = await openSpoolWorld()
+    await before.reopen().then(({ spool }) => spool.close())
+    const store = await openExistingStore(join(before.path, 'store'))
+    const record = formatRecord.decode(await store.get(formatKey))
+    await store.close()
+    expect(record).toMatchObject({ version: 1, createdAt: before.clock.now() })
+    const again = await before.reopen()
+    await again.spool.close()
+    const later = await openExistingStore(join(before.path, 'store'))
+    expect(formatRecord.decode(await later.get(formatKey))).toEqual(record)
+    await later.close()
+  })
+
+  test('continues where the last process stopped: lanes, batches, numbers, duplicates and totals', async () => {
+    const before = await openSpoolWorld()
+    await publishAll(before, 'abc')
+    const [batch] = await sealAll(before.spool)
+    await publishAll(before, 'de')
+    await addDeadLetters(before.spool, ['dead'])
+    const [lane] = before.spool.lanes()
+    const { openBytes, deadLetterBytes } = before.spool.totals()
+    const { spool, publish, eventsOf } = await before.reopen()
+    expect(spool.lanes()).toEqual([lane])
+    expect(spool.batches()).toEqual([{ ...batch, recovered: true }])
+    expect(spool.totals()).toMatchObject({ openBytes, deadLetters: 1, deadLetterBytes, windowIds: 6 })
+    expect(eventsOf('spool_recovered')).toMatchObject([{ lanes: 1, batches: 1, payloads: 5, windowIds: 6 }])
+    expect(spool.append(payloadNamed('a'), false)).toBe('duplicate')
+    await publish('f')
+    const [next] = await sealAll(spool)
+    expect(await namesIn(spool, next!)).toEqual(['d', 'e', 'f'])
+    expect(next).toMatchObject({ firstSeq: 3, recovered: false })
+  })
+
+  test('reads the first chunks of a lane only, however many are pending', async () => {
+    const MiB = 1024 ** 2
+    const changes = {
+      bytesMax: 100 * MiB,
+      uncommittedBytesMax: 100 * MiB,
+      groupBytesMax: MiB,
+      group: { chunkPayloadsMax: 500, chunkBytesMax: MiB },
+    }
+    const before = await openSpoolWorld({ changes })
+    const acks: Promise<unknown>[] = []
+    for (let n = 0; n < 1200; n += 1) acks.push(before.publish(`${n}`, { padding: 10_000 }))
+    await Promise.all(acks)
+    await before.spool.close()
+    const { reads, openStore } = watchedStore()
+    const opening = openSpoolWorld({ path: before.path, clock: before.clock, openStore, changes })
+    const { spool } = await opening
+    // The bound of what is read ahead is 4 MiB, and the walk that counts everything has not started yet.
+    expect(reads.bytes).toBeLessThan(6 * MiB)
+    expect(spool.totals().openBytes).toBeGreaterThan(11 * MiB)
+    expect(spool.lanes()).toMatchObject([{ pending: 1200, appended: 1200 }])
+  })
+
+  test('ends keys of the dedup window by the wall clock of their records', async () => {
+    const changes = { window: { windowMs: 10_000, keysMax: 1000 } }
+    const before = await openSpoolWorld({ changes })
+    await before.publish('old')
+    await before.clock.advance(8000)
+    await before.publish('young')
+    const { spool, clock, publish } = await before.reopen()
+    await clock.advance(3000)
+    await publish('later')
+    expect(spool.append(payloadNamed('old'), false)).toBe('stored')
+    expect(spool.append(payloadNamed('young'), false)).toBe('duplicate')
+  })
+})
+
+describe('a start with a damaged record', () => {
+  test('of a lane keeps its payloads under a provider that no config names, and reports it', async () => {
+    const before = await openSpoolWorld()
+    await publishAll(before, 'ab')
+    const world = await reopenTampered(before, laneKey(table.lanes, lane1), flipLastByte)
+    expect(world.spool.lanes()).toMatchObject([
+      { provider: 'unknown-lane-1', role: { kind: 'backfill' }, pending: 2 },
+    ])
+    expect(world.eventsOf('chunk_damaged')).toMatchObject([
+      { lane: 1, what: expect.stringContaining('lane') },
+    ])
+    // The number is used: the provider gets another lane.
+    await world.publish('c')
+    expect(world.spool.lanes().map(({ id }) => id)).toEqual([1, 2])
+  })
+
+  test('of the format is refused, and changes nothing', async () => {
+    const before = await openSpoolWorld()
+    await publishAll(before, 'ab')
+    await expect(reopenTampered(before, formatKey, flipLastByte)).rejects.toMatchObject({
+      code: 'SPOOL_DAMAGED',
+    })
+    const store = await openExistingStore(join(before.path, 'store'))
+    expect(await store.get(seqKey(table.chunks, lane1, 0))).toBeDefined()
+    await store.close()
+  })
+
+  test('of the totals of the dead letters recounts them', async () => {
+    const before = await openSpoolWorld()
+    await addDeadLetters(before.spool, ['a', 'b'])
+    const { deadLetterBytes } = before.spool.totals()
+    const key = laneKey(table.totals, deadLetterTotalsLane)
+    const { spool, eventsOf } = await reopenTampered(before, key, flipLastByte)
+    expect(spool.totals()).toMatchObject({ deadLetters: 2, deadLetterBytes })
+    expect(eventsOf('chunk_damaged')).toMatchObject([{ lane: deadLetterTotalsLane, payloads: 0 }])
+  })
+
+  test('of the dedup window forgets its keys only, and never uses its number again', async () => {
+    const before = await openSpoolWorld()
+    await publishAll(before, 'ab')
+    const world = await reopenTampered(before, windowRecordKey(1), flipLastByte)
+    expect(world.eventsOf('chunk_damaged')).toHaveLength(1)
+    expect(world.spool.append(payloadNamed('a'), false)).toBe('duplicate')
+    expect(world.spool.append(payloadNamed('b'), false)).toBe('stored')
+    await world.publish('c')
+    await world.spool.close()
+    const store = await openExistingStore(join(world.path, 'store'))
+    const numbers: number[] = []
+    for await (const page of store.pages(tableRange(table.windowKeys)))
+      for (const [key] of page) numbers.push(numberOf(key))
+    await store.close()
+    expect(numbers).toEqual([0, 1, 2])
+  })
+
+  test('of the last chunk assigns no number that the chunk may have used', async () => {
+    const before = await openSpoolWorld()
+    await publishAll(before, 'ab')
+    const world = await reopenTampered(before, seqKey(table.chunks, lane1, 1), flipLastByte)
+    expect(world.spool.lanes()[0]!.appended).toBeGreaterThan(1_000_000)
+    await world.publish('c')
+    const [batch] = await sealAll(world.spool)
+    expect(await namesIn(world.spool, batch!)).toEqual(['a'])
+    expect(world.eventsOf('chunk_damaged')).toMatchObject([{ firstSeq: 1 }])
+  })
+})
