@@ -44,7 +44,8 @@ import type { ClockPolicy } from './devices/clock-check.ts'
 import { createMapper, type Mapper, type MapperDeps, type MapperOptions } from './mapper/mapper.ts'
 
 export { unmappableReasons } from './reasons.ts'
-export { casesSchema, runCases, type CaseResult, type CasesFile } from './cases/cases.ts'
+export { casesSchema, type CasesFile } from './cases/case-schema.ts'
+export { runCases, type CaseResult } from './cases/cases.ts'
 export type { Explained, ExplainedField, Explainer } from './explain/explain.ts'
 export { compileSources }
 export { messageKeyOf } from './identity.ts'

@@ -1,4 +1,5 @@
-// case-comparison.ts: whether what happened is what a case expects, and in words for a person what differs.
+// case-comparison.ts: compares the result of a case with its expectation, and lists the differences in
+// sentences.
 
 import { isDeepStrictEqual } from 'node:util'
 import type { EpochMs } from '../../std/clock.ts'
@@ -8,7 +9,7 @@ import { isRecord } from '../path/path-eval.ts'
 
 type Reason = { reason: string; detail: string }
 
-/** What became of the messages of a case. */
+/** The results of the messages of a case. */
 export type ActualResult = {
   payloads: MappedPayload[]
   ignored: string[]
@@ -16,7 +17,7 @@ export type ActualResult = {
   quarantined: Reason[]
   /** A message waits for its JSONata expression, which could not be evaluated. */
   deferred: boolean
-  /** When the messages came. */
+  /** When the messages arrived. */
   arrivals: readonly EpochMs[]
   isSequence: boolean
 }
@@ -40,15 +41,17 @@ type Body = Readonly<Record<string, unknown>>
 
 const valueLengthMax = 400
 
-/** One sentence for each difference; none where all is as expected. */
-export function compareCase(expected: Expected, happened: ActualResult): string[] {
-  if (happened.deferred)
-    return ['The expression of the source (`jsonata`) was not evaluated: its thread could not be started.']
+/** One sentence per difference; none when the result is as expected. */
+export function compareCase(expected: Expected, actual: ActualResult): string[] {
+  if (actual.deferred)
+    return [
+      'The expression of the source (`jsonata`) was not evaluated, because its thread could not be started.',
+    ]
   return [
-    ...comparePayloads(expected.payloads ?? [], happened),
-    ...compareIgnored(expected, happened),
-    ...compareReasons('refused', expected.refused, happened.refused),
-    ...compareReasons('quarantined', expected.quarantined, happened.quarantined),
+    ...comparePayloads(expected.payloads ?? [], actual),
+    ...compareIgnored(expected, actual),
+    ...compareReasons('refused', expected.refused, actual.refused),
+    ...compareReasons('quarantined', expected.quarantined, actual.quarantined),
   ]
 }
 
@@ -60,8 +63,8 @@ function comparePayloads(
   for (let index = 0; index < Math.max(expected.length, payloads.length); index += 1) {
     const [wanted, found] = [expected[index], payloads[index]]
     const name = `payload ${index + 1}`
-    if (!found) diff.push(`${name} did not come: ${shown(wanted)} was expected.`)
-    else if (!wanted) diff.push(`${name} was not expected: ${visible(bounded(found.json, valueLengthMax))}`)
+    if (!found) diff.push(`${name} is missing, expected ${shown(wanted)}.`)
+    else if (!wanted) diff.push(`${name} is not expected: ${visible(bounded(found.json, valueLengthMax))}`)
     else diff.push(...comparePayload(wanted, found, arrivals).map((line) => `${name}: ${line}`))
   }
   return diff
@@ -93,8 +96,8 @@ function compareTime(
   arrivals: readonly EpochMs[],
 ): string[] {
   if (wanted !== 'arrival') return differences('time', wanted, stamp)
-  if (deviceTime !== null) return [`time is ${deviceTime} by the device, expected the arrival.`]
-  return arrivals.some((at) => at === stamp) ? [] : [`time is ${shown(stamp)}, expected the arrival.`]
+  if (deviceTime !== null) return [`time is ${deviceTime} from the device, expected the arrival time.`]
+  return arrivals.some((at) => at === stamp) ? [] : [`time is ${shown(stamp)}, expected the arrival time.`]
 }
 
 function signalsIn(body: Body): unknown[] {
@@ -105,7 +108,7 @@ function signalsIn(body: Body): unknown[] {
   })
 }
 
-/** `gps.altitude`, or a name that has dots itself. */
+/** The value of a dotted name such as `gps.altitude`. */
 function fieldIn(body: Body, name: string): unknown {
   let value: unknown = body
   for (const key of name.split('.')) value = isRecord(value) ? value[key] : undefined
@@ -129,35 +132,38 @@ function differences(path: string, wanted: unknown, found: unknown): string[] {
   return [`${path} is ${shown(found)}, expected ${shown(wanted)}.`]
 }
 
-function compareIgnored({ ignored, payloads }: Expected, happened: ActualResult): string[] {
-  const found = happened.ignored
+function compareIgnored({ ignored, payloads }: Expected, actual: ActualResult): string[] {
+  const found = actual.ignored
   if (ignored !== undefined) {
     if (found.some((reason) => isReason(ignored, reason))) return []
-    const instead = found.length > 0 ? `It was ignored as ${listed(found)}` : 'It was not'
-    return [`It was to be ignored as ${shown(ignored)}. ${instead}.`]
+    const was = found.length > 0 ? `was ignored as ${listed(found)}` : 'was not ignored'
+    return [`The message ${was}. Expected: ignored as ${shown(ignored)}.`]
   }
-  // A sequence of single values always has some that nobody wants.
-  if (found.length === 0 || (happened.isSequence && payloads !== undefined)) return []
-  return [`It was ignored as ${listed(found)}.`]
+  // A sequence of single values usually has some that the source does not use.
+  if (found.length === 0 || (actual.isSequence && payloads !== undefined)) return []
+  return [`The message was ignored as ${listed(found)}.`]
 }
 
-/** `when` stands for any condition, since repeating the whole of it helps nobody. */
+/** `when` stands for any condition, so that a case need not repeat it. */
 function isReason(wanted: string, found: string): boolean {
   if (wanted.trim() === 'when') return found.startsWith('when: ')
-  return words(wanted) === words(found)
+  return onOneLine(wanted) === onOneLine(found)
 }
 
 /** A condition may be folded over several lines. */
-function words(text: string): string {
+function onOneLine(text: string): string {
   return text.trim().replace(/\s+/g, ' ')
 }
 
 function compareReasons(kind: string, wanted: string | undefined, found: readonly Reason[]): string[] {
   const unexpected = found
     .filter(({ reason }) => reason !== wanted)
-    .map(({ reason, detail }) => `It was ${kind} as ${reason}: ${visible(bounded(detail, valueLengthMax))}`)
+    .map(
+      ({ reason, detail }) =>
+        `The message was ${kind} as ${reason}: ${visible(bounded(detail, valueLengthMax))}`,
+    )
   const missing = wanted !== undefined && !found.some(({ reason }) => reason === wanted)
-  return [...(missing ? [`It was to be ${kind} as ${wanted}, and was not.`] : []), ...unexpected]
+  return [...(missing ? [`The message was not ${kind}. Expected: ${kind} as ${wanted}.`] : []), ...unexpected]
 }
 
 function listed(reasons: readonly string[]): string {

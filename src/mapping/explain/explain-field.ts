@@ -1,8 +1,7 @@
-// explain-field.ts: one field of `map` by itself: which path found what, and what is sent of it.
+// explain-field.ts: explains one field of `map` alone: which path found a value, and what is sent of it.
 //
-// Each field is compiled a second time by the functions that the mapping itself is compiled with (compile-fields.ts,
-// compile-signals.ts), alone. So it can be asked by itself and follows the same rules; that the answers are what
-// the payload says is tested over the cases of all presets.
+// Each field is compiled a second time, alone, by the functions that compile the mapping (compile-fields.ts,
+// compile-signals.ts), so it follows the same rules.
 
 import { createRecordContext } from '../mapper/record-context.ts'
 import {
@@ -16,13 +15,11 @@ import {
 import { signalOf } from '../compile/compile-signals.ts'
 import type { ExtraFieldConfig, MapConfig, SignalConfig, SourceConfig } from '../config.ts'
 import { compileExtraFields } from '../fields/extra-fields.ts'
-import { compileGps, shown, type Coordinate, type GpsFields } from '../fields/gps.ts'
-import { compilePath, parsePath } from '../path/path.ts'
-import { compileReading } from '../fields/fields.ts'
+import { compileGps, type Coordinate, type GpsFields } from '../fields/gps.ts'
 import { compileSignals } from '../fields/signals.ts'
 import { isRecord } from '../path/path-eval.ts'
 import { compileCondition } from '../path/condition.ts'
-import type { Up } from '../types.ts'
+import { compileFinder, type PlacedRecord, type Readable } from './path-finder.ts'
 
 export type ExplainedField = {
   /** As in `map`: `speed`, `signals[0]`, `fields["gps.altitude"]`. */
@@ -31,70 +28,26 @@ export type ExplainedField = {
   field: string
   /** The path that found `raw`; null where none did. */
   path: string | null
-  /** All that were asked, in order. */
+  /** All paths of the field, in order. */
   paths: readonly string[]
-  /** As the message has it; absent where it has nothing. */
+  /** The value in the message; absent where there is none. */
   raw?: unknown
   unit: string | null
-  /** As it is sent; absent where it is not. */
+  /** The value in the payload; absent where it is not sent. */
   value?: unknown
   sentUnit: string | null
-  /** Why it is not sent, or what else there is to know. */
+  /** Why it is not sent, or another remark. */
   note: string | null
 }
 
-/** Where a record stands in its message, and what its topic says. */
-export type Place = { record: unknown; root: unknown; up: Up; captures: readonly string[] }
+export type ExplainField = (place: PlacedRecord) => ExplainedField
 
-export type ExplainField = (place: Place) => ExplainedField
-
-type Found = { path: string | null; raw: unknown; note: string | null }
-
-type Asked = {
-  path?: string | readonly string[] | undefined
-  value?: unknown
-  default?: unknown
-  absent?: readonly (number | string)[] | undefined
-  decimal_comma?: boolean | undefined
-  unit?: string | undefined
-}
-
-/** Says which path has a value, by the reading of each path alone. */
-function compileFinder(asked: Asked): { paths: readonly string[]; find(place: Place): Found } {
-  const { path, value, absent, decimal_comma, unit } = asked
-  const paths = path === undefined ? [] : typeof path === 'string' ? [path] : path
-  const reads = paths.map((text) => ({
-    text,
-    raw: compilePath(parsePath(text)),
-    read: compileReading({ path: text, absent, decimal_comma, unit }),
-  }))
-  const instead = asked.default === undefined ? 'absent' : `absent: ${shown(asked.default)} stands in`
-  return {
-    paths,
-    find({ record, root, up }) {
-      if (value !== undefined) return { path: null, raw: value, note: 'a constant' }
-      let left: Found = { path: null, raw: undefined, note: instead }
-      for (const { text, raw, read } of reads) {
-        const found = raw(record, root, up)
-        if (isThere(read(record, root, up))) return { path: text, raw: found, note: null }
-        const note = isThere(found) ? `${shown(found)} means that there is none (\`absent\`)` : instead
-        if (found !== undefined && left.raw === undefined) left = { path: text, raw: found, note }
-      }
-      return left
-    },
-  }
-}
-
-function isThere(value: unknown): boolean {
-  return value !== undefined && value !== null && value !== ''
-}
-
-const somewhere: Coordinate = { read: () => 1, raw: () => 1 }
+const anyCoordinate: Coordinate = { read: () => 1, raw: () => 1 }
 
 const bareGps: GpsFields = {
   source: '',
-  latitude: somewhere,
-  longitude: somewhere,
+  latitude: anyCoordinate,
+  longitude: anyCoordinate,
   speed: null,
   speedUnits: '',
   heading: null,
@@ -102,10 +55,10 @@ const bareGps: GpsFields = {
   extraFields: null,
 }
 
-/** A field of `gps` by itself, beside a position that is one. */
+/** A field of `gps` alone, with a valid position. */
 function compileInGps(fields: Partial<GpsFields>) {
   const write = compileGps({ ...bareGps, ...fields })
-  return ({ record, root, up, captures }: Place): { gps: unknown; why: string | null } => {
+  return ({ record, root, up, captures }: PlacedRecord): { gps: unknown; why: string | null } => {
     const { context, why } = newAttempt(captures)
     const text = write(record, root, up, context)
     if (text === null) return { gps: undefined, why: why() }
@@ -113,7 +66,7 @@ function compileInGps(fields: Partial<GpsFields>) {
   }
 }
 
-/** An context of our own: what it counts as left out is counted nowhere. */
+/** A context of its own, so that omitted values are not counted. */
 function newAttempt(captures: readonly string[]) {
   const omitted = new Map<string, number>()
   const context = createRecordContext(omitted)
@@ -142,7 +95,7 @@ export function explainTime(config: SourceConfig): ExplainField {
     const { record, root, up } = place
     const { path, raw } = finder.find(place)
     const base = { ...head('time', 'signalTimestamp', finder.paths), path, unit, sentUnit: 'ms' }
-    if (time === null) return { ...base, note: 'the source reads no time: the arrival time is sent' }
+    if (time === null) return { ...base, note: 'the source has no time: the arrival time is sent' }
     const moment = time.read(record, root, up)
     if (Number.isNaN(moment))
       return {
@@ -167,44 +120,57 @@ export function explainPosition(map: MapConfig): ExplainField[] {
       const { gps, why } = read(place)
       const value = isRecord(gps) ? gps[name] : undefined
       const base = { ...head(name, name, finder.paths), path, unit: config.unit ?? null, sentUnit: 'deg' }
-      const left = why ?? note ?? '0, 0 is what a receiver without a fix says: no position'
+      const left = why ?? note ?? 'a receiver without a fix sends 0, 0: no position'
       return withValue(withRaw(base, raw), value, note, left)
     }
   })
 }
 
-/** Speed, heading and what the message says of motion. */
+/** Speed, heading, and the motion in the message. */
 export function explainMotion(map: MapConfig): ExplainField[] {
   const { speed, heading, in_motion: inMotion } = map
   const explainers: ExplainField[] = []
   if (speed)
     explainers.push(
-      inGps('speed', 'speed', speed, speed.unit ?? null, map.speed_units, {
-        speed: speedOf(map),
-        speedUnits: map.speed_units,
+      inGps(speed, {
+        option: 'speed',
+        name: 'speed',
+        unit: speed.unit ?? null,
+        sentUnit: map.speed_units,
+        fields: { speed: speedOf(map), speedUnits: map.speed_units },
       }),
     )
   if (heading)
     explainers.push(
-      inGps('heading', 'heading', heading, heading.unit ?? null, 'deg', { heading: headingOf(map) }),
+      inGps(heading, {
+        option: 'heading',
+        name: 'heading',
+        unit: heading.unit ?? null,
+        sentUnit: 'deg',
+        fields: { heading: headingOf(map) },
+      }),
     )
   const own = inMotionOf(map)
   if (inMotion && own) {
     const fields = own.read ? { inMotion: { read: own.read, fromSpeed: false } } : {}
-    explainers.push(inGps('in_motion', 'inMotion', inMotion, null, null, fields))
+    explainers.push(
+      inGps(inMotion, { option: 'in_motion', name: 'inMotion', unit: null, sentUnit: null, fields }),
+    )
   }
   return explainers
 }
 
-function inGps(
-  option: string,
-  name: string,
-  asked: Asked,
-  unit: string | null,
-  sentUnit: string | null,
-  fields: Partial<GpsFields>,
-): ExplainField {
-  const finder = compileFinder(asked)
+type GpsField = {
+  option: string
+  /** Of the member of `gps`. */
+  name: string
+  unit: string | null
+  sentUnit: string | null
+  fields: Partial<GpsFields>
+}
+
+function inGps(field: Readable, { option, name, unit, sentUnit, fields }: GpsField): ExplainField {
+  const finder = compileFinder(field)
   const read = compileInGps(fields)
   return (place) => {
     const { path, raw, note } = finder.find(place)
@@ -215,13 +181,13 @@ function inGps(
   }
 }
 
-/** `familyOf` names the device's family of models, null where it belongs to none. */
+/** `family` is that of the device's model, null where it belongs to none. */
 export function explainSignal(
   { name, origins }: SourceConfig,
   config: SignalConfig,
   index: number,
   captureNames: readonly string[],
-): (place: Place, family: string | null) => ExplainedField {
+): (place: PlacedRecord, family: string | null) => ExplainedField {
   const { type, part, families, origin, when: condition } = config
   const field = signalOf(name, config, captureNames)
   const finder = compileFinder(config)
@@ -230,10 +196,10 @@ export function explainSignal(
   return (place, family) => {
     const { record, root, up, captures } = place
     const { path, raw, note } = finder.find(place)
-    const about = part === undefined ? type : `${type} (${part})`
+    const signalName = part === undefined ? type : `${type} (${part})`
     const base = withRaw(
       {
-        ...head(`signals[${index}]`, about, finder.paths),
+        ...head(`signals[${index}]`, signalName, finder.paths),
         path,
         unit: config.unit ?? null,
         sentUnit: field.valueUnit ?? null,
@@ -241,13 +207,16 @@ export function explainSignal(
       raw,
     )
     if (origin !== undefined && !origins.includes(origin))
-      return { ...base, note: `its origin ${origin} is none of the \`origins\` of the source` }
+      return { ...base, note: `its origin ${origin} is not in \`origins\` of the source` }
     if (families !== undefined && (family === null || !families.includes(family))) {
-      const own = family === null ? 'its model belongs to no family' : `it is of the family ${family}`
+      const own =
+        family === null
+          ? 'the model of the device is in no family'
+          : `the model of the device is in the family ${family}`
       return { ...base, note: `only for ${families.join(', ')}; ${own}` }
     }
     if (holds && !holds(record, root, captures, up))
-      return { ...base, note: `when does not hold: ${condition ?? ''}` }
+      return { ...base, note: `when is false: ${condition ?? ''}` }
     const { context, why } = newAttempt(captures)
     const [text] = write(record, root, up, context)
     const value = text === undefined ? undefined : signalIn(text)
@@ -260,7 +229,7 @@ function signalIn(text: string): unknown {
   return isRecord(signal) ? signal['value'] : undefined
 }
 
-export function explainFurther(
+export function explainExtraField(
   { name: source }: SourceConfig,
   name: string,
   config: ExtraFieldConfig,
@@ -279,11 +248,6 @@ export function explainFurther(
     const base = { ...head(`fields["${name}"]`, name, finder.paths), path, unit: config.unit ?? null }
     return withValue(withRaw({ ...base, sentUnit: null }, raw), value, note, why() ?? note)
   }
-}
-
-/** What a list of paths finds, such as those that name the device. */
-export function findBy(paths: string | readonly string[], place: Place): Found {
-  return compileFinder({ path: paths }).find(place)
 }
 
 function head(option: string, field: string, paths: readonly string[]) {

@@ -1,34 +1,34 @@
-// explain-record.ts: all fields of one record: each by itself (explain-field.ts), then what the record as a whole
-// does to them: no fix, another signal that came first, a clock that is wrong, a profile that withholds.
+// explain-record.ts: explains all fields of one record: each alone (explain-field.ts), then the effects of
+// the record on them: no fix, another signal with a value before it, a wrong clock, a privacy profile.
 
 import type { EpochMs } from '../../std/clock.ts'
 import type { MappedPayload } from '../../domain/payload.ts'
 import type { SourceConfig } from '../config.ts'
 import {
-  explainFurther,
+  explainExtraField,
   explainMotion,
   explainPosition,
   explainSignal,
   explainTime,
   type ExplainedField,
-  type Place,
 } from './explain-field.ts'
 import type { Trace } from './explain-trace.ts'
+import type { PlacedRecord } from './path-finder.ts'
 import { isRecord } from '../path/path-eval.ts'
 
-export type RecordPlace = Place & {
+export type RecordToExplain = PlacedRecord & {
   trace: Trace
-  /** The device's family of models. */
+  /** The family of the device's model. */
   family: string | null
-  /** Null where it is not known: then the payload has it. */
+  /** Null where it is unknown: then that of the payload applies. */
   arrivedAt: EpochMs | null
-  /** What the record became; null where it was refused, or waits. */
+  /** Null for a record that was refused, or waits. */
   payload: MappedPayload | null
-  /** The profile that withholds something of the asset. */
+  /** The privacy profile of the asset. */
   profile: string | null
 }
 
-export type ExplainRecord = (place: RecordPlace) => ExplainedField[]
+export type ExplainRecord = (place: RecordToExplain) => ExplainedField[]
 
 export function compileExplainer(config: SourceConfig, captureNames: readonly string[]): ExplainRecord {
   const { map } = config
@@ -36,11 +36,13 @@ export function compileExplainer(config: SourceConfig, captureNames: readonly st
   const position = explainPosition(map)
   const motion = explainMotion(map)
   const signals = map.signals.map((signal, index) => explainSignal(config, signal, index, captureNames))
-  const further = Object.entries(map.fields).map(([name, field]) => explainFurther(config, name, field))
+  const extraFields = Object.entries(map.fields).map(([name, field]) =>
+    explainExtraField(config, name, field),
+  )
   return (place) => {
     const sent = sentIn(place.payload)
     const inGps = [...position, ...motion].map((explain) => explain(place))
-    const others = further.map((explain) => explain(place))
+    const others = extraFields.map((explain) => explain(place))
     const fields = [
       atItsTime(time(place), place, sent),
       ...inGps.map((field) => inPosition(withMotion(field, config, place, sent), place)),
@@ -64,7 +66,7 @@ function sentIn(payload: MappedPayload | null): Sent {
 
 function atItsTime(
   field: ExplainedField,
-  { trace, arrivedAt, payload }: RecordPlace,
+  { trace, arrivedAt, payload }: RecordToExplain,
   sent: Sent,
 ): ExplainedField {
   const stamp = sent?.['signalTimestamp']
@@ -73,9 +75,9 @@ function atItsTime(
   if (refused || value === undefined) return field
   if (stamp === undefined || stamp === value) return { ...field, value }
   if (payload?.deviceTime === null)
-    return { ...field, value: stamp, note: 'the clock of the device is wrong: the arrival time is sent' }
+    return { ...field, value: stamp, note: 'the device clock is wrong: the arrival time is sent' }
   if (trace.takenAt === stamp)
-    return { ...field, value: stamp, note: 'the position is older and is sent under its own time' }
+    return { ...field, value: stamp, note: 'the position is older and is sent with its own time' }
   return { ...field, value }
 }
 
@@ -83,28 +85,28 @@ function isInGps({ field }: ExplainedField): boolean {
   return field.startsWith('gps.')
 }
 
-/** What is sent with a position only. */
-function inPosition(field: ExplainedField, place: RecordPlace): ExplainedField {
+/** A field that is sent only with a position. */
+function inPosition(field: ExplainedField, place: RecordToExplain): ExplainedField {
   const why = whyNoPosition(place.trace)
   if (why !== null) {
-    const isPlace = field.field === 'latitude' || field.field === 'longitude'
-    // Where the place itself cannot be used, its own field says why.
-    if (isPlace && why === noPlace) return withoutValue(field, field.note ?? why)
+    const isCoordinate = field.field === 'latitude' || field.field === 'longitude'
+    // For a position that cannot be used, the note of the coordinate says why.
+    if (isCoordinate && why === noPosition) return withoutValue(field, field.note ?? why)
     return withoutValue(field, why)
   }
   if (place.trace.lastKnown && field.field === 'heading')
-    return withoutValue(field, 'the position is the last known one: its heading is not')
+    return withoutValue(field, 'the position is a last known one, so its heading is not sent')
   return field
 }
 
-const noPlace = 'it is sent with a position only, and there is none'
+const noPosition = 'it is sent only with a position, and there is none'
 
 function whyNoPosition(trace: Trace): string | null {
-  const { gps, placeRefused, nowhere, valid, takenAt, signals } = trace
-  if (placeRefused) return noPlace
-  if (gps === '') return nowhere ? 'no fix: 0, 0 is what a receiver without a fix says' : noPlace
+  const { gps, positionRefused, zeroPosition, valid, takenAt, signals } = trace
+  if (positionRefused) return noPosition
+  if (gps === '') return zeroPosition ? 'no fix: a receiver without a fix sends 0, 0' : noPosition
   if (gps !== null || signals === null) return null
-  if (valid === false) return 'no fix: fix.valid does not hold'
+  if (valid === false) return 'no fix: fix.valid is false'
   const taken = takenAt === null || Number.isNaN(takenAt) ? '' : `, taken ${new Date(takenAt).toISOString()}`
   return `no fix: the position is older than fix.max_age${taken}`
 }
@@ -112,19 +114,22 @@ function whyNoPosition(trace: Trace): string | null {
 function withMotion(
   field: ExplainedField,
   { map: { in_motion: inMotion } }: SourceConfig,
-  { payload }: RecordPlace,
+  { payload }: RecordToExplain,
   sent: Sent,
 ): ExplainedField {
   if (field.option !== 'in_motion' || field.value !== undefined || inMotion?.from === undefined) return field
   const gps = sent?.['gps']
   const derived = isRecord(gps) ? gps['inMotion'] : undefined
   const limits = inMotion.below === undefined ? '' : `, standing at or below ${inMotion.below}`
-  const rule = `follows from the speed: moving above ${inMotion.above ?? 0}${limits}`
+  const rule = `derived from the speed: moving above ${inMotion.above ?? 0}${limits}`
   if (derived !== undefined) return { ...field, value: derived, note: rule }
-  return { ...field, note: payload === null ? rule : `${rule}; there is no speed, or it was in between` }
+  return {
+    ...field,
+    note: payload === null ? rule : `${rule}; there is no speed, or it is between the two limits`,
+  }
 }
 
-/** Of several signals of one type and part the first that has a value is sent. */
+/** Of several signals with one type and part, the first one with a value is sent. */
 function oncePerKind(fields: readonly ExplainedField[], { map }: SourceConfig): ExplainedField[] {
   const before = new Map<string, string>()
   return fields.map((field, index) => {
@@ -133,26 +138,26 @@ function oncePerKind(fields: readonly ExplainedField[], { map }: SourceConfig): 
     const kind = JSON.stringify([signal.type, signal.part])
     const first = before.get(kind)
     if (first === undefined) before.set(kind, field.option)
-    return first === undefined ? field : withoutValue(field, `${first} has a value and comes first`)
+    return first === undefined ? field : withoutValue(field, `${first} has a value and is sent instead`)
   })
 }
 
-function unlessWithheld(field: ExplainedField, { profile }: RecordPlace, sent: Sent): ExplainedField {
+function unlessWithheld(field: ExplainedField, { profile }: RecordToExplain, sent: Sent): ExplainedField {
   if (field.value === undefined || sent === null) return field
   const found = valueIn(sent, field)
   if (found === field.value) return field
   const note = `the privacy profile ${profile ?? ''} withholds it`
   return found === undefined
     ? withoutValue(field, note)
-    : { ...field, value: found, note: `the privacy profile ${profile ?? ''} makes it coarse` }
+    : { ...field, value: found, note: `the privacy profile ${profile ?? ''} rounds it` }
 }
 
-/** What a payload says of a field; undefined where it says nothing. */
+/** The value of a field in a payload; undefined where it has none. */
 export function valueIn(sent: Readonly<Record<string, unknown>>, field: ExplainedField): unknown {
   if (field.option === 'time') return sent['signalTimestamp']
   if (field.option.startsWith('signals[')) {
     const signals: unknown[] = Array.isArray(sent['signals']) ? sent['signals'] : []
-    const own = signals.find((signal) => isRecord(signal) && aboutOf(signal) === field.field)
+    const own = signals.find((signal) => isRecord(signal) && signalName(signal) === field.field)
     return isRecord(own) ? own['value'] : undefined
   }
   const inner = field.option.startsWith('fields[') ? field.field : `gps.${field.field}`
@@ -161,7 +166,7 @@ export function valueIn(sent: Readonly<Record<string, unknown>>, field: Explaine
   return value
 }
 
-function aboutOf(signal: Readonly<Record<string, unknown>>): string {
+function signalName(signal: Readonly<Record<string, unknown>>): string {
   const { type, assetPart } = signal
   return typeof assetPart === 'string' ? `${String(type)} (${assetPart})` : String(type)
 }

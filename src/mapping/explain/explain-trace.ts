@@ -1,30 +1,31 @@
-// explain-trace.ts: a source whose parts write down what they were asked and what they answered. The mapper works
-// with it as with any other, so what is written down is what was done, whichever way a record came: alone, out of a
-// list, put together of single values, or merged.
+// explain-trace.ts: a source whose parts record their results. The mapper uses it like any other source, so
+// the trace is what was really done, for single records, records of a list, collected records and merged
+// ones.
+
 import type { WriteGps } from '../fields/gps.ts'
 import type { Up, RecordContext } from '../types.ts'
 import type { CompiledSource } from '../mapper/compiled-source.ts'
 
-/** One record as the parts of its source saw it. What was not asked is null. */
+/** The results of the parts of a source for one record. Null for a part that did not run. */
 export type Trace = {
   source: string
   record: unknown
   root: unknown
   up: Up
-  /** The reason of the rule of `refuse` that held. */
+  /** The reason of the `refuse` rule that matched. */
   refused: string | null
   when: boolean | null
   valid: boolean | null
-  /** When the position was taken; NaN where the record does not say. */
+  /** When the position was taken; NaN where the record has no time for it. */
   takenAt: number | null
-  /** What the position became; '' is none. */
+  /** The written position; '' for none. */
   gps: string | null
-  /** The position ended the record. */
-  placeRefused: boolean
+  /** The record was refused because of its position. */
+  positionRefused: boolean
   /** The position was sent as the last known one. */
   lastKnown: boolean
   /** The position was 0, 0. */
-  nowhere: boolean
+  zeroPosition: boolean
   family: number | null
   signals: readonly string[] | null
   fields: string | null
@@ -71,7 +72,7 @@ export function tracedSource(source: CompiledSource, traces: Traces): CompiledSo
       trace.signals = write(record, root, up, context)
       return trace.signals
     }),
-    // Also where there are none: it tells that the record came to its end.
+    // Always present, because it marks the end of the record.
     extraFields(record, root, up, context) {
       const trace = at('fields', record, root, up)
       trace.fields = source.extraFields ? source.extraFields(record, root, up, context) : ''
@@ -80,13 +81,13 @@ export function tracedSource(source: CompiledSource, traces: Traces): CompiledSo
     coalesce: source.coalesce && tracedCoalesce(source.name, source.coalesce, traces.values),
   }
 
-  /** The trace of the record; a new one where it is another record, or the same one from its beginning. */
+  /** The trace of the record; a new one for another record, or for the same one from its first stage. */
   function at(stage: Stage, record: unknown, root: unknown, up: Up): Trace {
     const known = traces.records.at(-1)
-    const goesOn = last !== null && (order.indexOf(stage) > order.indexOf(last) || stage === 'refuse')
+    const continues = last !== null && (order.indexOf(stage) > order.indexOf(last) || stage === 'refuse')
     const first = stage === 'refuse' && last !== 'refuse'
     last = stage
-    if (known && known.source === source.name && known.record === record && goesOn && !first) return known
+    if (known && known.source === source.name && known.record === record && continues && !first) return known
     const trace = newTrace(source.name, record, root, up)
     traces.records.push(trace)
     return trace
@@ -118,9 +119,9 @@ export function tracedSource(source: CompiledSource, traces: Traces): CompiledSo
       const trace = at('gps', record, root, up)
       const text = write(record, root, up, context)
       trace.gps = text
-      trace.placeRefused = text === null
+      trace.positionRefused = text === null
       trace.lastKnown = lastKnown
-      trace.nowhere = context.zeroPosition
+      trace.zeroPosition = context.zeroPosition
       return text
     }
   }
@@ -137,9 +138,9 @@ function newTrace(source: string, record: unknown, root: unknown, up: Up): Trace
     valid: null,
     takenAt: null,
     gps: null,
-    placeRefused: false,
+    positionRefused: false,
     lastKnown: false,
-    nowhere: false,
+    zeroPosition: false,
     family: null,
     signals: null,
     fields: null,

@@ -1,20 +1,21 @@
-// explain.ts: a mapper that can say of each message where every value of its payloads came from, and why a value is
-// not there. Slow, for a person who looks at a mapping; the daemon never runs it.
+// explain.ts: a mapper that reports for each message where every value of its payloads came from, and why a
+// value is missing. The entry file of the folder. It is slow and meant for a person who works on a mapping;
+// the daemon does not use it.
 //
-// It is the mapper of the daemon with sources that write down what happens (explain-trace.ts). For each record that
-// the mapper met, every field is then asked by itself (explain-field.ts), by closures that were compiled by the same
-// functions.
+// It is the mapper of the daemon with sources that record what happens (explain-trace.ts). Then each field of
+// each record is explained alone (explain-field.ts), with closures that the same functions compile. A test
+// over the cases of all presets checks that explanations agree with payloads.
 
 import type { Message } from '../../domain/message.ts'
 import type { MappedPayload } from '../../domain/payload.ts'
 import { createRecordContext } from '../mapper/record-context.ts'
 import type { MappingConfig, SourceConfig } from '../config.ts'
 import { compileDeviceTemplate, deviceNamed } from '../devices/device-rule.ts'
-import { findBy, type ExplainedField, type Place } from './explain-field.ts'
+import type { ExplainedField } from './explain-field.ts'
 import { compileExplainer, type ExplainRecord } from './explain-record.ts'
+import { findBy, type PlacedRecord } from './path-finder.ts'
 import { tracedSource, type Trace, type TracedValue, type Traces } from './explain-trace.ts'
-import { createMapper, type MapperDeps, type MapperOptions } from '../mapper/mapper.ts'
-import type { Mapper } from '../mapper/mapper.ts'
+import { createMapper, type Mapper, type MapperDeps, type MapperOptions } from '../mapper/mapper.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
 import { createRouting, type Route } from '../mapper/routing.ts'
 import type { StateChanges } from '../state/state-changes.ts'
@@ -25,7 +26,7 @@ import type { CompiledSource } from '../mapper/compiled-source.ts'
 export type { ExplainedField }
 
 export type ExplainedDevice = {
-  /** Null where nothing names it. */
+  /** Null when nothing names it. */
   name: string | null
   /** What named it: `{device} of the topic`, `path imei`. */
   from: string
@@ -39,29 +40,29 @@ export type ExplainedCondition = { option: string; text: string; holds: boolean 
 export type ExplainedRecord = {
   device: ExplainedDevice
   conditions: readonly ExplainedCondition[]
-  /** What `extract` was to add, and whether it did. */
+  /** The keys of `extract`, and whether a value was unpacked. */
   unpacked: readonly { into: string; found: boolean }[]
   fields: readonly ExplainedField[]
-  /** What it became; null where it became nothing yet, or nothing at all. */
+  /** Null when the record has no payload, or none yet. */
   payloadId: string | null
 }
 
 export type Explained = {
-  /** Null for records that were collected and closed. */
+  /** Null for collected records that closed. */
   topic: string | null
   captures: Readonly<Record<string, string>>
   /** Single values of a source that collects. */
   values: readonly TracedValue[]
-  /** What the expression of the source made of the message, in whose place it is read. */
+  /** The result of the expression of the source, which replaced the message. */
   evaluated?: { value: unknown }
   records: readonly ExplainedRecord[]
 }
 
 export type Explainer = {
-  /** Every step is explained once, right behind it. */
   mapper: Mapper
+  /** Explains the last message of the mapper; once, right after it. */
   explain(message: Message, result: MapResult, evaluated?: Explained['evaluated']): Explained
-  /** Records that apply() or tick() closed. */
+  /** Explains the records that the last apply() or tick() closed. */
   explainApplied(applied: StateChanges): Explained
 }
 
@@ -70,7 +71,7 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
   const traces: Traces = { records: [], values: [] }
   const sources = options.sources.map((source) => tracedSource(source, traces))
   const mapper = createMapper(deps, { ...options, sources })
-  // A second one: what it is asked for the explanation must not be counted.
+  // A second one, so that the explanation changes no counters of the mapper.
   const routing = createRouting({ devices }, { providers: [], ...options })
   const explainers = new Map<
     string,
@@ -84,7 +85,7 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
   return { mapper, explain, explainApplied }
 
   function explain(message: Message, result: MapResult, evaluated?: Explained['evaluated']): Explained {
-    const { records, values } = taken()
+    const { records, values } = takeTraces()
     const routed = routing.routeOf(message.topic)
     const route = routed.runtime === null ? null : routed
     const payloads = result.kind === 'payloads' ? result.payloads : []
@@ -100,14 +101,14 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
   }
 
   function explainApplied({ payloads }: StateChanges): Explained {
-    const { records, values } = taken()
+    const { records, values } = takeTraces()
     const explained = withPayloads(records, payloads).map(([trace, payload]) =>
       explainTrace(trace, payload, null, null),
     )
     return { topic: null, captures: {}, values, records: explained }
   }
 
-  function taken(): Traces {
+  function takeTraces(): Traces {
     return { records: traces.records.splice(0), values: traces.values.splice(0) }
   }
 
@@ -126,8 +127,7 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
     const row = name === null ? undefined : devices.find(name)
     const families = Object.keys(own?.config.families ?? {})
     const family = families[(trace.family ?? entry?.family ?? 0) - 1] ?? null
-    const from =
-      route === null ? 'the values that were collected' : fromOf(own?.config, place, route, message)
+    const from = route === null ? 'the collected values' : fromOf(own?.config, place, route, message)
     const at = { ...place, trace, family, payload, arrivedAt: message?.arrivedAt ?? null }
     return {
       device: { name, from, listed: row !== undefined, family },
@@ -138,7 +138,7 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
     }
   }
 
-  function entryIn(place: Place, route: Route | null, message: Message | null): DeviceEntry | null {
+  function entryIn(place: PlacedRecord, route: Route | null, message: Message | null): DeviceEntry | null {
     if (route === null || message === null) return null
     if (route.entry) return route.entry
     const { source, devices: entries } = route.runtime
@@ -148,24 +148,24 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
   }
 }
 
-/** Records that were read to their end, each with its payload; a profile may have left nothing of one. */
+/** The records with their payloads. A record may have none, because a privacy profile withheld it. */
 function withPayloads(
   traces: readonly Trace[],
   payloads: readonly MappedPayload[],
 ): [Trace, MappedPayload | null][] {
   let left = [...payloads]
-  const ended = traces.filter(({ fields }) => fields !== null).length
+  const complete = traces.filter(({ fields }) => fields !== null).length
   return traces.map((trace) => {
     const [next] = left
     if (trace.fields === null || !next) return [trace, null]
-    // Of as many payloads as records each has its own; else they are told apart by what they say.
-    if (ended !== payloads.length && !saysOf(trace, next)) return [trace, null]
+    // With as many payloads as records each record has one. Otherwise the values decide.
+    if (complete !== payloads.length && !hasValuesOf(trace, next)) return [trace, null]
     left = left.slice(1)
     return [trace, next]
   })
 }
 
-function saysOf({ gps, signals }: Trace, { json }: MappedPayload): boolean {
+function hasValuesOf({ gps, signals }: Trace, { json }: MappedPayload): boolean {
   const place = gps === null || gps === '' ? '' : gps.slice(0, -1)
   return json.includes(place) && (signals ?? []).every((signal) => json.includes(signal))
 }
@@ -193,7 +193,7 @@ function unpackedIn({ extract }: SourceConfig, root: unknown): ExplainedRecord['
 /** Which rule named the device. */
 function fromOf(
   config: SourceConfig | undefined,
-  place: Place,
+  place: PlacedRecord,
   { runtime, captures }: Route,
   message: Message | null,
 ): string {
@@ -213,8 +213,8 @@ function fromOf(
           : ''
     if (name !== '') return `${rule} of the ${template.kind === 'sender' ? 'sender' : 'topic'}`
   }
-  const asked = rules.map((rule) =>
+  const tried = rules.map((rule) =>
     typeof rule === 'string' ? rule : `path ${[rule.path].flat().join(', ')}`,
   )
-  return `nothing: ${asked.join('; ')}`
+  return `nothing: ${tried.join('; ')}`
 }

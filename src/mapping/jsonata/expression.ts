@@ -1,5 +1,5 @@
-// expression.ts: what the two threads of the JSONata escape hatch agree on, and the check of an expression
-// when the config is read. The parser is loaded only by a config that has an expression.
+// expression.ts: the types and limits that the two threads of JSONata share, and the check of an expression
+// when the config is read. Only a config with an expression loads the parser.
 
 import { createRequire } from 'node:module'
 import { messageOf } from '../../std/gateway-error.ts'
@@ -7,17 +7,17 @@ import { quote } from '../../std/quote.ts'
 import { Malformed } from '../path/text-cursor.ts'
 
 export type ExpressionLimits = {
-  /** For one message. The expression stops itself a little earlier where it can. */
+  /** For one message. Where JSONata can, it stops the expression a little earlier. */
   timeoutMs: number
-  /** How deep functions may call each other, and how deep a result may be nested. */
+  /** Depth of function calls, and of nesting in a result. */
   depthMax: number
-  /** Elements of any list that the expression makes, and values in its result. */
+  /** Elements of any list in the expression, and values in its result. */
   sequenceMax: number
-  /** Characters of all texts in a result. */
+  /** Characters of all texts in a result, together. */
   resultTextMax: number
 }
 
-/** Of the daemon, and of everybody who shows what it would do. */
+/** The limits of the daemon, and of the commands that show its mapping. */
 export const expressionLimits: ExpressionLimits = {
   timeoutMs: 250,
   depthMax: 100,
@@ -32,10 +32,10 @@ export type ExpressionRefusal = {
   detail: string
 }
 
-/** What an expression made of a message; `undefined` where it selects nothing. */
+/** The result of an expression for a message; `undefined` when it selects nothing. */
 export type ExpressionResult = { kind: 'value'; value: unknown } | ExpressionRefusal
 
-/** What the worker is started with. `progress`: see the places below. */
+/** The start options of the worker. `progress`: see the slots below. */
 export type WorkerStart = {
   expressions: readonly (readonly [source: string, text: string])[]
   limits: ExpressionLimits
@@ -44,12 +44,12 @@ export type WorkerStart = {
 
 export type WorkerJob = { source: string; input: unknown }
 
-/** Places in `progress`: which job of the batch is evaluated now (`noJob`: none), and since when. */
-export const jobPlace = 0
-export const sincePlace = 1
+/** Slots in `progress`: the current job in the batch (`noJob`: none), and when it started. */
+export const jobSlot = 0
+export const sinceSlot = 1
 export const noJob = -1
 
-/** Milliseconds of the process' monotonic clock, the same in all its threads, modulo 2^31. */
+/** Milliseconds of the monotonic clock, the same in all threads of the process, modulo 2^31. */
 export function ticksMs(): number {
   return Number((process.hrtime.bigint() / 1_000_000n) & 0x7fff_ffffn)
 }
@@ -59,7 +59,7 @@ export function elapsedMs(since: number, now: number): number {
   return (now - since) & 0x7fff_ffff
 }
 
-/** JSONata throws objects that are no errors, with a code, a message, and at times a position. */
+/** JSONata throws objects that are not errors, with a code, a message and sometimes a position. */
 type Thrown = { code?: unknown; message?: unknown; position?: unknown }
 
 export function thrownOf(thrown: unknown): { code: string; message: string; position: number | null } {
@@ -71,16 +71,16 @@ export function thrownOf(thrown: unknown): { code: string; message: string; posi
   }
 }
 
-/** Throws Malformed with the position for a text that is no JSONata expression. */
+/** Throws Malformed, with the position, for a text that is not a JSONata expression. */
 export function checkExpression(text: string): void {
   const jsonata = createRequire(import.meta.url)('jsonata') as typeof import('jsonata')
   try {
     jsonata(text)
   } catch (error) {
     const { message, position } = thrownOf(error)
-    // JSONata counts the characters that it has read.
+    // The position is the number of characters that JSONata has read.
     const near = position === null ? '' : quote(text.slice(Math.max(0, position - 12), position + 12))
     const place = position === null ? '' : ` at position ${position} near ${near}`
-    throw new Malformed(`is no JSONata expression: ${message}${place}`)
+    throw new Malformed(`is not a JSONata expression: ${message}${place}`)
   }
 }

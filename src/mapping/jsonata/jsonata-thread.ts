@@ -1,19 +1,19 @@
-// jsonata-thread.ts: the thread that evaluates JSONata expressions. Nothing but jsonata.ts starts it or talks to
-// it.
+// jsonata-thread.ts: the thread that evaluates JSONata expressions. Only jsonata.ts starts it and sends it
+// messages.
 //
-//   in    a batch of jobs      out   their outcomes, in the same order, when the batch is done
+//   in    a batch of jobs      out   their outcomes, in the same order, after the whole batch
 //
-// Before each job its number and the time are noted in shared memory: there the other thread sees what this
-// one is at, although this one may never answer again. What an expression may call, allocate and nest is
-// limited by JSONata itself; what it cannot limit (a regular expression, the heap) ends this thread.
+// Before each job, its number and the time are written to shared memory, where the other thread sees the
+// current job even when this one never answers again. JSONata limits calls, lists and nesting; for what it
+// cannot limit (a regular expression, the heap), the other thread or the heap limit ends this one.
 
 import { parentPort, workerData } from 'node:worker_threads'
 import jsonata from 'jsonata'
 import { assert } from '../../std/assert.ts'
 import {
-  jobPlace,
+  jobSlot,
   noJob,
-  sincePlace,
+  sinceSlot,
   thrownOf,
   ticksMs,
   type ExpressionLimits,
@@ -26,7 +26,7 @@ import {
 const port = parentPort
 assert(port, 'jsonata-thread.ts runs in a worker thread')
 const { expressions, limits, progress } = workerData as WorkerStart
-const places = new Int32Array(progress)
+const slots = new Int32Array(progress)
 const options = {
   timeout: Math.ceil(limits.timeoutMs * 0.8),
   stack: limits.depthMax,
@@ -35,7 +35,7 @@ const options = {
 const compiled = new Map(expressions.map(([source, text]) => [source, jsonata(text, options)]))
 
 port.on('message', (jobs: readonly WorkerJob[]) => {
-  // Nothing rejects: evaluateAll answers for every job.
+  // evaluateAll never rejects: it gives an outcome for every job.
   void evaluateAll(jobs).then((outcomes) => port.postMessage(outcomes))
 })
 port.postMessage('ready')
@@ -43,11 +43,11 @@ port.postMessage('ready')
 async function evaluateAll(jobs: readonly WorkerJob[]): Promise<ExpressionResult[]> {
   const outcomes: ExpressionResult[] = []
   for (const [index, job] of jobs.entries()) {
-    Atomics.store(places, sincePlace, ticksMs())
-    Atomics.store(places, jobPlace, index)
+    Atomics.store(slots, sinceSlot, ticksMs())
+    Atomics.store(slots, jobSlot, index)
     outcomes.push(await evaluate(job))
   }
-  Atomics.store(places, jobPlace, noJob)
+  Atomics.store(slots, jobSlot, noJob)
   return outcomes
 }
 
@@ -91,11 +91,11 @@ function resultOf(
     if (values > sequenceMax) return refuse('EXPRESSION_LIMIT', `has more than ${sequenceMax} values`)
     if (typeof value === 'string') return text(value)
     if (typeof value === 'function' || typeof value === 'bigint' || typeof value === 'symbol')
-      return refuse('EXPRESSION_FAILED', 'holds a function')
+      return refuse('EXPRESSION_FAILED', 'contains a function')
     if (typeof value !== 'object' || value === null) return value
     if (Array.isArray(value)) return list(value, depth)
     if ('_jsonata_lambda' in value || '_jsonata_function' in value || value instanceof RegExp)
-      return refuse('EXPRESSION_FAILED', 'holds a function')
+      return refuse('EXPRESSION_FAILED', 'contains a function')
     const fields = Object.create(null) as Record<string, unknown>
     for (const [key, field] of Object.entries(value)) {
       if (refusal !== null) return undefined

@@ -1,27 +1,28 @@
-// jsonata.ts: JSONata expressions over messages, in a thread of their own: the way out for a source that
-// the mapping language cannot read.
+// jsonata.ts: evaluates JSONata expressions over messages in a thread of their own, for messages that the
+// mapping language cannot read. The entry file of the folder.
 //
-// Promises
-//   The event loop never waits for an expression: a regular expression that never ends costs its own message.
-//   Every message gets an outcome: a value, a refusal (it becomes a dead letter), or `later` (nothing was
-//   evaluated: its envelope stays where it is and comes again).
-//   Outcomes of one source come in the order of the calls.
+// Guarantees
+//   The event loop never waits for an expression: a regular expression that never ends costs only its own
+//   message. Every message gets an outcome: a value, a refusal (it becomes a dead letter), or `later` (it was
+//   not evaluated, its envelope stays in the spool and is evaluated again). The outcomes of one source come
+//   in the order of the calls.
 //
-// How
-//   evaluate -> queue -> batch -> worker thread -> outcomes -> the callers
+// How it works
+//   evaluate -> queue -> batch -> worker thread (jsonata-thread.ts) -> outcomes -> callers
 //
-//   The worker tells in shared memory which job it is at and since when. A watch looks there: a job beyond
-//   its time is refused (EXPRESSION_TIMEOUT), the thread is terminated and a new one started, and the other
-//   jobs of the batch go to the new one. The jobs before the slow one are evaluated once more: expressions
-//   have no effects. The same when the thread dies by itself (its heap is bounded): the job that it was at is
-//   refused. The thread is started by the first message, so a config without expressions has none.
+//   The worker writes to shared memory which job it evaluates, and since when. A timer reads it: a job beyond
+//   its time is refused (EXPRESSION_TIMEOUT), the thread is terminated, a new one is started, and it gets the
+//   other jobs of the batch. The jobs before the slow one are evaluated again, which is safe because
+//   expressions have no side effects. The same happens when the thread ends by itself (its heap is bounded):
+//   its current job is refused. The first message starts the thread, so a config without expressions has
+//   none.
 //
-// Bounds, and what happens there
-//   queueMax       `full` is true and evaluate answers `later`
-//   memoryMiB      the thread ends, its job is refused (EXPRESSION_LIMIT)
-//   starts         a thread that cannot be started, or dies again and again without a job, is tried again
-//                  after a pause; meanwhile evaluate answers `later`
-//   close          everything that waits is answered `later`, the thread is terminated
+// Bounds
+//   queueMax    `full` is true and evaluate gives `later`
+//   memoryMiB   the thread ends and its current job is refused (EXPRESSION_LIMIT)
+//   starts      a thread that cannot be started, or ends repeatedly without a job, is started again after a
+//               pause; meanwhile evaluate gives `later`
+//   close       all waiting calls get `later`, and the thread is terminated
 
 import { Worker } from 'node:worker_threads'
 import type { CancelTimer, Clock } from '../../std/clock.ts'
@@ -29,9 +30,9 @@ import { messageOf } from '../../std/gateway-error.ts'
 import {
   elapsedMs,
   expressionLimits,
-  jobPlace,
+  jobSlot,
   noJob,
-  sincePlace,
+  sinceSlot,
   ticksMs,
   type ExpressionLimits,
   type ExpressionResult,
@@ -51,12 +52,12 @@ export type Evaluation =
   ExpressionResult | { kind: 'later'; why: 'full' | 'aborted' | 'closed' | 'no worker' }
 
 export type Evaluator = {
-  /** Never rejects. `decoded` must not change until it is answered. */
+  /** Never rejects. `decoded` must not change until the promise resolves. */
   evaluate(source: string, decoded: unknown, signal?: AbortSignal): Promise<Evaluation>
-  /** At the bound: wait for an answer before the next call. */
+  /** The queue is at its bound: wait for a result before the next call. */
   readonly full: boolean
   counters(): EvaluatorCounters
-  /** Why no worker could be started the last time; null when all is well. */
+  /** Why the last start of the worker failed; null after a successful one. */
   fault(): string | null
   close(): Promise<void>
 }
@@ -72,36 +73,36 @@ export type EvaluatorCounters = {
 
 type Job = WorkerJob & {
   signal: AbortSignal | undefined
-  /** Threads that ended with it in hand, though not while they were at it. */
-  unlucky: number
-  /** Known before its turn to be answered has come. */
+  /** Threads that ended with this job in their batch, before they evaluated it. */
+  threadsLost: number
+  /** Set before the job is answered, when jobs before it still wait. */
   outcome: ExpressionResult | null
   answer(evaluation: Evaluation): void
 }
 
-/** One round trip between threads costs some 30 us: it is shared by so many jobs at most. */
+/** Jobs that share one round trip between the threads, which costs some 30 us. */
 const batchMax = 32
 const startMaxMs = 10_000
 const restartPauseMs = 1000
-/** A thread that has a batch and shows no job for so long is stuck in something else than an expression. */
+/** A thread that has a batch and starts no job for this long is stuck outside of an expression. */
 const stuckMs = 10_000
-const unluckyMax = 3
+const threadsLostMax = 3
 
-/** The file of the thread has the extension of this file: .ts in a checkout, .js in what is compiled. */
+/** The file of the thread has the extension of this file: .ts in a checkout, .js in the compiled package. */
 const threadFile = new URL(`./jsonata-thread${import.meta.url.slice(-3)}`, import.meta.url)
 
 export function createEvaluator({ clock }: { clock: Clock }, options: EvaluatorOptions): Evaluator {
   const { expressions, limits = expressionLimits, queueMax = 10_000, memoryMiB = 64 } = options
   const counters = { evaluated: 0, refused: 0, timeouts: 0, started: 0 }
   let queue: Job[] = []
-  /** What is answered together, in this order; `posted` are those of it that the worker has. */
+  /** Jobs that are answered together, in this order; `posted` are those that the worker has. */
   let batch: Job[] = []
   let posted: Job[] = []
   let worker: Worker | null = null
   let ready = false
   let progress = new Int32Array(new SharedArrayBuffer(8))
   let cancelWatch: CancelTimer = () => {}
-  let resting = false
+  let startsPaused = false
   let closed = false
   let fault: string | null = null
   let ending: Promise<unknown> = Promise.resolve()
@@ -111,9 +112,9 @@ export function createEvaluator({ clock }: { clock: Clock }, options: EvaluatorO
       if (closed) answer({ kind: 'later', why: 'closed' })
       else if (signal?.aborted === true) answer({ kind: 'later', why: 'aborted' })
       else if (isFull()) answer({ kind: 'later', why: 'full' })
-      else if (resting) answer({ kind: 'later', why: 'no worker' })
+      else if (startsPaused) answer({ kind: 'later', why: 'no worker' })
       else {
-        queue.push({ source, input, signal, unlucky: 0, outcome: null, answer })
+        queue.push({ source, input, signal, threadsLost: 0, outcome: null, answer })
         pump()
       }
     })
@@ -124,7 +125,7 @@ export function createEvaluator({ clock }: { clock: Clock }, options: EvaluatorO
   }
 
   function pump(): void {
-    if (closed || resting || batch.length > 0 || queue.length === 0) return
+    if (closed || startsPaused || batch.length > 0 || queue.length === 0) return
     if (worker === null) start()
     if (worker === null || !ready) return
     while (batch.length < batchMax && queue.length > 0) {
@@ -135,11 +136,11 @@ export function createEvaluator({ clock }: { clock: Clock }, options: EvaluatorO
     if (batch.length === 0) return
     posted = batch.filter(({ outcome }) => outcome === null)
     if (posted.length === 0) {
-      settle([])
+      endBatch([])
       return
     }
-    Atomics.store(progress, jobPlace, noJob)
-    // Whoever waits for an answer must not see the process end before it comes.
+    Atomics.store(progress, jobSlot, noJob)
+    // The process must not end while a caller waits for a result.
     worker.ref()
     worker.postMessage(
       posted.map(({ source, input }) => ({ source, input })),
@@ -161,11 +162,11 @@ export function createEvaluator({ clock }: { clock: Clock }, options: EvaluatorO
     started.on('message', (message: 'ready' | ExpressionResult[]) => {
       if (worker !== started) return
       if (message === 'ready') isReady()
-      else settle(message)
+      else endBatch(message)
     })
-    started.on('error', (error) => ended(started, messageOf(error)))
-    started.on('exit', (code) => ended(started, `it ended with status ${code}`))
-    cancelWatch = clock.after(startMaxMs, () => ended(started, `it did not start within ${startMaxMs} ms`))
+    started.on('error', (error) => onEnd(started, messageOf(error)))
+    started.on('exit', (code) => onEnd(started, `it ended with status ${code}`))
+    cancelWatch = clock.after(startMaxMs, () => onEnd(started, `it did not start within ${startMaxMs} ms`))
   }
 
   function isReady(): void {
@@ -176,7 +177,7 @@ export function createEvaluator({ clock }: { clock: Clock }, options: EvaluatorO
     pump()
   }
 
-  function settle(outcomes: readonly ExpressionResult[]): void {
+  function endBatch(outcomes: readonly ExpressionResult[]): void {
     cancelWatch()
     for (const [index, job] of posted.entries()) job.outcome = outcomes[index] ?? null
     const jobs = batch
@@ -197,39 +198,39 @@ export function createEvaluator({ clock }: { clock: Clock }, options: EvaluatorO
     job.answer(outcome)
   }
 
-  /** Looks after `delayMs` what the worker is at. Ends with the batch, or with the worker. */
+  /** Checks the current job of the worker after `delayMs`. Ends with the batch, or with the worker. */
   function watch(delayMs: number, idleMs = 0): void {
     const watched = worker
     cancelWatch = clock.after(delayMs, () => {
       if (worker !== watched || watched === null) return
-      const at = Atomics.load(progress, jobPlace)
-      if (at === noJob && idleMs + delayMs >= stuckMs) return ended(watched, 'it did not take its jobs')
+      const at = Atomics.load(progress, jobSlot)
+      if (at === noJob && idleMs + delayMs >= stuckMs) return onEnd(watched, 'it did not start its jobs')
       if (at === noJob) return watch(limits.timeoutMs, idleMs + delayMs)
-      const tookMs = elapsedMs(Atomics.load(progress, sincePlace), ticksMs())
+      const tookMs = elapsedMs(Atomics.load(progress, sinceSlot), ticksMs())
       if (tookMs < limits.timeoutMs) return watch(limits.timeoutMs - tookMs)
       const detail = `The expression took longer than ${limits.timeoutMs} ms and was stopped.`
       replace(watched, { kind: 'refused', reason: 'EXPRESSION_TIMEOUT', detail })
     })
   }
 
-  /** The worker died, or never lived. */
-  function ended(which: Worker, why: string): void {
+  /** The worker ended, or did not start. */
+  function onEnd(which: Worker, why: string): void {
     if (worker !== which) return
-    if (!ready) rest(why)
-    const detail = `The thread that evaluated the expression died: ${why}.`
+    if (!ready) pauseStarts(why)
+    const detail = `The thread that evaluated the expression ended: ${why}.`
     replace(which, { kind: 'refused', reason: 'EXPRESSION_LIMIT', detail })
   }
 
-  /** Ends the worker; the job that it was at gets `refusal` when its turn comes, the others a new worker. */
+  /** Terminates the worker. Its current job is answered with `refusal`; the others go to a new worker. */
   function replace(which: Worker, refusal: ExpressionResult): void {
     cancelWatch()
     worker = null
     ready = false
     ending = which.terminate()
-    const culprit = Atomics.load(progress, jobPlace)
+    const current = Atomics.load(progress, jobSlot)
     for (const [index, job] of posted.entries()) {
-      if (culprit === noJob) job.unlucky += 1
-      if (index === culprit || job.unlucky > unluckyMax) job.outcome = refusal
+      if (current === noJob) job.threadsLost += 1
+      if (index === current || job.threadsLost > threadsLostMax) job.outcome = refusal
     }
     queue = [...batch, ...queue]
     batch = []
@@ -237,13 +238,13 @@ export function createEvaluator({ clock }: { clock: Clock }, options: EvaluatorO
     pump()
   }
 
-  /** A worker that cannot start would be started again and again: not for a while. */
-  function rest(why: string): void {
+  /** A worker that cannot start is started again only after a pause. */
+  function pauseStarts(why: string): void {
     fault = why
-    resting = true
+    startsPaused = true
     answerAll('no worker')
     clock.after(restartPauseMs, () => {
-      resting = false
+      startsPaused = false
       pump()
     })
   }

@@ -1,5 +1,6 @@
-// message-evaluation.ts: a message of a source with an expression, from what the expression gave to what it becomes. For whoever
-// waits for the answer himself: cases and `map`; the daemon does the same over its shelves.
+// message-evaluation.ts: maps a message of a source with an expression when the caller waits for the result:
+// for cases and the command `map`. The daemon keeps such messages in the spool meanwhile
+// (ingest/expressions).
 
 import type { Clock } from '../../std/clock.ts'
 import type { Message } from '../../domain/message.ts'
@@ -8,7 +9,7 @@ import type { Mapper } from '../mapper/mapper.ts'
 import { createEvaluator, type Evaluation, type Evaluator } from './jsonata.ts'
 import type { MapResult } from '../types.ts'
 
-/** Null where no source has an expression. To be closed. */
+/** Null when no source has an expression. The caller closes it. */
 export function openEvaluator(
   clock: Clock,
   { expressions }: Pick<Mapper, 'expressions'>,
@@ -16,7 +17,7 @@ export function openEvaluator(
   return expressions.size === 0 ? null : createEvaluator({ clock }, { expressions })
 }
 
-/** What the expression of the source gives for a message; null where there is nothing to evaluate it over. */
+/** Evaluates the expression of the source for a message; null when the message cannot be decoded for it. */
 export async function evaluateMessage(
   message: Message,
   source: string,
@@ -27,7 +28,7 @@ export async function evaluateMessage(
   return decoded.kind === 'value' ? evaluator.evaluate(source, decoded.value) : null
 }
 
-/** What a message becomes that was deferred; null where nothing was evaluated. */
+/** The result of a deferred message; null when its expression was not evaluated. */
 export function mapEvaluation(
   mapper: Mapper,
   message: Message,

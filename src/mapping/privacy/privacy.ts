@@ -1,17 +1,18 @@
-// privacy.ts: what an asset's profile withholds from its payloads.
+// privacy.ts: applies the privacy profile of an asset to its payloads. The entry file of the folder.
 //
-//   round     coordinates with so many decimals, rounded as decimals: 48.85661 to 48.857 and never 48.8569999
+//   round     coordinates with this many decimals, rounded as decimals: 48.85661 to 48.857, never 48.8569999
 //   hide      speed (with heading and motion), odometer (every distance counter), hours (every duration
 //             counter)
-//   outside   beyond the working hours: `drop` sends nothing; `coarse` sends what US law allows for personal
-//             use (49 CFR 395.26(d)(2)): the position with one decimal, no speed, no odometer, no hours
+//   outside   of the working hours (schedule.ts): `drop` sends nothing; `coarse` sends what US law allows for
+//             personal use (49 CFR 395.26(d)(2)): the position with one decimal, no speed, no odometer, no
+//             hours
 //
-// A profile that rounds or hides anything also withholds the further fields of a source (`fields`): what they
-// tell is not known here, and what leaves by mistake cannot be called back.
+// A profile that rounds or hides anything also withholds the extra fields of a source (`fields`): their
+// meaning is not known here, and data sent by mistake cannot be recalled.
 //
-// It works on the written parts of a payload, after its name was made: a profile that changes tomorrow does
-// not turn today's payloads into new ones. Sources and assets without a profile never come here, so its own
-// cost (the position is parsed once more) matters little.
+// It works on the written parts of a payload, after its payloadId was made: a change of the profile does not
+// make new payloads of known ones. Only assets with a profile are handled here, so parsing the position again
+// costs little.
 
 import type { EpochMs } from '../../std/clock.ts'
 import type { Schedule } from './schedule.ts'
@@ -21,22 +22,22 @@ export type Withheld = 'speed' | 'odometer' | 'hours'
 export type PrivacyProfile = {
   round: number | null
   hide: readonly Withheld[]
-  /** Null where all hours are working hours. */
+  /** Null when all hours are working hours. */
   hours: Schedule | null
   outside: 'drop' | 'coarse'
 }
 
-/** The parts of a payload's JSON as the mapping writes them. */
+/** The parts of the JSON of a payload, as the mapping writes them. */
 export type WrittenParts = {
   /** `,"gps":{...}` or ''. */
   gps: string
-  /** `","type":"...","value":"..."}` each: what follows a signal's id. */
+  /** Each signal after its id: `","type":"...","value":"..."}`. */
   signals: readonly string[]
-  /** Further fields at the top of the payload, `,"name":...` each, or ''. */
+  /** Extra fields at the top of the payload, `,"name":...` each, or ''. */
   fields: string
 }
 
-/** What is left to send at `moment`; null where nothing is. */
+/** The parts that may be sent at `moment`; null when none may. */
 export type Withhold = (parts: WrittenParts, moment: EpochMs) => WrittenParts | null
 
 type Rule = { round: number | null; hide: ReadonlySet<Withheld> }
@@ -44,18 +45,18 @@ type Rule = { round: number | null; hide: ReadonlySet<Withheld> }
 const everything: ReadonlySet<Withheld> = new Set(['speed', 'odometer', 'hours'])
 const coarsePlaces = 1
 
-/** The fields of a position that the interface knows (ingestion-api.md 2.4), by what withholds them. */
-const placeFields = ['latitude', 'longitude']
+/** The fields of a position in the API (ingestion-api.md 2.4): coordinates, and those that `speed` hides. */
+const coordinateFields = ['latitude', 'longitude']
 const speedFields = ['speed', 'speedUnits', 'heading', 'inMotion']
 
 export function compilePrivacy(profile: PrivacyProfile): Withhold {
   const inside: Rule = { round: profile.round, hide: new Set(profile.hide) }
-  const beyond: Rule = { round: Math.min(profile.round ?? coarsePlaces, coarsePlaces), hide: everything }
+  const outside: Rule = { round: Math.min(profile.round ?? coarsePlaces, coarsePlaces), hide: everything }
   const insideIsPlain = inside.round === null && inside.hide.size === 0
   return (parts, moment) => {
     const working = profile.hours === null || profile.hours(moment)
     if (working) return insideIsPlain ? parts : withheld(parts, inside)
-    return profile.outside === 'drop' ? null : withheld(parts, beyond)
+    return profile.outside === 'drop' ? null : withheld(parts, outside)
   }
 }
 
@@ -68,7 +69,7 @@ function withheld({ gps, signals }: WrittenParts, rule: Rule): WrittenParts | nu
 function withheldGps(gps: string, { round, hide }: Rule): string {
   const before = JSON.parse(gps.slice(',"gps":'.length)) as Record<string, unknown>
   const after: Record<string, unknown> = {}
-  for (const name of placeFields) {
+  for (const name of coordinateFields) {
     const value = before[name]
     after[name] = typeof value === 'number' && round !== null ? roundDecimal(value, round) : value
   }
@@ -85,11 +86,11 @@ function isHidden(signal: string, hide: ReadonlySet<Withheld>): boolean {
 
 /**
  * A number rounded by its decimal digits, halves away from zero: 1.005 to two places is 1.01, although the
- * double nearest to 1.005 lies below it.
+ * nearest double of 1.005 is below it.
  */
 export function roundDecimal(value: number, places: number): number {
   const magnitude = Math.abs(value)
-  // Below 1e-6 a double is written with an exponent of its own.
+  // Below 1e-6 the text of a double has an exponent.
   const [digits, exponent = '0'] = String(magnitude).split('e')
   const steps = Math.round(Number(`${digits}e${Number(exponent) + places}`))
   const rounded = Number(`${steps}e-${places}`)

@@ -1,29 +1,29 @@
-// schedule.ts: working hours, such as "Mon-Fri 06:00-18:00; Sat 08:00-12:00", in a zone.
+// schedule.ts: working hours, such as "Mon-Fri 06:00-18:00; Sat 08:00-12:00", in a time zone.
 //
 //   entry     days, blank, hours; entries are separated by ";" and add up
-//   days      Mon, Mon-Fri, Mon,Wed,Fri, Fri-Mon; left out: every day
+//   days      Mon, Mon-Fri, Mon,Wed,Fri, Fri-Mon; omitted: every day
 //   hours     06:00-18:00, several with commas; 22:00-06:00 ends on the next day; 24:00 is the end of a day
 //
-// The week becomes a bitmap of its minutes. What the zone's clock shows is asked of Intl once in each quarter
-// of an hour: every zone's offset changes at such a moment only. The answers of the last 512 quarters are
-// remembered (a backlog jumps to and fro); then all of them are forgotten and asked again.
+// The week is a bitmap of its minutes. Intl gives the zone's offset once per quarter of an hour: offsets
+// change only at such a moment. The last 512 offsets are cached, since a backlog has mixed times; then the
+// cache is cleared.
 
 import type { EpochMs } from '../../std/clock.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { quote } from '../../std/quote.ts'
 
-/** Whether the moment is within the hours. */
+/** Whether the moment is within the working hours. */
 export type Schedule = (moment: EpochMs) => boolean
 
 const days = ['monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday', 'sunday']
 const dayMinutes = 1440
 const weekMinutes = 7 * dayMinutes
 const quarterMs = 15 * 60_000
-/** Minutes from the beginning of a week, Monday 00:00, to 1970-01-01 00:00, a Thursday. */
+/** Minutes from the start of a week, Monday 00:00, to 1970-01-01 00:00, a Thursday. */
 const epochMinute = 3 * dayMinutes
 const quartersMax = 512
 
-/** Throws Malformed for a text that is no schedule, or a zone that is none. */
+/** Throws Malformed for a text that is not a schedule, or an unknown zone. */
 export function compileSchedule(text: string, zone: string): Schedule {
   const open = minutesOf(text)
   const offsetAt = compileZone(zone)
@@ -80,8 +80,8 @@ function minuteOf(time: string, text: string): number {
 
 function malformed(part: string, text: string): never {
   throw new Malformed(
-    `has ${quote(part.trim(), 40)} in ${quote(text, 120)}; ` +
-      'write it as "Mon-Fri 06:00-18:00; Sat 08:00-12:00"',
+    `has ${quote(part.trim(), 40)} in ${quote(text, 120)}. ` +
+      'Write it as "Mon-Fri 06:00-18:00; Sat 08:00-12:00"',
   )
 }
 
@@ -120,11 +120,11 @@ function zoneFormat(zone: string): Intl.DateTimeFormat {
     })
   } catch (error) {
     if (!(error instanceof RangeError)) throw error
-    throw new Malformed(`is ${quote(zone, 60)}, which is no time zone such as Europe/Paris`)
+    throw new Malformed(`is ${quote(zone, 60)}, which is not a time zone such as Europe/Paris`)
   }
 }
 
-/** Beyond what Intl can format (some 270,000 years) there is no offset. */
+/** The limit of Intl (some 270,000 years). Beyond it the offset is 0. */
 const momentMax = 8_640_000_000_000_000
 
 function offsetIn(format: Intl.DateTimeFormat, moment: EpochMs): number {
@@ -135,6 +135,6 @@ function offsetIn(format: Intl.DateTimeFormat, moment: EpochMs): number {
   const year = parts.get('era')?.startsWith('B') ? 1 - part('year') : part('year')
   const shown = Date.UTC(year, part('month') - 1, part('day'), part('hour'), part('minute'))
   const offset = Math.round((shown - moment) / 60_000)
-  // Date.UTC takes the years 0 to 99 for 1900 to 1999; nobody's working hours lie there.
+  // Date.UTC maps the years 0 to 99 to 1900 to 1999, which gives a wrong offset.
   return Number.isFinite(offset) && Math.abs(offset) <= dayMinutes ? offset : 0
 }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../../src/std/clock.ts'
-import { casesSchema, runCases } from '../../../src/mapping/cases/cases.ts'
+import { casesSchema } from '../../../src/mapping/cases/case-schema.ts'
+import { runCases } from '../../../src/mapping/cases/cases.ts'
 import { configOf, truckSource, type World } from '../../support/mapping-world.ts'
 
 const topic = 'telemetry/v1/truck-7'
@@ -62,10 +63,10 @@ describe('a case', () => {
       ],
       payloads: [sent],
     }
-    expect(await judge(twice)).toEqual([expect.stringMatching(/^It was refused as NOT_JSON: /)])
+    expect(await judge(twice)).toEqual([expect.stringMatching(/^The message was refused as NOT_JSON: /)])
     expect(await judge({ topic, message: good, ignored: 'when' })).toEqual([
-      expect.stringMatching(/^payload 1 was not expected: \{"payloadId"/),
-      'It was to be ignored as "when". It was not.',
+      expect.stringMatching(/^payload 1 is not expected: \{"payloadId"/),
+      'The message was not ignored. Expected: ignored as "when".',
     ])
   })
 
@@ -91,7 +92,7 @@ describe('a case', () => {
     const exact = { ...sent, time: Date.parse(at) }
     expect(await judge({ topic, at, message: timeless, payloads: [exact] }, [source])).toEqual([])
     expect(await judge({ topic, at, message: good, payloads: [arrival] }, [source])).toEqual([
-      'payload 1: time is 1750000000000 by the device, expected the arrival.',
+      'payload 1: time is 1750000000000 from the device, expected the arrival time.',
     ])
   })
 
@@ -103,16 +104,16 @@ describe('a case', () => {
     expect(await judge({ topic, message: good, retain: true, ignored: 'retained' }, [source])).toEqual([])
     expect(await judge({ topic, message: none, ignored: 'retained' }, [source])).toHaveLength(1)
     expect(await judge({ topic, message: none, payloads: [sent] }, [source])).toEqual([
-      expect.stringMatching(/^payload 1 did not come: /),
-      expect.stringMatching(/^It was ignored as "when: /),
+      expect.stringMatching(/^payload 1 is missing, expected /),
+      expect.stringMatching(/^The message was ignored as "when: /),
     ])
   })
 
   test('names the reason of a dead letter or of quarantine', async () => {
     expect(await judge({ topic, message: '{"lat":1,"lon":1}', refused: 'NO_TIME' })).toEqual([])
     expect(await judge({ topic, message: '{"lat":1,"lon":1}', refused: 'NOT_JSON' })).toEqual([
-      'It was to be refused as NOT_JSON, and was not.',
-      expect.stringMatching(/^It was refused as NO_TIME: /),
+      'The message was not refused. Expected: refused as NOT_JSON.',
+      expect.stringMatching(/^The message was refused as NO_TIME: /),
     ])
     const future = { topic, at: '2025-06-15T14:00:00Z', message: good }
     expect(await judge({ ...future, quarantined: 'FUTURE' })).toEqual([])
@@ -217,12 +218,12 @@ describe('a case', () => {
 
 describe('a case is refused', () => {
   test.each([
-    [{ topic, payloads: [sent] }, 'needs one of message, hex and messages'],
-    [{ topic, message: good, hex: '00', payloads: [sent] }, 'needs one of message, hex and messages'],
+    [{ topic, payloads: [sent] }, 'needs exactly one of message, hex and messages'],
+    [{ topic, message: good, hex: '00', payloads: [sent] }, 'needs exactly one of message, hex and messages'],
     [{ message: good, payloads: [sent] }, 'needs a topic for each message'],
     [{ messages: [{ message: 'x' }], ignored: 'when' }, 'needs a topic for each message'],
     [{ messages: [{ topic }], ignored: 'when' }, 'needs message or hex in each of its messages'],
-    [{ topic, message: good }, 'must say what it expects: payloads, ignored, refused or quarantined'],
+    [{ topic, message: good }, 'needs an expectation: payloads, ignored, refused or quarantined'],
     [{ topic, hex: '0', ignored: 'empty' }, 'must be pairs of hexadecimal digits'],
     [{ topic, message: good, at: 'noon', ignored: 'when' }, 'must be a time such as 2026-01-28T15:00:08Z'],
   ])('that is %j: it %s', (one, message) => {

@@ -237,7 +237,7 @@ describe('the explanation of a field says', () => {
     expect(fields['heading']).toMatchObject({ raw: 360, value: 0 })
     expect(fields['in_motion']).toMatchObject({
       value: true,
-      note: 'follows from the speed: moving above 5',
+      note: 'derived from the speed: moving above 5',
     })
     expect(fields['signals[0]']).toMatchObject({
       field: 'OBD_LIFETIME_ODOMETER',
@@ -258,20 +258,20 @@ describe('the explanation of a field says', () => {
       time: 'sent',
       latitude: 'sent',
       longitude: 'sent',
-      speed: '-1 means that there is none (`absent`)',
+      speed: '-1 means "no value" (`absent`)',
       heading: 'outside 0 to 360',
-      in_motion: 'follows from the speed: moving above 5; there is no speed, or it was in between',
-      'signals[0]': 'only for truck; its model belongs to no family',
+      in_motion: 'derived from the speed: moving above 5; there is no speed, or it is between the two limits',
+      'signals[0]': 'only for truck; the model of the device is in no family',
       'signals[1]': 'sent',
-      'signals[2]': 'its origin gnss is none of the `origins` of the source',
-      'signals[3]': 'when does not hold: engine == true',
+      'signals[2]': 'its origin gnss is not in `origins` of the source',
+      'signals[3]': 'when is false: engine == true',
       'fields["gps.altitude"]': 'not a number',
     })
   })
 
   test('that another signal of its type and part comes first', () => {
     const { 'signals[1]': second } = fieldsOf(explainOne(source({}, { model: 'FMB640' }), message))
-    expect(second).toMatchObject({ raw: 386_815, note: 'signals[0] has a value and comes first' })
+    expect(second).toMatchObject({ raw: 386_815, note: 'signals[0] has a value and is sent instead' })
     expect(second).not.toHaveProperty('value')
   })
 
@@ -288,13 +288,13 @@ describe('the explanation of a field says', () => {
     const withFix = source({}, { fix: { valid: 'sat > 0', time: { path: 'fixed', format: 'ms' } } })
     const invalid = fieldsOf(explainOne(withFix, { ...message, sat: 0 }))
     for (const option of ['latitude', 'speed', 'heading', 'fields["gps.altitude"]'])
-      expect(invalid[option]).toMatchObject({ note: 'no fix: fix.valid does not hold' })
+      expect(invalid[option]).toMatchObject({ note: 'no fix: fix.valid is false' })
     const stale = fieldsOf(explainOne(withFix, { ...message, sat: 9, fixed: 1_749_999_000_000 }))
     expect(stale['latitude']?.note).toBe(
       'no fix: the position is older than fix.max_age, taken 2025-06-15T14:50:00.000Z',
     )
     const nowhere = fieldsOf(explainOne(source(), { ...message, lat: 0, lon: 0 }))
-    expect(nowhere['speed']).toMatchObject({ note: 'no fix: 0, 0 is what a receiver without a fix says' })
+    expect(nowhere['speed']).toMatchObject({ note: 'no fix: a receiver without a fix sends 0, 0' })
   })
 
   test('that the last known position is sent with its own time and without heading', () => {
@@ -306,10 +306,10 @@ describe('the explanation of a field says', () => {
     expect(fields['time']).toMatchObject({
       raw: 1_750_000_000_000,
       value: 1_749_999_000_000,
-      note: 'the position is older and is sent under its own time',
+      note: 'the position is older and is sent with its own time',
     })
     expect(fields['heading']).toMatchObject({
-      note: 'the position is the last known one: its heading is not',
+      note: 'the position is a last known one, so its heading is not sent',
     })
   })
 
@@ -334,7 +334,7 @@ describe('the explanation of a field says', () => {
     expect(fieldsOf(explainOne(source(), { ...message, ts: 4e12 }, restamp))['time']).toMatchObject({
       raw: 4e12,
       value: 1_760_000_000_000,
-      note: 'the clock of the device is wrong: the arrival time is sent',
+      note: 'the device clock is wrong: the arrival time is sent',
     })
   })
 
@@ -347,7 +347,7 @@ describe('the explanation of a field says', () => {
     expect(fields['latitude']).toMatchObject({
       raw: 48.1,
       value: 48,
-      note: 'the privacy profile driver makes it coarse',
+      note: 'the privacy profile driver rounds it',
     })
     for (const option of ['speed', 'signals[1]'])
       expect(fields[option]).toMatchObject({ note: 'the privacy profile driver withholds it' })
@@ -403,7 +403,7 @@ describe('the explanation of a record says', () => {
       { source: 'vans', name: 'lon', wanted: true, value: '12.5' },
     ])
     const closed = told.at(-1)?.explained
-    expect(closed?.records[0]?.device).toMatchObject({ name: 'v1', from: 'the values that were collected' })
+    expect(closed?.records[0]?.device).toMatchObject({ name: 'v1', from: 'the collected values' })
     expect(closed && fieldsOf(closed)['latitude']).toMatchObject({ raw: '12.5', value: 12.5 })
   })
 })

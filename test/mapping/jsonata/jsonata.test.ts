@@ -85,9 +85,9 @@ describe('an expression', () => {
   test('with a syntax error is reported with its position when the config is read', () => {
     expect(() => checkExpression('{ "lat": lat }')).not.toThrow()
     expect(() => checkExpression('a.b[')).toThrow(
-      'is no JSONata expression: Expected "]" before end of expression at position 4 near "a.b["',
+      'is not a JSONata expression: Expected "]" before end of expression at position 4 near "a.b["',
     )
-    expect(() => checkExpression('$match(a, /(/)')).toThrow('is no JSONata expression')
+    expect(() => checkExpression('$match(a, /(/)')).toThrow('is not a JSONata expression')
   })
 })
 
