@@ -60,7 +60,7 @@ export {
   type QuarantineDecisions,
 } from './quarantine/quarantine-decisions.ts'
 export { createTaps } from './intake/message-tap.ts'
-export type { TapEntry, TapFilter, Taps } from './intake/message-tap.ts'
+export type { TapEntry, Taps } from './intake/message-tap.ts'
 
 export type IngestCounters = IntakeCounters & BrokerCounters
 

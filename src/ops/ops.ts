@@ -43,7 +43,7 @@ export { eventTable } from './events/events.ts'
 export type { DeviceView, MappingStage, ProbeReport, ReloadReport } from './types.ts'
 export type { DropReport, RemapReport, ReleaseReport } from '../ingest/ingest.ts'
 export type { QuarantineView } from './http/quarantine-view.ts'
-export { toLetterParams } from './http/dead-letter-params.ts'
+export { toDeadLetterParams } from './http/dead-letter-params.ts'
 export type { Status } from './status.ts'
 
 export type OpsDeps = { clock: Clock; version: string; stdout: Writable; env: NodeJS.ProcessEnv }

@@ -61,7 +61,7 @@ describe('docs', () => {
     const readme = await world.read('README.md')
     for (const name of Object.keys(eventFields)) expect(readme).toContain(`| \`${name}\` | `)
     expect(readme).toMatch(/\| `endpoint_unavailable` \| warn \| .* raises `ENDPOINT_UNAVAILABLE`, clears /)
-    expect(readme).toMatch(/\| `retryInMs` \| time until the next try, in milliseconds \|/)
+    expect(readme).toMatch(/\| `retryInMs` \| time until the next try, in ms \|/)
   })
 
   test('writes no README where there is none', async () => {

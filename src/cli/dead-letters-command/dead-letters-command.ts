@@ -3,7 +3,7 @@
 import { Command } from 'commander'
 import { formatDuration } from '../../std/quantity.ts'
 import { visible } from '../../std/quote.ts'
-import { toLetterParams, type RemapReport } from '../../ops/ops.ts'
+import { toDeadLetterParams, type RemapReport } from '../../ops/ops.ts'
 import { listDeadLetters, type DeadLetterList } from '../../dead-letters/dead-letters.ts'
 import { requestDaemon } from '../daemon-client.ts'
 import { countOf } from '../terminal/result-text.ts'
@@ -47,7 +47,7 @@ const listCommand: Run = (io, done) =>
     .addHelpText('after', '\nWhere no daemon runs, it reads the spool of --config or --path.')
     .action(async (options: PlaceOptions & FilterOptions & { ids?: boolean }) => {
       const query = queryOf(options)
-      const path = `/dead-letters?${toLetterParams(query).toString()}`
+      const path = `/dead-letters?${toDeadLetterParams(query).toString()}`
       const view = await requestOrRead(
         options,
         io,

@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises'
 import { Command } from 'commander'
 import { GatewayError, messageOf } from '../../std/gateway-error.ts'
 import { exportLine, selectDeadLetters, type DeadLetterQuery } from '../../dead-letters/dead-letters.ts'
-import { toLetterParams } from '../../ops/ops.ts'
+import { toDeadLetterParams } from '../../ops/ops.ts'
 import type { RestingSpool } from '../../spool/spool.ts'
 import { requestDaemonLines } from '../daemon-client.ts'
 import { countOf } from '../terminal/result-text.ts'
@@ -29,7 +29,7 @@ export function exportCommand(io: CommandIo, done: (status: ExitStatus) => void)
     .option('--to <file>', 'instead of stdout; must not be there yet')
     .action(async (ids: string[], options: Options) => {
       const query: DeadLetterQuery = { ...queryOf(options), ...(ids.length === 0 ? {} : { ids }) }
-      const params = toLetterParams(query)
+      const params = toDeadLetterParams(query)
       params.set('all', '1')
       const path = `/control/dead-letters/export?${params.toString()}`
       const count = await requestOrRead(

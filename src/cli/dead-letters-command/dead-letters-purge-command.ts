@@ -3,7 +3,7 @@
 import { Command } from 'commander'
 import { visible } from '../../std/quote.ts'
 import type { PurgeReport } from '../../dead-letters/dead-letters.ts'
-import { toLetterParams } from '../../ops/ops.ts'
+import { toDeadLetterParams } from '../../ops/ops.ts'
 import { requestDaemon } from '../daemon-client.ts'
 import { countOf } from '../terminal/result-text.ts'
 import {
@@ -25,7 +25,7 @@ export function purgeCommand(io: CommandIo, done: (status: ExitStatus) => void):
     .addHelpText('after', '\nTo keep a copy first: dead-letters export --to FILE.')
     .action(async (ids: string[], options: PlaceOptions & FilterOptions & { yes?: boolean }) => {
       const url = await daemonUrl(options, io)
-      const params = toLetterParams(requiredQuery(ids, options))
+      const params = toDeadLetterParams(requiredQuery(ids, options))
       if (options.all === true) params.set('all', '1')
       if (options.yes === true) params.set('yes', '1')
       const path = `/control/dead-letters/purge?${params.toString()}`

@@ -8,7 +8,7 @@ import { Command } from 'commander'
 import { GatewayError, messageOf } from '../../std/gateway-error.ts'
 import { visible } from '../../std/quote.ts'
 import type { ImportReport, RequeueReport } from '../../dead-letters/dead-letters.ts'
-import { toLetterParams } from '../../ops/ops.ts'
+import { toDeadLetterParams } from '../../ops/ops.ts'
 import { requestDaemon } from '../daemon-client.ts'
 import { countOf } from '../terminal/result-text.ts'
 import {
@@ -68,7 +68,7 @@ async function requeue(
   const parts = ids.length === 0 ? [query] : slices(ids, idsMax).map((some) => ({ ...query, ids: some }))
   const reports: RequeueReport[] = []
   for (const part of parts) {
-    const params = toLetterParams(part)
+    const params = toDeadLetterParams(part)
     if (options.all === true) params.set('all', '1')
     if (options.dryRun === true) params.set('dryRun', '1')
     const path = `/control/dead-letters/requeue?${params.toString()}`

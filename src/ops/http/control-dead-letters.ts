@@ -1,84 +1,79 @@
-// control-dead-letters.ts: what can be done with dead letters over HTTP; see control.ts for who may.
+// control-dead-letters.ts: changes of dead letters over HTTP. Who may use them: control-routes.ts.
 //
 //   POST /control/dead-letters/show?id=            one, whole
 //   POST /control/dead-letters/requeue?WHICH&dryRun=1
-//   POST /control/dead-letters/export?WHICH        NDJSON, as long as the reader reads
-//   POST /control/dead-letters/purge?WHICH&yes=1   without `yes` it says what would go
-//   POST /control/dead-letters/edit?id=            the body is the payload that takes its place
-//   POST /control/dead-letters/import?dryRun=1       the body is NDJSON, at most `bodyBytesMax`
+//   POST /control/dead-letters/export?WHICH        NDJSON, while the client reads
+//   POST /control/dead-letters/purge?WHICH&yes=1   without `yes` it reports what it would delete
+//   POST /control/dead-letters/edit?id=            the body is the payload that replaces it
+//   POST /control/dead-letters/import?dryRun=1     the body is NDJSON, at most `bodyBytesMax`
 //
-// WHICH is id (more than once), stage, reason, device, source, provider, since, until (epoch milliseconds), or `all=1`:
-// nothing said does not mean everything.
+// WHICH is id (more than once), stage, reason, device, source, provider, since, until (epoch milliseconds), or
+// `all=1`: without a selection nothing is selected.
 
 import type { IncomingMessage } from 'node:http'
+import { formatSize } from '../../std/quantity.ts'
 import type { DeadLetterQuery, DeadLetterOperations } from '../../dead-letters/dead-letters.ts'
-import type { ControlAnswer } from './control.ts'
-import { readLetterParams } from './dead-letter-params.ts'
+import { readDeadLetterParams } from './dead-letter-params.ts'
+import { badRequest, ok, problem, type JsonAnswer } from './json-answer.ts'
 
 /** Of `import` and `edit`; the command sends a file in such parts. */
 const bodyBytesMax = 8 * 1024 * 1024
 
-/** The work of these has a body. */
+const act = 'Nothing was changed.'
+
 export function takesBody(path: string): boolean {
   return path === '/control/dead-letters/edit' || path === '/control/dead-letters/import'
 }
 
-/** Null where there is nothing of this name. */
-export async function answerLetters(
-  letters: DeadLetterOperations,
+/** Lines are sent while they are made. Null where there is nothing of this name. */
+export async function changeDeadLetters(
+  deadLetters: DeadLetterOperations,
   name: string,
   params: URLSearchParams,
   { request, signal }: { request: IncomingMessage; signal: AbortSignal },
-): Promise<ControlAnswer | null> {
-  const flag = (key: string) => params.get(key) === '1'
+): Promise<JsonAnswer | { lines: AsyncIterable<string> } | null> {
+  const dryRun = params.get('dryRun') === '1'
+  const id = params.get('id') ?? ''
   switch (name) {
     case 'show': {
-      const entry = await letters.show(params.get('id') ?? '')
-      if (entry !== null) return { status: 200, value: entry }
-      return refused(
-        404,
-        `There is no dead letter ${params.get('id') ?? ''}.`,
-        'It was requeued, mapped or deleted.',
-      )
+      const entry = await deadLetters.show(id)
+      if (entry !== null) return ok(entry)
+      const why = 'It was requeued, mapped or deleted.'
+      return problem(404, { what: `There is no dead letter ${id}.`, why, act })
     }
-    case 'requeue': {
-      const query = whichOf(params)
-      if (typeof query === 'string') return misunderstood(query)
-      return { status: 200, value: await letters.requeue(query, { dryRun: flag('dryRun') }, signal) }
-    }
-    case 'export': {
-      const query = whichOf(params)
-      if (typeof query === 'string') return misunderstood(query)
-      return { status: 200, lines: letters.export(query) }
-    }
+    case 'requeue':
+    case 'export':
     case 'purge': {
-      const query = whichOf(params)
-      if (typeof query === 'string') return misunderstood(query)
-      return { status: 200, value: await letters.purge(query, { dryRun: !flag('yes') }, signal) }
+      const query = queryIn(params)
+      if (typeof query === 'string') return badRequest(query, act)
+      if (name === 'export') return { lines: deadLetters.export(query) }
+      if (name === 'requeue') return ok(await deadLetters.requeue(query, { dryRun }, signal))
+      return ok(await deadLetters.purge(query, { dryRun: params.get('yes') !== '1' }, signal))
     }
     case 'edit':
     case 'import': {
       const text = await bodyOf(request)
-      if (text === null)
-        return refused(413, 'The request is too large.', `At most ${bodyBytesMax} bytes are taken at once.`)
-      if (name === 'edit')
-        return { status: 200, value: await letters.edit(params.get('id') ?? '', text, signal) }
-      return { status: 200, value: await letters.importLines(text, { dryRun: flag('dryRun') }, signal) }
+      if (text === null) {
+        const why = `At most ${formatSize(bodyBytesMax)} are accepted at once.`
+        return problem(413, { what: 'The request is too large.', why, act })
+      }
+      if (name === 'edit') return ok(await deadLetters.edit(id, text, signal))
+      return ok(await deadLetters.importLines(text, { dryRun }, signal))
     }
     default:
       return null
   }
 }
 
-function whichOf(params: URLSearchParams): DeadLetterQuery | string {
-  const query = readLetterParams(params, ['all', 'dryRun', 'yes'])
+function queryIn(params: URLSearchParams): DeadLetterQuery | string {
+  const query = readDeadLetterParams(params, ['all', 'dryRun', 'yes'])
   if (typeof query === 'string') return query
   if (Object.keys(query).length === 0 && params.get('all') !== '1')
-    return 'It does not say which letters are meant; all=1 means all of them.'
+    return 'The request selects no dead letters. all=1 selects all of them.'
   return query
 }
 
-/** Null where it is too large. Who is too slow is cut off by the limits of http.ts. */
+/** Null where it is too large. The limits of http.ts end a slow one. */
 async function bodyOf(request: IncomingMessage): Promise<string | null> {
   const parts: Buffer[] = []
   let bytes = 0
@@ -88,12 +83,4 @@ async function bodyOf(request: IncomingMessage): Promise<string | null> {
     parts.push(part)
   }
   return Buffer.concat(parts).toString('utf8')
-}
-
-function misunderstood(why: string): ControlAnswer {
-  return refused(400, 'The request is not understood.', why)
-}
-
-function refused(status: number, what: string, why: string): ControlAnswer {
-  return { status, value: { what, why, act: 'Nothing was changed.' } }
 }

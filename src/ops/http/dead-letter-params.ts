@@ -1,4 +1,5 @@
-// dead-letter-params.ts: which dead letters are meant, as parameters of a query: `reason=Validation&device=truck-7&since=1750000000000`.
+// dead-letter-params.ts: a selection of dead letters as parameters of a request, for both sides:
+// `reason=Validation&device=truck-7&since=1750000000000`.
 
 import { quote } from '../../std/quote.ts'
 import type { DeadLetterQuery } from '../../dead-letters/dead-letters.ts'
@@ -6,8 +7,8 @@ import type { DeadLetterQuery } from '../../dead-letters/dead-letters.ts'
 const texts = ['reason', 'device', 'source', 'provider'] as const
 const times = ['since', 'until'] as const
 
-/** The query, or what is wrong with the parameters. `others` are not looked at. */
-export function readLetterParams(
+/** The query, or what is wrong with the parameters. Those named in `others` are skipped. */
+export function readDeadLetterParams(
   params: URLSearchParams,
   others: readonly string[],
 ): DeadLetterQuery | string {
@@ -21,12 +22,12 @@ export function readLetterParams(
     if (text !== undefined) query[text] = value
     else if (time !== undefined && /^\d{1,15}$/.test(value)) query[time] = Number(value)
     else if (key === 'stage' && (value === 'mapping' || value === 'delivery')) query.stage = value
-    else return `${key} is not understood, with the value ${quote(value, 60)}.`
+    else return `Unknown parameter or value: ${quote(key, 40)} with ${quote(value, 60)}.`
   }
   return query
 }
 
-export function toLetterParams({ ids = [], ...query }: DeadLetterQuery): URLSearchParams {
+export function toDeadLetterParams({ ids = [], ...query }: DeadLetterQuery): URLSearchParams {
   const params = new URLSearchParams()
   for (const id of ids) params.append('id', id)
   for (const [key, value] of Object.entries(query)) params.set(key, String(value))

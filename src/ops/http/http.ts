@@ -1,18 +1,17 @@
-// http.ts: the daemon over HTTP, for people, probes and Prometheus. What can be changed stands in control.ts: POST, and
-// from this machine alone; all else is GET and HEAD.
+// http.ts: the daemon over HTTP, for people, probes and Prometheus.
 //
-//   /         says what there is
-//   /healthz  200 while the event loop turns. A full disk or a refusing service is no reason to be restarted, so
-//             it never says 503; who wants to know about those asks /readyz, /status or the conditions
+//   /         the list of paths
+//   /healthz  200 while the event loop turns. It is never 503: a full disk or a refusing service is no reason for a
+//             restart. /readyz, /status and the conditions show those
 //   /readyz   200 from ready until stopping, else 503 with the reason
 //   /status   status.ts as JSON
 //   /metrics  Prometheus text
-//   /tap      messages as they come, raw and mapped, a line of JSON each, until the reader goes: tap-stream.ts
-//   /devices, /devices/{key}, /dead-letters, /ledger, /quarantine    device-views.ts
-//   /control/...    control.ts
+//   /tap      messages as they come, raw and mapped, as NDJSON, while the client reads: tap-stream.ts
+//   /devices, /devices/{key}, /dead-letters, /ledger, /quarantine    read-routes.ts
+//   /control/...    changes: POST, from this machine only: control-routes.ts
 //
-// It listens on loopback unless told otherwise and asks for no password; so it says nothing secret. Headers,
-// bodies, connections and times are bounded: a port scanner must not cost the daemon anything.
+// All else is GET and HEAD. The server listens on loopback by default and asks for no password, so it shows nothing
+// secret. Headers, bodies, connections and times are bounded: a port scanner must not cost the daemon anything.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
@@ -21,10 +20,11 @@ import { codeOf, GatewayError, messageOf } from '../../std/gateway-error.ts'
 import { quote } from '../../std/quote.ts'
 import { opsUrl, type HostPort } from '../config.ts'
 import { takesBody } from './control-dead-letters.ts'
-import { answerControl, isControl } from './control.ts'
-import type { StageViews } from '../types.ts'
+import { answerControl, isControl } from './control-routes.ts'
+import { ok, problem, type JsonAnswer } from './json-answer.ts'
+import { answerRead } from './read-routes.ts'
 import { tapContentType } from './tap-stream.ts'
-import { viewAt } from './device-views.ts'
+import type { StageViews } from '../types.ts'
 
 const limits = {
   maxHeaderSize: 8192,
@@ -35,7 +35,7 @@ const limits = {
 } as const
 /** Beyond this a connection is closed at once. */
 const connectionsMax = 64
-/** A reader that does not read for so long is cut. */
+/** A connection that does not read for so long is closed. */
 const idleMs = 10_000
 
 export type HttpSource = {
@@ -44,11 +44,9 @@ export type HttpSource = {
   notReady(): string | null
   metrics(): Promise<{ contentType: string; text: string }>
   stages: StageViews
-  /** Answers by itself, for as long as the reader stays; or says why not. */
-  tap(query: URLSearchParams, response: ServerResponse): Problem | null
+  /** Streams, and gives null; or refuses. */
+  tap(query: URLSearchParams, response: ServerResponse): JsonAnswer | null
 }
-
-export type Problem = { status: number; what: string; why: string; act: string }
 
 export type HttpServer = {
   /** With the port that the system chose where the config says 0. */
@@ -98,7 +96,7 @@ function faultOf(error: Error, host: string, port: number): GatewayError {
     return new GatewayError('ADDRESS_IN_USE', {
       what,
       why: 'Another process listens there, perhaps another gateway.',
-      act: `See which one with \`ss -ltnp 'sport = :${port}'\`, or set ops.listen to another port.`,
+      act: `Find it with \`ss -ltnp 'sport = :${port}'\`, or set ops.listen to another port.`,
       cause: error,
     })
   }
@@ -117,7 +115,7 @@ async function respond(
 ): Promise<void> {
   const answered = await answer(source, request, response).catch(failed)
   if (answered === 'streams') return
-  const { status, contentType, body } = answered
+  const { status, contentType, body } = 'value' in answered ? json(answered) : answered
   const bytes = Buffer.from(body)
   response.writeHead(status, {
     'content-type': contentType,
@@ -135,61 +133,69 @@ async function answer(
   source: HttpSource,
   request: IncomingMessage,
   response: ServerResponse,
-): Promise<Answer | 'streams'> {
-  const [path = '/', query = ''] = (request.url ?? '/').split('?', 2)
+): Promise<Answer | JsonAnswer | 'streams'> {
+  const [path = '/', search = ''] = (request.url ?? '/').split('?', 2)
+  const query = new URLSearchParams(search)
   const changes = request.method === 'POST' && isControl(path)
   if (request.method !== 'GET' && request.method !== 'HEAD' && !changes) {
     return problem(405, {
       what: `${request.method ?? 'This method'} is not allowed on ${quote(path, 100)}.`,
-      why: 'The daemon answers questions over HTTP; only below /control something can be changed, with POST.',
+      why: 'Only the paths below /control change something, with POST.',
       act: 'Use GET or HEAD.',
     })
   }
   if (hasBody(request) && !(changes && takesBody(path))) {
     return problem(413, {
       what: 'The request has a body.',
-      why: 'No path here takes one.',
+      why: 'This path takes no body.',
       act: 'Send the request without a body.',
     })
   }
   if (changes) {
-    const asked = { path, query: new URLSearchParams(query) }
-    const answered = await answerControl(source.stages, asked, request, response)
-    if ('value' in answered) return json(answered.status, answered.value)
+    const answered = await answerControl(source.stages, { path, query, request, response })
+    if ('value' in answered) return answered
     await sendLines(answered.lines, response)
     return 'streams'
   }
   switch (path) {
     case '/':
-      return text(
-        200,
-        'telemetry gateway\n\n/status\n/healthz\n/readyz\n/metrics\n/devices\n/dead-letters\n/ledger\n/quarantine\n/tap\n',
-      )
+      return text(`telemetry gateway\n\n${paths.join('\n')}\n`)
     case '/healthz':
-      return text(200, 'ok\n')
+      return text('ok\n')
     case '/readyz': {
       const reason = source.notReady()
-      return json(reason === null ? 200 : 503, { ready: reason === null, reason })
+      return { status: reason === null ? 200 : 503, value: { ready: reason === null, reason } }
     }
     case '/status':
-      return json(200, source.status())
+      return ok(source.status())
     case '/metrics': {
       const { contentType, text: body } = await source.metrics()
       return { status: 200, contentType, body }
     }
-    case '/tap': {
+    case '/tap':
       if (request.method === 'HEAD') return { status: 200, contentType: tapContentType, body: '' }
-      const refused = source.tap(new URLSearchParams(query), response)
-      if (refused === null) return 'streams'
-      const { status, ...words } = refused
-      return problem(status, words)
+      return source.tap(query, response) ?? 'streams'
+    default: {
+      const closed = new AbortController()
+      response.once('close', () => closed.abort())
+      return answerRead(source.stages, { path, query, signal: closed.signal })
     }
-    default:
-      return viewOrNothing(source, path, new URLSearchParams(query), response)
   }
 }
 
-/** As fast as the reader reads; who goes away ends it. */
+const paths = [
+  '/status',
+  '/healthz',
+  '/readyz',
+  '/metrics',
+  '/devices',
+  '/dead-letters',
+  '/ledger',
+  '/quarantine',
+  '/tap',
+]
+
+/** As fast as the client reads. Closing the connection ends it. */
 async function sendLines(lines: AsyncIterable<string>, response: ServerResponse): Promise<void> {
   response.writeHead(200, {
     'content-type': 'application/x-ndjson; charset=utf-8',
@@ -198,30 +204,9 @@ async function sendLines(lines: AsyncIterable<string>, response: ServerResponse)
   try {
     await pipeline(Readable.from(lines), response)
   } catch {
-    // The reader is gone, or the spool: an answer without its end says so.
+    // The client or the spool is gone: an answer without its end shows it.
     response.destroy()
   }
-}
-
-async function viewOrNothing(
-  { stages }: HttpSource,
-  path: string,
-  query: URLSearchParams,
-  response: ServerResponse,
-): Promise<Answer> {
-  const gone = new AbortController()
-  response.once('close', () => gone.abort())
-  const view = await viewAt(path, query, stages, gone.signal)
-  if (view?.kind === 'view') return json(200, view.value)
-  if (view?.kind === 'refused') {
-    const { status, what, why, act } = view
-    return problem(status, { what, why, act })
-  }
-  return problem(404, {
-    what: `There is nothing at ${quote(path, 100)}.`,
-    why: view?.why ?? 'The path is unknown.',
-    act: 'Ask / for the paths there are.',
-  })
 }
 
 function hasBody({ headers }: IncomingMessage): boolean {
@@ -229,23 +214,19 @@ function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0')
 }
 
-/** A stage that throws while it is being closed must not take the server with it. */
-function failed(thrown: unknown): Answer {
+/** A stage that throws while it is being closed must not stop the server. */
+function failed(thrown: unknown): JsonAnswer {
   return problem(500, {
-    what: 'The answer could not be made.',
+    what: 'The request failed.',
     why: messageOf(thrown),
-    act: 'Ask again; if it stays, report it with this text.',
+    act: 'Try again. If it fails again, report it with this text.',
   })
 }
 
-function problem(status: number, body: { what: string; why: string; act: string }): Answer {
-  return json(status, body)
-}
-
-function json(status: number, value: unknown): Answer {
+function json({ status, value }: JsonAnswer): Answer {
   return { status, contentType: 'application/json; charset=utf-8', body: `${JSON.stringify(value)}\n` }
 }
 
-function text(status: number, body: string): Answer {
-  return { status, contentType: 'text/plain; charset=utf-8', body }
+function text(body: string): Answer {
+  return { status: 200, contentType: 'text/plain; charset=utf-8', body }
 }

@@ -1,9 +1,9 @@
-// quarantine-view.ts: what is in quarantine: who for, why, since when; and the messages of one device one by one.
+// quarantine-view.ts: what is in quarantine: of which devices, why, since when; and the messages of one device.
 //
-//   /quarantine?limit=             devices with how many messages, for which reason; and the shelves, one a provider
-//   /quarantine?device=&limit=     of this device alone, with its messages, the oldest first, without their bytes
+//   /quarantine?limit=             devices with their number of messages and the reason; and the shelves, one a provider
+//   /quarantine?device=&limit=     of this device alone, with its messages, oldest first, without their bytes
 //
-// Reads at most `scanMax` messages and tells when there are more.
+// Reads at most `scanMax` messages and reports when there are more.
 
 import { bounded } from '../../std/quote.ts'
 import type { KeptEntry } from '../../spool/spool.ts'
@@ -33,11 +33,11 @@ type ShownMessage = {
 export type QuarantineView = {
   shelves: readonly { provider: string; messages: number; bytes: number }[]
   scanned: number
-  /** There are more messages than were looked at, or more groups than are shown. */
+  /** There are more messages than were read, or more groups than are shown. */
   more: boolean
-  /** The largest first. */
+  /** Largest first. */
   groups: readonly KeptGroup[]
-  /** Of the device that was asked for. */
+  /** Of the requested device. */
   messages: readonly ShownMessage[]
 }
 

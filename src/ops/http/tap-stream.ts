@@ -1,58 +1,60 @@
 // tap-stream.ts: GET /tap: messages as they come, raw and mapped, as newline-delimited JSON.
 //
-//   ?device=  ?topic=FILTER  ?source=     what is shown; all of it without them
+//   ?device=  ?topic=FILTER  ?source=     what is shown; everything without them
 //
-//   {"kind":"message","at":1750000000000,"topic":"...","qos":1,"retain":false,"dup":false,"client":"..","user":null,
-//    "certificate":null,"message":"{...}","source":"trucks","became":"payloads","payloads":[{...}]}
+//   {"kind":"message","at":1750000000000,"topic":"...","qos":1,"retain":false,"dup":false,"client":"..",
+//    "user":null,"certificate":null,"message":"{...}","source":"trucks","became":"payloads","payloads":[{...}]}
 //   {"kind":"closed","at":...,"payloads":[{...}]}      made of messages that waited
 //   {"kind":"dropped","count":12}                      more came than a tap shows
-//   {"kind":"alive"}                                   every few seconds, so that both sides see the other go
+//   {"kind":"alive"}                                   every 4 s, so that both sides notice when the other is gone
 //
-// Bytes that are no text stand in `hex` instead of `message`. Nothing of the config is shown, and of a client its
-// names only. It ends when the reader goes, does not read (http.ts cuts it), or the daemon stops.
+// Bytes that are not text are in `hex` instead of `message`. Nothing of the config is shown, and of a client only its
+// names. The stream ends when the client closes it or stops reading (http.ts), or the daemon stops.
 
 import { isUtf8 } from 'node:buffer'
 import type { ServerResponse } from 'node:http'
 import type { CancelTimer, Clock } from '../../std/clock.ts'
-import type { TapEntry, TapFilter, Taps } from '../../ingest/ingest.ts'
+import { quote } from '../../std/quote.ts'
+import type { TapEntry, Taps } from '../../ingest/ingest.ts'
+import { badRequest, notYet, problem, type JsonAnswer } from './json-answer.ts'
 
 export const tapContentType = 'application/x-ndjson; charset=utf-8'
-
-type Problem = { status: number; what: string; why: string; act: string }
 
 /** Payloads of one message that are shown. */
 const payloadsMax = 20
 const aliveEveryMs = 4000
-const questions = ['device', 'topic', 'source'] as const
+const parameters = ['device', 'topic', 'source'] as const
 
-export type TapRoute = (query: URLSearchParams, response: ServerResponse) => Problem | null
+export type TapRoute = (query: URLSearchParams, response: ServerResponse) => JsonAnswer | null
 
 type Deps = { clock: Clock; taps: () => Pick<Taps, 'open'> | null }
 
-/** The route answers by itself, or says why it does not. */
+/** The route streams by itself, or refuses. */
 export function createTapRoute({ clock, taps }: Deps): TapRoute {
   return (query, response) => {
-    const filter = filterIn(query)
-    if ('status' in filter) return filter
+    for (const key of query.keys())
+      if (!parameters.some((known) => known === key))
+        return badRequest(
+          `Unknown parameter ${quote(key, 40)}.`,
+          'The parameters are device, topic and source.',
+        )
     const source = taps()
-    if (source === null)
-      return problem(503, 'There are no messages to look at.', 'The daemon is starting.', 'Ask again.')
+    if (source === null) return notYet('There are no messages to show yet.')
     let wake = () => {}
-    const opened = source.open(filter, () => wake())
+    const [device = null, topic = null, name = null] = parameters.map((key) => query.get(key))
+    const opened = source.open({ device, topic, source: name }, () => wake())
     if (opened.kind === 'full')
-      return problem(
-        503,
-        'Too many look on already.',
-        `There are ${opened.tapsMax} taps, the most that the daemon serves.`,
-        'End one of them.',
-      )
+      return problem(503, {
+        what: 'There are too many taps.',
+        why: `The daemon serves at most ${opened.tapsMax} at once.`,
+        act: 'Close one of them.',
+      })
     if (opened.kind === 'malformed')
-      return problem(
-        400,
-        'The topic filter is none.',
-        `It ${opened.why}.`,
-        'Write it as telemetry/v1/+/data.',
-      )
+      return problem(400, {
+        what: 'The topic filter is not valid.',
+        why: `It ${opened.why}.`,
+        act: 'Use a filter such as telemetry/v1/+/data.',
+      })
     response.writeHead(200, {
       'content-type': tapContentType,
       'cache-control': 'no-store',
@@ -71,7 +73,7 @@ type Stream = {
   reader: { take(): TapEntry[]; takeDropped(): number; close(): void }
 }
 
-/** Ends with the response. What it gives is to be called when there is something to take. */
+/** Ends with the response. Gives the function to call when there is something to take. */
 function stream({ clock, response, reader }: Stream): () => void {
   let cancel: CancelTimer = () => {}
   let scheduled = false
@@ -84,7 +86,7 @@ function stream({ clock, response, reader }: Stream): () => void {
     cancel()
     reader.close()
   })
-  // A reader that resets the connection is gone like any other.
+  // A client that resets the connection is gone like any other.
   response.on('error', () => response.destroy())
   beat()
   return schedule
@@ -92,7 +94,7 @@ function stream({ clock, response, reader }: Stream): () => void {
   function schedule(): void {
     if (scheduled) return
     scheduled = true
-    // Not on the intake's time.
+    // Outside of the intake's turn.
     setImmediate(flush)
   }
 
@@ -117,23 +119,6 @@ function stream({ clock, response, reader }: Stream): () => void {
   function write(text: string): void {
     blocked = !response.write(text)
   }
-}
-
-function filterIn(query: URLSearchParams): TapFilter | Problem {
-  for (const key of query.keys())
-    if (!questions.some((known) => known === key))
-      return problem(
-        400,
-        'The question is not understood.',
-        `There is no ${key}.`,
-        'Ask by device, topic, source.',
-      )
-  const [device, topic, source] = questions.map((name) => query.get(name))
-  return { device: device ?? null, topic: topic ?? null, source: source ?? null }
-}
-
-function problem(status: number, what: string, why: string, act: string): Problem {
-  return { status, what, why, act }
 }
 
 function lineOf(entry: TapEntry): string {
@@ -171,7 +156,7 @@ function lineOf(entry: TapEntry): string {
   }
 }
 
-/** As text where it is one. Text that was cut may end within a character. */
+/** As text where it is text. Text that was cut may end within a character. */
 function contentOf(bytes: Buffer, cutBytes: number): Record<string, unknown> {
   const cut = cutBytes === 0 ? {} : { cutBytes }
   for (let less = 0; less <= (cutBytes === 0 ? 0 : 3); less += 1) {

@@ -192,7 +192,7 @@ describe('a tap', () => {
     const opened = await Promise.all([1, 2, 3, 4].map(() => openTap(url)))
     const fifth = await fetch(url)
     expect(fifth.status).toBe(503)
-    expect(await fifth.json()).toMatchObject({ what: 'Too many look on already.' })
+    expect(await fifth.json()).toMatchObject({ what: 'There are too many taps.' })
     for (const tap of opened) tap.end()
   })
 

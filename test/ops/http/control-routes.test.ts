@@ -63,7 +63,7 @@ describe('what can be changed over HTTP', () => {
     })
     const remapped = await ops.post('/control/dead-letters/remap?dryRun=1&reason=NO_TIME&source=a%20b')
     expect([remapped.status, JSON.parse(remapped.text)]).toEqual([200, report])
-    expect(ops.asked).toEqual(['somebody asked', { dryRun: true, reason: 'NO_TIME', source: 'a b' }])
+    expect(ops.asked).toEqual(['by request', { dryRun: true, reason: 'NO_TIME', source: 'a b' }])
   })
 
   test('is not touched by GET, nor by what is not understood', async () => {

@@ -1,0 +1,88 @@
+// read-routes.ts: lists over HTTP: devices, dead letters, the ledger and the quarantine.
+//
+//   /devices?limit=        devices that were seen, worst clock first: name, asset, messages, last time, skew
+//   /devices/{key}         one of them
+//   /dead-letters?limit=   their number by kind (dead-letters/dead-letter-groups.ts), and the oldest ones, without their
+//                          bytes; selected by stage, reason, device, source, provider, since, until
+//   /ledger?device=&at=&from=&to=&payload=&batch=&request=&outcome=&limit=&after=
+//                          what became of payloads (ledger/ledger-query.ts), newest first
+//   /quarantine?device=&limit=    quarantine-view.ts
+//
+// Each reads a bounded part and reports when there is more.
+
+import { assertNever } from '../../std/assert.ts'
+import type { DeviceView, StageViews } from '../types.ts'
+import { readDeadLetterParams } from './dead-letter-params.ts'
+import { notFound, ok, problem, type JsonAnswer } from './json-answer.ts'
+import { quarantineOf } from './quarantine-view.ts'
+
+type Request = { path: string; query: URLSearchParams; signal: AbortSignal }
+
+const limitDefault = 100
+const limitMax = 1000
+
+export async function answerRead(stages: StageViews, { path, query, signal }: Request): Promise<JsonAnswer> {
+  const limit = Math.min(limitMax, Number(/^\d{1,6}$/.exec(query.get('limit') ?? '')?.[0] ?? limitDefault))
+  const found = (value: unknown) => (value === null ? notFound(path, 'The daemon is starting.') : ok(value))
+  if (path === '/devices') return found(await devicesOf(stages, limit))
+  if (path.startsWith('/devices/')) return deviceOf(stages, path)
+  if (path === '/dead-letters') {
+    const selection = readDeadLetterParams(query, ['limit'])
+    if (typeof selection === 'string') return notFound(path, selection)
+    return found((await stages.deadLetters?.list(selection, limit)) ?? null)
+  }
+  if (path === '/ledger') return ledgerOf(stages, path, query, signal)
+  if (path === '/quarantine') return found(await quarantineOf(stages, { device: query.get('device'), limit }))
+  return notFound(path, 'The path is unknown.')
+}
+
+async function devicesOf({ mapping }: StageViews, limit: number) {
+  if (!mapping) return null
+  let devices: DeviceView[] = []
+  let seen = 0
+  for await (const slice of mapping.devices()) {
+    seen += slice.length
+    devices = [...devices, ...slice]
+      .sort((a, b) => Math.abs(b.skewMs) - Math.abs(a.skewMs) || (a.device < b.device ? -1 : 1))
+      .slice(0, limit)
+  }
+  return { seen, devices }
+}
+
+async function ledgerOf(
+  { ledger }: StageViews,
+  path: string,
+  query: URLSearchParams,
+  signal: AbortSignal,
+): Promise<JsonAnswer> {
+  if (!ledger)
+    return notFound(path, 'The ledger is switched off (ledger.enabled), or the daemon is starting.')
+  const reply = await ledger.query(Object.fromEntries(query), signal)
+  switch (reply.kind) {
+    case 'answer':
+      return ok(reply.answer)
+    case 'invalid':
+      return problem(400, reply)
+    case 'unavailable': {
+      const what = 'The ledger cannot be read now.'
+      return problem(503, { what, why: reply.why, act: 'Try again in a moment.' })
+    }
+    default:
+      return assertNever(reply)
+  }
+}
+
+function deviceOf({ mapping }: StageViews, path: string): JsonAnswer {
+  const key = path.slice('/devices/'.length)
+  let name = key
+  try {
+    name = decodeURIComponent(key)
+  } catch (error) {
+    // A lone percent sign may be part of a name.
+    if (!(error instanceof URIError)) throw error
+  }
+  const value = mapping?.device(name) ?? null
+  return value === null
+    ? notFound(path, 'No message of this device with a device time was mapped recently.')
+    : ok(value)
+}
