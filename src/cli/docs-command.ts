@@ -1,7 +1,7 @@
 // docs-command.ts: `docs`: writes the generated parts of the documentation, or reports which are stale.
 //
 //   config/reference.md, config/gateway.schema.json      from the schema of the config
-//   pages, between <!-- generated: NAME --> and <!-- end -->    NAME is codes, conditions, events, fields or metrics
+//   pages, between <!-- generated: NAME --> and <!-- end -->    NAME is one of `tables` below
 
 import { Command } from 'commander'
 import { readFile, writeFile } from 'node:fs/promises'

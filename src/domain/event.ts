@@ -1,8 +1,8 @@
-// event.ts: what happened, as facts. The stages emit events; ops makes a log line, numbers and conditions of them
-// (ops/events). No event is emitted per message: the owners count those.
+// event.ts: what happened, as facts. The stages emit events; ops makes a log line, numbers and conditions of
+// them (ops/events). No event is emitted per message: the owners count those.
 //
-// One line per event: its name and its fields. The type GatewayEvent and the documentation of the fields are derived
-// from this table. Stages import the types only.
+// One line per event: its name and its fields. The type GatewayEvent and the documentation of the fields are
+// derived from this table. Stages import the types only.
 
 import type { EpochMs } from '../std/clock.ts'
 import type { GatewayError } from '../std/gateway-error.ts'

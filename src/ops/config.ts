@@ -15,20 +15,20 @@ export const opsSchema = z
         if (address) return address
         context.addIssue({
           code: 'custom',
-          message: `must be HOST:PORT with a port of 0 to 65535, such as 127.0.0.1:8080 or [::1]:8080, found "${text}"`,
+          message: `must be HOST:PORT with a port of 0 to 65535, such as 127.0.0.1:8080, found "${text}"`,
         })
         return z.NEVER
       })
       .prefault('127.0.0.1:8080')
       .describe(
-        'Where the daemon answers HTTP: /status, /healthz, /readyz, /metrics. It asks for no password, so it ' +
-          'listens on this machine only unless you say otherwise; put a proxy with a login in front to open it.',
+        'Address of the HTTP server: /status, /healthz, /readyz, /metrics. It asks for no password, so the ' +
+          'default is reachable from this machine only. To open it, put a proxy with a login in front.',
       ),
     stop_deadline: duration({ minMs: 1000, maxMs: 600_000 })
       .prefault('30s')
       .describe(
-        'How long a stop may take. Running submissions get most of it and are then cut off; their batches stay ' +
-          'sealed and go again after the start. Keep TimeoutStopSec of the systemd unit above it.',
+        'Longest time for a stop. Running submissions get most of it and are then aborted. Their batches ' +
+          'stay sealed and are sent again after the start. Keep TimeoutStopSec of the systemd unit above it.',
       ),
   })
   .prefault({})
@@ -39,8 +39,8 @@ export const logSchema = z
       .enum(['trace', 'debug', 'info', 'warn', 'error'])
       .default('info')
       .describe(
-        'The least serious log line that is written. `debug` adds a line per submission, `info` is start, stop ' +
-          'and changes; what loses data is `error` and is always written.',
+        'Lowest level of the log lines that are written. `debug` adds a line per submission, `info` has ' +
+          'start, stop and changes. What loses data is `error` and is always written.',
       ),
   })
   .prefault({})
@@ -48,7 +48,7 @@ export const logSchema = z
 export type OpsConfig = z.output<typeof opsSchema>
 export type LogConfig = z.output<typeof logSchema>
 
-/** Parts of `127.0.0.1:8080`, `localhost:0` or `[::1]:8080`; undefined where the text is no address. */
+/** Host and port of `127.0.0.1:8080`, `localhost:0` or `[::1]:8080`; undefined for any other text. */
 function parseHostPort(text: string): HostPort | undefined {
   const match = /^(?:\[([0-9A-Fa-f:.]+)\]|([^\s:/[\]]+)):(\d{1,5})$/.exec(text)
   const host = match?.[1] ?? match?.[2]
@@ -57,7 +57,7 @@ function parseHostPort(text: string): HostPort | undefined {
   return { host, port }
 }
 
-/** The base URL of an address; an address that stands for all interfaces is asked over loopback. */
+/** The base URL of an address. An address for all interfaces is reached over loopback. */
 export function opsUrl({ host, port }: HostPort): string {
   const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`

@@ -1,12 +1,12 @@
-// conservation-check.ts: shows that nothing disappears between two counters (invariant 6), whenever somebody reads
-// the status or the metrics.
+// conservation-check.ts: shows that nothing disappears between two counters (invariant 6), whenever somebody
+// reads the status or the metrics.
 //
-//   lanes      appended = settled + open, at every moment. A difference is a fault at once. The spool walks over its
-//              lanes as well.
-//   messages   received + carried = mapped + ignored + duplicates + dead + quarantined + deferred + open parts +
-//              dropped + returned + held, where `carried` are the open parts at the time when the state was read.
-//              Messages that are read and not yet committed make a difference for a moment, as do a stop and a loss of
-//              the store; one that stays for 10 s is a fault.
+//   lanes      appended = settled + open, at every moment. A difference is a fault at once. The spool walks
+//              over its lanes as well.
+//   messages   received + carried = mapped + ignored + duplicates + dead + quarantined + deferred + open
+//              parts + dropped + returned + held, where `carried` are the open parts at the time when the
+//              state was read. Messages that are read and not yet committed make a difference for a moment,
+//              as do a stop and a loss of the store; one that stays for 10 s is a fault.
 //   payloads   recovered + appended = delivered + dead + damaged + open, shown in /status only
 
 import type { Clock } from '../std/clock.ts'
@@ -81,7 +81,7 @@ export function createConservationCheck({ clock, conditions }: Deps): (conservat
     else if (nowMs - lasting.sinceMs >= toleratedMs)
       conditions.raise('CONSERVATION_BROKEN', {
         key: 'messages',
-        what: `${received} messages were received and ${carried} were open before, but ${accounted} are accounted for.`,
+        what: `Received ${received} messages, ${carried} open before, but ${accounted} are accounted for.`,
         why: 'At least one message is in no counter. This is a fault of the gateway.',
       })
   }

@@ -1,25 +1,30 @@
-// ops.ts: the gateway seen from outside. The door of this folder.
+// ops.ts: the gateway seen from outside: log, metrics, conditions, status, HTTP. Entry file of this folder.
 //
 // Promises
-//   Every event becomes what a person needs: a line in the log (logging.ts, event-log-lines.ts), a number (metrics.ts,
-//   metrics-catalogue.ts) and, while something is wrong, one condition that says what, why and what to do
-//   (conditions.ts, condition-rules.ts). Nothing that loses data is below `error`; nothing secret comes out.
-//   It answers before the store is opened and after it is lost: it is needed most when the disk is damaged.
-//   It never disturbs the road: emit() does not throw, does not wait, and what it keeps is bounded.
+//   Each event becomes a line in the log, a number and, while something is wrong, one condition that says
+//   what, why and what to do. Nothing that loses data is below `error`, and no secret comes out. Ops answers
+//   before the store is opened and after it is lost: it is needed most when the disk is damaged. It never
+//   disturbs the stages: emit() does not throw and does not wait, and what it keeps is bounded.
 //
 // How
-//   emit   is handed to every stage at its birth. Events are facts about batches and states, never about single
-//          messages; those are counted by their owners and read when somebody asks.
-//   attach gives the views and counters of the stages, each when it exists. /status and /metrics work with any
-//          of them missing. Only types of their doors are imported here (types.ts), so ops loads none of their
-//          code and stays a leaf: the stages know nothing of it.
+//   emit     is given to every stage when it is created. Events are about batches and states, never about
+//            single messages: their owners count those, and the counters are read on request
+//   attach   gives the views and counters of the stages, each when it exists. /status and /metrics work while
+//            any of them is missing. Only types of the stages are imported (types.ts), so ops loads none of
+//            their code
 //
 //   createOps -> start (log, HTTP, not ready) -> attach... -> ready -> stopping -> stop (last of all)
 //
+//   events/       every event: its sentence, its level, its conditions
+//   conditions/   what is wrong now
+//   logging/      JSON lines on stdout
+//   metrics/      Prometheus
+//   http/         the server, and what can be read and changed through it
+//
 // What can go wrong, and what then happens
-//   port in use            start() rejects with ADDRESS_IN_USE; the daemon does not start half blind
-//   nobody reads stdout    lines are counted and left out (gateway_log_lines_lost_total); the daemon goes on
-//   a stage throws         /status answers 500 with the reason; everything else goes on
+//   port in use            start() rejects with ADDRESS_IN_USE, and the daemon does not start
+//   nobody reads stdout    lines are lost and counted (gateway_log_lines_lost_total)
+//   a stage throws         /status answers 500 with the reason; everything else works
 //   systemd-notify hangs   it is killed after 5 s; see systemd-notify.ts
 
 import type { Writable } from 'node:stream'
@@ -86,21 +91,20 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   return { emit, attach, start, ready, stopping, stop, status, url: () => http?.url ?? null }
 
   function emit(event: GatewayEvent): void {
-    // Each by itself: a line that cannot be written must not hide the condition, nor stop who tells us.
+    // Each by itself: a line that cannot be written must not hide the condition.
     for (const observe of [log.write, eventConditions.apply, metrics.apply, remember]) {
       try {
         observe(event)
       } catch (error) {
-        stdout.write(
-          `${JSON.stringify({ level: 'error', event: 'event_not_recorded', kind: event.kind, why: String(error) })}\n`,
-        )
+        const line = { level: 'error', event: 'event_not_recorded', kind: event.kind, why: String(error) }
+        stdout.write(`${JSON.stringify(line)}\n`)
       }
     }
   }
 
   function remember(event: GatewayEvent): void {
     if (event.kind !== 'spool_recovered') return
-    // After a loss of the store what came and went since the start stands in the counters already.
+    // After a loss of the store, the counters already have what came and went since the start.
     const totals = stages.spool?.totals()
     const since = totals ? totals.payloads - totals.delivered - totals.dead - totals.damaged : 0
     recovered = event.payloads - since

@@ -1,33 +1,19 @@
 // status.ts: the state of the daemon as one JSON document: `/status`, the command `status`, other programs.
 //
-// Keys are a contract: they are added to and never renamed. Times are ISO 8601 strings, null for never. Each number
-// is read from its owner at the moment of the request. Any stage may be missing: then its part is empty and `ready`
-// is false.
+// Keys are a contract: they are added to and never renamed. Times are ISO 8601 strings, null for never. Each
+// number is read from its owner at the moment of the request. Any stage may be missing: then its part is
+// empty and `ready` is false.
 
-import type { EpochMs } from '../std/clock.ts'
+import { isoTime, isoTimeOrNull, type EpochMs } from '../std/clock.ts'
 import type { HoldReason } from '../domain/event.ts'
 import { formatDuration } from '../std/quantity.ts'
 import type { EndpointState, ProviderView } from '../delivery/types.ts'
 import type { LedgerView } from '../ledger/ledger.ts'
-import type { LaneView, LaneRole } from '../spool/spool.ts'
 import { specOf } from './conditions/condition-catalogue.ts'
 import type { Condition } from './conditions/conditions.ts'
 import { conservationOf, type Conservation } from './conservation-check.ts'
+import { statusLanes, type StatusLane } from './lane-status.ts'
 import type { DeviceView, StageViews } from './types.ts'
-
-type StatusLane = {
-  id: number
-  provider: string
-  urgency: LaneRole['kind']
-  role: LaneRole
-  pending: number
-  sealed: number
-  bytes: number
-  openedAt: string
-  oldestAt: string | null
-  /** Until this lane is empty at the present rate, urgent lanes first; null while the rate is not known. */
-  secondsToDrain: number | null
-}
 
 type StatusProvider = {
   name: string
@@ -144,19 +130,19 @@ export function buildStatus(source: StatusSource): Status {
     ready: source.notReady === null,
     notReady: source.notReady,
     pid: source.pid,
-    startedAt: iso(source.startedAt),
-    now: iso(source.now),
+    startedAt: isoTime(source.startedAt),
+    now: isoTime(source.now),
     addresses: stages.ingest?.addresses() ?? [],
-    lastMessageAt: isoOrNull(ingest?.lastMessageAt),
-    lastAcceptedAt: isoOrNull(latest(providers.map(({ lastSuccessAt }) => lastSuccessAt))),
+    lastMessageAt: isoTimeOrNull(ingest?.lastMessageAt),
+    lastAcceptedAt: isoTimeOrNull(latest(providers.map(({ lastSuccessAt }) => lastSuccessAt))),
     providers: providers.map(({ name, endpoint, since, lastSuccessAt, nextAttemptAt, ...provider }) => ({
       name,
       endpoint,
-      since: iso(since),
+      since: isoTime(since),
       lastRequestId: provider.lastRequestId,
-      lastAcceptedAt: isoOrNull(lastSuccessAt),
+      lastAcceptedAt: isoTimeOrNull(lastSuccessAt),
       clockOffsetMs: provider.clockOffsetMs,
-      nextAttemptAt: isoOrNull(nextAttemptAt),
+      nextAttemptAt: isoTimeOrNull(nextAttemptAt),
       inFlight: provider.inFlight,
       ratePerS: provider.ratePerS,
     })),
@@ -166,7 +152,7 @@ export function buildStatus(source: StatusSource): Status {
     ),
     totals: totalsOf(stages),
     mapping: {
-      since: isoOrNull(mapping?.since),
+      since: isoTimeOrNull(mapping?.since),
       sources: mapping?.sources ?? 0,
       clocks: {
         future: mapping?.clocks.future ?? 0,
@@ -177,7 +163,7 @@ export function buildStatus(source: StatusSource): Status {
     },
     devices: {
       seen: mapping?.clocks.devices ?? 0,
-      skewed: (mapping?.skewed ?? []).map((device) => ({ ...device, lastSeen: iso(device.lastSeen) })),
+      skewed: (mapping?.skewed ?? []).map((device) => ({ ...device, lastSeen: isoTime(device.lastSeen) })),
     },
     reasons: {
       ignored: recordOf(ingest?.ignoredByReason),
@@ -186,14 +172,14 @@ export function buildStatus(source: StatusSource): Status {
       outcomes: recordOf(stages.delivery?.counters().outcomes),
     },
     spool: spoolOf(stages),
-    ledger: ledger === undefined ? null : { ...ledger, oldestAt: isoOrNull(ledger.oldestAt) },
+    ledger: ledger === undefined ? null : { ...ledger, oldestAt: isoTimeOrNull(ledger.oldestAt) },
     connections: ingest?.connections ?? 0,
     conservation: conservationOf(stages, source.recovered),
     conditions: source.conditions.map((condition) => ({
       ...condition,
       what: condition.what + nextTryOf(condition, providers, source.now),
-      since: iso(condition.since),
-      lastAt: iso(condition.lastAt),
+      since: isoTime(condition.since),
+      lastAt: isoTime(condition.lastAt),
     })),
     conditionsHidden: source.conditionsHidden,
   }
@@ -254,34 +240,6 @@ function spoolOf({ spool }: StageViews): Status['spool'] {
   }
 }
 
-const urgencies: readonly LaneRole['kind'][] = ['live', 'retry', 'backfill']
-
-/** In the order in which they drain: a lane behind another one of its provider waits for that one too. */
-function statusLanes(lanes: readonly LaneView[], rates: ReadonlyMap<string, number>): StatusLane[] {
-  const before = new Map<string, number>()
-  return [...lanes]
-    .sort((a, b) => urgencies.indexOf(a.role.kind) - urgencies.indexOf(b.role.kind) || a.id - b.id)
-    .map((lane) => {
-      const open = lane.pending + lane.sealed
-      const ahead = (before.get(lane.provider) ?? 0) + open
-      before.set(lane.provider, ahead)
-      const ratePerS = rates.get(lane.provider) ?? 0
-      const toDrain = ratePerS > 0 ? Math.ceil(ahead / ratePerS) : null
-      return {
-        id: lane.id,
-        provider: lane.provider,
-        urgency: lane.role.kind,
-        role: lane.role,
-        pending: lane.pending,
-        sealed: lane.sealed,
-        bytes: lane.pendingBytes + lane.sealedBytes,
-        openedAt: iso(lane.openedAt),
-        oldestAt: isoOrNull(lane.oldestAt),
-        secondsToDrain: open === 0 ? 0 : toDrain,
-      }
-    })
-}
-
 /** When delivery tries again, as it is now: the condition itself is as old as its last cause. */
 function nextTryOf({ code, key }: Condition, providers: readonly ProviderView[], now: EpochMs): string {
   const provider = specOf(code).showsNextTry ? providers.find(({ name }) => name === key) : undefined
@@ -297,12 +255,4 @@ function recordOf(counts: ReadonlyMap<string, number> | undefined): Record<strin
 
 function latest(times: readonly (EpochMs | null)[]): EpochMs | null {
   return times.reduce((late, time) => (time !== null && time > (late ?? -Infinity) ? time : late), null)
-}
-
-function iso(time: EpochMs): string {
-  return new Date(time).toISOString()
-}
-
-function isoOrNull(time: EpochMs | null | undefined): string | null {
-  return time === null || time === undefined ? null : iso(time)
 }

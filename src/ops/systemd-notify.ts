@@ -1,11 +1,13 @@
-// systemd-notify.ts: tells systemd how we are (sd_notify(3)). Node has no UNIX datagram socket, so each message is one run
-// of `systemd-notify`; the unit needs NotifyAccess=all for that. Without NOTIFY_SOCKET it does nothing at all.
+// systemd-notify.ts: notifies systemd of the state (sd_notify(3)). Node has no UNIX datagram socket, so each
+// message is one run of `systemd-notify`; the unit needs NotifyAccess=all for that. Without NOTIFY_SOCKET it
+// does nothing.
 //
-// At most one child runs; what comes meanwhile is joined into the next message, where a later STATUS= replaces an
-// earlier one. A child that hangs is killed after `childMs`. So this is bounded however often it is called.
+// At most one child runs. Messages that come meanwhile are joined into the next one, where a later STATUS=
+// replaces an earlier one. A child that hangs is killed after `childMs`. So this is bounded however often it
+// is called.
 //
-// The watchdog says that the event loop turns, and nothing else: a lost store or a refusing service is mended by
-// waiting, and a restart would only forget the back-off. The beat comes at half of WATCHDOG_USEC.
+// The watchdog reports that the event loop turns, and nothing else: waiting cures a lost store or a refusing
+// service, and a restart would only forget the back-off. The beat comes at half of WATCHDOG_USEC.
 
 import { spawn } from 'node:child_process'
 import type { CancelTimer, Clock } from '../std/clock.ts'
@@ -76,14 +78,14 @@ export function createNotify(deps: { clock: Clock; env: NodeJS.ProcessEnv }): No
         cancelKill()
         resolve()
       }
-      // Where systemd-notify is missing there is nobody to tell: systemd itself will say that READY never came.
+      // Without systemd-notify nothing can be reported: systemd itself reports that READY never came.
       child.once('error', ended)
       child.once('exit', ended)
     })
   }
 }
 
-/** Half the watchdog's time; null where systemd does not ask for it, or asks another process. */
+/** Half the watchdog's time; null where systemd does not want it, or wants it of another process. */
 function beatOf(env: NodeJS.ProcessEnv): number | null {
   const microseconds = Number(env['WATCHDOG_USEC'])
   if (!(microseconds > 0)) return null

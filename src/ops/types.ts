@@ -1,5 +1,5 @@
-// types.ts: what ops may see of the stages: their views and counters, and nothing that changes them.
-// Types only, so that ops works while any of them is missing and loads none of their code.
+// types.ts: what ops sees of the stages: their views and counters, and the commands that HTTP may give. Types
+// only, so that ops works while any stage is missing and loads none of their code.
 
 import type { EpochMs } from '../std/clock.ts'
 import type { GatewayError } from '../std/gateway-error.ts'
@@ -24,30 +24,30 @@ export type StageViews = {
   ingest: Pick<Ingest, 'counters' | 'addresses'> | null
   spool: Pick<Spool, 'holdReason' | 'congested' | 'deadLettersFull' | 'lanes' | 'totals'> | null
   delivery: Pick<Delivery, 'providers' | 'counters'> | null
-  /** Where messages can be looked at as they come. */
+  /** Shows messages as they come. */
   taps?: Pick<Taps, 'open'> | null
   mapping?: MappingStage | null
-  /** What was put aside, to be looked at. */
+  /** To list the quarantine. */
   keptMessages?: Pick<Spool, 'shelves' | 'keptMessages'> | null
-  /** What a person decides about messages in quarantine. */
+  /** Decisions about messages in quarantine. */
   quarantine?: Pick<QuarantineDecisions, 'release' | 'drop'> | null
-  /** Dead letters, to be looked at and worked with. */
+  /** To list, requeue, edit, export and purge dead letters. */
   deadLetters?: DeadLetterOperations | null
   ledger?: Pick<Ledger, 'query' | 'view'> | null
   control?: DaemonControl | null
 }
 
-/** What somebody may have done over HTTP. */
+/** What can be changed over HTTP. */
 export type DaemonControl = {
   reload(cause: string): Promise<ReloadReport>
-  /** Tries now what waits for a back-off or a slow probe. */
+  /** Tries at once what waits for a back-off or a slow probe. */
   probe(signal: AbortSignal): Promise<ProbeReport>
   remap(request: RemapRequest, signal: AbortSignal): Promise<RemapReport>
-  /** Walks over every record of the spool. */
+  /** Reads every record of the spool. */
   check(signal: AbortSignal): Promise<SpoolCheck>
 }
 
-/** How things stand after a try. */
+/** The state after the try. */
 export type ProbeReport = { now: EpochMs; providers: readonly ProviderView[] }
 
 export type ReloadReport =
@@ -57,7 +57,7 @@ export type ReloadReport =
 /** The mapping in force, and what it has seen. */
 export type MappingStage = {
   view(): MappingView
-  /** Null for a device that was not seen, or not lately. */
+  /** Null for a device that was not seen recently. */
   device(key: string): DeviceView | null
   /** All devices that were seen, in slices, so that a large fleet does not stop the loop. */
   devices(): AsyncIterable<readonly DeviceView[]>
@@ -69,9 +69,9 @@ export type MappingView = {
   sources: number
   /** Messages in open records. */
   openParts: number
-  /** Fields that were left out, keyed `source|field|why`. */
+  /** Omitted fields, keyed `source|field|reason`. */
   omitted: ReadonlyMap<string, number>
-  /** Device times that were judged since then. */
+  /** Device times that were checked since then. */
   clocks: {
     devices: number
     evictions: number
@@ -80,7 +80,7 @@ export type MappingView = {
     old: number
     restamped: number
   }
-  /** The worst clocks, as last looked. */
+  /** The worst clocks, at the last check. */
   skewed: readonly DeviceView[]
   release: ReleaseCounters
   decisions: DecisionCounters

@@ -56,3 +56,12 @@ export function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promi
     signal.addEventListener('abort', onAbort, { once: true })
   })
 }
+
+/** ISO 8601, as programs outside read times. */
+export function isoTime(at: EpochMs): string {
+  return new Date(at).toISOString()
+}
+
+export function isoTimeOrNull(at: EpochMs | null | undefined): string | null {
+  return at === null || at === undefined ? null : isoTime(at)
+}

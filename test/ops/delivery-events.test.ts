@@ -87,7 +87,7 @@ describe('log lines of the way out', () => {
     [
       { kind: 'provider_unknown', provider, payloads: 3 },
       'error',
-      /does not have provider "north"\. 3 payloads kept/,
+      /"north" is not in the config\. 3 payloads kept/,
     ],
     [{ kind: 'provider_unknown', provider, payloads: 0 }, 'info', /No payloads wait .* any more/],
   ])('%j', (event, level, words) => {

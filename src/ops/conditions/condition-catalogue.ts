@@ -1,7 +1,7 @@
 // condition-catalogue.ts: every condition: how severe it is, what it means and what to do. The codes are API.
 //
-// `meaning` is what a condition says unless the event that raises it says it more exactly; `act` likewise. The
-// documentation is generated from this table. Which event raises and clears a condition: ops/events.
+// `meaning` is what a condition says unless the event that raises it says it more exactly; `act` likewise.
+// The documentation is generated from this table. Which event raises and clears a condition: ops/events.
 
 export const severities = ['info', 'warning', 'error', 'critical'] as const
 export type Severity = (typeof severities)[number]
@@ -19,7 +19,8 @@ type ConditionSpec = {
 const hourMs = 3_600_000
 const dayMs = 86_400_000
 
-const held = 'Devices get no acknowledgement and keep their data. QoS 0 messages are dropped.'
+/** For a condition, and for the log line of the same cause. */
+export const heldMessages = 'Devices get no acknowledgement and keep their data. QoS 0 messages are dropped.'
 const copyFirst = 'Check the disk (dmesg, SMART). Copy the spool directory before you do anything else.'
 const reportIt = 'Keep a copy of the spool directory and the log, run `spool verify`, and report it.'
 
@@ -34,7 +35,7 @@ export const conditionCatalogue = {
   ENDPOINT_UNAUTHORIZED: {
     severity: 'error',
     meaning: 'The service refuses the signature, the account or the time of the requests. Data is kept.',
-    act: 'Check the credentials, and that their account is registered. The gateway sends a probe every ten minutes.',
+    act: 'Check the credentials, and that their account is registered. A probe is sent every ten minutes.',
     showsNextTry: true,
   },
   CREDENTIALS_MISSING: {
@@ -51,7 +52,7 @@ export const conditionCatalogue = {
   CLOCK_OFF: {
     severity: 'warning',
     meaning: 'The clock of this machine is off by a minute or more. Signatures use the time of the service.',
-    act: 'Set the clock (timedatectl, chrony). TLS fails when it is outside the validity of the certificates.',
+    act: 'Set the clock (timedatectl, chrony). TLS fails outside the validity of the certificates.',
   },
   PROVIDER_UNKNOWN: {
     severity: 'error',
@@ -67,8 +68,8 @@ export const conditionCatalogue = {
     severity: 'error',
     meaning: 'The service refuses every batch, whatever it contains. Data is kept.',
     act:
-      'Check delivery.base_url, delivery.mode, the provider key and recent changes of the mapping. The gateway sends one ' +
-      'request every ten minutes, or at once with `probe`.',
+      'Check delivery.base_url, delivery.mode, the provider key and recent changes of the mapping. ' +
+      'The gateway sends one request every ten minutes, or at once with `probe`.',
     showsNextTry: true,
   },
   ANSWERS_INCONSISTENT: {
@@ -83,12 +84,13 @@ export const conditionCatalogue = {
   DEAD_LETTERS: {
     severity: 'error',
     meaning: 'Messages or payloads became dead letters since the start, and some are still there.',
-    act: 'Run `dead-letters list` to see what is wrong. They are kept whole: correct the cause and requeue them.',
+    act: 'Run `dead-letters list` to see the causes. Dead letters are kept whole: correct them and requeue.',
   },
   DEAD_LETTERS_FULL: {
     severity: 'critical',
     meaning:
-      'The dead letters reached their limit. Messages that cannot be mapped get no acknowledgement; devices keep them.',
+      'The dead letters reached their limit. Messages that cannot be mapped get no acknowledgement; ' +
+      'devices keep them.',
     act: 'Run `dead-letters list`, correct the cause and requeue them; or export and purge them.',
   },
   DEAD_LETTERS_PURGED: {
@@ -107,27 +109,29 @@ export const conditionCatalogue = {
   // spool
   SPOOL_FULL: {
     severity: 'critical',
-    meaning: `The spool is full. ${held}`,
+    meaning: `The spool is full. ${heldMessages}`,
     act: 'See the conditions of delivery for the cause, or raise spool.max_bytes if the disk has room.',
   },
   DISK_LOW: {
     severity: 'critical',
-    meaning: `The disk of the spool is nearly full. ${held}`,
+    meaning: `The disk of the spool is nearly full. ${heldMessages}`,
     act: 'Free space on that file system; intake resumes by itself. Never delete files of the spool.',
   },
   QUARANTINE_FULL: {
     severity: 'critical',
-    meaning: `The quarantine is full. ${held}`,
-    act: 'Run `quarantine list`. Add the devices to the table, release or drop messages, or raise spool.quarantine_max_bytes.',
+    meaning: `The quarantine is full. ${heldMessages}`,
+    act:
+      'Run `quarantine list`. Add the devices to the table, release or drop messages, or raise ' +
+      'spool.quarantine_max_bytes.',
   },
   DEFERRED_FULL: {
     severity: 'critical',
-    meaning: `Too many messages wait for their JSONata expression. ${held}`,
+    meaning: `Too many messages wait for their JSONata expression. ${heldMessages}`,
     act: 'Nothing if it passes. If it lasts, simplify the expression or raise spool.deferred_max_bytes.',
   },
   STATE_FULL: {
     severity: 'critical',
-    meaning: `The mapping state reached its limit. ${held}`,
+    meaning: `The mapping state reached its limit. ${heldMessages}`,
     act: 'Intake resumes when open records are closed. If it lasts, raise spool.state_max_bytes.',
   },
   STORE_LOST: {
@@ -165,7 +169,7 @@ export const conditionCatalogue = {
   MAPPING_STALE: {
     severity: 'error',
     meaning: 'The changed config or device table has errors. The previous mapping stays in force.',
-    act: 'Correct the errors that the condition lists. The gateway reads the files again as soon as they change.',
+    act: 'Correct the errors listed. The gateway reads the files again as soon as they change.',
   },
   MODEL_UNKNOWN: {
     severity: 'warning',
@@ -175,7 +179,7 @@ export const conditionCatalogue = {
   CLOCK_SUSPECT: {
     severity: 'error',
     meaning: 'Most devices are off by the same time, so the clock of this machine is probably wrong.',
-    act: 'Check the clock of this machine (`timedatectl`). If it is right, find out what the devices have in common.',
+    act: 'Check the clock (`timedatectl`). If it is right, find out what the devices have in common.',
   },
   EXPRESSIONS_STALLED: {
     severity: 'error',

@@ -1,5 +1,6 @@
-// counted-conditions.ts: the conditions that follow a counter. Not every dead letter and every drop has an event of its
-// own, so the counters are compared with what the events raised (event-conditions.ts), and the rest is raised too.
+// counted-conditions.ts: the conditions that follow a counter. Not every dead letter and every drop has an
+// event of its own, so the counters are compared with what the events raised (event-conditions.ts), and the
+// rest is raised too.
 
 import { plural } from '../../std/quantity.ts'
 

@@ -1,4 +1,4 @@
-// dead-letter-events.ts: the events of dead letters. What becomes one: ingest-events.ts and delivery-events.ts.
+// dead-letter-events.ts: the events of dead letters that exist; ingest and delivery report new ones.
 
 import { formatSize, plural } from '../../std/quantity.ts'
 import { bounded } from '../../std/quote.ts'
@@ -39,7 +39,8 @@ export const deadLetterEvents: EventTable<Extract<EventName, `dead_letter${strin
     act: 'If some could not be mapped, see `dead-letters list`.',
     level: 'info',
     text: ({ deadLetters, payloads, refused }) =>
-      `Mapped ${plural(deadLetters, 'dead letter')} again to ${plural(payloads, 'payload')}; ${refused} could not be mapped.`,
+      `Mapped ${plural(deadLetters, 'dead letter')} again to ${plural(payloads, 'payload')}; ` +
+      `${refused} could not be mapped.`,
   },
   dead_letters_imported: {
     meaning: 'A command took payloads and messages from a file.',

@@ -1,4 +1,4 @@
-// delivery-events.ts: the events of batches, submissions and lanes. Those of the endpoint: endpoint-events.ts.
+// delivery-events.ts: the events of batches, submissions and lanes. The endpoint: endpoint-events.ts.
 
 import { plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
@@ -41,7 +41,8 @@ export const deliveryEvents: EventTable<DeliveryEvent> = {
       of: ({ retried, dead }) => (retried + dead === 0 ? 'debug' : 'info'),
     },
     text: ({ delivered, retried, dead }) =>
-      `Settled a batch: ${plural(delivered, 'payload')} delivered, ${retried} retried later, ${plural(dead, 'dead letter')}.`,
+      `Settled a batch: ${plural(delivered, 'payload')} delivered, ${retried} retried later, ` +
+      `${plural(dead, 'dead letter')}.`,
     repeats: ({ provider, retried, dead }) => (retried + dead === 0 ? null : provider),
     clears: { BATCH_STUCK: batchKey },
   },
@@ -61,7 +62,9 @@ export const deliveryEvents: EventTable<DeliveryEvent> = {
     raises: {
       BATCH_STUCK: ({ provider, batchId, failures }) => ({
         key: batchId,
-        what: `Batch ${batchId}${forProvider(provider)} failed ${plural(failures, 'time')}. It is retried separately.`,
+        what:
+          `Batch ${batchId}${forProvider(provider)} failed ${plural(failures, 'time')}. ` +
+          'It is retried separately.',
         why: 'Other batches succeed meanwhile, so the service may fail on something in this one.',
       }),
     },
@@ -110,7 +113,8 @@ export const deliveryEvents: EventTable<DeliveryEvent> = {
     meaning: 'The service refuses every batch, whatever it contains. Sending pauses, and data is kept.',
     level: 'error',
     text: ({ why, retryInMs }) =>
-      `Cannot deliver, the service refuses every batch: ${bounded(clause(why))}. Data is kept. ${nextTry(retryInMs)}`,
+      `Cannot deliver, the service refuses every batch: ${bounded(clause(why))}. Data is kept. ` +
+      nextTry(retryInMs),
     repeats: ({ provider }) => provider,
     raises: {
       WRAPPER_REFUSED: ({ provider, why, requestId }) => ({

@@ -1,4 +1,4 @@
-// endpoint-events.ts: the events of the endpoint: whether the service takes batches, credentials, clock, providers.
+// endpoint-events.ts: whether the service takes batches, and the events of credentials, clock, providers.
 
 import { formatDuration, plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
@@ -49,8 +49,9 @@ export const endpointEvents: EventTable<EndpointEvent | 'clock_off' | 'clock_rig
         key: provider,
         what: `Cannot deliver${forProvider(provider)}: the service answers ${status}. Data is kept.`,
         why:
-          `The cause is one of three: the signature (access key ${accessKeyId ?? 'unknown'}), the account (not registered), ` +
-          `the clock (${clockOffsetMs === null ? 'offset unknown' : `${offsetText(clockOffsetMs)} the service`}). ` +
+          `The cause is one of three: the signature (access key ${accessKeyId ?? 'unknown'}), ` +
+          'the account (not registered), the clock ' +
+          `(${clockOffsetMs === null ? 'offset unknown' : `${offsetText(clockOffsetMs)} the service`}). ` +
           `Answer: ${quote(message)}, requestId ${requestId ?? 'none'}.`,
       }),
     },
@@ -101,13 +102,16 @@ export const endpointEvents: EventTable<EndpointEvent | 'clock_off' | 'clock_rig
     meaning: 'The clock of this machine is off by a minute or more. Signatures use the time of the service.',
     level: 'warn',
     text: ({ offsetMs }) =>
-      `The clock of this machine is ${offsetText(offsetMs)} the service. Signatures use the time of the service.`,
+      `The clock of this machine is ${offsetText(offsetMs)} the service. ` +
+      'Signatures use the time of the service.',
     repeats: providerKey,
     raises: {
       CLOCK_OFF: ({ provider, offsetMs }) => ({
         key: provider,
         what: `The clock of this machine is ${offsetText(offsetMs)} the service.`,
-        why: 'The Date header of its answers shows it. Signatures use the time of the service, so delivery continues.',
+        why:
+          'The Date header of its answers shows it. Signatures use the time of the service, so delivery ' +
+          'continues.',
       }),
     },
   },
@@ -124,7 +128,7 @@ export const endpointEvents: EventTable<EndpointEvent | 'clock_off' | 'clock_rig
     text: ({ provider, payloads }) =>
       payloads === 0
         ? `No payloads wait for the unknown provider ${quote(provider, 64)} any more.`
-        : `The config does not have provider ${quote(provider, 64)}. ${plural(payloads, 'payload')} kept for it.`,
+        : waiting(provider, payloads),
     clears: { PROVIDER_UNKNOWN: ({ provider, payloads }) => (payloads === 0 ? provider : undefined) },
     raises: {
       PROVIDER_UNKNOWN: ({ provider, payloads }) =>
@@ -132,9 +136,13 @@ export const endpointEvents: EventTable<EndpointEvent | 'clock_off' | 'clock_rig
           ? null
           : {
               key: provider,
-              what: `The config does not have provider ${quote(provider, 64)}. ${plural(payloads, 'payload')} kept for it.`,
+              what: waiting(provider, payloads),
               why: 'It was renamed or removed while payloads were waiting, or added since the start.',
             },
     },
   },
+}
+
+function waiting(provider: string, payloads: number): string {
+  return `Provider ${quote(provider, 64)} is not in the config. ${plural(payloads, 'payload')} kept for it.`
 }

@@ -1,6 +1,7 @@
-// events.ts: every event in one table: how it reads in the log, how serious it is, and which conditions it raises or
-// clears. To add an event: one line in domain/event.ts (name and fields), one entry in a file of this folder, and
-// `npm run docs`. The types refuse an event without an entry, and an entry for a condition that does not exist.
+// events.ts: every event in one table: how it reads in the log, how serious it is, and which conditions it
+// raises or clears. To add an event: one line in domain/event.ts (name and fields), one entry in a file of
+// this folder, and `npm run docs`. The types refuse an event without an entry, and an entry for a condition
+// that does not exist.
 //
 //   spool-events, dead-letter-events, ingest-events, mapping-events,
 //   delivery-events, endpoint-events, ledger-events, gateway-events      the entries, by area
@@ -9,8 +10,8 @@
 //   ../conditions/         the codes of the conditions, their severity and what to do
 //   ../logging/            the log lines
 //
-// Rules: what loses data is never below `error`, and what succeeds for each batch is `debug`. A text is built only
-// when its line is written; an event costs two lookups otherwise.
+// Rules: what loses data is never below `error`, and what succeeds for each batch is `debug`. A text is built
+// only when its line is written; an event costs two lookups otherwise.
 
 import type { EventName, GatewayEvent } from '../../domain/event.ts'
 import { deadLetterEvents } from './dead-letter-events.ts'
@@ -38,6 +39,6 @@ export const eventTable: EventTable<EventName> = {
 export function eventSpec(event: GatewayEvent): EventSpec<GatewayEvent> {
   const spec = Object.hasOwn(eventTable, event.kind) ? eventTable[event.kind] : undefined
   if (spec === undefined) throw new Error(`The table has no event ${event.kind}.`)
-  // Each function takes the very event whose name its entry has, which the compiler cannot follow through a lookup.
+  // Each function gets the event whose name its entry has; the compiler cannot follow that through a lookup.
   return spec as unknown as EventSpec<GatewayEvent>
 }

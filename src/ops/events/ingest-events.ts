@@ -1,4 +1,4 @@
-// ingest-events.ts: the events of the listeners, of messages as they come, of the quarantine and of expressions.
+// ingest-events.ts: the events of listeners, incoming messages, the quarantine and expressions.
 
 import { plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'

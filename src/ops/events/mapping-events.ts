@@ -42,7 +42,8 @@ export const mappingEvents: EventTable<MappingEvent | DeviceClockEvent> = {
     text: ({ sections }) =>
       sections.length === 0
         ? 'The config is as at the start again. No restart is needed.'
-        : `The config changed in ${sections.join(', ')}. Restart the gateway to apply it. Changes of the mapping are in force.`,
+        : `The config changed in ${sections.join(', ')}. Restart the gateway to apply it. ` +
+          'Changes of the mapping are in force.',
   },
   model_unknown: {
     meaning: 'Devices have no known model, so some of their fields are omitted; or none of them is left.',
@@ -59,7 +60,7 @@ export const mappingEvents: EventTable<MappingEvent | DeviceClockEvent> = {
           : {
               key: event.source,
               what: withoutModel(event),
-              why: 'The meaning of some ids depends on the model, and neither the device table nor the source names it.',
+              why: 'The meaning of some ids depends on the model. Neither device table nor source names it.',
             },
     },
     clears: { MODEL_UNKNOWN: ({ source, devices }) => (devices === 0 ? source : undefined) },

@@ -3,6 +3,7 @@
 import { formatDuration, plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
 import type { EventName, EventOf, HoldReason } from '../../domain/event.ts'
+import { heldMessages } from '../conditions/condition-catalogue.ts'
 import type { Cause } from '../conditions/conditions.ts'
 import { noKey, ofFault, sentence } from './event-text.ts'
 import type { EventTable } from './types.ts'
@@ -34,8 +35,7 @@ export const spoolEvents: EventTable<SpoolEvent> = {
   spool_held: {
     meaning: 'The spool takes no messages. Devices get no acknowledgement, and QoS 0 messages are dropped.',
     level: { oneOf: ['warn', 'error'], of: ({ reason }) => (reason === 'store_lost' ? 'error' : 'warn') },
-    text: ({ detail }) =>
-      `${bounded(sentence(detail))} Devices get no acknowledgement and keep their data. QoS 0 messages are dropped.`,
+    text: ({ detail }) => `${bounded(sentence(detail))} ${heldMessages}`,
     repeats: ({ reason }) => reason,
     clears: holdsEnded,
     raises: {

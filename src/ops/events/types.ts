@@ -8,13 +8,18 @@ export type Level = 'debug' | 'info' | 'warn' | 'error'
 
 /** What the table says of one event. A function runs only when what it gives is needed. */
 export type EventSpec<Event> = {
-  /** For the documentation: what happened, and what to do where that is neither nothing nor in its condition. */
+  /**
+   * For the documentation: what happened, and what to do where that is neither nothing nor in its condition.
+   */
   meaning: string
   act?: string
   level: Level | { oneOf: readonly Level[]; of(this: void, event: Event): Level }
   /** The log sentence. */
   text(this: void, event: Event): string
-  /** Lines with the same key are one thing that repeats (logging.ts). Without it, or at null, every line is written. */
+  /**
+   * Lines with the same key are one thing that repeats (logging.ts). Without it, or at null, every line is
+   * written.
+   */
   repeats?(this: void, event: Event): string | null
   /** The fields in the log, where they are not those of the event. */
   fields?(this: void, event: Event): Record<string, unknown>

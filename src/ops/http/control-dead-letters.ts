@@ -7,8 +7,8 @@
 //   POST /control/dead-letters/edit?id=            the body is the payload that replaces it
 //   POST /control/dead-letters/import?dryRun=1     the body is NDJSON, at most `bodyBytesMax`
 //
-// WHICH is id (more than once), stage, reason, device, source, provider, since, until (epoch milliseconds), or
-// `all=1`: without a selection nothing is selected.
+// WHICH is id (more than once), stage, reason, device, source, provider, since, until (epoch milliseconds),
+// or `all=1`: without a selection nothing is selected.
 
 import type { IncomingMessage } from 'node:http'
 import { formatSize } from '../../std/quantity.ts'

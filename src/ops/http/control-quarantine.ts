@@ -1,7 +1,7 @@
-// control-quarantine.ts: decisions about messages in quarantine over HTTP. Who may use them: control-routes.ts.
+// control-quarantine.ts: decisions about quarantined messages over HTTP. Who may: control-routes.ts.
 //
 //   POST /control/quarantine/release?device=&id=&all=1&restamp=1    device, id or both, or all=1
-//   POST /control/quarantine/drop?device=&id=&yes=1                 device, id or both; without `yes` a report only
+//   POST /control/quarantine/drop?device=&id=&yes=1                 without `yes` a report only
 //
 // Without a selection nothing is selected.
 

@@ -7,9 +7,10 @@
 //   POST /control/quarantine/...                                      control-quarantine.ts
 //   POST /control/spool/verify                                        reads every record of the spool
 //
-// There is no password. The connection must come from loopback, name a loopback host, and not come from a web page
-// (which sends `Origin`) or through a proxy that announces itself. A proxy in front of `ops.listen` must not pass
-// /control on. The answer comes when the work is done, which may take minutes; closing the connection ends the work.
+// There is no password. The connection must come from loopback, name a loopback host, and not come from a web
+// page (which sends `Origin`) or through a proxy that announces itself. A proxy in front of `ops.listen` must
+// not pass /control on. The answer comes when the work is done, which may take minutes; closing the
+// connection ends the work.
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { GatewayError } from '../../std/gateway-error.ts'

@@ -1,8 +1,8 @@
 // http.ts: the daemon over HTTP, for people, probes and Prometheus.
 //
 //   /         the list of paths
-//   /healthz  200 while the event loop turns. It is never 503: a full disk or a refusing service is no reason for a
-//             restart. /readyz, /status and the conditions show those
+//   /healthz  200 while the event loop turns. It is never 503: a full disk or a refusing service is no reason
+//             for a restart. /readyz, /status and the conditions show those
 //   /readyz   200 from ready until stopping, else 503 with the reason
 //   /status   status.ts as JSON
 //   /metrics  Prometheus text
@@ -10,8 +10,9 @@
 //   /devices, /devices/{key}, /dead-letters, /ledger, /quarantine    read-routes.ts
 //   /control/...    changes: POST, from this machine only: control-routes.ts
 //
-// All else is GET and HEAD. The server listens on loopback by default and asks for no password, so it shows nothing
-// secret. Headers, bodies, connections and times are bounded: a port scanner must not cost the daemon anything.
+// All else is GET and HEAD. The server listens on loopback by default and asks for no password, so it shows
+// nothing secret. Headers, bodies, connections and times are bounded: a port scanner must not cost the daemon
+// anything.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'

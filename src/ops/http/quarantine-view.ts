@@ -1,6 +1,6 @@
-// quarantine-view.ts: what is in quarantine: of which devices, why, since when; and the messages of one device.
+// quarantine-view.ts: what is in quarantine, by device and reason; and the messages of one device.
 //
-//   /quarantine?limit=             devices with their number of messages and the reason; and the shelves, one a provider
+//   /quarantine?limit=             number of messages by device and reason; the shelves, one a provider
 //   /quarantine?device=&limit=     of this device alone, with its messages, oldest first, without their bytes
 //
 // Reads at most `scanMax` messages and reports when there are more.

@@ -2,8 +2,9 @@
 //
 //   /devices?limit=        devices that were seen, worst clock first: name, asset, messages, last time, skew
 //   /devices/{key}         one of them
-//   /dead-letters?limit=   their number by kind (dead-letters/dead-letter-groups.ts), and the oldest ones, without their
-//                          bytes; selected by stage, reason, device, source, provider, since, until
+//   /dead-letters?limit=   their number by kind (dead-letters/dead-letter-groups.ts), and the oldest ones,
+//                          without their bytes; selected by stage, reason, device, source, provider, since,
+//                          until
 //   /ledger?device=&at=&from=&to=&payload=&batch=&request=&outcome=&limit=&after=
 //                          what became of payloads (ledger/ledger-query.ts), newest first
 //   /quarantine?device=&limit=    quarantine-view.ts

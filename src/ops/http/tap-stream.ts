@@ -3,13 +3,14 @@
 //   ?device=  ?topic=FILTER  ?source=     what is shown; everything without them
 //
 //   {"kind":"message","at":1750000000000,"topic":"...","qos":1,"retain":false,"dup":false,"client":"..",
-//    "user":null,"certificate":null,"message":"{...}","source":"trucks","became":"payloads","payloads":[{...}]}
+//    "user":null,"certificate":null,"message":"{...}","source":"trucks","became":"payloads",
+//    "payloads":[{...}]}
 //   {"kind":"closed","at":...,"payloads":[{...}]}      made of messages that waited
 //   {"kind":"dropped","count":12}                      more came than a tap shows
-//   {"kind":"alive"}                                   every 4 s, so that both sides notice when the other is gone
+//   {"kind":"alive"}                                   every 4 s, to notice when the other side is gone
 //
-// Bytes that are not text are in `hex` instead of `message`. Nothing of the config is shown, and of a client only its
-// names. The stream ends when the client closes it or stops reading (http.ts), or the daemon stops.
+// Bytes that are not text are in `hex` instead of `message`. Nothing of the config is shown, and of a client
+// only its names. The stream ends when the client closes it or stops reading (http.ts), or the daemon stops.
 
 import { isUtf8 } from 'node:buffer'
 import type { ServerResponse } from 'node:http'

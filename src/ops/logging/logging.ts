@@ -1,5 +1,5 @@
-// logging.ts: one event is one line of JSON. The main thread writes it at once: no worker and no buffer may hold the
-// last lines before a crash.
+// logging.ts: one event is one line of JSON. The main thread writes it at once: no worker and no buffer may
+// hold the last lines before a crash.
 //
 // What repeats is one line a minute with the number of those left out, not a line each:
 //
@@ -7,8 +7,8 @@
 //   within the minute      counted; the latest is kept
 //   the minute is over     the latest is written with `suppressed: n`, or, after a quiet minute, forgotten
 //
-// The number of keys that are remembered is bounded. Beyond it the oldest is written and forgotten, so a flood of
-// new keys costs lines and never memory. A line is built only when it is written.
+// The number of keys that are remembered is bounded. Beyond it the oldest is written and forgotten, so a
+// flood of new keys costs lines and never memory. A line is built only when it is written.
 
 import { pino } from 'pino'
 import type { Writable } from 'node:stream'

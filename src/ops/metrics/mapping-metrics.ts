@@ -1,5 +1,6 @@
-// mapping-metrics.ts: the metrics of the mapping, the quarantine and deferred messages. See metrics-catalogue.ts.
-// The counters of the mapping itself begin anew with each reload, as Prometheus expects of a restart.
+// mapping-metrics.ts: the metrics of the mapping, the quarantine and deferred messages. See
+// metrics-catalogue.ts. The counters of the mapping itself begin anew with each reload, as Prometheus expects
+// of a restart.
 
 import { bySource, byField, counter, gauge, ingest, mapping, type Metric } from './metric-readings.ts'
 
@@ -51,7 +52,7 @@ export const mappingMetrics: readonly Metric[] = [
   ),
   counter(
     'gateway_device_times_total',
-    'Device times that are in the future, were never set, are a day or more old, or were replaced by the arrival; since the last reload.',
+    'Device times by verdict: in the future, never set, a day old, replaced; since the last reload.',
     ({ stages }) => {
       const { future, unset, old, restamped } = stages.mapping?.view().clocks ?? {}
       return Object.entries({ future, unset, old, restamped }).flatMap(([verdict, value]) =>

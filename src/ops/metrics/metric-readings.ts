@@ -41,10 +41,16 @@ export function gauge(...[name, help, read, labels = []]: Shape): Metric {
   return { name, type: 'gauge', labels, help, read }
 }
 
-/** Samples of one metric. Sources and reasons come from the config and from closed sets; this bounds them anyway. */
+/**
+ * Samples of one metric. Sources and reasons come from the config and from closed sets; this bounds them
+ * anyway.
+ */
 const samplesMax = 100
 
-/** A label value is a stable code. Reasons that are words, such as `no fix`, become one; /status has them as they are. */
+/**
+ * A label value is a stable code. Reasons that are words, such as `no fix`, become one; /status has them as
+ * they are.
+ */
 export function labelCode(text: string): string {
   return text.replaceAll(/[^\w.:-]+/g, '_').slice(0, 64)
 }

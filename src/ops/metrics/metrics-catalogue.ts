@@ -1,7 +1,8 @@
-// metrics-catalogue.ts: every metric: its name, what it counts and where the number comes from. The numbers are read
-// at the scrape from the counters of the stages, so that nothing is counted twice on the hot path.
+// metrics-catalogue.ts: every metric: its name, what it counts and where the number comes from. The numbers
+// are read at the scrape from the counters of the stages, so that nothing is counted twice on the hot path.
 //
-// Names are `gateway_*`, units are base units, every label has a bounded set of values, and a value is a stable code.
+// Names are `gateway_*`, units are base units, every label has a bounded set of values, and a value is a
+// stable code.
 
 import { ledgerMetrics } from './ledger-metrics.ts'
 import { mappingMetrics } from './mapping-metrics.ts'
