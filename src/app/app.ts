@@ -26,22 +26,22 @@ import type { GatewayError } from '../std/gateway-error.ts'
 import type { Emit } from '../domain/event.ts'
 import type { NewId } from '../domain/ids.ts'
 import type { Config } from '../config/config.ts'
-import { createDelivery, type Delivery } from '../delivery/delivery.ts'
+import { createDelivery } from '../delivery/delivery.ts'
 import { deliveryOptions } from '../delivery/config.ts'
-import { createIngest, createTaps, type Ingest } from '../ingest/ingest.ts'
+import { createIngest, createTaps } from '../ingest/ingest.ts'
 import { ingestOptions } from '../ingest/config.ts'
-import { createLedger, type Ledger } from '../ledger/ledger.ts'
+import { createLedger } from '../ledger/ledger.ts'
 import { ledgerOptions } from '../ledger/config.ts'
 import type { Mapping } from '../mapping/mapping.ts'
 import { createOps, type Ops, type ReloadReport } from '../ops/ops.ts'
-import { openSpool, type Spool } from '../spool/spool.ts'
+import { openSpool } from '../spool/spool.ts'
 import { spoolOptions } from '../spool/config.ts'
 import type { Disk, OpenStore } from '../storage/storage.ts'
-import { createActiveMapping, mappingOf, type ActiveMapping } from './active-mapping.ts'
+import { createActiveMapping, mappingOf } from './active-mapping.ts'
 import { createBackfillRule } from './backfill-rule.ts'
 import { createClockOffset, type ClockOffset } from './clock-offset.ts'
-import { createConfigReload, type ConfigReload } from './config-reload.ts'
-import { startDeadLetterWork, type DeadLetterWork } from './dead-letter-work.ts'
+import { createConfigReload } from './config-reload.ts'
+import { startDeadLetterWork } from './dead-letter-work.ts'
 import { probe } from './endpoint-probe.ts'
 
 export type GatewayDeps = {
@@ -80,19 +80,9 @@ type Deps = GatewayDeps & {
   opened: (close: () => Promise<unknown>) => void
 }
 
-type Outgoing = {
-  spool: Spool
-  delivery: Delivery
-  /** Null where the config disables it. */
-  ledger: Ledger | null
-}
-
-type Incoming = {
-  ingest: Ingest
-  activeMapping: ActiveMapping
-  deadLetters: DeadLetterWork
-  reload: ConfigReload
-}
+/** What sends, and what takes messages in. */
+type Outgoing = Awaited<ReturnType<typeof openOutgoing>>
+type Incoming = Awaited<ReturnType<typeof openIncoming>>
 
 /** Share of the deadline that running submissions get; the rest is for closing. */
 const submissionShare = 0.8
@@ -135,7 +125,7 @@ export async function startGateway(
   }
 }
 
-async function openOutgoing(deps: Deps, config: Config): Promise<Outgoing> {
+async function openOutgoing(deps: Deps, config: Config) {
   const { clock, random, emit, env, ops, offset, opened } = deps
   const options = { ...deliveryOptions(config.delivery), ledger: config.ledger.enabled }
   const { max_payloads: payloadsMax, max_bytes: bytesMax } = config.delivery.batch
@@ -162,7 +152,7 @@ async function openIncoming(
   { clock, emit, env, ops, offset, opened }: Deps,
   { spool, delivery, ledger }: Outgoing,
   { config, configPath, mapping }: { config: Config; configPath: string; mapping: Mapping },
-): Promise<Incoming> {
+) {
   const activeMapping = createActiveMapping(
     { spool, clock, emit, clockOffsetMs: offset.offsetMs },
     config,

@@ -34,14 +34,11 @@
 //   the address is in use         start fails with ADDRESS_IN_USE or ADDRESS_UNAVAILABLE; nothing was read
 
 import type { Socket } from 'node:net'
-import type { Clock } from '../std/clock.ts'
 import type { GatewayError } from '../std/gateway-error.ts'
-import type { Emit } from '../domain/event.ts'
 import { createAccess, type AccessOptions } from './broker/access.ts'
 import { createBroker, type BrokerCounters, type BrokerOptions } from './broker/broker.ts'
-import { createIntake, type IntakeCounters, type IntakeOptions } from './intake/intake.ts'
-import type { IntakeMapper, IntakeSpool, ReleaseOrder } from './types.ts'
-import type { Tap } from './intake/message-tap.ts'
+import { createIntake, type IntakeCounters, type IntakeDeps, type IntakeOptions } from './intake/intake.ts'
+import type { IntakeMapper } from './types.ts'
 import { openListener, type Listener, type ListenerDeps, type ListenerOptions } from './broker/listeners.ts'
 
 export { createDeferredMessages, type DeferredCounters } from './expressions/deferred-messages.ts'
@@ -81,16 +78,6 @@ export type Ingest = {
   addresses(): readonly string[]
 }
 
-export type IngestDeps = {
-  /** In force until swap(). */
-  mapper: IntakeMapper
-  spool: IntakeSpool
-  clock: Clock
-  emit: Emit
-  releaseOrder?: ReleaseOrder
-  tap?: Tap
-}
-
 export type IngestOptions = IntakeOptions &
   BrokerOptions & {
     listeners: readonly ListenerOptions[]
@@ -98,7 +85,7 @@ export type IngestOptions = IntakeOptions &
     connectionsMax: number
   }
 
-export function createIngest(deps: IngestDeps, options: IngestOptions): Ingest {
+export function createIngest(deps: IntakeDeps, options: IngestOptions): Ingest {
   const { clock, emit } = deps
   const intake = createIntake(deps, options)
   const access = createAccess(options.access)
@@ -137,14 +124,14 @@ export function createIngest(deps: IngestDeps, options: IngestOptions): Ingest {
     return true
   }
 
-  function closeDoors(): Promise<void> {
+  function stopAccepting(): Promise<void> {
     for (const listener of listeners) listener.close()
     broker.stopReading()
     return intake.finish()
   }
 
   async function close(): Promise<void> {
-    await closeDoors()
+    await stopAccepting()
     await broker.close()
     intake.close()
     listeners = []
@@ -153,7 +140,7 @@ export function createIngest(deps: IngestDeps, options: IngestOptions): Ingest {
   return {
     start,
     swap: intake.swap,
-    stopAccepting: closeDoors,
+    stopAccepting,
     close,
     counters: () => ({ ...intake.counters(), ...broker.counters() }),
     addresses: () => listeners.map(({ url }) => url),

@@ -21,6 +21,21 @@ export type IntakeSpool = Pick<
   | 'listen'
 >
 
+/** The part of the spool for work on kept messages and dead letters. */
+export type KeptSpool = Pick<
+  Spool,
+  | 'holdReason'
+  | 'congested'
+  | 'deadLettersFull'
+  | 'shelves'
+  | 'keptDevices'
+  | 'keptMessages'
+  | 'deadLetters'
+  | 'exchange'
+  | 'stateEntries'
+  | 'listen'
+>
+
 /** What the intake needs of the mapping. */
 export type IntakeMapper = Pick<Mapper, 'map' | 'apply' | 'tick' | 'nextTickAt' | 'restore' | 'openParts'>
 

@@ -6,11 +6,8 @@ import { onTestFinished } from 'vitest'
 import { createDeferredMessages } from '../../src/ingest/expressions/deferred-messages.ts'
 import { createExpressions, type Expressions } from '../../src/ingest/expressions/expressions.ts'
 import { createIntake, type Intake } from '../../src/ingest/intake/intake.ts'
-import {
-  createQuarantineRelease,
-  type QuarantineRelease,
-  type ReleaseSpool,
-} from '../../src/ingest/quarantine/quarantine.ts'
+import { createQuarantineRelease, type QuarantineRelease } from '../../src/ingest/quarantine/quarantine.ts'
+import type { KeptSpool } from '../../src/ingest/types.ts'
 import type { DeferredMessages } from '../../src/ingest/expressions/deferred-messages.ts'
 import { openMapping, type Mapper, type Mapping } from '../../src/mapping/mapping.ts'
 import type { GatewayEvent } from '../../src/domain/event.ts'
@@ -31,7 +28,7 @@ export type KeptOptions = {
   path?: string
   spool?: Partial<WorldOptions>
   /** What the release sees of the spool. */
-  releaseSpool?: (spool: Spool) => ReleaseSpool
+  releaseSpool?: (spool: Spool) => KeptSpool
   /** What it and the deferral see of the expressions. */
   expressions?: (expressions: Expressions) => Expressions
 }

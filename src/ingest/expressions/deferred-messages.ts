@@ -23,7 +23,6 @@ import { pause, type Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { ShelfName } from '../../domain/message.ts'
 import type { Mapper, Mapping } from '../../mapping/mapping.ts'
-import type { Spool } from '../../spool/spool.ts'
 import { createUnmappableCounter } from '../intake/unmappable-counter.ts'
 import { messageFrom } from '../remap/kept-message.ts'
 import { mapperFactory, retryUntilDone, waitForRoom } from '../remap/release-throttle.ts'
@@ -35,20 +34,8 @@ import {
   type RemapEntry,
   type SliceResult,
 } from '../remap/slice-result.ts'
-import type { ReleaseOrder } from '../types.ts'
+import type { KeptSpool, ReleaseOrder } from '../types.ts'
 import type { Expressions } from './expressions.ts'
-
-export type DeferredSpool = Pick<
-  Spool,
-  | 'holdReason'
-  | 'congested'
-  | 'deadLettersFull'
-  | 'shelves'
-  | 'keptMessages'
-  | 'exchange'
-  | 'stateEntries'
-  | 'listen'
->
 
 export type DeferredMessages = {
   start(): void
@@ -71,7 +58,7 @@ export type DeferredCounters = {
 }
 
 type Deps = {
-  spool: DeferredSpool
+  spool: KeptSpool
   clock: Clock
   emit: Emit
   expressions: Pick<Expressions, 'evaluate' | 'timeouts'>

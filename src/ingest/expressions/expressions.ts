@@ -10,9 +10,7 @@ import type { Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { Message } from '../../domain/message.ts'
 import { createEvaluator, type Evaluator, type Mapper } from '../../mapping/mapping.ts'
-import { messageFrom } from '../remap/kept-message.ts'
-import { mapKept, type Evaluated } from '../remap/remap.ts'
-import type { RemapEntry } from '../remap/slice-result.ts'
+import type { Evaluated } from '../remap/remap.ts'
 
 export type Expressions = {
   /** Never rejects. `later` where `mapper` is not of the mapping in force, or the thread does not run. */
@@ -75,29 +73,4 @@ export function createExpressions(
   async function close(): Promise<void> {
     await evaluator?.close()
   }
-}
-
-/**
- * What the expressions give for the entries that need one, by id; null where one cannot be evaluated for now.
- */
-export async function evaluated(
-  expressions: Pick<Expressions, 'evaluate'>,
-  mapper: Mapper,
-  entries: readonly RemapEntry[],
-): Promise<ReadonlyMap<string, Evaluated> | null> {
-  const values = new Map<string, Evaluated>()
-  if (mapper.expressions.size === 0) return values
-  const answers = await Promise.all(
-    entries.map(async ({ id, envelope }) => {
-      const message = messageFrom(envelope)
-      const result = mapKept(mapper, message, undefined)
-      if (result.kind !== 'deferred') return null
-      return { id, answer: await expressions.evaluate(mapper, result.source, message) }
-    }),
-  )
-  for (const one of answers) {
-    if (one?.answer === 'later') return null
-    if (one !== null) values.set(one.id, one.answer)
-  }
-  return values
 }

@@ -31,6 +31,7 @@ import { createResultRouter, type RoutedCounters } from './result-router.ts'
 import { createWaitingList } from './waiting-messages.ts'
 
 export type IntakeDeps = {
+  /** In force until swap(). */
   mapper: IntakeMapper
   spool: IntakeSpool
   clock: Clock

@@ -26,14 +26,13 @@ import { droppedByPerson } from '../../domain/dead-letter.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { KeptMessage, ShelfName } from '../../domain/message.ts'
 import type { Mapping } from '../../mapping/mapping.ts'
-import type { Spool } from '../../spool/spool.ts'
-import { evaluated, type Expressions } from '../expressions/expressions.ts'
+import type { Expressions } from '../expressions/expressions.ts'
 import { deadLetterFor, unknownDevice } from '../remap/kept-message.ts'
-import { inSlices } from '../remap/kept-slices.ts'
 import { mapperFactory, waitForRoom } from '../remap/release-throttle.ts'
-import { remapSlice } from '../remap/remap.ts'
 import { exchangeSlice, type SliceResult } from '../remap/slice-result.ts'
 import { quarantinedOn, quarantineShelves, type QuarantinedEntry } from './quarantine-shelves.ts'
+import { releaseSlices } from './release-slices.ts'
+import type { KeptSpool } from '../types.ts'
 
 /** Both null: all messages. */
 export type KeptSelection = { device: string | null; id: string | null }
@@ -69,13 +68,8 @@ export type QuarantineDecisions = {
 /** Messages, since the start. */
 export type DecisionCounters = { released: number; dead: number; dropped: number }
 
-export type DecisionSpool = Pick<
-  Spool,
-  'holdReason' | 'congested' | 'deadLettersFull' | 'shelves' | 'keptMessages' | 'exchange' | 'stateEntries'
->
-
 type Deps = {
-  spool: DecisionSpool
+  spool: KeptSpool
   clock: Clock
   emit: Emit
   expressions: Pick<Expressions, 'evaluate'>
@@ -111,20 +105,14 @@ export function createQuarantineDecisions({
       releasing: 0,
     }
     const open = await mapperFactory(now, spool, restamp ? 'restamp' : 'accept')
-    const stalled = new AbortController()
-    const either = AbortSignal.any([signal, stalled.signal])
+    let stalled = false
     try {
-      for (const shelf of quarantineShelves(spool))
-        await inSlices({
-          entries: releasable(matching(shelf, which, signal), now, report),
-          async map(entries, options) {
-            const values = await evaluated(expressions, open(), entries)
-            if (values === null) stalled.abort()
-            return values === null ? null : remapSlice(open, entries, { ...options, evaluated: values })
-          },
-          settle: (slice) => settle(slice, report, signal),
-          signal: either,
-        })
+      for (const shelf of quarantineShelves(spool)) {
+        const entries = releasable(matching(shelf, which, signal), now, report)
+        const deps = { expressions, open, entries, settle: settleInto(report, signal), signal }
+        stalled = (await releaseSlices(deps)) === 'stalled'
+        if (stalled) break
+      }
     } finally {
       const { released: messages, payloads } = report
       const dead = sumOf(report.dead)
@@ -132,7 +120,7 @@ export function createQuarantineDecisions({
       if (messages > 0)
         emit({ kind: 'quarantine_decided', decision, device: which.device, messages, payloads, dead })
     }
-    if (stalled.signal.aborted) throw stalledFault(report)
+    if (stalled) throw stalledFault(report)
     if (report.released + report.unlisted + report.releasing === 0 && !signal.aborted)
       throw nothingFault(which)
     if (which.id !== null && report.unlisted > 0) throw unlistedFault(null)
@@ -153,19 +141,24 @@ export function createQuarantineDecisions({
     }
   }
 
-  async function settle(slice: SliceResult, report: ReleaseReport, signal: AbortSignal): Promise<void> {
-    const { payloads, keptMessages, ignored, refused } = slice
-    if (!(await waitForRoom(spool, clock, signal))) return
-    const released = await exchangeSlice(spool, slice, clock.now())
-    report.released += released
-    report.payloads += payloads.length
-    for (const { reason } of refused) count(report.dead, reason, 1)
-    for (const { reason } of keptMessages) count(report.kept, reason, 1)
-    for (const [reason, messages] of ignored) count(report.ignored, reason, messages)
-    counts.released += released
-    counts.dead += refused.length
-    for (const { source, reason, detail, envelope } of refused.slice(0, 1))
-      emit({ kind: 'message_unmappable', source, topic: envelope.topic, reason, detail })
+  function settleInto(report: ReleaseReport, signal: AbortSignal) {
+    return async (slice: SliceResult): Promise<void> => {
+      const { payloads, keptMessages, ignored, refused } = slice
+      if (!(await waitForRoom(spool, clock, signal))) return
+      const released = await exchangeSlice(spool, slice, clock.now())
+      report.released += released
+      report.payloads += payloads.length
+      for (const { reason } of refused) count(report.dead, reason, 1)
+      for (const { reason } of keptMessages) count(report.kept, reason, 1)
+      for (const [reason, messages] of ignored) count(report.ignored, reason, messages)
+      counts.released += released
+      counts.dead += refused.length
+      const [first] = refused
+      if (first !== undefined) {
+        const { source, reason, detail, envelope } = first
+        emit({ kind: 'message_unmappable', source, topic: envelope.topic, reason, detail })
+      }
+    }
   }
 
   async function drop(

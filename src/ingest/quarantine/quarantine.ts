@@ -28,29 +28,14 @@ import { pause, type CancelTimer, type Clock, type EpochMs } from '../../std/clo
 import type { Emit } from '../../domain/event.ts'
 import type { ShelfName } from '../../domain/message.ts'
 import type { Mapper, Mapping } from '../../mapping/mapping.ts'
-import type { Spool } from '../../spool/spool.ts'
-import { evaluated, type Expressions } from '../expressions/expressions.ts'
+import type { Expressions } from '../expressions/expressions.ts'
 import { createUnmappableCounter } from '../intake/unmappable-counter.ts'
 import { unknownDevice } from '../remap/kept-message.ts'
-import { inSlices } from '../remap/kept-slices.ts'
 import { mapperFactory, retryUntilDone, waitForRoom } from '../remap/release-throttle.ts'
-import { remapSlice } from '../remap/remap.ts'
 import { exchangeSlice, type SliceResult } from '../remap/slice-result.ts'
-import type { ReleaseOrder } from '../types.ts'
+import type { KeptSpool, ReleaseOrder } from '../types.ts'
 import { quarantinedOn, quarantineShelves, type QuarantinedEntry } from './quarantine-shelves.ts'
-
-export type ReleaseSpool = Pick<
-  Spool,
-  | 'holdReason'
-  | 'congested'
-  | 'deadLettersFull'
-  | 'shelves'
-  | 'keptDevices'
-  | 'keptMessages'
-  | 'exchange'
-  | 'stateEntries'
-  | 'listen'
->
+import { releaseSlices } from './release-slices.ts'
 
 export type QuarantineRelease = ReleaseOrder & {
   /** Before the first message: finds what can be released, so that live messages are kept behind it. */
@@ -78,7 +63,7 @@ export type ReleaseCounters = {
   devices: number
 }
 
-type Deps = { spool: ReleaseSpool; clock: Clock; emit: Emit; expressions: Pick<Expressions, 'evaluate'> }
+type Deps = { spool: KeptSpool; clock: Clock; emit: Emit; expressions: Pick<Expressions, 'evaluate'> }
 
 /** A mapping that was put in force, until everything that it newly admits was found. */
 type Change = { previous: Mapping; next: Mapping }
@@ -219,21 +204,9 @@ export function createQuarantineRelease(
   async function releaseOne(device: string): Promise<void> {
     for (const shelf of await shelvesInOrder(device)) {
       const open = await openerNow()
-      const stalled = new AbortController()
-      const isDone = await inSlices({
-        entries: releasableOn(shelf, device),
-        async map(entries, options) {
-          const values = await evaluated(expressions, open(), entries)
-          if (values !== null)
-            return remapSlice(open, entries, { ...options, arrivedUntil, evaluated: values })
-          stalled.abort()
-          return null
-        },
-        settle,
-        signal: AbortSignal.any([signal, stalled.signal]),
-      })
+      const deps = { expressions, open, entries: releasableOn(shelf, device), settle, signal }
       // What is on the next shelf is later.
-      if (!isDone) return
+      if ((await releaseSlices(deps, { arrivedUntil })) !== 'done') return
     }
   }
 

@@ -10,12 +10,13 @@ import type { Clock } from '../../std/clock.ts'
 import { droppedByPerson } from '../../domain/dead-letter.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { Mapping } from '../../mapping/mapping.ts'
-import type { DeadLetterEntry, Spool } from '../../spool/spool.ts'
+import type { DeadLetterEntry } from '../../spool/spool.ts'
 import { deadLetterFor } from './kept-message.ts'
 import { inSlices } from './kept-slices.ts'
 import { mapperFactory, waitForRoom } from './release-throttle.ts'
 import { remapSlice } from './remap.ts'
 import type { RemapEntry, SliceResult } from './slice-result.ts'
+import type { KeptSpool } from '../types.ts'
 
 export type RemapRequest = {
   /**
@@ -44,12 +45,7 @@ export type RemapReport = {
   stillRefused: Record<string, number>
 }
 
-type RemapSpool = Pick<
-  Spool,
-  'holdReason' | 'congested' | 'deadLettersFull' | 'deadLetters' | 'exchange' | 'stateEntries'
->
-
-export type RemapDeps = { spool: RemapSpool; clock: Clock; emit: Emit; mapping: Mapping }
+export type RemapDeps = { spool: KeptSpool; clock: Clock; emit: Emit; mapping: Mapping }
 
 /** Rejects with a fault of the spool; what was done before it remains. Ends early where `signal` aborts. */
 export async function remapDeadLetters(
