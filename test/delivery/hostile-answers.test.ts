@@ -43,6 +43,7 @@ async function ask({ reply, times = 1, provider = {} }: HostileAnswer, mode: 'ba
   world = await createDeliveryWorld({
     script: (one, index) => (index < times ? reply(one) : acceptAll(one)),
     provider: { ...provider, mode, maxInFlight: 1 },
+    sockets: true,
   })
   return world.publish(...(mode === 'batch' ? ['a', 'b', 'c'] : ['a']))
 }

@@ -32,7 +32,7 @@ function misbehave(random: Random, one: Received): Reply {
     () => ({ status: random.pick([500, 502, 503, 429, 408]), headers: { 'retry-after': '3' } }),
     () => ({ status: random.pick([400, 413, 409, 401, 403, 404, 302]) }),
     () => ({ status: 200, body: '<html>' }),
-    () => ({ raw: (socket) => void socket.end('HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{') }),
+    () => ({ status: 200, body: '{', truncated: true }),
     () => 'reset',
   ])()
 }

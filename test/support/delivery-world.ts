@@ -1,10 +1,11 @@
-// delivery-world.ts: delivery between a real spool (on a memory store) and a scripted service, with a clock
-// that the test moves. Answers come over real sockets, so time is moved only when nothing is under way.
+// delivery-world.ts: delivery between a real spool (on a memory store) and a scripted service, with a clock that the test
+// moves. Usually nothing but the clock takes time; with `sockets` requests are signed and sent over real sockets.
 
 import { Secret } from '../../src/std/secret.ts'
 import { createDelivery } from '../../src/delivery/delivery.ts'
 import type { Delivery } from '../../src/delivery/delivery.ts'
 import { createSenderWorker } from '../../src/delivery/transport/sender-worker.ts'
+import type { SenderWorker } from '../../src/delivery/transport/sender-worker.ts'
 import { defaultBackoff } from '../../src/delivery/delivery-options.ts'
 import type { ProviderOptions } from '../../src/delivery/delivery-options.ts'
 import type { GatewayEvent } from '../../src/domain/event.ts'
@@ -17,12 +18,14 @@ import type { FakeClock } from './fake-clock.ts'
 import { createMemoryDisk } from './memory-store.ts'
 import type { MemoryDisk } from './memory-store.ts'
 import { createRandom } from './random.ts'
+import { createScriptedSender } from './scripted-sender.ts'
+import type { ScriptedSender } from './scripted-sender.ts'
 import { startScriptedService } from './scripted-service.ts'
 import type { Script, ScriptedService } from './scripted-service.ts'
 import { payloadNamed, smallOptions } from './spool-world.ts'
 
-/** One thread for all worlds of a test file: to start one takes longer than most tests. It ends with the process. */
-const senderWorker = createSenderWorker()
+/** One thread for all worlds of a test file, since its start takes longer than most tests. It ends with the process. */
+let sharedSender: SenderWorker | null = null
 
 export const dayMs = 86_400_000
 
@@ -73,7 +76,7 @@ export type DeliveryWorld = {
   events: GatewayEvent[]
   /** Appends payloads and resolves when they are durable. */
   publish(...names: readonly string[]): Promise<readonly PayloadId[]>
-  /** Nothing is under way any more; what rests goes on resting. */
+  /** Nothing happens any more without the clock. */
   quiet(): Promise<void>
   /** Moves time, letting each timer's work end before the next. */
   pass(ms: number): Promise<void>
@@ -89,12 +92,16 @@ type WorldOptions = {
   spool?: Partial<SpoolOptions>
   seed?: number
   startNow?: boolean
+  /** Real signatures, a real thread and real sockets instead of scripted-sender.ts. */
+  sockets?: boolean
 }
 
 export async function createDeliveryWorld(options: WorldOptions = {}): Promise<DeliveryWorld> {
   const clock = createFakeClock()
   const disk = createMemoryDisk()
-  const service = await startScriptedService(options.script)
+  const { senderWorker, service } = options.sockets
+    ? await socketSender(options.script)
+    : createScriptedSender({ clock }, options.script)
   const chance = createRandom(options.seed ?? 1)
   const random = () => chance.next()
   const events: GatewayEvent[] = []
@@ -132,7 +139,8 @@ export async function createDeliveryWorld(options: WorldOptions = {}): Promise<D
     async quiet() {
       for (let calm = 0; calm < 4;) {
         await turn()
-        calm = world.delivery.providers().every(({ inFlight }) => inFlight === 0) ? calm + 1 : 0
+        const inFlight = world.delivery.providers().reduce((sum, provider) => sum + provider.inFlight, 0)
+        calm = inFlight <= service.hanging() ? calm + 1 : 0
       }
     },
     async pass(ms) {
@@ -165,6 +173,11 @@ export async function createDeliveryWorld(options: WorldOptions = {}): Promise<D
   }
   if (options.startNow !== false) world.delivery.start()
   return world
+}
+
+async function socketSender(script: Script | undefined): Promise<ScriptedSender> {
+  sharedSender ??= createSenderWorker()
+  return { senderWorker: sharedSender, service: await startScriptedService(script) }
 }
 
 const endlessDisk = {

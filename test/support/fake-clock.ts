@@ -18,36 +18,29 @@ export const fakeStartMs = 1_763_700_000_000
 export function createFakeClock(startMs = fakeStartMs): FakeClock {
   let monotonicMs = 0
   let wallMs = startMs
-  let timers: { at: number; order: number; fire: () => void }[] = []
-  let order = 0
-
-  function next() {
-    let first = timers[0]
-    for (const timer of timers) {
-      if (first === undefined || timer.at < first.at || (timer.at === first.at && timer.order < first.order))
-        first = timer
-    }
-    return first
-  }
+  /** The next one is the last; of timers for the same time the older one comes first. */
+  const timers: { at: number; fire: () => void }[] = []
 
   return {
     now: () => wallMs,
     monotonic: () => monotonicMs,
     after(delayMs, fire) {
-      order += 1
-      const timer = { at: monotonicMs + Math.max(0, delayMs), order, fire }
-      timers.push(timer)
+      const timer = { at: monotonicMs + Math.max(0, delayMs), fire }
+      let place = timers.length
+      while (place > 0 && (timers[place - 1]?.at ?? Infinity) <= timer.at) place -= 1
+      timers.splice(place, 0, timer)
       return () => {
-        timers = timers.filter((other) => other !== timer)
+        const found = timers.indexOf(timer)
+        if (found >= 0) timers.splice(found, 1)
       }
     },
     async advance(ms) {
       const until = monotonicMs + ms
       for (;;) {
         await turn()
-        const timer = next()
+        const timer = timers.at(-1)
         if (timer === undefined || timer.at > until) break
-        timers = timers.filter((other) => other !== timer)
+        timers.pop()
         wallMs += timer.at - monotonicMs
         monotonicMs = timer.at
         timer.fire()
@@ -61,7 +54,7 @@ export function createFakeClock(startMs = fakeStartMs): FakeClock {
     },
     pending: () => timers.length,
     nextIn() {
-      const timer = next()
+      const timer = timers.at(-1)
       return timer === undefined ? null : Math.max(0, timer.at - monotonicMs)
     },
   }

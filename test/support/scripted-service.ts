@@ -1,5 +1,5 @@
-// scripted-service.ts: an ingestion service that answers whatever a test tells it to, over real sockets.
-// It verifies nothing: the sandbox does that. It remembers what it was sent.
+// scripted-service.ts: an ingestion service that answers by a script, over real sockets. It verifies nothing (the sandbox
+// does) and keeps all requests.
 
 import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -17,8 +17,8 @@ export type Received = {
 }
 
 export type Reply =
-  | { status: number; body?: unknown; headers?: Record<string, string> }
-  /** Does with the connection what it likes. */
+  | { status: number; body?: unknown; headers?: Record<string, string>; truncated?: boolean }
+  /** Uses the connection itself. */
   | { raw: (socket: Socket) => void }
   /** Never answers. */
   | 'hang'
@@ -30,9 +30,11 @@ export type ScriptedService = {
   url: string
   received: Received[]
   answer(script: Script): void
-  /** Requests that wait for an answer, and the most that ever did at once. */
+  /** Requests without an answer yet, and the most at once. */
   open(): number
   mostOpen(): number
+  /** Of the open ones, those that only the clock can end; 0 with real sockets. */
+  hanging(): number
   close(): Promise<void>
 }
 
@@ -76,7 +78,8 @@ export async function startScriptedService(first: Script = acceptAll): Promise<S
     request.on('error', () => undefined)
     request.on('data', (part: Buffer) => parts.push(part))
     request.on('end', () => {
-      const one = readRequest(request, Buffer.concat(parts))
+      const { method = '', url = '', headers } = request
+      const one = receivedOf({ method, path: url, headers, body: Buffer.concat(parts) })
       received.push(one)
       reply(script(one, received.length - 1), request, response)
     })
@@ -93,6 +96,7 @@ export async function startScriptedService(first: Script = acceptAll): Promise<S
     },
     open: () => open,
     mostOpen: () => mostOpen,
+    hanging: () => 0,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve())
@@ -103,12 +107,17 @@ export async function startScriptedService(first: Script = acceptAll): Promise<S
 
 type Body = { payloadId: string } | { batchId: string; data: { payloadId: string }[] }
 
-function readRequest({ method, url, headers }: IncomingMessage, body: Buffer): Received {
-  const parsed = JSON.parse(body.toString('utf8')) as Body
+export function receivedOf(request: Pick<Received, 'method' | 'path' | 'headers' | 'body'>): Received {
+  const parsed = JSON.parse(request.body.toString('utf8')) as Body
   const single = !('data' in parsed)
   const payloadIds = single ? [parsed.payloadId] : parsed.data.map(({ payloadId }) => payloadId)
-  const batchId = single ? '' : parsed.batchId
-  return { method: method ?? '', path: url ?? '', headers, body, batchId, payloadIds, single }
+  return { ...request, batchId: single ? '' : parsed.batchId, payloadIds, single }
+}
+
+/** A text or bytes as they are, anything else as JSON. */
+export function bytesOf(body: unknown): Buffer {
+  if (Buffer.isBuffer(body)) return body
+  return Buffer.from(typeof body === 'string' ? body : JSON.stringify(body ?? {}))
 }
 
 function reply(answer: Reply, request: IncomingMessage, response: ServerResponse): void {
@@ -121,8 +130,10 @@ function reply(answer: Reply, request: IncomingMessage, response: ServerResponse
     answer.raw(request.socket)
     return
   }
-  const { status, body, headers } = answer
-  const bytes = Buffer.isBuffer(body) || typeof body === 'string' ? body : JSON.stringify(body ?? {})
-  response.writeHead(status, { 'content-type': 'application/json', ...headers })
-  response.end(status === 204 ? undefined : bytes)
+  const { status, body, headers, truncated = false } = answer
+  const bytes = bytesOf(body)
+  const length = truncated ? { 'content-length': bytes.length + 100 } : {}
+  response.writeHead(status, { 'content-type': 'application/json', ...length, ...headers })
+  if (truncated) response.write(bytes, () => request.socket.destroy())
+  else response.end(status === 204 ? undefined : bytes)
 }

@@ -101,9 +101,10 @@ describe('same batch, same bytes', () => {
       refuse(500),
       () => 'reset',
       () => ({ status: 200, body: '<html>ok</html>' }),
-      () => ({ raw: (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n{"acc') }),
+      () => ({ status: 200, body: '{"acc', truncated: true }),
     ]
-    world = await createDeliveryWorld({ script: (one, index) => (answers[index] ?? acceptAll)(one, index) })
+    const script: Script = (one, index) => (answers[index] ?? acceptAll)(one, index)
+    world = await createDeliveryWorld({ script, sockets: true })
     await world.publish('a', 'b')
     await world.pass(600_000)
     expect(world.service.received).toHaveLength(5)

@@ -1,0 +1,96 @@
+// Credentials in a file that change while delivery runs.
+
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { createDeliveryWorld } from '../../support/delivery-world.ts'
+import type { DeliveryWorld } from '../../support/delivery-world.ts'
+import { eventually } from '../../support/eventually.ts'
+import { newFolder } from '../../support/folders.ts'
+import { acceptAll } from '../../support/scripted-service.ts'
+import type { Script } from '../../support/scripted-service.ts'
+
+let path: string
+
+beforeEach(async () => {
+  path = join(await newFolder(), 'ingestion.json')
+})
+
+const write = (accessKeyId: string) => writeFile(path, JSON.stringify({ accessKeyId, secretAccessKey: 's' }))
+
+async function openWorld(script: Script = acceptAll): Promise<DeliveryWorld> {
+  const world = await createDeliveryWorld({ script, provider: { credentials: { source: 'file', path } } })
+  onTestFinished(() => world.end())
+  return world
+}
+
+/** The access key of each request. */
+const keysOf = ({ service }: DeliveryWorld) =>
+  service.received.map(({ headers }) => /Credential=(\w+)/.exec(headers.authorization ?? '')?.[1])
+
+const refusing =
+  (refused: string): Script =>
+  (received) =>
+    received.headers.authorization?.includes(`Credential=${refused}/`) ? { status: 403 } : acceptAll(received)
+
+/** Lets the watch look at the file so often; it sets its timer again after each look. */
+async function watch(world: DeliveryWorld, looks: number): Promise<void> {
+  for (let look = 0; look < looks; look += 1) {
+    await world.clock.advance(2000)
+    await eventually(() => (world.clock.nextIn() ?? Infinity) <= 2000)
+    await world.quiet()
+  }
+}
+
+describe('credentials in a file', () => {
+  test('that are corrected after a 403 are used within seconds, without a restart or a command', async () => {
+    await write('WRONG')
+    const world = await openWorld(refusing('WRONG'))
+    await world.publish('a', 'b', 'c')
+    await world.quiet()
+    expect(world.ofKind('endpoint_unauthorized')).toHaveLength(1)
+    await write('RIGHT')
+    // The next probe would be in ten minutes.
+    await watch(world, 2)
+    expect(world.spool.totals().delivered).toBe(3)
+    expect(world.delivery.providers()[0]?.endpoint).toBe('available')
+  })
+
+  test('that are written again unchanged cause no request', async () => {
+    await write('WRONG')
+    const world = await openWorld(refusing('WRONG'))
+    await world.publish('a', 'b', 'c')
+    await world.quiet()
+    const requests = world.service.received.length
+    await write('WRONG')
+    await watch(world, 5)
+    expect(world.service.received).toHaveLength(requests)
+  })
+
+  test('that change while batches are sent and both are valid cause no refusal', async () => {
+    await write('OLD')
+    const world = await openWorld()
+    await world.publish('a', 'b', 'c')
+    await world.quiet()
+    await write('NEW')
+    await watch(world, 3)
+    await world.publish('d', 'e', 'f')
+    await world.quiet()
+    expect(keysOf(world)).toEqual(['OLD', 'NEW'])
+    expect(world.spool.totals().delivered).toBe(6)
+  })
+
+  test('that are revoked before the new ones are read cost one refusal: the batch is sent again at once', async () => {
+    await write('OLD')
+    const world = await openWorld()
+    await world.publish('a', 'b', 'c')
+    await world.quiet()
+    await write('NEW')
+    world.service.answer(refusing('OLD'))
+    await world.publish('d', 'e', 'f')
+    await world.quiet()
+    expect(keysOf(world)).toEqual(['OLD', 'OLD', 'NEW'])
+    expect(world.spool.totals().delivered).toBe(6)
+    expect(world.ofKind('endpoint_unauthorized')).toEqual([])
+  })
+})

@@ -1,0 +1,119 @@
+// scripted-sender.ts: a sender worker without a thread and without sockets, for worlds with a fake clock. A script gives
+// the reply, as for scripted-service.ts, and the product's answer reader makes the outcome of it. It signs nothing.
+// test/delivery/scripted-sender.test.ts compares its outcomes with those of the real one.
+
+import { readAnswer } from '../../src/delivery/transport/answer-reader.ts'
+import type { SenderWorker } from '../../src/delivery/transport/sender-worker.ts'
+import type {
+  Attempt,
+  AttemptResult,
+  SubmissionResult,
+  TransportOptions,
+} from '../../src/delivery/transport/transport.ts'
+import { unreachable } from '../../src/delivery/transport/unreachable.ts'
+import { payloadIdIn } from '../../src/domain/payload.ts'
+import type { Clock } from '../../src/std/clock.ts'
+import { turn } from './fake-clock.ts'
+import { acceptAll, bytesOf, receivedOf } from './scripted-service.ts'
+import type { Received, Reply, Script, ScriptedService } from './scripted-service.ts'
+
+export type ScriptedSender = { senderWorker: SenderWorker; service: ScriptedService }
+
+export function createScriptedSender({ clock }: { clock: Clock }, first: Script = acceptAll): ScriptedSender {
+  let script = first
+  let open = 0
+  let mostOpen = 0
+  let hanging = 0
+  const received: Received[] = []
+
+  const service: ScriptedService = {
+    url: 'http://127.0.0.1:1',
+    received,
+    answer(next) {
+      script = next
+    },
+    open: () => open,
+    mostOpen: () => mostOpen,
+    hanging: () => hanging,
+    close: () => Promise.resolve(),
+  }
+  const senderWorker: SenderWorker = {
+    open: (options) => ({
+      submit: (attempt) => submit(options, attempt),
+      close: () => Promise.resolve(),
+    }),
+    close: () => Promise.resolve(),
+  }
+  return { senderWorker, service }
+
+  async function submit(options: TransportOptions, attempt: Attempt): Promise<AttemptResult> {
+    if (attempt.stop.aborted) return { ...aborted, entries: null }
+    const body = Buffer.alloc(attempt.content.bodyBytes)
+    const starts = attempt.content.writeBody(body)
+    open += 1
+    mostOpen = Math.max(mostOpen, open)
+    try {
+      // Submissions that start together are open together.
+      await turn()
+      if (attempt.stop.aborted) return { ...aborted, entries: null }
+      const one = receivedOf({ ...requestOf(options, attempt), body })
+      received.push(one)
+      const reply = script(one, received.length - 1)
+      return { ...(await resultOf(reply, { options, attempt, body, starts })), entries: null }
+    } finally {
+      open -= 1
+    }
+  }
+
+  type Exchange = { options: TransportOptions; attempt: Attempt; body: Buffer; starts: Uint32Array }
+
+  function resultOf(
+    reply: Reply,
+    { options, attempt, body, starts }: Exchange,
+  ): SubmissionResult | Promise<SubmissionResult> {
+    const { operation, startedAt } = attempt
+    if (reply === 'hang') return hang(options.timeoutMs, attempt.stop)
+    if (reply === 'reset') {
+      const error = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })
+      return { outcome: unreachable(error, startedAt), date: null }
+    }
+    if ('raw' in reply) throw new Error('a raw reply needs real sockets')
+    const bytes = bytesOf(reply.body)
+    const cut = reply.truncated ? 'truncated' : bytes.length > options.responseBytesMax ? 'too large' : null
+    const { status, headers = {} } = reply
+    const payloadIds = Array.from(starts, (start) => payloadIdIn(body, start))
+    const outcome = readAnswer({ status, headers, body: bytes, cut }, payloadIds, startedAt, operation)
+    return { outcome, date: headers['date'] ?? null }
+  }
+
+  function hang(timeoutMs: number, stop: AbortSignal): Promise<SubmissionResult> {
+    hanging += 1
+    return new Promise((resolve) => {
+      const end = (result: SubmissionResult) => {
+        hanging -= 1
+        cancel()
+        stop.removeEventListener('abort', onStop)
+        resolve(result)
+      }
+      const onStop = () => end(aborted)
+      const message = `no answer within ${timeoutMs} ms`
+      const cancel = clock.after(timeoutMs, () =>
+        end({ outcome: { kind: 'unreachable', reason: 'timeout', message }, date: null }),
+      )
+      stop.addEventListener('abort', onStop, { once: true })
+    })
+  }
+}
+
+const aborted: SubmissionResult = { outcome: { kind: 'aborted' }, date: null }
+
+function requestOf(
+  { baseUrl, providerKey }: TransportOptions,
+  { operation, credentials }: Attempt,
+): Pick<Received, 'method' | 'path' | 'headers'> {
+  const base = new URL(baseUrl).pathname.replace(/\/$/, '')
+  const path = `${base}/v2/telemetry${operation === 'batch' ? '/batch' : ''}`
+  const authorization = `AWS4-ECDSA-P256-SHA256 Credential=${credentials.accessKeyId}/unsigned`
+  const key = providerKey === null ? {} : { 'x-provider-key': providerKey }
+  return { method: 'POST', path, headers: { authorization, ...key } }
+}
