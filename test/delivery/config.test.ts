@@ -57,7 +57,7 @@ describe('the section delivery', () => {
     expect(problemsOf({ base_url })).toEqual([expect.stringMatching(/^base_url: must .*, found /)])
   })
 
-  test('tells all problems at once', () => {
+  test('reports all problems at once', () => {
     const problems = problemsOf({
       ...base,
       max_in_flight: 0,
@@ -136,7 +136,7 @@ describe('providers', () => {
     expect(north?.retryRules.get('Validation')).toEqual([300_000, 3_600_000])
   })
 
-  test('all together send no more at once than is said', () => {
+  test('all together send no more at once than configured', () => {
     expect(optionsOf({ providers: two, max_in_flight_total: 3 }).maxInFlightTotal).toBe(3)
   })
 
@@ -183,7 +183,7 @@ describe('the way out', () => {
   const proxyOf = (input: Record<string, unknown>) =>
     deliveryOptions(deliverySchema.parse({ ...base, ...input })).providers.map(({ proxy }) => proxy)
 
-  test('is that of the environment unless the config says another', () => {
+  test('is that of the environment unless the config sets another', () => {
     expect(proxyOf({})).toEqual([{ from: 'environment' }])
     expect(proxyOf({ proxy: 'none' })).toEqual([{ from: 'none' }])
     expect(proxyOf({ proxy: 'http://p:3128' })).toEqual([
@@ -191,7 +191,7 @@ describe('the way out', () => {
     ])
   })
 
-  test('a password belongs to the proxy that it stands beside', () => {
+  test('a password belongs to the proxy of the same level', () => {
     const auth = { user: 'u', password: 'hush' }
     const providers = [
       { name: 'a', provider_key: 'a' },

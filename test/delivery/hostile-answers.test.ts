@@ -1,4 +1,5 @@
-// Every row: what the service says, the outcome that it is, and what becomes of each of the three payloads of the batch.
+// Each row: an answer of the service, its outcome, and what becomes of each of the three payloads of the
+// batch.
 
 import { afterEach, describe, expect, test } from 'vitest'
 import { createDeliveryWorld } from '../support/delivery-world.ts'
@@ -15,8 +16,8 @@ afterEach(() => world.end())
 
 const minuteMs = 60_000
 
-/** What `id` went through after its first submission. */
-function fateOf(id: string): string {
+/** How `id` was sent after its first submission. */
+function whatBecameOf(id: string): string {
   const sent = world.service.received.filter(({ payloadIds }) => payloadIds.includes(id))
   const steps = sent.slice(1).map((one, index) => stepOf(sent[index], one))
   return steps.length === 0 ? 'delivered' : steps.join(', ')
@@ -38,7 +39,7 @@ async function drained(): Promise<void> {
   await world.pass(minuteMs)
 }
 
-/** Gives the answer to the first request, or the first few, and is well again. */
+/** Gives the answer to the first request, or the first few, and then accepts everything. */
 async function ask({ reply, times = 1, provider = {} }: HostileAnswer, mode: 'batch' | 'single') {
   world = await createDeliveryWorld({
     script: (one, index) => (index < times ? reply(one) : acceptAll(one)),
@@ -56,12 +57,14 @@ describe('a batch', () => {
     const [first] = world.ofKind('submission_ended')
     expect(first?.outcome).toMatchObject(row.outcome)
     const deviations = world.ofKind('answer_inconsistent').flatMap((event) => event.deviations)
-    expect(deviations.join('\n')).toMatch(row.odd ?? '')
+    expect(deviations.join('\n')).toMatch(row.deviation ?? '')
     expect(world.spool.totals().delivered + open()).toBe(ids.length)
     expect(world.spool.totals().dead).toBe(0)
 
     await drained()
-    expect(ids.map(fateOf)).toEqual(typeof row.fates === 'string' ? ids.map(() => row.fates) : row.fates)
+    expect(ids.map(whatBecameOf)).toEqual(
+      typeof row.becomes === 'string' ? ids.map(() => row.becomes) : row.becomes,
+    )
     expect(open()).toBe(0)
     expect(world.spool.totals()).toMatchObject({ delivered: ids.length, dead: 0 })
     expect(Object.prototype).not.toHaveProperty('failed')
@@ -79,7 +82,7 @@ describe('a single payload', () => {
     expect(world.spool.totals().delivered + open()).toBe(1)
 
     await drained()
-    expect(ids.map(fateOf)).toEqual([row.fates])
+    expect(ids.map(whatBecameOf)).toEqual([row.becomes])
     expect(open()).toBe(0)
     expect(world.spool.totals()).toMatchObject({ delivered: 1, dead: 0 })
   })

@@ -1,4 +1,4 @@
-// Days of trouble in seconds: the clock is the test's, the spool and the sockets are real.
+// Days of outages in seconds: the test moves the clock; the spool is real.
 
 import { afterEach, describe, expect, test } from 'vitest'
 import { createDeliveryWorld, dayMs } from '../support/delivery-world.ts'
@@ -37,7 +37,7 @@ async function traffic(periods: number, periodMs: number): Promise<number> {
   return periods * 3
 }
 
-// Days pass in some seconds, on a busy machine in many.
+// Days take seconds, and more on a busy machine.
 describe('the service is down', { timeout: 120_000 }, () => {
   test('for three days: all of it arrives once it is back, nothing was counted against a payload', async () => {
     world = await createDeliveryWorld({ script: refuse(500) })
@@ -52,12 +52,12 @@ describe('the service is down', { timeout: 120_000 }, () => {
     expect(doubled()).toEqual([])
   })
 
-  test('and says so inside a 200 for an hour: nothing is buried, no attempt is counted', async () => {
+  test('and reports it inside a 200 for an hour: no dead letter, no attempt counted', async () => {
     world = await createDeliveryWorld({ script: failAll('Internal') })
     const published = await traffic(60, minuteMs)
     expect(endpoint()).toBe('unavailable')
     expect(world.spool.totals().dead).toBe(0)
-    // The first two batches went their steps, since two say nothing yet.
+    // The first two batches are retried as usual, since two do not show an outage.
     expect(world.spool.totals().retried).toBeLessThanOrEqual(12)
     world.service.answer(acceptAll)
     await world.pass(hourMs)
@@ -124,7 +124,7 @@ describe('some of it fails', { timeout: 120_000 }, () => {
     expect(open()).toBe(0)
     expect(world.spool.totals()).toMatchObject({ delivered: published, retried: 0, dead: 0 })
     expect(doubled()).toEqual([])
-    // It may close for moments by chance, and never for long.
+    // It may be unavailable for moments by chance, and never for long.
     const longest = Math.max(
       0,
       ...world.ofKind('endpoint_available').map(({ unavailableMs }) => unavailableMs),
@@ -137,7 +137,7 @@ describe('Retry-After', () => {
   test.each([
     ['in seconds', () => ({ 'retry-after': '300' })],
     ['as a date', () => dated(300_000)],
-  ])('%s keeps everybody away for that long', async (_name, headers) => {
+  ])('%s stops all submissions for that long', async (_name, headers) => {
     world = await createDeliveryWorld({ script: (one, index) => refuse(503, headers())(one, index) })
     for (let batch = 0; batch < 6; batch += 1) await world.publish(`${batch}a`, `${batch}b`, `${batch}c`)
     await world.pass(1000)
@@ -159,7 +159,7 @@ describe('Retry-After', () => {
   })
 })
 
-/** The answer's own date counts, so that our clock may be wrong. */
+/** The Date of the answer counts, since our clock may be wrong. */
 function dated(laterMs: number): Record<string, string> {
   const date = Date.UTC(2026, 10, 21, 12)
   return { date: new Date(date).toUTCString(), 'retry-after': new Date(date + laterMs).toUTCString() }

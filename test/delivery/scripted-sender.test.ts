@@ -32,7 +32,7 @@ const rows: [name: string, script: Script][] = [
   ['does not answer', () => 'hang'],
 ]
 
-/** The detail of a failed connection is the system's. */
+/** The detail of a failed connection comes from the system. */
 const withoutDetail = ({ outcome }: AttemptResult) =>
   outcome.kind === 'unreachable' ? { kind: outcome.kind, reason: outcome.reason } : outcome
 

@@ -1,14 +1,14 @@
-// hostile-answer.ts: what a service, a proxy, a balancer or somebody else's web server can say instead of what the
-// specification shows: hostile-bodies.ts, hostile-wires.ts. Each answer is given once (or `times`), then the service is
-// well again.
+// hostile-answer.ts: answers that a service, a proxy, a balancer or another web server may give and that the
+// specification does not show (hostile-bodies.ts, hostile-wires.ts). Each is given once (or `times`), then
+// the service accepts everything.
 
 import type { Received, Reply } from './scripted-service.ts'
 
 /**
- * What a payload went through after the answer: `delivered` is never sent again, `again` in the same batch with the same
- * bytes, `cut` in a smaller batch under a new batchId, `retried` after the pause of its errorType.
+ * How a payload is sent after the answer: `delivered` never again, `again` in the same batch with the same
+ * bytes, `cut` in a smaller batch under a new batchId, `retried` after the delay of its errorType.
  */
-export type Fate = 'delivered' | 'again' | 'again, again' | 'again, retried' | 'cut' | 'retried'
+export type Becomes = 'delivered' | 'again' | 'again, again' | 'again, retried' | 'cut' | 'retried'
 
 export type HostileAnswer = {
   name: string
@@ -16,9 +16,9 @@ export type HostileAnswer = {
   /** Members that the outcome must have. */
   outcome: Record<string, unknown>
   /** One for all, or one for each of the three payloads. */
-  fates: Fate | readonly [Fate, Fate, Fate]
-  /** Part of what a person is told of an answer that could be read although it is odd. */
-  odd?: RegExp
+  becomes: Becomes | readonly [Becomes, Becomes, Becomes]
+  /** Part of the reported deviations of an answer that could be read. */
+  deviation?: RegExp
   times?: number
   provider?: { responseBytesMax?: number; timeoutMs?: number }
 }
@@ -27,7 +27,7 @@ export type Fields = Record<string, unknown>
 
 export const page = '<!doctype html><html><body>Service\r\nbusy</body></html>'
 
-/** A good answer to this request with something changed. */
+/** A valid answer to this request with a change. */
 export const good =
   (change: (fields: Fields, ids: readonly string[]) => Fields, status = 200) =>
   (received: Received): Reply => {

@@ -1,4 +1,5 @@
-// pipeline-world.ts: the whole pipeline inside a test: devices, the real gateway with a real config file, and the sandbox.
+// pipeline-world.ts: the whole pipeline inside a test: devices, the real gateway with a real config file, and
+// the sandbox.
 
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -19,7 +20,7 @@ import { newFolder } from './folders.ts'
 import { createDevice, type Device } from './mqtt-device.ts'
 import { keptOutput } from './ops-world.ts'
 
-/** Sources as most depots would write them; three fields and a signal. */
+/** Typical sources: three fields and a signal. */
 const sourcesText = `
 sources:
   - name: trucks
@@ -33,9 +34,9 @@ sources:
 `
 
 export type PipelineOptions = {
-  /** YAML of the sections beside sources, which come from here. Each replaces the usual one. */
+  /** YAML of sections; each replaces the usual one. The sources are always those above. */
   sections?: Partial<Record<'spool' | 'delivery' | 'ops' | 'log' | 'defaults', string>>
-  /** The whole config instead, made for the service at this base URL. */
+  /** The whole config instead, for the service at this base URL. */
   config?: (baseUrl: string) => string
   sandbox?: Partial<SandboxOptions>
   /** Base URL of another service than the sandbox. */
@@ -126,7 +127,7 @@ export async function startPipeline(options: PipelineOptions = {}): Promise<Pipe
             waiters.delete(wake)
             resolve()
           }
-          // Counters move without an event as well, so the question is asked again soon.
+          // Counters also change without an event, so `holds` is called again soon.
           const timer = setTimeout(wake, 20)
           waiters.add(wake)
         })

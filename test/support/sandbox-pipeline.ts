@@ -1,5 +1,5 @@
-// sandbox-pipeline.ts: delivery between a spool in LevelDB and the sandbox, which
-// verifies every signature. Real time; the clock that delivery looks at may be wrong.
+// sandbox-pipeline.ts: delivery between a spool in LevelDB and the sandbox, which verifies every signature.
+// Real time; the clock of delivery may be wrong.
 
 import { randomUUID } from 'node:crypto'
 import { onTestFinished } from 'vitest'
@@ -24,7 +24,7 @@ type Options = {
   sandbox?: Partial<SandboxOptions>
   clock?: Clock
   env?: NodeJS.ProcessEnv
-  /** What is different for each; one, `default`, unless said otherwise. */
+  /** The options of each; default: one provider, `default`. */
   providers?: readonly (Partial<Omit<ProviderOptions, 'name'>> & { name?: string })[]
   /** Base URL of another service, made of the sandbox's. */
   baseUrl?: (sandboxUrl: string) => string
@@ -40,7 +40,7 @@ export type SandboxPipeline = {
   /** Waits until it holds; the test's own timeout bounds it. */
   until(holds: () => boolean): Promise<void>
   ofKind<Kind extends GatewayEvent['kind']>(kind: Kind): Extract<GatewayEvent, { kind: Kind }>[]
-  /** Devices that arrived, with the provider key that they came under. */
+  /** Devices that arrived, with the provider key of their requests. */
   arrived(): Map<string, string | null>
 }
 

@@ -10,8 +10,8 @@ import { providerOptions } from './delivery-world.ts'
 
 export const ids = ['11111111-1111-8111-a111-111111111111', '22222222-2222-8222-a222-22222222222a'] as const
 
-/** What a service answers that takes both. */
-export const taken = {
+/** The answer of a service that accepts both. */
+export const acceptedBoth = {
   requestId: 'r-1',
   responseCode: 200,
   accepted: ids,

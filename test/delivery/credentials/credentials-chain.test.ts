@@ -1,4 +1,4 @@
-// Credentials as the AWS tools find them, each from the real thing: files, a process, endpoints on loopback.
+// Credentials as the AWS tools find them, from real sources: files, a process, endpoints on loopback.
 
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
@@ -16,7 +16,9 @@ import { newFolder } from '../../support/folders.ts'
 
 const hourMs = 3_600_000
 
-/** The package reads the environment of the process. Nothing of the machine that runs the test must come through. */
+/**
+ * The package reads the environment of the process. Variables of the machine that runs the test are removed.
+ */
 beforeEach(() => {
   for (const name of Object.keys(process.env)) if (name.startsWith('AWS_')) vi.stubEnv(name, undefined)
   for (const name of ['AWS_SHARED_CREDENTIALS_FILE', 'AWS_CONFIG_FILE']) vi.stubEnv(name, '/nonexistent')
@@ -123,7 +125,7 @@ describe('the chain finds credentials', () => {
     ])
   })
 
-  test('and asks token services through the proxy', async () => {
+  test('from token services through the proxy', async () => {
     const endpoints = await startCredentialEndpoints(handed('WEB', new Date(Date.now() + hourMs)))
     const tokenFile = join(await newFolder(), 'token')
     await writeFile(tokenFile, 'identity')
@@ -132,7 +134,7 @@ describe('the chain finds credentials', () => {
     vi.stubEnv('AWS_REGION', 'eu-central-1')
     vi.stubEnv('AWS_ENDPOINT_URL_STS', 'http://sts.depot.test')
     const asked: string[] = []
-    // Plain http asks a proxy with the whole address.
+    // A request by plain http has the whole address for a proxy.
     const proxy = createServer((request, response) => {
       asked.push(request.url ?? '')
       let body = ''
@@ -153,7 +155,7 @@ describe('the chain finds credentials', () => {
     expect(asked).toEqual(['http://sts.depot.test/'])
   })
 
-  test('nowhere: what is missing is said', async () => {
+  test('nowhere: the error says what is missing', async () => {
     await expect(chainOf('nobody').source.current()).rejects.toMatchObject({
       code: 'CREDENTIALS_MISSING',
       why: expect.stringMatching(/\w/),
@@ -173,7 +175,7 @@ describe('the chain finds credentials', () => {
   })
 })
 
-test('a process that says nothing is given half a minute, and is not started again and again', async () => {
+test('a process that does not answer is stopped waiting for after 30 s, and is not started again at once', async () => {
   const folder = await newFolder()
   const [starts, pipe] = [join(folder, 'starts'), join(folder, 'pipe')]
   execFileSync('mkfifo', [pipe])
@@ -269,7 +271,7 @@ describe('temporary credentials', () => {
     offsetMs = -24 * hourMs
     const askedThen = endpoints.asked.length
     expect((await source.current()).accessKeyId).toBe('ASIAONE')
-    // By the true time they are good for an hour: nothing to refresh.
+    // At the true time they are valid for an hour: nothing to refresh.
     await clock.advance(60_000)
     await source.current()
     expect(endpoints.asked.length - askedThen).toBeLessThanOrEqual(1)

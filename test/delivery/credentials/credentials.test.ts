@@ -127,7 +127,7 @@ describe('a file that is watched', () => {
     return {
       source,
       clock,
-      /** Lets the watch look so often, and its reads of the disk end. */
+      /** Lets the watch look so often, and waits for its reads of the disk. */
       async looks(times: number) {
         for (let i = 0; i < times; i += 1) {
           await clock.advance(2000)
@@ -139,7 +139,7 @@ describe('a file that is watched', () => {
     }
   }
 
-  test('tells of other credentials within seconds, though nobody asked for any', async () => {
+  test('reports other credentials within seconds, also while none are requested', async () => {
     await write({ accessKeyId: 'ONE', secretAccessKey: 'first' })
     const { source, looks, changes } = await watched()
     await source.current()
@@ -151,7 +151,7 @@ describe('a file that is watched', () => {
     expect((await source.current()).accessKeyId).toBe('TWO')
   })
 
-  test('tells when there are any at last', async () => {
+  test('reports the first credentials that are found', async () => {
     const { source, looks, changes } = await watched()
     await expect(source.current()).rejects.toMatchObject({ code: 'CREDENTIALS_MISSING' })
     await looks(2)
@@ -183,7 +183,7 @@ describe('a file that is watched', () => {
 })
 
 describe('the keyring', () => {
-  test('tells each time that there are credentials again, also the same ones', async () => {
+  test('reports each time that there are credentials again, also the same ones', async () => {
     const clock = createFakeClock()
     const events: GatewayEvent[] = []
     const deps = { clock, env: {}, emit: (event: GatewayEvent) => void events.push(event), offsetMs: () => 0 }
@@ -225,7 +225,7 @@ describe('the keyring', () => {
 })
 
 describe('check --connect', () => {
-  test('tells the access key id and keeps the secret', async () => {
+  test('shows the access key id and not the secret', async () => {
     const keys = {
       source: 'keys' as const,
       accessKeyId: 'AKID',

@@ -48,10 +48,10 @@ async function outage(changes: Parameters<typeof createDeliveryWorld>[0], hours:
 const one = { maxInFlight: 1 }
 
 describe('after an outage', () => {
-  test('what is fresh goes before what waited, and all of it arrives', async () => {
+  test('fresh data is sent before what waited, and all of it arrives', async () => {
     const waited = await outage({ provider: one }, 3)
     world.service.answer((received) => {
-      // The first success opens the road; from then on fresh data comes.
+      // Fresh data arrives from the first success on.
       const reply = acceptNoting(received, 0)
       if (accepted.length <= 3) void world.publish('fresh-a', 'fresh-b', 'fresh-c')
       return reply
@@ -60,26 +60,26 @@ describe('after an outage', () => {
     expect(open()).toBe(0)
     expect(new Set(accepted).size).toBe(waited.length + 3)
     const places = accepted.flatMap((id, place) => (waited.includes(id) ? [] : [place]))
-    // One batch opened the road, a few were sealed before the outage showed, and backfill has its turns.
+    // One batch was the probe, a few were sealed before the outage showed, and backfill has its turns.
     expect(Math.max(...places)).toBeLessThan(30)
     expect(world.ofKind('lane_rotated').length).toBeGreaterThan(0)
   })
 
-  test('a backlog is cut by the hour, and goes oldest first', async () => {
+  test('a backlog is divided by the hour and sent oldest first', async () => {
     const waited = await outage({ provider: one }, 4)
     expect(backfillLanes().length).toBeGreaterThan(1)
     const probed = new Set(world.service.received.flatMap(({ payloadIds }) => payloadIds))
     world.service.answer(acceptNoting)
     await world.pass(10 * 60_000)
     expect(open()).toBe(0)
-    // The last hour is live, and what the probes had sealed goes when its turn comes.
+    // The last hour is live, and batches that were sealed for probes are sent in turn.
     const order = accepted.filter((id) => !probed.has(id)).map((id) => waited.indexOf(id))
     const backlog = order.filter((place) => place < 90)
     expect(backlog.length).toBeGreaterThan(50)
     expect(backlog).toEqual(backlog.toSorted((a, b) => a - b))
   })
 
-  test('newest first, where the config says so', async () => {
+  test('newest first, if the config says so', async () => {
     const backfill = {
       afterMs: 900_000,
       shareMin: 0.1,

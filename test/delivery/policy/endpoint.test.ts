@@ -39,13 +39,13 @@ const forbidden: Report = {
 
 function submit(endpoint: Endpoint, report: Report): void {
   const pass = endpoint.enter()
-  if (pass === null) throw new Error('the road is closed')
+  if (pass === null) throw new Error('no pass was given')
   endpoint.leave(pass, report)
 }
 
 const stateOf = (endpoint: Endpoint) => endpoint.view().state
 
-describe('the road closes', () => {
+describe('the endpoint becomes unavailable', () => {
   test('after five failures in a row over two batches', () => {
     const { endpoint, events } = setUp()
     for (const batch of ['a', 'b', 'a', 'b']) submit(endpoint, failure(batch))
@@ -82,7 +82,7 @@ describe('the road closes', () => {
     expect(stateOf(endpoint)).toBe('available')
   })
 
-  test('at once for an outage told inside a 200', () => {
+  test('at once for an outage reported inside a 200', () => {
     const { endpoint } = setUp()
     submit(endpoint, { kind: 'outage', why: 'Internal', requestId: null })
     expect(stateOf(endpoint)).toBe('unavailable')
@@ -146,7 +146,7 @@ describe('while it is closed', () => {
     expect(events.at(-1)).toMatchObject({ kind: 'endpoint_available' })
   })
 
-  test('a person is told anew when the cause is another one, and not for each probe', async () => {
+  test('another reason is reported, the same reason is not reported for each probe', async () => {
     const { endpoint, events, clock } = close()
     const probe = async (changes: Parameters<typeof failure>[1]) => {
       await clock.advance(60_000)
@@ -231,7 +231,7 @@ describe('unauthorized', () => {
     expect(stateOf(endpoint)).toBe('available')
   })
 
-  test('tells when it is another trouble by now', async () => {
+  test('reports when the problem changes', async () => {
     const { endpoint, events, clock } = setUp()
     submit(endpoint, forbidden)
     await clock.advance(600_000)

@@ -29,11 +29,11 @@ async function deadLetters() {
   return found
 }
 
-/** Refuses whatever holds one of `guilty`, by both operations. */
+/** Refuses every request that contains one of `atFault`, by both operations. */
 const refuseWith =
-  (guilty: ReadonlySet<string>): Script =>
+  (atFault: ReadonlySet<string>): Script =>
   (one) =>
-    one.payloadIds.some((id) => guilty.has(id)) ? refusal : acceptAll(one)
+    one.payloadIds.some((id) => atFault.has(id)) ? refusal : acceptAll(one)
 
 const large = {
   provider: { batch: { payloadsMax: 500, bodyBytesMax: 1024 ** 2, lingerMs: 1000 } },
@@ -45,21 +45,21 @@ const large = {
   },
 } as const
 
-async function isolate(guiltyAt: readonly number[], count = 500) {
+async function isolate(faultAt: readonly number[], count = 500) {
   world = await createDeliveryWorld({ ...large, startNow: false })
   const ids = await world.publish(...names(count))
-  const guilty = new Set<string>(guiltyAt.map((index) => ids[index] ?? ''))
-  world.service.answer(refuseWith(guilty))
+  const atFault = new Set<string>(faultAt.map((index) => ids[index] ?? ''))
+  world.service.answer(refuseWith(atFault))
   world.delivery.start()
   await world.pass(5 * minuteMs)
-  return { ids, guilty }
+  return { ids, atFault }
 }
 
-describe('one guilty payload in a batch', () => {
+describe('one payload at fault in a batch', () => {
   test.each([0, 1, 137, 249, 250, 251, 498, 499])(
     'at place %i costs 18 further batch requests and one single at most',
     async (place) => {
-      const { guilty } = await isolate([place])
+      const { atFault } = await isolate([place])
       const singles = world.service.received.filter(bySingle)
       expect(singles).toHaveLength(1)
       expect(world.service.received.length - 1 - singles.length).toBeLessThanOrEqual(18)
@@ -67,7 +67,7 @@ describe('one guilty payload in a batch', () => {
       expect(open()).toBe(0)
       const [letter] = await deadLetters()
       expect(letter).toMatchObject({
-        payloadId: [...guilty][0],
+        payloadId: [...atFault][0],
         reason: 'Refused',
         requestId: 'request-9',
         failure: { validationErrorDetails: [{ field: 'gps.latitude', message: 'empty' }] },
@@ -88,7 +88,7 @@ describe('one guilty payload in a batch', () => {
     expect(world.ofKind('wrapper_refused')).toHaveLength(0)
   })
 
-  test('stops nobody else: batches after it are delivered meanwhile', async () => {
+  test('does not stop others: batches after it are delivered meanwhile', async () => {
     await isolate([3, 77])
     const later = await world.publish(...names(20, 'later'))
     await world.pass(2 * minuteMs)
@@ -98,7 +98,7 @@ describe('one guilty payload in a batch', () => {
     expect(world.spool.totals()).toMatchObject({ delivered: 518, dead: 2 })
   })
 
-  test('alone on the road is not buried until something else is accepted', async () => {
+  test('without any other payload becomes no dead letter until something else is accepted', async () => {
     world = await createDeliveryWorld({ startNow: false })
     const ids = await world.publish('a')
     world.service.answer(refuseWith(new Set<string>(ids)))
@@ -111,16 +111,16 @@ describe('one guilty payload in a batch', () => {
     expect(world.spool.totals()).toMatchObject({ delivered: 1, dead: 1 })
   })
 
-  test('goes on where it was after a crash, and nothing is lost or doubled', async () => {
+  test('continues after a crash, and nothing is lost or sent twice', async () => {
     world = await createDeliveryWorld({ startNow: false })
     const ids = await world.publish('a', 'b', 'c')
-    const guilty = new Set<string>([ids[2] ?? ''])
-    world.service.answer((one, index) => (index === 3 ? 'hang' : refuseWith(guilty)(one, index)))
+    const atFault = new Set<string>([ids[2] ?? ''])
+    world.service.answer((one, index) => (index === 3 ? 'hang' : refuseWith(atFault)(one, index)))
     world.delivery.start()
     while (world.service.received.length < 4) await world.clock.advance(0)
     await world.crash()
     await world.pass(minuteMs)
-    // Who bore witness is forgotten; the next payload that is accepted does.
+    // That something was accepted is forgotten; the next accepted payload counts.
     await world.publish('d')
     await world.pass(minuteMs)
     expect(open()).toBe(0)
@@ -129,14 +129,14 @@ describe('one guilty payload in a batch', () => {
   })
 })
 
-test('a part that is held for good keeps no other batch from being taken apart', async () => {
+test('a part that is held for good does not prevent other batches from being taken apart', async () => {
   let first: readonly string[] = []
-  let guilty = ''
+  let atFault = ''
   let asked = 0
   world = await createDeliveryWorld({
     provider: { maxInFlight: 1 },
     script(one) {
-      if (one.payloadIds.includes(guilty)) return refusal
+      if (one.payloadIds.includes(atFault)) return refusal
       if (one.single || !one.payloadIds.includes(first[0] ?? '')) return acceptAll(one)
       asked += 1
       if (asked === 1) return refusal
@@ -145,9 +145,9 @@ test('a part that is held for good keeps no other batch from being taken apart',
   })
   first = await world.publish('a', 'b', 'c')
   await world.pass(10_000)
-  guilty = 'not yet known'
+  atFault = 'not yet known'
   const second = await world.publish('d', 'e', 'f')
-  guilty = second[2] ?? ''
+  atFault = second[2] ?? ''
   await world.pass(60 * minuteMs)
   await world.publish('g', 'h', 'i')
   await world.pass(10_000)
@@ -155,20 +155,20 @@ test('a part that is held for good keeps no other batch from being taken apart',
   expect(open()).toBe(2)
 })
 
-describe('many guilty payloads', () => {
+describe('many payloads at fault', () => {
   test.each([
     ['every third', (index: number) => index % 3 === 0],
     ['the first half', (index: number) => index < 32],
     ['all but the last', (index: number) => index < 63],
-  ])('%s: the innocent ones are delivered, the guilty ones die or wait', async (_name, isGuilty) => {
-    const guilty = Array.from({ length: 64 }, (_, index) => index).filter(isGuilty)
-    const { ids } = await isolate(guilty, 64)
+  ])('%s: the valid ones are delivered, the others become dead letters or wait', async (_name, isAtFault) => {
+    const atFault = Array.from({ length: 64 }, (_, index) => index).filter(isAtFault)
+    const { ids } = await isolate(atFault, 64)
     await world.pass(72 * 60 * minuteMs)
     const { delivered, dead } = world.spool.totals()
-    expect(delivered).toBe(64 - guilty.length)
+    expect(delivered).toBe(64 - atFault.length)
     expect(delivered + dead + open()).toBe(64)
-    const buried = (await deadLetters()).map(({ payloadId }) => payloadId)
-    expect(buried.every((id) => guilty.some((index) => ids[index] === id))).toBe(true)
+    const deadIds = (await deadLetters()).map(({ payloadId }) => payloadId)
+    expect(deadIds.every((id) => atFault.some((index) => ids[index] === id))).toBe(true)
   })
 })
 
@@ -176,7 +176,7 @@ describe('a service that refuses everything', () => {
   test.each([
     ['by both operations', (): Reply => refusal],
     ['by the batch operation only', (one: Received): Reply => (one.single ? acceptAll(one) : refusal)],
-  ])('%s pauses the road after twelve requests at most, and buries nothing', async (_name, script) => {
+  ])('%s stops sending after twelve requests at most, and makes no dead letter', async (_name, script) => {
     world = await createDeliveryWorld({ script })
     for (let part = 0; part < 40; part += 1) await world.publish(`${part}a`, `${part}b`, `${part}c`)
     await world.pass(minuteMs)
@@ -235,7 +235,7 @@ describe('too large', () => {
 })
 
 describe('a batchId that the service knows', () => {
-  test('goes again under a new one where the config says resend', async () => {
+  test('is sent under a new batchId if the config says resend', async () => {
     world = await createDeliveryWorld({
       script: (one, index) => {
         if (index === 0) return 'reset'
@@ -272,7 +272,7 @@ describe('mode: single', () => {
     expect(open()).toBe(0)
   })
 
-  test('a payload that is refused dies once another was accepted', async () => {
+  test('a refused payload becomes a dead letter once another was accepted', async () => {
     world = await createDeliveryWorld({ provider: { mode: 'single', maxInFlight: 1 }, startNow: false })
     const ids = await world.publish('a', 'b', 'c')
     world.service.answer(refuseWith(new Set<string>([ids[1] ?? ''])))

@@ -1,6 +1,6 @@
-// A thousand gateways at one service that was down: their drain must not be its second outage. The parts that decide when
-// a request starts (endpoint, concurrency) are the real ones, each gateway with its own; what is played is the service,
-// which answers after a while, and time.
+// A thousand gateways and one service that was down: their drain must not overload it again. The parts that
+// decide when a request starts (endpoint, concurrency) are real, one set for each gateway. The service and
+// time are simulated.
 
 import { describe, expect, test } from 'vitest'
 import { createConcurrency } from '../../../src/delivery/policy/concurrency.ts'
@@ -76,7 +76,7 @@ async function play({ backlog, seed }: Options): Promise<number[]> {
       })
     }
 
-    // They did not start at the same moment either.
+    // The gateways do not start at the same moment.
     clock.after(Math.floor(chance.next() * 60_000), pump)
   }
 

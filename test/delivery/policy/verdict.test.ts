@@ -64,7 +64,9 @@ const all = (errorType: string) =>
     ids.map((id) => failure(id, errorType)),
   )
 
-/** The settlements as words: `retry Validation 0`, `dead Validation`, `delivered`; or what replaces the batch. */
+/**
+ * The settlements as words: `retry Validation 0`, `dead Validation`, `delivered`; or what replaces the batch.
+ */
 function settlementsOf({ settlement, reseal, operation, resubmit }: Verdict): string[] | string {
   if (reseal !== null) return `split ${reseal.join('+')}`
   if (operation !== null) return `by ${operation}`
@@ -426,7 +428,7 @@ describe('the verdict table', () => {
     })
   })
 
-  test('says in words why something is held that no back-off mends', () => {
+  test('explains why a batch is held where a back-off does not help', () => {
     const outcome: Outcome = { kind: 'unexpected', status: 302, requestId, message: 'moved' }
     expect(judge(outcome, facts, policy).why).toMatch(/302.*moved/)
   })

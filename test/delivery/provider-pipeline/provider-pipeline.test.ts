@@ -131,7 +131,7 @@ describe('same batch, same bytes', () => {
     expect(open()).toBe(0)
   })
 
-  test('a lost store voids what is in hand; after reopening the same batch goes again', async () => {
+  test('a lost store voids the batches in flight; after reopening the same batch is sent again', async () => {
     world = await createDeliveryWorld()
     world.service.answer((one) => {
       world.disk.failNextWrite({ reachesDisk: false })
@@ -204,7 +204,7 @@ describe('outages', () => {
     expect(open()).toBe(0)
   })
 
-  test('random failures slow the road and close it for no long time', async () => {
+  test('random failures slow delivery down and never stop it for long', async () => {
     for (const share of [0.05, 0.2, 0.5]) {
       await world?.end()
       let seed = 7
@@ -255,7 +255,7 @@ describe('403', () => {
     expect(world.spool.totals()).toMatchObject({ delivered: 30, dead: 0 })
   })
 
-  test('is asked again at once when a person says so', async () => {
+  test('is tried again at once on request', async () => {
     world = await createDeliveryWorld({ script: refuse(401) })
     await world.publish('a', 'b', 'c')
     await world.pass(1000)
@@ -265,7 +265,7 @@ describe('403', () => {
     expect(open()).toBe(0)
   })
 
-  test('for one batch alone does not close the road twice', async () => {
+  test('for one batch alone does not make the endpoint unauthorized twice', async () => {
     world = await createDeliveryWorld()
     const [poison] = await world.publish('poison', 'x', 'y')
     world.service.answer((one, index) =>
@@ -304,7 +304,7 @@ describe('payloads that fail', () => {
     expect(world.ofKind('payload_dead_lettered')).toHaveLength(3)
   })
 
-  test('one among accepted ones goes its own way', async () => {
+  test('one among accepted ones is retried alone', async () => {
     world = await createDeliveryWorld()
     const [bad] = await world.publish('bad', 'b', 'c')
     world.service.answer(({ payloadIds }) =>
@@ -336,13 +336,13 @@ describe('payloads that fail', () => {
     expect(open()).toBe(0)
   })
 
-  test('all of them for an hour with Internal is an outage: nothing is buried, no attempt is counted', async () => {
+  test('all of them for an hour with Internal is an outage: no dead letter, no attempt counted', async () => {
     world = await createDeliveryWorld({ script: failAll('Internal') })
     for (let i = 0; i < 10; i += 1) await world.publish(`${i}a`, `${i}b`, `${i}c`)
     await world.pass(3_600_000)
     expect(world.delivery.providers()[0]?.endpoint).toBe('unavailable')
     expect(world.spool.totals().dead).toBe(0)
-    // Those that were answered before it was known as an outage had their first step.
+    // Batches that were answered before the outage was known had their first step.
     expect(world.spool.totals().retried).toBeLessThanOrEqual(12)
     world.service.answer(acceptAll)
     await world.pass(300_000)
@@ -350,7 +350,7 @@ describe('payloads that fail', () => {
     expect(world.spool.totals()).toMatchObject({ delivered: 30, dead: 0 })
   })
 
-  test('what is in neither list is asked for once more, then retried as Unconfirmed', async () => {
+  test('a payload in neither list is sent once more, then retried as Unconfirmed', async () => {
     world = await createDeliveryWorld({
       script: ({ payloadIds }) => breakdown({ accepted: payloadIds.slice(1), failed: [] }),
     })
@@ -362,7 +362,7 @@ describe('payloads that fail', () => {
 })
 
 describe('what holds', () => {
-  test('409 keeps the batch, tries slowly and says so', async () => {
+  test('409 holds the batch, retries slowly and is reported', async () => {
     world = await createDeliveryWorld({ script: refuse(409) })
     await world.publish('a', 'b', 'c')
     await world.pass(60 * 60_000)
@@ -376,7 +376,7 @@ describe('what holds', () => {
     expect(open()).toBe(0)
   })
 
-  test('a wrapper fault for every batch closes the road after at most twelve requests', async () => {
+  test('a wrapper fault for every batch stops sending after at most twelve requests', async () => {
     world = await createDeliveryWorld({ script: refuse(400) })
     for (let i = 0; i < 60; i += 1) await world.publish(`${i}a`, `${i}b`, `${i}c`)
     await world.pass(0)
@@ -385,7 +385,7 @@ describe('what holds', () => {
     expect(world.delivery.providers()[0]?.endpoint).toBe('unavailable')
   })
 
-  test('a batch that would bury a payload waits while the dead letters are full, and goes when they have room', async () => {
+  test('a batch whose payload would become a dead letter waits while the dead letters are full', async () => {
     world = await createDeliveryWorld({
       script: failAll('Validation'),
       provider: { retryRules: new Map([['Validation', []]]) },
@@ -409,7 +409,7 @@ describe('what holds', () => {
     expect(open()).toBe(0)
   })
 
-  test('a 409 for a batch that was sent before is a delivery where the config says so', async () => {
+  test('a 409 for a batch that was sent before counts as delivered if the config says so', async () => {
     world = await createDeliveryWorld({
       script: (one, index) => (index === 0 ? 'reset' : refuse(409)(one, index)),
       provider: { onRepeat: 'delivered' },
@@ -421,7 +421,7 @@ describe('what holds', () => {
 })
 
 describe('credentials', () => {
-  test('without them nothing is sealed or sent, and a condition says so', async () => {
+  test('without them nothing is sealed or sent, and that is reported', async () => {
     world = await createDeliveryWorld({ provider: { credentials: { source: 'environment' } } })
     await world.publish('a', 'b', 'c')
     await world.pass(3_600_000)
@@ -432,7 +432,7 @@ describe('credentials', () => {
     expect(world.delivery.providers()[0]?.endpoint).toBe('unauthorized')
   })
 
-  test('the secret stands in no event', async () => {
+  test('the secret is in no event', async () => {
     world = await createDeliveryWorld({ script: refuse(403) })
     await world.publish('a', 'b', 'c')
     await world.pass(3_600_000)

@@ -77,14 +77,14 @@ const member = record(
   },
   { requiredKeys: [] },
 )
-/** Members in any order behind the payloadId, which always comes first. */
+/** Members in any order after the payloadId, which always comes first. */
 const payloadText = tuple(uuid(), member, infiniteStream(nat(1000))).map(([payloadId, members, order]) => {
   const shuffled = Object.entries(members).sort(() => ((order.next().value ?? 0) % 2 === 0 ? -1 : 1))
   return JSON.stringify({ payloadId, ...Object.fromEntries(shuffled) })
 })
 
 describe('the entries of a body', () => {
-  test('are what its JSON says, in whatever order and with whatever names', () => {
+  test('are those of its JSON, in any order and with any names', () => {
     assert(
       property(array(payloadText, { minLength: 1, maxLength: 5 }), (payloads) => {
         expect(entriesIn(payloads)).toEqual(payloads.map(expected))

@@ -4,7 +4,7 @@ import { proxyFor } from '../../../src/delivery/proxy.ts'
 import { Secret } from '../../../src/std/secret.ts'
 import { createAuthority } from '../../support/certificates.ts'
 import { startConnectProxy } from '../../support/connect-proxy.ts'
-import { createTransportWorld, taken } from '../../support/transport-world.ts'
+import { createTransportWorld, acceptedBoth } from '../../support/transport-world.ts'
 import { startScriptedService } from '../../support/scripted-service.ts'
 import { startTlsService } from '../../support/tls-service.ts'
 
@@ -22,7 +22,7 @@ const named = (url: string, auth: { user: string; password: Secret } | null = nu
 async function hiddenService() {
   const service = await startTlsService({
     ...authority.issue({ names: ['ingest.depot.test'] }),
-    answer: taken,
+    answer: acceptedBoth,
   })
   return { ...service, url: `https://ingest.depot.test:${service.port}` }
 }
@@ -79,17 +79,21 @@ describe('through a proxy of the config', () => {
     expect(proxy.asked).toHaveLength(1)
   })
 
-  test('plain http goes through the tunnel as well', async () => {
+  test('plain http uses the tunnel as well', async () => {
     const [service, proxy] = [await startScriptedService(), await startConnectProxy()]
     expect((await submit(service.url, { proxy: named(proxy.url) })).outcome.kind).toBe('answered')
     expect(proxy.asked).toEqual([new URL(service.url).host])
     await service.close()
   })
 
-  test('a service that asks for our certificate gets it, not the proxy', async () => {
+  test('the service gets our certificate, the proxy does not', async () => {
     const clients = createAuthority('Clients')
     const mine = clients.issue({ names: ['depot-7'] })
-    const service = await startTlsService({ ...authority.issue(), clientCa: clients.ca, answer: taken })
+    const service = await startTlsService({
+      ...authority.issue(),
+      clientCa: clients.ca,
+      answer: acceptedBoth,
+    })
     const proxy = await startConnectProxy()
     const clientCertificate = { cert: mine.cert, key: new Secret(mine.key), passphrase: null }
     const options = { ca, clientCertificate, proxy: named(proxy.url) }
@@ -98,7 +102,7 @@ describe('through a proxy of the config', () => {
   })
 })
 
-describe('a proxy that does not let us through is told apart from the service', () => {
+describe('a proxy that refuses is distinguished from the service', () => {
   test.each([
     [407, /requires a user name and a password/, /delivery\.proxy_auth/],
     [403, /refuses a connection to the service/, /allow CONNECT/],
@@ -116,7 +120,7 @@ describe('a proxy that does not let us through is told apart from the service', 
     })
   })
 
-  test('nobody listens, or its name is unknown', async () => {
+  test('nothing listens, or its name is unknown', async () => {
     for (const url of ['http://127.0.0.1:1', 'http://proxy.invalid:3128'])
       expect((await submit('https://ingest.depot.test', { proxy: named(url) })).outcome).toMatchObject({
         reason: 'proxy',
@@ -125,13 +129,13 @@ describe('a proxy that does not let us through is told apart from the service', 
       })
   })
 
-  test('it hangs up without a word', async () => {
+  test('it closes the connection without an answer', async () => {
     const proxy = await startConnectProxy({ mood: 'cut' })
     const { outcome } = await submit('https://ingest.depot.test', { proxy: named(proxy.url) })
     expect(outcome).toMatchObject({ kind: 'unreachable', reason: 'proxy' })
   })
 
-  test('it takes the connection and says nothing: the wait ends, and no connection is left behind', async () => {
+  test('it accepts the connection and does not answer: the wait ends, and no connection stays open', async () => {
     const proxy = await startConnectProxy({ mood: 'hang' })
     const gate = open('https://ingest.depot.test', {
       proxy: named(proxy.url),
@@ -209,7 +213,7 @@ describe('which way', () => {
     expect(urlOf(baseUrl, { ...proxyEnv, no_proxy: list, NO_PROXY: '*' }) === null).toBe(direct)
   })
 
-  test('a proxy of the config is taken whatever the environment says', () => {
+  test('a proxy of the config is used whatever the environment says', () => {
     const env = { HTTPS_PROXY: 'http://p', NO_PROXY: '*' }
     expect(proxyFor('https://localhost', named('http://q:1'), env)).toEqual({
       url: 'http://q:1',

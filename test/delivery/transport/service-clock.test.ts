@@ -71,7 +71,7 @@ describe("the service's clock", () => {
     },
   )
 
-  test('an answer that took more than a minute tells no time', () => {
+  test('an answer that took more than a minute sets no offset', () => {
     const { clock, service } = setUp()
     service.answered(dateOf(clock.now() + hourMs), 61_000)
     expect(service.offsetMs).toBeNull()
@@ -93,7 +93,7 @@ describe("the service's clock", () => {
     says(hourMs)
     await clock.advance(600_000)
     expect(service.offsetMs).toBe(hourMs + 500)
-    // Somebody sets the time: what was an hour behind is right now.
+    // The time is set: the clock was an hour behind and is right now.
     clock.stepWall(hourMs)
     expect(service.offsetMs).toBeNull()
     expect(service.signingAt()).toBe(clock.now())
@@ -101,7 +101,7 @@ describe("the service's clock", () => {
     expect(service.offsetMs).toBe(500)
   })
 
-  test('is told once when ours is off, and once when it is right again', () => {
+  test('is reported once when ours is off, and once when it is right again', () => {
     const { service, says, events } = setUp()
     for (const ms of [10_000, hourMs, hourMs + 2000, 58_000, 70_000, 0, 0]) says(ms)
     expect(events).toEqual([

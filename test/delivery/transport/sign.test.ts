@@ -1,5 +1,5 @@
-// The signature is judged by code of its own: key derivation (AWS4A, SP 800-108 in counter mode), canonical
-// request and check stand below, on node:crypto alone, and are themselves judged by the AWS vectors.
+// The signature is verified by independent code: key derivation (AWS4A, SP 800-108 in counter mode),
+// canonical request and check are below, on node:crypto alone, and are verified with the AWS vectors.
 
 import { createECDH, createHash, createHmac, createPublicKey, verify } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
@@ -103,8 +103,8 @@ describe('a signature', () => {
     expect(isValid({ ...headers, 'x-provider-key': 'Fleet South' }, request.body, request.path, key)).toBe(
       false,
     )
-    const stranger = publicKeyOf({ ...credentials, secretAccessKey: 'another' })
-    expect(isValid(headers, request.body, request.path, stranger)).toBe(false)
+    const otherKey = publicKeyOf({ ...credentials, secretAccessKey: 'another' })
+    expect(isValid(headers, request.body, request.path, otherKey)).toBe(false)
   })
 
   test('leaves no secret in the headers', async () => {
@@ -119,7 +119,7 @@ const vectors = join(
 )
 
 describe.skipIf(!existsSync(vectors))('the AWS vectors (from TELEMETRY_TEST_DATA)', () => {
-  // Two of the forty come without their expected files.
+  // Two of the forty vectors have no expected files.
   const cases = (existsSync(vectors) ? readdirSync(vectors) : []).filter((name) =>
     existsSync(join(vectors, name, 'header-signature.txt')),
   )

@@ -14,7 +14,7 @@ const ids = ['11111111-1111-8111-a111-111111111111', '22222222-2222-8222-a222-22
 const summary = { total: 2, accepted: 2, failed: 0 }
 const good = { requestId: 'r-1', responseCode: 200, accepted: ids, failed: [], summary }
 
-/** What the raw server does once it has the whole request. */
+/** What the raw server does after it has read the whole request. */
 type Act = (socket: Socket) => void
 
 const answer =
@@ -296,7 +296,7 @@ const hostile: Row[] = [
     (socket) => socket.write(`HTTP/1.1 200 OK\r\nx: ${'y'.repeat(100_000)}`),
     { kind: 'unreachable' },
   ],
-  ['closed without a word', (socket) => socket.end(), { kind: 'unreachable', reason: 'reset' }],
+  ['closed without an answer', (socket) => socket.end(), { kind: 'unreachable', reason: 'reset' }],
   ['reset', (socket) => socket.resetAndDestroy(), { kind: 'unreachable', reason: 'reset' }],
   [
     'an interim answer that undici refuses',
@@ -363,7 +363,7 @@ describe('an attempt ends in time', () => {
   })
 })
 
-describe('no answer, told apart in words', () => {
+describe('no answer, with its reason', () => {
   test('nothing listens', async () => {
     server.close()
     await once(server, 'close')
@@ -380,7 +380,7 @@ describe('no answer, told apart in words', () => {
     })
   })
 
-  test('TLS that nobody speaks', async () => {
+  test('a server without TLS', async () => {
     act = () => undefined
     server.on('connection', (socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'))
     expect(await submit({ baseUrl: url.replace('http:', 'https:') })).toMatchObject({ reason: 'tls' })

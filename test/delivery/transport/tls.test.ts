@@ -10,7 +10,7 @@ import { Secret } from '../../../src/std/secret.ts'
 import { createAuthority } from '../../support/certificates.ts'
 import type { Certificate } from '../../support/certificates.ts'
 import { newFolder } from '../../support/folders.ts'
-import { createTransportWorld, taken } from '../../support/transport-world.ts'
+import { createTransportWorld, acceptedBoth } from '../../support/transport-world.ts'
 import { startTlsService } from '../../support/tls-service.ts'
 
 const { submit, open, send } = createTransportWorld()
@@ -21,7 +21,7 @@ const openssl = '/usr/bin/openssl'
 
 describe('a certificate of a private authority', () => {
   test('is trusted where the config names the authority, and TLS is verified to the name', async () => {
-    const service = await startTlsService({ ...authority.issue(), answer: taken })
+    const service = await startTlsService({ ...authority.issue(), answer: acceptedBoth })
     const { outcome, date } = await submit(service.url, { ca })
     expect(outcome).toMatchObject({ kind: 'answered', accepted: 'all' })
     expect(Date.parse(date ?? '')).not.toBeNaN()
@@ -30,8 +30,8 @@ describe('a certificate of a private authority', () => {
     ])
   })
 
-  test('is not trusted without it: told as that, with what to do, and nothing is sent', async () => {
-    const service = await startTlsService({ ...authority.issue(), answer: taken })
+  test('is not trusted without it: the reason and what to do are reported, and nothing is sent', async () => {
+    const service = await startTlsService({ ...authority.issue(), answer: acceptedBoth })
     expect((await submit(service.url)).outcome).toMatchObject({
       kind: 'unreachable',
       reason: 'tls',
@@ -42,12 +42,15 @@ describe('a certificate of a private authority', () => {
   })
 
   test('of another authority of the same name is not trusted either', async () => {
-    const service = await startTlsService({ ...createAuthority().issue(), answer: taken })
+    const service = await startTlsService({ ...createAuthority().issue(), answer: acceptedBoth })
     expect((await submit(service.url, { ca })).outcome).toMatchObject({ kind: 'unreachable', reason: 'tls' })
   })
 
-  test('for other names is told as that', async () => {
-    const service = await startTlsService({ ...authority.issue({ names: ['other.example'] }), answer: taken })
+  test('for other names is reported as such', async () => {
+    const service = await startTlsService({
+      ...authority.issue({ names: ['other.example'] }),
+      answer: acceptedBoth,
+    })
     expect((await submit(service.url, { ca })).outcome).toMatchObject({
       reason: 'tls',
       message: expect.stringMatching(/for another host name .*other\.example/),
@@ -62,7 +65,7 @@ describe('a certificate that is not valid by our clock', () => {
     ['not yet', new Date(Date.now() + dayMs), new Date(Date.now() + 2 * dayMs), /not valid yet/],
     ['no more', new Date(Date.now() - 2 * dayMs), new Date(Date.now() - dayMs), /has expired/],
   ])('%s: it is the clock that is named, with its time', async (_name, from, until, words) => {
-    const service = await startTlsService({ ...authority.issue({ from, until }), answer: taken })
+    const service = await startTlsService({ ...authority.issue({ from, until }), answer: acceptedBoth })
     const { outcome } = await submit(service.url, { ca })
     expect(outcome).toMatchObject({
       kind: 'unreachable',
@@ -77,13 +80,17 @@ describe('a certificate that is not valid by our clock', () => {
   })
 })
 
-describe('a service that asks who we are', () => {
+describe('a service that requires a client certificate', () => {
   const clients = createAuthority('Clients')
   const mine = clients.issue({ names: ['depot-7'] })
   const withCertificate = { cert: mine.cert, key: new Secret(mine.key), passphrase: null }
 
-  test('is shown the certificate of the config', async () => {
-    const service = await startTlsService({ ...authority.issue(), clientCa: clients.ca, answer: taken })
+  test('gets the certificate of the config', async () => {
+    const service = await startTlsService({
+      ...authority.issue(),
+      clientCa: clients.ca,
+      answer: acceptedBoth,
+    })
     const { outcome } = await submit(service.url, { ca, clientCertificate: withCertificate })
     expect(outcome).toMatchObject({ kind: 'answered' })
     expect(service.requests).toMatchObject([{ clientName: 'depot-7' }])
@@ -91,22 +98,26 @@ describe('a service that asks who we are', () => {
 
   test.each([
     ['none', null],
-    ['one of somebody else', createAuthority('Strangers').issue()],
-  ])('gets nothing of us with %s', async (_name, other) => {
-    const service = await startTlsService({ ...authority.issue(), clientCa: clients.ca, answer: taken })
+    ['another one', createAuthority('Others').issue()],
+  ])('gets nothing from us with %s', async (_name, other) => {
+    const service = await startTlsService({
+      ...authority.issue(),
+      clientCa: clients.ca,
+      answer: acceptedBoth,
+    })
     const clientCertificate = other && { cert: other.cert, key: new Secret(other.key), passphrase: null }
     expect((await submit(service.url, { ca, clientCertificate })).outcome.kind).toBe('unreachable')
     expect(service.requests).toEqual([])
   })
 
-  // Node's own server hangs up without a word; most others say why, and openssl is one of them.
+  // The server of Node closes the connection without an alert; most others send one, as openssl does.
   test.skipIf(!existsSync(openssl))(
-    'and says why it refuses us is understood (skipped where openssl is not installed)',
+    'its alert is understood (skipped where openssl is not installed)',
     async () => {
       const port = await startOpensslServer(authority.issue(), clients.ca)
-      const stranger = createAuthority('Strangers').issue()
-      const strange = { cert: stranger.cert, key: new Secret(stranger.key), passphrase: null }
-      for (const clientCertificate of [null, strange])
+      const other = createAuthority('Others').issue()
+      const unknown = { cert: other.cert, key: new Secret(other.key), passphrase: null }
+      for (const clientCertificate of [null, unknown])
         expect((await submit(`https://localhost:${port}`, { ca, clientCertificate })).outcome).toMatchObject({
           kind: 'unreachable',
           reason: 'tls',
@@ -117,7 +128,7 @@ describe('a service that asks who we are', () => {
   )
 })
 
-/** Refuses whoever shows no certificate of `clientCa`, with a TLS alert. */
+/** Refuses clients without a certificate of `clientCa`, with a TLS alert. */
 async function startOpensslServer({ cert, key }: Certificate, clientCa: string): Promise<number> {
   const folder = await newFolder()
   const write = async (name: string, text: string) => {
@@ -138,8 +149,8 @@ async function startOpensslServer({ cert, key }: Certificate, clientCa: string):
   throw new Error('openssl s_server did not start')
 }
 
-describe('what answers there', () => {
-  test('and does not speak TLS is told as that', async () => {
+describe('a server', () => {
+  test('without TLS is reported as such', async () => {
     const server = createServer((socket) => {
       socket.on('error', () => undefined)
       socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')
@@ -153,7 +164,7 @@ describe('what answers there', () => {
     server.close()
   })
 
-  test('and takes the connection, but no handshake, is cut at the connect timeout', async () => {
+  test('that accepts the connection without a handshake ends at the connect timeout', async () => {
     const server = createServer((socket) => socket.on('error', () => undefined).resume()).listen(
       0,
       '127.0.0.1',
@@ -171,15 +182,15 @@ describe('what answers there', () => {
 
 describe('connections', () => {
   test('are kept: twenty submissions one after the other take one', async () => {
-    const service = await startTlsService({ ...authority.issue(), answer: taken })
+    const service = await startTlsService({ ...authority.issue(), answer: acceptedBoth })
     const transport = open(service.url, { ca })
     for (let i = 0; i < 20; i += 1) expect((await send(transport)).outcome.kind).toBe('answered')
     await transport.close()
     expect(service.connections()).toEqual({ made: 1, most: 1 })
   })
 
-  test('are never more than submissions may be under way, whatever is asked', async () => {
-    const service = await startTlsService({ ...authority.issue(), answer: taken, delayMs: 5 })
+  test('are never more than max_in_flight', async () => {
+    const service = await startTlsService({ ...authority.issue(), answer: acceptedBoth, delayMs: 5 })
     const transport = open(service.url, { ca, maxInFlight: 3 })
     const ended = await Promise.all(Array.from({ length: 30 }, () => send(transport)))
     await transport.close()
@@ -188,11 +199,11 @@ describe('connections', () => {
   })
 
   test('that the service cut are made anew', async () => {
-    const service = await startTlsService({ ...authority.issue(), answer: taken })
+    const service = await startTlsService({ ...authority.issue(), answer: acceptedBoth })
     const transport = open(service.url, { ca })
     await send(transport)
     service.renew(authority.issue())
-    // It may be seen only when the next one is sent: then it is unknown what became of it, and it goes again.
+    // The cut may show only when the next one is sent: its result is then unknown, and it is sent again.
     const kinds = [(await send(transport)).outcome.kind, (await send(transport)).outcome.kind]
     await transport.close()
     expect(kinds.at(-1)).toBe('answered')

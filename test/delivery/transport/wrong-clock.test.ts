@@ -9,7 +9,7 @@ import { startTlsFront } from '../../support/tls-service.ts'
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
 
-/** The clock of this machine, set wrong. */
+/** The clock of this machine with an error. */
 function wrongBy(ms: number): Clock & { set(ms: number): void } {
   let wrongMs = ms
   return { ...systemClock, now: () => systemClock.now() + wrongMs, set: (next) => void (wrongMs = next) }
@@ -42,7 +42,7 @@ describe('a daemon whose clock is wrong', () => {
     expect(pipeline.ofKind('clock_off')).toEqual([])
   })
 
-  test('goes on without a pause when somebody sets it while it runs', async () => {
+  test('continues without a pause when the clock is set while it runs', async () => {
     const clock = wrongBy(-hourMs)
     const pipeline = await openSandboxPipeline({ clock, providers: [{ maxInFlight: 1 }] })
     await pipeline.publish(50)
@@ -50,7 +50,7 @@ describe('a daemon whose clock is wrong', () => {
     clock.set(0)
     await pipeline.publish(50, { from: 50 })
     await pipeline.until(() => pipeline.spool.totals().delivered === 100)
-    // Set right: what was learned is forgotten, so not one signature more is refused.
+    // The offset is forgotten when the clock is set, so no further signature is refused.
     expect(pipeline.sandbox.stats().byStatus['403']).toBe(1)
     clock.set(5 * hourMs)
     await pipeline.publish(50, { from: 100 })
@@ -78,7 +78,7 @@ describe('a clock so wrong that the certificate of the service is not valid by i
       act: expect.stringContaining('Set the time of this machine'),
     })
     expect(pipeline.spool.lanes()[0]?.open).toBe(10)
-    // What setting the time does, seen from here: the certificate is valid.
+    // The certificate is valid, as it is after the time was set.
     front.renew(authority.issue())
     await pipeline.until(() => pipeline.spool.totals().delivered === 10)
     expect(pipeline.sandbox.stats().distinctPayloadIds).toBe(10)
