@@ -10,7 +10,7 @@ export type ProviderView = {
   endpoint: EndpointState
   since: EpochMs
   lastRequestId: string | null
-  lastSuccessAt: EpochMs | null
+  lastAcceptedAt: EpochMs | null
   /** Service clock minus ours, from the Date header; null while unknown. */
   clockOffsetMs: number | null
   /** When the next submission may start; null while it may start now. */

@@ -134,13 +134,13 @@ export function buildStatus(source: StatusSource): Status {
     now: isoTime(source.now),
     addresses: stages.ingest?.addresses() ?? [],
     lastMessageAt: isoTimeOrNull(ingest?.lastMessageAt),
-    lastAcceptedAt: isoTimeOrNull(latest(providers.map(({ lastSuccessAt }) => lastSuccessAt))),
-    providers: providers.map(({ name, endpoint, since, lastSuccessAt, nextAttemptAt, ...provider }) => ({
+    lastAcceptedAt: isoTimeOrNull(latest(providers.map(({ lastAcceptedAt }) => lastAcceptedAt))),
+    providers: providers.map(({ name, endpoint, since, lastAcceptedAt, nextAttemptAt, ...provider }) => ({
       name,
       endpoint,
       since: isoTime(since),
       lastRequestId: provider.lastRequestId,
-      lastAcceptedAt: isoTimeOrNull(lastSuccessAt),
+      lastAcceptedAt: isoTimeOrNull(lastAcceptedAt),
       clockOffsetMs: provider.clockOffsetMs,
       nextAttemptAt: isoTimeOrNull(nextAttemptAt),
       inFlight: provider.inFlight,

@@ -13,7 +13,7 @@ function conservation(difference: number, laneDifference = 0): Conservation {
 }
 
 describe('what was received is accounted for', () => {
-  test('a difference of the messages that stays is critical, and over when they add up', () => {
+  test('a difference of the messages that lasts is critical, until they add up', () => {
     const clock = handClock()
     const conditions = createConditions({ clock })
     const check = createConservationCheck({ clock, conditions })
@@ -30,7 +30,7 @@ describe('what was received is accounted for', () => {
     expect(conditions.open()).toEqual([])
   })
 
-  test('a difference that comes and goes is no fault', () => {
+  test('a difference that changes is no fault', () => {
     const clock = handClock()
     const conditions = createConditions({ clock })
     const check = createConservationCheck({ clock, conditions })

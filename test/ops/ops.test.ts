@@ -36,7 +36,7 @@ describe('before anything else exists', () => {
     expect((await get(url, '/metrics')).text).toContain('gateway_ready 0')
   })
 
-  test('a port in use is told with what, why and what to do', async () => {
+  test('a port in use is reported with what, why and what to do', async () => {
     await using first = opsWorld()
     await first.ops.start()
     const port = Number(new URL(first.ops.url() ?? '').port)
@@ -48,14 +48,14 @@ describe('before anything else exists', () => {
     })
   })
 
-  test('an address of another machine is told', async () => {
+  test('an address of another machine is reported', async () => {
     await using world = opsWorld({ ops: opsConfig({ host: '192.0.2.1', port: 0 }) })
     await expect(world.ops.start()).rejects.toMatchObject({ code: 'ADDRESS_UNAVAILABLE' })
   })
 })
 
 describe('ready is from ready until stopping', () => {
-  test('and it says why it is not', async () => {
+  test('and the answer has the reason', async () => {
     await using world = opsWorld()
     await world.ops.start()
     const url = world.ops.url()
@@ -69,7 +69,7 @@ describe('ready is from ready until stopping', () => {
     expect((await get(url, '/healthz')).status).toBe(200)
   })
 
-  test('after stop nothing listens any more', async () => {
+  test('after the stop nothing listens', async () => {
     const world = opsWorld()
     await world.ops.start()
     const url = world.ops.url()
@@ -79,7 +79,7 @@ describe('ready is from ready until stopping', () => {
 })
 
 describe('nothing that goes out holds a secret', () => {
-  test('not the log, not the status, not the metrics, wherever somebody put one', async () => {
+  test('neither the log nor the status nor the metrics', async () => {
     await using world = opsWorld()
     const secret = new Secret('hunter2-very-secret')
     world.ops.attach(
@@ -99,8 +99,8 @@ describe('nothing that goes out holds a secret', () => {
   })
 })
 
-describe('emit never disturbs who tells', () => {
-  test('an event of tomorrow is told as one that nobody understood', () => {
+describe('emit never throws', () => {
+  test('an event that the table does not have is reported as not recorded', () => {
     const output = keptOutput()
     const ops = createOps(
       { clock: handClock(), version: '1', stdout: output.stream, env: {} },

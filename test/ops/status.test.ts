@@ -10,6 +10,7 @@ import {
   stages,
   statusOf,
 } from '../support/ops-world.ts'
+import { eventSamples } from '../support/event-samples.ts'
 
 describe('the status', () => {
   const view = {
@@ -51,7 +52,7 @@ describe('the status', () => {
     ],
     providers: [
       provider('default', {
-        lastSuccessAt: 1_749_999_997_000,
+        lastAcceptedAt: 1_749_999_997_000,
         ratePerS: 10,
         lastRequestId: 'r-1',
         clockOffsetMs: -5,
@@ -126,7 +127,7 @@ describe('the status', () => {
     ])
   })
 
-  test('does not invent a time to drain where nothing is delivered', async () => {
+  test('has no time to drain where nothing is delivered', async () => {
     await using world = opsWorld()
     world.ops.attach(stages({ lanes: [lane(1, { pending: 1 }), lane(2)], providers: [provider('default')] }))
     expect(world.ops.status().lanes.map(({ secondsToDrain }) => secondsToDrain)).toEqual([null, 0])
@@ -151,7 +152,7 @@ describe('the status', () => {
     })
   })
 
-  test('shows a dead letter as a condition although it had no event', async () => {
+  test('shows a dead letter without an event as a condition', async () => {
     await using world = opsWorld()
     world.ops.attach(stages(view))
     expect(world.ops.status().conditions).toEqual([
@@ -160,7 +161,20 @@ describe('the status', () => {
     ])
   })
 
-  test('is an error with a reason while a stage throws, and the rest goes on', async () => {
+  test.each([
+    ['Next try in 42 s.', { nextAttemptAt: 1_750_000_042_000 }],
+    ['A try is running.', { nextAttemptAt: 1_750_000_000_000, inFlight: 1 }],
+    ['Next try with the next payload.', { nextAttemptAt: 1_750_000_000_000 }],
+  ])('says when delivery tries again, as it is now: %s', async (next, more) => {
+    await using world = opsWorld()
+    world.ops.attach(stages({ providers: [provider('north', more)] }))
+    world.ops.emit(eventSamples.endpoint_unavailable)
+    expect(world.ops.status().conditions[0]?.what).toBe(
+      `Cannot deliver for provider "north": the service answers 500. Data is kept. ${next}`,
+    )
+  })
+
+  test('is an error with a reason while a stage throws, and the other paths answer', async () => {
     await using world = opsWorld()
     const parts = stages({})
     world.ops.attach({

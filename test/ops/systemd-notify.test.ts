@@ -34,8 +34,8 @@ async function systemd(script = 'echo "$*" >> "$CALLS"') {
   }
 }
 
-describe('systemd is told', () => {
-  test('that we are ready, with a status, and that we stop', async () => {
+describe('systemd is notified', () => {
+  test('when the daemon is ready, with a status, and when it stops', async () => {
     await using world = await systemd()
     const notify = createNotify({ clock: handClock(), env: world.env })
     notify.ready('Ready')
@@ -60,7 +60,7 @@ describe('systemd is told', () => {
     expect(await world.lines()).toEqual(['WATCHDOG=1', 'WATCHDOG=1'])
   })
 
-  test('nothing of a watchdog that is meant for another process', async () => {
+  test('not of a watchdog that is meant for another process', async () => {
     await using world = await systemd()
     const clock = handClock()
     const notify = createNotify({
@@ -72,7 +72,7 @@ describe('systemd is told', () => {
     expect(await world.lines()).toEqual([])
   })
 
-  test('nothing at all where systemd did not start us', async () => {
+  test('not at all without NOTIFY_SOCKET', async () => {
     await using world = await systemd()
     const { NOTIFY_SOCKET: _socket, ...env } = world.env
     const notify = createNotify({ clock: handClock(), env })
@@ -102,7 +102,7 @@ describe('systemd is told', () => {
     expect(await world.lines()).toHaveLength(1)
   })
 
-  test('and where systemd-notify is missing the daemon goes on', async () => {
+  test('and without systemd-notify the daemon runs all the same', async () => {
     const notify = createNotify({
       clock: handClock(),
       env: { NOTIFY_SOCKET: '/run/none', PATH: '/nonexistent' },

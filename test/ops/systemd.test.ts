@@ -17,7 +17,7 @@ async function unitHere() {
 }
 
 describe('the systemd unit', () => {
-  test('stops later than the daemon does by itself, and is not restarted with a wrong config', async () => {
+  test('gives the daemon time to stop, and does not restart it with a wrong config', async () => {
     const text = await readFile(unit, 'utf8')
     const setting = (key: string) => new RegExp(`^${key}=(.*)$`, 'm').exec(text)?.[1]
     expect(Number(setting('TimeoutStopSec'))).toBeGreaterThan(30)

@@ -140,7 +140,7 @@ export function provider(name: string, more: Partial<ProviderView> = {}): Provid
     endpoint: 'available',
     since: 1_750_000_000_000,
     lastRequestId: null,
-    lastSuccessAt: null,
+    lastAcceptedAt: null,
     clockOffsetMs: null,
     nextAttemptAt: null,
     inFlight: 0,

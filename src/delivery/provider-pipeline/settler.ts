@@ -36,7 +36,7 @@ export type Settler = {
   settle(inFlight: InFlightBatch, content: BatchContent, settlement: Settlement): Promise<void>
   /** The verdict as the endpoint needs it. */
   report(inFlight: InFlightBatch, outcome: Outcome, verdict: Verdict, known: Known): Report
-  last(): { lastRequestId: string | null; lastSuccessAt: EpochMs | null }
+  last(): { lastRequestId: string | null; lastAcceptedAt: EpochMs | null }
   ratePerS(): number
 }
 
@@ -63,7 +63,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
   let emptyAnswers = 0
   let successes = 0
   let lastRequestId: string | null = null
-  let lastSuccessAt: EpochMs | null = null
+  let lastAcceptedAt: EpochMs | null = null
 
   return {
     submitted,
@@ -71,7 +71,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
     hold,
     settle,
     report,
-    last: () => ({ lastRequestId, lastSuccessAt }),
+    last: () => ({ lastRequestId, lastAcceptedAt }),
     ratePerS: () => rate.perS(),
   }
 
@@ -102,7 +102,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
     }
     if (verdict.endpoint === 'success') {
       successes += 1
-      lastSuccessAt = clock.now()
+      lastAcceptedAt = clock.now()
       sizeLimit.accepted(content.bodyBytes)
       // An accepted single payload does not show that the service accepts batches.
       if (operation === options.mode) isolation.accepted()

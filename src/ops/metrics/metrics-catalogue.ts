@@ -177,7 +177,7 @@ const deliveryMetrics: readonly Metric[] = [
   gauge(
     'gateway_last_accepted_timestamp_seconds',
     'When the service last accepted a payload, Unix time.',
-    providers(({ lastSuccessAt }) => (lastSuccessAt === null ? null : lastSuccessAt / 1000)),
+    providers(({ lastAcceptedAt }) => (lastAcceptedAt === null ? null : lastAcceptedAt / 1000)),
     ['provider'],
   ),
   gauge(

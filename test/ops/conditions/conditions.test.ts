@@ -122,7 +122,7 @@ describe('a condition is open while something is wrong', () => {
     expect(codes()).toEqual(['ENDPOINT_UNAVAILABLE default'])
   })
 
-  test('a spool that is held for another reason has one condition for it', () => {
+  test('a spool that is held for another reason has only the condition of that reason', () => {
     const { rules, codes } = world()
     rules.apply({ kind: 'spool_held', reason: 'spool_full', detail: 'd' })
     rules.apply({ kind: 'spool_held', reason: 'disk_low', detail: 'd' })
@@ -154,7 +154,7 @@ describe('a condition is open while something is wrong', () => {
   })
 })
 
-describe('what happened stays visible', () => {
+describe('a loss stays visible', () => {
   test('a dead letter is never silent: it stays until the restart', () => {
     const { rules, conditions, clock } = world()
     rules.apply({ kind: 'message_unmappable', source: 's', topic: 't', reason: 'NOT_JSON', detail: 'd' })
@@ -174,7 +174,7 @@ describe('what happened stays visible', () => {
     expect(conditions.open()[0]?.why).toContain('gps')
   })
 
-  test('a dead letter that had no event of its own is found in the counters, once', () => {
+  test('a dead letter without an event of its own is found in the counters, once', () => {
     const { rules, conditions } = world()
     rules.apply({ kind: 'message_unmappable', source: 's', topic: 't', reason: 'NOT_JSON', detail: 'd' })
     rules.reconcile({ DEAD_LETTERS: 5, MESSAGES_DROPPED: 2, deadLettersKept: 5 })
@@ -183,7 +183,7 @@ describe('what happened stays visible', () => {
     expect(counts).toEqual({ DEAD_LETTERS: 5, MESSAGES_DROPPED: 2 })
   })
 
-  test('dead letters are no condition any more when none is left, and not before they were seen', () => {
+  test('DEAD_LETTERS clears when none is left, but not before the first one is on disk', () => {
     const { rules, codes } = world()
     rules.apply({ kind: 'message_unmappable', source: 's', topic: 't', reason: 'NOT_JSON', detail: 'd' })
     rules.reconcile({ DEAD_LETTERS: 1, MESSAGES_DROPPED: 0, deadLettersKept: 0 })
@@ -196,7 +196,7 @@ describe('what happened stays visible', () => {
     expect(codes()).toEqual(['DEAD_LETTERS'])
   })
 
-  test('what was deleted is an error with its reasons, for a day', () => {
+  test('a purge is an error with its reasons, for a day', () => {
     const { rules, conditions, clock } = world()
     rules.apply({ kind: 'dead_letters_purged', deadLetters: 3, by: 'age', reasons: '3 mapping NOT_JSON' })
     expect(conditions.open()).toMatchObject([{ code: 'DEAD_LETTERS_PURGED', severity: 'error', count: 3 }])
@@ -205,7 +205,7 @@ describe('what happened stays visible', () => {
     expect(conditions.open()).toEqual([])
   })
 
-  test('drops are closed an hour after the last one, and told again when there is another', () => {
+  test('MESSAGES_DROPPED clears an hour after the last drop, and another drop raises it again', () => {
     const { rules, codes, clock } = world()
     rules.apply({ kind: 'messages_dropped', reason: 'spool_full', detail: 'The spool is full.', count: 7 })
     clock.move(3_599_000)
@@ -230,7 +230,7 @@ describe('what happened stays visible', () => {
 })
 
 describe('the list is short', () => {
-  test('the worst stands first, and the mildest gives way when there are too many', () => {
+  test('the worst is first, and the mildest is removed when there are too many', () => {
     const { rules, conditions } = world()
     for (let n = 0; n < 200; n += 1)
       rules.apply({ kind: 'batch_stuck', provider, batchId: `b-${n}` as BatchId, failures: 10 })

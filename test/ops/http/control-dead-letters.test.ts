@@ -42,7 +42,7 @@ function rawPost(
 const takesBody = (path: string) => /^(edit|import)/.test(path)
 
 describe('dead letters over HTTP', () => {
-  test('are listed with GET, by what is asked for', async () => {
+  test('are listed with GET, by the parameters given', async () => {
     await using ops = await world()
     await ops.add(refusedPayload('a'), refusedPayload('b'))
     const list = async (query: string) =>
@@ -52,7 +52,7 @@ describe('dead letters over HTTP', () => {
     expect((await get(ops.url, '/dead-letters?stage=other')).status).toBe(404)
   })
 
-  test('are shown whole to this machine alone', async () => {
+  test('are shown whole to this machine only', async () => {
     await using ops = await world()
     await ops.add(refusedPayload('a'))
     const id = await ops.idOf('a')
@@ -79,7 +79,7 @@ describe('dead letters over HTTP', () => {
     },
   )
 
-  test('nothing said does not mean everything', async () => {
+  test('without a selection nothing is selected', async () => {
     await using ops = await world()
     await ops.add(refusedPayload('a'))
     for (const path of ['requeue', 'purge?yes=1', 'export', 'requeue?what=1', 'purge?since=today&yes=1'])
@@ -87,14 +87,14 @@ describe('dead letters over HTTP', () => {
     expect(await ops.left()).toEqual(['a'])
   })
 
-  test('a purge without yes says what would go', async () => {
+  test('a purge without yes reports what it would delete', async () => {
     await using ops = await world()
     await ops.add(refusedPayload('a'))
     expect(JSON.parse((await ops.post('purge?all=1')).text)).toMatchObject({ dryRun: true, deadLetters: 1 })
     expect(await ops.left()).toEqual(['a'])
   })
 
-  test('an export is streamed, and one that is not read to its end ends', async () => {
+  test('an export is streamed, and ends when the client closes it', async () => {
     await using ops = await world()
     await ops.add(...Array.from({ length: 50 }, (_, n) => refusedPayload(`truck-${n}`)))
     const { text, headers } = await ops.post('export?all=1')
@@ -110,7 +110,7 @@ describe('dead letters over HTTP', () => {
     expect((await get(ops.url, '/healthz')).status).toBe(200)
   })
 
-  test('an edit and a file come as bodies; what does not fit is refused with 422, too much with 413', async () => {
+  test('an edit and an import have a body; an invalid one is refused with 422, a large one with 413', async () => {
     await using ops = await world()
     await ops.add(refusedPayload('a'))
     const id = await ops.idOf('a')
@@ -127,7 +127,7 @@ describe('dead letters over HTTP', () => {
     expect((await ops.post('requeue?all=1', { body: 'x' })).status).toBe(413)
   })
 
-  test('there is nothing to do under another name', async () => {
+  test('an unknown name is not found', async () => {
     await using ops = await world()
     for (const path of ['', 'other', 'show/more']) expect((await ops.post(path)).status).toBe(404)
   })

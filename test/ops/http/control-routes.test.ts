@@ -54,8 +54,8 @@ function rawPost(url: string, path: string, headers: Record<string, string>): Pr
   })
 }
 
-describe('what can be changed over HTTP', () => {
-  test('is asked for with POST, and answered when it is done', async () => {
+describe('a change over HTTP', () => {
+  test('is requested with POST, and answered when it is done', async () => {
     await using ops = await world()
     expect(JSON.parse((await ops.post('/control/reload')).text)).toMatchObject({
       kind: 'reloaded',
@@ -66,7 +66,7 @@ describe('what can be changed over HTTP', () => {
     expect(ops.asked).toEqual(['by request', { dryRun: true, reason: 'NO_TIME', source: 'a b' }])
   })
 
-  test('is not touched by GET, nor by what is not understood', async () => {
+  test('is not made by GET, nor by an invalid request', async () => {
     await using ops = await world()
     expect((await get(ops.url, '/control/reload')).status).toBe(404)
     for (const path of ['/control/other', '/control/', '/control/dead-letters'])
@@ -87,7 +87,7 @@ describe('what can be changed over HTTP', () => {
     expect(ops.asked).toEqual([])
   })
 
-  test('says what is wrong where it fails', async () => {
+  test('reports the error when it fails', async () => {
     const fault = new GatewayError('CONFIG_INVALID', { what: 'W.', why: 'a.yaml:3:1  x', act: 'A.' })
     await using ops = await world({
       reload: async () => ({ kind: 'refused', fault }),
@@ -101,7 +101,7 @@ describe('what can be changed over HTTP', () => {
     expect((await ops.post('/control/dead-letters/remap')).status).toBe(503)
   })
 
-  test('ends when whoever asked hangs up', async () => {
+  test('ends when the client closes the connection', async () => {
     let began = () => {}
     const begun = new Promise<void>((resolve) => {
       began = resolve

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { get, opsWorld } from '../../support/ops-world.ts'
 
 describe('over HTTP', () => {
-  test('the root says what there is', async () => {
+  test('the root lists the paths', async () => {
     await using world = opsWorld()
     await world.ops.start()
     expect((await get(world.ops.url(), '/')).text).toContain('/status')
@@ -21,7 +21,7 @@ describe('over HTTP', () => {
     expect([post.status, post.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
   })
 
-  test('HEAD gives the headers alone', async () => {
+  test('HEAD gives the headers only', async () => {
     await using world = opsWorld()
     await world.ops.start()
     const head = await get(world.ops.url(), '/healthz', { method: 'HEAD' })
@@ -47,7 +47,7 @@ describe('over HTTP', () => {
     expect(status).toEqual([413, 'close'])
   })
 
-  test('headers without end are cut off', async () => {
+  test('headers without end are refused', async () => {
     await using world = opsWorld()
     await world.ops.start()
     const { port } = new URL(world.ops.url() ?? '')
@@ -83,8 +83,8 @@ describe('over HTTP', () => {
   })
 })
 
-describe('a client that asks nothing', () => {
-  test('does not keep stop from ending: its connection is cut', async () => {
+describe('an idle client', () => {
+  test('does not delay the stop: its connection is closed', async () => {
     const world = opsWorld()
     await world.ops.start()
     const { port } = new URL(world.ops.url() ?? '')

@@ -88,7 +88,7 @@ describe('a tap', () => {
     tap.end()
   })
 
-  test('shows what a message became instead of payloads, and bytes that are no text', async () => {
+  test('shows what a message became instead of payloads, and bytes that are not text', async () => {
     const { world, taps, url } = await openWorld()
     await using _world = world
     const tap = await openTap(url)
@@ -161,7 +161,7 @@ describe('a tap', () => {
     tap.end()
   })
 
-  test('shows at most 100 messages a second, and says how many it did not', async () => {
+  test('shows at most 100 messages a second, and the number of those left out', async () => {
     const { world, taps, url } = await openWorld()
     await using _world = world
     const tap = await openTap(url)
@@ -176,7 +176,7 @@ describe('a tap', () => {
     tap.end()
   })
 
-  test('costs nothing when nobody looks, again once its reader is gone', async () => {
+  test('costs nothing without a reader, also after the reader is gone', async () => {
     const { world, taps, url } = await openWorld()
     await using _world = world
     expect(taps.on).toBe(false)
@@ -196,7 +196,7 @@ describe('a tap', () => {
     for (const tap of opened) tap.end()
   })
 
-  test('is refused for a filter that is none and for a question that nobody knows', async () => {
+  test('is refused for an invalid filter and for an unknown parameter', async () => {
     const { world, taps, url } = await openWorld()
     await using _world = world
     for (const query of ['topic=a/%23/b', 'devcie=x'])
@@ -205,7 +205,7 @@ describe('a tap', () => {
     expect(taps.on).toBe(false)
   })
 
-  test('is refused while there is nothing to look at yet', async () => {
+  test('is refused while the daemon starts', async () => {
     await using world = opsWorld()
     await world.ops.start()
     expect((await fetch(`${world.ops.url() ?? ''}/tap`)).status).toBe(503)
@@ -222,7 +222,7 @@ describe('a tap', () => {
     expect(await ended).toBe('ended')
   })
 
-  test('says every few seconds that it is there', async () => {
+  test('sends a line every few seconds to show that it is alive', async () => {
     const { world, url } = await openWorld()
     await using _world = world
     const end = new AbortController()
@@ -234,7 +234,7 @@ describe('a tap', () => {
   })
 })
 
-test('a ring that nobody reads stays small, and counts what it could not keep', () => {
+test('a ring without a reader stays small, and counts what it could not keep', () => {
   const clock = handClock()
   const taps = createTaps({ clock })
   const opened = taps.open({ device: null, topic: null, source: null }, () => undefined)

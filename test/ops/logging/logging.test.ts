@@ -54,7 +54,7 @@ describe('a line in the log', () => {
     ])
   })
 
-  test('says of an answer how many were accepted, not which', () => {
+  test('has the number of payloads accepted, not their ids', () => {
     const { log, output } = world('debug')
     const accepted = Array.from({ length: 500 }, (_, index) => `id-${index}`)
     log.write({
@@ -132,7 +132,7 @@ describe('what repeats is a line a minute', () => {
     expect(output.lines()[1]).toMatchObject({ detail: 'n 999', suppressed: 998 })
   })
 
-  test('another reason or source is news', () => {
+  test('another reason or source is a line of its own', () => {
     const { log, output } = world()
     log.write(unmappable('a'))
     log.write(unmappable('a', 'NO_POSITION'))
@@ -149,7 +149,7 @@ describe('what repeats is a line a minute', () => {
     expect(output.lines()[1]).not.toHaveProperty('suppressed')
   })
 
-  test('it goes on for as long as it repeats, a line a minute', () => {
+  test('a line a minute is written for as long as it repeats', () => {
     const { log, output, clock } = world()
     for (let second = 0; second < 600; second += 1) {
       log.write(unmappable(`${second}`))
@@ -160,7 +160,7 @@ describe('what repeats is a line a minute', () => {
     expect(told).toBe(600)
   })
 
-  test('nothing that was counted is forgotten at the end', () => {
+  test('what was counted is written at the end', () => {
     const { log, output } = world()
     log.write(unmappable('a'))
     log.write(unmappable('b'))
@@ -168,7 +168,7 @@ describe('what repeats is a line a minute', () => {
     expect(output.lines().map(({ detail }) => detail)).toEqual(['a', 'b'])
   })
 
-  test('a flood of ever new kinds costs lines, never a count', () => {
+  test('a flood of new keys costs lines, and no count is lost', () => {
     const { log, output } = world()
     for (let n = 0; n < 2000; n += 1) {
       log.write(unmappable('first', `REASON_${n}`))
@@ -180,7 +180,7 @@ describe('what repeats is a line a minute', () => {
 })
 
 describe('the reader of the log', () => {
-  test('may stand still: lines are counted instead of kept', () => {
+  test('may stop: lines are counted instead of kept', () => {
     const stuck = new Writable({ highWaterMark: 1, write: () => undefined })
     const log = createLog({ clock: handClock(), stdout: stuck }, { level: 'info' })
     for (let n = 0; n < 40_000; n += 1) log.write({ kind: 'listener_opened', url: 'x'.repeat(200) })
@@ -188,7 +188,7 @@ describe('the reader of the log', () => {
     expect(stuck.writableLength).toBeLessThan(5 * 1024 * 1024)
   })
 
-  test('never gets a secret, wherever it hides', () => {
+  test('never gets a secret', () => {
     const { log, output } = world()
     const secret = new Secret('hunter2-very-secret')
     const fault = new GatewayError('SPOOL_WRITE_FAILED', {

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import type { GatewayEvent } from '../../src/domain/event.ts'
-import { createConditions } from '../../src/ops/conditions/conditions.ts'
-import { createEventConditions } from '../../src/ops/events/event-conditions.ts'
-import { GatewayError } from '../../src/std/gateway-error.ts'
-import { get, handClock, ingestCounters, opsWorld, stages, statusOf } from '../support/ops-world.ts'
-import { deviceView, mappingStage } from '../support/mapping-stage.ts'
+import type { GatewayEvent } from '../../../src/domain/event.ts'
+import { createConditions } from '../../../src/ops/conditions/conditions.ts'
+import { createEventConditions } from '../../../src/ops/events/event-conditions.ts'
+import { GatewayError } from '../../../src/std/gateway-error.ts'
+import { get, handClock, ingestCounters, opsWorld, stages, statusOf } from '../../support/ops-world.ts'
+import { deviceView, mappingStage } from '../../support/mapping-stage.ts'
 
 const lines = Array.from({ length: 40 }, (_, n) => `devices.csv:${n + 2}  has no device`)
 const fault = new GatewayError('DEVICES_INVALID', { what: 'W.', why: lines.join('\n'), act: 'A.' })
@@ -54,7 +54,7 @@ describe('conditions of the mapping', () => {
 })
 
 describe('status', () => {
-  test('accounts for what is kept, deferred and open, and for what was open at the start', async () => {
+  test('accounts for messages that are quarantined, deferred or open, and for those open at the start', async () => {
     await using world = opsWorld()
     const ingest = ingestCounters({
       received: 20,
@@ -78,7 +78,7 @@ describe('devices over HTTP', () => {
     deviceView('b/c', { skewMs: -5000, assetId: 'X', listed: true }),
   ]
 
-  test('come with the worst clock first, and one by one under their name', async () => {
+  test('are listed with the worst clock first, and each has a path of its own', async () => {
     await using world = opsWorld()
     await world.ops.start()
     world.ops.attach({ mapping: mappingStage({ skewed: [seen[1]!] }, seen) })
@@ -90,7 +90,7 @@ describe('devices over HTTP', () => {
     expect(await statusOf(url)).toMatchObject({ devices: { seen: 2, skewed: [{ device: 'b/c' }] } })
   })
 
-  test('are not there before the mapping is', async () => {
+  test('are not found before the mapping is in force', async () => {
     await using world = opsWorld()
     await world.ops.start()
     for (const path of ['/devices', '/devices/a', '/dead-letters', '/quarantine'])

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import type { KeptSelection } from '../../src/ingest/quarantine/quarantine-decisions.ts'
-import type { QuarantineDecisions } from '../../src/ingest/ingest.ts'
-import { GatewayError } from '../../src/std/gateway-error.ts'
-import { get, opsWorld } from '../support/ops-world.ts'
+import type { KeptSelection } from '../../../src/ingest/quarantine/quarantine-decisions.ts'
+import type { QuarantineDecisions } from '../../../src/ingest/ingest.ts'
+import { GatewayError } from '../../../src/std/gateway-error.ts'
+import { get, opsWorld } from '../../support/ops-world.ts'
 
 const released = { released: 1, payloads: 1, dead: {}, ignored: {}, kept: {}, unlisted: 0, releasing: 0 }
 
@@ -33,8 +33,8 @@ async function world(changes: Partial<QuarantineDecisions> = {}) {
   return { ops, asked, post, [Symbol.asyncDispose]: () => ops[Symbol.asyncDispose]() }
 }
 
-describe('verdicts on the quarantine over HTTP', () => {
-  test('say which messages, and are answered when they were carried out', async () => {
+describe('decisions about the quarantine over HTTP', () => {
+  test('name the messages, and are answered when they are carried out', async () => {
     await using ops = await world()
     expect(JSON.parse((await ops.post('release?device=a%2Fb&restamp=1')).text)).toEqual(released)
     await ops.post('release?all=1')
@@ -48,7 +48,7 @@ describe('verdicts on the quarantine over HTTP', () => {
     ])
   })
 
-  test('are not carried out where they are not understood, nor for strangers', async () => {
+  test('are not carried out for an invalid request, nor for another machine', async () => {
     await using ops = await world()
     const wrong = [
       'release',

@@ -1,12 +1,12 @@
-// The conditions and log lines of the way out: endpoint, credentials, clock, providers.
+// The conditions and log lines of the endpoint: endpoint, credentials, clock, providers.
 
 import { describe, expect, test } from 'vitest'
-import type { GatewayEvent } from '../../src/domain/event.ts'
-import type { ProviderName } from '../../src/domain/ids.ts'
-import { createConditions } from '../../src/ops/conditions/conditions.ts'
-import { createEventConditions } from '../../src/ops/events/event-conditions.ts'
-import { levelOf, lineOf } from '../../src/ops/logging/log-line.ts'
-import { get, handClock, opsWorld } from '../support/ops-world.ts'
+import type { GatewayEvent } from '../../../src/domain/event.ts'
+import type { ProviderName } from '../../../src/domain/ids.ts'
+import { createConditions } from '../../../src/ops/conditions/conditions.ts'
+import { createEventConditions } from '../../../src/ops/events/event-conditions.ts'
+import { levelOf, lineOf } from '../../../src/ops/logging/log-line.ts'
+import { get, handClock, opsWorld } from '../../support/ops-world.ts'
 
 const provider = 'north' as ProviderName
 const hourMs = 3_600_000
@@ -26,7 +26,7 @@ const unavailable = (why: string, act: string | null = null): GatewayEvent => ({
   act,
 })
 
-describe('conditions of the way out', () => {
+describe('conditions of the endpoint', () => {
   test.each<[string, string, GatewayEvent, GatewayEvent]>([
     [
       'CLOCK_OFF',
@@ -56,7 +56,7 @@ describe('conditions of the way out', () => {
     expect(open()).toEqual([])
   })
 
-  test('an unreachable service says what is to be done about that very cause', () => {
+  test('an unreachable service says what to do about its cause', () => {
     const { apply, open } = world()
     apply(unavailable('our clock says 1970-01-01', 'Set the time of this machine.'))
     expect(open()[0]).toMatchObject({
@@ -78,7 +78,7 @@ describe('conditions of the way out', () => {
   })
 })
 
-describe('log lines of the way out', () => {
+describe('log lines of the endpoint', () => {
   test.each<[GatewayEvent, string, RegExp]>([
     [{ kind: 'clock_off', provider, offsetMs: -90_000 }, 'warn', /1 min 30 s ahead of/],
     [{ kind: 'clock_right', provider, offsetMs: 0 }, 'info', /agrees with the service again/],
@@ -96,7 +96,7 @@ describe('log lines of the way out', () => {
 })
 
 describe('POST /control/probe', () => {
-  test('is answered when it is known what came of it, to this machine alone', async () => {
+  test('is answered when the result is known, to this machine only', async () => {
     await using ops = opsWorld()
     await ops.ops.start()
     const nobodyAsks = () => Promise.reject(new Error('nobody asks'))
