@@ -1,4 +1,4 @@
-// broker-listener.ts: a guest at somebody's broker: subscribes, listens for a while, leaves nothing behind.
+// broker-listener.ts: subscribes at a broker for a time. It leaves no session or subscription there.
 
 import { connect, type IClientOptions, type MqttClient } from 'mqtt'
 import type { Clock } from '../std/clock.ts'
@@ -14,7 +14,7 @@ export type ListenOptions = {
   clientId: string
   username: string | undefined
   password: Secret | undefined
-  /** PEM text of the authorities that the broker's certificate is checked against. */
+  /** PEM text of the certificate authorities for the broker. */
   ca: string | undefined
   forMs: number
 }
@@ -27,7 +27,7 @@ export type ListenDeps = {
   onMessage: (message: Message) => void
 }
 
-/** Why it ended. */
+/** Why listening ended. */
 export type EndReason = 'time' | 'stopped' | 'lost'
 
 const connectTimeoutMs = 10_000
@@ -35,15 +35,16 @@ const connectTimeoutMs = 10_000
 const refusedFrom = 128
 
 /**
- * Resolves when the time is over, `signal` aborts or the broker ends the connection. Rejects with BROKER_UNREACHABLE
- * where it does not let us in, with SUBSCRIPTION_REFUSED where it lets us hear nothing.
+ * Resolves when the time is over, `signal` aborts or the broker ends the connection. Rejects with
+ * BROKER_UNREACHABLE when the connection fails, with SUBSCRIPTION_REFUSED when the broker refuses the
+ * subscription.
  */
 export function listen(deps: ListenDeps, options: ListenOptions): Promise<EndReason> {
   const { clock, signal, onSubscribed, onMessage } = deps
   const { filter, forMs } = options
   return new Promise((resolve, reject) => {
     const client = connect(options.brokerUrl, clientOptions(options))
-    // Timers of the clock keep no process alive; an open socket does, and so does this while there is none.
+    // Timers of the clock do not keep the process alive. This one does until the socket is open.
     const alive = setInterval(() => undefined, 2 ** 30)
     const sender = { clientId: options.clientId, userName: null, certificateName: null }
     let subscribed = false
@@ -73,13 +74,13 @@ export function listen(deps: ListenDeps, options: ListenOptions): Promise<EndRea
       end(() => (subscribed ? resolve('lost') : reject(unreachable(options, 'it closed the connection')))),
     )
 
-    /** Whatever comes first counts. */
+    /** The first end counts. */
     function end(settle: () => void): void {
       clearInterval(alive)
       cancel()
       signal.removeEventListener('abort', onAbort)
       settle()
-      hangUp(client)
+      disconnect(client)
     }
   })
 }
@@ -88,7 +89,7 @@ function clientOptions({ clientId, username, password, ca }: ListenOptions): ICl
   return {
     clientId,
     protocolVersion: 4,
-    // Nothing is left at the broker.
+    // No session is left at the broker.
     clean: true,
     reconnectPeriod: 0,
     connectTimeout: connectTimeoutMs,
@@ -98,16 +99,16 @@ function clientOptions({ clientId, username, password, ca }: ListenOptions): ICl
   }
 }
 
-function hangUp(client: MqttClient): void {
+function disconnect(client: MqttClient): void {
   client.removeAllListeners('message')
   client.end(true)
 }
 
 function unreachable(options: ListenOptions, why: string, cause?: unknown): GatewayError {
   return new GatewayError('BROKER_UNREACHABLE', {
-    what: `The broker ${withoutUser(options.brokerUrl)} cannot be listened to.`,
+    what: `Cannot subscribe at the broker ${withoutUser(options.brokerUrl)}.`,
     why: `${why.replace(/\.$/, '')}.`,
-    act: 'Check the address, the port, --username and --password-file, and for mqtts:// the authority in --ca.',
+    act: 'Check the address, the port, --username and --password-file, and for mqtts:// the certificate authority in --ca.',
     ...(cause === undefined ? {} : { cause }),
   })
 }
@@ -115,12 +116,12 @@ function unreachable(options: ListenOptions, why: string, cause?: unknown): Gate
 function subscriptionRefused({ brokerUrl, filter }: ListenOptions): GatewayError {
   return new GatewayError('SUBSCRIPTION_REFUSED', {
     what: `The broker ${withoutUser(brokerUrl)} refuses the subscription to ${quote(filter)}.`,
-    why: 'Its access rules do not allow it. The broker inside a gateway refuses every subscription: it takes messages in only.',
-    act: "Listen at the provider's broker, or narrow --topic to what you may read; for messages of a running gateway use `telemetry-gateway tap`.",
+    why: 'Its access rules do not allow it. The broker inside a gateway refuses every subscription.',
+    act: 'Use the broker of the provider, or narrow --topic to the topics that you may read. For the messages of a running gateway use `telemetry-gateway tap`.',
   })
 }
 
-/** The URL without the user and password that may stand in it. */
+/** The URL without its user and password. */
 function withoutUser(text: string): string {
   const url = new URL(text)
   url.username = ''

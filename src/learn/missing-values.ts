@@ -1,52 +1,50 @@
-// missing-values.ts: what will be missing of what was heard, a sentence each.
+// missing-values.ts: lists the values that a proposal will not send, and the messages it cannot use, as
+// sentences.
 
-import type { Fit } from './preset-fit.ts'
-import type { Proposal } from './proposal.ts'
+import type { Fit, Proposal } from './types.ts'
 
 export function missingValuesOf({ fit, shapes, source }: Proposal): string[] {
   const messages = shapes.reduce((sum, shape) => sum + shape.messages, 0)
   const sum = (of: 'retained' | 'qos0' | 'oversized') => shapes.reduce((all, shape) => all + shape[of], 0)
   const sentences = [...payloadSentences(fit), ...messageSentences(fit)]
-  const [retained, unsafe, oversized] = [sum('retained'), sum('qos0'), sum('oversized')]
+  const [retained, qos0, oversized] = [sum('retained'), sum('qos0'), sum('oversized')]
   if (retained === messages)
-    sentences.push('All of it was retained: nothing came live, so the times may be old.')
-  else if (retained > 0) sentences.push(`${retained} of ${messages} messages were retained ones, of earlier.`)
-  if (unsafe > 0)
-    sentences.push(
-      `QoS 0 in ${unsafe} of ${messages} messages: such a one is lost when the connection breaks.`,
-    )
-  if (oversized > 0) sentences.push(`${oversized} messages are larger than 64 KiB and were not looked at.`)
+    sentences.push('Retained messages: all. None came live, so their times may be old.')
+  else if (retained > 0)
+    sentences.push(`Retained messages: ${retained} of ${messages}. Their times may be old.`)
+  if (qos0 > 0)
+    sentences.push(`QoS 0 messages: ${qos0} of ${messages}. They are lost when the connection breaks.`)
+  if (oversized > 0) sentences.push(`Messages larger than 64 KiB: ${oversized}. They were not tried.`)
   if (shapes.some(({ filter }) => !filter.includes('+')) && !('preset' in source))
     sentences.push(
-      'One device was heard only; where others publish elsewhere, put a + or {device} into `topic`.',
+      'There was only one device. If others publish on other topics, use + or {device} in `topic`.',
     )
   return sentences
 }
 
 function payloadSentences({ fieldCounts, withoutModel }: Fit): string[] {
   const { payloads } = fieldCounts
-  if (payloads === 0)
-    return ['Nothing to send yet: each message was understood and has no payload in it now.']
+  if (payloads === 0) return ['No payload yet: all messages are understood, but none has data to send now.']
   const sentences: string[] = []
-  const tell = (count: number, what: string, more = '') => {
-    if (count === 0) sentences.push(`No ${what} at all${more}.`)
+  const report = (count: number, what: string, more = '') => {
+    if (count === 0) sentences.push(`No ${what}${more}.`)
     else if (count < payloads)
       sentences.push(`${capital(what)} missing in ${payloads - count} of ${payloads} payloads${more}.`)
   }
-  tell(fieldCounts.position, 'position')
-  tell(fieldCounts.ownTime, 'device time', ': the arrival time is sent')
+  report(fieldCounts.position, 'position')
+  report(fieldCounts.ownTime, 'device time', ': the arrival time is sent')
   if (fieldCounts.position > 0) {
     const among = (count: number) => count + payloads - fieldCounts.position
-    tell(fieldCounts.speed === 0 ? 0 : among(fieldCounts.speed), 'speed')
-    tell(fieldCounts.heading === 0 ? 0 : among(fieldCounts.heading), 'heading')
-    tell(fieldCounts.motion === 0 ? 0 : among(fieldCounts.motion), 'word on motion')
+    report(fieldCounts.speed === 0 ? 0 : among(fieldCounts.speed), 'speed')
+    report(fieldCounts.heading === 0 ? 0 : among(fieldCounts.heading), 'heading')
+    report(fieldCounts.motion === 0 ? 0 : among(fieldCounts.motion), 'motion')
   }
   if (withoutModel !== null)
     sentences.push(
-      `No model: ${withoutModel} are left out. Say \`model:\` in the source, or a model for each in the device table.`,
+      `No model: ${withoutModel} are omitted. Set \`model\` in the source, or a model per device in the device table.`,
     )
-  if (withoutModel === null || fieldCounts.odometer > 0) tell(fieldCounts.odometer, 'odometer')
-  if (withoutModel === null || fieldCounts.hours > 0) tell(fieldCounts.hours, 'engine hours')
+  if (withoutModel === null || fieldCounts.odometer > 0) report(fieldCounts.odometer, 'odometer')
+  if (withoutModel === null || fieldCounts.hours > 0) report(fieldCounts.hours, 'engine hours')
   return sentences
 }
 
@@ -55,18 +53,18 @@ function messageSentences(fit: Fit): string[] {
   const sentences: string[] = []
   if (namedBySender)
     sentences.push(
-      'Devices are named by the name that they connect with, which is not heard here: they must connect to the gateway ' +
-        'itself.',
+      'Devices are named by their connection, which a subscriber does not see. They must connect to the gateway itself.',
     )
   for (const [reason, count] of ignoredBy)
-    sentences.push(`${count} of ${taken} messages would be ignored: ${oneLine(reason)}.`)
+    sentences.push(`Ignored messages: ${count} of ${taken}, ${oneLine(reason)}.`)
   for (const [reason, { count, detail }] of refusedBy)
-    sentences.push(`${count} of ${taken} messages would become dead letters, ${reason}: ${oneLine(detail)}`)
-  for (const [what, count] of omittedBy) sentences.push(`Left out ${count} times: ${what}.`)
+    sentences.push(`Dead letters: ${count} of ${taken} messages, ${reason}: ${oneLine(detail)}`)
+  for (const [what, count] of omittedBy) sentences.push(`Omitted values: ${count}, ${what}.`)
   if (future > 0)
-    sentences.push(`${future} times lie in the future: check the clocks, \`clocks.on_future\` decides.`)
-  if (unset > 0)
-    sentences.push(`${unset} times are those of clocks that were never set; \`clocks.on_future\` decides.`)
+    sentences.push(
+      `Device times in the future: ${future}. Check the device clocks; \`clocks.on_future\` applies.`,
+    )
+  if (unset > 0) sentences.push(`Device times of unset clocks: ${unset}. \`clocks.on_future\` applies.`)
   return sentences
 }
 

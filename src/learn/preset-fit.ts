@@ -1,4 +1,4 @@
-// preset-fit.ts: how well a mapping fits what was heard: it is tried, by the mapper itself.
+// preset-fit.ts: maps the samples of the traffic with a mapping, and rates how well it fits.
 
 import type { Message } from '../domain/message.ts'
 import type { MappedPayload } from '../domain/payload.ts'
@@ -10,58 +10,11 @@ import {
   type MapResult,
 } from '../mapping/mapping.ts'
 import type { MappingConfig } from '../mapping/config.ts'
-import type { TopicShape } from './topic-shapes.ts'
-
-/** What the payloads say; each counts those that do. */
-export type FieldCounts = {
-  payloads: number
-  position: number
-  ownTime: number
-  speed: number
-  heading: number
-  motion: number
-  odometer: number
-  hours: number
-}
-
-export type Counts = ReadonlyMap<string, number>
-
-/** What became of the samples of one shape. */
-export type ShapeFit = {
-  /** Samples that the topics of the mapping match. */
-  taken: number
-  /** Became payloads, or a part of one. */
-  mapped: number
-  /** What became of the last one. */
-  last: MapResult | null
-}
-
-export type Fit = {
-  shapes: ReadonlyMap<TopicShape, ShapeFit>
-  taken: number
-  mapped: number
-  /** Could not be understood. */
-  refused: number
-  fieldCounts: FieldCounts
-  devices: number
-  /** Devices are named by who connects, which a subscriber does not see. */
-  namedBySender: boolean
-  ignoredBy: Counts
-  /** With the detail of the first of each reason. */
-  refusedBy: ReadonlyMap<string, { count: number; detail: string }>
-  /** Fields left out: `field: why`. */
-  omittedBy: Counts
-  /** What devices without a known model miss; null where nothing is missed. */
-  withoutModel: string | null
-  future: number
-  unset: number
-  /** The last payloads, for people. */
-  lastPayloads: readonly MappedPayload[]
-}
+import type { FieldCounts, Fit, TopicShape } from './types.ts'
 
 type Body = { gps?: Record<string, unknown>; signals?: { type: string }[] }
 
-/** In the place of the names that the gateway will see where devices connect to it. */
+/** Stands for the names that the gateway sees when devices connect to it. */
 const unknownSender = {
   clientId: '<client id>',
   userName: '<user name>',
@@ -72,7 +25,7 @@ const senderNames = Object.values(unknownSender)
 const noDevices = { find: () => undefined, size: 0 }
 const lastMax = 3
 
-/** Null where the mapping has a problem. */
+/** Null for a mapping with a problem. */
 export function fitOf(mapping: MappingConfig, shapes: readonly TopicShape[]): Fit | null {
   const { sources, problems } = compileSources(mapping)
   if (problems.length > 0) return null
@@ -81,25 +34,25 @@ export function fitOf(mapping: MappingConfig, shapes: readonly TopicShape[]): Fi
   const found = new Map(
     shapes.map((shape) => [shape, { taken: 0, mapped: 0, last: null as MapResult | null }]),
   )
-  const tally = createTally()
+  const counts = createFitCounts()
   for (const { shape, message } of inOrder(shapes)) {
     const over = mapper.tick(message.arrivedAt)
-    if (over) tally.apply(over)
-    // Whether it is retained says how it came here, not how it will come to the gateway; and who sent it a broker
-    // tells nobody.
+    if (over) counts.apply(over)
+    // The retain flag here may differ from that at the gateway, and a broker does not tell who sent a
+    // message.
     const result = mapper.map({ ...message, retain: false, sender: unknownSender })
     const own = found.get(shape)
     if (!own || isForeign(result)) continue
     own.taken += 1
     own.last = result
     if (result.kind === 'payloads' || result.kind === 'part' || result.kind === 'deferred') own.mapped += 1
-    tally.add(result)
-    if (result.kind === 'part') tally.apply(mapper.apply())
+    counts.add(result)
+    if (result.kind === 'part') counts.apply(mapper.apply())
   }
   for (;;) {
     const applied = mapper.tick(Number.POSITIVE_INFINITY)
     if (applied === null) break
-    tally.apply(applied)
+    counts.apply(applied)
   }
   const { omitted, withoutModel, clocks: judged } = mapper.counters()
   const omittedBy = new Map<string, number>()
@@ -108,9 +61,9 @@ export function fitOf(mapping: MappingConfig, shapes: readonly TopicShape[]): Fi
   return {
     shapes: found,
     taken: fits.reduce((sum, { taken }) => sum + taken, 0),
-    // Parts that never became a payload fit nothing.
-    mapped: tally.fieldCounts.payloads === 0 ? 0 : fits.reduce((sum, { mapped }) => sum + mapped, 0),
-    ...tally.result(),
+    // Parts without a payload do not fit.
+    mapped: counts.fieldCounts.payloads === 0 ? 0 : fits.reduce((sum, { mapped }) => sum + mapped, 0),
+    ...counts.result(),
     omittedBy,
     withoutModel: [...withoutModel.values()][0]?.what ?? null,
     future: judged.future,
@@ -128,12 +81,12 @@ function inOrder(shapes: readonly TopicShape[]): { shape: TopicShape; message: M
     .sort((a, b) => a.message.arrivedAt - b.message.arrivedAt)
 }
 
-/** The first ones, and the last one, which is shown. */
+/** The first messages, and the last one, which is shown. */
 function samplesOf({ samples, last }: TopicShape): readonly Message[] {
   return last === null || samples.includes(last) ? samples : [...samples, last]
 }
 
-function createTally() {
+function createFitCounts() {
   const fieldCounts: FieldCounts = {
     payloads: 0,
     position: 0,
@@ -182,7 +135,7 @@ function createTally() {
   }
 
   function refuse(reason: string, detail: string, count: number): void {
-    // What a source refuses by a rule of its own, it has understood.
+    // A message that a rule of the source refuses was understood.
     if (Object.hasOwn(unmappableReasons, reason)) refused += count
     const before = refusedBy.get(reason)
     refusedBy.set(reason, { count: (before?.count ?? 0) + count, detail: before?.detail ?? detail })
@@ -209,23 +162,23 @@ function addFieldCounts(fieldCounts: FieldCounts, { json, deviceTime }: MappedPa
   if (signals.some(({ type }) => type === 'OBD_TOTAL_ENGINE_TIME')) fieldCounts.hours += 1
 }
 
-/** Reasons for which a message that was understood makes no payload today, and one tomorrow. */
-const forNow = ['no fix', 'incomplete', 'thinned']
+/** Reasons why a message that was understood has no payload now, but may have one later. */
+const temporaryReasons = ['no fix', 'incomplete', 'thinned']
 
-/** Messages that were understood and had nothing to send. */
+/** Messages that were understood and had no data to send yet. */
 function waitingIn({ ignoredBy }: Fit): number {
-  return forNow.reduce((sum, reason) => sum + (ignoredBy.get(reason) ?? 0), 0)
+  return temporaryReasons.reduce((sum, reason) => sum + (ignoredBy.get(reason) ?? 0), 0)
 }
 
 export function isPromising(fit: Fit): boolean {
   return fit.fieldCounts.payloads > 0 || waitingIn(fit) > 0
 }
 
-/** What was mapped, by how much of it was understood, less what was refused. */
+/** The mapped messages, weighted by the values found in them, less the refused ones. */
 export function scoreOf(fit: Fit): number {
   const { mapped, refused, fieldCounts } = fit
   const { payloads, position, ownTime, speed, heading, motion, odometer, hours } = fieldCounts
-  // A tenth of the least that a payload is worth.
+  // Less than the smallest weight of a payload.
   const waiting = waitingIn(fit) / 100
   if (payloads === 0) return waiting - refused
   const understood = 2 * position + 2 * ownTime + speed + heading + motion + odometer + hours

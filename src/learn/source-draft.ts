@@ -1,12 +1,13 @@
-// source-draft.ts: a source for messages that no preset fits, by the names of their keys. A draft: the keys are guessed, and
-// a person has to look at the units. A position, its time, speed and heading are drafted. Odometer and engine hours
-// are named and not drafted: a number that is called `odometer` may count a trip, and a wrong one does harm.
+// source-draft.ts: drafts a source from the names of keys, for messages that no preset fits. The keys are a
+// guess, and a person must check the units. It drafts position, time, speed and heading. Odometer and engine
+// hours are only noted, because a number called `odometer` may count a trip, and a wrong one does harm.
 
-import { jsonIn, type TopicShape } from './topic-shapes.ts'
+import { jsonIn } from './topic-shapes.ts'
+import type { SourceOptions, TopicShape } from './types.ts'
 
 export type Draft = {
-  source: Readonly<Record<string, unknown>>
-  /** For whoever looks at it. */
+  source: SourceOptions
+  /** Sentences for the person who checks the draft. */
   notes: readonly string[]
 }
 
@@ -38,7 +39,7 @@ const names = {
   hours: ['enginehours', 'hours', 'totalenginehours', 'motorhours', 'runtime'],
 } as const
 
-/** Null where nothing of it looks like a position. */
+/** Null where no keys look like a position. */
 export function draftOf(shape: TopicShape, topic: string, hasDevice: boolean): Draft | null {
   const values = shape.samples
     .map(({ bytes }) => jsonIn(bytes))
@@ -77,24 +78,24 @@ function notesOf(
   hours: Leaf | undefined,
 ): string[] {
   const notes = [
-    'No preset fits, so this is a draft by the names of the keys: compare it with what the device shows.',
+    'No preset fits, so this is a draft from the names of the keys. Compare it with the values that the device shows.',
   ]
   if (speed && speedUnitOf(speed.key) === 'km/h')
     notes.push(`Check the unit of ${speed.path}: km/h is a guess.`)
   if (format?.zone === 'utc') notes.push('The time has no zone; UTC is a guess.')
   if (odometer)
     notes.push(
-      `${odometer.path} may be an odometer: add it as a signal, with its unit, if the dashboard shows the same.`,
+      `${odometer.path} may be an odometer. If the dashboard shows the same value, add it as a signal with its unit.`,
     )
   if (hours)
     notes.push(
-      `${hours.path} may be engine hours: add them as a signal, with their unit, if the dashboard shows the same.`,
+      `${hours.path} may be engine hours. If the dashboard shows the same value, add them as a signal with their unit.`,
     )
   return notes
 }
 
 function leafNamed(leaves: readonly Leaf[], wanted: readonly string[]): Leaf | undefined {
-  // In the order of the names, which is that of how plain they are; the shortest path of one name.
+  // The names are ordered from clear to vague. Of several paths with one name the shortest counts.
   for (const name of wanted) {
     const found = leaves.filter(({ key, value }) => plainKey(key) === name && value !== null && value !== '')
     const [best] = found.sort((a, b) => a.path.length - b.path.length)
@@ -126,7 +127,7 @@ function leavesIn(root: unknown): Leaf[] {
 
 type Format = { format: string; zone?: 'utc' }
 
-/** Undefined where it is no time that we know. */
+/** Undefined for a time of an unknown format. */
 function formatOf(value: unknown): Format | undefined {
   if (typeof value === 'number') {
     if (value >= 1e14) return { format: 'us' }

@@ -1,43 +1,19 @@
-// topic-shapes.ts: what was heard, by the shape of its topics, in bounded memory.
+// topic-shapes.ts: collects traffic by the shape of its topics, in bounded memory.
 //
-// A shape is a topic whose levels that look like names of single devices are `+`: fleet/+/data. Levels that only
-// turn out to be names, since many topics differ in nothing else and carry the same kind of message, become `+`
-// when the listening is over.
+// A shape is a topic with `+` for levels that look like names of single devices: fleet/+/data. A level that
+// only turns out to be a name, because many topics differ only there and have the same kind of message,
+// becomes `+` at the end.
 //
-// Bounds, and what happens there
-//   topicsMax         further topics are no longer told apart: each message of one counts as a topic of its shape
-//   shapesMax         messages of further shapes are counted as a whole
-//   samplesMax        of each shape the first messages are kept, and the last one
-//   sampleBytesMax    a larger message is counted only
-//   bytesMax          of all that is kept together: then nothing more is
+// Bounds
+//   topicsMax         topics beyond it are not counted: each message on one counts for its shape only
+//   shapesMax         messages of shapes beyond it are only counted in total
+//   samplesMax        the first messages of each shape are kept, and the last one
+//   sampleBytesMax    a larger message is only counted
+//   bytesMax          of all kept messages: then no more are kept
 
 import { isUtf8 } from 'node:buffer'
 import type { Message } from '../domain/message.ts'
-
-export type TopicShape = {
-  /** The topic filter: literal levels and `+`. */
-  filter: string
-  topics: number
-  messages: number
-  retained: number
-  /** Published with QoS 0. */
-  qos0: number
-  /** Larger than what is looked at. */
-  oversized: number
-  samples: Message[]
-  last: Message | null
-}
-
-export type ObservedTraffic = {
-  messages: number
-  bytes: number
-  topics: number
-  /** Whether there were more topics than are counted one by one. */
-  moreTopics: boolean
-  /** Messages whose shape was one too many. */
-  unshaped: number
-  shapes: TopicShape[]
-}
+import type { ObservedTraffic, TopicShape } from './types.ts'
 
 export type Collector = {
   take(message: Message): void
@@ -56,7 +32,7 @@ export function createCollector(): Collector {
   const counts = { messages: 0, bytes: 0, unshaped: 0 }
   let moreTopics = false
   let keptBytes = 0
-  return { take, traffic: heard }
+  return { take, traffic }
 
   function take(message: Message): void {
     const { topic, bytes, qos, retain } = message
@@ -98,7 +74,7 @@ export function createCollector(): Collector {
     keptBytes += length
   }
 
-  function heard(): ObservedTraffic {
+  function traffic(): ObservedTraffic {
     const all = [...shapes.values()].sort((a, b) => b.messages - a.messages)
     return { ...counts, topics: topics.size, moreTopics, shapes: joined(all) }
   }
@@ -124,16 +100,16 @@ export function looksLikeName(level: string): boolean {
   return /^[a-z]+[a-z ]*([-_.:]\d+|\d{2,3})$/i.test(level) && !/^v[-_.]?\d+$/i.test(level)
 }
 
-/** So many topics that differ in one level only, with messages alike, make that level a name. */
+/** This many shapes that differ only in one level and have similar messages make that level a name. */
 const alikeMin = 5
 
 function joined(shapes: readonly TopicShape[]): TopicShape[] {
   const keys = new Map(shapes.map((shape) => [shape, keysOf(shape.last)]))
   let left = [...shapes]
   const deepest = Math.max(0, ...shapes.map(({ filter }) => filter.split('/').length))
-  // Level by level, so that a shape that was joined at one may be joined at the next.
+  // Level by level, so that a shape joined at one level may be joined at the next.
   for (let at = 0; at < deepest; at += 1) {
-    for (const [filter, members] of Map.groupBy(left, (shape) => openedAt(shape, at))) {
+    for (const [filter, members] of Map.groupBy(left, (shape) => widenedAt(shape, at))) {
       const [first] = members
       if (filter === null || !first || members.length < alikeMin) continue
       const alike = new Set(members.filter((shape) => isAlike(keys.get(shape), keys.get(first))))
@@ -146,14 +122,14 @@ function joined(shapes: readonly TopicShape[]): TopicShape[] {
   return left.sort((a, b) => b.messages - a.messages)
 }
 
-/** The filter with a literal level opened; null where there is none at this place. */
-function openedAt({ filter }: TopicShape, at: number): string | null {
+/** The filter with `+` for a literal level; null where that level is not literal. */
+function widenedAt({ filter }: TopicShape, at: number): string | null {
   const levels = filter.split('/')
   const level = levels[at]
   return level === undefined || level === '' || level === '+' ? null : levels.with(at, '+').join('/')
 }
 
-/** Objects that share half of their keys. What sends bare values has its names in the topic. */
+/** Objects that share half of their keys. Plain values are never alike: their names are in the topic. */
 function isAlike(mine: readonly string[] = [], theirs: readonly string[] = []): boolean {
   if (mine.length === 0 || theirs.length === 0) return false
   const shared = mine.filter((key) => theirs.includes(key)).length
@@ -165,7 +141,7 @@ function keysOf(message: Message | null): string[] {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? Object.keys(value) : []
 }
 
-/** Undefined where the bytes are no JSON. */
+/** Undefined for bytes that are not JSON. */
 export function jsonIn(bytes: Buffer): unknown {
   if (!isUtf8(bytes)) return undefined
   try {

@@ -11,8 +11,8 @@ const folders = existsSync(samplesFolder)
   ? readdirSync(samplesFolder).filter((folder) => packagedNames().includes(folder))
   : []
 
-describe.skipIf(!haveSamples)('of recorded messages (TELEMETRY_TEST_DATA)', () => {
-  test.each(folders)('of %s the preset is guessed', async (folder) => {
+describe.skipIf(!haveSamples)('for recorded messages (TELEMETRY_TEST_DATA)', () => {
+  test.each(folders)('of %s its preset is proposed', async (folder) => {
     const collector = createCollector()
     for (const { messages } of samplesIn(folder)) for (const message of messages) collector.take(message)
     const { proposals } = await propose(collector.traffic(), {

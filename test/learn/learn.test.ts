@@ -15,7 +15,7 @@ import {
 
 const deps = { env: {}, readText: (path: string) => readFile(path, 'utf8') }
 const read = createMappingReader(deps)
-/** By what was asked, since every test asks for the same presets. */
+/** By source, since every test tries the same presets. */
 const mappings = new Map<string, Promise<MappingConfig | null>>()
 
 function mappingOf(source: Readonly<Record<string, unknown>>): Promise<MappingConfig | null> {
@@ -97,8 +97,8 @@ describe('a preset is proposed', () => {
     const { proposals } = await learned([{ topic: 'ruptela/862406075073953/data', message }])
     expect(proposals.map(({ preset }) => preset)).toEqual(['ruptela-json'])
     expect(proposals[0] && missingValuesOf(proposals[0])).toEqual([
-      'Nothing to send yet: each message was understood and has no payload in it now.',
-      '1 of 1 messages would be ignored: no fix.',
+      'No payload yet: all messages are understood, but none has data to send now.',
+      'Ignored messages: 1 of 1, no fix.',
     ])
   })
 
@@ -135,7 +135,7 @@ describe('without a fitting preset', () => {
 
   test('an odometer is noted and not drafted', () => {
     expect(proposed.proposals[0]?.notes).toContain(
-      'ODO may be an odometer: add it as a signal, with its unit, if the dashboard shows the same.',
+      'ODO may be an odometer. If the dashboard shows the same value, add it as a signal with its unit.',
     )
   })
 
@@ -172,22 +172,22 @@ describe('missing values are reported', () => {
     const sent = Array.from({ length: 8 }, (_, index) => truck(index, index < 3 ? { Speed: null } : {}))
     expect(await missing(sent)).toEqual([
       'Speed missing in 3 of 8 payloads.',
-      'No heading at all.',
-      'Word on motion missing in 3 of 8 payloads.',
-      'No odometer at all.',
-      'No engine hours at all.',
+      'No heading.',
+      'Motion missing in 3 of 8 payloads.',
+      'No odometer.',
+      'No engine hours.',
     ])
   })
 
   test('without a model: odometer and engine hours', async () => {
     expect(await missing(await sentIn('teltonika-json'))).toContainEqual(
-      expect.stringMatching(/^No model: odometer and engine hours are left out\./),
+      expect.stringMatching(/^No model: odometer and engine hours are omitted\./),
     )
   })
 
   test('without a device time: the arrival time is sent', async () => {
     const sent = [1, 2].map((index) => truck(index, { Timestamp: undefined }))
-    expect(await missing(sent)).toContain('No device time at all: the arrival time is sent.')
+    expect(await missing(sent)).toContain('No device time: the arrival time is sent.')
   })
 
   test('messages that are ignored, refused, or may be lost', async () => {
@@ -199,10 +199,10 @@ describe('missing values are reported', () => {
     const sentences = await missing(sent)
     expect(sentences).toEqual(
       expect.arrayContaining([
-        '1 of 3 messages would become dead letters, OUT_OF_RANGE: The position 95, 2.2 is out of range.',
-        'Left out 1 times: speed: negative.',
-        'QoS 0 in 1 of 3 messages: such a one is lost when the connection breaks.',
-        '1 of 3 messages were retained ones, of earlier.',
+        'Dead letters: 1 of 3 messages, OUT_OF_RANGE: The position 95, 2.2 is out of range.',
+        'Omitted values: 1, speed: negative.',
+        'QoS 0 messages: 1 of 3. They are lost when the connection breaks.',
+        'Retained messages: 1 of 3. Their times may be old.',
       ]),
     )
   })
