@@ -26,7 +26,8 @@ export const credentialsSchema = z
       source: z
         .literal('file')
         .describe(
-          'A JSON file. It is read again when it changes; the old credentials stay in use until it is readable.',
+          'A JSON file. It is read again when it changes; the old credentials stay in use until the new ' +
+            'file can be read.',
         ),
       path: z
         .string()
@@ -41,7 +42,7 @@ export const credentialsSchema = z
       source: z.literal('keys').describe('Keys in the config, from the environment or a file.'),
       access_key_id: z.string().min(1).describe('Access key id, usually `${env:NAME}`.'),
       secret_access_key: secret().describe('Secret key, only as `${env:NAME}` or `${file:PATH}`.'),
-      session_token: secret().optional().describe('For temporary credentials.'),
+      session_token: secret().optional().describe('Session token of temporary credentials.'),
     }),
   ])
   .describe(

@@ -35,11 +35,11 @@ export const batchFields = {
     .min(1)
     .max(10_000)
     .describe(
-      'Payloads in one batch. The specification shows no limit. Lower it when the service refuses batches with ' +
-        '400 or 413. Batches that are already sealed do not change.',
+      'Maximum number of payloads in one batch. The specification has no limit. Lower it when the ' +
+        'service refuses batches with 400 or 413. Batches that are already sealed do not change.',
     ),
   max_bytes: size({ minBytes: 1024, maxBytes: 16 * 1024 ** 2 }).describe(
-    'Bytes of one request body. A larger payload is sent alone.',
+    'Maximum size of one request body. A larger payload is sent alone.',
   ),
   linger: duration({ minMs: 0, maxMs: 3_600_000 }).describe(
     'How long a payload waits for others before a batch that is not full is sealed. A longer linger means ' +
@@ -72,7 +72,8 @@ export const backfillFields = {
     .min(0.01)
     .max(1)
     .describe(
-      'Least part of the requests that a backlog gets, however much fresh data there is, so that it drains.',
+      'Smallest part of the requests that a backlog gets. It gets this part also when there is much ' +
+        'fresh data.',
     ),
   max_share: z
     .number()
@@ -91,15 +92,24 @@ export const backfillFields = {
 }
 
 export const limitsFields = {
-  payloads_per_second: z.number().min(0.01).max(1e6).describe('Most payloads per second, on average.'),
-  requests_per_second: z.number().min(0.01).max(1e5).describe('Most requests per second, on average.'),
+  payloads_per_second: z
+    .number()
+    .min(0.01)
+    .max(1e6)
+    .describe('Maximum average number of payloads per second.'),
+  requests_per_second: z
+    .number()
+    .min(0.01)
+    .max(1e5)
+    .describe('Maximum average number of requests per second.'),
 }
 
 export const backoffFields = {
   min: duration({ minMs: 10, maxMs: dayMs }).describe('Largest delay after the first failure.'),
   max: duration({ minMs: 10, maxMs: dayMs }).describe('Largest delay after many failures.'),
   probe_every: duration({ minMs: 1000, maxMs: dayMs }).describe(
-    'Time between two probes after 401 or 403, and between two tries of a held batch. Varies by 20 %.',
+    'Time between two probes after 401 or 403, and between two tries of a held batch. The time varies ' +
+      'by 20 %.',
   ),
 }
 
@@ -122,17 +132,19 @@ export const fields = {
     .min(1)
     .max(64)
     .describe(
-      'Batches sent at once. The gateway sends fewer while requests fail, and more again as they succeed.',
+      'Batches that are sent at the same time. The gateway sends fewer while requests fail, and more ' +
+        'again as they succeed.',
     ),
   timeout: duration({ minMs: 100, maxMs: 3_600_000 }).describe(
-    'For one request, until its answer is read. After a timeout the same batch is sent again under the same ' +
-      'batchId. If the value is shorter than the service needs, nothing is ever delivered.',
+    'Time for one request, until its answer is read. After a timeout the same batch is sent again under ' +
+      'the same batchId. If the value is shorter than the service needs, nothing is ever delivered.',
   ),
   connect_timeout: duration({ minMs: 100, maxMs: 600_000 }).describe(
-    'For the TCP connection and the TLS handshake, and for the tunnel through a proxy.',
+    'Time for the TCP connection and the TLS handshake, and for the tunnel through a proxy.',
   ),
   max_response_bytes: size({ minBytes: 16 * 1024, maxBytes: 64 * 1024 ** 2 }).describe(
-    'A larger answer is unreadable, and the batch is sent again later. The answer for 500 payloads has 20 KiB.',
+    'Maximum size of an answer. A larger answer is not read, and the batch is sent again later. The ' +
+      'answer for 500 payloads has about 20 KiB.',
   ),
   proxy: proxy.describe(
     'The proxy to the service. `environment`: HTTPS_PROXY, HTTP_PROXY and NO_PROXY, and no proxy to this machine. ' +
@@ -150,7 +162,8 @@ export const fields = {
       password: secret().describe('Password at the proxy.'),
     })
     .describe(
-      'Basic authentication for a `proxy` that is a URL. A proxy of the environment has it in its own URL.',
+      'Basic authentication for a `proxy` that is a URL. For a proxy of the environment, put user name ' +
+        'and password into its URL.',
     ),
   errors: z
     .record(

@@ -38,7 +38,7 @@ const providerSchema = z.strictObject({
   base_url: like(fields.base_url, 'base_url'),
   provider_key: fields.provider_key
     .optional()
-    .describe('Its X-Provider-Key. It distinguishes the providers of one account.'),
+    .describe('X-Provider-Key of this provider. It distinguishes the providers of one account.'),
   credentials: like(fields.credentials, 'credentials'),
   mode: like(fields.mode, 'mode'),
   batch: over(z.strictObject(batchFields).partial(), 'batch'),
@@ -76,9 +76,10 @@ const sectionSchema = z.strictObject({
     .max(64)
     .optional()
     .describe(
-      'For an aggregator: the providers whose data is sent. Each has connections, credentials and a state of its ' +
-        'own, so a provider that is refused or hangs does not stop the others. Missing options come from the rest ' +
-        'of this section. Sources and the device table assign payloads to providers; a single entry gets all.',
+      'For an aggregator: the providers whose data is sent. Each has its own connections, credentials ' +
+        'and state, so a provider that is refused or hangs does not stop the others. Missing options come ' +
+        'from the rest of this section. Sources and the device table assign payloads to providers. A ' +
+        'single provider gets all payloads.',
     ),
   batch: z
     .strictObject({
@@ -94,7 +95,10 @@ const sectionSchema = z.strictObject({
     .min(1)
     .max(1024)
     .optional()
-    .describe('Batches of all providers sent at once. Default: the sum of their `max_in_flight`.'),
+    .describe(
+      'Batches of all providers that are sent at the same time. Default: the sum of their ' +
+        '`max_in_flight`.',
+    ),
   timeout: fields.timeout.prefault('30s'),
   connect_timeout: fields.connect_timeout.prefault('10s'),
   max_response_bytes: fields.max_response_bytes.prefault('1MiB'),
@@ -116,7 +120,7 @@ const sectionSchema = z.strictObject({
     .describe('After an outage fresh data is sent first. These options control how the backlog follows.'),
   limits: limits
     .prefault({})
-    .describe('Largest mean number of payloads and requests per second. Default: no limit.'),
+    .describe('Limits of the average number of payloads and requests per second. Default: no limit.'),
   backoff: z
     .strictObject({
       min: backoffFields.min.prefault('1s'),
@@ -125,8 +129,8 @@ const sectionSchema = z.strictObject({
     })
     .prefault({})
     .describe(
-      'After a failure the next try waits a random time up to `min`, doubled at each further failure up to `max`. ' +
-        'A Retry-After of the service is honoured, up to 10 min.',
+      'Delay before the next try after a failure: a random time up to `min`, doubled at each further ' +
+        'failure up to `max`. If the service sends Retry-After, that delay is used, up to 10 min.',
     ),
 })
 

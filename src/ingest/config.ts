@@ -29,7 +29,9 @@ const listenerSchema = z
           .string()
           .min(1)
           .describe('Certificate chain of the gateway as PEM text, usually `${file:/etc/.../cert.pem}`.'),
-        key: secret().describe('Its private key as PEM text, usually `${file:/etc/.../key.pem}`.'),
+        key: secret().describe(
+          'Private key of the certificate as PEM text, usually `${file:/etc/.../key.pem}`.',
+        ),
         client_ca: z
           .string()
           .min(1)
@@ -113,7 +115,8 @@ const limitsSchema = z
       .prefault('1MiB')
       .describe(
         'Size of any packet after CONNECT. A client that announces more is disconnected before the ' +
-          'packet is buffered, each time it sends the packet again: raise the limit or fix the device.',
+          'packet is buffered. A device that sends the packet again is disconnected again: raise the ' +
+          'limit or correct the device.',
       ),
     max_client_id_bytes: z
       .int()
@@ -127,8 +130,8 @@ const limitsSchema = z
       .max(10_000_000)
       .default(100_000)
       .describe(
-        'Messages in memory, not acknowledged, while the spool takes nothing in. At the limit, sockets ' +
-          'are not read and the devices keep further messages.',
+        'Messages in memory without an acknowledgement while the spool accepts nothing. At the ' +
+          'limit, sockets are not read and the devices keep further messages.',
       ),
     max_held_bytes: size({ minBytes: 1024, maxBytes: 4096 * mib })
       .prefault('32MiB')
@@ -139,8 +142,8 @@ const limitsSchema = z
     ack_timeout: duration({ minMs: 100, maxMs: 3_600_000 })
       .prefault('60s')
       .describe(
-        'How long a client may leave acknowledgements unread once its connection is full of them. Then ' +
-          'it is disconnected.',
+        'How long a client may leave acknowledgements unread after its send buffer is full. Then it ' +
+          'is disconnected.',
       ),
   })
   .prefault({})
@@ -153,10 +156,10 @@ const brokerSchema = z
       .prefault([{ url: 'mqtt://127.0.0.1:1883' }])
       .describe('Addresses on which devices connect.'),
     access: accessSchema.describe('Which clients may connect.'),
-    limits: limitsSchema.describe('Bounds on connections and their memory.'),
+    limits: limitsSchema.describe('Limits of connections and their memory.'),
   })
   .prefault({})
-  .describe('The embedded MQTT broker. It takes messages and sends none: subscriptions are refused.')
+  .describe('The embedded MQTT broker. It receives messages and sends none: subscriptions are refused.')
 
 export const ingestSchema = z
   .strictObject({
@@ -165,7 +168,7 @@ export const ingestSchema = z
       .array(z.unknown())
       .max(0, { error: 'must be empty: this version of the gateway does not connect to external brokers' })
       .default([])
-      .describe('External brokers to take messages from. Not available in this version.'),
+      .describe('External brokers to receive messages from. Not available in this version.'),
   })
   .prefault({})
 

@@ -13,8 +13,8 @@ export const ledgerSchema = z
       .boolean()
       .default(true)
       .describe(
-        'Keep the ledger: what happened to each payload, with the requestId of the service. Read it with ' +
-          '`telemetry-gateway ledger`. Delivery does not depend on it.',
+        'Whether to keep the ledger: what happened to each payload, with the requestId of the ' +
+          'service. Read it with `telemetry-gateway ledger`. Delivery does not depend on it.',
       ),
     retention: duration({ minMs: hourMs, maxMs: 3660 * 24 * hourMs })
       .prefault('7d')

@@ -19,9 +19,10 @@ export const devicesSchema = z
     file: text(4096)
       .optional()
       .describe(
-        'CSV table of devices, in UTF-8. The first row names the columns: device, asset_id, asset_type, operator, ' +
-          'carrier, provider, manufacturer, model, privacy. Only `device` is required. With bad rows the gateway ' +
-          'does not start and reports all of them by line; a running daemon keeps the previous table.',
+        'CSV table of devices, in UTF-8. The first row names the columns: device, asset_id, asset_type, ' +
+          'operator, carrier, provider, manufacturer, model, privacy. Only `device` is required. If rows ' +
+          'are invalid, the gateway does not start and reports all of them by line; a running daemon ' +
+          'keeps the previous table.',
       ),
     unknown: z
       .enum(['accept', 'quarantine', 'ignore'])
@@ -102,7 +103,7 @@ export const privacySchema = z
       ),
   })
   .prefault({})
-  .describe('Which data is withheld to protect the privacy of drivers.')
+  .describe('Which data is not sent, to protect the privacy of drivers.')
 
 export type { FieldConfig, ExtraFieldConfig, MapConfig, SignalConfig } from './source-config/map-config.ts'
 export type { SourceConfig } from './source-config/source-config.ts'

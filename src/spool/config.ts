@@ -20,29 +20,34 @@ export const spoolSchema = z.strictObject({
   max_bytes: size({ minBytes: MiB, maxBytes: 64 * TiB })
     .prefault('20GiB')
     .describe(
-      'Bound of the spool. A part of it (a quarter, at most 64MiB) is reserved for settling. When the ' +
-        'rest is used, acknowledgements are held, so devices keep their data and resend it. QoS 0 ' +
-        'messages are dropped and counted. Intake resumes by itself when batches were delivered.',
+      'Size limit of the spool. A part of it (a quarter, at most 64MiB) is reserved for settling. ' +
+        'When the rest is used, acknowledgements are held, so devices keep their data and resend it. ' +
+        'QoS 0 messages are dropped and counted. Intake resumes automatically after batches are ' +
+        'delivered.',
     ),
   min_free_bytes: size({ minBytes: 0, maxBytes: 64 * TiB })
     .prefault('1GiB')
     .describe(
-      'Free space that the spool leaves on its file system. Below it, acknowledgements are held as at ' +
-        'max_bytes, because a full disk can damage the database for good.',
+      'Free space that the spool leaves on its file system. Below it, acknowledgements are held as ' +
+        'at max_bytes, because a full disk can damage the database permanently.',
     ),
   dedup: z
     .strictObject({
       window: duration({ minMs: 0, maxMs: 86_400_000 })
         .prefault('10m')
         .describe(
-          'How long a duplicate of a payload is recognised. It is acknowledged and not stored again.',
+          'How long a duplicate of a payload is recognized. A duplicate is acknowledged and not ' +
+            'stored again.',
         ),
       max_ids: z
         .int()
         .min(1)
         .max(16_000_000)
         .default(1_000_000)
-        .describe('Most payloads in the window, with 24 bytes of memory each. Above it, the oldest leave.'),
+        .describe(
+          'Maximum number of payloads in the window. Each uses 24 bytes of memory. Above the limit, ' +
+            'the oldest are removed.',
+        ),
     })
     .prefault({})
     .describe('The dedup window. It survives restarts.'),
@@ -51,40 +56,41 @@ export const spoolSchema = z.strictObject({
       max_bytes: size({ minBytes: MiB, maxBytes: TiB })
         .prefault('1GiB')
         .describe(
-          'Bound of the dead letters. At the bound, a message that would become one is not ' +
-            'acknowledged. It waits, with the messages behind it on its connection. A batch with a ' +
-            'payload that would become one is held. Everything else continues. A dead letter is never ' +
-            'dropped.',
+          'Size limit of the dead letters. At the limit, a message that would become a dead letter ' +
+            'is not acknowledged. It waits, with the later messages of its connection. A batch with a ' +
+            'payload that would become a dead letter is held. Everything else continues. A dead ' +
+            'letter is never dropped.',
         ),
       retention: duration({ minMs: 3_600_000, maxMs: 3_650 * 86_400_000 })
         .optional()
         .describe(
-          'Deletes older dead letters. Off unless set, because their data is lost: each deletion is ' +
-            'logged at `error`, counted, and raises a condition. It waits while the offset of the clock ' +
-            'is unknown.',
+          'Deletes dead letters that are older than this. Off unless set, because their data is ' +
+            'lost: each deletion is logged at `error`, counted, and raises a condition. Nothing is ' +
+            'deleted while the offset of the clock is unknown.',
         ),
     })
     .prefault({})
-    .describe('Messages and payloads that the gateway gave up on, kept whole.'),
+    .describe('Messages that cannot be mapped and payloads that the service refused, kept whole.'),
   quarantine_max_bytes: size({ minBytes: MiB, maxBytes: TiB })
     .prefault('1GiB')
     .describe(
-      'Bound of the messages in quarantine, which are kept whole until their device is listed or its ' +
-        'clock is judged. At the bound, acknowledgements are held until devices are listed or messages ' +
-        'are released. None is dropped.',
+      'Size limit of the messages in quarantine. They are kept whole until their device is listed ' +
+        'or they are released. At the limit, acknowledgements are held until devices are listed or ' +
+        'messages are released. No message is dropped.',
     ),
   deferred_max_bytes: size({ minBytes: MiB, maxBytes: TiB })
     .prefault('1GiB')
     .describe(
-      'Bound of the messages that wait for a source with a `jsonata` expression. They reach it when ' +
-        'they arrive faster than the expression maps them. Then acknowledgements are held until it has ' +
-        'caught up.',
+      'Size limit of the messages that wait for a `jsonata` expression. They wait when they arrive ' +
+        'faster than the expression maps them. At the limit, acknowledgements are held until there is ' +
+        'room.',
     ),
   state_max_bytes: size({ minBytes: MiB, maxBytes: 1024 * MiB })
     .prefault('64MiB')
     .describe(
-      'Bound of the mapping state that survives a restart: open records of `coalesce` and `merge`, ' +
-        'aliases of Sparkplug. At the bound, acknowledgements are held until open records have closed.',
+      'Size limit of the mapping state that survives a restart: open records of `coalesce` and ' +
+        '`merge`, aliases of Sparkplug. At the limit, acknowledgements are held until open records ' +
+        'are closed.',
     ),
 })
 

@@ -109,14 +109,14 @@ const common = {
   from: z
     .union([text(1024), z.array(text(1024)).min(1).max(16)])
     .describe(
-      'Path to the packed value, or a list of paths of which the first one with a value counts. Where there is none, ' +
-        'or it cannot be unpacked, nothing is added.',
+      'Path to the packed value, or a list of paths of which the first one with a value is used. If ' +
+        'there is no value, or it cannot be unpacked, nothing is added.',
     ),
   into: text(256)
     .meta({ examples: ['raw', 'decoded'] })
     .describe(
-      'The key of the result in the message, for all other options. Dots are part of the key. A key that the message ' +
-        'has already is not changed.',
+      'The key of the result in the message, for all other options. Dots are part of the key. If the ' +
+        'message already has this key, nothing is changed.',
     ),
   when: text(1024)
     .optional()
@@ -137,7 +137,7 @@ const j1939 = z.strictObject({
   ...common,
   signals: named(
     j1939Signal,
-    'The values of parameter groups. Of several frames the first one that has the value counts.',
+    'The values of parameter groups. Of several frames the first one that has the value is used.',
   ),
 })
 

@@ -14,12 +14,13 @@ const path = () =>
     .meta({ examples: ['gps.lat', '"position.latitude"', 'records[0].speed'] })
     .optional()
     .describe(
-      'Path to the value in the message: keys joined by dots, a key with dots, blanks or brackets in quotes. `[0]` ' +
-        'and `[-1]` are elements of a list, `list[id=5].val` is the first object of a list whose key has this value, ' +
-        '`$first()` the value of the first key, `$split(",")[0]` a part of a text, `$entries()` an object as a list ' +
-        'of { key, value }. Where `each` selects a part of the message, a leading `$.` starts at the whole message ' +
-        'and `$up.` one level further out (`$up.$up.` two, up to the number of paths in `each`). In a list of paths ' +
-        'the first one with a value counts. Give either this or `value`.',
+      'Path to the value in the message: keys joined by dots, a key with dots, blanks or brackets in ' +
+        'quotes. `[0]` and `[-1]` are elements of a list, `list[id=5].val` is the first object of a list ' +
+        'whose key has this value, `$first()` the value of the first key, `$split(",")[0]` a part of a ' +
+        'text, `$entries()` an object as a list of { key, value }. Where `each` selects a part of the ' +
+        'message, a leading `$.` starts at the whole message and `$up.` one level further out (`$up.$up.` ' +
+        'two, up to the number of paths in `each`). In a list of paths the first one with a value is ' +
+        'used. Set either `path` or `value`.',
     )
 
 /** One format, or several of which the first that can read the time counts. */
@@ -48,7 +49,7 @@ const scaling = {
     .describe(
       'The value is multiplied by this before its unit is converted, such as 0.01 for steps of 10 m.',
     ),
-  offset: z.number().default(0).describe('Added after scale and unit, so it has the unit that is sent.'),
+  offset: z.number().default(0).describe('Added after scale and unit, in the unit that is sent.'),
 }
 
 const constant = 'A constant instead of a path. Scale and unit apply to it too.'
@@ -77,11 +78,12 @@ const time = z
     path: path(),
     format: timeFormatOption().describe(
       'Format of the time. `s` (also with fractions, `s-float`), `ms`, `us` since 1970; `iso` ' +
-        '2024-05-13T05:46:12.280Z; `datetime` 2024-05-13 05:46:12 in UTC; `compact` 20240513054612 in UTC; ' +
-        '`auto` seconds or milliseconds by their size; `words` "Fri Feb 18 17:07:53 EST 2022" or ' +
-        '"18-Feb-2022 17:07:52.743": English month, with an offset or a known zone abbreviation (EST to PDT are ' +
-        'those of North America; IST, AST and others with several meanings are refused); `arrival` for messages ' +
-        'without a time. In a list the first one that can read the time counts.',
+        '2024-05-13T05:46:12.280Z; `datetime` 2024-05-13 05:46:12 in UTC; `compact` 20240513054612 in ' +
+        'UTC; `auto` seconds or milliseconds by their size; `words` "Fri Feb 18 17:07:53 EST 2022" or ' +
+        '"18-Feb-2022 17:07:52.743": English month, with an offset or a known zone abbreviation (EST to ' +
+        'PDT are those of North America; IST, AST and others with several meanings are refused); ' +
+        '`arrival` for messages without a time. In a list the first format that can read the time is ' +
+        'used.',
     ),
     zone: z
       .enum(['utc'])
@@ -100,8 +102,9 @@ const time = z
   })
   .optional()
   .describe(
-    'When the values were measured; becomes `signalTimestamp`. Without it every message gets its arrival time, and ' +
-      'only a resend that the device marks with DUP is recognised as a duplicate.',
+    'When the values were measured; becomes `signalTimestamp`. Without it every message gets its ' +
+      'arrival time, and only a message that the device sends again with DUP is recognized as a ' +
+      'duplicate.',
   )
 
 const inMotion = z
@@ -128,8 +131,8 @@ const inMotion = z
       .max(1000)
       .optional()
       .describe(
-        'With `from: speed`: the asset stands at or below this speed. Between `below` and `above` the state does not ' +
-          'change. Default: as `above`.',
+        'With `from: speed`: the asset does not move at or below this speed. Between `below` and ' +
+          '`above` the state does not change. Default: the value of `above`.',
       ),
   })
   .optional()
@@ -142,7 +145,8 @@ const signal = z.strictObject({
   type: text(100)
     .meta({ examples: ['OBD_LIFETIME_ODOMETER', 'OBD_TOTAL_ENGINE_TIME'] })
     .describe(
-      'Type of the signal. Only the count of the vehicle itself over its life is a lifetime odometer.',
+      'Type of the signal. Use OBD_LIFETIME_ODOMETER only for the total distance that the vehicle ' +
+        'itself counts.',
     ),
   path: path(),
   value: z
@@ -183,8 +187,9 @@ const signal = z.strictObject({
     .meta({ examples: ['gnss'] })
     .optional()
     .describe(
-      'Origin of a number that the vehicle itself does not count (gnss, trip, server, ignition). Such a signal is ' +
-        'sent only when `origins` of the source has this word: a distance added up from positions is no odometer.',
+      'Origin of a number that the vehicle itself does not count (gnss, trip, server, ignition). Such a ' +
+        'signal is sent only when `origins` of the source has this word: a distance computed from ' +
+        'positions is not an odometer.',
     ),
   when: text(1024)
     .optional()
@@ -215,15 +220,17 @@ export const mapSchema = z
     time,
     latitude: numberField(
       angle(),
-      'Latitude in degrees north. A value beyond 90, or one that is no number, makes the message a dead letter.',
+      'Latitude in degrees north. A value beyond 90, or one that is not a number, makes the message a ' +
+        'dead letter.',
     ),
     longitude: numberField(
       angle(),
-      'Longitude in degrees east. A value beyond 180, or one that is no number, makes the message a dead letter.',
+      'Longitude in degrees east. A value beyond 180, or one that is not a number, makes the message a ' +
+        'dead letter.',
     ),
     speed: numberField(
       unitsOf(speedUnits).optional().describe('Unit in the message. Default: km/h.'),
-      'Speed. A value below zero, or one that is no number, is omitted and counted.',
+      'Speed. A value below zero, or one that is not a number, is omitted and counted.',
     ),
     speed_units: text(100)
       .default('KILOMETERS_PER_HOUR')
@@ -255,8 +262,9 @@ export const mapSchema = z
       .refine((fields) => Object.keys(fields).length <= 64, 'must have at most 64 fields')
       .default({})
       .describe(
-        'Extra fields of the payload by name. `gps.altitude` goes into `gps`, when there is a position; others go to ' +
-          'the top of the payload. Dots nest. Two messages that differ only in an extra field are two payloads.',
+        'Extra fields of the payload by name. `gps.altitude` goes into `gps`, when there is a position; ' +
+          'other fields go to the top level of the payload. A dot in a name makes a nested object. Two ' +
+          'messages that differ only in an extra field are two payloads.',
       ),
   })
   .describe('Which value of a message becomes which field. A field without a value is omitted.')

@@ -72,8 +72,9 @@ const coalesce = z
       ),
   })
   .describe(
-    'For devices that publish each value in a message of its own: the values of one device are collected and become ' +
-      'one payload. They are acknowledged when they are on disk, so a crash loses none.',
+    'For devices that publish each value in a separate message: the values of one device are collected ' +
+      'and become one payload. The messages are acknowledged when the values are on disk, so a crash ' +
+      'loses none.',
   )
 
 const fix = z
@@ -85,7 +86,8 @@ const fix = z
     max_age: duration({ minMs: 0, maxMs: 365 * 86_400_000 })
       .prefault('60s')
       .describe(
-        'A position that is older than the message by more than this is a last known position, not the current one.',
+        'Largest age of a position, compared with its message. An older one is a last known position ' +
+          'and not valid.',
       ),
   })
   .describe(
@@ -97,23 +99,30 @@ const thin = z
   .strictObject({
     every: windowOf()
       .optional()
-      .describe('Passes when this time has gone by since the last payload, by the device times.'),
+      .describe(
+        'A payload passes when its device time is at least this much later than that of the last payload.',
+      ),
     distance: z
       .number()
       .positive()
       .max(1e6)
       .optional()
-      .describe('Passes when the asset has moved this far, in metres.'),
+      .describe(
+        'A payload passes when the asset has moved at least this far since the last payload, in metres.',
+      ),
     heading: z
       .number()
       .positive()
       .max(180)
       .optional()
-      .describe('Passes when the heading has changed by this, in degrees.'),
+      .describe(
+        'A payload passes when the heading has changed by at least this since the last payload, in ' +
+          'degrees.',
+      ),
     signal: z
       .boolean()
       .default(false)
-      .describe('Passes when a signal or extra field has another value than before.'),
+      .describe('A payload passes when a signal or extra field differs from the last payload.'),
   })
   .describe(
     'Fewer payloads: a payload that passes none of these rules is ignored and counted as `thinned`. A payload always ' +
@@ -125,11 +134,11 @@ const merge = z
     group: text(64).describe('Name of the group. Sources with the same group make one payload per asset.'),
     window: windowOf()
       .prefault('10s')
-      .describe('How long the data of one source waits for that of the others.'),
+      .describe('How long the data of one source waits for the data of the other sources.'),
   })
   .describe(
-    'Joins the data of several sources about one asset: the position from one, the odometer from another. Data that ' +
-      'is alone when the window ends is sent alone.',
+    'Joins the data of several sources about one asset: the position from one, the odometer from ' +
+      'another. If the data of only one source has arrived when the window ends, it is sent alone.',
   )
 
 const recordPath = z.union([text(1024), pathOption('Path to the record or the list of records.')])
@@ -166,9 +175,9 @@ export const presetShape = {
     .union([deviceRule, z.array(deviceRule).min(1).max(8)])
     .optional()
     .describe(
-      'The name of the device: a template of topic captures and {clientid}, {username}, {certificate}, such as ' +
-        '"{operator}/{vehicle}", or `{ path: imei }`. In a list the first one that gives a name counts. Default: ' +
-        '{device}. Without a name the message becomes a dead letter (NO_DEVICE).',
+      'The name of the device: a template of topic captures and {clientid}, {username}, {certificate}, ' +
+        'such as "{operator}/{vehicle}", or `{ path: imei }`. In a list the first entry that gives a name ' +
+        'is used. Default: {device}. Without a name the message becomes a dead letter (NO_DEVICE).',
     ),
   provider: text(256)
     .optional()
@@ -182,22 +191,22 @@ export const presetShape = {
     .record(text(64), z.array(text(256)).min(1).max(256).describe('Models of the family.'))
     .default({})
     .describe(
-      'Families of models, for signals that have another meaning on each: `truck: [FMB6*, FMC650]`. A * at the end ' +
-        'stands for any ending. A device belongs to the first family that matches.',
+      'Families of models, for signals that have another meaning on each: `truck: [FMB6*, FMC650]`. A * ' +
+        'at the end matches any ending. A device belongs to the first family that matches.',
     ),
   warn_without_model: text(256)
     .optional()
     .describe(
-      'Which values are omitted for devices whose model belongs to no family. The warning about them uses this text.',
+      'Text for the warning about devices whose model belongs to no family: which values are omitted.',
     ),
   extract: extractSchema,
   each: each
     .optional()
     .describe(
-      'Path to the part of the message at which all other paths start. When it is a list, each element makes a ' +
-        'payload (at most 1,000); if one of them cannot be mapped, the whole message becomes a dead letter. A list of ' +
-        'paths is nested: each path starts in the result of the one before, such as ["$entries()", "value"]. `$up.` ' +
-        'reads what is around a record.',
+      'Path to the part of the message at which all other paths start. When it is a list, each element ' +
+        'makes a payload (at most 1,000); if one of them cannot be mapped, the whole message becomes a ' +
+        'dead letter. In a list of paths, each path starts in the result of the previous one, such as ' +
+        '["$entries()", "value"]. `$up.` reads from the object that contains the record.',
     ),
   when: text(4096)
     .meta({ examples: ['lat != null and sat >= 3', '{event} == "vp"'] })
@@ -228,9 +237,9 @@ export const presetShape = {
   jsonata: text(10_000)
     .optional()
     .describe(
-      'For messages that the other options cannot read: a JSONata expression. Its result, an object or a list of ' +
-        'objects, replaces the message. It runs in a thread of its own with limits on time and depth; the message is ' +
-        'kept on disk meanwhile.',
+      'For messages that the other options cannot read: a JSONata expression. Its result, an object or ' +
+        'a list of objects, replaces the message. It runs in a separate thread with limits on time and ' +
+        'depth; the message is kept on disk until then.',
     ),
   coalesce: coalesce.optional(),
   fix: fix.optional(),
@@ -246,12 +255,14 @@ export const presetShape = {
     .max(32)
     .default([])
     .describe(
-      'Signals with one of these words as `origin` are sent too, such as [gnss] for distances that a tracker adds up ' +
-        'from positions.',
+      'Signals with one of these words as `origin` are sent too, such as [gnss] for distances that a ' +
+        'tracker computes from positions.',
     ),
   thin: thin.optional(),
   merge: merge.optional(),
-  defaults: defaultsSchema.describe('As `defaults`, for this source only. These override `defaults`.'),
+  defaults: defaultsSchema.describe(
+    'Like the section `defaults`, for this source only. These values override `defaults`.',
+  ),
   map: mapSchema,
 }
 
@@ -260,8 +271,9 @@ export const sourceSchema = z.strictObject({
   preset: text(1024)
     .optional()
     .describe(
-      'Takes all options that are missing here from a preset: a name such as teltonika-json (see `config/presets`), ' +
-        'or the path of a file of the same form that ends in .yaml. `map` is merged field by field.',
+      'The preset that gives all options that are missing here: a name such as teltonika-json (see ' +
+        '`config/presets`), or the path of a file of the same form that ends in .yaml. `map` is merged ' +
+        'field by field.',
     ),
   ...presetShape,
 })
