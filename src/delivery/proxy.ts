@@ -33,7 +33,7 @@ export function proxyFor(baseUrl: string, options: ProxyOptions, env: Environmen
     case 'environment': {
       const url = new URL(baseUrl)
       const [name, value] = variableFor(url, env)
-      if (value === '' || isLoopback(url.hostname) || isExcepted(url, env)) return null
+      if (value === '' || isLoopback(url) || isExcepted(url, env)) return null
       return readProxy(name, value)
     }
     default:
@@ -61,9 +61,9 @@ export function proxyEnvironment(options: ProxyOptions, env: Environment): Envir
   }
 }
 
-/** Whether a host name of a URL is this machine. */
-export function isLoopback(hostname: string): boolean {
-  const host = bare(hostname)
+/** Whether a URL is that of this machine. */
+export function isLoopback(url: URL): boolean {
+  const host = hostOf(url)
   return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'))
 }
 
@@ -103,14 +103,14 @@ function isExcepted(url: URL, env: Environment): boolean {
 
 function matches(entry: string, url: URL): boolean {
   if (entry === '*') return true
-  const host = bare(url.hostname)
+  const host = hostOf(url)
   const family = isIP(host)
   const [, network = '', bits = ''] = /^([^/]+)\/(\d+)$/.exec(entry) ?? []
   if (network !== '') return family !== 0 && isWithin(host, network, Number(bits))
   if (isIP(entry) !== 0) return entry === host
   const [, named = '', port = ''] = /^(\[[^\]]+\]|[^:]+)(?::(\d+))?$/.exec(entry) ?? []
-  if (port !== '' && port !== portOf(url)) return false
-  const name = bare(named).replace(/^\*?\./, '')
+  if (port !== '' && Number(port) !== portOf(url)) return false
+  const name = withoutBrackets(named).replace(/^\*?\./, '')
   return name !== '' && (host === name || (family === 0 && host.endsWith(`.${name}`)))
 }
 
@@ -123,10 +123,15 @@ function isWithin(address: string, network: string, bits: number): boolean {
   return list.check(address, type)
 }
 
-function portOf({ protocol, port }: URL): string {
-  return port === '' ? (protocol === 'https:' ? '443' : '80') : port
+export function portOf({ protocol, port }: URL): number {
+  return port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port)
 }
 
-function bare(hostname: string): string {
-  return hostname.replace(/^\[|\]$/g, '')
+/** A name or an address. */
+export function hostOf({ hostname }: URL): string {
+  return withoutBrackets(hostname)
+}
+
+function withoutBrackets(host: string): string {
+  return host.replace(/^\[|\]$/g, '')
 }

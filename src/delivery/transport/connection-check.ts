@@ -15,6 +15,7 @@ import type { TLSSocket } from 'node:tls'
 import { GatewayError } from '../../std/gateway-error.ts'
 import { formatDuration } from '../../std/quantity.ts'
 import type { ProviderOptions } from '../delivery-options.ts'
+import { hostOf, portOf } from '../proxy.ts'
 import type { Environment } from '../proxy.ts'
 import { openTunnel } from './proxy-tunnel.ts'
 import { transportOptions } from './transport-options.ts'
@@ -43,8 +44,6 @@ export async function* checkConnection(
   { env, stop }: { env: Environment; stop: AbortSignal },
 ): AsyncGenerator<ConnectionStep> {
   const url = new URL(provider.baseUrl)
-  const port = url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port)
-  const host = url.hostname.replace(/^\[|\]$/g, '')
   let options: TransportOptions
   try {
     options = transportOptions(provider, env)
@@ -53,119 +52,111 @@ export async function* checkConnection(
     yield { name: 'proxy', ok: false, what: error.what, why: error.why, act: error.act }
     return
   }
-  const target = { options, url, host, port, stop }
+  const target = { options, url, host: hostOf(url), port: portOf(url), stop }
   const steps = [
     ...(options.proxy === null ? [checkName, checkTcp] : [checkProxy]),
     ...(url.protocol === 'https:' ? [checkTls] : []),
     checkClock,
   ]
-  for (const check of steps) {
-    const step = await check(target)
+  for (const run of steps) {
+    const step = await run(target)
     yield step
     if (!step.ok) return
   }
 }
 
-async function checkName({ host }: Target): Promise<ConnectionStep> {
-  try {
+function checkName({ host }: Target): Promise<ConnectionStep> {
+  return check('dns', `The host name ${host} of delivery.base_url cannot be resolved.`, async () => {
     const addresses = await lookup(host, { all: true })
-    const what = `${host} resolves to ${addresses.map(({ address }) => address).join(', ')}.`
-    return { name: 'dns', ok: true, what }
-  } catch (error) {
-    return failed('dns', `The host name ${host} of delivery.base_url cannot be resolved.`, error)
-  }
+    return `${host} resolves to ${addresses.map(({ address }) => address).join(', ')}.`
+  })
 }
 
-async function checkTcp(target: Target): Promise<ConnectionStep> {
-  const { host, port } = target
-  try {
+function checkTcp(target: Target): Promise<ConnectionStep> {
+  const address = `${target.host}:${target.port}`
+  return check('connection', `Cannot connect to ${address}.`, async () => {
     const socket = await openPlain(target)
     socket.destroy()
-    return { name: 'connection', ok: true, what: `${host}:${port} accepts connections.` }
-  } catch (error) {
-    return failed('connection', `Cannot connect to ${host}:${port}.`, error)
-  }
+    return `${address} accepts connections.`
+  })
 }
 
-async function checkProxy(target: Target): Promise<ConnectionStep> {
-  const { options, host, port } = target
-  const proxy = options.proxy?.url ?? ''
-  try {
+function checkProxy(target: Target): Promise<ConnectionStep> {
+  const address = `${target.host}:${target.port}`
+  const proxy = target.options.proxy?.url ?? ''
+  return check('proxy', `Cannot connect to ${address} through the proxy ${proxy}.`, async () => {
     const socket = await openPlain(target)
     socket.destroy()
-    return { name: 'proxy', ok: true, what: `The proxy ${proxy} connects to ${host}:${port}.` }
-  } catch (error) {
-    return failed('proxy', `Cannot connect to ${host}:${port} through the proxy ${proxy}.`, error)
-  }
+    return `The proxy ${proxy} connects to ${address}.`
+  })
 }
 
-async function checkTls(target: Target): Promise<ConnectionStep> {
+function checkTls(target: Target): Promise<ConnectionStep> {
   const { host } = target
-  try {
+  return check('tls', `TLS with ${host} failed.`, async () => {
     const socket = await openTls(target)
     const until = socket.getPeerCertificate().valid_to
     socket.destroy()
-    return { name: 'tls', ok: true, what: `The certificate of ${host} is trusted and valid until ${until}.` }
-  } catch (error) {
-    return failed('tls', `TLS with ${host} failed.`, error)
-  }
+    return `The certificate of ${host} is trusted and valid until ${until}.`
+  })
 }
 
 async function checkClock(target: Target): Promise<ConnectionStep> {
-  let date: string | undefined
-  const startedMs = performance.now()
-  try {
+  let offsetMs = 0
+  const step = await check('clock', `${target.url.origin} does not answer HTTP.`, async () => {
+    const startedMs = performance.now()
     const socket = target.url.protocol === 'https:' ? await openTls(target) : await openPlain(target)
-    date = await dateFrom(socket, target)
-  } catch (error) {
-    return failed('clock', `${target.url.origin} does not answer HTTP.`, error)
-  }
-  const served = Date.parse(date ?? '')
-  if (Number.isNaN(served))
-    return { name: 'clock', ok: true, what: 'The service sends no Date; the clock was not compared.' }
-  // The header is cut to the second and was written between request and answer.
-  const offsetMs = Math.round(served + 500 - (Date.now() - (performance.now() - startedMs) / 2))
-  const what = `Our clock is ${formatDuration(Math.abs(offsetMs))} ${offsetMs > 0 ? 'behind' : 'ahead of'} the service.`
-  if (Math.abs(offsetMs) <= clockOffsetMaxMs) return { name: 'clock', ok: true, what }
+    const served = Date.parse((await dateFrom(socket, target)) ?? '')
+    if (Number.isNaN(served)) return 'The service sends no Date; the clock was not compared.'
+    // The header is cut to the second and was written between request and answer.
+    offsetMs = Math.round(served + 500 - (Date.now() - (performance.now() - startedMs) / 2))
+    const side = offsetMs > 0 ? 'behind' : 'ahead of'
+    return `Our clock is ${formatDuration(Math.abs(offsetMs))} ${side} the service.`
+  })
+  if (Math.abs(offsetMs) <= clockOffsetMaxMs) return step
   return {
-    name: 'clock',
+    ...step,
     ok: false,
-    what,
     why: 'The service refuses signatures that are more than five minutes off its own time.',
     act: 'Set the time of this machine (timedatectl, chrony). Meanwhile the daemon corrects its signatures.',
   }
 }
 
-function failed(name: ConnectionStep['name'], what: string, error: unknown): ConnectionStep {
-  const { message, act } = unreachable(error, Date.now())
-  return {
-    name,
-    ok: false,
-    what,
-    why: `${message}.`,
-    act:
-      act ?? 'Check the host and port in delivery.base_url, the firewall, and that the service is running.',
+/** `run` gives the finding; `problem` is that of a failure. */
+async function check(
+  name: ConnectionStep['name'],
+  problem: string,
+  run: () => Promise<string>,
+): Promise<ConnectionStep> {
+  try {
+    return { name, ok: true, what: await run() }
+  } catch (error) {
+    const {
+      message,
+      act = 'Check the host and port in delivery.base_url, the firewall, and that the service is running.',
+    } = unreachable(error, Date.now())
+    return { name, ok: false, what: problem, why: `${message}.`, act }
   }
 }
 
 function openPlain({ options, host, port, stop }: Target): Promise<Socket> {
-  const { proxy, ca } = options
+  const { proxy, tls } = options
   if (proxy !== null)
-    return openTunnel({ proxy, timeoutMs: answerMs, ca }, `${isIP(host) === 6 ? `[${host}]` : host}:${port}`)
+    return openTunnel(
+      { proxy, timeoutMs: answerMs, ca: tls.ca },
+      `${isIP(host) === 6 ? `[${host}]` : host}:${port}`,
+    )
   return opened(connect({ host, port }), 'connect', stop)
 }
 
 async function openTls(target: Target): Promise<TLSSocket> {
   const { options, host, stop } = target
-  const { ca, cert, key, passphrase } = options
   const socket = connectTls({
     socket: await openPlain(target),
     host,
     ALPNProtocols: ['http/1.1'],
     ...(isIP(host) === 0 ? { servername: host } : {}),
-    ...(ca === null ? {} : { ca }),
-    ...(cert === null || key === null ? {} : { cert, key }),
-    ...(passphrase === null ? {} : { passphrase }),
+    ...options.tls,
   })
   return opened(socket, 'secureConnect', stop)
 }

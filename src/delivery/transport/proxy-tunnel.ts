@@ -11,13 +11,14 @@ import type { Socket } from 'node:net'
 import { rootCertificates } from 'node:tls'
 import type { buildConnector } from 'undici'
 import { codeOf, messageOf } from '../../std/gateway-error.ts'
+import { hostOf, portOf } from '../proxy.ts'
 import type { Proxy } from '../proxy.ts'
 
 export type TunnelOptions = {
   proxy: Proxy
   timeoutMs: number
   /** PEM of authorities that may sign the certificate of an https proxy, besides the public ones. */
-  ca: string | null
+  ca: string | undefined
 }
 
 /** A connector for a pool; `connectTls` does the TLS handshake with the service over the tunnel. */
@@ -41,20 +42,20 @@ export function createTunnel(
 export function openTunnel({ proxy, timeoutMs, ca }: TunnelOptions, authority: string): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const url = new URL(proxy.url)
-    const host = url.hostname.replace(/^\[|\]$/g, '')
+    const host = hostOf(url)
     const request = (url.protocol === 'https:' ? httpsRequest : httpRequest)({
       method: 'CONNECT',
       host,
       // Node would use the name of the Host header, which is that of the service.
       servername: isIP(host) === 0 ? host : '',
-      port: url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port),
+      port: portOf(url),
       path: authority,
       agent: false,
       headers: {
         host: authority,
         ...(proxy.authorization === null ? {} : { 'proxy-authorization': proxy.authorization }),
       },
-      ...(ca === null ? {} : { ca: [ca, ...rootCertificates] }),
+      ...(ca === undefined ? {} : { ca: [ca, ...rootCertificates] }),
     })
     const fail = (code: string, why: string) => {
       clearTimeout(timer)

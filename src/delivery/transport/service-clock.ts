@@ -43,9 +43,9 @@ export function createServiceClock(
   { clock, emit }: Deps,
   { name, baseUrl, proxy }: Pick<ProviderOptions, 'name' | 'baseUrl' | 'proxy'>,
 ): ServiceClock {
-  const { protocol, hostname } = new URL(baseUrl)
+  const url = new URL(baseUrl)
   // The loopback address behind a configured proxy is that of the proxy's machine.
-  const trusted = protocol === 'https:' || (isLoopback(hostname) && proxy.from !== 'config')
+  const trusted = url.protocol === 'https:' || (isLoopback(url) && proxy.from !== 'config')
   let learned: { offsetMs: number; wallMinusMonotonicMs: number } | null = null
   let reportedOff = false
 

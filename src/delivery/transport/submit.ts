@@ -120,22 +120,9 @@ export function createSubmitter(options: TransportOptions): Submitter {
   }
 }
 
-function connectorOf({
-  connectTimeoutMs,
-  ca,
-  cert,
-  key,
-  passphrase,
-  proxy,
-}: TransportOptions): buildConnector.connector {
-  const direct = buildConnector({
-    timeout: connectTimeoutMs,
-    allowH2: false,
-    ...(ca === null ? {} : { ca }),
-    ...(cert === null || key === null ? {} : { cert, key }),
-    ...(passphrase === null ? {} : { passphrase }),
-  })
-  return proxy === null ? direct : createTunnel({ proxy, timeoutMs: connectTimeoutMs, ca }, direct)
+function connectorOf({ connectTimeoutMs, tls, proxy }: TransportOptions): buildConnector.connector {
+  const direct = buildConnector({ timeout: connectTimeoutMs, allowH2: false, ...tls })
+  return proxy === null ? direct : createTunnel({ proxy, timeoutMs: connectTimeoutMs, ca: tls.ca }, direct)
 }
 
 async function readBody(

@@ -8,8 +8,13 @@ import type { TransportOptions } from './transport.ts'
 
 /** Throws CONFIG_INVALID where the environment names an invalid proxy. */
 export function transportOptions(options: ProviderOptions, env: Environment): TransportOptions {
-  const { baseUrl, providerKey, timeoutMs, connectTimeoutMs, responseBytesMax, ca } = options
-  const { cert, key, passphrase } = options.clientCertificate ?? { cert: null, key: null, passphrase: null }
+  const { baseUrl, providerKey, timeoutMs, connectTimeoutMs, responseBytesMax, ca, clientCertificate } =
+    options
+  const tls: TransportOptions['tls'] = ca === null ? {} : { ca }
+  if (clientCertificate !== null) {
+    const { cert, key, passphrase } = clientCertificate
+    Object.assign(tls, { cert, key: key.reveal() }, passphrase && { passphrase: passphrase.reveal() })
+  }
   return {
     baseUrl,
     providerKey,
@@ -17,10 +22,7 @@ export function transportOptions(options: ProviderOptions, env: Environment): Tr
     timeoutMs,
     connectTimeoutMs,
     responseBytesMax,
-    ca,
-    cert,
-    key: key?.reveal() ?? null,
-    passphrase: passphrase?.reveal() ?? null,
+    tls,
     proxy: proxyFor(baseUrl, options.proxy, env),
   }
 }

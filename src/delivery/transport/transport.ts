@@ -26,12 +26,8 @@ export type TransportOptions = {
   timeoutMs: number
   connectTimeoutMs: number
   responseBytesMax: number
-  /** PEM text; null for the public authorities. */
-  ca: string | null
-  /** PEM text of our certificate, where the service requires one; null for none. */
-  cert: string | null
-  key: string | null
-  passphrase: string | null
+  /** PEM text, as Node names it: authorities instead of the public ones, and a certificate of ours. */
+  tls: { ca?: string; cert?: string; key?: string; passphrase?: string }
   /** Null for a direct connection. */
   proxy: Proxy | null
 }
