@@ -12,8 +12,8 @@
 //   preset-files.ts    merges presets into the sources; a problem in a preset has the line of the preset file
 //   schema-errors.ts   turns what the schema found into sentences, with schema-shape.ts, renamed-keys.ts and
 //                      suggestion.ts
-//   Relative paths, in ${file:PATH} and in options that are paths, start at the folder of the config file, not at
-//   the working directory: the same file works the same under systemd and in a shell.
+//   Relative paths, in ${file:PATH} and in options that are paths, start at the folder of the config file,
+//   not at the working directory: the same file works the same under systemd and in a shell.
 //
 // Failures
 //   the file cannot be read   CONFIG_UNREADABLE

@@ -1,8 +1,8 @@
 // substitute.ts: replaces `${env:NAME}` and `${file:PATH}` in the values of the config.
 //
 //   ${env:NAME}    the environment variable; unset is a problem, empty is allowed
-//   ${file:PATH}   the text of a file without one line feed at its end; the path is relative to the folder of the
-//                  config file and may contain another one: ${file:${env:CREDENTIALS_DIRECTORY}/key}
+//   ${file:PATH}   the text of a file without one line feed at its end; the path is relative to the folder of
+//                  the config file and may contain another one: ${file:${env:CREDENTIALS_DIRECTORY}/key}
 //   $${            a literal ${
 //
 // A substituted text is not searched for `${` again. It may be a secret, so it is never shown: a problem

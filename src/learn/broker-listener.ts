@@ -108,7 +108,9 @@ function unreachable(options: ListenOptions, why: string, cause?: unknown): Gate
   return new GatewayError('BROKER_UNREACHABLE', {
     what: `Cannot subscribe at the broker ${withoutUser(options.brokerUrl)}.`,
     why: `${why.replace(/\.$/, '')}.`,
-    act: 'Check the address, the port, --username and --password-file, and for mqtts:// the certificate authority in --ca.',
+    act:
+      'Check the address, the port, --username and --password-file, and for mqtts:// the certificate ' +
+      'authority in --ca.',
     ...(cause === undefined ? {} : { cause }),
   })
 }
@@ -117,7 +119,9 @@ function subscriptionRefused({ brokerUrl, filter }: ListenOptions): GatewayError
   return new GatewayError('SUBSCRIPTION_REFUSED', {
     what: `The broker ${withoutUser(brokerUrl)} refuses the subscription to ${quote(filter)}.`,
     why: 'Its access rules do not allow it. The broker inside a gateway refuses every subscription.',
-    act: 'Use the broker of the provider, or narrow --topic to the topics that you may read. For the messages of a running gateway use `telemetry-gateway tap`.',
+    act:
+      'Use the broker of the provider, or narrow --topic to the topics that you may read. For the messages ' +
+      'of a running gateway use `telemetry-gateway tap`.',
   })
 }
 

@@ -41,7 +41,7 @@ function payloadSentences({ fieldCounts, withoutModel }: Fit): string[] {
   }
   if (withoutModel !== null)
     sentences.push(
-      `No model: ${withoutModel} are omitted. Set \`model\` in the source, or a model per device in the device table.`,
+      `No model: ${withoutModel} are omitted. Set \`model\` in the source or in the device table.`,
     )
   if (withoutModel === null || fieldCounts.odometer > 0) report(fieldCounts.odometer, 'odometer')
   if (withoutModel === null || fieldCounts.hours > 0) report(fieldCounts.hours, 'engine hours')
@@ -53,7 +53,8 @@ function messageSentences(fit: Fit): string[] {
   const sentences: string[] = []
   if (namedBySender)
     sentences.push(
-      'Devices are named by their connection, which a subscriber does not see. They must connect to the gateway itself.',
+      'Devices are named by their connection, which a subscriber does not see. They must connect to the ' +
+        'gateway itself.',
     )
   for (const [reason, count] of ignoredBy)
     sentences.push(`Ignored messages: ${count} of ${taken}, ${oneLine(reason)}.`)

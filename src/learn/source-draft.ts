@@ -78,18 +78,19 @@ function notesOf(
   hours: Leaf | undefined,
 ): string[] {
   const notes = [
-    'No preset fits, so this is a draft from the names of the keys. Compare it with the values that the device shows.',
+    'No preset fits, so this is a draft from the names of the keys. Compare it with the values that the ' +
+      'device shows.',
   ]
   if (speed && speedUnitOf(speed.key) === 'km/h')
     notes.push(`Check the unit of ${speed.path}: km/h is a guess.`)
   if (format?.zone === 'utc') notes.push('The time has no zone; UTC is a guess.')
   if (odometer)
     notes.push(
-      `${odometer.path} may be an odometer. If the dashboard shows the same value, add it as a signal with its unit.`,
+      `${odometer.path} may be an odometer. If the dashboard shows the same value, add it as a signal.`,
     )
   if (hours)
     notes.push(
-      `${hours.path} may be engine hours. If the dashboard shows the same value, add them as a signal with their unit.`,
+      `${hours.path} may be engine hours. If the dashboard shows the same value, add them as a signal.`,
     )
   return notes
 }

@@ -135,7 +135,7 @@ describe('without a fitting preset', () => {
 
   test('an odometer is noted and not drafted', () => {
     expect(proposed.proposals[0]?.notes).toContain(
-      'ODO may be an odometer. If the dashboard shows the same value, add it as a signal with its unit.',
+      'ODO may be an odometer. If the dashboard shows the same value, add it as a signal.',
     )
   })
 
