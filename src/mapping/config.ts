@@ -28,16 +28,16 @@ export const devicesSchema = z
       .enum(['accept', 'quarantine', 'ignore'])
       .default('accept')
       .describe(
-        'What to do with messages of devices that are not in the table: `accept` sends them with the defaults and ' +
-          'the name of the device as asset, `ignore` counts and drops them, `quarantine` keeps them until the ' +
-          'device is listed.',
+        'What to do with messages of devices that are not in the table: `accept` sends them with the ' +
+          'defaults and the name of the device as asset, `ignore` counts and drops them, `quarantine` keeps ' +
+          'them until the device is listed.',
       ),
     identify: z
       .enum(['asset', 'device', 'both'])
       .default('both')
       .describe(
-        'Which identifiers a payload has: `assetIdentifier`, `deviceIdentifier` or both. Without an asset id in ' +
-          'the table, the name of the device is the asset id.',
+        'Which identifiers a payload has: `assetIdentifier`, `deviceIdentifier` or both. Without an asset ' +
+          'id in the table, the name of the device is the asset id.',
       ),
   })
   .prefault({})
@@ -54,10 +54,10 @@ export const clocksSchema = z
       .enum(['quarantine', 'restamp', 'accept'])
       .default('quarantine')
       .describe(
-        'What to do with a payload from the future, or from a device clock that was never set (1970, 1980, 2000, ' +
-          'after 2099): `quarantine` keeps the message, `restamp` sends it with the arrival time, `accept` sends ' +
-          'it as it is. The check waits until the time of the gateway is known. Old device times are always ' +
-          'accepted and counted.',
+        'What to do with a payload from the future, or from a device clock that was never set (1970, ' +
+          '1980, 2000, after 2099): `quarantine` keeps the message, `restamp` sends it with the arrival ' +
+          'time, `accept` sends it as it is. The check waits until the time of the gateway is known. Old ' +
+          'device times are always accepted and counted.',
       ),
   })
   .prefault({})
@@ -87,8 +87,8 @@ const profile = z
       .enum(['drop', 'coarse'])
       .default('drop')
       .describe(
-        'Outside of the working hours: `drop` sends nothing, `coarse` only a position with one decimal (about ten ' +
-          'kilometres).',
+        'Outside of the working hours: `drop` sends nothing, `coarse` only a position with one decimal ' +
+          '(about ten kilometres).',
       ),
   })
   .describe('A privacy profile.')

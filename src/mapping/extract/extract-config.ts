@@ -70,8 +70,8 @@ const layoutField = z
     type: z
       .enum(layoutTypes)
       .describe(
-        'Binary type of the number: unsigned or signed (`u8`, `i8`, `u16le`, ... `i32be`), floating (`f32le` ... ' +
-          '`f64be`), or `bits`. `le` has the lowest byte first, `be` the highest.',
+        'Binary type of the number: unsigned or signed (`u8`, `i8`, `u16le`, ... `i32be`), floating ' +
+          '(`f32le` ... `f64be`), or `bits`. `le` has the lowest byte first, `be` the highest.',
       ),
     ...bits,
     ...scaling,
@@ -95,8 +95,8 @@ const j1939Signal = z
     type: z
       .enum(j1939Types)
       .describe(
-        'Binary type of the number. Its highest values (FB to FF in the highest byte, the two highest of `bits`) ' +
-          'mean that there is no value.',
+        'Binary type of the number. Its highest values (FB to FF in the highest byte, the two highest of ' +
+          '`bits`) mean that there is no value.',
       ),
     ...bits,
     ...scaling,
@@ -148,8 +148,8 @@ export const extractSchema = z
   .max(64)
   .default([])
   .describe(
-    'Unpacks values inside the message before anything else is read from it: binary fields, CAN frames, JSON in a ' +
-      'text. They run in order: a later one may unpack what an earlier one added.',
+    'Unpacks values inside the message before anything else is read from it: binary fields, CAN frames, ' +
+      'JSON in a text. They run in order: a later one may unpack what an earlier one added.',
   )
 
 export type ExtractConfig = z.output<typeof extractSchema>[number]

@@ -96,8 +96,8 @@ const time = z
       .enum(['refuse', 'arrival'])
       .default('refuse')
       .describe(
-        'What to do with a message that has no time: `refuse` makes it a dead letter (NO_TIME), `arrival` sends it ' +
-          'with its arrival time. A time that cannot be read is always refused.',
+        'What to do with a message that has no time: `refuse` makes it a dead letter (NO_TIME), `arrival` ' +
+          'sends it with its arrival time. A time that cannot be read is always refused.',
       ),
   })
   .optional()
@@ -137,8 +137,8 @@ const inMotion = z
   })
   .optional()
   .describe(
-    'Whether the asset moves: read from the message (true, 1, "yes", "on" and their opposites) or derived from the ' +
-      'speed. Without this option it is not sent.',
+    'Whether the asset moves: read from the message (true, 1, "yes", "on" and their opposites) or derived ' +
+      'from the speed. Without this option it is not sent.',
   )
 
 const signal = z.strictObject({
@@ -160,16 +160,16 @@ const signal = z.strictObject({
   unit: unitsOf(signalUnits)
     .optional()
     .describe(
-      'Unit in the message: km, m, mi and steps of 5m, 10m, 125m become KILOMETERS; h, min, s, ms, steps of 0.05h and ' +
-        '`duration` ("182d2h0m0s") become HOURS, rounded to six places where necessary. Without it the value is sent ' +
-        'as it is.',
+      'Unit in the message: km, m, mi and steps of 5m, 10m, 125m become KILOMETERS; h, min, s, ms, steps ' +
+        'of 0.05h and `duration` ("182d2h0m0s") become HOURS, rounded to six places where necessary. ' +
+        'Without it the value is sent as it is.',
     ),
   ...scaling,
   value_unit: text(100)
     .optional()
     .describe(
-      'The unit in the payload. By default KILOMETERS or HOURS, from `unit` or the type; any text for values without ' +
-        '`unit`.',
+      'The unit in the payload. By default KILOMETERS or HOURS, from `unit` or the type; any text for ' +
+        'values without `unit`.',
     ),
   part: text(100)
     .meta({ examples: ['ENGINE'] })
@@ -245,8 +245,8 @@ export const mapSchema = z
       .max(256)
       .default([])
       .describe(
-        'Odometer, engine hours and other values, sent as decimal texts without rounding error. Of several signals ' +
-          'with the same type and part, the first one that has a value is sent.',
+        'Odometer, engine hours and other values, sent as decimal texts without rounding error. Of ' +
+          'several signals with the same type and part, the first one that has a value is sent.',
       ),
     fields: z
       .record(

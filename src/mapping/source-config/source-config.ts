@@ -44,31 +44,33 @@ const coalesce = z
     name: z
       .union([text(512), pathOption('Path to the name in the message.')])
       .describe(
-        'The name of a value: a template of topic captures such as "{metric}", or a path in the message. All other ' +
-          'paths of the source read the collected values by these names.',
+        'The name of a value: a template of topic captures such as "{metric}", or a path in the message. ' +
+          'All other paths of the source read the collected values by these names.',
       ),
     value: paths().default('value').describe('Path to the value. A scalar message has it in `value`.'),
     names: names(
-      'Names to collect. Values of other names are ignored and counted. Default: the names that the paths of the ' +
-        'source use.',
+      'Names to collect. Values of other names are ignored and counted. Default: the names that the paths ' +
+        'of the source use.',
     ),
     time: timeOption().describe(
-      'When a single value was measured. The newest of these times is the time of the payload when `map` has no ' +
-        '`time`.',
+      'When a single value was measured. The newest of these times is the time of the payload when `map` ' +
+        'has no `time`.',
     ),
     require: names(
-      'Names that a payload needs. Without all of them the collected values are not sent, but counted as incomplete.',
+      'Names that a payload needs. Without all of them the collected values are not sent, but counted as ' +
+        'incomplete.',
     ),
     complete: names('When all of these have arrived, the payload is made. Default: when the window ends.'),
     latest: names(
-      'Names of which a newer value replaces the previous one. A second value of any other name closes the record ' +
-        'and opens a new one.',
+      'Names of which a newer value replaces the previous one. A second value of any other name closes ' +
+        'the record and opens a new one.',
     ),
     window: windowOf().prefault('500ms').describe('How long values are collected after the first one.'),
     pair_within: windowOf()
       .optional()
       .describe(
-        'Largest difference between the times of values in one payload. With a larger one the earlier values are sent first.',
+        'Largest difference between the times of values in one payload. With a larger one the earlier ' +
+          'values are sent first.',
       ),
   })
   .describe(
@@ -91,8 +93,8 @@ const fix = z
       ),
   })
   .describe(
-    'How to tell whether a message has a valid position. Where it has none, `no_fix` applies. A position of 0, 0 is ' +
-      'never valid.',
+    'How to tell whether a message has a valid position. Where it has none, `no_fix` applies. A position ' +
+      'of 0, 0 is never valid.',
   )
 
 const thin = z
@@ -125,8 +127,8 @@ const thin = z
       .describe('A payload passes when a signal or extra field differs from the last payload.'),
   })
   .describe(
-    'Fewer payloads: a payload that passes none of these rules is ignored and counted as `thinned`. A payload always ' +
-      'passes when the asset starts or stops moving, and when it is older than the last one.',
+    'Fewer payloads: a payload that passes none of these rules is ignored and counted as `thinned`. A ' +
+      'payload always passes when the asset starts or stops moving, and when it is older than the last one.',
   )
 
 const merge = z
@@ -154,9 +156,9 @@ export const presetShape = {
     .union([z.string(), z.array(z.string()).min(1).max(64)])
     .meta({ examples: ['telemetry/v1/{device}', '/hfp/v2/journey/+/{event}/#'] })
     .describe(
-      'MQTT topic filter, or a list of them. {name} captures a level: {device} names the device. {name#} at the end ' +
-        'captures all further levels. When several sources match, the first one takes the message. A message that ' +
-        'no source takes becomes a dead letter (NO_SOURCE).',
+      'MQTT topic filter, or a list of them. {name} captures a level: {device} names the device. {name#} ' +
+        'at the end captures all further levels. When several sources match, the first one takes the ' +
+        'message. A message that no source takes becomes a dead letter (NO_SOURCE).',
     ),
   exclude: z
     .array(text(1024))
@@ -168,8 +170,8 @@ export const presetShape = {
     .enum(['take', 'ignore'])
     .default('take')
     .describe(
-      'What to do with messages that have the retain flag. A device may set it on live data; a subscription at ' +
-        'another broker also receives old messages with it.',
+      'What to do with messages that have the retain flag. A device may set it on live data; a ' +
+        'subscription at another broker also receives old messages with it.',
     ),
   device: z
     .union([deviceRule, z.array(deviceRule).min(1).max(8)])
@@ -182,7 +184,8 @@ export const presetShape = {
   provider: text(256)
     .optional()
     .describe(
-      'The provider, unless the device table names one: a name, or a template of topic captures such as "{fleet}".',
+      'The provider, unless the device table names one: a name, or a template of topic captures such as ' +
+        '"{fleet}".',
     ),
   model: text(256)
     .optional()
@@ -212,10 +215,10 @@ export const presetShape = {
     .meta({ examples: ['lat != null and sat >= 3', '{event} == "vp"'] })
     .optional()
     .describe(
-      'Condition. Where it is false, the message is ignored and counted. It may use == != < <= > >=, in ("a", "b"), ' +
-        'not in (...), and, or, not, parentheses, exists(path), paths, {captures}, numbers, "texts", true, false and ' +
-        'null (also for an absent value). A key that needs quotes is written in brackets when it comes first: ' +
-        '["69"] != 2.',
+      'Condition. Where it is false, the message is ignored and counted. It may use == != < <= > >=, in ' +
+        '("a", "b"), not in (...), and, or, not, parentheses, exists(path), paths, {captures}, numbers, ' +
+        '"texts", true, false and null (also for an absent value). A key that needs quotes is written in ' +
+        'brackets when it comes first: ["69"] != 2.',
     ),
   refuse: z
     .array(
@@ -231,8 +234,8 @@ export const presetShape = {
     .max(16)
     .default([])
     .describe(
-      'Rules for messages that look like telemetry and must not be mapped. Each becomes a dead letter with its reason, ' +
-        'so that an operator sees it.',
+      'Rules for messages that look like telemetry and must not be mapped. Each becomes a dead letter ' +
+        'with its reason, so that an operator sees it.',
     ),
   jsonata: text(10_000)
     .optional()
@@ -247,8 +250,8 @@ export const presetShape = {
     .enum(['drop-gps', 'keep'])
     .default('drop-gps')
     .describe(
-      'What to do with a position that is not valid by `fix`: `drop-gps` omits it (a message with nothing else is ' +
-        'ignored as `no fix`), `keep` sends it, with its own time where that is known.',
+      'What to do with a position that is not valid by `fix`: `drop-gps` omits it (a message with nothing ' +
+        'else is ignored as `no fix`), `keep` sends it, with its own time where that is known.',
     ),
   origins: z
     .array(text(64))
