@@ -141,7 +141,7 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
       skewed: monitor.worstClocks(),
       release: release.counters(),
       decisions: decisions.counters(),
-      deferral: deferred.counters(),
+      deferred: deferred.counters(),
     }
   }
 

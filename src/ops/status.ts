@@ -206,7 +206,7 @@ function totalsOf(stages: StageViews): Status['totals'] {
     held: ingest?.held ?? 0,
     submissions: stages.delivery?.counters().submissions ?? 0,
     deferred: ingest?.deferred ?? 0,
-    evaluated: mapping?.deferral.evaluated ?? 0,
+    evaluated: mapping?.deferred.evaluated ?? 0,
     released: mapping ? mapping.release.released + mapping.decisions.released + mapping.decisions.dropped : 0,
     openParts: ingest?.openParts ?? 0,
   }
@@ -218,7 +218,7 @@ export function deadOf({ ingest, delivery, mapping }: StageViews): number {
   return (
     (ingest?.counters().dead ?? 0) +
     (delivery?.counters().dead ?? 0) +
-    (later ? later.release.dead + later.decisions.dead + later.deferral.dead : 0)
+    (later ? later.release.dead + later.decisions.dead + later.deferred.dead : 0)
   )
 }
 

@@ -84,7 +84,7 @@ export type MappingView = {
   skewed: readonly DeviceView[]
   release: ReleaseCounters
   decisions: DecisionCounters
-  deferral: DeferredCounters
+  deferred: DeferredCounters
 }
 
 export type DeviceView = {

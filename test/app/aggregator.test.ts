@@ -25,7 +25,7 @@ type Entry = { name: string; key?: string; account: SandboxAccount; baseUrl?: st
 
 const north: Entry = { name: 'north', key: 'North Fleet', account: aggregator }
 const south: Entry = { name: 'south', key: 'South', account: aggregator }
-const stranger: Entry = {
+const unknownAccount: Entry = {
   name: 'south',
   account: { accessKeyId: 'AKIDNOBODY', secret: new Secret('not-registered') },
 }
@@ -83,7 +83,7 @@ function waiting(pipeline: Pipeline, provider: string): number {
 
 const delivered = (pipeline: Pipeline) => pipeline.status().totals.delivered
 
-/** A service that takes everything and remembers under which key each batch came. */
+/** A service that accepts everything and records the provider key of each batch. */
 async function startRecorder(): Promise<{ url: string; batches: { key: string; devices: string[] }[] }> {
   const batches: { key: string; devices: string[] }[] = []
   const server = createServer((request, response) => {
@@ -113,7 +113,7 @@ async function startRecorder(): Promise<{ url: string; batches: { key: string; d
 
 describe('several providers', () => {
   test('a provider with an unknown account keeps its payloads and does not affect the other', async () => {
-    const pipeline = await startProviders([north, stranger])
+    const pipeline = await startProviders([north, unknownAccount])
     await publish(pipeline, 'south')
     await publish(pipeline, 'north')
     await pipeline.until(() => delivered(pipeline) === perProvider)
@@ -136,13 +136,13 @@ describe('several providers', () => {
   })
 
   test('corrected credentials are used at once, without a restart', async () => {
-    const pipeline = await startProviders([north, stranger])
+    const pipeline = await startProviders([north, unknownAccount])
     await publish(pipeline, 'south')
     await pipeline.until(() =>
       pipeline.status().providers.some(({ endpoint }) => endpoint === 'unauthorized'),
     )
     const keys = { accessKeyId: sandboxAccount.accessKeyId, secretAccessKey: sandboxAccount.secret.reveal() }
-    await writeFile(join(pipeline.folder, fileOf(stranger.account)), JSON.stringify(keys))
+    await writeFile(join(pipeline.folder, fileOf(unknownAccount.account)), JSON.stringify(keys))
     await pipeline.until(() => delivered(pipeline) === perProvider)
     expect(waiting(pipeline, 'south')).toBe(0)
   }, 30_000)
@@ -157,7 +157,7 @@ describe('several providers', () => {
 
   test('no batch has payloads of two providers, and each is sent with the key of its own', async () => {
     const { url, batches } = await startRecorder()
-    // The device table has the last word: truck-3 is south's, whatever the topic says.
+    // The device table takes precedence: truck-3 belongs to south, whatever its topic is.
     const devices = 'device,provider\ntruck-3,south\n'
     const pipeline = await startProviders([north, south], { baseUrl: url, devices })
     await publish(pipeline, 'north')
@@ -188,7 +188,7 @@ describe('several providers', () => {
 
   test('payloads of a provider that left the config are kept and reported, and sent when it is back', async () => {
     const folder = await newFolder()
-    const before = await startProviders([north, stranger], { folder })
+    const before = await startProviders([north, unknownAccount], { folder })
     await publish(before, 'south')
     await before.gateway.stop('south leaves')
 

@@ -23,7 +23,7 @@ const session = account('AKIDSESSION', 'a-session-token')
 type World = {
   pipeline: Pipeline
   path: string
-  /** Where new keys are written before they take the place of the others in one step. */
+  /** Where new keys are written before they replace the others in one step. */
   prepared: string
   prepare(keys: SandboxAccount): Promise<void>
   rotate(to: SandboxAccount): Promise<void>
@@ -31,7 +31,7 @@ type World = {
   onAnswer: () => void
 }
 
-/** A pipeline whose config takes the keys as the unit file of systemd brings them. */
+/** A pipeline that gets its keys as from the unit file of systemd. */
 async function startWithFile(
   keys: SandboxAccount | null,
   accounts: readonly SandboxAccount[],
@@ -121,7 +121,7 @@ describe('the file in CREDENTIALS_DIRECTORY', () => {
   test('revoked keys are replaced at the first refusal by those in the file', async () => {
     const world = await startWithFile(spring, [summer])
     const { pipeline, answers } = world
-    // The answer has not left yet: whoever reads the file because of it finds the new keys.
+    // Before the answer is sent, so that a read of the file because of it finds the new keys.
     world.onAnswer = () => renameSync(world.prepared, world.path)
     await world.prepare(summer)
     await publish(pipeline, 10)

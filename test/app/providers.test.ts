@@ -1,4 +1,4 @@
-// Whose data it is, from the device's message to the key that it is delivered under.
+// The provider of a payload, from the message of the device to the provider key of its batch.
 
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -45,9 +45,9 @@ test('a device table, a source or a capture names the provider of a payload; wit
     'any/listed-1',
     'any/listed-2',
     'south/sourced-1',
-    // The table goes before everything else.
+    // The table takes precedence.
     'fleet/north/listed-3',
-    'any/stranger',
+    'any/unlisted',
     'fleet/west/captured-3',
   ]
   for (const topic of topics) device.publish({ topic, payload: '{"lat":60.1,"lon":24.9}' })
@@ -67,7 +67,7 @@ test('a device table, a source or a capture names the provider of a payload; wit
   })
   const unmappable = pipeline.events.filter((event) => event.kind === 'message_unmappable')
   expect(unmappable.map(({ reason, topic }) => [reason, topic])).toEqual([
-    ['UNKNOWN_PROVIDER', 'any/stranger'],
+    ['UNKNOWN_PROVIDER', 'any/unlisted'],
     ['UNKNOWN_PROVIDER', 'fleet/west/captured-3'],
   ])
   expect(pipeline.status().lanes.map(({ provider }) => provider)).not.toContain('west')

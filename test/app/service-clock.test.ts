@@ -1,4 +1,4 @@
-// A gateway whose clock is wrong, and a service that refuses every signature more than five minutes off.
+// A gateway whose clock is wrong, and a service that refuses signatures more than five minutes off.
 
 import { describe, expect, test } from 'vitest'
 import type { Clock } from '../../src/std/clock.ts'
@@ -10,7 +10,7 @@ import type { Pipeline } from '../support/pipeline-world.ts'
 const hourMs = 3_600_000
 const messages = 50
 
-/** The machine's clock, wrong by `offsetMs()`; the monotonic one knows nothing of that. */
+/** The clock of the machine, wrong by `offsetMs()`; its monotonic clock is right. */
 function wrongBy(offsetMs: () => number): Clock {
   return { ...systemClock, now: () => systemClock.now() + offsetMs() }
 }

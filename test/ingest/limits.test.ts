@@ -44,7 +44,7 @@ describe('before CONNECT', () => {
     ],
   ])('%s ends the connection with a reason', async (_what, bytes, reason) => {
     await using world = await openIngest(auto())
-    const device = await world.stranger('truck')
+    const device = await world.connection('truck')
     device.sendBytes(bytes)
     await device.gone()
     expect(reasons(world)).toEqual([reason])
@@ -54,7 +54,7 @@ describe('before CONNECT', () => {
   test('a client that never sends CONNECT is closed after connect_timeout', async () => {
     useFakeTimers()
     await using world = await openIngest(auto())
-    const device = await world.stranger('truck')
+    const device = await world.connection('truck')
     device.sendBytes(connectBytes('truck').subarray(0, 5))
     while (world.ingest.counters().connections === 0) await new Promise(setImmediate)
     vi.advanceTimersByTime(9999)
@@ -146,7 +146,7 @@ describe('after CONNECT', () => {
     ]
     for (let seed = 1; seed <= 150; seed += 1) {
       const random = createRandom(seed)
-      const bad = await world.stranger(`bad${seed}`)
+      const bad = await world.connection(`bad${seed}`)
       if (random.chance(0.8)) await bad.connect({ clean: random.chance(0.5) })
       const bytes = Buffer.concat(Array.from({ length: 5 }, () => random.pick(samples)))
       for (let flips = random.below(6); flips >= 0; flips -= 1)
@@ -167,7 +167,7 @@ describe('bounds', () => {
     await using world = await openIngest(auto(), { connectionsMax: 2 })
     const first = await world.device('a')
     await world.device('b')
-    const third = await world.stranger('c')
+    const third = await world.connection('c')
     await third.gone()
     expect(world.ingest.counters().refusedByReason).toEqual(new Map([['max_connections', 1]]))
     first.destroy()
@@ -192,7 +192,7 @@ describe('bounds', () => {
   test('keepalive: a silent client is dropped after one and a half times its keepalive', async () => {
     useFakeTimers()
     await using world = await openIngest(auto())
-    const device = await world.stranger('quiet')
+    const device = await world.connection('quiet')
     await device.connect({ keepalive: 60 })
     // aedes adds a millisecond.
     vi.advanceTimersByTime(90_000)

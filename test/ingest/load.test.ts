@@ -39,7 +39,7 @@ describe('nothing hangs', () => {
       const scripts = Array.from({ length: devices }, (_, index) => script(random, `d${index}`))
       // Their PUBRELs come at the end: one in the middle of a packet that was cut would break the stream.
       const all = await Promise.all(
-        scripts.map((_, index) => world.stranger(`d${index}`, { releases: false })),
+        scripts.map((_, index) => world.connection(`d${index}`, { releases: false })),
       )
       for (const device of all) await device.connect()
 

@@ -37,7 +37,7 @@ describe('stopping', () => {
   test('the gateway takes no wills when it closes the connections itself', async () => {
     const spool = createMemoryIntakeSpool({ commits: 'by hand' })
     await using world = await openIngest(spool)
-    const device = await world.stranger('truck')
+    const device = await world.connection('truck')
     await device.connect({ will: { topic: 'gone', payload: Buffer.from('last words') } })
     await world.ingest.close()
     await device.gone()

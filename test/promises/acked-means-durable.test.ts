@@ -27,7 +27,7 @@ describe('acked means durable', () => {
   )
 
   test('the disk contains the message when its ack arrives, whatever happens next', async () => {
-    // The service is away, so the messages stay in the spool.
+    // The service does not run, so the messages stay in the spool.
     const pipeline = await startPipeline({ baseUrl: 'http://127.0.0.1:9' })
     const device = await pipeline.device('truck-1')
     for (let n = 0; n < 20; n += 1)

@@ -25,7 +25,7 @@ describe('full dead letters', () => {
     })
     await fillUp(pipeline)
     const letters = pipeline.status().spool.deadLetters
-    // Both go in one batch: the innocent one bears witness against the other.
+    // Both are in one batch: the service accepts the good one, which shows that the other is at fault.
     const guilty = await pipeline.device('guilty')
     const innocent = await pipeline.device('innocent')
     guilty.publish({ topic: topicOf('guilty'), payload: messageOf(1), messageId: 1 })

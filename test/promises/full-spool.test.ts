@@ -4,7 +4,7 @@ import { acceptAll, startScriptedService } from '../support/scripted-service.ts'
 
 describe('a full spool holds acks and resumes', () => {
   test(
-    'acks are held at the limit, QoS 0 is dropped and counted, and all goes on when the service is back',
+    'acks are held at the limit, QoS 0 is dropped and counted, and it resumes when the service is back',
     { timeout: 90_000 },
     async () => {
       const service = await startScriptedService(() => ({ status: 503 }))
@@ -36,7 +36,7 @@ describe('a full spool holds acks and resumes', () => {
       }
       for (let n = 0; n < 10; n += 1) publish(1)
       await roundTrip(device)
-      // The last write may still be under way, and its acks: after it each message is acknowledged or held.
+      // The last write and its acks may not have ended; after it each message is acknowledged or held.
       await pipeline.until(() => {
         const { messages, acked, held } = pipeline.status().totals
         return messages === acked + held && device.acks.length === acked

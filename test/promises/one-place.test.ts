@@ -3,7 +3,7 @@ import { messageOf, startPipeline, topicOf } from '../support/pipeline-world.ts'
 
 describe('each payload in one place', () => {
   test(
-    'delivered, waiting for another try, and dead add up to what was taken in, at every look',
+    'delivered, waiting for a retry and dead always add up to the payloads taken in',
     { timeout: 60_000 },
     async () => {
       const messages = 200

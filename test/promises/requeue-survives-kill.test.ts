@@ -1,4 +1,4 @@
-// Letters go back on the road while the daemon is killed again and again; the service has each payload once.
+// Dead letters are requeued while the daemon is killed again and again; the service gets each payload once.
 
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
@@ -72,7 +72,7 @@ async function statusOf({ url }: Daemon) {
 
 describe('kill -9 during a requeue of many', () => {
   test(
-    'each payload is in the service once, or in the letters still; nothing is lost',
+    'each payload is in the service once, or still a dead letter; nothing is lost',
     { timeout: 120_000 },
     async () => {
       const { sandbox, url } = await startSandbox()
@@ -105,7 +105,7 @@ describe('kill -9 during a requeue of many', () => {
         )
         let left = atStart
         while (left === atStart) left = (await statusOf(daemon)).left
-        // Each round a few answers later: in the middle of a group, and between two.
+        // Each round a few answers later: within a group, and between two.
         for (let more = 0; more < round; more += 1) left = (await statusOf(daemon)).left
         await daemon.kill()
         await asked
@@ -118,7 +118,7 @@ describe('kill -9 during a requeue of many', () => {
       const open = spool.lanes().reduce((sum, lane) => sum + lane.open, 0)
       expect((await spool.check(new AbortController().signal)).problems).toEqual([])
       await spool.close()
-      // Open payloads may have been taken by the service already: their batch was under way.
+      // The service may have accepted open payloads already: their batch was in flight.
       expect(left.length + open).toBeLessThanOrEqual(letters)
       expect(left.length + open + sandbox.stats().distinctPayloadIds).toBeGreaterThanOrEqual(letters)
 

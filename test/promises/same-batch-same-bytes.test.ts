@@ -11,7 +11,7 @@ async function scriptedService() {
 
 describe('same batch, same bytes', () => {
   test(
-    'a batch goes again byte for byte, freshly signed, until the service has answered',
+    'a batch is sent again byte for byte, with a new signature, until the service has answered',
     { timeout: 60_000 },
     async () => {
       const service = await scriptedService()
@@ -30,7 +30,7 @@ describe('same batch, same bytes', () => {
         expect(request.body.equals(first?.body ?? Buffer.alloc(0))).toBe(true)
         expect(request.headers.authorization).not.toBe(first?.headers.authorization)
       }
-      // Each payload went under one batchId alone.
+      // Each payload was sent under one batchId only.
       const under = new Map<string, Set<string>>()
       for (const { batchId, payloadIds } of service.received) {
         for (const id of payloadIds) under.set(id, (under.get(id) ?? new Set()).add(batchId))

@@ -31,7 +31,7 @@ describe('secrets never shown', () => {
     expect(shown).toContain('ENDPOINT_UNAUTHORIZED')
     expect(shown).not.toContain(secretKey)
     expect(shown).not.toContain(token)
-    // Neither as a part of an authorization header.
+    // Not as a part of an authorization header either.
     expect(shown).not.toMatch(/Signature=/)
   })
 })

@@ -62,7 +62,7 @@ async function publishOne(port: number): Promise<void> {
   await device.acked(1)
 }
 
-describe('stop within the deadline', () => {
+describe('stop within the deadline', { timeout: 120_000 }, () => {
   test('SIGTERM ends it within the deadline with status 0 although the service hangs; the batch is sent again', async () => {
     const service = await startScriptedService(() => 'hang')
     onTestFinished(() => service.close())

@@ -1,4 +1,4 @@
-// held-store.ts: real LevelDB whose writes wait while a test says so.
+// held-store.ts: real LevelDB whose writes wait until a test releases them.
 
 import { openLevelStore, type OpenStore } from '../../src/storage/storage.ts'
 

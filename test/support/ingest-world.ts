@@ -18,8 +18,8 @@ export type IngestWorld = AsyncDisposable & {
   events: readonly GatewayEvent[]
   /** A connected device. */
   device(clientId: string): Promise<Device>
-  /** A TCP connection that has said nothing yet. */
-  stranger(clientId: string, options?: { releases?: boolean }): Promise<Device>
+  /** A TCP connection before its CONNECT. */
+  connection(clientId: string, options?: { releases?: boolean }): Promise<Device>
 }
 
 /**
@@ -35,7 +35,7 @@ export const wordMapper: IntakeMapper = {
   map(message): MapResult {
     const text = message.bytes.toString()
     const name = nameOf(message)
-    if (text === 'ignore') return { kind: 'ignored', source: 'words', reason: 'told to' }
+    if (text === 'ignore') return { kind: 'ignored', source: 'words', reason: 'requested' }
     if (text === 'bad')
       return {
         kind: 'unmappable',
@@ -94,7 +94,7 @@ export async function openIngest(
   const port = Number(new URL(ingest.addresses()[0]!).port)
   const devices: Device[] = []
 
-  async function stranger(clientId: string, options?: { releases?: boolean }): Promise<Device> {
+  async function connection(clientId: string, options?: { releases?: boolean }): Promise<Device> {
     const device = await createDevice({ port, clientId, ...options })
     devices.push(device)
     return device
@@ -104,9 +104,9 @@ export async function openIngest(
     ingest,
     port,
     events,
-    stranger,
+    connection,
     async device(clientId) {
-      const device = await stranger(clientId)
+      const device = await connection(clientId)
       await device.connect()
       return device
     },

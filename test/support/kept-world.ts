@@ -1,4 +1,5 @@
-// kept-world.ts: intake, release and deferral over a spool on real LevelDB, with a mapping that a test changes.
+// kept-world.ts: intake, quarantine release and deferred messages over a spool on real LevelDB, with a mapping that a
+// test changes.
 
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -27,9 +28,9 @@ export type KeptOptions = {
   /** The spool of another world, closed by then. */
   path?: string
   spool?: Partial<WorldOptions>
-  /** What the release sees of the spool. */
+  /** The spool for the release. */
   releaseSpool?: (spool: Spool) => KeptSpool
-  /** What it and the deferral see of the expressions. */
+  /** The expressions for the release and the deferred messages. */
   expressions?: (expressions: Expressions) => Expressions
 }
 
@@ -37,9 +38,9 @@ export type KeptWorld = {
   world: SpoolWorld
   intake: Intake
   release: QuarantineRelease
-  deferral: DeferredMessages
+  deferred: DeferredMessages
   expressions: Expressions
-  /** Our own time is right at first; null: nobody knows. */
+  /** Offset of our clock, 0 at first; null: unknown. */
   setOffset(offsetMs: number | null): void
   events: GatewayEvent[]
   mapping: () => Mapping
@@ -50,7 +51,7 @@ export type KeptWorld = {
   change(options: Pick<KeptOptions, 'sources' | 'listed' | 'unknown' | 'onFuture'>): Promise<void>
   /** Seals what is pending: device and time of each payload, in order. */
   sent(): Promise<Sent[]>
-  /** Leaves everything as a killed process does, but for the spool, which is closed. */
+  /** Stops without finishing anything, as a killed process does; only the spool is closed. */
   leave(): Promise<void>
 }
 
@@ -74,7 +75,7 @@ export async function openKeptWorld(options: KeptOptions = {}): Promise<KeptWorl
   const { releaseSpool = (same: Spool) => same, expressions: seen = (same: Expressions) => same } = options
   const expressions = seen(createExpressions(deps, mapper))
   const release = createQuarantineRelease({ ...deps, spool: releaseSpool(spool), expressions }, mapping)
-  const deferral = createDeferredMessages(
+  const deferred = createDeferredMessages(
     { ...deps, expressions, releaseOrder: release },
     { mapping, mapper },
   )
@@ -88,7 +89,7 @@ export async function openKeptWorld(options: KeptOptions = {}): Promise<KeptWorl
     left = true
     intake.close()
     await expressions.close()
-    await Promise.all([release.stop(), deferral.stop()])
+    await Promise.all([release.stop(), deferred.stop()])
     await spool.close()
   }
   onTestFinished(leave)
@@ -98,7 +99,7 @@ export async function openKeptWorld(options: KeptOptions = {}): Promise<KeptWorl
     world,
     intake,
     release,
-    deferral,
+    deferred,
     expressions,
     setOffset(next) {
       offsetMs = next
@@ -119,7 +120,7 @@ export async function openKeptWorld(options: KeptOptions = {}): Promise<KeptWorl
       await intake.swap(comingMapper)
       mapping = coming
       mapper = comingMapper
-      deferral.swap(mapping, mapper)
+      deferred.swap(mapping, mapper)
       const thread = expressions.swap(mapper)
       release.endSwap(true)
       await thread

@@ -28,7 +28,7 @@ export function mappingStage(
       skewed: [],
       release: { released: 0, payloads: 0, dead: 0, keptAgain: 0, devices: 0 },
       decisions: { released: 0, dead: 0, dropped: 0 },
-      deferral: { evaluated: 0, payloads: 0, dead: 0, keptAgain: 0, timeouts: 0 },
+      deferred: { evaluated: 0, payloads: 0, dead: 0, keptAgain: 0, timeouts: 0 },
       ...view,
     }),
     device: (key) => seen.find(({ device }) => device === key) ?? null,

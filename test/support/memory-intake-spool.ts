@@ -1,5 +1,4 @@
-// memory-intake-spool.ts: the half of the spool that takes messages in, in memory, with commits that a test
-// makes by hand: what an ack must wait for happens when the test says so.
+// memory-intake-spool.ts: the part of the spool that takes messages in, in memory, with commits that a test makes.
 
 import type { DeadLetter } from '../../src/domain/dead-letter.ts'
 import type { KeptMessage } from '../../src/domain/message.ts'
@@ -16,7 +15,7 @@ export type MemoryIntakeSpool = IntakeSpool & {
   readonly kept: readonly KeptMessage[]
   /** Messages that wait for the next commit. */
   readonly open: number
-  /** Resolves once `count` messages were ended since the start. */
+  /** Resolves when `endMessage` was called `count` times since the start. */
   ended(count: number): Promise<void>
   /** Makes the open group durable and gives its acks. */
   commit(): void

@@ -1,5 +1,5 @@
 // mqtt-device.ts: an MQTT 3.1.1 device for tests, close to the wire: packet identifiers, DUP and QoS as the
-// test says, acks recorded in order, raw bytes where a test wants to misbehave.
+// test says, acks recorded in order, raw bytes for malformed packets.
 
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
@@ -22,7 +22,7 @@ export type Device = {
   readonly acks: readonly DeviceAck[]
   /** All packets in the order in which they came. */
   readonly received: readonly Packet[]
-  /** `true` once the connection is gone, whoever ended it. */
+  /** `true` once the connection has ended. */
   readonly closed: boolean
   /** Sends CONNECT and resolves with the CONNACK; rejects when the connection ends before. */
   connect(packet?: Partial<IConnectPacket>): Promise<IConnackPacket>
@@ -63,7 +63,7 @@ export async function createDevice(options: {
   port: number
   host?: string
   clientId: string
-  /** Releases QoS 2 messages by itself: PUBREL for each PUBREC. Default true. */
+  /** Answers each PUBREC with PUBREL. Default true. */
   releases?: boolean
 }): Promise<Device> {
   const socket: Socket = connect({ port: options.port, host: options.host ?? '127.0.0.1', noDelay: true })
@@ -81,7 +81,7 @@ export async function createDevice(options: {
     settleWaiters()
   })
   socket.on('data', (chunk) => parse.parse(chunk))
-  // How a connection ends is the test's question to `gone`; a reset is one way.
+  // A reset is one way in which a connection ends; see `gone`.
   socket.on('error', () => socket.destroy())
   socket.on('close', () => {
     closed = true

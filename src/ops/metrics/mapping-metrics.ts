@@ -23,17 +23,17 @@ export const mappingMetrics: readonly Metric[] = [
   counter(
     'gateway_messages_evaluated_total',
     'Deferred messages that were mapped.',
-    mapping(({ deferral }) => deferral.evaluated),
+    mapping(({ deferred }) => deferred.evaluated),
   ),
   counter(
     'gateway_expression_timeouts_total',
     'Expressions stopped because they took too long.',
-    mapping(({ deferral }) => deferral.timeouts),
+    mapping(({ deferred }) => deferred.timeouts),
   ),
   counter(
     'gateway_kept_messages_dead_total',
     'Quarantined or deferred messages that became dead letters.',
-    mapping(({ release, decisions, deferral }) => release.dead + decisions.dead + deferral.dead),
+    mapping(({ release, decisions, deferred }) => release.dead + decisions.dead + deferred.dead),
   ),
   counter(
     'gateway_quarantine_dropped_total',

@@ -42,7 +42,7 @@ describe('who may connect', () => {
     ],
   ] as const)('%s', async (_what, anonymous, credentials, returnCode) => {
     await using world = await openIngest(auto(), { access: { anonymous, users } })
-    const device = await world.stranger('truck')
+    const device = await world.connection('truck')
     expect(await device.connect(credentials)).toMatchObject({ returnCode })
     if (returnCode === 0) return
     await device.gone()
@@ -55,7 +55,7 @@ describe('who may connect', () => {
   test('a message that was sent along with a refused CONNECT is not taken', async () => {
     const spool = auto()
     await using world = await openIngest(spool, { access: { anonymous: false, users } })
-    const device = await world.stranger('truck')
+    const device = await world.connection('truck')
     device.sendBytes(Buffer.concat([connectBytes('truck'), publishBytes({ topic: 't', payload: 'sneaky' })]))
     await device.gone()
     expect(device.received).toMatchObject([{ cmd: 'connack', returnCode: 5 }])
@@ -72,7 +72,7 @@ describe('who may connect', () => {
       },
     }
     await using world = await openIngest(auto(), { mapper, access: { anonymous: false, users } })
-    const device = await world.stranger('truck')
+    const device = await world.connection('truck')
     await device.connect({ username: 'depot', password: Buffer.from('right') })
     device.publish({ topic: 't', payload: 'x' })
     await device.acked(1)
@@ -81,7 +81,7 @@ describe('who may connect', () => {
 
   test('MQTT 5 is refused with CONNACK 1 and an event with the reason', async () => {
     await using world = await openIngest(auto())
-    const device = await world.stranger('modern')
+    const device = await world.connection('modern')
     expect(await device.connect({ protocolVersion: 5 })).toMatchObject({ returnCode: 1 })
     await device.gone()
     expect(world.events).toMatchObject([
@@ -97,7 +97,7 @@ describe('who may connect', () => {
 
   test('MQTT 3.1 is accepted', async () => {
     await using world = await openIngest(auto())
-    const device = await world.stranger('old')
+    const device = await world.connection('old')
     expect(await device.connect({ protocolVersion: 3, protocolId: 'MQIsdp' })).toMatchObject({
       returnCode: 0,
     })
@@ -107,9 +107,9 @@ describe('who may connect', () => {
 
   test('a client id that is too long, or missing for a persistent session, is refused with CONNACK 2', async () => {
     await using world = await openIngest(auto())
-    const long = await world.stranger('x'.repeat(257))
+    const long = await world.connection('x'.repeat(257))
     expect(await long.connect()).toMatchObject({ returnCode: 2 })
-    const nameless = await world.stranger('')
+    const nameless = await world.connection('')
     // mqtt-packet will not write such a CONNECT.
     nameless.sendBytes(Buffer.from([0x10, 12, 0, 4, 0x4d, 0x51, 0x54, 0x54, 4, 0, 0, 0, 0, 0]))
     await nameless.gone()
@@ -155,7 +155,7 @@ describe('sessions', () => {
 
   test('subscriptions are refused one by one with 128; unsubscribing is answered', async () => {
     await using world = await openIngest(auto())
-    const device = await world.stranger('curious')
+    const device = await world.connection('curious')
     await device.connect({ clean: false })
     device.send({
       cmd: 'subscribe',
@@ -178,11 +178,11 @@ describe('sessions', () => {
     const spool = auto()
     await using world = await openIngest(spool)
     const will = { topic: 'gone', payload: Buffer.from('last words'), qos: 1 as const }
-    const polite = await world.stranger('polite')
+    const polite = await world.connection('polite')
     await polite.connect({ will })
     polite.send({ cmd: 'disconnect' })
     await polite.gone()
-    const broken = await world.stranger('broken')
+    const broken = await world.connection('broken')
     await broken.connect({ will })
     broken.destroy()
     await spool.ended(1)
@@ -194,7 +194,7 @@ describe('sessions', () => {
   test('a will of a client that broke the protocol is taken', async () => {
     const spool = auto()
     await using world = await openIngest(spool)
-    const device = await world.stranger('broken')
+    const device = await world.connection('broken')
     await device.connect({ will: { topic: 'gone', payload: Buffer.from('last words') } })
     device.sendBytes(Buffer.from([0xff, 0xff, 0xff, 0xff, 0xff]))
     await spool.ended(1)

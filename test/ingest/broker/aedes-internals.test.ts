@@ -64,7 +64,7 @@ describe('aedes', () => {
     useFakeTimers()
     const spool = createMemoryIntakeSpool({ commits: 'auto' })
     await using world = await openIngest(spool)
-    const device = await world.stranger('busy')
+    const device = await world.connection('busy')
     await device.connect({ keepalive: 60 })
     // aedes drops it after 1.5 times its keepalive, by a timer of its own.
     for (let count = 1; count <= 5; count += 1) {

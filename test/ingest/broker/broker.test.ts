@@ -95,7 +95,7 @@ describe('acked means durable', () => {
   test('a device may send everything in one segment with its CONNECT', async () => {
     const spool = auto()
     await using world = await openIngest(spool)
-    const device = await world.stranger('truck')
+    const device = await world.connection('truck')
     const messages = Array.from({ length: 100 }, (_, index) =>
       publishBytes({ topic: 't', payload: `m${index}`, messageId: index + 1 }),
     )
@@ -108,7 +108,7 @@ describe('acked means durable', () => {
   test('everything before a half-close is taken, also when it arrived in one segment', async () => {
     const spool = auto()
     await using world = await openIngest(spool)
-    const device = await world.stranger('truck')
+    const device = await world.connection('truck')
     const messages = Array.from({ length: 10 }, (_, index) =>
       publishBytes({ topic: 't', payload: `m${index}`, qos: 0 }),
     )
@@ -186,7 +186,7 @@ describe('sent again', () => {
   test('QoS 2: until PUBREL the same identifier and content is one message, with and without DUP', async () => {
     const spool = auto()
     await using world = await openIngest(spool)
-    const device = await world.stranger('truck')
+    const device = await world.connection('truck')
     await device.connect({ clean: false })
     const message = publishBytes({ topic: 't', payload: 'untimed a', messageId: 5, qos: 2 })
     device.sendBytes(Buffer.concat([message, message]))
@@ -202,13 +202,13 @@ describe('sent again', () => {
   test('QoS 2: a device whose PUBREC was lost resumes its session and sends without DUP: one effect', async () => {
     const spool = auto()
     await using world = await openIngest(spool)
-    const first = await world.stranger('truck')
+    const first = await world.connection('truck')
     await first.connect({ clean: false })
     const message = publishBytes({ topic: 't', payload: 'untimed a', messageId: 5, qos: 2 })
     first.sendBytes(message)
     await spool.ended(1)
     first.destroy()
-    const second = await world.stranger('truck')
+    const second = await world.connection('truck')
     await second.connect({ clean: false })
     second.sendBytes(message)
     await second.until(() => second.acks.length === 2)
@@ -221,7 +221,7 @@ describe('sent again', () => {
     await using world = await openIngest(spool)
     const first = await world.device('truck')
     first.destroy()
-    const device = await world.stranger('truck')
+    const device = await world.connection('truck')
     await device.connect({ clean: false })
     const quiet = { topic: 't', messageId: 1, qos: 2 } as const
     device.publish({ ...quiet, payload: 'untimed before the reboot' })
@@ -236,7 +236,7 @@ describe('sent again', () => {
     await using world = await openIngest(spool)
     const message = publishBytes({ topic: 't', payload: 'untimed a', messageId: 5, qos: 2 })
     for (const end of ['fail', 'commit'] as const) {
-      const device = await world.stranger('truck')
+      const device = await world.connection('truck')
       await device.connect({ clean: false })
       device.sendBytes(message)
       await spool.ended(end === 'fail' ? 1 : 2)
@@ -252,7 +252,7 @@ describe('sent again', () => {
     const spool = auto()
     await using world = await openIngest(spool)
     for (const count of [1, 2]) {
-      const device = await world.stranger('truck', { releases: false })
+      const device = await world.connection('truck', { releases: false })
       await device.connect({ clean: true })
       device.publish({ topic: 't', payload: 'untimed a', messageId: 5, qos: 2 })
       await device.acked(1)

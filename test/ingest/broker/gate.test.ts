@@ -37,7 +37,7 @@ function open() {
     },
     options,
   )
-  // aedes reads by itself on `readable`; here the test does.
+  // Here the test reads, instead of aedes on `readable`.
   socket.removeAllListeners('readable')
   const read = () => socket.read(null as unknown as number) as Buffer | null
   return { clock, socket, gate, dropped, published, read }
@@ -99,7 +99,7 @@ describe('bytes that arrive while nothing waits before them', () => {
     expect(socket.readableLength).toBe(0)
   })
 
-  // The second half of each reads like a message of its own.
+  // The second half would be a valid message.
   const inner = message('inner')
   const outer = publishBytes({ topic: 'outer', payload: inner, messageId: 2 })
   const halves = [outer.subarray(0, -inner.length), inner] as const

@@ -35,7 +35,7 @@ describe('limits hold before anything is buffered', () => {
     const framing = connected()
     expect(framing.follow(Buffer.from(bytes), 10)).toBe(-1)
     expect(framing.violation).toBe(violation)
-    // And stays ended.
+    // It stays ended.
     expect(framing.follow(publish(1), 10)).toBe(-1)
   })
 

@@ -27,7 +27,7 @@ function certificate(name: string): { cert: string; key: string } {
   return { cert: readFileSync(cert, 'utf8'), key: readFileSync(key, 'utf8') }
 }
 
-/** Resolves when the connection is gone, whichever way. */
+/** Resolves when the connection has ended. */
 function ended(socket: Socket): Promise<void> {
   return new Promise((resolve) => {
     socket.on('error', () => socket.destroy())

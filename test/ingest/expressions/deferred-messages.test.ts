@@ -21,17 +21,17 @@ describe('messages of a source with an expression', () => {
     const kept = await openKeptWorld({ sources: sources(renamed), unknown: 'accept' })
     await publishOdd(kept, 0, 100)
     expect(kept.intake.counters()).toMatchObject({ received: 100, deferred: 100, mapped: 0 })
-    kept.deferral.start()
-    await kept.deferral.idle()
+    kept.deferred.start()
+    await kept.deferred.idle()
     expect((await kept.sent()).map(({ time }) => time)).toEqual(times(100))
     expect(await keptIn(kept.world.spool, shelf)).toEqual([])
-    expect(kept.deferral.counters()).toMatchObject({ evaluated: 100, payloads: 100, dead: 0 })
+    expect(kept.deferred.counters()).toMatchObject({ evaluated: 100, payloads: 100, dead: 0 })
   })
 
   test('are evaluated when they arrive, and after a restart', async () => {
     const before = await openKeptWorld({ sources: sources(renamed), unknown: 'accept' })
     // Nothing was started: they wait on the disk.
-    await before.deferral.stop()
+    await before.deferred.stop()
     await publishOdd(before, 0, 40)
     await before.leave()
     const kept = await openKeptWorld({
@@ -39,9 +39,9 @@ describe('messages of a source with an expression', () => {
       sources: sources(renamed),
       unknown: 'accept',
     })
-    kept.deferral.start()
+    kept.deferred.start()
     await publishOdd(kept, 40, 20)
-    await kept.deferral.idle()
+    await kept.deferred.idle()
     expect((await kept.sent()).map(({ time }) => time)).toEqual(times(60))
   })
 
@@ -57,8 +57,8 @@ describe('messages of a source with an expression', () => {
     await kept.publish('odd/van-1', 'no json')
     await kept.publish('odd/van-1', '')
     await kept.publish('odd/van-1', oddly(1))
-    kept.deferral.start()
-    await kept.deferral.idle()
+    kept.deferred.start()
+    await kept.deferred.idle()
     expect((await kept.sent()).map(({ time }) => time)).toEqual(times(2))
     const deadLetters = await collect(kept.world.spool.deadLetters({ limit: 10 }))
     expect(deadLetters.map(({ deadLetter }) => deadLetter.reason)).toEqual([
@@ -67,31 +67,31 @@ describe('messages of a source with an expression', () => {
       'NOT_JSON',
     ])
     expect(deadLetters.map(({ deadLetter }) => deadLetter.envelope?.source)).toEqual(['odd', 'odd', 'odd'])
-    expect(kept.deferral.counters()).toMatchObject({ evaluated: 6, dead: 3, timeouts: 1 })
+    expect(kept.deferred.counters()).toMatchObject({ evaluated: 6, dead: 3, timeouts: 1 })
   })
 
   test('of an unknown device wait in quarantine and are sent when it is listed', async () => {
     const source = odd('{ "id": who, "ts": t, "lat": p[0], "lon": p[1] }', { device: { path: 'id' } })
     const kept = await openKeptWorld({ sources: [source], unknown: 'quarantine' })
     await kept.publish('odd/gate', { ...oddly(0), who: 'van-7' })
-    kept.deferral.start()
-    await kept.deferral.idle()
+    kept.deferred.start()
+    await kept.deferred.idle()
     expect(await keptIn(kept.world.spool, 'quarantine:default', 'van-7')).toEqual(['odd/gate'])
     await kept.change({ listed: ['van-7'] })
     await kept.release.idle()
-    await kept.deferral.idle()
+    await kept.deferred.idle()
     expect(await kept.sent()).toMatchObject([{ device: 'van-7', time: position(0).ts }])
   })
 
   test('do not delay other sources', async () => {
     const kept = await openKeptWorld({ sources: sources('$match(x, /^(a+)+$/)'), unknown: 'accept' })
     for (let n = 0; n < 3; n += 1) void kept.publish('odd/van-1', { x: `${'a'.repeat(60)}b` })
-    kept.deferral.start()
+    kept.deferred.start()
     await kept.publish(topicOf('truck-1'), position(1))
-    expect(kept.deferral.counters().evaluated).toBe(0)
+    expect(kept.deferred.counters().evaluated).toBe(0)
     expect(kept.intake.counters()).toMatchObject({ mapped: 1, deferred: 3 })
-    await kept.deferral.idle()
-    expect(kept.deferral.counters()).toMatchObject({ evaluated: 3, dead: 3, timeouts: 3 })
+    await kept.deferred.idle()
+    expect(kept.deferred.counters()).toMatchObject({ evaluated: 3, dead: 3, timeouts: 3 })
   })
 
   test('are evaluated by the expression of a new mapping, or mapped without one', async () => {
@@ -102,7 +102,7 @@ describe('messages of a source with an expression', () => {
       { name: 'odd', topic: 'odd/{device}' },
     )
     await kept.change({ sources: [plain] })
-    await kept.deferral.idle()
+    await kept.deferred.idle()
     expect((await kept.sent()).map(({ time }) => time)).toEqual(times(10))
   })
 })

@@ -66,14 +66,14 @@ describe('while the dead letters are full', () => {
     send(van, 'throw')
     send(truck, 'bad')
     send(truck, 'behind')
-    const mended = {
+    const corrected = {
       ...wordMapper,
       map: (...[message]: Parameters<typeof wordMapper.map>) =>
         wordMapper.map(
           message.bytes.toString() === 'bad' ? { ...message, bytes: Buffer.from('good') } : message,
         ),
     }
-    await intake.swap(mended)
+    await intake.swap(corrected)
     await turn()
     spool.commit()
     expect(acks).toEqual(['bad', 'behind'])

@@ -65,7 +65,7 @@ describe('what becomes of a message', () => {
     expect(spool.payloads).toHaveLength(4)
     expect(intake.counters().ignoredByReason).toEqual(
       new Map([
-        ['words|told to', 1],
+        ['words|requested', 1],
         ['words|no_payloads', 1],
       ]),
     )

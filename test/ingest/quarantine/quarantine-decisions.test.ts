@@ -27,7 +27,7 @@ const stamped = { restamp: true }
 const ahead = (n: number) => ({ ...position(n), ts: Math.floor(Date.now() / 1000) * 1000 + dayMs + n * 1000 })
 const unset = (n: number) => ({ ...position(n), ts: n * 1000 })
 
-type World = KeptWorld & { verdicts: QuarantineDecisions }
+type World = KeptWorld & { decisions: QuarantineDecisions }
 
 async function open(options: KeptOptions = {}): Promise<World> {
   const kept = await openKeptWorld({ listed: ['truck-1', 'truck-2'], ...options })
@@ -35,7 +35,7 @@ async function open(options: KeptOptions = {}): Promise<World> {
   const emit: Parameters<typeof createQuarantineDecisions>[0]['emit'] = (event) => void events.push(event)
   return {
     ...kept,
-    verdicts: createQuarantineDecisions({
+    decisions: createQuarantineDecisions({
       spool: world.spool,
       clock: systemClock,
       emit,
@@ -56,7 +56,7 @@ describe('messages that are kept because of their clock', () => {
     const messages = Array.from({ length: 250 }, (_, n) => ahead(n))
     for (const message of messages) void kept.publish(topicOf('truck-1'), message)
     await kept.publish(topicOf('truck-2'), ahead(1))
-    expect(await kept.verdicts.release(of('truck-1'), as, signal())).toEqual({
+    expect(await kept.decisions.release(of('truck-1'), as, signal())).toEqual({
       released: 250,
       payloads: 250,
       dead: {},
@@ -89,7 +89,7 @@ describe('messages that are kept because of their clock', () => {
       await kept.publish(topicOf('truck-1'), unset(2))
       const after = Date.now()
       kept.setOffset(offsetMs)
-      expect(await kept.verdicts.release(of('truck-1'), stamped, signal())).toMatchObject({ payloads: 2 })
+      expect(await kept.decisions.release(of('truck-1'), stamped, signal())).toMatchObject({ payloads: 2 })
       const times = (await kept.sent()).map(({ time }) => time)
       expect(times).toHaveLength(2)
       for (const time of times) expect(time >= before && time <= after, String(time)).toBe(true)
@@ -101,25 +101,25 @@ describe('messages that are kept because of their clock', () => {
     for (let n = 0; n < 3; n += 1) await kept.publish(topicOf('truck-1'), unset(n))
     await kept.publish(topicOf('truck-2'), unset(7))
     const [, second = ''] = await idsIn(kept, 'truck-1')
-    await kept.verdicts.release(of('truck-1', second), as, signal())
+    await kept.decisions.release(of('truck-1', second), as, signal())
     expect((await kept.sent()).map(({ time }) => time)).toEqual([1000])
-    await expect(kept.verdicts.release(of('truck-1', second), as, signal())).rejects.toThrow('There is no')
-    expect(await kept.verdicts.release(of(null), as, signal())).toMatchObject({ released: 3 })
+    await expect(kept.decisions.release(of('truck-1', second), as, signal())).rejects.toThrow('There is no')
+    expect(await kept.decisions.release(of(null), as, signal())).toMatchObject({ released: 3 })
     expect((await kept.sent()).map(({ time }) => time)).toEqual([1000, 0, 2000, 7000])
-    expect(kept.verdicts.counters()).toEqual({ released: 4, dead: 0, dropped: 0 })
+    expect(kept.decisions.counters()).toEqual({ released: 4, dead: 0, dropped: 0 })
   })
 
   test('of an unlisted device stay, and the answer says to list it', async () => {
     const kept = await open()
     await kept.publish(topicOf('truck-1'), unset(1))
-    await kept.publish(topicOf('stranger'), position(1))
+    await kept.publish(topicOf('unlisted'), position(1))
     await kept.change({ listed: ['truck-2'] })
-    for (const which of [of('truck-1'), of('stranger'), of(null, (await idsIn(kept, 'stranger'))[0])])
-      await expect(kept.verdicts.release(which, as, signal())).rejects.toMatchObject({
+    for (const which of [of('truck-1'), of('unlisted'), of(null, (await idsIn(kept, 'unlisted'))[0])])
+      await expect(kept.decisions.release(which, as, signal())).rejects.toMatchObject({
         code: 'DAEMON_REFUSED',
         act: expect.stringContaining('devices.file'),
       })
-    expect(await kept.verdicts.release(of(null), as, signal())).toMatchObject({ released: 0, unlisted: 2 })
+    expect(await kept.decisions.release(of(null), as, signal())).toMatchObject({ released: 0, unlisted: 2 })
     expect(await keptIn(kept.world.spool, shelf)).toHaveLength(2)
   })
 
@@ -127,7 +127,7 @@ describe('messages that are kept because of their clock', () => {
     const kept = await open()
     await kept.publish(topicOf('truck-1'), unset(1))
     await kept.change({ sources: [truckSource({ time: { path: 'other', format: 'ms' } })] })
-    expect(await kept.verdicts.release(of('truck-1'), as, signal())).toMatchObject({
+    expect(await kept.decisions.release(of('truck-1'), as, signal())).toMatchObject({
       released: 1,
       payloads: 0,
       dead: { NO_TIME: 1 },
@@ -139,11 +139,11 @@ describe('messages that are kept because of their clock', () => {
   test('of a source with an expression are evaluated and sent', async () => {
     const odd = { jsonata: '{ "ts": t, "lat": p[0], "lon": p[1] }', name: 'odd', topic: 'odd/{device}' }
     const kept = await open({ sources: [truckSource({}, odd)] })
-    kept.deferral.start()
+    kept.deferred.start()
     await kept.publish('odd/truck-1', { t: 5000, p: [50, 8] })
-    await kept.deferral.idle()
+    await kept.deferred.idle()
     expect(await keptIn(kept.world.spool, shelf)).toHaveLength(1)
-    expect(await kept.verdicts.release(of('truck-1'), as, signal())).toMatchObject({ payloads: 1 })
+    expect(await kept.decisions.release(of('truck-1'), as, signal())).toMatchObject({ payloads: 1 })
     expect((await kept.sent()).map(({ time }) => time)).toEqual([5000])
   })
 })
@@ -151,36 +151,36 @@ describe('messages that are kept because of their clock', () => {
 describe('messages that a person drops', () => {
   test('become dead letters with that reason; a dry run changes nothing', async () => {
     const kept = await open()
-    await kept.publish(topicOf('stranger'), position(1))
-    await kept.publish(topicOf('stranger'), position(2))
+    await kept.publish(topicOf('unlisted'), position(1))
+    await kept.publish(topicOf('unlisted'), position(2))
     await kept.publish(topicOf('truck-1'), unset(1))
     const report = { messages: 2, reasons: { UNKNOWN_DEVICE: 2 } }
-    expect(await kept.verdicts.drop(of('stranger'), { dryRun: true }, signal())).toEqual({
+    expect(await kept.decisions.drop(of('unlisted'), { dryRun: true }, signal())).toEqual({
       ...report,
       dryRun: true,
     })
     expect(await reasonsIn(kept)).toEqual([])
-    expect(await kept.verdicts.drop(of('stranger'), { dryRun: false }, signal())).toEqual({
+    expect(await kept.decisions.drop(of('unlisted'), { dryRun: false }, signal())).toEqual({
       ...report,
       dryRun: false,
     })
     const deadLetters = await collect(kept.world.spool.deadLetters({ limit: 10 }))
     expect(deadLetters.map(({ deadLetter }) => deadLetter)).toMatchObject([
-      { reason: 'DROPPED_BY_OPERATOR', device: 'stranger', envelope: { topic: topicOf('stranger') } },
+      { reason: 'DROPPED_BY_OPERATOR', device: 'unlisted', envelope: { topic: topicOf('unlisted') } },
       { reason: 'DROPPED_BY_OPERATOR', detail: expect.stringContaining('UNKNOWN_DEVICE') },
     ])
     expect(kept.events.filter(({ kind }) => kind === 'quarantine_decided')).toMatchObject([
-      { decision: 'drop', device: 'stranger', messages: 2, dead: 2 },
+      { decision: 'drop', device: 'unlisted', messages: 2, dead: 2 },
     ])
     expect(await keptIn(kept.world.spool, shelf)).toEqual([topicOf('truck-1')])
-    expect(kept.verdicts.counters()).toEqual({ released: 0, dead: 0, dropped: 2 })
+    expect(kept.decisions.counters()).toEqual({ released: 0, dead: 0, dropped: 2 })
   })
 
   test('are not mapped by a remap, unless it names their reason', async () => {
     const kept = await open()
-    await kept.publish(topicOf('stranger'), position(1))
-    await kept.verdicts.drop(of('stranger'), { dryRun: false }, signal())
-    await kept.change({ listed: ['stranger'] })
+    await kept.publish(topicOf('unlisted'), position(1))
+    await kept.decisions.drop(of('unlisted'), { dryRun: false }, signal())
+    await kept.change({ listed: ['unlisted'] })
     const { spool } = kept.world
     const deps = { spool, clock: systemClock, emit: () => undefined, mapping: kept.mapping() }
     const ask = (reason: string | null) =>
@@ -191,17 +191,17 @@ describe('messages that a person drops', () => {
 
   test('are dropped completely or stay; after an interruption the next request drops the rest', async () => {
     const kept = await open()
-    for (let n = 0; n < 1200; n += 1) void kept.publish(topicOf('stranger'), position(n))
-    await kept.publish(topicOf('stranger'), position(1200))
-    const one = (await idsIn(kept, 'stranger'))[3] ?? ''
-    expect(await kept.verdicts.drop(of(null, one), { dryRun: false }, signal())).toMatchObject({
+    for (let n = 0; n < 1200; n += 1) void kept.publish(topicOf('unlisted'), position(n))
+    await kept.publish(topicOf('unlisted'), position(1200))
+    const one = (await idsIn(kept, 'unlisted'))[3] ?? ''
+    expect(await kept.decisions.drop(of(null, one), { dryRun: false }, signal())).toMatchObject({
       messages: 1,
     })
-    expect(await kept.verdicts.drop(of('stranger'), { dryRun: false }, signal())).toMatchObject({
+    expect(await kept.decisions.drop(of('unlisted'), { dryRun: false }, signal())).toMatchObject({
       messages: 1200,
     })
     expect(kept.world.spool.totals()).toMatchObject({ quarantined: 0, deadLetters: 1201 })
-    await expect(kept.verdicts.drop(of('stranger'), { dryRun: false }, signal())).rejects.toThrow(
+    await expect(kept.decisions.drop(of('unlisted'), { dryRun: false }, signal())).rejects.toThrow(
       'There is no',
     )
   })

@@ -39,7 +39,7 @@ describe('messages of an unknown device', () => {
     for (let n = 500; n < 550; n += 1) await kept.publish(topicOf('truck-1'), position(n))
     expect(timesOf(await kept.sent(), 'truck-1')).toEqual(times(0, 550))
     expect(await keptIn(kept.world.spool, shelf)).toEqual([])
-    // Some came behind the others, and afterwards the way was straight again.
+    // Some were kept behind the others, and later ones were mapped directly again.
     const { released } = kept.release.counters()
     expect(released).toBeGreaterThan(350)
     expect(released).toBeLessThan(550)
@@ -68,7 +68,7 @@ describe('messages of an unknown device', () => {
     await publishMany(kept, 'truck-1', 0, 2)
     atBarrier = () => {
       atBarrier = () => {}
-      // On no disk yet when the shelf is read.
+      // Not on the disk yet when the shelf is read.
       void kept.publish(topicOf('truck-1'), position(2))
       setImmediate(() => void kept.publish(topicOf('truck-1'), position(3)))
     }
@@ -156,7 +156,7 @@ describe('messages of an unknown device', () => {
     for await (const { message } of kept.world.spool.keptMessages(shelf, 'truck-1', { limit: 10 }))
       reasons.push(message.reason)
     expect(reasons).toEqual(['FUTURE'])
-    // They do not stand in the way of the next ones either.
+    // They do not delay the next ones either.
     await kept.publish(topicOf('truck-1'), position(3))
     expect(timesOf(await kept.sent(), 'truck-1')).toEqual([position(2).ts, position(3).ts])
     expect(kept.release.counters()).toMatchObject({ released: 2, keptAgain: 1 })
@@ -222,7 +222,7 @@ describe('messages of an unknown device', () => {
     const swapped = kept.change({ listed: ['van-1'] })
     for (let n = 300; n < 400; n += 1) await publishRecord(kept, n)
     await swapped
-    // One half before, one half after nothing else is left.
+    // One half before, one half after everything else is released.
     void kept.publish('vehicles/van-1/latitude', String(50))
     await eventually(() => kept.release.counters().released >= 1200)
     void kept.publish('vehicles/van-1/longitude', '8')
@@ -272,7 +272,7 @@ describe('messages of an unknown device, of a source with an expression', () => 
     ['shows when it was evaluated', byRecord],
   ])('whose name %s stay before those that arrive meanwhile', async (_, source) => {
     const kept = await openKeptWorld({ sources: [source] })
-    kept.deferral.start()
+    kept.deferred.start()
     for (let n = 0; n < 250; n += 1) void kept.publish('odd/van-1', oddly(n))
     await eventually(async () => (await keptIn(kept.world.spool, shelf)).length === 250)
     const swapped = kept.change({ listed: ['van-1'] })
@@ -280,7 +280,7 @@ describe('messages of an unknown device, of a source with an expression', () => 
     await swapped
     for (let n = 300; n < 350; n += 1) await kept.publish('odd/van-1', oddly(n))
     for (let round = 0; round < 5; round += 1) {
-      await kept.deferral.idle()
+      await kept.deferred.idle()
       await kept.release.idle()
     }
     expect(timesOf(await kept.sent(), 'van-1')).toEqual(times(0, 350))

@@ -8,7 +8,7 @@ import { openKeptWorld, position, topicOf, type KeptWorld } from '../../support/
 
 const everything: RemapRequest = { reason: null, source: null, dryRun: false }
 
-/** Devices send their time as `time`; the mapping of before looks for it at `ts`. */
+/** Devices send their time as `time`; the previous mapping reads `ts`. */
 const wrong = { sources: [truckSource()], unknown: 'accept' as const }
 const right = { sources: [truckSource({ time: { path: 'time', format: 'ms' } })] }
 const untimed = (n: number) => ({ time: position(n).ts, lat: position(n).lat, lon: 13.4 })

@@ -55,10 +55,10 @@ describe('a slice of kept messages', () => {
     expect(ask(arrivedAt + 499)).toBeNull()
     expect(ask(arrivedAt + 500)).toMatchObject({ entries: 1, payloads: [] })
     expect(ask(arrivedAt + 520, [first!, second!])?.payloads).toHaveLength(1)
-    // What is whole goes; the young one behind it stays.
+    // The complete record is mapped; the recent one behind it stays.
     const three = entries(...pair, 'a:latitude')
     expect(ask(arrivedAt + 30, three)).toMatchObject({ entries: 2, payloads: [{ device: 'a' }] })
-    // The clock was set back since: nobody waits for that long.
+    // The clock was set back since: it does not wait for that long.
     expect(ask(arrivedAt - 3_600_000)).toMatchObject({ entries: 1 })
   })
 
