@@ -9,8 +9,14 @@ import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { codeOf, errorCodes } from '../std/gateway-error.ts'
 import { configSchema, referenceText, schemaText } from '../config/config.ts'
-import { eventFields } from '../domain/event.ts'
-import { conditionCatalogue, eventTable, metricCatalogue, submissionDuration } from '../ops/ops.ts'
+import { eventFields, type EventName } from '../domain/event.ts'
+import {
+  conditionCatalogue,
+  eventMeaning,
+  eventTable,
+  metricCatalogue,
+  submissionDuration,
+} from '../ops/ops.ts'
 import type { CommandIo, ExitStatus } from './terminal/terminal.ts'
 
 /** The folder of package.json. */
@@ -70,10 +76,10 @@ const tables: Record<string, () => string> = {
   events: () =>
     table(
       ['event', 'level', 'meaning', 'what to do', 'conditions', 'fields'],
-      Object.entries(eventTable).map(([name, { level, meaning, act, raises, clears = {} }]) => [
+      Object.entries(eventTable).map(([name, { level, act, raises, clears = {} }]) => [
         quoted(name),
         typeof level === 'string' ? level : level.oneOf.join(', '),
-        meaning,
+        eventMeaning(name as EventName),
         act ?? (raises ? 'See the condition.' : 'Nothing.'),
         [
           ...Object.keys(raises ?? {}).map((code) => `raises ${quoted(code)}`),

@@ -1,5 +1,5 @@
-// conservation-check.ts: shows that nothing disappears between two counters (invariant 6), whenever somebody
-// reads the status or the metrics.
+// conservation-check.ts: shows that nothing disappears between two counters (invariant 6), whenever the
+// status or the metrics are read.
 //
 //   lanes      appended = settled + open, at every moment. A difference is a fault at once. The spool walks
 //              over its lanes as well.

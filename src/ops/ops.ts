@@ -44,7 +44,7 @@ import { createTapRoute } from './http/tap-stream.ts'
 
 export { metricCatalogue, submissionDuration } from './metrics/metrics-catalogue.ts'
 export { conditionCatalogue } from './conditions/condition-catalogue.ts'
-export { eventTable } from './events/events.ts'
+export { eventMeaning, eventTable } from './events/events.ts'
 export type { DeviceView, MappingStage, ProbeReport, ReloadReport } from './types.ts'
 export type { DropReport, RemapReport, ReleaseReport } from '../ingest/ingest.ts'
 export type { QuarantineView } from './http/quarantine-view.ts'
@@ -82,7 +82,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   const conditions = createConditions({ clock })
   const eventConditions = createEventConditions(conditions)
   const checkConservation = createConservationCheck({ clock, conditions })
-  const metrics = createMetrics({ view: metricsView })
+  const metrics = createMetrics({ view: metricsView, lanes: () => stages.spool?.lanes() ?? [] })
   const notify = createNotify({ clock, env })
   let recovered = 0
   let notReady: string | null = 'starting'

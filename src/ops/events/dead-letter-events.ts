@@ -8,12 +8,7 @@ import type { EventTable } from './types.ts'
 
 export const deadLetterEvents: EventTable<Extract<EventName, `dead_letter${string}`>> = {
   dead_letters_full: {
-    meaning:
-      'The dead letters reached their limit. What would become one more waits without acknowledgement.',
     level: 'error',
-    text: ({ bytesMax }) =>
-      `The dead letters reached their limit of ${formatSize(bytesMax)}. ` +
-      'A message that would become one more waits without acknowledgement.',
     repeats: () => '',
     raises: {
       DEAD_LETTERS_FULL: ({ bytesMax }) => ({
@@ -50,10 +45,7 @@ export const deadLetterEvents: EventTable<Extract<EventName, `dead_letter${strin
       `left out ${plural(duplicates, 'duplicate')}.`,
   },
   dead_letters_purged: {
-    meaning: 'Dead letters were deleted, by a command or by age. Their data is lost.',
     level: 'error',
-    text: ({ deadLetters, by, reasons }) =>
-      `Deleted ${plural(deadLetters, 'dead letter')} ${purgedBy[by]}. The data is lost: ${bounded(reasons)}.`,
     raises: {
       DEAD_LETTERS_PURGED: ({ deadLetters, by, reasons }) => ({
         times: deadLetters,

@@ -54,10 +54,7 @@ export const deliveryEvents: EventTable<DeliveryEvent> = {
     repeats: ({ provider }) => provider,
   },
   batch_stuck: {
-    meaning: 'A batch failed many times while others succeeded. It is retried separately.',
     level: 'warn',
-    text: ({ failures }) =>
-      `A batch failed ${plural(failures, 'time')} while others succeeded. It is retried separately.`,
     repeats: batchKey,
     raises: {
       BATCH_STUCK: ({ provider, batchId, failures }) => ({
@@ -95,10 +92,7 @@ export const deliveryEvents: EventTable<DeliveryEvent> = {
     },
   },
   answer_inconsistent: {
-    meaning:
-      'An answer of the service contradicts itself or the specification. Its lists are used, `failed` first.',
     level: 'warn',
-    text: (event) => `${inconsistency(event)} The gateway uses the lists of the answer, \`failed\` first.`,
     repeats: ({ provider }) => provider,
     raises: {
       ANSWERS_INCONSISTENT: (event) => ({
@@ -110,7 +104,6 @@ export const deliveryEvents: EventTable<DeliveryEvent> = {
     },
   },
   wrapper_refused: {
-    meaning: 'The service refuses every batch, whatever it contains. Sending pauses, and data is kept.',
     level: 'error',
     text: ({ why, retryInMs }) =>
       `Cannot deliver, the service refuses every batch: ${bounded(clause(why))}. Data is kept. ` +

@@ -21,7 +21,6 @@ export const endpointEvents: EventTable<EndpointEvent | 'clock_off' | 'clock_rig
     },
   },
   endpoint_unavailable: {
-    meaning: 'The service takes no batches. Sending pauses but for one probe at a time, and data is kept.',
     level: 'warn',
     text: ({ why, retryInMs }) =>
       `Cannot deliver: ${bounded(clause(why))}. Data is kept. ${nextTry(retryInMs)}`,
@@ -37,7 +36,6 @@ export const endpointEvents: EventTable<EndpointEvent | 'clock_off' | 'clock_rig
     },
   },
   endpoint_unauthorized: {
-    meaning: 'The service answers 401 or 403: signature, account or clock is wrong. Data is kept.',
     level: 'error',
     text: ({ status, retryInMs }) =>
       `Cannot deliver: the service answers ${status}, so signature, account or clock is wrong. ` +
@@ -57,9 +55,7 @@ export const endpointEvents: EventTable<EndpointEvent | 'clock_off' | 'clock_rig
     },
   },
   credentials_failed: {
-    meaning: 'There are no credentials to sign with. Data is kept.',
     level: 'error',
-    text: ({ why }) => `No credentials to sign with: ${bounded(clause(why))}.`,
     repeats: providerKey,
     raises: {
       CREDENTIALS_MISSING: ({ provider, why }) => ({
@@ -77,9 +73,7 @@ export const endpointEvents: EventTable<EndpointEvent | 'clock_off' | 'clock_rig
     clears: { CREDENTIALS_MISSING: providerKey },
   },
   credentials_stale: {
-    meaning: 'The credentials cannot be refreshed. The old ones are used until they expire.',
     level: 'warn',
-    text: ({ why }) => `Cannot refresh the credentials, the old ones stay in use: ${bounded(clause(why))}.`,
     repeats: providerKey,
     raises: {
       CREDENTIALS_STALE: ({ provider, why, expiresAt }) => ({
@@ -99,11 +93,7 @@ export const endpointEvents: EventTable<EndpointEvent | 'clock_off' | 'clock_rig
     clears: { CREDENTIALS_STALE: providerKey },
   },
   clock_off: {
-    meaning: 'The clock of this machine is off by a minute or more. Signatures use the time of the service.',
     level: 'warn',
-    text: ({ offsetMs }) =>
-      `The clock of this machine is ${offsetText(offsetMs)} the service. ` +
-      'Signatures use the time of the service.',
     repeats: providerKey,
     raises: {
       CLOCK_OFF: ({ provider, offsetMs }) => ({

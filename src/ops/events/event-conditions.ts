@@ -11,7 +11,7 @@ export type Counted = Record<CountedCode, number> & { deadLettersKept: number }
 
 export type EventConditions = {
   apply(this: void, event: GatewayEvent): void
-  /** Raises what the counters know and no event told of. */
+  /** Raises what the counters have and no event reported. */
   reconcile(counted: Counted): void
 }
 

@@ -14,6 +14,7 @@
 // only when its line is written; an event costs two lookups otherwise.
 
 import type { EventName, GatewayEvent } from '../../domain/event.ts'
+import { specOf, type ConditionCode } from '../conditions/condition-catalogue.ts'
 import { deadLetterEvents } from './dead-letter-events.ts'
 import { deliveryEvents } from './delivery-events.ts'
 import { endpointEvents } from './endpoint-events.ts'
@@ -41,4 +42,26 @@ export function eventSpec(event: GatewayEvent): EventSpec<GatewayEvent> {
   if (spec === undefined) throw new Error(`The table has no event ${event.kind}.`)
   // Each function gets the event whose name its entry has; the compiler cannot follow that through a lookup.
   return spec as unknown as EventSpec<GatewayEvent>
+}
+
+/** The log sentence: its own one, or what it says of the condition that it raises. */
+export function eventText(event: GatewayEvent): string {
+  const { text, raises } = eventSpec(event)
+  if (text) return text(event)
+  for (const code in raises) {
+    const { what, times = 1 } = raises[code as ConditionCode]?.(event) ?? {}
+    if (what !== undefined) return typeof what === 'string' ? what : what(times)
+  }
+  return eventMeaning(event.kind)
+}
+
+/** For the documentation; that of its condition where the event says nothing else. */
+export function eventMeaning(name: EventName): string {
+  const { meaning, raises } = eventTable[name]
+  return (
+    meaning ??
+    Object.keys(raises ?? {})
+      .map((code) => specOf(code as ConditionCode).meaning)
+      .join(' ')
+  )
 }

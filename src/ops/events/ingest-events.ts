@@ -20,9 +20,7 @@ export const ingestEvents: EventTable<IngestEvent> = {
     clears: { LISTENER_FAILED: noKey },
   },
   listener_failed: {
-    meaning: 'A listener failed. Devices cannot connect to it.',
     level: 'error',
-    text: ({ fault }) => fault.what,
     repeats: ({ fault }) => fault.code,
     raises: { LISTENER_FAILED: ofFault },
   },
@@ -43,9 +41,7 @@ export const ingestEvents: EventTable<IngestEvent> = {
     repeats: ({ reason }) => reason,
   },
   messages_dropped: {
-    meaning: 'QoS 0 messages could not be kept. Their data is lost.',
     level: 'error',
-    text: ({ count, detail }) => `Dropped ${plural(count, 'QoS 0 message')}. ${sentence(detail)}`,
     repeats: ({ reason }) => reason,
     raises: {
       MESSAGES_DROPPED: ({ count, detail }) => ({
@@ -98,9 +94,7 @@ export const ingestEvents: EventTable<IngestEvent> = {
     },
   },
   expressions_failed: {
-    meaning: 'The thread for JSONata expressions cannot be started. Their messages wait on disk.',
     level: 'error',
-    text: () => 'JSONata expressions cannot be evaluated. Their messages are acknowledged and wait on disk.',
     repeats: () => '',
     raises: {
       EXPRESSIONS_STALLED: ({ why }) => ({

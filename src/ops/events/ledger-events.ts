@@ -1,9 +1,8 @@
 // ledger-events.ts: the events of the ledger. None is above `warn`: nothing is late or lost by them.
 
 import { formatSize, plural } from '../../std/quantity.ts'
-import { bounded } from '../../std/quote.ts'
 import type { EventName } from '../../domain/event.ts'
-import { clause, noKey, ofFault, sentence } from './event-text.ts'
+import { noKey, ofFault, sentence } from './event-text.ts'
 import type { EventTable } from './types.ts'
 
 export const ledgerEvents: EventTable<Extract<EventName, `ledger_${string}`>> = {
@@ -15,17 +14,12 @@ export const ledgerEvents: EventTable<Extract<EventName, `ledger_${string}`>> = 
     clears: { LEDGER_UNAVAILABLE: noKey },
   },
   ledger_failed: {
-    meaning: 'The ledger cannot be opened, read or written. Delivery is not affected.',
     level: 'warn',
-    text: ({ fault }) => `${fault.what} ${bounded(fault.why)}`,
     repeats: ({ fault }) => fault.code,
     raises: { LEDGER_UNAVAILABLE: ofFault },
   },
   ledger_set_aside: {
-    meaning: 'The ledger is damaged. It was set aside, and a new one begins.',
     level: 'warn',
-    text: ({ why }) =>
-      `The ledger is damaged: ${bounded(clause(why))}. It is set aside, and a new one begins.`,
     raises: {
       LEDGER_SET_ASIDE: ({ why, path }) => ({
         what: 'The ledger is damaged. It is set aside, and a new one begins.',
@@ -37,7 +31,6 @@ export const ledgerEvents: EventTable<Extract<EventName, `ledger_${string}`>> = 
   ledger_receipts_damaged: {
     meaning: 'Receipts of settled batches cannot be read. The ledger does not have their payloads.',
     level: 'warn',
-    text: ({ receipts }) => `Cannot read ${plural(receipts, 'receipt')}. The ledger does not have them.`,
     repeats: () => '',
     raises: {
       LEDGER_SET_ASIDE: ({ receipts }) => ({

@@ -21,9 +21,7 @@ export const mappingEvents: EventTable<MappingEvent | DeviceClockEvent> = {
     clears: { MAPPING_STALE: noKey },
   },
   mapping_refused: {
-    meaning: 'A changed config or device table has errors. The previous mapping stays in force.',
     level: 'error',
-    text: ({ cause, fault }) => `${fault.what} The previous mapping stays in force (${cause}).`,
     repeats: ({ fault }) => fault.code,
     whyLengthMax: problemsLengthMax,
     raises: {
@@ -66,16 +64,16 @@ export const mappingEvents: EventTable<MappingEvent | DeviceClockEvent> = {
     clears: { MODEL_UNKNOWN: ({ source, devices }) => (devices === 0 ? source : undefined) },
   },
   clock_suspect: {
-    meaning: 'Most devices are off by the same time: the clock of this machine is probably wrong.',
     level: 'error',
-    text: clockText,
     repeats: () => '',
     raises: {
-      CLOCK_SUSPECT: (event) => ({
-        what: clockText(event),
+      CLOCK_SUSPECT: ({ skewMs, devices, judged }) => ({
+        what:
+          `The clock of this machine is probably wrong: ${devices} of ${judged} devices agree that it is ` +
+          `${formatDuration(Math.abs(skewMs))} ${skewMs > 0 ? 'ahead' : 'behind'}.`,
         why:
           'Clocks of devices differ from each other. What they have in common is the clock of this machine.' +
-          (event.skewMs > 0 ? ' Or all of them send what they had stored.' : ''),
+          (skewMs > 0 ? ' Or all of them send what they had stored.' : ''),
       }),
     },
   },
@@ -90,12 +88,4 @@ export const mappingEvents: EventTable<MappingEvent | DeviceClockEvent> = {
 
 function withoutModel({ source, devices, what }: EventOf<'model_unknown'>): string {
   return `No known model for ${plural(devices, 'device')} of source ${quote(source, 64)}. Omitted: ${what}.`
-}
-
-function clockText({ skewMs, devices, judged }: EventOf<'clock_suspect'>): string {
-  const direction = skewMs > 0 ? 'ahead' : 'behind'
-  return (
-    `The clock of this machine is probably wrong: ${devices} of ${judged} devices agree that it is ` +
-    `${formatDuration(Math.abs(skewMs))} ${direction}.`
-  )
 }

@@ -60,9 +60,7 @@ export const spoolEvents: EventTable<SpoolEvent> = {
     text: ({ lane }) => `Lane ${lane} is drained. Its disk space is released.`,
   },
   store_lost: {
-    meaning: 'A write to the spool failed. The gateway closes the store and opens it again.',
     level: 'error',
-    text: ({ fault }) => `${fault.what} The gateway acknowledges nothing until the store is open again.`,
     repeats: ({ fault }) => fault.code,
     raises: { STORE_LOST: ofFault },
   },
@@ -80,52 +78,48 @@ export const spoolEvents: EventTable<SpoolEvent> = {
     raises: { STORE_LOST: ofFault },
   },
   chunk_damaged: {
-    meaning: 'Stored payloads cannot be read. They are set aside, and the lane continues without them.',
     level: 'error',
-    text: (event) => `${unreadable(event)} The data is set aside.`,
     repeats: ({ lane }) => String(lane),
     raises: {
-      CHUNK_DAMAGED: (event) => ({
-        key: `lane ${event.lane}`,
-        times: event.payloads,
-        what: unreadable(event),
-        why: `${sentence(event.what)} The data is set aside in the spool, not deleted. The lane continues.`,
+      CHUNK_DAMAGED: ({ lane, payloads, firstSeq, what }) => ({
+        key: `lane ${lane}`,
+        times: payloads,
+        what: `Cannot read ${plural(payloads, 'payload')} of lane ${lane}, from number ${firstSeq}.`,
+        why: `${sentence(what)} The data is set aside in the spool, not deleted. The lane continues.`,
       }),
     },
   },
   conservation_broken: {
-    meaning: 'The payloads of a lane do not add up: appended is not settled plus open.',
     level: 'error',
-    text: unbalanced,
     repeats: ({ lane }) => String(lane),
     raises: {
-      CONSERVATION_BROKEN: (event) => ({
-        key: `lane ${event.lane}`,
-        what: unbalanced(event),
+      CONSERVATION_BROKEN: ({ lane, appended, settled, open }) => ({
+        key: `lane ${lane}`,
+        what: `Lane ${lane}: ${appended} appended, but ${settled} settled and ${open} open.`,
         why: eitherLost,
       }),
     },
   },
   record_damaged: {
-    meaning: 'Mapping state or a kept message cannot be read. It is set aside, never deleted.',
     level: 'error',
-    text: (event) => `Cannot read all of ${recordsOf(event)}: ${bounded(event.what)}.`,
     repeats: ({ table }) => table,
     raises: {
       RECORD_DAMAGED: (event) => ({
         key: recordsKey(event),
-        what: `Cannot read all of ${recordsOf(event)}.`,
+        what: `Cannot read ${recordsOf(event)}.`,
         why: `${sentence(event.what)} Nothing was deleted.`,
       }),
     },
   },
   records_unbalanced: {
-    meaning: 'The number of kept messages or of state entries differs from its counter.',
     level: 'error',
-    text: wrongNumber,
     repeats: ({ table }) => table,
     raises: {
-      RECORDS_UNBALANCED: (event) => ({ key: recordsKey(event), what: wrongNumber(event), why: eitherLost }),
+      RECORDS_UNBALANCED: (event) => ({
+        key: recordsKey(event),
+        what: `Wrong number of ${recordsOf(event)}: ${event.known} by the counter, ${event.found} found.`,
+        why: eitherLost,
+      }),
     },
   },
 }
@@ -135,26 +129,14 @@ function heldFor(reason: HoldReason) {
     event.reason === reason ? { why: sentence(event.detail) } : null
 }
 
-function unreadable({ lane, payloads, firstSeq }: EventOf<'chunk_damaged'>): string {
-  return `Cannot read ${plural(payloads, 'payload')} of lane ${lane}, from number ${firstSeq}.`
-}
-
-function unbalanced({ lane, appended, settled, open }: EventOf<'conservation_broken'>): string {
-  return `Lane ${lane}: ${appended} appended, but ${settled} settled and ${open} open.`
-}
-
 type RecordsEvent = EventOf<'record_damaged' | 'records_unbalanced'>
 
 function recordsOf({ table, name }: RecordsEvent): string {
-  if (table === 'kept') return `the kept messages of ${quote(name, 100)}`
-  return name === '' ? 'the mapping state' : `the mapping state under ${quote(name, 100)}`
+  if (table === 'kept') return `kept messages of ${quote(name, 100)}`
+  return name === '' ? 'mapping state' : `mapping state under ${quote(name, 100)}`
 }
 
 /** One entry of state has no condition of its own: there may be thousands. */
 function recordsKey({ table, name }: RecordsEvent): string {
   return table === 'state' ? 'state' : name
-}
-
-function wrongNumber(event: EventOf<'records_unbalanced'>): string {
-  return `${sentence(recordsOf(event)).slice(0, -1)}: ${event.known} by the counter, ${event.found} found.`
 }

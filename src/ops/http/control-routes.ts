@@ -29,10 +29,10 @@ export function isControl(path: string): boolean {
   return path.startsWith(prefix)
 }
 
-type Request = { path: string; query: URLSearchParams; request: IncomingMessage; response: ServerResponse }
+type Route = { path: string; query: URLSearchParams; request: IncomingMessage; response: ServerResponse }
 
-export async function answerControl(stages: StageViews, asked: Request): Promise<ControlAnswer> {
-  const { path, request, response } = asked
+export async function answerControl(stages: StageViews, route: Route): Promise<ControlAnswer> {
+  const { path, request, response } = route
   const why = foreignIn(request)
   if (why !== null)
     return problem(403, {
@@ -46,7 +46,7 @@ export async function answerControl(stages: StageViews, asked: Request): Promise
   const closed = new AbortController()
   response.once('close', () => closed.abort())
   try {
-    return (await change(stages, stages.control, asked, closed.signal)) ?? unknownPath(path)
+    return (await change(stages, stages.control, route, closed.signal)) ?? unknownPath(path)
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
     return faultAnswer(wrongUse.has(error.code) ? 422 : 503, error)
@@ -60,7 +60,7 @@ const wrongUse: ReadonlySet<string> = new Set(['DEAD_LETTER_INVALID', 'SPOOL_ENT
 async function change(
   { deadLetters, quarantine }: StageViews,
   control: DaemonControl,
-  { path, query, request }: Request,
+  { path, query, request }: Route,
   signal: AbortSignal,
 ): Promise<ControlAnswer | null> {
   switch (path.slice(prefix.length)) {

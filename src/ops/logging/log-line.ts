@@ -3,7 +3,7 @@
 import { GatewayError } from '../../std/gateway-error.ts'
 import { bounded } from '../../std/quote.ts'
 import type { GatewayEvent } from '../../domain/event.ts'
-import { eventSpec } from '../events/events.ts'
+import { eventSpec, eventText } from '../events/events.ts'
 import type { Level } from '../events/types.ts'
 
 /** Characters of a text and elements of a list that are logged: both may come from outside. */
@@ -22,8 +22,8 @@ export function repeatKeyOf(event: GatewayEvent): string | null {
 }
 
 export function lineOf(event: GatewayEvent): { text: string; fields: Record<string, unknown> } {
-  const { text, fields, whyLengthMax = textLengthMax } = eventSpec(event)
-  return { text: text(event), fields: cleaned(fields?.(event) ?? event, whyLengthMax) }
+  const { fields, whyLengthMax = textLengthMax } = eventSpec(event)
+  return { text: eventText(event), fields: cleaned(fields?.(event) ?? event, whyLengthMax) }
 }
 
 function cleaned(fields: object, whyLengthMax: number): Record<string, unknown> {

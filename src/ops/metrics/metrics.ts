@@ -5,6 +5,7 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { LaneId } from '../../domain/ids.ts'
 import type { GatewayEvent } from '../../domain/event.ts'
+import type { LaneView } from '../../spool/spool.ts'
 import { metricCatalogue, submissionDuration } from './metrics-catalogue.ts'
 import type { Metric, MetricsView } from './metric-readings.ts'
 
@@ -22,7 +23,9 @@ export type Metrics = {
 
 type Source = Omit<MetricsView, 'acceptedByLane' | 'eventLoopLag'>
 
-export function createMetrics({ view }: { view: () => Source }): Metrics {
+type Deps = { view: () => Source; lanes: () => readonly LaneView[] }
+
+export function createMetrics({ view, lanes }: Deps): Metrics {
   const registry = new Registry()
   const acceptedByLane = new Map<string, number>()
   const roleOf = new Map<LaneId, string>()
@@ -54,10 +57,7 @@ export function createMetrics({ view }: { view: () => Source }): Metrics {
 
   /** A lane may be gone when its last batch is settled, so its role is looked up while it is there. */
   function rememberRole(lane: LaneId): string {
-    const role =
-      view()
-        .stages.spool?.lanes()
-        .find(({ id }) => id === lane)?.role.kind ?? roleOf.get(lane)
+    const role = lanes().find(({ id }) => id === lane)?.role.kind ?? roleOf.get(lane)
     if (role === undefined) return 'unknown'
     for (const oldest of roleOf.keys()) {
       if (roleOf.size < lanesMax) break
