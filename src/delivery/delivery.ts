@@ -1,35 +1,39 @@
 // delivery.ts: the entry file of delivery: batches out.
 //
 // What it guarantees
-//   Sealed before sent. A batch is sent only after the spool has made its batchId, range and timestamp durable.
-//   After a timeout, a 500, an unreadable answer, a crash or a restart the same bytes are sent again under the same
-//   batchId, so that the service can recognize them.
+//   Sealed before sent. A batch is sent only after the spool has made its batchId, range and timestamp
+//   durable. After a timeout, a 500, an unreadable answer, a crash or a restart the same bytes are sent again
+//   under the same batchId, so that the service can recognize them.
 //   Nothing becomes final without policy/verdict.ts, and nothing that is held counts an attempt of a payload.
-//   While the endpoint is not available, a submission starts only as the one probe (endpoint.ts, invariant 9).
+//   While the endpoint is not available, a submission starts only as the one probe (invariant 9).
 //
 // How it works
-//   Each provider has a pipeline with a p-queue of its own, so that a provider that hangs does not delay the others;
-//   a second queue bounds the submissions of all. Lanes of providers that are not in the config stay in the spool.
+//   Each provider has a pipeline with a p-queue of its own, so that a provider that hangs does not delay the
+//   others; a second queue bounds the submissions of all. Lanes of providers that are not in the config stay
+//   in the spool.
 //
 //     provider-pipeline/  acts: takes a batch, sends it, settles or holds it
-//     policy/             decides: what goes next, whether, when again, what an answer means; the retry policy
-//     transport/          sends: one thread that signs, sends and reads the answer; proxy tunnel, connection check
+//     policy/             decides: what goes next, whether, when again, what an answer means
+//     transport/          sends: a thread that signs, sends and reads the answer; proxy, connection check
 //     credentials/        the keys that sign: found, refreshed, renewed after a 401 or 403
 //
 // What can go wrong, and what then happens
-//   The service fails     the batch waits (full jitter, 1 s doubling to 60 s) and fewer are sent at once. After five
-//                         failures in a row over two batches the endpoint is unavailable: one probe at a time.
-//   It answers 401, 403   the credentials are read again and the batch is sent once more at once; then the endpoint is
-//                         unauthorized, with a probe every ten minutes.
+//   The service fails     the batch waits (full jitter, 1 s doubling to 60 s) and fewer are sent at once.
+//                         After five failures in a row over two batches the endpoint is unavailable: one probe
+//                         at a time.
+//   It answers 401, 403   the credentials are read again and the batch is sent once more at once; then the
+//                         endpoint is unauthorized, with a probe every ten minutes.
 //   No credentials        nothing is sealed. The next look is after 5 s, doubling to five minutes.
-//   It refuses a batch    (400, 413) the batch is cut until the payload at fault is alone, which is then judged by the
-//                         single operation (policy/isolation.ts). Others go on. A 409 follows `on_repeat`.
-//   It refuses all        after twelve refusals in a row the endpoint is unavailable, with a probe every ten minutes,
-//                         and nothing becomes a dead letter.
-//   A backlog waits       fresh data goes first, the backlog gets its share (policy/backfill-policy.ts, scheduler.ts).
-//   The spool is lost     running submissions are aborted and their answers ignored. When it is open again, delivery
-//                         starts with the batches that the spool has.
-//   The daemon stops      running submissions continue until the deadline, then are aborted; batches stay sealed.
+//   It refuses a batch    (400, 413) the batch is cut until the payload at fault is alone, which is then
+//                         judged by the single operation (policy/isolation.ts). Others go on. A 409 follows
+//                         `on_repeat`.
+//   It refuses all        after twelve refusals in a row the endpoint is unavailable, with a probe every ten
+//                         minutes, and nothing becomes a dead letter.
+//   A backlog waits       fresh data goes first, the backlog gets its share (policy/backfill-policy.ts).
+//   The spool is lost     running submissions are aborted and their answers ignored. When it is open again,
+//                         delivery starts with the batches that the spool has.
+//   The daemon stops      running submissions continue until the deadline, then are aborted; batches stay
+//                         sealed.
 
 import PQueue from 'p-queue'
 import type { Clock, EpochMs } from '../std/clock.ts'

@@ -17,10 +17,7 @@ export type Keyring = {
   readonly credentials: Credentials | null
   /** Grows with every renewal; read it before a submission and pass it to the next two. */
   readonly generation: number
-  /**
-   * Whether a request that was refused should be signed again with other credentials, once renew() has
-   * resolved.
-   */
+  /** Whether renew() may give other credentials than those of a refused request. */
   mayRenew(generation: number): boolean
   renew(generation: number): Promise<void>
   /** The service accepted a signature. */
@@ -42,7 +39,7 @@ export function createKeyring(deps: Deps, options: ProviderOptions): Keyring {
   const { emit } = deps
   const { name: provider, proxy } = options
   const source = createCredentials({ ...deps, proxy, refreshFailed }, options.credentials)
-  let held: Credentials | null = null
+  let current: Credentials | null = null
   let generation = 0
   /** The credentials were read again since the last success. */
   let spent = false
@@ -52,7 +49,7 @@ export function createKeyring(deps: Deps, options: ProviderOptions): Keyring {
   return {
     ready,
     get credentials() {
-      return held
+      return current
     },
     get generation() {
       return generation
@@ -63,7 +60,7 @@ export function createKeyring(deps: Deps, options: ProviderOptions): Keyring {
       spent = false
     },
     get accessKeyId() {
-      return held?.accessKeyId ?? null
+      return current?.accessKeyId ?? null
     },
     watch: (changed) =>
       source.watch(() => {
@@ -83,10 +80,10 @@ export function createKeyring(deps: Deps, options: ProviderOptions): Keyring {
   }
 
   function take(found: Credentials): void {
-    if (found === held && !missing) return
-    if (missing || found.accessKeyId !== held?.accessKeyId)
+    if (found === current && !missing) return
+    if (missing || found.accessKeyId !== current?.accessKeyId)
       emit({ kind: 'credentials_found', provider, accessKeyId: found.accessKeyId })
-    held = found
+    current = found
     missing = false
   }
 

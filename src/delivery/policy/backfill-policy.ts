@@ -1,8 +1,8 @@
 // backfill-policy.ts: when the payloads that wait in the live lane become backfill, so that fresh data goes
 // first whatever the backlog.
 //
-//   after an outage or a start   as soon as a request succeeds, where more waits than the next two batches take
-//                                and it is older than fresh data ever is
+//   after an outage or a start   as soon as a request succeeds, where more waits than the next two batches
+//                                take and it is older than fresh data ever is
 //   while no request succeeds    every `rotateEveryMs`, so that `newest-first` has lanes to choose from
 //   while requests succeed       when the oldest is older than `afterMs`: the service is slower than the
 //                                devices

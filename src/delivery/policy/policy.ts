@@ -1,5 +1,5 @@
-// policy.ts: the entry file of delivery's decisions. This folder says what happens next, and provider-pipeline/ does
-// it. Nothing here sends; the only write is the rotation of a lane (backfill-policy).
+// policy.ts: the entry file of delivery's decisions. This folder says what happens next, and
+// provider-pipeline/ does it. Nothing here sends; the only write is the rotation of a lane (backfill-policy).
 //
 // A batch from its lane to its settlement, and who decides
 //   what goes next          scheduler        sealed batches and lanes in turn: live, retry, backfill

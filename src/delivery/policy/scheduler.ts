@@ -2,10 +2,10 @@
 //
 //   1  batches that were sealed and never submitted by this process: the recovered ones, oldest first
 //   2  batches whose own wait is over, and lanes in which a batch is due, in turn
-//      lanes: live, then retry, then backfill; but in one turn of ten retry goes first, and in its share of the
-//      turns (`backfill.min_share`) backfill goes first, so that nothing starves. The config says whether the
-//      oldest or the newest backfill lane goes first. Backfill leaves one place free for live data where there is
-//      more than one.
+//      lanes: live, then retry, then backfill; but in one turn of ten retry goes first, and in its share of
+//      the turns (`backfill.min_share`) backfill goes first, so that nothing starves. The config says whether
+//      the oldest or the newest backfill lane goes first. Backfill leaves one place free for live data where
+//      there is more than one.
 //
 // A lane is due when it holds a full batch, or its oldest payload waited `linger`. The wait is measured on
 // the monotonic clock from when the payload was first seen here, and on the wall clock for what was pending

@@ -42,12 +42,12 @@
 // Over all rows: where a payload would become a dead letter and the dead letters are full, the batch is held
 // (wait dead-letters). A stuck batch stays stuck: its backoff is `stuck` from then on.
 //
-// Held means: the same sealed batch again, same batchId, same bytes. The rest of the retry policy is in files that
-// this one calls or gets its facts from, and that settle nothing themselves: retry-delays (the steps of each
-// errorType, their delays, and that the last one ends in a dead letter), backoff (length of each wait),
-// in-flight-batches (what ends a wait early), endpoint (when it is unavailable, its probes), isolation and batch-parts
-// (one payload at fault among 500 costs 18 further batch requests and one single; batch-parts also cuts before
-// sending), concurrency (halved by `failure`), size-limit (lowered by a 413).
+// Held means: the same sealed batch again, same batchId, same bytes. The rest of the retry policy is in files
+// that this one calls or gets its facts from, and that settle nothing themselves: retry-delays (the steps of
+// each errorType, their delays, and that the last one ends in a dead letter), backoff (length of each wait),
+// in-flight-batches (what ends a wait early), endpoint (when it is unavailable, its probes), isolation and
+// batch-parts (one payload at fault among 500 costs 18 further batch requests and one single; batch-parts
+// also cuts before sending), concurrency (halved by `failure`), size-limit (lowered by a 413).
 
 import { assertNever } from '../../std/assert.ts'
 import type { Outcome } from '../../domain/outcome.ts'

@@ -1,14 +1,17 @@
-// body-entries.ts: what the ledger records of a body that was sent: payloadId, signalTimestamp and device of each
-// payload. Runs in the sender thread, once for each batch that may be settled.
+// body-entries.ts: what the ledger records of a body that was sent: payloadId, signalTimestamp and device of
+// each payload. Runs in the sender thread, once for each batch that may be settled.
 //
-// The mapper wrote this JSON (mapping/devices), and one expression finds time and device in the first members of a
-// payload. A payload that does not start so (an edited one, a name with an escape) is parsed.
+// The mapper wrote this JSON (mapping/devices), and one expression finds time and device in the first members
+// of a payload. A payload that does not start so (an edited one, a name with an escape) is parsed.
 
 import { createEntriesBuilder, type EntriesBuilder } from '../../receipts/entries-builder.ts'
 import { receiptKeys } from '../../receipts/receipts.ts'
 import { payloadHead, payloadIdEnd } from '../../domain/payload.ts'
 
-/** From the quote that ends the payloadId; groups: time, asset id, device id. On latin1, where a character is a byte. */
+/**
+ * From the quote that ends the payloadId; groups: time, asset id, device id. On latin1, where a character is
+ * a byte.
+ */
 const firstMembers = new RegExp(
   [
     '"(?:,"carrier":"[^"\\\\]*")?,"signalTimestamp":(-?\\d{1,15})',

@@ -1,7 +1,7 @@
 // sender-worker.ts: a thread for what is sent: hashing, signing, HTTP, reading the answer. One for all
 // providers, started with the first submission. All decisions are made in the main thread.
 //
-//   batch content --> [slot: shared memory] --> hash, sign, POST, read the answer --> Outcome, entries of the ledger
+//   batch content --> [slot: shared memory] --> hash, sign, POST, read the answer --> Outcome, ledger entries
 //
 // At full load these steps cost a quarter of the whole pipeline; the main thread, which maps and spools, must
 // not wait for them. A slot is a piece of shared memory with one body: written here, read there, used again
