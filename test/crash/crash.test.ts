@@ -1,5 +1,5 @@
-// The real daemon is killed with signal 9, again and again, at every place where it could matter; run.ts does the
-// same for hours. What is expected stands in judge.ts.
+// Kills the real daemon with signal 9 at every point where it could matter. run.ts does the same for hours.
+// The rules are in crash-rules.ts.
 
 import { describe, expect, test } from 'vitest'
 import { places, runCrashes, whyNoPowerCuts } from './harness.ts'
@@ -7,14 +7,14 @@ import { places, runCrashes, whyNoPowerCuts } from './harness.ts'
 const noPowerCuts = await whyNoPowerCuts()
 
 test(
-  'killed 33 times at every place of the road, the gateway loses nothing acknowledged and nothing has two effects',
+  'killed 33 times at every point of its work, the gateway loses nothing acknowledged and delivers nothing twice',
   { timeout: 180_000 },
   async () => {
     const report = await runCrashes({ seed: 1, kills: 33, powerCuts: 0 })
     expect(report.violations, `seed ${report.seed}`).toEqual([])
     expect(report.missed, `seed ${report.seed}`).toEqual({})
     for (const place of places) expect(report.killsByPlace[place], place).toBe(3)
-    // Else the run would have shown little.
+    // Else the run would show little.
     expect(report.resent).toBeGreaterThan(0)
     expect(report.repeats).toBeGreaterThan(0)
     expect(report.deadLetters).toBeGreaterThan(0)
@@ -25,7 +25,7 @@ describe.skipIf(noPowerCuts !== null)(
   `power cuts (${noPowerCuts ?? 'each file is cut back to its last fsync'})`,
   () => {
     test(
-      'after 11 power cuts nothing acknowledged is lost and nothing has two effects',
+      'after 11 power cuts nothing acknowledged is lost and nothing is delivered twice',
       { timeout: 120_000 },
       async () => {
         const report = await runCrashes({ seed: 2, kills: 0, powerCuts: 11 })

@@ -1,15 +1,15 @@
-// A disk that is full is the worst that can happen to the store: LevelDB can be damaged for good by it. The watermark
-// keeps it from there; where somebody else fills the disk, the store is closed and waits for room.
+// A full disk can damage LevelDB for good. The low-space mark prevents that. When another program fills the
+// disk, the store is closed and waits for free space.
 
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { createRandom } from '../support/random.ts'
-import type { Daemon } from './child.ts'
-import { judge } from './judge.ts'
+import type { Daemon } from './daemon-process.ts'
+import { checkRules } from './crash-rules.ts'
 import { mountSmallDisk, type SmallDisk } from './small-disk.ts'
-import { openCrashWorld, type CrashWorld } from './world.ts'
+import { openCrashWorld, type CrashWorld } from './crash-world.ts'
 
 const sizeMiB = 48
 const small = { max_bytes: '256MiB', min_free_bytes: '25MiB' }
@@ -44,17 +44,17 @@ async function openDiskWorld(): Promise<Tried & { disk: SmallDisk }> {
   return { world, disk, daemon, served }
 }
 
-/** The same process goes on: it takes messages in, delivers all that it acknowledged and stops in order. */
+/** The same process continues: it takes messages in, delivers all that it acknowledged and stops in order. */
 async function violationsAfter({ world, daemon, served }: Tried): Promise<string[]> {
   world.fleet.grant(500)
   await world.finishWith(daemon)
   await served
-  return (await judge(world)).violations
+  return (await checkRules(world)).violations
 }
 
 describe.skipIf(!mayMount)('on a small disk (skipped where nothing may be mounted)', () => {
   test(
-    'acks are held before the disk is full, and given again when the service has taken the backlog',
+    'acks are held before the disk is full, and resume when the service has accepted the backlog',
     { timeout },
     async () => {
       const tried = await openDiskWorld()
@@ -72,7 +72,7 @@ describe.skipIf(!mayMount)('on a small disk (skipped where nothing may be mounte
   )
 
   test(
-    'when somebody else fills the disk to the last byte nothing acknowledged is lost, and all goes on when he is gone',
+    'after another program filled the disk, nothing acknowledged is lost, and the gateway resumes',
     { timeout },
     async () => {
       const tried = await openDiskWorld()
@@ -91,7 +91,7 @@ describe.skipIf(!mayMount)('on a small disk (skipped where nothing may be mounte
   )
 
   test(
-    'when he takes the room of the ballast as well, the store waits closed until there is room to open it',
+    'after another program filled the space of the ballast too, the store stays closed until it can be opened',
     // Whether he is back before the store is opened is a race that a busy machine may lose for him.
     { timeout, retry: 2 },
     async () => {
@@ -120,7 +120,7 @@ function ballastBytes({ path }: SmallDisk): number {
 }
 
 test(
-  'a store whose disk is full four times loses nothing, and the same process goes on',
+  'a store whose disk is full four times loses nothing, and the same process continues',
   { timeout },
   async () => {
     await using world = await openCrashWorld({ random: createRandom(2) })

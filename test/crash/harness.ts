@@ -1,16 +1,16 @@
-// harness.ts: a run of deaths. Daemon after daemon is started on the same spool, killed at a chosen place, its files
-// perhaps cut back to what was synced; the devices come back, the service goes on. In the end a daemon is left
-// alone, and everything is judged.
+// harness.ts: a crash run. It starts one daemon after the other on the same spool, kills each at a chosen
+// point, and may cut its files back to what was synced. Devices and service continue. At the end a last
+// daemon runs undisturbed, and all rules are checked.
 
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createRandom, type Random } from '../support/random.ts'
-import { openPayloads, statusUntil, type Daemon } from './child.ts'
-import { judge, type Judgement } from './judge.ts'
-import { points, type Mistake, type Point } from './points.ts'
-import { preparePower, type Power } from './power.ts'
-import { openCrashWorld, type CrashWorld } from './world.ts'
+import { openPayloads, statusUntil, type Daemon } from './daemon-process.ts'
+import { checkRules, type CrashFindings } from './crash-rules.ts'
+import { points, type Mistake, type Point } from './kill-points.ts'
+import { preparePower, type Power } from './power-cut.ts'
+import { openCrashWorld, type CrashWorld } from './crash-world.ts'
 
 /** Places outside of the daemon: at a random ack, and when the service has taken a batch but not answered. */
 export const outsidePlaces = ['random', 'committed-before-answer'] as const
@@ -30,14 +30,17 @@ export type CrashOptions = {
   mistake?: Mistake
   /** All deaths happen at this place. */
   place?: Place
-  /** The service answers 500 to everything until the last daemon: whatever was acknowledged is in the spool alone. */
+  /**
+   * The service answers 500 to everything until the last daemon: whatever was acknowledged is in the spool
+   * alone.
+   */
   serviceDown?: boolean
   /** The disk is full at this write of each opening of the store, in every daemon but the last. */
   enospcAt?: number
   progress?: (line: string) => void
 }
 
-export type CrashReport = Judgement & {
+export type CrashReport = CrashFindings & {
   seed: number
   kills: number
   powerCuts: number
@@ -126,7 +129,7 @@ export async function runCrashes(options: CrashOptions): Promise<CrashReport> {
       bytesCut,
       killsByPlace,
       missed,
-      ...(await judge(world)),
+      ...(await checkRules(world)),
       tookMs: Math.round(performance.now() - startedAtMs),
     }
   } finally {
@@ -140,7 +143,10 @@ async function powerIn(folder: string): Promise<Power> {
   return setup.power
 }
 
-/** One daemon, from its start to its death; `missed` where it had to be killed without having reached the place. */
+/**
+ * One daemon, from its start to its death; `missed` where it had to be killed without having reached the
+ * place.
+ */
 async function liveAndDie(
   world: CrashWorld,
   { place, after }: Death,
@@ -212,6 +218,6 @@ async function drained(daemon: Daemon): Promise<void> {
     what: 'an empty spool between two bursts',
     boundMs: roundBoundMs,
   })
-  // Its death is what we wait for; then nobody answers.
+  // The daemon is about to be killed; then there is no answer.
   await Promise.race([empty.then(() => undefined).catch(() => undefined), daemon.ended])
 }

@@ -1,12 +1,12 @@
-// run.ts: many deaths, as a command: `npm run test:crash -- [--kills N] [--power-cuts N] [--seed N]`.
+// run.ts: many kills, as a command: `npm run test:crash -- [--kills N] [--power-cuts N] [--seed N]`.
 //
-// Runs of at most so many deaths follow each other, each with a spool and a seed of its own: a run keeps every
-// message in memory until it is judged. Prints a line for each death and a JSON report in the end; exit status 1
-// where anything was violated. The seed chooses places and faults; what the machine does between them is chance.
+// Runs of a bounded number of kills follow each other, each with its own spool and seed: a run keeps every
+// message in memory until its rules are checked. Prints a line for each kill and a JSON report at the end.
+// Exit status 1 if a rule was broken. The seed determines points and faults; the timing in between is random.
 
 import { parseArgs } from 'node:util'
 import { places, runCrashes, whyNoPowerCuts, type CrashReport } from './harness.ts'
-import { mistakes } from './points.ts'
+import { mistakes } from './kill-points.ts'
 
 const deathsPerRun = 100
 

@@ -1,4 +1,5 @@
-// small-disk.ts: a file system of a few megabytes in memory, and somebody who fills it. Only root may mount one.
+// small-disk.ts: a file system of a few megabytes in memory, and a program that fills it. Only root may mount
+// one.
 
 import { execFile } from 'node:child_process'
 import { closeSync, mkdtempSync, openSync, writeSync } from 'node:fs'

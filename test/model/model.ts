@@ -1,19 +1,19 @@
-// model.ts: random histories of the spool, held against a small model after each step.
+// model.ts: random histories of the spool, checked against a small model after each step.
 //
 // The world: devices that resend what was not acknowledged, a service that remembers what it accepted under
-// which batchId, a disk whose power can go, a write that can fail. The disk here is memory (5,000 histories in
-// CI); the same promises are shown on real LevelDB and real processes in test/crash.
+// which batchId, a disk that can lose its power, a write that can fail. The disk is memory, so that 5,000
+// histories fit into CI. test/crash shows the same guarantees on real LevelDB and real processes.
 //
-// What must hold after every step, judged on what a power cut would leave right now:
-//   - whatever was acknowledged is in exactly one place: a chunk, a dead letter, a shelf, the state of the mapping,
-//     or accepted by the service
-//   - no payload was accepted under two batchIds, unless the service had answered `failed` in between
-//   - a batch is the same bytes under the same batchId at each submission
-//   - a number of a lane is never given to two payloads; claims never overlap and never change
+// Rules that hold after every step, on what a power cut would leave at that moment (rules.ts):
+//   - everything acknowledged is in exactly one place: a chunk, a dead letter, a shelf, the mapping state, or accepted
+//     by the service
+//   - no payload is accepted under two batchIds, unless the service answered `failed` in between
+//   - a batch has the same bytes under the same batchId at each submission
+//   - a number of a lane is never assigned to two payloads; claims never overlap and never change
 //   - acks come in the order of the messages
-//   - a live lane holds nothing that was late when it came
-//   - a settled batch has its receipt until that was forgotten, a batch that is not settled has none, and no number
-//     is given to two receipts
+//   - a live lane holds no payload that was late on arrival
+//   - a settled batch has its receipt until that is forgotten, a batch that is not settled has none, and no number is
+//     assigned to two receipts
 //   - appended = settled + open in each lane, when no write runs
 
 import { assertNever } from '../../src/std/assert.ts'
@@ -24,7 +24,7 @@ import { createFakeClock, turn } from '../support/fake-clock.ts'
 import { createMemoryDisk } from '../support/memory-store.ts'
 import { createRandom } from '../support/random.ts'
 import { emptyDisk, keptNamed, deadLetterNamed, smallOptions } from '../support/spool-world.ts'
-import { createJudge, fail, idOf } from './judge.ts'
+import { createRules, fail, idOf } from './rules.ts'
 import {
   checkSome,
   createLanes,
@@ -33,11 +33,11 @@ import {
   receiptFor,
   resealSome,
   rotateSome,
-  turnSome,
-} from './lanes.ts'
-import { closeSome, createMapping } from './mapping.ts'
-import { createShelves, emptyAll, releaseSome, requeueSome, shelfOf } from './shelves.ts'
-import { isLateName, payloadOf, track, type Lanes, type Message, type World } from './world.ts'
+  setOperationSome,
+} from './batch-steps.ts'
+import { closeSome, createMapping } from './state-steps.ts'
+import { createShelves, emptyAll, releaseSome, requeueSome, shelfOf } from './kept-steps.ts'
+import { isLateName, payloadOf, track, type Lanes, type Message, type World } from './model-world.ts'
 
 export type ModelReport = {
   sequences: number
@@ -81,7 +81,7 @@ async function runSequence(seed: number, steps: number, report: ModelReport): Pr
       world.steps.push(step.name)
       await step.run(world)
       await turn()
-      world.judge.check(world.disk.durable())
+      world.rules.check(world.disk.durable())
       report.steps += 1
       if (step.name.startsWith('crash')) report.crashes += 1
       if (step.name.startsWith('fail')) report.failures += 1
@@ -89,7 +89,7 @@ async function runSequence(seed: number, steps: number, report: ModelReport): Pr
     await drainAll(world)
     report.exchanged += world.shelves.exchanged
     report.refused += world.shelves.refused
-    world.lanes.dropped = world.judge.dropped()
+    world.lanes.dropped = world.rules.dropped()
     for (const kind of laneKinds) report[kind] += world.lanes[kind]
     report.acked += world.messages.filter(({ state }) => state === 'acked').length
   } catch (error) {
@@ -105,7 +105,7 @@ async function createWorld(seed: number): Promise<World> {
     random,
     clock: createFakeClock(),
     disk: createMemoryDisk(),
-    judge: createJudge(),
+    rules: createRules(),
     mapping: createMapping(),
     shelves: createShelves(),
     lanes: createLanes(),
@@ -113,7 +113,7 @@ async function createWorld(seed: number): Promise<World> {
     answered: new Map(),
     settling: new Set(),
     running: new Set(),
-    epoch: 0,
+    opening: 0,
     steps: [],
     ids: 0,
     ackOrder: { given: 0, asked: 0 },
@@ -147,15 +147,15 @@ async function open(world: Omit<World, 'spool'>): Promise<Spool> {
   return spool
 }
 
-const laneKinds = ['rotated', 'resealed', 'turned', 'followed', 'dropped'] as const
+const laneKinds = ['rotated', 'resealed', 'operationSet', 'followed', 'dropped'] as const
 
 type Step = { name: string; weight: number; run: (world: World) => void | Promise<void> }
 
 const steps: Step[] = [
   { name: 'append', weight: 30, run: appendNew },
   { name: 'resend', weight: 10, run: resend },
-  { name: 'bury', weight: 3, run: (world) => publishNew(world, 'letter') },
-  { name: 'part', weight: 8, run: (world) => publishNew(world, 'part') },
+  { name: 'add dead letter', weight: 3, run: (world) => publishNew(world, 'deadLetter') },
+  { name: 'put state', weight: 8, run: (world) => publishNew(world, 'part') },
   { name: 'close record', weight: 4, run: closeSome },
   { name: 'keep', weight: 7, run: (world) => publishNew(world, 'kept') },
   { name: 'release', weight: 6, run: releaseSome },
@@ -165,7 +165,7 @@ const steps: Step[] = [
   { name: 'settle', weight: 14, run: settleSome },
   { name: 'rotate', weight: 4, run: rotateSome },
   { name: 'reseal', weight: 6, run: resealSome },
-  { name: 'turn', weight: 6, run: turnSome },
+  { name: 'set operation', weight: 6, run: setOperationSome },
   { name: 'follow', weight: 4, run: followSome },
   { name: 'check', weight: 1, run: checkSome },
   { name: 'hold disk', weight: 8, run: ({ disk }) => disk.hold() },
@@ -217,26 +217,26 @@ function resend(world: World): void {
 }
 
 function publish(world: World, message: Message, dup: boolean): void {
-  const { spool, ackOrder, judge, mapping } = world
+  const { spool, ackOrder, rules, mapping } = world
   // As ingest does: without its state the mapping takes nothing.
   if (spool.holdReason !== null || !mapping.restored) return
   for (const part of message.parts) {
-    judge.offered(idOf(part), isLateName(part))
+    rules.offered(idOf(part), isLateName(part))
     give(world, message, part, dup)
   }
   if (message.state === 'new') message.state = 'sent'
-  const epoch = world.epoch
+  const opening = world.opening
   ackOrder.asked += 1
   const asked = ackOrder.asked
   spool.endMessage((fault) => {
-    if (epoch !== world.epoch) fail('an ack came from before the crash')
+    if (opening !== world.opening) fail('an ack came from before the crash')
     if (asked <= ackOrder.given) fail(`acks out of order: ${asked} after ${ackOrder.given}`)
     ackOrder.given = asked
     if (fault !== null) return
     message.state = 'acked'
-    for (const part of message.parts) judge.acked(idOf(part))
+    for (const part of message.parts) rules.acked(idOf(part))
     // The device forgets the message now: what a power cut would leave must hold it.
-    judge.check(world.disk.durable())
+    rules.check(world.disk.durable())
   })
 }
 
@@ -250,7 +250,7 @@ function give(
     case 'payloads':
       spool.append(payloadOf(part, { provider, padding: part.length % 7 === 0 ? 200 : 20 }), dup)
       return
-    case 'letter': {
+    case 'deadLetter': {
       const { deadLetter, windowKey } = deadLetterNamed(part)
       spool.addDeadLetter(deadLetter, windowKey, dup)
       return
@@ -272,39 +272,39 @@ function give(
 // ---------------------------------------------------------------------------- delivery
 
 function sealSome(world: World): void {
-  const { random, spool, judge } = world
+  const { random, spool, rules } = world
   const lanes = spool.lanes().filter(({ pending }) => pending > 0)
   if (lanes.length === 0) return
   const lane = random.pick(lanes)
   const limits = { payloadsMax: 1 + random.below(8), bodyBytesMax: 300 + random.below(3000) }
-  const epoch = world.epoch
+  const opening = world.opening
   track(
     world,
     spool.seal(lane.id, limits).then((batch) => {
-      if (batch === null || epoch !== world.epoch) return
+      if (batch === null || opening !== world.opening) return
       if (batch.payloads > limits.payloadsMax) fail('a batch is larger than its limit')
       // From now on it may be sent: so it must be durable.
-      judge.sealed(batch, world.disk.durable())
+      rules.sealed(batch, world.disk.durable())
     }),
   )
 }
 
 async function submitSome(world: World): Promise<void> {
-  const { random, spool, judge, answered } = world
-  const batches = spool.batches().filter(({ batchId }) => judge.knows(batchId))
+  const { random, spool, rules, answered } = world
+  const batches = spool.batches().filter(({ batchId }) => rules.knows(batchId))
   if (batches.length === 0) return
   const batch = random.pick(batches)
   if (answered.has(batch.batchId) || world.settling.has(batch.batchId)) return
-  const epoch = world.epoch
+  const opening = world.opening
   const loaded = await spool.load(batch)
-  if (epoch !== world.epoch) return
+  if (opening !== world.opening) return
   if (loaded.kind !== 'content') fail('nothing was damaged')
-  else if (!judge.answered(batch.batchId) && random.chance(0.15)) judge.refused(batch, loaded.content)
+  else if (!rules.answered(batch.batchId) && random.chance(0.15)) rules.refused(batch, loaded.content)
   else {
     const { content } = loaded
-    const fates = judge.submitted(batch, content, () => chooseFate(world))
+    const settlements = rules.submitted(batch, content, () => chooseFate(world))
     // The answer may be lost on its way back: then the same batch goes again.
-    if (random.chance(0.8)) answered.set(batch.batchId, { batch, fates })
+    if (random.chance(0.8)) answered.set(batch.batchId, { batch, settlements })
   }
 }
 
@@ -321,12 +321,15 @@ function settleSome(world: World): void {
   const { random, spool, answered } = world
   if (answered.size === 0) return
   // Any of them: a later batch may settle before an earlier one.
-  const { batch, fates } = random.pick([...answered.values()])
+  const { batch, settlements } = random.pick([...answered.values()])
   answered.delete(batch.batchId)
   world.settling.add(batch.batchId)
-  const all = fates.every(({ kind }) => kind === 'delivered')
+  const all = settlements.every(({ kind }) => kind === 'delivered')
   const receipt = receiptFor(world, batch)
-  track(world, spool.settle(batch, { payloads: all ? 'all delivered' : fates, requestId: 'r' }, receipt))
+  track(
+    world,
+    spool.settle(batch, { payloads: all ? 'all delivered' : settlements, requestId: 'r' }, receipt),
+  )
 }
 
 // ---------------------------------------------------------------------------- the disk and the power
@@ -357,11 +360,11 @@ async function failWrite(world: World): Promise<void> {
 
 async function crash(world: World): Promise<void> {
   const { disk, random } = world
-  world.epoch += 1
+  world.opening += 1
   world.answered.clear()
   world.settling.clear()
   disk.crash({ keepRunning: random.chance(0.5) })
-  world.judge.check(disk.durable())
+  world.rules.check(disk.durable())
   world.ackOrder.given = world.ackOrder.asked
   world.running.clear()
   // The timers of the dead process are gone with it.
@@ -374,7 +377,7 @@ async function restart(world: World): Promise<void> {
   await turn()
   await Promise.all(world.running)
   await world.spool.close()
-  world.epoch += 1
+  world.opening += 1
   world.answered.clear()
   world.settling.clear()
   world.ackOrder.given = world.ackOrder.asked
@@ -383,7 +386,7 @@ async function restart(world: World): Promise<void> {
 
 /** In the end every device gets its ack, everything is delivered, and nothing is left. */
 async function drainAll(world: World): Promise<void> {
-  const { disk, judge, messages } = world
+  const { disk, rules, messages } = world
   disk.heal()
   disk.release()
   await Promise.all(world.running)
@@ -406,19 +409,19 @@ async function drainAll(world: World): Promise<void> {
   await forgetAll(world)
   // What is drained for good is looked for from time to time.
   await world.clock.advance(61_000)
-  judge.finish(world.spool, disk.durable())
+  rules.finish(world.spool, disk.durable())
   await world.spool.close()
 }
 
 async function deliverAll(world: World): Promise<void> {
-  const { spool, disk, judge, answered } = world
+  const { spool, disk, rules, answered } = world
   if (spool.holdReason === 'store_lost') return
   for (let round = 0; round < 1000; round += 1) {
     for (const lane of spool.lanes()) {
       if (lane.pending === 0) continue
       const batch = await spool.seal(lane.id, { payloadsMax: 50, bodyBytesMax: 1e6 })
       if (batch === null) fail(`lane ${lane.id} has ${lane.pending} pending and nothing to seal`)
-      else judge.sealed(batch, disk.durable())
+      else rules.sealed(batch, disk.durable())
     }
     const batches = spool.batches()
     if (batches.length === 0) return
@@ -427,9 +430,10 @@ async function deliverAll(world: World): Promise<void> {
       if (loaded.kind !== 'content') return fail('nothing was damaged')
       const known = answered.get(batch.batchId)
       answered.delete(batch.batchId)
-      const fates = known?.fates ?? judge.submitted(batch, loaded.content, () => ({ kind: 'delivered' }))
-      await spool.settle(batch, { payloads: fates, requestId: 'r' }, receiptFor(world, batch))
-      judge.check(disk.durable())
+      const settlements =
+        known?.settlements ?? rules.submitted(batch, loaded.content, () => ({ kind: 'delivered' }))
+      await spool.settle(batch, { payloads: settlements, requestId: 'r' }, receiptFor(world, batch))
+      rules.check(disk.durable())
     }
   }
   fail('the spool never runs empty')

@@ -1,6 +1,6 @@
-// mutations.ts: mistakes that the model must notice. Each one replaces a named function of the spool while the
-// process runs (run.ts does it), by a function that uses the original one wrongly. The types come from the
-// sources, so a change there that a mutation does not follow is a type error.
+// mutations.ts: mistakes that the model must notice. Each one replaces a named function of the spool while
+// the process runs (run.ts does it), by a function that uses the original one wrongly. The types come from
+// the sources, so a change there that a mutation does not follow is a type error.
 
 import { setTimeout as later } from 'node:timers/promises'
 import type { setClaimOperation, reseal } from '../../src/spool/batches/reseal.ts'

@@ -3,8 +3,8 @@
 //   node test/model/run.ts [--sequences N] [--seed N] [--steps N] [--mutation MISTAKE]
 //
 // With --mutation, a function of the spool is replaced by a wrong one (mutations.ts). A load hook appends the
-// replacement to its module. A function that no longer exists ends the run with a ReferenceError, and a function
-// that the model never calls ends it with an error as well.
+// replacement to its module. A function that no longer exists ends the run with a ReferenceError, and a
+// function that the model never calls ends it with an error as well.
 
 import { readFileSync } from 'node:fs'
 import { registerHooks } from 'node:module'

@@ -1,5 +1,5 @@
-// memory-store.ts: a second implementation of the store, on a disk that can lose its power, fail a write and
-// lie afterwards as LevelDB does. It passes the same contract suite as the real one (test/storage).
+// memory-store.ts: a second implementation of the store, on a disk that can lose its power and fail a write, and then
+// loses later writes as LevelDB does. It passes the same contract suite as the real one (test/storage).
 //
 // A write with `sync` is durable when it resolves. A crash keeps what was synced; of the write that runs,
 // all or nothing. What was written without sync is lost: the harshest disk that may exist.
@@ -112,7 +112,7 @@ export function createMemoryDisk(): MemoryDisk {
         continue
       }
       apply(shown, ops)
-      // After a failed append LevelDB goes on to accept writes and loses them at the next open.
+      // After a failed append LevelDB accepts further writes and loses them at the next open.
       if (sync && !lying) synced = new Map(shown)
       resolve()
     }
@@ -179,7 +179,7 @@ function entriesOf(map: Map<string, Buffer>, range: StoreRange, options: ReadOpt
 }
 
 async function* pagesOf(entries: StoreEntry[]): AsyncGenerator<StoreEntry[]> {
-  // Small pages, so that whoever reads meets the seam between two.
+  // Small pages, so that a reader crosses the boundary between two.
   for (let index = 0; index < entries.length; index += 3) yield entries.slice(index, index + 3)
 }
 

@@ -30,7 +30,7 @@ export type WorldOptions = {
   clock?: FakeClock
   changes?: Partial<SpoolOptions>
   isLate?: IsLate
-  /** The test lets it crash: then nobody can close it. */
+  /** The test lets it crash, so it cannot be closed. */
   crashes?: boolean
 }
 

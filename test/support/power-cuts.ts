@@ -1,4 +1,4 @@
-// power-cuts.ts: one history of the spool again and again, each time with the power going before another of its writes.
+// power-cuts.ts: repeats one history of the spool, each time with a power cut before another of its writes.
 
 import type { Spool } from '../../src/spool/spool.ts'
 import type { OpenStore } from '../../src/storage/storage.ts'
@@ -9,14 +9,14 @@ import { emptyDisk } from './spool-world.ts'
 
 export type PowerCuts = {
   options?: Pick<WorldOptions, 'changes' | 'isLate'>
-  /** What happens, one durable step after the other. What it returns so far is given to `judge`, also after a cut. */
+  /** What happens, one durable step after the other. `done` goes to `check`, also after a cut. */
   history: (world: SpoolWorld, done: string[]) => Promise<void>
-  /** Looks at the spool that was opened after the power came back. `done` is what the history had seen become durable. */
-  judge: (spool: Spool, done: readonly string[]) => Promise<void>
+  /** Checks the spool after the power came back. `done` is what had become durable for the history. */
+  check: (spool: Spool, done: readonly string[]) => Promise<void>
 }
 
-/** Returns how many writes the history took; the last judgement is of the whole history. */
-export async function atEachPowerCut({ options = {}, history, judge }: PowerCuts): Promise<number> {
+/** Returns how many writes the history took; the last check is of the whole history. */
+export async function atEachPowerCut({ options = {}, history, check }: PowerCuts): Promise<number> {
   for (let writes = 0; ; writes += 1) {
     const disk = createMemoryDisk()
     const clock = createFakeClock()
@@ -55,7 +55,7 @@ export async function atEachPowerCut({ options = {}, history, judge }: PowerCuts
       disk: emptyDisk,
       crashes: true,
     })
-    await judge(again.spool, done)
+    await check(again.spool, done)
     await again.spool.close()
     if (!wasCut) return writes
   }

@@ -53,7 +53,7 @@ export function deadLetterNamed(name: string): { deadLetter: DeadLetter; windowK
   }
 }
 
-/** A message for a shelf; its name stands in the topic. */
+/** A message for a shelf; its name is the topic. */
 export function keptNamed(
   name: string,
   options: { shelf?: ShelfName; device?: string | null; padding?: number } = {},

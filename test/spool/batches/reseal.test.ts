@@ -148,7 +148,7 @@ describe('a resealed batch', () => {
         await world.spool.reseal(parts[1]!, [2, 2])
         await world.spool.reseal(parts[0]!, [1])
       },
-      async judge(spool) {
+      async check(spool) {
         const shape = spool.batches().map(({ payloads }) => payloads)
         seen.add(shape.join())
         const { appended } = spool.lanes()[0] ?? { appended: 0 }
@@ -255,7 +255,7 @@ describe('the operation of a batch', () => {
         await world.spool.setOperation(back, 'single')
         done.push('single')
       },
-      async judge(spool, done) {
+      async check(spool, done) {
         expect(spool.batches().map(({ operation }) => operation)).toEqual(done.slice(-1))
       },
     })

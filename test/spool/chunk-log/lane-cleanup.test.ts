@@ -115,7 +115,7 @@ describe('a drained backfill lane', () => {
         for (const id of [1, 2]) await drain(world.spool, id as LaneId)
         await aMinute(world)
       },
-      async judge(spool) {
+      async check(spool) {
         expect((await spool.check(new AbortController().signal)).problems).toEqual([])
         const known = spool.lanes().map(({ id }) => id)
         expect(await send(spool, 'later')).toBeNull()

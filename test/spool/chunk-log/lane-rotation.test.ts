@@ -114,10 +114,10 @@ describe('a live lane that is rotated', () => {
           done.push('rotated')
         }
       },
-      async judge(spool, done) {
+      async check(spool, done) {
         const rotated = done.filter((step) => step === 'rotated').length
         const acked = done.filter((step) => step !== 'rotated')
-        // The power went before a write: what is there is what was told, and nothing else.
+        // The power failed before a write, so the disk has exactly what was reported.
         expect(await rolesIn(spool)).toEqual(
           acked.map((name, index) => `${index < rotated ? 'backfill' : 'live'}: ${name}`),
         )

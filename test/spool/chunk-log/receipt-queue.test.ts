@@ -106,12 +106,12 @@ describe('receipts', () => {
         await world.spool.forgetReceipts(1)
         done.push('forgotten')
       },
-      async judge(spool, done) {
+      async check(spool, done) {
         const sealed = done.filter((step) => step.startsWith('sealed')).length
         const settled = done.filter((step) => step.startsWith('settled')).length
         const held = (await receiptsIn(spool)).map(([n]) => n)
         const all = [0, 1, 2].slice(0, settled)
-        // The power went before a write, so nothing is durable that nobody heard of.
+        // The power failed before a write, so nothing is durable that was not reported.
         expect(held).toEqual(done.includes('forgotten') ? [2] : all)
         expect(spool.batches()).toHaveLength(sealed - settled)
         expect(spool.totals().receipts).toBe(held.length)

@@ -228,7 +228,7 @@ describe('an exchange', () => {
       const entries = await collect(spool.keptMessages(shelf, null, { limit: 7 }))
       if (entries.length === 0) break
       seen.push(...entries.map(({ message }) => message.envelope.topic))
-      // Not in the order in which they stand: what is behind must not be forgotten for it.
+      // Not in their order: an entry further back must not be skipped.
       for (const { id } of entries.reverse()) await spool.exchange(exchangeOf({ take: [id] }))
     }
     expect(seen).toEqual(Array.from({ length: 60 }, (_, index) => `m${index}`))

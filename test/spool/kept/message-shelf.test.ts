@@ -75,10 +75,10 @@ describe('messages that are kept', () => {
 
   test('are announced to listeners once they are durable', async () => {
     const { spool } = await openSpoolWorld()
-    let told = 0
-    spool.listen({ messagesKept: () => void (told += 1) })
+    let calls = 0
+    spool.listen({ messagesKept: () => void (calls += 1) })
     await keep(spool, 'one')
-    expect(told).toBe(1)
+    expect(calls).toBe(1)
   })
 
   test('are counted at a start without being read', async () => {

@@ -137,8 +137,8 @@ describe('state of the mapping', () => {
     before.spool.putState('van-2', bytes('two'))
     await ended(before.spool)
     const world = await reopenTampered(before, stateKey('van-1'), () => null)
-    const told = { kind: 'records_unbalanced', table: 'state', name: '', known: 2, found: 1 }
-    expect(world.eventsOf('records_unbalanced')).toEqual([told])
+    const event = { kind: 'records_unbalanced', table: 'state', name: '', known: 2, found: 1 }
+    expect(world.eventsOf('records_unbalanced')).toEqual([event])
     expect((await world.reopen()).eventsOf('records_unbalanced')).toEqual([])
   })
 

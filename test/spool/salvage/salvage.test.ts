@@ -173,7 +173,7 @@ describe('a walk over every record', () => {
     await once(child.stdout, 'data')
     const work = join(await newFolder(), 'work')
     await expect(openSalvage(path, work)).rejects.toMatchObject({ code: 'SPOOL_LOCKED' })
-    // To be refused changed nothing for whoever uses it.
+    // The refusal changed nothing for the process that uses it.
     await expect(openRestingSpool(path)).rejects.toMatchObject({ code: 'SPOOL_LOCKED' })
   })
 })

@@ -1,5 +1,5 @@
-// The real daemon dies while it lets messages out of quarantine, between two slices and within one, again and again;
-// the devices go on publishing. Judged by what the service got.
+// Kills the real daemon while it releases messages from quarantine, between two slices and within one. The
+// devices continue to publish. The rules are checked on what the service received.
 
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -9,14 +9,14 @@ import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
 import { eventually } from '../support/eventually.ts'
 import { createDevice } from '../support/mqtt-device.ts'
 import { startSandbox } from '../support/pipeline-world.ts'
-import { startDaemon, statusUntil, type Daemon } from './child.ts'
-import type { ReleasePoint } from './points.ts'
-import { preparePower } from './power.ts'
+import { startDaemon, statusUntil, type Daemon } from './daemon-process.ts'
+import type { ReleasePoint } from './kill-points.ts'
+import { preparePower } from './power-cut.ts'
 
 const firstTs = Date.UTC(2026, 0, 1)
 
-/** One life of the daemon each; a slice is 100 messages of a device. */
-const deaths: { point: ReleasePoint; after: number; powerCut: boolean }[] = [
+/** One daemon each; a slice is 100 messages of a device. */
+const kills: { point: ReleasePoint; after: number; powerCut: boolean }[] = [
   { point: 'after-release', after: 2, powerCut: true },
   { point: 'before-release', after: 2, powerCut: false },
   { point: 'during-release', after: 1, powerCut: false },
@@ -88,7 +88,10 @@ ops: { listen: "127.0.0.1:0" }
   }
 }
 
-/** Sends again what has no ack, with DUP, and `count` more behind it; ends with the acks, or with the connection. */
+/**
+ * Sends again what has no ack, with DUP, and `count` more behind it; ends with the acks, or with the
+ * connection.
+ */
 async function publish(port: number, truck: Truck, count: number): Promise<void> {
   const { name, unacked } = truck
   const numbers = Array.from({ length: count }, (_, index) => truck.published + index)
@@ -106,7 +109,7 @@ async function publish(port: number, truck: Truck, count: number): Promise<void>
     for (const message of unacked) message.wasSent = true
     await device.acked(sent.length)
   } catch {
-    // The daemon died; what it acknowledged before stands in `acks`.
+    // The daemon was killed; `acks` has what it acknowledged before.
   }
   const acked = new Set(device.acks.map(({ messageId }) => messageId - 1))
   truck.unacked = unacked.filter(({ n }) => !acked.has(n))
@@ -119,9 +122,9 @@ async function publishAll({ trucks }: World, daemon: Daemon, counts: readonly nu
   await Promise.all(trucks.map((truck, index) => publish(ready.mqttPort, truck, counts[index] ?? 0)))
 }
 
-test('killed 5 times while it releases a quarantine, twice by a power cut, the daemon sends each message once, in order', async () => {
+test('killed 5 times during a release, twice by a power cut, the daemon sends each message once and in order', async () => {
   const world = await openWorld()
-  for (const [index, { point, after, powerCut }] of deaths.entries()) {
+  for (const [index, { point, after, powerCut }] of kills.entries()) {
     await using daemon = world.start({ point, after })
     await publishAll(world, daemon, index === 0 ? [900, 300] : [3, 3])
     // Nothing is released before.

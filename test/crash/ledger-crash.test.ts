@@ -1,5 +1,6 @@
-// The real daemon dies between the copy of receipts into the ledger and their forgetting in the spool, and around the
-// settles; the ledger lists each payload that the service took once, and says so by the answer that settled it.
+// Kills the real daemon between the copy of receipts into the ledger and their deletion in the spool, and
+// around settles. The ledger lists each payload that the service accepted once, with the answer that settled
+// it.
 
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -9,11 +10,11 @@ import type { LedgerAnswer, LedgerEntry } from '../../src/ledger/ledger.ts'
 import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
 import { createDevice } from '../support/mqtt-device.ts'
 import { startSandbox } from '../support/pipeline-world.ts'
-import { openPayloads, startDaemon, statusUntil, type Daemon } from './child.ts'
-import type { AnyPoint } from './points.ts'
+import { openPayloads, startDaemon, statusUntil, type Daemon } from './daemon-process.ts'
+import type { AnyPoint } from './kill-points.ts'
 
-/** One life of the daemon each. */
-const deaths: { point: AnyPoint; after: number }[] = [
+/** One daemon each. */
+const kills: { point: AnyPoint; after: number }[] = [
   { point: 'after-ledger-copy', after: 1 },
   { point: 'after-settle', after: 4 },
   { point: 'before-ledger-copy', after: 2 },
@@ -51,7 +52,7 @@ async function publish(port: number, numbers: readonly number[]): Promise<number
     }
     await device.acked(numbers.length)
   } catch {
-    // It died; what it acknowledged before stands in `acks`.
+    // It was killed; `acks` has what it acknowledged before.
   }
   const acked = new Set(device.acks.map(({ messageId }) => messageId - 1))
   device.destroy()
@@ -91,7 +92,7 @@ ops: { listen: "127.0.0.1:0" }
     }
     let published = 0
     let open: number[] = []
-    for (const kill of deaths) {
+    for (const kill of kills) {
       await using daemon = startDaemon({ configPath, env, kill })
       const ready = await daemon.ready
       open.push(...Array.from({ length: messagesALife }, (_, index) => published + index))

@@ -1,8 +1,10 @@
-// daemon.ts: the process under test: the gateway as it is, on a real store, with somebody around it who kills it.
+// killable-daemon.ts: the process under test: the unchanged gateway, in a process that kills itself at a
+// given point.
 //
-//   node test/crash/daemon.ts --config FILE [--kill-at POINT --after N] [--mistake NAME] [--enospc-at N --enospc-times M]
+//   node test/crash/killable-daemon.ts --config FILE [--kill-at POINT --after N] [--mistake NAME]
+//     [--enospc-at N --enospc-times M]
 //
-// Speaks to its parent over IPC and ends with it.
+// Talks to its parent over IPC and ends with it.
 
 import { parseArgs } from 'node:util'
 import { startGateway } from '../../src/app/app.ts'
@@ -23,7 +25,7 @@ import {
   releasePoints,
   type Mistake,
   type AnyPoint,
-} from './points.ts'
+} from './kill-points.ts'
 
 export type DaemonWord =
   { kind: 'ready'; mqtt: string; ops: string } | { kind: 'event'; event: string; detail: string }
@@ -46,8 +48,8 @@ const point =
     : oneOf([...points, ...releasePoints, ...ledgerPoints], values['kill-at'])
 const mistake = values.mistake === undefined ? null : oneOf(mistakes, values.mistake)
 
-/** What a parent wants to know; the rest stands in the log. */
-const toldEvents = new Set<GatewayEvent['kind']>([
+/** The events that the parent needs; the others are in the log. */
+const reportedEvents = new Set<GatewayEvent['kind']>([
   'spool_held',
   'spool_resumed',
   'store_lost',
@@ -84,7 +86,7 @@ const gateway = await startGateway(
     disk: realDisk,
     observe(event) {
       reachByEvent(event, reach)
-      if (!toldEvents.has(event.kind)) return
+      if (!reportedEvents.has(event.kind)) return
       const name = event.kind === 'spool_held' ? `${event.kind} ${event.reason}` : event.kind
       tell({ kind: 'event', event: name, detail: JSON.stringify(event) })
     },

@@ -1,9 +1,10 @@
-// fleet.ts: the devices. Each keeps what was not acknowledged, and nothing else: after a lost connection it sends the
-// rest again, in order and with DUP, and then goes on. They publish what they were granted, and no more.
+// crash-devices.ts: the devices of a crash run. Each keeps only what was not acknowledged. After a lost
+// connection it sends that again, in order and with DUP, and continues. They publish as many messages as they
+// are allowed to.
 
 import { setTimeout as pauseMs } from 'node:timers/promises'
 import { createDevice, type Device } from '../support/mqtt-device.ts'
-import { bytesOf, doomedDevice, messageOf, topicOf, type Message } from './message.ts'
+import { bytesOf, doomedDevice, messageOf, topicOf, type Message } from './crash-message.ts'
 
 export type FleetCounts = { published: number; acked: number; resent: number; outOfOrder: number }
 
@@ -17,7 +18,10 @@ export type Fleet = {
   quiet(): Promise<void>
   /** Calls `listener` after every ack. */
   onAck(listener: (() => void) | null): void
-  /** Connects all devices and publishes, over lost connections, as long as the daemon is `alive`; resolves then. */
+  /**
+   * Connects all devices and publishes, over lost connections, as long as the daemon is `alive`; resolves
+   * then.
+   */
   serve(port: number, alive: () => boolean): Promise<void>
   /** Ends all connections. */
   disconnect(): void

@@ -1,5 +1,5 @@
-// points.ts: the places at which the daemon dies, and the mistakes that must be found. Both are made outside of
-// the product: by a store around the real one, and by a listener to the events.
+// kill-points.ts: the points at which the daemon is killed, and the mistakes that the rules must find. Both
+// are made outside of the product: by a store around the real one, and by a listener to the events.
 
 import { basename } from 'node:path'
 import { assertNever } from '../../src/std/assert.ts'
@@ -10,7 +10,7 @@ import type { OpenStore, Store, StoreOp } from '../../src/storage/storage.ts'
 export const points = [
   // A write with messages was started.
   'during-write',
-  // It is durable, nobody was told.
+  // It is durable, and its acks are not given yet.
   'after-write-before-ack',
   // The devices have their acks, the claim of the next batch is not on its way yet.
   'before-seal',
@@ -28,7 +28,9 @@ export const points = [
 
 export type Point = (typeof points)[number]
 
-/** Around a write that takes messages off a shelf: it is not begun, begun, or durable while nobody was told. */
+/**
+ * Around a write that takes messages off a shelf: before it, during it, or after it and before its promise resolves.
+ */
 export const releasePoints = ['before-release', 'during-release', 'after-release'] as const
 
 export type ReleasePoint = (typeof releasePoints)[number]
@@ -64,7 +66,7 @@ export function reachByEvent(event: GatewayEvent, reach: Reach): void {
   if (event.kind === 'submission_ended' && event.outcome.kind === 'answered') reach('after-answer')
 }
 
-// First bytes of the keys, as src/spool/chunk-log/key-layout.ts has them: a judge keeps its own copy.
+// First bytes of the keys, as in src/spool/chunk-log/key-layout.ts: the rules keep their own copy.
 const chunkTable = 0x10
 const batchTable = 0x11
 const seenTable = 0x13
@@ -188,8 +190,8 @@ function tellingEarly(store: Store, isEarly: (ops: readonly StoreOp[]) => boolea
 }
 
 /**
- * A disk that is full at the `at`-th write of each of the first `times` openings. Every other time the error comes
- * after the bytes were written, as that of a failed fsync may.
+ * A disk that is full at the `at`-th write of each of the first `times` openings. Every other time the error
+ * comes after the bytes were written, as that of a failed fsync may.
  */
 export function fillUp(openStore: OpenStore, { at, times }: { at: number; times: number }): OpenStore {
   let openings = 0
@@ -205,7 +207,7 @@ export function fillUp(openStore: OpenStore, { at, times }: { at: number; times:
       async write(ops, options) {
         writes += 1
         if (writes < at) return store.write(ops, options)
-        // LevelDB goes on to take writes that are gone at the next open.
+        // LevelDB accepts further writes and loses them at the next open.
         if (writes > at) return undefined
         if (late) await store.write(ops, options)
         throw Object.assign(new Error('IO error: 000042.log: No space left on device'), { code: 'ENOSPC' })

@@ -1,11 +1,12 @@
-// child.ts: the daemon as a child process: started, asked, killed by its own id, and never left behind.
+// daemon-process.ts: the daemon as a child process: starts it, queries it, kills it by its own id, and never
+// leaves it behind.
 
 import { fork, type ChildProcess } from 'node:child_process'
 import { join } from 'node:path'
 import { setTimeout as pauseMs } from 'node:timers/promises'
 import type { Status } from '../../src/ops/status.ts'
-import type { DaemonWord } from './daemon.ts'
-import type { AnyPoint, Mistake } from './points.ts'
+import type { DaemonWord } from './killable-daemon.ts'
+import type { AnyPoint, Mistake } from './kill-points.ts'
 
 export type DaemonOptions = {
   configPath: string
@@ -38,7 +39,7 @@ const logLinesMax = 60
 export function startDaemon(options: DaemonOptions): Daemon {
   const { kill = null, mistake = null, enospc = null } = options
   const child = fork(
-    join(import.meta.dirname, 'daemon.ts'),
+    join(import.meta.dirname, 'killable-daemon.ts'),
     [
       '--config',
       options.configPath,
@@ -123,8 +124,8 @@ export async function statusUntil(
     const status = await daemon.status()
     if (status !== null && holds(status)) return status
     if (!daemon.running || performance.now() > deadlineMs) {
-      const told = status === null ? 'no status' : JSON.stringify([status.lanes, status.conservation])
-      throw new Error(`${what} did not come about (${told}); the daemon's last lines:\n${daemon.log()}`)
+      const last = status === null ? 'no status' : JSON.stringify([status.lanes, status.conservation])
+      throw new Error(`${what} was not reached (${last}); the daemon's last lines:\n${daemon.log()}`)
     }
     await pauseMs(20)
   }

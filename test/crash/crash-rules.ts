@@ -1,15 +1,15 @@
-// judge.ts: what became of every message, told by those who are not the gateway: the devices by their acks, the
-// service by its file, and the spool as it lies on the disk when everything is over.
+// crash-rules.ts: checks what became of every message, by sources other than the gateway: the acks of the
+// devices, the file of the service, and the spool on the disk after the last daemon.
 
 import { newRandomId } from '../../src/domain/ids.ts'
 import { spoolOptions } from '../../src/spool/config.ts'
 import { openSpool } from '../../src/spool/spool.ts'
 import { systemClock } from '../../src/std/clock.ts'
 import { openLevelStore, realDisk } from '../../src/storage/storage.ts'
-import { doomedDevice, keyOf, malformedText, wrongIn, type Message } from './message.ts'
-import type { CrashWorld } from './world.ts'
+import { doomedDevice, keyOf, malformedText, wrongIn, type Message } from './crash-message.ts'
+import type { CrashWorld } from './crash-world.ts'
 
-export type Judgement = {
+export type CrashFindings = {
   published: number
   acked: number
   resent: number
@@ -23,10 +23,10 @@ export type Judgement = {
 
 type Effects = { accepted: number; dead: number }
 
-/** Of each kind so many are told; the first shows what is wrong, the thousandth does not. */
-const toldMax = 5
+/** Reported violations of each kind: the first shows what is wrong, the thousandth adds nothing. */
+const reportedMax = 5
 
-export async function judge(world: CrashWorld): Promise<Judgement> {
+export async function checkRules(world: CrashWorld): Promise<CrashFindings> {
   const { fleet, service } = world
   const violations = createViolations(world.violations)
   const messages = new Map<string, Message>()
@@ -40,9 +40,9 @@ export async function judge(world: CrashWorld): Promise<Judgement> {
   let acked = 0
   for (const { message, acked: wasAcked } of fleet.messages()) {
     if (wasAcked) acked += 1
-    judgeMessage(message, wasAcked, effects.get(nameOf(message))!)
+    checkMessage(message, wasAcked, effects.get(nameOf(message))!)
   }
-  judgeService()
+  checkService()
   if (fleet.counts.outOfOrder > 0)
     violations.add('ack order', `${fleet.counts.outOfOrder} acks came out of the order of their messages`)
   const { published, resent } = fleet.counts
@@ -56,7 +56,7 @@ export async function judge(world: CrashWorld): Promise<Judgement> {
       const name = keyOf(payload.deviceIdentifier.id, payload.signalTimestamp)
       const message = messages.get(name)
       if (message === undefined) {
-        violations.add('never sent', `the service accepted ${name}, which nobody sent`)
+        violations.add('never sent', `the service accepted ${name}, which no device sent`)
         continue
       }
       effects.get(name)!.accepted += 1
@@ -66,7 +66,7 @@ export async function judge(world: CrashWorld): Promise<Judgement> {
     return count
   }
 
-  /** The spool is opened once more, by somebody who only reads. */
+  /** Opens the spool once more, only to read it. */
   async function countDeadLetters(): Promise<number> {
     const byText = new Map([...messages.values()].map((message) => [malformedText(message), message]))
     const spool = await openSpoolOf(world, (what) => violations.add('spool', what))
@@ -86,18 +86,18 @@ export async function judge(world: CrashWorld): Promise<Judgement> {
     return count
   }
 
-  function judgeMessage(message: Message, wasAcked: boolean, { accepted, dead }: Effects): void {
+  function checkMessage(message: Message, wasAcked: boolean, { accepted, dead }: Effects): void {
     const name = nameOf(message)
     if (!wasAcked) violations.add('never acked', `${name} was never acknowledged`)
     if (accepted + dead === 0) violations.add('acked lost', `${name} was acknowledged and is lost`)
     if (accepted + dead > 1)
       violations.add('twice', `${name} was accepted ${accepted} times and is ${dead} times a dead letter`)
     const meantDead = message.kind === 'malformed' || message.device === doomedDevice
-    if (accepted > 0 && meantDead) violations.add('fate', `${name} should have become a dead letter`)
-    if (dead > 0 && !meantDead) violations.add('fate', `${name} became a dead letter`)
+    if (accepted > 0 && meantDead) violations.add('settlement', `${name} should have become a dead letter`)
+    if (dead > 0 && !meantDead) violations.add('settlement', `${name} became a dead letter`)
   }
 
-  function judgeService(): void {
+  function checkService(): void {
     const stats = service.stats()
     const mustBeZero = {
       duplicatesAcrossBatches: stats.duplicatesAcrossBatches,
@@ -130,7 +130,7 @@ function keyOfPayload(payload: unknown): string {
   return keyOf(deviceIdentifier.id, signalTimestamp)
 }
 
-function openSpoolOf(world: CrashWorld, complain: (what: string) => void) {
+function openSpoolOf(world: CrashWorld, report: (what: string) => void) {
   const config = {
     path: world.spoolPath,
     max_bytes: 1024 ** 3,
@@ -148,7 +148,7 @@ function openSpoolOf(world: CrashWorld, complain: (what: string) => void) {
       random: Math.random,
       emit(event) {
         if (event.kind === 'chunk_damaged' || event.kind === 'conservation_broken')
-          complain(JSON.stringify(event))
+          report(JSON.stringify(event))
       },
       openStore: openLevelStore,
       disk: { ...realDisk, loadBallast: async () => undefined },
@@ -158,16 +158,17 @@ function openSpoolOf(world: CrashWorld, complain: (what: string) => void) {
 }
 
 function createViolations(noticed: readonly string[]) {
-  const byKind = new Map<string, { count: number; told: string[] }>()
+  const byKind = new Map<string, { count: number; reported: string[] }>()
   function add(kind: string, what: string): void {
-    const entry = byKind.get(kind) ?? { count: 0, told: [] }
+    const entry = byKind.get(kind) ?? { count: 0, reported: [] }
     byKind.set(kind, entry)
     entry.count += 1
-    if (entry.told.length < toldMax) entry.told.push(what)
+    if (entry.reported.length < reportedMax) entry.reported.push(what)
   }
   for (const what of noticed) add('noticed', what)
   return {
     add,
-    list: () => [...byKind].map(([kind, { count, told }]) => `${kind} (${count}): ${told.join('; ')}`),
+    list: () =>
+      [...byKind].map(([kind, { count, reported }]) => `${kind} (${count}): ${reported.join('; ')}`),
   }
 }

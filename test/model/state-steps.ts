@@ -1,9 +1,10 @@
-// mapping.ts: a mapping as small as can be: parts wait in records under a few keys until a record closes and each of
-// its parts becomes a payload. What it must know after a restart stands in the spool and nowhere else.
+// state-steps.ts: the smallest possible mapping with state. Messages wait in records under a few keys, until
+// a record closes and each of its messages becomes a payload. Only the spool remembers the records over a
+// restart.
 
 import type { Spool } from '../../src/spool/spool.ts'
 import { exchangeOf } from '../support/spool-world.ts'
-import { payloadOf, track, type Mapping, type World } from './world.ts'
+import { payloadOf, track, type Mapping, type World } from './model-world.ts'
 
 const keys = ['bus', 'van "1"', 'lorry\u0000'] as const
 

@@ -1,9 +1,9 @@
-// power.ts: power cuts at the level of files. kill -9 cannot show a missing fsync, for the page cache outlives the
-// process. So every fsync of the daemon is recorded with the size of its file (fsync-recorder.c), and after
-// signal 9 each file of the spool is cut back to what was synced; what was never synced is empty.
+// power-cut.ts: power cuts at the level of files. kill -9 does not show a missing fsync, because the page
+// cache survives the process. So every fsync of the daemon is recorded with the size of its file
+// (fsync-recorder.c). After signal 9 each file of the spool is cut back to what was synced; a file that was
+// never synced is empty.
 //
-// What it does not show: names. A file that was made, renamed or deleted stays so, whether its directory was synced
-// or not.
+// Limit: a file that was created, renamed or deleted stays so, whether or not its directory was synced.
 
 import { execFile } from 'node:child_process'
 import { readdir, readFile, stat, truncate } from 'node:fs/promises'

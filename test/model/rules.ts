@@ -1,4 +1,4 @@
-// judge.ts: the rules of model.ts, on what a power cut would leave right now.
+// rules.ts: checks the rules of model.ts on what a power cut would leave at that moment.
 
 import { hash } from 'node:crypto'
 import { readChunk, eachFrame } from '../../src/spool/chunk-log/chunk-codec.ts'
@@ -19,7 +19,7 @@ import type { StoreEntry } from '../../src/storage/storage.ts'
 import { bodyOf } from '../support/batch-body.ts'
 import { payloadNamed } from '../support/spool-world.ts'
 
-export type Judge = {
+export type Rules = {
   /** `late`: the device time is so old that it must not go before what is fresh. */
   offered(id: string, late: boolean): void
   acked(id: string): void
@@ -30,8 +30,8 @@ export type Judge = {
   /** The service gets a batch and refuses it as such. */
   refused(batch: Batch, content: BatchContent): void
   rotated(lane: LaneId, durable: readonly StoreEntry[]): void
-  turned(batch: Batch, durable: readonly StoreEntry[]): void
-  /** It goes on under other batchIds: nobody may see it again. */
+  operationSet(batch: Batch, durable: readonly StoreEntry[]): void
+  /** It was replaced by other batches and must not appear again. */
   voided(batchId: string): void
   receiptGiven(batchId: string): void
   followed(receipts: readonly { n: number; value: Buffer }[]): void
@@ -50,10 +50,12 @@ export function fail(message: string): never {
   throw new Error(message)
 }
 
-/** How often each payload stands in chunks, in dead letters, on shelves and in the state; payloads by lane. */
+/**
+ * How often each payload is in chunks, in dead letters, on shelves and in the state; payloads by lane.
+ */
 type Places = {
   chunks: Map<string, number>
-  letters: Map<string, number>
+  deadLetters: Map<string, number>
   kept: Map<string, number>
   parts: Map<string, number>
   open: Map<number, number>
@@ -76,12 +78,12 @@ export function idOf(name: string): string {
   return id
 }
 
-export function createJudge(): Judge {
+export function createRules(): Rules {
   const offered = new Set<string>()
   const late = new Set<string>()
   const acked = new Set<string>()
   const answers = new Map<string, PayloadSettlement[]>()
-  /** Hashes of the bodies, by batchId and turn. */
+  /** Hashes of the bodies, by batchId and operation. */
   const bodies = new Map<string, string>()
   /** Under which batch the service accepted a payload. */
   const acceptedUnder = new Map<string, string>()
@@ -89,7 +91,7 @@ export function createJudge(): Judge {
   const claims = new Map<string, string>()
   const sealed = new Set<string>()
   /** By which operation each batch goes, as it is durable. */
-  const turns = new Map<string, BatchOperation>()
+  const operations = new Map<string, BatchOperation>()
   const voided = new Set<string>()
   const lanesSeen = new Set<number>()
   const lanesGone = new Set<number>()
@@ -102,25 +104,25 @@ export function createJudge(): Judge {
   function check(durable: readonly StoreEntry[]): void {
     if (noted !== null) throw noted
     const places = placesIn(durable)
-    const { chunks, letters, kept, parts } = places
+    const { chunks, deadLetters, kept, parts } = places
     for (const [id, count] of chunks) if (count > 1) fail(`${id} is in ${count} chunks`)
     for (const id of offered) {
       const found =
-        (chunks.get(id) ?? 0) + (letters.get(id) ?? 0) + (kept.get(id) ?? 0) + (parts.get(id) ?? 0)
+        (chunks.get(id) ?? 0) + (deadLetters.get(id) ?? 0) + (kept.get(id) ?? 0) + (parts.get(id) ?? 0)
       if (found > 1) fail(`${id} is in ${found} places`)
       if (found === 0 && acked.has(id) && !acceptedUnder.has(id))
         fail(`${id} was acknowledged and is nowhere`)
     }
     checkLanes(places)
     checkReceipts(places)
-    for (const place of [chunks, letters, kept, parts])
+    for (const place of [chunks, deadLetters, kept, parts])
       for (const id of place.keys()) if (!offered.has(id)) fail(`${id} was never offered`)
   }
 
   function placesIn(durable: readonly StoreEntry[]): Places {
     const places: Places = {
       chunks: new Map(),
-      letters: new Map(),
+      deadLetters: new Map(),
       kept: new Map(),
       parts: new Map(),
       open: new Map(),
@@ -140,8 +142,8 @@ export function createJudge(): Judge {
       if (key[0] === table.batches) checkClaim(places, claimEnds, key, value)
       if (key[0] === table.receipts) readReceipt(places, numberOf(key), value)
       if (key[0] === table.deadLetters) {
-        const letter = deadLetterRecord.decode(value) ?? fail('a dead letter is damaged')
-        count(places.letters, letter.payloadId ?? idOf(letter.detail))
+        const deadLetter = deadLetterRecord.decode(value) ?? fail('a dead letter is damaged')
+        count(places.deadLetters, deadLetter.payloadId ?? idOf(deadLetter.detail))
       }
       if (key[0] === table.kept)
         count(
@@ -181,7 +183,12 @@ export function createJudge(): Judge {
   function checkClaim(places: Places, claimEnds: Map<number, number>, key: Buffer, value: Buffer): void {
     const lane = laneOf(key)
     const firstSeq = seqOf(key)
-    const { batchId, endSeq, timestamp, turn } = claimRecord.decode(value) ?? fail('a claim is damaged')
+    const {
+      batchId,
+      endSeq,
+      timestamp,
+      turn: operation,
+    } = claimRecord.decode(value) ?? fail('a claim is damaged')
     if (firstSeq < (claimEnds.get(lane) ?? 0)) fail(`claims of lane ${lane} overlap at ${firstSeq}`)
     claimEnds.set(lane, endSeq)
     const text = `${lane} ${firstSeq} ${endSeq} ${timestamp}`
@@ -189,7 +196,7 @@ export function createJudge(): Judge {
     if (known !== undefined && known !== text) fail(`batch ${batchId} changed from ${known} to ${text}`)
     claims.set(batchId, text)
     sealed.add(batchId)
-    turns.set(batchId, turn)
+    operations.set(batchId, operation)
     places.claims.add(batchId)
     if (voided.has(batchId)) fail(`batch ${batchId} was resealed and is there again`)
     let seq = firstSeq
@@ -228,7 +235,7 @@ export function createJudge(): Judge {
   /** What is in the request body of a batch, which is the same whenever it goes by the same operation. */
   function sent(batch: Batch, content: BatchContent): { payloadId: string }[] {
     if (voided.has(batch.batchId)) fail(`batch ${batch.batchId} was resealed and is sent again`)
-    if ((turns.get(batch.batchId) ?? batch.operation) !== batch.operation)
+    if ((operations.get(batch.batchId) ?? batch.operation) !== batch.operation)
       fail(`batch ${batch.batchId} goes by another operation than its claim says`)
     const bytes = bodyOf(content)
     const body = hash('sha256', bytes, 'hex')
@@ -261,14 +268,14 @@ export function createJudge(): Judge {
       if (value === undefined && lanesGone.has(lane)) return
       if (laneRecord.decode(value)?.role.kind !== 'backfill') fail(`lane ${lane} was rotated, not durably`)
     },
-    turned(batch, durable) {
+    operationSet(batch, durable) {
       const found = durable.some(([key, value]) => {
         if (key[0] !== table.batches) return false
         const record = claimRecord.decode(value)
         return record?.batchId === batch.batchId && record.turn === batch.operation
       })
       if (!found) fail(`batch ${batch.batchId} has another operation, not durably`)
-      turns.set(batch.batchId, batch.operation)
+      operations.set(batch.batchId, batch.operation)
     },
     voided: (batchId) => void voided.add(batchId),
     receiptGiven: (batchId) => void receiptsDue.add(batchId),
@@ -290,17 +297,17 @@ export function createJudge(): Judge {
       const data = sent(batch, content)
       const known = answers.get(batch.batchId)
       if (known !== undefined) return known
-      const fates = content.payloadIds.map((id, index) => {
+      const settlements = content.payloadIds.map((id, index) => {
         if (data[index]?.payloadId !== id) fail('the ids are not those of the body')
         const under = acceptedUnder.get(id)
         if (under !== undefined)
           fail(`${id} was accepted under ${under} and came again under ${batch.batchId}`)
-        const fate = choose()
-        if (fate.kind === 'delivered') acceptedUnder.set(id, batch.batchId)
-        return fate
+        const settlement = choose()
+        if (settlement.kind === 'delivered') acceptedUnder.set(id, batch.batchId)
+        return settlement
       })
-      answers.set(batch.batchId, fates)
-      return fates
+      answers.set(batch.batchId, settlements)
+      return settlements
     },
     check,
     finish(spool, durable) {
@@ -316,7 +323,7 @@ export function createJudge(): Judge {
         if (lane.pending !== 0 || lane.sealed !== 0 || lane.pendingBytes !== 0)
           fail(`lane ${id} is not empty`)
       }
-      if (places.lanes.size !== spool.lanes().length) fail('there are lanes that nobody knows')
+      if (places.lanes.size !== spool.lanes().length) fail('the disk has lanes that the spool does not list')
       for (const provider of ['a', 'b']) {
         const left = spool
           .lanes()
@@ -328,13 +335,14 @@ export function createJudge(): Judge {
       const { openBytes, deadLetters, quarantined, quarantineBytes, stateEntries, stateBytes } =
         spool.totals()
       if (openBytes !== 0) fail(`${openBytes} bytes are open in an empty spool`)
-      if (deadLetters !== sum(places.letters)) fail(`${deadLetters} dead letters of ${sum(places.letters)}`)
+      if (deadLetters !== sum(places.deadLetters))
+        fail(`${deadLetters} dead letters of ${sum(places.deadLetters)}`)
       if (quarantined !== 0 || quarantineBytes !== 0) fail(`${quarantined} kept on empty shelves`)
       if (stateEntries !== 0 || stateBytes !== 0) fail(`${stateEntries} entries of an empty state`)
       for (const { shelf, kept, taken, messages } of spool.shelves())
         if (kept !== taken + messages) fail(`${shelf}: kept ${kept}, taken ${taken}, there are ${messages}`)
       for (const id of offered) {
-        if (acked.has(id) && !acceptedUnder.has(id) && !places.letters.has(id))
+        if (acked.has(id) && !acceptedUnder.has(id) && !places.deadLetters.has(id))
           fail(`${id} was neither accepted nor buried`)
       }
     },
@@ -345,11 +353,11 @@ export function createJudge(): Judge {
 }
 
 /** The payloads in a request body, by the operation that the batch goes by. */
-function dataIn({ operation: turn, batchId, payloads }: Batch, bytes: Buffer): { payloadId: string }[] {
+function dataIn({ operation, batchId, payloads }: Batch, bytes: Buffer): { payloadId: string }[] {
   const parsed = JSON.parse(bytes.toString('utf8')) as
     { batchId: string; data: { payloadId: string }[] } | { payloadId: string }
   const isBatch = 'data' in parsed
-  if (isBatch !== (turn === 'batch')) fail(`the body is not that of a ${turn}`)
+  if (isBatch !== (operation === 'batch')) fail(`the body is not that of a ${operation}`)
   if (!isBatch) return [parsed]
   if (parsed.batchId !== batchId || parsed.data.length !== payloads) fail('the body is not the batch')
   return parsed.data

@@ -1,5 +1,5 @@
-// world.ts: everything around one daemon after the other: a folder, its config, the service, the devices, and the
-// facts that are noticed on the way.
+// crash-world.ts: everything around the daemons of a crash run: a folder, its config, the service, the
+// devices, and the violations that are found on the way.
 
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -8,9 +8,9 @@ import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
 import type { Status } from '../../src/ops/status.ts'
 import { messageOf } from '../../src/std/gateway-error.ts'
 import type { Random } from '../support/random.ts'
-import { openPayloads, startDaemon, statusUntil, type Daemon, type DaemonOptions } from './child.ts'
-import { createFleet, type Fleet } from './fleet.ts'
-import { openService, type Service } from './service.ts'
+import { openPayloads, startDaemon, statusUntil, type Daemon, type DaemonOptions } from './daemon-process.ts'
+import { createFleet, type Fleet } from './crash-devices.ts'
+import { openService, type Service } from './crash-service.ts'
 
 export type CrashWorld = AsyncDisposable & {
   folder: string
@@ -24,7 +24,10 @@ export type CrashWorld = AsyncDisposable & {
   /** Resolves when such an event came from a daemon after this call. */
   eventOf(...kinds: string[]): Promise<string>
   start(options?: Omit<DaemonOptions, 'configPath' | 'onEvent'>): Daemon
-  /** With a daemon that is left alone: all acknowledged, all delivered or dead, the sums add up, a stop in order. */
+  /**
+   * With a daemon that is left alone: all acknowledged, all delivered or dead, the sums add up, a stop in
+   * order.
+   */
   finish(): Promise<void>
   /** The same with a daemon that runs already. */
   finishWith(daemon: Daemon): Promise<void>
@@ -94,7 +97,8 @@ export async function openCrashWorld(options: WorldOptions): Promise<CrashWorld>
 
   async function drained(daemon: Daemon): Promise<void> {
     try {
-      // Between two lanes a payload is in neither for the time of a write, so the sums are waited for as well.
+      // Between two lanes a payload is in neither for the time of a write, so the sums are waited for as
+      // well.
       const bound = { what: 'an empty spool whose sums add up', boundMs: drainBoundMs }
       const status = await statusUntil(
         daemon,

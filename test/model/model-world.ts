@@ -1,4 +1,4 @@
-// world.ts: what a random history of model.ts is made of.
+// model-world.ts: the parts of a random history of model.ts.
 
 import type { PayloadSettlement } from '../../src/domain/settlement.ts'
 import type { Batch, Spool } from '../../src/spool/spool.ts'
@@ -6,13 +6,13 @@ import type { FakeClock } from '../support/fake-clock.ts'
 import type { MemoryDisk } from '../support/memory-store.ts'
 import type { Random } from '../support/random.ts'
 import { payloadNamed } from '../support/spool-world.ts'
-import type { Judge } from './judge.ts'
+import type { Rules } from './rules.ts'
 
 export type Message = {
   name: string
   parts: string[]
-  /** A part waits in the state of the mapping (mapping.ts), a kept message on a shelf (shelves.ts). */
-  kind: 'payloads' | 'letter' | 'part' | 'kept'
+  /** A part waits in the state of the mapping (state-steps.ts), a kept message on a shelf (kept-steps.ts). */
+  kind: 'payloads' | 'deadLetter' | 'part' | 'kept'
   provider: string
   state: 'new' | 'sent' | 'acked'
 }
@@ -22,19 +22,19 @@ export type World = {
   random: Random
   clock: FakeClock
   disk: MemoryDisk
-  judge: Judge
+  rules: Rules
   spool: Spool
   mapping: Mapping
   shelves: Shelves
   lanes: Lanes
   messages: Message[]
   /** What the service answered for a batch that is not settled yet. */
-  answered: Map<string, { batch: Batch; fates: PayloadSettlement[] }>
+  answered: Map<string, { batch: Batch; settlements: PayloadSettlement[] }>
   /** Batches whose settle is under way. */
   settling: Set<string>
   /** Work under way on the present opening. */
   running: Set<Promise<unknown>>
-  epoch: number
+  opening: number
   steps: string[]
   ids: number
   ackOrder: { given: number; asked: number }
@@ -55,30 +55,36 @@ export type Mapping = {
 
 export type Seen = { id: string; name: string }
 
-/** Entries that somebody has read some time, and those that exchanges under way take. */
+/** Entries that were read at some time, and those that running exchanges take. */
 export type Shelves = { seen: Seen[]; taking: Set<string>; exchanged: number; refused: number }
 
 /** How often lanes and batches changed what they are, durably. */
-export type Lanes = { rotated: number; resealed: number; turned: number; followed: number; dropped: number }
+export type Lanes = {
+  rotated: number
+  resealed: number
+  operationSet: number
+  followed: number
+  dropped: number
+}
 
 /** What a device sends of the same name is late every time, or never. */
 export function isLateName(name: string): boolean {
   return name.startsWith('m') && name.charCodeAt(1) % 3 === 0
 }
 
-/** A payload of the model; the spool is told that those of a device time below 0 are late. */
+/** A payload of the model. To the spool, a device time below 0 is late. */
 export function payloadOf(name: string, options: { provider: string; padding?: number }) {
   return payloadNamed(name, { ...options, deviceTime: isLateName(name) ? -1 : 1 })
 }
 
-/** Work whose result nobody waits for; a lost store rejects it, and anything else is a failure. */
+/** Work in the background. A lost store rejects it; any other rejection is a failure. */
 export function track(world: World, work: Promise<unknown>, allowed: readonly string[] = []): void {
   const { running } = world
   const codes: unknown[] = ['SPOOL_WRITE_FAILED', 'SPOOL_CLOSED', ...allowed]
   const tracked = work
     .catch((error: unknown) => {
       const code = error instanceof Error && 'code' in error ? error.code : undefined
-      if (!codes.includes(code)) world.judge.note(error)
+      if (!codes.includes(code)) world.rules.note(error)
     })
     .finally(() => running.delete(tracked))
   running.add(tracked)

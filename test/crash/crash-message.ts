@@ -1,5 +1,5 @@
-// message.ts: what the devices say. Each message is one of its kind: device and time name it, and every value in it
-// follows from those, so that the judge knows what the service must have been told.
+// crash-message.ts: the messages of a crash run. Device and time identify each message, and all its values
+// follow from them, so that the rules know what the service must have received.
 
 export type Message = {
   device: string
@@ -61,7 +61,7 @@ type Accepted = {
   signals: { type: string; value: string }[]
 }
 
-/** What is wrong with what the service was told of a message; null where nothing is. */
+/** The difference between a message and what the service received of it; null if there is none. */
 export function wrongIn(message: Message, { gps, signals }: Accepted): string | null {
   const { latitude, longitude, speed, odometer } = valuesOf(message)
   const heading = message.n % 360

@@ -1,6 +1,6 @@
-// service.ts: the service of a crash run, in the process of the judge: it lives through all deaths of the daemon,
-// remembers every batchId and writes down what it accepted. It misbehaves a little, so that batches go again and
-// payloads take their retry steps while the daemon dies.
+// crash-service.ts: the service of a crash run, in the process of the test. It outlives all daemons,
+// remembers every batchId and writes down what it accepted. Some of its answers are faults, so that batches
+// are sent again and payloads take their retry steps while daemons are killed.
 
 import { randomUUID } from 'node:crypto'
 import { createReadStream } from 'node:fs'
@@ -14,14 +14,14 @@ import {
   type Sandbox,
 } from '../../src/sandbox/sandbox.ts'
 import { systemClock } from '../../src/std/clock.ts'
-import { doomedDevice, type Accepted } from './message.ts'
+import { doomedDevice, type Accepted } from './crash-message.ts'
 
 export type Service = AsyncDisposable & {
   url: string
   stats: Sandbox['stats']
   /** Answers 500 to everything, or is its usual self again. */
   setDown(down: boolean): void
-  /** Is told after a batch was taken in and before its answer leaves, synchronously. */
+  /** Called synchronously after a batch was accepted and before its answer is sent. */
   onAccepted(listener: (() => void) | null): void
   /** Everything that was accepted, from the file. */
   accepted(): AsyncIterable<{ batchId: string | null; payload: Accepted & { payloadId: string } }>

@@ -1,5 +1,4 @@
-// The test of the test: a daemon on a store that makes a mistake must be found guilty, and for the reason that
-// belongs to it.
+// The test of the crash test: a daemon on a store with a mistake must break a rule, and the right one.
 
 import { describe, expect, test } from 'vitest'
 import { runCrashes, whyNoPowerCuts, type CrashOptions } from './harness.ts'
@@ -7,11 +6,11 @@ import { runCrashes, whyNoPowerCuts, type CrashOptions } from './harness.ts'
 const timeout = 60_000
 const noPowerCuts = await whyNoPowerCuts()
 
-type Guilty = Omit<CrashOptions, 'seed'> & { what: string; finding: RegExp }
+type Mistaken = Omit<CrashOptions, 'seed'> & { what: string; finding: RegExp }
 
-const guilty: Guilty[] = [
+const mistaken: Mistaken[] = [
   {
-    what: 'calls a write durable before it is begun',
+    what: 'reports a write as durable before it starts',
     mistake: 'early-ack',
     place: 'during-write',
     kills: 3,
@@ -28,7 +27,7 @@ const guilty: Guilty[] = [
     finding: /^duplicatesAcrossBatches/,
   },
   {
-    what: 'forgets at a restart what it took in',
+    what: 'forgets the dedup window at a restart',
     mistake: 'forget-window',
     place: 'after-write-before-ack',
     kills: 3,
@@ -37,8 +36,8 @@ const guilty: Guilty[] = [
   },
 ]
 
-describe('found guilty is a gateway that', () => {
-  test.each(guilty)('$what', { timeout }, async ({ finding, ...options }) => {
+describe('the crash test notices a gateway that', () => {
+  test.each(mistaken)('$what', { timeout }, async ({ finding, ...options }) => {
     const { violations } = await runCrashes({ seed: 3, ...options })
     expect(violations).toContainEqual(expect.stringMatching(finding))
   })

@@ -1,13 +1,13 @@
-// shelves.ts: kept messages and dead letters that become something else: released, mapped again, taken into the state
-// of the mapping, or given up. Others may want the same ones at the same time, by ids that are as old as can be.
+// kept-steps.ts: exchanges of kept messages and dead letters: released, remapped, put into the mapping state,
+// or given up. Several exchanges may take the same entry at the same time, also by ids from long ago.
 
 import type { ShelfName } from '../../src/domain/message.ts'
 import type { Exchange } from '../../src/spool/spool.ts'
 import { turn } from '../support/fake-clock.ts'
 import { exchangeOf, keptNamed, deadLetterNamed } from '../support/spool-world.ts'
-import { closeSome } from './mapping.ts'
-import { fail } from './judge.ts'
-import { payloadOf, track, type Seen, type Shelves, type World } from './world.ts'
+import { closeSome } from './state-steps.ts'
+import { fail } from './rules.ts'
+import { payloadOf, track, type Seen, type Shelves, type World } from './model-world.ts'
 
 const names: readonly ShelfName[] = ['quarantine:a', 'deferred:phones']
 
@@ -53,7 +53,7 @@ function exchangeAll(world: World, entries: readonly Seen[], fresh: boolean): vo
   const changes: Partial<Exchange> = { take }
   const kind = random.below(5)
   if (kind === 0) changes.deadLetters = entries.map(({ name }) => deadLetterNamed(name).deadLetter)
-  // Whoever changes state with what he takes must know that nobody else takes it.
+  // An exchange that changes state must take entries that no other exchange takes.
   else if (kind === 1 && ours && mapping.restored)
     changes.stateChanges = entries.map(({ name }) => mapping.addLater(name))
   else if (kind === 2)

@@ -1,107 +1,109 @@
-// lanes.ts: what delivery does to lanes and batches besides settling: what waits goes behind what is fresh, a batch goes on
-// as several or by the other operation, and somebody follows what was settled by its receipts.
+// batch-steps.ts: what delivery does with lanes and batches besides settling: rotation, reseal, change of
+// operation, and the ledger that copies receipts.
 
 import type { Batch } from '../../src/spool/spool.ts'
-import { fail } from './judge.ts'
-import { track, type Lanes, type World } from './world.ts'
+import { fail } from './rules.ts'
+import { track, type Lanes, type World } from './model-world.ts'
 
 export function createLanes(): Lanes {
-  return { rotated: 0, resealed: 0, turned: 0, followed: 0, dropped: 0 }
+  return { rotated: 0, resealed: 0, operationSet: 0, followed: 0, dropped: 0 }
 }
 
 export function rotateSome(world: World): void {
-  const { random, spool, judge, lanes } = world
+  const { random, spool, rules, lanes } = world
   const live = spool.lanes().filter(({ role }) => role.kind === 'live')
   if (live.length === 0) return
   const { id, provider } = random.pick(live)
-  const epoch = world.epoch
+  const opening = world.opening
   const rotated = spool.rotate(provider).then((done) => {
-    if (!done || epoch !== world.epoch) return
+    if (!done || opening !== world.opening) return
     lanes.rotated += 1
-    judge.rotated(id, world.disk.durable())
+    rules.rotated(id, world.disk.durable())
   })
   track(world, rotated)
 }
 
-/** One that the service has not answered yet; who splits others must know that nothing of them was accepted. */
-function pickUntried({ random, spool, judge, settling }: World, fits: (batch: Batch) => boolean) {
+/**
+ * One that the service has not answered yet; who splits others must know that nothing of them was accepted.
+ */
+function pickUntried({ random, spool, rules, settling }: World, fits: (batch: Batch) => boolean) {
   const batches = spool
     .batches()
-    .filter((batch) => judge.knows(batch.batchId) && !settling.has(batch.batchId) && fits(batch))
+    .filter((batch) => rules.knows(batch.batchId) && !settling.has(batch.batchId) && fits(batch))
   return batches.length === 0 ? null : random.pick(batches)
 }
 
 export function resealSome(world: World): void {
-  const { random, spool, judge, settling, lanes } = world
-  const batch = pickUntried(world, ({ batchId }) => !judge.answered(batchId))
+  const { random, spool, rules, settling, lanes } = world
+  const batch = pickUntried(world, ({ batchId }) => !rules.answered(batchId))
   if (batch === null) return
   const counts: number[] = []
   for (let left = batch.payloads; left > 0; left -= counts.at(-1) ?? 0) counts.push(1 + random.below(left))
-  const epoch = world.epoch
+  const opening = world.opening
   settling.add(batch.batchId)
   const resealed = spool.reseal(batch, counts).then((parts) => {
-    if (epoch !== world.epoch) return
+    if (opening !== world.opening) return
     lanes.resealed += 1
     if (parts.map(({ payloads }) => payloads).join() !== counts.join()) fail('the parts are not as asked for')
     let seq = batch.firstSeq
     for (const part of parts) {
       if (part.firstSeq !== seq || part.operation !== 'batch') fail('the parts are not the whole')
       seq = part.endSeq
-      judge.sealed(part, world.disk.durable())
+      rules.sealed(part, world.disk.durable())
     }
-    judge.voided(batch.batchId)
+    rules.voided(batch.batchId)
   })
   track(world, resealed)
 }
 
-export function turnSome(world: World): void {
-  const { random, spool, judge, settling, answered, lanes } = world
+export function setOperationSome(world: World): void {
+  const { random, spool, rules, settling, answered, lanes } = world
   const batch = pickUntried(world, ({ batchId, payloads }) => payloads === 1 && !answered.has(batchId))
   if (batch === null) return
   const to = random.pick(['batch', 'single'] as const)
-  const epoch = world.epoch
+  const opening = world.opening
   settling.add(batch.batchId)
-  const turned = spool.setOperation(batch, to).then((other) => {
-    if (epoch !== world.epoch) return
+  const operationSet = spool.setOperation(batch, to).then((other) => {
+    if (opening !== world.opening) return
     settling.delete(batch.batchId)
-    lanes.turned += 1
+    lanes.operationSet += 1
     if (other.batchId !== batch.batchId || other.operation !== to)
       fail('the operation is not the requested one')
-    judge.turned(other, world.disk.durable())
+    rules.operationSet(other, world.disk.durable())
   })
-  track(world, turned)
+  track(world, operationSet)
 }
 
 /** Two batches of three have one, however often their settle is tried. */
-export function receiptFor({ judge }: World, { batchId }: Batch): Buffer | null {
+export function receiptFor({ rules }: World, { batchId }: Batch): Buffer | null {
   if (Number(batchId.slice(-6)) % 3 === 0) return null
-  judge.receiptGiven(batchId)
+  rules.receiptGiven(batchId)
   return Buffer.from(batchId)
 }
 
 export async function followSome(world: World): Promise<void> {
-  const { random, spool, judge, lanes } = world
+  const { random, spool, rules, lanes } = world
   if (spool.holdReason === 'store_lost') return
-  const epoch = world.epoch
+  const opening = world.opening
   const found = await spool.receipts({ limit: 1 + random.below(4) })
   const last = found.at(-1)
-  if (last === undefined || epoch !== world.epoch) return
-  judge.followed(found)
+  if (last === undefined || opening !== world.opening) return
+  rules.followed(found)
   lanes.followed += found.length
   // Whoever dies here comes again for the same ones.
   if (random.chance(0.3)) return
-  judge.forgot(last.n)
+  rules.forgot(last.n)
   track(world, spool.forgetReceipts(last.n))
 }
 
 export async function forgetAll(world: World): Promise<void> {
-  const { spool, judge } = world
+  const { spool, rules } = world
   for (;;) {
     const found = await spool.receipts({ limit: 100 })
     const last = found.at(-1)
     if (last === undefined) return
-    judge.followed(found)
-    judge.forgot(last.n)
+    rules.followed(found)
+    rules.forgot(last.n)
     await spool.forgetReceipts(last.n)
   }
 }
