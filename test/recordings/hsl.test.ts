@@ -81,7 +81,7 @@ describe('a recording of buses', () => {
         delivered: distinct.size,
         ignored: rows.length - positioned.length,
         // Some events tell the same vehicle, time and place as another one.
-        copies: positioned.length - distinct.size,
+        duplicates: positioned.length - distinct.size,
         dead: 0,
         dropped: 0,
       })
