@@ -34,7 +34,7 @@ export async function editPayload(
   const { payload } = validation
   if (payload.payloadId !== previousPayloadId)
     throw invalidDeadLetter(cannotSend, [
-      `its payloadId is not ${previousPayloadId}: do not change it, a new reading gets a new one by itself`,
+      `its payloadId is not ${previousPayloadId}: do not change it, a new reading gets a new one automatically`,
     ])
   const payloadId = isSameReading(before, payload) ? previousPayloadId : editedPayloadId(provider, payload)
   await waitForSpace(deps, signal)

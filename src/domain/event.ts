@@ -145,7 +145,7 @@ export const eventFields = {
     bytes,
     attempt: field<number>('number of the submission of this batch'),
     tookMs,
-    outcome: field<Outcome>('what the submission came to'),
+    outcome: field<Outcome>('result of the submission'),
   },
   batch_settled: {
     provider,

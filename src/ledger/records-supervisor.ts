@@ -158,7 +158,7 @@ function faultOf(error: unknown, path: string): GatewayError {
   if (error instanceof GatewayError && error.code === 'SPOOL_LOCKED') {
     return new GatewayError('LEDGER_LOCKED', {
       what: `Cannot open the ledger at ${path}.`,
-      why: 'Another process has opened it: a gateway, or another `telemetry-gateway ledger`.',
+      why: 'Another process uses it: a gateway, or another `telemetry-gateway ledger`.',
       act: 'Ask the running gateway (--url, or the --config that it was started with), or wait for the other command.',
       cause: error,
     })

@@ -5,7 +5,7 @@ import { GatewayError, messageOf } from '../std/gateway-error.ts'
 export function closedFault(): GatewayError {
   return new GatewayError('SPOOL_CLOSED', {
     what: 'The spool is closed.',
-    why: 'The daemon stops, or it reopens the store after a failed write.',
+    why: 'The daemon is stopping, or it is reopening the store after a failed write.',
     act: 'If this persists, look for the event store_lost in the log.',
   })
 }
@@ -14,7 +14,9 @@ export function explainWrite(error: unknown): GatewayError {
   return new GatewayError('SPOOL_WRITE_FAILED', {
     what: 'A write to the spool failed.',
     why: `${messageOf(error)}.`,
-    act: 'Check the disk (full, read-only, failing). The write was not acknowledged. The store is reopened.',
+    act:
+      'Check the disk (full, read-only, failing). No message of this write was acknowledged. The gateway ' +
+      'reopens the store.',
     cause: error,
   })
 }
@@ -23,7 +25,9 @@ export function explainDamage(error: unknown): GatewayError {
   return new GatewayError('SPOOL_DAMAGED', {
     what: 'A part of the spool cannot be read.',
     why: `${messageOf(error)}.`,
-    act: 'Check the disk (dmesg, SMART) and copy the spool directory. Nothing was deleted; the rest works.',
+    act:
+      'Check the disk (dmesg, SMART) and copy the spool directory. Nothing was deleted. The rest of the ' +
+      'spool is used as usual.',
     cause: error,
   })
 }
@@ -32,7 +36,7 @@ export function explainRead(error: unknown): GatewayError {
   return new GatewayError('SPOOL_WRITE_FAILED', {
     what: 'The spool cannot be read.',
     why: `${messageOf(error)}.`,
-    act: 'Check the disk. The store is reopened.',
+    act: 'Check the disk. The gateway reopens the store.',
     cause: error,
   })
 }
@@ -42,7 +46,7 @@ export function explainOpening(path: string, error: unknown): GatewayError {
   return new GatewayError('SPOOL_UNWRITABLE', {
     what: `Cannot open the spool at ${path}.`,
     why: `${messageOf(error)}.`,
-    act: 'Check the disk. The gateway retries by itself.',
+    act: 'Check the disk. The gateway tries again automatically.',
     cause: error,
   })
 }

@@ -94,7 +94,7 @@ export async function repairStore(path: string): Promise<void> {
     throw new GatewayError('SPOOL_DAMAGED', {
       what: `Cannot repair the database at ${path}.`,
       why: `${messageOf(error)}.`,
-      act: 'Keep the directory. An expert on LevelDB may still read its files.',
+      act: 'Keep the directory. An expert for LevelDB may be able to read its files.',
       cause: error,
     })
   }
@@ -158,7 +158,7 @@ function explainOpenFailure(path: string, error: unknown): GatewayError {
   if (code === 'LEVEL_LOCKED') {
     return new GatewayError('SPOOL_LOCKED', {
       what: `Cannot open the spool at ${path}.`,
-      why: 'Another process holds its lock.',
+      why: 'Another process uses it.',
       act: 'Check `systemctl status telemetry-gateway`. Only one gateway may use a spool directory.',
       cause: error,
     })

@@ -107,18 +107,20 @@ async function checkClock(target: Target): Promise<ConnectionStep> {
     const startedMs = performance.now()
     const socket = target.url.protocol === 'https:' ? await openTls(target) : await openPlain(target)
     const served = Date.parse((await dateFrom(socket, target)) ?? '')
-    if (Number.isNaN(served)) return 'The service sends no Date; the clock was not compared.'
+    if (Number.isNaN(served)) return 'The service sends no Date header, so the clock was not compared.'
     // The header is cut to the second and was written between request and answer.
     offsetMs = Math.round(served + 500 - (Date.now() - (performance.now() - startedMs) / 2))
     const side = offsetMs > 0 ? 'behind' : 'ahead of'
-    return `Our clock is ${formatDuration(Math.abs(offsetMs))} ${side} the service.`
+    return `The clock of this machine is ${formatDuration(Math.abs(offsetMs))} ${side} the service.`
   })
   if (Math.abs(offsetMs) <= clockOffsetMaxMs) return step
   return {
     ...step,
     ok: false,
     why: 'The service refuses signatures that are more than five minutes off its own time.',
-    act: 'Set the time of this machine (timedatectl, chrony). Meanwhile the daemon corrects its signatures.',
+    act:
+      'Set the time of this machine (timedatectl, chrony). Until then the daemon uses the time of the ' +
+      'service for signatures.',
   }
 }
 

@@ -6,7 +6,7 @@ import type { Outcome, UnreachableReason } from '../../domain/outcome.ts'
 
 type Row = readonly [pattern: RegExp, reason: UnreachableReason, words: string, act: string]
 
-const setClock = 'Set the time of this machine (timedatectl, chrony). Sending then resumes by itself.'
+const setClock = 'Set the time of this machine (timedatectl, chrony). Sending then resumes automatically.'
 const askProxy = 'Ask the operator of the proxy to allow CONNECT to the host and port of delivery.base_url.'
 const privateAuthority =
   'If the service, or a proxy that inspects TLS, has a certificate authority of its own, set delivery.tls.ca.'

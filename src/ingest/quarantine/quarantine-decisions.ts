@@ -256,7 +256,9 @@ function nothingFault({ device, id }: KeptSelection): GatewayError {
 function stalledFault({ released }: ReleaseReport): GatewayError {
   return new GatewayError('DAEMON_REFUSED', {
     what: `An expression cannot be evaluated for now. ${released} messages were released before that.`,
-    why: 'The thread of the JSONata expressions does not run, or another mapping came into force meanwhile.',
+    why:
+      'The thread of the JSONata expressions does not run, or the mapping was reloaded during the ' +
+      'command.',
     act: 'Repeat the command. If it fails again, see the conditions in /status.',
   })
 }

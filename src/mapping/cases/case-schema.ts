@@ -66,7 +66,7 @@ const mappingCase = z
       .optional()
       .describe('When the first message arrives. Default: now.'),
     payloads: z.array(payload).min(1).optional(),
-    ignored: text(8192).optional().describe('The reason. `when` stands for any condition of the source.'),
+    ignored: text(8192).optional().describe('The reason. `when` means any condition of the source.'),
     refused: text(64).optional().describe('The reason of the dead letter, such as BAD_POSITION.'),
     quarantined: text(64).optional().describe('The reason, such as FUTURE.'),
   })

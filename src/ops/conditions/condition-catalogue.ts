@@ -28,14 +28,16 @@ export const conditionCatalogue = {
   // delivery
   ENDPOINT_UNAVAILABLE: {
     severity: 'error',
-    meaning: 'The service takes no batches. The gateway sends one probe at a time and keeps all data.',
-    act: 'If it lasts, ask the support of the service. Delivery resumes by itself.',
+    meaning: 'The service accepts no batches. The gateway sends one probe at a time and keeps all data.',
+    act: 'Delivery resumes automatically. If this continues, ask the support of the service.',
     showsNextTry: true,
   },
   ENDPOINT_UNAUTHORIZED: {
     severity: 'error',
     meaning: 'The service refuses the signature, the account or the time of the requests. Data is kept.',
-    act: 'Check the credentials, and that their account is registered. A probe is sent every ten minutes.',
+    act:
+      'Check the credentials, and that their account is registered. The gateway sends a probe every ten ' +
+      'minutes.',
     showsNextTry: true,
   },
   CREDENTIALS_MISSING: {
@@ -47,17 +49,21 @@ export const conditionCatalogue = {
   CREDENTIALS_STALE: {
     severity: 'warning',
     meaning: 'The credentials cannot be refreshed. The old ones are used until they expire.',
-    act: 'Check the source that delivery.credentials names. The gateway tries again by itself.',
+    act: 'Check the source that delivery.credentials names. The gateway tries again automatically.',
   },
   CLOCK_OFF: {
     severity: 'warning',
     meaning: 'The clock of this machine is off by a minute or more. Signatures use the time of the service.',
-    act: 'Set the clock (timedatectl, chrony). TLS fails outside the validity of the certificates.',
+    act:
+      'Set the clock (timedatectl, chrony). TLS fails if the clock is outside the validity period of a ' +
+      'certificate.',
   },
   PROVIDER_UNKNOWN: {
     severity: 'error',
     meaning: 'Payloads wait for a provider that is not in the config. They are kept.',
-    act: 'Put the provider back into the config until its payloads are delivered. If it is there, restart.',
+    act:
+      'Add the provider to the config until its payloads are delivered. If it is there already, restart ' +
+      'the gateway.',
   },
   BATCH_STUCK: {
     severity: 'warning',
@@ -66,7 +72,7 @@ export const conditionCatalogue = {
   },
   WRAPPER_REFUSED: {
     severity: 'error',
-    meaning: 'The service refuses every batch, whatever it contains. Data is kept.',
+    meaning: 'The service refuses every batch, independent of its content. Data is kept.',
     act:
       'Check delivery.base_url, delivery.mode, the provider key and recent changes of the mapping. ' +
       'The gateway sends one request every ten minutes, or at once with `probe`.',
@@ -83,26 +89,34 @@ export const conditionCatalogue = {
   // dead letters and what is lost
   DEAD_LETTERS: {
     severity: 'error',
-    meaning: 'Messages or payloads became dead letters since the start, and some are still there.',
-    act: 'Run `dead-letters list` to see the causes. Dead letters are kept whole: correct them and requeue.',
+    meaning:
+      'Messages or payloads became dead letters since the start of the gateway, and some are not ' +
+      'requeued yet.',
+    act:
+      'Run `dead-letters list` to see the causes. Correct the cause, then requeue. Dead letters are ' +
+      'kept whole.',
   },
   DEAD_LETTERS_FULL: {
     severity: 'critical',
     meaning:
       'The dead letters reached their limit. Messages that cannot be mapped get no acknowledgement; ' +
       'devices keep them.',
-    act: 'Run `dead-letters list`, correct the cause and requeue them; or export and purge them.',
+    act:
+      'Run `dead-letters list`. Correct the cause and requeue the dead letters, or export and purge ' +
+      'them.',
   },
   DEAD_LETTERS_PURGED: {
     severity: 'error',
     meaning: 'Dead letters were deleted, by a command or by age. Their data is lost.',
-    act: 'Nothing if it was intended. Otherwise raise or remove spool.dead_letters.retention.',
+    act: 'Nothing if this was intended. Otherwise raise or remove spool.dead_letters.retention.',
     quietMs: dayMs,
   },
   MESSAGES_DROPPED: {
     severity: 'error',
     meaning: 'QoS 0 messages were dropped. Their data is lost.',
-    act: 'Let devices publish with QoS 1. They keep such messages until the gateway acknowledges them.',
+    act:
+      'Configure the devices to publish with QoS 1. They then keep messages until the gateway ' +
+      'acknowledges them.',
     quietMs: hourMs,
   },
 
@@ -115,7 +129,9 @@ export const conditionCatalogue = {
   DISK_LOW: {
     severity: 'critical',
     meaning: `The disk of the spool is nearly full. ${heldMessages}`,
-    act: 'Free space on that file system; intake resumes by itself. Never delete files of the spool.',
+    act:
+      'Free space on that file system. Intake then resumes automatically. Never delete files of the ' +
+      'spool.',
   },
   QUARANTINE_FULL: {
     severity: 'critical',
@@ -127,17 +143,19 @@ export const conditionCatalogue = {
   DEFERRED_FULL: {
     severity: 'critical',
     meaning: `Too many messages wait for their JSONata expression. ${heldMessages}`,
-    act: 'Nothing if it passes. If it lasts, simplify the expression or raise spool.deferred_max_bytes.',
+    act: 'Wait. If this continues, simplify the expression or raise spool.deferred_max_bytes.',
   },
   STATE_FULL: {
     severity: 'critical',
     meaning: `The mapping state reached its limit. ${heldMessages}`,
-    act: 'Intake resumes when open records are closed. If it lasts, raise spool.state_max_bytes.',
+    act:
+      'Wait. Intake resumes when open records are closed. If this continues, raise ' +
+      'spool.state_max_bytes.',
   },
   STORE_LOST: {
     severity: 'critical',
     meaning: 'A write to the spool failed. The gateway acknowledges nothing until the store is open again.',
-    act: 'Check the disk and its file system (df, dmesg). The gateway opens the store again by itself.',
+    act: 'Check the disk and its file system (df, dmesg). The gateway opens the store again automatically.',
   },
   CHUNK_DAMAGED: {
     severity: 'critical',
@@ -169,12 +187,14 @@ export const conditionCatalogue = {
   MAPPING_STALE: {
     severity: 'error',
     meaning: 'The changed config or device table has errors. The previous mapping stays in force.',
-    act: 'Correct the errors listed. The gateway reads the files again as soon as they change.',
+    act: 'Correct the listed errors. The gateway reads the files again as soon as they change.',
   },
   MODEL_UNKNOWN: {
     severity: 'warning',
     meaning: 'Some devices have no known model. Fields that depend on the model are omitted.',
-    act: 'Fill in the column `model` of the device table, or set `model` of the source where all are alike.',
+    act:
+      'Fill in the column `model` of the device table, or set `model` of the source if all its devices ' +
+      'have the same model.',
   },
   CLOCK_SUSPECT: {
     severity: 'error',
@@ -184,7 +204,7 @@ export const conditionCatalogue = {
   EXPRESSIONS_STALLED: {
     severity: 'error',
     meaning: 'JSONata expressions cannot be evaluated. Their messages are acknowledged and wait on disk.',
-    act: 'Check the memory of the machine. The gateway tries again by itself.',
+    act: 'Check the memory of the machine. The gateway tries again automatically.',
   },
 
   // ledger: nothing is late or lost by these
@@ -195,7 +215,9 @@ export const conditionCatalogue = {
   },
   LEDGER_SET_ASIDE: {
     severity: 'warning',
-    meaning: 'Records of the ledger are damaged and missing from it. Delivery is not affected.',
+    meaning:
+      'Records of the ledger are damaged. Their payloads are missing from the ledger. Delivery is not ' +
+      'affected.',
     act: 'Check the disk and the memory of this machine.',
     quietMs: dayMs,
   },

@@ -11,7 +11,7 @@ export const countedConditions = {
   },
   MESSAGES_DROPPED: {
     what: (count: number) => `Dropped ${plural(count, 'QoS 0 message')}. The data is lost.`,
-    why: 'The spool took no messages when they came.',
+    why: 'The spool accepted no messages when they arrived.',
   },
 } as const
 

@@ -17,9 +17,9 @@ export const deadLetterEvents: EventTable<Extract<EventName, `dead_letter${strin
     },
   },
   dead_letters_resumed: {
-    meaning: 'There is room for dead letters again.',
+    meaning: 'The dead letters are below their limit again.',
     level: 'info',
-    text: () => 'There is room for dead letters again.',
+    text: () => 'The dead letters are below their limit again.',
     repeats: () => '',
     clears: { DEAD_LETTERS_FULL: noKey },
   },
@@ -38,7 +38,7 @@ export const deadLetterEvents: EventTable<Extract<EventName, `dead_letter${strin
       `${refused} could not be mapped.`,
   },
   dead_letters_imported: {
-    meaning: 'A command took payloads and messages from a file.',
+    meaning: 'A command imported payloads and messages from a file.',
     level: 'info',
     text: ({ payloads, messages, duplicates }) =>
       `Imported ${plural(payloads, 'payload')} and ${plural(messages, 'message')} from a file; ` +

@@ -17,7 +17,7 @@ const batchKey = ({ batchId }: { batchId: string }) => batchId
 
 export const deliveryEvents: EventTable<DeliveryEvent> = {
   batch_sealed: {
-    meaning: 'Payloads were sealed into a batch. Its content never changes from now on.',
+    meaning: 'Payloads were sealed into a batch. Its content does not change any more.',
     level: 'debug',
     text: ({ payloads }) => `Sealed a batch of ${plural(payloads, 'payload')}.`,
   },
@@ -47,8 +47,10 @@ export const deliveryEvents: EventTable<DeliveryEvent> = {
     clears: { BATCH_STUCK: batchKey },
   },
   batch_held: {
-    meaning: 'A batch is not settled by its answer. The gateway keeps it and sends it again.',
-    act: 'Nothing if it passes. If it lasts, ask the support of the service about the batchId.',
+    meaning:
+      'The answer of the service does not settle a batch. The gateway keeps the batch and sends it ' +
+      'again.',
+    act: 'If this continues, ask the support of the service about the batchId.',
     level: 'warn',
     text: ({ why, retryInMs }) => `A batch is held: ${bounded(clause(why))}. ${nextTry(retryInMs)}`,
     repeats: ({ provider }) => provider,
@@ -62,7 +64,7 @@ export const deliveryEvents: EventTable<DeliveryEvent> = {
         what:
           `Batch ${batchId}${forProvider(provider)} failed ${plural(failures, 'time')}. ` +
           'It is retried separately.',
-        why: 'Other batches succeed meanwhile, so the service may fail on something in this one.',
+        why: 'Other batches succeed, so the content of this batch may cause the failure.',
       }),
     },
   },
@@ -73,14 +75,16 @@ export const deliveryEvents: EventTable<DeliveryEvent> = {
     clears: { BATCH_STUCK: batchKey },
   },
   batch_split: {
-    meaning: 'A batch is sent in parts under new batchIds, to find what the service refuses in it.',
+    meaning:
+      'The gateway sends a batch in parts under new batchIds, to find the payload that the service ' +
+      'refuses.',
     level: 'warn',
     text: ({ parts, why }) => `Split a batch into ${plural(parts.length, 'part')}: ${bounded(sentence(why))}`,
     repeats: ({ provider }) => provider,
     clears: { BATCH_STUCK: batchKey },
   },
   payload_dead_lettered: {
-    meaning: 'The service refused a payload for good. It is a dead letter now.',
+    meaning: 'The service refused a payload finally. It is a dead letter now.',
     level: 'error',
     text: ({ reason, detail }) => `A payload became a dead letter: ${bounded(reason, 64)}: ${quote(detail)}`,
     repeats: ({ provider, reason }) => `${provider}|${reason}`,
@@ -118,7 +122,7 @@ export const deliveryEvents: EventTable<DeliveryEvent> = {
     },
   },
   lane_rotated: {
-    meaning: 'Waiting payloads became backfill, so that new payloads are sent before them.',
+    meaning: 'Pending payloads became backfill, so that new payloads are sent before them.',
     level: 'info',
     text: ({ payloads, why }) =>
       `Moved ${plural(payloads, 'waiting payload')} behind new ones, as backfill: ${sentence(why)}`,

@@ -10,9 +10,9 @@ type EndpointEvent = Extract<EventName, `${'endpoint' | 'credentials' | 'provide
 
 export const endpointEvents: EventTable<EndpointEvent | 'clock_off' | 'clock_right'> = {
   endpoint_available: {
-    meaning: 'The service takes batches again.',
+    meaning: 'The service accepts batches again.',
     level: 'info',
-    text: ({ unavailableMs }) => `The service takes batches again after ${formatDuration(unavailableMs)}.`,
+    text: ({ unavailableMs }) => `The service accepts batches again after ${formatDuration(unavailableMs)}.`,
     repeats: providerKey,
     clears: {
       ENDPOINT_UNAVAILABLE: providerKey,
@@ -31,7 +31,7 @@ export const endpointEvents: EventTable<EndpointEvent | 'clock_off' | 'clock_rig
         key: provider,
         what: `Cannot deliver${forProvider(provider)}: ${bounded(clause(why))}. Data is kept.`,
         why: `${plural(failures, 'failure')} in a row. Last requestId: ${requestId ?? 'none'}.`,
-        ...(act === null ? {} : { act: `${sentence(act)} Delivery resumes by itself.` }),
+        ...(act === null ? {} : { act: `${sentence(act)} Delivery resumes automatically.` }),
       }),
     },
   },
@@ -113,7 +113,7 @@ export const endpointEvents: EventTable<EndpointEvent | 'clock_off' | 'clock_rig
     clears: { CLOCK_OFF: providerKey },
   },
   provider_unknown: {
-    meaning: 'Payloads wait for a provider that is not in the config; or none wait any more.',
+    meaning: 'Payloads wait for a provider that is not in the config; or no payload waits for it any more.',
     level: { oneOf: ['info', 'error'], of: ({ payloads }) => (payloads === 0 ? 'info' : 'error') },
     text: ({ provider, payloads }) =>
       payloads === 0

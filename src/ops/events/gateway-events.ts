@@ -21,7 +21,7 @@ export const gatewayEvents: EventTable<Extract<EventName, `gateway_${string}`>> 
     text: ({ reason, deadlineMs }) => `Stopping (${reason}), within ${formatDuration(deadlineMs)}.`,
   },
   gateway_stopped: {
-    meaning: 'The gateway has stopped. What waits in the spool is delivered after the next start.',
+    meaning: 'The gateway has stopped. Payloads in the spool are delivered after the next start.',
     level: 'info',
     text: ({ tookMs, pending }) =>
       `Stopped after ${formatDuration(tookMs)}. ${plural(pending, 'payload')} in the spool.`,

@@ -34,7 +34,7 @@ export const ingestEvents: EventTable<IngestEvent> = {
   },
   client_dropped: {
     meaning: 'The gateway closed a connection.',
-    act: 'Look up the reason. If it repeats, check the device.',
+    act: 'Look up the reason. If this repeats, check the device.',
     level: 'warn',
     text: ({ clientId, detail }) =>
       `Closed the connection of ${client(clientId)}. ${bounded(sentence(detail))}`,
@@ -80,7 +80,7 @@ export const ingestEvents: EventTable<IngestEvent> = {
   },
   quarantine_decided: {
     meaning: 'A command released or dropped messages in quarantine.',
-    act: 'Nothing. Dropped messages are dead letters; `dead-letters remap` takes them back.',
+    act: 'Nothing. Dropped messages are dead letters. To undo the drop, run `dead-letters remap`.',
     level: { oneOf: ['info', 'warn'], of: ({ decision }) => (decision === 'drop' ? 'warn' : 'info') },
     text: ({ decision, device, messages, payloads, dead }) => {
       const what = plural(messages, 'message') + (device === null ? '' : ` of device ${quote(device, 80)}`)

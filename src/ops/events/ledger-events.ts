@@ -38,7 +38,7 @@ export const ledgerEvents: EventTable<Extract<EventName, `ledger_${string}`>> = 
         times: receipts,
         what: (count) =>
           `Cannot read ${plural(count, 'receipt')} of settled batches. The ledger does not have them.`,
-        why: 'Their checksums are wrong. Their payloads were delivered or kept all the same.',
+        why: 'Their checksums are wrong. No payload is affected: all were delivered or kept.',
       }),
     },
   },

@@ -34,17 +34,19 @@ export const mappingEvents: EventTable<MappingEvent | DeviceClockEvent> = {
     },
   },
   restart_needed: {
-    meaning: 'Sections of the config changed that need a restart, or they are as at the start again.',
-    act: 'Restart the gateway when it suits.',
+    meaning: 'The config changed in sections that need a restart, or these changes were reverted.',
+    act: 'Restart the gateway to apply the changes. No data is lost.',
     level: { oneOf: ['info', 'warn'], of: ({ sections }) => (sections.length === 0 ? 'info' : 'warn') },
     text: ({ sections }) =>
       sections.length === 0
-        ? 'The config is as at the start again. No restart is needed.'
+        ? 'The config is the same as at the start again. No restart is needed.'
         : `The config changed in ${sections.join(', ')}. Restart the gateway to apply it. ` +
           'Changes of the mapping are in force.',
   },
   model_unknown: {
-    meaning: 'Devices have no known model, so some of their fields are omitted; or none of them is left.',
+    meaning:
+      'Devices have no known model, so some of their fields are omitted; or all devices have a known ' +
+      'model again.',
     level: { oneOf: ['info', 'warn'], of: ({ devices }) => (devices === 0 ? 'info' : 'warn') },
     text: (event) =>
       event.devices === 0
@@ -72,8 +74,9 @@ export const mappingEvents: EventTable<MappingEvent | DeviceClockEvent> = {
           `The clock of this machine is probably wrong: ${devices} of ${judged} devices agree that it is ` +
           `${formatDuration(Math.abs(skewMs))} ${skewMs > 0 ? 'ahead' : 'behind'}.`,
         why:
-          'Clocks of devices differ from each other. What they have in common is the clock of this machine.' +
-          (skewMs > 0 ? ' Or all of them send what they had stored.' : ''),
+          'The clocks of devices are independent of each other, so a common error comes from the ' +
+          'clock of this machine.' +
+          (skewMs > 0 ? ' Another possible cause: all of them send stored messages.' : ''),
       }),
     },
   },

@@ -26,14 +26,14 @@ const eitherLost = 'Either stored data was lost or this is a fault of the gatewa
 
 export const spoolEvents: EventTable<SpoolEvent> = {
   spool_recovered: {
-    meaning: 'The spool is open, with what it held before.',
+    meaning: 'The spool is open, with all data that it contained before.',
     level: 'info',
     text: ({ payloads, lanes, batches }) =>
       `The spool is open: ${plural(payloads, 'payload')} in ${plural(lanes, 'lane')}, ` +
       `${plural(batches, 'sealed batch', 'sealed batches')}.`,
   },
   spool_held: {
-    meaning: 'The spool takes no messages. Devices get no acknowledgement, and QoS 0 messages are dropped.',
+    meaning: 'The spool accepts no messages. Devices get no acknowledgement, and QoS 0 messages are dropped.',
     level: { oneOf: ['warn', 'error'], of: ({ reason }) => (reason === 'store_lost' ? 'error' : 'warn') },
     text: ({ detail }) => `${bounded(sentence(detail))} ${heldMessages}`,
     repeats: ({ reason }) => reason,
@@ -48,9 +48,9 @@ export const spoolEvents: EventTable<SpoolEvent> = {
     },
   },
   spool_resumed: {
-    meaning: 'The spool takes messages again. Held acknowledgements are given.',
+    meaning: 'The spool accepts messages again. Held acknowledgements are sent.',
     level: 'info',
-    text: ({ heldMs }) => `The spool takes messages again after ${formatDuration(heldMs)}.`,
+    text: ({ heldMs }) => `The spool accepts messages again after ${formatDuration(heldMs)}.`,
     repeats: () => '',
     clears: holdsEnded,
   },

@@ -36,7 +36,7 @@ export async function answerControl(stages: StageViews, route: Route): Promise<C
   const why = foreignIn(request)
   if (why !== null)
     return problem(403, {
-      what: 'Only programs on this machine may change something.',
+      what: 'Only programs on the machine of the gateway may change something.',
       why,
       act: 'Send the request on the machine of the gateway, to the address of ops.listen.',
     })
@@ -86,9 +86,9 @@ async function change(
 
 function unknownPath(path: string): ControlAnswer {
   return problem(404, {
-    what: `There is nothing to change at ${quote(path, 100)}.`,
-    why: 'The path is unknown.',
-    act: 'There are /control/reload, /control/probe, /control/dead-letters/remap and others.',
+    what: `There is no control path ${quote(path, 100)}.`,
+    why: 'The path does not exist.',
+    act: 'Use a path such as /control/reload, /control/probe or /control/dead-letters/remap.',
   })
 }
 

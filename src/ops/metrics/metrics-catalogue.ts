@@ -31,7 +31,7 @@ const sum = (a: number, b: number) => a + b
 const ingestMetrics: readonly Metric[] = [
   counter('gateway_messages_received_total', 'Messages that devices published.', ingest('received')),
   counter('gateway_messages_acked_total', 'Messages acknowledged: their data is on disk.', ingest('acked')),
-  counter('gateway_messages_mapped_total', 'Messages mapped to a new payload or more.', ingest('mapped')),
+  counter('gateway_messages_mapped_total', 'Messages mapped to at least one new payload.', ingest('mapped')),
   counter(
     'gateway_messages_duplicate_total',
     'Messages whose payloads are all duplicates.',
@@ -106,7 +106,7 @@ const spoolMetrics: readonly Metric[] = [
   gauge('gateway_spool_disk_bytes', 'Size of the files of the spool.', spool('diskBytes')),
   gauge(
     'gateway_spool_held',
-    '1 while the spool takes no messages, by reason.',
+    '1 while the spool accepts no messages, by reason.',
     ({ stages }) =>
       stages.spool?.holdReason ? [{ labels: { reason: stages.spool.holdReason }, value: 1 }] : [],
     ['reason'],
@@ -128,7 +128,11 @@ const spoolMetrics: readonly Metric[] = [
   gauge('gateway_quarantine_messages', 'Messages in quarantine.', spool('quarantined')),
   gauge('gateway_quarantine_bytes', 'Size of the messages in quarantine.', spool('quarantineBytes')),
   gauge('gateway_deferred_messages', 'Messages that wait for their expression.', spool('deferred')),
-  gauge('gateway_deferred_bytes', 'Size of the messages that wait for it.', spool('deferredBytes')),
+  gauge(
+    'gateway_deferred_bytes',
+    'Size of the messages that wait for their expression.',
+    spool('deferredBytes'),
+  ),
   gauge('gateway_mapping_state_entries', 'Entries of mapping state.', spool('stateEntries')),
   gauge('gateway_mapping_state_bytes', 'Size of the mapping state.', spool('stateBytes')),
   gauge('gateway_dedup_window_ids', 'payloadIds in the dedup window.', spool('windowIds')),
@@ -193,11 +197,11 @@ const processMetrics: readonly Metric[] = [
   gauge('gateway_ready', '1 while the gateway is ready.', ({ ready }) => one(ready ? 1 : 0)),
   gauge(
     'gateway_build_info',
-    '1, with the version as label.',
+    'Always 1, with the version as label.',
     ({ version }) => [{ labels: { version, node: process.version }, value: 1 }],
     ['version', 'node'],
   ),
-  counter('gateway_log_lines_lost_total', 'Log lines lost because nobody reads stdout.', ({ linesLost }) =>
+  counter('gateway_log_lines_lost_total', 'Log lines lost because stdout was not read.', ({ linesLost }) =>
     one(linesLost),
   ),
   gauge(

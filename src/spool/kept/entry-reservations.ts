@@ -111,7 +111,7 @@ async function findDeadLetter(state: SpoolState, id: string): Promise<StoredEntr
 function entryGone(id: string): GatewayError {
   return new GatewayError('SPOOL_ENTRY_GONE', {
     what: `There is no kept message or dead letter ${quote(id, 100)}.`,
-    why: 'It was released, mapped or deleted meanwhile, or it never existed.',
+    why: 'It was released, mapped or deleted, or it never existed.',
     act: 'Nothing was changed. List the entries again.',
   })
 }

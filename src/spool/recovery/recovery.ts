@@ -82,7 +82,7 @@ async function checkFormat(state: SpoolState): Promise<void> {
     throw new GatewayError('SPOOL_VERSION', {
       what: `The spool has format version ${record.version}; this gateway reads up to ${formatVersion}.`,
       why: 'A newer version of the gateway wrote it.',
-      act: 'Start the newer version again, or let it drain the spool before the downgrade.',
+      act: 'Start the newer version again, and let it deliver all payloads before you downgrade.',
     })
   }
 }

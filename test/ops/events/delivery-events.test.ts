@@ -61,10 +61,10 @@ describe('conditions of the endpoint', () => {
     apply(unavailable('our clock says 1970-01-01', 'Set the time of this machine.'))
     expect(open()[0]).toMatchObject({
       what: expect.stringContaining('our clock says 1970-01-01'),
-      act: 'Set the time of this machine. Delivery resumes by itself.',
+      act: 'Set the time of this machine. Delivery resumes automatically.',
     })
     apply(unavailable('500'))
-    expect(open()[0]?.act).toMatch(/^If it lasts, ask the support/)
+    expect(open()[0]?.act).toMatch(/If this continues, ask the support/)
   })
 
   test('says by how much the clock is off, which way, and until when old credentials serve', () => {
