@@ -7,7 +7,7 @@
 //   No message shows a secret. Secrets come from the environment or from files, never from the config itself.
 //
 // How it works (config-reader.ts)
-//   yaml-source.ts     parses the text to a tree that keeps line and column of every value
+//   yaml-source.ts     parses the text into a tree that keeps line and column of every value
 //   substitute.ts      replaces ${env:NAME} and ${file:PATH}
 //   preset-files.ts    merges presets into the sources; a problem in a preset has the line of the preset file
 //   schema-errors.ts   turns what the schema found into sentences, with schema-shape.ts, renamed-keys.ts and

@@ -1,4 +1,4 @@
-// yaml-source.ts: parses the text of a config file to a tree in which every value has its line and column.
+// yaml-source.ts: parses the text of a config file into a tree in which every value has its line and column.
 //
 // YAML 1.2 with anchors, aliases and merge keys. The expansion of aliases is bounded (`aliasesMax`), so that
 // a page of text cannot become gigabytes. Broken syntax gives problems and no tree: in a partial tree,

@@ -110,7 +110,7 @@ export type { SourceConfig } from './source-config/source-config.ts'
 export type ClocksConfig = z.output<typeof clocksSchema>
 export type PrivacyConfig = z.output<typeof privacySchema>
 
-/** What the mapping is compiled from: sources whose presets are put in. */
+/** The input of the compiler: sources with their presets merged in. */
 export type MappingConfig = {
   sources: z.output<typeof sourcesSchema>
   devices: z.output<typeof devicesSchema>

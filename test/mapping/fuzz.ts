@@ -2,9 +2,9 @@
 //
 //   node test/mapping/fuzz.ts --messages 1000000 --seed 1
 //
-// The messages of all preset cases are mutated and given to mappers as the intake would give them. Whatever comes,
-// the mapper must not throw, must answer with one of the kinds, in bounded time, and a payload must be one that the
-// service takes. State that is durable must be bounded, and gone when all windows are closed, save Sparkplug's births.
+// The messages of all preset cases are mutated and given to mappers as the intake does. The mapper must never
+// throw, must give one of the results in bounded time, and a payload must be valid for the service. Durable
+// state must be bounded, and empty when all windows are closed, except for births of Sparkplug.
 
 import { readdirSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'

@@ -1,4 +1,4 @@
-// config-world.ts: a small config of every kind of option, read from text as a file would be.
+// config-world.ts: a small config schema with every kind of option, read from a text.
 
 import { z } from 'zod'
 import { duration, secret, size } from '../../src/std/schema.ts'

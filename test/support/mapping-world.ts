@@ -1,4 +1,4 @@
-// mapping-world.ts: a mapper as a config would make it, and messages for it.
+// mapping-world.ts: a mapper made from options of a source, and messages for it.
 
 import { z } from 'zod'
 import { defaultProvider, type ProviderName } from '../../src/domain/ids.ts'
@@ -30,11 +30,11 @@ export type World = {
   privacy?: unknown
   table?: string
   providers?: readonly string[]
-  /** Without it our own time is unknown, and no device time can be from the future. */
+  /** Without it the time of the gateway is unknown, and no device time counts as future. */
   clockOffsetMs?: number
 }
 
-/** The sections as the loader would hand them over. */
+/** The sections as the config loader returns them. */
 export function configOf(sources: readonly unknown[], { devices, defaults, clocks, privacy }: World = {}) {
   return configSchema.parse({ sources, devices, defaults, clocks, privacy })
 }
@@ -53,7 +53,7 @@ export function openMapperOf(sources: readonly unknown[], world: World = {}): Ma
   return createMapper(deps, { ...compiled, providers, ...clocks })
 }
 
-/** What a depot would write; `map` adds to and replaces fields of it. */
+/** A typical source; `map` adds and replaces fields. */
 export function truckSource(map: Record<string, unknown> = {}, rest: Record<string, unknown> = {}) {
   return {
     name: 'trucks',
@@ -106,7 +106,7 @@ export type Sent = {
   signals?: { id: string; type: string; value: string; valueUnit?: string; assetPart?: string }[]
 }
 
-/** The only payload of a message, as the service reads it. */
+/** The only payload of a message, parsed from its JSON. */
 export function sentIn(result: MapResult): Sent {
   return JSON.parse(payloadIn(result).json) as Sent
 }

@@ -1,4 +1,4 @@
-// mutate.ts: messages as broken devices, networks and attackers make them of good ones.
+// mutate.ts: mutates valid messages into those of broken devices, networks and attackers.
 
 import { checksum } from './teltonika-frame.ts'
 import type { Random } from './random.ts'
@@ -61,7 +61,7 @@ const odd: readonly unknown[] = [
 
 const keys = ['__proto__', 'constructor', 'length', 'toString', 'x', '0', '']
 
-/** `bytes` with one to three things wrong, or none; parts of `other` may stand in it. */
+/** `bytes` with up to three mutations, which may insert parts of `other`. */
 export function mutatedBytes(bytes: Buffer, other: Buffer, random: Random): Buffer {
   if (random.chance(0.05)) return bytes
   let mutated = bytes
@@ -125,7 +125,7 @@ function spliced(bytes: Buffer, other: Buffer, random: Random): Buffer {
   return Buffer.concat([head, other.subarray(random.below(other.length + 1))])
 }
 
-/** Of one number, or of one stretch of bytes where there are no digits. */
+/** Mutates one number, or a run of bytes if there are no digits. */
 function withExtreme(bytes: Buffer, _: Buffer, random: Random): Buffer {
   const text = bytes.toString('latin1')
   const numbers = [...text.matchAll(/-?\d+(?:\.\d+)?/g)]
@@ -144,18 +144,18 @@ function restructured(bytes: Buffer, other: Buffer, random: Random): Buffer {
   try {
     const before: unknown = JSON.parse(bytes.toString())
     const value = changedValue(before, random)
-    // Beyond the bound of records now and then.
+    // Sometimes beyond the limit of records.
     if (bytes.length < 2048 && random.chance(0.003))
       return Buffer.from(JSON.stringify(longList(value, random)))
     return Buffer.from(JSON.stringify(value) ?? '')
   } catch (error) {
-    // No JSON, or nested too deep for it: then its bytes are changed.
+    // Not JSON, or nested too deep: then its bytes are mutated.
     if (error instanceof SyntaxError || error instanceof RangeError) return flipped(bytes, other, random)
     throw error
   }
 }
 
-/** As an item of a long list, or with its first list grown. */
+/** Wrapped in a long list, or with its first list extended. */
 function longList(value: unknown, random: Random): unknown {
   const repeated = (one: unknown) => Array.from({ length: 900 + random.below(200) }, () => one)
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return repeated(value)
@@ -178,7 +178,7 @@ function changedValue(value: unknown, random: Random): unknown {
   return Object.fromEntries(entries)
 }
 
-/** Something deep in the place of a number, or alone. */
+/** A deeply nested value instead of a number, or alone. */
 function nested(bytes: Buffer, _: Buffer, random: Random): Buffer {
   const depth = 1 << random.below(random.chance(0.05) ? 15 : 8)
   const [open, end] = random.pick([
@@ -204,7 +204,7 @@ function isText(bytes: Buffer): boolean {
   return bytes.every((byte) => byte >= 0x09 && byte !== 0x7f)
 }
 
-/** A Teltonika frame whose length and checksum are right again, so that what is wrong inside it is seen. */
+/** A Teltonika frame with corrected length and checksum, so that the decoder reads the mutation inside. */
 function resealed(bytes: Buffer): Buffer {
   if (bytes.length < 15 || bytes.readUInt32BE(0) !== 0) return bytes
   const body = bytes.subarray(8, bytes.length - 4)

@@ -1,5 +1,5 @@
-// samples.ts: recorded messages of many formats with what must become of them. Third-party data: read where
-// TELEMETRY_TEST_DATA names its folder, never copied. Its README tells what the files hold.
+// samples.ts: recorded messages of many formats with their expected results. Third-party data: read from the
+// folder in TELEMETRY_TEST_DATA, never copied. Its README describes the files.
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
@@ -26,9 +26,9 @@ export type ExpectedEntry = {
   signalTimestamp: number | null
   gps?: Record<string, unknown>
   signals?: Signal[]
-  /** Only where the operator asks for their origins. */
+  /** Sent only when `origins` of the source names their origin. */
   signalsOptIn?: Signal[]
-  /** The last known position, not the present one. */
+  /** The last known position, not the current one. */
   gpsStale?: boolean
   duplicateCopies?: number
 }
@@ -43,10 +43,10 @@ export type Sample = {
 
 type Line = { dtMs: number; topic: string; payload: string; retain?: boolean }
 
-/** Later than every time in the samples but those that are wrong on purpose. */
+/** Later than every time in the samples, except the intentionally wrong ones. */
 export const arrivedAt = Date.UTC(2027, 0, 1)
 
-/** The devices that are named by their connection. */
+/** Devices that are named by their connection. */
 const sender = { clientId: 'client-7', userName: 'token-7', certificateName: null }
 const bySender: Record<string, string> = {
   '(mqtt client id)': sender.clientId,
@@ -99,12 +99,12 @@ function readSample(folder: string, name: string): Sample {
 
 const deps = { env: {}, readText: (path: string) => readFile(path, 'utf8') }
 
-/** A mapper of one preset of the package; `own` is what a source says over it. */
+/** A mapper of a packaged preset; `own` are options of the source that override it. */
 export async function openPreset(preset: string, own: Record<string, unknown> = {}): Promise<Mapper> {
   return mapperOf(await loadPresetMapping(preset, deps, own))
 }
 
-/** The words that signals of a preset have as `origin`. */
+/** The origins of the signals of a preset. */
 export async function originsOf(preset: string): Promise<string[]> {
   const { sources } = await loadPresetMapping(preset, deps)
   return [...new Set(sources.flatMap(({ map }) => map.signals.flatMap(({ origin = [] }) => origin)))]
@@ -125,7 +125,7 @@ function mapperOf(mapping: MappingConfig): Mapper {
 
 type Part = { device: string; signalTimestamp: number | null; gps?: unknown; signals?: unknown[] }
 
-/** What left, copies collapsed, in the words of the samples; and why nothing did. */
+/** The payloads without duplicates, in the form of the samples; and the reasons for messages without one. */
 export function outcomeOf(mapper: Mapper, { messages }: Sample): { payloads: Part[]; reasons: string[] } {
   const { payloads, ignored, refused, quarantined } = replayMessages(mapper, messages)
   const seen = new Set<string>()
@@ -152,7 +152,7 @@ function partOf({ device, deviceTime, json }: MappedPayload): Part {
   }
 }
 
-/** The expectation in the same words; null where nothing of it is sent. */
+/** The expectation in the same form; null when nothing is sent. */
 export function expectedPart(
   { device, signalTimestamp, gps, signals, signalsOptIn, gpsStale }: ExpectedEntry,
   { keep = false, optIn = false } = {},

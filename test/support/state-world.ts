@@ -1,4 +1,4 @@
-// state-world.ts: a mapper with memory beside a spool in memory that keeps its state, as the intake would.
+// state-world.ts: a mapper with state, and a spool in memory that stores its changes as the intake does.
 
 import { defaultProvider, type ProviderName } from '../../src/domain/ids.ts'
 import type { Message } from '../../src/domain/message.ts'
@@ -10,19 +10,19 @@ import { configOf, type World } from './mapping-world.ts'
 
 export type StateWorld = {
   mapper: Mapper
-  /** What the spool would have: entries of the state, and payloads. */
+  /** The content of the spool: state entries and payloads. */
   kept: Map<string, Buffer>
   payloads: MappedPayload[]
   unsent: UnsentPart[]
   closedMessages: number
-  /** Gives a message to the mapper, as the intake would; `copy` where the window knows it. */
+  /** Gives a message to the mapper as the intake does; `duplicate` when the dedup window has it. */
   deliver(message: Message): string
   tick(nowMs: number): void
-  /** What was not written is gone. */
+  /** Restores the state from the entries that were written. */
   restart(): void
 }
 
-/** Our own time is known to be right. */
+/** The time of the gateway is known and correct. */
 const clockOffsetMs = () => 0
 
 export function openStates(

@@ -1,4 +1,4 @@
-// tracks.ts: where vehicles were, for fast-check, and how each of the formats says it.
+// tracks.ts: tracks of vehicles for fast-check, and their messages in each format.
 
 import * as fc from 'fast-check'
 import type { Message } from '../../src/domain/message.ts'
@@ -6,14 +6,14 @@ import { messageOf, sender } from './mapping-world.ts'
 import { sparkplugPayload, types, type MetricOf } from './sparkplug-payload.ts'
 import { tcpFrame, teltonikaBody } from './teltonika-frame.ts'
 
-/** Whole numbers of what a format can tell at the finest, so that a test knows what must come out. */
+/** Whole numbers in the finest unit of any format, so that the expected values are exact. */
 export type Fix = {
   /** Milliseconds. */
   time: number
   /** 1e-7 degrees. */
   latitude: number
   longitude: number
-  /** km/h and degrees; whole, since some formats know no others. */
+  /** km/h and degrees; whole numbers, because some formats have no others. */
   speed: number
   heading: number
 }
@@ -22,11 +22,11 @@ export type Track = { device: string; fixes: readonly Fix[] }
 
 export type Format = {
   preset: string
-  /** What the payload calls the device. */
+  /** Name of the device in the payload. */
   deviceOf: (device: string) => string
-  /** Of the time in milliseconds, of a coordinate in 1e-7 degrees. */
+  /** Resolution of the time in milliseconds, of a coordinate in 1e-7 degrees. */
   steps: { time: number; coordinate: number }
-  /** What must have been said before any fix. */
+  /** Messages that must come before any fix. */
   openings: (track: Track) => Message[]
   /** The messages of one fix. */
   messages: (device: string, fix: Fix, index: number) => Message[]
@@ -42,7 +42,7 @@ const fix = fc.record({
   heading: fc.integer({ min: 0, max: 359 }),
 })
 
-/** In order of time, a minute apart at least; never where a receiver without a fix is. */
+/** In order of time, at least a minute apart; never at 0, 0. */
 export const tracks: fc.Arbitrary<Track> = fc.record({
   device: fc
     .integer({ min: 1, max: 10 ** 9 - 1 })
@@ -55,9 +55,9 @@ export const tracks: fc.Arbitrary<Track> = fc.record({
     .map((fixes) => fixes.toSorted((a, b) => a.time - b.time)),
 })
 
-/** All arrive well after they were measured: a backlog. */
+/** All arrive long after they were measured: a backlog. */
 const arrivedAt = Date.UTC(2026, 1, 1)
-/** Longer than any window is open. */
+/** Longer than any window. */
 const apartMs = 60_000
 
 const same = (device: string) => device
@@ -153,7 +153,7 @@ const ovms: Format = {
 
 const aliases = { 'GPS/Latitude': 1, 'GPS/Longitude': 2, 'GPS/Speed': 3, 'GPS/Heading': 4 } as const
 
-/** Births without values, so that they are no fixes themselves; data by alias. */
+/** Births without values, so that they are not fixes; data by alias. */
 const sparkplug: Format = {
   preset: 'sparkplug-b',
   deviceOf: (device) => `Depot7/GW-1/${device}`,

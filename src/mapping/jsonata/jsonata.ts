@@ -2,10 +2,11 @@
 // mapping language cannot read. The entry file of the folder.
 //
 // Guarantees
-//   The event loop never waits for an expression: a regular expression that never ends costs only its own
-//   message. Every message gets an outcome: a value, a refusal (it becomes a dead letter), or `later` (it was
-//   not evaluated, its envelope stays in the spool and is evaluated again). The outcomes of one source come
-//   in the order of the calls.
+//   Non-blocking   the event loop never waits for an expression: a regular expression that never ends costs
+//                  only its own message
+//   Total          every message gets an outcome: a value, a refusal (it becomes a dead letter), or `later`
+//                  (not evaluated; its envelope stays in the spool and is evaluated again)
+//   Ordered        the outcomes of one source come in the order of the calls
 //
 // How it works
 //   evaluate -> queue -> batch -> worker thread (jsonata-thread.ts) -> outcomes -> callers

@@ -1,4 +1,4 @@
-// coalesce.ts: collects single values to records. Vehicles that publish one value per message (OVMS,
+// coalesce.ts: collects single values into records. Vehicles that publish one value per message (OVMS,
 // TeslaMate, Victron, OpenXC) send a burst of messages with the data that others send in one.
 //
 //   a value arrives    no record is open for its owner             it opens one
