@@ -27,7 +27,7 @@ import { ignored, rejected } from './map-result.ts'
 import { createMessageRecords } from './message-records.ts'
 import { createRecordContext } from './record-context.ts'
 import { createRecordMapper } from './record-mapper.ts'
-import { createRouting, type Route } from './routing.ts'
+import { createRouting, type Route, type SourceRuntime } from './routing.ts'
 import { isStateful, stateSourceOf } from './state-source.ts'
 
 export type MapperCounters = {
@@ -161,11 +161,11 @@ export function createMapper(
       return ignored(source, 'not wanted')
     if (source.jsonata !== null)
       return { kind: 'deferred', source: source.name, windowKey: messageKeyOf(message) }
-    return mapBytes(route, decodeOf(source, message), message)
+    return mapBytes(route, decodeOf(route.runtime, message), message)
   }
 
-  function decodeOf({ encoding }: CompiledSource, { bytes }: Message): Decoded {
-    return encoding.decode ? encoding.decode(bytes) : { kind: 'empty' }
+  function decodeOf({ decode }: SourceRuntime, { bytes }: Message): Decoded {
+    return decode === null ? { kind: 'empty' } : decode(bytes)
   }
 
   function mapBytes(route: Route, decoded: Decoded, message: Message): MapResult {
@@ -194,7 +194,7 @@ export function createMapper(
     const route = routing.routeOf(message.topic)
     if (route.runtime === null || route.runtime.source.name !== name)
       return { kind: 'ended', result: foreign(message, name) }
-    const found = decodeOf(route.runtime.source, message)
+    const found = decodeOf(route.runtime, message)
     if (found.kind === 'value') return found
     return { kind: 'ended', result: mapBytes(route, found, message) }
   }

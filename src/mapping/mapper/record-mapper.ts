@@ -65,9 +65,16 @@ export function createRecordMapper({ context, checkTime }: Deps): RecordMapper {
     time = checked
     context.motionSpeed = Number.NaN
     context.zeroPosition = false
-    const { fix } = source
-    const isFixed = fix === null ? readGps(source) : readGpsWithFix(source, fix, ownTime)
-    if (isFixed === null) return false
+    let isFixed = true
+    if (source.fix === null) {
+      const text = source.gps(record, root, up, context)
+      if (text === null) return false
+      gps = text
+    } else {
+      const found = readGpsWithFix(source, source.fix, ownTime)
+      if (found === null) return false
+      isFixed = found
+    }
     const writeSignals = source.signals[entry.family]
     signals = writeSignals ? writeSignals(record, root, up, context) : []
     if (gps === '' && signals.length === 0) {
@@ -93,14 +100,6 @@ export function createRecordMapper({ context, checkTime }: Deps): RecordMapper {
       return orArrival ? moment : context.refuse('NO_TIME', 'The message has no time.')
     const found = shown(raw(record, root, up))
     return context.refuse('BAD_TIME', `The time ${found} is not in the format "${format}".`)
-  }
-
-  /** Null where the record was refused. */
-  function readGps(source: CompiledSource): true | null {
-    const text = source.gps(context.record, context.root, context.up, context)
-    if (text === null) return null
-    gps = text
-    return true
   }
 
   /** Whether the position is valid and of the time of the message; null where the record was refused. */

@@ -7,7 +7,7 @@ import type { DeviceTable } from '../devices/device-table.ts'
 import { createDeviceEntries, type DeviceEntries, type DeviceEntry } from '../devices/devices.ts'
 import { capturesIn, compileTopics, type TopicPattern } from '../path/topic-pattern.ts'
 import { createMotion, type Motion } from '../state/motion.ts'
-import type { DecodeWithMemory, StatefulDecoder } from '../types.ts'
+import type { Decode, DecodeWithMemory, StatefulDecoder } from '../types.ts'
 import type { CompiledSource } from './compiled-source.ts'
 
 /** A source with its memory, the durable memory of state/ excepted. */
@@ -16,6 +16,8 @@ export type SourceRuntime = {
   devices: DeviceEntries
   /** Whether the device moves, from its speed; null where the source does not derive that. */
   isMovingAt: Motion['movesAt'] | null
+  /** Null where the encoding needs memory. */
+  decode: Decode | null
   decoder: StatefulDecoder | null
 }
 
@@ -63,6 +65,7 @@ export function createRouting(
     source,
     devices: createDeviceEntries({ devices }, { ...source.deviceOptions, providers, entriesMax }),
     isMovingAt: source.motion && createMotion(source.motion).movesAt,
+    decode: source.encoding.decode ?? null,
     decoder: source.encoding.createDecoder?.({ source: source.name }) ?? null,
   }))
   const routes: Cache<Routed> = createCache(topicsMax)
