@@ -14,7 +14,7 @@
 //   data needs an unknown birth      refused as NO_BIRTH, with a rebirth request to the node. Data with names
 //                                    and types of its own is used
 //   a sequence number is missing     counted, rebirth request, the values are used
-//   a value has another type         than its birth says, so a birth was missed: NO_BIRTH. A wrong alias would
+//   a value has another type         than its birth says, a birth was missed: NO_BIRTH. A wrong alias would
 //                                    be a wrong odometer
 //   a restart                        the known births are used, and each node gets one rebirth request
 //   an NDEATH of an earlier birth    ignored: it is the will of a connection that was replaced long ago
