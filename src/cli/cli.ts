@@ -1,85 +1,89 @@
-// cli.ts: the command line: which commands there are, and how one is run.
+// cli.ts: the command line: which commands exist and how one runs. Entry file of this folder.
 //
-// Each command is a file that builds its commander Command. It is loaded only when it is asked for: `status` must
-// answer fast and work where half of the packages are broken. Nothing here touches the process; main.ts does.
+// A command is one file `NAME-command.ts`, or a folder of that name where it needs several. It exports a
+// function that builds its commander Command; the list below has its summary and loads it only when it is
+// called, so that `status` is fast and works where another package is broken. Nothing here touches the
+// process: main.ts does.
+//
+//   daemon-client/   requests to the running daemon, or to its spool where none runs
+//   terminal/        streams and exit status, tables, errors, option values
+//
+// Exit status: 0 success, 1 failure, 2 wrong usage or invalid config. `--json` prints JSON, also for errors.
 
 import { Command, CommanderError } from 'commander'
 import { reportError } from './terminal/error-report.ts'
-import type { CommandIo, ExitStatus } from './terminal/terminal.ts'
-import { readVersion } from './package-version.ts'
+import { readVersion } from './terminal/package-version.ts'
+import type { BuildCommand, CommandIo, ExitStatus } from './terminal/terminal.ts'
 
-/** Builds a command; it calls `done` with its exit status or rejects its action with a GatewayError. */
-type Build = (io: CommandIo, done: (status: ExitStatus) => void) => Command
-
-type Entry = { summary: string; load: () => Promise<Build> }
+type Entry = { summary: string; load: () => Promise<BuildCommand> }
 
 const commands: Record<string, Entry> = {
   trial: {
-    summary: 'the whole road on this machine, nothing to configure',
+    summary: 'Run vehicles, gateway and a local ingestion API on this machine. Needs no config.',
     load: async () => (await import('./trial-command/trial-command.ts')).trialCommand,
   },
   run: {
-    summary: 'the daemon',
+    summary: 'Run the daemon.',
     load: async () => (await import('./run-command.ts')).runCommand,
   },
   check: {
-    summary: 'every problem of the config, with line and column',
+    summary: 'Check a config and list all problems with line and column.',
     load: async () => (await import('./check-command/check-command.ts')).checkCommand,
   },
   status: {
-    summary: 'what the running daemon says about itself',
+    summary: 'Show the state of the running daemon.',
     load: async () => (await import('./status-command.ts')).statusCommand,
   },
   map: {
-    summary: 'what messages become: payloads, or why not',
+    summary: 'Map messages of files or stdin and print the payloads.',
     load: async () => (await import('./map-command/map-command.ts')).mapCommand,
   },
   learn: {
-    summary: 'listens to a broker and proposes the sources for what it hears',
+    summary: 'Listen to a broker and propose sources for its messages.',
     load: async () => (await import('./learn-command/learn-command.ts')).learnCommand,
   },
   tap: {
-    summary: 'messages of the running daemon as they come, raw and mapped',
+    summary: 'Show messages of the running daemon as they arrive, raw and mapped.',
     load: async () => (await import('./tap-command.ts')).tapCommand,
   },
   reload: {
-    summary: 'has the running daemon read mapping and device table again',
+    summary: 'Reload the mapping and the device table of the running daemon.',
     load: async () => (await import('./reload-command.ts')).reloadCommand,
   },
   probe: {
-    summary: 'has the running daemon try the ingestion API now',
+    summary: 'Retry the ingestion API now.',
     load: async () => (await import('./probe-command.ts')).probeCommand,
   },
   'dead-letters': {
-    summary: 'what was given up: lists, shows, requeues, edits, exports and deletes it',
+    summary: 'List, show, requeue, edit, export and purge dead letters.',
     load: async () => (await import('./dead-letters-command/dead-letters-command.ts')).deadLettersCommand,
   },
   quarantine: {
-    summary: 'messages of unlisted devices and wrong clocks: lists, releases, drops them',
+    summary: 'List, release and drop messages in quarantine.',
     load: async () => (await import('./quarantine-command.ts')).quarantineCommand,
   },
   spool: {
-    summary: 'looks through the spool, or saves what can be read from a damaged one',
+    summary: 'Verify a spool, or salvage a damaged one.',
     load: async () => (await import('./spool-command/spool-command.ts')).spoolCommand,
   },
   ledger: {
-    summary: 'what became of each payload, and with which requestId',
+    summary: 'Show what happened to payloads: outcome, time and requestId.',
     load: async () => (await import('./ledger-command/ledger-command.ts')).ledgerCommand,
   },
   devices: {
-    summary: 'devices that the running daemon has seen, and their clocks',
+    summary: 'List the devices that the running daemon has seen, and their clock errors.',
     load: async () => (await import('./devices-command.ts')).devicesCommand,
   },
   sandbox: {
-    summary: 'the ingestion API as a server of its own, for trying out',
+    summary: 'Run a local ingestion API for trials and tests.',
     load: async () => (await import('./sandbox-command/sandbox-command.ts')).sandboxCommand,
   },
   simulate: {
-    summary: 'vehicles that publish real MQTT to a broker',
+    summary: 'Publish messages of simulated vehicles to a broker.',
     load: async () => (await import('./simulate-command.ts')).simulateCommand,
   },
   docs: {
-    summary: 'write the generated parts of the documentation',
+    summary: 'Write the generated parts of the documentation.',
     load: async () => (await import('./docs-command.ts')).docsCommand,
   },
 }
@@ -87,27 +91,14 @@ const commands: Record<string, Entry> = {
 /** Runs the command of `argv` (without node and script). */
 export async function runCommandLine(argv: readonly string[], io: CommandIo): Promise<ExitStatus> {
   let status: ExitStatus | null = null
-  const program = new Command('telemetry-gateway')
-    .description('MQTT in, signed batches out, and nothing acknowledged is ever lost.')
-    .version(readVersion(), '-V, --version', 'print the version')
-    .helpOption('-h, --help', 'print this help')
-    .showHelpAfterError('Add --help to see how it is used.')
-    .exitOverride()
-    .configureOutput({
-      writeOut: (text) => void io.stdout.write(text),
-      writeErr: (text) => void io.stderr.write(text),
-      outputError: (text, write) => write(`USAGE\n  ${text.replace(/^error: /, '')}`),
-      getOutHasColors: () => false,
-      getErrHasColors: () => false,
-    })
-    .addHelpText('after', '\nExit status: 0 fine, 1 failed, 2 wrong use or wrong config.')
-  const asked = argv.find((word) => !word.startsWith('-')) ?? ''
+  const json = argv.includes('--json')
+  const program = newProgram(io, json)
+  const words = argv.filter((word) => !word.startsWith('-'))
+  const called = words[0] === 'help' ? words[1] : words[0]
   for (const [name, { summary, load }] of Object.entries(commands)) {
-    const command =
-      name === asked
-        ? (await load())(io, (ended) => void (status = ended))
-        : new Command(name).description(summary)
-    program.addCommand(withSettingsOf(program, command))
+    const isCalled = name === called
+    const command = isCalled ? (await load())(io, (ended) => void (status = ended)) : new Command(name)
+    program.addCommand(withInheritedSettings(program, command.description(summary)))
   }
   try {
     if (argv.length === 0) {
@@ -116,16 +107,44 @@ export async function runCommandLine(argv: readonly string[], io: CommandIo): Pr
     }
     await program.parseAsync([...argv], { from: 'user' })
   } catch (error) {
-    // Help and version end here as well, with 0.
+    // --help and --version end here, too, with 0.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
-    return reportError(error, io.stderr, { json: argv.includes('--json') })
+    return reportError(error, io.stderr, { json })
   }
   return status ?? 0
 }
 
-/** For the commands of a command as well: a wrong option of theirs must not end the process by itself. */
-function withSettingsOf(parent: Command, command: Command): Command {
+const usageHint = 'Run it with --help to see its usage.'
+
+function newProgram({ stdout, stderr }: CommandIo, json: boolean): Command {
+  return new Command('telemetry-gateway')
+    .description(
+      'Take telemetry in over MQTT and deliver it in signed batches. Nothing acknowledged is lost.',
+    )
+    .version(readVersion(), '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'print this help')
+    .helpCommand('help [command]', 'Print the help of a command.')
+    .showHelpAfterError(json ? false : usageHint)
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => void stdout.write(text),
+      writeErr: (text) => void stderr.write(text),
+      outputError: (text, print) => print(usageError(text.replace(/^error: /, ''), json)),
+      getOutHasColors: () => false,
+      getErrHasColors: () => false,
+    })
+    .addHelpText('after', '\nExit status: 0 success, 1 failure, 2 wrong usage or invalid config.')
+}
+
+function usageError(text: string, json: boolean): string {
+  if (!json) return `USAGE\n  ${text}`
+  const error = { code: 'USAGE', what: text.trim(), why: 'The command line is wrong.', act: usageHint }
+  return `${JSON.stringify({ error })}\n`
+}
+
+/** Also for subcommands: a wrong option of one must not end the process by itself. */
+function withInheritedSettings(parent: Command, command: Command): Command {
   command.copyInheritedSettings(parent)
-  for (const inner of command.commands) withSettingsOf(command, inner)
+  for (const subcommand of command.commands) withInheritedSettings(command, subcommand)
   return command
 }

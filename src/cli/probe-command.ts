@@ -1,34 +1,29 @@
-// probe-command.ts: `probe`: has the running daemon try now what waits for a back-off or for the next probe, and says what came
-// of it. Credentials are read again for it. Exit status 0 when the service takes batches of all providers, else 1.
+// probe-command.ts: `probe`: lets the running daemon retry now what waits for a back-off or the next probe,
+// with credentials read again, and prints the result. Exit status 0 when all endpoints are available, else 1.
 
 import { Command } from 'commander'
 import { formatDuration } from '../std/quantity.ts'
 import type { ProbeReport } from '../ops/ops.ts'
-import { requestDaemon } from './daemon-client.ts'
-import type { CommandIo, ExitStatus } from './terminal/terminal.ts'
-import { daemonUrl } from './status-command.ts'
+import { requestByOptions, withDaemonOptions, type DaemonOptions } from './daemon-client/daemon-options.ts'
 import { columns } from './terminal/text-table.ts'
+import { printAnswer, type BuildCommand } from './terminal/terminal.ts'
+import { notes } from './terminal/text-format.ts'
 
-type ProbeOptions = { config?: string; url?: string; json?: boolean }
-
-export function probeCommand(io: CommandIo, done: (status: ExitStatus) => void): Command {
-  return new Command('probe')
-    .description('has the running daemon try the ingestion API now, with credentials read again')
-    .option('--config <file>', 'take the address from ops.listen of this config')
-    .option('--url <url>', 'base URL of the daemon (default: http://127.0.0.1:8080)')
-    .option('--json', 'the answer as it came')
+export const probeCommand: BuildCommand = (io, done) =>
+  withDaemonOptions(new Command('probe'))
     .addHelpText(
       'after',
-      '\nSIGHUP does the same. Where nothing waits to be sent, there is nothing to try with.',
+      notes(
+        'Reads the credentials again first. Does nothing where no payload waits. SIGHUP does the same.',
+        'Exit status 1: an endpoint is not available.',
+      ),
     )
-    .action(async (options: ProbeOptions) => {
-      const url = await daemonUrl(options, io)
-      const asked = { url, path: '/control/probe', method: 'POST', stop: io.stop, patient: true } as const
-      const report = (await requestDaemon(asked)) as ProbeReport
-      io.stdout.write(options.json ? `${JSON.stringify(report)}\n` : textOf(report))
+    .action(async (options: DaemonOptions) => {
+      const request = { path: '/control/probe', method: 'POST', timeoutMs: Infinity } as const
+      const report = (await requestByOptions(options, io, request)) as ProbeReport
+      printAnswer(io, options, report, textOf)
       done(report.providers.every(({ endpoint }) => endpoint === 'available') ? 0 : 1)
     })
-}
 
 function textOf({ now, providers }: ProbeReport): string {
   const rows = providers.map(({ name, endpoint, nextAttemptAt, lastRequestId, inFlight }) => [
@@ -37,12 +32,12 @@ function textOf({ now, providers }: ProbeReport): string {
     nextAttemptAt === null || endpoint === 'available' ? '-' : nextText(nextAttemptAt - now, inFlight),
     lastRequestId ?? '-',
   ])
-  const lines = columns([['provider', 'endpoint', 'next try', 'last requestId'], ...rows])
-  const closed = providers.some(({ endpoint }) => endpoint !== 'available')
-  return `${[...lines, ...(closed ? ['', '`status` says why.'] : [])].join('\n')}\n`
+  const lines = columns([['provider', 'endpoint', 'next attempt', 'last requestId'], ...rows])
+  const isFailing = providers.some(({ endpoint }) => endpoint !== 'available')
+  return `${[...lines, ...(isFailing ? ['', '`status` shows the reason.'] : [])].join('\n')}\n`
 }
 
 function nextText(inMs: number, inFlight: number): string {
-  if (inFlight > 0) return 'under way'
+  if (inFlight > 0) return 'running'
   return inMs <= 0 ? 'with the next payload' : `in ${formatDuration(inMs)}`
 }

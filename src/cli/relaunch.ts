@@ -1,19 +1,19 @@
-// relaunch.ts: the memory settings of the daemon, which only a new process image can take.
+// relaunch.ts: restarts `run` and `trial` with memory settings that only a new process image can take.
 //
-// By itself V8 lets the space for young objects grow to 128 MB, and glibc keeps what large buffers leave behind: a
-// busy daemon then holds 450 MB that it does not use, on a box that has one gigabyte. With these settings it
-// holds half of that. They are set here and not in a unit file, so that they hold however it is started. The process
-// replaces itself (execve): same pid, same standard streams, nothing has been opened yet.
+// By default V8 lets the young generation grow to 128 MB, and glibc keeps what large buffers leave behind: a
+// busy daemon holds 450 MB that it does not use, on a machine with one gigabyte. With these settings it holds
+// half. They are here and not in a unit file, so that they apply however the daemon is started. The process
+// replaces itself (execve): same pid and standard streams; nothing is open yet.
 
 /**
- * In MB. A small young generation keeps its pauses short; a heap that starts at what a busy daemon needs is not marked
- * every two seconds, which would hold acks for 8 ms each time.
+ * In MB. A small young generation keeps its pauses short. A heap that starts at the size that a busy daemon
+ * needs is not marked every two seconds, which would hold acknowledgements for 8 ms each time.
  */
 const v8Flags = ['--max-semi-space-size=8', '--initial-heap-size=48']
 
 /**
- * Buffers of whole chunks are mapped and given back one by one, what a socket reads (64 KiB) is not: a page that is new
- * each time costs more than the message in it. One arena is enough, and wastes least.
+ * Buffers of whole chunks are mapped and freed one by one; socket reads (64 KiB) are not, because a page that
+ * is new each time costs more than the message in it. One arena is enough and wastes least.
  */
 const mallocSettings = {
   MALLOC_ARENA_MAX: '1',
@@ -23,11 +23,11 @@ const mallocSettings = {
 
 const tunedCommands = ['run', 'trial']
 
-/** Does not return where the settings were missing and could be made. */
+/** Does not return where it applies the settings. */
 export function relaunchForMemory(argv: readonly string[]): void {
   const command = argv.find((word) => !word.startsWith('-')) ?? ''
   if (!tunedCommands.includes(command) || process.platform !== 'linux' || process.execve === undefined) return
-  // Whoever gave settings of their own keeps them.
+  // Settings of the user stay.
   const named = [...process.execArgv, ...(process.env['NODE_OPTIONS'] ?? '').split(' ')]
   if (named.some((flag) => flag.startsWith('--max-semi-space-size'))) return
   const [script = ''] = process.argv.slice(1)

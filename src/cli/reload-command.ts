@@ -1,35 +1,31 @@
-// reload-command.ts: `reload`: has the running daemon read config, presets and device table again, and says what came of it.
+// reload-command.ts: `reload`: lets the running daemon read config, presets and device table again.
 
 import { Command } from 'commander'
-import { formatDuration } from '../std/quantity.ts'
+import { formatDuration, plural } from '../std/quantity.ts'
 import type { ReloadReport } from '../ops/ops.ts'
-import { requestDaemon } from './daemon-client.ts'
-import type { CommandIo, ExitStatus } from './terminal/terminal.ts'
-import { daemonUrl } from './status-command.ts'
+import { requestByOptions, withDaemonOptions, type DaemonOptions } from './daemon-client/daemon-options.ts'
+import { printAnswer, type BuildCommand } from './terminal/terminal.ts'
+import { notes } from './terminal/text-format.ts'
 
-type ReloadOptions = { config?: string; url?: string; json?: boolean }
+type Reloaded = Extract<ReloadReport, { kind: 'reloaded' }>
 
-export function reloadCommand(io: CommandIo, done: (status: ExitStatus) => void): Command {
-  return new Command('reload')
-    .description('has the running daemon read mapping and device table again')
-    .option('--config <file>', 'take the address from ops.listen of this config')
-    .option('--url <url>', 'base URL of the daemon (default: http://127.0.0.1:8080)')
-    .option('--json', 'the answer as it came')
+export const reloadCommand: BuildCommand = (io, done) =>
+  withDaemonOptions(new Command('reload'))
     .addHelpText(
       'after',
-      '\nWhat is wrong is shown with its places and changes nothing. The daemon reads changed files by itself as well.',
+      notes(
+        'The daemon also reloads by itself when a file changes. Where a file has problems, they are ' +
+          'listed and the previous mapping stays in force.',
+      ),
     )
-    .action(async (options: ReloadOptions) => {
-      const url = await daemonUrl(options, io)
-      const asked = { url, path: '/control/reload', method: 'POST', stop: io.stop, patient: true } as const
-      const report = (await requestDaemon(asked)) as Extract<ReloadReport, { kind: 'reloaded' }>
-      io.stdout.write(options.json ? `${JSON.stringify(report)}\n` : textOf(report))
+    .action(async (options: DaemonOptions) => {
+      const request = { path: '/control/reload', method: 'POST', timeoutMs: Infinity } as const
+      printAnswer(io, options, (await requestByOptions(options, io, request)) as Reloaded, textOf)
       done(0)
     })
-}
 
-function textOf({ sources, tookMs, restartNeeded }: Extract<ReloadReport, { kind: 'reloaded' }>): string {
-  const text = `The mapping of ${sources} sources is in force, ready in ${formatDuration(tookMs)}.\n`
+function textOf({ sources, tookMs, restartNeeded }: Reloaded): string {
+  const text = `The mapping is in force: ${plural(sources, 'source')}, loaded in ${formatDuration(tookMs)}.\n`
   if (restartNeeded.length === 0) return text
-  return `${text}What changed in ${restartNeeded.join(', ')} is in force after a restart.\n`
+  return `${text}Restart the daemon to apply the changes in ${restartNeeded.join(', ')}.\n`
 }

@@ -1,23 +1,24 @@
 // run-command.ts: `run`: the daemon.
 
 import { Command } from 'commander'
-import { systemClock } from '../std/clock.ts'
-import { GatewayError } from '../std/gateway-error.ts'
+import { systemClock, whenAborted } from '../std/clock.ts'
 import { newRandomId } from '../domain/ids.ts'
 import { startGateway } from '../app/app.ts'
 import { loadConfig } from '../config/config.ts'
 import { openLevelStore, realDisk } from '../storage/storage.ts'
-import type { CommandIo, ExitStatus } from './terminal/terminal.ts'
-import { readVersion } from './package-version.ts'
+import { readVersion } from './terminal/package-version.ts'
+import type { BuildCommand } from './terminal/terminal.ts'
+import { notes } from './terminal/text-format.ts'
 
-export function runCommand(io: CommandIo, done: (status: ExitStatus) => void): Command {
-  return new Command('run')
-    .description('the daemon: takes messages in over MQTT and delivers them to the ingestion API')
-    .requiredOption('--config <file>', 'the configuration')
+export const runCommand: BuildCommand = (io, done) =>
+  new Command('run')
+    .requiredOption('--config <file>', 'config of the daemon (required)')
     .addHelpText(
       'after',
-      '\nSIGTERM or SIGINT stops it in order; a second one at once, which is safe. SIGHUP tries now what waits,' +
-        '\nand reads the mapping and the device table again.',
+      notes(
+        'SIGTERM or SIGINT stops the daemon in order; a second one stops it at once, which is safe. ' +
+          'SIGHUP reloads the mapping and the device table, and retries the ingestion API.',
+      ),
     )
     .action(async ({ config: path }: { config: string }) => {
       const { config } = await loadConfig(path, { env: io.env })
@@ -37,21 +38,11 @@ export function runCommand(io: CommandIo, done: (status: ExitStatus) => void): C
       )
       io.onHangUp(() => {
         gateway.probe()
-        // It never rejects for what is wrong in the files: a condition shows that.
+        // Never rejects: a problem in the files is a condition.
         void gateway.reload('SIGHUP')
       })
-      const end = await Promise.race([stopAsked(io.stop), gateway.broken])
-      await gateway.stop(end instanceof GatewayError ? `${end.code}: ${end.why}` : end)
-      if (end instanceof GatewayError) throw end
+      const failure = await Promise.race([whenAborted(io.stop), gateway.broken])
+      await gateway.stop(failure ? `${failure.code}: ${failure.why}` : String(io.stop.reason))
+      if (failure) throw failure
       done(0)
     })
-}
-
-/** Resolves with the name of the signal that asked for the end. */
-function stopAsked(stop: AbortSignal): Promise<string> {
-  return new Promise((resolve) => {
-    const asked = () => resolve(String(stop.reason))
-    if (stop.aborted) asked()
-    else stop.addEventListener('abort', asked, { once: true })
-  })
-}

@@ -1,15 +1,18 @@
-// simulate-command.ts: `simulate`: vehicles that publish real MQTT to a broker, and what became of it: acked, how fast.
+// simulate-command.ts: `simulate`: simulated vehicles publish real MQTT to a broker; the command reports what
+// the broker acknowledged and how fast.
 
 import type { Writable } from 'node:stream'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { pause, systemClock } from '../std/clock.ts'
 import { GatewayError } from '../std/gateway-error.ts'
-import { formatDuration, parseDuration } from '../std/quantity.ts'
+import { formatDuration, plural } from '../std/quantity.ts'
 import { quote } from '../std/quote.ts'
 import { newRandomId } from '../domain/ids.ts'
 import { createFleet, createLatency, formatNames, seededRandom } from '../simulate/simulate.ts'
 import type { Fleet, FleetStats, FormatName, LatencySummary } from '../simulate/simulate.ts'
-import type { CommandIo, ExitStatus } from './terminal/terminal.ts'
+import { brokerUrl, duration, wholeNumber } from './terminal/option-values.ts'
+import type { BuildCommand, CommandIo, ExitStatus } from './terminal/terminal.ts'
+import { notes } from './terminal/text-format.ts'
 
 const reportMs = 5000
 const watchMs = 250
@@ -25,34 +28,37 @@ type SimulateOptions = {
   json?: boolean
 }
 
-export function simulateCommand(io: CommandIo, done: (status: ExitStatus) => void): Command {
-  return new Command('simulate')
-    .description(
-      'vehicles that publish real MQTT (3.1.1, QoS 1) to a broker; reports what was acked and how fast',
-    )
+export const simulateCommand: BuildCommand = (io, done) =>
+  new Command('simulate')
     .requiredOption(
       '--broker <url>',
-      'mqtt:// or mqtts:// address; a user and password may stand in it',
-      brokerUrl,
+      'mqtt:// or mqtts:// URL; may contain user and password (required)',
+      broker,
     )
-    .option('--devices <number>', 'vehicles, each with a connection of its own', wholeUpTo(100_000), 10)
-    .option('--rate <number>', 'messages a second of all vehicles together', rate, 10)
-    .addOption(new Option('--format <name>', 'how they write').choices(formatNames).default('telemetry-v1'))
-    .option('--count <number>', 'end after so many messages are acked', wholeUpTo(1e12))
-    .option('--seed <number>', 'the same tracks again', wholeUpTo(2 ** 32 - 1))
+    .option('--devices <number>', 'vehicles, each with its own connection', wholeNumber(1, 100_000), 10)
+    .option('--rate <number>', 'messages per second of all vehicles together', rate, 10)
+    .addOption(new Option('--format <name>', 'message format').choices(formatNames).default('telemetry-v1'))
+    .option(
+      '--count <messages>',
+      'end when this many are acknowledged (default: no end)',
+      wholeNumber(1, 1e12),
+    )
+    .option('--seed <number>', 'drive the same routes again (default: random)', wholeNumber(1, 2 ** 32 - 1))
     .addOption(
-      new Option('--wait <duration>', 'the longest silence before it gives up on acks')
-        .argParser(duration)
+      new Option('--wait <duration>', 'give up after this time without an acknowledgement')
+        .argParser(duration(100, 86_400_000))
         .default(30_000, '30s'),
     )
-    .option('--json', 'a JSON line for each report')
+    .option('--json', 'print each report as a line of JSON')
     .addHelpText(
       'after',
-      '\nA message counts as acked when its PUBACK came. What is unacked when a connection is lost goes again with ' +
-        'DUP.\nExit status 1: messages stayed unacked.',
+      notes(
+        'Publishes MQTT 3.1.1 with QoS 1. A message is acknowledged when its PUBACK arrives; the others ' +
+          'are sent again with DUP after a reconnect. Ctrl-C ends it.',
+        'Exit status 1: some messages stayed unacknowledged.',
+      ),
     )
     .action(async (options: SimulateOptions) => done(await simulate(options, io)))
-}
 
 async function simulate(options: SimulateOptions, io: CommandIo): Promise<ExitStatus> {
   const clock = systemClock
@@ -72,21 +78,21 @@ async function simulate(options: SimulateOptions, io: CommandIo): Promise<ExitSt
       onAck: ({ latencyMs }) => period.record(latencyMs),
     },
   )
-  // Timers of the clock keep no process alive, and between two attempts there is no socket that would.
+  // The timers of the clock do not keep the process alive, and between two attempts there is no socket.
   const alive = setInterval(() => undefined, 2 ** 30)
   const startedAtMs = clock.monotonic()
   const elapsedMs = () => clock.monotonic() - startedAtMs
   try {
     fleet.start()
     const ended = await watch(fleet, { options, io, onReport: report })
-    // After a stop the acks that are under way still get their time; after a long silence nobody waits again.
+    // After a stop, acknowledgements may still arrive for `--wait`; after `silent` that time is over.
     await fleet.stop(AbortSignal.timeout(ended === 'silent' ? 0 : options.wait))
   } finally {
     clearInterval(alive)
   }
   const stats = fleet.stats()
   writeResult(io.stdout, { stats, elapsedMs: elapsedMs(), json: options.json === true })
-  if (stats.unacked > 0) throw unackedFault(options, stats)
+  if (stats.unacked > 0) throw unackedError(options, stats)
   return 0
 
   function report(): void {
@@ -100,8 +106,8 @@ async function simulate(options: SimulateOptions, io: CommandIo): Promise<ExitSt
 }
 
 /**
- * Ends with `acked` when `--count` messages are, with `stopped` when the person says so. `silent`: nothing was
- * acked for `--wait` although something was due, and nobody asked for a run without end; or never anything was.
+ * Ends with `acked` after `--count`, and with `stopped` on a signal. Ends with `silent` when nothing was
+ * acknowledged for `--wait` although messages are due; without `--count` only if nothing ever was.
  */
 async function watch(
   fleet: Fleet,
@@ -133,7 +139,7 @@ async function watch(
 
 type Period = LatencySummary & { tookMs: number }
 
-/** Latencies since the last report. */
+/** Latencies since the previous report. */
 function createPeriods() {
   let latency = createLatency()
   let beganAtMs = systemClock.monotonic()
@@ -162,8 +168,8 @@ function writeProgress(
   }
   const problem = stats.connected < stats.devices && stats.lastProblem !== null ? stats.lastProblem : null
   stdout.write(
-    `${formatDuration(elapsedMs)}: ${stats.acked} acked (${ackedPerS.toFixed(1)}/s), ${stats.unacked} unacked, ` +
-      `latency ${latencyText(period)}, ${stats.connected} of ${stats.devices} connected` +
+    `${formatDuration(elapsedMs)}: ${stats.acked} acknowledged (${ackedPerS.toFixed(1)}/s), ${stats.unacked} unacknowledged, ` +
+      `latency ${latencyText(period)}, ${stats.connected} of ${stats.devices} vehicles connected` +
       `${problem === null ? '' : `, last problem: ${quote(problem)}`}\n`,
   )
 }
@@ -178,8 +184,8 @@ function writeResult(
   }
   const ackedPerS = stats.acked / (elapsedMs / 1000)
   stdout.write(
-    `${stats.published} published, ${stats.acked} acked (${ackedPerS.toFixed(1)}/s), ${stats.unacked} unacked, ` +
-      `${stats.resent} sent again, ${stats.reconnects} reconnects in ${formatDuration(elapsedMs)}\n` +
+    `${stats.published} published, ${stats.acked} acknowledged (${ackedPerS.toFixed(1)}/s), ${stats.unacked} unacknowledged, ` +
+      `${stats.resent} sent again, ${plural(stats.reconnects, 'reconnect')} in ${formatDuration(elapsedMs)}\n` +
       `latency ${latencyText(stats.latency)}\n`,
   )
 }
@@ -189,28 +195,22 @@ function latencyText({ count, p50Ms, p99Ms, maxMs }: LatencySummary): string {
   return `p50 ${p50Ms.toFixed(1)} ms, p99 ${p99Ms.toFixed(1)} ms, max ${maxMs.toFixed(1)} ms`
 }
 
-function unackedFault(options: SimulateOptions, stats: FleetStats): GatewayError {
+function unackedError(options: SimulateOptions, stats: FleetStats): GatewayError {
+  const { devices, connected, unacked, lastProblem } = stats
   const why =
-    stats.connected < stats.devices && stats.lastProblem !== null
-      ? `${stats.devices - stats.connected} of ${stats.devices} devices had no connection; the last problem was ${quote(stats.lastProblem)}.`
-      : 'The connections stood, but no PUBACK came: a gateway holds its acks while it cannot keep what it gets.'
+    connected < devices && lastProblem !== null
+      ? `${devices - connected} of ${plural(devices, 'vehicle')} had no connection. Last problem: ${quote(lastProblem)}.`
+      : 'The connections were open and no PUBACK arrived. A gateway sends none while it cannot store messages.'
   return new GatewayError('BROKER_UNREACHABLE', {
-    what: `${stats.unacked} messages to ${withoutUser(options.broker)} stayed unacked.`,
+    what: `${plural(unacked, 'message')} to ${withoutUser(options.broker)} stayed unacknowledged.`,
     why,
-    act: 'Check that the broker runs at this address and lets these devices in, and what the gateway says of its spool.',
+    act: 'Check that the broker runs at this address and accepts these clients, and the `status` of the gateway.',
   })
 }
 
-function brokerUrl(text: string): string {
-  const protocols = ['mqtt:', 'mqtts:', 'tcp:', 'ssl:']
-  if (URL.canParse(text)) {
-    const { protocol, hostname } = new URL(text)
-    if (protocols.includes(protocol) && hostname !== '') return text
-  }
-  throw new InvalidArgumentError('Write it as mqtt://127.0.0.1:1883.')
-}
+const broker = brokerUrl(['mqtt:', 'mqtts:', 'tcp:', 'ssl:'])
 
-/** The URL without the user and password that may stand in it. */
+/** The URL without user and password. */
 function withoutUser(text: string): string {
   const url = new URL(text)
   url.username = ''
@@ -218,21 +218,8 @@ function withoutUser(text: string): string {
   return url.href
 }
 
-function wholeUpTo(most: number): (text: string) => number {
-  return (text) => {
-    if (/^\d{1,15}$/.test(text) && Number(text) >= 1 && Number(text) <= most) return Number(text)
-    throw new InvalidArgumentError(`It must be a whole number from 1 to ${most}.`)
-  }
-}
-
 function rate(text: string): number {
   const value = Number(text)
   if (/^\d+(\.\d+)?$/.test(text) && value >= 0.001 && value <= 1_000_000) return value
-  throw new InvalidArgumentError('It must be a number from 0.001 to 1000000, messages a second.')
-}
-
-function duration(text: string): number {
-  const ms = parseDuration(text)
-  if (ms !== undefined && ms >= 100 && ms <= 86_400_000) return ms
-  throw new InvalidArgumentError('It must be a duration from 100ms to 1d, such as 30s.')
+  throw new InvalidArgumentError('Give a number from 0.001 to 1000000.')
 }

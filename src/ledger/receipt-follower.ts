@@ -8,7 +8,7 @@
 // does not take time from delivery. At most one slice is in memory. When the process ends between the write
 // and the removal, the records recognise the numbers that come again (ledger-records.ts). Ends with stop().
 
-import { pause, type CancelTimer, type Clock, type EpochMs } from '../std/clock.ts'
+import { pause, whenAborted, type CancelTimer, type Clock, type EpochMs } from '../std/clock.ts'
 import { GatewayError } from '../std/gateway-error.ts'
 import type { Emit } from '../domain/event.ts'
 import type { RecordsSupervisor } from './records-supervisor.ts'
@@ -93,8 +93,8 @@ export function createFollower(deps: Deps, options: FollowerOptions): Follower {
 
   async function catchUp(signal: AbortSignal): Promise<void> {
     // A round that already runs may have read before the newest receipt was there.
-    await Promise.race([round, aborted(signal)])
-    if (!signal.aborted) await Promise.race([run(ending.signal), aborted(signal)])
+    await Promise.race([round, whenAborted(signal)])
+    if (!signal.aborted) await Promise.race([run(ending.signal), whenAborted(signal)])
   }
 
   async function copyAll(signal: AbortSignal): Promise<void> {
@@ -160,11 +160,4 @@ async function fromSource<Result>(ask: () => Promise<Result>): Promise<Result> {
       ? new SourceError('the spool did not answer', { cause: error })
       : error
   }
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
-  })
 }

@@ -65,3 +65,10 @@ export function isoTime(at: EpochMs): string {
 export function isoTimeOrNull(at: EpochMs | null | undefined): string | null {
   return at === null || at === undefined ? null : isoTime(at)
 }
+
+export function whenAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+}

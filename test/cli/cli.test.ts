@@ -16,10 +16,11 @@ describe('the command line', () => {
     for (const word of ['check', 'status', 'docs', 'Exit status']) expect(stdout).toContain(word)
   })
 
-  test('a command has its own help', async () => {
+  test('a command has its own help, also with `help COMMAND`', async () => {
     const { status, stdout } = await runCli(['check', '--help'])
     expect(status).toBe(0)
     expect(stdout).toContain('--connect')
+    expect(await runCli(['help', 'check'])).toEqual({ status: 0, stdout, stderr: '' })
   })
 
   test.each([
@@ -29,13 +30,13 @@ describe('the command line', () => {
     [['status', 'extra'], 'too many arguments'],
     [['--wrong'], "unknown option '--wrong'"],
     [[], 'Usage:'],
-  ])('wrong use is status 2 with a hint: %j', async (argv, hint) => {
+  ])('wrong usage is status 2 with a hint: %j', async (argv, hint) => {
     const { status, stdout, stderr } = await runCli(argv)
     expect([status, stdout]).toEqual([2, ''])
     expect(stderr).toContain(hint)
   })
 
-  test('a word that is nearly a command is told', async () => {
+  test('a misspelt command gets a suggestion', async () => {
     expect((await runCli(['statsu'])).stderr).toContain('Did you mean status?')
   })
 })

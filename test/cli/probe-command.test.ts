@@ -17,7 +17,7 @@ async function refusedPipeline() {
 }
 
 describe('probe', () => {
-  test('tries now what would be tried in ten minutes, and says that it went through', async () => {
+  test('retries at once what would wait ten minutes, and prints the result', async () => {
     const pipeline = await refusedPipeline()
     pipeline.sandbox.setFaults([])
     const { status, stdout, stderr } = await runCli(['probe', '--url', pipeline.gateway.addresses.ops])
@@ -28,17 +28,17 @@ describe('probe', () => {
     expect(pipeline.status().conditions).toEqual([])
   })
 
-  test('says that it did not, when the next try is, and where to look', async () => {
+  test('prints the next attempt of a failing endpoint, and where to look', async () => {
     const pipeline = await refusedPipeline()
     const { requests } = pipeline.sandbox.stats()
     const { status, stdout } = await runCli(['probe', '--url', pipeline.gateway.addresses.ops])
     expect(status).toBe(1)
     expect(stdout).toMatch(/^default +unauthorized +in (8|9|10|11|12)\.?\d*\s?m/m)
-    expect(stdout).toContain('`status` says why.')
+    expect(stdout).toContain('`status` shows the reason.')
     expect(pipeline.sandbox.stats().requests).toBe(requests + 1)
   })
 
-  test('gives a program the providers as JSON', async () => {
+  test('prints the providers as JSON', async () => {
     const pipeline = await refusedPipeline()
     const { status, stdout } = await runCli(['probe', '--json', '--url', pipeline.gateway.addresses.ops])
     expect(status).toBe(1)
@@ -50,13 +50,13 @@ describe('probe', () => {
     })
   })
 
-  test('of a daemon that delivers changes nothing', async () => {
+  test('changes nothing in a daemon that delivers', async () => {
     const pipeline = await startPipeline()
     const { status, stdout } = await runCli(['probe', '--url', pipeline.gateway.addresses.ops])
     expect([status, stdout]).toEqual([0, expect.stringMatching(/^default +available/m)])
   })
 
-  test('without a daemon says so', async () => {
+  test('reports that no daemon answers', async () => {
     const { status, stderr } = await runCli(['probe', '--url', 'http://127.0.0.1:1'])
     expect([status, stderr.split('\n', 1)[0]]).toEqual([1, 'DAEMON_UNREACHABLE'])
   })

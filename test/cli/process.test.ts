@@ -38,7 +38,7 @@ async function waiting(preload: string) {
 }
 
 describe('the process', () => {
-  test('the first signal asks the command to stop', async () => {
+  test('the first signal stops the command in order', async () => {
     await using world = await waiting('')
     world.child.kill('SIGTERM')
     expect(await world.ended()).toEqual([1, null])
@@ -59,7 +59,7 @@ describe('the process', () => {
     expect(await world.ended()).toEqual([status, null])
   })
 
-  test('a fault of our own is a fatal line and status 1', async () => {
+  test('an unexpected error prints a fatal line and ends with status 1', async () => {
     await using world = await waiting(
       "process.on('SIGUSR2', () => { void Promise.reject(new Error('boom')) })",
     )
@@ -77,7 +77,7 @@ describe('the process', () => {
     expect([failed.status, failed.stderr.split('\n', 1)[0]]).toEqual([1, 'DAEMON_UNREACHABLE'])
   })
 
-  test('survives that nobody reads its output', async () => {
+  test('survives a closed reader of its output', async () => {
     const child = spawn(process.execPath, [source('main.ts'), '--help'], {
       stdio: ['ignore', 'pipe', 'pipe'],
     })

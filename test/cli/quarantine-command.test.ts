@@ -54,15 +54,15 @@ function addsUp(pipeline: Pipeline): void {
 }
 
 describe('quarantine', () => {
-  test('shows who is kept and why, and the messages of a device by id', async () => {
+  test('lists devices and reasons, and the messages of a device with their ids', async () => {
     const { pipeline, ask } = await start()
-    expect((await ask()).stdout).toBe('Nothing is in quarantine.\n')
+    expect((await ask()).stdout).toBe('The quarantine is empty.\n')
     await publishUnset(pipeline, 'truck-1', [1, 2])
-    await publishUnset(pipeline, 'stranger', [3])
+    await publishUnset(pipeline, 'unlisted', [3])
     const { stdout, status } = await ask('list')
     expect(status).toBe(0)
-    expect(stdout).toMatch(/^device +reason +messages +oldest +latest +the latest says\n/)
-    expect(stdout).toMatch(/\ntruck-1 +UNSET_CLOCK +2 .* never set\.\nstranger +UNKNOWN_DEVICE +1 /)
+    expect(stdout).toMatch(/^device +reason +messages +oldest +latest +detail of the latest\n/)
+    expect(stdout).toMatch(/\ntruck-1 +UNSET_CLOCK +2 .* never set\.\nunlisted +UNKNOWN_DEVICE +1 /)
     const listed = JSON.parse((await ask('list', '--device', 'truck-1', '--json')).stdout) as QuarantineView
     expect(listed).toMatchObject({ scanned: 2, more: false, shelves: [{ provider: 'default', messages: 3 }] })
     expect(listed.messages.map(({ topic, source }) => [topic, source])).toEqual([
@@ -70,12 +70,12 @@ describe('quarantine', () => {
       [topicOf('truck-1'), 'trucks'],
     ])
     expect((await ask('list', '--device', 'truck-1')).stdout).toContain(listed.messages[1]?.id)
-    expect((await ask('list', '--device', 'nobody')).stdout).toBe(
-      'Nothing of this device is in quarantine.\n',
+    expect((await ask('list', '--device', 'unknown')).stdout).toBe(
+      'The quarantine has no messages of this device.\n',
     )
   })
 
-  test('release sends them, one by its id, the rest restamped, and the sums add up', async () => {
+  test('release sends one message by its id and the rest restamped', async () => {
     const { pipeline, ask } = await start()
     const before = Date.now()
     await publishUnset(pipeline, 'truck-1', [1, 2, 3])
@@ -83,12 +83,12 @@ describe('quarantine', () => {
     const one = await ask('release', '--device', 'truck-1', '--id', listed.messages[1]?.id ?? '')
     expect(one).toEqual({
       status: 0,
-      stdout: '1 message left the quarantine and became 1 payload.\n',
+      stdout: '1 message released, 1 payload made.\n',
       stderr: '',
     })
     await pipeline.until(() => pipeline.status().totals.delivered === 1)
     expect(deliveredTimes(pipeline)).toEqual([2000])
-    expect((await ask('release', '--all', '--restamp')).stdout).toContain('2 messages left the quarantine')
+    expect((await ask('release', '--all', '--restamp')).stdout).toContain('2 messages released')
     await pipeline.until(() => pipeline.status().totals.delivered === 3)
     expect(deliveredTimes(pipeline).filter((time) => time >= before)).toHaveLength(2)
     expect(pipeline.status().totals).toMatchObject({ quarantined: 3, released: 3, dead: 0 })
@@ -96,30 +96,30 @@ describe('quarantine', () => {
     addsUp(pipeline)
   })
 
-  test('release of an unlisted device is refused with what to do, and goes by itself when that is done', async () => {
+  test('release refuses an unlisted device, whose messages are sent when the table lists it', async () => {
     const { pipeline, ask, list } = await start()
-    const device = await pipeline.device('stranger')
-    device.publish({ topic: topicOf('stranger'), payload: messageOf(1), messageId: 1 })
+    const device = await pipeline.device('unlisted')
+    device.publish({ topic: topicOf('unlisted'), payload: messageOf(1), messageId: 1 })
     await device.acked(1)
-    const refused = await ask('release', '--device', 'stranger')
+    const refused = await ask('release', '--device', 'unlisted')
     expect(refused).toMatchObject({ status: 1, stdout: '' })
     expect(refused.stderr).toContain('DAEMON_REFUSED')
     expect(refused.stderr).toContain('Add the device to the table (devices.file)')
     expect((await ask('release', '--all')).stdout).toContain(
-      '1 message of devices that are not in the device table',
+      '1 message not released: the device table (devices.file) does not list the device.',
     )
-    await list('device\ntruck-1\nstranger\n')
+    await list('device\ntruck-1\nunlisted\n')
     await pipeline.until(() => pipeline.status().totals.delivered === 1)
     addsUp(pipeline)
   })
 
-  test('drop wants to be told twice; then they are dead letters, counted and in the log', async () => {
+  test('drop needs --yes; then the messages are dead letters, counted and logged', async () => {
     const { pipeline, ask } = await start()
     await publishUnset(pipeline, 'truck-1', [1, 2])
     await publishUnset(pipeline, 'truck-2', [3])
     const looked = await ask('drop', '--device', 'truck-1')
     expect(looked.stdout).toBe(
-      '2 messages would become dead letters.\n  2 were kept as UNSET_CLOCK\nNothing was changed; add --yes to do it.\n',
+      '2 messages would become dead letters.\n  2 UNSET_CLOCK\nNothing was changed. Add --yes to drop them.\n',
     )
     expect(pipeline.status().spool).toMatchObject({ quarantined: 3, deadLetters: 0 })
     expect((await ask('drop', '--device', 'truck-1', '--yes')).stdout).toContain(
@@ -133,7 +133,7 @@ describe('quarantine', () => {
   })
 
   test.each([[['release']], [['drop', '--yes']], [['release', '--all', '--id', 'x']]])(
-    '%j does not say which: nothing said does not mean everything',
+    '%j without a selection is refused',
     async (words) => {
       expect(await runCli(['quarantine', ...words, '--url', 'http://127.0.0.1:1'])).toMatchObject({
         status: 2,

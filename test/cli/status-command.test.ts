@@ -21,11 +21,11 @@ async function serve(listener: RequestListener) {
   }
 }
 
-/** What passes for a status. */
+/** The least that passes for a status. */
 const fit = '{"version":"1","totals":{},"spool":{},"providers":[],"lanes":[],"conditions":[]}'
 
 describe('status', () => {
-  test('shows a person what is wrong first, then providers, lanes and totals', async () => {
+  test('prints problems first, then providers, lanes and totals', async () => {
     await using world = opsWorld()
     world.ops.attach(
       stages({
@@ -51,11 +51,11 @@ describe('status', () => {
     expect(stdout).toContain('telemetry gateway 1.2.3, ready')
     expect(stdout).toMatch(/ERROR ENDPOINT_UNAVAILABLE \[default\]/)
     expect(stdout).toMatch(/^1 +default +live +5 +0 +2\.0 KiB/m)
-    expect(stdout).toContain('12 received, 11 acked')
+    expect(stdout).toContain('12 received, 11 acknowledged')
     expect(stdout.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u)
   })
 
-  test('gives a program the JSON as the daemon has it', async () => {
+  test('prints the JSON of the daemon with --json', async () => {
     await using world = opsWorld()
     await world.ops.start()
     const { status, stdout } = await runCli(['status', '--json', '--url', `${world.ops.url()}/`])
@@ -63,23 +63,23 @@ describe('status', () => {
     expect(JSON.parse(stdout)).toMatchObject({ version: '1.2.3', ready: false })
   })
 
-  test('where nobody listens it says what to look at', async () => {
+  test('reports that no daemon answers, and what to check', async () => {
     const { status, stderr } = await runCli(['status', '--url', 'http://127.0.0.1:1'])
     expect(status).toBe(1)
     expect(stderr).toMatch(
-      /^DAEMON_UNREACHABLE\n {2}The daemon does not answer at http:\/\/127\.0\.0\.1:1\/status\.\n/,
+      /^DAEMON_UNREACHABLE\n {2}The daemon does not answer at http:\/\/127\.0\.0\.1:1\.\n/,
     )
     expect(stderr).toContain('systemctl status telemetry-gateway')
   })
 
   test.each<[string, RequestListener]>([
     ['something else', (_, response) => response.end('{"hello":1}')],
-    ['no JSON', (_, response) => response.end('<html>')],
-    ['an error', (_, response) => response.writeHead(500).end()],
-    ['another place', (_, response) => response.writeHead(302, { location: 'http://192.0.2.1/' }).end()],
-    ['without end', (_, response) => void response.end(fit + ' '.repeat(9 * 1024 * 1024))],
-    ['and hangs up', (request) => void request.socket.destroy()],
-  ])('where %s answers it says so', async (_, listener) => {
+    ['not JSON', (_, response) => response.end('<html>')],
+    ['an HTTP error', (_, response) => response.writeHead(500).end()],
+    ['a redirect', (_, response) => response.writeHead(302, { location: 'http://192.0.2.1/' }).end()],
+    ['too long', (_, response) => void response.end(fit + ' '.repeat(65 * 1024 * 1024))],
+    ['cut off', (request) => void request.socket.destroy()],
+  ])('reports an answer that is %s', async (_, listener) => {
     await using server = await serve(listener)
     const { status, stderr } = await runCli(['status', '--json', '--url', server.url])
     expect(status).toBe(1)
@@ -90,7 +90,7 @@ describe('status', () => {
     ['--url', 'ftp://x'],
     ['--url', 'nonsense'],
     ['--url', 'http://127.0.0.1:1', '--config', 'x.yaml'],
-  ])('wrong use is status 2: %s %s', async (...args) => {
+  ])('wrong usage is status 2: %s %s', async (...args) => {
     const { status, stderr } = await runCli(['status', ...args])
     expect([status, stderr.split('\n', 1)[0]]).toEqual([2, 'USAGE'])
   })

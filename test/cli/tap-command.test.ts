@@ -20,7 +20,7 @@ const message = {
 
 const result: MapResult = { kind: 'ignored', source: 'trucks', reason: 'no fix' }
 
-/** Runs `tap` on a daemon that sees `count` messages as soon as it is asked. */
+/** Runs `tap` on a daemon that records `count` messages once the tap is open. */
 async function tap(more: readonly string[], count = 1): Promise<CliResult> {
   await using world = opsWorld()
   const taps = createTaps({ clock: world.clock })
@@ -33,7 +33,7 @@ async function tap(more: readonly string[], count = 1): Promise<CliResult> {
 }
 
 describe('tap', () => {
-  test('shows messages of the daemon as they come, and what became of them', async () => {
+  test('prints messages with the result of the mapping', async () => {
     expect(await tap(['--count', '1'])).toEqual({
       status: 0,
       stderr: '',
@@ -44,17 +44,17 @@ describe('tap', () => {
     })
   })
 
-  test('as JSON shows each as a line, and ends after --count of them', async () => {
+  test('prints each message as a line of JSON and ends after --count', async () => {
     const { status, stdout } = await tap(['--json', '--count', '2', '--device', 'truck-7'], 3)
     const lines = stdout.trim().split('\n')
     expect(status).toBe(0)
     expect(lines).toHaveLength(2)
-    expect(JSON.parse(lines[0] ?? '')).toMatchObject({ kind: 'message', client: 'box-7', became: 'ignored' })
+    expect(JSON.parse(lines[0] ?? '')).toMatchObject({ kind: 'message', client: 'box-7', result: 'ignored' })
   })
 
-  test('says how many it does not show', async () => {
+  test('prints how many messages it did not show', async () => {
     const { stdout } = await tap(['--count', '100'], 120)
-    expect(stdout).not.toContain('more came')
+    expect(stdout).not.toContain('not shown')
     const stop = new AbortController()
     await using world = opsWorld()
     const taps = createTaps({ clock: world.clock })
@@ -68,10 +68,10 @@ describe('tap', () => {
     taps.record(message, result)
     const { status, stdout: shown } = await ran
     expect(status).toBe(0)
-    expect(shown).toContain('(20 more came than are shown)')
+    expect(shown).toContain('(20 more messages not shown)')
   })
 
-  test('ends with 0 when it is stopped', async () => {
+  test('ends with status 0 on a signal', async () => {
     const stop = new AbortController()
     await using world = opsWorld()
     const taps = createTaps({ clock: world.clock })
@@ -86,7 +86,7 @@ describe('tap', () => {
     await eventually(() => !taps.on)
   })
 
-  test('says what is wrong with its filter, and what to do', async () => {
+  test('reports an invalid topic filter', async () => {
     await using world = opsWorld()
     world.ops.attach({ taps: createTaps({ clock: world.clock }) })
     await world.ops.start()
@@ -95,7 +95,7 @@ describe('tap', () => {
     expect(stderr).toContain('may have "#" only as its last level')
   })
 
-  test('says that the daemon does not answer, or went away', async () => {
+  test('reports that the daemon does not answer or stopped', async () => {
     const world = opsWorld()
     const taps = createTaps({ clock: world.clock })
     world.ops.attach({ taps })
@@ -107,6 +107,6 @@ describe('tap', () => {
     const { status, stderr } = await ran
     expect(status).toBe(1)
     expect(stderr).toContain('DAEMON_UNREACHABLE')
-    expect((await runCli(['tap', '--url', url])).stderr).toContain('does not show its messages')
+    expect((await runCli(['tap', '--url', url])).stderr).toContain('does not answer')
   })
 })

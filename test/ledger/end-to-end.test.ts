@@ -67,7 +67,7 @@ describe('vehicle 7 at 14:03', () => {
     })
     expect(Math.abs(Date.now() - (entries[0]?.at ?? 0))).toBeLessThan(60_000)
     const table = (await runCli(command)).stdout.split('\n')
-    expect(table[0]).toMatch(/^Measured from .* 14:02:00 to .* 14:04:00, local time$/)
+    expect(table[0]).toMatch(/^Payloads measured from .* 14:02:00 to .* 14:04:00, local time:$/)
     expect(table[1]).toMatch(/^settled +device +measured +outcome +requestId +batchId +payloadId$/)
     expect(table[2]).toContain(received[0]?.requestId)
     expect(table).toHaveLength(5)
@@ -127,7 +127,7 @@ describe('vehicle 7 at 14:03', () => {
       asTyped,
     ])
     expect(stdout).toMatch(/dead \(Validation: Come back later\.\)/)
-    expect(stdout).toMatch(/retried step 0 \(Validation: Come back later\.\)/)
+    expect(stdout).toMatch(/retried after attempt 1 \(Validation: Come back later\.\)/)
     expect((await ask(pipeline, 'device=truck-2&outcome=delivered')).answer.entries).toEqual([])
   })
 

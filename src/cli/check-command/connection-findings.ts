@@ -1,5 +1,7 @@
-// connection-findings.ts: the questions of `check --connect`, each asked by itself so that the first that fails names the cause: the
-// way to the service of each provider, its credentials, and the spool directory. Nothing is changed, no telemetry is sent.
+// connection-findings.ts: the checks of `check --connect`, one step each, so that the first failed step is
+// the cause:
+// the connection to the service of each provider, its credentials, and the spool directory. Changes nothing
+// and sends no telemetry.
 
 import { constants } from 'node:fs'
 import { access, stat, statfs } from 'node:fs/promises'
@@ -13,32 +15,32 @@ import { checkConnection, findCredentials, type ConnectionStep } from '../../del
 
 export type Finding = Omit<ConnectionStep, 'name'> & {
   name: ConnectionStep['name'] | 'credentials' | 'spool'
-  /** Whom it concerns; those with the same way are asked for once. Empty for the spool. */
+  /** Providers of this connection or these credentials. Empty for the spool. */
   providers: readonly string[]
 }
 
 type Provider = ReturnType<typeof deliveryOptions>['providers'][number]
 
-export async function* connectChecks(
+export async function* checkSurroundings(
   config: Config,
   { env, stop }: { env: NodeJS.ProcessEnv; stop: AbortSignal },
 ): AsyncGenerator<Finding> {
   const { providers } = deliveryOptions(config.delivery)
-  for (const [first, names] of ways(providers))
+  for (const [first, names] of connectionsOf(providers))
     for await (const step of checkConnection(first, { env, stop })) yield { ...step, providers: names }
   for (const provider of providers) yield await checkCredentials(provider, env)
   yield await checkSpool(config)
 }
 
-/** One provider of each way, with the names of all that go it. */
-function ways(providers: readonly Provider[]): readonly (readonly [Provider, readonly string[]])[] {
+/** One provider of each connection, with the names of all that use it. */
+function connectionsOf(providers: readonly Provider[]): readonly (readonly [Provider, readonly string[]])[] {
   const found = new Map<string, [Provider, string[]]>()
   for (const provider of providers) {
     const { baseUrl, proxy, ca, clientCertificate } = provider
-    const way = JSON.stringify([baseUrl, proxy, ca, clientCertificate?.cert])
-    const known = found.get(way)
+    const key = JSON.stringify([baseUrl, proxy, ca, clientCertificate?.cert])
+    const known = found.get(key)
     if (known) known[1].push(provider.name)
-    else found.set(way, [provider, [provider.name]])
+    else found.set(key, [provider, [provider.name]])
   }
   return [...found.values()]
 }
@@ -48,49 +50,49 @@ async function checkCredentials(provider: Provider, env: NodeJS.ProcessEnv): Pro
   const { source } = provider.credentials
   try {
     const { accessKeyId, expiresAt } = await findCredentials({ clock: systemClock, env }, provider)
-    const until = expiresAt === null ? '' : `, until ${new Date(expiresAt).toISOString()}`
-    return { ...about, ok: true, what: `Access key ${accessKeyId} from ${source}${until}.` }
+    const validity = expiresAt === null ? '' : `, valid until ${new Date(expiresAt).toISOString()}`
+    return { ...about, ok: true, what: `Access key ${accessKeyId} from ${source}${validity}.` }
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
     return { ...about, ok: false, what: error.what, why: error.why, act: error.act }
   }
 }
 
-/** The directory itself, or where it would be made: looking must not make it. */
+/** Looks at the nearest existing directory: the check must not create the spool. */
 async function checkSpool({ spool }: Config): Promise<Finding> {
   const about = { name: 'spool', providers: [] } as const
   try {
-    const place = await existing(spool.path)
-    if (!(await stat(place)).isDirectory()) throw new Error(`${place} is no directory`)
-    await access(place, constants.W_OK | constants.X_OK)
-    const { bavail, bsize } = await statfs(place)
+    const directory = await nearestExisting(spool.path)
+    if (!(await stat(directory)).isDirectory()) throw new Error(`${directory} is not a directory`)
+    await access(directory, constants.W_OK | constants.X_OK)
+    const { bavail, bsize } = await statfs(directory)
     const free = bavail * bsize
     if (free >= spool.min_free_bytes)
-      return { ...about, ok: true, what: `${spool.path} can be written, ${formatSize(free)} are free.` }
+      return { ...about, ok: true, what: `${spool.path} is writable, ${formatSize(free)} free.` }
     return {
       ...about,
       ok: false,
-      what: `The disk of ${spool.path} has ${formatSize(free)} free.`,
-      why: `spool.min_free_bytes is ${formatSize(spool.min_free_bytes)}; below it acks are held.`,
+      what: `The disk of ${spool.path} has only ${formatSize(free)} free.`,
+      why: `spool.min_free_bytes is ${formatSize(spool.min_free_bytes)}. Below it the gateway acknowledges nothing.`,
       act: 'Free space, or put the spool on another disk.',
     }
   } catch (error) {
     return {
       ...about,
       ok: false,
-      what: `The spool directory ${spool.path} cannot be written.`,
+      what: `The spool directory ${spool.path} is not writable.`,
       why: `${messageOf(error)}.`,
-      act: 'Give it to the user that the daemon runs as, or set spool.path.',
+      act: 'Give the user of the daemon write access, or change spool.path.',
     }
   }
 }
 
-async function existing(path: string): Promise<string> {
+async function nearestExisting(path: string): Promise<string> {
   try {
     await stat(path)
     return path
   } catch (error) {
     if (codeOf(error) !== 'ENOENT' || dirname(path) === path) throw error
-    return existing(dirname(path))
+    return nearestExisting(dirname(path))
   }
 }

@@ -1,67 +1,67 @@
-// dead-letters-export-command.ts: `dead-letters export`: dead letters as NDJSON, for other programs and for `requeue --file`.
+// dead-letters-export-command.ts: `dead-letters export`: dead letters as NDJSON, for other programs and for
+// `requeue --file`.
 
 import { createWriteStream } from 'node:fs'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { Command } from 'commander'
 import { GatewayError, messageOf } from '../../std/gateway-error.ts'
+import { plural } from '../../std/quantity.ts'
 import { exportLine, selectDeadLetters, type DeadLetterQuery } from '../../dead-letters/dead-letters.ts'
-import { toDeadLetterParams } from '../../ops/ops.ts'
 import type { RestingSpool } from '../../spool/spool.ts'
-import { requestDaemonLines } from '../daemon-client.ts'
-import { countOf } from '../terminal/result-text.ts'
-import {
-  requestOrRead,
-  withFilterOptions,
-  withSpoolOptions,
-  queryOf,
-  type FilterOptions,
-  type PlaceOptions,
-} from './dead-letter-options.ts'
-import type { CommandIo, ExitStatus } from '../terminal/terminal.ts'
+import { requestDaemonLines } from '../daemon-client/daemon-client.ts'
+import { fromDaemonOrSpool, withSpoolOptions, type SpoolOptions } from '../daemon-client/spool-access.ts'
+import { write, type BuildCommand, type CommandIo } from '../terminal/terminal.ts'
+import { paramsOf, queryOf, withFilterOptions, type FilterOptions } from './dead-letter-filter.ts'
+import { notes } from '../terminal/text-format.ts'
 
-type Options = PlaceOptions & FilterOptions & { to?: string }
+type Options = SpoolOptions & FilterOptions & { to?: string }
 
-export function exportCommand(io: CommandIo, done: (status: ExitStatus) => void): Command {
-  return withFilterOptions(withSpoolOptions(new Command('export')))
-    .argument('[id...]')
-    .description('dead letters as NDJSON, one a line; they stay where they are')
-    .option('--to <file>', 'instead of stdout; must not be there yet')
+export const exportCommand: BuildCommand = (io, done) =>
+  withFilterOptions(withSpoolOptions(new Command('export')))
+    .argument('[id...]', 'dead letters to export (default: all that match)')
+    .description('Write dead letters as NDJSON. They stay in the spool.')
+    .option('--to <file>', 'write into this new file (default: stdout)')
+    .addHelpText('after', notes('Exit status 1: an id does not exist.'))
     .action(async (ids: string[], options: Options) => {
-      const query: DeadLetterQuery = { ...queryOf(options), ...(ids.length === 0 ? {} : { ids }) }
-      const params = toDeadLetterParams(query)
-      params.set('all', '1')
-      const path = `/control/dead-letters/export?${params.toString()}`
-      const count = await requestOrRead(
+      const { to } = options
+      const query = queryOf(options, ids)
+      const path = `/control/dead-letters/export?${paramsOf(query, { all: true })}`
+      const count = await fromDaemonOrSpool(
         options,
         io,
-        (url) => write(requestDaemonLines({ url, path, stop: io.stop }), options.to, io),
-        (spool) => write(linesOf(spool, query), options.to, io),
+        (url) => writeLines(requestDaemonLines({ url, path, method: 'POST', stop: io.stop }), to, io),
+        (spool) => writeLines(linesOf(spool, query), to, io),
       )
-      if (options.to !== undefined) io.stdout.write(`${countOf(count, 'letter')} in ${options.to}\n`)
+      if (to !== undefined) io.stdout.write(`${plural(count, 'dead letter')} written to ${to}.\n`)
       const missing = Math.max(0, new Set(ids).size - count)
-      if (missing > 0) io.stderr.write(`${missing} of the ids are no such dead letters.\n`)
+      if (missing > 0) io.stderr.write(`${plural(missing, 'id')} not found.\n`)
       done(missing > 0 ? 1 : 0)
     })
-}
 
 async function* linesOf(spool: RestingSpool, query: DeadLetterQuery): AsyncGenerator<string> {
-  for await (const entry of selectDeadLetters(spool, query)) yield exportLine(entry)
+  for await (const entry of selectDeadLetters(spool, query)) yield exportLine(entry).trimEnd()
 }
 
-/** Gives how many lines were written. The file is made with the first line, or at the end of none. */
-async function write(lines: AsyncIterable<string>, to: string | undefined, io: CommandIo): Promise<number> {
+/**
+ * Resolves with the number of lines. Creates the file with the first line, or at the end where there is none.
+ */
+async function writeLines(
+  lines: AsyncIterable<string>,
+  to: string | undefined,
+  io: CommandIo,
+): Promise<number> {
   let count = 0
   const iterator = lines[Symbol.asyncIterator]()
   const first = await iterator.next()
   async function* counted(): AsyncGenerator<string> {
     for (let next = first; next.done !== true; next = await iterator.next()) {
       count += 1
-      yield next.value
+      yield `${next.value}\n`
     }
   }
   if (to === undefined) {
-    for await (const line of counted()) if (!io.stdout.write(line)) await drained(io)
+    for await (const line of counted()) await write(io, line)
     return count
   }
   try {
@@ -71,17 +71,9 @@ async function write(lines: AsyncIterable<string>, to: string | undefined, io: C
     throw new GatewayError('OUTPUT_UNWRITABLE', {
       what: `Cannot write ${to}.`,
       why: `${messageOf(error)}.`,
-      act: 'Give a file that is not there yet, on a disk with room.',
+      act: 'Give a file that does not exist yet, on a disk with space.',
       cause: error,
     })
   }
   return count
-}
-
-function drained({ stdout, stop }: CommandIo): Promise<unknown> {
-  return new Promise((resolve) => {
-    stdout.once('drain', resolve)
-    stdout.once('close', resolve)
-    stop.addEventListener('abort', resolve, { once: true })
-  })
 }

@@ -1,44 +1,39 @@
-// dead-letters-show-command.ts: `dead-letters show`: one dead letter, whole, for a person who looks for what is wrong with it.
+// dead-letters-show-command.ts: `dead-letters show`: prints one dead letter with its content.
 
 import { Command } from 'commander'
 import { formatSize } from '../../std/quantity.ts'
 import { visible } from '../../std/quote.ts'
 import type { DeadLetter } from '../../domain/dead-letter.ts'
-import type { DeadLetterEntry } from '../../spool/spool.ts'
 import { noSuchDeadLetter } from '../../dead-letters/dead-letters.ts'
-import { requestDaemon } from '../daemon-client.ts'
-import { requestOrRead, withSpoolOptions, type PlaceOptions } from './dead-letter-options.ts'
-import type { CommandIo, ExitStatus } from '../terminal/terminal.ts'
+import type { DeadLetterEntry } from '../../spool/spool.ts'
+import { requestOrRead, withSpoolOptions, type SpoolOptions } from '../daemon-client/spool-access.ts'
 import { columns } from '../terminal/text-table.ts'
+import { printAnswer, type BuildCommand } from '../terminal/terminal.ts'
 
-export function showCommand(io: CommandIo, done: (status: ExitStatus) => void): Command {
-  return withSpoolOptions(new Command('show'))
-    .argument('<id>', 'as `list --ids` shows it')
-    .description('one dead letter, whole: message, payload, what the service said')
-    .option('--hex', 'the message as hexadecimal digits, also where it is text')
-    .action(async (id: string, options: PlaceOptions & { hex?: boolean }) => {
-      const path = `/control/dead-letters/show?id=${encodeURIComponent(id)}`
-      const entry = await requestOrRead(
-        options,
-        io,
-        async (url) => (await requestDaemon({ url, path, method: 'POST', stop: io.stop })) as DeadLetterEntry,
-        (spool) => spool.deadLetter(id),
-      )
+export const showCommand: BuildCommand = (io, done) =>
+  withSpoolOptions(new Command('show'))
+    .argument('<id>', 'dead letter; `list --ids` shows its id')
+    .description('Show one dead letter: message, payload, and the answer of the service.')
+    .option('--hex', 'print the message in hexadecimal (default: as text where it is text)')
+    .action(async (id: string, options: SpoolOptions & { hex?: boolean }) => {
+      const request = {
+        path: `/control/dead-letters/show?id=${encodeURIComponent(id)}`,
+        method: 'POST',
+      } as const
+      const entry = await requestOrRead(options, io, request, (spool) => spool.deadLetter(id))
       if (entry === null) throw noSuchDeadLetter(id)
-      const text = () => textOf(entry, { hex: options.hex ?? false })
-      io.stdout.write(options.json ? `${JSON.stringify(entry)}\n` : text())
+      printAnswer(io, options, entry, (answer) => textOf(answer, options.hex ?? false))
       done(0)
     })
-}
 
-function textOf({ id, deadLetter: letter }: DeadLetterEntry, { hex }: { hex: boolean }): string {
+function textOf({ id, deadLetter }: DeadLetterEntry, hex: boolean): string {
   const { stage, reason, detail, at, provider, device, payloadId, batchId, requestId, failure, payload } =
-    letter
-  const known: [string, string | null][] = [
+    deadLetter
+  const rows: [string, string | null][] = [
     ['dead letter', id],
     ['stage', stage],
     ['reason', reason],
-    ['says', detail],
+    ['detail', detail],
     ['since', new Date(at).toISOString()],
     ['provider', provider],
     ['device', device],
@@ -46,16 +41,15 @@ function textOf({ id, deadLetter: letter }: DeadLetterEntry, { hex }: { hex: boo
     ['batchId', batchId],
     ['requestId', requestId],
     ['error type', failure?.errorType ?? null],
-    ['the service', failure?.errorMessage ?? null],
-    ...envelopeRows(letter),
+    ['error message', failure?.errorMessage ?? null],
+    ...envelopeRows(deadLetter),
   ]
-  const rows = known.filter((row): row is [string, string] => row[1] !== null)
   const fields = failure?.validationErrorDetails ?? []
   const lines = [
-    ...columns(rows),
-    ...(fields.length > 0 ? ['', 'fields that the service refuses:'] : []),
+    ...columns(rows.filter((row): row is [string, string] => row[1] !== null)),
+    ...(fields.length > 0 ? ['', 'fields that the service refused:'] : []),
     ...columns(fields.map(({ field, message }) => [`  ${field}`, message])),
-    ...messageLines(letter, hex),
+    ...messageLines(deadLetter, hex),
     ...(payload === null ? [] : ['', 'payload:', ...linesOf(JSON.stringify(payload, null, 2))]),
   ]
   return `${lines.join('\n')}\n`
@@ -64,7 +58,7 @@ function textOf({ id, deadLetter: letter }: DeadLetterEntry, { hex }: { hex: boo
 function envelopeRows({ envelope }: DeadLetter): [string, string | null][] {
   if (envelope === null) return []
   const { source, topic, clientId, userName, certificateName, qos, retain, dup, arrivedAt } = envelope
-  const flags = [`QoS ${qos}`, ...(retain ? ['retained'] : []), ...(dup ? ['sent before'] : [])].join(', ')
+  const flags = [`QoS ${qos}`, ...(retain ? ['retained'] : []), ...(dup ? ['DUP'] : [])].join(', ')
   return [
     ['source', source],
     ['topic', topic],
@@ -79,11 +73,11 @@ function messageLines({ envelope }: DeadLetter, hex: boolean): string[] {
   if (envelope === null) return []
   const bytes = Buffer.from(envelope.bytes, 'base64')
   const text = hex ? null : textIn(bytes)
-  const head = `message, ${formatSize(bytes.length)}${text === null ? ', hexadecimal' : ''}:`
+  const head = `message, ${formatSize(bytes.length)}${text === null ? ', in hexadecimal' : ''}:`
   return ['', head, ...(text === null ? hexLines(bytes) : linesOf(text))]
 }
 
-/** Null where it is no text that a person could read. */
+/** Null where the bytes are not printable UTF-8. */
 function textIn(bytes: Buffer): string | null {
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
@@ -104,10 +98,10 @@ function hexLines(bytes: Buffer): string[] {
   for (let start = 0; start < bytes.length; start += rowBytes) {
     const row = bytes.subarray(start, start + rowBytes)
     const digits = [...row].map((byte) => byte.toString(16).padStart(2, '0')).join(' ')
-    const letters = [...row]
+    const characters = [...row]
       .map((byte) => (byte >= 32 && byte < 127 ? String.fromCharCode(byte) : '.'))
       .join('')
-    lines.push(`${start.toString(16).padStart(6, '0')}  ${digits.padEnd(rowBytes * 3)} ${letters}`)
+    lines.push(`${start.toString(16).padStart(6, '0')}  ${digits.padEnd(rowBytes * 3)} ${characters}`)
   }
   return lines
 }

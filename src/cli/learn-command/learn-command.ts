@@ -1,23 +1,25 @@
-// learn-command.ts: `learn`: listens to a broker and proposes the sources for what it hears. Changes nothing anywhere.
+// learn-command.ts: `learn`: listens to a broker and proposes sources for its messages. Changes nothing.
 
 import { readFile } from 'node:fs/promises'
-import { Command, InvalidArgumentError, Option } from 'commander'
+import { Command, Option } from 'commander'
 import { systemClock } from '../../std/clock.ts'
 import { codeOf, GatewayError, messageOf } from '../../std/gateway-error.ts'
-import { formatDuration, parseDuration } from '../../std/quantity.ts'
+import { formatDuration, plural } from '../../std/quantity.ts'
 import { Secret } from '../../std/secret.ts'
 import { newRandomId } from '../../domain/ids.ts'
 import { createMappingReader, packagedNames } from '../../config/config.ts'
 import {
-  sourcesYaml,
   createCollector,
   listen,
   propose,
+  sourcesYaml,
   type EndReason,
   type ObservedTraffic,
 } from '../../learn/learn.ts'
-import type { CommandIo, ExitStatus } from '../terminal/terminal.ts'
+import { brokerUrl, duration } from '../terminal/option-values.ts'
+import type { BuildCommand, CommandIo, ExitStatus } from '../terminal/terminal.ts'
 import { learnedJson, learnedText } from './learn-text.ts'
+import { notes } from '../terminal/text-format.ts'
 
 type LearnOptions = {
   broker: string
@@ -29,30 +31,31 @@ type LearnOptions = {
   json?: boolean
 }
 
-export function learnCommand(io: CommandIo, done: (status: ExitStatus) => void): Command {
-  return new Command('learn')
-    .description('listens to a broker and proposes the sources for what it hears; changes nothing')
-    .requiredOption(
-      '--broker <url>',
-      'mqtt:// or mqtts:// address of a broker that others publish to',
-      brokerUrl,
-    )
-    .option('--username <name>', 'user name at the broker')
-    .option('--password-file <file>', 'file with the password')
-    .option('--ca <file>', 'PEM file of the authority that signed the certificate of the broker')
+const broker = brokerUrl(['mqtt:', 'mqtts:', 'tcp:', 'ssl:', 'ws:', 'wss:'])
+
+export const learnCommand: BuildCommand = (io, done) =>
+  new Command('learn')
+    .requiredOption('--broker <url>', 'URL of the broker: mqtt, mqtts, ws or wss (required)', broker)
+    .option('--username <name>', 'user name (default: none)')
+    .option('--password-file <file>', 'file with the password (default: none)')
+    .option('--ca <file>', "PEM file of the authority that signed the broker's certificate (default: system)")
     .addOption(
-      new Option('--for <duration>', 'how long to listen').argParser(duration).default(60_000, '60s'),
+      new Option('--for <duration>', 'how long to listen')
+        .argParser(duration(100, 86_400_000))
+        .default(60_000, '60s'),
     )
-    .option('--topic <filter>', 'what to listen to', '#')
-    .option('--json', 'one JSON document')
+    .option('--topic <filter>', 'listen to this topic filter', '#')
+    .option('--json', 'print one JSON document')
     .addHelpText(
       'after',
-      '\nEvery preset is tried on what is heard; the one that makes the most of it is proposed, and what will be' +
-        '\nmissing is said. The broker inside a gateway refuses to be listened to: there use `tap`. Ctrl-C ends the' +
-        '\nlistening early.\nExit status 1: nothing was heard.',
+      notes(
+        'Tries every preset on the messages and proposes the one that reads most of them, with a list of ' +
+          'the values that will be missing. Changes nothing. Ctrl-C ends the listening.',
+        'The broker inside a gateway refuses subscriptions; use `tap` there.',
+        'Exit status 1: no message arrived.',
+      ),
     )
     .action(async (options: LearnOptions) => done(await learn(options, io)))
-}
 
 async function learn(options: LearnOptions, io: CommandIo): Promise<ExitStatus> {
   const collector = createCollector()
@@ -77,19 +80,16 @@ async function learn(options: LearnOptions, io: CommandIo): Promise<ExitStatus> 
   )
   const traffic = collector.traffic()
   const tookMs = systemClock.monotonic() - startedAtMs
-  // A stop ends the listening, not the thinking about what was heard; a second one ends the process.
+  // A signal ends the listening. The proposal is still made; a second signal ends the process.
   const proposed = await propose(traffic, {
     presets: packagedNames(),
     mappingOf: mappings(io),
     signal: new AbortController().signal,
   })
-  const learned = {
-    traffic,
-    ended: endedText(ended, traffic, tookMs),
-    ...proposed,
-    block: sourcesYaml(proposed),
-  }
-  io.stdout.write(options.json ? `${JSON.stringify(learnedJson(learned))}\n` : learnedText(learned))
+  const summary = summaryOf(ended, traffic, tookMs)
+  const learned = { traffic, summary, ...proposed, yaml: sourcesYaml(proposed) }
+  const text = options.json ? `${JSON.stringify(learnedJson(learned))}\n` : learnedText(learned)
+  io.stdout.write(text)
   return traffic.messages === 0 ? 1 : 0
 }
 
@@ -101,18 +101,16 @@ function mappings({ env }: CommandIo) {
   }
 }
 
-function endedText(
-  ended: EndReason,
-  { messages, topics, moreTopics }: ObservedTraffic,
-  tookMs: number,
-): string {
-  const early = {
-    time: '',
-    stopped: ', when it was stopped',
-    lost: ', when the broker closed the connection',
-  }
-  const more = moreTopics ? 'more than ' : ''
-  return `${messages} messages on ${more}${topics} topics in ${formatDuration(tookMs)}${early[ended]}.`
+const endTexts: Record<EndReason, string> = {
+  time: '',
+  stopped: ', ended by a signal',
+  lost: ', ended because the broker closed the connection',
+}
+
+function summaryOf(ended: EndReason, traffic: ObservedTraffic, tookMs: number): string {
+  const { messages, topics, moreTopics } = traffic
+  const topicText = `${moreTopics ? 'more than ' : ''}${plural(topics, 'topic')}`
+  return `${plural(messages, 'message')} on ${topicText} in ${formatDuration(tookMs)}${endTexts[ended]}.`
 }
 
 async function secretIn(path: string): Promise<Secret> {
@@ -125,24 +123,9 @@ async function textIn(path: string): Promise<string> {
   } catch (error) {
     throw new GatewayError('INPUT_UNREADABLE', {
       what: `Cannot read ${path}.`,
-      why: codeOf(error) === 'ENOENT' ? 'There is no such file.' : `${messageOf(error)}.`,
-      act: 'Check the path and who may read it.',
+      why: codeOf(error) === 'ENOENT' ? 'The file does not exist.' : `${messageOf(error)}.`,
+      act: 'Check the path and the permissions of the file.',
       cause: error,
     })
   }
-}
-
-function brokerUrl(text: string): string {
-  const protocols = ['mqtt:', 'mqtts:', 'tcp:', 'ssl:', 'ws:', 'wss:']
-  if (URL.canParse(text)) {
-    const { protocol, hostname } = new URL(text)
-    if (protocols.includes(protocol) && hostname !== '') return text
-  }
-  throw new InvalidArgumentError('Write it as mqtt://broker.example:1883.')
-}
-
-function duration(text: string): number {
-  const ms = parseDuration(text)
-  if (ms !== undefined && ms >= 100 && ms <= 86_400_000) return ms
-  throw new InvalidArgumentError('It must be a duration from 100ms to 1d, such as 60s.')
 }

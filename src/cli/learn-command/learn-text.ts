@@ -1,4 +1,4 @@
-// learn-text.ts: what was learned, for people and as JSON.
+// learn-text.ts: the result of `learn`, as text and as JSON.
 
 import { bounded, visible } from '../../std/quote.ts'
 import type { Message } from '../../domain/message.ts'
@@ -9,52 +9,55 @@ import {
   type Proposed,
   type TopicShape,
 } from '../../learn/learn.ts'
-import { mapResultText } from '../terminal/result-text.ts'
+import { plural } from '../../std/quantity.ts'
 import { columns } from '../terminal/text-table.ts'
+import { mapResultText } from '../terminal/text-format.ts'
 
 export type Learned = Proposed & {
   traffic: ObservedTraffic
-  /** What was heard and how it ended, in a sentence. */
-  ended: string
-  /** The section `sources`. */
-  block: string
+  /** Number of messages and topics, time, and why it ended, in one sentence. */
+  summary: string
+  /** The section `sources` of a config. */
+  yaml: string
 }
 
-/** Shapes of one source that are shown one by one; vehicles that send single values have hundreds. */
+/** Topic shapes shown of one source; vehicles that send single values have hundreds. */
 const shapesShown = 12
 const messageLengthMax = 600
 
 export function learnedText(learned: Learned): string {
-  const { traffic, ended, proposals, unread, block } = learned
-  const lines = [ended]
+  const { traffic, summary, proposals, unread, yaml } = learned
+  const lines = [summary]
   if (traffic.messages === 0) {
-    lines.push('Nothing was heard: do devices publish there now, and may this user read their topics?')
+    lines.push('Nothing was heard. Check that devices publish now, and that this user may read their topics.')
     return `${lines.join('\n')}\n`
   }
   if (traffic.unshaped > 0)
-    lines.push(`${traffic.unshaped} messages on topics of too many kinds were not looked at; narrow --topic.`)
+    lines.push(
+      `${plural(traffic.unshaped, 'message')} left out: the topics have too many different shapes. Narrow --topic.`,
+    )
   for (const proposal of proposals) lines.push('', ...proposalLines(proposal))
   if (unread.length > 0) {
-    lines.push('', 'Nothing reads these:')
+    lines.push('', 'No preset reads these topics:')
     lines.push(...shapeTable(unread), ...unread.slice(0, shapesShown).flatMap(lastLines))
   }
-  if (block !== '')
-    lines.push('', 'Put this into the config, and try it with `check` and `map --explain`:', '', block)
+  if (yaml !== '')
+    lines.push('', 'Put this into the config and try it with `check` and `map --explain`:', '', yaml)
   return `${lines.join('\n').trimEnd()}\n`
 }
 
 function proposalLines(proposal: Proposal): string[] {
   const { source, preset, others, shapes, fit } = proposal
   const { taken, mapped, fieldCounts, devices } = fit
-  const what = preset === null ? 'a draft' : `preset ${preset}`
-  const instead = others.length === 0 ? '' : ` (would read it too: ${others.join(', ')})`
+  const what = preset === null ? 'draft of a mapping' : `preset ${preset}`
+  const instead = others.length === 0 ? '' : ` (other presets that read it: ${others.join(', ')})`
   return [
     `${visible(source.name)}: ${what}${instead}`,
-    `  ${mapped} of ${taken} messages tried make ${fieldCounts.payloads} payloads of ${devices} devices`,
+    `  ${mapped} of ${taken} messages tried map to ${plural(fieldCounts.payloads, 'payload')} of ${plural(devices, 'device')}`,
     ...missingValuesOf(proposal).map((sentence) => `  - ${visible(sentence)}`),
     ...shapeTable(shapes),
     ...shapes.slice(0, shapesShown).flatMap(lastLines),
-    ...(fit.lastPayloads.length > 0 ? ['  maps to'] : []),
+    ...(fit.lastPayloads.length > 0 ? ['  last payloads'] : []),
     ...fit.lastPayloads.map(({ json }) => `    ${visible(bounded(json, messageLengthMax))}`),
   ]
 }
@@ -64,14 +67,14 @@ function shapeTable(shapes: readonly TopicShape[]): string[] {
     .slice(0, shapesShown)
     .map(({ filter, topics, messages }) => [filter, String(topics), String(messages)])
   const more = shapes.length - rows.length
-  const table = columns([['topics like', 'topics', 'messages'], ...rows]).map((line) => `  ${line}`)
+  const table = columns([['topic filter', 'topics', 'messages'], ...rows]).map((line) => `  ${line}`)
   return more > 0 ? [...table, `  and ${more} more`] : table
 }
 
 function lastLines({ last }: TopicShape): string[] {
   if (last === null) return []
   return [
-    `  last on ${visible(bounded(last.topic))}`,
+    `  last message, on ${visible(bounded(last.topic))}`,
     `    ${visible(bounded(contentOf(last), messageLengthMax))}`,
   ]
 }
@@ -81,7 +84,7 @@ function contentOf({ bytes }: Message): string {
   return message ?? `hex ${hex ?? ''}`
 }
 
-/** As text where it is one that can be read. */
+/** As text where the bytes are UTF-8 text. */
 function bytesIn(bytes: Buffer): { message?: string; hex?: string } {
   const text = bytes.toString()
   return Buffer.from(text).equals(bytes) && !text.includes('\0')
@@ -89,10 +92,10 @@ function bytesIn(bytes: Buffer): { message?: string; hex?: string } {
     : { hex: bytes.toString('hex') }
 }
 
-export function learnedJson({ traffic, ended, proposals, unread, block }: Learned): unknown {
+export function learnedJson({ traffic, summary, proposals, unread, yaml }: Learned): unknown {
   const { messages, topics, moreTopics, unshaped } = traffic
   return {
-    ended,
+    summary,
     messages,
     topics,
     moreTopics,
@@ -107,11 +110,11 @@ export function learnedJson({ traffic, ended, proposals, unread, block }: Learne
       mapped: proposal.fit.mapped,
       payloads: proposal.fit.fieldCounts.payloads,
       devices: proposal.fit.devices,
-      shapes: proposal.shapes.map((shape) => ({ ...shapeJson(shape), became: becameOf(proposal, shape) })),
+      shapes: proposal.shapes.map((shape) => ({ ...shapeJson(shape), result: resultOf(proposal, shape) })),
       lastPayloads: proposal.fit.lastPayloads.map(({ json }) => JSON.parse(json) as unknown),
     })),
     unread: unread.map(shapeJson),
-    block,
+    yaml,
   }
 }
 
@@ -120,7 +123,7 @@ function shapeJson({ filter, topics, messages, retained, qos0, last }: TopicShap
   return { filter, topics, messages, retained, qos0, last: own }
 }
 
-function becameOf({ fit }: Proposal, shape: TopicShape): unknown {
+function resultOf({ fit }: Proposal, shape: TopicShape): unknown {
   const last = fit.shapes.get(shape)?.last ?? null
   if (last === null) return null
   const payloads =

@@ -1,26 +1,27 @@
-// ledger-command.ts: `ledger`: what became of payloads, with the requestId of the service. Asks the running daemon; where none runs
-// and --config says where its spool is, the records are opened here.
+// ledger-command.ts: `ledger`: what happened to payloads, with the requestId of the service. It asks the
+// running daemon; where none runs, it opens the ledger in the spool of --config.
 
 import { Command } from 'commander'
 import { systemClock } from '../../std/clock.ts'
 import { GatewayError } from '../../std/gateway-error.ts'
 import {
-  openOfflineLedger,
   limitMax,
+  openOfflineLedger,
   parseCursor,
   parseLedgerQuery,
   type LedgerAnswer,
   type LedgerQuery,
 } from '../../ledger/ledger.ts'
 import { openExistingStore } from '../../storage/storage.ts'
-import { requestDaemon } from '../daemon-client.ts'
-import type { CommandIo, ExitStatus } from '../terminal/terminal.ts'
-import { csvExport, jsonExport, tableExport, type Export } from './ledger-text.ts'
-import { daemonUrl } from '../status-command.ts'
+import { requestDaemon } from '../daemon-client/daemon-client.ts'
+import { daemonUrl, withDaemonOptions, type DaemonOptions } from '../daemon-client/daemon-options.ts'
+import { isUnreachable, spoolPathIn } from '../daemon-client/spool-access.ts'
+import { wholeNumber } from '../terminal/option-values.ts'
+import type { BuildCommand, CommandIo } from '../terminal/terminal.ts'
+import { csvExport, jsonExport, tableExport, type Export } from './ledger-export.ts'
+import { notes } from '../terminal/text-format.ts'
 
-type Options = {
-  config?: string
-  url?: string
+type Options = DaemonOptions & {
   device?: string
   at?: string
   from?: string
@@ -29,122 +30,116 @@ type Options = {
   batch?: string
   request?: string
   outcome?: string
-  limit: string
+  limit: number
   csv?: boolean
-  json?: boolean
 }
 
-type Ask = (question: LedgerQuery) => Promise<LedgerAnswer>
+type RunQuery = (query: LedgerQuery) => Promise<LedgerAnswer>
 
-export function ledgerCommand(io: CommandIo, done: (status: ExitStatus) => void): Command {
-  return new Command('ledger')
-    .description('what became of payloads: delivered, retried or dead, when, and with which requestId')
-    .option(
-      '--config <file>',
-      'take the address from ops.listen of this config; where no daemon runs, its spool',
-    )
-    .option('--url <url>', 'base URL of the daemon (default: http://127.0.0.1:8080)')
-    .option('--device <name>', 'of this device')
-    .option('--at <time>', 'measured within a minute of this time')
-    .option('--from <time>', 'measured at this time or later')
-    .option('--to <time>', 'measured at this time or earlier')
-    .option('--payload <id>', 'with this payloadId')
-    .option('--batch <id>', 'sent in the batch with this batchId')
-    .option('--request <id>', 'answered with this requestId')
-    .option('--outcome <word>', 'delivered, retried or dead')
-    .option('--limit <number>', 'at most so many, the newest first', '100')
-    .option('--csv', 'as CSV, times in UTC')
-    .option('--json', 'as one JSON document, times in milliseconds')
+export const ledgerCommand: BuildCommand = (io, done) =>
+  withDaemonOptions(new Command('ledger'))
+    .option('--device <name>', 'only payloads of this device')
+    .option('--at <time>', 'only payloads measured within a minute of this time')
+    .option('--from <time>', 'only payloads measured at this time or later')
+    .option('--to <time>', 'only payloads measured at this time or earlier')
+    .option('--payload <id>', 'only the payload with this payloadId')
+    .option('--batch <id>', 'only payloads of the batch with this batchId')
+    .option('--request <id>', 'only payloads of the answer with this requestId')
+    .option('--outcome <name>', 'only this outcome: delivered, retried or dead')
+    .option('--limit <entries>', 'print at most this many entries, newest first', wholeNumber(1, 1e9), 100)
+    .option('--csv', 'print CSV, times in UTC')
     .addHelpText(
       'after',
-      '\nTimes are written 14:03 (today), 2026-11-21T14:03, 2026-11-21T14:03:20Z or in milliseconds; without a zone they' +
-        '\nare local. A payload that was retried is listed once for each answer about it.',
+      notes(
+        'A time is 14:03 (today), 2026-11-21T14:03, 2026-11-21T14:03:20Z, 2h (ago), or milliseconds ' +
+          'since 1970. Without a zone it is local time.',
+        'A payload that was retried has one entry for each answer. Without a running daemon, the command ' +
+          'reads the ledger in the spool of --config.',
+      ),
     )
     .action(async (options: Options) => {
-      const { question, count } = readOptions(options)
-      const to = exportOf(options, io)
-      await withAsk(options, io, async (ask) => {
-        await exportAll(ask, question, count, to)
-      })
+      const { query, count } = readOptions(options)
+      const output = exportOf(options, io)
+      await withLedger(options, io, (run) => exportAll(run, query, count, output))
       done(0)
     })
-}
 
 function exportOf({ csv, json }: Options, { stdout }: CommandIo): Export {
-  if (csv && json)
-    throw usage('Both --csv and --json are given.', 'Each of them is a form of the whole output.')
-  const write = (text: string) => void stdout.write(text)
-  if (csv) return csvExport(write)
-  return json ? jsonExport(write) : tableExport(write)
+  if (csv && json) throw usage('Both --csv and --json are given.', 'Each of them is a format of the output.')
+  const print = (text: string) => void stdout.write(text)
+  if (csv) return csvExport(print)
+  return json ? jsonExport(print) : tableExport(print)
 }
 
-function readOptions(options: Options): { question: LedgerQuery; count: number } {
+function readOptions(options: Options): { query: LedgerQuery; count: number } {
   const { device, at, from, to, payload, batch, request, outcome, limit } = options
-  const said = { device, at, from, to, payload, batch, request, outcome, limit }
-  const asked = parseLedgerQuery(said, systemClock.now())
-  if (asked.kind === 'invalid') throw usage(asked.what, asked.why)
-  return { question: asked.query, count: Number(limit) }
+  const params = { device, at, from, to, payload, batch, request, outcome, limit: String(limit) }
+  const parsed = parseLedgerQuery(params, systemClock.now())
+  if (parsed.kind === 'invalid') throw usage(parsed.what, parsed.why)
+  return { query: parsed.query, count: limit }
 }
 
 function usage(what: string, why: string): GatewayError {
   return new GatewayError('USAGE', { what, why, act: 'See `telemetry-gateway ledger --help`.' })
 }
 
-/** As many answers as it takes: each is bounded. */
-async function exportAll(ask: Ask, question: LedgerQuery, count: number, to: Export): Promise<void> {
+/** An answer is bounded, so a large export takes several. */
+async function exportAll(run: RunQuery, query: LedgerQuery, count: number, output: Export): Promise<void> {
   let left = count
-  let next: LedgerQuery | null = question
+  let next: LedgerQuery | null = query
   let last: LedgerAnswer | null = null
   while (next !== null && left > 0) {
-    const answer = await ask({ ...next, limit: Math.min(left, limitMax) })
-    if (last === null) to.begin(question)
+    const answer = await run({ ...next, limit: Math.min(left, limitMax) })
+    if (last === null) output.begin(query)
     last = answer
-    to.entries(last.entries)
+    output.entries(last.entries)
     left -= last.entries.length
     const after = parseCursor(last.next ?? '')
-    next = after === null ? null : { ...question, after }
+    next = after === null ? null : { ...query, after }
   }
-  to.end({ next: last?.next ?? null, oldestAt: last?.oldestAt ?? null, behind: last?.behind ?? 0 })
+  output.end({ next: last?.next ?? null, oldestAt: last?.oldestAt ?? null, behind: last?.behind ?? 0 })
 }
 
-/** Asks the daemon, or opens the records of one that does not run. */
-async function withAsk(options: Options, io: CommandIo, use: (ask: Ask) => Promise<void>): Promise<void> {
+/** Runs queries on the daemon, or on the ledger of a stopped one. */
+async function withLedger(
+  options: Options,
+  io: CommandIo,
+  use: (run: RunQuery) => Promise<void>,
+): Promise<void> {
   const url = await daemonUrl(options, io)
-  let asked = false
+  let answered = false
   try {
-    await use(async (question) => {
-      const path = `/ledger?${queryOf(question)}`
-      const answer = (await requestDaemon({ url, path, method: 'GET', stop: io.stop })) as LedgerAnswer
-      asked = true
-      return answer
+    await use(async (query) => {
+      const path = `/ledger?${paramsOf(query)}`
+      const answer = await requestDaemon({ url, path, method: 'GET', stop: io.stop })
+      answered = true
+      return answer as LedgerAnswer
     })
   } catch (error) {
-    if (asked || !(error instanceof GatewayError) || error.code !== 'DAEMON_UNREACHABLE') throw error
-    if (options.config === undefined) throw unreachable(error)
-    const { loadSpoolPath } = await import('../../config/config.ts')
-    const path = await loadSpoolPath(options.config, { env: io.env })
-    await using records = await openOfflineLedger(
+    if (answered || !isUnreachable(error)) throw error
+    if (options.config === undefined) throw withConfigHint(error)
+    const path = await spoolPathIn(options.config, io)
+    await using ledger = await openOfflineLedger(
       { openStore: openExistingStore, clock: systemClock },
       { path },
     )
-    await use((question) => records.query(question, io.stop))
+    await use((query) => ledger.query(query, io.stop))
   }
 }
 
-function unreachable({ what, why, cause }: GatewayError): GatewayError {
+function withConfigHint({ what, why, cause }: GatewayError): GatewayError {
   return new GatewayError('DAEMON_UNREACHABLE', {
     what,
     why,
-    act: 'Give --url, or --config: then the ledger of a gateway that does not run is read as well.',
+    act: 'Give --url, or give --config to read the ledger of a stopped daemon.',
     cause,
   })
 }
 
-/** Times go as milliseconds: the daemon may live in another time zone. */
-function queryOf(question: LedgerQuery): string {
-  const { after, ...said } = question
-  const query = new URLSearchParams()
-  for (const [name, value] of Object.entries(said)) query.set(name, String(value))
-  if (after !== undefined) query.set('after', `${after.number}.${after.index}`)
-  return query.toString()
+/** Times are sent in milliseconds: the daemon may run in another time zone. */
+function paramsOf({ after, ...conditions }: LedgerQuery): string {
+  const params = new URLSearchParams()
+  for (const [name, value] of Object.entries(conditions)) params.set(name, String(value))
+  if (after !== undefined) params.set('after', `${after.number}.${after.index}`)
+  return params.toString()
 }

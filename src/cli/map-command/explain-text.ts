@@ -1,4 +1,4 @@
-// explain-text.ts: an explained message for people.
+// explain-text.ts: the text of `map --explain`.
 //
 //   telemetry/v1/truck-7, source trucks: 1 payload
 //     device truck-7: {device} of the topic; not in the device table
@@ -13,13 +13,13 @@ import { columns } from '../terminal/text-table.ts'
 
 type Record = Explained['records'][number]
 
-/** `became` says in words what became of the message. */
-export function explainedText({ topic, values, evaluated, records }: Explained, became: string): string {
-  const lines = [`${visible(topic ?? 'what was collected')}: ${visible(became)}`]
+/** `result` is the result of the message, in words. */
+export function explainedText({ topic, values, evaluated, records }: Explained, result: string): string {
+  const lines = [`${visible(topic ?? 'collected messages')}: ${visible(result)}`]
   if (evaluated)
-    lines.push(`  the expression gives ${bounded(JSON.stringify(evaluated.value) ?? 'nothing', 400)}`)
+    lines.push(`  result of the expression: ${bounded(JSON.stringify(evaluated.value) ?? 'nothing', 400)}`)
   for (const { name, wanted, value } of values)
-    lines.push(`  value ${visible(name)}: ${wanted ? shown(value) : 'not wanted'}`)
+    lines.push(`  value ${visible(name)}: ${wanted ? shown(value) : 'not collected'}`)
   for (const [index, record] of records.entries()) {
     if (records.length > 1) lines.push(`  record ${index + 1} of ${records.length}`)
     lines.push(...recordLines(record).map((line) => `  ${line}`))
@@ -31,21 +31,21 @@ function recordLines({ device, conditions, unpacked, fields, payloadId }: Record
   const { name, from, listed, family } = device
   const lines = [
     `device ${name === null ? 'unknown' : visible(name)}: ${visible(from)}; ${listed ? '' : 'not '}in the device table` +
-      (family === null ? '' : `; of the family ${visible(family)}`),
+      (family === null ? '' : `; family ${visible(family)}`),
   ]
   for (const { option, text, holds } of conditions)
-    lines.push(`${option} ${visible(text.replace(/\s+/g, ' ').trim())}: ${holds ? 'holds' : 'does not hold'}`)
+    lines.push(`${option} ${visible(text.replace(/\s+/g, ' ').trim())}: ${holds ? 'true' : 'false'}`)
   for (const { into, found } of unpacked)
-    lines.push(`extract into ${visible(into)}: ${found ? 'there' : 'nothing'}`)
-  const sent = payloadId === null ? 'would be' : 'sent as'
+    lines.push(`extract into ${visible(into)}: ${found ? 'found' : 'not found'}`)
+  const sent = payloadId === null ? 'would be sent as' : 'sent as'
   lines.push(...columns([['field', 'path', 'raw', 'unit', sent, 'note'], ...fields.map(rowOf)]))
   return lines
 }
 
 function rowOf(field: ExplainedField): string[] {
   const { field: name, path, paths, raw, unit, note } = field
-  const asked = path ?? (paths.length > 0 ? paths.join(' | ') : '-')
-  return [name, bounded(asked, 60), shown(raw), unit ?? '', valueOf(field), note ?? '']
+  const from = path ?? (paths.length > 0 ? paths.join(' | ') : '-')
+  return [name, bounded(from, 60), shown(raw), unit ?? '', valueOf(field), note ?? '']
 }
 
 function valueOf({ option, value, sentUnit }: ExplainedField): string {

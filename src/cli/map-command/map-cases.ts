@@ -1,45 +1,47 @@
-// map-cases.ts: `map --test`: plays the cases of presets and configs (mapping/cases/cases.ts) and tells what differs.
+// map-cases.ts: `map --test`: runs the cases of presets and configs (mapping/cases/cases.ts) and prints
+// differences.
 //
 //   config/presets/owntracks.cases.yaml: 17 passed
 //   fleet.cases.yaml: 1 of 4 failed
-//     a truck on the road
+//     a truck that drives
 //       payload 1: gps.speed is 65, expected 64.
 //
-// X.cases.yaml tries the preset X.yaml that stands beside it; where none does, or X.yaml is the config, the config.
-// Without files these are all cases beside the config that try it, and those of the presets that it names.
+// X.cases.yaml tests the preset X.yaml in the same folder; where there is none, or X.yaml is the config, it
+// tests the config. Without files the command runs all cases beside the config that test it, and those of its
+// presets.
 
 import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { systemClock } from '../../std/clock.ts'
 import { codeOf, GatewayError, messageOf } from '../../std/gateway-error.ts'
-import { visible } from '../../std/quote.ts'
 import { loadCases, loadConfig, loadPresetCases, type LoadedConfig } from '../../config/config.ts'
 import { providerNames } from '../../delivery/config.ts'
-import { runCases, loadDevices, type CaseResult } from '../../mapping/mapping.ts'
+import { loadDevices, runCases, type CaseResult } from '../../mapping/mapping.ts'
 import { reportError } from '../terminal/error-report.ts'
 import type { CommandIo, ExitStatus } from '../terminal/terminal.ts'
+import { textOfLines } from '../terminal/text-format.ts'
 
 const casesEnd = '.cases.yaml'
 
-/** Exit status 0 when every case passed, 1 when one failed, 2 when a file is wrong. Rejects with USAGE. */
+/** Exit status 0 when every case passed, 1 when one failed, 2 when a file is invalid. Rejects with USAGE. */
 export async function testMapping(
   io: CommandIo,
   files: readonly string[],
   { config: configPath }: { config?: string | undefined },
 ): Promise<ExitStatus> {
   const loaded = configPath === undefined ? null : await loadConfig(configPath, { env: io.env })
-  const judge = judgeOf(io, loaded)
-  const chosen = files.length > 0 ? files.map(checked) : await casesOf(loaded)
+  const run = createRunner(io, loaded)
+  const chosen = files.length > 0 ? files.map(checkedName) : await casesOf(loaded)
   let status: ExitStatus = 0
   for (const file of chosen) {
     if (io.stop.aborted) break
     try {
-      const judged = await judge(file)
-      io.stdout.write(reportOf(file, judged))
-      if (status === 0 && judged.some(({ passed }) => !passed)) status = 1
+      const results = await run(file)
+      io.stdout.write(reportOf(file, results))
+      if (status === 0 && results.some(({ passed }) => !passed)) status = 1
     } catch (error) {
-      // The other files are tried all the same.
+      // The remaining files are still run.
       const ended = reportError(error, io.stderr, { json: false })
       if (status !== 2) status = ended
     }
@@ -47,62 +49,59 @@ export async function testMapping(
   return status
 }
 
-/** Judges the cases of a file; the config and its device table are read once. */
-function judgeOf(io: CommandIo, loaded: LoadedConfig | null) {
+/** Runs the cases of one file. */
+function createRunner(io: CommandIo, loaded: LoadedConfig | null) {
   const deps = { env: io.env, readText: readCases }
   const providers = loaded === null ? [] : providerNames(loaded.config.delivery)
-  const nowMs = systemClock.now()
+  const times = { nowMs: systemClock.now(), clock: systemClock }
   return async (file: string): Promise<CaseResult[]> => {
-    if (triesPreset(file, loaded)) {
+    if (testsPreset(file, loaded)) {
       const { cases, mapping } = await loadPresetCases(file, deps)
-      return runCases(cases, { mapping, nowMs, clock: systemClock })
+      return runCases(cases, { mapping, ...times })
     }
     if (loaded === null) throw noConfig(file)
     const cases = await loadCases(file, deps)
-    const { config } = loaded
-    const { file: table } = config.devices
-    const read = { readFile: (path: string) => readFile(path) }
-    const devices =
-      table === undefined ? {} : { devices: await loadDevices(read, { path: table, providers }) }
-    return runCases(cases, { mapping: config, providers, nowMs, clock: systemClock, ...devices })
+    const { file: path } = loaded.config.devices
+    const read = { readFile: (name: string) => readFile(name) }
+    const devices = path === undefined ? {} : { devices: await loadDevices(read, { path, providers }) }
+    return runCases(cases, { mapping: loaded.config, providers, ...times, ...devices })
   }
 }
 
-function triesPreset(file: string, loaded: LoadedConfig | null): boolean {
-  const beside = resolve(file.slice(0, -casesEnd.length) + '.yaml')
-  return existsSync(beside) && (loaded === null || resolve(loaded.path) !== beside)
+function testsPreset(file: string, loaded: LoadedConfig | null): boolean {
+  const preset = resolve(file.slice(0, -casesEnd.length) + '.yaml')
+  return existsSync(preset) && (loaded === null || resolve(loaded.path) !== preset)
 }
 
 async function casesOf(loaded: LoadedConfig | null): Promise<string[]> {
   if (loaded === null) throw noConfig(null)
   const folder = dirname(loaded.path)
-  const beside = (await readdir(folder))
+  const ofConfig = (await readdir(folder))
     .filter((name) => name.endsWith(casesEnd))
     .map((name) => join(folder, name))
-    .filter((file) => !triesPreset(file, loaded))
+    .filter((file) => !testsPreset(file, loaded))
   const ofPresets = loaded.presetFiles
     .map((file) => file.replace(/\.yaml$/, casesEnd))
     .filter((file) => existsSync(file))
-  const all = [...beside.sort(), ...ofPresets]
+  const all = [...ofConfig.sort(), ...ofPresets]
   if (all.length > 0) return all
   throw new GatewayError('USAGE', {
     what: `There are no cases for ${loaded.path}.`,
-    why: `No file ending in ${casesEnd} stands beside it, nor beside a preset that it names.`,
-    act: `Write some; config/presets has examples. Or name a file: map --test FILE${casesEnd}.`,
+    why: `Neither its folder nor the folders of its presets have a file *${casesEnd} for it.`,
+    act: `Write one; config/presets has examples. Or give a file: map --test FILE${casesEnd}.`,
   })
 }
 
-function reportOf(file: string, judged: readonly CaseResult[]): string {
-  const failures = judged.filter(({ passed }) => !passed)
-  if (failures.length === 0) return `${file}: ${judged.length} passed\n`
-  const lines = failures.flatMap(({ name, diff }) => [
-    `  ${visible(name)}\n`,
-    ...diff.map((line) => `    ${line}\n`),
+function reportOf(file: string, results: readonly CaseResult[]): string {
+  const failures = results.filter(({ passed }) => !passed)
+  if (failures.length === 0) return `${file}: ${results.length} passed\n`
+  return textOfLines([
+    `${file}: ${failures.length} of ${results.length} failed`,
+    ...failures.flatMap(({ name, diff }) => [`  ${name}`, ...diff.map((line) => `    ${line}`)]),
   ])
-  return `${file}: ${failures.length} of ${judged.length} failed\n${lines.join('')}`
 }
 
-/** Presets beside the cases come this way too; what is wrong with them is told by who reads them. */
+/** Reads cases, and presets beside them; loadPresetCases reports a problem with a preset itself. */
 async function readCases(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8')
@@ -110,26 +109,32 @@ async function readCases(path: string): Promise<string> {
     if (!path.endsWith(casesEnd)) throw error
     throw new GatewayError('INPUT_UNREADABLE', {
       what: `Cannot read the cases ${path}.`,
-      why: codeOf(error) === 'ENOENT' ? 'There is no such file.' : `${messageOf(error)}.`,
-      act: `Name files ending in ${casesEnd}.`,
+      why: codeOf(error) === 'ENOENT' ? 'The file does not exist.' : `${messageOf(error)}.`,
+      act: `Give files whose names end in ${casesEnd}.`,
       cause: error,
     })
   }
 }
 
-function checked(file: string): string {
+function checkedName(file: string): string {
   if (file.endsWith(casesEnd)) return file
   throw new GatewayError('USAGE', {
-    what: `${file} is no file of cases.`,
-    why: `Their names end in ${casesEnd}.`,
-    act: 'With --test name such files, or none for those of the config.',
+    what: `${file} is not a file of cases.`,
+    why: `Its name does not end in ${casesEnd}.`,
+    act: 'With --test give such files, or none to run those of the config.',
   })
 }
 
 function noConfig(file: string | null): GatewayError {
+  if (file === null)
+    return new GatewayError('USAGE', {
+      what: 'There is nothing to test.',
+      why: 'Neither files nor a config are given.',
+      act: 'Give the config with --config.',
+    })
   return new GatewayError('USAGE', {
-    what: file === null ? 'There is nothing to test.' : `It is not known what ${file} tries.`,
-    why: file === null ? 'Neither files nor a config are named.' : 'No preset of its name stands beside it.',
-    act: 'Name the config with --config.',
+    what: `${file} tests a config, and none is given.`,
+    why: 'No preset of the same name is in its folder.',
+    act: 'Give the config with --config.',
   })
 }

@@ -1,10 +1,10 @@
-// map-input.ts: the messages that `map` is given: each file one, all of stdin one, or each line of them one.
+// map-input.ts: reads the messages of `map`: each file is one, stdin is one, or each line is one.
 
 import { readFile } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
 import { codeOf, GatewayError, messageOf } from '../../std/gateway-error.ts'
 
-/** MQTT carries no larger message (MQTT 2.2.3); a longer line is cut into none. */
+/** MQTT cannot carry a larger message (MQTT 2.2.3). A longer line is an error. */
 const messageBytesMax = 268_435_455
 
 /** Rejects with INPUT_UNREADABLE. */
@@ -27,7 +27,7 @@ export async function* messagesIn(
   }
 }
 
-/** Lines without their ends; the piece behind the last line end only where there is something in it. */
+/** Lines without their ends. What follows the last line end is a line unless it is empty. */
 async function* linesIn(stream: Readable): AsyncGenerator<Buffer> {
   let rest: Buffer = Buffer.alloc(0)
   for await (const chunk of stream) {
@@ -41,7 +41,7 @@ async function* linesIn(stream: Readable): AsyncGenerator<Buffer> {
   if (rest.length > 0) yield rest
 }
 
-/** A chunk of a stream that may have been told to decode. */
+/** A chunk is text where the stream has an encoding. */
 function bytesOf(chunk: unknown): Buffer {
   return Buffer.isBuffer(chunk) ? chunk : Buffer.from(String(chunk))
 }
@@ -59,8 +59,8 @@ function* linesOf(bytes: Buffer): Generator<Buffer> {
 function unreadable(file: string, error: unknown): GatewayError {
   return new GatewayError('INPUT_UNREADABLE', {
     what: `Cannot read the message file ${file}.`,
-    why: codeOf(error) === 'ENOENT' ? 'There is no such file.' : `${messageOf(error)}.`,
-    act: 'Name files with one message each, or pipe the message in.',
+    why: codeOf(error) === 'ENOENT' ? 'The file does not exist.' : `${messageOf(error)}.`,
+    act: 'Give files with one message each, or pipe the message to stdin.',
     cause: error,
   })
 }
@@ -68,7 +68,7 @@ function unreadable(file: string, error: unknown): GatewayError {
 function tooLong(): GatewayError {
   return new GatewayError('INPUT_UNREADABLE', {
     what: 'Cannot read the messages on stdin.',
-    why: `A line is longer than ${messageBytesMax} bytes, the largest message of MQTT.`,
-    act: 'Give one message a line, or leave --lines away.',
+    why: `A line is longer than ${messageBytesMax} bytes, the largest MQTT message.`,
+    act: 'Put one message on each line, or omit --lines.',
   })
 }

@@ -1,4 +1,4 @@
-// faults-file.ts: the file of `sandbox --faults`: YAML (and so JSON too), every problem with its line and
+// faults-file.ts: reads the file of `sandbox --faults` (YAML or JSON). Reports all problems with line and
 // column.
 
 import { readFileSync } from 'node:fs'
@@ -25,9 +25,9 @@ export function readFaultsFile(file: string): FaultsInput {
   }
   if (problems.length === 0) return value as FaultsInput
   throw new GatewayError('CONFIG_INVALID', {
-    what: `The faults in ${file} have problems.`,
+    what: `The faults in ${file} are invalid.`,
     why: problems.join('\n'),
-    act: 'Mend them and start again.',
+    act: 'Correct them and start again.',
   })
 }
 
@@ -37,14 +37,14 @@ function textOf(file: string): string {
   } catch (error) {
     throw new GatewayError('INPUT_UNREADABLE', {
       what: `Cannot read the faults from ${quote(file)}.`,
-      why: messageOf(error),
-      act: 'Name a YAML or JSON file that this user may read.',
+      why: `${messageOf(error)}.`,
+      act: 'Give a YAML or JSON file that this user may read.',
       cause: error,
     })
   }
 }
 
-/** Of the nearest node that is there: a missing key is reported at what it is missing from. */
+/** A missing key is reported at the node that lacks it. */
 function offsetOf(document: Document, path: readonly (string | number)[]): number {
   for (let length = path.length; length >= 0; length -= 1) {
     const node = document.getIn(path.slice(0, length), true) as { range?: readonly number[] } | undefined

@@ -1,6 +1,10 @@
-// sandbox-command.ts: `sandbox`, the Telemetry Ingestion Service as a process of its own.
+// sandbox-command.ts: `sandbox`: the Telemetry Ingestion Service of the sandbox stage as a process of its
+// own.
 
 import { Command, InvalidArgumentError, Option } from 'commander'
+import { systemClock, whenAborted } from '../../std/clock.ts'
+import { parseSize } from '../../std/quantity.ts'
+import { quote } from '../../std/quote.ts'
 import { newRandomId } from '../../domain/ids.ts'
 import {
   createSandbox,
@@ -11,19 +15,14 @@ import {
   type SandboxAccount,
   type SandboxOptions,
 } from '../../sandbox/sandbox.ts'
-import { systemClock } from '../../std/clock.ts'
-import { GatewayError } from '../../std/gateway-error.ts'
-import { parseSize } from '../../std/quantity.ts'
-import { quote } from '../../std/quote.ts'
-import { Secret } from '../../std/secret.ts'
+import { wholeNumber } from '../terminal/option-values.ts'
+import type { BuildCommand, CommandIo } from '../terminal/terminal.ts'
+import { accountsOf, usage, type AccountOptions } from './account-options.ts'
 import { readFaultsFile } from './faults-file.ts'
-import type { CommandIo, ExitStatus } from '../terminal/terminal.ts'
+import { notes } from '../terminal/text-format.ts'
 
-type Flags = {
+type Flags = AccountOptions & {
   listen: string
-  account: string[]
-  sessionToken: string[]
-  aggregator: string[]
   basePath: string
   faults?: string
   accepted?: string
@@ -37,51 +36,73 @@ type Flags = {
   json?: true
 }
 
-/** Runs until `io.stop`; its faults are thrown as GatewayError. */
-export function sandboxCommand(io: CommandIo, done: (status: ExitStatus) => void): Command {
-  const collect = (value: string, before: string[]) => [...before, value]
-  return new Command('sandbox')
-    .description('the Telemetry Ingestion Service on this machine, for trying out and for tests')
-    .requiredOption('--listen <host:port>', 'address to listen on; port 0 lets the system choose')
-    .option('--account <id:secret>', 'registers an account; more than once', collect, [])
-    .option('--session-token <id:token>', 'the session token that the account must send', collect, [])
-    .option('--aggregator <id[=provider,...]>', 'the account must name one of these providers', collect, [])
-    .option('--base-path <path>', 'stands before /v2/telemetry', '')
-    .option('--faults <file>', 'YAML or JSON: how to misbehave')
-    .option('--accepted <file>', 'appends each accepted payload as a line of JSON')
-    .option('--accepted-sync', 'forces these lines to the disk before the answer')
+const MiB = 1024 ** 2
+
+export const sandboxCommand: BuildCommand = (io, done) =>
+  new Command('sandbox')
+    .requiredOption(
+      '--listen <host:port>',
+      'listen on this address; port 0 lets the system choose (required)',
+    )
+    .addOption(repeatable('--account <id:secret>', 'register an account', 'a sandbox account'))
+    .addOption(repeatable('--session-token <id:token>', 'session token that the account must send'))
     .addOption(
-      new Option('--repeat <mode>', 'what a known batchId gets').choices(repeatModes).default('same'),
+      repeatable('--aggregator <id[=provider,...]>', 'the account must name a provider, one of these'),
+    )
+    .addOption(new Option('--base-path <path>', 'path before /v2/telemetry').default('', 'none'))
+    .option('--faults <file>', 'inject the faults of this YAML or JSON file (default: none)')
+    .option(
+      '--accepted <file>',
+      'append each accepted payload to this file as a line of JSON (default: none)',
+    )
+    .option('--accepted-sync', 'force these lines to the disk before the answer (default: no)')
+    .addOption(
+      new Option('--repeat <mode>', 'answer to a repeated batchId: as before, processed again, or 409')
+        .choices(repeatModes)
+        .default('same'),
     )
     .addOption(
-      new Option('--require <field...>', 'what a payload must have (default: a careful choice)').choices(
-        requirements,
-      ),
+      new Option(
+        '--require <field...>',
+        'what a payload must have (default: identity content position signal)',
+      ).choices(requirements),
     )
-    .option('--max-payloads <n>', 'largest batch', whole(1, 1_000_000), 10_000)
-    .option('--max-body <size>', 'largest body (default: 10MiB)', bodySize, 10 * 1024 ** 2)
-    .option('--missing-provider-status <status>', 'for an aggregator without provider', whole(400, 599), 400)
-    .option('--log', 'writes a line for each answer to stderr')
-    .option('--json', 'prints the address as JSON')
+    .option('--max-payloads <number>', 'largest batch, in payloads', wholeNumber(1, 1_000_000), 10_000)
+    .addOption(
+      new Option('--max-body <size>', 'largest request body').argParser(bodySize).default(10 * MiB, '10MiB'),
+    )
+    .option(
+      '--missing-provider-status <status>',
+      'HTTP status for an aggregator without a provider',
+      wholeNumber(400, 599),
+      400,
+    )
+    .option('--log', 'write a line for each answer to stderr')
+    .option('--json', 'print the address as JSON')
+    .addHelpText('after', notes('Ctrl-C ends it.'))
     .action(async (flags: Flags) => {
       await runSandbox(io, flags)
       done(0)
     })
+
+function repeatable(flags: string, description: string, defaultText = 'none'): Option {
+  return new Option(flags, `${description}; repeatable`)
+    .argParser((value, before: string[]) => [...before, value])
+    .default([], defaultText)
 }
 
 async function runSandbox(io: CommandIo, flags: Flags): Promise<void> {
   const accounts = accountsOf(flags)
   const address = addressOf(flags.listen)
-  const random = () => Math.random()
-  const deps = { clock: systemClock, newId: newRandomId, random }
+  const deps = { clock: systemClock, newId: newRandomId, random: Math.random }
   const sandbox = createSandbox(deps, optionsOf(io, flags, accounts))
   const { url } = await sandbox.listen(address)
   const ids = accounts.map(({ accessKeyId }) => accessKeyId)
-  // Of an account that was given on the command line only the id is shown.
+  // Only the secret of the built-in account is shown.
   const secret = flags.account.length > 0 ? '' : ` with the secret ${sandboxAccount.secret.reveal()}`
-  const sentence = `Ingestion service listening at ${url}, account ${ids.join(', ')}${secret}.`
-  io.stdout.write(`${flags.json ? JSON.stringify({ url, accounts: ids }) : sentence}\n`)
-  await stopped(io.stop)
+  const text = `Ingestion API listening at ${url}, account ${ids.join(', ')}${secret}.`
+  io.stdout.write(`${flags.json ? JSON.stringify({ url, accounts: ids }) : text}\n`)
+  await whenAborted(io.stop)
   await sandbox.close()
 }
 
@@ -97,46 +118,13 @@ function optionsOf(io: CommandIo, flags: Flags, accounts: readonly SandboxAccoun
     ...(flags.require ? { required: flags.require } : {}),
     ...(flags.accepted === undefined ? {} : { acceptedPath: flags.accepted }),
     ...(flags.faults === undefined ? {} : { faults: readFaultsFile(flags.faults) }),
-    ...(flags.log ? { onAnswer: (answered) => void io.stderr.write(`${lineOf(answered)}\n`) } : {}),
+    ...(flags.log ? { onAnswer: (answered) => void io.stderr.write(`${answerLine(answered)}\n`) } : {}),
   }
 }
 
-function lineOf({ status, method, path, requestId, reason, message }: Answered): string {
+function answerLine({ status, method, path, requestId, reason, message }: Answered): string {
   const why = reason === null ? '' : ` ${reason}: ${message}`
   return `${status} ${method} ${quote(path, 100)} ${requestId}${why}`
-}
-
-function accountsOf(flags: Flags): SandboxAccount[] {
-  const accounts = new Map<string, SandboxAccount>()
-  for (const text of flags.account) {
-    const { id, rest } = cutAt(text, ':', '--account', 'ID:SECRET')
-    if (accounts.has(id)) throw usage(`The account ${quote(id)} is given twice.`, 'Give each account once.')
-    accounts.set(id, { accessKeyId: id, secret: new Secret(rest) })
-  }
-  if (accounts.size === 0) accounts.set(sandboxAccount.accessKeyId, { ...sandboxAccount })
-  const registered = (id: string, option: string) => {
-    const account = accounts.get(id)
-    if (account) return account
-    throw usage(`${option} names ${quote(id)}, which is no account here.`, 'Register it with --account.')
-  }
-  for (const text of flags.sessionToken) {
-    const { id, rest } = cutAt(text, ':', '--session-token', 'ID:TOKEN')
-    registered(id, '--session-token').sessionToken = new Secret(rest)
-  }
-  for (const text of flags.aggregator) {
-    const [id = '', providers] = text.split('=', 2)
-    const account = registered(id, '--aggregator')
-    account.aggregator = true
-    if (providers !== undefined) account.providers = providers.split(',')
-  }
-  return [...accounts.values()]
-}
-
-function cutAt(text: string, separator: string, option: string, form: string): { id: string; rest: string } {
-  const at = text.indexOf(separator)
-  // What stands here may be a secret, so the value is not repeated.
-  if (at < 1 || at === text.length - 1) throw usage(`${option} cannot be read.`, `Write it as ${form}.`)
-  return { id: text.slice(0, at), rest: text.slice(at + 1) }
 }
 
 function addressOf(listen: string): { host: string; port: number } {
@@ -145,7 +133,7 @@ function addressOf(listen: string): { host: string; port: number } {
   const port = Number(match?.[3])
   if (host === undefined || port > 65_535)
     throw usage(
-      `--listen cannot be ${quote(listen)}.`,
+      `--listen is not an address: ${quote(listen)}.`,
       'Write it as HOST:PORT, such as 127.0.0.1:8081 or [::1]:8081.',
     )
   return { host, port }
@@ -153,30 +141,11 @@ function addressOf(listen: string): { host: string; port: number } {
 
 function basePathOf(path: string): string {
   if (/^(?:\/[\w.~-]+)*$/.test(path) && !`${path}/`.startsWith('/sandbox/')) return path
-  throw usage(`--base-path cannot be ${quote(path)}.`, 'Write it as /stage, without a slash at its end.')
-}
-
-function whole(least: number, most: number): (text: string) => number {
-  return (text) => {
-    const value = Number(text)
-    if (/^\d+$/.test(text) && value >= least && value <= most) return value
-    throw new InvalidArgumentError(`Give a whole number from ${least} to ${most}.`)
-  }
+  throw usage(`--base-path is not a path: ${quote(path)}.`, 'Write it as /stage, without a slash at its end.')
 }
 
 function bodySize(text: string): number {
   const bytes = parseSize(text)
-  if (bytes !== undefined && bytes >= 1 && bytes <= 1024 ** 3) return bytes
-  throw new InvalidArgumentError('Give a size up to 1GiB, such as 512KiB or 10MiB.')
-}
-
-function usage(what: string, act: string): GatewayError {
-  return new GatewayError('USAGE', { what, why: 'The command line is wrong.', act })
-}
-
-function stopped(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
-  })
+  if (bytes !== undefined && bytes >= 1 && bytes <= 1024 * MiB) return bytes
+  throw new InvalidArgumentError('Give a size with its unit, such as 512KiB or 10MiB, up to 1GiB.')
 }

@@ -1,12 +1,13 @@
-// salvage-files.ts: writes what salvage finds, a file for each kind of thing.
+// salvage-files.ts: writes what salvage finds, one file for each kind:
 //
-//   payloads.ndjson       pending or in a batch: what was acknowledged and not delivered
-//   suspect.ndjson        payloads of chunks whose checksum is wrong; `requeue` leaves them out while they say so
-//   messages.ndjson       kept whole: in quarantine, or before their expression
+//   payloads.ndjson       pending or in a batch: acknowledged and not delivered
+//   suspect.ndjson        payloads of chunks with a wrong checksum; an import leaves out lines marked
+//                         `suspect`
+//   messages.ndjson       kept whole: in quarantine, or waiting for their expression
 //   dead-letters.ndjson   as `dead-letters export` writes them
-//   state.ndjson          of the mapping: parts of payloads that were not complete; for whoever wants to look at them
-//   unreadable.ndjson     what made no sense, as it was, with why
-//   report.json           what had to be done, and how much of each there is
+//   state.ndjson          state of the mapping: incomplete payloads, for a person to read
+//   unreadable.ndjson     records that could not be decoded, with the reason
+//   report.json           what was done, and the number of lines
 
 import { createWriteStream, type WriteStream } from 'node:fs'
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
@@ -20,7 +21,7 @@ import type { Salvaged } from '../../spool/spool.ts'
 export type SalvageReport = {
   path: string
   steps: readonly string[]
-  /** What does not add up, or cannot be read. */
+  /** Wrong totals and unreadable records. */
   problems: readonly string[]
   files: readonly { file: string; lines: number }[]
   unreadable: number
@@ -28,7 +29,7 @@ export type SalvageReport = {
 
 /** Rejects as openSalvage does, or with OUTPUT_UNWRITABLE. */
 export async function salvageTo(path: string, to: string, stop: AbortSignal): Promise<SalvageReport> {
-  // Loaded only here: it brings the database along.
+  // Loaded late: it brings the database.
   const { openSalvage } = await import('../../spool/spool.ts')
   await makeEmpty(to)
   const salvage = await openSalvage(path, join(to, 'work'))
@@ -83,7 +84,7 @@ async function makeEmpty(to: string): Promise<void> {
 
 type Write = (file: string, line: string) => Promise<void>
 
-/** Opens each file when its first line comes; all of them are on the disk when it resolves. */
+/** Opens each file at its first line. All files are on the disk when it resolves. */
 async function writing(to: string, work: (write: Write) => Promise<void>): Promise<SalvageReport['files']> {
   const open = new Map<string, { stream: WriteStream; lines: number; failed: Promise<never> }>()
   try {
@@ -94,7 +95,7 @@ async function writing(to: string, work: (write: Write) => Promise<void>): Promi
         const failed = once(stream, 'error').then(([error]) => {
           throw error
         })
-        // Heard of below, whenever somebody waits.
+        // Handled where a write waits for it.
         failed.catch(() => undefined)
         out = { stream, lines: 0, failed }
         open.set(file, out)
@@ -118,7 +119,7 @@ function unwritable(to: string, why: string, cause: unknown): GatewayError {
   return new GatewayError('OUTPUT_UNWRITABLE', {
     what: `Cannot write to ${to}.`,
     why,
-    act: 'Give an empty directory with --to, on a disk with room.',
+    act: 'Give an empty directory with --to, on a disk with enough space.',
     cause,
   })
 }

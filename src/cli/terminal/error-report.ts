@@ -1,19 +1,19 @@
-// error-report.ts: an error as the person at the terminal, or the program behind `--json`, gets it.
+// error-report.ts: how an error is printed: as text, or with --json as JSON.
 
 import type { Writable } from 'node:stream'
 import { GatewayError } from '../../std/gateway-error.ts'
 import { visible } from '../../std/quote.ts'
 import type { ExitStatus } from './terminal.ts'
 
-/** Codes that mean wrong use or wrong config; everything else is a failure. */
-const wrongUse: ReadonlySet<string> = new Set([
+/** Codes of wrong usage and invalid config (exit status 2). All others are failures (1). */
+const wrongUsage: ReadonlySet<string> = new Set([
   'CONFIG_INVALID',
   'CONFIG_UNREADABLE',
   'USAGE',
   'DEVICES_INVALID',
 ])
 
-/** Writes `error` and gives the exit status. What is no GatewayError is our own mistake and is thrown on. */
+/** Prints `error` and returns the exit status. Throws what is not a GatewayError: that is a fault of ours. */
 export function reportError(error: unknown, stderr: Writable, { json }: { json: boolean }): ExitStatus {
   if (!(error instanceof GatewayError)) throw error
   const { code, what, why, act } = error
@@ -26,5 +26,5 @@ export function reportError(error: unknown, stderr: Writable, { json }: { json: 
       .map((line) => `  ${visible(line)}\n`)
     stderr.write(`${code}\n${indented.join('')}`)
   }
-  return wrongUse.has(code) ? 2 : 1
+  return wrongUsage.has(code) ? 2 : 1
 }

@@ -1,7 +1,9 @@
-// text-table.ts: rows of texts as aligned columns for a person: no borders, no colours, unprintable characters escaped.
+// text-table.ts: rows of texts as aligned columns for a person: no borders, no colours, unprintable
+// characters escaped.
 //
-// cli-table3 measures and pads, so wide characters align. Its time grows with the square of the rows, so a long table
-// is laid out in pages of the same column widths: 10,000 ledger entries take two seconds instead of eleven.
+// cli-table3 measures and pads, so wide characters align. Its time grows with the square of the rows, so a
+// long table is laid out in pages of the same column widths: 10,000 ledger entries take two seconds instead
+// of eleven.
 
 import Table from 'cli-table3'
 import { visible } from '../../std/quote.ts'

@@ -1,7 +1,8 @@
-// trial-report.ts: what the trial says: where everything is, what to try, and every second what moved.
+// trial-report.ts: the output of the trial: addresses, a command to try, and a line of counts each second.
 
 import type { Writable } from 'node:stream'
 import type { Clock } from '../../std/clock.ts'
+import { plural } from '../../std/quantity.ts'
 import type { Gateway } from '../../app/app.ts'
 import type { Sandbox } from '../../sandbox/sandbox.ts'
 import type { Fleet } from '../../simulate/simulate.ts'
@@ -15,24 +16,24 @@ export type TrialReport = {
 type Deps = { gateway: Gateway; sandbox: Sandbox; fleet: Fleet; clock: Clock; stdout: Writable }
 
 export function createTrialReport({ gateway, sandbox, fleet, clock, stdout }: Deps): TrialReport {
-  const say = (line: string) => void stdout.write(`${line}\n`)
-  /** The request whose payload was shown last, so that a quiet second shows nothing twice. */
+  const print = (line: string) => void stdout.write(`${line}\n`)
+  /** The request whose payload was shown last; it is not shown again. */
   let shown: string | null = null
 
   function welcome({ service, folder }: { service: string; folder: string }): void {
     const [mqtt = ''] = gateway.addresses.mqtt
     const { hostname, port } = new URL(mqtt)
-    say('The whole road runs:')
-    say(`  devices publish to    ${mqtt}`)
-    say(`  the gateway says      ${gateway.addresses.ops}/status`)
-    say(`  the service received  ${new URL('/sandbox/received?limit=3', service).href}`)
-    say(`  config, spool, log    ${folder}`)
-    say('')
-    say('Publish by hand:')
-    say(`  mosquitto_pub -h ${hostname} -p ${port} -q 1 -t telemetry/v1/my-truck -m ${sampleMessage()}`)
-    say('')
-    say('Ctrl-C ends it.')
-    say('')
+    print('Vehicles, gateway and ingestion API are running:')
+    print(`  broker for devices    ${mqtt}`)
+    print(`  gateway status        ${gateway.addresses.ops}/status`)
+    print(`  received by the API   ${new URL('/sandbox/received?limit=3', service).href}`)
+    print(`  config, spool, log    ${folder}`)
+    print('')
+    print('Publish a message of your own:')
+    print(`  mosquitto_pub -h ${hostname} -p ${port} -q 1 -t telemetry/v1/my-truck -m ${sampleMessage()}`)
+    print('')
+    print('Press Ctrl-C to end the trial.')
+    print('')
   }
 
   function tick(): void {
@@ -41,11 +42,11 @@ export function createTrialReport({ gateway, sandbox, fleet, clock, stdout }: De
     const status = gateway.status()
     const waiting = status.lanes.reduce((sum, lane) => sum + lane.pending + lane.sealed, 0)
     const p99 = latency.p99Ms === null ? '' : ` (p99 ${latency.p99Ms.toFixed(1)} ms)`
-    say(
-      `${timeOf(clock.now())}  published ${published}, acked ${acked}${p99}, accepted ${payloadsAccepted}` +
+    print(
+      `${timeOf(clock.now())}  published ${published}, acknowledged ${acked}${p99}, accepted ${payloadsAccepted}` +
         `, failed ${payloadsFailed}, waiting ${waiting}${newest()}`,
     )
-    for (const { code, what } of status.conditions) say(`          ${code}: ${what}`)
+    for (const { code, what } of status.conditions) print(`          ${code}: ${what}`)
   }
 
   function newest(): string {
@@ -57,15 +58,15 @@ export function createTrialReport({ gateway, sandbox, fleet, clock, stdout }: De
 
   function farewell(): void {
     const { acked } = fleet.stats()
-    say(
-      `Ends: ${acked} messages were acknowledged, the service accepted ${sandbox.stats().payloadsAccepted} payloads so far.`,
+    print(
+      `The trial ends: ${plural(acked, 'message')} acknowledged, ${plural(sandbox.stats().payloadsAccepted, 'payload')} accepted by the API.`,
     )
   }
 
   return { welcome, tick, farewell }
 }
 
-/** A message that a shell makes with the present time in it. */
+/** A message for the shell, which puts the present time into it. */
 function sampleMessage(): string {
   return `"{\\"ts\\":$(date +%s%3N),\\"gps\\":{\\"lat\\":52.5164,\\"lon\\":13.3777,\\"speed\\":48.5,\\"heading\\":90,\\"moving\\":true}}"`
 }

@@ -3,7 +3,7 @@
 //   ?device=  ?topic=FILTER  ?source=     what is shown; everything without them
 //
 //   {"kind":"message","at":1750000000000,"topic":"...","qos":1,"retain":false,"dup":false,"client":"..",
-//    "user":null,"certificate":null,"message":"{...}","source":"trucks","became":"payloads",
+//    "user":null,"certificate":null,"message":"{...}","source":"trucks","result":"payloads",
 //    "payloads":[{...}]}
 //   {"kind":"closed","at":...,"payloads":[{...}]}      made of messages that waited
 //   {"kind":"dropped","count":12}                      more came than a tap shows
@@ -137,7 +137,7 @@ function lineOf(entry: TapEntry): string {
     certificate: sender.certificateName,
     ...contentOf(bytes, cutBytes),
     source: result.source,
-    became: result.kind,
+    result: result.kind,
   }
   const head = JSON.stringify(shown).slice(0, -1)
   switch (result.kind) {

@@ -60,18 +60,18 @@ async function findings(path: string, env: NodeJS.ProcessEnv = keys) {
 }
 
 describe('check', () => {
-  test('says of a good config what it does', async () => {
+  test('prints what a valid config does', async () => {
     await using config = await configWith('base_url: "http://127.0.0.1:8081"')
     const { status, stdout, stderr } = await runCli(['check', '--config', config.path])
     expect([status, stderr]).toEqual([0, ''])
-    expect(stdout).toContain(`${config.path} is fine.`)
+    expect(stdout).toContain(`${config.path} is valid.`)
     expect(stdout).toContain('mqtt://127.0.0.1:1883')
     expect(stdout).toContain('trucks on telemetry/v1/{device}')
     expect(stdout).toContain('to http://127.0.0.1:8081')
     expect(stdout).toContain(join(config.folder, 'spool'))
   })
 
-  test('prints every problem with line and column, and ends with status 2', async () => {
+  test('prints every problem with line and column and ends with status 2', async () => {
     await using config = await configWith('base_url: "http://127.0.0.1:8081", max_in_flight: 0, timout: 5s')
     const { status, stdout, stderr } = await runCli(['check', '--config', config.path])
     expect([status, stdout]).toEqual([2, ''])
@@ -82,7 +82,7 @@ describe('check', () => {
     )
   })
 
-  test('gives a program the problems as JSON', async () => {
+  test('prints the problems as JSON', async () => {
     await using config = await configWith('base_url: "http://127.0.0.1:8081", max_in_flight: 0')
     const { status, stderr } = await runCli(['check', '--json', '--config', config.path])
     expect(status).toBe(2)
@@ -91,7 +91,7 @@ describe('check', () => {
     })
   })
 
-  test('reads the device table as well', async () => {
+  test('also checks the device table', async () => {
     await using config = await configWith('base_url: "http://127.0.0.1:8081" }\ndevices: { file: fleet.csv')
     const missing = await runCli(['check', '--config', config.path])
     expect([missing.status, missing.stderr.split('\n', 1)[0]]).toEqual([2, 'DEVICES_INVALID'])
@@ -102,14 +102,14 @@ describe('check', () => {
     expect((await runCli(['check', '--config', config.path])).status).toBe(0)
   })
 
-  test('of a file that is not there is status 2', async () => {
+  test('a missing file is status 2', async () => {
     const { status, stderr } = await runCli(['check', '--config', '/nowhere.yaml'])
     expect([status, stderr.split('\n', 1)[0]]).toEqual([2, 'CONFIG_UNREADABLE'])
   })
 })
 
 describe('check --connect', () => {
-  test('asks for name, connection, clock, credentials and spool, and changes nothing', async () => {
+  test('checks DNS, connection, clock, credentials and spool', async () => {
     await using server = await service(() => new Date())
     await using config = await configWith(`base_url: "${server.url}"`)
     const { status, stdout, found } = await findings(config.path)
@@ -120,7 +120,7 @@ describe('check --connect', () => {
     expect(status).toBe(0)
   })
 
-  test('shows a person each answer on a line of its own', async () => {
+  test('prints each finding on its own line', async () => {
     await using server = await service(() => new Date())
     await using config = await configWith(`base_url: "${server.url}"`)
     const { status, stdout } = await runCli(['check', '--connect', '--config', config.path], { env: {} })
@@ -133,7 +133,7 @@ describe('check --connect', () => {
     [3_600_000, false],
     [-3_600_000, false],
     [60_000, true],
-  ])('a clock that is %i ms off is fine: %s', async (offsetMs, ok) => {
+  ])('a clock that is %i ms off is accepted: %s', async (offsetMs, ok) => {
     await using server = await service(() => new Date(Date.now() + offsetMs))
     await using config = await configWith(`base_url: "${server.url}"`)
     const { found } = await findings(config.path)
@@ -141,13 +141,13 @@ describe('check --connect', () => {
     expect(found.get('clock')?.what).toContain(offsetMs > 0 ? 'behind' : 'ahead')
   })
 
-  test('a service that tells no time is no failure', async () => {
+  test('a service that sends no Date is no failure', async () => {
     await using server = await service(() => null)
     await using config = await configWith(`base_url: "${server.url}"`)
     expect((await findings(config.path)).found.get('clock')).toMatchObject({ ok: true })
   })
 
-  test('a port where nobody listens fails at the connection, and the rest is still asked', async () => {
+  test('a closed port fails the connection check, and the others still run', async () => {
     await using config = await configWith('base_url: "http://127.0.0.1:1"')
     const { status, found } = await findings(config.path)
     expect(status).toBe(1)
@@ -159,7 +159,7 @@ describe('check --connect', () => {
     ])
   })
 
-  test('https where only TCP answers fails at TLS', async () => {
+  test('https to a plain TCP server fails the TLS check', async () => {
     const server = createTcpServer((socket) => socket.on('error', () => undefined).end('hello\n'))
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
@@ -172,7 +172,7 @@ describe('check --connect', () => {
     server.close()
   })
 
-  test('credentials that are missing are told with what to do', async () => {
+  test('missing credentials are reported with what to do', async () => {
     await using config = await configWith('base_url: "http://127.0.0.1:1"')
     const { found } = await findings(config.path, {})
     expect(found.get('credentials')).toMatchObject({
@@ -181,7 +181,7 @@ describe('check --connect', () => {
     })
   })
 
-  test('each provider is asked for: its way once where they share it, its credentials each', async () => {
+  test('providers with the same connection share its check; credentials are checked for each', async () => {
     await using server = await service(() => new Date())
     const list =
       'providers: [{ name: north, provider_key: A }, { name: south, provider_key: B }, ' +
@@ -202,12 +202,12 @@ describe('check --connect', () => {
       ['spool', true, ''],
     ])
     const { stdout } = await runCli(['check', '--connect', '--config', config.path], { env: keys })
-    expect(stdout).toContain(`to ${server.url}, for north, as A, credentials: environment`)
+    expect(stdout).toContain(`to ${server.url}, provider north, X-Provider-Key A, credentials: environment`)
     expect(stdout).toMatch(/^ {2}ok {5}dns {10}north, south: /m)
     expect(stdout).toMatch(/^ {2}failed connection {3}west: /m)
   })
 
-  test('a device table that names another provider is refused with those there are', async () => {
+  test('a device table that names an unknown provider is refused with the known ones', async () => {
     await using config = await configWith(
       'base_url: "http://127.0.0.1:1", providers: [{ name: north }] }\ndevices: { file: fleet.csv',
     )
@@ -216,7 +216,7 @@ describe('check --connect', () => {
     expect([status, stderr]).toEqual([2, expect.stringMatching(/fleet\.csv:2.*"south"; known are north/)])
   })
 
-  test('through a proxy, whose refusal is told as its own', async () => {
+  test('uses the proxy and reports its refusal', async () => {
     await using server = await service(() => new Date())
     const proxy = await startConnectProxy()
     await using config = await configWith(`base_url: "${server.url}", proxy: "${proxy.url}"`)
@@ -236,7 +236,7 @@ describe('check --connect', () => {
     })
   })
 
-  test('with TLS: authority, name, dates and our own certificate are checked as submissions do it', async () => {
+  test('checks authority, name, dates and client certificate as submissions do', async () => {
     const authority = createAuthority()
     const clients = createAuthority('Clients')
     const mine = clients.issue({ names: ['depot-7'] })
@@ -254,20 +254,20 @@ describe('check --connect', () => {
     expect([...found].filter(([, { ok }]) => !ok)).toEqual([])
     expect([...found.keys()]).toContain('tls')
     expect(status).toBe(0)
-    await using stranger = await configWith(`base_url: "${server.url}"`)
-    expect((await findings(stranger.path)).found.get('tls')).toMatchObject({
+    await using other = await configWith(`base_url: "${server.url}"`)
+    expect((await findings(other.path)).found.get('tls')).toMatchObject({
       ok: false,
       why: expect.stringMatching(/signed by an unknown authority/),
       act: expect.stringContaining('delivery.tls.ca'),
     })
   })
 
-  test('a spool directory that is a file fails', async () => {
+  test('a spool path that is a file fails', async () => {
     await using config = await configWith('base_url: "http://127.0.0.1:1"', './gateway.yaml')
     expect((await findings(config.path)).found.get('spool')).toMatchObject({ ok: false })
   })
 
-  test.skipIf(process.getuid?.() === 0)('a spool directory that cannot be written fails', async () => {
+  test.skipIf(process.getuid?.() === 0)('a spool directory without write access fails', async () => {
     await using config = await configWith('base_url: "http://127.0.0.1:1"', './closed/spool')
     await mkdir(join(config.folder, 'closed'))
     await chmod(join(config.folder, 'closed'), 0o500)

@@ -10,7 +10,7 @@ import { messageOf, startPipeline, topicOf, type Pipeline } from '../../support/
 import { exchangeOf } from '../../support/spool-world.ts'
 
 const refuses = (rule: Record<string, unknown>) => ({
-  fail: [{ error_type: 'Validation', message: 'The speed cannot be.', ...rule }],
+  fail: [{ error_type: 'Validation', message: 'The speed is not valid.', ...rule }],
 })
 
 async function publish(pipeline: Pipeline, clientId: string, payloads: readonly string[]): Promise<void> {
@@ -27,7 +27,7 @@ async function idsIn(url: string, ...filters: string[]): Promise<string[]> {
   return (JSON.parse(stdout) as { deadLetters: { id: string }[] }).deadLetters.map(({ id }) => id)
 }
 
-/** Three payloads that the service refuses, in the dead letters, and one that it takes: it bears witness against them. */
+/** Three refused payloads in the dead letters. An accepted fourth one proves that the service works. */
 async function threeRefused(): Promise<Pipeline & { url: string }> {
   const pipeline = await startPipeline({
     sections: { delivery: 'batch: { linger: 20ms }, errors: { Validation: [] }' },
@@ -43,7 +43,7 @@ async function threeRefused(): Promise<Pipeline & { url: string }> {
 }
 
 describe('payloads that the service refused', () => {
-  test('are grouped by field, shown whole, and delivered when they are requeued after the service was mended', async () => {
+  test('are grouped by field, shown with their content, and delivered by a requeue after the fault is corrected', async () => {
     const pipeline = await threeRefused()
     const { url } = pipeline
     const listed = await runCli(['dead-letters', '--url', url])
@@ -52,15 +52,15 @@ describe('payloads that the service refused', () => {
     const shown = await runCli(['dead-letters', 'show', id, '--url', url])
     expect(shown.stdout).toMatch(/^requestId +\S+/m)
     expect(shown.stdout).toMatch(/^batchId +[0-9a-f-]{36}/m)
-    expect(shown.stdout).toMatch(/^the service +The speed cannot be\.$/m)
+    expect(shown.stdout).toMatch(/^error message +The speed is not valid\.$/m)
     expect(shown.stdout).toMatch(/^ {2}signals\.0\.value +\S/m)
     expect(shown.stdout).toContain('    "latitude": 52.5001')
 
     const dry = await runCli(['dead-letters', 'requeue', '--all', '--dry-run', '--url', url])
-    expect(dry.stdout).toBe('3 payloads would go to the ingestion API again.\nNothing was changed.\n')
+    expect(dry.stdout).toBe('3 payloads would be sent to the ingestion API again.\nNothing was changed.\n')
     pipeline.sandbox.setFaults({})
     const one = await runCli(['dead-letters', 'requeue', '--device', 'truck-2', '--url', url])
-    expect([one.status, one.stdout]).toEqual([0, '1 payload go to the ingestion API again.\n'])
+    expect([one.status, one.stdout]).toEqual([0, '1 payload will be sent to the ingestion API again.\n'])
     await pipeline.until(() => deliveredOf(pipeline, 'truck-2').length === 1)
     const all = await runCli(['dead-letters', 'requeue', '--all', '--json', '--url', url])
     expect(JSON.parse(all.stdout)).toMatchObject({ payloads: 2, left: {}, remap: null })
@@ -71,7 +71,7 @@ describe('payloads that the service refused', () => {
     expect((await runCli(['dead-letters', '--url', url])).stdout).toBe('There are no dead letters.\n')
   })
 
-  test('are refused again when nothing was mended, and are dead letters again', async () => {
+  test('become dead letters again when the fault is still there', async () => {
     const pipeline = await threeRefused()
     await runCli(['dead-letters', 'requeue', '--all', '--url', pipeline.url])
     await pipeline.until(
@@ -80,7 +80,7 @@ describe('payloads that the service refused', () => {
     expect(pipeline.sandbox.stats().payloadsAccepted).toBe(1)
   })
 
-  test('are mended in $EDITOR, sent, and delivered under their payloadId', async () => {
+  test('are corrected in $EDITOR and delivered under their payloadId', async () => {
     const pipeline = await threeRefused()
     const [id = ''] = await idsIn(pipeline.url)
     const before = JSON.parse(
@@ -88,12 +88,12 @@ describe('payloads that the service refused', () => {
     ) as {
       deadLetter: { payloadId: string }
     }
-    // Without its signals the service takes it.
+    // The service accepts the payload without signals.
     const script = `const fs=require('fs');const f=process.argv[1];const p=JSON.parse(fs.readFileSync(f));delete p.signals;fs.writeFileSync(f,JSON.stringify(p))`
     const env = { PATH: process.env['PATH'], EDITOR: `${process.execPath} -e ${JSON.stringify(script)}` }
     const edited = await runCli(['dead-letters', 'edit', id, '--url', pipeline.url], { env })
     expect(edited.stdout).toBe(
-      `It goes to the ingestion API again, as payload ${before.deadLetter.payloadId}.\n`,
+      `Payload ${before.deadLetter.payloadId} will be sent to the ingestion API again.\n`,
     )
     await pipeline.until(() => pipeline.status().totals.delivered === 2)
     expect(pipeline.sandbox.received({ limit: 1 })).toMatchObject([
@@ -109,11 +109,11 @@ describe('payloads that the service refused', () => {
     const other = await runCli(['dead-letters', 'edit', next, '--file', '-', '--url', pipeline.url], {
       stdin,
     })
-    expect(other.stdout).toMatch(/^It goes .* as payload [0-9a-f-]{36}: it is another reading than /)
+    expect(other.stdout).toMatch(/^Payload [0-9a-f-]{36} will be sent .*; it is another reading than /)
     await pipeline.until(() => pipeline.status().totals.delivered === 3)
   })
 
-  test('an edit that is no payload is refused, and what was written is kept', async () => {
+  test('an edit that is not a payload is refused, and the text is kept in a file', async () => {
     const pipeline = await threeRefused()
     const [id = ''] = await idsIn(pipeline.url)
     const env = { PATH: process.env['PATH'], EDITOR: 'sh -c \'echo "{}" > "$0"\'' }
@@ -125,7 +125,7 @@ describe('payloads that the service refused', () => {
     const unchanged = await runCli(['dead-letters', 'edit', id, '--url', pipeline.url], {
       env: { PATH: process.env['PATH'], EDITOR: 'true' },
     })
-    expect(unchanged.stdout).toMatch(/^Nothing was changed/)
+    expect(unchanged.stdout).toMatch(/^You changed nothing/)
     const failed = await runCli(['dead-letters', 'edit', id, '--url', pipeline.url], {
       env: { PATH: process.env['PATH'], EDITOR: 'false' },
     })
@@ -133,12 +133,12 @@ describe('payloads that the service refused', () => {
     expect(await idsIn(pipeline.url)).toContain(id)
   })
 
-  test('are exported, purged with --yes alone, and come back from the file', async () => {
+  test('are exported, purged only with --yes, and imported from the file', async () => {
     const pipeline = await threeRefused()
     const { url } = pipeline
-    const file = join(await newFolder(), 'letters.ndjson')
+    const file = join(await newFolder(), 'dead-letters.ndjson')
     const exported = await runCli(['dead-letters', 'export', '--to', file, '--url', url])
-    expect(exported.stdout).toBe(`3 letters in ${file}\n`)
+    expect(exported.stdout).toBe(`3 dead letters written to ${file}.\n`)
     const streamed = await runCli(['dead-letters', 'export', '--device', 'truck-2', '--url', url])
     expect((await readFile(file, 'utf8')).split('\n')).toContain(streamed.stdout.trimEnd())
     expect((await runCli(['dead-letters', 'export', '--to', file, '--url', url])).stderr).toMatch(
@@ -147,7 +147,7 @@ describe('payloads that the service refused', () => {
 
     const asked = await runCli(['dead-letters', 'purge', '--reason', 'Validation', '--url', url])
     expect(asked.stdout).toBe(
-      '3 dead letters would be deleted for good.\n  3 delivery Validation\nNothing was changed; add --yes to do it.\n',
+      '3 dead letters would be deleted.\n  3 delivery Validation\nNothing was changed. Add --yes to delete them.\n',
     )
     expect(pipeline.status().spool.deadLetters).toBe(3)
     await runCli(['dead-letters', 'purge', '--reason', 'Validation', '--yes', '--url', url])
@@ -157,7 +157,7 @@ describe('payloads that the service refused', () => {
 
     pipeline.sandbox.setFaults({})
     const back = await runCli(['dead-letters', 'requeue', '--file', file, '--url', url])
-    expect(back.stdout).toBe('3 payloads go to the ingestion API.\n')
+    expect(back.stdout).toBe('3 payloads will be sent to the ingestion API.\n')
     await pipeline.until(() => pipeline.status().totals.delivered === 4)
     const metrics = await (await fetch(`${url}/metrics`)).text()
     expect(metrics).toContain('gateway_dead_letters_purged_total{by="operator"} 3\n')
@@ -166,7 +166,7 @@ describe('payloads that the service refused', () => {
 })
 
 describe('messages that could not be mapped', () => {
-  test('are shown as text or as hexadecimal digits, and delivered when the mapping was mended', async () => {
+  test('are shown as text or in hexadecimal, and delivered after the mapping is corrected', async () => {
     const folder = await newFolder()
     const pipeline = await startPipeline({ folder })
     const url = pipeline.gateway.addresses.ops
@@ -176,7 +176,7 @@ describe('messages that could not be mapped', () => {
     const [text = '', binary = ''] = await idsIn(url)
     expect((await runCli(['dead-letters', 'show', text, '--url', url])).stdout).toContain(other)
     const hex = await runCli(['dead-letters', 'show', binary, '--url', url])
-    expect(hex.stdout).toMatch(/^message, 3 B, hexadecimal:\n000000 {2}00 01 02 +\.\.\.$/m)
+    expect(hex.stdout).toMatch(/^message, 3 B, in hexadecimal:\n000000 {2}00 01 02 +\.\.\.$/m)
 
     const config = await readFile(join(folder, 'gateway.yaml'), 'utf8')
     await writeFile(
@@ -186,12 +186,12 @@ describe('messages that could not be mapped', () => {
     expect((await runCli(['reload', '--url', url])).status).toBe(0)
     const requeued = await runCli(['dead-letters', 'requeue', '--stage', 'mapping', '--url', url])
     expect(requeued.stdout).toMatch(
-      /^0 payloads go .*\n2 messages were mapped again and became 1 payload\.\n {2}1 cannot be mapped: \w+\n$/,
+      /^0 payloads will be sent .*\n2 messages mapped to 1 payload\.\n {2}1 cannot be mapped: \w+\n$/,
     )
     await pipeline.until(() => deliveredOf(pipeline, 'truck-1').length === 1)
     expect(await idsIn(url)).toEqual([binary])
 
-    // The editor of this test would write a line of its own.
+    // The editor must not be started for a message.
     const edited = await runCli(['dead-letters', 'edit', binary, '--url', url], {
       env: { ...process.env, EDITOR: 'echo more >>' },
     })
@@ -200,12 +200,12 @@ describe('messages that could not be mapped', () => {
       expect.stringMatching(/^DEAD_LETTER_INVALID\n.*no payload/),
     ])
     const some = await runCli(['dead-letters', 'list', '--reason', 'OTHER', '--url', url])
-    expect(some.stdout).toBe('There are no such dead letters.\n')
+    expect(some.stdout).toBe('No dead letter matches.\n')
     for (const command of [['requeue'], ['purge', '--yes'], ['export']]) {
       const none = await runCli(['dead-letters', ...command, 'f'.repeat(32), '--url', url])
       expect([none.status, none.stdout + none.stderr], command[0]).toEqual([
         1,
-        expect.stringMatching(/is no dead letter|of the ids are no such/),
+        expect.stringMatching(/not found/),
       ])
     }
     expect(await idsIn(url)).toEqual([binary])
@@ -233,7 +233,7 @@ describe('where no daemon runs', () => {
     expect(exported.stdout.trimEnd().split('\n')).toHaveLength(2)
   })
 
-  test('they say so where the spool is in use, or not there', async () => {
+  test('list, show and export report a spool that is in use or missing', async () => {
     const { config, world, path } = await resting()
     await world.reopen()
     for (const argv of [
@@ -246,7 +246,7 @@ describe('where no daemon runs', () => {
     expect(nowhere.stderr).toMatch(/^SPOOL_MISSING/)
   })
 
-  test('what changes something needs the daemon', async () => {
+  test('requeue, edit and purge need the daemon', async () => {
     const { config } = await resting()
     for (const argv of [
       ['requeue', '--all'],
@@ -259,20 +259,20 @@ describe('where no daemon runs', () => {
   })
 })
 
-describe('wrong use', () => {
+describe('wrong usage', () => {
   test.each([
-    ['nothing said does not mean everything', ['requeue']],
-    ['nothing said does not delete everything', ['purge', '--yes']],
-    ['a stage that is none', ['list', '--stage', 'other']],
-    ['a time that is none', ['list', '--since', 'yesterday']],
-    ['a file beside ids', ['requeue', 'f'.repeat(32), '--file', '-']],
-    ['a path beside a url', ['list', '--path', '/tmp', '--url', 'http://127.0.0.1:1']],
-  ])('%s', async (_, argv) => {
+    ['a requeue without a selection', ['requeue']],
+    ['a purge without a selection', ['purge', '--yes']],
+    ['an unknown stage', ['list', '--stage', 'other']],
+    ['an invalid time', ['list', '--since', 'yesterday']],
+    ['a file together with ids', ['requeue', 'f'.repeat(32), '--file', '-']],
+    ['a path together with a URL', ['list', '--path', '/tmp', '--url', 'http://127.0.0.1:1']],
+  ])('%s is refused with status 2', async (_, argv) => {
     const { status, stderr } = await runCli(['dead-letters', ...argv])
     expect([status, stderr.startsWith('USAGE')]).toEqual([2, true])
   })
 
-  test('a file that is wrong is told with its lines', async () => {
+  test('an invalid file is refused with the numbers of its lines', async () => {
     const pipeline = await startPipeline()
     const url = pipeline.gateway.addresses.ops
     const folder = await mkdtemp(join(tmpdir(), 'wrong-'))

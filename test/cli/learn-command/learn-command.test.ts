@@ -38,14 +38,14 @@ describe('learn', () => {
     const { status, stdout, stderr } = await learn(broker, () => publishTrucks(broker))
     expect(status).toBe(0)
     expect(stderr).toBe('Listening to # for 1 h.\n')
-    expect(stdout).toMatch(/^6 messages on 2 topics in \d+ m?s, when it was stopped\.\n/)
+    expect(stdout).toMatch(/^6 messages on 2 topics in \d+ m?s, ended by a signal\.\n/)
     expect(stdout).toContain('teltonika-json: preset teltonika-json')
-    expect(stdout).toContain('6 of 6 messages tried make 6 payloads of 2 devices')
+    expect(stdout).toContain('6 of 6 messages tried map to 6 payloads of 2 devices')
     expect(stdout).toContain('- Speed missing in 2 of 6 payloads.')
     expect(stdout).toContain('- No model: odometer and engine hours are omitted.')
-    expect(stdout).toContain('last on teltonika/864636060000001/data')
+    expect(stdout).toContain('last message, on teltonika/864636060000001/data')
     expect(stdout).toContain(position(1_767_085_206_000, ',"sp":40'))
-    expect(stdout).toMatch(/maps to\n.*"signalTimestamp":1767085206000.*"speed":40/s)
+    expect(stdout).toMatch(/last payloads\n.*"signalTimestamp":1767085206000.*"speed":40/s)
   })
 
   test('proposes sources that `check` accepts as they are', async () => {
@@ -58,20 +58,20 @@ describe('learn', () => {
       )
       await broker.publish('lamps/kitchen', '{"on":true}')
     }, ['--json'])
-    const { block, sources, unread } = JSON.parse(stdout) as Record<string, unknown> & { block: string }
+    const { yaml, sources, unread } = JSON.parse(stdout) as Record<string, unknown> & { yaml: string }
     expect(sources).toMatchObject([
       { source: { name: 'teltonika-json', preset: 'teltonika-json' }, tried: 6, devices: 2 },
       {
         preset: null,
         source: { topic: 'yard/{device}/pos: 1' },
-        shapes: [{ became: { text: '1 payload' } }],
+        shapes: [{ result: { text: '1 payload' } }],
       },
     ])
     expect(unread).toMatchObject([{ filter: 'lamps/kitchen', last: { message: '{"on":true}' } }])
     const path = join(await newFolder(), 'gateway.yaml')
     const rest =
       'ingest: { broker: { access: { anonymous: true } } }\ndelivery: { base_url: http://127.0.0.1:1 }\n'
-    await writeFile(path, rest + block)
+    await writeFile(path, rest + yaml)
     expect(await runCli(['check', '--config', path])).toMatchObject({ status: 0, stderr: '' })
     expect(await readFile(path, 'utf8')).toContain('# 6 messages on teltonika/+/data')
   })
@@ -99,7 +99,7 @@ describe('learn', () => {
     broker.cut()
     const { status, stdout } = await ran
     expect(status).toBe(0)
-    expect(stdout).toMatch(/^6 messages .*, when the broker closed the connection\.\n/)
+    expect(stdout).toMatch(/^6 messages .*, ended because the broker closed the connection\.\n/)
   })
 
   test('takes its password from a file, and shows it to nobody', async () => {

@@ -1,4 +1,4 @@
-// The command over the records of a gateway that does not run: forms of the output, and long ones.
+// `ledger` on the records of a stopped gateway: output formats and long outputs.
 
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -40,7 +40,7 @@ const odd = receiptOf(
 )
 
 describe('ledger', () => {
-  test('as CSV quotes what has to be quoted, and has its times in UTC', async () => {
+  test('prints CSV with quotes where they are needed and times in UTC', async () => {
     const config = await stoppedGateway([receiptNumbered(1, 1), { n: 2, value: odd }])
     const { status, stdout } = await runCli(['ledger', '--config', config, '--csv'])
     expect(status).toBe(0)
@@ -52,14 +52,14 @@ describe('ledger', () => {
     ])
   })
 
-  test('as a table shows what cannot be seen', async () => {
+  test('prints a table with unprintable characters escaped', async () => {
     const config = await stoppedGateway([{ n: 2, value: odd }])
     const { stdout } = await runCli(['ledger', '--config', config])
     expect(stdout).toContain('truck "7", \\u{202e}red\\u{1b}[31m')
     expect(stdout.split('\n')).toHaveLength(3)
   })
 
-  test('goes on over as many answers as the limit needs', async () => {
+  test('joins as many answers as --limit needs', async () => {
     const receipts = Array.from({ length: 31 }, (_, index) => receiptNumbered(index + 1, 700))
     const config = await stoppedGateway(receipts)
     const csv = await runCli(['ledger', '--config', config, '--csv', '--limit', '20500'])
@@ -69,17 +69,17 @@ describe('ledger', () => {
     const answer = JSON.parse(json.stdout) as { entries: unknown[]; next: unknown }
     expect([answer.entries.length, answer.next]).toEqual([31 * 700, null])
     const table = await runCli(['ledger', '--config', config, '--limit', '10'])
-    expect(table.stdout).toMatch(/There may be more: raise --limit\.\n$/)
+    expect(table.stdout).toMatch(/There may be more entries\. Raise --limit to see them\.\n$/)
   })
 
-  test('says since when there is something, where nothing was found', async () => {
+  test('prints the time of the oldest entry when nothing matches', async () => {
     const config = await stoppedGateway([receiptNumbered(1)])
     const { status, stdout } = await runCli(['ledger', '--config', config, '--device', 'van-1'])
     expect(status).toBe(0)
-    expect(stdout).toMatch(/^The ledger has nothing like that\. It goes back to 2025-11-2/)
+    expect(stdout).toMatch(/^The ledger has no such entry\. Its oldest entry is of 2025-11-2/)
   })
 
-  test('says what is wrong: no ledger, no daemon, a wrong question', async () => {
+  test('reports a missing ledger, a missing daemon and an invalid query', async () => {
     const config = await stoppedGateway(null)
     const codeOf = async (...argv: string[]) => {
       const { status, stdout, stderr } = await runCli(['ledger', ...argv, '--json'])

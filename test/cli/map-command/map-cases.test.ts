@@ -19,11 +19,11 @@ map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { pat
 `
 const message = '{"ts":1750000000000,"lat":48.1,"lon":2.2}'
 const one = (latitude: number) => `cases:
-  - name: a box on the road
+  - name: a box that drives
     topic: acme/box-1
     message: '${message}'
     payloads: [{ device: box-1, time: 1750000000000, gps: { latitude: ${latitude}, longitude: 2.2 } }]
-  - { name: a box without a place, topic: acme/box-1, message: '{"ts":1750000000000}', ignored: nothing to send }
+  - { name: a box without a position, topic: acme/box-1, message: '{"ts":1750000000000}', ignored: nothing to send }
 `
 
 async function depot(files: Record<string, string> = {}) {
@@ -44,7 +44,7 @@ async function depot(files: Record<string, string> = {}) {
 }
 
 describe('map --test', () => {
-  test('plays the cases of a preset, and ends with 0 when all pass', async () => {
+  test('runs the cases of a preset and ends with status 0 when all pass', async () => {
     const { run } = await depot()
     expect(await run(join(presets, 'simulator.cases.yaml'))).toMatchObject({
       status: 0,
@@ -52,18 +52,18 @@ describe('map --test', () => {
     })
   })
 
-  test('tells what differs, and ends with 1', async () => {
+  test('prints the differences and ends with status 1', async () => {
     const { run } = await depot({ 'own/acme.cases.yaml': one(49.1) })
     const { status, stdout } = await run('FOLDER/own/acme.cases.yaml')
     expect(status).toBe(1)
     expect(stdout.split('\n').slice(0, 3)).toEqual([
       expect.stringMatching(/^own\/acme\.cases\.yaml: \d of 2 failed$/),
-      '  a box on the road',
+      '  a box that drives',
       '    payload 1: gps.latitude is 48.1, expected 49.1.',
     ])
   })
 
-  test('without files plays those beside the config and those of its presets', async () => {
+  test('without files runs those beside the config and those of its presets', async () => {
     const { run } = await depot({
       'fleet.cases.yaml': `cases: [{ name: x, topic: acme/box-2, message: '${message}', ignored: unknown device }]\n`,
       'other.yaml': acme,
@@ -80,21 +80,21 @@ describe('map --test', () => {
     expect(status).toBe(0)
   })
 
-  test('tries a config with the device table and with the rows of the file', async () => {
+  test('tests a config with the device table and the rows of the file', async () => {
     const cases = `devices: { box-2: { model: B } }
 cases:
-  - name: by the file
+  - name: listed in the file
     topic: acme/box-2
     message: '${message}'
     payloads: [{ device: box-2, time: 1750000000000, gps: { latitude: 48.1, longitude: 2.2 }, fields: { deviceIdentifier.model: B } }]
-  - { name: by nobody, topic: acme/box-3, message: '${message}', ignored: unknown device }
+  - { name: not listed, topic: acme/box-3, message: '${message}', ignored: unknown device }
 `
     const { run } = await depot({ 'gateway.cases.yaml': cases })
     const words = ['--config', 'FOLDER/gateway.yaml', 'FOLDER/gateway.cases.yaml']
     expect(await run(...words)).toMatchObject({ status: 0, stdout: 'gateway.cases.yaml: 2 passed\n' })
   })
 
-  test('tells what is wrong in a file, tries the others all the same, and ends with 2', async () => {
+  test('reports an invalid file, runs the others, and ends with status 2', async () => {
     const { run } = await depot({ 'own/acme.cases.yaml': 'cases: 3\n' })
     const { status, stdout, stderr } = await run(
       'FOLDER/own/acme.cases.yaml',
@@ -107,16 +107,16 @@ cases:
 
   test.each([
     [[], 'There is nothing to test.'],
-    [['acme.yaml'], 'acme.yaml is no file of cases.'],
-    [['FOLDER/lonely.cases.yaml'], 'It is not known what lonely.cases.yaml tries.'],
-  ])('with %j says how it is used', async (words, what) => {
+    [['acme.yaml'], 'acme.yaml is not a file of cases.'],
+    [['FOLDER/lonely.cases.yaml'], 'lonely.cases.yaml tests a config, and none is given.'],
+  ])('with %j explains the usage', async (words, what) => {
     const { run } = await depot({ 'lonely.cases.yaml': one(48.1) })
     const { status, stderr } = await run(...words)
     expect(status).toBe(2)
     expect(stderr).toContain(what)
   })
 
-  test('with a config that has no cases says so', async () => {
+  test('reports a config without cases', async () => {
     const { run } = await depot({
       'gateway.yaml': config.replace('  - { name: trial, preset: simulator }\n', ''),
     })

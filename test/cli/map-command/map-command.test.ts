@@ -74,17 +74,17 @@ const mapped = {
 const ignored = { source: 'trucks', payloads: [], ignored: { reason: 'when: lat != null' } }
 
 describe('map', () => {
-  test('shows what the message on stdin becomes, and ends with 0', async () => {
+  test('prints the payloads of the message on stdin and ends with status 0', async () => {
     expect(await runMap(topic, good)).toEqual({ status: 0, answers: [mapped] })
   })
 
-  test('shows why a message is ignored, which is no failure', async () => {
+  test('prints why a message is ignored, which is no failure', async () => {
     expect(await runMap(topic, noPosition)).toEqual({ status: 0, answers: [ignored] })
     const retained = await runMap([...topic, '--retain'], good)
     expect(retained.answers).toEqual([{ source: 'trucks', payloads: [], ignored: { reason: 'retained' } }])
   })
 
-  test('shows why a message is unmappable, and ends with 1', async () => {
+  test('prints why a message cannot be mapped and ends with status 1', async () => {
     const { status, answers } = await runMap([...topic, '--lines'], `${good}\nno json\n`)
     expect(status).toBe(1)
     expect(answers).toEqual([
@@ -97,12 +97,12 @@ describe('map', () => {
     ])
   })
 
-  test('takes each file as a message, byte for byte', async () => {
+  test('reads each file as one message, byte for byte', async () => {
     const { status, answers } = await runMap([...topic, 'FOLDER/one.json', 'FOLDER/two.json'])
     expect({ status, answers }).toEqual({ status: 0, answers: [mapped, ignored] })
   })
 
-  test('takes each line as a message with --lines, however the stream cuts them', async () => {
+  test('reads each line as one message with --lines, however the stream is cut', async () => {
     const bytes = Buffer.from(`${good}\n${noPosition}\r\n${good}`)
     const chunks = [bytes.subarray(0, 10), bytes.subarray(10, 45), bytes.subarray(45, 46), bytes.subarray(46)]
     const { answers } = await runMap([...topic, '--lines'], chunks)
@@ -116,7 +116,7 @@ describe('map', () => {
     ])
   })
 
-  test('shows that a message waits, and in lines of its own what became of those that waited', async () => {
+  test('prints that a message waits, and later the payload of the waiting messages', async () => {
     const { status, answers } = await runMap(['--topic', 'vans/v1/lat', '--lines'], '48.1\n48.2\n')
     const part = { source: 'vans', payloads: [], part: {} }
     const incomplete = { source: 'vans', payloads: [], ignored: { reason: 'incomplete' } }
@@ -145,7 +145,7 @@ describe('map', () => {
     })
   })
 
-  test('explains what the expression gave, and what is read of it', async () => {
+  test('explains the result of the expression and what is read from it', async () => {
     const { answers } = await runMap(['--topic', 'odd/1', '--explain', '--json'], '{"a":1,"b":2}')
     expect(answers).toEqual([
       expect.objectContaining({
@@ -164,7 +164,7 @@ describe('map', () => {
     ])
   })
 
-  test('shows which message is kept until its clock was looked at', async () => {
+  test('prints which message would be in quarantine', async () => {
     const { answers } = await runMap(topic, '{"ts":4102444800000,"lat":48.1,"lon":2.2}')
     expect(answers).toEqual([
       {
@@ -175,17 +175,17 @@ describe('map', () => {
     ])
   })
 
-  test('says what it needs', async () => {
+  test('names a missing option', async () => {
     await expect(runMap([])).rejects.toMatchObject({
       code: 'USAGE',
       what: "The option '--topic <topic>' is missing.",
     })
   })
 
-  test('says which file it cannot read', async () => {
+  test('reports a file that it cannot read', async () => {
     await expect(runMap([...topic, 'FOLDER/none.json'])).rejects.toMatchObject({
       code: 'INPUT_UNREADABLE',
-      why: 'There is no such file.',
+      why: 'The file does not exist.',
     })
   })
 })

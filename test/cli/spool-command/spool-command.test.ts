@@ -13,7 +13,7 @@ import { exchangeOf, keptNamed } from '../../support/spool-world.ts'
 
 const away = 'batch: { linger: 20ms }, timeout: 1s'
 
-/** A spool as a daemon leaves it that could not deliver: 5 payloads that the service would take. */
+/** The spool of a stopped daemon that could not deliver, with 5 payloads. */
 async function undelivered(): Promise<{ folder: string; spool: string }> {
   const folder = await newFolder()
   const pipeline = await startPipeline({
@@ -37,7 +37,7 @@ async function salvaged(spool: string): Promise<{ to: string; stdout: string }> 
 }
 
 describe('spool verify', () => {
-  test('asks the daemon that runs, and says what is there', async () => {
+  test('asks the running daemon and prints tables, lanes and the result', async () => {
     const pipeline = await startPipeline({ baseUrl: 'http://127.0.0.1:1', sections: { delivery: away } })
     const device = await pipeline.device('truck-1')
     device.publish({ topic: topicOf('truck-1'), payload: messageOf(1), messageId: 1 })
@@ -48,12 +48,12 @@ describe('spool verify', () => {
     expect(status).toBe(0)
     expect(stdout).toMatch(/^dead letters +1 +\S+ B +0$/m)
     expect(stdout).toMatch(/^1 +default +\w+ +\d +1 +0 +1$/m)
-    expect(stdout).toMatch(/^All records can be read and add up\.$/m)
+    expect(stdout).toMatch(/^All records can be read, and the totals are right\.$/m)
   })
 
-  test('opens the spool where no daemon runs: by its config or its path', async () => {
+  test('opens the spool of the config or the path where no daemon runs', async () => {
     const { folder, spool } = await undelivered()
-    // The config names a port that the system chose; nobody listens there any more.
+    // A config whose daemon does not run.
     const config = join(folder, 'offline.yaml')
     await writeFile(config, 'spool: { path: ./spool }\nops: { listen: "127.0.0.1:1" }\n')
     for (const argv of [
@@ -66,7 +66,7 @@ describe('spool verify', () => {
     }
   })
 
-  test('ends with 1 and says what is wrong with a damaged one', async () => {
+  test('lists the problems of a damaged spool and ends with status 1', async () => {
     const { spool } = await undelivered()
     const store = await openLevelStore(join(spool, 'store'))
     const key = seqKey(table.chunks, 1 as LaneId, 0)
@@ -74,10 +74,10 @@ describe('spool verify', () => {
     await store.close()
     const { status, stdout } = await runCli(['spool', 'verify', '--path', spool])
     expect(status).toBe(1)
-    expect(stdout).toMatch(/^Wrong:\n {2}chunks, record 0000000100+: its checksum is wrong\.$/m)
+    expect(stdout).toMatch(/^Problems:\n {2}chunks, record 0000000100+: its checksum is wrong\.$/m)
   })
 
-  test('says so where there is no spool, or it is in use', async () => {
+  test('reports a missing spool, and one that is in use', async () => {
     const nowhere = join(await newFolder(), 'nowhere')
     expect((await runCli(['spool', 'verify', '--path', nowhere])).stderr).toMatch(/^SPOOL_MISSING/)
     const { path } = await openSpoolWorld()
@@ -87,9 +87,9 @@ describe('spool verify', () => {
 })
 
 describe('spool salvage', () => {
-  test('what it saves of a broken spool is taken in by another gateway and delivered, once', async () => {
+  test('payloads of a broken spool are imported by another gateway and delivered once', async () => {
     const { spool } = await undelivered()
-    // The directory of the database is lost, as after a careless repair.
+    // The files that name the tables of the database are lost.
     const store = join(spool, 'store')
     for (const name of await readdir(store)) if (/^(CURRENT|MANIFEST)/.test(name)) await rm(join(store, name))
     const files = async () => (await readdir(store)).sort().join(' ')
@@ -106,12 +106,12 @@ describe('spool salvage', () => {
     const url = pipeline.gateway.addresses.ops
     const file = join(to, 'payloads.ndjson')
     const taken = await runCli(['dead-letters', 'requeue', '--file', file, '--url', url])
-    expect(taken.stdout).toBe('5 payloads go to the ingestion API.\n')
+    expect(taken.stdout).toBe('5 payloads will be sent to the ingestion API.\n')
     await pipeline.until(() => pipeline.status().totals.delivered === 5)
     expect(pipeline.sandbox.stats()).toMatchObject({ distinctPayloadIds: 5, duplicatesAcrossBatches: 0 })
   })
 
-  test('kept messages and dead letters come back through the mapping, or as what they were', async () => {
+  test('kept messages and dead letters are imported through the mapping', async () => {
     const world = await openSpoolWorld()
     const { message, windowKey } = keptNamed(topicOf('truck-9'))
     const bytes = Buffer.from(messageOf(7)).toString('base64')
@@ -139,7 +139,7 @@ describe('spool salvage', () => {
     expect(stdout).toMatch(/NO_SOURCE/)
   })
 
-  test('payloads of a damaged chunk are apart, and are sent when a person takes the mark away', async () => {
+  test('payloads of a damaged chunk are in a file of their own and are sent without their mark', async () => {
     const { spool } = await undelivered()
     const store = await openLevelStore(join(spool, 'store'))
     const chunks: Buffer[] = []
@@ -147,7 +147,7 @@ describe('spool salvage', () => {
       for (const [key] of page) chunks.push(key)
     const key = chunks[0]!
     const value = Buffer.from((await store.get(key))!)
-    // The checksum itself: the payloads are whole, but nobody can know.
+    // Only the checksum is wrong; the payloads are intact.
     value[1]! ^= 0xff
     await store.write([{ type: 'put', key, value }], { sync: true })
     await store.close()
@@ -158,13 +158,13 @@ describe('spool salvage', () => {
     const url = pipeline.gateway.addresses.ops
     const file = join(to, 'suspect.ndjson')
     const left = await runCli(['dead-letters', 'requeue', '--file', file, '--url', url])
-    expect(left.stdout).toMatch(/^0 payloads go[\s\S]* are suspect and left out/)
+    expect(left.stdout).toMatch(/^0 payloads will be sent[\s\S]* suspect left out/)
     const lines = (await readFile(file, 'utf8')).replaceAll(/"suspect":"[^"]*",/g, '')
     const sent = await runCli(['dead-letters', 'requeue', '--file', '-', '--url', url], { stdin: lines })
-    expect(sent.stdout).toMatch(/^[1-5] payloads? go to the ingestion API\.\n$/)
+    expect(sent.stdout).toMatch(/^[1-5] payloads? will be sent to the ingestion API\.\n$/)
   })
 
-  test('refuses to write where something is already', async () => {
+  test('refuses to write into a directory that is not empty', async () => {
     const { spool } = await undelivered()
     const to = await newFolder()
     await writeFile(join(to, 'something'), '')
@@ -173,7 +173,7 @@ describe('spool salvage', () => {
     expect(await readdir(to)).toEqual(['something'])
   })
 
-  test('a copy of the directory is as good as the spool', async () => {
+  test('works on a copy of the spool directory', async () => {
     const { spool } = await undelivered()
     const copy = join(await newFolder(), 'copy')
     await cp(spool, copy, { recursive: true })

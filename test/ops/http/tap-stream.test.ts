@@ -82,7 +82,7 @@ describe('a tap', () => {
       certificate: null,
       message: '{"v":1}',
       source: 'trucks',
-      became: 'payloads',
+      result: 'payloads',
       payloads: [{ payloadId: 'x', of: 'truck-7' }],
     })
     tap.end()
@@ -103,12 +103,12 @@ describe('a tap', () => {
     taps.record(messageOn('a', Buffer.from([0, 255])), refused)
     expect(await tap.next()).toMatchObject({
       hex: '00ff',
-      became: 'unmappable',
+      result: 'unmappable',
       reason: 'NO_SOURCE',
       device: null,
     })
     taps.record(messageOn('a'), { kind: 'ignored', source: 'trucks', reason: 'no fix' })
-    expect(await tap.next()).toMatchObject({ became: 'ignored', reason: 'no fix' })
+    expect(await tap.next()).toMatchObject({ result: 'ignored', reason: 'no fix' })
     taps.recordClosed({ payloads: payloadsOf('van-1', 1), writes: [], closed: 1, unsent: [] })
     expect(await tap.next()).toMatchObject({ kind: 'closed', payloads: [{ of: 'van-1' }] })
     tap.end()

@@ -1,10 +1,12 @@
-// package-version.ts: the version of this gateway, as package.json has it. The file lies two folders up from the source
-// and from what is compiled.
+// package-version.ts: the version in package.json, which is three folders up from the source and from dist
+// alike.
 
 import { readFileSync } from 'node:fs'
 
 export function readVersion(): string {
-  const manifest: unknown = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
+  const manifest: unknown = JSON.parse(
+    readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'),
+  )
   if (
     typeof manifest === 'object' &&
     manifest &&

@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import { writeFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
-import { newFolder } from '../support/folders.ts'
-import { messageOf, startPipeline, topicOf } from '../support/pipeline-world.ts'
-import { runCli } from '../support/cli-world.ts'
+import { newFolder } from '../../support/folders.ts'
+import { messageOf, startPipeline, topicOf } from '../../support/pipeline-world.ts'
+import { runCli } from '../../support/cli-world.ts'
 
 const unreachable = 'http://127.0.0.1:1'
 
@@ -18,8 +18,8 @@ async function pipeline() {
   return { folder, url: pipeline.gateway.addresses.ops }
 }
 
-describe('asking the running daemon', () => {
-  test('dead-letters shows a person what was given up, by reason', async () => {
+describe('commands on the running daemon', () => {
+  test('dead-letters lists the causes of dead letters', async () => {
     const { url } = await pipeline()
     const { status, stdout } = await runCli(['dead-letters', '--url', url])
     expect(status).toBe(0)
@@ -29,12 +29,12 @@ describe('asking the running daemon', () => {
     expect(JSON.parse(json.stdout)).toMatchObject({ scanned: 2, more: false })
   })
 
-  test('dead-letters remap says what became of them, and what would', async () => {
+  test('dead-letters remap prints the result, and with --dry-run the expected one', async () => {
     const { url } = await pipeline()
     const dry = await runCli(['dead-letters', 'remap', '--dry-run', '--reason', 'NOT_JSON', '--url', url])
     expect([dry.status, dry.stdout]).toEqual([
       0,
-      '1 letters were looked at: 0 can be mapped and would become 0 payloads.\n  1 stay: NOT_JSON\nNothing was changed.\n',
+      '1 message would map to 0 payloads.\n  1 cannot be mapped: NOT_JSON\nNothing was changed.\n',
     ])
     const real = await runCli(['dead-letters', 'remap', '--json', '--url', url])
     expect(JSON.parse(real.stdout)).toMatchObject({
@@ -43,10 +43,13 @@ describe('asking the running daemon', () => {
     })
   })
 
-  test('reload says that it is in force, or every problem with its place and status 2', async () => {
+  test('reload prints the result, or every problem with its position and status 2', async () => {
     const { url, folder } = await pipeline()
     const fine = await runCli(['reload', '--url', url])
-    expect([fine.status, fine.stdout.startsWith('The mapping of 1 sources is in force')]).toEqual([0, true])
+    expect([fine.status, fine.stdout.startsWith('The mapping is in force: 1 source, loaded in')]).toEqual([
+      0,
+      true,
+    ])
     await writeFile(join(folder, 'gateway.yaml'), 'sources: [{ name: a }]\n')
     const wrong = await runCli(['reload', '--url', url])
     expect(wrong.status).toBe(2)
@@ -54,15 +57,15 @@ describe('asking the running daemon', () => {
     expect(wrong.stderr).toMatch(/gateway\.yaml:1:\d+ +sources\[0\]\.topic/)
   })
 
-  test('devices shows names, messages and clocks', async () => {
+  test('devices prints names, messages and clocks', async () => {
     const { url } = await pipeline()
     const { status, stdout } = await runCli(['devices', '--url', url])
     expect(status).toBe(0)
-    expect(stdout).toMatch(/^truck-1 +not listed +1 +.* ago +.* behind, or late$/m)
+    expect(stdout).toMatch(/^truck-1 +not listed +1 +.* ago +.* behind, or messages late$/m)
   })
 
   test.each([['reload'], ['dead-letters'], ['dead-letters', 'remap'], ['devices']])(
-    '%s %s says so where no daemon runs',
+    '%s %s reports that no daemon answers',
     async (...command) => {
       const { status, stderr } = await runCli([...command, '--url', unreachable])
       expect(status).toBe(1)

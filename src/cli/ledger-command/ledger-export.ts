@@ -1,11 +1,12 @@
-// ledger-text.ts: entries of the ledger as a table, as CSV, or as JSON; written while they come.
+// ledger-export.ts: prints ledger entries as a table, as CSV or as JSON, answer by answer.
 
 import type { LedgerAnswer, LedgerEntry, LedgerQuery } from '../../ledger/ledger.ts'
+import { plural } from '../../std/quantity.ts'
 import { bounded } from '../../std/quote.ts'
 import { columns } from '../terminal/text-table.ts'
 
 export type Export = {
-  begin(question: LedgerQuery): void
+  begin(query: LedgerQuery): void
   entries(some: readonly LedgerEntry[]): void
   end(last: Omit<LedgerAnswer, 'entries'>): void
 }
@@ -21,7 +22,7 @@ export function tableExport(write: Write): Export {
         from === undefined ? '' : ` from ${localTime(from)}`,
         to === undefined ? '' : ` to ${localTime(to)}`,
       ]
-      write(`Measured${words.join('')}, local time\n`)
+      write(`Payloads measured${words.join('')}, local time:\n`)
     },
     entries(some) {
       if (some.length === 0) return
@@ -31,31 +32,28 @@ export function tableExport(write: Write): Export {
       write(`${columns([...head, ...some.map(rowOf)]).join('\n')}\n`)
     },
     end({ next, oldestAt, behind }) {
-      const since = oldestAt === null ? 'It is empty.' : `It goes back to ${localTime(oldestAt)}.`
-      if (count === 0) write(`The ledger has nothing like that. ${since}\n`)
-      if (next !== null) write('There may be more: raise --limit.\n')
-      if (behind > 0) write(`${behind} settled batches are not in the ledger yet.\n`)
+      const since = oldestAt === null ? 'It is empty.' : `Its oldest entry is of ${localTime(oldestAt)}.`
+      if (count === 0) write(`The ledger has no such entry. ${since}\n`)
+      if (next !== null) write('There may be more entries. Raise --limit to see them.\n')
+      if (behind > 0) write(`${plural(behind, 'settled batch', 'settled batches')} not in the ledger yet.\n`)
     },
   }
 }
 
-function rowOf({ at, device, deviceTime, requestId, batchId, payloadId, ...fate }: LedgerEntry): string[] {
+function rowOf({ at, device, deviceTime, requestId, batchId, payloadId, ...result }: LedgerEntry): string[] {
   const measured = deviceTime === null ? '-' : localTime(deviceTime)
-  return [localTime(at), device ?? '-', measured, outcomeText(fate), requestId ?? '-', batchId, payloadId]
+  return [localTime(at), device ?? '-', measured, outcomeText(result), requestId ?? '-', batchId, payloadId]
 }
 
-function outcomeText({
-  outcome,
-  step,
-  reason,
-  detail,
-}: Pick<LedgerEntry, 'outcome' | 'step' | 'reason' | 'detail'>) {
-  const words = [outcome, step === null ? null : `step ${step}`].filter((word) => word !== null).join(' ')
-  const why = [reason, detail].filter((word) => word !== null && word !== '').join(': ')
-  return why === '' ? words : `${words} (${bounded(why, 80)})`
+type Result = Pick<LedgerEntry, 'outcome' | 'step' | 'reason' | 'detail'>
+
+function outcomeText({ outcome, step, reason, detail }: Result): string {
+  const what = step === null ? outcome : `${outcome} after attempt ${step + 1}`
+  const why = [reason, detail].filter((text) => text !== null && text !== '').join(': ')
+  return why === '' ? what : `${what} (${bounded(why, 80)})`
 }
 
-/** `2026-11-21 14:03:05` where this process lives. */
+/** `2026-11-21 14:03:05` in the time zone of this process. */
 function localTime(at: number): string {
   const date = new Date(at)
   if (Number.isNaN(date.getTime())) return String(at)

@@ -1,0 +1,80 @@
+// spool-access.ts: commands that only read ask the daemon; where none runs they open the spool themselves.
+
+import type { Command } from 'commander'
+import { GatewayError } from '../../std/gateway-error.ts'
+import type { RestingSpool } from '../../spool/spool.ts'
+import type { CommandIo } from '../terminal/terminal.ts'
+import { requestDaemon, type DaemonRequest } from './daemon-client.ts'
+import { daemonUrl, withDaemonOptions, type DaemonOptions } from './daemon-options.ts'
+import { notes } from '../terminal/text-format.ts'
+
+export type SpoolOptions = DaemonOptions & { path?: string }
+
+export function withSpoolOptions(command: Command): Command {
+  return withDaemonOptions(command)
+    .option('--path <dir>', 'read this spool directory, which no daemon may use')
+    .addHelpText(
+      'after',
+      notes('Without a running daemon, the command reads the spool of --config or --path.'),
+    )
+}
+
+/** The answer of the daemon, or what `read` finds in the spool where no daemon answers. */
+export function requestOrRead<Answer>(
+  options: SpoolOptions,
+  io: CommandIo,
+  request: Omit<DaemonRequest, 'url' | 'stop'>,
+  read: (spool: RestingSpool) => Promise<Answer>,
+): Promise<Answer> {
+  return fromDaemonOrSpool(
+    options,
+    io,
+    async (url) => (await requestDaemon({ ...request, url, stop: io.stop })) as Answer,
+    read,
+  )
+}
+
+export async function fromDaemonOrSpool<Result>(
+  options: SpoolOptions,
+  io: CommandIo,
+  fromDaemon: (url: string) => Promise<Result>,
+  fromSpool: (spool: RestingSpool) => Promise<Result>,
+): Promise<Result> {
+  const { path, url, config } = options
+  if (path !== undefined && (url ?? config) !== undefined)
+    throw new GatewayError('USAGE', {
+      what: '--path is given together with --url or --config.',
+      why: 'Each of them names a spool.',
+      act: 'Give one of them.',
+    })
+  if (path !== undefined) return withSpool(path, fromSpool)
+  try {
+    return await fromDaemon(await daemonUrl(options, io))
+  } catch (error) {
+    if (!isUnreachable(error) || config === undefined) throw error
+  }
+  return withSpool(await spoolPathIn(config, io), fromSpool)
+}
+
+export function isUnreachable(error: unknown): error is GatewayError {
+  return error instanceof GatewayError && error.code === 'DAEMON_UNREACHABLE'
+}
+
+export async function spoolPathIn(config: string, { env }: Pick<CommandIo, 'env'>): Promise<string> {
+  // Loaded late: it brings the schema of every stage.
+  const { loadSpoolPath } = await import('../../config/config.ts')
+  return loadSpoolPath(config, { env })
+}
+
+async function withSpool<Result>(
+  path: string,
+  use: (spool: RestingSpool) => Promise<Result>,
+): Promise<Result> {
+  const { openRestingSpool } = await import('../../spool/spool.ts')
+  const spool = await openRestingSpool(path)
+  try {
+    return await use(spool)
+  } finally {
+    await spool.close()
+  }
+}

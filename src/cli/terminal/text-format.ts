@@ -1,0 +1,56 @@
+// text-format.ts: small texts that several commands print.
+
+import { Help } from 'commander'
+import { formatDuration, plural } from '../../std/quantity.ts'
+import { visible } from '../../std/quote.ts'
+
+/** Lines of foreign text, with unprintable characters escaped. */
+export function textOfLines(lines: readonly string[]): string {
+  return `${lines.map(visible).join('\n')}\n`
+}
+
+/** `3 s ago`; also where the clock of the other side is ahead. */
+export function agoText(ms: number): string {
+  return `${formatDuration(Math.max(0, ms))} ago`
+}
+
+export type MapResultSummary = {
+  /** `kind` of a MapResult. */
+  kind: string
+  payloads?: readonly unknown[]
+  reason?: string
+  detail?: string
+}
+
+/** The result of mapping a message, in a few words. */
+export function mapResultText({ kind, payloads = [], reason = '', detail = '' }: MapResultSummary): string {
+  switch (kind) {
+    case 'payloads':
+      return plural(payloads.length, 'payload')
+    case 'ignored':
+      return `ignored: ${reason}`
+    case 'part':
+      return 'waits for other messages of the same payload'
+    case 'deferred':
+      return 'waits for its expression'
+    case 'quarantined':
+      return `quarantined, ${reason}: ${detail}`
+    default:
+      return `dead letter, ${reason}: ${detail}`
+  }
+}
+
+/** One indented line for each key, such as a reason with its count. */
+export function countLines(
+  counts: Readonly<Record<string, number>>,
+  textOf: (count: number, key: string) => string,
+): string[] {
+  return Object.entries(counts).map(([key, count]) => `  ${textOf(count, key)}`)
+}
+
+const helpColumns = 80
+
+/** Paragraphs under the options of a help text. */
+export function notes(...paragraphs: readonly string[]): string {
+  return `\n${new Help().boxWrap(paragraphs.join('\n'), helpColumns)}`
+}
