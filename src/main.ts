@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 // main.ts: the process: arguments, signals, exit status. The only place that ends it.
 //
-// The first SIGINT or SIGTERM asks the command to stop. A second one ends the process at once: that is safe by
-// design, since what was acknowledged is on disk and everything else is sent again by who sent it.
+// The first SIGINT or SIGTERM stops the command in order. A second one ends the process at once. That is safe:
+// what was acknowledged is on disk, and devices send everything else again.
 
 import { writeSync } from 'node:fs'
 import { inspect } from 'node:util'
@@ -21,17 +21,17 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   })
 }
 
-// Without its reader a pipe fails at every write. A daemon must outlive its log, so this is nobody's end.
+// Every write to a pipe without a reader fails. A daemon must survive the loss of its log reader.
 process.stdout.on('error', () => undefined)
 process.stderr.on('error', () => undefined)
 
-// Also what a promise rejected with that nobody waited for. The state of the process is unknown now; the spool is
-// made for being left at any moment, so leaving is the safest thing to do.
+// Unhandled rejections arrive here too. The state of the process is unknown. The spool survives an end at any
+// moment, so ending is the safest reaction.
 process.on('uncaughtException', (error) => {
   try {
     writeSync(
       2,
-      `fatal: this is a fault of the gateway; it ends now and nothing acknowledged is lost.\n${inspect(error)}\n`,
+      `fatal: this is a fault of the gateway. It ends now. No acknowledged message is lost.\n${inspect(error)}\n`,
     )
   } finally {
     process.exit(1)

@@ -19,8 +19,8 @@
 //
 // What can go wrong, and what then happens
 //   The service fails     the batch waits (full jitter, 1 s doubling to 60 s) and fewer are sent at once.
-//                         After five failures in a row over two batches the endpoint is unavailable: one probe
-//                         at a time.
+//                         After five failures in a row over two batches the endpoint is unavailable. One
+//                         probe at a time is sent then.
 //   It answers 401, 403   the credentials are read again and the batch is sent once more at once; then the
 //                         endpoint is unauthorized, with a probe every ten minutes.
 //   No credentials        nothing is sealed. The next look is after 5 s, doubling to five minutes.
