@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 // main.ts: the process: arguments, signals, exit status. The only place that ends it.
 //
-// The first SIGINT or SIGTERM stops the command in order. A second one ends the process at once. That is safe:
-// what was acknowledged is on disk, and devices send everything else again.
+// The first SIGINT or SIGTERM stops the command in order. A second one ends the process at once. That is
+// safe: what was acknowledged is on disk, and devices send everything else again.
 
 import { writeSync } from 'node:fs'
 import { inspect } from 'node:util'
