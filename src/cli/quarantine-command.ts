@@ -146,7 +146,9 @@ function releaseText(report: ReleaseReport): string {
 function dropText({ dryRun, messages, reasons }: DropReport): string {
   const what = plural(messages, 'message')
   return textOfLines([
-    dryRun ? `${what} would become dead letters.` : `${what} became dead letters (DROPPED_BY_OPERATOR).`,
+    dryRun
+      ? `${what} would be dropped.`
+      : `${what} dropped. Reason of the dead letters: DROPPED_BY_OPERATOR.`,
     ...countLines(reasons, (count, reason) => `${count} ${reason}`),
     ...(dryRun ? ['Nothing was changed. Add --yes to drop them.'] : []),
   ])

@@ -97,6 +97,11 @@ function offsetText(offsetMs: number | null): string {
   return `${offsetMs < 0 ? '-' : '+'}${formatDuration(Math.abs(offsetMs))}`
 }
 
+function drainText(seconds: number | null): string {
+  if (seconds === null) return 'unknown'
+  return seconds === 0 ? '-' : formatDuration(seconds * 1000)
+}
+
 function laneTable(status: Status): string[] {
   const ago = agoOf(status)
   const rows = status.lanes.map((lane) => [
@@ -107,7 +112,7 @@ function laneTable(status: Status): string[] {
     String(lane.sealed),
     formatSize(lane.bytes),
     lane.oldestAt === null ? '-' : ago(lane.oldestAt),
-    lane.secondsToDrain === null ? 'unknown' : formatDuration(lane.secondsToDrain * 1000),
+    drainText(lane.secondsToDrain),
   ])
   return columns([
     ['lane', 'provider', 'urgency', 'pending', 'sealed', 'size', 'oldest', 'time to drain'],

@@ -119,12 +119,10 @@ describe('quarantine', () => {
     await publishUnset(pipeline, 'truck-2', [3])
     const looked = await ask('drop', '--device', 'truck-1')
     expect(looked.stdout).toBe(
-      '2 messages would become dead letters.\n  2 UNSET_CLOCK\nNothing was changed. Add --yes to drop them.\n',
+      '2 messages would be dropped.\n  2 UNSET_CLOCK\nNothing was changed. Add --yes to drop them.\n',
     )
     expect(pipeline.status().spool).toMatchObject({ quarantined: 3, deadLetters: 0 })
-    expect((await ask('drop', '--device', 'truck-1', '--yes')).stdout).toContain(
-      '2 messages became dead letters',
-    )
+    expect((await ask('drop', '--device', 'truck-1', '--yes')).stdout).toContain('2 messages dropped.')
     expect(pipeline.status().spool).toMatchObject({ quarantined: 1, deadLetters: 2 })
     expect(pipeline.log()).toContain('Dropped 2 messages of device')
     const metrics = await (await fetch(`${pipeline.gateway.addresses.ops}/metrics`)).text()

@@ -41,7 +41,7 @@ describe('sandbox', () => {
     const stop = AbortSignal.abort()
     const known = await runCli(['sandbox', '--listen', '127.0.0.1:0'], { stop })
     expect(known.stdout).toMatch(
-      /^Ingestion service listening at http:\/\/127\.0\.0\.1:\d+, account SANDBOXACCOUNT with the secret/,
+      /^Ingestion API listening at http:\/\/127\.0\.0\.1:\d+, account SANDBOXACCOUNT with the secret/,
     )
     const own = await runCli(['sandbox', '--listen', '127.0.0.1:0', '--account', 'ME:my-secret'], { stop })
     expect(own).toMatchObject({ status: 0, stderr: '' })

@@ -186,7 +186,7 @@ describe.skipIf(missing !== null)('the release', () => {
         cwd,
       },
     )
-    expect([good.status, good.stdout]).toEqual([0, expect.stringContaining('is fine')])
+    expect([good.status, good.stdout]).toEqual([0, expect.stringContaining('is valid')])
     await writeFile(join(cwd, 'wrong.yaml'), 'sources: 7\n')
     const wrong = await runProgram(command, ['check', '--config', 'wrong.yaml'], { cwd })
     expect([wrong.status, wrong.stderr + wrong.stdout]).toEqual([2, expect.stringContaining('wrong.yaml:1:')])

@@ -1,7 +1,7 @@
 // daemon-client.ts: requests to the running daemon over HTTP. An error of the daemon is thrown here as if it
 // were our own; an answer that is too long or not JSON is DAEMON_UNREACHABLE.
 
-import { errorCodes, GatewayError, messageOf, type ErrorCode } from '../../std/gateway-error.ts'
+import { codeOf, errorCodes, GatewayError, messageOf, type ErrorCode } from '../../std/gateway-error.ts'
 
 /** Far above any bounded answer of the daemon. */
 const answerLengthMax = 64 * 1024 * 1024
@@ -95,7 +95,8 @@ async function textOf({ body }: Response): Promise<string> {
 }
 
 function whyOf(error: unknown): string {
-  return error instanceof SyntaxError ? 'What answers there does not send JSON' : messageOf(error)
+  if (error instanceof SyntaxError) return 'What answers there does not send JSON'
+  return codeOf(error) === 'ECONNREFUSED' ? 'Nothing listens at this address' : messageOf(error)
 }
 
 function errorIn(url: string, status: number, answer: unknown): GatewayError {

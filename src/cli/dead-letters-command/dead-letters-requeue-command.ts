@@ -64,10 +64,12 @@ async function requeue(ids: readonly string[], options: Options, io: CommandIo):
 }
 
 function requeueText(reports: readonly RequeueReport[], dryRun: boolean): string {
-  const payloads = plural(sumOf(reports.map((report) => report.payloads)), 'payload')
+  const payloads = sumOf(reports.map((report) => report.payloads))
   const remaps = reports.flatMap(({ remap }) => (remap === null ? [] : [remap]))
   return textOfLines([
-    `${payloads} ${dryRun ? 'would be sent' : 'will be sent'} to the ingestion API again.`,
+    ...(payloads > 0 || remaps.length === 0
+      ? [`${plural(payloads, 'payload')} ${dryRun ? 'would' : 'will'} be sent to the ingestion API again.`]
+      : []),
     ...countLines(totals(reports.map(({ left }) => left)), (count, why) => `${count} stay: ${why}`),
     ...reports.flatMap(({ missing }) => missing).map((id) => `  not found: ${id}`),
     ...remapLines(remaps, dryRun),

@@ -46,12 +46,14 @@ export async function importFile(
 }
 
 export function importText(reports: readonly ImportReport[], dryRun: boolean): string {
-  const payloads = plural(sumOf(reports.map((report) => report.payloads)), 'payload')
+  const payloads = sumOf(reports.map((report) => report.payloads))
   const duplicates = sumOf(reports.map((report) => report.duplicates))
   const suspect = sumOf(reports.map((report) => report.suspect))
   const remaps = reports.flatMap(({ remap }) => (remap === null ? [] : [remap]))
   return textOfLines([
-    `${payloads} ${dryRun ? 'would be sent' : 'will be sent'} to the ingestion API.`,
+    ...(payloads > 0 || remaps.length === 0
+      ? [`${plural(payloads, 'payload')} ${dryRun ? 'would' : 'will'} be sent to the ingestion API.`]
+      : []),
     ...(duplicates > 0 ? [`  ${plural(duplicates, 'duplicate')} left out: already in the spool`] : []),
     ...(suspect > 0
       ? [`  ${suspect} suspect left out. Check them, and remove \`suspect\` from their lines to import them.`]
