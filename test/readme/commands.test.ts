@@ -130,7 +130,7 @@ describe('the documentation', () => {
     expect(existsSync(folder)).toBe(true)
     await trial.end()
     await eventually(() => !existsSync(folder))
-    expect(trial.output()).toMatch(/Ends: \d+ messages were acknowledged/)
+    expect(trial.output()).toMatch(/The trial ends: \d+ messages? acknowledged/)
   })
 
   test('every command runs as it is written', { timeout: 120_000 }, async ({ skip }) => {
