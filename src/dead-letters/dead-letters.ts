@@ -1,7 +1,8 @@
 // dead-letters.ts: list, requeue, edit, export, import and purge dead letters. Entry file of this folder.
 //
-// A dead letter is a message that could not be mapped, or a payload that the service refused for good. The
-// spool keeps both whole. This folder is what an operator does with them after the cause is known.
+// A dead letter is a message that could not be mapped, or a payload that the service refused after all
+// retries. The spool keeps both whole. This folder is what an operator does with them after the cause is
+// known.
 //
 // Guarantees
 //   A dead letter is removed in the same write that adds its payload to a lane. A crash during a requeue of

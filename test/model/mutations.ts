@@ -22,8 +22,7 @@ import type { createMessageIntake } from '../../src/spool/message-intake.ts'
 import type { Session, SpoolState, StoredEntry } from '../../src/spool/session-state.ts'
 import type { StoreOp } from '../../src/storage/storage.ts'
 
-// eslint-disable-next-line @typescript-eslint/no-explicit-any
-type AnyFunction = (...args: any[]) => unknown
+type AnyFunction = (...args: never[]) => unknown
 
 export type Mutation = {
   mistake: string

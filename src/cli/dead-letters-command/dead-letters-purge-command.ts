@@ -14,7 +14,7 @@ type Options = DaemonOptions & FilterOptions & { yes?: boolean }
 export const purgeCommand: BuildCommand = (io, done) =>
   withFilterOptions(withDaemonOptions(new Command('purge')))
     .argument('[id...]', 'dead letters to delete')
-    .description('Delete dead letters for good.')
+    .description('Delete dead letters. Their data is then lost.')
     .option('--all', 'delete all dead letters')
     .option('--yes', 'delete them (default: only show what would be deleted)')
     .addHelpText(

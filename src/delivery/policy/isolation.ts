@@ -30,7 +30,7 @@ export type Isolation = {
   accepted(): void
   /** `part` was cut from `whole`, or is `whole` with another operation. */
   inherit(part: InFlightBatch, whole: InFlightBatch): void
-  /** `batch` is settled or replaced, or waits so long that others may be taken apart. */
+  /** `batch` is settled or replaced, or its wait is long enough to split other batches meanwhile. */
   leave(batch: InFlightBatch): void
   /** All batches are void. */
   reset(): void

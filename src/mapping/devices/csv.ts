@@ -74,6 +74,7 @@ function parseFrom(
     return null
   } catch (error) {
     if (!(error instanceof CsvError)) throw error
+    // The error has the counters of the parser; its type does not list them.
     const found = linesOf(error as unknown as Info, linesBefore)
     const line = error.code === 'CSV_QUOTE_NOT_CLOSED' ? startAfter(last, found) : found.lines
     return { line, lastLine: found.lines, message: messages[error.code] ?? error.message }
