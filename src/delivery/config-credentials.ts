@@ -1,4 +1,4 @@
-// config-credentials.ts: the option `credentials`: where the keys that sign requests come from.
+// config-credentials.ts: the option `credentials`, which says where the signing keys come from.
 
 import { z } from 'zod'
 import { assertNever } from '../std/assert.ts'

@@ -1,5 +1,5 @@
-// config-fields.ts: the options of the section `delivery` that a provider of its list may set for itself,
-// without their defaults: options that a provider does not set come from the section (config.ts).
+// config-fields.ts: the options of the section `delivery` that each provider may override. They have no
+// defaults here: an option that a provider does not set comes from the section (config.ts).
 
 import { createSecureContext } from 'node:tls'
 import { z } from 'zod'

@@ -175,7 +175,7 @@ function problemOfProxyAuth(proxy: string, auth: Section['proxy_auth']): string 
     : null
 }
 
-/** One account, one address, one key: the service could not distinguish the providers. */
+/** Two providers with the same account, address and key: the service could not distinguish them. */
 function isSameForTheService(own: ProviderConfig, other: ProviderConfig, section: Section): boolean {
   if (own.credentials !== undefined || other.credentials !== undefined) return false
   const address = (one: ProviderConfig) => one.base_url ?? section.base_url

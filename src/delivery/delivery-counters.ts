@@ -10,7 +10,7 @@ export type CounterSet = {
   read(): DeliveryCounters
 }
 
-/** The status is foreign, but has three digits: at most a thousand keys. */
+/** The service chooses the status, but it has three digits: at most a thousand keys. */
 function keyOf(outcome: Outcome): string {
   if ('status' in outcome && outcome.kind !== 'unreadable') return `${outcome.kind}_${outcome.status}`
   return 'reason' in outcome ? `${outcome.kind}_${outcome.reason}` : outcome.kind

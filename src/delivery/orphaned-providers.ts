@@ -7,7 +7,7 @@ import type { ProviderName } from '../domain/ids.ts'
 import type { Spool } from '../spool/spool.ts'
 
 export type OrphanedProviders = {
-  /** Reports a new one, one that is gone, and now and then the number of payloads that wait. */
+  /** Reports each new orphan, each that is gone and, at intervals, the number of payloads that wait. */
   report(this: void): void
 }
 

@@ -1,4 +1,4 @@
-// proxy.ts: which proxy is between us and a service, if any.
+// proxy.ts: selects the proxy for a service, if any.
 //
 // `environment` uses HTTPS_PROXY for https and HTTP_PROXY for http, each also in lower case, which wins; and
 // NO_PROXY: names (with their subdomains), addresses, networks such as 10.0.0.0/8, each with or without a
@@ -61,7 +61,7 @@ export function proxyEnvironment(options: ProxyOptions, env: Environment): Envir
   }
 }
 
-/** Whether a URL is that of this machine. */
+/** Whether the URL is on this machine. */
 export function isLoopback(url: URL): boolean {
   const host = hostOf(url)
   return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'))

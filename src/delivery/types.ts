@@ -1,4 +1,4 @@
-// types.ts: what other stages see of delivery.
+// types.ts: the types of delivery that other stages use.
 
 import type { EpochMs } from '../std/clock.ts'
 import type { ProviderName } from '../domain/ids.ts'

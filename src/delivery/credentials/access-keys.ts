@@ -1,4 +1,4 @@
-// access-keys.ts: one set of credentials: checked when it is read, compared when it may have changed.
+// access-keys.ts: checks one set of credentials after reading, and compares two sets to detect a change.
 
 export type Credentials = {
   accessKeyId: string
@@ -7,7 +7,7 @@ export type Credentials = {
   expiration?: Date
 }
 
-/** Keys have a line end when they were pasted or written by a shell; a key itself contains no space. */
+/** Pasted keys often end with a line break. A key itself contains no white space. */
 export function asCredentials(
   accessKeyId: string,
   secretAccessKey: string,

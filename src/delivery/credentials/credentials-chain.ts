@@ -1,4 +1,5 @@
-// credentials-chain.ts: the credentials that the AWS tools would find on this machine, by their own package.
+// credentials-chain.ts: finds the credentials that the AWS tools would use on this machine, with the AWS
+// package.
 //
 // Each request is forced: the package would otherwise cache credentials by the wall clock, which may be
 // wrong, and the shared files for the life of the process.
@@ -12,7 +13,7 @@ import type { ProxyOptions } from '../delivery-options.ts'
 
 type Provider = ReturnType<typeof defaultProvider>
 
-/** Otherwise its warnings go to the console, between the lines of the log. */
+/** Without it the package writes warnings to the console, between the lines of the log. */
 const silent = { debug() {}, info() {}, warn() {}, error() {} }
 
 /** For a token service, which gets one request at a time. */

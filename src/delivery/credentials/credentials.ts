@@ -1,5 +1,5 @@
-// credentials.ts: the entry file of the keys that sign requests: found where the config says, cached,
-// refreshed.
+// credentials.ts: the entry file of the signing keys. It reads them from the configured source, caches and
+// refreshes them.
 //
 //   requested      cached credentials are returned at once
 //   5 min before   they expire they are refreshed, while the old ones stay in use

@@ -1,5 +1,5 @@
-// backfill-policy.ts: when the payloads that wait in the live lane become backfill, so that fresh data goes
-// first whatever the backlog.
+// backfill-policy.ts: decides when the payloads that wait in the live lane become backfill, so that fresh
+// data is sent first even with a large backlog.
 //
 //   after an outage or a start   as soon as a request succeeds, where more waits than the next two batches
 //                                take and it is older than fresh data ever is
@@ -33,7 +33,7 @@ type Deps = {
   rejected: (error: GatewayError) => void
 }
 
-/** A payload that waited so much longer than the linger is no longer fresh. */
+/** A payload that waited this much longer than the linger is no longer fresh. */
 const freshMs = 2000
 
 const refusedPauseMs = 60_000
@@ -68,7 +68,7 @@ export function createBackfillPolicy(
 
   function reasonFor(lane: LaneView, state: EndpointState): string | null {
     if (lane.pending === 0) return null
-    // Null: so much is pending before it that only the disk knows.
+    // Null: its arrival time is only on disk, because too many payloads are pending before it.
     const ageMs = lane.oldestAt === null ? Number.POSITIVE_INFINITY : clock.now() - lane.oldestAt
     if (state !== 'available')
       return ageMs > rotateEveryMs && lane.oldestAt !== null ? 'the outage continues' : null

@@ -1,5 +1,5 @@
-// backoff.ts: how long each wait after a failure is, for a batch and for the endpoint. Pure but for chance,
-// which is passed in. The delays of payloads that the service answered `failed` for are in retry-delays.ts.
+// backoff.ts: the length of each wait after a failure, for a batch and for the endpoint. Pure: the random
+// source is passed in. The delays of payloads that the service listed as `failed` are in retry-delays.ts.
 
 import type { BackoffOptions } from '../delivery-options.ts'
 import type { Wait } from './policy.ts'
@@ -10,7 +10,7 @@ export function fullJitter(
   failures: number,
   bounds: { minMs: number; maxMs: number },
 ): number {
-  // Beyond 2^30 the product is no better a bound, only a less exact number.
+  // Above 2^30 the product always exceeds `maxMs` and only loses precision.
   const doublings = Math.min(Math.max(failures - 1, 0), 30)
   return random() * Math.min(bounds.maxMs, bounds.minMs * 2 ** doublings)
 }

@@ -1,9 +1,9 @@
-// batch-parts.ts: into how many parts a batch is cut, before it is sent or because the service refused it.
+// batch-parts.ts: the number of parts that a batch is cut into, before it is sent or after a refusal.
 
 import type { Batch, BatchOperation } from '../../spool/spool.ts'
 import type { SizeLimit } from './size-limit.ts'
 
-/** Refusals in a row from which the wrapper is suspected: one payload alone tells most about it. */
+/** After this many refusals in a row the wrapper is suspected. A batch of one payload then tests it best. */
 const suspiciousRefusals = 3
 
 /** Parts of a batch that was refused with `status`, as one of `refusals` in a row. */
@@ -36,7 +36,7 @@ export function partsBeforeSending(
   return { parts: evenly(payloads, count), why: 'The service refused smaller batches as too large.' }
 }
 
-/** Whole numbers that differ by one at most. */
+/** The sizes are whole numbers that differ by at most one. */
 function evenly(payloads: number, count: number): readonly number[] {
   const least = Math.floor(payloads / count)
   return Array.from({ length: count }, (_, index) => least + (index < payloads % count ? 1 : 0))

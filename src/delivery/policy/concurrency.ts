@@ -1,4 +1,4 @@
-// concurrency.ts: how many submissions at once, between one and `max_in_flight`.
+// concurrency.ts: the number of submissions allowed at once, between one and `max_in_flight`.
 //
 // A failed submission halves the limit, once for all submissions that were in flight together: four failures
 // of one bad second count as one. After as many successes as the limit it grows by one.

@@ -1,9 +1,9 @@
-// in-flight-batches.ts: the sealed batches of one provider that are not settled: what only this process knows
-// of each, how long each waits, and what ends a wait early.
+// in-flight-batches.ts: the sealed batches of one provider that are not settled. For each it holds the state
+// that is not on disk, how long it waits, and what ends the wait early.
 //
 // Bound: `batchesMax`. When it is reached nothing more is sealed, and payloads stay pending in their lanes.
-// It is far above what a healthy provider has (`max_in_flight`): only batches that fail one by one accumulate
-// here. Taking a batch apart (isolation.ts) may add as many as it has payloads.
+// A healthy provider has at most `max_in_flight`, far below the bound: only batches that fail one by one
+// accumulate here. Isolation (isolation.ts) may replace a batch by as many batches as it has payloads.
 
 import type { Clock } from '../../std/clock.ts'
 import type { Batch } from '../../spool/spool.ts'

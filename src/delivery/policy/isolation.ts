@@ -12,7 +12,7 @@
 // requests in a row (verdict.ts), then the endpoint is unavailable and nothing is cut until something is
 // accepted.
 //
-// In memory only: after a restart the parts are batches like others, and what was suspected is learned again.
+// In memory only: after a restart the parts are ordinary batches, and isolation starts again.
 
 import type { InFlightBatch } from './in-flight-batches.ts'
 

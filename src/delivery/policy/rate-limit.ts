@@ -2,7 +2,7 @@
 //
 // Two token buckets that hold the tokens of one second and fill on the monotonic clock. A batch may start
 // when both have a token, and then takes what it needs: a batch larger than one second's tokens leaves a debt
-// that is refilled before the next one. So the mean is kept for batches of any size.
+// that is refilled before the next one. So the mean rate is right for batches of any size.
 
 import type { Clock } from '../../std/clock.ts'
 

@@ -1,6 +1,6 @@
-// retry-delays.ts: when a payload that the service answered `failed` for goes again, by its errorType. Each
-// delay is a step with a retry lane of its own, so that each lane stays a FIFO; after the last step the
-// payload becomes a dead letter.
+// retry-delays.ts: when a payload that the service listed as `failed` is sent again, by its errorType. Each
+// delay is a step with its own retry lane, so that each lane stays a FIFO. After the last step the payload
+// becomes a dead letter.
 
 import type { FailureRecord } from '../../domain/outcome.ts'
 import type { PayloadSettlement } from '../../domain/settlement.ts'

@@ -1,4 +1,4 @@
-// scheduler.ts: what goes next. Decides, and does nothing.
+// scheduler.ts: chooses what is sent next. It only decides; the pipeline acts.
 //
 //   1  batches that were sealed and never submitted by this process: the recovered ones, oldest first
 //   2  batches whose own wait is over, and lanes in which a batch is due, in turn
@@ -13,8 +13,8 @@
 // hour. A retry lane is due when its head has waited for the delay of its step (and a linger, to fill the
 // batch).
 //
-// A probe alternates between batches, the one that was tried longest ago first, and lanes: neither a batch
-// nor a lane that always fails can keep the endpoint unavailable for the others.
+// Probes alternate between sealed batches (the one tried longest ago first) and lanes. So a batch or a lane
+// that always fails cannot keep the endpoint unavailable for the others.
 
 import type { Clock } from '../../std/clock.ts'
 import type { LaneId } from '../../domain/ids.ts'
@@ -30,14 +30,14 @@ export type Choice =
 
 type LanePlan = { lane: LaneView; limits: SealLimits; dueAtMs: number }
 
-/** What may start: only a probe while the endpoint is not available; backfill while it has a place. */
+/** What may start: only a probe while the endpoint is not available; backfill while it has a free place. */
 type Allowed = { probe: boolean; backfill: boolean }
 
 export type Scheduler = {
   /** What each lane of this provider could give, and when (monotonic). */
   plan(lanes: readonly LaneView[]): readonly LanePlan[]
   choose(plans: readonly LanePlan[], batches: InFlightBatches, allowed: Allowed): Choice | null
-  /** When something that waits now is due; null where nothing waits. */
+  /** The earliest time at which something that waits is due; null where nothing waits. */
   dueAt(plans: readonly LanePlan[], batches: InFlightBatches, allowed: Allowed): number | null
   /** Whether a lane could give a batch now. */
   isDue(lanes: readonly LaneView[]): boolean
@@ -53,7 +53,7 @@ type Deps = { clock: Clock; sizeLimit: SizeLimit }
  */
 const probedMax = 8
 
-/** A lane that had nothing to seal after all is skipped for so long. */
+/** A lane that was chosen and had nothing to seal is skipped for this long. */
 const emptySealPauseMs = 100
 
 export function createScheduler({ clock, sizeLimit }: Deps, options: ProviderOptions): Scheduler {
@@ -107,7 +107,7 @@ export function createScheduler({ clock, sizeLimit }: Deps, options: ProviderOpt
     const seenMs = seenAtMs.get(lane.id) ?? nowMs
     const oldestAt = lane.oldestAt ?? now
     const waitedMs = Math.max(nowMs - seenMs, now - oldestAt)
-    // A stamp of the future is of a clock that was set back since: it does not say how long a payload waited.
+    // An arrival in the future: the clock was set back since. It does not tell how long the payload waited.
     const committedUntil = oldestAt > now || lane.oldestAt === null ? Number.POSITIVE_INFINITY : now - delayMs
     const limits = { ...limitsNow(), committedUntil }
     return { lane, limits, dueAtMs: notBefore(lane.id, nowMs + delayMs + lingerMs - waitedMs) }

@@ -188,7 +188,7 @@ type Answered = Extract<Outcome, { kind: 'answered' }>
 
 function judgeAnswer(answer: Answered, facts: Facts, policy: RetryPolicy): Verdict {
   const { requestId, deviations } = answer
-  // The usual case, without a look at the ids.
+  // The usual case; it needs no comparison of ids.
   if (answer.accepted === 'all') return { ...delivered(requestId), deviations }
 
   const results = mergeResults(answer.accepted, answer.failed, facts.earlierResults)
@@ -231,8 +231,8 @@ function judgeNothingAccepted(
   policy: RetryPolicy,
 ): Verdict {
   const retried = facts.role.kind === 'retry'
-  // What failed before may fail again as a whole: a batch of a retry lane does not count, but is held with
-  // the others.
+  // In a retry lane every payload failed before, so the whole batch may fail again. Such a batch does not
+  // count as a sign of an outage, but is held with the others.
   const inRow = facts.emptyAnswers + (retried ? 0 : 1)
   const emptyAnswers = retried ? 'unchanged' : 'increment'
   const { deviations } = settled

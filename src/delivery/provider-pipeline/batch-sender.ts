@@ -1,9 +1,9 @@
-// batch-sender.ts: takes one batch from its lane, or a sealed one, to its settlement.
+// batch-sender.ts: seals a batch of a lane, or takes a sealed batch, and sends it until it is settled.
 //
 //   credentials -> seal -> load -> (still allowed?) sign, send, read -> verdict -> settle, hold, or cut
 //
-// The world may change during every step: the session ended, the daemon stops, an answer to another batch
-// made the endpoint unavailable. Then the batch stays sealed, which is always safe.
+// Things may change during every step: the session ends, the daemon stops, an answer to another batch makes
+// the endpoint unavailable. Then the batch stays sealed, which is always safe.
 
 import type PQueue from 'p-queue'
 import { assert } from '../../std/assert.ts'
@@ -59,7 +59,7 @@ type Deps = {
   sizeLimit: SizeLimit
   rateLimit: RateLimit
   mode: BatchOperation
-  /** It is the present session and the spool has not failed in it. */
+  /** It is the current session, and the spool has not failed in it. */
   isCurrent: (session: PipelineSession) => boolean
   isStopping: () => boolean
   /** A batch was sealed: its lane may hold the next one. */
@@ -105,7 +105,7 @@ export function createBatchSender(deps: Deps): SendBatch {
     return inFlight
   }
 
-  /** Gives the batch the shape in which it may be sent; true when other batches replace it. */
+  /** Cuts the batch or changes its operation where needed; true when other batches replace it. */
   async function reshape(inFlight: InFlightBatch, session: PipelineSession): Promise<boolean> {
     const { batch } = inFlight
     if (batch.operation === 'single') return false
@@ -154,8 +154,7 @@ export function createBatchSender(deps: Deps): SendBatch {
     if (outcome === null || !isCurrent(session)) return
     let verdict = settler.judge(inFlight, content, outcome, keyring.mayRenew(generation))
     if (verdict.resubmit) {
-      // Keys that were replaced elsewhere come into force without a person; by now the clock offset is known
-      // too.
+      // Reading again applies rotated keys without a restart. By now the clock offset is known too.
       await unlessAborted(keyring.renew(generation), session.end.signal)
       outcome = await submit(inFlight, content, task)
       if (outcome === null || !isCurrent(session)) return
@@ -200,7 +199,7 @@ export function createBatchSender(deps: Deps): SendBatch {
     return null
   }
 
-  /** One submission; null where none was made because the world had changed. */
+  /** One submission; null where none was made because the session or the endpoint had changed. */
   function submit(
     inFlight: InFlightBatch,
     content: BatchContent,

@@ -1,5 +1,5 @@
-// provider-pipeline.ts: the entry file of what delivery does for one provider: its p-queue, its sealed
-// batches, its endpoint.
+// provider-pipeline.ts: the entry file of the delivery of one provider: its p-queue, its sealed batches, its
+// endpoint.
 //
 //   pump -> choose -> [p-queue: batch-sender.ts: seal, send; settler.ts: verdict, settle or hold]
 //     ^                                        |
@@ -139,7 +139,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
     pump()
   }
 
-  /** After the last task of the ended session: a later seal of that task would be known to no session. */
+  /** Waits for the last task of the ended session: a batch that it seals later would belong to no session. */
   async function restartSession(own: PipelineSession): Promise<void> {
     await queue.onIdle()
     if (own === session && started && !stopping) startSession()
@@ -152,7 +152,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
 
   function reopened(): void {
     lost()
-    // Rejects only by a programmer's mistake, which ends the process.
+    // Rejects only on a programmer's mistake, which ends the process.
     void restartSession(session)
   }
 

@@ -1,8 +1,8 @@
 // settler.ts: asks for the verdict on an outcome and carries it out: settles or holds the batch, counts,
 // emits events.
 //
-// It keeps what a verdict needs to know beyond its own batch: how many batches in a row were answered with
-// nothing accepted, and how many succeeded, which tells a batch that fails alone from an outage.
+// It keeps the facts that a verdict needs beyond its own batch: how many batches in a row were answered with
+// nothing accepted, and how many succeeded. They distinguish a batch that fails alone from an outage.
 
 import { assertNever } from '../../std/assert.ts'
 import type { Clock, EpochMs } from '../../std/clock.ts'
@@ -117,7 +117,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
     const { payloads, role, operation } = inFlight.batch
     const { unauthorizedAtSuccess, earlierResults, stuck } = inFlight
     return {
-      // Read only where an answer is not simply "all of them".
+      // Read only where the answer did not accept all payloads.
       get payloadIds() {
         return content.payloadIds
       },

@@ -1,4 +1,4 @@
-// answer-reader.ts: reads an HTTP answer, whatever it is, as an Outcome. It throws for no answer.
+// answer-reader.ts: turns any HTTP answer into an Outcome. It never throws.
 //
 // The status decides first: the specification shows a body only for 200; any other body is information for a
 // person. In a 200 the lists are believed, and whatever contradicts them is listed as a deviation. Foreign
@@ -192,7 +192,7 @@ function parse({ body, headers, cut }: Answer): unknown {
   try {
     return JSON.parse(body.toString('utf8'))
   } catch {
-    // An excerpt of the text says more than the message of the parser, which says where it stopped.
+    // An excerpt of the text helps more than the message of the parser, which only gives a position.
     return undefined
   }
 }
@@ -229,7 +229,7 @@ function excerptOf({ body, headers, cut }: Answer): string {
   if (isEncoded(headers))
     return `(a body encoded as ${excerpt(one(headers['content-encoding']), 40)}, not asked for)`
   if (body.length === 0) return cut === null ? '(an empty body)' : `(a body that was ${cut})`
-  // Quoted: foreign text in a sentence of ours.
+  // Quoted, because it is foreign text in our sentence.
   return JSON.stringify(excerpt(body.toString('utf8', 0, 4 * messageCharsMax), 160))
 }
 
@@ -243,7 +243,7 @@ function excerpt(value: unknown, charsMax: number): string {
   return clean.length > charsMax ? `${clean.slice(0, charsMax - 1)}…` : clean
 }
 
-/** Of a list or an object the kind only: JSON.stringify throws where the nesting is deep. */
+/** Names only the type of a list or object: JSON.stringify throws on deep nesting. */
 function shown(value: unknown): string {
   if (value === undefined) return 'missing'
   if (Array.isArray(value)) return 'a list'

@@ -25,7 +25,7 @@ import { unreachable } from './unreachable.ts'
 export type ConnectionStep = {
   name: 'dns' | 'proxy' | 'connection' | 'tls' | 'clock'
   ok: boolean
-  /** The finding. */
+  /** What the step found. */
   what: string
   /** Only of a failed step. */
   why?: string
@@ -124,7 +124,7 @@ async function checkClock(target: Target): Promise<ConnectionStep> {
   }
 }
 
-/** `run` gives the finding; `problem` is that of a failure. */
+/** `run` returns what the step found; `problem` describes a failure. */
 async function check(
   name: ConnectionStep['name'],
   problem: string,

@@ -1,8 +1,8 @@
 // sender-thread.ts: what runs in the thread of sender-worker.ts: hashing, signing, sending, reading the
 // answer.
 //
-// It decides nothing and keeps nothing but connections and derived keys: all that an attempt needs comes with
-// it, and its result goes back as one Outcome.
+// It decides nothing and keeps only connections and derived keys. Each attempt brings all that it needs, and
+// its result is one Outcome.
 
 import { parentPort } from 'node:worker_threads'
 import { assert, assertNever } from '../../std/assert.ts'

@@ -118,7 +118,7 @@ export function createSenderWorker({ ledger = false }: { ledger?: boolean } = {}
     return result
   }
 
-  /** The last one that was given back is the one whose memory is warm. */
+  /** Takes the slot that was returned last: its memory is most likely in the CPU cache. */
   function takeSlot(bytes: number): Slot {
     const slot = free.pop()
     if (slot !== undefined && slot.bytes.length >= bytes) return slot
@@ -142,7 +142,7 @@ export function createSenderWorker({ ledger = false }: { ledger?: boolean } = {}
   }
 
   function post(request: ThreadRequest): void {
-    // Nothing is transferred: the list is for objects that would be.
+    // The list names objects to transfer; there are none.
     thread?.postMessage(request, [])
   }
 

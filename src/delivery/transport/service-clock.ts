@@ -1,7 +1,7 @@
 // service-clock.ts: the clock of the service, learned from its answers, and the time that signatures are made
 // with.
 //
-// Only a Date that cannot be forged on the way counts: over TLS, which is always verified, or over loopback.
+// A Date counts only where it cannot be forged in transit: over TLS, which is always verified, or loopback.
 // It has whole seconds, so the offset is exact to about a second; below a minute it is shown and not applied.
 // A service refuses signatures that are about five minutes off, so the first answer, even a 403, is enough to
 // correct the next.
@@ -26,16 +26,14 @@ export type ServiceClock = {
 type Deps = { clock: Clock; emit: Emit }
 
 const appliedFromMs = 60_000
-/** Reported as right below this, so that an offset of about a minute is not reported again and again. */
+/** Below this the clock is reported as right. Lower than the threshold above, against repeated reports. */
 const rightBelowMs = 45_000
-/** A smaller difference is a clock being slewed, or the two clocks being read one after the other. */
+/** A smaller difference comes from a slewed clock, or from reading the two clocks one after the other. */
 const stepMs = 2000
-/**
- * Its Date was written at an unknown moment of the request: of a longer one it may be off by what is applied.
- */
+/** The Date was written at an unknown moment of the request: after a longer one the error is too large. */
 const tookMaxMs = 60_000
 
-/** A Date before this code was written, or of the next century, is not a time. */
+/** A Date before this code was written, or in the next century, is ignored. */
 const earliest: EpochMs = Date.UTC(2025, 0, 1)
 const latest: EpochMs = Date.UTC(2100, 0, 1)
 

@@ -134,7 +134,7 @@ async function readBody(
   try {
     for await (const part of body) parts.push(part as Buffer)
   } catch (error) {
-    // An error status is an answer without its body, but a 200 is none without its lists.
+    // An error status is a complete answer without its body. A 200 is not, because its lists are in the body.
     if (signal.aborted && statusCode < 300) throw error
     cut = codeOf(error) === 'UND_ERR_RES_EXCEEDED_MAX_SIZE' ? 'too large' : 'truncated'
   }

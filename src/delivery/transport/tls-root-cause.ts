@@ -22,7 +22,7 @@ export function createTlsRootCause(connect: buildConnector.connector): TlsRootCa
           // A destroyed socket no longer knows its port.
           const { localPort = 0 } = socket
           socket.once('error', (cause) => causes.set(localPort, cause))
-          // By then the failure has been reported.
+          // By that time the failure has been reported.
           socket.once('close', () => setImmediate(() => causes.delete(localPort)))
         }
         callback(...result)

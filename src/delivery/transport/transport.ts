@@ -1,5 +1,5 @@
-// transport.ts: the entry file of how a batch reaches the service. It decides nothing: a submission goes in,
-// exactly one Outcome comes out, whatever the service, the network or a proxy does.
+// transport.ts: the entry file of the transport of batches to the service. It decides nothing: each
+// submission ends in exactly one Outcome, whatever the service, the network or a proxy does.
 //
 //   main thread     sender-worker      body into shared memory, request to the thread, answer to the caller
 //                   service-clock      the time that signatures are made with, from the Date of the answers
@@ -10,7 +10,7 @@
 //                   proxy-tunnel       CONNECT through a proxy; tls-root-cause: why TLS failed
 //                   answer-reader      an HTTP answer as an Outcome; unreachable: no answer as an Outcome
 //                   body-entries       what the ledger records of each payload in the body
-//   check           connection-check   the same way, step by step, without telemetry
+//   check           connection-check   the same connection, step by step, without telemetry
 
 import type { EpochMs } from '../../std/clock.ts'
 import type { Outcome } from '../../domain/outcome.ts'

@@ -1,5 +1,5 @@
-// access.ts: who may connect. Names and passwords are compared by their hashes in constant time, and an
-// unknown name costs as much as a wrong password, so the time of an answer reveals nothing.
+// access.ts: decides which clients may connect. Names and passwords are compared by their hashes in constant
+// time. An unknown name takes as long as a wrong password, so the response time reveals nothing.
 
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { Secret } from '../../std/secret.ts'

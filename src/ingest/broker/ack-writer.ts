@@ -1,5 +1,5 @@
-// ack-writer.ts: acknowledgements on their way back, without an object per message. The spool calls one
-// function per message; the functions are reused, each bound to a slot that says which packet it answers.
+// ack-writer.ts: writes the acknowledgements without an object per message. The spool calls one function per
+// message. The functions are reused; each is bound to a slot that names the packet it answers.
 
 import { assert } from '../../std/assert.ts'
 import type { GatewayError } from '../../std/gateway-error.ts'

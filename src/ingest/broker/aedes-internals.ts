@@ -18,7 +18,7 @@ type ClientInternals = Client & {
   _keepaliveTimer: NodeJS.Timeout | null
 }
 
-/** An aedes to which nobody subscribes: no retained store, no offline queue, no emitter, no $SYS messages. */
+/** An aedes without subscribers: no retained store, no offline queue, no emitter, no $SYS messages. */
 export class QuietAedes extends Aedes {
   // aedes calls it with or without the sending client before the callback; its types know one form only.
   override publish(_packet: PublishPacket, clientOrDone: unknown, last?: Done): void {
@@ -54,7 +54,7 @@ const reasonsByText: Readonly<Record<string, ClientDropReason>> = {
   'topic has too many levels': 'bad_topic',
 }
 
-/** A fault that aedes or its parser found; null for an error of the network. */
+/** The protocol fault that aedes or its parser found; null for an error of the network. */
 export function protocolFaultOf(error: Error): { reason: ClientDropReason; detail: string } | null {
   if ('code' in error || 'errorCode' in error) return null
   const reason = reasonsByText[error.message]

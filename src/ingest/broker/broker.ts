@@ -5,11 +5,11 @@
 //          -> publish-handler.ts -> intake -> spool -> fsync -> ack -> gate.ts -> socket
 //
 //   gate.ts             when and how much of a socket is read; writes acks once per socket and commit
-//   ack-writer.ts       acks on their way back, without an object per message
+//   ack-writer.ts       writes acks without an object per message
 //   packet-framing.ts   limits by fixed headers, before anything is buffered
-//   connect-rules.ts, access.ts     what a CONNECT must be like, and who may connect
-//   topic-rules.ts      what a topic name must be like
-//   qos2-sessions.ts    the QoS 2 messages that are not released yet: all that is kept of a session
+//   connect-rules.ts, access.ts     the rules for a CONNECT, and which clients may connect
+//   topic-rules.ts      the rules for a topic name
+//   qos2-sessions.ts    the QoS 2 messages that are not released yet; nothing else of a session is kept
 //   aedes-internals.ts  what is used of aedes beyond its documented interface
 //
 // This file owns the connections: it creates a gate for each, answers CONNECT, lets the gates read on when
@@ -63,7 +63,7 @@ const endTimeoutMs = 1000
 
 const topicLimits = { bytesMax: 4096, levelsMax: 100 }
 
-/** Timers and queues of aedes on which nothing depends; they must only not pile up. */
+/** Bounds timers and queues of aedes that the gateway does not use, so that they cannot grow. */
 const aedesOptions: AedesOptions = { drainTimeout: 60_000, queueLimit: 1, heartbeatInterval: 3_600_000 }
 
 export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
@@ -168,7 +168,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
   function resumeReading(): void {
     if (intake.readingPaused || resuming || pausedGates.size === 0) return
     resuming = true
-    // Not from within the commit that made room.
+    // Deferred, so that reading does not start inside the commit that made room.
     setImmediate(resumePausedGates)
   }
 

@@ -1,4 +1,4 @@
-// connect-rules.ts: what a CONNECT must be like, beyond what aedes checks itself.
+// connect-rules.ts: the rules for a CONNECT, in addition to the checks of aedes.
 
 import type { ConnectPacket } from './aedes-internals.ts'
 import type { ClientDropReason, RefusalReason } from './client-faults.ts'

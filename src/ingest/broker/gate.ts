@@ -1,4 +1,4 @@
-// gate.ts: between one socket and the broker. It decides when and how much is read, and writes the acks.
+// gate.ts: the code between one socket and the broker. It decides when and how much is read, and writes acks.
 //
 // aedes takes what `conn.read(null)` returns. It has no limit on packet sizes, not even before CONNECT, and
 // none on messages in flight. So the gate replaces that call:
@@ -58,7 +58,7 @@ export type Gate = {
   sender: Sender | null
   /** Why its CONNECT will be refused, found before aedes authenticates it. */
   refusal: Refusal | null
-  /** The connection is gone or about to go. */
+  /** The connection is closed or about to close. */
   readonly closed: boolean
   /** Dropped by the gateway; the reason was reported. */
   readonly dropped: boolean
@@ -66,7 +66,7 @@ export type Gate = {
   startReading(): void
   /** Nothing more is read; acks are still written. */
   stopReading(): void
-  /** A message that wants an ack was taken in. */
+  /** A message that requires an ack was accepted. */
   countInFlight(): void
   /** Its ack; written with the others of this commit. */
   queueAck(head: AckHead, messageId: number): void

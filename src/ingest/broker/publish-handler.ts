@@ -104,8 +104,8 @@ export function createPublishHandler(
     message.dup = packet.dup
     message.qos = client.closed ? 0 : packet.qos
     if (client.closed) {
-      // A will. Nobody sends it again: like QoS 0, it is kept if that is possible now. When the gateway
-      // closes the connection, the client has not died, and the spool may be closed by then.
+      // A will. It is not sent again: like QoS 0, it is kept if that is possible now. When the gateway closes
+      // the connection, the client has not died, and the spool may be closed by then.
       if (!stopping()) publish(gate, 0)
       done(null)
       return

@@ -1,10 +1,10 @@
-// qos2-sessions.ts: what aedes keeps about its clients, reduced to what a gateway without subscribers needs.
+// qos2-sessions.ts: the session store for aedes, reduced to what a gateway without subscribers needs.
 //
 // Of a session only the QoS 2 messages matter that were received and not released yet. Until PUBREL the same
 // packet identifier with the same content is the same message (MQTT 4.3.3, method B), so it must have no
 // second effect. Content is compared by a fingerprint: a device that lost its memory starts again at
-// identifier 1, and its new message must not pass for an old one. After a restart of the gateway nothing is
-// known here; then the dedup window of the spool recognises a DUP.
+// identifier 1, and its new message must not count as the old one. After a restart of the gateway this store
+// is empty; then the dedup window of the spool recognises a DUP.
 //
 // Wills, retained messages and subscriptions are not stored: a will is taken when its connection breaks, and
 // nothing is ever sent to a client. Everything else that aedes asks for is answered with "none".

@@ -1,6 +1,6 @@
-// topic-rules.ts: what a topic name in PUBLISH may be (MQTT 4.7). Runs for every message.
+// topic-rules.ts: checks the topic name of a PUBLISH (MQTT 4.7). Runs for every message.
 
-/** UTF-8 that was not well formed arrives as this replacement character. */
+/** The parser replaces malformed UTF-8 by this character. */
 const replacement = 0xfffd
 const slash = 0x2f
 const plus = 0x2b
