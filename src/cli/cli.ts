@@ -119,7 +119,7 @@ const usageHint = 'Run it with --help to see its usage.'
 function newProgram({ stdout, stderr }: CommandIo, json: boolean): Command {
   return new Command('telemetry-gateway')
     .description(
-      'Take telemetry in over MQTT and deliver it in signed batches. Nothing acknowledged is lost.',
+      'Receive telemetry over MQTT and deliver it in signed batches. Acknowledged data is never lost.',
     )
     .version(readVersion(), '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')

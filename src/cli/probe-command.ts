@@ -14,7 +14,7 @@ export const probeCommand: BuildCommand = (io, done) =>
     .addHelpText(
       'after',
       notes(
-        'Reads the credentials again first. Does nothing where no payload waits. SIGHUP does the same.',
+        'Reads the credentials again first. Sends nothing if no payload waits. SIGHUP does the same.',
         'Exit status 1: an endpoint is not available.',
       ),
     )

@@ -60,7 +60,7 @@ const dropCommand: BuildCommand = (io, done) =>
     .addHelpText(
       'after',
       notes(
-        'To take it back: dead-letters remap --reason DROPPED_BY_OPERATOR. To delete the messages: ' +
+        'To undo a drop: dead-letters remap --reason DROPPED_BY_OPERATOR. To delete the messages: ' +
           'dead-letters purge.',
       ),
     )
@@ -108,7 +108,7 @@ function groupsText({ scanned, more, shelves, groups }: QuarantineView, now: num
   const all = shelves.reduce((sum, { messages }) => sum + messages, 0)
   return textOfLines([
     ...columns([['device', 'reason', 'messages', 'oldest', 'latest', 'detail of the latest'], ...rows]),
-    ...(more ? [`This is a part of ${plural(all, 'message')}.`] : []),
+    ...(more ? [`The list is incomplete: there are ${plural(all, 'message')}.`] : []),
   ])
 }
 
@@ -133,7 +133,7 @@ function releaseText(report: ReleaseReport): string {
     ...countLines(ignored, (count, reason) => `${count} ignored: ${reason}`),
     ...countLines(kept, (count, reason) => `${count} in quarantine again: ${reason}`),
     ...(releasing > 0
-      ? [`${plural(releasing, 'message')} of listed devices will be released by themselves.`]
+      ? [`${plural(releasing, 'message')} of listed devices: the gateway releases them automatically.`]
       : []),
     ...(unlisted > 0
       ? [

@@ -14,8 +14,8 @@ export const reloadCommand: BuildCommand = (io, done) =>
     .addHelpText(
       'after',
       notes(
-        'The daemon also reloads by itself when a file changes. Where a file has problems, they are ' +
-          'listed and the previous mapping stays in force.',
+        'The daemon also reloads automatically when a file changes. If a file has problems, the command ' +
+          'lists them and the previous mapping stays in force.',
       ),
     )
     .action(async (options: DaemonOptions) => {

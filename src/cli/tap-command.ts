@@ -49,8 +49,8 @@ export const tapCommand: BuildCommand = (io, done) =>
     .addHelpText(
       'after',
       notes(
-        'Shows at most 100 messages per second, and how many more there were. The daemon serves four ' +
-          'taps at once and is not slowed down. Passwords are never shown. Ctrl-C ends it.',
+        'Shows at most 100 messages per second, and the number of those not shown. The daemon serves up ' +
+          'to four taps at once; they do not slow it down. Passwords are never shown. Ctrl-C ends it.',
       ),
     )
     .action(async (options: TapOptions) => done(await tap(options, io)))
@@ -78,7 +78,7 @@ async function tap(options: TapOptions, io: CommandIo): Promise<ExitStatus> {
       if (line.kind === 'message') left -= 1
       if (left === 0) return 0
     }
-    throw daemonUnreachable(url, 'It closed the connection, as it does when it stops')
+    throw daemonUnreachable(url, 'The daemon closed the connection, probably because it stopped')
   } catch (error) {
     if (io.stop.aborted) return 0
     throw error
@@ -103,7 +103,7 @@ function parseLine(url: string, text: string): TapLine {
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
   }
-  throw daemonUnreachable(url, 'What answers there is not a telemetry gateway')
+  throw daemonUnreachable(url, 'The program at this address is not a telemetry gateway')
 }
 
 function textOf(line: TapLine): string {

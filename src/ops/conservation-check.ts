@@ -1,12 +1,11 @@
-// conservation-check.ts: shows that nothing disappears between two counters (invariant 6), whenever the
-// status or the metrics are read.
+// conservation-check.ts: compares the counters (invariant 6) whenever the status or the metrics are read.
 //
-//   lanes      appended = settled + open, at every moment. A difference is a fault at once. The spool walks
-//              over its lanes as well.
+//   lanes      appended = settled + open, at every moment. Any difference is a fault. The spool also counts
+//              the entries of its lanes.
 //   messages   received + carried = mapped + ignored + duplicates + dead + quarantined + deferred + open
-//              parts + dropped + returned + held, where `carried` are the open parts at the time when the
-//              state was read. Messages that are read and not yet committed make a difference for a moment,
-//              as do a stop and a loss of the store; one that stays for 10 s is a fault.
+//              + dropped + returned + held. `carried` are the open messages read from disk at the start.
+//              Uncommitted messages, a stop and a loss of the store cause a short difference; one that
+//              lasts 10 s is a fault.
 //   payloads   recovered + appended = delivered + dead + damaged + open, shown in /status only
 
 import type { Clock } from '../std/clock.ts'

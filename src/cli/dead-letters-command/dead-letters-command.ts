@@ -53,15 +53,15 @@ const listCommand: BuildCommand = (io, done) =>
 
 const remapCommand: BuildCommand = (io, done) =>
   withDaemonOptions(new Command('remap'))
-    .description('Map messages that could not be mapped again, with the mapping in force.')
+    .description('Map dead letters of the mapping stage again, with the mapping in force.')
     .option('--dry-run', 'only show the result')
     .option('--reason <code>', 'only with this reason, for example NO_SOURCE')
     .option('--source <name>', 'only of this source')
     .addHelpText(
       'after',
       notes(
-        'Messages that still cannot be mapped stay dead letters. Ctrl-C ends the work; what is done ' +
-          'stays done.',
+        'Messages that still cannot be mapped stay dead letters. Ctrl-C stops the command; completed ' +
+          'writes are kept.',
       ),
     )
     .action(async ({ dryRun, reason, source, ...options }: RemapOptions) => {

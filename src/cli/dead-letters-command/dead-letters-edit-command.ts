@@ -27,8 +27,8 @@ export const editCommand: BuildCommand = (io, done) =>
     .addHelpText(
       'after',
       notes(
-        'The payloadId stays. Only where you change device, asset or time, the payload is another ' +
-          'reading and gets a new one.',
+        'The payload keeps its payloadId. If you change device, asset or time, it is another reading ' +
+          'and gets a new payloadId.',
       ),
     )
     .action(async (id: string, options: Options) => {
@@ -36,7 +36,7 @@ export const editCommand: BuildCommand = (io, done) =>
         options.file === undefined ? await fromEditor(id, options, io) : await fromFile(options.file, io)
       if (edited === null) {
         io.stdout.write(
-          'You changed nothing, so nothing is sent. To send it as it is: dead-letters requeue.\n',
+          'Nothing was changed, so nothing is sent. To send the payload as it is: dead-letters requeue.\n',
         )
         done(0)
         return
@@ -103,7 +103,7 @@ async function fromEditor(id: string, options: Options, io: CommandIo): Promise<
   if (status === 0) return null
   throw new GatewayError('INPUT_UNREADABLE', {
     what: `The editor ${JSON.stringify(editor)} failed with status ${status ?? 'unknown'}.`,
-    why: 'The editor is VISUAL or EDITOR of the environment, else vi.',
+    why: 'The editor is the environment variable VISUAL or EDITOR, else vi.',
     act: 'Set EDITOR, or give the corrected payload with --file.',
   })
 }

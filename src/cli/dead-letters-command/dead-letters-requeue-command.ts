@@ -26,8 +26,8 @@ export const requeueCommand: BuildCommand = (io, done) =>
     .addHelpText(
       'after',
       notes(
-        'A dead letter is removed in the same write that adds its payload. An import leaves out what the ' +
-          'spool already holds. Ctrl-C ends the work; what is done stays done.',
+        'A dead letter is removed in the same write that adds its payload. An import skips payloads that ' +
+          'are already in the spool. Ctrl-C stops the command; completed writes are kept.',
         'Exit status 1: an id does not exist.',
       ),
     )

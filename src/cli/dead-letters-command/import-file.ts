@@ -54,7 +54,7 @@ export function importText(reports: readonly ImportReport[], dryRun: boolean): s
     ...(payloads > 0 || remaps.length === 0
       ? [`${plural(payloads, 'payload')} ${dryRun ? 'would' : 'will'} be sent to the ingestion API.`]
       : []),
-    ...(duplicates > 0 ? [`  ${plural(duplicates, 'duplicate')} left out: already in the spool`] : []),
+    ...(duplicates > 0 ? [`  ${plural(duplicates, 'duplicate')} skipped: already in the spool`] : []),
     ...(suspect > 0
       ? [`  ${suspect} suspect left out. Check them, and remove \`suspect\` from their lines to import them.`]
       : []),

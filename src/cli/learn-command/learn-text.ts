@@ -29,12 +29,14 @@ export function learnedText(learned: Learned): string {
   const { traffic, summary, proposals, unread, yaml } = learned
   const lines = [summary]
   if (traffic.messages === 0) {
-    lines.push('Nothing was heard. Check that devices publish now, and that this user may read their topics.')
+    lines.push(
+      'No message arrived. Check that devices publish now, and that this user may read their topics.',
+    )
     return `${lines.join('\n')}\n`
   }
   if (traffic.unshaped > 0)
     lines.push(
-      `${plural(traffic.unshaped, 'message')} left out: the topics have too many different shapes. Narrow --topic.`,
+      `${plural(traffic.unshaped, 'message')} skipped: the topics have too many different forms. Narrow --topic.`,
     )
   for (const proposal of proposals) lines.push('', ...proposalLines(proposal))
   if (unread.length > 0) {

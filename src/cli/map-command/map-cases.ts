@@ -87,7 +87,7 @@ async function casesOf(loaded: LoadedConfig | null): Promise<string[]> {
   if (all.length > 0) return all
   throw new GatewayError('USAGE', {
     what: `There are no cases for ${loaded.path}.`,
-    why: `Neither its folder nor the folders of its presets have a file *${casesEnd} for it.`,
+    why: `No file *${casesEnd} for it is in its folder or in the folders of its presets.`,
     act: `Write one; config/presets has examples. Or give a file: map --test FILE${casesEnd}.`,
   })
 }
@@ -121,7 +121,7 @@ function checkedName(file: string): string {
   throw new GatewayError('USAGE', {
     what: `${file} is not a file of cases.`,
     why: `Its name does not end in ${casesEnd}.`,
-    act: 'With --test give such files, or none to run those of the config.',
+    act: 'With --test, give such files, or no file to run the cases of the config.',
   })
 }
 

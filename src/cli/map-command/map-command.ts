@@ -154,7 +154,7 @@ function required(value: string | undefined, option: string): string {
   if (value !== undefined) return value
   throw new GatewayError('USAGE', {
     what: `The option '${option}' is missing.`,
-    why: 'It is needed to find the source of the messages.',
+    why: 'The command needs it to find the source of the messages.',
     act: 'Add the option. Only --test works without it.',
   })
 }

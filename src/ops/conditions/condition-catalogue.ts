@@ -1,6 +1,6 @@
-// condition-catalogue.ts: every condition: how severe it is, what it means and what to do. The codes are API.
+// condition-catalogue.ts: every condition with its severity, meaning and what to do. The codes are API.
 //
-// `meaning` is what a condition says unless the event that raises it says it more exactly; `act` likewise.
+// The event that raises a condition may replace `meaning` and `act` by more exact texts.
 // The documentation is generated from this table. Which event raises and clears a condition: ops/events.
 
 export const severities = ['info', 'warning', 'error', 'critical'] as const
@@ -12,7 +12,7 @@ type ConditionSpec = {
   act: string
   /** /status adds to `what` when delivery tries again. */
   showsNextTry?: true
-  /** The condition clears by itself when it was not raised again for so long. */
+  /** The condition clears automatically when it was not raised again for this long. */
   quietMs?: number
 }
 
@@ -108,7 +108,7 @@ export const conditionCatalogue = {
   DEAD_LETTERS_PURGED: {
     severity: 'error',
     meaning: 'Dead letters were deleted, by a command or by age. Their data is lost.',
-    act: 'Nothing if this was intended. Otherwise raise or remove spool.dead_letters.retention.',
+    act: 'Nothing if this was intended. If not, raise or remove spool.dead_letters.retention.',
     quietMs: dayMs,
   },
   MESSAGES_DROPPED: {

@@ -1,13 +1,13 @@
-// conditions.ts: what is wrong now, as a short list that a person can work through.
+// conditions.ts: the problems that exist now, as a short list for the operator.
 //
 // A condition is open from its first cause until it is cleared; repeats raise its count. `key` tells
 // conditions of one code apart (a provider, a lane, a batch). Conditions about a state (unavailable, full,
 // lost) are cleared by the event that ends it. Conditions about something that happened (drops, inconsistent
-// answers) clear by themselves when it did not happen again for `quietMs`; where data needs a person, they
-// stay until it is gone or the daemon restarts.
+// answers) clear automatically when it did not happen again for `quietMs`. Conditions about data that needs a
+// decision stay until the data is gone or the daemon restarts.
 //
-// At most 64 are kept. Beyond that the oldest of the mildest is removed and counted as `hidden`; a cause that
-// lasts raises it again.
+// At most 64 are kept. Beyond that, the oldest one of the lowest severity is removed and counted as `hidden`.
+// A cause that lasts raises it again.
 //
 //   condition-catalogue.ts    the codes with severity, meaning and what to do
 //   ../events/                which event raises and clears which, and the texts
@@ -28,7 +28,7 @@ export type Condition = {
   act: string
 }
 
-/** What a cause says of its condition. What it leaves out, the catalogue says. */
+/** The texts of a condition. Those that a cause omits come from the catalogue. */
 export type Cause = {
   key?: string | null
   /** A function gets how often it happened since the condition is open. */

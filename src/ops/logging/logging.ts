@@ -1,7 +1,7 @@
 // logging.ts: one event is one line of JSON. The main thread writes it at once: no worker and no buffer may
 // hold the last lines before a crash.
 //
-// What repeats is one line a minute with the number of those left out, not a line each:
+// Events that repeat are written once a minute, with the number of lines not written:
 //
 //   first of its key       written
 //   within the minute      counted; the latest is kept

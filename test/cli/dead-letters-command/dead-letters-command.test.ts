@@ -125,7 +125,7 @@ describe('payloads that the service refused', () => {
     const unchanged = await runCli(['dead-letters', 'edit', id, '--url', pipeline.url], {
       env: { PATH: process.env['PATH'], EDITOR: 'true' },
     })
-    expect(unchanged.stdout).toMatch(/^You changed nothing/)
+    expect(unchanged.stdout).toMatch(/^Nothing was changed/)
     const failed = await runCli(['dead-letters', 'edit', id, '--url', pipeline.url], {
       env: { PATH: process.env['PATH'], EDITOR: 'false' },
     })

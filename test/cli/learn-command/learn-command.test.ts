@@ -87,7 +87,7 @@ describe('learn', () => {
     await using broker = await openMqttBroker()
     const { status, stdout } = await runCli(['learn', '--broker', broker.url, '--for', '100ms'])
     expect(status).toBe(1)
-    expect(stdout).toMatch(/^0 messages on 0 topics in \d+ m?s\.\nNothing was heard/)
+    expect(stdout).toMatch(/^0 messages on 0 topics in \d+ m?s\.\nNo message arrived/)
   })
 
   test('uses what it heard when the broker ends the connection', async () => {
