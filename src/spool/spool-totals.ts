@@ -25,10 +25,17 @@ export function totalsOf(
   disk: Pick<SpoolTotals, 'bytesMax' | 'diskBytes'>,
 ): SpoolTotals {
   const messages = { quarantine: 0, deferred: 0 }
+  const held = { batches: 0, payloads: 0 }
+  for (const { claimed } of session?.lanes.values() ?? []) {
+    held.batches += claimed.heldBatches
+    held.payloads += claimed.heldPayloads
+  }
   for (const shelf of session?.shelves.values() ?? []) messages[kindOf(shelf.name)] += shelf.messages
   return {
     ...counters,
     openBytes: session?.openBytes ?? 0,
+    heldBatches: held.batches,
+    heldPayloads: held.payloads,
     deadLetters: session?.deadLetters.count ?? 0,
     deadLetterBytes: session?.deadLetters.bytes ?? 0,
     quarantined: messages.quarantine,

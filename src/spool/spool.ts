@@ -17,7 +17,7 @@
 //
 //     append, addDeadLetter, putState, keepMessage, endMessage -> group --+
 //     exchange --------------------------------------------------> group --+-> committer -> one atomic
-//     seal, settle, rotate, reseal, setOperation --------------------------+   write, fsync -> acks
+//     seal, settle, rotate, reseal, setOperation, setHeld -----------------+   write, fsync -> acks
 //
 //   chunk-log/            chunks, lanes, the committer
 //   batches/              seal, load, settle, reseal

@@ -4,6 +4,7 @@ import type { EpochMs } from '../std/clock.ts'
 import type { GatewayError } from '../std/gateway-error.ts'
 import type { BatchId, LaneId, PayloadId, ProviderName } from '../domain/ids.ts'
 import type { DeadLetter, DeadLetterStage } from '../domain/dead-letter.ts'
+import type { Held } from '../domain/held.ts'
 import type { HoldReason } from '../domain/event.ts'
 import type { KeptMessage, ShelfName } from '../domain/message.ts'
 import type { MappedPayload } from '../domain/payload.ts'
@@ -19,7 +20,7 @@ export type Ack = (fault: GatewayError | null) => void
  */
 export type BatchOperation = 'batch' | 'single'
 
-/** A sealed batch: a durable claim on a contiguous range of one lane. Only `operation` can change. */
+/** A sealed batch: a durable claim on a range of one lane. Only `operation` and `held` can change. */
 export type Batch = {
   lane: LaneId
   provider: ProviderName
@@ -30,9 +31,11 @@ export type Batch = {
   /** Payloads in it, and their JSON bytes. */
   payloads: number
   bytes: number
-  /** Wall clock at sealing. Part of the body, so it is the same in every submission. */
+  /** Time of sealing. Part of the body, so it is the same in every submission. */
   timestamp: EpochMs
   operation: BatchOperation
+  /** Why it is not sent for now; null if it may be sent. */
+  held: Held | null
   /** Sealed before this process started: it may have been sent already. */
   recovered: boolean
 }
@@ -65,6 +68,8 @@ export type SealLimits = {
   committedUntil?: EpochMs
   /** Operation of the first submission; `single` only with `payloadsMax` 1. */
   operation?: BatchOperation
+  /** The timestamp of the batch; the wall clock of the spool by default. */
+  timestamp?: EpochMs | undefined
 }
 
 /** `id` names this dead letter for as long as it exists. */
@@ -151,12 +156,18 @@ export type BatchCalls = {
   /**
    * Replaces a batch by batches with new batchIds and a new timestamp, in one atomic write. They cover
    * contiguous runs of `counts` payloads, which add up to the batch; `[n]` gives the whole batch a new
-   * batchId. Attempts stay, and the operation of all is `batch`. If damage is found, the batches of what is
-   * left come back instead.
+   * batchId. Attempts stay, the operation of all is `batch`, and none is held. If damage is found, the
+   * batches of what is left come back instead.
    */
-  reseal(batch: Batch, counts: readonly number[]): Promise<readonly Batch[]>
+  reseal(
+    batch: Batch,
+    counts: readonly number[],
+    options?: Pick<SealLimits, 'timestamp'>,
+  ): Promise<readonly Batch[]>
   /** Records the operation of the next submission. batchId, range and timestamp stay. */
   setOperation(batch: Batch, operation: BatchOperation): Promise<Batch>
+  /** Records why the batch is not sent for now, or that it may be sent. batchId, range and timestamp stay. */
+  setHeld(batch: Batch, held: Held | null): Promise<Batch>
   /**
    * Settles a batch in one atomic write. The same write stores `receipt` until it is forgotten. A receipt
    * that exceeds `receiptBytesMax` is left out and counted.

@@ -22,6 +22,10 @@ export type LaneView = {
   /** Payloads in sealed batches that are not settled yet. */
   sealed: number
   sealedBytes: number
+  /** Held batches, which are sealed, too; their payloads and JSON bytes. */
+  heldBatches: number
+  heldPayloads: number
+  heldBytes: number
   /** When the oldest pending payload was committed to this lane; null if none is pending. */
   oldestAt: EpochMs | null
   /**
@@ -79,8 +83,12 @@ export type SpoolTotals = {
   exchanged: number
   /** Receipts left out because there was no room. */
   receiptsDropped: number
-  /** JSON bytes of the payloads that are open now, over all lanes; dead letters, and their bytes. */
+  /** JSON bytes of the payloads that are open now, over all lanes. */
   openBytes: number
+  /** Held batches over all lanes, and their payloads. */
+  heldBatches: number
+  heldPayloads: number
+  /** Dead letters, and their bytes. */
   deadLetters: number
   deadLetterBytes: number
   /** Messages on the shelves of each kind now. The bytes include messages that wait to be written. */

@@ -1,12 +1,13 @@
 // batch-steps.ts: what delivery does with lanes and batches besides settling: rotation, reseal, change of
-// operation, and the ledger that copies receipts.
+// operation, hold and release, and the ledger that copies receipts.
 
+import { isDeepStrictEqual } from 'node:util'
 import type { Batch } from '../../src/spool/spool.ts'
 import { fail } from './rules.ts'
 import { track, type Lanes, type World } from './model-world.ts'
 
 export function createLanes(): Lanes {
-  return { rotated: 0, resealed: 0, operationSet: 0, followed: 0, dropped: 0 }
+  return { rotated: 0, resealed: 0, operationSet: 0, heldSet: 0, followed: 0, dropped: 0 }
 }
 
 export function rotateSome(world: World): void {
@@ -72,6 +73,41 @@ export function setOperationSome(world: World): void {
     rules.operationSet(other, world.disk.durable())
   })
   track(world, operationSet)
+}
+
+/** Holds a batch, or releases it, whatever the service has answered so far. */
+export function setHeldSome(world: World): void {
+  const { random, spool, rules, settling, answered, lanes } = world
+  const batch = pickUntried(world, ({ batchId }) => !answered.has(batchId))
+  if (batch === null) return
+  const reason = random.pick(['repeated', 'stuck', 'forbidden'] as const)
+  const held = { reason, since: world.clock.now(), requestId: 'r', why: `because of ${batch.batchId}` }
+  const to = random.chance(0.6) ? held : null
+  const opening = world.opening
+  settling.add(batch.batchId)
+  const heldSet = spool.setHeld(batch, to).then((other) => {
+    if (opening !== world.opening) return
+    settling.delete(batch.batchId)
+    lanes.heldSet += 1
+    if (!isDeepStrictEqual({ ...batch, held: to }, other)) fail('a held batch differs in more than its state')
+    rules.heldSet(other, world.disk.durable())
+  })
+  track(world, heldSet)
+}
+
+/** The sums that each lane keeps are those of its batches. */
+export function checkClaimSums({ spool }: World): void {
+  const sums = new Map<number, number[]>()
+  for (const { lane, payloads, bytes, held } of spool.batches()) {
+    const [all = 0, allBytes = 0, heldBatches = 0, heldPayloads = 0] = sums.get(lane) ?? []
+    const isHeld = held === null ? 0 : 1
+    sums.set(lane, [all + payloads, allBytes + bytes, heldBatches + isHeld, heldPayloads + isHeld * payloads])
+  }
+  for (const { id, sealed, sealedBytes, heldBatches, heldPayloads } of spool.lanes()) {
+    const kept = [sealed, sealedBytes, heldBatches, heldPayloads].join()
+    const counted = (sums.get(id) ?? [0, 0, 0, 0]).join()
+    if (kept !== counted) fail(`the sums of the claims of lane ${id} are ${kept}, counted ${counted}`)
+  }
 }
 
 /** Two batches of three have one, however often their settle is tried. */

@@ -63,6 +63,7 @@ export type Lanes = {
   rotated: number
   resealed: number
   operationSet: number
+  heldSet: number
   followed: number
   dropped: number
 }

@@ -24,6 +24,7 @@ describe('the spool over random histories of traffic, power cuts and failed writ
     expect(report.rotated).toBeGreaterThan(sequences / 2)
     expect(report.resealed).toBeGreaterThan(sequences / 2)
     expect(report.operationSet).toBeGreaterThan(sequences / 4)
+    expect(report.heldSet).toBeGreaterThan(sequences / 4)
     expect(report.followed).toBeGreaterThan(sequences / 10)
     expect(report.dropped).toBeGreaterThan(sequences / 4)
   })

@@ -32,7 +32,9 @@ import {
   forgetAll,
   receiptFor,
   resealSome,
+  checkClaimSums,
   rotateSome,
+  setHeldSome,
   setOperationSome,
 } from './batch-steps.ts'
 import { closeSome, createMapping } from './state-steps.ts'
@@ -82,6 +84,7 @@ async function runSequence(seed: number, steps: number, report: ModelReport): Pr
       await step.run(world)
       await turn()
       world.rules.check(world.disk.durable())
+      checkClaimSums(world)
       report.steps += 1
       if (step.name.startsWith('crash')) report.crashes += 1
       if (step.name.startsWith('fail')) report.failures += 1
@@ -147,7 +150,7 @@ async function open(world: Omit<World, 'spool'>): Promise<Spool> {
   return spool
 }
 
-const laneKinds = ['rotated', 'resealed', 'operationSet', 'followed', 'dropped'] as const
+const laneKinds = ['rotated', 'resealed', 'operationSet', 'heldSet', 'followed', 'dropped'] as const
 
 type Step = { name: string; weight: number; run: (world: World) => void | Promise<void> }
 
@@ -166,6 +169,7 @@ const steps: Step[] = [
   { name: 'rotate', weight: 4, run: rotateSome },
   { name: 'reseal', weight: 6, run: resealSome },
   { name: 'set operation', weight: 6, run: setOperationSome },
+  { name: 'set held', weight: 4, run: setHeldSome },
   { name: 'follow', weight: 4, run: followSome },
   { name: 'check', weight: 1, run: checkSome },
   { name: 'hold disk', weight: 8, run: ({ disk }) => disk.hold() },
@@ -277,11 +281,13 @@ function sealSome(world: World): void {
   if (lanes.length === 0) return
   const lane = random.pick(lanes)
   const limits = { payloadsMax: 1 + random.below(8), bodyBytesMax: 300 + random.below(3000) }
+  const timestamp = random.chance(0.3) ? world.clock.now() - random.below(60_000) : undefined
   const opening = world.opening
   track(
     world,
-    spool.seal(lane.id, limits).then((batch) => {
+    spool.seal(lane.id, { ...limits, timestamp }).then((batch) => {
       if (batch === null || opening !== world.opening) return
+      if (timestamp !== undefined && batch.timestamp !== timestamp) fail('a batch has another timestamp')
       if (batch.payloads > limits.payloadsMax) fail('a batch is larger than its limit')
       // From now on it may be sent: so it must be durable.
       rules.sealed(batch, world.disk.durable())

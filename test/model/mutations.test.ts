@@ -9,7 +9,7 @@ import { mutations } from './mutations.ts'
 const run = promisify(execFile)
 const cwd = resolve(import.meta.dirname, '../..')
 
-function runMutated(mistake: string, target: string, sequences = 1500): Promise<unknown> {
+function runMutated(mistake: string, target: string, sequences = 5000): Promise<unknown> {
   const options = ['--sequences', `${sequences}`, '--mutation', mistake, '--target', target]
   return run(process.execPath, ['test/model/run.ts', ...options], { cwd })
 }

@@ -3,7 +3,7 @@
 // the sources, so a change there that a mutation does not follow is a type error.
 
 import { setTimeout as later } from 'node:timers/promises'
-import type { setClaimOperation, reseal } from '../../src/spool/batches/reseal.ts'
+import type { reseal, setClaimHeld, setClaimOperation } from '../../src/spool/batches/reseal.ts'
 import type { seal } from '../../src/spool/batches/seal.ts'
 import type { settle } from '../../src/spool/batches/settle.ts'
 import type { addClaim } from '../../src/spool/batches/claim.ts'
@@ -12,6 +12,7 @@ import type { createCommitter, WritePart } from '../../src/spool/chunk-log/commi
 import type { createGroup } from '../../src/spool/chunk-log/group.ts'
 import { seqKey, seqOf, seqRange, table } from '../../src/spool/chunk-log/key-layout.ts'
 import type { Lane } from '../../src/spool/chunk-log/lane.ts'
+import type { deleteClaim } from '../../src/spool/chunk-log/lane-claims.ts'
 import type { rotate } from '../../src/spool/chunk-log/lane-rotation.ts'
 import { putReceipt } from '../../src/spool/chunk-log/receipt-queue.ts'
 import type { recoverReceipts } from '../../src/spool/chunk-log/receipt-queue.ts'
@@ -266,12 +267,42 @@ export const mutations: readonly Mutation[] = [
     mistake: 'forgets the operation of a batch in a power cut',
     file: 'batches/reseal.ts',
     name: 'setClaimOperation',
-    wrap: (original) => async (session, claim, operation) => {
-      if (claim.refs === null) return original(session, claim, operation)
+    wrap: (original) => async (session, claimed, operation) => {
+      const { claim } = claimed
+      if (claim.refs === null) return original(session, claimed, operation)
       claim.batch = { ...claim.batch, operation }
       return claim.batch
     },
     noticed: /has another operation, not durably/,
+  }),
+  mutation<typeof setClaimHeld>({
+    mistake: 'forgets in a power cut that a batch is held',
+    file: 'batches/reseal.ts',
+    name: 'setClaimHeld',
+    wrap: (original) => async (session, claimed, held) => {
+      const { claim } = claimed
+      if (claim.refs === null) return original(session, claimed, held)
+      claim.batch = { ...claim.batch, held }
+      return claim.batch
+    },
+    noticed: /has another held state, not durably/,
+  }),
+  mutation<typeof addClaim>({
+    mistake: 'sends a held batch after a restart',
+    file: 'batches/claim.ts',
+    name: 'addClaim',
+    wrap: (original) => (lane, firstSeq, record) => {
+      const { held: _held, ...rest } = record
+      return original(lane, firstSeq, rest)
+    },
+    noticed: /has another held state than its claim/,
+  }),
+  mutation<typeof deleteClaim>({
+    mistake: 'counts a settled batch as held',
+    file: 'chunk-log/lane-claims.ts',
+    name: 'deleteClaim',
+    wrap: () => (lane, firstSeq) => void lane.claims.delete(firstSeq),
+    noticed: /the sums of the claims/,
   }),
   mutation<typeof addClaim>({
     mistake: 'sends a batch of the single operation as a batch after a restart',

@@ -1,6 +1,7 @@
 // rules.ts: checks the rules of model.ts on what a power cut would leave at that moment.
 
 import { hash } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
 import { readChunk, eachFrame } from '../../src/spool/chunk-log/chunk-codec.ts'
 import { laneKey, laneOf, numberOf, seqOf, table } from '../../src/spool/chunk-log/key-layout.ts'
 import {
@@ -31,6 +32,7 @@ export type Rules = {
   refused(batch: Batch, content: BatchContent): void
   rotated(lane: LaneId, durable: readonly StoreEntry[]): void
   operationSet(batch: Batch, durable: readonly StoreEntry[]): void
+  heldSet(batch: Batch, durable: readonly StoreEntry[]): void
   /** It was replaced by other batches and must not appear again. */
   voided(batchId: string): void
   receiptGiven(batchId: string): void
@@ -92,6 +94,8 @@ export function createRules(): Rules {
   const sealed = new Set<string>()
   /** By which operation each batch goes, as it is durable. */
   const operations = new Map<string, BatchOperation>()
+  /** The held state of each batch, as it is durable. */
+  const heldStates = new Map<string, string>()
   const voided = new Set<string>()
   const lanesSeen = new Set<number>()
   const lanesGone = new Set<number>()
@@ -188,6 +192,7 @@ export function createRules(): Rules {
       endSeq,
       timestamp,
       turn: operation,
+      held = null,
     } = claimRecord.decode(value) ?? fail('a claim is damaged')
     if (firstSeq < (claimEnds.get(lane) ?? 0)) fail(`claims of lane ${lane} overlap at ${firstSeq}`)
     claimEnds.set(lane, endSeq)
@@ -197,6 +202,7 @@ export function createRules(): Rules {
     claims.set(batchId, text)
     sealed.add(batchId)
     operations.set(batchId, operation)
+    heldStates.set(batchId, JSON.stringify(held))
     places.claims.add(batchId)
     if (voided.has(batchId)) fail(`batch ${batchId} was resealed and is there again`)
     let seq = firstSeq
@@ -237,6 +243,8 @@ export function createRules(): Rules {
     if (voided.has(batch.batchId)) fail(`batch ${batch.batchId} was resealed and is sent again`)
     if ((operations.get(batch.batchId) ?? batch.operation) !== batch.operation)
       fail(`batch ${batch.batchId} goes by another operation than its claim says`)
+    if ((heldStates.get(batch.batchId) ?? 'null') !== JSON.stringify(batch.held))
+      fail(`batch ${batch.batchId} has another held state than its claim`)
     const bytes = bodyOf(content)
     const body = hash('sha256', bytes, 'hex')
     const name = `${batch.batchId} ${batch.operation}`
@@ -276,6 +284,15 @@ export function createRules(): Rules {
       })
       if (!found) fail(`batch ${batch.batchId} has another operation, not durably`)
       operations.set(batch.batchId, batch.operation)
+    },
+    heldSet(batch, durable) {
+      const found = durable.some(([key, value]) => {
+        if (key[0] !== table.batches) return false
+        const record = claimRecord.decode(value)
+        return record?.batchId === batch.batchId && isDeepStrictEqual(record.held ?? null, batch.held)
+      })
+      if (!found) fail(`batch ${batch.batchId} has another held state, not durably`)
+      heldStates.set(batch.batchId, JSON.stringify(batch.held))
     },
     voided: (batchId) => void voided.add(batchId),
     receiptGiven: (batchId) => void receiptsDue.add(batchId),

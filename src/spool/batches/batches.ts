@@ -2,7 +2,7 @@
 //
 //   pending --seal--> sealed --settle--> delivered, in a retry lane, or dead
 //                     |    ^
-//                     '----' reseal: other batches over the same payloads; setOperation
+//                     '----' reseal: other batches over the same payloads; setOperation, setHeld
 //
 // A batch is a claim on a run of chunks (claim.ts): its batchId, its range and its timestamp. Sealing writes
 // the claim, settling deletes the claim and its chunks; payloads are not moved. Each of these is one atomic
@@ -19,7 +19,7 @@ import { rotate } from '../chunk-log/lane-rotation.ts'
 import type { OpenSession, Session } from '../session-state.ts'
 import type { Batch, BatchCalls } from '../types.ts'
 import { chunksOf, load } from './batch-load.ts'
-import { reseal, setClaimOperation } from './reseal.ts'
+import { reseal, setClaimHeld, setClaimOperation, type ResealParts } from './reseal.ts'
 import { seal } from './seal.ts'
 import { settle } from './settle.ts'
 
@@ -33,9 +33,11 @@ export function createBatchCalls({ run }: OpenSession): BatchCalls {
       }),
     load: (batch) => run(async (session) => load(session, claimedBy(session, batch))),
     rotate: (provider) => run((session) => rotate(session, provider)),
-    reseal: (batch, counts) => run((session) => resealBatch(session, batch, counts)),
+    reseal: (batch, counts, options = {}) =>
+      run((session) => resealBatch(session, batch, { ...options, counts })),
     setOperation: (batch, operation) =>
-      run(async (session) => setClaimOperation(session, claimedBy(session, batch).claim, operation)),
+      run(async (session) => setClaimOperation(session, claimedBy(session, batch), operation)),
+    setHeld: (batch, held) => run(async (session) => setClaimHeld(session, claimedBy(session, batch), held)),
     settle: (batch, settlement, receipt = null) =>
       run(async (session) => {
         const claimed = claimedBy(session, batch)
@@ -53,11 +55,8 @@ export function createBatchCalls({ run }: OpenSession): BatchCalls {
   }
 }
 
-async function resealBatch(
-  session: Session,
-  batch: Batch,
-  counts: readonly number[],
-): Promise<readonly Batch[]> {
+async function resealBatch(session: Session, batch: Batch, parts: ResealParts): Promise<readonly Batch[]> {
+  const { counts } = parts
   const claimed = claimedBy(session, batch)
   assert(!claimed.claim.settling, 'a batch that is being settled is not resealed')
   assert(
@@ -66,7 +65,7 @@ async function resealBatch(
   )
   claimed.claim.settling = true
   const loaded = await chunksOf(session, claimed)
-  return loaded.kind === 'replaced' ? loaded.batches : reseal(session, claimed, loaded.chunks, counts)
+  return loaded.kind === 'replaced' ? loaded.batches : reseal(session, claimed, loaded.chunks, parts)
 }
 
 function claimedBy(session: Session, batch: Batch): { lane: Lane; claim: Claim } {

@@ -4,9 +4,10 @@ import type { BatchId } from '../../domain/ids.ts'
 import type { StoreOp } from '../../storage/storage.ts'
 import { seqKey, table } from '../chunk-log/key-layout.ts'
 import type { ChunkRef, Claim, Lane } from '../chunk-log/lane.ts'
+import { setClaim } from '../chunk-log/lane-claims.ts'
 import { claimRecord, type ClaimRecord } from '../chunk-log/record-codec.ts'
 import type { SpoolState } from '../session-state.ts'
-import type { Batch, BatchOperation } from '../types.ts'
+import type { Batch, SealLimits } from '../types.ts'
 
 /** A claim and its lane. */
 export type Claimed = { lane: Lane; claim: Claim }
@@ -16,7 +17,7 @@ export function newClaim(
   state: SpoolState,
   lane: Lane,
   refs: readonly ChunkRef[],
-  operation: BatchOperation = 'batch',
+  { operation = 'batch', timestamp = state.clock.now() }: Pick<SealLimits, 'operation' | 'timestamp'> = {},
 ): Claim {
   const first = refs[0]!
   const last = refs[refs.length - 1]!
@@ -29,28 +30,31 @@ export function newClaim(
     endSeq: last.firstSeq + last.count,
     payloads: refs.reduce((sum, { count }) => sum + count, 0),
     bytes: refs.reduce((sum, { bytes }) => sum + bytes, 0),
-    timestamp: state.clock.now(),
+    timestamp: Math.round(timestamp),
     operation,
+    held: null,
     recovered: false,
   }
   return { batch, refs, settling: false }
 }
 
 export function putClaim(batch: Batch): StoreOp {
-  const { batchId, endSeq, payloads, bytes, timestamp, operation } = batch
+  const { batchId, endSeq, payloads, bytes, timestamp, operation, held } = batch
+  const record: ClaimRecord = { batchId, endSeq, payloads, bytes, timestamp, turn: operation }
+  if (held !== null) record.held = held
   return {
     type: 'put',
     key: seqKey(table.batches, batch.lane, batch.firstSeq),
-    value: claimRecord.encode({ batchId, endSeq, payloads, bytes, timestamp, turn: operation }),
+    value: claimRecord.encode(record),
   }
 }
 
 /** Adds a claim that recovery has read, or rebuilt, to its lane. */
 export function addClaim(lane: Lane, firstSeq: number, record: ClaimRecord): Batch {
-  const { turn: operation, ...rest } = record
+  const { turn: operation, held = null, ...rest } = record
   const { id, provider, role } = lane
-  const batch: Batch = { lane: id, provider, role, firstSeq, ...rest, operation, recovered: true }
-  lane.claims.set(firstSeq, { batch, refs: null, settling: false })
+  const batch: Batch = { lane: id, provider, role, firstSeq, ...rest, operation, held, recovered: true }
+  setClaim(lane, { batch, refs: null, settling: false })
   lane.sealSeq = Math.max(lane.sealSeq, batch.endSeq)
   return batch
 }

@@ -6,6 +6,7 @@ import type { StoreOp } from '../../storage/storage.ts'
 import type { Finding } from '../chunk-log/chunk-log.ts'
 import { seqKey, table } from '../chunk-log/key-layout.ts'
 import { addSettled, chunkDeleted, putTotals, type ChunkRef, type Lane } from '../chunk-log/lane.ts'
+import { deleteClaim, setClaim } from '../chunk-log/lane-claims.ts'
 import type { Session, SpoolState } from '../session-state.ts'
 import type { Batch } from '../types.ts'
 import { newClaim, putClaim, type Claimed } from './claim.ts'
@@ -45,8 +46,8 @@ export async function replaceClaim(
   const claims = intactRuns(findings).map((refs) => newClaim(session, lane, refs))
   const damages = findings.filter((finding) => finding.kind === 'damaged')
   const left = claims.reduce((sum, added) => sum + added.batch.bytes, 0)
-  lane.claims.delete(batch.firstSeq)
-  for (const added of claims) lane.claims.set(added.batch.firstSeq, added)
+  deleteClaim(lane, batch.firstSeq)
+  for (const added of claims) setClaim(lane, added)
   await session.committer.commit({
     prepare(ops) {
       ops.push({ type: 'del', key: seqKey(table.batches, lane.id, batch.firstSeq) })

@@ -10,8 +10,9 @@ import { assert } from '../../std/assert.ts'
 import { eachFrame, splitChunk, type Chunk } from '../chunk-log/chunk-codec.ts'
 import { readRun } from '../chunk-log/chunk-log.ts'
 import { addRef, dropRefs, putChunk, refOf, type ChunkRef, type Lane } from '../chunk-log/lane.ts'
+import { setClaim } from '../chunk-log/lane-claims.ts'
 import type { Session, SpoolState } from '../session-state.ts'
-import type { Batch, BatchOperation, SealLimits } from '../types.ts'
+import type { Batch, SealLimits } from '../types.ts'
 import { bodyBytes } from './batch-body.ts'
 import { newClaim, putClaim } from './claim.ts'
 import { setDamageAside } from './damage-quarantine.ts'
@@ -48,7 +49,7 @@ async function sealNow(session: Session, lane: Lane, limits: SealLimits): Promis
     return sealNow(session, lane, limits)
   }
   if (refs.length === 0) return null
-  return claim(session, lane, refs, pieces ?? [], limits.operation)
+  return claim(session, lane, { refs, pieces: pieces ?? [] }, limits)
 }
 
 /** From the head of the lane, while they fit. */
@@ -131,18 +132,17 @@ async function chunkOf(state: SpoolState, lane: Lane, ref: ChunkRef): Promise<Ch
 async function claim(
   session: Session,
   lane: Lane,
-  refs: readonly ChunkRef[],
-  pieces: readonly Piece[],
-  operation: BatchOperation | undefined,
+  { refs, pieces }: { refs: readonly ChunkRef[]; pieces: readonly Piece[] },
+  limits: SealLimits,
 ): Promise<Batch> {
   const last = refs[refs.length - 1]!
-  const added = newClaim(session, lane, refs, operation)
+  const added = newClaim(session, lane, refs, limits)
   const { batch } = added
   const left = pieces.slice(1).map(({ ref }) => ref)
   lane.refs.splice(0, refs.length, ...left)
   lane.sealSeq = batch.endSeq
   lane.sealBytes = last.startBytes + last.bytes
-  lane.claims.set(batch.firstSeq, added)
+  setClaim(lane, added)
   await session.committer.commit({
     prepare(ops) {
       for (const { ref, chunk } of pieces) {

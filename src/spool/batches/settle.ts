@@ -20,6 +20,7 @@ import {
   putTotals,
   type WrittenChunk,
 } from '../chunk-log/lane.ts'
+import { deleteClaim } from '../chunk-log/lane-claims.ts'
 import { putReceipt } from '../chunk-log/receipt-queue.ts'
 import { deadLetterRecord, type PayloadSum } from '../chunk-log/record-codec.ts'
 import { putDeadLetters } from '../kept/dead-letter-table.ts'
@@ -59,7 +60,7 @@ export function settle(
         recent.drop(lane.id, ref.firstSeq)
       }
       ops.push({ type: 'del', key: seqKey(table.batches, lane.id, batch.firstSeq) })
-      lane.claims.delete(batch.firstSeq)
+      deleteClaim(lane, batch.firstSeq)
       for (const retry of plan.retries) moved.push(putRetry(session, batch.provider, retry, ops))
       putDeadLetters(session, plan.deadLetters, ops)
       for (const kind of plannedKinds) addSettled(lane, kind, plan[kind].payloads, plan[kind].bytes)

@@ -39,6 +39,15 @@ export type Claim = {
   settling: boolean
 }
 
+/** What the claims of a lane hold in all; the held ones are part of it. */
+export type ClaimSums = {
+  payloads: number
+  bytes: number
+  heldBatches: number
+  heldPayloads: number
+  heldBytes: number
+}
+
 export type Lane = {
   readonly id: LaneId
   readonly provider: ProviderName
@@ -55,7 +64,9 @@ export type Lane = {
   sealSeq: number
   sealBytes: number
   settled: Record<SettledKind, PayloadSum>
+  /** By first number. Changed by lane-claims.ts only, which keeps the sums of `claimed`. */
   claims: Map<number, Claim>
+  claimed: ClaimSums
   refs: ChunkRef[]
   refsEnd: number
   /** Payloads in existing chunks, counted from the chunks themselves: the other side of conservation. */
@@ -101,6 +112,7 @@ export function newLane(id: LaneId, provider: ProviderName, role: LaneRole, open
     sealBytes: 0,
     settled: emptySettled(),
     claims: new Map(),
+    claimed: { payloads: 0, bytes: 0, heldBatches: 0, heldPayloads: 0, heldBytes: 0 },
     refs: [],
     refsEnd: 0,
     openPayloads: 0,
@@ -224,12 +236,7 @@ export function firstOpenSeq(lane: Lane): number {
 }
 
 export function laneView(lane: Lane): LaneView {
-  let sealed = 0
-  let sealedBytes = 0
-  for (const { batch } of lane.claims.values()) {
-    sealed += batch.payloads
-    sealedBytes += batch.bytes
-  }
+  const { claimed } = lane
   return {
     id: lane.id,
     provider: lane.provider,
@@ -237,8 +244,11 @@ export function laneView(lane: Lane): LaneView {
     openedAt: lane.openedAt,
     pending: lane.committedSeq - lane.sealSeq,
     pendingBytes: lane.committedBytes - lane.sealBytes,
-    sealed,
-    sealedBytes,
+    sealed: claimed.payloads,
+    sealedBytes: claimed.bytes,
+    heldBatches: claimed.heldBatches,
+    heldPayloads: claimed.heldPayloads,
+    heldBytes: claimed.heldBytes,
     oldestAt: lane.refs[0]?.committedAt ?? null,
     appended: lane.nextSeq,
     settled: settledPayloads(lane.settled),

@@ -10,6 +10,7 @@ import { crc32 } from 'node:zlib'
 import type { EpochMs } from '../../std/clock.ts'
 import type { BatchId, ProviderName } from '../../domain/ids.ts'
 import type { DeadLetter } from '../../domain/dead-letter.ts'
+import type { Held } from '../../domain/held.ts'
 import type { KeptMessage } from '../../domain/message.ts'
 import type { BatchOperation } from '../types.ts'
 import type { LaneRole } from '../views.ts'
@@ -25,7 +26,10 @@ export type FormatRecord = { version: number; createdAt: EpochMs; instance: stri
 
 export type LaneRecord = { provider: ProviderName; role: LaneRole; openedAt: EpochMs }
 
-/** `turn` is the operation of the next submission; the name is part of the format. */
+/**
+ * `turn` is the operation of the next submission; the name is part of the format. `held` is missing in the
+ * claim of a batch that is not held. Version 0.1 ignores it.
+ */
 export type ClaimRecord = {
   batchId: BatchId
   endSeq: number
@@ -33,6 +37,7 @@ export type ClaimRecord = {
   bytes: number
   timestamp: EpochMs
   turn: BatchOperation
+  held?: Held
 }
 
 export const settledKinds = ['delivered', 'retried', 'dead', 'requeued', 'damaged', 'unexplained'] as const
