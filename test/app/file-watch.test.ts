@@ -45,7 +45,7 @@ describe('a file that is watched', () => {
     expect(changes()).toBe(1)
   })
 
-  test('that did not change is not reported, whatever changes beside it', async () => {
+  test('that did not change is not reported, also if other files in its folder change', async () => {
     const { clock, folder, hint, changes } = await world()
     await writeFile(join(folder, 'log'), 'x')
     hint()
@@ -53,7 +53,7 @@ describe('a file that is watched', () => {
     expect(changes()).toBe(0)
   })
 
-  test('is found by the poll where the system reports nothing', async () => {
+  test('is detected by polling if the system reports nothing', async () => {
     const { clock, file, folder, changes } = await world({ blind: true })
     await writeFile(join(folder, 'b.yaml'), 'one')
     await rename(join(folder, 'b.yaml'), file)

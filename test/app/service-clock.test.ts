@@ -68,7 +68,7 @@ describe('a clock that is off by an hour', () => {
     expect(pipeline.events.some(({ kind }) => kind === 'clock_right')).toBe(true)
   })
 
-  test('that belongs to the service is followed too, since the service checks the time', async () => {
+  test('of the service itself is followed too, since the service checks the time', async () => {
     const pipeline = await startPipeline({
       sandbox: { faults: { clock_offset: 7200 * 1000 } },
       sections: { delivery: 'batch: { max_payloads: 10, linger: 20ms }' },

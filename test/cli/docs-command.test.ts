@@ -18,7 +18,7 @@ async function project(readme?: string) {
 }
 
 describe('docs', () => {
-  test('writes what is made from the code, and is then content', async () => {
+  test('writes the generated parts, and a check then passes', async () => {
     await using world = await project('# x\n<!-- generated: codes -->\nold\n<!-- end -->\nkept\n')
     expect((await world.docs('--check')).status).toBe(1)
     expect((await world.docs()).status).toBe(0)
@@ -31,7 +31,7 @@ describe('docs', () => {
     expect(readme).toMatch(/^# x\n[\s\S]*kept\n$/)
   })
 
-  test('names what is stale', async () => {
+  test('names the stale parts', async () => {
     await using world = await project('<!-- generated: metrics -->\n<!-- end -->\n')
     await world.docs()
     await writeFile(join(world.folder, 'config/reference.md'), 'edited by hand')
@@ -64,7 +64,7 @@ describe('docs', () => {
     expect(readme).toMatch(/\| `retryInMs` \| time until the next try, in ms \|/)
   })
 
-  test('writes no README where there is none', async () => {
+  test('does not create a missing README', async () => {
     await using world = await project()
     await world.docs()
     await expect(world.read('README.md')).rejects.toThrow('ENOENT')

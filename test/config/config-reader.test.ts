@@ -116,7 +116,7 @@ sources:
     expect(await problemsOf(levels.join('\n'))).toEqual([expect.stringContaining('expand to more than')])
   })
 
-  test('a problem that a section finds has a position too', async () => {
+  test('a problem that only a section detects has a position too', async () => {
     const check = () => [
       { path: ['sources', 1, 'name'], message: 'must be a name of its own, found "a" twice.' },
     ]

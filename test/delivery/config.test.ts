@@ -11,7 +11,7 @@ const problemsOf = (input: unknown) => {
 }
 
 describe('the section delivery', () => {
-  test('needs no more than the address', () => {
+  test('requires only the address', () => {
     const options = deliveryOptions(deliverySchema.parse(base))
     expect(options.maxInFlightTotal).toBe(4)
     expect(options.providers[0]).toMatchObject({
@@ -29,7 +29,7 @@ describe('the section delivery', () => {
     expect(options.providers[0]?.retryRules.get('default')?.at(-1)).toBe(43_200_000)
   })
 
-  test('an error type of one kind leaves the defaults of the others', () => {
+  test('a configured error type does not change the defaults of the others', () => {
     const errors = { Quota: ['1m'], Duplicate: 'delivered', Validation: [] }
     const rules = deliveryOptions(deliverySchema.parse({ ...base, errors })).providers[0]?.retryRules
     expect(rules?.get('Quota')).toEqual([60_000])
@@ -94,7 +94,7 @@ describe('providers', () => {
     { name: 'south', provider_key: 'South Haul' },
   ]
 
-  test('take from the section what they do not say, down to single options', () => {
+  test('inherit options that they do not set from the section, also single ones', () => {
     const options = optionsOf({
       timeout: '7s',
       batch: { max_payloads: 50, linger: '2s' },
@@ -136,7 +136,7 @@ describe('providers', () => {
     expect(north?.retryRules.get('Validation')).toEqual([300_000, 3_600_000])
   })
 
-  test('all together send no more at once than configured', () => {
+  test('share the configured maximum of concurrent submissions', () => {
     expect(optionsOf({ providers: two, max_in_flight_total: 3 }).maxInFlightTotal).toBe(3)
   })
 
@@ -177,13 +177,13 @@ describe('providers', () => {
   })
 })
 
-describe('the way out', () => {
+describe('the proxy', () => {
   const authority = createAuthority()
   const mine = authority.issue()
   const proxyOf = (input: Record<string, unknown>) =>
     deliveryOptions(deliverySchema.parse({ ...base, ...input })).providers.map(({ proxy }) => proxy)
 
-  test('is that of the environment unless the config sets another', () => {
+  test('is that of the environment unless the config sets another one', () => {
     expect(proxyOf({})).toEqual([{ from: 'environment' }])
     expect(proxyOf({ proxy: 'none' })).toEqual([{ from: 'none' }])
     expect(proxyOf({ proxy: 'http://p:3128' })).toEqual([
@@ -191,7 +191,7 @@ describe('the way out', () => {
     ])
   })
 
-  test('a password belongs to the proxy of the same level', () => {
+  test('uses only the password of the same level', () => {
     const auth = { user: 'u', password: 'hush' }
     const providers = [
       { name: 'a', provider_key: 'a' },
@@ -212,7 +212,7 @@ describe('the way out', () => {
     },
   )
 
-  test('shows the certificate that the config names', () => {
+  test('is passed with the client certificate of the config', () => {
     const tls = { ca: authority.ca, cert: mine.cert, key: mine.key }
     const [provider] = deliveryOptions(deliverySchema.parse({ ...base, tls })).providers
     expect(provider).toMatchObject({

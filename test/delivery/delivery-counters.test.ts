@@ -3,7 +3,7 @@ import { createRate } from '../../src/delivery/delivery-counters.ts'
 import { createFakeClock } from '../support/fake-clock.ts'
 
 describe('the rate of the last minute', () => {
-  test('forgets what is older, and does not divide by a minute before one has passed', async () => {
+  test('omits older payloads, and divides by the elapsed time in the first minute', async () => {
     const clock = createFakeClock()
     const rate = createRate({ clock })
     rate.add(100)

@@ -39,7 +39,7 @@ async function traffic(periods: number, periodMs: number): Promise<number> {
 
 // Days take seconds, and more on a busy machine.
 describe('the service is down', { timeout: 120_000 }, () => {
-  test('for three days: all of it arrives once it is back, nothing was counted against a payload', async () => {
+  test('for three days: everything arrives when it is back, and no attempt of a payload was counted', async () => {
     world = await createDeliveryWorld({ script: refuse(500) })
     const published = await traffic(72, hourMs)
     // One probe at a time, 30 s apart on average.
@@ -98,7 +98,7 @@ describe('the service refuses us', { timeout: 120_000 }, () => {
 })
 
 describe('some of it fails', { timeout: 120_000 }, () => {
-  test('500 for the batches of one payload, for ever: all others flow, and it is kept', async () => {
+  test('500 for every batch with one payload: all others are delivered, and that one is kept', async () => {
     world = await createDeliveryWorld({ startNow: false })
     const [poison] = await world.publish('poison', 'x', 'y')
     world.service.answer((one, index) =>
@@ -114,7 +114,7 @@ describe('some of it fails', { timeout: 120_000 }, () => {
     expect(waits.length).toBeGreaterThan(published / 3)
   })
 
-  test.each([0.05, 0.2, 0.5])('%d of all requests: it only becomes slower', async (rate) => {
+  test.each([0.05, 0.2, 0.5])('%d of all requests: delivery only becomes slower', async (rate) => {
     const random = createRandom(7)
     world = await createDeliveryWorld({
       script: (one, index) => (random.chance(rate) ? refuse(500)(one, index) : acceptAll(one)),
@@ -149,7 +149,7 @@ describe('Retry-After', () => {
     expect(open()).toBe(0)
   })
 
-  test('is believed for ten minutes at most', async () => {
+  test('is obeyed for at most ten minutes', async () => {
     world = await createDeliveryWorld({ script: refuse(503, { 'retry-after': '86400' }) })
     for (let batch = 0; batch < 6; batch += 1) await world.publish(`${batch}a`, `${batch}b`, `${batch}c`)
     await world.pass(1000)

@@ -31,7 +31,7 @@ async function send(random: Random, device: Device, sent: readonly Sent[]): Prom
 
 describe('nothing hangs', () => {
   test.each([1, 2, 3])(
-    '20,000 messages in segments of every size, while the spool comes and goes, are all acknowledged (seed %i)',
+    '20,000 messages in segments of every size, while the spool holds and resumes, are all acknowledged (seed %i)',
     async (seed) => {
       const random = createRandom(seed)
       const spool = createMemoryIntakeSpool({ commits: 'auto' })

@@ -92,7 +92,7 @@ describe('a preset is proposed', () => {
     })
   })
 
-  test('for a device without a fix', async () => {
+  test('for a device without a position fix', async () => {
     const message = '{"ts":1769594277,"imei":"862406075073953","pos":{"lat":0,"lon":0,"sat":0}}'
     const { proposals } = await learned([{ topic: 'ruptela/862406075073953/data', message }])
     expect(proposals.map(({ preset }) => preset)).toEqual(['ruptela-json'])
@@ -156,7 +156,7 @@ describe('without a fitting preset', () => {
     expect(proposals[0]?.source).toHaveProperty('map.time', { path: 'Timestamp', ...format })
   })
 
-  test('the device may be named in the message', async () => {
+  test('the message can name the device', async () => {
     const { proposals } = await learned([{ ...truck(1, { 'unit id': 'x7' }), topic: 'positions/all' }])
     expect(proposals[0]?.source).toMatchObject({ topic: 'positions/all', device: { path: '"unit id"' } })
   })

@@ -51,7 +51,7 @@ describe('the records of the ledger', () => {
     expect(await third.all()).toEqual([...idsOf(101, 110), ...idsOf(1, 20)])
   })
 
-  test('are dropped from the oldest on, and the rest is still found', async () => {
+  test('are dropped oldest first, and the rest is still found', async () => {
     const world = await openRecordsWorld({ blockReceiptBytesMax: 1000 })
     await world.records.append(numbered(1, 101), startAt)
     const { bytes } = world.records.totals()

@@ -87,7 +87,7 @@ async function settle({ spool, publish }: SpoolWorld, name: string, at = startAt
 }
 
 describe('the ledger', () => {
-  test('lists what was settled a moment ago, and the spool keeps no receipt of it', async () => {
+  test('lists recently settled payloads, and the spool keeps no receipt of them', async () => {
     const world = await openSpoolWorld()
     const { ledger, ids } = openLedger(world)
     const settled: string[] = []
@@ -108,7 +108,7 @@ describe('the ledger', () => {
     expect(ledger.view().records).toBe(10)
   })
 
-  test('copies the rest when it stops, and after a restart what it had no time for', async () => {
+  test('copies the remaining receipts when it stops, and those left after a restart', async () => {
     const world = await openSpoolWorld()
     const first = openLedger(world)
     const a = await settle(world, 'a')

@@ -20,8 +20,8 @@ const uuid8 = /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{
 const idOf = (payload: unknown, rest = {}, world = {}, used: unknown = source) =>
   payloadIn(openMapperOf([used], world).map(messageOf(payload, rest))).payloadId
 
-describe('a payload’s name', () => {
-  test('is a UUID of version 8, stands first in the JSON, and is the window’s key without hyphens', () => {
+describe('a payloadId', () => {
+  test('is a UUID of version 8, the first field of the JSON and, without hyphens, the key of the dedup window', () => {
     const payload = payloadIn(openMapperOf([source]).map(messageOf(reading)))
     expect(payload.payloadId).toMatch(uuid8)
     expect(payload.json.startsWith(`{"payloadId":"${payload.payloadId}"`)).toBe(true)
@@ -29,7 +29,7 @@ describe('a payload’s name', () => {
     expect(payload).toMatchObject({ duplicateRule: 'always', deviceTime: reading.ts, provider: 'default' })
   })
 
-  test('is the same after a restart and for whichever connection, moment and spelling brings it', () => {
+  test('is the same after a restart, and does not depend on connection, arrival time or spelling of numbers', () => {
     const id = idOf(reading)
     expect(id).toBe('27c676fd-5940-8d39-95be-dc7319de7d5e')
     expect(idOf(reading, { arrivedAt: 1 })).toBe(id)
@@ -49,7 +49,7 @@ describe('a payload’s name', () => {
     ).toBe(id)
   })
 
-  test('does not depend on the registry: a carrier or asset corrected later makes no new payload', () => {
+  test('does not change when the device table corrects a carrier or asset', () => {
     const id = idOf(reading)
     expect(idOf(reading, {}, { defaults: { carrier: 'ACME', operator: 'OP1' } })).toBe(id)
     expect(idOf(reading, {}, { table: 'device,asset_id,carrier\ntruck-7,TRK-1,ACME\n' })).toBe(id)
@@ -70,11 +70,11 @@ describe('a payload’s name', () => {
     expect(idOf({ ...reading, ...change })).not.toBe(idOf(reading))
   })
 
-  test('is another one for another device', () => {
+  test('is different for another device', () => {
     expect(idOf(reading, { topic: 'telemetry/v1/truck-8' })).not.toBe(idOf(reading))
   })
 
-  test('cannot be made the same by moving text from one field to the next', () => {
+  test('differs when text moves from one field to the next', () => {
     const ids = new Set<string>()
     const odd = ['a', 'a"', '"a', 'a","b', 'a,1', '1', '1,"arrival"', ']', '\\', '\\"']
     for (const device of odd)
@@ -82,7 +82,7 @@ describe('a payload’s name', () => {
     expect(ids.size).toBe(odd.length)
   })
 
-  test('gives its signals names of their own that follow from it', () => {
+  test('determines the ids of its signals', () => {
     const [first, second] = [reading, reading].map((each) =>
       sentIn(openMapperOf([source]).map(messageOf(each))),
     )
@@ -116,7 +116,7 @@ describe('a payload’s name', () => {
 describe('without a device time', () => {
   const timeless = { ...source, map: { ...source.map, time: { format: 'arrival' } } }
 
-  test('the arrival time is sent and named, and only a resend of the same message is a copy', () => {
+  test('the arrival time is sent and marked, and only a resend of the same message is a duplicate', () => {
     const mapper = openMapperOf([timeless])
     const first = payloadIn(mapper.map(messageOf(reading)))
     const resent = payloadIn(mapper.map(messageOf(reading, { arrivedAt: 1_760_000_009_000, dup: true })))
@@ -127,7 +127,7 @@ describe('without a device time', () => {
     expect(first.windowKey).toMatch(/^[0-9a-f]{32}$/)
   })
 
-  test('another client, topic or content is no copy', () => {
+  test('another client, topic or content makes no duplicate', () => {
     const mapper = openMapperOf([timeless])
     const messages = [
       messageOf(reading),
@@ -138,13 +138,13 @@ describe('without a device time', () => {
     expect(new Set(messages.map((each) => payloadIn(mapper.map(each)).windowKey)).size).toBe(4)
   })
 
-  test('the arrival time is no device time that happens to be the same', () => {
+  test('an arrival time differs from an equal device time', () => {
     const arrivedAt = reading.ts
     const named = payloadIn(openMapperOf([timeless]).map(messageOf(reading, { arrivedAt })))
     expect(named.payloadId).not.toBe(idOf(reading))
   })
 
-  test('the records of one message have keys of their own', () => {
+  test('the records of one message have different keys', () => {
     const mapper = openMapperOf([{ ...timeless, each: 'all' }])
     const keys = payloadsIn(mapper.map(messageOf({ all: [reading, reading, reading] }))).map(
       (each) => each.windowKey,
@@ -154,7 +154,7 @@ describe('without a device time', () => {
 })
 
 describe('records of one message', () => {
-  test('that say the same are told apart by their place, the same at every redelivery', () => {
+  test('that are equal get different payloadIds by their position, the same at every redelivery', () => {
     const mapper = openMapperOf([{ ...source, each: 'all' }])
     const all = [reading, { ...reading, ts: reading.ts + 1 }, reading]
     const ids = payloadsIn(mapper.map(messageOf({ all }))).map(({ payloadId }) => payloadId)

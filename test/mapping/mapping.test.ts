@@ -36,7 +36,7 @@ describe('a position', () => {
     })
   })
 
-  test('goes without what is missing or says “unknown”, and what was wrong is counted', () => {
+  test('is sent without missing and unknown values; wrong values are counted', () => {
     const bare = { latitude: 48.8566, longitude: 2.3522 }
     const mapper = openMapperOf([truckSource(full)])
     const sent = (fields: object) => sentIn(mapper.map(messageOf({ ...reading, ...fields }))).gps
@@ -55,7 +55,7 @@ describe('a position', () => {
     })
   })
 
-  test('heads north at 360 as at 0', () => {
+  test('has heading 0 for 360', () => {
     expect(gps({ h: 360 }, full)).toMatchObject({ heading: 0 })
     expect(gps({ h: -0 }, full)).toMatchObject({ heading: 0 })
     expect(gps({ h: 359.9 }, full)).toMatchObject({ heading: 359.9 })
@@ -78,12 +78,12 @@ describe('a position', () => {
     expect(verdict({ ts: 1, ...position })).toBe(reason)
   })
 
-  test('on the very edge of the earth is on it', () => {
+  test('at the limits of latitude and longitude is valid', () => {
     expect(verdict({ ts: 1, lat: 90, lon: -180 })).toBe('payloads')
     expect(verdict({ ts: 1, lat: -90, lon: 180 })).toBe('payloads')
   })
 
-  test('refused says what was found', () => {
+  test('that is refused is reported with the value found', () => {
     expect(mapped({ ts: 1, lat: '48,8566', lon: 2 })).toMatchObject({
       source: 'trucks',
       device: 'truck-7',
@@ -114,7 +114,7 @@ describe('a position', () => {
     })
   })
 
-  test('moves above the threshold where motion is derived from speed', () => {
+  test('is in motion above the threshold, if motion is derived from speed', () => {
     const map = { speed: { path: 's' }, in_motion: { from: 'speed', above: 5 } }
     expect(gps({ s: 5.1 }, map)).toMatchObject({ inMotion: true })
     expect(gps({ s: 5 }, map)).toMatchObject({ inMotion: false })
@@ -122,7 +122,7 @@ describe('a position', () => {
     expect(gps({ s: -1 }, map)).not.toHaveProperty('inMotion')
   })
 
-  test('may name another unit of speed, and then nothing is converted', () => {
+  test('can keep another unit of speed, without conversion', () => {
     const map = { speed: { path: 's' }, speed_units: 'MILES_PER_HOUR' }
     expect(gps({ s: 40 }, map)).toMatchObject({ speed: 40, speedUnits: 'MILES_PER_HOUR' })
   })
@@ -140,7 +140,7 @@ describe('signals', () => {
     ])
   })
 
-  test('are sent without a position where there is none', () => {
+  test('are sent without a position if the message has none', () => {
     const sent = sentIn(mapped({ ts: 1, odo: 1, lat: null, lon: null }, { signals }))
     expect(sent).not.toHaveProperty('gps')
     expect(sent.signals).toHaveLength(1)
@@ -151,7 +151,7 @@ describe('signals', () => {
     expect(verdict({ ts: 1, odo }, { signals })).toBe('NOTHING_TO_SEND')
   })
 
-  test('of free types have the unit that the config names, or none', () => {
+  test('of custom types have the unit of the config, or none', () => {
     const free = [
       { type: 'FUEL_LEVEL', path: 'fuel', scale: 0.4, value_unit: 'PERCENT' },
       { type: 'TEMPERATURE', path: 't', scale: 0.1, offset: -40 },
@@ -169,7 +169,7 @@ describe('signals', () => {
 })
 
 describe('a message', () => {
-  test('of a topic that no source takes is unmappable, with the topic', () => {
+  test('on a topic that no source matches is unmappable, and the topic is reported', () => {
     const result = openMapperOf([truckSource()]).map(messageOf(reading, { topic: 'else/where' }))
     expect(result).toMatchObject({ kind: 'unmappable', source: null, device: null, reason: 'NO_SOURCE' })
     expect(result).toMatchObject({ detail: 'No source takes the topic "else/where".' })
@@ -185,14 +185,14 @@ describe('a message', () => {
     expect(verdict(payload)).toBe(reason)
   })
 
-  test('without a time gets its arrival where the source allows it, but a bad time is refused', () => {
+  test('without a time gets its arrival time if the source allows it; an invalid time is refused', () => {
     const time = { path: 'ts', format: 'ms', missing: 'arrival' }
     expect(sentIn(mapped({ lat: 1, lon: 1 }, { time })).signalTimestamp).toBe(1_760_000_000_000)
     expect(sentIn(mapped(reading, { time })).signalTimestamp).toBe(reading.ts)
     expect(verdict({ lat: 1, lon: 1, ts: 'noon' }, { time })).toBe('BAD_TIME')
   })
 
-  test('is ignored where `when` does not hold, with the condition as the reason', () => {
+  test('is ignored if `when` is false, with the condition as the reason', () => {
     const when = 'sat > 0 and {device} != "truck-9"'
     expect(mapped({ ...reading, sat: 0 }, {}, { when })).toEqual({
       kind: 'ignored',
@@ -202,7 +202,7 @@ describe('a message', () => {
     expect(verdict({ ...reading, sat: 5 }, {}, { when })).toBe('payloads')
   })
 
-  test('with the retain flag is taken, unless the source ignores such', () => {
+  test('with the retain flag is mapped, unless the source ignores retained messages', () => {
     const retained = messageOf(reading, { retain: true })
     expect(verdictOf(openMapperOf([truckSource()]).map(retained))).toBe('payloads')
     const ignoring = openMapperOf([truckSource({}, { retained: 'ignore' })])
@@ -243,7 +243,7 @@ describe('a message', () => {
 })
 
 describe('`each`', () => {
-  test('chooses the record inside; $ still reaches the whole message', () => {
+  test('selects the inner record; $ still refers to the whole message', () => {
     const result = mapped(
       { imei: 'T9', VP: reading },
       {},
@@ -252,21 +252,21 @@ describe('`each`', () => {
     expect(sentIn(result).deviceIdentifier).toEqual({ id: 'T9' })
   })
 
-  test('makes a payload of every record of a list, in order', () => {
+  test('makes one payload of each record of a list, in order', () => {
     const records = [1, 2, 3].map((step) => ({ ...reading, ts: reading.ts + step }))
     const sent = payloadsIn(mapped({ records }, {}, { each: 'records' }))
     expect(sent.map(({ deviceTime }) => deviceTime)).toEqual([1, 2, 3].map((step) => reading.ts + step))
     expect(payloadsIn(mapped(records, {}, { each: '$' }))).toHaveLength(3)
   })
 
-  test('skips the records for which `when` does not hold', () => {
+  test('skips the records for which `when` is false', () => {
     const records = [{ ...reading, ok: true }, { ok: false }]
     expect(payloadsIn(mapped({ records }, {}, { each: 'records', when: 'ok' }))).toHaveLength(1)
     expect(verdict({ records: [{ ok: false }] }, {}, { each: 'records', when: 'ok' })).toBe('when: ok')
     expect(verdict({ records: [] }, {}, { each: 'records' })).toBe('no records')
   })
 
-  test('keeps the whole message when one record cannot be mapped, and says which', () => {
+  test('refuses the whole message if one record cannot be mapped, and names the record', () => {
     expect(mapped({ records: [reading, { ...reading, lat: 91 }] }, {}, { each: 'records' })).toMatchObject({
       reason: 'OUT_OF_RANGE',
       detail: 'Record 2 of the message: The position 91, 2.3522 is out of range.',
@@ -274,7 +274,7 @@ describe('`each`', () => {
     expect(verdict({ records: [reading, 7] }, {}, { each: 'records' })).toBe('NOT_AN_OBJECT')
   })
 
-  test('refuses more records than a message may make payloads', () => {
+  test('refuses a message with more records than the limit of payloads', () => {
     const records = Array.from({ length: 1001 }, (_, step) => ({ ...reading, ts: step }))
     expect(verdict({ records }, {}, { each: 'records' })).toBe('TOO_MANY')
     expect(verdict({ records: records.slice(1) }, {}, { each: 'records' })).toBe('payloads')
@@ -288,8 +288,8 @@ describe('`each`', () => {
   )
 })
 
-describe('the memory of topics and devices', () => {
-  test('is bounded, and forgetting changes no answer', () => {
+describe('the cache of topics and devices', () => {
+  test('is bounded, and evictions change no result', () => {
     const mapper = openMapperOf([truckSource()])
     const first = mapper.map(messageOf(reading))
     for (let number = 0; number < 70_000; number += 1)

@@ -29,7 +29,7 @@ beforeAll(async () => {
 })
 
 describe.skipIf(!existsSync(recording))('the recorded buses (TELEMETRY_TEST_DATA)', () => {
-  test('every position is mapped as it was sent, every other message is counted by its reason, none dies', async () => {
+  test('every position is mapped as sent, every other message is ignored with its reason, none becomes a dead letter', async () => {
     const lines = (await readFile(recording, 'utf8')).trim().split('\n')
     expect(lines).toHaveLength(1990)
     const ids = new Set<string>()
@@ -88,12 +88,12 @@ describe.skipIf(!existsSync(samples))('the sample messages (TELEMETRY_TEST_DATA)
     heading: { path: 'heading' },
   }
 
-  test('of the bus feed become what was expected of them', async () => {
+  test('of the bus feed give the expected payloads', async () => {
     const { sent, wanted } = await samplesOf('hsl-hfp', hsl)
     expect(sent).toEqual(wanted)
   })
 
-  test('with faults of any format become what was expected of them', async () => {
+  test('with faults give the expected results, in every format', async () => {
     const teltonika = {
       name: 'teltonika',
       topic: 'teltonika/{device}/data',
@@ -106,7 +106,7 @@ describe.skipIf(!existsSync(samples))('the sample messages (TELEMETRY_TEST_DATA)
     expect(sent).toEqual(wanted)
   })
 
-  test('of gpsd become what was expected of them, bare nan and inf included', async () => {
+  test('of gpsd give the expected payloads, also with bare nan and inf', async () => {
     const gpsd = {
       name: 'gpsd',
       topic: 'gpsd/{device}/TPV',

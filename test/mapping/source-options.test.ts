@@ -22,7 +22,7 @@ function problemsOf(source: Record<string, unknown>) {
 }
 
 describe('topics', () => {
-  test('may be several of one source, and a capture that one does not have is empty there', () => {
+  test('of one source may be several; a capture that a topic lacks is empty', () => {
     const mapper = mapperOf({
       topic: ['by-id/{device}', 'by-route/{route}/{unit#}'],
       device: ['{device}', '{route}:{unit}'],
@@ -32,7 +32,7 @@ describe('topics', () => {
     expect(deviceOf('by-route/3/a/b')).toBe('3:a/b')
   })
 
-  test('that are excluded are ignored before their messages are looked at', () => {
+  test('that are excluded are ignored without reading their messages', () => {
     const mapper = mapperOf({ topic: 'fleet/{device}/#', exclude: ['fleet/+/commands', 'fleet/+/dump/#'] })
     const verdict = (topic: string) => verdictOf(mapper.map(messageOf('not json', { topic })))
     expect(verdict('fleet/7/commands')).toBe('excluded topic')
@@ -55,13 +55,13 @@ describe('a device of a family', () => {
     return sentIn(mapper.map(message)).signals?.map(({ value }) => value)
   }
 
-  test('has its own signals: by the model of the table, or else of the source', () => {
+  test('has the signals of its model, which the device table or else the source names', () => {
     expect(valuesOf({ model: 'FMC650' })).toEqual(['5', '50'])
     expect(valuesOf({ model: 'fmc130' })).toEqual(['7', '50'])
     expect(valuesOf({ model: 'FMC650' }, { table: 'device,model\ntruck-7,FMC130\n' })).toEqual(['7', '50'])
   })
 
-  test('and one of none has neither, which is counted once a device', () => {
+  test('without a known model has no such signals, and is counted once', () => {
     const mapper = mapperOf(rest, { signals })
     expect(sentIn(mapper.map(message)).signals).toMatchObject([{ type: 'FUEL' }])
     mapper.map(message)
@@ -72,7 +72,7 @@ describe('a device of a family', () => {
     expect(valuesOf({ model: 'FMX6400' })).toEqual(['50'])
   })
 
-  test('must be one that the source has', () => {
+  test('must be a family that the source defines', () => {
     expect(problemsOf(truckSource({ signals }))).toEqual([
       ['sources.0.map.signals.0.families', 'names the family truck; the source has no `families`.'],
       ['sources.0.map.signals.1.families', 'names the family car; the source has no `families`.'],
@@ -86,13 +86,13 @@ describe('a signal', () => {
   const valueOf = (fields: object, signals: object[], rest = {}) =>
     sentIn(mapperOf(rest, { signals }).map(messageOf({ ...reading, ...fields }))).signals?.[0]?.value
 
-  test('that the vehicle did not count is sent only where the operator asks for its origin', () => {
+  test('that the vehicle did not measure is sent only if `origins` allows its origin', () => {
     expect(valueOf({ gnss: 1000 }, [gnss])).toBeUndefined()
     expect(valueOf({ gnss: 1000 }, [gnss], { origins: ['trip'] })).toBeUndefined()
     expect(valueOf({ gnss: 1000 }, [gnss], { origins: ['trip', 'gnss'] })).toBe('1')
   })
 
-  test('comes from the first of its kind that has a value; another part is another kind', () => {
+  test('comes from the first entry of its type and part that has a value', () => {
     const rest = { origins: ['gnss'] }
     expect(valueOf({ gnss: 1000, obd: 386_814_875 }, [obd, gnss], rest)).toBe('386814.875')
     expect(valueOf({ gnss: 1000, obd: 4_294_967_295 }, [obd, gnss], rest)).toBe('1')
@@ -104,7 +104,7 @@ describe('a signal', () => {
     expect(sent.signals?.map(({ assetPart }) => assetPart)).toEqual(['A', 'B'])
   })
 
-  test('has values that mean “none”, alternatives, and conditions', () => {
+  test('can have values that mean “none”, alternative paths, and conditions', () => {
     const signals = [{ ...obd, path: ['x', 'obd'], absent: [0, '-'], when: '{device} == "truck-7"' }]
     expect(valueOf({ obd: 2000 }, signals)).toBe('2')
     expect(valueOf({ x: '-', obd: 2000 }, signals)).toBe('2')
@@ -121,14 +121,14 @@ describe('extra fields', () => {
     'trip.open': { path: 'open', type: 'boolean' },
   }
 
-  test('stand where their names say, without those that have no value', () => {
+  test('are placed by their names, and omitted without a value', () => {
     const mapper = mapperOf({}, { fields })
     const all = sentIn(mapper.map(messageOf({ ...reading, alt: 35.5, driver: 'J. "Jo"', open: 'yes' })))
     expect(all).toMatchObject({ gps: { altitude: 35.5 }, trip: { driver: { name: 'J. "Jo"' }, open: true } })
     expect(sentIn(mapper.map(messageOf(reading)))).not.toHaveProperty('trip')
   })
 
-  test('of another kind than named are left out and counted', () => {
+  test('of another type than configured are omitted and counted', () => {
     const mapper = mapperOf({}, { fields })
     expect(sentIn(mapper.map(messageOf({ ...reading, alt: 'high', open: 'maybe' })))).not.toHaveProperty(
       'trip',
@@ -139,7 +139,7 @@ describe('extra fields', () => {
     })
   })
 
-  test('belong to what makes a payload the one that it is', () => {
+  test('change the payloadId', () => {
     const idOf = (fuel: number) =>
       sentIn(
         mapperOf({}, { fields: { fuel: { path: 'fuel', type: 'number' } } }).map(
@@ -150,7 +150,7 @@ describe('extra fields', () => {
     expect(idOf(1)).not.toBe(idOf(2))
   })
 
-  test('cannot take the name of a field that a payload has anyway', () => {
+  test('cannot have the name of a standard field of the payload', () => {
     const number = { path: 'x', type: 'number' }
     const own = { 'gps.latitude': number, signals: number, a: number, 'a.b': number }
     expect(problemsOf(truckSource({ fields: own })).map(([path]) => path)).toEqual([
@@ -161,10 +161,10 @@ describe('extra fields', () => {
   })
 })
 
-describe('motion by the speed', () => {
+describe('motion derived from the speed', () => {
   const map = { speed: { path: 's' }, in_motion: { path: 'm', from: 'speed', above: 5, below: 2 } }
 
-  test('counts where the device says nothing, holds in between, and does not enter the name', () => {
+  test('is used if the device sends no motion, has hysteresis, and does not change the payloadId', () => {
     const mapper = mapperOf({}, map)
     const sent = (fields: object, after: number) =>
       sentIn(mapper.map(messageOf({ ...reading, ts: reading.ts + after, ...fields })))
@@ -179,13 +179,13 @@ describe('motion by the speed', () => {
   })
 })
 
-describe('records inside of records', () => {
+describe('nested records', () => {
   const each = [{ path: ['data', '$'] }, '$entries()', 'value']
   const mapper = mapperOf({ topic: 'api', each, device: { path: '$up.key' }, when: '$up.key != "self"' })
   const devicesIn = (message: object) =>
     payloadsIn(mapper.map(messageOf(message, { topic: 'api' }))).map(({ device }) => device)
 
-  test('know what stands above them', () => {
+  test('can read the record that contains them', () => {
     const vehicles = {
       a: [reading, { ...reading, ts: reading.ts + 1 }],
       b: reading,
@@ -197,7 +197,7 @@ describe('records inside of records', () => {
     expect(devicesIn(vehicles)).toEqual(['a', 'a', 'b'])
   })
 
-  test('know what stands further above them, as far as the message', () => {
+  test('can read every outer record, up to the whole message', () => {
     const mapper = mapperOf({
       topic: 'api',
       each: ['data', '$entries()', 'value'],
@@ -219,7 +219,7 @@ describe('records inside of records', () => {
     ])
   })
 
-  test('are at most a thousand, whatever stands beside them', () => {
+  test('are at most a thousand in one message', () => {
     const of = (vehicles: number) =>
       mapper.map(
         messageOf(
@@ -237,7 +237,7 @@ describe('a device that the table does not have', () => {
   const listed = { ...reading, id: 'listed' }
   const device = { path: 'id' }
 
-  test('is quarantined as a whole where the config says so, until it is listed', () => {
+  test('has its messages quarantined if the config says so, until it is listed', () => {
     const world = { devices: { unknown: 'quarantine' }, table: 'device\nlisted\n' }
     for (const rest of [{}, { topic: 'x', device, each: '$' }] as const) {
       const mapper = mapperOf(rest, {}, world)
@@ -256,7 +256,7 @@ describe('a device that the table does not have', () => {
 describe('a provider', () => {
   const world = { providers: ['north', 'south'], table: 'device,provider\nt2,north\n' }
 
-  test('comes from the device table, or else from the topic', () => {
+  test('comes from the device table, else from the topic', () => {
     const mapper = mapperOf({ topic: '{fleet}/{device}', provider: '{fleet}' }, {}, world)
     const providerOf = (topic: string) => payloadsIn(mapper.map(messageOf(reading, { topic })))[0]?.provider
     expect(providerOf('south/t1')).toBe('south')
@@ -264,7 +264,7 @@ describe('a provider', () => {
     expect(providerOf('nowhere/t2')).toBe('north')
   })
 
-  test('that the config does not have refuses the message, whatever names the device', () => {
+  test('that is not in the config makes the message unmappable, however the device is named', () => {
     for (const [rest, topic] of [
       [{ topic: '{fleet}/{device}' }, 'nowhere/t1'],
       [{ topic: '{fleet}', device: { path: 'id' } }, 'nowhere'],
@@ -275,8 +275,8 @@ describe('a provider', () => {
   })
 })
 
-describe('what is collected of several topics', () => {
-  test('cannot be judged by one of them', () => {
+describe('values collected from several topics', () => {
+  test('cannot be selected by a capture of the topic', () => {
     const source = {
       name: 'vans',
       topic: 'vans/{device}/{metric}',

@@ -57,7 +57,7 @@ function idsOf(payloads: readonly MappedPayload[]): string[] {
 }
 
 describe.each(opened)('a track through the preset $preset', (format) => {
-  test('arrives where it was driven, fix by fix', () => {
+  test('gives the simulated positions, fix by fix', () => {
     fc.assert(
       fc.property(tracks, (track) => {
         const payloads = payloadsOf(format, format.openings(track), messagesOf(format, track)).map(read)
@@ -77,7 +77,7 @@ describe.each(opened)('a track through the preset $preset', (format) => {
     )
   })
 
-  test('has the same ids when messages come again, twice or in another order', () => {
+  test('has the same payloadIds when messages are repeated or reordered', () => {
     fc.assert(
       fc.property(tracks, fc.infiniteStream(fc.nat({ max: 999 })), (track, chance) => {
         const before = idsOf(payloadsOf(format, format.openings(track), messagesOf(format, track)))

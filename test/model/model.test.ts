@@ -7,7 +7,7 @@ const formerFailures = [33, 228]
 const sequences = 5000
 
 describe('the spool over random histories of traffic, power cuts and failed writes', () => {
-  test.each(formerFailures)('keeps every rule for the seed %i that broke one before', async (seed) => {
+  test.each(formerFailures)('keeps every rule for the former failing seed %i', async (seed) => {
     const report = await runModel({ firstSeed: seed, sequences: 1, steps: 60 })
     expect(report.sequences).toBe(1)
   })

@@ -16,8 +16,8 @@ import {
 
 const name = 'default' as ProviderName
 
-describe('before anything else exists', () => {
-  test('it answers, live and not ready', async () => {
+describe('before the other stages exist', () => {
+  test('the HTTP server answers that the gateway is live and not ready', async () => {
     await using world = opsWorld()
     await world.ops.start()
     const url = world.ops.url()
@@ -54,8 +54,8 @@ describe('before anything else exists', () => {
   })
 })
 
-describe('ready is from ready until stopping', () => {
-  test('and the answer has the reason', async () => {
+describe('the gateway is ready from gateway_ready until it stops', () => {
+  test('the answer has the reason', async () => {
     await using world = opsWorld()
     await world.ops.start()
     const url = world.ops.url()
@@ -69,7 +69,7 @@ describe('ready is from ready until stopping', () => {
     expect((await get(url, '/healthz')).status).toBe(200)
   })
 
-  test('after the stop nothing listens', async () => {
+  test('after the stop the port is closed', async () => {
     const world = opsWorld()
     await world.ops.start()
     const url = world.ops.url()
@@ -78,7 +78,7 @@ describe('ready is from ready until stopping', () => {
   })
 })
 
-describe('nothing that goes out holds a secret', () => {
+describe('no output contains a secret', () => {
   test('neither the log nor the status nor the metrics', async () => {
     await using world = opsWorld()
     const secret = new Secret('hunter2-very-secret')

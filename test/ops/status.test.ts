@@ -133,7 +133,7 @@ describe('the status', () => {
     expect(world.ops.status().lanes.map(({ secondsToDrain }) => secondsToDrain)).toEqual([null, 0])
   })
 
-  test('shows that every message and payload is somewhere', async () => {
+  test('accounts for every message and payload', async () => {
     await using world = opsWorld()
     world.ops.emit({
       kind: 'spool_recovered',

@@ -45,7 +45,7 @@ describe('systemd is notified', () => {
     expect(await world.lines()).toEqual(['READY=1 STATUS=Ready', 'STOPPING=1 STATUS=Stopping'])
   })
 
-  test('at half of the watchdog time that the event loop turns', async () => {
+  test('at half of the watchdog time while the event loop runs', async () => {
     await using world = await systemd()
     const clock = handClock()
     const notify = createNotify({ clock, env: { ...world.env, WATCHDOG_USEC: '60000000' } })
@@ -60,7 +60,7 @@ describe('systemd is notified', () => {
     expect(await world.lines()).toEqual(['WATCHDOG=1', 'WATCHDOG=1'])
   })
 
-  test('not of a watchdog that is meant for another process', async () => {
+  test('not for a watchdog of another process', async () => {
     await using world = await systemd()
     const clock = handClock()
     const notify = createNotify({
@@ -82,7 +82,7 @@ describe('systemd is notified', () => {
     expect(await world.lines()).toEqual([])
   })
 
-  test('with one child at a time: what comes meanwhile is one message, the latest status in it', async () => {
+  test('by one child at a time: later notifications are joined to one, with the latest status', async () => {
     await using world = await systemd('echo "$*" >> "$CALLS"; sleep 0.2')
     const notify = createNotify({ clock: handClock(), env: world.env })
     for (let n = 0; n < 100; n += 1) notify.status(`Status ${n}`)
@@ -102,7 +102,7 @@ describe('systemd is notified', () => {
     expect(await world.lines()).toHaveLength(1)
   })
 
-  test('and without systemd-notify the daemon runs all the same', async () => {
+  test('without effect on the daemon if systemd-notify is missing', async () => {
     const notify = createNotify({
       clock: handClock(),
       env: { NOTIFY_SOCKET: '/run/none', PATH: '/nonexistent' },

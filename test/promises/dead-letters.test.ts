@@ -12,7 +12,7 @@ const hostile: [what: string, payload: string | Buffer, reason: string][] = [
   ['a message without its time', JSON.stringify({ lat: 1, lon: 2 }), 'NO_TIME'],
 ]
 
-describe('a dead letter is never silent', () => {
+describe('a dead letter is always reported', () => {
   test('a message that cannot be mapped is kept whole with its reason, acknowledged, logged, counted and shown', async () => {
     const pipeline = await startPipeline()
     const device = await pipeline.device('truck-1')

@@ -44,11 +44,14 @@ function brokenLinksOf(page: string, text: string): string[] {
 }
 
 describe('the links of the documentation', () => {
-  test.each(pages.map((page) => [relative(root, page), page]))('of %s lead somewhere', (_name, page) => {
-    expect(brokenLinksOf(page, readFileSync(page, 'utf8'))).toEqual([])
-  })
+  test.each(pages.map((page) => [relative(root, page), page]))(
+    'of %s have existing targets',
+    (_name, page) => {
+      expect(brokenLinksOf(page, readFileSync(page, 'utf8'))).toEqual([])
+    },
+  )
 
-  test('would be reported where a file or a heading is missing', () => {
+  test('are reported if a file or a heading is missing', () => {
     const page = join(root, 'README.md')
     const text = '[a](docs/no-such-page.md) [b](#no-such-heading) [c](https://example.com) `[d](x)`'
     expect(brokenLinksOf(page, text)).toEqual([

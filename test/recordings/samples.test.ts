@@ -71,12 +71,12 @@ const folders = haveSamples ? sampleFolders() : []
 describe.skipIf(!haveSamples)(
   'the samples (skipped where TELEMETRY_TEST_DATA does not name their folder)',
   () => {
-    test('are there', () => {
+    test('exist', () => {
       expect(folders.length).toBeGreaterThan(20)
     })
 
     for (const folder of folders.filter((name) => inOneGo.has(name))) {
-      test(`${folder}, in order, become what they must`, async () => {
+      test(`${folder} in order give the expected results`, async () => {
         const samples = samplesIn(folder)
         const mapper = await openPreset(folder)
         for (const sample of samples) {
@@ -88,19 +88,19 @@ describe.skipIf(!haveSamples)(
 
     const single = folders.filter((name) => !inOneGo.has(name)).flatMap(samplesIn)
 
-    test.each(single)('$name becomes what it must', async (sample) => {
+    test.each(single)('$name gives the expected result', async (sample) => {
       const { found, why } = foundOf(await open(sample), sample)
       expect(found, why).toEqual(wantedOf(sample))
     })
 
     const stale = single.filter((sample) => sample.expect.some(({ gpsStale }) => gpsStale))
-    test.each(stale)('$name keeps its last position where the operator wants it', async (sample) => {
+    test.each(stale)('$name keeps its last position if the option is set', async (sample) => {
       const { found, why } = foundOf(await open(sample, { no_fix: 'keep' }), sample)
       expect(found, why).toEqual(wantedOf(sample, { keep: true }))
     })
 
     const optional = single.filter((sample) => sample.expect.some(({ signalsOptIn }) => signalsOptIn))
-    test.each(optional)('$name gives what the operator must ask for', async (sample) => {
+    test.each(optional)('$name gives the signals whose origins must be allowed', async (sample) => {
       const origins = await originsOf(presetFor(sample))
       const { found, why } = foundOf(await open(sample, { origins }), sample)
       expect(found, why).toEqual(wantedOf(sample, { optIn: true }))

@@ -29,7 +29,7 @@ async function start(...argv: string[]) {
 }
 
 describe('sandbox', () => {
-  test('says where it listens and for which account, serves, and ends with 0 when told to', async () => {
+  test('prints its address and account, serves, and ends with status 0 on a signal', async () => {
     const { accounts, batch, stop } = await start()
     expect(accounts).toEqual([sandboxAccount.accessKeyId])
     expect((await batch()).status).toBe(200)
@@ -37,7 +37,7 @@ describe('sandbox', () => {
     await expect(batch()).rejects.toThrow('fetch failed')
   })
 
-  test('in words it tells the secret of the well-known account, and no other secret', async () => {
+  test('prints the secret of the public account, and no other secret', async () => {
     const stop = AbortSignal.abort()
     const known = await runCli(['sandbox', '--listen', '127.0.0.1:0'], { stop })
     expect(known.stdout).toMatch(
@@ -94,7 +94,7 @@ describe('sandbox', () => {
     expect((await batch()).status).toBe(200)
   })
 
-  test('tells every problem of the faults file with line and column', async () => {
+  test('prints every problem of the faults file with line and column', async () => {
     const faults = join(await newFolder(), 'faults.yaml')
     await writeFile(faults, 'always: 200\nstatus:\n  "500": 7\nsurprise: 1\n')
     const told = await runCli(['sandbox', '--listen', '127.0.0.1:0', '--faults', faults])
@@ -124,7 +124,7 @@ describe('sandbox', () => {
     [['--listen', '127.0.0.1:0', '--base-path', '/sandbox'], '--base-path'],
     [['--listen', '127.0.0.1:0', '--base-path', '/prod/'], '--base-path'],
     [[], '--listen'],
-  ])('wrong use is status 2 and a sentence: %j', async (argv, sentence) => {
+  ])('wrong usage is status 2 with an explanation: %j', async (argv, sentence) => {
     const told = await runCli(['sandbox', ...argv])
     expect([told.status, told.stdout]).toEqual([2, ''])
     expect(told.stderr).toContain(sentence)

@@ -27,7 +27,7 @@ async function begin(world: SandboxWorld, until: (world: SandboxWorld) => boolea
 }
 
 describe('statuses', () => {
-  test.each([500, 503, 429, 403, 502])('always %i, before anything is looked at', async (status) => {
+  test.each([500, 503, 429, 403, 502])('always %i, before the request is checked', async (status) => {
     await using world = await openSandbox({ faults: { always: status } })
     const answer = await world.batch('nonsense', { region: 'x' })
     expect(answer).toMatchObject({ status, json: { reason: 'injected' } })
@@ -40,7 +40,7 @@ describe('statuses', () => {
     })
   })
 
-  test('at a rate, the same for the same seed', async () => {
+  test('at a rate, in the same sequence for the same seed', async () => {
     const story = async (seed: number) => {
       const random = createRandom(seed)
       await using world = await openSandbox({ faults: { status: { 500: 0.3, 429: 0.3 } } }, () =>
@@ -60,14 +60,14 @@ describe('statuses', () => {
     }
   })
 
-  test('a redirect names a place', async () => {
+  test('a redirect has a Location', async () => {
     await using world = await openSandbox({ faults: { always: 307 } })
     const answer = await world.single(telemetry())
     expect(answer.status).toBe(307)
     expect(answer.headers.get('location')).toBe('/elsewhere')
   })
 
-  test('Retry-After is told in seconds or as a date of the service', async () => {
+  test('Retry-After is sent in seconds, or as a date by the clock of the service', async () => {
     await using world = await openSandbox({ faults: { always: 503, retry_after: '90s' } })
     expect((await world.single(telemetry())).headers.get('retry-after')).toBe('90')
     world.sandbox.setFaults({
@@ -82,8 +82,8 @@ describe('statuses', () => {
   })
 })
 
-describe('slow and silent', () => {
-  test('latency passes before the work is done', async () => {
+describe('slow answers and no answers', () => {
+  test('latency delays the request before it is processed', async () => {
     await using world = await openSandbox({ faults: { latency: '5s' } })
     const { outcome, settled } = await begin(world, ({ clock }) => clock.pending() === 1)
     await world.clock.advance(4999)
@@ -94,7 +94,7 @@ describe('slow and silent', () => {
     expect(world.sandbox.stats().payloadsAccepted).toBe(1)
   })
 
-  test('latency may be a range', async () => {
+  test('latency can be a range', async () => {
     await using world = await openSandbox({ faults: { latency: { min: 1000, max: 3000 } } }, () => 0.5)
     const { outcome } = await begin(world, ({ clock }) => clock.pending() === 1)
     expect(world.clock.nextIn()).toBe(2000)
@@ -102,7 +102,7 @@ describe('slow and silent', () => {
     expect(await outcome).toBe(200)
   })
 
-  test('latency after committing: taken, and told later', async () => {
+  test('latency after committing: payloads are accepted, and the answer is late', async () => {
     await using world = await openSandbox({ faults: { after_commit: { latency: '5s' } } })
     const { outcome, settled } = await begin(world, ({ clock }) => clock.pending() === 1)
     expect(world.sandbox.stats().payloadsAccepted).toBe(1)
@@ -141,7 +141,7 @@ describe('cut connections', () => {
     expect(world.sandbox.stats()).toMatchObject({ payloadsAccepted: 1, repeats: accepted })
   })
 
-  test('an error after committing says 500 although the batch was taken', async () => {
+  test('an error after committing answers 500 although the batch was accepted', async () => {
     await using world = await openSandbox({
       faults: { count: 1, after_commit: { error: 1, error_status: 503 } },
     })
@@ -152,14 +152,14 @@ describe('cut connections', () => {
     expect(world.sandbox.stats()).toMatchObject({ payloadsAccepted: 1, repeats: 1 })
   })
 
-  test('what is refused is not committed, so the fault after committing passes it by', async () => {
+  test('a refused batch is not committed, so a fault after committing does not apply', async () => {
     await using world = await openSandbox({ faults: { after_commit: { cut: 1 } } })
     expect((await world.batch({})).status).toBe(400)
   })
 })
 
-describe('spoilt bodies', () => {
-  test('truncated: fewer bytes than announced', async () => {
+describe('damaged bodies', () => {
+  test('truncated: fewer bytes than Content-Length', async () => {
     await using world = await openSandbox({ faults: { body: { truncated: 1 } } })
     await expect(world.batch(batchOf([telemetry()]))).rejects.toThrow('terminated')
     expect(world.sandbox.stats()).toMatchObject({
@@ -168,7 +168,7 @@ describe('spoilt bodies', () => {
     })
   })
 
-  test('half: the JSON ends in the middle', async () => {
+  test('half: the JSON is incomplete', async () => {
     await using world = await openSandbox({ faults: { body: { half: 1 } } })
     const answer = await world.batch(batchOf([telemetry()]))
     expect(answer).toMatchObject({ status: 200, json: {} })
@@ -188,14 +188,14 @@ describe('spoilt bodies', () => {
     expect(answer.text).toContain('<html>')
   })
 
-  test('huge: blanks before the JSON', async () => {
+  test('huge: spaces before the JSON', async () => {
     await using world = await openSandbox({ faults: { body: { huge: 1, huge_bytes: 300_000 } } })
     const answer = await world.batch(batchOf([telemetry()]))
     expect(answer.text.length).toBeGreaterThan(300_000)
     expect(answer.json).toMatchObject({ responseCode: 200 })
   })
 
-  test('a client that has had enough of a huge body may leave', async () => {
+  test('a client may disconnect during a huge body', async () => {
     await using world = await openSandbox({ faults: [{ count: 1, body: { huge: 1, huge_bytes: 2 ** 32 } }] })
     const request = await signed(`${world.url}/v2/telemetry`, JSON.stringify(telemetry()), world.clock)
     const gone = new AbortController()
@@ -207,8 +207,8 @@ describe('spoilt bodies', () => {
   })
 })
 
-describe('answers that do not add up', () => {
-  test('unlisted: taken, and in neither list; a repeat may tell', async () => {
+describe('inconsistent answers', () => {
+  test('unlisted: accepted, and in neither list; the answer to a repeated batch may list it', async () => {
     await using world = await openSandbox({ faults: { count: 1, answer: { unlisted: 1 } } })
     const payloads = [telemetry(), telemetry()]
     const batch = batchOf(payloads)
@@ -221,7 +221,7 @@ describe('answers that do not add up', () => {
     expect(world.sandbox.stats().payloadsAccepted).toBe(2)
   })
 
-  test('lost: neither taken nor told, and a repeat does not tell either', async () => {
+  test('lost: not accepted, in neither list, and not in the answer to a repeated batch', async () => {
     await using world = await openSandbox({ faults: { count: 1, lost: 1 } })
     const batch = batchOf([telemetry()])
     for (const _ of [1, 2])
@@ -233,7 +233,7 @@ describe('answers that do not add up', () => {
     expect(world.sandbox.stats().payloadsAccepted).toBe(0)
   })
 
-  test('both lists, an id that nobody sent, a wrong summary, a responseCode', async () => {
+  test('both lists, an unknown id, a wrong summary, a responseCode', async () => {
     const answer = { both_lists: 1, foreign: 1, wrong_summary: 1, response_code: 207 }
     await using world = await openSandbox({ faults: { answer } })
     const payload = telemetry()
@@ -248,7 +248,7 @@ describe('answers that do not add up', () => {
 })
 
 describe('payloads that fail by rule', () => {
-  test('by device, asset, payloadId and field, each with its own words; the first rule decides', async () => {
+  test('by device, asset, payloadId and field, each with its own message; the first matching rule applies', async () => {
     await using world = await openSandbox()
     const payloads = [
       telemetry({ deviceIdentifier: { id: 'd' }, assetIdentifier: { id: 'a' } }),
@@ -284,7 +284,7 @@ describe('payloads that fail by rule', () => {
     expect(json['summary']).toEqual({ total: 6, accepted: 1, failed: 5 })
   })
 
-  test('a repeat gets the failures of the first time', async () => {
+  test('a repeated batch gets the failures of the first answer', async () => {
     await using world = await openSandbox({ faults: { count: 1, fail: [{ rate: 1 }] } })
     const batch = batchOf([telemetry()])
     for (const _ of [1, 2])
@@ -309,7 +309,7 @@ describe('payloads that fail by rule', () => {
 })
 
 describe('plans', () => {
-  test('a list is a script: each plan for so many requests, then the next, then none', async () => {
+  test('a list of plans runs in order, each for its number of requests', async () => {
     await using world = await openSandbox({
       faults: [
         { count: 2, always: 500 },
@@ -345,7 +345,7 @@ describe('plans', () => {
     expect((await world.single(telemetry())).status).toBe(202)
   })
 
-  test('bad faults are refused with all their problems, and nothing changes', async () => {
+  test('invalid faults are refused with all their problems, and the plan in force stays', async () => {
     await using world = await openSandbox({ faults: { always: 503 } })
     const bad = {
       always: 200,
@@ -384,7 +384,7 @@ describe('plans', () => {
   })
 })
 
-test('closing ends what waits: connections, latency and hangs', async () => {
+test('closing ends waiting connections, latency and hangs', async () => {
   const world = await openSandbox({ faults: { latency: '1h' } })
   const { outcome } = await begin(world, ({ clock }) => clock.pending() === 1)
   const idle = connect(Number(new URL(world.url).port), '127.0.0.1')

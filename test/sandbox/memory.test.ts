@@ -33,7 +33,7 @@ describe('the same batchId again', () => {
     })
   })
 
-  test('in upper case, with other payloads, is the same batch; the other bytes are counted', async () => {
+  test('in upper case, with other payloads, is the same batch; the different body is counted', async () => {
     await using world = await openSandbox()
     const batch = batchOf([telemetry()])
     const first = await world.batch(batch)
@@ -42,7 +42,7 @@ describe('the same batchId again', () => {
     expect(world.sandbox.stats()).toMatchObject({ repeats: 1, repeatsWithOtherBytes: 1, payloadsAccepted: 1 })
   })
 
-  test('gets 409 where the switch says conflict', async () => {
+  test('gets 409 with the repeat mode conflict', async () => {
     await using world = await openSandbox({ repeat: 'conflict' })
     const batch = batchOf([telemetry()])
     expect((await world.batch(batch)).status).toBe(200)
@@ -50,7 +50,7 @@ describe('the same batchId again', () => {
     expect(world.sandbox.stats()).toMatchObject({ repeats: 1, payloadsAccepted: 1 })
   })
 
-  test('is taken again where the switch says fresh, and counts as duplicates under one batchId', async () => {
+  test('is processed again with the repeat mode fresh, and counts as duplicates under one batchId', async () => {
     await using world = await openSandbox({ repeat: 'fresh' })
     const batch = batchOf([telemetry(), telemetry()])
     await world.batch(batch)
@@ -63,7 +63,7 @@ describe('the same batchId again', () => {
     })
   })
 
-  test('after a refused wrapper or a refused signature is no repeat', async () => {
+  test('after a refused wrapper or signature does not count as repeated', async () => {
     await using world = await openSandbox()
     const batch = batchOf([telemetry()])
     await world.batch({ ...batch, timestamp: 'soon' })
@@ -72,7 +72,7 @@ describe('the same batchId again', () => {
     expect(world.sandbox.stats()).toMatchObject({ repeats: 0, batches: 1 })
   })
 
-  test('that was forgotten at the bound is taken again, and still known as its own duplicate', async () => {
+  test('that was evicted at the bound is processed again, and its payloads count as duplicates', async () => {
     await using world = await openSandbox({ batchesRememberedMax: 2 })
     const batches = [batchOf([telemetry()]), batchOf([telemetry()]), batchOf([telemetry()])] as const
     await world.batch(batches[0])
@@ -96,7 +96,7 @@ describe('the same batchId again', () => {
   })
 })
 
-describe('a payloadId that took effect twice is counted', () => {
+describe('a payloadId that was accepted twice is counted', () => {
   test('under two batchIds, in a batch and alone, alone twice, and twice in one batch', async () => {
     await using world = await openSandbox()
     const [one, two, three] = [telemetry(), telemetry(), telemetry()]
@@ -117,7 +117,7 @@ describe('a payloadId that took effect twice is counted', () => {
     expect(world.sandbox.stats()).toMatchObject({ duplicatesUnderOneBatch: 1, distinctPayloadIds: 4 })
   })
 
-  test('a payload that failed and comes again has taken effect once', async () => {
+  test('a payload that failed and is sent again was accepted once', async () => {
     await using world = await openSandbox()
     const payload = telemetry()
     await world.batch(batchOf([{ ...payload, carrier: 1 }]))
@@ -129,7 +129,7 @@ describe('a payloadId that took effect twice is counted', () => {
     })
   })
 
-  test('more ids than the table holds are counted as not kept', async () => {
+  test('ids beyond the size of the table are counted as not kept', async () => {
     await using world = await openSandbox({ payloadIdsMax: 2 })
     await world.batch(batchOf([telemetry(), telemetry(), telemetry()]))
     expect(world.sandbox.stats()).toMatchObject({
@@ -139,7 +139,7 @@ describe('a payloadId that took effect twice is counted', () => {
     })
   })
 
-  test('the table tells 50,000 ids apart, whatever they share', () => {
+  test('the table distinguishes 50,000 ids with common parts', () => {
     const table = createIdTable(1_000_000)
     const ids = Array.from({ length: 50_000 }, (_, index) =>
       index % 2 === 0 ? randomUUID() : `00000000-0000-4000-8000-${index.toString(16).padStart(12, '0')}`,
@@ -206,7 +206,7 @@ describe('GET /sandbox/received', () => {
 })
 
 describe('GET /sandbox/stats', () => {
-  test('is what stats() tells, and does not count itself', async () => {
+  test('returns the result of stats(), and does not count its own request', async () => {
     await using world = await openSandbox()
     await world.batch(batchOf([telemetry()]))
     const { json } = await world.look('/sandbox/stats')
@@ -227,7 +227,7 @@ describe('GET /sandbox/stats', () => {
 
 describe('the file of accepted payloads', () => {
   test.each([false, true])(
-    'has a line for each before the answer leaves (forced to the disk: %s)',
+    'has a line for each payload before the answer is sent (forced to the disk: %s)',
     async (acceptedSync) => {
       const acceptedPath = join(await newFolder(), 'accepted.ndjson')
       await using world = await openSandbox({ acceptedPath, acceptedSync })
@@ -253,7 +253,7 @@ describe('the file of accepted payloads', () => {
     },
   )
 
-  test('is appended to, and a line that was cut off by a kill stays a line of its own', async () => {
+  test('is appended to, and a line that a kill truncated stays a separate line', async () => {
     const acceptedPath = join(await newFolder(), 'accepted.ndjson')
     await writeFile(acceptedPath, '{"receivedAt":1}\n{"recei')
     await using world = await openSandbox({ acceptedPath })
@@ -263,7 +263,7 @@ describe('the file of accepted payloads', () => {
     expect(lines).toHaveLength(4)
   })
 
-  test('that cannot be written takes nothing: 500, and the same batch is no repeat', async () => {
+  test('that cannot be written causes 500, and the same batch does not count as repeated', async () => {
     await using world = await openSandbox({ acceptedPath: '/dev/full' })
     const batch = batchOf([telemetry()])
     for (const attempt of [1, 2]) {
@@ -277,7 +277,7 @@ describe('the file of accepted payloads', () => {
     }
   })
 
-  test('that cannot be opened is said at the start', async () => {
+  test('that cannot be opened is reported at the start', async () => {
     await expect(openSandbox({ acceptedPath: '/nowhere/at/all' })).rejects.toMatchObject({
       code: 'OUTPUT_UNWRITABLE',
     })

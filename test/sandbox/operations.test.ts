@@ -9,7 +9,7 @@ const detailFields = (json: Record<string, unknown>) =>
   (json['validationErrorDetails'] as { field: string }[]).map(({ field }) => field)
 
 describe('a single payload', () => {
-  test('is taken with 202 and a requestId, and nothing else in the body', async () => {
+  test('is accepted with 202 and a body with only the requestId', async () => {
     await using world = await openSandbox()
     const payload = telemetry()
     const answer = await world.single(payload)
@@ -19,7 +19,7 @@ describe('a single payload', () => {
     expect(world.sandbox.received({ limit: 9 })).toMatchObject([{ batchId: null, payload }])
   })
 
-  test('that is invalid gets 400 with the fields in validationErrorDetails, and is not taken', async () => {
+  test('that is invalid gets 400 with the fields in validationErrorDetails, and is not accepted', async () => {
     await using world = await openSandbox()
     const answer = await world.single(telemetry({ gps: { latitude: null, longitude: 200 } }))
     expect(answer.status).toBe(400)
@@ -33,7 +33,7 @@ describe('a single payload', () => {
 })
 
 describe('a batch', () => {
-  test('is answered payload by payload, with the summary, and 200 also where some failed', async () => {
+  test('is answered payload by payload with a summary, and with 200 even if some failed', async () => {
     await using world = await openSandbox()
     const good = telemetry({ payloadId: randomUUID().toUpperCase() })
     const bad = telemetry({ gps: { latitude: '', longitude: 1 } })
@@ -56,7 +56,7 @@ describe('a batch', () => {
     })
   })
 
-  test('of failed payloads alone is 200 too', async () => {
+  test('whose payloads all fail gets 200 too', async () => {
     await using world = await openSandbox()
     const answer = await world.batch(batchOf([telemetry({ carrier: 7 })]))
     expect(answer).toMatchObject({
@@ -65,13 +65,13 @@ describe('a batch', () => {
     })
   })
 
-  test('whose payloadIds are no strings has failures with an empty payloadId', async () => {
+  test('with payloadIds that are not strings has failures with an empty payloadId', async () => {
     await using world = await openSandbox()
     const answer = await world.batch(batchOf([telemetry({ payloadId: null }), telemetry({ payloadId: 'x' })]))
     expect(answer.json['failed']).toMatchObject([{ payloadId: '' }, { payloadId: 'x' }])
   })
 
-  test('takes wrapper fields that the specification does not show, and no timestamp', async () => {
+  test('may have wrapper fields that the specification does not show, and no timestamp', async () => {
     await using world = await openSandbox()
     const answer = await world.batch({ batchId: randomUUID(), data: [telemetry()], extra: 1 })
     expect(answer.status).toBe(200)
@@ -92,7 +92,7 @@ describe('a batch', () => {
       (batch) => ({ ...batch, data: [...batch.data, null] }),
     ],
     ['several faults at once', ['batchId', 'timestamp', 'data'], () => ({ timestamp: true })],
-  ])('with %s gets 400 naming %j, and nothing of it is taken', async (_, fields, change) => {
+  ])('with %s gets 400 naming %j, and nothing of it is accepted', async (_, fields, change) => {
     await using world = await openSandbox()
     const answer = await world.batch(change(batchOf([telemetry()])))
     expect(answer).toMatchObject({ status: 400, json: { reason: 'wrapper_invalid' } })
@@ -112,7 +112,7 @@ describe('a batch', () => {
   })
 })
 
-describe('a body that is no JSON object gets 400 on both operations', () => {
+describe('a body that is not a JSON object gets 400 on both operations', () => {
   const deep = `{"batchId":"${randomUUID()}","data":[{"x":${'['.repeat(10_000)}${']'.repeat(10_000)}}]}`
   test.each<[string, string | Buffer, string]>([
     ['nothing', '', 'body_not_json'],
@@ -130,12 +130,12 @@ describe('a body that is no JSON object gets 400 on both operations', () => {
       expect(answer).toMatchObject({ status: 400, json: { reason, validationErrorDetails: [] } })
   })
 
-  test('brackets inside a string are no levels', async () => {
+  test('brackets inside a string do not count as nesting', async () => {
     await using world = await openSandbox()
     expect((await world.single(telemetry({ carrier: `\\"${'['.repeat(500)}` }))).status).toBe(202)
   })
 
-  test('a key called __proto__ changes nothing', async () => {
+  test('a key named __proto__ has no effect', async () => {
     await using world = await openSandbox()
     const text = JSON.stringify(telemetry({ carrier: 'X' })).replace(
       '"carrier":"X"',
@@ -167,7 +167,7 @@ describe('Content-Type must be application/json', () => {
     expect(answer).toMatchObject({ status: 400, json: { reason: 'content_type' } })
   })
 
-  test('it need not be signed', async () => {
+  test('Content-Type need not be signed', async () => {
     await using world = await openSandbox()
     expect((await world.single(telemetry(), { contentType: 'unsigned' })).status).toBe(202)
   })
@@ -183,7 +183,7 @@ describe('X-Provider-Key', () => {
   const accounts = [sandboxAccount, aggregator]
   const key = (name: string) => ({ account: aggregator, headers: { 'x-provider-key': name } })
 
-  test('an aggregator is refused without it, and with one that is not known', async () => {
+  test('an aggregator is refused without it, and with an unknown one', async () => {
     await using world = await openSandbox({ accounts })
     const without = await world.single(telemetry(), { account: aggregator })
     expect(without).toMatchObject({ status: 400, json: { reason: 'provider_missing' } })
@@ -198,13 +198,13 @@ describe('X-Provider-Key', () => {
     expect((await world.single(telemetry(), { account: aggregator })).status).toBe(403)
   })
 
-  test('an account of one provider needs none', async () => {
+  test('an account of one provider does not need it', async () => {
     await using world = await openSandbox({ accounts })
     expect((await world.single(telemetry())).status).toBe(202)
   })
 })
 
-describe('every answer has a requestId of its own', () => {
+describe('every answer has its own requestId', () => {
   test.each([
     ['GET', '/v2/telemetry', 405],
     ['PUT', '/v2/telemetry/batch', 405],
@@ -224,7 +224,7 @@ describe('every answer has a requestId of its own', () => {
     expect(first.headers.get('allow')).toBe(status === 405 ? 'POST' : null)
   })
 
-  test('a base path stands before both operations', async () => {
+  test('a base path precedes both operations', async () => {
     await using world = await openSandbox({ basePath: '/prod' })
     expect(world.url).toMatch(/\/prod$/)
     expect((await world.single(telemetry())).status).toBe(202)

@@ -16,7 +16,7 @@ const signal = (changes: Record<string, unknown>) => ({
 })
 const id = 'a2f9c5de-1d5d-4c3b-9a43-0c6a4a8b9f10'
 
-describe('what a payload may be', () => {
+describe('valid payloads', () => {
   test.each<[string, Record<string, unknown>]>([
     ['every field that the specification shows', {}],
     ['gps alone', { signals: undefined }],
@@ -42,7 +42,7 @@ describe('what a payload may be', () => {
   })
 })
 
-describe('what a payload may not be, with the path of the field', () => {
+describe('invalid payloads, with the path of the field', () => {
   test.each<[string, string, Record<string, unknown>]>([
     ['no payloadId', 'payloadId', { payloadId: undefined }],
     ['payloadId of another form', 'payloadId', { payloadId: 'truck-7' }],
@@ -116,7 +116,7 @@ describe('what a payload may not be, with the path of the field', () => {
     expect(fieldsOf(changes)).toEqual([field])
   })
 
-  test('all problems of a payload are told at once', () => {
+  test('all problems of a payload are reported at once', () => {
     expect(fieldsOf({ carrier: 1, ...gps({ latitude: null, heading: 400 }) })).toEqual([
       'carrier',
       'gps.latitude',
@@ -124,11 +124,11 @@ describe('what a payload may not be, with the path of the field', () => {
     ])
   })
 
-  test('of a thousand wrong signals the first hundred problems are told', () => {
+  test('of a thousand wrong signals the first hundred problems are reported', () => {
     expect(fieldsOf({ signals: Array.from({ length: 1000 }, () => 7) })).toHaveLength(100)
   })
 
-  test('a message names the field, the rule and what was found', () => {
+  test('a message names the field, the rule and the value found', () => {
     expect(check(telemetry(gps({ heading: 400 })), true)).toEqual([
       { field: 'gps.heading', message: 'gps.heading must be 0 to 360, found 400' },
     ])
@@ -136,13 +136,13 @@ describe('what a payload may not be, with the path of the field', () => {
 })
 
 describe('which fields are required is a setting', () => {
-  test('a single payload needs no payloadId unless it is asked for', () => {
+  test('a single payload needs no payloadId unless the setting requires it', () => {
     const nameless = telemetry({ payloadId: undefined })
     expect(check(nameless, false)).toEqual([])
     expect(strict(nameless, false).map(({ field }) => field)).toEqual(['payloadId'])
   })
 
-  test('everything can be asked for', () => {
+  test('every field can be required', () => {
     const fields = strict({ gps: {}, signals: [{}] }, false).map(({ field }) => field)
     const asked = [
       'payloadId',
@@ -155,7 +155,7 @@ describe('which fields are required is a setting', () => {
     expect(fields).toEqual([...asked, 'signals[0].type', 'signals[0].value'])
   })
 
-  test('nothing can be asked for', () => {
+  test('no field can be required', () => {
     const lenient = createPayloadCheck(new Set())
     expect(lenient({}, false)).toEqual([])
     expect(lenient({}, true).map(({ field }) => field)).toEqual(['payloadId'])

@@ -52,7 +52,7 @@ function requestOf(text: string) {
 describe.skipIf(!present)(
   'the sandbox agrees with the test vectors of AWS (needs TELEMETRY_TEST_DATA)',
   () => {
-    test('there are 40 cases, and what is left out is known', () => {
+    test('there are 40 cases, and the omitted ones are listed', () => {
       expect(cases).toHaveLength(40)
       expect(cases.filter((name) => !existsSync(join(folder, name, 'header-signed-request.txt')))).toEqual(
         without,

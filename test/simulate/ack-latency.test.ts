@@ -13,7 +13,7 @@ test('quantiles are at most 2 % above the true ones, and the maximum is exact', 
   expect(maxMs).toBe(10_000)
 })
 
-test('no ack, one ack, no time at all and a week are all counted', () => {
+test('no ack, one ack, a latency of zero and one of a week are counted', () => {
   const latency = createLatency()
   expect(latency.summary()).toEqual({ count: 0, p50Ms: 0, p95Ms: 0, p99Ms: 0, maxMs: 0 })
   latency.record(3)

@@ -31,7 +31,7 @@ async function run(argv: string[], stop: AbortSignal = new AbortController().sig
 }
 
 describe('simulate', () => {
-  test('ends with status 0 when --count messages are acked, and says how fast', async () => {
+  test('ends with status 0 when --count messages are acked, and prints the rate', async () => {
     await using server = await openMqttServer({ onPublish: () => 'ack' })
     const { status, lines } = await run([
       '--broker',
@@ -51,7 +51,7 @@ describe('simulate', () => {
     expect(lines[1]).toMatch(/^latency p50 .* ms, p99 .* ms, max .* ms$/)
   })
 
-  test('gives programs a JSON line', async () => {
+  test('prints a JSON line with --json', async () => {
     await using server = await openMqttServer({ onPublish: () => 'ack' })
     const { lines } = await run(['--broker', server.url, '--rate', '500', '--count', '20', '--json'])
     expect(JSON.parse(lines.at(-1) ?? '')).toMatchObject({
@@ -77,7 +77,7 @@ describe('simulate', () => {
     expect(await places()).toEqual(await places())
   })
 
-  test('without --count drives until it is stopped, and then waits for the acks that are under way', async () => {
+  test('without --count runs until it is stopped, and then waits for outstanding acks', async () => {
     const stop = new AbortController()
     await using server = await openMqttServer({
       onPublish: () => {
@@ -90,7 +90,7 @@ describe('simulate', () => {
     expect(lines.at(-2)).toMatch(/ 0 unacknowledged,/)
   })
 
-  test('fails when messages stay unacked for longer than --wait, and still says what it knows', async () => {
+  test('fails if messages stay unacked for longer than --wait, and still prints its report', async () => {
     await using server = await openMqttServer({ onPublish: (_, soFar) => (soFar > 3 ? 'silence' : 'ack') })
     const { status, thrown, lines } = await run([
       '--broker',

@@ -23,7 +23,7 @@ function nameOf(payload: string): string {
 }
 
 describe('a fleet on a broker that works', () => {
-  test('publishes what it was asked for, every device in turn, and all of it is acked', async () => {
+  test('publishes the requested number of messages, every device in turn, and all are acked', async () => {
     const broker = await Aedes.createBroker()
     const server = createServer({ noDelay: true }, broker.handle)
     server.listen(0, '127.0.0.1')
@@ -70,7 +70,7 @@ describe('a fleet on a broker that works', () => {
     await once(server, 'close')
   })
 
-  test('says goodbye when it stops', async () => {
+  test('sends DISCONNECT when it stops', async () => {
     await using server = await openMqttServer({ onPublish: () => 'ack' })
     const fleet = fleetOf({ brokerUrl: server.url, devices: 2, ratePerS: 500, count: 10 })
     fleet.start()
@@ -79,7 +79,7 @@ describe('a fleet on a broker that works', () => {
     expect(server.packets.filter((name) => name === 'disconnect')).toHaveLength(2)
   })
 
-  test('offers the rate that was asked for', async () => {
+  test('publishes at the requested rate', async () => {
     await using server = await openMqttServer({ onPublish: () => 'ack' })
     const fleet = fleetOf({ brokerUrl: server.url, devices: 3, ratePerS: 200, count: 100 })
     const startedAtMs = systemClock.monotonic()
@@ -141,7 +141,7 @@ describe('a fleet on a broker that fails', () => {
     expect(again.slice(0, 30).every(({ dup }) => dup)).toBe(true)
   })
 
-  test('goes on knocking when the broker refuses it', async () => {
+  test('continues to connect when the broker refuses it', async () => {
     let refusals = 0
     await using server = await openMqttServer({
       onPublish: () => 'ack',
@@ -155,7 +155,7 @@ describe('a fleet on a broker that fails', () => {
     await fleet.stop(soon())
   })
 
-  test('has no more than 64 messages under way on a connection that is not acked', async () => {
+  test('has at most 64 unacked messages on a connection', async () => {
     const seen = Promise.withResolvers<void>()
     const received: Received[] = []
     await using server = await openMqttServer({
@@ -175,7 +175,7 @@ describe('a fleet on a broker that fails', () => {
     expect(unacked).toBe(published)
   })
 
-  test('counts what it could not make while every device was full, and ends when its deadline does', async () => {
+  test('counts messages that it could not publish while every device was at its limit, and ends at its deadline', async () => {
     const port = await closedPort()
     const fleet = fleetOf({ brokerUrl: `mqtt://127.0.0.1:${port}`, devices: 2, ratePerS: 1_000_000 })
     fleet.start()

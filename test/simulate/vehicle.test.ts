@@ -14,13 +14,13 @@ function track(seed: number, options: { readings: number; everyMs: number }): Re
 }
 
 describe('a simulated vehicle', () => {
-  test('drives the same track for the same seed, and another for another', () => {
+  test('drives the same track for the same seed, and another one for another seed', () => {
     const options = { readings: 300, everyMs: 1000 }
     expect(track(7, options)).toEqual(track(7, options))
     expect(track(7, options).at(-1)).not.toEqual(track(8, options).at(-1))
   })
 
-  test.each([1, 2, 3, 4, 5])('with seed %i keeps to what a truck can do over eight hours', (seed) => {
+  test.each([1, 2, 3, 4, 5])('with seed %i stays within the limits of a truck over eight hours', (seed) => {
     const readings = track(seed, { readings: 8 * 3600, everyMs: 1000 })
     const steps = readings.slice(1).map((after, index) => ({ before: readings[index] ?? after, after }))
     const worst = (of: (step: { before: Reading; after: Reading }) => number) =>
@@ -55,7 +55,7 @@ describe('a simulated vehicle', () => {
     expect(times).toEqual([startAt + 1, startAt + 2, startAt + 3, startAt + 5])
   })
 
-  test('catches up in a moment with a day of silence', () => {
+  test('computes a day without messages in a short time', () => {
     const vehicle = createVehicle(seededRandom(1), { device: 'truck-1', startAt })
     const before = vehicle.drive(startAt + 1)
     const after = vehicle.drive(startAt + 86_400_000)
@@ -64,7 +64,7 @@ describe('a simulated vehicle', () => {
 })
 
 describe('the format telemetry-v1', () => {
-  test('is written as the example mapping reads it, in some 320 bytes', () => {
+  test('is valid for the example mapping, in about 320 bytes', () => {
     expect(formatNames).toContain('telemetry-v1')
     const reading = track(7, { readings: 100, everyMs: 1000 })[99]
     if (reading === undefined) throw new Error('no reading')

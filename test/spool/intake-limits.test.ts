@@ -5,7 +5,7 @@ import { collect, openSpoolWorld, passTimeUntil, sealAll } from '../support/open
 import { deadLetterNamed, payloadNamed } from '../support/spool-world.ts'
 
 describe('a spool that is full', () => {
-  test('holds intake at its limit, and resumes by itself when batches are settled', async () => {
+  test('holds intake at its limit, and resumes automatically when batches are settled', async () => {
     const { spool, publish, events, eventsOf } = await openSpoolWorld({ changes: { bytesMax: 4000 } })
     let stored = 0
     while (spool.holdReason === null) {
@@ -62,7 +62,7 @@ describe('a spool that is full', () => {
     expect(eventsOf('spool_resumed')).toHaveLength(1)
   })
 
-  test('reports when the dead letters reach and leave their bound, and holds nothing for it', async () => {
+  test('reports when the dead letters reach and leave their bound, and does not hold intake', async () => {
     const { spool, eventsOf } = await openSpoolWorld({ changes: { deadLetterBytesMax: 1000 } })
     for (let n = 0; n < 10; n += 1) {
       const { deadLetter, windowKey } = deadLetterNamed(`${n}`)

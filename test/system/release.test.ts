@@ -213,7 +213,7 @@ describe.skipIf(missing !== null)('the release', () => {
     expect(await daemon.stop()).toBe(0)
   })
 
-  test('the systemd unit starts the daemon, for a user without rights', async () => {
+  test('the systemd unit starts the daemon as a user without privileges', async () => {
     const cwd = await newFolder('unit')
     const unit = await readFile(join(installed, 'systemd/telemetry-gateway.service'), 'utf8')
     const settings = (key: string) =>

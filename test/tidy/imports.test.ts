@@ -100,7 +100,7 @@ describe('the tree', () => {
     expect(problems).toEqual([])
   })
 
-  test('a forbidden import would be found, with file, line and rule', () => {
+  test('a forbidden import is reported with file, line and rule', () => {
     const file = join(src, 'spool/chunk-log/lane.ts')
     const target = join(src, 'ingest/ingest.ts')
     expect(problemOf({ file, line: 3, target, typeOnly: false })).toMatch(
@@ -133,7 +133,7 @@ describe('the tree', () => {
     expect(ending.map((file) => relative(src, file))).toEqual(['main.ts'])
   })
 
-  test('the sandbox shares no code with the signing that it judges', () => {
+  test('the sandbox shares no code with the signing that it verifies', () => {
     const foreign = files
       .filter((file) => placeOf(file) === 'sandbox')
       .filter((file) => /@smithy|@aws-sdk|delivery\//.test(readFileSync(file, 'utf8')))
@@ -148,7 +148,7 @@ describe('the tree', () => {
     }
   })
 
-  test('a thread is started by a name that fits both the checkout and the compiled code', () => {
+  test('a thread is started by a file name that is valid in the checkout and in the compiled code', () => {
     for (const file of files) {
       const text = readFileSync(file, 'utf8')
       if (!text.includes('new Worker(')) continue

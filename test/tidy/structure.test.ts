@@ -49,7 +49,7 @@ describe('the structure of src', () => {
     expect(cyclesIn(graph)).toEqual([])
   })
 
-  test('would report a cycle, also one of types alone', () => {
+  test('reports a cycle, also one of types only', () => {
     const text = "import type { Lane } from './lane.ts'\nexport type { Group } from './group.ts'"
     expect(importsOf(text, join(src, 'spool/seal.ts')).map(nameOf)).toEqual([
       'spool/lane.ts',

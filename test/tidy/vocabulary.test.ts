@@ -76,7 +76,7 @@ describe('the vocabulary', () => {
     expect(problems).toEqual([])
   })
 
-  test('would report a retired word, also inside an identifier', () => {
+  test('reports a retired word, also inside an identifier', () => {
     expect(problemsIn('x.ts', 'const roadOf = deadLetters\nif (lettersFull) // on the road')).toEqual([
       'x.ts:1 road (write: pipeline, or the path from PUBLISH to delivered)',
       'x.ts:2 lettersFull (write: deadLetter)',

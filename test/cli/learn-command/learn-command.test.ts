@@ -33,7 +33,7 @@ async function publishTrucks(broker: MqttBroker): Promise<void> {
 }
 
 describe('learn', () => {
-  test('listens, guesses the preset, and says what will be missing', async () => {
+  test('proposes a preset, and lists the values that will be missing', async () => {
     await using broker = await openMqttBroker()
     const { status, stdout, stderr } = await learn(broker, () => publishTrucks(broker))
     expect(status).toBe(0)
@@ -76,21 +76,21 @@ describe('learn', () => {
     expect(await readFile(path, 'utf8')).toContain('# 6 messages on teltonika/+/data')
   })
 
-  test('hears what was retained, and says that it was', async () => {
+  test('reports retained messages as retained', async () => {
     await using broker = await openMqttBroker()
     await broker.publish('teltonika/864636060000001/data', position(1_767_085_201_000), { retain: true })
     const { stdout } = await learn(broker, () => broker.publish('x', 'y', { qos: 0 }))
     expect(stdout).toContain('Retained messages: all. None came live')
   })
 
-  test('ends by itself when its time is over, and with 1 when nothing was heard', async () => {
+  test('ends after its time, with status 1 if no message arrived', async () => {
     await using broker = await openMqttBroker()
     const { status, stdout } = await runCli(['learn', '--broker', broker.url, '--for', '100ms'])
     expect(status).toBe(1)
     expect(stdout).toMatch(/^0 messages on 0 topics in \d+ m?s\.\nNo message arrived/)
   })
 
-  test('uses what it heard when the broker ends the connection', async () => {
+  test('uses the messages so far when the broker ends the connection', async () => {
     await using broker = await openMqttBroker()
     const ran = runCli(['learn', '--broker', broker.url, '--for', '1h', '--topic', 'teltonika/+/data'])
     await broker.subscribed()
@@ -102,7 +102,7 @@ describe('learn', () => {
     expect(stdout).toMatch(/^6 messages .*, ended because the broker closed the connection\.\n/)
   })
 
-  test('takes its password from a file, and shows it to nobody', async () => {
+  test('reads its password from a file, and never prints it', async () => {
     await using broker = await openMqttBroker({ user: { name: 'guest', password: 'open sesame' } })
     const file = join(await newFolder(), 'password')
     await writeFile(file, 'open sesame\n')
@@ -115,7 +115,7 @@ describe('learn', () => {
     expect(refused.stderr).not.toContain('wrong one')
   })
 
-  test('says that a gateway lets nobody listen, and what to use instead', async () => {
+  test('reports that a gateway refuses subscriptions, and what to use instead', async () => {
     await using gateway = await openIngest(createMemoryIntakeSpool({ commits: 'auto' }))
     const { status, stderr } = await runCli(['learn', '--broker', `mqtt://127.0.0.1:${gateway.port}`])
     expect(status).toBe(1)
@@ -123,7 +123,7 @@ describe('learn', () => {
     expect(stderr).toContain('telemetry-gateway tap')
   })
 
-  test('says that there is no broker, or no password file', async () => {
+  test('reports a missing broker and a missing password file', async () => {
     const nobody = await runCli(['learn', '--broker', 'mqtt://user:secret@127.0.0.1:1'])
     expect(nobody).toMatchObject({ status: 1, stderr: expect.stringMatching(/^BROKER_UNREACHABLE/) })
     expect(nobody.stderr).not.toContain('secret')

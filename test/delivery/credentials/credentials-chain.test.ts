@@ -155,14 +155,14 @@ describe('the chain finds credentials', () => {
     expect(asked).toEqual(['http://sts.depot.test/'])
   })
 
-  test('nowhere: the error says what is missing', async () => {
+  test('that do not exist: the error says what is missing', async () => {
     await expect(chainOf('nobody').source.current()).rejects.toMatchObject({
       code: 'CREDENTIALS_MISSING',
       why: expect.stringMatching(/\w/),
     })
   })
 
-  test('and prints nothing into the log of the daemon where it finds too many', async () => {
+  test('in several places without writing to the log of the daemon', async () => {
     const path = join(await newFolder(), 'credentials')
     await writeFile(path, '[depot]\naws_access_key_id = AKIAFILE\naws_secret_access_key = s\n')
     vi.stubEnv('AWS_SHARED_CREDENTIALS_FILE', path)
@@ -175,7 +175,7 @@ describe('the chain finds credentials', () => {
   })
 })
 
-test('a process that does not answer is stopped waiting for after 30 s, and is not started again at once', async () => {
+test('a process that does not answer is abandoned after 30 s, and is not started again at once', async () => {
   const folder = await newFolder()
   const [starts, pipe] = [join(folder, 'starts'), join(folder, 'pipe')]
   execFileSync('mkfifo', [pipe])

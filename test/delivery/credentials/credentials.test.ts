@@ -51,7 +51,7 @@ describe('from a file', () => {
     return { clock, source: createCredentials({ clock, env: {} }, { source: 'file', path }) }
   }
 
-  test('it is read again when it changed', async () => {
+  test('they are read again when the file changed', async () => {
     const { clock, source } = setUp()
     await write({ accessKeyId: 'ONE', secretAccessKey: 'first' })
     const first = await source.current()
@@ -61,7 +61,7 @@ describe('from a file', () => {
     expect((await source.current()).accessKeyId).toBe('TWO')
   })
 
-  test('the same file gives the same object, so that its signer is kept', async () => {
+  test('an unchanged file gives the same object, so that its signer is reused', async () => {
     const { clock, source } = setUp()
     await write({ accessKeyId: 'ONE', secretAccessKey: 'first' })
     const first = await source.current()
@@ -70,7 +70,7 @@ describe('from a file', () => {
     expect(await source.reread()).toBe(first)
   })
 
-  test('the old ones serve while it cannot be read', async () => {
+  test('the old ones stay in use while the file cannot be read', async () => {
     const { clock, source } = setUp()
     await write({ accessKeyId: 'ONE', secretAccessKey: 'first' })
     await source.current()
@@ -80,7 +80,7 @@ describe('from a file', () => {
     expect((await source.reread()).accessKeyId).toBe('ONE')
   })
 
-  test('the names of the AWS tools are understood', async () => {
+  test('the key names of the AWS tools are accepted', async () => {
     await write({ Version: 1, AccessKeyId: 'ONE', SecretAccessKey: 'first\n', SessionToken: 't' })
     expect(await setUp().source.current()).toEqual({
       accessKeyId: 'ONE',
@@ -160,7 +160,7 @@ describe('a file that is watched', () => {
     expect(changes()).toBe(1)
   })
 
-  test('is quiet about one that was written half, removed, or written with the same', async () => {
+  test('does not report a file that is incomplete, removed, or written again unchanged', async () => {
     await write({ accessKeyId: 'ONE', secretAccessKey: 'first' })
     const { source, looks, changes } = await watched()
     await source.current()
@@ -174,7 +174,7 @@ describe('a file that is watched', () => {
     expect((await source.current()).accessKeyId).toBe('ONE')
   })
 
-  test('until it is cancelled', async () => {
+  test('reports nothing after it is cancelled', async () => {
     await write({ accessKeyId: 'ONE', secretAccessKey: 'first' })
     const { clock, cancel } = await watched()
     cancel()
@@ -183,7 +183,7 @@ describe('a file that is watched', () => {
 })
 
 describe('the keyring', () => {
-  test('reports each time that there are credentials again, also the same ones', async () => {
+  test('reports each time that credentials are available again, also unchanged ones', async () => {
     const clock = createFakeClock()
     const events: GatewayEvent[] = []
     const deps = { clock, env: {}, emit: (event: GatewayEvent) => void events.push(event), offsetMs: () => 0 }

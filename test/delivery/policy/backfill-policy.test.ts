@@ -48,7 +48,7 @@ async function outage(changes: Parameters<typeof createDeliveryWorld>[0], hours:
 const one = { maxInFlight: 1 }
 
 describe('after an outage', () => {
-  test('fresh data is sent before what waited, and all of it arrives', async () => {
+  test('fresh data is sent before the backlog, and all of it arrives', async () => {
     const waited = await outage({ provider: one }, 3)
     world.service.answer((received) => {
       // Fresh data arrives from the first success on.
@@ -79,7 +79,7 @@ describe('after an outage', () => {
     expect(backlog).toEqual(backlog.toSorted((a, b) => a - b))
   })
 
-  test('newest first, if the config says so', async () => {
+  test('a backlog is sent newest first if the config says so', async () => {
     const backfill = {
       afterMs: 900_000,
       shareMin: 0.1,
@@ -97,7 +97,7 @@ describe('after an outage', () => {
     expect(new Set(accepted).size).toBe(120)
   })
 
-  test('after a restart with a backlog as well', async () => {
+  test('fresh data is sent first after a restart with a backlog too', async () => {
     const waited = await outage({ provider: one }, 2)
     world.service.answer((received) => {
       const reply = acceptNoting(received, 0)
@@ -112,8 +112,8 @@ describe('after an outage', () => {
   })
 })
 
-describe('nothing starves', () => {
-  test('a backlog gets its share while live data takes all that is left', async () => {
+describe('every lane gets its share', () => {
+  test('a backlog gets its share while live data uses the rest', async () => {
     const waited = await outage({ provider: one }, 2)
     let round = 0
     world.service.answer((received) => {
@@ -144,8 +144,8 @@ describe('nothing starves', () => {
   })
 })
 
-describe('limits of ours', () => {
-  test('requests a second', async () => {
+describe('configured limits', () => {
+  test('limit the requests per second', async () => {
     world = await createDeliveryWorld({ provider: { rate: { payloadsPerS: null, requestsPerS: 2 } } })
     await publishMany(90, 'a')
     await world.pass(1000)
@@ -155,7 +155,7 @@ describe('limits of ours', () => {
     expect(world.service.received.length - first).toBeLessThanOrEqual(22)
   })
 
-  test('payloads a second', async () => {
+  test('limit the payloads per second', async () => {
     world = await createDeliveryWorld({ provider: { rate: { payloadsPerS: 6, requestsPerS: null } } })
     await publishMany(90, 'a')
     await world.pass(10_000)

@@ -10,7 +10,7 @@ import type { Wait } from '../../../src/delivery/policy/policy.ts'
 import { createRandom } from '../../support/random.ts'
 
 describe('full jitter', () => {
-  test('is drawn evenly from zero to its bound, which doubles up to the longest', () => {
+  test('is uniformly random from zero to its bound, which doubles up to the maximum', () => {
     const chance = createRandom(11)
     const random = () => chance.next()
     for (let failures = 1; failures < 40; failures += 1) {

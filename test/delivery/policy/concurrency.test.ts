@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { createConcurrency } from '../../../src/delivery/policy/concurrency.ts'
 
 describe('concurrency', () => {
-  test('is halved once for all that failed together, and comes back one by one', () => {
+  test('is halved once for submissions that fail together, and grows again by one', () => {
     const concurrency = createConcurrency({ max: 8 })
     const starts = Array.from({ length: 8 }, () => concurrency.started())
     for (const started of starts) concurrency.failed(started)

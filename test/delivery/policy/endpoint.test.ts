@@ -75,7 +75,7 @@ describe('the endpoint becomes unavailable', () => {
     expect(stateOf(endpoint)).toBe('unavailable')
   })
 
-  test('not while successes come between', () => {
+  test('not if successes occur in between', () => {
     const { endpoint } = setUp()
     for (let i = 0; i < 100; i += 1)
       submit(endpoint, i % 5 === 0 ? { kind: 'success' } : failure(`batch ${i}`))
@@ -89,7 +89,7 @@ describe('the endpoint becomes unavailable', () => {
   })
 })
 
-describe('while it is closed', () => {
+describe('while the endpoint is unavailable', () => {
   function close(random?: () => number) {
     const world = setUp(random)
     for (const batch of ['a', 'b', 'a', 'b', 'a']) submit(world.endpoint, failure(batch))
@@ -110,7 +110,7 @@ describe('while it is closed', () => {
     expect(endpoint.enter()).not.toBeNull()
   })
 
-  test('waits double up to a minute, each drawn from zero to its bound', async () => {
+  test('the bound of the wait doubles up to a minute, and each wait is random from zero to the bound', async () => {
     const bounds = [1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000]
     const { endpoint, clock } = close(() => 0.999_999)
     for (const bound of bounds) {
@@ -122,7 +122,7 @@ describe('while it is closed', () => {
     }
   })
 
-  test('late failures of before neither open it nor make the wait longer', () => {
+  test('late failures of earlier submissions neither end the outage nor lengthen the wait', () => {
     const { endpoint, clock } = setUp()
     const passes = Array.from({ length: 8 }, () => endpoint.enter())
     for (const [index, pass] of passes.entries())
@@ -130,14 +130,14 @@ describe('while it is closed', () => {
     expect((endpoint.opensAt() ?? 0) - clock.monotonic()).toBe(500)
   })
 
-  test('a pass of before is no longer good', () => {
+  test('a pass from before the outage is void', () => {
     const { endpoint } = setUp()
     const pass = endpoint.enter()
     for (const batch of ['a', 'b', 'a', 'b', 'a']) submit(endpoint, failure(batch))
     expect(pass !== null && endpoint.isValid(pass)).toBe(false)
   })
 
-  test('a late success of before opens it', () => {
+  test('a late success of an earlier submission makes it available', () => {
     const { endpoint, events } = setUp()
     const pass = endpoint.enter()
     for (const batch of ['a', 'b', 'a', 'b', 'a']) submit(endpoint, failure(batch))
@@ -170,7 +170,7 @@ describe('while it is closed', () => {
     expect(endpoint.enter()).not.toBeNull()
   })
 
-  test('Retry-After is kept, also when it is longer than the back-off', async () => {
+  test('Retry-After is obeyed, also if it is longer than the back-off', async () => {
     const { endpoint, clock } = close()
     await clock.advance(1000)
     submit(endpoint, failure('a', { retryAfterMs: 600_000 }))
@@ -182,7 +182,7 @@ describe('while it is closed', () => {
 })
 
 describe('Retry-After while available', () => {
-  test('of one batch delays that batch only; of two in a row everyone', () => {
+  test('of one batch delays only that batch; of two batches in a row it delays all', () => {
     const { endpoint, clock } = setUp()
     submit(endpoint, failure('a', { retryAfterMs: 30_000 }))
     expect(endpoint.enter()).not.toBeNull()
@@ -210,7 +210,7 @@ describe('unauthorized', () => {
     }
   })
 
-  test('names what is known of signature, account and clock', () => {
+  test('is reported with the known facts about signature, account and clock', () => {
     const { endpoint, events } = setUp()
     submit(endpoint, forbidden)
     expect(events[0]).toMatchObject({
@@ -252,7 +252,7 @@ describe('unauthorized', () => {
     expect(stateOf(endpoint)).toBe('available')
   })
 
-  test('for want of credentials they are looked for after 5 s, doubling to five minutes', async () => {
+  test('without credentials the next search is after 5 s, doubling to five minutes', async () => {
     const { endpoint, clock, events } = setUp()
     for (const waitMs of [5000, 10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000]) {
       submit(endpoint, { kind: 'no_credentials', why: 'none' })

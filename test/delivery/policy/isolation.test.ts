@@ -57,7 +57,7 @@ async function isolate(faultAt: readonly number[], count = 500) {
 
 describe('one payload at fault in a batch', () => {
   test.each([0, 1, 137, 249, 250, 251, 498, 499])(
-    'at place %i costs 18 further batch requests and one single at most',
+    'at position %i costs at most 18 further batch requests and one single request',
     async (place) => {
       const { atFault } = await isolate([place])
       const singles = world.service.received.filter(bySingle)
@@ -76,7 +76,7 @@ describe('one payload at fault in a batch', () => {
     },
   )
 
-  test('is found where the single operation takes it: then it is delivered', async () => {
+  test('that the single operation accepts is delivered', async () => {
     world = await createDeliveryWorld({ startNow: false })
     const ids = await world.publish('a', 'b', 'c')
     world.service.answer((one) =>
@@ -98,7 +98,7 @@ describe('one payload at fault in a batch', () => {
     expect(world.spool.totals()).toMatchObject({ delivered: 518, dead: 2 })
   })
 
-  test('without any other payload becomes no dead letter until something else is accepted', async () => {
+  test('as the only payload does not become a dead letter until another one is accepted', async () => {
     world = await createDeliveryWorld({ startNow: false })
     const ids = await world.publish('a')
     world.service.answer(refuseWith(new Set<string>(ids)))
@@ -129,7 +129,7 @@ describe('one payload at fault in a batch', () => {
   })
 })
 
-test('a part that is held for good does not prevent other batches from being taken apart', async () => {
+test('a part that stays held does not prevent the isolation of other batches', async () => {
   let first: readonly string[] = []
   let atFault = ''
   let asked = 0
@@ -195,13 +195,13 @@ describe('a service that refuses everything', () => {
   })
 })
 
-describe('too large', () => {
+describe('bodies that are too large', () => {
   const tooLarge =
     (bytesMax: number): Script =>
     (one) =>
       one.body.length > bytesMax ? { status: 413, body: { message: 'too large' } } : acceptAll(one)
 
-  test('bodies become smaller until they fit, and later batches begin small', async () => {
+  test('are cut until they fit, and later batches start with the smaller size', async () => {
     world = await createDeliveryWorld({ ...large, startNow: false })
     await world.publish(...names(500))
     world.service.answer(tooLarge(8000))
@@ -217,7 +217,7 @@ describe('too large', () => {
     expect(world.spool.totals()).toMatchObject({ delivered: 1000, dead: 0 })
   })
 
-  test('the size is regained slowly', async () => {
+  test('raise the size limit again slowly', async () => {
     world = await createDeliveryWorld({ ...large, startNow: false })
     await world.publish(...names(100))
     world.service.answer(tooLarge(4000))
@@ -234,7 +234,7 @@ describe('too large', () => {
   })
 })
 
-describe('a batchId that the service knows', () => {
+describe('a batch that the service answers with 409', () => {
   test('is sent under a new batchId if the config says resend', async () => {
     world = await createDeliveryWorld({
       script: (one, index) => {
@@ -253,7 +253,7 @@ describe('a batchId that the service knows', () => {
 })
 
 describe('mode: single', () => {
-  test('sends every payload by itself, those of batches sealed before as well', async () => {
+  test('sends every payload in its own request, also those of batches sealed before', async () => {
     world = await createDeliveryWorld({ script: () => ({ status: 503 }) })
     const before = await world.publish('a', 'b', 'c')
     await world.pass(100)

@@ -21,7 +21,7 @@ const open = () => world.spool.lanes().reduce((sum, { pending, sealed }) => sum 
 const sentIds = () => world.service.received.map(({ batchId }) => batchId)
 
 describe('batches by count and linger', () => {
-  test('a full batch leaves at once, a lone payload after the linger', async () => {
+  test('a full batch is sent at once, a single payload after the linger', async () => {
     world = await createDeliveryWorld()
     const ids = await world.publish('a', 'b', 'c', 'd')
     await world.pass(0)
@@ -34,7 +34,7 @@ describe('batches by count and linger', () => {
     expect(world.delivery.counters()).toMatchObject({ submissions: 2, delivered: 4, retried: 0, dead: 0 })
   })
 
-  test('a step of the wall clock does not keep a lone payload', async () => {
+  test('a step of the wall clock does not delay a single payload', async () => {
     world = await createDeliveryWorld()
     await world.publish('a')
     world.clock.stepWall(-3_600_000)
@@ -42,7 +42,7 @@ describe('batches by count and linger', () => {
     expect(open()).toBe(0)
   })
 
-  test('a clock that was ahead and is set right keeps nothing in its retry step', async () => {
+  test('a clock that was ahead and is corrected delays no retry', async () => {
     world = await createDeliveryWorld({ script: failAll('Validation') })
     world.clock.stepWall(dayMs)
     await world.publish('a', 'b', 'c')
@@ -55,7 +55,7 @@ describe('batches by count and linger', () => {
     expect(world.spool.totals()).toMatchObject({ delivered: 6, dead: 0 })
   })
 
-  test('nothing is looked at again and again while backfill has all its places', async () => {
+  test('the pipeline does not spin while backfill uses all its places', async () => {
     world = await createDeliveryWorld({
       script: () => 'hang',
       startNow: false,
@@ -86,7 +86,7 @@ describe('batches by count and linger', () => {
     expect(world.spool.batches()).toHaveLength(2)
   })
 
-  test('a lane of a provider that is not configured is left alone', async () => {
+  test('a lane of a provider that is not configured is not sent', async () => {
     world = await createDeliveryWorld({ provider: { name: 'other' as never } })
     await world.publish('a', 'b', 'c')
     await world.pass(dayMs)
@@ -96,7 +96,7 @@ describe('batches by count and linger', () => {
 })
 
 describe('same batch, same bytes', () => {
-  test('after 500, reset, HTML and a wrong length the same bytes go again under the same batchId', async () => {
+  test('after 500, reset, HTML and a wrong length the same bytes are sent again under the same batchId', async () => {
     const answers: Script[] = [
       refuse(500),
       () => 'reset',
@@ -115,7 +115,7 @@ describe('same batch, same bytes', () => {
     expect(open()).toBe(0)
   })
 
-  test('after a crash of the process the same bytes go first', async () => {
+  test('after a crash of the process the same bytes are sent first', async () => {
     world = await createDeliveryWorld({ script: refuse(503) })
     await world.publish('a', 'b', 'c')
     await world.pass(0)
@@ -172,7 +172,7 @@ describe('outages', () => {
   })
 
   test.each([1, 2, 3, 4, 5, 6, 7, 8])(
-    'what rested for its sake goes when it is over (seed %i)',
+    'batches that waited for an isolation are sent when it ends (seed %i)',
     async (seed) => {
       world = await createDeliveryWorld({ script: refuse(500), seed })
       await world.publish('a', 'b', 'c')
@@ -185,7 +185,7 @@ describe('outages', () => {
     },
   )
 
-  test('one batch that fails for ever stops no other, and steps aside', async () => {
+  test('a batch that always fails delays no other, and is retried separately', async () => {
     world = await createDeliveryWorld()
     const [poison] = await world.publish('poison', 'x', 'y')
     const script: Script = (one, index) =>
@@ -236,7 +236,7 @@ describe('outages', () => {
 })
 
 describe('403', () => {
-  test('for a day costs at most 200 requests, loses nothing and ends by itself', async () => {
+  test('for a day costs at most 200 requests and loses nothing, and delivery resumes automatically', async () => {
     world = await createDeliveryWorld({ script: refuse(403) })
     for (let i = 0; i < 10; i += 1) await world.publish(`${i}a`, `${i}b`, `${i}c`)
     await world.pass(dayMs)
@@ -282,7 +282,7 @@ describe('403', () => {
 })
 
 describe('payloads that fail', () => {
-  test('rest for the delay of each step, then become dead letters with the words of the service', async () => {
+  test('wait for the delay of each step, then become dead letters with the message of the service', async () => {
     world = await createDeliveryWorld({ script: failAll('Validation') })
     await world.publish('a', 'b', 'c')
     await world.pass(0)
@@ -322,7 +322,7 @@ describe('payloads that fail', () => {
     expect(world.spool.totals()).toMatchObject({ delivered: 3, retried: 1, dead: 0 })
   })
 
-  test('each rests for its own delay, in the order in which they failed', async () => {
+  test('each wait for their own delay, in the order in which they failed', async () => {
     world = await createDeliveryWorld({ script: failAll('Internal') })
     const [first] = await world.publish('first')
     await world.pass(6000)
@@ -361,7 +361,7 @@ describe('payloads that fail', () => {
   })
 })
 
-describe('what holds', () => {
+describe('held batches', () => {
   test('409 holds the batch, retries slowly and is reported', async () => {
     world = await createDeliveryWorld({ script: refuse(409) })
     await world.publish('a', 'b', 'c')
@@ -441,7 +441,7 @@ describe('credentials', () => {
 })
 
 describe('stop', () => {
-  test('waits for no credentials that do not come', async () => {
+  test('does not wait for credentials that do not arrive', async () => {
     const folder = await newFolder()
     const pipe = join(folder, 'pipe')
     execFileSync('mkfifo', [pipe])
@@ -457,7 +457,7 @@ describe('stop', () => {
     expect(open()).toBe(3)
   })
 
-  test('lets a running submission end and starts no other', async () => {
+  test('lets a running submission finish and starts no other', async () => {
     world = await createDeliveryWorld({ provider: { maxInFlight: 1 } })
     for (const part of ['a', 'b']) await world.publish(`${part}1`, `${part}2`, `${part}3`)
     while (world.delivery.providers()[0]?.inFlight === 0) await world.clock.advance(0)
@@ -479,7 +479,7 @@ describe('stop', () => {
     expect(world.spool.batches()).toHaveLength(1)
   })
 
-  test('aborts what hangs at the deadline; its batch stays sealed', async () => {
+  test('aborts a hanging submission at the deadline; its batch stays sealed', async () => {
     world = await createDeliveryWorld({ script: () => 'hang' })
     await world.publish('a', 'b', 'c')
     while (world.service.received.length === 0) await world.clock.advance(0)

@@ -127,7 +127,7 @@ describe('the entries of a body', () => {
     parse.mockRestore()
   })
 
-  test('a payload that is sent alone is a body by itself', () => {
+  test('a single payload is the whole body', () => {
     const text = JSON.stringify({
       payloadId: uuidNamed('1'),
       signalTimestamp: startAt,

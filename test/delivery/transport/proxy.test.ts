@@ -36,7 +36,7 @@ describe('through a proxy of the environment', () => {
     expect(service.requests).toMatchObject([{ host: `ingest.depot.test:${service.port}` }])
   })
 
-  test('name and password of its URL are given', async () => {
+  test('name and password of its URL are sent', async () => {
     const service = await hiddenService()
     const authorization = `Basic ${Buffer.from('depot:p@ss').toString('base64')}`
     const proxy = await startConnectProxy({ authorization })
@@ -52,7 +52,7 @@ describe('through a proxy of the environment', () => {
     await gate.close()
   })
 
-  test('never for this machine', async () => {
+  test('this machine is reached without it', async () => {
     const service = await startScriptedService()
     const env = { HTTP_PROXY: 'http://127.0.0.1:1', HTTPS_PROXY: 'http://127.0.0.1:1' }
     expect((await submit(service.url, { proxy: environment, env })).outcome.kind).toBe('answered')
@@ -120,7 +120,7 @@ describe('a proxy that refuses is distinguished from the service', () => {
     })
   })
 
-  test('nothing listens, or its name is unknown', async () => {
+  test('a proxy that does not listen, or whose name is unknown', async () => {
     for (const url of ['http://127.0.0.1:1', 'http://proxy.invalid:3128'])
       expect((await submit('https://ingest.depot.test', { proxy: named(url) })).outcome).toMatchObject({
         reason: 'proxy',
@@ -129,13 +129,13 @@ describe('a proxy that refuses is distinguished from the service', () => {
       })
   })
 
-  test('it closes the connection without an answer', async () => {
+  test('a proxy that closes the connection without an answer', async () => {
     const proxy = await startConnectProxy({ mood: 'cut' })
     const { outcome } = await submit('https://ingest.depot.test', { proxy: named(proxy.url) })
     expect(outcome).toMatchObject({ kind: 'unreachable', reason: 'proxy' })
   })
 
-  test('it accepts the connection and does not answer: the wait ends, and no connection stays open', async () => {
+  test('a proxy that does not answer: the wait ends, and no connection stays open', async () => {
     const proxy = await startConnectProxy({ mood: 'hang' })
     const gate = open('https://ingest.depot.test', {
       proxy: named(proxy.url),
@@ -162,7 +162,7 @@ describe('a proxy that refuses is distinguished from the service', () => {
   })
 })
 
-describe('which way', () => {
+describe('the choice of the proxy', () => {
   const urlOf = (baseUrl: string, env: Record<string, string>) =>
     proxyFor(baseUrl, environment, env)?.url ?? null
   const proxyEnv = { HTTPS_PROXY: 'http://p:3128' }

@@ -17,7 +17,7 @@ function setUp(baseUrl = 'https://ingest.example.com', proxy: ProxyOptions = { f
 }
 
 describe("the service's clock", () => {
-  test('corrects the signing time from a minute on, and is shown in any case', () => {
+  test('corrects the signing time from an offset of a minute on, and is always shown', () => {
     const { clock, service, says } = setUp()
     expect(service.offsetMs).toBeNull()
     expect(service.signingAt()).toBe(clock.now())
@@ -28,7 +28,7 @@ describe("the service's clock", () => {
     expect(service.signingAt()).toBe(clock.now() - hourMs + 500)
   })
 
-  test('counts what an answer took by half', () => {
+  test('is estimated with half of the response time', () => {
     const { clock, service } = setUp()
     service.answered(dateOf(clock.now() - 2000), 4000)
     expect(service.offsetMs).toBe(500)
@@ -52,7 +52,7 @@ describe("the service's clock", () => {
     },
   )
 
-  test('what a proxy calls its own loopback is not believed without TLS', () => {
+  test('is not used from the loopback address of a proxy without TLS', () => {
     const proxy: ProxyOptions = { from: 'config', url: 'http://proxy:3128', auth: null }
     const plain = setUp('http://localhost:80', proxy)
     plain.says(2 * hourMs)
@@ -63,7 +63,7 @@ describe("the service's clock", () => {
   })
 
   test.each([null, '', 'soon', dateOf(0), dateOf(Date.UTC(2200, 0, 1)), 'NaN', '9'.repeat(400)])(
-    'a Date of %j says nothing',
+    'a Date of %j is ignored',
     (date) => {
       const { service } = setUp()
       service.answered(date, 0)
@@ -77,7 +77,7 @@ describe("the service's clock", () => {
     expect(service.offsetMs).toBeNull()
   })
 
-  test('a machine that starts in 1970 learns what time it is', () => {
+  test('corrects a machine that starts in 1970', () => {
     const clock = createFakeClock(5000)
     const service = createServiceClock(
       { clock, emit: () => undefined },
@@ -88,7 +88,7 @@ describe("the service's clock", () => {
     expect(Math.abs(service.signingAt() - now)).toBeLessThan(1000)
   })
 
-  test('forgets what it knew when our clock is stepped, and learns again', async () => {
+  test('is discarded when our clock is stepped, and measured again', async () => {
     const { clock, service, says } = setUp()
     says(hourMs)
     await clock.advance(600_000)

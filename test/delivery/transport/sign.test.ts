@@ -81,7 +81,7 @@ describe('a signature', () => {
     )
   })
 
-  test('is another one at every attempt', async () => {
+  test('differs at every attempt', async () => {
     const sign = createSigner(credentials)
     const one = await sign(request, signingAt)
     const other = await sign(request, signingAt)

@@ -64,7 +64,7 @@ describe('a certificate that is not valid by our clock', () => {
   test.each([
     ['not yet', new Date(Date.now() + dayMs), new Date(Date.now() + 2 * dayMs), /not valid yet/],
     ['no more', new Date(Date.now() - 2 * dayMs), new Date(Date.now() - dayMs), /has expired/],
-  ])('%s: it is the clock that is named, with its time', async (_name, from, until, words) => {
+  ])('%s: the condition names the clock and its time', async (_name, from, until, words) => {
     const service = await startTlsService({ ...authority.issue({ from, until }), answer: acceptedBoth })
     const { outcome } = await submit(service.url, { ca })
     expect(outcome).toMatchObject({
@@ -99,7 +99,7 @@ describe('a service that requires a client certificate', () => {
   test.each([
     ['none', null],
     ['another one', createAuthority('Others').issue()],
-  ])('gets nothing from us with %s', async (_name, other) => {
+  ])('gets no data from us with %s', async (_name, other) => {
     const service = await startTlsService({
       ...authority.issue(),
       clientCa: clients.ca,
@@ -181,7 +181,7 @@ describe('a server', () => {
 })
 
 describe('connections', () => {
-  test('are kept: twenty submissions one after the other take one', async () => {
+  test('are reused: twenty consecutive submissions use one', async () => {
     const service = await startTlsService({ ...authority.issue(), answer: acceptedBoth })
     const transport = open(service.url, { ca })
     for (let i = 0; i < 20; i += 1) expect((await send(transport)).outcome.kind).toBe('answered')
@@ -198,7 +198,7 @@ describe('connections', () => {
     expect(service.connections().most).toBe(3)
   })
 
-  test('that the service cut are made anew', async () => {
+  test('that the service closed are opened again', async () => {
     const service = await startTlsService({ ...authority.issue(), answer: acceptedBoth })
     const transport = open(service.url, { ca })
     await send(transport)

@@ -20,7 +20,7 @@ describe('a daemon whose clock is wrong', () => {
     ['an hour behind', -hourMs],
     ['an hour ahead', hourMs],
     ['years behind, as without a battery', -20 * 365 * dayMs],
-  ])('%s signs rightly from its second request on', async (_name, wrongMs) => {
+  ])('%s signs correctly from its second request on', async (_name, wrongMs) => {
     const pipeline = await openSandboxPipeline({ clock: wrongBy(wrongMs), providers: [{ maxInFlight: 1 }] })
     await pipeline.publish(200)
     await pipeline.until(() => pipeline.spool.totals().delivered === 200)
@@ -33,7 +33,7 @@ describe('a daemon whose clock is wrong', () => {
     expect(Math.abs(offsetMs + wrongMs)).toBeLessThan(2000)
   })
 
-  test('a minute off it signs with its own time, and shows by how much it is off', async () => {
+  test('less than a minute off signs with its own time, and shows the offset', async () => {
     const pipeline = await openSandboxPipeline({ clock: wrongBy(-50_000) })
     await pipeline.publish(10)
     await pipeline.until(() => pipeline.spool.totals().delivered === 10)
@@ -60,28 +60,31 @@ describe('a daemon whose clock is wrong', () => {
   })
 })
 
-describe('a clock so wrong that the certificate of the service is not valid by it', () => {
+describe('a clock outside the validity period of the certificate of the service', () => {
   test.each<[string, IssueOptions]>([
     ['not yet', { from: new Date(Date.now() + dayMs), until: new Date(Date.now() + 2 * dayMs) }],
     ['no more', { from: new Date(Date.now() - 2 * dayMs), until: new Date(Date.now() - dayMs) }],
-  ])('%s: it says so, holds everything, and resumes when the time is right', async (_name, dates) => {
-    const authority = createAuthority()
-    const front = await startTlsFront(authority.issue(dates))
-    const pipeline = await openSandboxPipeline({
-      providers: [{ ca: authority.ca }],
-      baseUrl: (url) => (front.lead(url), front.url),
-    })
-    await pipeline.publish(10)
-    await pipeline.until(() => pipeline.ofKind('endpoint_unavailable').length > 0)
-    expect(pipeline.ofKind('endpoint_unavailable')[0]).toMatchObject({
-      why: expect.stringMatching(/^The clock of this machine says \d{4}-.*certificate of the service/),
-      act: expect.stringContaining('Set the time of this machine'),
-    })
-    expect(pipeline.spool.lanes()[0]?.open).toBe(10)
-    // The certificate is valid, as it is after the time was set.
-    front.renew(authority.issue())
-    await pipeline.until(() => pipeline.spool.totals().delivered === 10)
-    expect(pipeline.sandbox.stats().distinctPayloadIds).toBe(10)
-    expect(pipeline.delivery.providers()[0]?.endpoint).toBe('available')
-  })
+  ])(
+    '%s: the cause is reported, everything is held, and delivery resumes when the time is right',
+    async (_name, dates) => {
+      const authority = createAuthority()
+      const front = await startTlsFront(authority.issue(dates))
+      const pipeline = await openSandboxPipeline({
+        providers: [{ ca: authority.ca }],
+        baseUrl: (url) => (front.lead(url), front.url),
+      })
+      await pipeline.publish(10)
+      await pipeline.until(() => pipeline.ofKind('endpoint_unavailable').length > 0)
+      expect(pipeline.ofKind('endpoint_unavailable')[0]).toMatchObject({
+        why: expect.stringMatching(/^The clock of this machine says \d{4}-.*certificate of the service/),
+        act: expect.stringContaining('Set the time of this machine'),
+      })
+      expect(pipeline.spool.lanes()[0]?.open).toBe(10)
+      // The certificate is valid, as it is after the time was set.
+      front.renew(authority.issue())
+      await pipeline.until(() => pipeline.spool.totals().delivered === 10)
+      expect(pipeline.sandbox.stats().distinctPayloadIds).toBe(10)
+      expect(pipeline.delivery.providers()[0]?.endpoint).toBe('available')
+    },
+  )
 })

@@ -10,7 +10,7 @@ const users = [
   { name: 'yard', password: new Secret('other') },
 ]
 
-describe('who may connect', () => {
+describe('access of clients', () => {
   test.each([
     ['a client without a user name is refused where anonymous access is off', false, {}, 5],
     [
@@ -52,7 +52,7 @@ describe('who may connect', () => {
     ])
   })
 
-  test('a message that was sent along with a refused CONNECT is not taken', async () => {
+  test('a message sent together with a refused CONNECT is not accepted', async () => {
     const spool = auto()
     await using world = await openIngest(spool, { access: { anonymous: false, users } })
     const device = await world.connection('truck')
@@ -174,7 +174,7 @@ describe('sessions', () => {
     expect(device.received.filter(({ cmd }) => cmd === 'publish')).toEqual([])
   })
 
-  test('a will is taken when the connection breaks, and not after DISCONNECT', async () => {
+  test('a will is accepted when the connection breaks, and not after DISCONNECT', async () => {
     const spool = auto()
     await using world = await openIngest(spool)
     const will = { topic: 'gone', payload: Buffer.from('last words'), qos: 1 as const }
@@ -191,7 +191,7 @@ describe('sessions', () => {
     expect(world.ingest.counters()).toMatchObject({ received: 1, mapped: 1 })
   })
 
-  test('a will of a client that broke the protocol is taken', async () => {
+  test('a will of a client that violated the protocol is accepted', async () => {
     const spool = auto()
     await using world = await openIngest(spool)
     const device = await world.connection('broken')

@@ -48,7 +48,7 @@ describe('aedes', () => {
     expect(await device.acked(51)).toHaveLength(51)
   })
 
-  test('never writes an ack by itself', async () => {
+  test('never writes an ack unless the gateway does', async () => {
     const spool = createMemoryIntakeSpool({ commits: 'auto' })
     await using world = await openIngest(spool)
     const device = await world.device('truck')

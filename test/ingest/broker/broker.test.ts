@@ -28,7 +28,7 @@ describe('acked means durable', () => {
     expect(spool.payloads.map(textOf)).toEqual(['a'])
   })
 
-  test('QoS 0 is taken and gets no ack', async () => {
+  test('QoS 0 is accepted and gets no ack', async () => {
     const spool = auto()
     await using world = await openIngest(spool)
     const device = await world.device('truck')
@@ -105,7 +105,7 @@ describe('acked means durable', () => {
     expect(spool.payloads).toHaveLength(100)
   })
 
-  test('everything before a half-close is taken, also when it arrived in one segment', async () => {
+  test('everything before a half-close is accepted, also if it arrived in one segment', async () => {
     const spool = auto()
     await using world = await openIngest(spool)
     const device = await world.connection('truck')
@@ -120,7 +120,7 @@ describe('acked means durable', () => {
 })
 
 describe('after the end', () => {
-  test('what a device sent before it closed is taken, also when reading was paused then', async () => {
+  test('messages sent before a device closed are accepted, also if reading was paused then', async () => {
     const spool = auto()
     await using world = await openIngest(spool, { inFlightMax: 2 })
     const device = await world.device('truck')
@@ -135,7 +135,7 @@ describe('after the end', () => {
     expect(world.ingest.counters().received).toBe(9)
   })
 
-  test('what follows DISCONNECT or a malformed packet is not taken', async () => {
+  test('bytes after DISCONNECT or a malformed packet are not accepted', async () => {
     for (const end of [Buffer.from([0xe0, 0]), publishBytes({ topic: '$SYS/x', payload: 'x' })]) {
       const spool = auto()
       await using world = await openIngest(spool)
@@ -248,7 +248,7 @@ describe('sent again', () => {
     expect(spool.payloads.map(textOf)).toEqual(['untimed a'])
   })
 
-  test('QoS 2: a clean session does not know the previous one', async () => {
+  test('QoS 2: a clean session discards the previous one', async () => {
     const spool = auto()
     await using world = await openIngest(spool)
     for (const count of [1, 2]) {
@@ -269,7 +269,7 @@ describe('sent again', () => {
   })
 })
 
-describe('while the spool takes nothing in', () => {
+describe('while the spool accepts no messages', () => {
   test('acks are held in order and given when it resumes; QoS 0 is counted as dropped', async () => {
     const spool = auto()
     await using world = await openIngest(spool)
@@ -292,7 +292,7 @@ describe('while the spool takes nothing in', () => {
     expect(world.ingest.counters()).toMatchObject({ received: 6, mapped: 5, dropped: 1, held: 0, acked: 5 })
   })
 
-  test('at the bound sockets are not read, and every message is acknowledged in the end', async () => {
+  test('at the bound sockets are not read, and every message is acknowledged later', async () => {
     const spool = auto()
     await using world = await openIngest(spool, { heldMessagesMax: 50, inFlightMax: 65_535 })
     spool.setHold('disk_low')

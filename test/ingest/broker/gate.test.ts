@@ -46,7 +46,7 @@ function open() {
 async function microtask(): Promise<void> {}
 
 describe('a client that does not read its acks', () => {
-  test('is not read either, until it reads them', async () => {
+  test('is not read until it reads them', async () => {
     const { socket, gate, dropped, published, read, clock } = open()
     const hello = connectBytes('truck')
     socket.unshift(hello)
@@ -92,7 +92,7 @@ describe('bytes that arrive while nothing waits before them', () => {
     return world
   }
 
-  test('are taken at once, without the buffer of the stream', async () => {
+  test('are read at once, without the buffer of the stream', async () => {
     const { socket, published } = await connected()
     expect(socket.push(Buffer.concat([message('a'), message('b')]))).toBe(true)
     expect(published).toEqual(['a', 'b'])
@@ -104,7 +104,7 @@ describe('bytes that arrive while nothing waits before them', () => {
   const outer = publishBytes({ topic: 'outer', payload: inner, messageId: 2 })
   const halves = [outer.subarray(0, -inner.length), inner] as const
 
-  test('wait behind what is in the stream', async () => {
+  test('wait behind the bytes in the stream', async () => {
     const { socket, published, read } = await connected()
     socket.push(Buffer.concat([message('a'), halves[0]]))
     socket.push(halves[1])
@@ -113,7 +113,7 @@ describe('bytes that arrive while nothing waits before them', () => {
     expect(published).toEqual(['a', 'outer'])
   })
 
-  test('go to the parser of aedes where that has the first part of the packet', async () => {
+  test('go to the parser of aedes if it has the first part of the packet', async () => {
     const { socket, published, read } = await connected()
     socket.push(halves[0])
     expect(read()).toEqual(halves[0])
@@ -122,7 +122,7 @@ describe('bytes that arrive while nothing waits before them', () => {
     expect(published).toEqual([])
   })
 
-  test('are taken up to the limit of messages in flight; the others wait in the stream', async () => {
+  test('are read up to the limit of messages in flight; the others wait in the stream', async () => {
     const { socket, gate, published, read } = await connected()
     socket.push(Buffer.concat(Array.from({ length: 12 }, (_, n) => message(`t${n}`))))
     expect(published).toHaveLength(10)
@@ -132,7 +132,7 @@ describe('bytes that arrive while nothing waits before them', () => {
     expect(published).toEqual(Array.from({ length: 11 }, (_, n) => `t${n}`))
   })
 
-  test('end the connection where they announce a packet beyond the limit', async () => {
+  test('end the connection if they announce a packet beyond the limit', async () => {
     const { socket, published, dropped, read } = await connected()
     socket.push(Buffer.concat([message('a'), message('b', 'x'.repeat(1000))]))
     expect(published).toEqual(['a'])
@@ -150,7 +150,7 @@ describe('bytes that arrive while nothing waits before them', () => {
         gate.writeAcks()
       },
     ],
-  ])('are not taken where %s', async (_, stop) => {
+  ])('are not read at once where %s', async (_, stop) => {
     const { socket, gate, published } = await connected()
     stop(gate)
     socket.push(message('a'))

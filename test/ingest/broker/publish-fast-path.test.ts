@@ -23,7 +23,7 @@ function takeAll(portion: Buffer): { taken: Taken[]; end: number } {
 }
 
 describe('the fast path of a message', () => {
-  test('reads what a full parser reads, over random messages', () => {
+  test('gives the same messages as a full parser, over random messages', () => {
     const random = createRandom(5)
     const expected: Taken[] = []
     const parse = parser({ protocolVersion: 4 })
@@ -72,7 +72,7 @@ describe('the fast path of a message', () => {
     expect(end).toBe(first.length)
   })
 
-  test('takes nothing more after the caller stops it', () => {
+  test('reads nothing more after the caller stops it', () => {
     let calls = 0
     const end = takePublishes(Buffer.concat([first, first]), packetBytesMax, messageOf(''), () => {
       calls += 1

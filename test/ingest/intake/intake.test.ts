@@ -29,8 +29,8 @@ function expectConservation(intake: Intake): void {
   expect(received).toBe(mapped + ignored + duplicates + dead + dropped + held)
 }
 
-describe('what becomes of a message', () => {
-  test('it is acknowledged after its commit and not before', () => {
+describe('the result of a message', () => {
+  test('the ack is given after the commit and not before', () => {
     const { spool, acks, send } = world()
     send('one')
     send('two')
@@ -49,7 +49,7 @@ describe('what becomes of a message', () => {
     expectConservation(intake)
   })
 
-  test('every message is counted once, whatever became of it', () => {
+  test('every message is counted once, by its result', () => {
     const { spool, intake, send } = world()
     for (const text of ['one', 'many:3', 'ignore', 'none', 'bad', 'throw', 'one', 'many:3']) send(text)
     spool.commit()
@@ -78,7 +78,7 @@ describe('what becomes of a message', () => {
     expectConservation(intake)
   })
 
-  test('a message that makes the mapping throw is kept whole, acknowledged and reported', () => {
+  test('a message that makes the mapping throw becomes a dead letter, and is acknowledged and reported', () => {
     const { spool, acks, events, send } = world()
     send('throw')
     spool.commit()
@@ -108,8 +108,8 @@ describe('what becomes of a message', () => {
   })
 })
 
-describe('while the spool takes nothing in', () => {
-  test('QoS 1 waits in order and resumes without help', async () => {
+describe('while the spool accepts no messages', () => {
+  test('QoS 1 waits in order and resumes automatically', async () => {
     const { spool, intake, acks, send } = world()
     spool.setHold('spool_full')
     for (const text of ['a', 'b', 'c']) send(text)
@@ -168,7 +168,7 @@ describe('while the spool takes nothing in', () => {
     expect(intake.readingPaused).toBe(true)
   })
 
-  test('what waits is a copy: the message and its buffer may be reused', async () => {
+  test('a waiting message is copied: its buffer may be reused', async () => {
     const { spool, intake, acks } = world()
     spool.setHold('spool_full')
     const message = messageOf('first', { sender })
@@ -217,7 +217,7 @@ describe('while the spool takes nothing in', () => {
 })
 
 describe('stopping', () => {
-  test('waits until what was held has been appended', async () => {
+  test('waits until the held messages are appended', async () => {
     const { spool, intake, send } = world()
     spool.setHold('spool_full')
     send('a')
@@ -226,7 +226,7 @@ describe('stopping', () => {
     expect(spool.open).toBe(1)
   })
 
-  test('does not wait for a spool that takes nothing in, and appends nothing afterwards', async () => {
+  test('does not wait for a spool that accepts no messages, and appends nothing afterwards', async () => {
     const { spool, intake, acks, send } = world()
     spool.setHold('spool_full')
     send('a')

@@ -51,7 +51,7 @@ const idsIn = async ({ world }: KeptWorld, device: string) =>
   (await collect(world.spool.keptMessages(shelf, device, { limit: 1000 }))).map(({ id }) => id)
 
 describe('messages that are kept because of their clock', () => {
-  test('are released as they are, in order of arrival, when a person decides so', async () => {
+  test('are released unchanged, in order of arrival, by a command', async () => {
     const kept = await open()
     const messages = Array.from({ length: 250 }, (_, n) => ahead(n))
     for (const message of messages) void kept.publish(topicOf('truck-1'), message)
@@ -148,7 +148,7 @@ describe('messages that are kept because of their clock', () => {
   })
 })
 
-describe('messages that a person drops', () => {
+describe('messages that a command drops', () => {
   test('become dead letters with that reason; a dry run changes nothing', async () => {
     const kept = await open()
     await kept.publish(topicOf('unlisted'), position(1))

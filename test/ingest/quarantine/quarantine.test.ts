@@ -29,7 +29,7 @@ describe('messages of an unknown device', () => {
     expect(kept.world.eventsOf('quarantine_released')).toMatchObject([{ devices: 1, messages: 250 }])
   })
 
-  test('stay before what the device sends during their release', async () => {
+  test('are sent before the messages that the device sends during their release', async () => {
     const kept = await openKeptWorld()
     await publishMany(kept, 'truck-1', 0, 350)
     const swapped = kept.change({ listed: ['truck-1'] })
@@ -48,7 +48,7 @@ describe('messages of an unknown device', () => {
     expect(received).toBe(mapped + quarantined)
   })
 
-  test('stay before a message that arrives at the moment when nothing seems to be left', async () => {
+  test('are sent before a message that arrives at the end of their release', async () => {
     let atBarrier = () => {}
     const kept = await openKeptWorld({
       releaseSpool: (spool) => ({
@@ -79,7 +79,7 @@ describe('messages of an unknown device', () => {
     expect(await keptIn(kept.world.spool, shelf)).toEqual([])
   })
 
-  test('are neither lost nor doubled by a process that ends between two slices', async () => {
+  test('are neither lost nor duplicated if the process ends between two slices', async () => {
     const kept = await openKeptWorld()
     await publishMany(kept, 'truck-1', 0, 450)
     let sent = 0
@@ -145,7 +145,7 @@ describe('messages of an unknown device', () => {
     expect(kept.world.eventsOf('message_unmappable')).toHaveLength(1)
   })
 
-  test('whose clock is wrong are kept again, for that reason, until a person decides', async () => {
+  test('whose clock is wrong are kept again, for that reason, until a command decides', async () => {
     const kept = await openKeptWorld()
     await kept.publish(topicOf('truck-1'), { ...position(1), ts: Date.now() + 86_400_000 })
     await kept.publish(topicOf('truck-1'), position(2))
@@ -162,7 +162,7 @@ describe('messages of an unknown device', () => {
     expect(kept.release.counters()).toMatchObject({ released: 2, keptAgain: 1 })
   })
 
-  test('are not released by a mapping that could not be put in force', async () => {
+  test('are not released if the new mapping could not be put in force', async () => {
     const kept = await openKeptWorld()
     await publishMany(kept, 'truck-1', 0, 3)
     const other = await openKeptWorld({ listed: ['truck-1'] })
@@ -173,7 +173,7 @@ describe('messages of an unknown device', () => {
     expect(kept.release.isReleasing('truck-1')).toBe(false)
   })
 
-  test('about several devices stay before what any of them sends meanwhile', async () => {
+  test('about several devices are sent before the messages that any of them sends meanwhile', async () => {
     const each = { each: 'list', device: { path: 'id' } }
     const kept = await openKeptWorld({
       sources: [truckSource({}, { ...each, topic: 'depot/all' })],
@@ -204,7 +204,7 @@ describe('messages of an unknown device', () => {
     expect(kept.intake.counters()).toMatchObject({ quarantined: 3, duplicates: 3, mapped: 1 })
   })
 
-  test('with values that belong together become the same payloads as without quarantine', async () => {
+  test('with values of one record become the same payloads as without quarantine', async () => {
     const kept = await openKeptWorld({ sources: [valuesSource, truckSource()] })
     const count = 400
     for (let n = 0; n < count; n += 1) void publishRecord(kept, n)
@@ -216,7 +216,7 @@ describe('messages of an unknown device', () => {
     expect(await keptIn(kept.world.spool, shelf)).toEqual([])
   })
 
-  test('with values that belong together stay complete, and before the values that arrive meanwhile', async () => {
+  test('with values of one record stay complete, and are sent before values that arrive meanwhile', async () => {
     const kept = await openKeptWorld({ sources: [valuesSource] })
     for (let n = 0; n < 300; n += 1) void publishRecord(kept, n)
     const swapped = kept.change({ listed: ['van-1'] })
@@ -288,7 +288,7 @@ describe('messages of an unknown device, of a source with an expression', () => 
     expect(kept.release.isReleasing('van-1')).toBe(false)
   })
 
-  test('wait while it cannot be evaluated, and delay no other device', async () => {
+  test('wait while the expression cannot be evaluated, and delay no other device', async () => {
     let works = false
     const kept = await openKeptWorld({
       sources: [byTopic, truckSource()],

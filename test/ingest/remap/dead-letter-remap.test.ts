@@ -27,7 +27,7 @@ const reasonsIn = async ({ world }: KeptWorld) =>
   (await collect(world.spool.deadLetters({ limit: 1000 }))).map(({ deadLetter: letter }) => letter.reason)
 
 describe('dead letters that are mapped again', () => {
-  test('are sent once the mapping is corrected; what still cannot be mapped stays as it was', async () => {
+  test('are sent once the mapping is corrected; those that still cannot be mapped stay unchanged', async () => {
     const kept = await openKeptWorld(wrong)
     for (let n = 0; n < 230; n += 1) void kept.publish(topicOf('truck-1'), untimed(n))
     await kept.publish(topicOf('truck-1'), 'no json')
@@ -107,7 +107,7 @@ describe('dead letters that are mapped again', () => {
     expect(await reasonsIn(kept)).toEqual([])
   })
 
-  test('stay where they are when the client hangs up', async () => {
+  test('stay in place when the client closes the connection', async () => {
     const kept = await openKeptWorld(wrong)
     for (let n = 0; n < 3; n += 1) await kept.publish(topicOf('truck-1'), untimed(n))
     await kept.change(right)

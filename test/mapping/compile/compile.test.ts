@@ -11,7 +11,7 @@ function problemsOf(sources: readonly unknown[], world = {}): [string, string][]
 }
 
 describe('the sources of a config', () => {
-  test('as the example of the handbook writes them have no problem', () => {
+  test('of the documented example have no problem', () => {
     const source = {
       name: 'trucks',
       topic: 'telemetry/v1/{device}',
@@ -31,7 +31,7 @@ describe('the sources of a config', () => {
     expect(problemsOf([source])).toEqual([])
   })
 
-  test('report everything that is wrong, each with its place, all at once', () => {
+  test('have all their problems reported at once, each with its position', () => {
     const sources = [
       truckSource(
         { speed: { path: 'gps..speed' }, heading: { path: 'a b' } },
@@ -52,7 +52,7 @@ describe('the sources of a config', () => {
     ])
   })
 
-  test('that ask further out than `each` goes in are told so', () => {
+  test('with more $up than levels of `each` are refused', () => {
     const own = { each: ['data', '$up.x'], device: { path: '$up.$up.$up.id' }, when: '$up.$up.a == 1' }
     expect(problemsOf([truckSource({ speed: { path: ['$up.s', '$up.$up.$up.s'] } }, own)])).toEqual([
       ['sources.0.device.path', 'goes 3 levels out with $up, but there are only 2.'],
@@ -100,7 +100,7 @@ describe('the sources of a config', () => {
     expect(problemsOf([truckSource(map)])).toEqual([[`sources.0.${path}`, expect.stringContaining(message)]])
   })
 
-  test('that derive a position’s fields without a position are told so', () => {
+  test('that derive position fields without a position are refused', () => {
     const map = {
       latitude: undefined,
       longitude: undefined,
@@ -112,7 +112,7 @@ describe('the sources of a config', () => {
     ])
   })
 
-  test('without a device in the topic must say what names it', () => {
+  test('without a device in the topic must configure how the device is named', () => {
     expect(problemsOf([truckSource({}, { topic: 'fleet' })])).toEqual([
       ['sources.0.device', expect.stringContaining('is required, since the topic has no {device}')],
     ])

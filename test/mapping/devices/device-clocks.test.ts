@@ -7,7 +7,7 @@ const open = (options = {}) =>
   createDeviceClocks({ futureMaxMs: 5 * minute, samples: 15, devicesMax: 1000, ...options })
 
 describe('a device’s clock', () => {
-  test('is shown by the median of what its last messages were off', () => {
+  test('is shown by the median error of its last messages', () => {
     const clocks = open({ samples: 5 })
     for (const skew of [100, 100, 3_600_000, 7_200_000, 90]) clocks.observe('truck-7', noon - skew, noon, 0)
     expect(clocks.view('truck-7')).toEqual({ skewMs: 100, messages: 5, lastSeen: noon })
@@ -17,7 +17,7 @@ describe('a device’s clock', () => {
     expect([...clocks.views()].map(([device]) => device)).toEqual(['truck-7'])
   })
 
-  test('is in the future beyond the limit, by our clock as the service corrects it', () => {
+  test('is in the future beyond the limit, by our clock as corrected by the service', () => {
     const clocks = open()
     const ahead = (ms: number, offsetMs: number | null) =>
       clocks.observe('truck-7', noon + ms, noon, offsetMs)
@@ -28,13 +28,13 @@ describe('a device’s clock', () => {
     expect(clocks.counters().future).toBe(2)
   })
 
-  test('is not judged while our own time is unknown, unless it was never set', () => {
+  test('is not judged while our own time is unknown, unless the device clock was never set', () => {
     const clocks = open()
     expect(clocks.observe('truck-7', noon + 900 * minute, noon, null)).toBe('ok')
     expect(clocks.observe('truck-7', 12_000, noon, null)).toBe('unset')
   })
 
-  test('may be any time behind, which is counted', () => {
+  test('can be behind by any time, which is counted', () => {
     const clocks = open()
     expect(clocks.observe('truck-7', Date.UTC(2019, 0, 1), noon, 0)).toBe('ok')
     expect(clocks.counters().old).toBe(1)
@@ -57,11 +57,11 @@ test.each([
   ['2099-12-31T23:59:59Z', false],
   ['2100-01-01T00:00:00Z', true],
   ['2106-02-07T06:28:15Z', true],
-])('%s is told by a clock that was never set: %s', (time, unset) => {
+])('%s comes from a clock that was never set: %s', (time, unset) => {
   expect(isUnset(Date.parse(time))).toBe(unset)
 })
 
-describe('when devices look skewed alike', () => {
+describe('when many devices have the same clock error', () => {
   const skewed = (skews: readonly number[]) => {
     const clocks = open()
     for (const [n, skew] of skews.entries()) clocks.observe(`truck-${n}`, noon - skew, noon, null)
@@ -69,7 +69,7 @@ describe('when devices look skewed alike', () => {
   }
   const hour = 60 * minute
 
-  test('it is our clock', () => {
+  test('our clock is reported', () => {
     expect(skewed([hour, hour + 900, hour - 2000, hour, hour + 30_000, 0, 5])).toEqual({
       skewMs: hour,
       devices: 5,
@@ -83,11 +83,11 @@ describe('when devices look skewed alike', () => {
     ['the others are right', [hour, hour, hour, hour, hour, 0, 0, 0, 0]],
     ['each is off by its own', [hour, 2 * hour, 3 * hour, 4 * hour, 5 * hour, 6 * hour]],
     ['it is below the limit', [minute, minute, minute, minute, minute]],
-  ])('it is not where %s', (_, skews) => {
+  ])('our clock is not reported if %s', (_, skews) => {
     expect(skewed(skews)).toBeNull()
   })
 
-  test('only devices of the last hour count', () => {
+  test('only devices with messages in the last hour are compared', () => {
     const clocks = open()
     for (let n = 0; n < 8; n += 1) clocks.observe(`truck-${n}`, noon - hour, noon, null)
     expect(clocks.commonSkew(noon + hour)).not.toBeNull()
@@ -95,7 +95,7 @@ describe('when devices look skewed alike', () => {
   })
 })
 
-test('at its bound a device that was quiet is forgotten, and one that is heard is not', () => {
+test('at its bound the device without recent messages is forgotten, and an active one is not', () => {
   const clocks = open({ devicesMax: 10 })
   for (let n = 0; n < 100; n += 1) {
     clocks.observe('busy', noon, noon + 7, 0)

@@ -15,7 +15,7 @@ const problemsOf = (text: string | Buffer) =>
   parse(text).problems.map(({ line, message }) => `${line}: ${message}`)
 
 describe('a device table', () => {
-  test('says what is known of each device', () => {
+  test('gives the columns of each device', () => {
     const { table, problems } = parse(
       'device,asset_id,asset_type,operator,carrier,provider,manufacturer,model\n' +
         '864636060329170,TRK-0007,TRACTOR,OP1,ACME,default,Teltonika,FMC650\n' +
@@ -83,7 +83,7 @@ describe('a device table', () => {
     expect(problemsOf(latin1)).toEqual(['3: is not UTF-8; save the table as "CSV UTF-8"'])
   })
 
-  test('may name the providers that there are, and no other', () => {
+  test('may name only configured providers', () => {
     const providers = ['default', 'north'] as ProviderName[]
     const { table, problems } = parseDevices(Buffer.from('device,provider\nA,north\n'), providers)
     expect(problems).toEqual([])
@@ -116,7 +116,7 @@ describe('identifiers', () => {
   const table = 'device,asset_id,operator,model\ntruck-7,TRK-0007,,FMC650\n'
   const defaults = { carrier: 'ACME', operator: 'OP1', asset_type: 'TRACTOR' }
 
-  test('of a listed device come from the table, and from the defaults where it is silent', () => {
+  test('of a listed device come from the table, and empty columns from the defaults', () => {
     const mapper = openMapperOf([truckSource()], { table, defaults })
     expect(sentIn(mapper.map(messageOf(reading)))).toMatchObject({
       carrier: 'ACME',
@@ -125,7 +125,7 @@ describe('identifiers', () => {
     })
   })
 
-  test('of an unknown device are its own name with the defaults', () => {
+  test('of an unknown device are its own identifier and the defaults', () => {
     const mapper = openMapperOf([truckSource()], { table, defaults })
     const topic = 'telemetry/v1/truck-8'
     expect(sentIn(mapper.map(messageOf(reading, { topic })))).toMatchObject({
@@ -134,13 +134,13 @@ describe('identifiers', () => {
     })
   })
 
-  test('of a source go before the general defaults', () => {
+  test('of a source override the general defaults', () => {
     const source = truckSource({}, { defaults: { carrier: 'NORTH' } })
     const sent = sentIn(openMapperOf([source], { defaults }).map(messageOf(reading)))
     expect(sent).toMatchObject({ carrier: 'NORTH', assetIdentifier: { operator: 'OP1' } })
   })
 
-  test('that nobody knows are left out, never null', () => {
+  test('that are unknown are omitted, never null', () => {
     const { json } = payloadIn(openMapperOf([truckSource()]).map(messageOf(reading)))
     expect(json).not.toContain('null')
     expect(Object.keys(JSON.parse(json) as object)).toEqual([
@@ -155,7 +155,7 @@ describe('identifiers', () => {
   test.each([
     ['asset', { assetIdentifier: { id: 'TRK-0007' } }, 'deviceIdentifier'],
     ['device', { deviceIdentifier: { id: 'truck-7', model: 'FMC650' } }, 'assetIdentifier'],
-  ])('are only those that `identify: %s` asks for', (identify, present, absent) => {
+  ])('are only those that `identify: %s` selects', (identify, present, absent) => {
     const sent = sentIn(
       openMapperOf([truckSource()], { table, devices: { identify } }).map(messageOf(reading)),
     )
@@ -163,7 +163,7 @@ describe('identifiers', () => {
     expect(sent).not.toHaveProperty(absent)
   })
 
-  test('are not needed where unknown devices are ignored, and those are counted', () => {
+  test('are not required if unknown devices are ignored; these are counted', () => {
     const sources = [
       truckSource(),
       truckSource({}, { name: 'by-path', topic: 'other', device: { path: 'id' } }),
@@ -187,7 +187,7 @@ describe('identifiers', () => {
     expect(verdictOf(mapper.map(messageOf(list, { topic: 'list' })))).toBe('unknown device')
   })
 
-  test('with quotes, control characters and lone surrogates are still JSON', () => {
+  test('with quotes, control characters and lone surrogates give valid JSON', () => {
     const mapper = openMapperOf([truckSource({}, { device: { path: 'id' } })])
     for (const id of ['"', '\\', '\u0000', '\n', '\uD800', 'Ä', '😀', '</script>', '\u2028']) {
       const payload = payloadIn(mapper.map(messageOf({ ...reading, id })))

@@ -78,7 +78,7 @@ describe('CSV', () => {
     expect(valueIn(decodeCsv, text)).toBe('empty')
   })
 
-  test('of 1,000 lines is read, of more refused', () => {
+  test('of 1,000 lines is read; of more lines it is refused', () => {
     expect(valueIn(decodeCsv, 'a,b\n'.repeat(1000))).toHaveLength(1000)
     expect(decodeCsv(Buffer.from('a\n'.repeat(1001)))).toEqual({
       kind: 'refused',
@@ -87,7 +87,7 @@ describe('CSV', () => {
     })
   })
 
-  test('written by the rules comes back as it was', () => {
+  test('written by the rules is read back unchanged', () => {
     const field = fc.string({ unit: fc.constantFrom('a', '"', ',', '\n', '\r', ' ', 'é') })
     const table = fc.array(fc.array(field, { minLength: 2, maxLength: 4 }), { minLength: 1, maxLength: 4 })
     fc.assert(
@@ -100,13 +100,13 @@ describe('CSV', () => {
   })
 
   // Searched again for each quote, it would take minutes: the time limit of the test ends that.
-  test('a megabyte of quotes that never close is searched once', () => {
+  test('a megabyte of unclosed quotes is read in linear time', () => {
     for (const text of ['"'.repeat(1_000_001), `"${',""'.repeat(250_000)}`, `"${'\n"""",x'.repeat(900)}`])
       expect(['value', 'refused']).toContain(decodeCsv(Buffer.from(text)).kind)
   })
 })
 
-test('bytes that are not UTF-8 are refused by every encoding, with the place', () => {
+test('bytes that are not UTF-8 are refused by every encoding, with their position', () => {
   for (const decode of [decodeText, decodeScalar, decodeCsv, decodeJson])
     expect(decode(Buffer.from([0x61, 0xff]))).toEqual({
       kind: 'refused',
@@ -115,7 +115,7 @@ test('bytes that are not UTF-8 are refused by every encoding, with the place', (
     })
 })
 
-test('every encoding answers for every bytes whatever', () => {
+test('no encoding throws, for any bytes', () => {
   const text = fc.string({
     unit: fc.constantFrom('"', ',', '\n', '\r', ' ', 'a', '\0', '\uFEFF', '{', 'nan', '-', ':'),
   })
@@ -147,7 +147,7 @@ describe.skipIf(!existsSync(samples))('the samples (TELEMETRY_TEST_DATA)', () =>
     })
   })
 
-  test('a SmartREST line is its fields', () => {
+  test('a SmartREST line is split into its fields', () => {
     expect(valueIn(decodeCsv, readFileSync(join(samples, 'cumulocity-smartrest', '1.txt')))).toEqual([
       { fields: ['402', '51.151977', '6.95173', '67'] },
     ])

@@ -36,7 +36,7 @@ position.writeInt16LE(-3, 17)
 const record = (...elements: Buffer[]) => part(1, Buffer.concat([time, ...elements]))
 
 describe('a message of an IOTM tracker', () => {
-  test('has whose it is, its records and its events', () => {
+  test('contains the device, its records and its events', () => {
     const event = part(3, Buffer.concat([time, Buffer.from([1, 46, 0, 0])]))
     const bytes = message(part(2, imei), record(position), event, record(Buffer.from('006d00', 'hex')))
     expect(decodeIotm(bytes)).toEqual({
@@ -108,7 +108,7 @@ describe('a message of an IOTM tracker', () => {
     expect(decoded.kind === 'refused' ? decoded.reason : decoded.kind).toBe(what)
   })
 
-  test('an answer comes for all bytes whatever', () => {
+  test('the decoder never throws, for any bytes', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 60 }), (bytes) => {
         expect(() => decodeIotm(Buffer.from(bytes))).not.toThrow()

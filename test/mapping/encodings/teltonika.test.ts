@@ -47,7 +47,7 @@ function refusalOf(bytes: Buffer): string {
 }
 
 describe('a frame of a tracker', () => {
-  test('becomes its records, with exact degrees and elements by their number', () => {
+  test('gives its records, with exact degrees and elements by number', () => {
     expect(decodeTeltonika(frame())).toEqual({
       kind: 'value',
       value: {
@@ -70,12 +70,12 @@ describe('a frame of a tracker', () => {
     })
   })
 
-  test('in Codec 16 says why the record was made', () => {
+  test('in Codec 16 contains the cause of each record', () => {
     const [record] = recordsIn(decodeTeltonika(frame(0x10, [{ ...truck, generation: 5 }])))
     expect(record).toMatchObject({ generation: 5, event: 240 })
   })
 
-  test('in Codec 8 Extended has elements of any length, as hexadecimal', () => {
+  test('in Codec 8 Extended gives elements of any length, as hexadecimal', () => {
     const elements = [
       { id: 11_317, raw: Buffer.from([0x01, 0xaf, 0x00]) },
       { id: 10_800, raw: Buffer.alloc(0) },
@@ -91,25 +91,25 @@ describe('a frame of a tracker', () => {
     )
   })
 
-  test('is read without its head too, with or without the checksum', () => {
+  test('is also read without its header, with or without the checksum', () => {
     const body = teltonikaBody(0x8e, [truck])
     const whole = decodeTeltonika(tcpFrame(body))
     expect(decodeTeltonika(body)).toEqual(whole)
     expect(decodeTeltonika(tcpFrame(body).subarray(8))).toEqual(whole)
   })
 
-  test('as UDP sends it says which device it is', () => {
+  test('over UDP contains the device identifier', () => {
     const decoded = decodeTeltonika(udpFrame(teltonikaBody(0x08, [truck]), '864636060000001'))
     expect(decoded).toMatchObject({ value: { imei: '864636060000001', codec: 8 } })
     expect(recordsIn(decoded)).toEqual(recordsIn(decodeTeltonika(frame())))
   })
 
-  test('without a record is a list without one', () => {
+  test('without a record gives an empty list', () => {
     expect(recordsIn(decodeTeltonika(frame(0x08, [])))).toEqual([])
   })
 })
 
-describe('what a tracker sends besides its frames', () => {
+describe('data of a tracker other than frames', () => {
   test.each([
     ['a login', Buffer.concat([Buffer.from([0, 15]), Buffer.from('864636060000001')]), 'login'],
     ['a keep-alive', Buffer.from([0xff]), 'keep-alive'],
@@ -118,16 +118,16 @@ describe('what a tracker sends besides its frames', () => {
     expect(decodeTeltonika(bytes)).toEqual({ kind: 'ignored', reason })
   })
 
-  test('nothing at all is an empty message', () => {
+  test('zero bytes are an empty message', () => {
     expect(decodeTeltonika(Buffer.alloc(0))).toEqual({ kind: 'empty' })
   })
 })
 
-describe('a frame that cannot be trusted is refused as a whole', () => {
+describe('a damaged frame is refused as a whole', () => {
   const good = frame(0x8e, [truck, truck])
   const body = teltonikaBody(0x8e, [truck, truck])
 
-  test('each byte that a line may have changed is noticed', () => {
+  test('a change of any byte is detected', () => {
     for (let at = 8; at < good.length; at += 1) {
       const damaged = Buffer.from(good)
       damaged[at] = (damaged[at] ?? 0) ^ 0x10
@@ -139,7 +139,7 @@ describe('a frame that cannot be trusted is refused as a whole', () => {
     expect(refusalOf(good.subarray(0, length))).toContain('TRUNCATED: The frame')
   })
 
-  test('without a head and cut anywhere, it is never taken for a shorter one', () => {
+  test('without a header and cut anywhere, it is never read as a shorter frame', () => {
     for (let length = 1; length < body.length; length += 1)
       expect(refusalOf(body.subarray(0, length))).toBe('TRUNCATED: The frame ends in the middle of a record.')
   })
@@ -201,7 +201,7 @@ describe('for any tracker and any bytes', () => {
     })
   }
 
-  test.each(codecs)('what codec %i wrote is what is read', (codec) => {
+  test.each(codecs)('a frame of codec %i is read back unchanged', (codec) => {
     fc.assert(
       fc.property(fc.array(recordFor(codec), { maxLength: 6 }), (records) => {
         const expected = records.map(({ elements, latitude, longitude, generation, ...rest }) => ({
@@ -222,7 +222,7 @@ describe('for any tracker and any bytes', () => {
     )
   })
 
-  test('50,000 messages of noise, with and without a good head, are answered', () => {
+  test('50,000 random messages, with and without a valid header, cause no exception', () => {
     const kinds = new Map<string, number>()
     const noise = fc.uint8Array({ maxLength: 120 }).map((bytes) => Buffer.from(bytes))
     const heads = [0x08, 0x8e, 0x10, 0x0c, 0x00].map((codec) => Buffer.from([codec, 1]))
@@ -256,7 +256,7 @@ describe.skipIf(thirdParty === undefined)('recorded frames (TELEMETRY_TEST_DATA)
       .split('\n')
       .map((line) => JSON.parse(line) as Recorded)
 
-  test('each is read as another decoder read it', () => {
+  test('each is read as by another decoder', () => {
     let records = 0
     for (const recorded of read().filter(({ crcOk }) => crcOk === true)) {
       const found = recordsIn(decodeTeltonika(Buffer.from(recorded.hex, 'hex')))
@@ -281,7 +281,7 @@ describe.skipIf(thirdParty === undefined)('recorded frames (TELEMETRY_TEST_DATA)
     expect(records).toBeGreaterThan(60)
   })
 
-  test('those that were damaged or cut are refused', () => {
+  test('damaged and cut frames are refused', () => {
     const damaged = read().filter(({ crcOk }) => crcOk !== true)
     for (const { hex } of damaged)
       expect(refusalOf(Buffer.from(hex, 'hex'))).toMatch(/^(?:BAD_CHECKSUM|TRUNCATED):/)

@@ -324,7 +324,7 @@ describe('the explanation of a field says', () => {
     })
   })
 
-  test('that the arrival time is sent, and instead of what', () => {
+  test('that the arrival time is sent, and which time it replaces', () => {
     const lenient = source({ time: { path: 'ts', format: 'ms', missing: 'arrival' } })
     expect(fieldsOf(explainOne(lenient, { ...message, ts: null }))['time']).toMatchObject({
       value: 1_760_000_000_000,

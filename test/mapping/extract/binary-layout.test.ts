@@ -38,7 +38,7 @@ describe('a field of a layout', () => {
     expect(read({ type, at })).toBe(value)
   })
 
-  test('is a floating number of both sizes and orders', () => {
+  test('can be a floating-point number of either size and byte order', () => {
     const floats = Buffer.alloc(24)
     floats.writeFloatLE(1.5, 0)
     floats.writeFloatBE(-2.25, 4)
@@ -76,7 +76,7 @@ describe('a field of a layout', () => {
     expect(read({ at, type: 'bits', bit, length })).toBe(value)
   })
 
-  test('of bits is what shifting the whole message gives', () => {
+  test('of bits equals the result of shifting the whole message', () => {
     const all = BigInt(`0x${bytes.toReversed().reduce((text, byte) => text + hex(byte), '')}`)
     const at = fc.integer({ min: 0, max: 4 })
     fc.assert(
@@ -92,7 +92,7 @@ describe('a field of a layout', () => {
     )
   })
 
-  test('whose raw value means "not there" is left out', () => {
+  test('whose raw value means "not available" is omitted', () => {
     expect(read({ type: 'u16be', at: 8, absent: [0xfffe] })).toBeUndefined()
     expect(read({ type: 'u16be', at: 8, scale: 2, absent: [0xfffe * 2] })).toBe(0xfffe * 2)
   })
@@ -116,7 +116,7 @@ describe('a field of a layout', () => {
     expect(read({ scale, offset }, Buffer.from([raw]))).toBe(value)
   })
 
-  test('makes no record of fields that are all missing', () => {
+  test('gives no record if all fields are missing', () => {
     const field = { at: 4, type: 'u8', scale: 1, offset: 0, absent: [] } as const
     expect(compileLayout({ a: field })(Buffer.alloc(4))).toBeUndefined()
     const own = compileLayout(
@@ -129,7 +129,7 @@ describe('a field of a layout', () => {
 })
 
 describe('a scaled number', () => {
-  test('is a number where a double holds all its digits, and decimal text where it does not', () => {
+  test('is a number if a double can hold all its digits, else decimal text', () => {
     expect(createExact(0.1, 0)(3)).toBe(0.3)
     expect(createExact(1e-7, 0)(1_234_567_890)).toBe(123.456789)
     expect(createExact(0.123456789012, 0)(4_294_967_295)).toBe('530242871.15225536254')
@@ -144,7 +144,7 @@ describe('a scaled number', () => {
     expect(createExact(1, 0)(Number.POSITIVE_INFINITY)).toBeUndefined()
   })
 
-  test('is what whole numbers give, whatever it is scaled by', () => {
+  test('equals the result of integer arithmetic, for any scale', () => {
     const raw = fc.integer({ min: -(2 ** 31), max: 2 ** 32 - 1 })
     const decimalNumber = fc
       .tuple(fc.integer({ min: -999_999, max: 999_999 }), fc.integer({ min: 0, max: 9 }))
@@ -167,7 +167,7 @@ describe('a scaled number', () => {
   })
 })
 
-test('every field answers for every bytes whatever', () => {
+test('no field throws, for any bytes', () => {
   const field = fc.record({
     at: fc.integer({ min: -70, max: 70 }),
     type: fc.constantFrom(...layoutTypes),

@@ -55,7 +55,7 @@ describe('packed bytes', () => {
     expect(extracted([{ from: 'data', as, into: 'raw', layout }], record)).toBe(record)
   })
 
-  test('too few leave out the fields that they do not reach', () => {
+  test('that are too short omit the fields beyond their end', () => {
     const data = position.subarray(0, 5).toString('hex')
     expect(extracted([{ from: 'data', as: 'hex', into: 'raw', layout }], { data })).toEqual({
       data,
@@ -77,7 +77,7 @@ describe('packed bytes', () => {
 describe('what is extracted', () => {
   const json = { from: 'payload', as: 'json', into: 'decoded.part' }
 
-  test('stands under its name as one key, beside what the message has', () => {
+  test('is added to the message under one key with its name', () => {
     expect(extracted([json], { payload: '[1]', a: 2 })).toEqual({
       payload: '[1]',
       a: 2,
@@ -85,18 +85,18 @@ describe('what is extracted', () => {
     })
   })
 
-  test('never overwrites what the message has, not even null', () => {
+  test('never overwrites a key of the message, not even null', () => {
     const record = { payload: '1', 'decoded.part': null }
     expect(extracted([json], record)).toBe(record)
   })
 
-  test('leaves the message as it was', () => {
+  test('does not change the message', () => {
     const record = Object.freeze({ payload: '1' })
     expect(extracted([json], record)).toEqual({ payload: '1', 'decoded.part': 1 })
     expect(record).toEqual({ payload: '1' })
   })
 
-  test('called __proto__ is a key like any other', () => {
+  test('named __proto__ is an ordinary key', () => {
     const found = extracted([{ ...json, into: '__proto__' }], { payload: '{"polluted":1}' }) as object
     expect(Object.keys(found)).toEqual(['payload', '__proto__'])
     expect(Object.getPrototypeOf(found)).toBe(Object.prototype)
@@ -108,7 +108,7 @@ describe('what is extracted', () => {
     )
   })
 
-  test('comes from the first path that has a value, or from the root', () => {
+  test('comes from the first path with a value, or from the root', () => {
     expect(extracted([{ ...json, from: ['no', 'payload'] }], { payload: '1' })).toMatchObject({
       'decoded.part': 1,
     })
@@ -116,7 +116,7 @@ describe('what is extracted', () => {
     expect(extract({ a: 1 }, { payload: '2' }, [])).toEqual({ a: 1, 'decoded.part': 2 })
   })
 
-  test('may be asked for by a condition over the message, its captures, and what was extracted before', () => {
+  test('can depend on a condition over the message, its captures and earlier extracted values', () => {
     const extract = extractorOf(
       [
         { ...json, into: 'first', when: 'port == 1 and {kind} == "up"' },
@@ -163,14 +163,14 @@ describe('an entry of `extract`', () => {
     expect(extractSchema.safeParse([entry]).success).toBe(false)
   })
 
-  test('with a path or a condition that is none is refused when it is compiled', () => {
+  test('with an invalid path or condition is refused when it is compiled', () => {
     expect(() => extractorOf([{ ...packed, from: 'a..b' }])).toThrow('has an empty key')
     expect(() => extractorOf([{ ...packed, when: 'a =' }])).toThrow('cannot be read')
     expect(() => extractorOf([{ ...packed, when: '{no} == 1' }])).toThrow('a capture "{no}"')
   })
 })
 
-test('extraction answers for every value whatever', () => {
+test('extraction never throws, for any value', () => {
   const extract = extractorOf([
     { from: 'x', as: 'base64', into: 'a', layout },
     { from: 'x', as: 'hex', into: 'b', layout },
@@ -198,7 +198,7 @@ const samples = join(process.env['TELEMETRY_TEST_DATA'] ?? '', 'samples')
 describe.skipIf(!existsSync(samples))('the samples (TELEMETRY_TEST_DATA)', () => {
   const sample = (name: string): unknown => JSON.parse(readFileSync(join(samples, `${name}.json`), 'utf8'))
 
-  test('the frames of an engine give its hours, those of the other engine are its own', () => {
+  test('the frames of each engine give the hours of that engine', () => {
     const signals = {
       hours: { pgn: 65_253, at: 0, type: 'u32le', scale: 0.05 },
       speed: { pgn: 65_265, at: 1, type: 'u16le', scale: 0.00390625 },
@@ -210,7 +210,7 @@ describe.skipIf(!existsSync(samples))('the samples (TELEMETRY_TEST_DATA)', () =>
     })
   })
 
-  test("a tracker's bytes in a LoRaWAN uplink are its position", () => {
+  test('a LoRaWAN uplink with the bytes of a tracker gives the position', () => {
     expect(
       extracted([{ from: 'data', as: 'base64', into: 'raw', layout }], sample('chirpstack/2')),
     ).toMatchObject({

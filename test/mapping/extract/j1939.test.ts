@@ -57,7 +57,7 @@ describe('an identifier', () => {
     expect(groupOf(id)).toBe(-1)
   })
 
-  test('a group that is addressed to somebody ends in 00', () => {
+  test('of an addressed group ends in 00', () => {
     expect([0xef00, 0xf000, 0xfee5, 0x1ef00, 0].every(isGroup)).toBe(true)
     expect([0xef01, 1, 0x1ef01, 0x40000].some(isGroup)).toBe(false)
   })
@@ -109,7 +109,7 @@ describe('frames', () => {
     expect(read([{ id: hoursId, data }])).toBeUndefined()
   })
 
-  test('the largest value below the indicators counts', () => {
+  test('the largest value below the error indicators is a value', () => {
     expect(read([{ id: hoursId, data: 'FFFFFFFA' }])).toEqual({ hours: 210_554_060.75 })
   })
 
@@ -133,7 +133,7 @@ describe('frames', () => {
     expect(compileJ1939({ a: signal({ pgn: 65_253, type }) })([{ id: hoursId, data }])?.['a']).toBe(value)
   })
 
-  test('the first frame that has a value gives it', () => {
+  test('the first frame with a value is used', () => {
     const frames = [
       { id: hoursId, data: 'D45A0000' },
       { id: hoursId + 1, data: '00000000' },
@@ -146,7 +146,7 @@ describe('frames', () => {
     expect(read(frames)).toBeUndefined()
   })
 
-  test('are read without a fault, whatever they hold', () => {
+  test('are read without an exception, whatever bytes they contain', () => {
     const frame = fc.record({
       id: fc.oneof(fc.constantFrom(hoursId, speedId, '18FEE500'), fc.anything()),
       data: fc.oneof(fc.string({ unit: fc.constantFrom('0', 'F', 'f', '7', ' ', 'x') }), fc.anything()),

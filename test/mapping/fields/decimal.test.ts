@@ -69,12 +69,12 @@ describe('a signal value', () => {
     expect(() => createScale(ratioOf('1'), 1e300)).toThrow('has the number 1e+300, which is too')
   })
 
-  test('with an exponent beyond all sense is none', () => {
+  test('with an extreme exponent is not a value', () => {
     expect(identity('1e-300')).toBeUndefined()
     expect(identity('1e99999999999')).toBeUndefined()
   })
 
-  test('keeps every digit, whatever it is multiplied by', () => {
+  test('keeps every digit, for any factor', () => {
     fc.assert(
       fc.property(
         fc.bigInt({ min: -(10n ** 15n), max: 10n ** 15n }),
@@ -92,7 +92,7 @@ describe('a signal value', () => {
     )
   })
 
-  test('of metres is what shifting the point by hand gives', () => {
+  test('of metres equals the number with the decimal point moved', () => {
     const metres = createScale(product(signalUnits.m, ratioOf('1')), 0)
     fc.assert(
       fc.property(fc.maxSafeNat(), (value) => {
@@ -102,7 +102,7 @@ describe('a signal value', () => {
     )
   })
 
-  test('in every unit is what whole numbers give, and only what no decimal can hold is rounded to six places', () => {
+  test('in every unit equals the integer result; only non-terminating decimals are rounded to six places', () => {
     const units = Object.entries(signalUnits)
     const whole = fc.bigInt({ min: 0n, max: 2n ** 53n - 1n }).filter((value) => value !== 2n ** 32n - 1n)
     fc.assert(
@@ -195,7 +195,7 @@ describe('a speed or an angle', () => {
     expect(createConvert(angleUnits[unit], 1, 0, 9)(value)).toBe(expected)
   })
 
-  test('is what whole numbers give: no digit of a float stays behind', () => {
+  test('equals the integer result, without floating-point error', () => {
     const units = [...Object.values(speedUnits), angleUnits['1e-7deg'], angleUnits['0.01deg']]
     fc.assert(
       fc.property(
@@ -216,7 +216,7 @@ describe('a speed or an angle', () => {
     )
   })
 
-  test('leaves what is no number what it is', () => {
+  test('does not change a value that is not a number', () => {
     const convert = createConvert(speedUnits['m/s'], 1, 0, 6)
     expect(convert(Number.NaN)).toBeNaN()
     expect(convert(Number.POSITIVE_INFINITY)).toBe(Number.POSITIVE_INFINITY)

@@ -34,7 +34,7 @@ describe('a field', () => {
     expect(readIn(field, record)).toBe(value)
   })
 
-  test('reads from one level out', () => {
+  test('can read from the outer record', () => {
     expect(compileReading({ path: '$up.a', absent: [1] })({}, {}, { record: { a: 2 }, up: undefined })).toBe(
       2,
     )
@@ -49,7 +49,7 @@ describe('a field', () => {
   })
 })
 
-describe('a value that means "not there"', () => {
+describe('a value that means "not available"', () => {
   const isAbsent = compileAbsent([0, -1, '-', '300.0', 'N/A'])
 
   test.each([0, -0, -1, '0', '-1', '-1.0', '0.000', '0e5', '-', 300, '300', '300.0', 'N/A'])(
@@ -170,7 +170,7 @@ describe('a duration', () => {
   })
 })
 
-test('every field answers for every value whatever', () => {
+test('no field throws, for any value', () => {
   const fields = [
     { path: ['a', 'b.c'], absent: [1, '-'], decimal_comma: true },
     { path: 'a', unit: 'duration' },

@@ -17,7 +17,7 @@ const map = (bytes: string | Buffer, rest = {}) =>
     messageOf(typeof bytes === 'string' ? Buffer.from(bytes) : bytes),
   )
 
-describe('bytes that are no clean JSON', () => {
+describe('bytes that are not clean JSON', () => {
   test.each([
     ['a byte order mark', `\uFEFF${good}`],
     ['NULs behind the end', `${good}\0\0\0`],
@@ -70,7 +70,7 @@ describe('bytes that are no clean JSON', () => {
     expect(verdictOf(map(text))).toBe('NOT_AN_OBJECT')
   })
 
-  test('a place of a fault is found exactly where JSON.parse refuses, and nowhere else', () => {
+  test('the position of a fault is reported for exactly the texts that JSON.parse refuses', () => {
     const token = fc.constantFrom(
       '{',
       '}',
@@ -105,8 +105,8 @@ describe('bytes that are no clean JSON', () => {
   })
 })
 
-describe('values made to break', () => {
-  test('1e400 is no place, no speed and no odometer', () => {
+describe('malicious values', () => {
+  test('1e400 is not a valid coordinate, speed or odometer', () => {
     expect(verdictOf(map('{"ts":1,"lat":1e400,"lon":2}'))).toBe('BAD_VALUE')
     expect(verdictOf(map('{"ts":1e400,"lat":1,"lon":2}'))).toBe('BAD_TIME')
     const sent = sentIn(map('{"ts":1,"lat":1,"lon":2,"speed":1e400,"heading":-1e400,"odo":1e400}'))
@@ -114,7 +114,7 @@ describe('values made to break', () => {
     expect(sent).not.toHaveProperty('signals')
   })
 
-  test('__proto__ and constructor in a message reach nothing and change nothing', () => {
+  test('__proto__ and constructor in a message change no object', () => {
     const text =
       '{"__proto__":{"lat":1,"lon":2,"ts":3,"polluted":true},"constructor":{"prototype":{"polluted":true}}}'
     expect(verdictOf(map(text))).toBe('NO_TIME')
@@ -128,7 +128,7 @@ describe('values made to break', () => {
   })
 
   test.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty'])(
-    'a device called %s is one like any other',
+    'a device named %s is an ordinary device',
     (id) => {
       expect(
         sentIn(map(good.replace('}', `,"id":"${id}"}`), { device: { path: 'id' } })).assetIdentifier,
@@ -146,12 +146,12 @@ describe('values made to break', () => {
       expect(verdictOf(map(text))).toBe('TOO_DEEP')
   })
 
-  test('brackets inside texts are no levels', () => {
+  test('brackets inside strings do not count as nesting', () => {
     const text = JSON.stringify({ ...JSON.parse(good), note: '[{"\\'.repeat(2000) })
     expect(verdictOf(map(text))).toBe('payloads')
   })
 
-  test('ten megabytes are mapped or refused like one kilobyte', () => {
+  test('ten megabytes are mapped or refused in the same way as one kilobyte', () => {
     const size = 10 * 1024 * 1024
     expect(verdictOf(map(good.replace('}', `,"pad":"${'x'.repeat(size)}"}`)))).toBe('payloads')
     expect(verdictOf(map('x'.repeat(size)))).toBe('NOT_JSON')
@@ -162,7 +162,7 @@ describe('values made to break', () => {
   })
 })
 
-describe('the mapping is total', () => {
+describe('the mapping gives a result for every message', () => {
   const mapper = openMapperOf([
     truckSource(full, { when: 'lat != 7 or not exists(a.b[0])' }),
     truckSource(full, { name: 'list', topic: 'list/{device}/#', each: '$first()', device: { path: 'id' } }),
@@ -225,7 +225,7 @@ describe('the mapping is total', () => {
     fc.string({ unit: 'binary' }),
   )
 
-  test('whatever arrives, it answers; and what it maps is a payload that the service can read', () => {
+  test('it never throws, and every payload is valid for the service', () => {
     fc.assert(
       fc.property(bytes, topic, fc.boolean(), (payload, name, retain) => {
         const message = messageOf(payload, { topic: name, retain })

@@ -13,36 +13,36 @@ function mapped(payload: object, rest = {}, map: Record<string, unknown> = withS
 const sent = (...of: Parameters<typeof mapped>) => sentIn(mapped(...of))
 
 describe('a receiver without a fix', () => {
-  test('has no position in its payload, and its signals go all the same', () => {
+  test('has no position in its payload, but its signals are sent', () => {
     expect(sent({ sat: 0 }, { fix }).gps).toBeUndefined()
     expect(sent({ sat: 0 }, { fix }).signals).toHaveLength(1)
     expect(sent({}, { fix }).gps).toMatchObject({ latitude: 48.8566, heading: 90 })
   })
 
-  test('is ignored as `no fix`, not a dead letter, where nothing else is left to send', () => {
+  test('is ignored as `no fix`, not a dead letter, if the message has nothing else to send', () => {
     expect(verdictOf(mapped({ sat: 0 }, { fix }, {}))).toBe('no fix')
     expect(verdictOf(mapped({ lat: 0, lon: 0 }, {}, {}))).toBe('no fix')
   })
 
-  test('at 0, 0 is nowhere, whatever the source keeps', () => {
+  test('at 0, 0 has no position, whatever the source options are', () => {
     expect(sent({ lat: 0, lon: 0 }, { fix, no_fix: 'keep' }).gps).toBeUndefined()
     expect(sent({ lat: -0.00005, lon: 0.00009 }).gps).toBeUndefined()
     expect(sent({ lat: 0, lon: 0.0001 }).gps).toMatchObject({ latitude: 0, longitude: 0.0001 })
     expect(sent({ lat: -0.0001, lon: 0 }).gps).toMatchObject({ latitude: -0.0001, longitude: 0 })
   })
 
-  test('may say so by empty lists, which are no values', () => {
+  test('can report it by empty lists, which count as missing values', () => {
     expect(sent({ lat: [], lon: [] }).gps).toBeUndefined()
     expect(verdictOf(mapped({ lat: [1], lon: [] }))).toBe('HALF_POSITION')
     expect(verdictOf(mapped({ lat: [1], lon: 2 }))).toBe('BAD_VALUE')
   })
 
-  test('is never a dead letter for its place, which nobody asks for', () => {
+  test('never makes a dead letter by an invalid position', () => {
     expect(sent({ sat: 0, lat: 91, lon: 181 }, { fix }).gps).toBeUndefined()
     expect(verdictOf(mapped({ lat: 91, lon: 181 }, { fix }))).toBe('OUT_OF_RANGE')
   })
 
-  test('is sent with its last place, and without a heading, where the source keeps it', () => {
+  test('is sent with its last position and without heading, if the source keeps it', () => {
     const { gps, signalTimestamp } = sent({ sat: 0 }, { fix, no_fix: 'keep' })
     expect(gps).toEqual({ latitude: 48.8566, longitude: 2.3522 })
     expect(signalTimestamp).toBe(ts)
@@ -52,26 +52,26 @@ describe('a receiver without a fix', () => {
 describe('a position that is older than its message', () => {
   const minute = 60_000
 
-  test('is left out beyond fix.max_age, and not before', () => {
+  test('is omitted if it is older than fix.max_age, and not before', () => {
     expect(sent({ fixed: ts - minute }, { fix }).gps).toBeDefined()
     expect(sent({ fixed: ts - minute - 1 }, { fix }).gps).toBeUndefined()
     expect(sent({ fixed: ts - 5001 }, { fix: { ...fix, max_age: '5s' } }).gps).toBeUndefined()
     expect(sent({ fixed: undefined }, { fix }).gps).toBeDefined()
   })
 
-  test('goes under its own time where the source keeps it', () => {
+  test('is sent with its own time if the source keeps it', () => {
     const { gps, signalTimestamp } = sent({ fixed: ts - 2 * minute }, { fix, no_fix: 'keep' })
     expect(gps).toEqual({ latitude: 48.8566, longitude: 2.3522, heading: 90 })
     expect(signalTimestamp).toBe(ts - 2 * minute)
   })
 
-  test('is not kept under the time of a clock that was never set', () => {
+  test('is not kept if its time comes from a clock that was never set', () => {
     const payload = sent({ fixed: 0 }, { fix, no_fix: 'keep' })
     expect(payload.gps).toBeUndefined()
     expect(payload.signalTimestamp).toBe(ts)
   })
 
-  test('does not become new by a message time that is put right', () => {
+  test('does not become current when the message time is corrected', () => {
     const future = Date.UTC(2050, 0, 1)
     const world = { clocks: { on_future: 'restamp' }, clockOffsetMs: 0 }
     const payload = sent({ ts: future, fixed: ts }, { fix }, withSignal, world)

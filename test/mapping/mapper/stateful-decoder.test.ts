@@ -56,7 +56,7 @@ function open(): Mapper {
   return createMapper({ devices: noDevices }, { sources: decoded })
 }
 
-test('any decoder with memory is restored, asks for what it lacks, and has its writes in the result', () => {
+test('a stateful decoder is restored, requests missing state, and has its writes in the result', () => {
   const mapper = open()
   const topic = 'telemetry/v1/truck-7'
   expect(mapper.map(messageOf('+2'))).toMatchObject({
@@ -74,14 +74,14 @@ test('any decoder with memory is restored, asks for what it lacks, and has its w
   expect(sentIn(next.map(messageOf('+3'))).signals).toMatchObject([{ value: '5003' }])
 })
 
-test('a kept message that is mapped again does not change the memory of its decoder', () => {
+test('mapping a kept message again does not change the state of its decoder', () => {
   const mapper = open()
   mapper.map(messageOf('=5000'))
   expect(mapper.map(messageOf('=9000'), false).writes).toBeUndefined()
   expect(sentIn(mapper.map(messageOf('+1'))).signals).toMatchObject([{ value: '5001' }])
 })
 
-test('values that a decoder leaves out are counted by source, field and reason', () => {
+test('values that a decoder omits are counted by source, field and reason', () => {
   const mapper = open()
   mapper.map(messageOf('=5000'))
   payloadIn(mapper.map(messageOf('+-1')))

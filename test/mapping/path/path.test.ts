@@ -111,7 +111,7 @@ describe('a path', () => {
       expect(compilePath(parsePath(path))({ key: 1 }, message, { record: up, up: undefined })).toBe(value)
   })
 
-  test('starts further out with $up.$up, as far as there is something', () => {
+  test('starts further out with $up.$up, if that level exists', () => {
     const up = { record: { n: 1 }, up: { record: { n: 2, $up: 9 }, up: { record: { n: 3 }, up: undefined } } }
     const from = (path: string) => compilePath(parsePath(path))({ n: 0 }, message, up)
     expect(['$up.n', '$up.$up.n', '$up.$up.$up.n', '$up.$up.$up.$up.n'].map(from)).toEqual([
@@ -125,14 +125,14 @@ describe('a path', () => {
     expect(from('$up.$upper')).toBeUndefined()
   })
 
-  test('splits a text into its parts, without the blanks around them', () => {
+  test('splits a text into parts and trims them', () => {
     expect(find('latlng.$split(",")')).toEqual(['48.85', '2.35'])
     expect(find('lines.$split(";")')).toEqual(['a', 'b', '', 'd'])
     expect(find('lines.$split(",")')).toEqual(['a;b;;d'])
     expect(findIn('1,2', '$split(",")[1]')).toBe('2')
   })
 
-  test('takes an object as a list of its keys and values, its prototype left out', () => {
+  test('treats an object as a list of its own keys and values', () => {
     expect(find('devices.$entries()')).toEqual([
       { key: 'T 1', value: { ts: 21 } },
       { key: 'T-2', value: [] },
@@ -140,7 +140,7 @@ describe('a path', () => {
     ])
   })
 
-  test('cuts out the same part as it would choose from all of them', () => {
+  test('selects the same part as from the full list of parts', () => {
     const text = fc.string({ unit: fc.constantFrom(',', ' ', 'a', '1', '::', 'é') })
     fc.assert(
       fc.property(text, fc.constantFrom(',', '::', ' '), fc.nat(6), (value, separator, index) => {
@@ -150,7 +150,7 @@ describe('a path', () => {
     )
   })
 
-  test('finds what the message itself calls __proto__ or constructor', () => {
+  test('finds keys of the message named __proto__ or constructor', () => {
     expect(find('__proto__.polluted')).toBe(13)
     expect(find('constructor')).toBe(14)
   })
@@ -217,24 +217,24 @@ describe('a list of paths', () => {
     [['a', 'b'], { a: '', b: null }, undefined],
     [['a'], { a: null }, null],
     ['a', { a: 1 }, 1],
-  ])('%j of %j is the first that is there: %j', (paths, record, value) => {
+  ])('%j of %j is the first value that exists: %j', (paths, record, value) => {
     expect(first(paths, record)).toBe(value)
   })
 
-  test('reads each from where it starts', () => {
+  test('reads each path from its own start', () => {
     const read = compilePaths(['$up.x', '$.x', 'x'])
     expect(read({ x: 1 }, { x: 2 }, { record: { x: 3 }, up: undefined })).toBe(3)
     expect(read({ x: 1 }, { x: 2 })).toBe(2)
     expect(read({ x: 1 }, {})).toBe(1)
   })
 
-  test('is refused where it is empty or holds a path that is none', () => {
+  test('is refused if it is empty or contains an invalid path', () => {
     expect(() => compilePaths([])).toThrow('needs a path')
     expect(() => compilePaths(['a', 'b..c'])).toThrow('has an empty key at position 3 of "b..c"')
   })
 })
 
-test('every path answers for every value whatever', () => {
+test('no path throws, for any value', () => {
   const paths = [
     'a.b',
     'a[0].b',
@@ -259,7 +259,7 @@ test('every path answers for every value whatever', () => {
   )
 })
 
-test('whatever is written as a path is one or is refused with its place', () => {
+test('any text is a valid path or is refused with the position of the fault', () => {
   const unit = fc.constantFrom(
     'a',
     '$',

@@ -53,7 +53,7 @@ describe('a topic pattern', () => {
     expect(match([pattern ?? ''], topic ?? '')).toBe(-1)
   })
 
-  test('goes by the order of the config where several match', () => {
+  test('is chosen by the order of the config if several match', () => {
     const patterns = ['a/+/c', 'a/b/#', 'a/{x}/{y}', '#']
     expect(match(patterns, 'a/b/c')).toBe(0)
     expect(match(patterns, 'a/b/d')).toBe(1)
@@ -78,7 +78,7 @@ describe('a topic pattern', () => {
     expect(() => parseTopic(pattern)).toThrow(message)
   })
 
-  test('agrees with a plain reading of the MQTT rules, for any patterns and topics', () => {
+  test('agrees with a simple implementation of the MQTT rules, for any patterns and topics', () => {
     const level = fc.constantFrom('', 'a', 'b', '$s')
     const filter = fc
       .tuple(fc.array(fc.oneof(level, fc.constant('+')), { minLength: 1, maxLength: 4 }), fc.boolean())
@@ -93,7 +93,7 @@ describe('a topic pattern', () => {
     )
   })
 
-  test('covers another one only where it takes all of its topics', () => {
+  test('covers another pattern only if it matches all topics of it', () => {
     const level = fc.constantFrom('a', 'b', '+', '$s')
     const filter = fc
       .tuple(fc.array(level, { minLength: 1, maxLength: 3 }), fc.boolean())

@@ -52,7 +52,7 @@ describe('a profile', () => {
     expect(withhold({ gps: '', signals: [hours], fields: '' }, monday)).toBeNull()
   })
 
-  test('outside of working hours sends nothing, or the position with one decimal', () => {
+  test('sends nothing, or the position with one decimal, outside of working hours', () => {
     const working = { hours: compileSchedule('Mon-Fri 06:00-18:00', 'UTC') }
     expect(sent(working)).toBe(parts)
     expect(sent(working, sunday)).toBeNull()

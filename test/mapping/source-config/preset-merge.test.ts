@@ -30,11 +30,11 @@ function expanded(source: object): unknown {
 }
 
 describe('a source with a preset', () => {
-  test('that says nothing else is the preset', () => {
+  test('without other options equals the preset', () => {
     expect(expanded({ name: 'mine' })).toEqual({ name: 'mine', preset: 'acme', ...preset })
   })
 
-  test('goes before it, key by key', () => {
+  test('overrides the preset key by key', () => {
     expect(expanded({ topic: ['a/{device}', 'b/{device}'], exclude: [], when: 'sat > 3' })).toEqual({
       preset: 'acme',
       ...preset,
@@ -44,13 +44,13 @@ describe('a source with a preset', () => {
     })
   })
 
-  test('goes before it in `map` field by field, and a field is taken as a whole', () => {
+  test('overrides whole fields of `map`', () => {
     const map = { latitude: { path: 'y' }, speed: { path: 'v' } }
     expect(expanded({ map })).toMatchObject({ map: { ...preset.map, ...map } })
     expect(expanded({ map })).toHaveProperty('map.latitude', { path: 'y' })
   })
 
-  test('replaces its signals as a whole, and further fields by name', () => {
+  test('replaces the whole list of signals, and extra fields by name', () => {
     const map = { signals: [], fields: { note: { path: 'm', type: 'text' } } }
     expect(expanded({ map })).toHaveProperty('map.signals', [])
     expect(expanded({ map })).toHaveProperty('map.fields', {
@@ -59,14 +59,14 @@ describe('a source with a preset', () => {
     })
   })
 
-  test('adds to its families and defaults', () => {
+  test('adds to the families and defaults of the preset', () => {
     expect(expanded({ families: { car: ['X*'] }, defaults: { model: 'B2' } })).toMatchObject({
       families: { truck: ['FMB6*'], car: ['X*'] },
       defaults: { manufacturer: 'Acme', model: 'B2' },
     })
   })
 
-  test('of another kind than the preset has is left as it was written, for the schema to judge', () => {
+  test('with an option of another type keeps it as written, and the schema reports it', () => {
     expect(expanded({ map: 'none' })).toMatchObject({ map: 'none' })
     expect(expandPresets(['a', { preset: 'other' }, { name: 'plain' }], () => undefined)).toEqual([
       'a',
@@ -75,14 +75,14 @@ describe('a source with a preset', () => {
     ])
   })
 
-  test('leaves the preset as it was', () => {
+  test('does not change the preset', () => {
     const before = structuredClone(preset)
     expanded({ map: { fields: { note: { path: 'x', type: 'text' } } }, families: { car: ['X*'] } })
     expect(preset).toEqual(before)
   })
 })
 
-test('a preset file needs nothing, but knows every option of a source save its name', () => {
+test('a preset file requires no option, and accepts every option of a source except the name', () => {
   expect(presetSchema.safeParse({}).success).toBe(true)
   expect(presetSchema.safeParse({ name: 'x' }).success).toBe(false)
   expect(presetSchema.safeParse({ preset: 'x' }).success).toBe(false)
@@ -93,7 +93,7 @@ const deps = { env: {}, readText: (path: string) => readFile(path, 'utf8') }
 describe.each(presets)('the preset %s', (file) => {
   const cases = join(folder, file.replace(/\.yaml$/, '.cases.yaml'))
 
-  test('has cases, and opens with what it is for', () => {
+  test('has cases, and a header that describes its purpose', () => {
     expect(existsSync(cases)).toBe(true)
     const lines = readFileSync(join(folder, file), 'utf8').split('\n')
     expect(lines.findIndex((line) => !line.startsWith('#'))).toBeGreaterThanOrEqual(3)
@@ -121,7 +121,7 @@ const judged = await Promise.all(
 )
 
 describe.each(judged)('$file', ({ results, error }) => {
-  test('can be read, and each of its cases has a name of its own', () => {
+  test('can be read, and each case has a unique name', () => {
     if (error !== null) throw error
     const names = results.map(({ name }) => name)
     expect(new Set(names).size).toBe(names.length)

@@ -14,7 +14,7 @@ function decodeOne(what: string, bytes: Buffer) {
   return decoded.kind === 'refused' ? `${decoded.reason}: ${decoded.detail}` : decoded.kind
 }
 
-describe('bytes that are no payload', () => {
+describe('bytes that are not a payload', () => {
   const long = Buffer.alloc(1024 * 1024, 0)
   test.each([
     ['a text', Buffer.from('{"state":1}'), 'TRUNCATED: A field goes beyond the end of the message'],
@@ -36,11 +36,11 @@ describe('bytes that are no payload', () => {
     expect(decodeOne('NBIRTH/GW-1', bytes)).toContain(sentence)
   })
 
-  test('no bytes are an empty message', () => {
+  test('zero bytes are an empty message', () => {
     expect(decodeOne('NDATA/GW-1', Buffer.alloc(0))).toBe('empty')
   })
 
-  test('each way to cut a payload short is refused, or leaves whole metrics', () => {
+  test('a truncated payload is refused, or gives complete metrics only', () => {
     const metrics = [
       { name: 'GPS/Latitude', type: types.double, alias: 1, double: 51.3 },
       { name: 'note', type: types.string, text: 'of some length' },
@@ -58,7 +58,7 @@ describe('bytes that are no payload', () => {
   }
 })
 
-describe('more births than may be remembered', () => {
+describe('births beyond the bound', () => {
   const birth = sparkplugPayload({
     seq: 0,
     metrics: [{ name: 'a', type: types.double, alias: 1, double: 1 }],
@@ -76,7 +76,7 @@ describe('more births than may be remembered', () => {
     expect(decoder.counters()).toMatchObject({ nodes: 3, evictions: 7 })
   })
 
-  test('a single one that is too large is refused', () => {
+  test('a single birth that is too large is refused', () => {
     const decoder = createSparkplugDecoder({ source: 'yard', bytesMax: 5000 })
     const metrics = Array.from({ length: 20 }, (_, index) => ({
       name: `metric ${index}`,
@@ -88,7 +88,7 @@ describe('more births than may be remembered', () => {
     expect(decoded).not.toHaveProperty('writes')
   })
 
-  test('so are devices of one node without end, and names that fill a key', () => {
+  test('unlimited devices of one node and very long names are refused', () => {
     const decoder = createSparkplugDecoder({ source: 'yard', bytesMax: 20_000 })
     const kinds = Array.from(
       { length: 100 },
@@ -150,7 +150,7 @@ describe('for any message in any order', () => {
     .filter((bytes) => bytes.length > 0)
   const bytes = fc.oneof({ arbitrary: payload, weight: 4 }, noise, { arbitrary: spoiled, weight: 2 })
 
-  test('50,000 messages are answered, within the bounds, and the store can tell the births again', () => {
+  test('50,000 messages cause no exception and stay within the bounds, and the births can be restored', () => {
     const options = { source: 'yard', nodesMax: 2, bytesMax: 6000 }
     const decoder = createSparkplugDecoder(options)
     const stored = new Map<string, Buffer>()
@@ -183,7 +183,7 @@ describe.skipIf(thirdParty === undefined)('samples (TELEMETRY_TEST_DATA)', () =>
   const folder = path.join(thirdParty ?? '', 'samples', 'sparkplug-b')
   const read = (name: string) => readFileSync(path.join(folder, name))
 
-  test('birth, data by alias, death', () => {
+  test('birth, data by alias and death are read', () => {
     const decoder = createSparkplugDecoder({ source: 'yard' })
     const decoded = ['1', '2', '3', '5'].map((name) =>
       decoder.forTopic(String(read(`${name}.topic`)).trim())(read(`${name}.bin`), 0, true),

@@ -70,7 +70,7 @@ function refusalOf(decoded: StatefulDecoded): string {
 }
 
 describe('births and data', () => {
-  test('a birth is data as well', () => {
+  test('a birth also contains data', () => {
     const { says } = openDecoder()
     says('NBIRTH/GW-1', { seq: 0, metrics: nodeMetrics })
     expect(recordsIn(says('DBIRTH/GW-1/truck-7', { seq: 1, metrics: truckMetrics }))).toEqual([
@@ -104,7 +104,7 @@ describe('births and data', () => {
     })
   })
 
-  test('metrics of one moment are one record, kept ones of before are told apart', () => {
+  test('metrics of one time are one record; historical metrics are separate records', () => {
     const { says, born } = openDecoder()
     born()
     const metrics = [
@@ -121,14 +121,14 @@ describe('births and data', () => {
     ])
   })
 
-  test('a message without any time has none', () => {
+  test('a message without a time gives a record without a time', () => {
     const { says, born } = openDecoder()
     born()
     const bytes = sparkplugPayload({ seq: 2, metrics: [{ alias: 3, float: 10 }] })
     expect(recordsIn(says('DDATA/GW-1/truck-7', bytes))).toMatchObject([{ time: null }])
   })
 
-  test('a node that is born again has the aliases of its new birth', () => {
+  test('a new birth of a node replaces its aliases', () => {
     const { says, born } = openDecoder()
     born()
     says('NBIRTH/GW-1', {
@@ -143,7 +143,7 @@ describe('births and data', () => {
     )
   })
 
-  test('the payload of a node that compresses is read', () => {
+  test('a compressed payload is read', () => {
     const { says, born } = openDecoder()
     born()
     const body = gzipSync(sparkplugPayload({ ts, seq: 2, metrics: [{ alias: 3, float: 10 }] }))
@@ -153,7 +153,7 @@ describe('births and data', () => {
     })
   })
 
-  test('a payload that would unpack to more than a message may be is refused', () => {
+  test('a payload that unpacks to more than the limit of a message is refused', () => {
     const body = gzipSync(Buffer.alloc(20 * 1024 * 1024))
     const metrics = [{ name: 'algorithm', type: types.string, text: 'GZIP' }]
     const { says } = openDecoder()
@@ -163,7 +163,7 @@ describe('births and data', () => {
   })
 })
 
-test('a birth that cannot be read, or is too large, ends the one before', () => {
+test('a birth that cannot be read, or is too large, deletes the previous birth', () => {
   const { says, born, stored } = openDecoder({ bytesMax: 20_000 })
   born()
   says('NBIRTH/GW-2', { seq: 0, metrics: nodeMetrics })
@@ -230,7 +230,7 @@ describe('values by their type', () => {
     expect(metricsIn(says('NBIRTH/GW-1', { metrics }))).toEqual({ w: 1 })
   })
 
-  test('a metric may be called as it likes', () => {
+  test('a metric may have any name', () => {
     const { says } = openDecoder()
     const metrics = ['__proto__', 'constructor', 'toString', ''].map((name) => ({
       name,
@@ -247,14 +247,14 @@ describe('values by their type', () => {
   })
 })
 
-describe('a position that comes by halves', () => {
+describe('a position whose latitude and longitude arrive separately', () => {
   const at = (alias: number, double: number, afterMs: number): MetricOf => ({
     alias,
     double,
     ts: ts + afterMs,
   })
 
-  test('a latitude alone has the longitude that still holds', () => {
+  test('a latitude alone is completed by the longitude that is still valid', () => {
     const { says, born } = openDecoder()
     born()
     expect(metricsIn(says('DDATA/GW-1/truck-7', { seq: 2, metrics: [at(1, 51.32, 1000)] }))).toEqual({
@@ -267,7 +267,7 @@ describe('a position that comes by halves', () => {
     })
   })
 
-  test('two halves a moment apart are one position', () => {
+  test('a latitude and a longitude shortly after each other are one position', () => {
     const { says, born } = openDecoder()
     born()
     const metrics = [at(1, 51.32, 1000), at(2, 9.48, 1003), { alias: 3, float: 5, ts: ts + 1000 }]
@@ -277,7 +277,7 @@ describe('a position that comes by halves', () => {
     ])
   })
 
-  test('two halves minutes apart are two', () => {
+  test('a latitude and a longitude minutes apart are two positions', () => {
     const { says, born } = openDecoder()
     born()
     const metrics = [at(1, 51.32, 0), at(2, 9.48, 120_000)]
@@ -287,7 +287,7 @@ describe('a position that comes by halves', () => {
     ])
   })
 
-  test('a half that is null takes the position away', () => {
+  test('a null coordinate removes the position', () => {
     const { says, born } = openDecoder()
     born()
     const gone = { seq: 2, metrics: [{ alias: 1, null: true }] }
@@ -301,7 +301,7 @@ describe('a position that comes by halves', () => {
     })
   })
 
-  test('what was measured before says nothing about now, and what holds now nothing about then', () => {
+  test('older measurements do not change the current position, nor the reverse', () => {
     const { says, born } = openDecoder()
     born()
     const before = (metric: MetricOf) => ({ ...metric, historical: true })
@@ -340,7 +340,7 @@ describe('a position that comes by halves', () => {
     })
   })
 
-  test('after a restart a half is left out, since nobody knows what still holds', () => {
+  test('after a restart a single coordinate is omitted, since the other one is unknown', () => {
     const first = openDecoder()
     first.born()
     const { says } = first.reopened()
@@ -351,8 +351,8 @@ describe('a position that comes by halves', () => {
   })
 })
 
-describe('data that no birth explains', () => {
-  test('is refused, and the node asked for a rebirth, once a minute', () => {
+describe('data without a matching birth', () => {
+  test('is refused, and a rebirth is requested from the node, once a minute', () => {
     const { says } = openDecoder()
     const data = { seq: 9, metrics: [{ alias: 4, long: 5 }] }
     expect(says('DDATA/GW-1/truck-7', data, 1000)).toEqual({
@@ -373,7 +373,7 @@ describe('data that no birth explains', () => {
     )
   })
 
-  test('is refused where the birth is known but not the alias', () => {
+  test('is refused if the birth is known but not the alias', () => {
     const { says, born } = openDecoder()
     born()
     expect(refusalOf(says('DDATA/GW-1/truck-7', { seq: 2, metrics: [{ alias: 77, long: 5 }] }))).toBe(
@@ -381,7 +381,7 @@ describe('data that no birth explains', () => {
     )
   })
 
-  test('is refused where a value is not of the type of birth, since the alias may mean another metric now', () => {
+  test('is refused if a value has another type than in the birth, since the alias may have changed', () => {
     const { says, born } = openDecoder()
     born()
     expect(refusalOf(says('DDATA/GW-1/truck-7', { seq: 2, metrics: [{ alias: 4, double: 5 }] }))).toContain(
@@ -389,7 +389,7 @@ describe('data that no birth explains', () => {
     )
   })
 
-  test('is used where it explains itself, and the node asked all the same', () => {
+  test('is used if it contains names and types, and a rebirth is requested', () => {
     const { says } = openDecoder()
     const metrics = [
       { name: 'GPS/Latitude', double: 1.5 },
@@ -400,7 +400,7 @@ describe('data that no birth explains', () => {
     expect(decoded).toHaveProperty('rebirth.topic', 'spBv1.0/Depot7/NCMD/GW-1')
   })
 
-  test('of a device is told from data of its node: the node is asked though its own birth is known', () => {
+  test('of a device causes a rebirth request although the birth of the node is known', () => {
     const { says, born } = openDecoder()
     born()
     const decoded = says('DDATA/GW-1/truck-9', { seq: 2, metrics: [{ name: 'GPS/Speed', float: 1 }] })
@@ -408,7 +408,7 @@ describe('data that no birth explains', () => {
     expect(decoded).toHaveProperty('rebirth.topic', 'spBv1.0/Depot7/NCMD/GW-1')
   })
 
-  test('is refused where a whole number could be one with or without a sign', () => {
+  test('is refused if the sign of a whole number is ambiguous', () => {
     const { says } = openDecoder()
     expect(refusalOf(says('NDATA/GW-1', { metrics: [{ name: 'a', long: 5 }] }))).toBe(
       'NO_BIRTH: No birth certificate of "Depot7/GW-1" is known that explains of which type the metric "a" is.',
@@ -417,7 +417,7 @@ describe('data that no birth explains', () => {
 })
 
 describe('sequence numbers', () => {
-  test('run from 0 to 255 and on', () => {
+  test('run from 0 to 255 and start at 0 again', () => {
     const { says, decoder } = openDecoder()
     says('NBIRTH/GW-1', { seq: 0, metrics: nodeMetrics })
     for (let seq = 1; seq < 600; seq += 1) {
@@ -427,7 +427,7 @@ describe('sequence numbers', () => {
     expect(decoder.counters()).toMatchObject({ gaps: 0, rebirths: 0 })
   })
 
-  test('a gap is counted, the node asked for a rebirth, and the values are used', () => {
+  test('a gap is counted, a rebirth is requested, and the values are used', () => {
     const { says, born, decoder } = openDecoder()
     born()
     const decoded = says('DDATA/GW-1/truck-7', { seq: 4, metrics: [{ alias: 3, float: 1 }] })
@@ -437,7 +437,7 @@ describe('sequence numbers', () => {
     expect(decoder.counters()).toMatchObject({ gaps: 1, rebirths: 1 })
   })
 
-  test('the same message again is no gap', () => {
+  test('a repeated message is no gap', () => {
     const { says, born, decoder } = openDecoder()
     born()
     for (const seq of [2, 2, 3]) says('DDATA/GW-1/truck-7', { seq, metrics: [{ alias: 3, float: 1 }] })
@@ -448,7 +448,7 @@ describe('sequence numbers', () => {
 describe('deaths', () => {
   const death = (bdSeq: number) => ({ metrics: [{ name: 'bdSeq', type: types.int64, long: bdSeq }] })
 
-  test('of a node end its births and those of its devices', () => {
+  test('of a node delete its birth and those of its devices', () => {
     const { says, born, stored } = openDecoder()
     born()
     expect(stored.size).toBe(2)
@@ -467,7 +467,7 @@ describe('deaths', () => {
     expect(metricsIn(says('DDATA/GW-1/truck-7', { seq: 2, metrics: [{ alias: 3, float: 1 }] }))).toBeDefined()
   })
 
-  test('of a device end its own birth only', () => {
+  test('of a device delete only its own birth', () => {
     const { says, born, stored } = openDecoder()
     born()
     expect(says('DDEATH/GW-1/truck-7', { seq: 2 })).toMatchObject({ kind: 'ignored', reason: 'death' })
@@ -476,8 +476,8 @@ describe('deaths', () => {
   })
 })
 
-describe('over a restart', () => {
-  test('aliases are known, and the node is asked once, since a birth may have been missed', () => {
+describe('after a restart', () => {
+  test('aliases are known, and one rebirth is requested, since a birth may have been missed', () => {
     const first = openDecoder()
     first.born()
     const { says } = first.reopened()
@@ -488,7 +488,7 @@ describe('over a restart', () => {
     expect(next).not.toHaveProperty('rebirth')
   })
 
-  test('the death of an earlier connection is still told apart', () => {
+  test('the death of an earlier connection is still recognised', () => {
     const first = openDecoder()
     first.born()
     const { says } = first.reopened()
@@ -498,7 +498,7 @@ describe('over a restart', () => {
     })
   })
 
-  test('whatever the store lost, the rest is read and the loss counted', () => {
+  test('if state was lost, the rest is read and the loss is counted', () => {
     const first = openDecoder()
     first.born()
     const [key = '', value = Buffer.alloc(0)] = [...first.stored][1] ?? []
@@ -518,7 +518,7 @@ describe('over a restart', () => {
     })
   })
 
-  test('a lost store is followed: what was not committed is not known', () => {
+  test('after a failed write, births that were not committed are unknown', () => {
     const { says, born, decoder } = openDecoder()
     born()
     decoder.restore([])
@@ -529,8 +529,8 @@ describe('over a restart', () => {
   })
 })
 
-describe('a message that is read again later', () => {
-  test('changes nothing, neither births nor sequence', () => {
+describe('a message that is mapped again later', () => {
+  test('changes neither births nor sequence numbers', () => {
     const { says, born, decoder, stored } = openDecoder()
     born()
     const before = decoder.counters()
@@ -554,10 +554,10 @@ describe('a message that is read again later', () => {
   })
 })
 
-describe('half a position that is read again later', () => {
+describe('a single coordinate that is mapped again later', () => {
   const half = (alias: number, double: number, afterMs: number) => ({ alias, double, ts: ts + afterMs })
 
-  test('is completed by its own message only, and else left out of what the message says', () => {
+  test('is completed only by its own message, else omitted', () => {
     const { says, born } = openDecoder()
     born()
     const again = (metrics: MetricOf[]) => says('DDATA/GW-1/truck-7', { seq: 200, metrics }, 0, false)
@@ -578,7 +578,7 @@ describe('half a position that is read again later', () => {
   })
 })
 
-test('what was kept of an unlisted device goes with its odometer, and counts the half that it has', async () => {
+test('a single coordinate of a kept message is omitted and counted, and its odometer is sent', async () => {
   const mapper = await openPreset('sparkplug-b')
   const sender = { clientId: 'gw-1', userName: null, certificateName: null }
   const map = (what: string, payload: PayloadOf, live: boolean) =>
@@ -640,7 +640,7 @@ describe('topics', () => {
     )
   })
 
-  test('levels in front are skipped, and belong to the topic of commands', () => {
+  test('leading levels are skipped, and are part of the command topic', () => {
     expect(sparkplugTopicOf('plant/spBv1.0/Depot7/DDATA/GW-1/truck-7')).toEqual({
       verb: 'DDATA',
       nodeName: 'Depot7/GW-1',
@@ -650,7 +650,7 @@ describe('topics', () => {
   })
 })
 
-test('a request for a rebirth is the command of the specification', () => {
+test('a rebirth request is the command of the specification', () => {
   expect(encodeRebirth(ts)).toEqual(
     sparkplugPayload({
       ts,

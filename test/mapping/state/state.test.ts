@@ -163,7 +163,7 @@ describe('scalar topics', () => {
     expect(sent(world)).toMatchObject([{ gps: { latitude: 5 } }])
   })
 
-  test('of a device that left the table meanwhile are quarantined, and sent when it is listed again', () => {
+  test('of a device that was removed from the table are quarantined, and sent when it is listed again', () => {
     const listed = { devices: { unknown: 'quarantine' }, table: 'device\nvan-1\n' }
     const world = openStates([vans], listed)
     for (const name of ['lat', 'lon']) come(world, { topic: `vans/van-1/${name}`, payload: 5, at: 1 })
@@ -194,7 +194,7 @@ describe('scalar topics', () => {
     ])
   })
 
-  test('that a broker replays are ignored with `retained: ignore`', () => {
+  test('that a broker retained are ignored with `retained: ignore`', () => {
     const world = openStates([{ ...vans, retained: 'ignore' }])
     for (const name of ['lat', 'lon'])
       expect(come(world, { topic: `vans/van-1/${name}`, payload: 1, at: 0, retain: true })).toBe('ignored')
@@ -234,7 +234,7 @@ describe('state on the disk', () => {
     expect(later.mapper.map(message)).toMatchObject({ kind: 'unmappable', reason: 'NO_SOURCE' })
   })
 
-  test('is taken over by a new mapping unchanged', () => {
+  test('is kept unchanged by a new mapping', () => {
     const world = openStates([vans, phones, boxes], pairs)
     come(world, { topic: 'vans/van-1/lat', payload: 48.1, at: 0 })
     come(world, { topic: 'phones/phone-1', payload: { lat: 1, lon: 2 }, at: 0 })

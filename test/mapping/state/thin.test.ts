@@ -113,7 +113,7 @@ describe('thinning', () => {
     ])
   })
 
-  test('takes equal payloads for two readings unless the device marks a duplicate', () => {
+  test('treats equal payloads as two readings unless the device marks a duplicate', () => {
     const { passes } = createThin({ ...nothing, everyMs: 10_000 })
     const parked = { ...sampleOf({ time: 0 }), resent: false }
     expect(passes(parked)).toBe(true)
@@ -122,7 +122,7 @@ describe('thinning', () => {
     expect(passes({ ...parked, time: 10_001, resent: true })).toBe(true)
   })
 
-  test('passes the same payloads whatever is sent again soon after', () => {
+  test('passes the same payloads if messages are sent again', () => {
     const reading = fc.record({
       time: fc.integer({ min: 0, max: 60_000 }),
       latitude: fc.double({ min: 48, max: 48.01, noNaN: true }),

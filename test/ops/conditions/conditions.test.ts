@@ -40,7 +40,7 @@ function world() {
   return { clock, conditions, rules, codes }
 }
 
-describe('a condition is open while something is wrong', () => {
+describe('a condition is open while its problem exists', () => {
   test.each<[string, GatewayEvent, GatewayEvent]>([
     [
       'ENDPOINT_UNAVAILABLE default',
@@ -183,7 +183,7 @@ describe('a loss stays visible', () => {
     expect(counts).toEqual({ DEAD_LETTERS: 5, MESSAGES_DROPPED: 2 })
   })
 
-  test('DEAD_LETTERS clears when none is left, but not before the first one is on disk', () => {
+  test('DEAD_LETTERS is cleared when none is left, but not before the first one is on disk', () => {
     const { rules, codes } = world()
     rules.apply({ kind: 'message_unmappable', source: 's', topic: 't', reason: 'NOT_JSON', detail: 'd' })
     rules.reconcile({ DEAD_LETTERS: 1, MESSAGES_DROPPED: 0, deadLettersKept: 0 })
@@ -230,7 +230,7 @@ describe('a loss stays visible', () => {
 })
 
 describe('the list is short', () => {
-  test('the worst is first, and the mildest is removed when there are too many', () => {
+  test('the most severe is first, and the least severe is removed when there are too many', () => {
     const { rules, conditions } = world()
     for (let n = 0; n < 200; n += 1)
       rules.apply({ kind: 'batch_stuck', provider, batchId: `b-${n}` as BatchId, failures: 10 })

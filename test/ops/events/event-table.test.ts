@@ -52,7 +52,7 @@ describe('every event', () => {
 })
 
 describe('an event below the log level', () => {
-  test('costs no sentence', () => {
+  test('builds no sentence', () => {
     const output = keptOutput()
     const log = createLog({ clock: handClock(), stdout: output.stream }, { level: 'info' })
     const sealed: EventOf<'batch_sealed'> = {

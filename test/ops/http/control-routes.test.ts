@@ -128,7 +128,7 @@ describe('a change over HTTP', () => {
     await aborted
   })
 
-  test('waits until the daemon is up', async () => {
+  test('waits until the daemon is ready', async () => {
     const ops = opsWorld()
     await ops.ops.start()
     expect((await get(ops.ops.url(), '/control/reload', { method: 'POST' })).status).toBe(503)

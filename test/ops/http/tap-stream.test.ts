@@ -64,7 +64,7 @@ async function nextMessage(lines: AsyncGenerator<Record<string, unknown>>) {
 }
 
 describe('a tap', () => {
-  test('shows a message as it came, who sent it, and what it became', async () => {
+  test('shows the raw message, its sender, and its result', async () => {
     const { world, taps, url } = await openWorld()
     await using _world = world
     const tap = await openTap(url)
@@ -88,7 +88,7 @@ describe('a tap', () => {
     tap.end()
   })
 
-  test('shows what a message became instead of payloads, and bytes that are not text', async () => {
+  test('shows results other than payloads, and bytes that are not text', async () => {
     const { world, taps, url } = await openWorld()
     await using _world = world
     const tap = await openTap(url)
@@ -114,7 +114,7 @@ describe('a tap', () => {
     tap.end()
   })
 
-  test('keeps a copy: the daemon uses its message again', async () => {
+  test('copies the message, since the daemon reuses it', async () => {
     const { world, taps, url } = await openWorld()
     await using _world = world
     const tap = await openTap(url)
@@ -141,7 +141,7 @@ describe('a tap', () => {
     ['device=truck-7', 'a/other', 'truck-7', 'truck-8'],
     ['topic=fleet/%2B/data', 'fleet/1/data', 'x', 'x'],
     ['source=trucks', 'a', 'x', 'x'],
-  ])('with ?%s shows only that', async (query, topic, device, other) => {
+  ])('with ?%s shows only matching messages', async (query, topic, device, other) => {
     const { world, taps, url } = await openWorld()
     await using _world = world
     const tap = await openTap(`${url}?${query}`)
@@ -161,7 +161,7 @@ describe('a tap', () => {
     tap.end()
   })
 
-  test('shows at most 100 messages a second, and the number of those left out', async () => {
+  test('shows at most 100 messages a second, and the number of those omitted', async () => {
     const { world, taps, url } = await openWorld()
     await using _world = world
     const tap = await openTap(url)
@@ -176,7 +176,7 @@ describe('a tap', () => {
     tap.end()
   })
 
-  test('costs nothing without a reader, also after the reader is gone', async () => {
+  test('costs nothing without a reader, also after the reader disconnected', async () => {
     const { world, taps, url } = await openWorld()
     await using _world = world
     expect(taps.on).toBe(false)
@@ -186,7 +186,7 @@ describe('a tap', () => {
     await expect.poll(() => taps.on).toBe(false)
   })
 
-  test('is one of four at most', async () => {
+  test('is limited to four at once', async () => {
     const { world, url } = await openWorld()
     await using _world = world
     const opened = await Promise.all([1, 2, 3, 4].map(() => openTap(url)))
@@ -211,7 +211,7 @@ describe('a tap', () => {
     expect((await fetch(`${world.ops.url() ?? ''}/tap`)).status).toBe(503)
   })
 
-  test('ends with the daemon', async () => {
+  test('ends when the daemon stops', async () => {
     const { world, url } = await openWorld()
     const tap = await openTap(url)
     const ended = tap.next().then(
@@ -234,7 +234,7 @@ describe('a tap', () => {
   })
 })
 
-test('a ring without a reader stays small, and counts what it could not keep', () => {
+test('a ring without a reader stays small, and counts the messages that it discarded', () => {
   const clock = handClock()
   const taps = createTaps({ clock })
   const opened = taps.open({ device: null, topic: null, source: null }, () => undefined)

@@ -88,7 +88,7 @@ describe('a line in the log', () => {
     expect(output.lines()).toEqual([])
   })
 
-  test('holds foreign text quoted and bounded, on one line', () => {
+  test('has foreign text quoted and bounded, on one line', () => {
     const { log, output } = world()
     log.write(unmappable('x'.repeat(100_000)))
     log.write({
@@ -101,7 +101,7 @@ describe('a line in the log', () => {
   })
 })
 
-describe('what loses data is never below error', () => {
+describe('events that lose data are never below error', () => {
   const fault = new GatewayError('SPOOL_WRITE_FAILED', { what: 'w', why: 'y', act: 'a' })
   test.each<GatewayEvent>([
     { kind: 'messages_dropped', reason: 'spool_full', detail: 'The spool is full.', count: 3 },
@@ -122,8 +122,8 @@ describe('what loses data is never below error', () => {
   })
 })
 
-describe('what repeats is a line a minute', () => {
-  test('the first is written, the rest are counted, the latest tells how many', () => {
+describe('events that repeat are written once a minute', () => {
+  test('the first is written, the others are counted, and the latest is written with their number', () => {
     const { log, output, clock } = world()
     for (let n = 0; n < 1000; n += 1) log.write(unmappable(`n ${n}`))
     expect(output.lines()).toHaveLength(1)
@@ -132,7 +132,7 @@ describe('what repeats is a line a minute', () => {
     expect(output.lines()[1]).toMatchObject({ detail: 'n 999', suppressed: 998 })
   })
 
-  test('another reason or source is a line of its own', () => {
+  test('another reason or source is a separate line', () => {
     const { log, output } = world()
     log.write(unmappable('a'))
     log.write(unmappable('a', 'NO_POSITION'))
@@ -149,7 +149,7 @@ describe('what repeats is a line a minute', () => {
     expect(output.lines()[1]).not.toHaveProperty('suppressed')
   })
 
-  test('a line a minute is written for as long as it repeats', () => {
+  test('a line a minute is written as long as the event repeats', () => {
     const { log, output, clock } = world()
     for (let second = 0; second < 600; second += 1) {
       log.write(unmappable(`${second}`))
@@ -160,7 +160,7 @@ describe('what repeats is a line a minute', () => {
     expect(told).toBe(600)
   })
 
-  test('what was counted is written at the end', () => {
+  test('the counted events are written at the end', () => {
     const { log, output } = world()
     log.write(unmappable('a'))
     log.write(unmappable('b'))
@@ -168,7 +168,7 @@ describe('what repeats is a line a minute', () => {
     expect(output.lines().map(({ detail }) => detail)).toEqual(['a', 'b'])
   })
 
-  test('a flood of new keys costs lines, and no count is lost', () => {
+  test('a flood of new keys writes lines, and no count is lost', () => {
     const { log, output } = world()
     for (let n = 0; n < 2000; n += 1) {
       log.write(unmappable('first', `REASON_${n}`))
@@ -180,7 +180,7 @@ describe('what repeats is a line a minute', () => {
 })
 
 describe('the reader of the log', () => {
-  test('may stop: lines are counted instead of kept', () => {
+  test('may stop reading: lines are then counted and discarded', () => {
     const stuck = new Writable({ highWaterMark: 1, write: () => undefined })
     const log = createLog({ clock: handClock(), stdout: stuck }, { level: 'info' })
     for (let n = 0; n < 40_000; n += 1) log.write({ kind: 'listener_opened', url: 'x'.repeat(200) })

@@ -18,7 +18,7 @@ async function raw(url: string, text: string): Promise<{ status: number; json: R
   return { status: Number(told.split(' ')[1]), json: JSON.parse(body) as Record<string, unknown> }
 }
 
-describe('what is no good HTTP gets an answer with a requestId, and the service goes on', () => {
+describe('malformed HTTP gets an answer with a requestId, and the service continues', () => {
   test.each([
     ['nonsense', 'hello\r\n\r\n', 400],
     ['half a request line', 'POST\r\n\r\n', 400],
@@ -47,7 +47,7 @@ describe('what is no good HTTP gets an answer with a requestId, and the service 
     })
   })
 
-  test('a client that leaves in the middle of a body leaves nothing behind', async () => {
+  test('a client that disconnects within a body leaves no open resources', async () => {
     await using world = await openSandbox()
     const socket = connect(Number(new URL(world.url).port), '127.0.0.1')
     socket.write('POST /v2/telemetry HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{"payloadId":')
@@ -63,7 +63,7 @@ describe('what is no good HTTP gets an answer with a requestId, and the service 
 })
 
 describe('the size of a body is bounded', () => {
-  test('a body beyond the limit gets 413, and the same connection goes on with the next one', async () => {
+  test('a body beyond the limit gets 413, and the same connection can send the next request', async () => {
     await using world = await openSandbox({ bodyBytesMax: 10_000 })
     const large = telemetry({ carrier: 'x'.repeat(20_000) })
     const refused = await world.single(large)
@@ -72,7 +72,7 @@ describe('the size of a body is bounded', () => {
     expect((await world.single(telemetry())).status).toBe(202)
   })
 
-  test('a body of exactly the limit is taken', async () => {
+  test('a body of exactly the limit is accepted', async () => {
     const payload = telemetry()
     const { length } = Buffer.from(JSON.stringify(payload))
     await using exact = await openSandbox({ bodyBytesMax: length })
@@ -84,21 +84,18 @@ describe('the size of a body is bounded', () => {
   test.each([
     ['in chunks', { 'transfer-encoding': 'chunked' }],
     ['with its length', { 'content-length': '1000000' }],
-  ])(
-    'a body that goes on and on is answered before its end, and the connection closed: %s',
-    async (_, headers) => {
-      await using world = await openSandbox({ bodyBytesMax: 1000 })
-      const request = httpRequest(`${world.url}/v2/telemetry`, { method: 'POST', headers })
-      request.on('error', () => undefined)
-      request.write(Buffer.alloc(50_000))
-      const [response] = (await once(request, 'response')) as [IncomingMessage]
-      expect(response.statusCode).toBe(413)
-      expect(response.headers.connection).toBe('close')
-      request.destroy()
-    },
-  )
+  ])('an endless body is answered before its end, and the connection is closed: %s', async (_, headers) => {
+    await using world = await openSandbox({ bodyBytesMax: 1000 })
+    const request = httpRequest(`${world.url}/v2/telemetry`, { method: 'POST', headers })
+    request.on('error', () => undefined)
+    request.write(Buffer.alloc(50_000))
+    const [response] = (await once(request, 'response')) as [IncomingMessage]
+    expect(response.statusCode).toBe(413)
+    expect(response.headers.connection).toBe('close')
+    request.destroy()
+  })
 
-  test('a client that asks first is told at once, without sending the body', async () => {
+  test('a client with Expect: 100-continue gets 413 before it sends the body', async () => {
     await using world = await openSandbox({ bodyBytesMax: 1000 })
     const headers = { expect: '100-continue', 'content-length': '2000' }
     const request = httpRequest(`${world.url}/v2/telemetry`, { method: 'POST', headers })
@@ -110,7 +107,7 @@ describe('the size of a body is bounded', () => {
     request.destroy()
   })
 
-  test('a client that asks first and may go on is served', async () => {
+  test('a client with Expect: 100-continue gets 100 for an allowed body, and is served', async () => {
     await using world = await openSandbox()
     const { url, headers, body } = await signed(
       `${world.url}/v2/telemetry`,
@@ -128,14 +125,14 @@ describe('the size of a body is bounded', () => {
     expect(response.statusCode).toBe(202)
   })
 
-  test('so is that of PUT /sandbox/faults', async () => {
+  test('the size of PUT /sandbox/faults is bounded too', async () => {
     await using world = await openSandbox()
     expect((await world.putFaults(`[${' '.repeat(2 ** 20)}]`)).status).toBe(413)
   })
 })
 
 describe('listening', () => {
-  test('an address in use is told, and the same sandbox can try another port', async () => {
+  test('an address in use is reported, and the same sandbox can use another port', async () => {
     await using world = await openSandbox()
     const deps = { clock: createFakeClock(), newId: () => 'id', random: () => 0 }
     const second = createSandbox(deps, { accounts: [sandboxAccount] })
@@ -157,13 +154,13 @@ describe('listening', () => {
     await sandbox.close()
   })
 
-  test('without an account there is no sandbox', () => {
+  test('a sandbox without an account does not start', () => {
     const deps = { clock: createFakeClock(), newId: () => 'id', random: () => 0 }
     expect(() => createSandbox(deps, { accounts: [] })).toThrow('accounts')
   })
 })
 
-test('a listener hears of each answer', async () => {
+test('a listener is called for each answer', async () => {
   const heard: unknown[] = []
   await using world = await openSandbox({
     onAnswer: ({ status, reason, path }) => heard.push([status, reason, path]),

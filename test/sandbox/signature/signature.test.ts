@@ -33,7 +33,7 @@ const header = (name: string, change: (value: string) => string) => (request: Si
   request.headers[name] = change(request.headers[name] ?? '')
 }
 
-describe('a request that is signed as section 5 says is taken', () => {
+describe('a request that is signed as section 5 specifies is accepted', () => {
   test.each<[string, SignOptions]>([
     ['with the secret of the account', {}],
     ['almost five minutes ago', { signedAt: -5 * minuteMs + 1000 }],
@@ -43,7 +43,7 @@ describe('a request that is signed as section 5 says is taken', () => {
     expect((await submit(options)).answer.status).toBe(202)
   })
 
-  test('with a header of UTF-8 bytes', async () => {
+  test('with UTF-8 bytes in a header', async () => {
     const text = Buffer.from('Müller').toString('latin1')
     const { answer } = await submit(
       { headers: { 'x-carrier-name': 'Müller' } },
@@ -59,7 +59,7 @@ describe('a request that is signed as section 5 says is taken', () => {
   })
 })
 
-describe('every other request gets 403, says why, and is counted by its reason', () => {
+describe('every other request gets 403 with the reason, and is counted by it', () => {
   const stranger = { accessKeyId: 'STRANGER', secret: new Secret('of a stranger') }
   const liar = { ...sandboxAccount, secret: new Secret('another secret') }
   const authorization = (from: string | RegExp, to: string) =>
@@ -151,7 +151,7 @@ describe('every other request gets 403, says why, and is counted by its reason',
     expect(answer).toMatchObject({ status: 403, json: { reason: 'session_token' } })
   })
 
-  test('a batch is refused like a single payload', async () => {
+  test('a batch is refused in the same way as a single payload', async () => {
     await using world = await openSandbox()
     expect((await world.batch(batchOf([telemetry()]), { account: liar })).status).toBe(403)
     expect((await world.batch(batchOf([telemetry()]))).status).toBe(200)
@@ -167,7 +167,7 @@ describe('every other request gets 403, says why, and is counted by its reason',
 })
 
 describe('the clock of the service decides, not ours', () => {
-  test('a clock that is off makes good signatures stale, and shows in the Date header', async () => {
+  test('with a wrong service clock valid signatures are refused, and the Date header shows that clock', async () => {
     await using world = await openSandbox({ faults: { clock_offset: '-7m' } })
     const answer = await world.single(telemetry())
     expect(answer).toMatchObject({ status: 403, json: { reason: 'stale_date' } })

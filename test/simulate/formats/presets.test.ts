@@ -25,7 +25,7 @@ type Body = {
 }
 
 describe.each(formatNames)('the simulated format %s', (format) => {
-  test('is what the preset of its name reads: place, time, motion, odometer and hours', async () => {
+  test('is read by the preset of its name: position, time, motion, odometer and hours', async () => {
     const preset = format === 'telemetry-v1' ? 'simulator' : format
     const isTeltonika = format.startsWith('teltonika')
     const mapper = await openPreset(preset, isTeltonika ? { model: 'FMC650' } : {})

@@ -4,7 +4,7 @@ import { publicationOf } from '../../../src/simulate/formats/formats.ts'
 import { createVehicle } from '../../../src/simulate/vehicle.ts'
 import { seededRandom } from '../../../src/simulate/seeded-random.ts'
 
-test('a simulated truck unit writes what the decoder reads back', () => {
+test('the decoder reads back the frames of a simulated truck unit', () => {
   const startAt = 1_767_085_200_000
   const vehicle = createVehicle(seededRandom(3), { device: '864636060000001', startAt })
   for (let minute = 1; minute < 200; minute += 1) {

@@ -131,7 +131,7 @@ describe('the committer', () => {
     expect(keysOf()).toEqual(['first', 'a b', 'c d', 'e'])
   })
 
-  test('starts at once with much to write, and else after the sockets of this turn were read', async () => {
+  test('starts at once with much to write, else after the sockets of this turn were read', async () => {
     const options = { groupBytesMax: 1e6, uncommittedBytesMax: 1e6 }
     const { committer, held, keysOf, send } = await openCommitter(options)
     held.hold()
@@ -171,7 +171,7 @@ describe('the committer', () => {
 })
 
 describe('a failed write', () => {
-  test('acknowledges nothing, and everybody who waits gets the fault, queued messages included', async () => {
+  test('acknowledges nothing, and every waiting message gets the fault, queued ones included', async () => {
     const { committer, held, acks, failures, send, failWrites } = await openCommitter({ groupBytesMax: 200 })
     failWrites()
     held.hold()
@@ -211,7 +211,7 @@ describe('a failed write', () => {
   })
 })
 
-describe('a look between writes', () => {
+describe('a read between writes', () => {
   const never = new AbortController().signal
 
   test('waits for the running write, and precedes the next one', async () => {

@@ -12,7 +12,7 @@ import { payloadNamed } from '../../support/spool-world.ts'
 const keyOf = (n: number) => hash('sha256', `key ${n}`, 'hex').slice(0, 32)
 
 describe('the dedup window', () => {
-  test('knows what was added, and nothing else', () => {
+  test('contains exactly the keys that were added', () => {
     const window = createWindow({ windowMs: 1000, keysMax: 100 })
     window.load(keyOf(1))
     expect(window.has()).toBe(false)

@@ -89,7 +89,7 @@ describe('a lane', () => {
     expect(lane.refsEnd).toBe(16_384)
   })
 
-  test('tells a walk of deletions behind it at once, and of those ahead when it gets there', () => {
+  test('reports deletions behind a walk at once, and those ahead when the walk gets there', () => {
     const walk = { cursorSeq: 10, payloads: 5, deleted: new Map<number, number>() }
     adjustWalk(walk, 4, 2)
     adjustWalk(walk, 10, 3)

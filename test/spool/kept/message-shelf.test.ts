@@ -93,7 +93,7 @@ describe('messages that are kept', () => {
     expect(spool.totals()).toMatchObject({ quarantined: 4, quarantineBytes: shelf!.bytes, deferred: 0 })
   })
 
-  test('never get a number twice, so that an id names one message for ever', async () => {
+  test('never get a number twice, so that an id always names the same message', async () => {
     const before = await openSpoolWorld()
     await keep(before.spool, 'one')
     await before.spool.exchange(exchangeOf({ take: await idsIn(before.spool) }))

@@ -131,7 +131,7 @@ describe('state of the mapping', () => {
     expect(eventsOf('records_unbalanced')).toMatchObject([{ known: 10, found: 9 }])
   })
 
-  test('that is missing at a start is reported once, by its totals', async () => {
+  test('that is missing at a start is found by the totals and reported once', async () => {
     const before = await openSpoolWorld()
     before.spool.putState('van-1', bytes('one'))
     before.spool.putState('van-2', bytes('two'))
