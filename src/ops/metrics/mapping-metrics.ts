@@ -2,13 +2,19 @@
 // metrics-catalogue.ts. The counters of the mapping itself begin anew with each reload, as Prometheus expects
 // of a restart.
 
-import { bySource, byField, counter, gauge, ingest, mapping, type Metric } from './metric-readings.ts'
+import {
+  bySource,
+  byField,
+  counter,
+  gauge,
+  ingest,
+  labelled,
+  mapping,
+  type Metric,
+} from './metric-readings.ts'
 
 export const mappingMetrics: readonly Metric[] = [
-  counter('gateway_messages_quarantined_total', 'Messages quarantined.', bySource('quarantinedByReason'), [
-    'source',
-    'reason',
-  ]),
+  counter('gateway_messages_quarantined_total', 'Messages quarantined.', bySource('quarantinedByReason')),
   counter('gateway_messages_deferred_total', 'Messages kept for their expression.', ingest('deferred')),
   gauge(
     'gateway_messages_open',
@@ -53,19 +59,14 @@ export const mappingMetrics: readonly Metric[] = [
   counter(
     'gateway_device_times_total',
     'Device times by verdict: in the future, never set, a day old, replaced; since the last reload.',
-    ({ stages }) => {
+    labelled(['verdict'], ({ stages }) => {
       const { future, unset, old, restamped } = stages.mapping?.view().clocks ?? {}
       return Object.entries({ future, unset, old, restamped }).flatMap(([verdict, value]) =>
         value === undefined ? [] : [{ labels: { verdict }, value }],
       )
-    },
-    ['verdict'],
+    }),
   ),
-  counter('gateway_fields_omitted_total', 'Fields omitted from payloads, since the last reload.', byField, [
-    'source',
-    'field',
-    'reason',
-  ]),
+  counter('gateway_fields_omitted_total', 'Fields omitted from payloads, since the last reload.', byField),
   gauge(
     'gateway_mapping_timestamp_seconds',
     'When the mapping was put in force, Unix time.',

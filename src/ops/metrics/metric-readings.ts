@@ -22,23 +22,30 @@ export type MetricsView = {
 
 type Read = (this: void, view: MetricsView) => Samples
 
-export type Metric = {
+/** Where the numbers come from, and the labels that they have. */
+type Reading = { labels: readonly string[]; read: Read }
+
+export type Metric = Reading & {
   name: `gateway_${string}` | `process_${string}`
   type: 'counter' | 'gauge'
-  labels: readonly string[]
   help: string
-  read: Read
 }
 
-/** The name, what it counts, where the number comes from, and the labels. */
-type Shape = [name: Metric['name'], help: string, read: Read, labels?: readonly string[]]
-
-export function counter(...[name, help, read, labels = []]: Shape): Metric {
-  return { name, type: 'counter', labels, help, read }
+/** `help` says what it counts. A plain function reads a number without labels. */
+export function counter(name: Metric['name'], help: string, reading: Reading | Read): Metric {
+  return { name, type: 'counter', help, ...readingOf(reading) }
 }
 
-export function gauge(...[name, help, read, labels = []]: Shape): Metric {
-  return { name, type: 'gauge', labels, help, read }
+export function gauge(name: Metric['name'], help: string, reading: Reading | Read): Metric {
+  return { name, type: 'gauge', help, ...readingOf(reading) }
+}
+
+function readingOf(reading: Reading | Read): Reading {
+  return typeof reading === 'function' ? labelled([], reading) : reading
+}
+
+export function labelled(labels: readonly string[], read: Read): Reading {
+  return { labels, read }
 }
 
 /**
@@ -89,12 +96,13 @@ export function mapping(read: (view: MappingView) => number): Read {
 }
 
 /** One sample a provider; none where the value is null. */
-export function providers(read: (provider: ProviderView) => number | null): Read {
-  return ({ stages }) =>
+export function providers(read: (provider: ProviderView) => number | null): Reading {
+  return labelled(['provider'], ({ stages }) =>
     (stages.delivery?.providers() ?? []).flatMap((provider) => {
       const value = read(provider)
       return value === null ? [] : [{ labels: { provider: provider.name }, value }]
-    })
+    }),
+  )
 }
 
 type ByReason = {
@@ -102,28 +110,30 @@ type ByReason = {
 }[keyof IngestCounters]
 
 /** Keys are `source|reason`; a source may have a `|`, a reason never has. */
-export function bySource(key: ByReason): Read {
-  return ({ stages }) =>
+export function bySource(key: ByReason): Reading {
+  return labelled(['source', 'reason'], ({ stages }) =>
     samplesOf(stages.ingest?.counters()[key], (name) => {
       const bar = name.lastIndexOf('|')
       return { source: name.slice(0, Math.max(0, bar)), reason: labelCode(name.slice(bar + 1)) }
-    })
+    }),
+  )
 }
 
-export function byReason(key: ByReason): Read {
-  return ({ stages }) =>
-    samplesOf(stages.ingest?.counters()[key], (reason) => ({ reason: labelCode(reason) }))
+export function byReason(key: ByReason): Reading {
+  return labelled(['reason'], ({ stages }) =>
+    samplesOf(stages.ingest?.counters()[key], (reason) => ({ reason: labelCode(reason) })),
+  )
 }
 
 /** Keys are `source|field|reason`; of these only a source may have a `|`. */
-export function byField({ stages }: MetricsView): Samples {
-  return samplesOf(stages.mapping?.view().omitted, (key) => {
+export const byField = labelled(['source', 'field', 'reason'], ({ stages }) =>
+  samplesOf(stages.mapping?.view().omitted, (key) => {
     const parts = key.split('|')
     const reason = labelCode(parts.pop() ?? '')
     const field = parts.pop() ?? ''
     return { source: parts.join('|'), field, reason }
-  })
-}
+  }),
+)
 
 export function samplesOf(counts: Counts, labelsOf: (key: string) => Sample['labels']): Samples {
   return [...(counts ?? [])].slice(0, samplesMax).map(([key, value]) => ({ labels: labelsOf(key), value }))
@@ -133,8 +143,8 @@ export function samplesOf(counts: Counts, labelsOf: (key: string) => Sample['lab
 export function lanes(
   read: (lane: ReturnType<NonNullable<StageViews['spool']>['lanes']>[number]) => number | null,
   combine: (a: number, b: number) => number,
-): Read {
-  return ({ stages }) => {
+): Reading {
+  return labelled(['provider', 'role'], ({ stages }) => {
     const samples = new Map<string, Sample>()
     for (const lane of stages.spool?.lanes() ?? []) {
       const value = read(lane)
@@ -145,13 +155,13 @@ export function lanes(
       samples.set(name, { labels, value: known ? combine(known.value, value) : value })
     }
     return [...samples.values()]
-  }
+  })
 }
 
 /** Keys are no labels: a batchId would make a new series for each batch. */
-export function openConditions({ conditions }: MetricsView): Samples {
+export const openConditions = labelled(['code', 'severity'], ({ conditions }) => {
   const open = new Map<string, Sample>()
   for (const { code, severity } of conditions.open())
     open.set(`${code}|${severity}`, { labels: { code, severity }, value: 1 })
   return [...open.values()]
-}
+})

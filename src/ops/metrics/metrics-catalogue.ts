@@ -14,6 +14,7 @@ import {
   gauge,
   ingest,
   labelCode,
+  labelled,
   lanes,
   one,
   openConditions,
@@ -24,8 +25,6 @@ import {
 } from './metric-readings.ts'
 
 const endpointStates = ['available', 'unavailable', 'unauthorized'] as const
-const bySourceLabels = ['source', 'reason'] as const
-const byLaneLabels = ['provider', 'role'] as const
 const sum = (a: number, b: number) => a + b
 
 const ingestMetrics: readonly Metric[] = [
@@ -41,22 +40,17 @@ const ingestMetrics: readonly Metric[] = [
     'gateway_messages_ignored_total',
     'Messages ignored on purpose, by source and reason.',
     bySource('ignoredByReason'),
-    bySourceLabels,
   ),
   counter(
     'gateway_messages_dead_total',
     'Messages that became dead letters, by source and reason.',
     bySource('deadByReason'),
-    bySourceLabels,
   ),
-  counter('gateway_clients_refused_total', 'Connections refused, by reason.', byReason('refusedByReason'), [
-    'reason',
-  ]),
+  counter('gateway_clients_refused_total', 'Connections refused, by reason.', byReason('refusedByReason')),
   counter(
     'gateway_clients_dropped_total',
     'Connections that the gateway closed, by reason.',
     byReason('droppedByReason'),
-    ['reason'],
   ),
   counter('gateway_messages_dropped_total', 'QoS 0 messages lost. Alert on any increase.', ingest('dropped')),
   counter('gateway_ingest_bytes_total', 'Size of the messages received.', ingest('bytes')),
@@ -87,19 +81,16 @@ const spoolMetrics: readonly Metric[] = [
     'gateway_payloads_pending',
     'Payloads that are in no batch yet.',
     lanes(({ pending }) => pending, sum),
-    byLaneLabels,
   ),
   gauge(
     'gateway_payloads_sealed',
     'Payloads in sealed batches that are not settled.',
     lanes(({ sealed }) => sealed, sum),
-    byLaneLabels,
   ),
   gauge(
     'gateway_payloads_oldest_timestamp_seconds',
     'When the oldest pending payload was stored, Unix time.',
     lanes(({ oldestAt }) => (oldestAt === null ? null : oldestAt / 1000), Math.min),
-    byLaneLabels,
   ),
   gauge('gateway_spool_bytes', 'Size of the payloads in the spool.', spool('openBytes')),
   gauge('gateway_spool_limit_bytes', 'Limit of the spool (spool.max_bytes).', spool('bytesMax')),
@@ -107,9 +98,9 @@ const spoolMetrics: readonly Metric[] = [
   gauge(
     'gateway_spool_held',
     '1 while the spool accepts no messages, by reason.',
-    ({ stages }) =>
+    labelled(['reason'], ({ stages }) =>
       stages.spool?.holdReason ? [{ labels: { reason: stages.spool.holdReason }, value: 1 }] : [],
-    ['reason'],
+    ),
   ),
   gauge('gateway_dead_letters', 'Dead letters in the spool. Alert on any increase.', spool('deadLetters')),
   gauge('gateway_dead_letter_bytes', 'Size of the dead letters.', spool('deadLetterBytes')),
@@ -118,12 +109,12 @@ const spoolMetrics: readonly Metric[] = [
   counter(
     'gateway_dead_letters_purged_total',
     'Dead letters deleted, by a command or by age. Their data is lost.',
-    ({ stages }) =>
+    labelled(['by'], ({ stages }) =>
       Object.entries(stages.deadLetters?.counters().purged ?? {}).map(([by, value]) => ({
         labels: { by },
         value,
       })),
-    ['by'],
+    ),
   ),
   gauge('gateway_quarantine_messages', 'Messages in quarantine.', spool('quarantined')),
   gauge('gateway_quarantine_bytes', 'Size of the messages in quarantine.', spool('quarantineBytes')),
@@ -142,8 +133,7 @@ const deliveryMetrics: readonly Metric[] = [
   counter(
     'gateway_payloads_accepted_total',
     'Payloads that the service accepted, by the role of their lane.',
-    ({ acceptedByLane }) => samplesOf(acceptedByLane, (lane) => ({ lane })),
-    ['lane'],
+    labelled(['lane'], ({ acceptedByLane }) => samplesOf(acceptedByLane, (lane) => ({ lane }))),
   ),
   counter(
     'gateway_payloads_dead_total',
@@ -153,9 +143,9 @@ const deliveryMetrics: readonly Metric[] = [
   counter(
     'gateway_submissions_total',
     'Submissions, by outcome.',
-    ({ stages }) =>
+    labelled(['outcome'], ({ stages }) =>
       samplesOf(stages.delivery?.counters().outcomes, (outcome) => ({ outcome: labelCode(outcome) })),
-    ['outcome'],
+    ),
   ),
   counter('gateway_sent_bytes_total', 'Size of the request bodies sent.', ({ stages }) =>
     one(stages.delivery?.counters().bytesSent),
@@ -163,43 +153,41 @@ const deliveryMetrics: readonly Metric[] = [
   gauge(
     'gateway_endpoint_state',
     '1 for the state of the endpoint of a provider, else 0.',
-    ({ stages }) =>
+    labelled(['provider', 'state'], ({ stages }) =>
       (stages.delivery?.providers() ?? []).flatMap(({ name, endpoint }) =>
         endpointStates.map((state) => ({
           labels: { provider: name, state },
           value: endpoint === state ? 1 : 0,
         })),
       ),
-    ['provider', 'state'],
+    ),
   ),
   gauge(
     'gateway_submissions_in_flight',
     'Submissions that run now.',
     providers(({ inFlight }) => inFlight),
-    ['provider'],
   ),
   gauge(
     'gateway_last_accepted_timestamp_seconds',
     'When the service last accepted a payload, Unix time.',
     providers(({ lastAcceptedAt }) => (lastAcceptedAt === null ? null : lastAcceptedAt / 1000)),
-    ['provider'],
   ),
   gauge(
     'gateway_clock_offset_seconds',
     'Clock of the service minus clock of this machine.',
     providers(({ clockOffsetMs }) => (clockOffsetMs === null ? null : clockOffsetMs / 1000)),
-    ['provider'],
   ),
 ]
 
 const processMetrics: readonly Metric[] = [
-  gauge('gateway_condition', '1 while a condition is open.', openConditions, ['code', 'severity']),
+  gauge('gateway_condition', '1 while a condition is open.', openConditions),
   gauge('gateway_ready', '1 while the gateway is ready.', ({ ready }) => one(ready ? 1 : 0)),
   gauge(
     'gateway_build_info',
     'Always 1, with the version as label.',
-    ({ version }) => [{ labels: { version, node: process.version }, value: 1 }],
-    ['version', 'node'],
+    labelled(['version', 'node'], ({ version }) => [
+      { labels: { version, node: process.version }, value: 1 },
+    ]),
   ),
   counter('gateway_log_lines_lost_total', 'Log lines lost because stdout was not read.', ({ linesLost }) =>
     one(linesLost),
@@ -207,12 +195,11 @@ const processMetrics: readonly Metric[] = [
   gauge(
     'gateway_event_loop_lag_seconds',
     'Delay of the event loop since the last scrape.',
-    ({ eventLoopLag }) => [
+    labelled(['quantile'], ({ eventLoopLag }) => [
       { labels: { quantile: '0.5' }, value: eventLoopLag.p50S },
       { labels: { quantile: '0.99' }, value: eventLoopLag.p99S },
       { labels: { quantile: '1' }, value: eventLoopLag.maxS },
-    ],
-    ['quantile'],
+    ]),
   ),
   gauge('process_resident_memory_bytes', 'Resident memory.', () => one(process.memoryUsage.rss())),
   counter('process_cpu_seconds_total', 'Processor time, user and system.', () => {
