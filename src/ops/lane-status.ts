@@ -3,24 +3,10 @@
 import { isoTime, isoTimeOrNull } from '../std/clock.ts'
 import type { LaneRole, LaneView } from '../spool/spool.ts'
 
-export type StatusLane = {
-  id: number
-  provider: string
-  urgency: LaneRole['kind']
-  role: LaneRole
-  pending: number
-  sealed: number
-  bytes: number
-  openedAt: string
-  oldestAt: string | null
-  /** Until this lane is empty at the present rate, urgent lanes first; null while the rate is not known. */
-  secondsToDrain: number | null
-}
-
 const urgencies: readonly LaneRole['kind'][] = ['live', 'retry', 'backfill']
 
 /** A lane behind another one of its provider waits for that one too. */
-export function statusLanes(lanes: readonly LaneView[], rates: ReadonlyMap<string, number>): StatusLane[] {
+export function statusLanes(lanes: readonly LaneView[], rates: ReadonlyMap<string, number>) {
   const before = new Map<string, number>()
   return [...lanes]
     .sort((a, b) => urgencies.indexOf(a.role.kind) - urgencies.indexOf(b.role.kind) || a.id - b.id)
@@ -40,6 +26,7 @@ export function statusLanes(lanes: readonly LaneView[], rates: ReadonlyMap<strin
         bytes: lane.pendingBytes + lane.sealedBytes,
         openedAt: isoTime(lane.openedAt),
         oldestAt: isoTimeOrNull(lane.oldestAt),
+        /** Until this lane is empty at the present rate, urgent lanes first; null without a known rate. */
         secondsToDrain: open === 0 ? 0 : toDrain,
       }
     })

@@ -5,103 +5,13 @@
 // empty and `ready` is false.
 
 import { isoTime, isoTimeOrNull, type EpochMs } from '../std/clock.ts'
-import type { HoldReason } from '../domain/event.ts'
 import { formatDuration } from '../std/quantity.ts'
-import type { EndpointState, ProviderView } from '../delivery/types.ts'
-import type { LedgerView } from '../ledger/ledger.ts'
+import type { ProviderView } from '../delivery/types.ts'
 import { specOf } from './conditions/condition-catalogue.ts'
 import type { Condition } from './conditions/conditions.ts'
-import { conservationOf, type Conservation } from './conservation-check.ts'
-import { statusLanes, type StatusLane } from './lane-status.ts'
-import type { DeviceView, StageViews } from './types.ts'
-
-type StatusProvider = {
-  name: string
-  endpoint: EndpointState
-  since: string
-  lastRequestId: string | null
-  lastAcceptedAt: string | null
-  clockOffsetMs: number | null
-  nextAttemptAt: string | null
-  inFlight: number
-  ratePerS: number
-}
-
-type StatusCondition = Omit<Condition, 'since' | 'lastAt'> & { since: string; lastAt: string }
-
-export type Status = {
-  version: string
-  ready: boolean
-  /** Why it is not ready; null where it is. */
-  notReady: string | null
-  pid: number
-  startedAt: string
-  now: string
-  addresses: readonly string[]
-  /** When the last message came, and when the service last accepted a payload. */
-  lastMessageAt: string | null
-  lastAcceptedAt: string | null
-  providers: readonly StatusProvider[]
-  lanes: readonly StatusLane[]
-  totals: {
-    since: 'start'
-    messages: number
-    acked: number
-    payloads: number
-    delivered: number
-    retried: number
-    dead: number
-    duplicates: number
-    ignored: number
-    quarantined: number
-    dropped: number
-    /** Messages that had to wait and got no ack: their devices still have them. */
-    returned: number
-    damaged: number
-    held: number
-    submissions: number
-    /** Messages kept for their expression since the start, and those of them that were mapped. */
-    deferred: number
-    evaluated: number
-    /** Messages that left the quarantine. */
-    released: number
-    /** Messages that wait now to become one payload with others. */
-    openParts: number
-  }
-  mapping: {
-    since: string | null
-    sources: number
-    clocks: { future: number; unset: number; old: number; restamped: number }
-  }
-  devices: { seen: number; skewed: readonly (Omit<DeviceView, 'lastSeen'> & { lastSeen: string })[] }
-  reasons: {
-    ignored: Record<string, number>
-    dead: Record<string, number>
-    quarantined: Record<string, number>
-    outcomes: Record<string, number>
-  }
-  spool: {
-    bytes: number
-    bytesMax: number | null
-    diskBytes: number
-    hold: HoldReason | null
-    /** Messages that would become dead letters wait without an ack. */
-    deadLettersFull: boolean
-    congested: boolean
-    deadLetters: number
-    deadLetterBytes: number
-    quarantined: number
-    quarantineBytes: number
-    deferred: number
-    deferredBytes: number
-  }
-  /** Null where none is kept. */
-  ledger: (Omit<LedgerView, 'oldestAt'> & { oldestAt: string | null }) | null
-  connections: number
-  conservation: Conservation
-  conditions: readonly StatusCondition[]
-  conditionsHidden: number
-}
+import { conservationOf } from './conservation-check.ts'
+import { statusLanes } from './lane-status.ts'
+import type { StageViews } from './types.ts'
 
 export type StatusSource = {
   version: string
@@ -119,7 +29,9 @@ export type StatusSource = {
 /** Sources and reasons shown; a config has far fewer. */
 const reasonsMax = 200
 
-export function buildStatus(source: StatusSource): Status {
+export type Status = ReturnType<typeof buildStatus>
+
+export function buildStatus(source: StatusSource) {
   const { stages } = source
   const ingest = stages.ingest?.counters()
   const providers = stages.delivery?.providers() ?? []
@@ -128,11 +40,13 @@ export function buildStatus(source: StatusSource): Status {
   return {
     version: source.version,
     ready: source.notReady === null,
+    /** Why it is not ready; null where it is. */
     notReady: source.notReady,
     pid: source.pid,
     startedAt: isoTime(source.startedAt),
     now: isoTime(source.now),
     addresses: stages.ingest?.addresses() ?? [],
+    /** When the last message came, and when the service last accepted a payload. */
     lastMessageAt: isoTimeOrNull(ingest?.lastMessageAt),
     lastAcceptedAt: isoTimeOrNull(latest(providers.map(({ lastAcceptedAt }) => lastAcceptedAt))),
     providers: providers.map(({ name, endpoint, since, lastAcceptedAt, nextAttemptAt, ...provider }) => ({
@@ -172,6 +86,7 @@ export function buildStatus(source: StatusSource): Status {
       outcomes: recordOf(stages.delivery?.counters().outcomes),
     },
     spool: spoolOf(stages),
+    /** Null where none is kept. */
     ledger: ledger === undefined ? null : { ...ledger, oldestAt: isoTimeOrNull(ledger.oldestAt) },
     connections: ingest?.connections ?? 0,
     conservation: conservationOf(stages, source.recovered),
@@ -185,12 +100,12 @@ export function buildStatus(source: StatusSource): Status {
   }
 }
 
-function totalsOf(stages: StageViews): Status['totals'] {
+function totalsOf(stages: StageViews) {
   const ingest = stages.ingest?.counters()
   const spool = stages.spool?.totals()
   const mapping = stages.mapping?.view()
   return {
-    since: 'start',
+    since: 'start' as const,
     messages: ingest?.received ?? 0,
     acked: ingest?.acked ?? 0,
     payloads: spool?.payloads ?? 0,
@@ -201,13 +116,17 @@ function totalsOf(stages: StageViews): Status['totals'] {
     ignored: ingest?.ignored ?? 0,
     quarantined: ingest?.quarantined ?? 0,
     dropped: ingest?.dropped ?? 0,
+    /** Messages that had to wait and got no ack: their devices still have them. */
     returned: ingest?.returned ?? 0,
     damaged: spool?.damaged ?? 0,
     held: ingest?.held ?? 0,
     submissions: stages.delivery?.counters().submissions ?? 0,
+    /** Messages kept for their expression since the start, and those of them that were mapped. */
     deferred: ingest?.deferred ?? 0,
     evaluated: mapping?.deferred.evaluated ?? 0,
+    /** Messages that left the quarantine. */
     released: mapping ? mapping.release.released + mapping.decisions.released + mapping.decisions.dropped : 0,
+    /** Messages that wait now to become one payload with others. */
     openParts: ingest?.openParts ?? 0,
   }
 }
@@ -222,13 +141,14 @@ export function deadOf({ ingest, delivery, mapping }: StageViews): number {
   )
 }
 
-function spoolOf({ spool }: StageViews): Status['spool'] {
+function spoolOf({ spool }: StageViews) {
   const totals = spool?.totals()
   return {
     bytes: totals?.openBytes ?? 0,
     bytesMax: totals?.bytesMax ?? null,
     diskBytes: totals?.diskBytes ?? 0,
     hold: spool?.holdReason ?? null,
+    /** Messages that would become dead letters wait without an ack. */
     deadLettersFull: spool?.deadLettersFull ?? false,
     congested: spool?.congested ?? false,
     deadLetters: totals?.deadLetters ?? 0,
