@@ -18,22 +18,7 @@ import type { RecentChunks } from './chunk-log/recent-chunks.ts'
 import type { ShelfRecord, StateTotalsRecord } from './chunk-log/record-codec.ts'
 import type { IsLate, SpoolOptions } from './spool-options.ts'
 import type { Exchange } from './types.ts'
-import type { LaneRole, SpoolTotals } from './views.ts'
-
-/** What is counted since the process started, when durable. It survives the reopening of the store. */
-export type SpoolCounters = Pick<
-  SpoolTotals,
-  | 'payloads'
-  | 'duplicates'
-  | 'delivered'
-  | 'retried'
-  | 'dead'
-  | 'damaged'
-  | 'kept'
-  | 'taken'
-  | 'exchanged'
-  | 'receiptsDropped'
->
+import type { LaneRole, SpoolCounters } from './views.ts'
 
 export type SpoolState = {
   readonly store: Store

@@ -18,9 +18,10 @@ import { createReservations } from './kept/entry-reservations.ts'
 import { createExchange } from './kept/exchange.ts'
 import { newStateEntries } from './kept/state-entries.ts'
 import { recover } from './recovery/recovery.ts'
-import type { Session, SpoolCounters, SpoolState } from './session-state.ts'
+import type { Session, SpoolState } from './session-state.ts'
 import { closedFault, explainDamage, explainRead, explainWrite } from './spool-errors.ts'
 import type { SpoolDeps, SpoolOptions } from './spool-options.ts'
+import type { SpoolCounters } from './views.ts'
 
 export type SessionDeps = Omit<SpoolDeps, 'openStore' | 'disk'> & {
   store: Store

@@ -1,8 +1,8 @@
 // spool-totals.ts: the totals of the spool. While the store is lost, its content counts as nothing.
 
 import { kindOf } from './kept/message-shelf.ts'
-import type { Session, SpoolCounters } from './session-state.ts'
-import type { SpoolTotals } from './views.ts'
+import type { Session } from './session-state.ts'
+import type { SpoolCounters, SpoolTotals } from './views.ts'
 
 export function newCounters(): SpoolCounters {
   return {

@@ -13,10 +13,11 @@ import { settledBytes } from './chunk-log/lane.ts'
 import type { IntakeLimits } from './intake-limits.ts'
 import { audit } from './recovery/conservation-audit.ts'
 import { closeSession, openSession, upkeep } from './session.ts'
-import type { OpenSession, Session, SpoolCounters } from './session-state.ts'
+import type { OpenSession, Session } from './session-state.ts'
 import { closedFault, explainOpening } from './spool-errors.ts'
 import type { SpoolDeps, SpoolOptions } from './spool-options.ts'
 import type { SpoolListener } from './types.ts'
+import type { SpoolCounters } from './views.ts'
 
 type SupervisorDeps = SpoolDeps & {
   counters: SpoolCounters

@@ -66,8 +66,9 @@ export type SpoolCheck = {
   problemsHidden: number
 }
 
-export type SpoolTotals = {
-  /** Counted since the process started, when durable: payloads by what became of them. */
+/** What is counted since the process started, when durable. It survives the reopening of the store. */
+export type SpoolCounters = {
+  /** Payloads by what became of them. */
   payloads: number
   duplicates: number
   delivered: number
@@ -83,6 +84,9 @@ export type SpoolTotals = {
   exchanged: number
   /** Receipts left out because there was no room. */
   receiptsDropped: number
+}
+
+export type SpoolTotals = SpoolCounters & {
   /** JSON bytes of the payloads that are open now, over all lanes. */
   openBytes: number
   /** Held batches over all lanes, and their payloads. */
