@@ -51,16 +51,6 @@ export async function loadPresetCases(
   return { cases, mapping: mapping.config }
 }
 
-/** The mapping of one source with a packaged preset; the options in `own` override the preset. */
-export async function loadPresetMapping(
-  preset: string,
-  deps: LoadCasesDeps,
-  own: Readonly<Record<string, unknown>> = {},
-): Promise<MappingConfig> {
-  const result = await createMappingReader(deps)({ name: preset, ...own, preset })
-  return requireConfig(preset, result).config
-}
-
 /** Reads sources that are in no file, one at a time. A preset that several sources name is read once. */
 export function createMappingReader(deps: LoadCasesDeps) {
   const { expand } = createPresets(deps, { folder: process.cwd() })

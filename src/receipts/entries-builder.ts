@@ -2,7 +2,7 @@
 // payload, since it runs for every answered batch.
 
 import { addToBloom, bloomBytesFor, hashOfBytes } from './bloom-filter.ts'
-import { cutEnd, entriesHeadBytes, hashOfId, idTextBytes, type Entry } from './receipt-entries.ts'
+import { cutEnd, entriesHeadBytes, hashOfId, idTextBytes } from './receipt-entries.ts'
 
 export type EntriesBuilder = {
   /** The number of a device, by its name in UTF-8. A name that is too long is cut. */
@@ -90,18 +90,6 @@ export function createEntriesBuilder(ids: Uint8Array, payloads: number): Entries
     to.set(text, at)
     return hashOfId(Buffer.from(text).toString('latin1'))
   }
-}
-
-export function encodeEntries(entries: readonly Entry[], moreKeys = 0): Uint8Array<ArrayBuffer> {
-  const ids = Buffer.alloc(entries.length * idTextBytes)
-  const builder = createEntriesBuilder(ids, entries.length)
-  for (const [index, { payloadId, deviceTime, device }] of entries.entries()) {
-    const at = index * idTextBytes
-    ids.write(payloadId, at, 'latin1')
-    const name = Buffer.from(device ?? '')
-    builder.add(at, deviceTime ?? Number.NaN, device === null ? 0 : builder.device(name, 0, name.length))
-  }
-  return builder.finish(moreKeys)
 }
 
 /** Names by their bytes, numbered from 1 in order of arrival. */

@@ -2,9 +2,10 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { ConfigError, configSchema, loadConfig } from '../../src/config/config.ts'
-import { loadCases, loadPresetCases, loadPresetMapping } from '../../src/config/case-files.ts'
+import { loadCases, loadPresetCases } from '../../src/config/case-files.ts'
 import { referenceText, schemaText } from '../../src/config/config-reference.ts'
 import { newFolder } from '../support/folders.ts'
+import { loadPresetMapping } from '../support/preset-mapping.ts'
 
 const head =
   'ingest: { broker: { access: { anonymous: true } } }\ndelivery: { base_url: "http://127.0.0.1:1" }\n'

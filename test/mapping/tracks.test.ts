@@ -1,12 +1,12 @@
 import { readFile } from 'node:fs/promises'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { loadPresetMapping } from '../../src/config/case-files.ts'
 import type { Message } from '../../src/domain/message.ts'
 import type { MappedPayload } from '../../src/domain/payload.ts'
 import { replayMessages } from '../../src/mapping/cases/cases.ts'
 import { openMapping } from '../../src/mapping/mapping.ts'
 import type { Sent } from '../support/mapping-world.ts'
+import { loadPresetMapping } from '../support/preset-mapping.ts'
 import { degrees, formats, tracks, type Fix, type Format, type Track } from '../support/tracks.ts'
 
 const deps = { env: {}, readText: (path: string) => readFile(path, 'utf8') }

@@ -18,7 +18,6 @@ import {
   uuid,
 } from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { encodeEntries } from '../../src/receipts/entries-builder.ts'
 import {
   decodeEntries,
   hashOfDevice,
@@ -37,7 +36,7 @@ import {
 } from '../../src/receipts/receipts.ts'
 import type { BatchId, LaneId, ProviderName } from '../../src/domain/ids.ts'
 import type { PayloadSettlement } from '../../src/domain/settlement.ts'
-import { receiptOf, startAt, uuidNamed } from '../support/ledger-world.ts'
+import { encodeEntries, receiptOf, startAt, uuidNamed } from '../support/ledger-world.ts'
 
 const anyText = string({ unit: 'binary', maxLength: 256 })
 const entry = record({

@@ -3,8 +3,8 @@
 import { join } from 'node:path'
 import { hash } from 'node:crypto'
 import { onTestFinished } from 'vitest'
-import { encodeEntries } from '../../src/receipts/entries-builder.ts'
-import type { Entry } from '../../src/receipts/receipt-entries.ts'
+import { createEntriesBuilder } from '../../src/receipts/entries-builder.ts'
+import { idTextBytes, type Entry } from '../../src/receipts/receipt-entries.ts'
 import { encodeReceipt, receiptKeys } from '../../src/receipts/receipts.ts'
 import type { BatchId, LaneId, ProviderName } from '../../src/domain/ids.ts'
 import type { Settlement } from '../../src/domain/settlement.ts'
@@ -16,6 +16,19 @@ import { openLevelStore } from '../../src/storage/storage.ts'
 import { newFolder } from './folders.ts'
 
 export const startAt = 1_763_690_000_000
+
+/** The entries of a receipt, as the sender thread packs them. */
+export function encodeEntries(entries: readonly Entry[], moreKeys = 0): Uint8Array<ArrayBuffer> {
+  const ids = Buffer.alloc(entries.length * idTextBytes)
+  const builder = createEntriesBuilder(ids, entries.length)
+  for (const [index, { payloadId, deviceTime, device }] of entries.entries()) {
+    const at = index * idTextBytes
+    ids.write(payloadId, at, 'latin1')
+    const name = Buffer.from(device ?? '')
+    builder.add(at, deviceTime ?? Number.NaN, device === null ? 0 : builder.device(name, 0, name.length))
+  }
+  return builder.finish(moreKeys)
+}
 
 export function uuidNamed(name: string): string {
   const digits = hash('sha256', name, 'hex')

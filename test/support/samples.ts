@@ -6,7 +6,6 @@ import { readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import type { Message } from '../../src/domain/message.ts'
 import type { MappedPayload } from '../../src/domain/payload.ts'
-import { loadPresetMapping } from '../../src/config/case-files.ts'
 import { mappingSchema } from '../../src/config/sources-section.ts'
 import { replayMessages } from '../../src/mapping/cases/cases.ts'
 import { compileSources } from '../../src/mapping/compile/compile.ts'
@@ -14,6 +13,7 @@ import type { MappingConfig } from '../../src/mapping/config.ts'
 import { noDevices } from '../../src/mapping/devices/device-table.ts'
 import { createMapper } from '../../src/mapping/mapper/mapper.ts'
 import type { Mapper } from '../../src/mapping/mapper/mapper.ts'
+import { loadPresetMapping } from './preset-mapping.ts'
 
 const dataFolder = process.env['TELEMETRY_TEST_DATA']
 export const samplesFolder = dataFolder === undefined ? '' : join(dataFolder, 'samples')
