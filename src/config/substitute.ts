@@ -8,8 +8,7 @@
 // A substituted text is not searched for `${` again. It may be a secret, so it is never shown: a problem
 // about such a value names its origin instead (hide()).
 
-import { isScalar, visit } from 'yaml'
-import type { Node, Scalar } from 'yaml'
+import { isScalar, visit, type Node, type Scalar } from 'yaml'
 import { codeOf } from '../std/gateway-error.ts'
 import { quote } from '../std/quote.ts'
 import type { YamlSource, YamlProblem } from './yaml-source.ts'

@@ -10,9 +10,8 @@
 import { hash } from 'node:crypto'
 import { z } from 'zod'
 import { GatewayError } from '../std/gateway-error.ts'
-import { payloadHead } from '../domain/payload.ts'
+import { payloadHead, type MappedPayload } from '../domain/payload.ts'
 import type { PayloadId, ProviderName } from '../domain/ids.ts'
-import type { MappedPayload } from '../domain/payload.ts'
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 /** Far above any real payload, and small enough for a batch. */

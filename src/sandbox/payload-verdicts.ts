@@ -3,8 +3,7 @@
 
 import type { FaultPlan } from './fault-plan.ts'
 import { happens } from './fault-injection.ts'
-import type { FieldProblem, JsonObject, PayloadCheck } from './payload-check.ts'
-import { isJsonObject } from './payload-check.ts'
+import { isJsonObject, type FieldProblem, type JsonObject, type PayloadCheck } from './payload-check.ts'
 import { idIn } from './received-payloads.ts'
 
 /** Element of `failed` (ingestion-api.md 2.8). */

@@ -10,10 +10,8 @@
 // is set on every message that was sent before [MQTT-3.3.1-1].
 
 import { Socket } from 'node:net'
-import { connect } from 'mqtt'
-import type { IClientOptions, MqttClient } from 'mqtt'
-import { pause } from '../std/clock.ts'
-import type { Clock } from '../std/clock.ts'
+import { connect, type IClientOptions, type MqttClient } from 'mqtt'
+import { pause, type Clock } from '../std/clock.ts'
 import { messageOf } from '../std/gateway-error.ts'
 import type { Publication } from './formats/formats.ts'
 

@@ -22,18 +22,13 @@
 //   full, no message is made and `stalled` counts those that were due. No message is dropped.
 //   The process was suspended (a laptop's lid): it catches up with at most one second of messages.
 
-import { pause } from '../std/clock.ts'
-import type { Clock } from '../std/clock.ts'
+import { pause, type Clock } from '../std/clock.ts'
 import type { NewId } from '../domain/ids.ts'
 import { drawSeed, seededRandom } from './seeded-random.ts'
-import { createDevice } from './mqtt-device.ts'
-import type { Device } from './mqtt-device.ts'
-import { publicationOf } from './formats/formats.ts'
-import type { FormatName } from './formats/formats.ts'
-import { createLatency } from './ack-latency.ts'
-import type { LatencySummary } from './ack-latency.ts'
-import { createVehicle } from './vehicle.ts'
-import type { Vehicle } from './vehicle.ts'
+import { createDevice, type Device } from './mqtt-device.ts'
+import { publicationOf, type FormatName } from './formats/formats.ts'
+import { createLatency, type LatencySummary } from './ack-latency.ts'
+import { createVehicle, type Vehicle } from './vehicle.ts'
 
 export { seededRandom } from './seeded-random.ts'
 export { formatNames, type FormatName } from './formats/formats.ts'
