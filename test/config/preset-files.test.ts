@@ -81,10 +81,10 @@ describe('a source with a preset', () => {
 
   test('with problems in the preset file has all of them reported with the lines of that file', async () => {
     const wrong = acme.replace('km/h', 'kmh').replace('when:', 'wen:').replace('{device}', '#/{device}')
-    const told = await problems('  - name: a\n    preset: own/acme.yaml\n    modell: x\n', {
+    const reported = await problems('  - name: a\n    preset: own/acme.yaml\n    modell: x\n', {
       'own/acme.yaml': wrong,
     })
-    expect(told).toEqual([
+    expect(reported).toEqual([
       'c.yaml:5:5 sources[0].preset has a problem at own/acme.yaml:3:1: unknown option "wen". Did you mean "when"?',
       expect.stringMatching(
         /^c\.yaml:5:5 sources\[0\]\.preset has a problem at own\/acme\.yaml:7:21: map\.speed\.unit must be one of .*found "kmh"\. /,
@@ -127,9 +127,9 @@ describe('a source with a preset', () => {
     const sources = `  - &one { name: a, preset: own/acme.yaml, when: "lat = 1" }
   - { <<: *one, name: b, topic: "b/{device}" }
 `
-    const told = await problems(sources, { 'own/acme.yaml': acme })
-    expect(told).toHaveLength(2)
-    for (const line of told) expect(line).not.toContain('preset')
+    const reported = await problems(sources, { 'own/acme.yaml': acme })
+    expect(reported).toHaveLength(2)
+    for (const line of reported) expect(line).not.toContain('preset')
   })
 
   test('with broken YAML in the preset file has the line of that file reported', async () => {

@@ -10,9 +10,9 @@ export type FleetCounts = { published: number; acked: number; resent: number; ou
 
 export type Fleet = {
   readonly counts: Readonly<FleetCounts>
-  /** All that was ever published, with whether it was acknowledged. */
+  /** All published messages, with whether each was acknowledged. */
   messages(): Iterable<{ message: Message; acked: boolean }>
-  /** Lets the devices publish `more` messages, shared as they come. */
+  /** Lets the devices publish `more` messages in total. */
   grant(more: number): void
   /** Resolves when everything that was granted is acknowledged. */
   quiet(): Promise<void>
@@ -35,7 +35,7 @@ export function createFleet(options: { devices: number; window: number }): Fleet
   const vehicles: Vehicle[] = Array.from({ length: options.devices }, (_, index) => ({
     name: index === 0 ? doomedDevice : `truck-${index}`,
     qos: index % 4 === 3 ? 2 : 1,
-    // The doomed one is slow: its payloads are retried, and end as dead letters.
+    // This device is slower: its payloads are retried and become dead letters.
     window: index === 0 ? 1 : options.window,
     sent: [],
     unacked: new Map(),
@@ -69,7 +69,7 @@ export function createFleet(options: { devices: number; window: number }): Fleet
     while (alive()) {
       const link = await createDevice({ port, clientId: vehicle.name }).catch(() => null)
       if (link !== null) await useLink(vehicle, link)
-      // A dead process is known to be dead a moment after its sockets are.
+      // The sockets close shortly before the exit of the process is reported.
       await pauseMs(reconnectMs)
     }
   }
@@ -107,7 +107,7 @@ export function createFleet(options: { devices: number; window: number }): Fleet
       await link.acked(looked + 1)
       for (; looked < link.acks.length; looked += 1) {
         const ack = link.acks[looked]!
-        // The message is the gateway's with PUBREC; what follows is between the two of them.
+        // PUBREC acknowledges the message. PUBREL and PUBCOMP only end its exchange.
         if (ack.cmd !== 'pubcomp') noteAck(vehicle, ack.messageId, awaited)
       }
     }

@@ -13,7 +13,7 @@ export type Message = {
 /** Every payload of this device is refused by the service: it ends as a dead letter. */
 export const doomedDevice = 'doomed'
 
-/** Each device sends one message that is no JSON in so many. */
+/** Every n-th message of a device is not JSON. */
 const malformedEvery = 37
 
 /** Milliseconds; the times of the messages count from here. */
@@ -61,7 +61,7 @@ type Accepted = {
   signals: { type: string; value: string }[]
 }
 
-/** The difference between a message and what the service received of it; null if there is none. */
+/** The difference between a message and the payload that the service received; null if there is none. */
 export function wrongIn(message: Message, { gps, signals }: Accepted): string | null {
   const { latitude, longitude, speed, odometer } = valuesOf(message)
   const heading = message.n % 360

@@ -1,5 +1,5 @@
-// crash-rules.ts: checks what became of every message, by sources other than the gateway: the acks of the
-// devices, the file of the service, and the spool on the disk after the last daemon.
+// crash-rules.ts: checks the result of every message with sources other than the gateway: the acks of the
+// devices, the file of the service, and the spool on disk after the last daemon.
 
 import { newRandomId } from '../../src/domain/ids.ts'
 import { spoolOptions } from '../../src/spool/config.ts'
@@ -16,14 +16,14 @@ export type CrashFindings = {
   accepted: number
   deadLetters: number
   batches: number
-  /** Submissions of a batchId that the service had taken in already. */
+  /** Submissions of a batchId that the service had already accepted. */
   repeats: number
   violations: string[]
 }
 
 type Effects = { accepted: number; dead: number }
 
-/** Reported violations of each kind: the first shows what is wrong, the thousandth adds nothing. */
+/** The most violations of each kind that are reported; further ones add no information. */
 const reportedMax = 5
 
 export async function checkRules(world: CrashWorld): Promise<CrashFindings> {
@@ -105,7 +105,7 @@ export async function checkRules(world: CrashWorld): Promise<CrashFindings> {
       duplicatesAcrossSingles: stats.duplicatesAcrossSingles,
       repeatsWithOtherBytes: stats.repeatsWithOtherBytes,
       internalErrors: stats.internalErrors,
-      // Were these not zero, the others would say nothing.
+      // If one of these is not zero, the other counts prove nothing.
       payloadIdsNotKept: stats.payloadIdsNotKept,
       batchesForgotten: stats.batchesForgotten,
     }

@@ -1,6 +1,6 @@
-// crash-service.ts: the service of a crash run, in the process of the test. It outlives all daemons,
-// remembers every batchId and writes down what it accepted. Some of its answers are faults, so that batches
-// are sent again and payloads take their retry steps while daemons are killed.
+// crash-service.ts: the service of a crash run, in the process of the test. It runs longer than all daemons,
+// keeps every batchId and writes accepted payloads to a file. Some of its answers are faults, so that batches
+// are sent again and payloads are retried while daemons are killed.
 
 import { randomUUID } from 'node:crypto'
 import { createReadStream } from 'node:fs'
@@ -19,7 +19,7 @@ import { doomedDevice, type Accepted } from './crash-message.ts'
 export type Service = AsyncDisposable & {
   url: string
   stats: Sandbox['stats']
-  /** Answers 500 to everything, or is its usual self again. */
+  /** Answers 500 to every request, or normally again. */
   setDown(down: boolean): void
   /** Called synchronously after a batch was accepted and before its answer is sent. */
   onAccepted(listener: (() => void) | null): void

@@ -1,5 +1,5 @@
-// crash-world.ts: everything around the daemons of a crash run: a folder, its config, the service, the
-// devices, and the violations that are found on the way.
+// crash-world.ts: the environment of the daemons of a crash run: folder, config, service, devices, and the
+// violations found during the run.
 
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -17,11 +17,11 @@ export type CrashWorld = AsyncDisposable & {
   spoolPath: string
   service: Service
   fleet: Fleet
-  /** What must never happen, as it is noticed. */
+  /** Broken rules, in the order in which they are found. */
   violations: string[]
   /** Events of all daemons, counted by kind. */
   events: ReadonlyMap<string, number>
-  /** Resolves when such an event came from a daemon after this call. */
+  /** Resolves at the next such event of a daemon. */
   eventOf(...kinds: string[]): Promise<string>
   start(options?: Omit<DaemonOptions, 'configPath' | 'onEvent'>): Daemon
   /**
@@ -37,7 +37,7 @@ export type WorldOptions = {
   random: Random
   devices?: number
   window?: number
-  /** Where the spool lies; in the folder of the world unless said otherwise. */
+  /** Directory of the spool; by default in the folder of the run. */
   spoolPath?: string
   spool?: { max_bytes: string; min_free_bytes: string }
   /** For every daemon. */
@@ -59,7 +59,7 @@ export async function openCrashWorld(options: WorldOptions): Promise<CrashWorld>
   const env = {
     AWS_ACCESS_KEY_ID: sandboxAccount.accessKeyId,
     AWS_SECRET_ACCESS_KEY: sandboxAccount.secret.reveal(),
-    // The daemon starts often: what was compiled once is kept.
+    // The daemon starts often, so compiled code is cached.
     NODE_COMPILE_CACHE: join(folder, 'compiled'),
     ...options.env,
   }
@@ -139,7 +139,7 @@ function addsUp({ conservation }: Status): boolean {
   return [messages, payloads, ...lanes].every(({ difference }) => difference === 0)
 }
 
-/** Constant signals that make a payload some 2.5 KB, so that what is delivered is soon worth a compaction. */
+/** Constant signals that make a payload about 2.5 KB, so that delivered data soon triggers a compaction. */
 const padding = Array.from(
   { length: 9 },
   (_, index) =>

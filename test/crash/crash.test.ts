@@ -1,4 +1,4 @@
-// Kills the real daemon with signal 9 at every point where it could matter. run.ts does the same for hours.
+// Kills the real daemon with signal 9 at every relevant point. run.ts does the same for hours.
 // The rules are in crash-rules.ts.
 
 import { describe, expect, test } from 'vitest'
@@ -14,7 +14,7 @@ test(
     expect(report.violations, `seed ${report.seed}`).toEqual([])
     expect(report.missed, `seed ${report.seed}`).toEqual({})
     for (const place of places) expect(report.killsByPlace[place], place).toBe(3)
-    // Else the run would show little.
+    // Otherwise the run would prove little.
     expect(report.resent).toBeGreaterThan(0)
     expect(report.repeats).toBeGreaterThan(0)
     expect(report.deadLetters).toBeGreaterThan(0)

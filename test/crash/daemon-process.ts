@@ -1,5 +1,5 @@
-// daemon-process.ts: the daemon as a child process: starts it, queries it, kills it by its own id, and never
-// leaves it behind.
+// daemon-process.ts: the daemon as a child process: starts it, queries it, and kills it by its process id. No
+// daemon runs after the test.
 
 import { fork, type ChildProcess } from 'node:child_process'
 import { join } from 'node:path'
@@ -30,7 +30,7 @@ export type Daemon = AsyncDisposable & {
   stop(): Promise<string>
   /** Null where it no longer answers. */
   status(): Promise<Status | null>
-  /** Its last lines. */
+  /** The last lines of its output. */
   log(): string
 }
 
@@ -113,7 +113,7 @@ function keepLastLines(child: ChildProcess): string[] {
   return lines
 }
 
-/** Asks until what `holds` of the status holds; throws after `boundMs` or when the daemon has ended. */
+/** Polls the status until `holds` is true; throws after `boundMs` or when the daemon has ended. */
 export async function statusUntil(
   daemon: Daemon,
   holds: (status: Status) => boolean,

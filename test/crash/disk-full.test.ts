@@ -22,7 +22,7 @@ await trial?.[Symbol.asyncDispose]()
 
 type Tried = { world: CrashWorld; daemon: Daemon; served: Promise<void> }
 
-/** A gateway on a disk of its own, and devices that publish as fast as they are acknowledged. */
+/** A gateway on its own disk, and devices that publish as fast as they are acknowledged. */
 async function openDiskWorld(): Promise<Tried & { disk: SmallDisk }> {
   const disk = await mountSmallDisk(sizeMiB)
   if (disk === null) throw new Error('a small disk could be mounted a moment ago')
@@ -44,7 +44,7 @@ async function openDiskWorld(): Promise<Tried & { disk: SmallDisk }> {
   return { world, disk, daemon, served }
 }
 
-/** The same process continues: it takes messages in, delivers all that it acknowledged and stops in order. */
+/** The same process continues: it accepts messages, delivers all acknowledged data and stops in order. */
 async function violationsAfter({ world, daemon, served }: Tried): Promise<string[]> {
   world.fleet.grant(500)
   await world.finishWith(daemon)
@@ -79,7 +79,7 @@ describe.skipIf(!mayMount)('on a small disk (skipped where nothing may be mounte
       const { world, disk } = tried
       const noticed = world.eventOf('store_lost', 'spool_held disk_low')
       disk.fill()
-      // The ballast makes room to open it again; what comes in is held all the same.
+      // The ballast frees space to open the store again. Acks of new messages are still held.
       if ((await noticed) === 'store_lost') await world.eventOf('store_reopened')
       world.fleet.onAck(null)
       const resumed = world.eventOf('spool_resumed')
@@ -92,7 +92,7 @@ describe.skipIf(!mayMount)('on a small disk (skipped where nothing may be mounte
 
   test(
     'after another program filled the space of the ballast too, the store stays closed until it can be opened',
-    // Whether he is back before the store is opened is a race that a busy machine may lose for him.
+    // Whether the other program fills the space before the store opens is a race.
     { timeout, retry: 2 },
     async () => {
       const tried = await openDiskWorld()

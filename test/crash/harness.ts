@@ -1,6 +1,6 @@
 // harness.ts: a crash run. It starts one daemon after the other on the same spool, kills each at a chosen
-// point, and may cut its files back to what was synced. Devices and service continue. At the end a last
-// daemon runs undisturbed, and all rules are checked.
+// point, and can truncate its files to their synced size. Devices and service continue. At the end a last
+// daemon runs without a kill, and all rules are checked.
 
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -24,15 +24,15 @@ export type Death = { place: Place; after: number; powerCut: boolean }
 export type CrashOptions = {
   seed: number
   kills: number
-  /** Deaths after which the files are cut back to what was synced; the recorder must work here. */
+  /** Kills after which the files are truncated to their synced size; the recorder must work here. */
   powerCuts: number
-  /** A mistake that every daemon but the last makes. */
+  /** A mistake of every daemon except the last. */
   mistake?: Mistake
-  /** All deaths happen at this place. */
+  /** The point of all kills. */
   place?: Place
   /**
-   * The service answers 500 to everything until the last daemon: whatever was acknowledged is in the spool
-   * alone.
+   * The service answers 500 to every request until the last daemon: all acknowledged data is only in the
+   * spool.
    */
   serviceDown?: boolean
   /** The disk is full at this write of each opening of the store, in every daemon but the last. */
@@ -44,7 +44,7 @@ export type CrashReport = CrashFindings & {
   seed: number
   kills: number
   powerCuts: number
-  /** Bytes that the power cuts took. */
+  /** Bytes lost in the power cuts. */
   bytesCut: number
   killsByPlace: Record<string, number>
   /** Places that a daemon did not reach in time; it was killed from outside. */
@@ -52,7 +52,7 @@ export type CrashReport = CrashFindings & {
   tookMs: number
 }
 
-/** How late, at most, a place is: the n-th time that it is reached. */
+/** The highest n: the daemon is killed when it reaches the point for the n-th time. */
 const afterMost: Record<Place, number> = {
   'during-write': 12,
   'after-write-before-ack': 12,
@@ -67,7 +67,7 @@ const afterMost: Record<Place, number> = {
   'committed-before-answer': 8,
 }
 
-/** Messages at once; one burst that was delivered is worth a compaction. */
+/** Messages at once; the delivery of one burst triggers a compaction. */
 const burstMessages = 450
 const trickleMessages = 100
 const roundBoundMs = 20_000
@@ -88,7 +88,7 @@ export function planDeaths(random: Random, options: CrashOptions): Death[] {
   let round: Place[] = []
   const total = options.kills + options.powerCuts
   while (deaths.length < total) {
-    // Each place once before any comes again, in an order of its own each time.
+    // Uses each place once before any repeats, in a new random order each time.
     if (round.length === 0) round = options.place === undefined ? [...places] : [options.place]
     const place = round.splice(random.below(round.length), 1)[0]!
     deaths.push({ place, after: 1 + random.below(afterMost[place]), powerCut: false })
@@ -143,10 +143,7 @@ async function powerIn(folder: string): Promise<Power> {
   return setup.power
 }
 
-/**
- * One daemon, from its start to its death; `missed` where it had to be killed without having reached the
- * place.
- */
+/** One daemon, from its start to its kill; `missed` if it was killed without having reached the place. */
 async function liveAndDie(
   world: CrashWorld,
   { place, after }: Death,
@@ -198,7 +195,7 @@ function killWhenAccepted({ service }: CrashWorld, daemon: Daemon, after: number
   let left = after
   service.onAccepted(() => {
     left -= 1
-    // The signal is on its way before this turn ends, and the answer leaves in a later one.
+    // The signal is sent before this turn of the event loop ends; the answer is sent in a later one.
     if (left === 0) process.kill(daemon.pid, 'SIGKILL')
   })
 }

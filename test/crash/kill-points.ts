@@ -12,13 +12,13 @@ export const points = [
   'during-write',
   // It is durable, and its acks are not given yet.
   'after-write-before-ack',
-  // The devices have their acks, the claim of the next batch is not on its way yet.
+  // The devices have their acks; the write of the next claim has not started.
   'before-seal',
   // The claim is durable, nothing of the batch was sent.
   'after-seal-before-send',
-  // The answer was read; by the event, before anything follows from it.
+  // The answer was read; nothing was done with it yet.
   'after-answer',
-  // What follows from the answer is known and not written yet.
+  // The settlement is known and not written yet.
   'before-settle',
   'after-settle',
   'during-compaction',
@@ -39,13 +39,13 @@ export type ReleasePoint = (typeof releasePoints)[number]
  * `no-sync`        writes are not forced to the disk: only a power cut can show it
  * `early-ack`      a write is called durable before it is even started: any kill can show it
  * `early-seal`     so is the claim of a batch, and nothing else
- * `forget-window`  what was taken in is not remembered over a restart
+ * `forget-window`  the dedup window is empty after a restart
  */
 export const mistakes = ['no-sync', 'early-ack', 'early-seal', 'forget-window'] as const
 
 export type Mistake = (typeof mistakes)[number]
 
-/** Around the write by which the ledger copies receipts, which the spool forgets afterwards. */
+/** Around the write by which the ledger copies receipts, which the spool deletes afterwards. */
 export const ledgerPoints = ['before-ledger-copy', 'after-ledger-copy'] as const
 
 export type AnyPoint = Point | ReleasePoint | (typeof ledgerPoints)[number]
@@ -72,7 +72,7 @@ const batchTable = 0x11
 const seenTable = 0x13
 const keptTable = 0x21
 
-/** How much too late a write begins that was called durable. */
+/** Delay of a write that was reported as durable before it started. */
 const lateMs = 20
 
 export function reachInStore(openStore: OpenStore, reach: Reach): OpenStore {
@@ -119,7 +119,7 @@ export function reachInStore(openStore: OpenStore, reach: Reach): OpenStore {
       async compact(range) {
         const compacted = store.compact(range)
         reach('during-compaction')
-        // Once more when LevelDB's own thread has had the time to begin.
+        // Repeated after the thread of LevelDB had time to start.
         await new Promise((resolve) => {
           setImmediate(resolve)
         })
@@ -165,7 +165,7 @@ export function makeMistake(openStore: OpenStore, mistake: Mistake): OpenStore {
   }
 }
 
-/** Says that a write is durable and begins it afterwards; the order of the writes stays. */
+/** Reports a write as durable and starts it afterwards; the order of the writes does not change. */
 function tellingEarly(store: Store, isEarly: (ops: readonly StoreOp[]) => boolean): Store {
   let last: Promise<unknown> = Promise.resolve()
   return {

@@ -40,7 +40,7 @@ async function listed(url: string): Promise<LedgerEntry[] | null> {
   }
 }
 
-/** Publishes until all are acknowledged or the daemon is gone; gives what has no ack. */
+/** Publishes until all are acknowledged or the daemon has ended; returns the messages without an ack. */
 async function publish(port: number, numbers: readonly number[]): Promise<number[]> {
   const device = await createDevice({ port, clientId: 'truck-7' }).catch(() => null)
   if (device === null) return [...numbers]
@@ -60,7 +60,7 @@ async function publish(port: number, numbers: readonly number[]): Promise<number
 }
 
 async function untilDead(daemon: Daemon, url: string): Promise<string> {
-  // Each question has it copy what is there.
+  // Each query makes the ledger copy the waiting receipts.
   while (daemon.running) await listed(url)
   return daemon.ended
 }

@@ -15,13 +15,13 @@ const run = promisify(execFile)
 export type Power = {
   /** For the environment of the daemon. */
   env: Record<string, string>
-  /** Cuts every file below `path` back; the daemon must be dead. Gives the bytes that were lost. */
+  /** Truncates every file below `path`; the daemon must have ended. Returns the number of bytes lost. */
   cut(path: string): Promise<number>
 }
 
 export type PowerSetup = { kind: 'ready'; power: Power } | { kind: 'unavailable'; why: string }
 
-/** Compiles the recorder into `folder` and sees whether it records. */
+/** Compiles the recorder into `folder` and checks that it records. */
 export async function preparePower(folder: string): Promise<PowerSetup> {
   const library = join(folder, 'fsync-recorder.so')
   const record = join(folder, 'synced')

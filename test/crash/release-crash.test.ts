@@ -24,7 +24,7 @@ const kills: { point: ReleasePoint; after: number; powerCut: boolean }[] = [
   { point: 'before-release', after: 1, powerCut: false },
 ]
 
-/** What a device has: it forgets a message when it has the ack, and sends again what has none. */
+/** The messages of a device: it deletes a message when it has the ack, and sends the others again. */
 type Truck = { name: string; published: number; unacked: { n: number; wasSent: boolean }[] }
 
 type World = {
@@ -69,7 +69,7 @@ ops: { listen: "127.0.0.1:0" }
     trucks: ['truck-1', 'truck-2'].map((name) => ({ name, published: 0, unacked: [] })),
     start: (kill) => startDaemon({ configPath, env, kill }),
     list,
-    /** Where fsync cannot be recorded here it was a kill like the others. */
+    /** If fsync cannot be recorded on this machine, this is a plain kill. */
     async cutPower() {
       if (setup.kind === 'ready') await setup.power.cut(spoolPath)
     },
@@ -89,8 +89,8 @@ ops: { listen: "127.0.0.1:0" }
 }
 
 /**
- * Sends again what has no ack, with DUP, and `count` more behind it; ends with the acks, or with the
- * connection.
+ * Sends messages without an ack again with DUP, and then `count` new ones; ends when all are acknowledged or
+ * the connection ends.
  */
 async function publish(port: number, truck: Truck, count: number): Promise<void> {
   const { name, unacked } = truck

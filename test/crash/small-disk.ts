@@ -13,13 +13,13 @@ const run = promisify(execFile)
 
 export type SmallDisk = AsyncDisposable & {
   path: string
-  /** Somebody else writes until not one byte is free. Again: takes what became free meanwhile. */
+  /** Another program fills the disk completely. A second call fills the space that became free. */
   fill(): void
-  /** And removes it all. */
+  /** Removes the files of the other program. */
   clear(): Promise<void>
 }
 
-/** Null where this user may not mount. */
+/** Null if this user may not mount. */
 export async function mountSmallDisk(sizeMiB: number): Promise<SmallDisk | null> {
   const path = mkdtempSync(join(tmpdir(), 'gateway-small-disk-'))
   try {

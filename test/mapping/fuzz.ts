@@ -45,7 +45,7 @@ export type Trial = {
   preset: string
   open: () => Mapper
   seeds: readonly Seed[]
-  /** What a message becomes may depend on those before: thinned, or halves completed. */
+  /** Whether the result of a message depends on earlier ones: thinning, or positions in two messages. */
   remembers: boolean
 }
 
@@ -55,7 +55,7 @@ export type FuzzReport = {
   /** Results by kind, with the reason of those that have one. */
   endings: Map<string, number>
   stateBytesMax: number
-  /** Values that windows left behind, by preset. */
+  /** State left after all windows closed, by preset. */
   stateLeft: Map<string, number>
   faults: string[]
 }
@@ -165,7 +165,7 @@ function give(
   if (applied !== null) noteApplied(applied, stored, report)
   if (result.kind === 'payloads') {
     judgePayloads(result.payloads, report)
-    // A message has the same names however often it comes.
+    // A repeated message gives the same payloadIds.
     if (!remembers) sameAgain(mapper.map(message, false), result.payloads)
   }
 }

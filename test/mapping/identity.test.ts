@@ -106,7 +106,7 @@ describe('a payloadId', () => {
       fc.property(field, field, (a, b) => {
         const one = payloadIn(mapper.map(messageOf({ ...reading, ...a }))).payloadId
         const other = payloadIn(mapper.map(messageOf({ ...reading, ...b }))).payloadId
-        // What JSON writes is the content: -0 and 0 are one latitude.
+        // The content is the JSON text, in which -0 and 0 are equal.
         expect(one === other).toBe(JSON.stringify(a) === JSON.stringify(b))
       }),
     )

@@ -50,8 +50,7 @@ describe.skipIf(!existsSync(recording))('the recorded buses (TELEMETRY_TEST_DATA
       }
     }
     expect(Object.fromEntries(reasons)).toEqual({ 'when: lat != null and long != null': 940 })
-    // 15 events (a door, an arrival) tell the position of the same moment that a message before told: one
-    // payload.
+    // 15 events (a door, an arrival) repeat the position and time of an earlier message: one payload.
     expect(mapped).toBe(1050)
     expect(ids.size).toBe(1035)
     // One bus reports -1 m/s; a negative speed is none.
@@ -100,7 +99,7 @@ describe.skipIf(!existsSync(samples))('the sample messages (TELEMETRY_TEST_DATA)
       each: 'state.reported',
       map: { time: { path: 'ts', format: 'ms' }, latitude: { path: 'a' }, longitude: { path: 'b' } },
     }
-    // 1 needs a text split, 4 and 5 need the clock to be judged: neither is the mapping's to do.
+    // 1 needs a text split, 4 and 5 need a check of the clock: the mapping does neither.
     const mapper = openMapperOf([truckSource(map, { topic }), teltonika])
     const { sent, wanted } = await samplesOf('_edge', mapper, ['2', '3', '6'])
     expect(sent).toEqual(wanted)
@@ -125,7 +124,7 @@ describe.skipIf(!existsSync(samples))('the sample messages (TELEMETRY_TEST_DATA)
   })
 })
 
-/** What the samples of a format became, and what was expected, sample by sample. */
+/** Actual and expected results of the samples of a format, sample by sample. */
 async function samplesOf(format: string, mapper: Mapper, only?: readonly string[]) {
   const files = await readdir(join(samples, format))
   const names = files.filter((file) => file.endsWith('.topic')).map((file) => file.replace('.topic', ''))

@@ -68,7 +68,7 @@ describe.each(opened)('a track through the preset $preset', (format) => {
           const fix = track.fixes[index]
           // Knots are not whole, and are converted twice.
           expect(speed).toBeCloseTo(fix?.speed ?? Number.NaN, 9)
-          // Between standing and moving, motion that follows from the speed keeps what it was.
+          // Between the two thresholds, motion derived from the speed does not change.
           const isPlain = fix !== undefined && (fix.speed > 10 || fix.speed === 0)
           expect(inMotion).toBe(isPlain ? fix.speed > 5 : inMotion)
         }
@@ -90,7 +90,7 @@ describe.each(opened)('a track through the preset $preset', (format) => {
   })
 })
 
-/** Every fix once at least, some twice or three times, in any order. */
+/** Every fix at least once, some twice or three times, in any order. */
 function shuffled({ fixes }: Track, chance: fc.Stream<number>): Fix[] {
   const next = () => chance.next().value ?? 0
   return fixes

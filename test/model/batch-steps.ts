@@ -24,9 +24,7 @@ export function rotateSome(world: World): void {
   track(world, rotated)
 }
 
-/**
- * One that the service has not answered yet; who splits others must know that nothing of them was accepted.
- */
+/** A batch without an answer: delivery splits a batch only if nothing of it was accepted. */
 function pickUntried({ random, spool, rules, settling }: World, fits: (batch: Batch) => boolean) {
   const batches = spool
     .batches()
@@ -126,7 +124,7 @@ export async function followSome(world: World): Promise<void> {
   if (last === undefined || opening !== world.opening) return
   rules.followed(found)
   lanes.followed += found.length
-  // Whoever dies here comes again for the same ones.
+  // After a crash here, the ledger copies the same receipts again.
   if (random.chance(0.3)) return
   rules.forgot(last.n)
   track(world, spool.forgetReceipts(last.n))
@@ -144,7 +142,7 @@ export async function forgetAll(world: World): Promise<void> {
   }
 }
 
-/** The walk over every record finds nothing to say, whatever is under way. */
+/** The walk over every record finds no problem, also while other work runs. */
 export function checkSome(world: World): void {
   const { spool } = world
   if (spool.holdReason === 'store_lost') return

@@ -29,7 +29,7 @@ export async function releaseSome(world: World): Promise<void> {
   }))
     found.push({ id, name: message.envelope.topic })
   shelves.seen.push(...found)
-  // Whoever comes first; or, as an operator would, something that was listed long ago.
+  // The first entries, or ids from an old list, as an operator may use them.
   if (random.chance(0.25) && shelves.seen.length > 0) exchangeAll(world, [random.pick(shelves.seen)], false)
   else exchangeAll(world, found, true)
 }
@@ -75,7 +75,7 @@ function exchangeAll(world: World, entries: readonly Seen[], fresh: boolean): vo
   track(world, done, ['SPOOL_ENTRY_GONE'])
 }
 
-/** In the end every record closes and every kept message is released. */
+/** At the end every record closes and every kept message is released. */
 export async function emptyAll(world: World): Promise<void> {
   const { spool, mapping } = world
   for (let round = 0; ; round += 1) {

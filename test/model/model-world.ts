@@ -28,11 +28,11 @@ export type World = {
   shelves: Shelves
   lanes: Lanes
   messages: Message[]
-  /** What the service answered for a batch that is not settled yet. */
+  /** The answer of the service for a batch that is not settled yet. */
   answered: Map<string, { batch: Batch; settlements: PayloadSettlement[] }>
-  /** Batches whose settle is under way. */
+  /** Batches whose settle is running. */
   settling: Set<string>
-  /** Work under way on the present opening. */
+  /** Running work of the current session. */
   running: Set<Promise<unknown>>
   opening: number
   steps: string[]
@@ -41,7 +41,7 @@ export type World = {
 }
 
 export type Mapping = {
-  /** It knows its state; false from the loss of the store until it has read it again. */
+  /** The state was read; false from the loss of the store until it is read again. */
   readonly restored: boolean
   /** Takes a part into a record, in the message that is being appended. */
   add(spool: Pick<Spool, 'putState'>, part: string): void
@@ -58,7 +58,7 @@ export type Seen = { id: string; name: string }
 /** Entries that were read at some time, and those that running exchanges take. */
 export type Shelves = { seen: Seen[]; taking: Set<string>; exchanged: number; refused: number }
 
-/** How often lanes and batches changed what they are, durably. */
+/** Number of durable changes of lanes and batches. */
 export type Lanes = {
   rotated: number
   resealed: number
@@ -68,7 +68,7 @@ export type Lanes = {
   dropped: number
 }
 
-/** What a device sends of the same name is late every time, or never. */
+/** Payloads of one name are always late or never. */
 export function isLateName(name: string): boolean {
   return name.startsWith('m') && name.charCodeAt(1) % 3 === 0
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { runModel } from './model.ts'
 
-/** Seeds that broke a rule once; they stay. */
+/** Seeds that broke a rule in the past; keep them. */
 const formerFailures = [33, 228]
 
 const sequences = 5000
@@ -15,7 +15,7 @@ describe('the spool over random histories of traffic, power cuts and failed writ
   test(`keeps every rule over ${sequences} histories`, { timeout: 240_000 }, async () => {
     const report = await runModel({ firstSeed: 1, sequences, steps: 60 })
     expect(report.sequences).toBe(sequences)
-    // The histories must really meet what they are about.
+    // The histories must contain each kind of step.
     expect(report.acked).toBeGreaterThan(sequences * 5)
     expect(report.crashes).toBeGreaterThan(sequences)
     expect(report.exchanged).toBeGreaterThan(sequences / 2)

@@ -1,8 +1,8 @@
 // model.ts: random histories of the spool, checked against a small model after each step.
 //
-// The world: devices that resend what was not acknowledged, a service that remembers what it accepted under
-// which batchId, a disk that can lose its power, a write that can fail. The disk is memory, so that 5,000
-// histories fit into CI. test/crash shows the same guarantees on real LevelDB and real processes.
+// Parts: devices that send unacknowledged messages again, a service that keeps what it accepted under which
+// batchId, power cuts, and failed writes. The disk is in memory, so that 5,000 histories fit into CI.
+// test/crash shows the same guarantees on real LevelDB and real processes.
 //
 // Rules that hold after every step, on what a power cut would leave at that moment (rules.ts):
 //   - everything acknowledged is in exactly one place: a chunk, a dead letter, a shelf, the mapping state, or accepted
@@ -357,7 +357,7 @@ async function failWrite(world: World): Promise<void> {
   disk.release()
   await Promise.all(world.running)
   await turn()
-  // The keeper opens the store again after a pause; answers of before are void.
+  // The supervisor opens the store again after a pause; answers from before are void.
   answered.clear()
   world.settling.clear()
   for (let round = 0; round < 5 && world.spool.holdReason === 'store_lost'; round += 1)
@@ -373,7 +373,7 @@ async function crash(world: World): Promise<void> {
   world.rules.check(disk.durable())
   world.ackOrder.given = world.ackOrder.asked
   world.running.clear()
-  // The timers of the dead process are gone with it.
+  // A crash also ends the timers of the process.
   world.clock = createFakeClock(world.clock.now())
   world.spool = await open(world)
 }
@@ -390,7 +390,7 @@ async function restart(world: World): Promise<void> {
   world.spool = await open(world)
 }
 
-/** In the end every device gets its ack, everything is delivered, and nothing is left. */
+/** At the end every device gets its ack, everything is delivered, and the spool is empty. */
 async function drainAll(world: World): Promise<void> {
   const { disk, rules, messages } = world
   disk.heal()
@@ -413,7 +413,7 @@ async function drainAll(world: World): Promise<void> {
   await emptyAll(world)
   await deliverAll(world)
   await forgetAll(world)
-  // What is drained for good is looked for from time to time.
+  // Drained lanes are searched at intervals.
   await world.clock.advance(61_000)
   rules.finish(world.spool, disk.durable())
   await world.spool.close()

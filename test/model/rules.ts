@@ -38,7 +38,7 @@ export type Rules = {
   receiptGiven(batchId: string): void
   followed(receipts: readonly { n: number; value: Buffer }[]): void
   forgot(lastN: number): void
-  /** Lanes that are gone for good. */
+  /** Deleted lanes. */
   dropped(): number
   /** The service gets a batch; the same batchId gets the same answer. */
   submitted(batch: Batch, content: BatchContent, choose: () => PayloadSettlement): PayloadSettlement[]
@@ -70,7 +70,7 @@ type Places = {
 
 const ids = new Map<string, string>()
 
-/** Whatever a message becomes, it is known by the payloadId that its name has. */
+/** Each message is identified by the payloadId of its name, whatever its result is. */
 export function idOf(name: string): string {
   let id = ids.get(name)
   if (id === undefined) {
@@ -238,7 +238,7 @@ export function createRules(): Rules {
     }
   }
 
-  /** What is in the request body of a batch, which is the same whenever it goes by the same operation. */
+  /** The request body of a batch, which is the same for each submission with the same operation. */
   function sent(batch: Batch, content: BatchContent): { payloadId: string }[] {
     if (voided.has(batch.batchId)) fail(`batch ${batch.batchId} was resealed and is sent again`)
     if ((operations.get(batch.batchId) ?? batch.operation) !== batch.operation)
@@ -272,7 +272,7 @@ export function createRules(): Rules {
     rotated(lane, durable) {
       const key = laneKey(table.lanes, lane)
       const value = durable.find(([at]) => at.equals(key))?.[1]
-      // It may be drained and gone by now.
+      // It may be drained and deleted already.
       if (value === undefined && lanesGone.has(lane)) return
       if (laneRecord.decode(value)?.role.kind !== 'backfill') fail(`lane ${lane} was rotated, not durably`)
     },

@@ -97,12 +97,12 @@ describe('sandbox', () => {
   test('prints every problem of the faults file with line and column', async () => {
     const faults = join(await newFolder(), 'faults.yaml')
     await writeFile(faults, 'always: 200\nstatus:\n  "500": 7\nsurprise: 1\n')
-    const told = await runCli(['sandbox', '--listen', '127.0.0.1:0', '--faults', faults])
-    expect(told.status).toBe(2)
-    expect(told.stderr).toContain('CONFIG_INVALID')
-    expect(told.stderr).toContain(`${faults}:1:9  always:`)
-    expect(told.stderr).toContain(`${faults}:3:10  status.500:`)
-    expect(told.stderr).toContain('surprise')
+    const reported = await runCli(['sandbox', '--listen', '127.0.0.1:0', '--faults', faults])
+    expect(reported.status).toBe(2)
+    expect(reported.stderr).toContain('CONFIG_INVALID')
+    expect(reported.stderr).toContain(`${faults}:1:9  always:`)
+    expect(reported.stderr).toContain(`${faults}:3:10  status.500:`)
+    expect(reported.stderr).toContain('surprise')
     await writeFile(faults, 'always: [\n')
     expect((await runCli(['sandbox', '--listen', '127.0.0.1:0', '--faults', faults])).stderr).toContain(
       `${faults}:2:1`,
@@ -125,10 +125,10 @@ describe('sandbox', () => {
     [['--listen', '127.0.0.1:0', '--base-path', '/prod/'], '--base-path'],
     [[], '--listen'],
   ])('wrong usage is status 2 with an explanation: %j', async (argv, sentence) => {
-    const told = await runCli(['sandbox', ...argv])
-    expect([told.status, told.stdout]).toEqual([2, ''])
-    expect(told.stderr).toContain(sentence)
-    expect(told.stderr).not.toContain('no-secret')
+    const reported = await runCli(['sandbox', ...argv])
+    expect([reported.status, reported.stdout]).toEqual([2, ''])
+    expect(reported.stderr).toContain(sentence)
+    expect(reported.stderr).not.toContain('no-secret')
   })
 
   test('an address in use and files that cannot be read or written are status 1', async () => {

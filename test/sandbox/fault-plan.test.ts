@@ -237,13 +237,13 @@ describe('inconsistent answers', () => {
     const answer = { both_lists: 1, foreign: 1, wrong_summary: 1, response_code: 207 }
     await using world = await openSandbox({ faults: { answer } })
     const payload = telemetry()
-    const told = await world.batch(batchOf([payload]))
-    expect(told).toMatchObject({
+    const reported = await world.batch(batchOf([payload]))
+    expect(reported).toMatchObject({
       status: 200,
       json: { responseCode: 207, summary: { total: 1, accepted: 2, failed: 0 } },
     })
-    expect(told.json['accepted']).toEqual([payload.payloadId, expect.any(String)])
-    expect(told.json['failed']).toMatchObject([{ payloadId: payload.payloadId }])
+    expect(reported.json['accepted']).toEqual([payload.payloadId, expect.any(String)])
+    expect(reported.json['failed']).toMatchObject([{ payloadId: payload.payloadId }])
   })
 })
 

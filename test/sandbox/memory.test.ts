@@ -10,15 +10,15 @@ const breakdown = ({ accepted, failed, summary }: Record<string, unknown>) => ({
 
 describe('the same batchId again', () => {
   test('gets the same breakdown under a new requestId, and has no second effect', async () => {
-    const told: (string | null)[] = []
-    await using world = await openSandbox({ onAccepted: (batchId) => told.push(batchId) })
+    const reported: (string | null)[] = []
+    await using world = await openSandbox({ onAccepted: (batchId) => reported.push(batchId) })
     const batch = batchOf([telemetry(), telemetry({ carrier: 1 })])
     const first = await world.batch(batch)
     const second = await world.batch(batch)
     expect(second.status).toBe(200)
     expect(breakdown(second.json)).toEqual(breakdown(first.json))
     expect(second.json['requestId']).not.toBe(first.json['requestId'])
-    expect(told).toEqual([batch.batchId])
+    expect(reported).toEqual([batch.batchId])
     expect(world.sandbox.received({ limit: 9 })).toHaveLength(1)
     expect(world.sandbox.stats()).toMatchObject({
       batches: 1,

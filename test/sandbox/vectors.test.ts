@@ -99,7 +99,7 @@ describe.skipIf(!present)(
           : { kind: 'signed', account: { accessKeyId } },
       )
 
-      // The same with the path changed after signing must not pass, or the check above says nothing.
+      // The same with the path changed after signing must not pass, or the check above proves nothing.
       const tampered = { ...request, target: `${request.target}x` }
       expect(checkSignature(tampered, accounts, rules, now).kind).toBe('refused')
     })

@@ -1,5 +1,5 @@
-// certificates.ts: X.509 certificates made on the spot: an authority, and what it signs, with any name and any dates.
-// Node signs bytes and reads certificates, but makes none; what is missing is their DER, of which this is enough.
+// certificates.ts: creates X.509 certificates: an authority, and certificates that it signs, with any name and dates.
+// Node signs bytes and reads certificates, but does not create them. This file writes the DER that is needed.
 
 import { generateKeyPairSync, randomBytes, sign } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
@@ -7,7 +7,7 @@ import type { KeyObject } from 'node:crypto'
 export type Certificate = { cert: string; key: string }
 
 export type Authority = {
-  /** PEM for whoever trusts it. */
+  /** PEM of the authority, for clients that trust it. */
   ca: string
   issue(options?: IssueOptions): Certificate
 }
@@ -98,7 +98,7 @@ function extension(id: string, value: Buffer, critical = false): Buffer {
   return sequence(objectId(id), ...isCritical, der(0x04, value))
 }
 
-/** GeneralizedTime only from 2050 on, as the RFC wants it. */
+/** GeneralizedTime only from 2050 on, as the RFC requires. */
 function time(date: Date): Buffer {
   const text = date.toISOString().replace(/\D/g, '').slice(0, 14)
   const late = date.getUTCFullYear() >= 2050 || date.getUTCFullYear() < 1950

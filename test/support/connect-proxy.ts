@@ -1,5 +1,5 @@
-// connect-proxy.ts: a proxy on loopback as depots have them: CONNECT, with or without a password, in all its moods. Names
-// are resolved by the proxy, so a test may use any.
+// connect-proxy.ts: an HTTP proxy on loopback: CONNECT, with or without a password, and with faults. The proxy resolves
+// the names, so a test may use any name.
 
 import { createServer } from 'node:http'
 import type { IncomingMessage } from 'node:http'
@@ -11,16 +11,16 @@ import type { Certificate } from './certificates.ts'
 
 export type ConnectProxy = {
   url: string
-  /** What was asked for, in order: `host:port`. */
+  /** The requested targets, in order: `host:port`. */
   asked: string[]
-  /** Tunnels and questions that are open. */
+  /** Open tunnels and requests. */
   open(): number
 }
 
 type Options = {
   /** Needs this Proxy-Authorization. */
   authorization?: string
-  /** Answers this instead of opening a way; `hang`: nothing at all. */
+  /** Answers this instead of opening a tunnel; `hang`: no answer. */
   mood?: number | 'hang' | 'cut'
   /** Speaks TLS itself. */
   tls?: Certificate

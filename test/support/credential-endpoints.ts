@@ -1,5 +1,5 @@
-// credential-endpoints.ts: where machines get temporary credentials from, on loopback: a container's endpoint, instance
-// metadata (version 2), and a token service. All hand out the credentials that the test gives them.
+// credential-endpoints.ts: services on loopback that give temporary credentials: a container endpoint, instance metadata
+// (version 2), and a token service. All return the credentials of the test.
 
 import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -10,10 +10,10 @@ export type Handed = { accessKeyId: string; secretAccessKey: string; sessionToke
 
 export type CredentialEndpoints = {
   url: string
-  /** `METHOD path`, with the token or the authorization that came along. */
+  /** `METHOD path`, with the token or the authorization of the request. */
   asked: { what: string; token: string; body: string }[]
   hand(next: Handed): void
-  /** Answers every question with this status from now on; null: as usual. */
+  /** Answers every request with this status from now on; null: normal answers. */
   fail(status: number | null): void
 }
 

@@ -106,7 +106,7 @@ export function telemetryOf(device: string, changes: Record<string, unknown> = {
   }
 }
 
-/** A payload that the service refused for good. */
+/** A payload that the service refused finally. */
 export function refusedPayload(device: string, changes: Partial<DeadLetter> = {}): DeadLetter {
   const { payloadId } = payloadNamed(device)
   const failure = {

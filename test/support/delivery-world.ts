@@ -76,7 +76,7 @@ export type DeliveryWorld = {
   events: GatewayEvent[]
   /** Appends payloads and resolves when they are durable. */
   publish(...names: readonly string[]): Promise<readonly PayloadId[]>
-  /** Nothing happens any more without the clock. */
+  /** Resolves when all work that needs no clock is done. */
   quiet(): Promise<void>
   /** Moves time, letting each timer's work end before the next. */
   pass(ms: number): Promise<void>

@@ -3,9 +3,9 @@
 import type { Clock } from '../../src/std/clock.ts'
 
 export type FakeClock = Clock & {
-  /** Moves both clocks on, firing what falls due in order; promises get their turn after each timer. */
+  /** Moves both clocks and fires due timers in order; promises run after each timer. */
   advance(ms: number): Promise<void>
-  /** Steps the wall clock alone, as when the time is set. */
+  /** Steps only the wall clock, as when the time is set. */
   stepWall(ms: number): void
   /** Timers that have not fired. */
   pending(): number

@@ -6,7 +6,7 @@ export type HeldStore = {
   openStore: OpenStore
   hold(): void
   release(): void
-  /** Lets the first write that waits through. */
+  /** Releases the first waiting write. */
   releaseOne(): void
   /** Writes that wait. */
   waiting(): number

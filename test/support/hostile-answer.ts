@@ -15,7 +15,7 @@ export type HostileAnswer = {
   reply: (received: Received) => Reply
   /** Members that the outcome must have. */
   outcome: Record<string, unknown>
-  /** One for all, or one for each of the three payloads. */
+  /** One value for all three payloads, or one for each. */
   becomes: Becomes | readonly [Becomes, Becomes, Becomes]
   /** Part of the reported deviations of an answer that could be read. */
   deviation?: RegExp

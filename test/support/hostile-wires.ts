@@ -1,5 +1,5 @@
-// hostile-wires.ts: connections that end, hang and trickle, statuses that the specification does not show,
-// and answers to a single payload.
+// hostile-wires.ts: connections that end, hang or send very slowly, statuses that the specification does not
+// show, and answers to a single payload.
 
 import type { Socket } from 'node:net'
 import { expect } from 'vitest'

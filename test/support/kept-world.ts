@@ -45,7 +45,7 @@ export type KeptWorld = {
   events: GatewayEvent[]
   mapping: () => Mapping
   mapper: () => Mapper
-  /** Takes a message in; resolves with its ack. */
+  /** Publishes a message to the intake; resolves with its ack. */
   publish(topic: string, payload: unknown, more?: { dup?: boolean }): Promise<unknown>
   /** Puts another mapping in force, as the daemon does. */
   change(options: Pick<KeptOptions, 'sources' | 'listed' | 'unknown' | 'onFuture'>): Promise<void>

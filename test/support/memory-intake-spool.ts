@@ -33,7 +33,7 @@ type Group = {
   kept: KeptMessage[]
 }
 
-/** `auto` commits by itself, once per turn of the event loop. */
+/** `auto` commits automatically, once per turn of the event loop. */
 export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }): MemoryIntakeSpool {
   const payloads: MappedPayload[] = []
   const deadLetters: DeadLetter[] = []

@@ -1,8 +1,8 @@
-// memory-store.ts: a second implementation of the store, on a disk that can lose its power and fail a write, and then
-// loses later writes as LevelDB does. It passes the same contract suite as the real one (test/storage).
+// memory-store.ts: a second implementation of the store, with power cuts and failed writes. After a failed write it loses
+// later writes, as LevelDB does. It passes the same contract suite as the real one (test/storage).
 //
-// A write with `sync` is durable when it resolves. A crash keeps what was synced; of the write that runs,
-// all or nothing. What was written without sync is lost: the harshest disk that may exist.
+// A write with `sync` is durable when it resolves. A crash keeps all synced writes, and the running write
+// completely or not at all. Writes without sync are lost: the worst case of a disk.
 
 import type {
   OpenStore,
@@ -14,16 +14,16 @@ import type {
 } from '../../src/storage/storage.ts'
 
 export type MemoryDisk = {
-  /** What a process opens the store with. After a crash it hangs for ever: that process is dead. */
+  /** Opens the store for a process. After a crash its calls never resolve, because that process is dead. */
   boot(): OpenStore
   /** While held, writes do not resolve. */
   hold(): void
   release(): void
   /** Writes that wait. */
   waiting(): number
-  /** The power goes: nothing of the present handle has any further effect. */
+  /** A power cut: the current handle has no further effect. */
   crash(options: { keepRunning: boolean }): void
-  /** The next write fails; the handle lies from then on. `partly`: it reached the disk all the same. */
+  /** The next write fails; the handle then reports success for writes that it loses. `partly`: it is on disk. */
   failNextWrite(options: { reachesDisk: boolean; code?: string }): void
   /** Writes succeed again. */
   heal(): void

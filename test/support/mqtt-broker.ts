@@ -1,4 +1,4 @@
-// mqtt-broker.ts: somebody's broker: aedes as it comes, on a port of its own.
+// mqtt-broker.ts: a third-party broker: plain aedes on its own port.
 
 import { once } from 'node:events'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
@@ -7,10 +7,10 @@ import { eventually } from './eventually.ts'
 
 export type MqttBroker = AsyncDisposable & {
   url: string
-  /** Resolves when somebody subscribed; `times` counts from the start. */
+  /** Resolves after a subscription; `times` counts from the start. */
   subscribed(times?: number): Promise<void>
   publish(topic: string, payload: string | Buffer, options?: { qos?: 0 | 1; retain?: boolean }): Promise<void>
-  /** Resolves when every message of QoS 1 so far was acked by the one client that listens. */
+  /** Resolves when the only subscriber has acked every QoS 1 message so far. */
   delivered(): Promise<void>
   /** Ends every connection. */
   cut(): void

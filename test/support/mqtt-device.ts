@@ -1,5 +1,5 @@
-// mqtt-device.ts: an MQTT 3.1.1 device for tests, close to the wire: packet identifiers, DUP and QoS as the
-// test says, acks recorded in order, raw bytes for malformed packets.
+// mqtt-device.ts: an MQTT 3.1.1 device for tests. The test sets packet identifiers, DUP and QoS, and can send
+// raw bytes as malformed packets. Acks are recorded in order.
 
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
@@ -32,7 +32,7 @@ export type Device = {
   sendBytes(bytes: Buffer): void
   /** Resolves when `count` acks have come; rejects when the connection ends before. */
   acked(count: number): Promise<readonly DeviceAck[]>
-  /** Resolves when `met` holds, asked after every packet; rejects when the connection ends before. */
+  /** Resolves when `met` holds, checked after every packet; rejects when the connection ends before. */
   until(met: (received: readonly Packet[]) => boolean): Promise<void>
   /** Resolves when the connection is gone. */
   gone(): Promise<void>

@@ -1,4 +1,4 @@
-// mqtt-server.ts: an MQTT 3.1.1 server whose every answer a test decides: acks, silence, a cut connection.
+// mqtt-server.ts: an MQTT 3.1.1 server. The test decides each answer: an ack, none, or a cut connection.
 
 import { once } from 'node:events'
 import { createServer } from 'node:net'
@@ -29,7 +29,7 @@ export type MqttServer = AsyncDisposable & {
 export async function openMqttServer(options: {
   /** What follows a PUBLISH; `soFar` counts those on its connection, from 1. */
   onPublish: (publish: Received, soFar: number) => Answer
-  /** Return code of CONNACK; 0 lets the client in. */
+  /** Return code of CONNACK; 0 accepts the client. */
   onConnect?: (clientId: string) => number
 }): Promise<MqttServer> {
   const received: Received[] = []

@@ -1,4 +1,4 @@
-// mutate.ts: mutates valid messages into those of broken devices, networks and attackers.
+// mutate.ts: mutates valid messages, as broken devices, networks and attackers do.
 
 import { checksum } from './teltonika-frame.ts'
 import type { Random } from './random.ts'

@@ -1,4 +1,4 @@
-// open-spool.ts: a spool on real LevelDB in a folder of its own, with what a test wants to see and move.
+// open-spool.ts: a spool on real LevelDB in its own folder, with its clock, events and disk for the test.
 
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
@@ -111,7 +111,7 @@ export async function namesIn(spool: Spool, batch: Batch): Promise<string[]> {
   return body.data.map(({ deviceIdentifier }) => deviceIdentifier.id)
 }
 
-/** Moves the clock on, second by second, until `holds`: for work that mixes timers with the real disk. */
+/** Advances the clock by seconds until `holds`, for work that uses timers and the real disk. */
 export async function passTimeUntil(clock: FakeClock, holds: () => boolean): Promise<void> {
   while (!holds()) await clock.advance(1000)
 }
@@ -141,7 +141,7 @@ export async function statesIn(spool: Spool): Promise<Record<string, string>> {
   return Object.fromEntries(entries.map(({ key, value }) => [key, value.toString()]))
 }
 
-/** Changes a record behind the back of a spool, as a bad disk does, and opens it again. */
+/** Changes a record while the spool is closed, as a faulty disk does, and opens it again. */
 export async function reopenTampered(
   world: SpoolWorld,
   key: Buffer,

@@ -1,5 +1,5 @@
 // ops-world.ts: ops with a clock that is moved by hand, a log that is read line by line, and stages whose
-// counters a test sets. The stages are values of the doors' own types, so they cannot drift from them.
+// counters a test sets. The stages have the types of the real stages, so the compiler reports differences.
 
 import { Writable } from 'node:stream'
 import type { Clock } from '../../src/std/clock.ts'

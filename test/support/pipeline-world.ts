@@ -54,7 +54,7 @@ export type Pipeline = {
   /** A connected device; `telemetry/v1/<clientId>` is its topic. */
   device(clientId: string): Promise<Device>
   status(): ReturnType<Gateway['status']>
-  /** Waits until `holds`, asked after every event and ack; the test's own timeout bounds it. */
+  /** Waits until `holds`, checked after every event and ack; the timeout of the test bounds it. */
   until(holds: () => boolean): Promise<void>
 }
 
@@ -159,8 +159,8 @@ export function topicOf(clientId: string): string {
 }
 
 /**
- * Resolves when the gateway has read everything that the device sent before: it answers PINGREQ in turn. What
- * has no ack by then is held.
+ * Resolves when the gateway has read everything that the device sent before, because it answers PINGREQ in
+ * order. Messages without an ack by then are held.
  */
 export async function roundTrip(device: Device): Promise<void> {
   const answered = () => device.received.filter(({ cmd }) => cmd === 'pingresp').length

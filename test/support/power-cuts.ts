@@ -9,9 +9,9 @@ import { emptyDisk } from './spool-world.ts'
 
 export type PowerCuts = {
   options?: Pick<WorldOptions, 'changes' | 'isLate'>
-  /** What happens, one durable step after the other. `done` goes to `check`, also after a cut. */
+  /** The steps of the history, each durable before the next. `done` is passed to `check`, also after a cut. */
   history: (world: SpoolWorld, done: string[]) => Promise<void>
-  /** Checks the spool after the power came back. `done` is what had become durable for the history. */
+  /** Checks the spool after the power cut. `done` is what was durable for the history. */
   check: (spool: Spool, done: readonly string[]) => Promise<void>
 }
 

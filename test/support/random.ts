@@ -1,4 +1,4 @@
-// random.ts: seeded chance, so that a failure can be told by its seed.
+// random.ts: seeded random numbers, so that a failure can be repeated with its seed.
 
 export type Random = {
   /** 0 <= x < 1. */

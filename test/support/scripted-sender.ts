@@ -1,5 +1,5 @@
-// scripted-sender.ts: a sender worker without a thread and without sockets, for worlds with a fake clock. A script gives
-// the reply, as for scripted-service.ts, and the product's answer reader makes the outcome of it. It signs nothing.
+// scripted-sender.ts: a sender worker without a thread and without sockets, for tests with a fake clock. A script gives
+// the reply, as in scripted-service.ts, and the answer reader of the product turns it into the outcome. It does not sign.
 // test/delivery/scripted-sender.test.ts compares its outcomes with those of the real one.
 
 import { readAnswer } from '../../src/delivery/transport/answer-reader.ts'

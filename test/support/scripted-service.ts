@@ -33,7 +33,7 @@ export type ScriptedService = {
   /** Requests without an answer yet, and the most at once. */
   open(): number
   mostOpen(): number
-  /** Of the open ones, those that only the clock can end; 0 with real sockets. */
+  /** Open requests that only the clock can end; 0 with real sockets. */
   hanging(): number
   close(): Promise<void>
 }

@@ -1,5 +1,5 @@
-// sparkplug-payload.ts: Sparkplug B payloads as a node writes them, for tests. Written by hand, so that what is
-// tested does not also write the question.
+// sparkplug-payload.ts: Sparkplug B payloads as a node writes them, for tests. Shares no code with the decoder
+// under test.
 
 export const types = {
   int8: 1,

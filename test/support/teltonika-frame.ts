@@ -1,6 +1,6 @@
 // teltonika-frame.ts: frames of Teltonika trackers as a tracker writes them, for tests.
 
-/** An element's value: a whole number of so many bytes, or bytes of any length (Codec 8 Extended only). */
+/** The value of an element: an integer with its size in bytes, or bytes of any length (Codec 8 Extended only). */
 export type Element = { id: number; bytes: 1 | 2 | 4 | 8; value: bigint } | { id: number; raw: Buffer }
 
 export type AvlRecord = {
@@ -80,7 +80,7 @@ function recordOf(codec: Codec, record: AvlRecord): Buffer {
   return Buffer.concat(parts)
 }
 
-/** A whole number in so many bytes, big-endian. */
+/** An integer of the given size in bytes, big-endian. */
 function whole(bytes: 1 | 2 | 4 | 8, value: number | bigint): Buffer {
   const full = Buffer.alloc(8)
   full.writeBigUInt64BE(BigInt(value))

@@ -1,4 +1,4 @@
-// tls-service.ts: an HTTPS service on loopback that takes every batch, with whatever certificate a test gives it.
+// tls-service.ts: an HTTPS service on loopback that accepts every batch, with the certificate of the test.
 
 import { createServer } from 'node:https'
 import { connect } from 'node:net'
@@ -11,9 +11,9 @@ export type TlsService = {
   port: number
   url: string
   requests: { path: string; host: string; clientName: string | null; body: string }[]
-  /** Connections that were ever made, and the most at once. */
+  /** Connections since the start, and the most at once. */
   connections(): { made: number; most: number }
-  /** From the next connection on; those that are open are cut. */
+  /** Valid from the next connection on; open connections are closed. */
   renew(certificate: Certificate): void
 }
 
@@ -22,7 +22,7 @@ type Options = Certificate & {
   clientCa?: string
   answer?: unknown
   date?: () => Date
-  /** How long an answer takes. */
+  /** Delay of each answer. */
   delayMs?: number
 }
 
@@ -96,7 +96,7 @@ function peerOf(socket: object): { subject?: string } {
 
 export type TlsFront = {
   url: string
-  /** Leads what arrives on to the plain service at this URL. */
+  /** Forwards connections to the plain service at this URL. */
   lead(url: string): void
   /** From the next connection on. */
   renew(certificate: Certificate): void

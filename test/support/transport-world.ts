@@ -52,7 +52,7 @@ export type TransportWorld = {
   ): Promise<AttemptResult>
 }
 
-/** To be called at the top of a test file: the thread lives as long as its tests. */
+/** Call it at the top of a test file: the thread ends after its tests. */
 export function createTransportWorld(): TransportWorld {
   const senderWorker = createSenderWorker()
   afterAll(() => senderWorker.close())

@@ -27,7 +27,7 @@ function explainerOf(config: MappingConfig, devices: DeviceTable = noDevices) {
 
 type Told = { explained: Explained; payloads: readonly MappedPayload[] }
 
-/** What is told of each step, and the payloads of it. */
+/** The explanation of each step, with its payloads. */
 function play(explainer: ReturnType<typeof explainerOf>, messages: readonly Message[]): Told[] {
   const { mapper, explain, explainApplied } = explainer
   const told: Told[] = []
@@ -81,7 +81,7 @@ function messagesOf(one: Preset['cases']['cases'][number]): Message[] {
   })
 }
 
-/** Of each payload what was told and what it says: the same. Every value that is not there has its reason. */
+/** The explanation of each payload equals its content. Each missing value has a reason. */
 function bothOf({ explained, payloads }: Told): { told: unknown[]; sent: unknown[] } {
   const records = explained.records.filter(({ payloadId }) => payloadId !== null)
   return {
@@ -175,7 +175,7 @@ describe('explained values are the values in the payload', () => {
 
 type Holder = Record<string, unknown>
 
-/** Every place in a message where a value stands. */
+/** Every position of a value in a message. */
 function placesIn(value: unknown): { holder: Holder; key: string }[] {
   if (typeof value !== 'object' || value === null) return []
   const holder = value as Holder

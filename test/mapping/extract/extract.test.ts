@@ -14,7 +14,7 @@ function extracted(entries: readonly unknown[], record: unknown): unknown {
   return extractorOf(entries)(record, record, [])
 }
 
-/** Latitude, longitude, and a byte of two flags and a heading, as a small tracker sends them. */
+/** Latitude, longitude, and a byte with two flags and a heading, as a small tracker sends them. */
 const layout = {
   latitude: { at: 0, type: 'i32le', scale: 1e-7 },
   longitude: { at: 4, type: 'i32le', scale: 1e-7, absent: [0x7fffffff] },

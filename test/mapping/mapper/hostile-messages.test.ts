@@ -241,7 +241,7 @@ describe('the mapping gives a result for every message', () => {
   })
 })
 
-/** What is wrong with a payload; nothing, if the mapping keeps its promises. */
+/** The problems of a payload; none if the mapping is correct. */
 function faultsOf(json: string): string[] {
   const { gps, signals, signalTimestamp } = JSON.parse(json) as {
     gps?: { latitude: number; longitude: number; speed?: number; heading?: number }

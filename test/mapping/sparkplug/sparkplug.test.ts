@@ -22,7 +22,7 @@ const truckMetrics: readonly MetricOf[] = [
   { name: 'Vehicle/Odometer', type: types.uint64, alias: 4, long: 512_340_987 },
 ]
 
-/** A decoder, and what one says to it. */
+/** A decoder, and functions that send messages to it. */
 function openDecoder(options: Partial<SparkplugOptions> = {}) {
   const decoder = createSparkplugDecoder({ source: 'yard', ...options })
   const stored = new Map<string, Buffer>()
@@ -570,7 +570,7 @@ describe('a single coordinate that is mapped again later', () => {
     expect(metricsIn(alone)).toEqual({ 'Vehicle/Odometer': 7 })
     expect(alone).toMatchObject({ omitted: ['position|half'] })
     expect(recordsIn(again([half(1, 51.9, 1000)]))).toEqual([])
-    // It says nothing of what holds now either.
+    // It does not change the current position either.
     expect(metricsIn(says('DDATA/GW-1/truck-7', { seq: 2, metrics: [half(2, 9.5, 2000)] }))).toEqual({
       'GPS/Latitude': 51.3127,
       'GPS/Longitude': 9.5,

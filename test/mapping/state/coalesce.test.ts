@@ -22,11 +22,11 @@ type Came = { at: number; name: string; value: unknown; time?: number; owner?: s
 
 type World = {
   coalescer: Coalescer
-  /** What the spool would hold. */
+  /** The entries that the spool would hold. */
   kept: Map<string, Buffer>
   came(value: Came): string
   tick(at: number): void
-  /** A crash: what is not kept is gone. */
+  /** A crash: state that is not in the spool is lost. */
   restart(): string[]
   /** `name=value` of each closed record, with its time or arrival. */
   closed: { owner: string; record: Record<string, unknown>; at: number; complete: boolean; why: string }[]

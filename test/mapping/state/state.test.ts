@@ -377,7 +377,7 @@ describe('repeated messages and restarts', () => {
   const all = [vans, events, { ...phones, thin: { every: '500ms' } }, boxes]
   const ids = ({ payloads }: StateWorld) => payloads.map(({ payloadId }) => payloadId).toSorted()
 
-  /** Conservation: what came ended somewhere, or is open. */
+  /** Conservation: each message has a result or is open. */
   function accountOf(world: StateWorld): number {
     const unsent = world.unsent.reduce((sum, { messages }) => sum + messages, 0)
     return world.closedMessages + unsent + world.mapper.counters().state.messages
@@ -396,7 +396,7 @@ describe('repeated messages and restarts', () => {
         let taken = 0
         for (const [index, { came, back, again: resent }] of steps.entries()) {
           at += came.after
-          // A client's name differs, so that the same words later are another message.
+          // The client id differs, so that the same content later is another message.
           const message = messageOf(came.payload, {
             topic: came.topic,
             arrivedAt: start + at,

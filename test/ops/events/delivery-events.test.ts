@@ -99,13 +99,15 @@ describe('POST /control/probe', () => {
   test('is answered when the result is known, to this machine only', async () => {
     await using ops = opsWorld()
     await ops.ops.start()
-    const nobodyAsks = () => Promise.reject(new Error('nobody asks'))
+    const unexpectedCall = () => Promise.reject(new Error('unexpected call'))
     let probes = 0
     const probe = () => {
       probes += 1
       return Promise.resolve({ now: 7, providers: [] })
     }
-    ops.ops.attach({ control: { reload: nobodyAsks, remap: nobodyAsks, check: nobodyAsks, probe } })
+    ops.ops.attach({
+      control: { reload: unexpectedCall, remap: unexpectedCall, check: unexpectedCall, probe },
+    })
     const url = ops.ops.url() ?? ''
     const answer = await get(url, '/control/probe', { method: 'POST' })
     expect([answer.status, answer.text]).toEqual([200, '{"now":7,"providers":[]}\n'])

@@ -4,8 +4,13 @@ import type { DaemonControl } from '../../../src/ops/types.ts'
 import { openDeadLettersWorld, refusedPayload, telemetryOf } from '../../support/dead-letters-world.ts'
 import { get, opsWorld } from '../../support/ops-world.ts'
 
-const nobodyAsks = () => Promise.reject(new Error('nobody asks'))
-const control: DaemonControl = { reload: nobodyAsks, remap: nobodyAsks, check: nobodyAsks, probe: nobodyAsks }
+const unexpectedCall = () => Promise.reject(new Error('unexpected call'))
+const control: DaemonControl = {
+  reload: unexpectedCall,
+  remap: unexpectedCall,
+  check: unexpectedCall,
+  probe: unexpectedCall,
+}
 
 async function world() {
   const letters = await openDeadLettersWorld()

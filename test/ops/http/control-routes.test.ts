@@ -27,7 +27,7 @@ async function world(changes: Partial<DaemonControl> = {}) {
       asked.push(wanted)
       return report
     },
-    check: () => Promise.reject(new Error('nobody asks')),
+    check: () => Promise.reject(new Error('unexpected call')),
     probe: () => Promise.resolve({ now: 1, providers: [] }),
     ...changes,
   }

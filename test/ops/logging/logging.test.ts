@@ -156,8 +156,8 @@ describe('events that repeat are written once a minute', () => {
       clock.move(1000)
     }
     expect(output.lines()).toHaveLength(11)
-    const told = output.lines().reduce((sum, { suppressed }) => sum + 1 + Number(suppressed ?? 0), 0)
-    expect(told).toBe(600)
+    const reported = output.lines().reduce((sum, { suppressed }) => sum + 1 + Number(suppressed ?? 0), 0)
+    expect(reported).toBe(600)
   })
 
   test('the counted events are written at the end', () => {

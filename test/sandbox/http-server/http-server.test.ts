@@ -6,16 +6,16 @@ import { createSandbox, sandboxAccount } from '../../../src/sandbox/sandbox.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { batchOf, call, openSandbox, signed, telemetry } from '../../support/sandbox-world.ts'
 
-/** Writes raw bytes and tells everything that comes back until the connection ends. */
+/** Writes raw bytes and returns everything received until the connection ends. */
 async function raw(url: string, text: string): Promise<{ status: number; json: Record<string, unknown> }> {
   const socket = connect(Number(new URL(url).port), '127.0.0.1')
-  let told = ''
-  socket.setEncoding('utf8').on('data', (part: string) => (told += part))
+  let reported = ''
+  socket.setEncoding('utf8').on('data', (part: string) => (reported += part))
   socket.on('error', () => undefined)
   socket.end(text)
   await once(socket, 'close')
-  const body = told.slice(told.indexOf('\r\n\r\n') + 4)
-  return { status: Number(told.split(' ')[1]), json: JSON.parse(body) as Record<string, unknown> }
+  const body = reported.slice(reported.indexOf('\r\n\r\n') + 4)
+  return { status: Number(reported.split(' ')[1]), json: JSON.parse(body) as Record<string, unknown> }
 }
 
 describe('malformed HTTP gets an answer with a requestId, and the service continues', () => {
@@ -31,8 +31,8 @@ describe('malformed HTTP gets an answer with a requestId, and the service contin
     ['another expectation', 'POST / HTTP/1.1\r\nHost: a\r\nExpect: tea\r\nConnection: close\r\n\r\n', 417],
   ])('%s', async (_, text, status) => {
     await using world = await openSandbox()
-    const told = await raw(world.url, text)
-    expect(told.status).toBe(status)
+    const reported = await raw(world.url, text)
+    expect(reported.status).toBe(status)
     expect((await world.single(telemetry())).status).toBe(202)
   })
 

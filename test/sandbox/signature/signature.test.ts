@@ -13,7 +13,7 @@ import {
 
 const minuteMs = 60_000
 
-/** Signs a payload, changes the call, and tells the answer and what was counted. */
+/** Signs a payload, changes the call, and returns the answer and the counters. */
 async function submit(
   options: SignOptions,
   change: (call: SignedCall) => void = () => undefined,
