@@ -4,7 +4,7 @@
 //
 //   mapping   compiled, with the device table; a problem in either stops the start
 //   ops       answers at once, not ready: it is needed most when the disk is full or damaged
-//   spool     opens the store and recovers; forgets nothing
+//   spool     opens the store and recovers, without loss
 //   delivery  sends the recovered batches first
 //   ledger    opens its records; nothing waits for it
 //   ingest    last, because a device that can connect expects acks

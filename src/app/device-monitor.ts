@@ -1,5 +1,5 @@
-// device-monitor.ts: checks from time to time what the mapping has learned of its devices: whether most
-// clocks differ from ours, which devices have no model, which clocks are worst. For events, /status and
+// device-monitor.ts: checks at intervals what the mapping knows about its devices: whether most clocks
+// differ from ours, which devices have no model, which clocks are worst. For events, /status and
 // /devices; never on the hot path, and in slices, so that a large fleet does not block the event loop.
 
 import { setImmediate as turn } from 'node:timers/promises'

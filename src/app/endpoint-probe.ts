@@ -1,4 +1,4 @@
-// endpoint-probe.ts: retries at once what waits for a back-off or a slow probe, and waits for the outcome.
+// endpoint-probe.ts: retries waiting batches and endpoints at once, and waits for the outcome.
 
 import { pause, type Clock } from '../std/clock.ts'
 import type { Delivery } from '../delivery/delivery.ts'

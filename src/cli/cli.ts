@@ -142,7 +142,7 @@ function usageError(text: string, json: boolean): string {
   return `${JSON.stringify({ error })}\n`
 }
 
-/** Also for subcommands: a wrong option of one must not end the process by itself. */
+/** Also for subcommands: a wrong option of one must not end the process. */
 function withInheritedSettings(parent: Command, command: Command): Command {
   command.copyInheritedSettings(parent)
   for (const subcommand of command.commands) withInheritedSettings(command, subcommand)

@@ -11,7 +11,7 @@ import { agoText } from './terminal/text-format.ts'
 
 type Devices = { seen: number; devices: readonly DeviceView[] }
 
-/** A message takes some time on its way, so a smaller difference says nothing about a clock. */
+/** The transmission of a message takes time, so a smaller difference is not a clock error. */
 const skewMinMs = 500
 
 export const devicesCommand: BuildCommand = (io, done) =>

@@ -112,7 +112,7 @@ const compound: Record<string, Record<string, string>> = {
     act: 'what to do',
   },
   outcome: {
-    outcome: 'what the submission came to',
+    outcome: 'result of the submission',
     status: 'HTTP status of the answer',
     requestId: 'requestId that the service sent; null without one',
     message: 'answer of the service',

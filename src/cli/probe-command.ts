@@ -1,5 +1,5 @@
-// probe-command.ts: `probe`: lets the running daemon retry now what waits for a back-off or the next probe,
-// with credentials read again, and prints the result. Exit status 0 when all endpoints are available, else 1.
+// probe-command.ts: `probe`: makes the running daemon read its credentials again and retry waiting batches
+// now, and prints the result. Exit status 0 when all endpoints are available, else 1.
 
 import { Command } from 'commander'
 import { formatDuration } from '../std/quantity.ts'

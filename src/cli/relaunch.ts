@@ -1,6 +1,6 @@
 // relaunch.ts: restarts `run` and `trial` with memory settings that only a new process image can take.
 //
-// By default V8 lets the young generation grow to 128 MB, and glibc keeps what large buffers leave behind: a
+// By default V8 lets the young generation grow to 128 MB, and glibc does not return freed large buffers: a
 // busy daemon holds 450 MB that it does not use, on a machine with one gigabyte. With these settings it holds
 // half. They are here and not in a unit file, so that they apply however the daemon is started. The process
 // replaces itself (execve): same pid and standard streams; nothing is open yet.

@@ -1,4 +1,4 @@
-// suggestion.ts: finds the known word that a misspelt word was probably meant to be.
+// suggestion.ts: finds the known word that is most similar to a misspelt one.
 
 import { distance } from 'fastest-levenshtein'
 

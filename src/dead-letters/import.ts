@@ -2,7 +2,7 @@
 // messages go through the mapping, and become dead letters again where it refuses them.
 //
 // A payload whose payloadId is in a lane or a dead letter is a duplicate, and so is a message whose dead
-// letter still exists. The spool does not remember what was delivered meanwhile: that goes again, under the
+// letter still exists. The spool has no record of delivered payloads: they are sent again, under the
 // same payloadId.
 // All lines are checked before the first is imported, so an invalid file changes nothing.
 

@@ -1,6 +1,6 @@
-// payload-validation.ts: whether a text is a payload that may be sent. What the interface documents
-// (ingestion-api.md 2.1 to 2.5) must have its type and range; other fields are allowed. The service has the
-// last word.
+// payload-validation.ts: checks whether a text is a payload that may be sent. Documented fields
+// (ingestion-api.md 2.1 to 2.5) must have their type and range; other fields are allowed. The service makes
+// the final check.
 //
 // The payloadId names a reading: of which device, at which moment. While an edited payload is the same
 // reading it keeps its payloadId: support finds what was refused before, and a resend of the device is a

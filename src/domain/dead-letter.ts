@@ -1,5 +1,5 @@
 // dead-letter.ts: a message or payload that was given up, kept whole with its reason, so that a person can
-// mend it.
+// correct it.
 
 import type { EpochMs } from '../std/clock.ts'
 import type { BatchId, PayloadId, ProviderName } from './ids.ts'

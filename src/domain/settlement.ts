@@ -1,4 +1,4 @@
-// settlement.ts: what becomes of each payload of a batch. The verdict decides it, the spool carries it out
+// settlement.ts: the result for each payload of a batch. The verdict decides it, the spool carries it out
 // in one atomic write.
 
 import type { FailureRecord } from './outcome.ts'

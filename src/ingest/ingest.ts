@@ -19,7 +19,7 @@
 // What can go wrong, and what then happens
 //   the spool is full, the disk   QoS 1 and 2 wait without acknowledgement, in order and bounded; at the
 //   low, the store reopened       bound no socket is read. QoS 0 is dropped, counted and reported. All of it
-//                                 resumes by itself
+//                                 resumes automatically
 //   the dead letters are full     a message that would become one waits with all that its connection sent
 //                                 behind it; other connections continue
 //   a write fails                 no acknowledgement; the connections of its messages are closed, so that the

@@ -1,4 +1,4 @@
-// missing-values.ts: lists the values that a proposal will not send, and the messages it cannot use, as
+// missing-values.ts: lists the values that a proposal does not send, and the messages that it cannot use, as
 // sentences.
 
 import type { Fit, Proposal } from './types.ts'

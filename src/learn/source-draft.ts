@@ -1,6 +1,6 @@
 // source-draft.ts: drafts a source from the names of keys, for messages that no preset fits. The keys are a
 // guess, and a person must check the units. It drafts position, time, speed and heading. Odometer and engine
-// hours are only noted, because a number called `odometer` may count a trip, and a wrong one does harm.
+// hours are only noted, because a key named `odometer` may be a trip distance.
 
 import { jsonIn } from './topic-shapes.ts'
 import type { SourceOptions, TopicShape } from './types.ts'

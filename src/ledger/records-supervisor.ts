@@ -153,7 +153,7 @@ function isDamage(error: unknown): boolean {
   )
 }
 
-/** An error of the store, which speaks of the spool, as an error of the ledger. */
+/** Converts an error of the store, whose text names the spool, to an error of the ledger. */
 function faultOf(error: unknown, path: string): GatewayError {
   if (error instanceof GatewayError && error.code === 'SPOOL_LOCKED') {
     return new GatewayError('LEDGER_LOCKED', {

@@ -1,4 +1,4 @@
-// types.ts: what the ledger is asked and what it answers, shared by the files of this folder.
+// types.ts: the queries and answers of the ledger, shared by the files of this folder.
 
 import type { EpochMs } from '../std/clock.ts'
 import type { LedgerOutcome } from '../receipts/receipts.ts'

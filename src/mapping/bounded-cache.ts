@@ -16,7 +16,7 @@ export type Cache<Value> = {
 export type CacheCounters = { entries: number; misses: number; evictions: number }
 
 /**
- * Holds at most `entriesMax` values; beyond that the longest unused half is forgotten, counted as evictions.
+ * Holds at most `entriesMax` values; beyond that the longest unused half is removed, counted as evictions.
  */
 export function createCache<Value>(entriesMax: number): Cache<Value> {
   const youngMax = Math.max(1, Math.floor(entriesMax / 2))

@@ -1,7 +1,7 @@
 // mapping.ts: the entry file of the mapping: from a message to payloads.
 //
 // Guarantees
-//   Total    map() answers for every message, whatever its bytes and topic; it never throws.
+//   Total    map() gives a result for every message, with any bytes and topic; it never throws.
 //   Pure     the same message under the same config and device table gives the same payloads with the same
 //            ids, today and after a restart. What coalesce, merge and decoders with memory remember is a list
 //            of writes that are committed with the message (state/state.ts). Other memory changes no name.
@@ -104,7 +104,7 @@ export async function openMapping(config: MappingConfig, options: OpenMapperOpti
 }
 
 /**
- * A mapper that can say where each value came from. Slow: for people, not for the daemon. Rejects likewise.
+ * A mapper that explains where each value came from. Slow, so the daemon does not use it. Rejects likewise.
  */
 export async function openExplainer(
   config: MappingConfig,

@@ -53,7 +53,7 @@ export type RecordContext = {
   zeroPosition: boolean
 }
 
-/** What a decoder makes of the bytes of a message. */
+/** The result of decoding the bytes of a message. */
 export type Decoded =
   | { kind: 'value'; value: unknown }
   | { kind: 'empty' }
@@ -73,7 +73,7 @@ export type StateWrite = { key: string; value: Buffer | null }
 /** A command that asks a device to publish its definitions again: `bytes` are to be published to `topic`. */
 export type RebirthRequest = { topic: string; bytes: Buffer }
 
-/** What a decoder with memory makes of a message. */
+/** The result of a decoder with state for a message. */
 export type StatefulDecoded = Decoded & {
   /** Changes of the durable memory, to be committed with this message, whatever its records become. */
   writes?: readonly StateWrite[]

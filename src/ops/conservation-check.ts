@@ -3,7 +3,7 @@
 //   lanes      appended = settled + open, at every moment. Any difference is a fault. The spool also counts
 //              the entries of its lanes.
 //   messages   received + carried = mapped + ignored + duplicates + dead + quarantined + deferred + open
-//              + dropped + returned + held. `carried` are the open messages read from disk at the start.
+//              + dropped + returned + held. `carried` are the open messages read from disk at a restore.
 //              Uncommitted messages, a stop and a loss of the store cause a short difference; one that
 //              lasts 10 s is a fault.
 //   payloads   recovered + appended = delivered + dead + damaged + open, shown in /status only

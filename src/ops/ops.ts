@@ -23,7 +23,7 @@
 //
 // What can go wrong, and what then happens
 //   port in use            start() rejects with ADDRESS_IN_USE, and the daemon does not start
-//   nobody reads stdout    lines are lost and counted (gateway_log_lines_lost_total)
+//   stdout is not read     lines are lost and counted (gateway_log_lines_lost_total)
 //   a stage throws         /status answers 500 with the reason; everything else works
 //   systemd-notify hangs   it is killed after 5 s; see systemd-notify.ts
 
@@ -91,7 +91,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   return { emit, attach, start, ready, stopping, stop, status, url: () => http?.url ?? null }
 
   function emit(event: GatewayEvent): void {
-    // Each by itself: a line that cannot be written must not hide the condition.
+    // Separately: a line that cannot be written must not hide the condition.
     for (const observe of [log.write, eventConditions.apply, metrics.apply, remember]) {
       try {
         observe(event)

@@ -7,7 +7,7 @@
 // is called.
 //
 // The watchdog reports that the event loop turns, and nothing else: waiting cures a lost store or a refusing
-// service, and a restart would only forget the back-off. The beat comes at half of WATCHDOG_USEC.
+// service, and a restart would only reset the back-off. The message is sent at half of WATCHDOG_USEC.
 
 import { spawn } from 'node:child_process'
 import type { CancelTimer, Clock } from '../std/clock.ts'

@@ -34,7 +34,7 @@ export type FieldProblem = { field: string; message: string }
 
 export type JsonObject = Readonly<Record<string, unknown>>
 
-/** Reports only so many problems of a payload: one with a thousand wrong signals gets the first of them. */
+/** The most problems that are reported for one payload, which may have a thousand wrong signals. */
 const problemsMax = 100
 /** The largest time that a Date can represent. */
 const epochMsMax = 8.64e15

@@ -3,7 +3,7 @@
 //
 // Reasons to hold, the most severe first: store_lost, disk_low, spool_full, quarantine_full, deferred_full,
 // state_full. At a bound nothing is refused or dropped. Acks are held, so devices keep their data, and
-// settles and exchanges, which make room, continue in the reserve. Intake resumes by itself. Full dead
+// settles and exchanges, which make room, continue in the reserve. Intake resumes automatically. Full dead
 // letters are no reason to hold everything: only messages that would become one wait (Spool.deadLettersFull).
 
 import type { Clock } from '../std/clock.ts'

@@ -67,7 +67,7 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
     }
   }
 
-  /** A failed read ends the session by itself, so there is nothing left to do for it here. */
+  /** A failed read ends the session elsewhere; nothing is left to do here. */
   async function auditInBackground(opened: Session, signal: AbortSignal): Promise<void> {
     try {
       await audit(opened, AbortSignal.any([signal, closing.signal]))

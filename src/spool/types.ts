@@ -138,7 +138,7 @@ export type MessageIntake = {
   keepMessage(message: KeptMessage, windowKey: string, dup: boolean): Stored
   /**
    * Ends one message: everything added since the last call belongs to it and goes into one group. `ack` is
-   * called after that group is durable, in the order of these calls. It is null if nobody waits.
+   * called after that group is durable, in the order of these calls. It is null if no ack is needed.
    */
   endMessage(ack: Ack | null): void
 }

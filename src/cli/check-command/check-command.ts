@@ -1,4 +1,4 @@
-// check-command.ts: `check`: finds every problem of a config before the daemon does; with --connect also
+// check-command.ts: `check`: finds every problem of a config before the daemon starts; with --connect also
 // problems of its surroundings. Exit status 0 valid, 2 the config has problems, 1 a connection has.
 
 import { Command } from 'commander'

@@ -1,4 +1,4 @@
-// salvage-files.ts: writes what salvage finds, one file for each kind:
+// salvage-files.ts: writes the data that salvage finds, one file for each kind:
 //
 //   payloads.ndjson       pending or in a batch: acknowledged and not delivered
 //   suspect.ndjson        payloads of chunks with a wrong checksum; an import leaves out lines marked

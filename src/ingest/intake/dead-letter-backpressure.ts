@@ -24,7 +24,7 @@ export type DeadLetterBackpressure = {
   readonly canResume: boolean
   /** Messages that were left to their devices, since the start. */
   readonly returned: number
-  /** True where the message was taken over: it waits, or it was dropped because nobody sends it again. */
+  /** True where the message waits, or was dropped because its device does not send it again. */
   delays(message: Message, result: MapResult | null, ack: Ack | null): boolean
   /** A message of this connection waits, so whatever follows it must wait too. */
   delaysSender(sender: Sender): boolean

@@ -4,7 +4,7 @@
 // The state is committed to the spool with the message that changed it, so it can always be read back: at the
 // start, after the store was lost (memory was ahead of the disk then), and for a new mapping. What closes by
 // time goes into the open group like a message: its payloads are added and its state is deleted in one write.
-// While the spool takes nothing in, nothing closes; the open parts wait on the disk.
+// While the spool accepts no messages, no record closes; open messages wait on disk.
 
 import type { CancelTimer, Clock } from '../../std/clock.ts'
 import type { Message } from '../../domain/message.ts'

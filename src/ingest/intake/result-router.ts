@@ -1,4 +1,4 @@
-// result-router.ts: stores what became of a message, and counts it.
+// result-router.ts: stores the result of a message, and counts it.
 //
 //   result       stored                                               counted as
 //   payloads     appended to the open group                           mapped; duplicates where all are known
@@ -30,7 +30,7 @@ import { createUnmappableCounter } from './unmappable-counter.ts'
 export type RoutedCounters = {
   /** Became payloads, at least one of them new. */
   mapped: number
-  /** Had been taken in before, with all that they contain. */
+  /** Were accepted before, with all their payloads. */
   duplicates: number
   ignored: number
   dead: number
@@ -47,7 +47,7 @@ export type ResultRouter = {
   route(result: MapResult, message: Message, parts: { apply(): StateChanges }): void
   /** Adds what closed to the open group: its payloads, and the deletion of its state. */
   routeClosed(applied: StateChanges): void
-  /** Counts a message that was taken in before. */
+  /** Counts a message that was accepted before. */
   countDuplicate(): void
   counters(): RoutedCounters
 }
@@ -132,7 +132,7 @@ export function createResultRouter(
     return true
   }
 
-  /** Whether everything in it was taken in before; the dedup window remembers it otherwise. */
+  /** Whether everything in it was accepted before; if not, the dedup window stores its keys. */
   function isDuplicate(result: MapResult, message: Message): boolean {
     switch (result.kind) {
       case 'payloads': {

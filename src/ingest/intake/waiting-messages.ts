@@ -1,4 +1,4 @@
-// waiting-messages.ts: the messages that wait while the spool takes nothing in, in order of arrival. Their
+// waiting-messages.ts: the messages that wait while the spool accepts none, in order of arrival. Their
 // bytes are copied out of the socket's chunk: a view of 300 bytes would keep 64 KiB alive.
 
 import type { Message } from '../../domain/message.ts'

@@ -1,4 +1,4 @@
-// quarantine-decisions.ts: what a person decides about messages in quarantine.
+// quarantine-decisions.ts: the commands `release` and `drop` for messages in quarantine.
 //
 //   release   maps messages that are kept because of their clock, with the time that they have, or restamped:
 //             a time that is still wrong is replaced by that of the arrival

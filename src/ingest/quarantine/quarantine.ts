@@ -1,5 +1,5 @@
 // quarantine.ts: releases messages that were quarantined because their device was unknown, once it is known.
-// What a person decides about messages in quarantine is in quarantine-decisions.ts.
+// The commands of a person are in quarantine-decisions.ts.
 //
 //   a new mapping -> beginSwap: live messages of devices that it newly admits are kept behind the quarantined
 //                 -> findReleasable: which devices on the shelves does it admit? only those are released
@@ -15,7 +15,7 @@
 //   only a person can decide about it.
 //
 // What can go wrong, and what then happens
-//   the process dies      the next start looks again; what was not taken is still there
+//   the process dies      the next start searches again; messages that were not released are still there
 //   the store is lost     the work continues when it is open again
 //   the spool is full     the work waits; messages of the devices are still quarantined, up to its limit
 //   a device never pauses its messages continue to pass through the shelf, in order, until there is a gap

@@ -1,4 +1,4 @@
-// kept-message.ts: from a message to what is kept of it (a kept message or a dead letter), and back.
+// kept-message.ts: converts a message to a kept message or a dead letter, and back.
 
 import type { EpochMs } from '../../std/clock.ts'
 import type { DeadLetter } from '../../domain/dead-letter.ts'

@@ -1,4 +1,4 @@
-// kept-slices.ts: cuts what is read from the spool into slices, each mapped as a whole and settled in one
+// kept-slices.ts: cuts messages of the spool into slices, each mapped as a whole and settled in one
 // exchange.
 
 import type { RemapEntry, SliceResult } from './slice-result.ts'

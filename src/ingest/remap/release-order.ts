@@ -1,4 +1,4 @@
-// release-order.ts: whether a message must wait because earlier messages of its device are being released
+// release-order.ts: decides whether a message must wait because earlier ones of its device are being released
 // from quarantine: as a payload, or as part of one, it would overtake them. A message about several devices
 // waits behind the first of them that is being released.
 

@@ -1,4 +1,4 @@
-// release-throttle.ts: when work on kept messages may continue, and which state of the mapping it needs. It
+// release-throttle.ts: decides when work on kept messages may continue, and which mapping state it needs. It
 // yields to messages that arrive: nothing is released while the spool has no room for payloads or dead
 // letters.
 

@@ -1,5 +1,5 @@
-// slice-result.ts: what a slice of kept messages becomes, collected message by message, and the exchange that
-// puts it in the place of the slice.
+// slice-result.ts: collects the results of a slice of kept messages, message by message, and makes the
+// exchange that replaces the slice by them.
 
 import { assertNever } from '../../std/assert.ts'
 import type { EpochMs } from '../../std/clock.ts'

@@ -29,7 +29,7 @@ const measurePlaces = 6
 const nothing: Read = () => undefined
 const noNumber: ReadNumber = () => Number.NaN
 
-/** Devices whose motion each source remembers. */
+/** Devices whose motion each source stores. */
 const devicesMax = 65_536
 
 type Fields = Pick<CompiledSource, 'time' | 'fix' | 'gps' | 'gpsLastKnown' | 'extraFields' | 'motion'>

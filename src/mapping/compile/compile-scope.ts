@@ -1,4 +1,4 @@
-// compile-scope.ts: the option of the config that is being compiled, and where its problems go.
+// compile-scope.ts: the option of the config that is being compiled, and the list of its problems.
 
 import type { ConfigProblem } from '../../domain/config-problem.ts'
 import { Malformed } from '../path/text-cursor.ts'

@@ -1,6 +1,6 @@
-// compile.ts: the sources of the config become closures, once. What a schema cannot see is found here (a
-// malformed path, a capture that the topic does not have, a source that is never reached) and reported with
-// its place, all at once.
+// compile.ts: compiles the sources of the config to closures, once. It finds the problems that a schema
+// cannot express (a malformed path, a capture that the topic does not have, a source that is never reached)
+// and reports all of them at once, with their position.
 //
 //   compile.ts          a source as a whole: topics, records, conditions, device
 //   compile-fields.ts   `map`: time, position, extra fields        compile-signals.ts   `map.signals`

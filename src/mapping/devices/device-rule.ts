@@ -1,4 +1,4 @@
-// device-rule.ts: which device a message is about: `{device}` of the topic by default, else a template over
+// device-rule.ts: finds the device of a message: `{device}` of the topic by default, else a template over
 // captures and the sender, or a path in the message.
 //
 // A name is never completed: a template with an empty part names no device, or two vehicles could become one.

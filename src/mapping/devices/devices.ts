@@ -1,5 +1,5 @@
-// devices.ts: what is known of a device: the parts of its payloads that depend on the device alone, made once
-// and cached.
+// devices.ts: the parts of payloads that depend only on the device. They are made once for each device and
+// cached.
 //
 //   device table (device-table.ts) > defaults of the source > defaults of the config > the device name itself
 //

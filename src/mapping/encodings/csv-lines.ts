@@ -69,7 +69,7 @@ function takeQuotes(reader: Reader): string {
   for (;;) {
     const end = text.indexOf('"', start)
     // All quotes behind an open one are doubled, so one that opens a field closes it at once: the whole text
-    // is searched in vain only once.
+    // is searched only once.
     if (end === -1) return ''
     found += text.slice(start, end)
     if (text[end + 1] !== '"') {

@@ -1,5 +1,5 @@
-// encodings.ts: how messages are written: one table, from which the option `encoding`, its reference and the
-// mapper take what they need. One entry here adds an encoding.
+// encodings.ts: the table of the encodings of messages. The option `encoding`, its reference and the mapper
+// use it. One entry here adds an encoding.
 //
 //   decode          for messages that stand alone: bytes to the value that paths read. Total and pure
 //   createDecoder   for messages that explain each other: one decoder with memory for each source. It decodes

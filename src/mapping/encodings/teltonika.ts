@@ -18,7 +18,7 @@
 //
 // What can go wrong, and what then happens
 //   cut short, damaged, not a frame    refused as a whole: TRUNCATED, BAD_CHECKSUM, BAD_FRAME; half a frame
-//                                      and a wrong one cannot always be told apart
+//                                      and a wrong one cannot always be recognised
 //   login, keep-alive, command         ignored, with that reason; Codec 12 to 15 are commands and answers
 //
 // A frame has at most 255 records, as its count is one byte. Nothing is allocated that its bytes do not fill.

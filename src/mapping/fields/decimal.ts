@@ -1,5 +1,5 @@
 // decimal.ts: exact arithmetic on decimals, for values that must not get the error of a float: 386814875 m is
-// 386814.875 km, whatever a double makes of it.
+// 386814.875 km, also where a double is inexact.
 //
 // A decimal is `digits` x 10^`exponent`, a ratio two integers. A ratio that no decimal can express (seconds
 // to hours) is rounded to six places, halves away from zero; everything else is exact.

@@ -1,4 +1,4 @@
-// fields.ts: the value of a field of `map` as one closure, and the folder of what is made of such values:
+// fields.ts: compiles the value of a field of `map` to one closure. The other files of the folder use it:
 //
 //   gps.ts       the position                     time-format.ts   times
 //   signals.ts   odometer, hours and others       extra-fields.ts  `map.fields`

@@ -14,7 +14,7 @@
 //   The worker writes to shared memory which job it evaluates, and since when. A timer reads it: a job beyond
 //   its time is refused (EXPRESSION_TIMEOUT), the thread is terminated, a new one is started, and it gets the
 //   other jobs of the batch. The jobs before the slow one are evaluated again, which is safe because
-//   expressions have no side effects. The same happens when the thread ends by itself (its heap is bounded):
+//   expressions have no side effects. The same happens when the thread fails (its heap is bounded):
 //   its current job is refused. The first message starts the thread, so a config without expressions has
 //   none.
 //

@@ -1,4 +1,4 @@
-// admission.ts: whether a record, and its device, is mapped at all.
+// admission.ts: decides whether a record and its device are mapped.
 
 import type { Message } from '../../domain/message.ts'
 import { quote } from '../../std/quote.ts'
@@ -25,7 +25,7 @@ export function admitRecord({ runtime, entry, provider }: Route, context: Record
   return name === null ? null : checkProvider(devices.entryOf(name, provider), context)
 }
 
-/** A payload of a provider that the config does not have would wait for ever. Null where it was refused. */
+/** A payload of a provider that is not in the config would never be sent. Null where it was refused. */
 export function checkProvider(entry: DeviceEntry, context: RecordContext): DeviceEntry | null {
   if (entry.deliverable) return entry
   return context.refuse('UNKNOWN_PROVIDER', `The config has no provider ${quote(entry.provider, 80)}.`)

@@ -59,6 +59,6 @@ export type Fix = {
   /** Null where the message does not say when the position was taken. */
   time: ReadTime | null
   maxAgeMs: number
-  /** Send an invalid or old position all the same. */
+  /** Send an invalid or old position nevertheless. */
   keep: boolean
 }

@@ -1,4 +1,4 @@
-// map-result.ts: makes the results of messages that become no payload.
+// map-result.ts: makes the results of messages without a payload.
 
 import type { Message } from '../../domain/message.ts'
 import { quote } from '../../std/quote.ts'

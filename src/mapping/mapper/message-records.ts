@@ -1,7 +1,7 @@
-// message-records.ts: the value of a message becomes records, and each record what it becomes: a payload at
-// once, or a part of what its source collects, thins or merges.
+// message-records.ts: splits the value of a message into records. Each becomes a payload at once, or is
+// kept by a source that collects, thins or merges.
 //
-// All records of a message are mapped, or none: once the message is acknowledged nobody could tell which
+// All records of a message are mapped, or none: after the acknowledgement it would not be known which of them
 // became payloads.
 
 import type { Message } from '../../domain/message.ts'

@@ -1,4 +1,4 @@
-// record-mapper.ts: the record at hand becomes a reading, and the reading a payload.
+// record-mapper.ts: makes a reading of the current record, and a payload of the reading.
 //
 // The parts of the source were compiled once (compile/) and run in the order in which they decide: the time,
 // whether the position is valid, the position, the signals, extra fields. Then one hash makes the ids, and
@@ -47,7 +47,7 @@ type Deps = { context: RecordContext; checkTime: ClockCheck['checkTime'] }
 
 export function createRecordMapper({ context, checkTime }: Deps): RecordMapper {
   // The reading. It is used again for the next record, so that none is allocated.
-  /** NaN where the arrival time stands in. */
+  /** NaN where the arrival time is used instead. */
   let time: EpochMs = Number.NaN
   let gps = ''
   let signals: readonly string[] = []
@@ -91,7 +91,7 @@ export function createRecordMapper({ context, checkTime }: Deps): RecordMapper {
     return true
   }
 
-  /** NaN where the arrival time stands in; null where the record was refused. */
+  /** NaN where the arrival time is used instead; null where the record was refused. */
   function timeOf({ read: readTime, raw, orArrival, format }: NonNullable<CompiledSource['time']>) {
     const { record, root, up } = context
     const moment = readTime(record, root, up)
@@ -173,7 +173,7 @@ export function createRecordMapper({ context, checkTime }: Deps): RecordMapper {
 }
 
 /**
- * Two records of one message that say the same are two readings: their position in the list tells them apart.
+ * Two equal records of one message are two readings: their position in the list distinguishes them.
  */
 function distinct(name: string, before: Set<string>, index: number): string {
   const own = before.has(name) ? `${name}#${index}` : name

@@ -1,5 +1,4 @@
-// routing.ts: what is known of a message before it is read: its source, the captures of its topic, often its
-// device.
+// routing.ts: finds what the topic of a message determines: its source, the captures, and often the device.
 
 import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
 import { createCache, type Cache, type CacheCounters } from '../bounded-cache.ts'
@@ -42,7 +41,7 @@ export type Routing = {
   counters(): { topics: CacheCounters; devices: CacheCounters }
 }
 
-/** Topics and devices that are remembered; beyond, the longest unused half is forgotten. */
+/** Topics and devices that are cached; beyond that the longest unused half is removed. */
 const topicsMax = 65_536
 const devicesMax = 65_536
 

@@ -1,4 +1,4 @@
-// state-source.ts: a source that remembers (coalesce, thin, merge), as the folder state/ sees it.
+// state-source.ts: a source with state (coalesce, thin, merge), as the folder state/ uses it.
 
 import type { StateSource } from '../state/source-state.ts'
 import type { RecordContext } from '../types.ts'

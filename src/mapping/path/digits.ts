@@ -1,4 +1,4 @@
-// digits.ts: decimal digits inside a text.
+// digits.ts: reads decimal digits inside a text.
 
 export function isDigitAt(text: string, at: number): boolean {
   const unit = text.charCodeAt(at)

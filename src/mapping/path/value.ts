@@ -7,7 +7,7 @@
 import { digitsEnd } from './digits.ts'
 
 /**
- * Above this a double cannot tell neighbouring integers apart: the number was rounded before it came here.
+ * Above this a double cannot distinguish neighbouring integers: the number was rounded by the JSON parser.
  */
 const exactMax = Number.MAX_SAFE_INTEGER
 
@@ -27,7 +27,7 @@ const words = new Map<string, boolean>([
   ['0', false],
 ])
 
-/** NaN for an absent value, an infinity for anything but a number (1e400 is one by itself). */
+/** NaN for an absent value, an infinity for anything but a number (1e400 is already one). */
 export function numberFrom(value: unknown): number {
   if (typeof value === 'number') return value
   if (value === null || value === undefined || value === '') return Number.NaN

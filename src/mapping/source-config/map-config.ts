@@ -1,4 +1,4 @@
-// map-config.ts: the schema of the option `map` of a source: which value of a message becomes which field.
+// map-config.ts: the schema of the option `map`, which assigns values of a message to payload fields.
 
 import { z } from 'zod'
 import { angleUnits, signalUnits, speedUnits } from '../fields/units.ts'

@@ -1,4 +1,4 @@
-// sparkplug-table.ts: the metrics of a birth certificate, in memory and as bytes that outlive a restart.
+// sparkplug-table.ts: the metrics of a birth certificate, in memory and as stored bytes.
 //
 // The bytes are JSON: { "v": 1, "bdSeq": 3, "metrics": [["GPS/Speed", 9, 4], ...] }: name, data type and
 // alias of each metric, null for a metric without alias. Other bytes are damaged.

@@ -36,7 +36,7 @@ const limits = {
 } as const
 /** Beyond this a connection is closed at once. */
 const connectionsMax = 64
-/** A connection that does not read for so long is closed. */
+/** A connection that does not read for this long is closed. */
 const idleMs = 10_000
 
 export type HttpSource = {

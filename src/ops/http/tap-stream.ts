@@ -6,8 +6,8 @@
 //    "user":null,"certificate":null,"message":"{...}","source":"trucks","result":"payloads",
 //    "payloads":[{...}]}
 //   {"kind":"closed","at":...,"payloads":[{...}]}      made of messages that waited
-//   {"kind":"dropped","count":12}                      more came than a tap shows
-//   {"kind":"alive"}                                   every 4 s, to notice when the other side is gone
+//   {"kind":"dropped","count":12}                      more arrived than a tap shows
+//   {"kind":"alive"}                                   every 4 s, to detect a closed connection
 //
 // Bytes that are not text are in `hex` instead of `message`. Nothing of the config is shown, and of a client
 // only its names. The stream ends when the client closes it or stops reading (http.ts), or the daemon stops.
@@ -30,7 +30,7 @@ export type TapRoute = (query: URLSearchParams, response: ServerResponse) => Jso
 
 type Deps = { clock: Clock; taps: () => Pick<Taps, 'open'> | null }
 
-/** The route streams by itself, or refuses. */
+/** The route writes the stream, or refuses the request. */
 export function createTapRoute({ clock, taps }: Deps): TapRoute {
   return (query, response) => {
     for (const key of query.keys())

@@ -42,7 +42,7 @@ function cleaned(fields: object, whyLengthMax: number): Record<string, unknown> 
 function clean(name: string, value: unknown): unknown {
   if (typeof value === 'string') return bounded(value, textLengthMax)
   if (Array.isArray(value)) return value.slice(0, listLengthMax).map((one) => clean(name, one))
-  // Durations are measured in fractions of a millisecond; nobody reads those.
+  // Durations are measured in fractions of a millisecond; the log omits the fractions.
   if (typeof value === 'number' && name.endsWith('Ms')) return Math.round(value)
   return value
 }

@@ -5,10 +5,10 @@
 //
 //   first of its key       written
 //   within the minute      counted; the latest is kept
-//   the minute is over     the latest is written with `suppressed: n`, or, after a quiet minute, forgotten
+//   the minute is over     the latest is written with `suppressed: n`, or, after a quiet minute, removed
 //
-// The number of keys that are remembered is bounded. Beyond it the oldest is written and forgotten, so a
-// flood of new keys costs lines and never memory. A line is built only when it is written.
+// The number of keys is bounded. Beyond it the oldest is written and removed, so a flood of new keys writes
+// lines and uses no more memory. A line is built only when it is written.
 
 import { pino } from 'pino'
 import type { Writable } from 'node:stream'
@@ -19,12 +19,12 @@ import { levelOf, lineOf, repeatKeyOf } from './log-line.ts'
 
 const windowMs = 60_000
 const repeatsMax = 256
-/** If nobody reads stdout, writes pile up in memory. Lines beyond this are counted instead. */
+/** If stdout is not read, lines accumulate in memory. Lines beyond this are counted and discarded. */
 const unwrittenBytesMax = 4 * 1024 * 1024
 
 export type Log = {
   write(this: void, event: GatewayEvent): void
-  /** Lines left out because nobody reads stdout. */
+  /** Lines discarded because stdout is not read. */
   readonly linesLost: number
   /** Writes what is still counted. */
   close(): void

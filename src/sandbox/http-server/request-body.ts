@@ -19,7 +19,7 @@ export function readRequestBody(
   { bytesMax, expectsContinue }: { bytesMax: number; expectsContinue: boolean },
 ): Promise<RequestBody> {
   const announced = Number(request.headers['content-length'] ?? 0)
-  // A client that asks first (Expect: 100-continue) or announces far too many bytes gets its answer at once.
+  // A client that sends Expect: 100-continue, or announces far too many bytes, gets its answer at once.
   if (announced > bytesMax && (expectsContinue || announced > bytesMax * discardFactor))
     return Promise.resolve({ kind: 'too_large', unread: true })
   if (expectsContinue) response.writeContinue()

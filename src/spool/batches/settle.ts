@@ -30,7 +30,7 @@ import type { Claimed } from './claim.ts'
 
 type Retry = { schedule: string; step: number; builder: ChunkBuilder }
 
-/** What a settlement comes to. */
+/** The effect of a settlement. */
 type Plan = {
   delivered: PayloadSum
   retried: PayloadSum

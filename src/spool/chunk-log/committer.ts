@@ -30,7 +30,7 @@ export type Group = WritePart & {
   /** Bytes to write; 0 if all messages in it are duplicates or ignored. */
   bytes: number
   readonly acks: Ack[]
-  /** Messages in it that nobody waits for (QoS 0). */
+  /** Messages in it without a waiting ack (QoS 0). */
   unawaited: number
 }
 
@@ -177,7 +177,7 @@ export function createCommitter<OpenGroup extends Group>(
   }
 
   function finish(): void {
-    // The store may resolve after the committer was failed from outside: then nobody may get a success.
+    // The store may resolve after the committer was failed from outside: then no message may get a success.
     if (fault !== null) return
     const { parts, group } = current
     current = { parts: [], group: null }

@@ -1,4 +1,4 @@
-// dedup-window.ts: the keys of the payloads and messages that were taken in lately. The table of window keys
+// dedup-window.ts: the keys of recently accepted payloads and messages. The table of window keys
 // is its durable side.
 //
 // Every key has 16 bytes. The keys are in a ring in order of arrival. An open-addressing table of ring

@@ -24,7 +24,7 @@ import { keptMessageId } from './entry-reservations.ts'
 import { setMessageAside } from './message-shelf.ts'
 
 const pageMessagesMax = 1000
-/** The messages of one device are apart from each other, so each is looked up by itself. */
+/** The messages of one device are apart from each other, so each is looked up separately. */
 const lookUpsMax = 64
 const pageDevicesMax = 10_000
 

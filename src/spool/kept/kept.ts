@@ -3,7 +3,7 @@
 //   message-shelf.ts       whole messages: in quarantine until their device is listed or their clock is
 //                          judged, or deferred until an expression maps them
 //   dead-letter-table.ts   messages and payloads that were given up, with the reason
-//   state-entries.ts       what the mapping must know again after a restart
+//   state-entries.ts       state that the mapping needs after a restart
 //
 // They are written in the same commit as the message or the settle that they come from
 // (commit-attachments.ts), and they leave through exchanges: one atomic write takes an entry and adds what it

@@ -1,5 +1,5 @@
 // recovery.ts: reads a store into memory, after a start or after a failed write. Owner of invariant 7: it
-// forgets nothing; what it cannot explain is reported and kept. Entry file of this folder.
+// loses nothing; data that it cannot read is reported and kept. Entry file of this folder.
 //
 // It reads the lanes, their totals and last chunk, the claims, the dedup window, the mapping state, the
 // totals of the shelves and the receipts. It reads neither payloads nor kept messages: totals and last chunk
