@@ -33,7 +33,7 @@
 //   the process dies      recovery reads lanes, totals, claims and the window, but no payloads
 //   a write fails         nothing of it is acknowledged. The handle of the store is unusable, so the store is
 //                         closed, and opened again after a pause. Everybody who waits gets the fault.
-//   a limit is reached    intake is held; settles and exchanges continue in the reserve. Intake resumes automatically
+//   a limit is reached    intake is held; settles and exchanges continue in the reserve. It resumes
 //   a record is damaged   it is set aside unchanged, reported and counted, and the rest continues
 //   it cannot be opened   `spool salvage` reads what can be read from a copy; nothing is ever deleted
 //

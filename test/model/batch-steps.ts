@@ -1,4 +1,4 @@
-// batch-steps.ts: what delivery does with lanes and batches besides settling: rotation, reseal, change of
+// batch-steps.ts: the steps of delivery other than settling: rotation, reseal, change of
 // operation, hold and release, and the ledger that copies receipts.
 
 import { isDeepStrictEqual } from 'node:util'
