@@ -28,9 +28,7 @@ export type ReadResult<Config> =
 export type Expansion = {
   written: unknown
   problems: readonly ConfigProblem[]
-  /**
-   * Moves a problem of `written` to its place in the file; null where it only follows from one of `problems`.
-   */
+  /** Moves a problem of `written` to its place in the file; null where it only follows from `problems`. */
   relocate(problem: ConfigProblem): ConfigProblem | null
 }
 

@@ -78,9 +78,7 @@ export async function loadConfig(path: string, deps: LoadConfigDeps): Promise<Lo
   return { path, config: withAbsolutePaths({ ...config, sources }, folder), presetFiles: presets.files() }
 }
 
-/**
- * The section `ops` alone: a client of the daemon needs none of its secrets and may not be able to read them.
- */
+/** The section `ops` alone: a client of the daemon needs no secret and may be unable to read them. */
 export async function loadOpsConfig(path: string, deps: LoadConfigDeps): Promise<OpsConfig> {
   return (await loadSections(path, { ops: opsSchema }, deps)).ops
 }

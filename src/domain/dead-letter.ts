@@ -9,10 +9,7 @@ import type { FailureRecord } from './outcome.ts'
 /** The stage that gave it up. */
 export type DeadLetterStage = 'mapping' | 'delivery'
 
-/**
- * Reason of messages that an operator dropped from quarantine. A requeue of all dead letters leaves these
- * out.
- */
+/** Reason of messages that an operator dropped from quarantine. A requeue of all leaves these out. */
 export const droppedByPerson = 'DROPPED_BY_OPERATOR'
 
 export type DeadLetter = {

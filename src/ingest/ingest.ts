@@ -64,10 +64,7 @@ export type IngestCounters = IntakeCounters & BrokerCounters
 export type Ingest = {
   /** Opens the listeners; rejects with GatewayError ADDRESS_IN_USE or ADDRESS_UNAVAILABLE. */
   start(): Promise<void>
-  /**
-   * Puts another mapping in force between two messages; rejects where the store is lost, and the old one
-   * stays.
-   */
+  /** Puts another mapping in force between two messages; rejects, and keeps the old one, without a store. */
   swap(mapper: IntakeMapper): Promise<void>
   /** Takes no new connection and reads no further packet. What was read is still acknowledged. */
   stopAccepting(): Promise<void>

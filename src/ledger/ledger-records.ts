@@ -125,9 +125,7 @@ export async function openRecords(store: Store, { blockReceiptBytesMax }: Record
     if (oldest !== null && oldest.first === block.head.first) oldest.writtenAt = now
   }
 
-  /**
-   * Finds out whether the numbers of the spool continue or start again, by comparing a receipt that exists.
-   */
+  /** Finds out whether the numbers of the spool continue or start again: compares an existing receipt. */
   async function findBase(receipts: readonly NumberedReceipt[]): Promise<void> {
     const whole = receipts.find(({ value }) => receiptHead(value) !== null)
     if (whole === undefined) return

@@ -65,10 +65,7 @@ export type OpenMapperOptions = {
   clockOffsetMs?: () => number | null
 }
 
-/**
- * A mapper from the loaded config. Rejects with DEVICES_INVALID, or with CONFIG_INVALID for an unchecked
- * config.
- */
+/** A mapper from the loaded config. Rejects: DEVICES_INVALID, or CONFIG_INVALID for an unchecked config. */
 export async function openMapper(config: MappingConfig, options: OpenMapperOptions = {}): Promise<Mapper> {
   const { deps, mapping } = await partsOf(config, options)
   return createMapper(deps, mapping)
@@ -94,9 +91,7 @@ export async function openMapping(config: MappingConfig, options: OpenMapperOpti
     admits: (device) => acceptsAll || rowOf(device) !== undefined,
   }
 
-  /**
-   * The decision of a person also counts while our own time is unknown: the arrival is then taken as right.
-   */
+  /** A person's decision also counts while our own time is unknown: the arrival is then taken as right. */
   function openFor(onFuture: ClockPolicy['onFuture']): Mapper {
     const clockOffsetMs = () => deps.clockOffsetMs?.() ?? 0
     return createMapper({ ...deps, clockOffsetMs }, { ...mapping, clocks: { ...mapping.clocks, onFuture } })

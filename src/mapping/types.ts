@@ -10,10 +10,7 @@ import type { DuplicateRule, MappedPayload } from '../domain/payload.ts'
 import type { EpochMs } from '../std/clock.ts'
 import type { DecodeFault, QuarantineReason, UnmappableReason } from './reasons.ts'
 
-/**
- * The record that another record was found in, and those around it; undefined where `each` did not go that
- * far.
- */
+/** The record that another record was found in, and those around it; undefined beyond the depth of `each`. */
 export type Up = { readonly record: unknown; readonly up: Up } | undefined
 
 /** Why a record became no payload. `reason` of `ignored` is one of a bounded set of texts. */
@@ -64,10 +61,7 @@ export type Decoded =
 /** Turns the bytes of a message into the value that paths are read from. Total: no bytes make it throw. */
 export type Decode = (bytes: Buffer) => Decoded
 
-/**
- * One entry of the state that the spool keeps. Null deletes. Of several writes of one key the last one
- * counts.
- */
+/** One entry of the state that the spool keeps. Null deletes. The last of several writes of a key counts. */
 export type StateWrite = { key: string; value: Buffer | null }
 
 /** A command that asks a device to publish its definitions again: `bytes` are to be published to `topic`. */
@@ -117,9 +111,7 @@ export type Encoding = {
 /** The device of a record. */
 type Owned = { readonly entry: { readonly device: string; readonly provider: ProviderName } }
 
-/**
- * What a message becomes. `source` is the name of the source. `writes` and `rebirth` as in StatefulDecoded.
- */
+/** What a message becomes. `source`: the name of the source. `writes`, `rebirth`: as in StatefulDecoded. */
 export type MapResult = {
   writes?: readonly StateWrite[] | undefined
   rebirth?: RebirthRequest | undefined

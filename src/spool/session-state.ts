@@ -36,10 +36,7 @@ export type SpoolState = {
   nextWindowRecord: number
   /** Dead letters in the database, and the bytes deleted since the last compaction. */
   readonly deadLetters: { count: number; bytes: number; drainedBytes: number }
-  /**
-   * Part of a dead letter's key. Starts at random, so that a clock that steps back cannot make two keys
-   * alike.
-   */
+  /** Part of a dead letter's key. Starts at random: a clock that steps back must not make two keys alike. */
   nextDeadLetter: number
   /** Bytes of open payloads, uncommitted payloads included. */
   openBytes: number
@@ -57,10 +54,7 @@ export type Session = SpoolState & {
   readonly compactor: Compactor
   readonly reservations: Reservations
   exchange(exchange: Exchange): Promise<void>
-  /**
-   * The fault to throw after `error`. Ends the session if a read failed for another reason than a damaged
-   * block.
-   */
+  /** The fault to throw after `error`. Ends the session if a read failed, except for a damaged block. */
   failRead(error: unknown): unknown
 }
 
@@ -70,9 +64,7 @@ export type OpenSession = {
   current(): Session
   /** Null while there is none. */
   peek(): Session | null
-  /**
-   * Calls `work` at once; rejects with SPOOL_CLOSED while there is no session, and explains a failed read.
-   */
+  /** Calls `work` at once; rejects with SPOOL_CLOSED without a session, and explains a failed read. */
   run<Result>(work: (session: Session) => Promise<Result>): Promise<Result>
 }
 

@@ -14,10 +14,7 @@ import type { LaneRole, LaneView, ShelfView, SpoolCheck, SpoolTotals } from './v
 /** Called once: with null after the fsync of the commit that holds the message, else with the fault. */
 export type Ack = (fault: GatewayError | null) => void
 
-/**
- * The API operation that carries a batch: `single` is POST /v2/telemetry with one payload (ingestion-api.md
- * 4.1).
- */
+/** The API operation for a batch: `single` is POST /v2/telemetry with one payload (ingestion-api.md 4.1). */
 export type BatchOperation = 'batch' | 'single'
 
 /** A sealed batch: a durable claim on a range of one lane. Only `operation` and `held` can change. */
@@ -85,9 +82,7 @@ export type KeptEntry = { id: string; keptAt: EpochMs; message: KeptMessage }
 
 export type KeptDevice = { device: string; messages: number; oldestAt: EpochMs }
 
-/**
- * Removes kept messages and dead letters and adds what they became, or adds what the mapping's state closed.
- */
+/** Removes kept messages and dead letters and adds what they became, or what the mapping's state closed. */
 export type Exchange = {
   /** Ids of kept messages and dead letters, each once; may be empty. */
   take: readonly string[]
@@ -187,9 +182,7 @@ export type NumberedReceipt = { n: number; value: Buffer }
 
 /** Reads kept messages, dead letters and state, and exchanges them. */
 export type KeptCalls = {
-  /**
-   * The durable state, for use after a start and after `storeReopened`. State put meanwhile may be missing.
-   */
+  /** The durable state, for use after a start and `storeReopened`. State put meanwhile may be missing. */
   stateEntries(): AsyncIterable<StateEntry>
   shelves(): readonly ShelfView[]
   keptDevices(shelf: ShelfName): AsyncIterable<KeptDevice>
@@ -224,9 +217,7 @@ export type Spool = MessageIntake &
     readonly holdReason: HoldReason | null
     /** Uncommitted bytes exceed their bound: stop reading from sockets until `intakeChanged`. */
     readonly congested: boolean
-    /**
-     * The dead letters have reached their bound: hold messages that would become one until `intakeChanged`.
-     */
+    /** The dead letters are at their bound: hold messages that would become one until `intakeChanged`. */
     readonly deadLettersFull: boolean
     lanes(): readonly LaneView[]
     /** Sealed batches that are not settled, oldest first in each lane. */

@@ -28,10 +28,7 @@ export type LaneView = {
   heldBytes: number
   /** When the oldest pending payload was committed to this lane; null if none is pending. */
   oldestAt: EpochMs | null
-  /**
-   * Conservation (invariant 6): appended = settled + open, where `open` is counted from the chunks
-   * themselves.
-   */
+  /** Conservation (invariant 6): appended = settled + open, where `open` is counted from the chunks. */
   appended: number
   settled: number
   open: number
@@ -75,10 +72,7 @@ export type SpoolCounters = {
   retried: number
   dead: number
   damaged: number
-  /**
-   * Messages put on a shelf; kept messages and dead letters that exchanges took; payloads that exchanges
-   * appended.
-   */
+  /** Messages put on a shelf; kept messages and dead letters exchanged; payloads that exchanges appended. */
   kept: number
   taken: number
   exchanged: number

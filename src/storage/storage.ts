@@ -47,9 +47,7 @@ export type Store = {
   close(): Promise<void>
 }
 
-/**
- * Opens the database in the directory `path`. Rejects with SPOOL_LOCKED, SPOOL_DAMAGED or SPOOL_UNWRITABLE.
- */
+/** Opens the database in directory `path`. Rejects: SPOOL_LOCKED, SPOOL_DAMAGED or SPOOL_UNWRITABLE. */
 export type OpenStore = (path: string, options?: StoreOptions) => Promise<Store>
 
 export type StoreOptions = {
@@ -62,9 +60,7 @@ export type StoreOptions = {
 
 const defaultWriteBufferBytes = 8 * 1024 * 1024
 
-/**
- * A block of this size is compressed as one. Payloads of one fleet are alike, so a larger block saves disk.
- */
+/** A block of this size is compressed as one. Payloads of a fleet are alike: larger blocks save disk. */
 const blockBytes = 16 * 1024
 
 const defaultPageBytes = 256 * 1024

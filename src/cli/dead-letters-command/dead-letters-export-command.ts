@@ -43,9 +43,7 @@ async function* linesOf(spool: RestingSpool, query: DeadLetterQuery): AsyncGener
   for await (const entry of selectDeadLetters(spool, query)) yield exportLine(entry).trimEnd()
 }
 
-/**
- * Resolves with the number of lines. Creates the file with the first line, or at the end where there is none.
- */
+/** Resolves with the number of lines. Creates the file with the first line, or at the end without one. */
 async function writeLines(
   lines: AsyncIterable<string>,
   to: string | undefined,

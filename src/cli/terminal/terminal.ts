@@ -11,9 +11,7 @@ export type CommandIo = {
   env: NodeJS.ProcessEnv
   /** Aborts at the first SIGINT or SIGTERM. A second signal ends the process at once (main.ts). */
   stop: AbortSignal
-  /**
-   * Calls `listener` at each SIGHUP. Before the first call a SIGHUP ends the process, as it does by default.
-   */
+  /** Calls `listener` at each SIGHUP. Before the first call a SIGHUP ends the process, the default. */
   onHangUp(listener: () => void): void
 }
 

@@ -64,9 +64,7 @@ export type Intake = {
   restore(): Promise<void>
   /** Puts another mapping in force between two messages; it takes over what is being collected. */
   swap(mapper: IntakeMapper): Promise<void>
-  /**
-   * Resolves when all that waits was appended, or the spool takes nothing in; nothing more is appended then.
-   */
+  /** Resolves when all that waits was appended, or the spool takes nothing; nothing more is appended then. */
   finish(): Promise<void>
   close(): void
 }

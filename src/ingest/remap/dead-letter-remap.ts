@@ -19,9 +19,7 @@ import type { RemapEntry, SliceResult } from './slice-result.ts'
 import type { KeptSpool } from '../types.ts'
 
 export type RemapRequest = {
-  /**
-   * Null for any. The source of a dead letter is the one that took its message; null there where none did.
-   */
+  /** Null for any. The source of a dead letter is the one that took its message; null where none did. */
   reason: string | null
   source: string | null
   dryRun: boolean

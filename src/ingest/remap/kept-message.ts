@@ -6,10 +6,7 @@ import type { ProviderName } from '../../domain/ids.ts'
 import type { Envelope, KeptMessage, Message } from '../../domain/message.ts'
 import type { MapResult } from '../../mapping/mapping.ts'
 
-/**
- * The reason of a kept message that is released automatically once its device is listed; others wait for a
- * person.
- */
+/** Messages kept for this reason are released once their device is listed; others wait for a person. */
 export const unknownDevice = 'UNKNOWN_DEVICE'
 
 /** The message as it arrived. */

@@ -35,9 +35,7 @@ export type RemapOptions = {
   more: boolean
   /** The slice can be made longer where all of it belongs to one incomplete record. */
   mayGrow: boolean
-  /**
-   * What arrived until then can be read; a record that may get parts of a later arrival is left for later.
-   */
+  /** What arrived until then can be read; a record that may get parts of a later arrival is left. */
   arrivedUntil?: EpochMs
   /** What the expressions gave for entries that need one, by id. */
   evaluated?: ReadonlyMap<string, Evaluated>
@@ -99,10 +97,7 @@ function mapAll(mapper: Mapper, entries: readonly RemapEntry[], options: RemapOp
   closeUntil(Number.POSITIVE_INFINITY)
   return { slice, openParts, mayGetMore, cleanCut }
 
-  /**
-   * Messages that were read in between are known too. An arrival far ahead is of a clock that was set back
-   * since.
-   */
+  /** Messages read in between are known too. An arrival far ahead is of a clock that was set back since. */
   function knownUntil(): EpochMs {
     const last = entries.at(-1)?.envelope.arrivedAt ?? arrivedUntil
     return last - arrivedUntil > setBackMs ? Number.POSITIVE_INFINITY : Math.max(last, arrivedUntil)

@@ -20,10 +20,7 @@ const messages: Readonly<Partial<Record<CsvError['code'], string>>> = {
   CSV_QUOTE_NOT_CLOSED: 'has a quote that is never closed',
 }
 
-/**
- * Malformed rows after which reading stops: each one starts csv-parse again, which takes some 50
- * microseconds.
- */
+/** Malformed rows after which reading stops: each restarts csv-parse, which takes some 50 microseconds. */
 const malformedMax = 1000
 
 export function parseCsv(text: string): Csv {

@@ -33,18 +33,13 @@ export type DeviceClock = { skewMs: number; messages: number; lastSeen: EpochMs 
 export type CommonSkew = { skewMs: number; devices: number; judged: number }
 
 export type DeviceClocks = {
-  /**
-   * Judges a device time and notes it. `offsetMs`: true time minus arrival; null while our own time is
-   * unknown.
-   */
+  /** Judges a device time and notes it. `offsetMs`: true time minus arrival; null while unknown. */
   observe(device: string, deviceTime: EpochMs, arrivedAt: EpochMs, offsetMs: number | null): ClockVerdict
   /** Null for a device that was not seen, or was forgotten. */
   view(device: string): DeviceClock | null
   /** All devices that are remembered. */
   views(): Iterable<[string, DeviceClock]>
-  /**
-   * Not null when most devices of the last hour are off by about as much: then our clock is probably wrong.
-   */
+  /** Not null when most devices of the last hour are off by about as much: our clock is probably wrong. */
   commonSkew(nowMs: EpochMs): CommonSkew | null
   counters(): { devices: number; evictions: number; future: number; unset: number; old: number }
 }
@@ -75,9 +70,7 @@ export function isUnset(deviceTime: EpochMs): boolean {
 export function createDeviceClocks({ futureMaxMs, samples, devicesMax }: ClocksOptions): DeviceClocks {
   const slots = new Map<string, number>()
   const names: string[] = []
-  /**
-   * `samples` skews for each device, the newest at `messages % samples`; the array grows with the devices.
-   */
+  /** `samples` skews per device, the newest at `messages % samples`; the array grows with the devices. */
   let skews = new Float64Array(0)
   let messages = new Uint32Array(0)
   let lastSeen = new Float64Array(0)

@@ -11,9 +11,7 @@ import { senderNames } from '../path/topic-pattern.ts'
 import { nameFrom } from '../path/value.ts'
 import type { RecordContext, Up } from '../types.ts'
 
-/**
- * By where the name comes from: it holds for all messages of a topic, of a sender on it, or for one record.
- */
+/** By where the name comes from: holds for all messages of a topic, of a sender on it, or one record. */
 export type DeviceRule =
   | { kind: 'topic'; name: (captures: readonly string[]) => string }
   | { kind: 'sender'; name: (captures: readonly string[], sender: Sender) => string }

@@ -4,9 +4,7 @@
 import { digitsEnd } from '../path/digits.ts'
 import { hexDigit } from './text-bytes.ts'
 
-/**
- * The place of the first character that JSON does not allow there; the length of a text that ends too early.
- */
+/** The place of the first character that JSON does not allow there; the length of a text that is cut off. */
 export function faultAt(text: string): number | undefined {
   // The closing bracket of each open one: a list instead of recursion, so that no nesting overflows the
   // stack.
@@ -142,9 +140,7 @@ export function withoutNonFinite(text: string): string | undefined {
   return copied === 0 ? undefined : repaired + text.slice(copied)
 }
 
-/**
- * The end of a bare `nan`, `inf` or `infinity`, in any case, perhaps with a minus; `at` for anything else.
- */
+/** The end of a bare `nan`, `inf` or `infinity`, in any case, with or without a minus; else `at`. */
 function nonFiniteEnd(text: string, at: number): number {
   const start = text.charCodeAt(at) === 0x2d ? at + 1 : at
   const first = text.charCodeAt(start) | 0x20

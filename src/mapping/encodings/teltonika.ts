@@ -220,9 +220,7 @@ function takeGroup(
   return true
 }
 
-/**
- * The group of Codec 8 Extended whose elements have lengths of their own. False where the bytes end in it.
- */
+/** The group of Codec 8 Extended whose elements have their own lengths. False where the bytes end in it. */
 function takeVariable(cursor: Cursor, io: Record<string, unknown>): boolean {
   const { bytes, end } = cursor
   if (cursor.at + 2 > end) return false

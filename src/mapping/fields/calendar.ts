@@ -20,9 +20,7 @@ function daysIn(year: number, month: number): number {
   return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31
 }
 
-/**
- * Days since 1970-01-01 in the Gregorian calendar. Years are counted from March, so that a leap day ends one.
- */
+/** Days since 1970-01-01 in the Gregorian calendar. Years begin in March, so that a leap day ends one. */
 function daysBefore(year: number, month: number, day: number): number {
   const marchYear = month > 2 ? year : year - 1
   const era = Math.floor(marchYear / 400)

@@ -20,10 +20,7 @@ const timeMax = 8.64e15
 /** Larger numbers are milliseconds: as seconds they would be after the year 5000. */
 const millisecondsFrom = 1e11
 
-/**
- * Milliseconds: twice the step of a double at the seconds of today. Hides its error and none of six written
- * digits.
- */
+/** In ms: twice the step of a double at today's seconds. Hides its error, none of six written digits. */
 const stepMs = 0.0005
 
 /** Milliseconds; anything that is not a time within `timeMax` for another value. */
@@ -120,9 +117,7 @@ export function parseDateTime(text: string, zoneIsUtc: boolean): number {
   return momentOf(year, twoDigits(text, 5), twoDigits(text, 8), time) + ms - zoneMs
 }
 
-/**
- * Milliseconds east of Greenwich; NaN for a zone with another name than UTC, or a missing but required zone.
- */
+/** Milliseconds east of Greenwich; NaN for a zone name other than UTC, or a missing but required zone. */
 function zoneAt(text: string, at: number, zoneIsUtc: boolean): number {
   if (at === text.length) return zoneIsUtc ? 0 : Number.NaN
   if (text.endsWith(' UTC') && at === text.length - 4) return 0

@@ -43,10 +43,7 @@ export function unmappable(
   }
 }
 
-/**
- * The result of a message whose record was rejected. Without a source or device it cannot be ignored or
- * quarantined.
- */
+/** The result of a message whose record was rejected. To ignore or quarantine it needs source and device. */
 export function rejected(
   rejection: Rejection,
   message: Message,

@@ -55,10 +55,7 @@ export type Mapper = {
   map(message: Message, live?: boolean): MapResult
   /** The same for a deferred message, with the result of its expression. */
   mapDecoded(message: Message, source: string, value: unknown): MapResult
-  /**
-   * The value that the expression of a deferred message is evaluated over, or the result of a message without
-   * one.
-   */
+  /** The value that a deferred message's expression is evaluated over, or the result of a message without. */
   decoded(
     message: Message,
     source: string,
@@ -75,9 +72,7 @@ export type Mapper = {
   openParts(): number
   /** Forgets the durable memory and starts from these entries of the spool. */
   restore(entries: Iterable<readonly [key: string, value: Buffer]>): void
-  /**
-   * The open records as entries of the spool, for a mapper that takes over; without the memory of decoders.
-   */
+  /** The open records as entries of the spool, for a mapper that takes over; without decoder memory. */
   entries(): Iterable<[key: string, value: Buffer]>
   /** Whether the device table has the device, so that its quarantined messages may be released. */
   isListed(device: string): boolean

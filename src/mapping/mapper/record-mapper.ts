@@ -23,10 +23,7 @@ import type { CompiledSource, Fix } from './compiled-source.ts'
 import type { SourceRuntime } from './routing.ts'
 
 export type RecordMapper = {
-  /**
-   * Reads the record at hand; false where it was rejected. The other functions are about the record that was
-   * read last.
-   */
+  /** Reads the record at hand; false where it was rejected. The other functions use the last one read. */
   read(runtime: SourceRuntime, entry: DeviceEntry): boolean
   /** For a source that thins or merges. */
   mapped(source: CompiledSource, entry: DeviceEntry): MappedRecord

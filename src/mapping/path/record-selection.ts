@@ -18,9 +18,7 @@ export type EachRecord = { record: unknown; up: Up }
 export type Each =
   { kind: 'one'; read: Read } | { kind: 'chain'; expand: (root: unknown, most: number) => EachRecord[] }
 
-/**
- * Bound of what outer paths may find for each record: they also find names, and values that are not mapped.
- */
+/** Bound of what outer paths may find per record: they also find names, and values that are not mapped. */
 const passedPerRecord = 16
 
 export function compileEach(reads: readonly Read[]): Each | null {

@@ -7,10 +7,7 @@ export class Malformed extends Error {}
 
 export type Cursor = { readonly text: string; at: number }
 
-/**
- * Refuses the text with the place. `what` continues a sentence that begins with the option: `has an empty
- * key`.
- */
+/** Refuses the text with the place. `what` continues a sentence on the option: `has an empty key`. */
 export function malformed(cursor: Cursor, what: string): never {
   throw new Malformed(`${what} at position ${cursor.at + 1} of ${quote(cursor.text, 80)}`)
 }

@@ -12,17 +12,11 @@ export type CompiledCoalesce = {
   rules: CoalesceRules
   /** The name of the value; '' where there is none. */
   name(captures: readonly string[], record: unknown, root: unknown, up: Up): string
-  /**
-   * The same where the topic alone names it, so that unused values are ignored before their message is
-   * decoded.
-   */
+  /** The same where the topic alone names it, so that unused values are ignored before decoding. */
   nameOfTopic: ((captures: readonly string[]) => string) | null
   names: ReadonlySet<string>
   value: Read
-  /**
-   * Null where values have no time. Gives NaN for a value without one, an infinity for one that cannot be
-   * read.
-   */
+  /** Null where values have no time. Gives NaN for a value without one, an infinity for an unreadable one. */
   time: ((record: unknown, root: unknown, up: Up) => EpochMs) | null
 }
 

@@ -9,10 +9,7 @@ import type { StateWrite } from '../types.ts'
 /** Messages that were acknowledged as parts and end without a payload. */
 export type UnsentPart = { kind: 'ignored'; source: string; reason: string; messages: number } | UnmappedPart
 
-/**
- * Becomes a dead letter or is quarantined. `message` has the values of all its messages and can be mapped
- * again.
- */
+/** Becomes a dead letter or is quarantined. `message` has all values and can be mapped again. */
 export type UnmappedPart = {
   kind: 'unmappable' | 'quarantined'
   source: string | null

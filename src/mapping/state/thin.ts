@@ -36,10 +36,7 @@ export type ThinSample = {
   /** The stream of the device: the types of its values. */
   shape: string
   time: EpochMs
-  /**
-   * The window key. With `resent` a known key is a duplicate, otherwise another payload with the same
-   * content.
-   */
+  /** The window key. With `resent` a known key is a duplicate, else another payload with the same content. */
   windowKey: string
   resent: boolean
   latitude: number

@@ -9,10 +9,7 @@ export type Level = 'debug' | 'info' | 'warn' | 'error'
 /** Null: not this time. */
 type Raises<Event> = { [Code in ConditionCode]?: (this: void, event: Event) => Cause | null }
 
-/**
- * For the documentation, and as a log sentence. An event that raises a condition may leave both to the
- * condition.
- */
+/** For the documentation, and as a log sentence. An event that raises a condition may leave both to it. */
 type Words<Event> =
   | { meaning: string; text(this: void, event: Event): string; raises?: Raises<Event> }
   | { meaning?: string; text?(this: void, event: Event): string; raises: Raises<Event> }

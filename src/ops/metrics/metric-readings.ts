@@ -54,10 +54,7 @@ export function labelled(labels: readonly string[], read: Read): Reading {
  */
 const samplesMax = 100
 
-/**
- * A label value is a stable code. Reasons that are words, such as `no fix`, become one; /status has them as
- * they are.
- */
+/** A label value is a stable code. Reasons in words, such as `no fix`, become one; /status has the words. */
 export function labelCode(text: string): string {
   return text.replaceAll(/[^\w.:-]+/g, '_').slice(0, 64)
 }

@@ -187,10 +187,7 @@ export function createHttp(deps: Deps, options: Options): Server {
     return true
   }
 
-  /**
-   * Applies the faults after the work. They apply to accepted payloads; changes of the body apply to any
-   * answer.
-   */
+  /** Applies the faults after the work: to accepted payloads, and changes of the body to any answer. */
   async function spoil(exchange: Exchange, drawn: InjectedFaults, answer: Answer): Promise<void> {
     if (answer.reason === null) {
       const { latencyMs, kind } = drawn.afterCommit

@@ -36,10 +36,7 @@ export type Chunk = {
 /** A chunk that grows until its group is written. Plain fields, since it is filled once for each message. */
 export type ChunkBuilder = { count: number; bytes: number; used: number; buffer: Buffer }
 
-/**
- * allocUnsafe takes small buffers from a shared slab, so that a few messages a second cost no allocation
- * each.
- */
+/** allocUnsafe takes small buffers from a shared slab: a few messages a second cost no allocations. */
 export function newChunkBuilder(capacityBytes: number): ChunkBuilder {
   return {
     count: 0,

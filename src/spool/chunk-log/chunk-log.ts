@@ -31,10 +31,7 @@ export type Finding =
   /** `raw` is the record as it is on the disk, null if there is none or it cannot be read. */
   | { kind: 'damaged'; firstSeq: number; endSeq: number; raw: Buffer | null; what: string }
 
-/**
- * Findings from `fromSeq` on, in order and without a gap, until `untilSeq` or until about `bytesMax` were
- * read.
- */
+/** Findings from `fromSeq` on, in order, without a gap, until `untilSeq` or about `bytesMax` were read. */
 export async function readRun(
   store: Store,
   lane: LaneId,

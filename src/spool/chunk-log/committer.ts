@@ -34,9 +34,7 @@ export type Group = WritePart & {
   unawaited: number
 }
 
-/**
- * At this size a write starts at once: to wait for the end of the event loop turn would leave the disk idle.
- */
+/** At this size a write starts at once: to wait for the end of the turn would leave the disk idle. */
 const eagerBytes = 128 * 1024
 
 export type CommitterOptions = { groupBytesMax: number; uncommittedBytesMax: number }
@@ -120,10 +118,7 @@ export function createCommitter<OpenGroup extends Group>(
     })
   }
 
-  /**
-   * The check phase comes after all sockets of this turn were read: what arrived together is written
-   * together.
-   */
+  /** The check phase follows all sockets of this turn: what arrived together is written together. */
   function schedule(): void {
     if (writing || scheduled) return
     scheduled = true

@@ -20,9 +20,7 @@ export type Scanned =
 
 /** Page size after a failed read; it grows again while reads succeed. */
 const cautiousMax = 256
-/**
- * Bytes of a key that the search considers. Readable keys within one such step of damage are lost with it.
- */
+/** Bytes of a key that the search considers. Readable keys within one step of damage are lost with it. */
 const digitBytes = 40
 
 /** Any other failure is a failure of the store. */
@@ -82,9 +80,7 @@ export async function* scan(
     yield { kind: 'gap', from: unexplained.from, until: range.lt, why: unexplained.why }
 }
 
-/**
- * One short read: an iteration that stays open would make LevelDB keep everything that is deleted meanwhile.
- */
+/** One short read: an open iteration makes LevelDB keep everything that is deleted meanwhile. */
 export async function firstPage(
   store: Store,
   range: StoreRange,

@@ -37,10 +37,7 @@ export type DedupWindow = {
   readonly scratch: Buffer
   /** The record number `n` holds the next `keys` added keys; `nowMs` is monotonic. */
   endGroup(n: number, keys: number, nowMs: number): void
-  /**
-   * Removes the keys of at most `limit` records that are too old or too many; returns the numbers of the
-   * records.
-   */
+  /** Removes the keys of at most `limit` records that are too old or too many; returns their numbers. */
   expire(nowMs: number, limit: number): number[]
   size(): number
 }

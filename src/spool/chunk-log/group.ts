@@ -71,9 +71,7 @@ export function createGroup(
     state.openBytes += length
   }
 
-  /**
-   * Chunks end where full batches will: a chunk that a batch takes in part must be cut, and written again.
-   */
+  /** Chunks end where full batches will: a chunk that a batch takes in part must be cut and rewritten. */
   function endsBatch(lane: Lane): boolean {
     return (lane.appendedSeq - lane.sealSeq) % chunkPayloadsMax === 0
   }
@@ -158,10 +156,7 @@ export function createGroup(
   }
 }
 
-/**
- * Forgets at most `limit` records of the window that are too old or too many. Only while a write is put
- * together.
- */
+/** Forgets at most `limit` records of the window, too old or too many. Only while a write is put together. */
 export function expireKeys(state: SpoolState, nowMs: number, limit: number, ops: StoreOp[]): void {
   const numbers = state.window.expire(nowMs, limit)
   for (const n of numbers) ops.push({ type: 'del', key: windowRecordKey(n) })

@@ -88,9 +88,7 @@ export type Lane = {
 export type Walk = {
   cursorSeq: number
   payloads: number
-  /**
-   * Deletions ahead of the walk, payloads by first number: a slice that is being read may still show them.
-   */
+  /** Deletions ahead of the walk, payloads by first number: a slice being read may still show them. */
   deleted: Map<number, number>
 }
 

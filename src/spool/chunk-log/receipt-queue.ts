@@ -30,9 +30,7 @@ export function newReceiptQueue(): ReceiptQueue {
   return { firstN: 0, nextN: 0, bytes: 0, sizes: new Map(), drainedBytes: 0 }
 }
 
-/**
- * Adds a receipt to a write; false if there is no room. Only while a write is put together (committer.ts).
- */
+/** Adds a receipt to a write; false without room. Only while a write is put together (committer.ts). */
 export function putReceipt(
   receipts: ReceiptQueue,
   receipt: Buffer,

@@ -15,10 +15,7 @@ import { findInStore } from './entry-reservations.ts'
 
 const noneLookedUp: ReadonlyMap<string, StoredEntry> = new Map()
 
-/**
- * The exchange of one session. Resolves after the fsync. Rejects with SPOOL_ENTRY_GONE; then nothing has
- * happened.
- */
+/** The exchange of one session. Resolves after the fsync. With SPOOL_ENTRY_GONE nothing has happened. */
 export function createExchange(session: Omit<Session, 'exchange'>): Session['exchange'] {
   const { committer, counters, reservations, compactor } = session
   /** Settles when the last exchange that reads is in its group, or has failed. */

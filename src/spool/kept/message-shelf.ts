@@ -135,10 +135,7 @@ export async function recoverShelves(state: SpoolState): Promise<void> {
   }
 }
 
-/**
- * Damaged totals: the kept messages are counted, and the rest of what was ever numbered counts as
- * unexplained.
- */
+/** Damaged totals: counts the kept messages; the rest of what was ever numbered is unexplained. */
 async function recountShelf(state: SpoolState, shelf: Shelf): Promise<void> {
   const range = keptRange(shelf.name, 0, Number.MAX_SAFE_INTEGER)
   let head: number | null = null

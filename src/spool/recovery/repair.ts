@@ -12,10 +12,7 @@ import type { Batch } from '../types.ts'
 import type { SpoolState } from '../session-state.ts'
 import { countOpen } from './open-count.ts'
 
-/**
- * Damaged totals: the open payloads are counted, and the rest of what was ever numbered counts as
- * unexplained.
- */
+/** Damaged totals: counts the open payloads; the rest of what was ever numbered is unexplained. */
 export async function recountLane(state: SpoolState, lane: Lane): Promise<void> {
   const open = await countOpen(state.store, lane.id)
   addSettled(lane, 'unexplained', lane.nextSeq - open.payloads, lane.nextBytes - open.bytes)
@@ -23,10 +20,7 @@ export async function recountLane(state: SpoolState, lane: Lane): Promise<void> 
   reportUnreadable(state, lane.id, 0, 'the totals of the lane are damaged; they were recounted')
 }
 
-/**
- * A claim whose record is damaged: its batchId is lost, and how far it went. What it held is found by
- * `mendSealed`.
- */
+/** A claim with a damaged record: its batchId and its end are lost. `mendSealed` finds what it held. */
 export function dropDamagedClaim(state: SpoolState, lane: Lane, firstSeq: number, repairs: StoreOp[]): void {
   const what = 'the record of a batch is damaged; its payloads are sent again under a new batchId'
   reportUnreadable(state, lane.id, firstSeq, what)
@@ -113,9 +107,7 @@ async function runsIn(store: Store, lane: LaneId, fromSeq: number, untilSeq: num
   return runs
 }
 
-/**
- * Until `visit` returns false. False if a block cannot be read; the audit reports what is missing behind it.
- */
+/** Until `visit` returns false. False if a block cannot be read; the audit reports what is missing. */
 async function eachChunk(
   store: Store,
   range: StoreRange,
