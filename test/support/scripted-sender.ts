@@ -72,10 +72,10 @@ export function createScriptedSender({ clock }: { clock: Clock }, first: Script 
     { options, attempt, body, starts }: Exchange,
   ): SubmissionResult | Promise<SubmissionResult> {
     const { operation, startedAt } = attempt
-    if (reply === 'hang') return hang(options.timeoutMs, attempt.stop)
+    if (reply === 'hang') return hang(attempt.timeoutMs ?? options.timeoutMs, attempt)
     if (reply === 'reset') {
       const error = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })
-      return { outcome: unreachable(error, startedAt), date: null }
+      return { outcome: unreachable(error, startedAt), date: null, ...written(body.length) }
     }
     if ('raw' in reply) throw new Error('a raw reply needs real sockets')
     const bytes = bytesOf(reply.body)
@@ -83,10 +83,10 @@ export function createScriptedSender({ clock }: { clock: Clock }, first: Script 
     const { status, headers = {} } = reply
     const payloadIds = Array.from(starts, (start) => payloadIdIn(body, start))
     const outcome = readAnswer({ status, headers, body: bytes, cut }, payloadIds, startedAt, operation)
-    return { outcome, date: headers['date'] ?? null }
+    return { outcome, date: headers['date'] ?? null, ...written(body.length) }
   }
 
-  function hang(timeoutMs: number, stop: AbortSignal): Promise<SubmissionResult> {
+  function hang(timeoutMs: number, { stop, content }: Attempt): Promise<SubmissionResult> {
     hanging += 1
     return new Promise((resolve) => {
       const end = (result: SubmissionResult) => {
@@ -95,17 +95,23 @@ export function createScriptedSender({ clock }: { clock: Clock }, first: Script 
         stop.removeEventListener('abort', onStop)
         resolve(result)
       }
-      const onStop = () => end(aborted)
+      const sent = written(content.bodyBytes)
+      const onStop = () => end({ ...aborted, ...sent })
       const message = `no answer within ${timeoutMs} ms`
       const cancel = clock.after(timeoutMs, () =>
-        end({ outcome: { kind: 'unreachable', reason: 'timeout', message }, date: null }),
+        end({ outcome: { kind: 'unreachable', reason: 'timeout', message }, date: null, ...sent }),
       )
       stop.addEventListener('abort', onStop, { once: true })
     })
   }
 }
 
-const aborted: SubmissionResult = { outcome: { kind: 'aborted' }, date: null }
+const aborted: SubmissionResult = { outcome: { kind: 'aborted' }, date: null, written: false, bytesSent: 0 }
+
+/** The service gets the whole body before it answers or hangs. */
+function written(bytes: number): { written: boolean; bytesSent: number } {
+  return { written: true, bytesSent: bytes }
+}
 
 function requestOf(
   { baseUrl, providerKey }: TransportOptions,

@@ -5,6 +5,7 @@ import { createSenderWorker } from '../../src/delivery/transport/sender-worker.t
 import type { AttemptResult, Transport } from '../../src/delivery/transport/transport.ts'
 import type { ProviderOptions } from '../../src/delivery/delivery-options.ts'
 import { transportOptions } from '../../src/delivery/transport/transport-options.ts'
+import type { BatchId } from '../../src/domain/ids.ts'
 import type { BatchOperation } from '../../src/spool/spool.ts'
 import { providerOptions } from './delivery-world.ts'
 
@@ -23,7 +24,7 @@ const credentials = { accessKeyId: 'AKIDTEST', secretAccessKey: 'not a secret' }
 export const batchText = `{"batchId":"b","timestamp":1,"data":[${ids.map((id) => `{"payloadId":"${id}"}`).join()}]}`
 export const singleText = `{"payloadId":"${ids[0]}"}`
 
-function contentOf(text: string) {
+export function contentOf(text: string) {
   const starts = Uint32Array.from(text.matchAll(/\{"payloadId"/g), ({ index }) => index)
   return {
     bodyBytes: text.length,
@@ -46,10 +47,16 @@ export type TransportWorld = {
   ): Promise<AttemptResult>
   /** A transport for several. */
   open(baseUrl: string, options?: Partial<ProviderOptions>): Transport
-  send(
-    transport: Transport,
-    options?: { operation?: BatchOperation; stop?: AbortSignal },
-  ): Promise<AttemptResult>
+  send(transport: Transport, options?: SendOptions): Promise<AttemptResult>
+}
+
+type SendOptions = {
+  operation?: BatchOperation
+  stop?: AbortSignal
+  timeoutMs?: number
+  /** The body; else that of `operation`. */
+  text?: string
+  batchId?: string
 }
 
 /** Call it at the top of a test file: the thread ends after its tests. */
@@ -67,10 +74,20 @@ export function createTransportWorld(): TransportWorld {
     },
     open: (baseUrl, options = {}) =>
       senderWorker.open(transportOptions(providerOptions(baseUrl, options), {})),
-    send(transport, { operation = 'batch', stop = new AbortController().signal } = {}) {
-      const content = contentOf(operation === 'batch' ? batchText : singleText)
+    send(transport, options = {}) {
+      const { operation = 'batch', stop = new AbortController().signal, timeoutMs, batchId = 'b' } = options
+      const content = contentOf(options.text ?? (operation === 'batch' ? batchText : singleText))
       const now = Date.now()
-      return transport.submit({ operation, content, credentials, signingAt: now, startedAt: now, stop })
+      return transport.submit({
+        batchId: batchId as BatchId,
+        operation,
+        content,
+        credentials,
+        signingAt: now,
+        startedAt: now,
+        stop,
+        ...(timeoutMs !== undefined && { timeoutMs }),
+      })
     },
   }
   return world

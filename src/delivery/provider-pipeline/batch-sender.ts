@@ -214,9 +214,9 @@ export function createBatchSender(deps: Deps): SendBatch {
       inFlight.submissions += 1
       const signingAt = serviceClock.signingAt()
       rateLimit.take(inFlight.batch.payloads)
-      const { operation } = inFlight.batch
+      const { operation, batchId } = inFlight.batch
       const stop = session.end.signal
-      const attempt = { operation, content, credentials, signingAt, startedAt, stop }
+      const attempt = { batchId, operation, content, credentials, signingAt, startedAt, stop }
       const { outcome, date, entries } = await transport.submit(attempt)
       inFlight.entries = entries
       serviceClock.answered(date, clock.monotonic() - startedMs)

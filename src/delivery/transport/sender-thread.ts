@@ -12,6 +12,7 @@ import type { BatchOperation } from '../../spool/spool.ts'
 import { sameKeys, type Credentials } from '../credentials/access-keys.ts'
 import { entriesOfBody } from './body-entries.ts'
 import type { ThreadReply, ThreadRequest } from './sender-worker.ts'
+import { createSentBody } from './sent-body.ts'
 import { createSigner } from './sign.ts'
 import type { Sign } from './sign.ts'
 import { createSubmitter } from './submit.ts'
@@ -54,24 +55,30 @@ port.on('message', (request: ThreadRequest) => {
 })
 
 async function submit(request: Extract<ThreadRequest, { kind: 'submit' }>): Promise<void> {
-  const { id, credentials, signingAt, startedAt, operation, starts } = request
+  const { id, credentials, signingAt, startedAt, timeoutMs, operation, starts } = request
   const opened = transports.get(request.transport)
   assert(opened !== undefined, 'a transport is opened before it is used')
   const body = Buffer.from(request.body, 0, request.bytes)
+  const sent = createSentBody(body)
   const stop = new AbortController()
   running.set(id, stop)
-  const { outcome, date } = await opened.submitter.submit({
+  const result = await opened.submitter.submit({
     operation,
     body,
+    sent,
     payloadIds: () => Array.from(starts, (start) => payloadIdIn(body, start)),
     sign: signerOf(opened, credentials),
     signingAt,
     startedAt,
+    timeoutMs,
     stop: stop.signal,
   })
   running.delete(id)
-  const entries = opened.ledger && maySettle(outcome, operation) ? entriesOfBody(body, starts) : null
-  post({ kind: 'ended', id, outcome, date, entries }, entries === null ? [] : [entries.buffer])
+  const entries = opened.ledger && maySettle(result.outcome, operation) ? entriesOfBody(body, starts) : null
+  const slotFree = sent.released
+  post({ kind: 'ended', id, slotFree, ...result, entries }, entries === null ? [] : [entries.buffer])
+  // The answer came early, or none came. The memory gets the next batch only when this connection is closed.
+  if (!slotFree) sent.discard(() => post({ kind: 'slot_freed', id }))
 }
 
 /** After any other outcome the batch is sent again. */

@@ -4,23 +4,21 @@
 //   batch content --> [slot: shared memory] --> hash, sign, POST, read the answer --> Outcome, ledger entries
 //
 // At full load these steps cost a quarter of the whole pipeline; the main thread, which maps and spools, must
-// not wait for them. A slot is a piece of shared memory with one body: written here, read there, used again
-// for the next batch, so that nothing is allocated or copied between the threads. During an attempt its slot
-// belongs to the thread. After an attempt without an answer the slot is dropped: a connection that is being
-// torn down may still hold its bytes.
-//
-// Bound: as many slots as submissions at once, each as large as the largest body it has held.
+// not wait for them. A slot (body-slots.ts) belongs to the thread until the thread returns it: with the answer,
+// or later, when the connection that still holds its bytes is closed.
 //
 // What can go wrong: the thread dies (out of memory, a defect). All running attempts end as unreachable,
 // which holds the batches, and the next submission starts another thread.
 
 import { Worker } from 'node:worker_threads'
+import { crc32 } from 'node:zlib'
 import { assertNever } from '../../std/assert.ts'
 import { messageOf } from '../../std/gateway-error.ts'
 import type { EpochMs } from '../../std/clock.ts'
-import type { Outcome } from '../../domain/outcome.ts'
 import type { BatchOperation } from '../../spool/spool.ts'
 import type { Credentials } from '../credentials/access-keys.ts'
+import { createBodySlots } from './body-slots.ts'
+import type { BodySlot } from './body-slots.ts'
 import type { Attempt, AttemptResult, Transport, TransportOptions } from './transport.ts'
 
 /** To the thread. */
@@ -33,9 +31,12 @@ export type ThreadRequest =
       credentials: Credentials
       signingAt: EpochMs
       startedAt: EpochMs
+      timeoutMs: number
       operation: BatchOperation
       body: SharedArrayBuffer
       bytes: number
+      /** CRC-32 of the body. The thread sends only what has it. */
+      sum: number
       /** Where each payload starts in the body. */
       starts: Uint32Array
     }
@@ -44,18 +45,16 @@ export type ThreadRequest =
 
 /** From the thread. */
 export type ThreadReply =
-  ({ kind: 'ended'; id: number } & AttemptResult) | { kind: 'closed'; transport: number }
+  | ({ kind: 'ended'; id: number; slotFree: boolean } & AttemptResult)
+  /** After `ended` without `slotFree`. */
+  | { kind: 'slot_freed'; id: number }
+  | { kind: 'closed'; transport: number }
 
 export type SenderWorker = {
   open(options: TransportOptions): Transport
   /** Ends the thread. */
   close(): Promise<void>
 }
-
-type Slot = { memory: SharedArrayBuffer; bytes: Buffer }
-
-/** Slots grow in steps, so that a slightly larger body needs no new one. */
-const slotStepBytes = 64 * 1024
 
 /** In dist the file of the thread is beside this one, as JavaScript. */
 const threadFile = new URL(`./sender-thread${import.meta.url.slice(-3)}`, import.meta.url)
@@ -65,7 +64,9 @@ export function createSenderWorker({ ledger = false }: { ledger?: boolean } = {}
   const opened = new Map<number, TransportOptions>()
   const submitting = new Map<number, (result: AttemptResult) => void>()
   const closing = new Map<number, () => void>()
-  const free: Slot[] = []
+  const slots = createBodySlots()
+  /** Of the attempts whose slot the thread has not returned. */
+  const slotsInUse = new Map<number, BodySlot>()
   let thread: Worker | null = null
   let lastTransport = 0
   let lastId = 0
@@ -93,11 +94,13 @@ export function createSenderWorker({ ledger = false }: { ledger?: boolean } = {}
 
   async function submit(transport: number, attempt: Attempt): Promise<AttemptResult> {
     const { operation, content, signingAt, startedAt, stop } = attempt
-    if (stop.aborted) return { outcome: { kind: 'aborted' }, date: null, entries: null }
+    if (stop.aborted) return { ...notSent, outcome: { kind: 'aborted' } }
     const id = (lastId += 1)
-    const slot = takeSlot(content.bodyBytes)
-    const starts = content.writeBody(slot.bytes)
     const { bodyBytes: bytes } = content
+    const slot = slots.take(bytes)
+    const starts = content.writeBody(slot.bytes)
+    const sum = crc32(slot.bytes.subarray(0, bytes))
+    slotsInUse.set(id, slot)
     const onStop = () => post({ kind: 'abort', id })
     stop.addEventListener('abort', onStop, { once: true })
     const result = await new Promise<AttemptResult>((resolve) => {
@@ -109,21 +112,19 @@ export function createSenderWorker({ ledger = false }: { ledger?: boolean } = {}
         secretAccessKey,
         ...(sessionToken === undefined ? {} : { sessionToken }),
       }
-      const body = slot.memory
-      const times = { signingAt, startedAt }
-      post({ kind: 'submit', id, transport, credentials, ...times, operation, body, bytes, starts })
+      const timeoutMs = attempt.timeoutMs ?? opened.get(transport)?.timeoutMs ?? 0
+      const times = { signingAt, startedAt, timeoutMs }
+      const body = { body: slot.memory, bytes, sum, starts }
+      post({ kind: 'submit', id, transport, credentials, ...times, operation, ...body })
     })
     stop.removeEventListener('abort', onStop)
-    if (wasAnswered(result.outcome)) free.push(slot)
     return result
   }
 
-  /** Takes the slot that was returned last: its memory is most likely in the CPU cache. */
-  function takeSlot(bytes: number): Slot {
-    const slot = free.pop()
-    if (slot !== undefined && slot.bytes.length >= bytes) return slot
-    const memory = new SharedArrayBuffer(Math.ceil(bytes / slotStepBytes) * slotStepBytes)
-    return { memory, bytes: Buffer.from(memory) }
+  function slotFreed(id: number): void {
+    const slot = slotsInUse.get(id)
+    slotsInUse.delete(id)
+    if (slot !== undefined) slots.giveBack(slot)
   }
 
   function ensureThread(): void {
@@ -149,12 +150,16 @@ export function createSenderWorker({ ledger = false }: { ledger?: boolean } = {}
   function receive(reply: ThreadReply): void {
     switch (reply.kind) {
       case 'ended': {
-        const { id, outcome, date, entries } = reply
+        const { kind: _kind, id, slotFree, ...result } = reply
         const resolve = submitting.get(id)
         submitting.delete(id)
-        resolve?.({ outcome, date, entries })
+        if (slotFree) slotFreed(id)
+        resolve?.(result)
         return
       }
+      case 'slot_freed':
+        slotFreed(reply.id)
+        return
       case 'closed':
         closing.get(reply.transport)?.()
         closing.delete(reply.transport)
@@ -169,7 +174,8 @@ export function createSenderWorker({ ledger = false }: { ledger?: boolean } = {}
     thread = null
     const message = `the sender thread was lost (${why})`
     for (const resolve of submitting.values())
-      resolve({ outcome: { kind: 'unreachable', reason: 'other', message }, date: null, entries: null })
+      resolve({ ...notSent, outcome: { kind: 'unreachable', reason: 'other', message }, written: true })
+    slotsInUse.clear()
     submitting.clear()
     for (const resolve of closing.values()) resolve()
     closing.clear()
@@ -183,6 +189,4 @@ export function createSenderWorker({ ledger = false }: { ledger?: boolean } = {}
   }
 }
 
-function wasAnswered({ kind }: Outcome): boolean {
-  return kind !== 'unreachable' && kind !== 'aborted'
-}
+const notSent: Omit<AttemptResult, 'outcome'> = { date: null, written: false, bytesSent: 0, entries: null }

@@ -4,8 +4,9 @@
 // undici, HTTP/1.1, one request at a time per connection, as many connections as batches may be in flight, no
 // redirects, nothing decompressed; through a proxy by its tunnel (proxy-tunnel.ts). The deadline is a signal
 // over the whole attempt, because a service that sends one byte a second keeps every other timer alive. The
-// body is always read or its connection closed, so that no answer can hold a connection for ever.
+// answer is always read or its connection closed, so that no answer can hold a connection for ever.
 
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { buildConnector, Pool } from 'undici'
 import type { Dispatcher } from 'undici'
 import type { EpochMs } from '../../std/clock.ts'
@@ -16,6 +17,8 @@ import type { BatchOperation } from '../../spool/spool.ts'
 import { readAnswer } from './answer-reader.ts'
 import type { Answer } from './answer-reader.ts'
 import { createTunnel } from './proxy-tunnel.ts'
+import { observeWrites } from './sent-body.ts'
+import type { SentBody } from './sent-body.ts'
 import type { Sign } from './sign.ts'
 import { createTlsRootCause } from './tls-root-cause.ts'
 import type { SubmissionResult, TransportOptions } from './transport.ts'
@@ -25,11 +28,14 @@ type Submission = {
   /** The body of `single` is one payload. */
   operation: BatchOperation
   body: Buffer
+  /** The same body, as it is sent. */
+  sent: SentBody
   payloadIds: () => readonly PayloadId[]
   sign: Sign
   signingAt: EpochMs
   /** The wall clock when the attempt began. */
   startedAt: EpochMs
+  timeoutMs: number
   stop: AbortSignal
 }
 
@@ -69,18 +75,19 @@ export function createSubmitter(options: TransportOptions): Submitter {
   return { submit, close: () => pool.destroy() }
 
   async function submit(submission: Submission): Promise<SubmissionResult> {
-    const { stop, startedAt } = submission
-    if (stop.aborted) return { outcome: { kind: 'aborted' }, date: null }
+    const { sent, stop, startedAt, timeoutMs } = submission
+    if (stop.aborted) return { outcome: { kind: 'aborted' }, date: null, written: false, bytesSent: 0 }
     // A controller and a timer of its own, both ended with the attempt: AbortSignal.timeout() would keep the
     // timers of thousands of finished requests.
     const ending = new AbortController()
-    const onStop = () => ending.abort()
+    // One turn later, when all writes that the kernel has completed are reported. So `written` is exact.
+    const end = () => void setImmediate(() => ending.abort())
     let late = false
     const timer = setTimeout(() => {
       late = true
-      ending.abort()
-    }, options.timeoutMs)
-    stop.addEventListener('abort', onStop, { once: true })
+      end()
+    }, timeoutMs)
+    stop.addEventListener('abort', end, { once: true })
     const startedMs = performance.now()
     try {
       const answer = await attempt(submission, ending.signal)
@@ -89,40 +96,53 @@ export function createSubmitter(options: TransportOptions): Submitter {
       return {
         outcome: readAnswer(answer, submission.payloadIds(), now, submission.operation),
         date: typeof date === 'string' ? date : null,
+        ...(await progressAfterAnswer(sent)),
       }
     } catch (error) {
-      return { outcome: outcomeOf(error, { late, stopped: stop.aborted, startedAt }), date: null }
+      const outcome = outcomeOf(error, { late, stopped: stop.aborted, startedAt, timeoutMs })
+      // A connection that failed by itself may have written more than it could report.
+      const written = ending.signal.aborted ? sent.flushed : sent.passed
+      return { outcome, date: null, written, bytesSent: sent.flushedBytes }
     } finally {
       clearTimeout(timer)
-      stop.removeEventListener('abort', onStop)
+      stop.removeEventListener('abort', end)
     }
   }
 
   async function attempt(
-    { operation, body, sign, signingAt }: Submission,
+    { operation, body, sent, sign, signingAt }: Submission,
     signal: AbortSignal,
   ): Promise<Answer> {
     const { protocol, hostname, host } = url
     const path = base + paths[operation]
     const request = { method: 'POST' as const, protocol, hostname, host, path, headers, body }
     const signed = await sign(request, signingAt)
-    const response = await pool.request({ method: 'POST', path, headers: signed, body, signal })
+    if (sent.inPieces) signed['content-length'] = String(body.length)
+    const source = sent.source as Buffer
+    const response = await pool.request({ method: 'POST', path, headers: signed, body: source, signal })
     return readBody(response, signal)
   }
 
   function outcomeOf(
     error: unknown,
-    { late, stopped, startedAt }: { late: boolean; stopped: boolean; startedAt: EpochMs },
+    failure: { late: boolean; stopped: boolean; startedAt: EpochMs; timeoutMs: number },
   ): Outcome {
-    if (late)
-      return { kind: 'unreachable', reason: 'timeout', message: `no answer within ${options.timeoutMs} ms` }
+    const { late, stopped, startedAt, timeoutMs } = failure
+    if (late) return { kind: 'unreachable', reason: 'timeout', message: `no answer within ${timeoutMs} ms` }
     return stopped ? { kind: 'aborted' } : unreachable(rootCause.of(error), startedAt)
   }
 }
 
+/** The answer may have come before the body was written. */
+async function progressAfterAnswer(sent: SentBody): Promise<Pick<SubmissionResult, 'written' | 'bytesSent'>> {
+  if (!sent.flushed) await nextTurn()
+  return { written: sent.flushed, bytesSent: sent.flushedBytes }
+}
+
 function connectorOf({ connectTimeoutMs, tls, proxy }: TransportOptions): buildConnector.connector {
   const direct = buildConnector({ timeout: connectTimeoutMs, allowH2: false, ...tls })
-  return proxy === null ? direct : createTunnel({ proxy, timeoutMs: connectTimeoutMs, ca: tls.ca }, direct)
+  const tunnel = { timeoutMs: connectTimeoutMs, ca: tls.ca }
+  return observeWrites(proxy === null ? direct : createTunnel({ proxy, ...tunnel }, direct))
 }
 
 async function readBody(

@@ -2,17 +2,20 @@
 // submission ends in exactly one Outcome, whatever the service, the network or a proxy does.
 //
 //   main thread     sender-worker      body into shared memory, request to the thread, answer to the caller
+//                   body-slots         the shared memory for the bodies
 //                   service-clock      the time that signatures are made with, from the Date of the answers
 //                   transport-options  the options of a provider as plain values, which a thread can receive
 //   sender thread   sender-thread      receives the requests
 //                   sign               SigV4a
 //                   submit             one HTTP request: connection pool, deadline
+//                   sent-body          how much of the body has left, and when its memory is free
 //                   proxy-tunnel       CONNECT through a proxy; tls-root-cause: why TLS failed
 //                   answer-reader      an HTTP answer as an Outcome; unreachable: no answer as an Outcome
 //                   body-entries       what the ledger records of each payload in the body
 //   check           connection-check   the same connection, step by step, without telemetry
 
 import type { EpochMs } from '../../std/clock.ts'
+import type { BatchId } from '../../domain/ids.ts'
 import type { Outcome } from '../../domain/outcome.ts'
 import type { BatchContent, BatchOperation } from '../../spool/spool.ts'
 import type { Credentials } from '../credentials/access-keys.ts'
@@ -23,6 +26,7 @@ export type TransportOptions = {
   baseUrl: string
   providerKey: string | null
   connections: number
+  /** Of an attempt that brings no `timeoutMs` of its own. */
   timeoutMs: number
   connectTimeoutMs: number
   responseBytesMax: number
@@ -41,16 +45,26 @@ export type Transport = {
 }
 
 export type Attempt = {
+  batchId: BatchId
   operation: BatchOperation
   content: Pick<BatchContent, 'bodyBytes' | 'writeBody'>
   credentials: Credentials
   signingAt: EpochMs
   startedAt: EpochMs
+  /** From the start of the attempt to the last byte of the answer. Default: `TransportOptions.timeoutMs`. */
+  timeoutMs?: number
   stop: AbortSignal
 }
 
 export type SubmissionResult = {
   outcome: Outcome
+  /**
+   * False where it is certain that the last byte of the body was not given to the kernel: the service cannot
+   * have processed the batch.
+   */
+  written: boolean
+  /** Bytes of the body that were given to the kernel. */
+  bytesSent: number
   /** The Date header of the answer, where there was one. */
   date: string | null
 }

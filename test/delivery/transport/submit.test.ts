@@ -7,6 +7,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createSenderWorker } from '../../../src/delivery/transport/sender-worker.ts'
 import type { ProviderOptions } from '../../../src/delivery/delivery-options.ts'
 import { transportOptions } from '../../../src/delivery/transport/transport-options.ts'
+import type { BatchId } from '../../../src/domain/ids.ts'
 import type { Outcome } from '../../../src/domain/outcome.ts'
 import { providerOptions } from '../../support/delivery-world.ts'
 
@@ -67,6 +68,7 @@ async function submit(
   const stop = options.stop ?? new AbortController().signal
   try {
     const { outcome } = await transport.submit({
+      batchId: 'b' as BatchId,
       operation: 'batch',
       content,
       credentials,
