@@ -171,7 +171,7 @@ async function openIncoming(
   )
   opened(() => reload.stop())
   const deadLetters = startDeadLetterWork(
-    { spool, clock, emit, delivery, remap, offset },
+    { spool, clock, emit, delivery, remap, offset, ledger },
     { retentionMs: config.spool.dead_letters.retention },
   )
   opened(() => deadLetters.stop())

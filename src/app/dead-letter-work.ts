@@ -8,7 +8,9 @@ import {
   createDeadLetterOperations,
   purgeByAge,
   type DeadLetterOperations,
+  type DeliveredIds,
 } from '../dead-letters/dead-letters.ts'
+import type { Ledger } from '../ledger/ledger.ts'
 import type { Spool } from '../spool/spool.ts'
 import type { ActiveMapping } from './active-mapping.ts'
 import type { ClockOffset } from './clock-offset.ts'
@@ -22,15 +24,21 @@ type Deps = {
   delivery: Pick<Delivery, 'providers'>
   remap: ActiveMapping['remap']
   offset: Pick<ClockOffset, 'offsetMs'>
+  /** Null where the config switches it off. */
+  ledger: Pick<Ledger, 'visitDelivered'> | null
 }
 
 /** `retentionMs` undefined: nothing is deleted by age. */
 export function startDeadLetterWork(
-  { spool, clock, emit, delivery, remap, offset }: Deps,
+  { spool, clock, emit, delivery, remap, offset, ledger }: Deps,
   { retentionMs }: { retentionMs: number | undefined },
 ): DeadLetterWork {
   const providers = () => delivery.providers().map(({ name }) => name)
-  const work = createDeadLetterOperations({ spool, clock, emit, remap, providers })
+  const delivered: DeliveredIds = async (times, visit, signal) =>
+    ledger === null
+      ? { kind: 'unavailable', why: '`ledger.enabled` is false in the config.' }
+      : ledger.visitDelivered(times, visit, signal)
+  const work = createDeadLetterOperations({ spool, clock, emit, remap, providers, delivered })
   if (retentionMs === undefined) return { work, stop: () => Promise.resolve() }
   const { stop } = purgeByAge({ operations: work, clock, clockOffsetMs: offset.offsetMs }, { retentionMs })
   return { work, stop }

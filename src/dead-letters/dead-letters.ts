@@ -21,7 +21,9 @@
 //   payload-edit.ts        one payload, corrected by hand
 //   payload-validation.ts  whether a text is a payload that may be sent
 //   ndjson-line.ts         dead letters, payloads and messages as NDJSON, for export, import and salvage
-//   import.ts              imports such lines; a payloadId that the spool holds is a duplicate
+//   import.ts              imports such lines, except what the spool holds and what was delivered
+//   import-plan.ts         the payloadIds of an import, and what spool and ledger know of them
+//   payload-id-set.ts      a compact set of payloadIds
 //   purge.ts               deletes, by hand and by age
 //
 // Failures
@@ -29,9 +31,11 @@
 //   the spool is full                    the operation waits for space; the client ends it by closing the
 //                                        connection
 //   the store fails during the work      SPOOL_CLOSED; a second request continues with the rest
+//   an import is interrupted             the same import again continues where it stopped
 //   the provider left the config         the dead letter stays, and the report says so
 
-import { importLines } from './import.ts'
+import { createImporter } from './import.ts'
+import { createImportPlans } from './import-plan.ts'
 import { listDeadLetters } from './dead-letter-groups.ts'
 import { exportLine } from './ndjson-line.ts'
 import { editPayload } from './payload-edit.ts'
@@ -50,6 +54,7 @@ export type * from './types.ts'
 export function createDeadLetterOperations(deps: DeadLetterDeps): DeadLetterOperations {
   const { spool } = deps
   const counters: DeadLetterCounters = { requeued: 0, imported: 0, purged: { operator: 0, age: 0 } }
+  const importer = createImporter(deps, counters, createImportPlans(deps))
   const purge = createPurge(deps, counters)
   return {
     list: (query, limit) => listDeadLetters(spool, query, limit),
@@ -59,7 +64,9 @@ export function createDeadLetterOperations(deps: DeadLetterDeps): DeadLetterOper
     async *export(query) {
       for await (const entry of selectDeadLetters(spool, query)) yield exportLine(entry)
     },
-    importLines: (text, options, signal) => importLines(deps, counters, text, { ...options, signal }),
+    planImport: importer.plan,
+    checkImport: importer.check,
+    importLines: importer.importLines,
     purge: (query, options, signal) => purge(query, { ...options, by: 'operator' }, signal),
     purgeOlder: (than, signal) => purge(than, { dryRun: false, by: 'age' }, signal),
     counters: () => ({ ...counters, purged: { ...counters.purged } }),

@@ -20,7 +20,7 @@ type Head = { id: string } & Pick<
 /** A line of the right shape; its content is not checked. */
 type ParsedLine =
   | { kind: 'payload'; provider: string | null; payload: unknown; suspect: string | null }
-  | { kind: 'message'; envelope: Envelope; deadLetterId: string | null }
+  | { kind: 'message'; envelope: Envelope }
 
 export function exportLine({ id, deadLetter }: DeadLetterEntry): string {
   const { at, stage, reason, detail, provider, device, batchId, requestId, failure } = deadLetter
@@ -62,14 +62,14 @@ export function parseLine(text: string): ParsedLine | string {
     return 'it is not JSON'
   }
   if (typeof value !== 'object' || value === null) return 'it is not a JSON object'
-  const { kind, provider, payload, suspect, envelope, deadLetter } = value as Record<string, unknown>
+  const { kind, provider, payload, suspect, envelope } = value as Record<string, unknown>
   if (kind === 'payload') {
     if (typeof payload !== 'object' || payload === null) return 'its payload is not a JSON object'
     return { kind, payload, provider: textOrNull(provider), suspect: textOrNull(suspect) }
   }
   if (kind !== 'message') return 'its kind is neither payload nor message'
   if (!isEnvelope(envelope)) return 'its envelope is incomplete'
-  return { kind, envelope, deadLetterId: textOrNull((Object(deadLetter) as { id?: unknown }).id) }
+  return { kind, envelope }
 }
 
 function textOrNull(value: unknown): string | null {

@@ -1,10 +1,11 @@
 // types.ts: what dead-letter operations take and return, shared by the files of this folder.
 
-import type { Clock } from '../std/clock.ts'
+import type { Clock, EpochMs } from '../std/clock.ts'
 import type { DeadLetter, DeadLetterStage } from '../domain/dead-letter.ts'
 import type { Emit } from '../domain/event.ts'
 import type { PayloadId, ProviderName } from '../domain/ids.ts'
 import type { Envelope } from '../domain/message.ts'
+import type { MappedPayload } from '../domain/payload.ts'
 import type { DeadLetterEntry, Spool } from '../spool/spool.ts'
 
 /** Selects dead letters; an empty query selects all of them. */
@@ -36,6 +37,8 @@ export type Remap = (
     dryRun: boolean
     deadLetters?: AsyncIterable<DeadLetterEntry>
     messages?: AsyncIterable<IncomingMessage>
+    /** A payload of `messages` for which it returns false is left out. */
+    wants?: (payload: MappedPayload) => boolean
   },
   signal: AbortSignal,
 ) => Promise<RemapOutcome>
@@ -99,10 +102,39 @@ export type ImportReport = {
   payloads: number
   /** Lines that are in the spool already, or twice in the file. */
   duplicates: number
+  /** Payloads that were delivered already, by the ledger. */
+  delivered: number
   /** Payloads marked `suspect`: they may differ from what was stored. */
   suspect: number
   remap: RemapOutcome | null
 }
+
+/** Names an import that the next parts of a file belong to. */
+export type ImportStart = { import: string; planned: number }
+
+/** What the spool and the ledger know of the payloads of an import. */
+export type ImportCheck = {
+  planned: number
+  stored: number
+  delivered: number
+  /** Earlier deliveries are not known. Null: the ledger was not asked, or is empty. */
+  ledgerSince: EpochMs | null
+}
+
+export type ImportOptions = {
+  dryRun: boolean
+  /** Of the import that the lines belong to. Without it, the lines are an import of their own. */
+  token?: string | undefined
+  /** Imports although the ledger cannot say what was delivered. */
+  withoutLedger?: boolean
+}
+
+/** The ledger: visits each payload that was delivered, if its device time may be in the range. */
+export type DeliveredIds = (
+  times: { from: EpochMs; to: EpochMs },
+  visit: (payloadId: string) => void,
+  signal: AbortSignal,
+) => Promise<{ kind: 'asked'; since: EpochMs | null } | { kind: 'unavailable'; why: string }>
 
 export type EditReport = { id: string; payloadId: PayloadId; previousPayloadId: PayloadId }
 
@@ -129,8 +161,15 @@ export type DeadLetterOperations = {
   edit(id: string, text: string, signal: AbortSignal): Promise<EditReport>
   /** NDJSON lines, as `importLines` reads them. */
   export(query: DeadLetterQuery): AsyncIterable<string>
-  /** Rejects with DEAD_LETTER_INVALID and imports nothing where one line is invalid. */
-  importLines(text: string, options: { dryRun: boolean }, signal: AbortSignal): Promise<ImportReport>
+  /**
+   * Checks NDJSON lines and adds them to an import; without a token a new one starts. Rejects with
+   * DEAD_LETTER_INVALID where a line is invalid.
+   */
+  planImport(text: string, token: string | undefined, signal: AbortSignal): Promise<ImportStart>
+  /** Reads spool and ledger. Rejects with LEDGER_UNUSABLE, or IMPORT_ENDED. */
+  checkImport(token: string, options: { withoutLedger: boolean }, signal: AbortSignal): Promise<ImportCheck>
+  /** Imports planned lines. Rejects with DEAD_LETTER_INVALID and imports nothing where one is invalid. */
+  importLines(text: string, options: ImportOptions, signal: AbortSignal): Promise<ImportReport>
   purge(query: DeadLetterQuery, options: { dryRun: boolean }, signal: AbortSignal): Promise<PurgeReport>
   /** For `dead_letters.retention`. Ends at the first dead letter that is younger than `until`. */
   purgeOlder(than: { since: number; until: number }, signal: AbortSignal): Promise<PurgeReport>
@@ -147,11 +186,12 @@ export type DeadLetterDeps = {
     | 'congested'
     | 'deadLettersFull'
     | 'totals'
-    | 'storedPayloadIds'
+    | 'eachStored'
   >
   clock: Clock
   emit: Emit
   remap: Remap
+  delivered: DeliveredIds
   /** Providers of the present config. */
   providers: () => readonly ProviderName[]
 }

@@ -37,6 +37,7 @@ import type { Clock, EpochMs } from '../std/clock.ts'
 import type { Emit } from '../domain/event.ts'
 import type { OpenStore } from '../storage/storage.ts'
 import { parseLedgerQuery, type LedgerParams } from './ledger-query.ts'
+import { visitDelivered, type TimeRange } from './delivered-ids.ts'
 import { search } from './ledger-search.ts'
 import { createFollower, type FollowerOptions, type ReceiptSource } from './receipt-follower.ts'
 import { createRecordsSupervisor, openOfflineRecords } from './records-supervisor.ts'
@@ -72,6 +73,15 @@ export type Ledger = {
   start(): void
   /** Never rejects. */
   query(params: LedgerParams, signal: AbortSignal): Promise<LedgerReply>
+  /**
+   * Visits each payload that was delivered before this call, if its device time may be in the range. Never
+   * rejects. `since`: settlement time of the oldest entry.
+   */
+  visitDelivered(
+    times: TimeRange,
+    visit: (payloadId: string) => void,
+    signal: AbortSignal,
+  ): Promise<{ kind: 'asked'; since: EpochMs | null } | { kind: 'unavailable'; why: string }>
   view(): LedgerView
   /** Copies all receipts until `deadline` aborts, then closes the records. */
   stop(deadline: AbortSignal): Promise<void>
@@ -98,6 +108,9 @@ const queriesMax = 4
 const catchUpMs = 2000
 const blockReceiptBytesMax = 1024 * 1024
 
+const notOpen = 'Its records are not open. `status` shows the reason.'
+const unreadable = 'Its records could not be read. `status` shows the reason.'
+
 export function createLedger(deps: LedgerDeps, options: LedgerOptions): Ledger {
   const { clock, source } = deps
   const supervisor = createRecordsSupervisor(deps, {
@@ -112,6 +125,7 @@ export function createLedger(deps: LedgerDeps, options: LedgerOptions): Ledger {
   return {
     start: follower.start,
     query,
+    visitDelivered: delivered,
     view,
     async stop(deadline) {
       await follower.stop(deadline)
@@ -136,15 +150,34 @@ export function createLedger(deps: LedgerDeps, options: LedgerOptions): Ledger {
     // Only for the first page: the others continue behind it.
     if (wanted.after === undefined) await caughtUp(signal)
     const records = await supervisor.ensure()
-    if (records === null)
-      return { kind: 'unavailable', why: 'Its records are not open. `status` shows the reason.' }
+    if (records === null) return { kind: 'unavailable', why: notOpen }
     try {
       const found = await search(records, wanted, { clock, signal })
       const behind = source.totals().receipts
       return { kind: 'answer', answer: { ...found, oldestAt: await records.beginsAt(), behind } }
     } catch (error) {
       await supervisor.lost(records, error)
-      return { kind: 'unavailable', why: 'Its records could not be read. `status` shows the reason.' }
+      return { kind: 'unavailable', why: unreadable }
+    }
+  }
+
+  async function delivered(
+    times: TimeRange,
+    visit: (payloadId: string) => void,
+    signal: AbortSignal,
+  ): Promise<{ kind: 'asked'; since: EpochMs | null } | { kind: 'unavailable'; why: string }> {
+    // Without a time limit: an answer without the newest receipts would be wrong.
+    if (!(await follower.catchUp(signal)))
+      return { kind: 'unavailable', why: 'It does not have the latest results. `status` shows the reason.' }
+    const records = await supervisor.ensure()
+    if (records === null) return { kind: 'unavailable', why: notOpen }
+    try {
+      if (await visitDelivered(records, times, visit, signal))
+        return { kind: 'asked', since: await records.beginsAt() }
+      return { kind: 'unavailable', why: 'The request was interrupted.' }
+    } catch (error) {
+      await supervisor.lost(records, error)
+      return { kind: 'unavailable', why: unreadable }
     }
   }
 

@@ -42,8 +42,11 @@ export type FollowerCounters = {
 
 export type Follower = {
   start(): void
-  /** Copies all present receipts; resolves when done or when `signal` aborts. Never rejects. */
-  catchUp(signal: AbortSignal): Promise<void>
+  /**
+   * Copies all present receipts; resolves when done or when `signal` aborts, with whether all were copied.
+   * Never rejects.
+   */
+  catchUp(signal: AbortSignal): Promise<boolean>
   counters(): FollowerCounters
   /** Copies all present receipts until `deadline` aborts, then ends. */
   stop(deadline: AbortSignal): Promise<void>
@@ -65,7 +68,7 @@ export function createFollower(deps: Deps, options: FollowerOptions): Follower {
   const counters: FollowerCounters = { dropped: 0, expired: 0, damaged: 0 }
   const ending = new AbortController()
   let cancel: CancelTimer = () => {}
-  let round: Promise<void> | null = null
+  let round: Promise<boolean> | null = null
   let droppedBytes = 0
 
   return { start, catchUp, counters: () => ({ ...counters }), stop }
@@ -84,34 +87,36 @@ export function createFollower(deps: Deps, options: FollowerOptions): Follower {
   }
 
   /** One round at a time. */
-  function run(signal: AbortSignal): Promise<void> {
+  function run(signal: AbortSignal): Promise<boolean> {
     round ??= copyAll(signal).finally(() => {
       round = null
     })
     return round
   }
 
-  async function catchUp(signal: AbortSignal): Promise<void> {
+  async function catchUp(signal: AbortSignal): Promise<boolean> {
     // A round that already runs may have read before the newest receipt was there.
     await Promise.race([round, whenAborted(signal)])
-    if (!signal.aborted) await Promise.race([run(ending.signal), whenAborted(signal)])
+    if (signal.aborted) return false
+    return Promise.race([run(ending.signal), whenAborted(signal).then(() => false)])
   }
 
-  async function copyAll(signal: AbortSignal): Promise<void> {
+  /** Resolves with whether none is left. */
+  async function copyAll(signal: AbortSignal): Promise<boolean> {
     // On every round, or a step of the clock is noticed late.
     const now = time.now()
     const records = await supervisor.ensure()
-    if (records === null || source.holdReason === 'disk_low') return
+    if (records === null || source.holdReason === 'disk_low') return false
     try {
       do {
         const copied = await copySlice(records, now ?? clock.now())
         await makeRoom(records, now)
-        if (copied < options.sliceReceipts) return
+        if (copied < options.sliceReceipts) return true
       } while (await pause(clock, options.sliceRestMs, signal))
     } catch (error) {
-      if (error instanceof SourceError) return
-      await supervisor.lost(records, error)
+      if (!(error instanceof SourceError)) await supervisor.lost(records, error)
     }
+    return false
   }
 
   /** Resolves with the number of receipts. */

@@ -26,6 +26,7 @@ export type Entries = {
   readonly earliest: EpochMs | null
   readonly latest: EpochMs | null
   at(index: number): Entry
+  idAt(index: number): string
   /** The indexes of the payloads with this id, upper or lower case, and of this device; ascending. */
   ofPayload(payloadId: string): readonly number[]
   ofDevice(device: string): readonly number[]
@@ -102,6 +103,7 @@ export function decodeEntries(bytes: Uint8Array): Entries | null {
     count,
     earliest,
     latest,
+    idAt,
     at: (index) => ({
       payloadId: idAt(index),
       deviceTime: timeAt(index),

@@ -6,7 +6,7 @@ import type { BatchId, LaneId, PayloadId, ProviderName } from '../domain/ids.ts'
 import type { DeadLetter, DeadLetterStage } from '../domain/dead-letter.ts'
 import type { Held } from '../domain/held.ts'
 import type { HoldReason } from '../domain/event.ts'
-import type { KeptMessage, ShelfName } from '../domain/message.ts'
+import type { Envelope, KeptMessage, ShelfName } from '../domain/message.ts'
 import type { MappedPayload } from '../domain/payload.ts'
 import type { Settlement } from '../domain/settlement.ts'
 import type { LaneRole, LaneView, ShelfView, SpoolCheck, SpoolTotals } from './views.ts'
@@ -200,12 +200,20 @@ export type KeptCalls = {
   exchange(exchange: Exchange): Promise<void>
 }
 
+export type StoredVisitor = {
+  payload(id: PayloadId): void
+  message: ((envelope: Envelope) => void) | null
+}
+
 /** Calls that read every record. */
 export type WalkCalls = {
   /** Rejects with SPOOL_CLOSED if `signal` aborts it. */
   check(signal: AbortSignal): Promise<SpoolCheck>
-  /** The ids among `ids` that a lane or a dead letter holds. For bulk imports, since it reads all of them. */
-  storedPayloadIds(ids: ReadonlySet<PayloadId>, signal: AbortSignal): Promise<Set<PayloadId>>
+  /**
+   * Visits each payload in a lane or a dead letter, and each whole message in a dead letter or on a shelf, if
+   * `message` is not null. What moves between these places meanwhile is visited. For imports.
+   */
+  eachStored(visitor: StoredVisitor, signal: AbortSignal): Promise<void>
 }
 
 export type Spool = MessageIntake &

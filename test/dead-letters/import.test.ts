@@ -2,13 +2,15 @@
 
 import { describe, expect, test } from 'vitest'
 import { collect } from '../support/open-spool.ts'
+import type { DeliveredIds } from '../../src/dead-letters/dead-letters.ts'
 import {
   openDeadLettersWorld,
   refusedMessage,
   refusedPayload,
   telemetryOf,
+  type DeadLettersWorld,
 } from '../support/dead-letters-world.ts'
-import { payloadNamed } from '../support/spool-world.ts'
+import { exchangeOf, keptNamed, payloadNamed } from '../support/spool-world.ts'
 
 const never = new AbortController().signal
 
@@ -86,5 +88,125 @@ describe('export and import', () => {
       dryRun: true,
     })
     expect(world.payloads()).toBe(0)
+  })
+})
+
+describe('an import in parts', () => {
+  const lineOf = (device: string) =>
+    JSON.stringify({ kind: 'payload', provider: 'default', payload: telemetryOf(device) })
+  const delivers =
+    (...devices: string[]): DeliveredIds =>
+    async (_times, visit) => {
+      for (const device of devices) visit(payloadNamed(device).payloadId)
+      return { kind: 'asked', since: 1000 }
+    }
+
+  async function planned(world: DeadLettersWorld, ...parts: string[]): Promise<string> {
+    let token: string | undefined
+    for (const part of parts) token = (await world.operations.planImport(part, token, never)).import
+    await world.operations.checkImport(token ?? '', { withoutLedger: false }, never)
+    return token ?? ''
+  }
+
+  test('reads the spool once for all of its parts', async () => {
+    const world = await openDeadLettersWorld()
+    const parts = ['a', 'b', 'c'].map(lineOf)
+    const token = await planned(world, ...parts)
+    for (const part of parts) await world.operations.importLines(part, { dryRun: false, token }, never)
+    expect(world.walks()).toBe(1)
+    expect(await world.sent()).toEqual(['a', 'b', 'c'].map((device) => telemetryOf(device)))
+  })
+
+  test('leaves out what the ledger has as delivered, and what the spool holds', async () => {
+    const world = await openDeadLettersWorld({ delivered: delivers('a') })
+    await world.add(refusedPayload('b'))
+    const text = ['a', 'b', 'c'].map(lineOf).join('\n')
+    expect(await world.operations.importLines(text, { dryRun: false }, never)).toMatchObject({
+      payloads: 1,
+      duplicates: 1,
+      delivered: 1,
+    })
+    expect(await world.sent()).toEqual([telemetryOf('c')])
+  })
+
+  test('asks the ledger for the device times of its payloads', async () => {
+    const asked: unknown[] = []
+    const delivered: DeliveredIds = async (times) => {
+      asked.push(times)
+      return { kind: 'asked', since: null }
+    }
+    const world = await openDeadLettersWorld({ delivered })
+    const lines = [10, 30, 20].map((signalTimestamp, n) =>
+      JSON.stringify({
+        kind: 'payload',
+        provider: 'default',
+        payload: telemetryOf(`t-${n}`, { signalTimestamp }),
+      }),
+    )
+    await world.operations.importLines(lines.join('\n'), { dryRun: false }, never)
+    expect(asked).toEqual([{ from: 10, to: 30 }])
+  })
+
+  test('is refused while the ledger cannot be asked, unless the operator accepts that', async () => {
+    const delivered: DeliveredIds = async () => ({ kind: 'unavailable', why: 'It is off.' })
+    const world = await openDeadLettersWorld({ delivered })
+    await expect(world.operations.importLines(lineOf('a'), { dryRun: false }, never)).rejects.toMatchObject({
+      code: 'LEDGER_UNUSABLE',
+      why: 'It is off.',
+    })
+    expect(world.payloads()).toBe(0)
+    const options = { dryRun: false, withoutLedger: true }
+    expect(await world.operations.importLines(lineOf('a'), options, never)).toMatchObject({ payloads: 1 })
+  })
+
+  test('ends when another import starts: the running one could miss what the other adds', async () => {
+    const world = await openDeadLettersWorld()
+    const first = await planned(world, lineOf('a'))
+    const second = await planned(world, lineOf('a'))
+    const ended = { code: 'IMPORT_ENDED', act: expect.stringContaining('same command again') as string }
+    await expect(
+      world.operations.importLines(lineOf('a'), { dryRun: false, token: first }, never),
+    ).rejects.toMatchObject(ended)
+    await world.operations.importLines(lineOf('a'), { dryRun: false, token: second }, never)
+    expect(world.payloads()).toBe(1)
+  })
+
+  test('is forgotten after ten minutes without a request', async () => {
+    const world = await openDeadLettersWorld()
+    const token = await planned(world, lineOf('a'))
+    await world.clock.advance(600_001)
+    await expect(
+      world.operations.importLines(lineOf('a'), { dryRun: false, token }, never),
+    ).rejects.toMatchObject({ code: 'IMPORT_ENDED' })
+  })
+
+  test('refuses lines that were not there at the first reading, or not compared with the spool', async () => {
+    const world = await openDeadLettersWorld()
+    const { import: unchecked } = await world.operations.planImport(lineOf('a'), undefined, never)
+    await expect(
+      world.operations.importLines(lineOf('a'), { dryRun: false, token: unchecked }, never),
+    ).rejects.toMatchObject({ code: 'DEAD_LETTER_INVALID' })
+    const token = await planned(world, lineOf('a'))
+    await expect(
+      world.operations.importLines(lineOf('b'), { dryRun: false, token }, never),
+    ).rejects.toMatchObject({
+      code: 'DEAD_LETTER_INVALID',
+      why: expect.stringContaining('not there') as string,
+    })
+    expect(world.payloads()).toBe(0)
+  })
+
+  test('leaves out a message that is on a shelf, or a dead letter under another id', async () => {
+    const world = await openDeadLettersWorld()
+    const { message } = keptNamed('kept')
+    const refused = refusedMessage('one')
+    await world.spool.exchange(exchangeOf({ keptMessages: [message], deadLetters: [refused] }))
+    const lines = [message.envelope, refused.envelope, { ...message.envelope, arrivedAt: 2 }].map(
+      (envelope) => JSON.stringify({ kind: 'message', shelf: null, provider: null, device: null, envelope }),
+    )
+    expect(await world.operations.importLines(lines.join('\n'), { dryRun: false }, never)).toMatchObject({
+      duplicates: 2,
+    })
+    expect(world.remapped).toEqual([['kept']])
   })
 })

@@ -299,3 +299,47 @@ describe('records that cannot be used', () => {
     expect(ledger.view()).toMatchObject({ damaged: 1, behind: 0 })
   })
 })
+
+describe('the delivered payloads for an import', () => {
+  const never = new AbortController().signal
+  const everything = { from: -Infinity, to: Infinity }
+
+  test('are those of every delivery until now, also of receipts that are not copied yet', async () => {
+    const world = await openSpoolWorld()
+    const { ledger } = openLedger(world)
+    const settled: string[] = []
+    for (let n = 0; n < 10; n += 1) settled.unshift(await settle(world, `truck-${n}`))
+    const found: string[] = []
+    const asked = await ledger.visitDelivered(everything, (id) => void found.push(id), never)
+    expect(asked).toEqual({ kind: 'asked', since: startAt })
+    expect(found).toEqual(settled)
+  })
+
+  test('are read only where device times meet the range', async () => {
+    const world = await openSpoolWorld()
+    const { ledger } = openLedger(world)
+    for (let n = 0; n < 5; n += 1) await settle(world, `truck-${n}`, startAt + n * 1000)
+    const found: string[] = []
+    const range = { from: startAt + 1000, to: startAt + 2500 }
+    await ledger.visitDelivered(range, (id) => void found.push(id), never)
+    expect(found).toEqual([payloadNamed('truck-2').payloadId, payloadNamed('truck-1').payloadId])
+  })
+
+  test('are not available while receipts cannot be copied', async () => {
+    const world = await openSpoolWorld()
+    await settle(world, 'a')
+    const { ledger } = openLedger(world, { openStore: () => Promise.reject(new Error('the disk is gone')) })
+    expect(await ledger.visitDelivered(everything, () => undefined, never)).toMatchObject({
+      kind: 'unavailable',
+    })
+  })
+
+  test('are not available after an interruption', async () => {
+    const world = await openSpoolWorld()
+    await settle(world, 'a')
+    const { ledger } = openLedger(world)
+    expect(await ledger.visitDelivered(everything, () => undefined, AbortSignal.abort())).toMatchObject({
+      kind: 'unavailable',
+    })
+  })
+})

@@ -6,6 +6,7 @@ import type { ProviderName } from '../../src/domain/ids.ts'
 import {
   createDeadLetterOperations,
   type DeadLetterOperations,
+  type DeliveredIds,
   type Remap,
 } from '../../src/dead-letters/dead-letters.ts'
 import { collect, openSpoolWorld, sealAll, type SpoolWorld, type WorldOptions } from './open-spool.ts'
@@ -25,10 +26,12 @@ export type DeadLettersWorld = SpoolWorld & {
   /** What is pending, as it would be sent. */
   sent(): Promise<Record<string, unknown>[]>
   payloads(): number
+  /** How often all records of the spool were read. */
+  walks(): number
 }
 
 export async function openDeadLettersWorld(
-  options: WorldOptions & { providers?: string[] } = {},
+  options: WorldOptions & { providers?: string[]; delivered?: DeliveredIds } = {},
 ): Promise<DeadLettersWorld> {
   const world = await openSpoolWorld({
     ...options,
@@ -36,11 +39,11 @@ export async function openDeadLettersWorld(
   })
   const { spool, clock, events } = world
   const remapped: string[][] = []
-  const remap: Remap = async ({ deadLetters, messages }) => {
+  const remap: Remap = async ({ deadLetters, messages, dryRun }) => {
     const names: string[] = []
     for await (const { deadLetter } of deadLetters ?? over([])) names.push(deadLetter.detail)
     for await (const { envelope } of messages ?? over([])) names.push(envelope.topic)
-    remapped.push(names)
+    if (!dryRun) remapped.push(names)
     return {
       deadLetters: names.length,
       remapped: names.length,
@@ -52,13 +55,19 @@ export async function openDeadLettersWorld(
   }
   const { providers = ['default'] } = options
   let full = false
+  let walks = 0
+  const eachStored: typeof spool.eachStored = (visitor, signal) => {
+    walks += 1
+    return spool.eachStored(visitor, signal)
+  }
   const holdReason = { get: () => (full ? 'spool_full' : spool.holdReason) }
   const operations = createDeadLetterOperations({
-    spool: Object.create(spool, { holdReason }) as typeof spool,
+    spool: Object.create(spool, { holdReason, eachStored: { value: eachStored } }) as typeof spool,
     clock,
     emit: (event) => void events.push(event),
     remap,
     providers: () => providers as ProviderName[],
+    delivered: options.delivered ?? (async () => ({ kind: 'asked', since: null })),
   })
   const entries = () => collect(spool.deadLetters({ limit: Infinity }))
   return {
@@ -87,6 +96,7 @@ export async function openDeadLettersWorld(
       }
       return payloads
     },
+    walks: () => walks,
     payloads: () => spool.lanes().reduce((sum, { open }) => sum + open, 0),
   }
 }

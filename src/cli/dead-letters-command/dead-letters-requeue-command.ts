@@ -8,10 +8,11 @@ import { requestByOptions, withDaemonOptions, type DaemonOptions } from '../daem
 import type { BuildCommand, CommandIo } from '../terminal/terminal.ts'
 import { countLines, textOfLines, notes } from '../terminal/text-format.ts'
 import { paramsOf, requiredQuery, withFilterOptions, type FilterOptions } from './dead-letter-filter.ts'
-import { importFile, importText } from './import-file.ts'
+import { importFile } from './import-file.ts'
+import { importText } from './import-text.ts'
 import { remapLines, sumOf, totals } from './remap-text.ts'
 
-type Options = DaemonOptions & FilterOptions & { dryRun?: boolean; file?: string }
+type Options = DaemonOptions & FilterOptions & { dryRun?: boolean; file?: string; withoutLedger?: boolean }
 
 /** Of one request, because the length of a URL is limited. */
 const idsMax = 100
@@ -23,11 +24,13 @@ export const requeueCommand: BuildCommand = (io, done) =>
     .option('--all', 'requeue all dead letters')
     .option('--dry-run', 'only show the result')
     .option('--file <file>', 'import this file of `export` or `spool salvage` instead; - is stdin')
+    .option('--without-ledger', 'with --file: import also what the ledger may have as delivered')
     .addHelpText(
       'after',
       notes(
         'A dead letter is removed in the same write that adds its payload. An import skips payloads that ' +
-          'are already in the spool. Ctrl-C stops the command; completed writes are kept.',
+          'are in the spool, or delivered by the ledger. Ctrl-C stops the command; completed writes are ' +
+          'kept. After an interruption give the same command again: it continues where it stopped.',
         'Exit status 1: an id does not exist.',
       ),
     )

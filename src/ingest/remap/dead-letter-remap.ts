@@ -9,6 +9,7 @@
 import type { Clock } from '../../std/clock.ts'
 import { droppedByPerson } from '../../domain/dead-letter.ts'
 import type { Emit } from '../../domain/event.ts'
+import type { MappedPayload } from '../../domain/payload.ts'
 import type { Mapping } from '../../mapping/mapping.ts'
 import type { DeadLetterEntry } from '../../spool/spool.ts'
 import { deadLetterFor } from './kept-message.ts'
@@ -27,6 +28,8 @@ export type RemapRequest = {
   deadLetters?: AsyncIterable<DeadLetterEntry>
   /** Messages from outside the spool instead: one that cannot be mapped becomes a dead letter. */
   messages?: AsyncIterable<RemapEntry>
+  /** A payload of these messages for which it returns false is left out: it was imported before. */
+  wants?: (payload: MappedPayload) => boolean
 }
 
 export type RemapReport = {
@@ -90,11 +93,13 @@ export async function remapDeadLetters(
   async function settle({
     entries,
     taken,
-    payloads,
+    payloads: mapped,
     keptMessages,
     ignored,
     refused,
   }: SliceResult): Promise<void> {
+    const { wants } = request
+    const payloads = wants === undefined ? mapped : mapped.filter(wants)
     // A record of several messages that cannot be mapped becomes a dead letter of its own, which contains
     // them.
     const records = refused.filter(({ id }) => id === null || messages !== null)

@@ -7,6 +7,14 @@
 //   POST /control/dead-letters/edit?id=            the body is the payload that replaces it
 //   POST /control/dead-letters/import?dryRun=1     the body is NDJSON, at most `bodyBytesMax`
 //
+// A larger file is imported in parts: import-plan with each part, import-check, and import with each part
+// again. The first import-plan answers with a name for `import=`, which the later requests repeat:
+//
+//   POST /control/dead-letters/import-plan?import=      the body is NDJSON; nothing is imported
+//   POST /control/dead-letters/import-check?import=     compares it with the spool and the ledger;
+//                                                       withoutLedger=1 leaves the ledger out
+//   POST /control/dead-letters/import?import=&dryRun=1  imports what is new
+//
 // WHICH is id (more than once), stage, reason, device, source, provider, since, until (epoch milliseconds),
 // or `all=1`: without a selection nothing is selected.
 
@@ -22,7 +30,7 @@ const bodyBytesMax = 8 * 1024 * 1024
 const act = 'Nothing was changed.'
 
 export function takesBody(path: string): boolean {
-  return path === '/control/dead-letters/edit' || path === '/control/dead-letters/import'
+  return /^\/control\/dead-letters\/(edit|import|import-plan)$/.test(path)
 }
 
 /** Lines are sent while they are made. Null where there is nothing of this name. */
@@ -50,7 +58,12 @@ export async function changeDeadLetters(
       if (name === 'requeue') return ok(await deadLetters.requeue(query, { dryRun }, signal))
       return ok(await deadLetters.purge(query, { dryRun: params.get('yes') !== '1' }, signal))
     }
+    case 'import-check': {
+      const withoutLedger = params.get('withoutLedger') === '1'
+      return ok(await deadLetters.checkImport(params.get('import') ?? '', { withoutLedger }, signal))
+    }
     case 'edit':
+    case 'import-plan':
     case 'import': {
       const text = await bodyOf(request)
       if (text === null) {
@@ -58,7 +71,10 @@ export async function changeDeadLetters(
         return problem(413, { what: 'The request is too large.', why, act })
       }
       if (name === 'edit') return ok(await deadLetters.edit(id, text, signal))
-      return ok(await deadLetters.importLines(text, { dryRun }, signal))
+      const token = params.get('import') ?? undefined
+      if (name === 'import-plan') return ok(await deadLetters.planImport(text, token, signal))
+      const withoutLedger = params.get('withoutLedger') === '1'
+      return ok(await deadLetters.importLines(text, { dryRun, token, withoutLedger }, signal))
     }
     default:
       return null

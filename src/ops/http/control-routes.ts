@@ -54,7 +54,7 @@ export async function answerControl(stages: StageViews, route: Route): Promise<C
 }
 
 /** The request is wrong, and would be again. */
-const wrongUse: ReadonlySet<string> = new Set(['DEAD_LETTER_INVALID', 'SPOOL_ENTRY_GONE'])
+const wrongUse: ReadonlySet<string> = new Set(['DEAD_LETTER_INVALID', 'SPOOL_ENTRY_GONE', 'IMPORT_ENDED'])
 
 /** Null for an unknown path. */
 async function change(
@@ -75,7 +75,7 @@ async function change(
     case 'spool/verify':
       return ok(await control.check(signal))
     default: {
-      const [, folder, name = ''] = /^\/control\/(dead-letters|quarantine)\/(\w+)$/.exec(path) ?? []
+      const [, folder, name = ''] = /^\/control\/(dead-letters|quarantine)\/([\w-]+)$/.exec(path) ?? []
       if (folder === 'dead-letters' && deadLetters)
         return changeDeadLetters(deadLetters, name, query, { request, signal })
       if (folder === 'quarantine' && quarantine) return changeQuarantine(quarantine, name, query, signal)

@@ -1,27 +1,26 @@
 // live-walk.ts: walks over the records of a spool in use: over all of them for `spool verify`, or over its
-// payloads to find duplicates before an import.
+// payloads and messages to find duplicates before an import.
 //
 // The walk over everything starts when no write runs, so that its snapshot and the counts in memory belong to
 // the same moment; the two are compared. It holds one iteration open, and LevelDB keeps what is deleted
 // meanwhile until it ends. So it runs on request only (open-count.ts counts in slices, without a request).
 
-import type { PayloadId } from '../../domain/ids.ts'
 import { payloadIdIn } from '../../domain/payload.ts'
 import { eachFrame, readChunk } from '../chunk-log/chunk-codec.ts'
 import { scan, type Scanned } from '../chunk-log/damage-scan.ts'
 import { allKeys, table, tableRange } from '../chunk-log/key-layout.ts'
 import { settledPayloads } from '../chunk-log/lane.ts'
-import { deadLetterRecord } from '../chunk-log/record-codec.ts'
+import { deadLetterRecord, keptMessageRecord } from '../chunk-log/record-codec.ts'
 import type { OpenSession, Session, SpoolState } from '../session-state.ts'
 import { closedFault } from '../spool-errors.ts'
-import type { WalkCalls } from '../types.ts'
+import type { StoredVisitor, WalkCalls } from '../types.ts'
 import type { SpoolCheck } from '../views.ts'
 import { checkPages } from './spool-check.ts'
 
 export function createWalkCalls({ run }: OpenSession): WalkCalls {
   return {
     check: (signal) => run((session) => check(session, signal)),
-    storedPayloadIds: (ids, signal) => run((session) => storedPayloadIds(session, ids, signal)),
+    eachStored: (visitor, signal) => run((session) => eachStored(session, visitor, signal)),
   }
 }
 
@@ -77,31 +76,44 @@ function differencesOf(memory: readonly LaneCount[], { lanes }: SpoolCheck): str
     .map((text) => `${text} in memory; the records differ.`)
 }
 
-async function storedPayloadIds(
+async function eachStored(
   { store }: SpoolState,
-  ids: ReadonlySet<PayloadId>,
+  { payload, message }: StoredVisitor,
   signal: AbortSignal,
-): Promise<Set<PayloadId>> {
-  const found = new Set<PayloadId>()
-  for (const kind of [table.chunks, table.deadLetters] as const)
-    for await (const page of scan(store, tableRange(kind))) {
-      if (signal.aborted) throw closedFault()
-      if (page.kind === 'gap') continue
-      for (const [, value] of page.entries)
-        for (const id of kind === table.chunks ? idsInChunk(value) : idInDeadLetter(value))
-          if (ids.has(id)) found.add(id)
-    }
-  return found
+): Promise<void> {
+  // All snapshots before the first read, so that a record that moves from one table to another is seen.
+  const chunks = started(scan(store, tableRange(table.chunks)))
+  const deadLetters = started(scan(store, tableRange(table.deadLetters)))
+  const kept = message === null ? null : started(scan(store, tableRange(table.kept)))
+  try {
+    await eachValue(chunks, signal, (value) => {
+      const chunk = readChunk(value)
+      if (chunk !== null) eachFrame(chunk, (_attempts, start) => payload(payloadIdIn(chunk.value, start)))
+    })
+    await eachValue(deadLetters, signal, (value) => {
+      const deadLetter = deadLetterRecord.decode(value)
+      if (deadLetter === null) return
+      if (deadLetter.payloadId !== null) payload(deadLetter.payloadId)
+      if (deadLetter.envelope !== null) message?.(deadLetter.envelope)
+    })
+    if (kept === null) return
+    await eachValue(kept, signal, (value) => {
+      const record = keptMessageRecord.decode(value)
+      if (record !== null) message?.(record.envelope)
+    })
+  } finally {
+    for (const pages of [chunks, deadLetters, kept]) await pages?.return(undefined)
+  }
 }
 
-function idsInChunk(value: Buffer): PayloadId[] {
-  const chunk = readChunk(value)
-  const ids: PayloadId[] = []
-  if (chunk !== null) eachFrame(chunk, (_attempts, start) => ids.push(payloadIdIn(chunk.value, start)))
-  return ids
-}
-
-function idInDeadLetter(value: Buffer): PayloadId[] {
-  const id = deadLetterRecord.decode(value)?.payloadId ?? null
-  return id === null ? [] : [id]
+async function eachValue(
+  pages: AsyncGenerator<Scanned>,
+  signal: AbortSignal,
+  visit: (value: Buffer) => void,
+): Promise<void> {
+  for await (const page of pages) {
+    if (signal.aborted) throw closedFault()
+    if (page.kind === 'gap') continue
+    for (const [, value] of page.entries) visit(value)
+  }
 }

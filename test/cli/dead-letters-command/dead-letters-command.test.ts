@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { runCli } from '../../support/cli-world.ts'
 import { newFolder } from '../../support/folders.ts'
-import { refusedMessage, refusedPayload } from '../../support/dead-letters-world.ts'
+import { refusedMessage, refusedPayload, telemetryOf } from '../../support/dead-letters-world.ts'
 import { openSpoolWorld } from '../../support/open-spool.ts'
 import { messageOf, startPipeline, topicOf, type Pipeline } from '../../support/pipeline-world.ts'
 import { exchangeOf } from '../../support/spool-world.ts'
@@ -131,6 +131,39 @@ describe('payloads that the service refused', () => {
     })
     expect(failed.stderr).toMatch(/^INPUT_UNREADABLE/)
     expect(await idsIn(pipeline.url)).toContain(id)
+  })
+
+  test('are imported from a large file or from stdin once, and an error names the line of the file', async () => {
+    const pipeline = await startPipeline()
+    const { ops: url } = pipeline.gateway.addresses
+    const file = join(await newFolder(), 'large.ndjson')
+    // More than one request can take, with a last line that has no end.
+    const padding = 'x'.repeat(1000)
+    const lines = Array.from({ length: 7000 }, (_, n) =>
+      JSON.stringify({ kind: 'payload', provider: 'default', padding, payload: telemetryOf(`truck-${n}`) }),
+    )
+    const requeue = (...more: string[]) => ['dead-letters', 'requeue', '--url', url, '--file', ...more]
+    await writeFile(file, [...lines, 'no json'].join('\n'))
+    const wrong = await runCli(requeue(file))
+    expect(wrong.status).toBe(1)
+    const [, part, first] =
+      /line (\d+): it is not JSON\. \(Line 1 here is line (\d+) of/.exec(wrong.stderr) ?? []
+    expect(Number(part) + Number(first) - 1).toBe(7001)
+    expect(pipeline.status().totals.delivered).toBe(0)
+
+    await writeFile(file, lines.join('\n'))
+    const stdin = lines.slice(0, 10).join('\n')
+    expect((await runCli(requeue('-'), { stdin })).stdout).toBe(
+      '10 payloads will be sent to the ingestion API.\n',
+    )
+    const dry = await runCli(requeue(file, '--dry-run'))
+    expect(dry.stdout).toMatch(/^6990 payloads would be sent.*\n  10 .* skipped: already/)
+    expect((await runCli(requeue(file))).stdout).toMatch(/^6990 payloads will be sent/)
+    await pipeline.until(() => pipeline.status().totals.delivered === 7000)
+    expect((await runCli(requeue(file))).stdout).toBe(
+      '0 payloads will be sent to the ingestion API.\n  7000 payloads skipped: already delivered, by the ledger\n',
+    )
+    expect(pipeline.sandbox.stats()).toMatchObject({ distinctPayloadIds: 7000, duplicatesAcrossBatches: 0 })
   })
 
   test('are exported, purged only with --yes, and imported from the file', async () => {

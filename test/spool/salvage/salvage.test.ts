@@ -4,6 +4,7 @@ import { copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promi
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { LaneId, PayloadId } from '../../../src/domain/ids.ts'
+import type { Envelope } from '../../../src/domain/message.ts'
 import {
   deadLetterKey,
   laneKey,
@@ -185,10 +186,22 @@ describe('stored payloads are found', () => {
     const dead = payloadNamed('dead')
     const { deadLetter } = deadLetterNamed('letter')
     await spool.exchange(exchangeOf({ deadLetters: [{ ...deadLetter, payloadId: dead.payloadId }] }))
-    const stranger = payloadNamed('stranger').payloadId
-    const ids = new Set<PayloadId>([payloadNamed('in a lane').payloadId, dead.payloadId, stranger])
-    const known = await spool.storedPayloadIds(ids, never)
-    expect(known).toEqual(new Set([payloadNamed('in a lane').payloadId, dead.payloadId]))
+    const found: PayloadId[] = []
+    await spool.eachStored({ payload: (id) => void found.push(id), message: null }, never)
+    expect(found).toEqual([payloadNamed('in a lane').payloadId, dead.payloadId])
+  })
+
+  test('and messages by their content, in a dead letter or on a shelf', async () => {
+    const { spool } = await openSpoolWorld()
+    const { message } = keptNamed('on a shelf')
+    const { deadLetter } = deadLetterNamed('letter')
+    const envelope = { ...message.envelope, topic: 'in a dead letter' }
+    const deadLetters = [{ ...deadLetter, envelope }]
+    await spool.exchange(exchangeOf({ deadLetters, keptMessages: [message] }))
+    const found: string[] = []
+    const visitor = { payload: () => undefined, message: ({ topic }: Envelope) => void found.push(topic) }
+    await spool.eachStored(visitor, never)
+    expect(found).toEqual(['in a dead letter', 'on a shelf'])
   })
 })
 

@@ -1,0 +1,79 @@
+// spawned-daemon.ts: the gateway as `telemetry-gateway run` starts it, in a process of its own, and commands in
+// processes of their own. Both can be killed.
+
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { onTestFinished } from 'vitest'
+import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
+
+export type SpawnedDaemon = { url: string; kill(): Promise<unknown> }
+
+const main = new URL('../../src/main.ts', import.meta.url).pathname
+
+/** Resolves with the path of the config; the spool is `spool` beside it. */
+export async function writeDaemonConfig(folder: string, serviceUrl: string): Promise<string> {
+  const config = join(folder, 'gateway.yaml')
+  await writeFile(
+    config,
+    [
+      'ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }',
+      'sources: [{ name: a, topic: "a/{device}", map: { time: { path: t, format: ms }, latitude: { path: x }, longitude: { path: y } } }]',
+      'defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }',
+      'spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }',
+      `delivery: { base_url: "${serviceUrl}", batch: { max_payloads: 100, linger: 5ms } }`,
+      'ops: { listen: "127.0.0.1:0" }',
+    ].join('\n'),
+  )
+  return config
+}
+
+export async function startSpawnedDaemon(config: string): Promise<SpawnedDaemon> {
+  const child = spawn(process.execPath, [main, 'run', '--config', config], {
+    env: {
+      ...process.env,
+      AWS_ACCESS_KEY_ID: sandboxAccount.accessKeyId,
+      AWS_SECRET_ACCESS_KEY: sandboxAccount.secret.reveal(),
+    },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const ended = once(child, 'exit')
+  onTestFinished(() => void child.kill('SIGKILL'))
+  for await (const line of createInterface({ input: child.stdout })) {
+    const { event, addresses } = JSON.parse(line) as { event: string; addresses?: string[] }
+    if (event !== 'gateway_ready') continue
+    child.stdout.resume()
+    return {
+      url: addresses?.find((address) => address.startsWith('http')) ?? '',
+      kill() {
+        child.kill('SIGKILL')
+        return ended
+      },
+    }
+  }
+  throw new Error('the daemon ended before it was ready')
+}
+
+/** A command in its own process. */
+export function spawnCommand(argv: readonly string[]): { child: ChildProcess; ended: Promise<string> } {
+  const child = spawn(process.execPath, [main, ...argv], { stdio: ['ignore', 'pipe', 'pipe'] })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  let text = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (chunk: Buffer) => {
+      text += chunk.toString()
+    })
+  const ended = once(child, 'close').then(([code, signal]) => `${signal ?? `exit ${code}`}\n${text}`)
+  return { child, ended }
+}
+
+export async function statusOf({ url }: SpawnedDaemon) {
+  const status = (await (await fetch(`${url}/status`)).json()) as {
+    lanes: { pending: number; sealed: number }[]
+    spool: { deadLetters: number }
+  }
+  const open = status.lanes.reduce((sum, { pending, sealed }) => sum + pending + sealed, 0)
+  return { open, left: status.spool.deadLetters }
+}
