@@ -7,7 +7,7 @@ import type { DeliveryCounters } from './types.ts'
 export type CounterSet = {
   submitted(outcome: Outcome, bytes: number): void
   settled(counts: { delivered: number; retried: number; dead: number }): void
-  read(): DeliveryCounters
+  read(): Omit<DeliveryCounters, 'senderThreadsLost'>
 }
 
 /** The service chooses the status, but it has three digits: at most a thousand keys. */

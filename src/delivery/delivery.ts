@@ -76,7 +76,7 @@ export type DeliveryDeps = {
 export function createDelivery(deps: DeliveryDeps, options: DeliveryOptions): Delivery {
   const counters = createDeliveryCounters()
   const total = new PQueue({ concurrency: options.maxInFlightTotal })
-  const senderWorker = deps.senderWorker ?? createSenderWorker({ ledger: options.ledger ?? false })
+  const senderWorker = deps.senderWorker ?? createSenderWorker(deps, { ledger: options.ledger ?? false })
   const pipelineDeps = { ...deps, env: deps.env ?? process.env, counters, total, senderWorker }
   const pipelines = options.providers.map((provider) => createProviderPipeline(pipelineDeps, provider))
   const orphans = createOrphanedProviders(deps, { known: options.providers.map(({ name }) => name) })
@@ -105,7 +105,7 @@ export function createDelivery(deps: DeliveryDeps, options: DeliveryOptions): De
     },
     probe: () => pipelines.forEach((pipeline) => pipeline.probe()),
     providers: () => pipelines.map((pipeline) => pipeline.view()),
-    counters: () => counters.read(),
+    counters: () => ({ ...counters.read(), senderThreadsLost: senderWorker.threadsLost }),
   }
 }
 

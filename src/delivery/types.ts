@@ -28,4 +28,5 @@ export type DeliveryCounters = {
   retried: number
   dead: number
   bytesSent: number
+  senderThreadsLost: number
 }

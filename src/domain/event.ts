@@ -168,6 +168,12 @@ export const eventFields = {
     deviations: field<readonly string[]>('what is wrong with the answer'),
   },
   wrapper_refused: { provider, why, requestId, retryInMs },
+  sender_thread_lost: {
+    why,
+    batches: count('batches that were being sent'),
+    losses: count('losses in the last hour'),
+  },
+  body_changed: { batchId },
   lane_rotated: { provider, lane, payloads, why },
   endpoint_available: {
     provider,

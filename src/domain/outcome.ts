@@ -49,6 +49,13 @@ export type Outcome =
   | { kind: 'unreadable'; status: number; requestId: string | null; message: string }
   /** Any other status, redirects included. */
   | { kind: 'unexpected'; status: number; requestId: string | null; message: string }
+  /**
+   * The sender thread was lost, with this batch in flight at so many losses in a row. Says nothing of the
+   * service.
+   */
+  | { kind: 'interrupted'; losses: number; message: string }
+  /** A defect of ours: the bytes in memory changed before they were sent. Nothing was sent. */
+  | { kind: 'body_changed'; message: string }
   /** The daemon stops; no result is known. */
   | { kind: 'aborted' }
 

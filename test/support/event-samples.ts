@@ -142,6 +142,8 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
     deviations: ['there is no "summary"'],
   },
   wrapper_refused: { kind: 'wrapper_refused', provider, why, requestId, retryInMs: 600_000 },
+  sender_thread_lost: { kind: 'sender_thread_lost', why, batches: 3, losses: 2 },
+  body_changed: { kind: 'body_changed', batchId },
   lane_rotated: { kind: 'lane_rotated', provider, lane, payloads: 2, why: 'the outage lasts' },
   endpoint_available: { kind: 'endpoint_available', provider, unavailableMs: 60_000 },
   endpoint_unavailable: {

@@ -155,7 +155,16 @@ export function provider(name: string, more: Partial<ProviderView> = {}): Provid
 }
 
 export function deliveryCounters(more: Partial<DeliveryCounters> = {}): DeliveryCounters {
-  return { submissions: 0, outcomes: new Map(), delivered: 0, retried: 0, dead: 0, bytesSent: 0, ...more }
+  return {
+    submissions: 0,
+    outcomes: new Map(),
+    delivered: 0,
+    retried: 0,
+    dead: 0,
+    bytesSent: 0,
+    senderThreadsLost: 0,
+    ...more,
+  }
 }
 
 /** Stages whose views are the given values. */

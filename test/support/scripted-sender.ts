@@ -2,7 +2,7 @@
 // the reply, as in scripted-service.ts, and the answer reader of the product turns it into the outcome. It does not sign.
 // test/delivery/scripted-sender.test.ts compares its outcomes with those of the real one.
 
-import { readAnswer } from '../../src/delivery/transport/answer-reader.ts'
+import { readAnswer } from '../../src/delivery/transport/answer-reader/answer-reader.ts'
 import type { SenderWorker } from '../../src/delivery/transport/sender-worker.ts'
 import type {
   Attempt,
@@ -42,6 +42,7 @@ export function createScriptedSender({ clock }: { clock: Clock }, first: Script 
       submit: (attempt) => submit(options, attempt),
       close: () => Promise.resolve(),
     }),
+    threadsLost: 0,
     close: () => Promise.resolve(),
   }
   return { senderWorker, service }

@@ -37,6 +37,9 @@
 // unavailable (408, 425, 429, 5xx), unreachable, unreadable, unexpected
 //                                   held                                            backoff      failure
 //   tenth time while others succeed held: the batch is stuck                        stuck        failure
+// interrupted                       held                                            backoff      unchanged
+//   at two losses in a row          held                                            stuck        unchanged
+// body_changed                      held                                            backoff      unchanged
 // aborted                           held                                            none         unchanged
 //
 // Over all rows: where a payload would become a dead letter and the dead letters are full, the batch is held
@@ -103,6 +106,12 @@ function judgeOutcome(outcome: Outcome, facts: Facts, policy: RetryPolicy): Verd
       const why = `The service answers ${status}, a status that its specification does not define: ${message}`
       return held('backoff', 'failure', why)
     }
+    case 'interrupted': {
+      const why = `The sender thread was lost ${outcome.losses} times in a row while it sent this batch.`
+      return outcome.losses < 2 ? held('backoff', 'unchanged', null) : held('stuck', 'unchanged', why)
+    }
+    case 'body_changed':
+      return held('backoff', 'unchanged', `Not sent: ${outcome.message}.`)
     case 'aborted':
       return nothing
     default:

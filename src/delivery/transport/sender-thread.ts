@@ -1,17 +1,18 @@
-// sender-thread.ts: what runs in the thread of sender-worker.ts: hashing, signing, sending, reading the
+// sender-thread.ts: what runs in a thread of thread-link.ts: hashing, signing, sending, reading the
 // answer.
 //
 // It decides nothing and keeps only connections and derived keys. Each attempt brings all that it needs, and
 // its result is one Outcome.
 
 import { parentPort } from 'node:worker_threads'
+import { crc32 } from 'node:zlib'
 import { assert, assertNever } from '../../std/assert.ts'
 import type { Outcome } from '../../domain/outcome.ts'
 import { payloadIdIn } from '../../domain/payload.ts'
 import type { BatchOperation } from '../../spool/spool.ts'
 import { sameKeys, type Credentials } from '../credentials/access-keys.ts'
 import { entriesOfBody } from './body-entries.ts'
-import type { ThreadReply, ThreadRequest } from './sender-worker.ts'
+import type { ThreadReply, ThreadRequest } from './thread-link.ts'
 import { createSentBody } from './sent-body.ts'
 import { createSigner } from './sign.ts'
 import type { Sign } from './sign.ts'
@@ -28,6 +29,8 @@ type Opened = {
   signer: { credentials: Credentials; sign: Sign } | null
 }
 
+const nothingSent = { date: null, written: false, bytesSent: 0, entries: null }
+
 const transports = new Map<number, Opened>()
 const running = new Map<number, AbortController>()
 
@@ -39,7 +42,7 @@ port.on('message', (request: ThreadRequest) => {
       return
     }
     case 'submit':
-      // Always ends in an Outcome; a programmer's mistake ends the thread, see sender-worker.ts.
+      // Always ends in an Outcome; a programmer's mistake ends the thread, see thread-link.ts.
       void submit(request)
       return
     case 'abort':
@@ -59,6 +62,11 @@ async function submit(request: Extract<ThreadRequest, { kind: 'submit' }>): Prom
   const opened = transports.get(request.transport)
   assert(opened !== undefined, 'a transport is opened before it is used')
   const body = Buffer.from(request.body, 0, request.bytes)
+  if (crc32(body) !== request.sum) {
+    const message = 'the body in memory is not the one that was written there'
+    post({ kind: 'ended', id, slotFree: false, outcome: { kind: 'body_changed', message }, ...nothingSent })
+    return
+  }
   const sent = createSentBody(body)
   const stop = new AbortController()
   running.set(id, stop)

@@ -4,189 +4,126 @@
 //   batch content --> [slot: shared memory] --> hash, sign, POST, read the answer --> Outcome, ledger entries
 //
 // At full load these steps cost a quarter of the whole pipeline; the main thread, which maps and spools, must
-// not wait for them. A slot (body-slots.ts) belongs to the thread until the thread returns it: with the answer,
-// or later, when the connection that still holds its bytes is closed.
+// not wait for them. A slot (body-slots.ts) belongs to the thread until the thread returns it: with the
+// answer, or later, when the connection that still holds its bytes is closed.
 //
-// What can go wrong: the thread dies (out of memory, a defect). All running attempts end as unreachable,
-// which holds the batches, and the next submission starts another thread.
+// What can go wrong: the thread is lost (out of memory, a defect). Its attempts end as `interrupted`, which
+// holds their batches for one retry, and the next submission starts another thread. A batch that was in
+// flight at two losses in a row may be the cause: it is then sent in a thread of its own, one such batch at a
+// time, until it is answered. So it interrupts no other batch.
+//
+// Bounds: two threads; `suspectsMax` batches are known as possible causes, then the oldest one is forgotten.
 
-import { Worker } from 'node:worker_threads'
-import { crc32 } from 'node:zlib'
-import { assertNever } from '../../std/assert.ts'
-import { messageOf } from '../../std/gateway-error.ts'
-import type { EpochMs } from '../../std/clock.ts'
-import type { BatchOperation } from '../../spool/spool.ts'
-import type { Credentials } from '../credentials/access-keys.ts'
+import PQueue from 'p-queue'
+import type { Emit } from '../../domain/event.ts'
+import type { BatchId } from '../../domain/ids.ts'
 import { createBodySlots } from './body-slots.ts'
-import type { BodySlot } from './body-slots.ts'
+import { createThreadLink } from './thread-link.ts'
 import type { Attempt, AttemptResult, Transport, TransportOptions } from './transport.ts'
-
-/** To the thread. */
-export type ThreadRequest =
-  | { kind: 'open'; transport: number; options: TransportOptions; ledger: boolean }
-  | {
-      kind: 'submit'
-      id: number
-      transport: number
-      credentials: Credentials
-      signingAt: EpochMs
-      startedAt: EpochMs
-      timeoutMs: number
-      operation: BatchOperation
-      body: SharedArrayBuffer
-      bytes: number
-      /** CRC-32 of the body. The thread sends only what has it. */
-      sum: number
-      /** Where each payload starts in the body. */
-      starts: Uint32Array
-    }
-  | { kind: 'abort'; id: number }
-  | { kind: 'close'; transport: number }
-
-/** From the thread. */
-export type ThreadReply =
-  | ({ kind: 'ended'; id: number; slotFree: boolean } & AttemptResult)
-  /** After `ended` without `slotFree`. */
-  | { kind: 'slot_freed'; id: number }
-  | { kind: 'closed'; transport: number }
 
 export type SenderWorker = {
   open(options: TransportOptions): Transport
-  /** Ends the thread. */
+  /** Threads that were lost since the start. */
+  readonly threadsLost: number
+  /** Ends the threads. */
   close(): Promise<void>
 }
 
-/** In dist the file of the thread is beside this one, as JavaScript. */
-const threadFile = new URL(`./sender-thread${import.meta.url.slice(-3)}`, import.meta.url)
+/** Losses in a row with the same batch in flight, after which it is sent apart from the others. */
+const lossesToSuspect = 2
+const suspectsMax = 1000
+const hourMs = 3_600_000
+
+const notSent: Omit<AttemptResult, 'outcome'> = { date: null, written: false, bytesSent: 0, entries: null }
 
 /** `ledger`: each answer comes with the entries of the payloads. */
-export function createSenderWorker({ ledger = false }: { ledger?: boolean } = {}): SenderWorker {
-  const opened = new Map<number, TransportOptions>()
-  const submitting = new Map<number, (result: AttemptResult) => void>()
-  const closing = new Map<number, () => void>()
-  const slots = createBodySlots()
-  /** Of the attempts whose slot the thread has not returned. */
-  const slotsInUse = new Map<number, BodySlot>()
-  let thread: Worker | null = null
+export function createSenderWorker(
+  { emit = () => {} }: { emit?: Emit } = {},
+  { ledger = false }: { ledger?: boolean } = {},
+): SenderWorker {
+  const transports = new Map<number, TransportOptions>()
+  const deps = { slots: createBodySlots(), transports }
+  const shared = createThreadLink({ ...deps, lost: sharedLost }, { name: 'sender', ledger })
+  const apart = createThreadLink({ ...deps, lost }, { name: 'sender-apart', ledger })
+  const apartQueue = new PQueue({ concurrency: 1 })
+  /** Losses in a row at which each batch was in flight. */
+  const losses = new Map<BatchId, number>()
+  /** Monotonic times of the losses of the last hour. */
+  let lostAtMs: number[] = []
   let lastTransport = 0
-  let lastId = 0
+  let threadsLost = 0
 
-  return { open, close }
+  return {
+    open,
+    get threadsLost() {
+      return threadsLost
+    },
+    async close() {
+      await Promise.all([shared.end(), apart.end()])
+    },
+  }
 
   function open(options: TransportOptions): Transport {
     const transport = (lastTransport += 1)
-    opened.set(transport, options)
-    if (thread !== null) post({ kind: 'open', transport, options, ledger })
+    transports.set(transport, options)
+    shared.opened(transport)
     return {
       submit: (attempt) => submit(transport, attempt),
-      close: () =>
-        new Promise((resolve) => {
-          opened.delete(transport)
-          if (thread === null) {
-            resolve()
-            return
-          }
-          closing.set(transport, resolve)
-          post({ kind: 'close', transport })
-        }),
+      async close() {
+        transports.delete(transport)
+        await Promise.all([shared.closed(transport), apart.closed(transport)])
+      },
     }
   }
 
   async function submit(transport: number, attempt: Attempt): Promise<AttemptResult> {
-    const { operation, content, signingAt, startedAt, stop } = attempt
+    const { batchId, stop } = attempt
     if (stop.aborted) return { ...notSent, outcome: { kind: 'aborted' } }
-    const id = (lastId += 1)
-    const { bodyBytes: bytes } = content
-    const slot = slots.take(bytes)
-    const starts = content.writeBody(slot.bytes)
-    const sum = crc32(slot.bytes.subarray(0, bytes))
-    slotsInUse.set(id, slot)
-    const onStop = () => post({ kind: 'abort', id })
-    stop.addEventListener('abort', onStop, { once: true })
-    const result = await new Promise<AttemptResult>((resolve) => {
-      submitting.set(id, resolve)
-      ensureThread()
-      const { accessKeyId, secretAccessKey, sessionToken } = attempt.credentials
-      const credentials = {
-        accessKeyId,
-        secretAccessKey,
-        ...(sessionToken === undefined ? {} : { sessionToken }),
-      }
-      const timeoutMs = attempt.timeoutMs ?? opened.get(transport)?.timeoutMs ?? 0
-      const times = { signingAt, startedAt, timeoutMs }
-      const body = { body: slot.memory, bytes, sum, starts }
-      post({ kind: 'submit', id, transport, credentials, ...times, operation, ...body })
-    })
-    stop.removeEventListener('abort', onStop)
+    const before = threadsLost
+    const suspected = (losses.get(batchId) ?? 0) >= lossesToSuspect
+    const result = suspected ? await submitApart(transport, attempt) : await shared.submit(transport, attempt)
+    if (result === 'aborted') return { ...notSent, outcome: { kind: 'aborted' } }
+    if (result === null) {
+      // close() ended the thread.
+      if (threadsLost === before) return { ...notSent, outcome: { kind: 'aborted' }, written: true }
+      const message = 'the sender thread was lost before the answer came'
+      const outcome = { kind: 'interrupted' as const, losses: losses.get(batchId) ?? 1, message }
+      return { ...notSent, outcome, written: true }
+    }
+    losses.delete(batchId)
+    if (result.outcome.kind === 'body_changed') emit({ kind: 'body_changed', batchId })
     return result
   }
 
-  function slotFreed(id: number): void {
-    const slot = slotsInUse.get(id)
-    slotsInUse.delete(id)
-    if (slot !== undefined) slots.giveBack(slot)
-  }
-
-  function ensureThread(): void {
-    if (thread !== null) return
-    const started = new Worker(threadFile, {
-      name: 'sender',
-      resourceLimits: { maxYoungGenerationSizeMb: 4, maxOldGenerationSizeMb: 48 },
-    })
-    thread = started
-    // An idle thread must not keep the process alive; the caller of a running attempt does.
-    started.unref()
-    started.on('message', (reply: ThreadReply) => receive(reply))
-    started.on('error', (error) => threadLost(started, messageOf(error)))
-    started.on('exit', (code) => threadLost(started, `it ended with ${code}`))
-    for (const [transport, options] of opened) post({ kind: 'open', transport, options, ledger })
-  }
-
-  function post(request: ThreadRequest): void {
-    // The list names objects to transfer; there are none.
-    thread?.postMessage(request, [])
-  }
-
-  function receive(reply: ThreadReply): void {
-    switch (reply.kind) {
-      case 'ended': {
-        const { kind: _kind, id, slotFree, ...result } = reply
-        const resolve = submitting.get(id)
-        submitting.delete(id)
-        if (slotFree) slotFreed(id)
-        resolve?.(result)
-        return
+  /** Alone in a thread, which ends with the attempt. */
+  async function submitApart(transport: number, attempt: Attempt): Promise<AttemptResult | 'aborted' | null> {
+    return apartQueue.add(async () => {
+      if (attempt.stop.aborted) return 'aborted'
+      try {
+        return await apart.submit(transport, attempt)
+      } finally {
+        await apart.end()
       }
-      case 'slot_freed':
-        slotFreed(reply.id)
-        return
-      case 'closed':
-        closing.get(reply.transport)?.()
-        closing.delete(reply.transport)
-        return
-      default:
-        assertNever(reply)
+    })
+  }
+
+  function sharedLost(why: string, batchIds: readonly BatchId[]): void {
+    // In a row: a batch that was not in flight this time begins anew, unless it is under suspicion already.
+    for (const [batchId, count] of losses)
+      if (count < lossesToSuspect && !batchIds.includes(batchId)) losses.delete(batchId)
+    lost(why, batchIds)
+  }
+
+  function lost(why: string, batchIds: readonly BatchId[]): void {
+    for (const batchId of batchIds) {
+      const count = (losses.get(batchId) ?? 0) + 1
+      losses.delete(batchId)
+      losses.set(batchId, count)
     }
-  }
-
-  function threadLost(lost: Worker, why: string): void {
-    if (thread !== lost) return
-    thread = null
-    const message = `the sender thread was lost (${why})`
-    for (const resolve of submitting.values())
-      resolve({ ...notSent, outcome: { kind: 'unreachable', reason: 'other', message }, written: true })
-    slotsInUse.clear()
-    submitting.clear()
-    for (const resolve of closing.values()) resolve()
-    closing.clear()
-  }
-
-  async function close(): Promise<void> {
-    const ending = thread
-    if (ending === null) return
-    threadLost(ending, 'it was closed')
-    await ending.terminate()
+    for (const batchId of losses.keys()) if (losses.size > suspectsMax) losses.delete(batchId)
+    threadsLost += 1
+    const nowMs = performance.now()
+    lostAtMs = [...lostAtMs.filter((atMs) => atMs > nowMs - hourMs).slice(-99), nowMs]
+    emit({ kind: 'sender_thread_lost', why, batches: batchIds.length, losses: lostAtMs.length })
   }
 }
-
-const notSent: Omit<AttemptResult, 'outcome'> = { date: null, written: false, bytesSent: 0, entries: null }

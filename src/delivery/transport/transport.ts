@@ -1,7 +1,8 @@
 // transport.ts: the entry file of the transport of batches to the service. It decides nothing: each
 // submission ends in exactly one Outcome, whatever the service, the network or a proxy does.
 //
-//   main thread     sender-worker      body into shared memory, request to the thread, answer to the caller
+//   main thread     sender-worker      which thread sends a batch, and what the loss of a thread means
+//                   thread-link        one thread: body into shared memory, request, answer
 //                   body-slots         the shared memory for the bodies
 //                   service-clock      the time that signatures are made with, from the Date of the answers
 //                   transport-options  the options of a provider as plain values, which a thread can receive

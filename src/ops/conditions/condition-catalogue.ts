@@ -85,6 +85,14 @@ export const conditionCatalogue = {
     act: 'Give the requestId to the support of the service.',
     quietMs: hourMs,
   },
+  SENDER_THREAD_LOST: {
+    severity: 'error',
+    meaning:
+      'The thread that sends batches ended more than once. A batch that was being sent each time is sent ' +
+      'in a thread of its own from then on.',
+    act: 'Keep the log and report it. Data is kept, and delivery continues.',
+    quietMs: hourMs,
+  },
 
   // dead letters and what is lost
   DEAD_LETTERS: {

@@ -10,7 +10,7 @@ import type { EventTable } from './types.ts'
 
 type DeliveryEvent = Extract<
   EventName,
-  `${'batch' | 'submission' | 'payload' | 'answer' | 'wrapper' | 'lane'}_${string}`
+  `${'batch' | 'submission' | 'payload' | 'answer' | 'wrapper' | 'lane' | 'sender' | 'body'}_${string}`
 >
 
 const batchKey = ({ batchId }: { batchId: string }) => batchId
@@ -120,6 +120,30 @@ export const deliveryEvents: EventTable<DeliveryEvent> = {
         why: `${sentence(why)} Last requestId: ${requestId ?? 'none'}.`,
       }),
     },
+  },
+  sender_thread_lost: {
+    meaning: 'The thread that sends batches ended. Its batches are sent again, by a new thread.',
+    act: 'Report it with the log if it repeats.',
+    level: 'error',
+    text: ({ batches, why }) =>
+      `Lost the sender thread with ${plural(batches, 'batch', 'batches')}: ${bounded(sentence(why))} A new one starts.`,
+    raises: {
+      SENDER_THREAD_LOST: ({ losses, why }) =>
+        losses < 2
+          ? null
+          : {
+              what: `The sender thread was lost ${plural(losses, 'time')} in the last hour.`,
+              why: `Latest: ${bounded(sentence(why))}`,
+            },
+    },
+  },
+  body_changed: {
+    meaning:
+      'The bytes of a batch changed in memory before they were sent. This is a defect of the gateway. ' +
+      'Nothing was sent, and the batch is sent again.',
+    act: 'Report it with the log.',
+    level: 'error',
+    text: ({ batchId }) => `Did not send batch ${batchId}: its bytes in memory changed. It is sent again.`,
   },
   lane_rotated: {
     meaning: 'Pending payloads became backfill, so that new payloads are sent before them.',

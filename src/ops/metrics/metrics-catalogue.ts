@@ -150,6 +150,9 @@ const deliveryMetrics: readonly Metric[] = [
   counter('gateway_sent_bytes_total', 'Size of the request bodies sent.', ({ stages }) =>
     one(stages.delivery?.counters().bytesSent),
   ),
+  counter('gateway_sender_threads_lost_total', 'Losses of the thread that sends batches.', ({ stages }) =>
+    one(stages.delivery?.counters().senderThreadsLost),
+  ),
   gauge(
     'gateway_endpoint_state',
     '1 for the state of the endpoint of a provider, else 0.',

@@ -410,6 +410,30 @@ const rows: Row[] = [
   ['unreadable', { kind: 'unreadable', status: 200, requestId, message }, {}, 'held', 'backoff', 'failure'],
   ['302', { kind: 'unexpected', status: 302, requestId, message }, {}, 'held', 'backoff', 'failure'],
   ['aborted', { kind: 'aborted' }, {}, 'held', 'none', 'unchanged'],
+  [
+    'interrupted by the loss of the sender thread',
+    { kind: 'interrupted', losses: 1, message: '' },
+    { failuresAlone: 99 },
+    'held',
+    'backoff',
+    'unchanged',
+  ],
+  [
+    'interrupted twice in a row: a back-off of its own',
+    { kind: 'interrupted', losses: 2, message: '' },
+    {},
+    'held',
+    'stuck',
+    'unchanged',
+  ],
+  [
+    'bytes that changed in memory',
+    { kind: 'body_changed', message: 'x' },
+    {},
+    'held',
+    'backoff',
+    'unchanged',
+  ],
 ]
 
 describe('the verdict table', () => {

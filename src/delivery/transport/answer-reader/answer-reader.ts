@@ -4,10 +4,10 @@
 // person. In a 200 the lists are believed, and whatever contradicts them is listed as a deviation. Foreign
 // text is cut to a bounded length and its control characters are removed before it is used.
 
-import type { EpochMs } from '../../std/clock.ts'
-import type { PayloadId } from '../../domain/ids.ts'
-import type { FailureRecord, Outcome } from '../../domain/outcome.ts'
-import type { BatchOperation } from '../../spool/spool.ts'
+import type { EpochMs } from '../../../std/clock.ts'
+import type { PayloadId } from '../../../domain/ids.ts'
+import type { FailureRecord, Outcome } from '../../../domain/outcome.ts'
+import type { BatchOperation } from '../../../spool/spool.ts'
 
 export type Answer = {
   status: number
