@@ -3,6 +3,7 @@
 //   intake      maps messages that arrive, with state that is kept     ingest/intake
 //   release     maps quarantined messages of devices now admitted      ingest/quarantine/quarantine.ts
 //   decisions   map what a person releases from quarantine             ingest/quarantine
+//   verdicts    make verdicts about device clocks again        ingest/quarantine/clock-verdicts.ts
 //   deferred    maps messages that wait for their expression           ingest/expressions
 //   remap       maps dead letters again on request                     ingest/remap/dead-letter-remap.ts
 //
@@ -14,6 +15,7 @@ import type { Emit } from '../domain/event.ts'
 import type { Config } from '../config/config.ts'
 import { providerNames } from '../delivery/config.ts'
 import {
+  createClockVerdicts,
   createDeferredMessages,
   createExpressions,
   createQuarantineDecisions,
@@ -29,6 +31,7 @@ import { openMapping, type Mapper, type Mapping } from '../mapping/mapping.ts'
 import type { MappingStage } from '../ops/ops.ts'
 import type { Spool } from '../spool/spool.ts'
 import { createDeviceMonitor } from './device-monitor.ts'
+import type { GatewayTime } from './our-time.ts'
 
 export type ActiveMapping = {
   readonly mapper: Mapper
@@ -45,7 +48,7 @@ export type ActiveMapping = {
   stop(): Promise<void>
 }
 
-export type MappingDeps = { spool: Spool; clock: Clock; emit: Emit; clockOffsetMs: () => number | null }
+export type MappingDeps = { spool: Spool; clock: Clock; emit: Emit; ourTime: GatewayTime }
 
 type Present = { mapping: Mapping; mapper: Mapper; since: EpochMs; sources: number }
 
@@ -55,15 +58,16 @@ export function mappingOf(config: Config, clockOffsetMs: () => number | null): P
 }
 
 export function createActiveMapping(deps: MappingDeps, config: Config, first: Mapping): ActiveMapping {
-  const { spool, clock, emit, clockOffsetMs } = deps
+  const { spool, clock, emit, ourTime } = deps
   const stopping = new AbortController()
   let present: Present = presentOf(first, config)
   const expressions = createExpressions({ clock, emit }, present.mapper)
-  const release = createQuarantineRelease({ spool, clock, emit, expressions }, first)
-  const deferred = createDeferredMessages({ spool, clock, emit, expressions, releaseOrder: release }, present)
-  const monitor = createDeviceMonitor({ clock, emit, active: () => present })
-  const decisionDeps = { spool, clock, emit, expressions, mapping: () => present.mapping }
-  const decisions = createQuarantineDecisions(decisionDeps)
+  const keptDeps = { spool, clock, ourTime, emit, expressions }
+  const release = createQuarantineRelease(keptDeps, first)
+  const deferred = createDeferredMessages({ ...keptDeps, releaseOrder: release }, present)
+  const verdicts = createClockVerdicts({ ...keptDeps, mapping: () => present.mapping })
+  const monitor = createDeviceMonitor({ clock, ourTime, emit, active: () => present })
+  const decisions = createQuarantineDecisions({ ...keptDeps, mapping: () => present.mapping })
   /** Requests of persons run one after the other: two must not take the same dead letter or kept message. */
   let lastRequest: Promise<unknown> = Promise.resolve()
   let intake: Pick<Ingest, 'swap'> | null = null
@@ -79,11 +83,12 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
       release.start()
       deferred.start()
       monitor.start()
+      ourTime.onCorrection(verdicts.correct)
     },
     swap,
     remap: (request, signal) =>
       inTurn(signal, (either) =>
-        remapDeadLetters({ spool, clock, emit, mapping: present.mapping }, request, either),
+        remapDeadLetters({ spool, clock, ourTime, emit, mapping: present.mapping }, request, either),
       ),
     decisions: {
       release: (which, options, signal) =>
@@ -98,7 +103,7 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
   }
 
   async function swap(config: Config): Promise<void> {
-    const next = presentOf(await mappingOf(config, clockOffsetMs), config)
+    const next = presentOf(await mappingOf(config, ourTime.offsetMs), config)
     release.beginSwap(next.mapping)
     let succeeded = false
     let thread: Promise<void> | null = null
@@ -108,6 +113,7 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
     } finally {
       if (succeeded) {
         present = next
+        ourTime.setTrustLocal(config.clocks.trust_local)
         // Before the release looks for what it can take: the previous mapping must keep no more messages.
         deferred.swap(next.mapping, next.mapper)
         thread = expressions.swap(next.mapper)
@@ -141,6 +147,7 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
       skewed: monitor.worstClocks(),
       release: release.counters(),
       decisions: decisions.counters(),
+      corrected: verdicts.counters(),
       deferred: deferred.counters(),
     }
   }
@@ -149,6 +156,6 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
     stopping.abort()
     monitor.stop()
     await expressions.close()
-    await Promise.all([release.stop(), deferred.stop(), lastRequest])
+    await Promise.all([release.stop(), deferred.stop(), verdicts.stop(), lastRequest])
   }
 }

@@ -39,13 +39,17 @@ import { spoolOptions } from '../spool/config.ts'
 import type { Disk, OpenStore } from '../storage/storage.ts'
 import { createActiveMapping, mappingOf } from './active-mapping.ts'
 import { createBackfillRule } from './backfill-rule.ts'
-import { createClockOffset, type ClockOffset } from './clock-offset.ts'
 import { createConfigReload } from './config-reload.ts'
 import { startDeadLetterWork } from './dead-letter-work.ts'
 import { probe } from './endpoint-probe.ts'
+import type { KernelClock } from './kernel-clock.ts'
+import { createOurTime, type GatewayTime } from './our-time.ts'
+
+export { realPlaces, systemKernelClock } from './kernel-clock.ts'
 
 export type GatewayDeps = {
   clock: Clock
+  kernel: KernelClock
   random: () => number
   newId: NewId
   env: NodeJS.ProcessEnv
@@ -75,7 +79,7 @@ export type Gateway = {
 type Deps = GatewayDeps & {
   emit: Emit
   ops: Ops
-  offset: ClockOffset
+  ourTime: GatewayTime
   /** Called with the close of each part, in the order of opening. */
   opened: (close: () => Promise<unknown>) => void
 }
@@ -102,11 +106,17 @@ export async function startGateway(
     observe?.(event)
   }
   const closes: (() => Promise<unknown>)[] = []
-  const offset = createClockOffset({ clock })
-  const deps: Deps = { ...gatewayDeps, emit, ops, offset, opened: (close) => void closes.push(close) }
+  const ourTime = createOurTime(
+    { clock, emit, kernel: gatewayDeps.kernel },
+    { trustLocal: config.clocks.trust_local },
+  )
+  const deps: Deps = { ...gatewayDeps, emit, ops, ourTime, opened: (close) => void closes.push(close) }
   try {
     emit({ kind: 'gateway_starting', version, pid: process.pid, config: configPath })
-    const mapping = await mappingOf(config, offset.offsetMs)
+    const mapping = await mappingOf(config, ourTime.offsetMs)
+    ops.attach({ ourTime })
+    ourTime.start()
+    deps.opened(async () => ourTime.stop())
     await ops.start()
     deps.opened(() => ops.stop())
     const outgoing = await openOutgoing(deps, config)
@@ -126,10 +136,10 @@ export async function startGateway(
 }
 
 async function openOutgoing(deps: Deps, config: Config) {
-  const { clock, random, emit, env, ops, offset, opened } = deps
+  const { clock, random, emit, env, ops, ourTime, opened } = deps
   const options = { ...deliveryOptions(config.delivery), ledger: config.ledger.enabled }
   const { max_payloads: payloadsMax, max_bytes: bytesMax } = config.delivery.batch
-  const isLate = createBackfillRule({ clock, offsetMs: offset.offsetMs }, options)
+  const isLate = createBackfillRule({ clock, offsetMs: ourTime.wallOffsetMs }, options)
   const spool = await openSpool({ ...deps, isLate }, spoolOptions(config.spool, { payloadsMax, bytesMax }))
   opened(() => spool.close())
   ops.attach({ spool })
@@ -137,9 +147,8 @@ async function openOutgoing(deps: Deps, config: Config) {
   opened(() => delivery.stop(AbortSignal.abort()))
   ops.attach({ delivery })
   delivery.start()
-  offset.follow(delivery)
-  opened(async () => offset.stop())
-  const ledgerDeps = { ...deps, source: spool, clockOffsetMs: offset.offsetMs }
+  ourTime.follow(delivery)
+  const ledgerDeps = { ...deps, source: spool, clockOffsetMs: ourTime.wallOffsetMs }
   const ledger = config.ledger.enabled
     ? createLedger(ledgerDeps, ledgerOptions(config.ledger, config.spool.path))
     : null
@@ -149,20 +158,16 @@ async function openOutgoing(deps: Deps, config: Config) {
 }
 
 async function openIncoming(
-  { clock, emit, env, ops, offset, opened }: Deps,
+  { clock, emit, env, ops, ourTime, opened }: Deps,
   { spool, delivery, ledger }: Outgoing,
   { config, configPath, mapping }: { config: Config; configPath: string; mapping: Mapping },
 ) {
-  const activeMapping = createActiveMapping(
-    { spool, clock, emit, clockOffsetMs: offset.offsetMs },
-    config,
-    mapping,
-  )
+  const activeMapping = createActiveMapping({ spool, clock, emit, ourTime }, config, mapping)
   opened(() => activeMapping.stop())
   const taps = createTaps({ clock })
   const { mapper, release, opsView, remap, decisions } = activeMapping
   const ingest = createIngest(
-    { mapper, spool, clock, emit, releaseOrder: release, tap: taps },
+    { mapper, spool, clock, ourTime, emit, releaseOrder: release, tap: taps },
     ingestOptions(config.ingest),
   )
   const reload = createConfigReload(
@@ -171,7 +176,7 @@ async function openIncoming(
   )
   opened(() => reload.stop())
   const deadLetters = startDeadLetterWork(
-    { spool, clock, emit, delivery, remap, offset, ledger },
+    { spool, clock, emit, delivery, remap, clockOffsetMs: ourTime.wallOffsetMs, ledger },
     { retentionMs: config.spool.dead_letters.retention },
   )
   opened(() => deadLetters.stop())
@@ -223,7 +228,7 @@ function gatewayOf(
 }
 
 async function stopAll(
-  { clock, emit, ops, offset }: Deps,
+  { clock, emit, ops, ourTime }: Deps,
   { spool, delivery, ledger, ingest, activeMapping, deadLetters, reload }: Outgoing & Incoming,
   { reason, deadlineMs }: { reason: string; deadlineMs: number },
 ): Promise<void> {
@@ -237,7 +242,7 @@ async function stopAll(
     await ingest.stopAccepting()
     await deadLetters.stop()
     await activeMapping.stop()
-    offset.stop()
+    ourTime.stop()
     await delivery.stop(deadline.signal)
     // So that what was settled last can be queried while the daemon does not run.
     await ledger?.stop(AbortSignal.any([deadline.signal, AbortSignal.timeout(lastCopyMs)]))

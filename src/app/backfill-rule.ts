@@ -1,8 +1,8 @@
 // backfill-rule.ts: whether a payload is late when it arrives. A device that was offline for hours sends what
 // it kept: payloads whose device time is older than `delivery.backfill.after` go behind fresh ones.
 //
-// Called once a payload, so it allocates nothing. It uses the wall clock, corrected by the known offset. If
-// our clock is wrong and the offset unknown, only the order suffers.
+// Called once a payload, so it allocates nothing. It uses the wall clock, corrected by the known offset.
+// While our time is unknown, no payload is late: it goes with the fresh ones, so that nothing waits.
 
 import type { Clock, EpochMs } from '../std/clock.ts'
 import type { ProviderName } from '../domain/ids.ts'
@@ -22,6 +22,7 @@ export function createBackfillRule(
       lastName = provider
       lastAfterMs = afterMs.get(provider) ?? Number.POSITIVE_INFINITY
     }
-    return clock.now() + (offsetMs() ?? 0) - deviceTime > lastAfterMs
+    const offset = offsetMs()
+    return offset !== null && clock.now() + offset - deviceTime > lastAfterMs
   }
 }

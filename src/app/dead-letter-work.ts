@@ -13,7 +13,6 @@ import {
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Spool } from '../spool/spool.ts'
 import type { ActiveMapping } from './active-mapping.ts'
-import type { ClockOffset } from './clock-offset.ts'
 
 export type DeadLetterWork = { work: DeadLetterOperations; stop(): Promise<void> }
 
@@ -23,14 +22,14 @@ type Deps = {
   emit: Emit
   delivery: Pick<Delivery, 'providers'>
   remap: ActiveMapping['remap']
-  offset: Pick<ClockOffset, 'offsetMs'>
+  clockOffsetMs: () => number | null
   /** Null where the config switches it off. */
   ledger: Pick<Ledger, 'visitDelivered'> | null
 }
 
 /** `retentionMs` undefined: nothing is deleted by age. */
 export function startDeadLetterWork(
-  { spool, clock, emit, delivery, remap, offset, ledger }: Deps,
+  { spool, clock, emit, delivery, remap, clockOffsetMs, ledger }: Deps,
   { retentionMs }: { retentionMs: number | undefined },
 ): DeadLetterWork {
   const providers = () => delivery.providers().map(({ name }) => name)
@@ -40,6 +39,6 @@ export function startDeadLetterWork(
       : ledger.visitDelivered(times, visit, signal)
   const work = createDeadLetterOperations({ spool, clock, emit, remap, providers, delivered })
   if (retentionMs === undefined) return { work, stop: () => Promise.resolve() }
-  const { stop } = purgeByAge({ operations: work, clock, clockOffsetMs: offset.offsetMs }, { retentionMs })
+  const { stop } = purgeByAge({ operations: work, clock, clockOffsetMs }, { retentionMs })
   return { work, stop }
 }

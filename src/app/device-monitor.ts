@@ -4,6 +4,7 @@
 
 import { setImmediate as turn } from 'node:timers/promises'
 import type { CancelTimer, Clock } from '../std/clock.ts'
+import type { OurTime } from '../domain/arrival.ts'
 import type { Emit } from '../domain/event.ts'
 import type { Mapper, Mapping } from '../mapping/mapping.ts'
 import type { DeviceView } from '../ops/ops.ts'
@@ -19,7 +20,12 @@ export type DeviceMonitor = {
   stop(): void
 }
 
-type Deps = { clock: Clock; emit: Emit; active: () => { mapper: Mapper; mapping: Mapping } }
+type Deps = {
+  clock: Clock
+  ourTime: Pick<OurTime, 'now'>
+  emit: Emit
+  active: () => { mapper: Mapper; mapping: Mapping }
+}
 
 const checkEveryMs = 10_000
 const sliceDevices = 1000
@@ -27,7 +33,7 @@ const skewedMax = 5
 /** Less comes from the delay of messages and from clocks that are set from time to time. */
 const skewMinMs = 60_000
 
-export function createDeviceMonitor({ clock, emit, active }: Deps): DeviceMonitor {
+export function createDeviceMonitor({ clock, ourTime, emit, active }: Deps): DeviceMonitor {
   let cancel: CancelTimer = () => {}
   let suspect = false
   let worst: readonly DeviceView[] = []
@@ -52,7 +58,7 @@ export function createDeviceMonitor({ clock, emit, active }: Deps): DeviceMonito
   }
 
   function checkOwnClock(): void {
-    const alike = active().mapper.commonClockSkew(clock.now())
+    const alike = active().mapper.commonClockSkew(ourTime.now())
     if (alike !== null) emit({ kind: 'clock_suspect', ...alike })
     else if (suspect) emit({ kind: 'clock_trusted' })
     suspect = alike !== null

@@ -3,7 +3,7 @@
 import { Command } from 'commander'
 import { systemClock, whenAborted } from '../std/clock.ts'
 import { newRandomId } from '../domain/ids.ts'
-import { startGateway } from '../app/app.ts'
+import { realPlaces, startGateway, systemKernelClock } from '../app/app.ts'
 import { loadConfig } from '../config/config.ts'
 import { openLevelStore, realDisk } from '../storage/storage.ts'
 import { readVersion } from './terminal/package-version.ts'
@@ -25,6 +25,7 @@ export const runCommand: BuildCommand = (io, done) =>
       const gateway = await startGateway(
         {
           clock: systemClock,
+          kernel: systemKernelClock(realPlaces(io.env)),
           random: Math.random,
           newId: newRandomId,
           env: io.env,

@@ -51,6 +51,7 @@ function statusText(status: Status): string {
       `${totals.openParts} in open records`,
     `payloads   ${totals.payloads} stored, ${plural(totals.duplicates, 'duplicate')}, ` +
       `${totals.delivered} delivered, ${totals.retried} retried, ${totals.dead} dead`,
+    `clock      ${clockText(status.clock)}`,
     `spool      ${formatSize(spool.bytes)}` +
       (spool.bytesMax === null ? '' : ` of ${formatSize(spool.bytesMax)}`) +
       `, ${plural(spool.deadLetters, 'dead letter')}` +
@@ -90,6 +91,13 @@ function providerTable(status: Status): string[] {
     ['provider', 'endpoint', 'since', 'last accepted', 'payloads/s', 'in flight', 'clock offset'],
     ...rows,
   ])
+}
+
+function clockText({ by, offsetMs, isDisputed }: Status['clock']): string {
+  if (by === null) return 'the time is not known, device times are not checked'
+  if (isDisputed) return 'the service and this machine differ by more than a minute'
+  const sources = { kernel: 'the operating system', config: 'clocks.trust_local', service: 'the service' }
+  return `known by ${sources[by]}${by === 'service' ? `, offset ${offsetText(offsetMs)}` : ''}`
 }
 
 function offsetText(offsetMs: number | null): string {

@@ -6,6 +6,7 @@
 
 import type { EpochMs } from '../std/clock.ts'
 import type { GatewayError } from '../std/gateway-error.ts'
+import type { KnownBy } from './arrival.ts'
 import type { BatchId, LaneId, ProviderName } from './ids.ts'
 import type { Outcome } from './outcome.ts'
 
@@ -114,6 +115,12 @@ export const eventFields = {
     payloads,
     dead,
   },
+  clock_verdicts_corrected: {
+    messages: count('messages that left the quarantine'),
+    payloads,
+    dead,
+    keptAgain: count('messages that stay'),
+  },
   expressions_failed: { why },
   expressions_resumed: {},
 
@@ -134,6 +141,13 @@ export const eventFields = {
     judged: count('devices compared'),
   },
   clock_trusted: {},
+  clock_known: {
+    knownBy: field<KnownBy>('who says so: the operating system, clocks.trust_local or the service'),
+    offsetMs: field<number>(offsetMs.meaning),
+    isDisputed: field<boolean>('whether the clock counts as right and the service says otherwise'),
+  },
+  clock_unknown: {},
+  clock_stepped: { byMs: field<number>('by how much the clock was set, in ms') },
 
   // delivery
   batch_sealed: { provider, lane, batchId, payloads, bytes },

@@ -13,6 +13,15 @@ export type Sender = {
 
 export type QoS = 0 | 1 | 2
 
+/** When a message arrived, in a form that can be corrected later (arrival.ts). */
+export type Arrival = {
+  bootId: string
+  /** The monotonic clock, with the time that the machine slept. */
+  monotonicMs: number
+  /** True time minus `arrivedAt` of the message, as known when it arrived; null where it was unknown. */
+  offsetMs: number | null
+}
+
 export type Message = {
   topic: string
   /** May be a view into a larger buffer. Copy it when it must outlive the call. */
@@ -22,8 +31,10 @@ export type Message = {
   /** DUP: the client says that it sent this message before (MQTT 3.3.1.1). */
   dup: boolean
   sender: Sender
-  /** Wall clock at the moment the packet was read. */
+  /** Our time at the moment the packet was read. */
   arrivedAt: EpochMs
+  /** Set by the intake. It is used again like the message: copy it when it must outlive the call. */
+  arrival?: Arrival
 }
 
 /** A message kept whole, as a dead letter stores it. `bytes` is base64. */
@@ -37,11 +48,13 @@ export type Envelope = {
   userName: string | null
   certificateName: string | null
   arrivedAt: EpochMs
+  /** Messages kept by version 0.1.0 have none. */
+  arrival?: Arrival
   source: string | null
 }
 
 export function envelopeOf(message: Message, source: string | null): Envelope {
-  const { topic, bytes, qos, retain, dup, sender, arrivedAt } = message
+  const { topic, bytes, qos, retain, dup, sender, arrivedAt, arrival } = message
   return {
     topic,
     bytes: bytes.toString('base64'),
@@ -52,6 +65,7 @@ export function envelopeOf(message: Message, source: string | null): Envelope {
     userName: sender.userName,
     certificateName: sender.certificateName,
     arrivedAt,
+    ...(arrival && { arrival: { ...arrival } }),
     source,
   }
 }

@@ -48,6 +48,7 @@ export {
   type QuarantineRelease,
   type ReleaseCounters,
 } from './quarantine/quarantine.ts'
+export { createClockVerdicts, type ClockVerdictCounters } from './quarantine/clock-verdicts.ts'
 export { remapDeadLetters, type RemapReport, type RemapRequest } from './remap/dead-letter-remap.ts'
 export {
   createQuarantineDecisions,

@@ -56,8 +56,16 @@ export const clocksSchema = z
       .describe(
         'What to do with a payload from the future, or from a device clock that was never set (1970, ' +
           '1980, 2000, after 2099): `quarantine` keeps the message, `restamp` sends it with the arrival ' +
-          'time, `accept` sends it as it is. The check waits until the time of the gateway is known. Old ' +
-          'device times are always accepted and counted.',
+          'time, `accept` sends it as it is. The future is not checked while the time of the gateway is ' +
+          'unknown. Old device times are always accepted and counted.',
+      ),
+    trust_local: z
+      .boolean()
+      .default(false)
+      .describe(
+        'Take the clock of this machine as right. Otherwise its time is known while the operating system ' +
+          'keeps the clock synchronised, or from the answers of the service. Set it where the clock is kept ' +
+          'right in another way, such as GPS.',
       ),
   })
   .prefault({})

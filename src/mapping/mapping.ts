@@ -43,7 +43,7 @@ import { createExplainer, type Explainer } from './explain/explain.ts'
 import type { ClockPolicy } from './devices/clock-check.ts'
 import { createMapper, type Mapper, type MapperDeps, type MapperOptions } from './mapper/mapper.ts'
 
-export { unmappableReasons } from './reasons.ts'
+export { unmappableReasons, type QuarantineReason } from './reasons.ts'
 export { casesSchema, type CasesFile } from './cases/case-schema.ts'
 export { runCases, type CaseResult } from './cases/cases.ts'
 export type { Explained, ExplainedField, Explainer } from './explain/explain.ts'
@@ -61,7 +61,7 @@ export { loadDevices }
 export type OpenMapperOptions = {
   /** Providers that payloads can be delivered for. */
   providers?: readonly ProviderName[]
-  /** True time minus arrival time; null while our own time is unknown. */
+  /** As in MapperDeps. */
   clockOffsetMs?: () => number | null
 }
 
@@ -93,8 +93,7 @@ export async function openMapping(config: MappingConfig, options: OpenMapperOpti
 
   /** A person's decision also counts while our own time is unknown: the arrival is then taken as right. */
   function openFor(onFuture: ClockPolicy['onFuture']): Mapper {
-    const clockOffsetMs = () => deps.clockOffsetMs?.() ?? 0
-    return createMapper({ ...deps, clockOffsetMs }, { ...mapping, clocks: { ...mapping.clocks, onFuture } })
+    return createMapper(deps, { ...mapping, clocks: { ...mapping.clocks, onFuture, trustsArrival: true } })
   }
 }
 

@@ -32,6 +32,10 @@ export type RecordContext = {
   captures: readonly string[]
   sender: Sender
   arrivedAt: EpochMs
+  /** True time minus `arrivedAt`; null while our own time is unknown: then no device time is judged by it. */
+  offsetMs: number | null
+  /** The same of the last message or tick: a record of several messages is judged when it closes. */
+  latest: { at: EpochMs; offsetMs: number | null }
 
   /** The last rejection. */
   rejection: Rejection

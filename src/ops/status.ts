@@ -5,13 +5,14 @@
 // empty and `ready` is false.
 
 import { isoTime, isoTimeOrNull, type EpochMs } from '../std/clock.ts'
+import type { TimeView } from '../domain/arrival.ts'
 import { formatDuration } from '../std/quantity.ts'
 import type { ProviderView } from '../delivery/types.ts'
 import { specOf } from './conditions/condition-catalogue.ts'
 import type { Condition } from './conditions/conditions.ts'
 import { conservationOf } from './conservation-check.ts'
 import { statusLanes } from './lane-status.ts'
-import type { StageViews } from './types.ts'
+import type { MappingView, StageViews } from './types.ts'
 
 export type StatusSource = {
   version: string
@@ -86,7 +87,9 @@ export function buildStatus(source: StatusSource) {
       outcomes: recordOf(stages.delivery?.counters().outcomes),
     },
     spool: spoolOf(stages),
-    /** Null where none is kept. */
+    /** Whether the time of the gateway is known, and by what. */
+    clock: clockOf(stages),
+    /** Null where no ledger is kept. */
     ledger: ledger === undefined ? null : { ...ledger, oldestAt: isoTimeOrNull(ledger.oldestAt) },
     connections: ingest?.connections ?? 0,
     conservation: conservationOf(stages, source.recovered),
@@ -98,6 +101,11 @@ export function buildStatus(source: StatusSource) {
     })),
     conditionsHidden: source.conditionsHidden,
   }
+}
+
+function clockOf({ ourTime }: StageViews) {
+  const view: TimeView = ourTime?.view() ?? { by: null, offsetMs: null, isDisputed: false }
+  return { known: view.by !== null, ...view }
 }
 
 function totalsOf(stages: StageViews) {
@@ -125,10 +133,15 @@ function totalsOf(stages: StageViews) {
     deferred: ingest?.deferred ?? 0,
     evaluated: mapping?.deferred.evaluated ?? 0,
     /** Messages that left the quarantine. */
-    released: mapping ? mapping.release.released + mapping.decisions.released + mapping.decisions.dropped : 0,
+    released: mapping ? releasedOf(mapping) : 0,
     /** Messages that wait now to become one payload with others. */
     openParts: ingest?.openParts ?? 0,
   }
+}
+
+/** Messages that left the quarantine. */
+export function releasedOf({ release, decisions, corrected }: MappingView): number {
+  return release.released + decisions.released + decisions.dropped + corrected.released
 }
 
 /** Messages that could not be mapped, at once or later, and payloads that were refused for good. */
@@ -137,7 +150,7 @@ export function deadOf({ ingest, delivery, mapping }: StageViews): number {
   return (
     (ingest?.counters().dead ?? 0) +
     (delivery?.counters().dead ?? 0) +
-    (later ? later.release.dead + later.decisions.dead + later.deferred.dead : 0)
+    (later ? later.release.dead + later.decisions.dead + later.corrected.dead + later.deferred.dead : 0)
   )
 }
 

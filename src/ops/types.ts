@@ -5,7 +5,9 @@ import type { EpochMs } from '../std/clock.ts'
 import type { GatewayError } from '../std/gateway-error.ts'
 import type { Delivery } from '../delivery/delivery.ts'
 import type { ProviderView } from '../delivery/types.ts'
+import type { TimeView } from '../domain/arrival.ts'
 import type {
+  ClockVerdictCounters,
   DeferredCounters,
   Ingest,
   ReleaseCounters,
@@ -35,6 +37,7 @@ export type StageViews = {
   deadLetters?: DeadLetterOperations | null
   ledger?: Pick<Ledger, 'query' | 'view'> | null
   control?: DaemonControl | null
+  ourTime?: { view(): TimeView } | null
 }
 
 /** What can be changed over HTTP. */
@@ -85,6 +88,8 @@ export type MappingView = {
   release: ReleaseCounters
   decisions: DecisionCounters
   deferred: DeferredCounters
+  /** Verdicts that were made again. */
+  corrected: ClockVerdictCounters
 }
 
 export type DeviceView = {

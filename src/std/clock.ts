@@ -2,7 +2,8 @@
 // sleeping.
 //
 // now() wall clock, epoch milliseconds: for values that leave the process (timestamps, ages after a restart)
-// monotonic() never steps: for timers, rates and back-off
+// monotonic() never steps: for timers, rates and back-off. That of the system starts with the machine, so
+//           that times of several processes can be compared until the next boot
 
 /** Milliseconds since 1970-01-01T00:00:00Z. */
 export type EpochMs = number
@@ -20,9 +21,17 @@ export type Clock = {
 
 const timeoutMaxMs = 2 ** 31 - 1
 
+/** When this process started, on the monotonic clock of the machine. */
+const processStartMs = sinceBootMs() - performance.now()
+
+function sinceBootMs(): number {
+  const [seconds, nanoseconds] = process.hrtime()
+  return seconds * 1000 + nanoseconds / 1e6
+}
+
 export const systemClock: Clock = {
   now: () => Date.now(),
-  monotonic: () => performance.now(),
+  monotonic: () => processStartMs + performance.now(),
   after(delayMs, fire) {
     let timer: NodeJS.Timeout
     const arm = (restMs: number) => {

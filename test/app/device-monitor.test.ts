@@ -14,7 +14,7 @@ function world() {
   const mapper = openMapperOf([source])
   const mapping = { open: () => mapper, rowOf: () => undefined, admits: () => true }
   const emit = (event: GatewayEvent) => void events.push(event)
-  const look = createDeviceMonitor({ clock, emit, active: () => ({ mapper, mapping }) })
+  const look = createDeviceMonitor({ clock, ourTime: clock, emit, active: () => ({ mapper, mapping }) })
   look.start()
   /** A message of each of `count` devices, whose clocks are off by `skewMs`. */
   const publish = (count: number, skewMs: (n: number) => number) => {

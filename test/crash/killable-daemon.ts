@@ -7,7 +7,7 @@
 // Talks to its parent over IPC and ends with it.
 
 import { parseArgs } from 'node:util'
-import { startGateway } from '../../src/app/app.ts'
+import { realPlaces, startGateway, systemKernelClock } from '../../src/app/app.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { newRandomId } from '../../src/domain/ids.ts'
 import type { GatewayEvent } from '../../src/domain/event.ts'
@@ -77,6 +77,7 @@ const { config } = await loadConfig(path, { env: process.env })
 const gateway = await startGateway(
   {
     clock: systemClock,
+    kernel: systemKernelClock(realPlaces(process.env)),
     random: Math.random,
     newId: newRandomId,
     env: process.env,

@@ -102,6 +102,16 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
   restart_needed: { kind: 'restart_needed', sections: ['delivery', 'ops'] },
   model_unknown: { kind: 'model_unknown', source: 'trucks', devices: 1, what: 'odometer' },
   clock_suspect: { kind: 'clock_suspect', skewMs: -3_600_000, devices: 9, judged: 10 },
+  clock_known: { kind: 'clock_known', knownBy: 'service', offsetMs: 3_600_000, isDisputed: false },
+  clock_unknown: { kind: 'clock_unknown' },
+  clock_stepped: { kind: 'clock_stepped', byMs: 3_600_000 },
+  clock_verdicts_corrected: {
+    kind: 'clock_verdicts_corrected',
+    messages: 3,
+    payloads: 3,
+    dead: 0,
+    keptAgain: 1,
+  },
   clock_trusted: { kind: 'clock_trusted' },
   batch_sealed: { kind: 'batch_sealed', ...batch },
   submission_ended: {

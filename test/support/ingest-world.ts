@@ -10,6 +10,7 @@ import type { Tap } from '../../src/ingest/intake/message-tap.ts'
 import type { MapResult } from '../../src/mapping/mapping.ts'
 import { hash } from 'node:crypto'
 import { systemClock, type Clock } from '../../src/std/clock.ts'
+import { ourTimeOf } from './our-time.ts'
 import { createDevice, type Device } from './mqtt-device.ts'
 
 export type IngestWorld = AsyncDisposable & {
@@ -87,7 +88,14 @@ export async function openIngest(
     }),
   )
   const ingest = createIngest(
-    { mapper, spool, clock, emit: (event) => events.push(event), ...(tap ? { tap } : {}) },
+    {
+      mapper,
+      spool,
+      clock,
+      ourTime: ourTimeOf(() => 0, clock),
+      emit: (event) => events.push(event),
+      ...(tap ? { tap } : {}),
+    },
     { ...defaults, ...rest },
   )
   await ingest.start()

@@ -11,12 +11,14 @@ import { createQuarantineRelease, type QuarantineRelease } from '../../src/inges
 import type { KeptSpool } from '../../src/ingest/types.ts'
 import type { DeferredMessages } from '../../src/ingest/expressions/deferred-messages.ts'
 import { openMapping, type Mapper, type Mapping } from '../../src/mapping/mapping.ts'
+import type { OurTime } from '../../src/domain/arrival.ts'
 import type { GatewayEvent } from '../../src/domain/event.ts'
 import type { Spool } from '../../src/spool/spool.ts'
 import { systemClock } from '../../src/std/clock.ts'
 import { bodyOf } from './batch-body.ts'
 import { newFolder } from './folders.ts'
 import { configOf, messageOf, sender, truckSource } from './mapping-world.ts'
+import { ourTimeOf } from './our-time.ts'
 import { openSpoolWorld, sealAll, type SpoolWorld, type WorldOptions } from './open-spool.ts'
 
 export type KeptOptions = {
@@ -40,6 +42,7 @@ export type KeptWorld = {
   release: QuarantineRelease
   deferred: DeferredMessages
   expressions: Expressions
+  ourTime: OurTime
   /** Offset of our clock, 0 at first; null: unknown. */
   setOffset(offsetMs: number | null): void
   events: GatewayEvent[]
@@ -71,7 +74,8 @@ export async function openKeptWorld(options: KeptOptions = {}): Promise<KeptWorl
   const emit = (event: GatewayEvent) => void events.push(event)
   let mapping = await open()
   let mapper = mapping.open()
-  const deps = { spool, clock: systemClock, emit }
+  const ourTime = ourTimeOf(() => offsetMs)
+  const deps = { spool, clock: systemClock, ourTime, emit }
   const { releaseSpool = (same: Spool) => same, expressions: seen = (same: Expressions) => same } = options
   const expressions = seen(createExpressions(deps, mapper))
   const release = createQuarantineRelease({ ...deps, spool: releaseSpool(spool), expressions }, mapping)
@@ -101,6 +105,7 @@ export async function openKeptWorld(options: KeptOptions = {}): Promise<KeptWorl
     release,
     deferred,
     expressions,
+    ourTime,
     setOffset(next) {
       offsetMs = next
     },

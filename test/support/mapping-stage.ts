@@ -27,6 +27,7 @@ export function mappingStage(
       clocks: { devices: seen.length, evictions: 0, future: 0, unset: 0, old: 0, restamped: 0 },
       skewed: [],
       release: { released: 0, payloads: 0, dead: 0, keptAgain: 0, devices: 0 },
+      corrected: { released: 0, payloads: 0, dead: 0, keptAgain: 0 },
       decisions: { released: 0, dead: 0, dropped: 0 },
       deferred: { evaluated: 0, payloads: 0, dead: 0, keptAgain: 0, timeouts: 0 },
       ...view,

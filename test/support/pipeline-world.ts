@@ -18,6 +18,7 @@ import { systemClock } from '../../src/std/clock.ts'
 import { openLevelStore, realDisk } from '../../src/storage/storage.ts'
 import { newFolder } from './folders.ts'
 import { createDevice, type Device } from './mqtt-device.ts'
+import { testKernel } from './our-time.ts'
 import { keptOutput } from './ops-world.ts'
 
 /** Typical sources: three fields and a signal. */
@@ -49,6 +50,8 @@ export type Pipeline = {
   gateway: Gateway
   sandbox: Sandbox
   folder: string
+  /** Of the service. */
+  baseUrl: string
   events: GatewayEvent[]
   log: () => string
   /** A connected device; `telemetry/v1/<clientId>` is its topic. */
@@ -88,6 +91,7 @@ export async function startPipeline(options: PipelineOptions = {}): Promise<Pipe
   const gateway = await startGateway(
     {
       clock: systemClock,
+      kernel: testKernel(),
       random: Math.random,
       newId: newRandomId,
       env,
@@ -110,6 +114,7 @@ export async function startPipeline(options: PipelineOptions = {}): Promise<Pipe
     gateway,
     sandbox,
     folder,
+    baseUrl,
     events,
     log: output.text,
     async device(clientId) {

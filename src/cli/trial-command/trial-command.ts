@@ -15,7 +15,7 @@ import { Command } from 'commander'
 import { pause, systemClock } from '../../std/clock.ts'
 import { GatewayError } from '../../std/gateway-error.ts'
 import { newRandomId } from '../../domain/ids.ts'
-import { startGateway, type Gateway } from '../../app/app.ts'
+import { realPlaces, startGateway, systemKernelClock, type Gateway } from '../../app/app.ts'
 import { loadConfig } from '../../config/config.ts'
 import { createSandbox, sandboxAccount } from '../../sandbox/sandbox.ts'
 import { createFleet } from '../../simulate/simulate.ts'
@@ -100,6 +100,7 @@ async function openGateway(
   return startGateway(
     {
       clock: systemClock,
+      kernel: systemKernelClock(realPlaces(env)),
       random: Math.random,
       newId: newRandomId,
       env,

@@ -20,6 +20,7 @@
 // Bounds: 32 messages of a source at a time.
 
 import { pause, type Clock } from '../../std/clock.ts'
+import { correctedEnvelope, type OurTime } from '../../domain/arrival.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { ShelfName } from '../../domain/message.ts'
 import type { Mapper, Mapping } from '../../mapping/mapping.ts'
@@ -60,6 +61,7 @@ export type DeferredCounters = {
 type Deps = {
   spool: KeptSpool
   clock: Clock
+  ourTime: OurTime
   emit: Emit
   expressions: Pick<Expressions, 'evaluate' | 'timeouts'>
   releaseOrder: ReleaseOrder
@@ -71,7 +73,7 @@ const retryMs = 1000
 const eventEveryMs = 1000
 
 export function createDeferredMessages(
-  { spool, clock, emit, expressions, releaseOrder }: Deps,
+  { spool, clock, ourTime, emit, expressions, releaseOrder }: Deps,
   first: { mapping: Mapping; mapper: Mapper },
 ): DeferredMessages {
   const stopping = new AbortController()
@@ -115,7 +117,7 @@ export function createDeferredMessages(
     while (!signal.aborted) {
       const entries: RemapEntry[] = []
       for await (const { id, message } of spool.keptMessages(shelf, null, { limit: messagesAtOnce }))
-        entries.push({ id, envelope: message.envelope })
+        entries.push({ id, envelope: correctedEnvelope(message.envelope, ourTime) })
       if (entries.length === 0 || !(await waitForRoom(spool, clock, signal))) return
       const evaluates = mapper.expressions.has(source)
       const slice = evaluates ? await evaluateAll(source, entries) : await mapAll(entries)

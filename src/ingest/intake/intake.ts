@@ -18,6 +18,7 @@
 // message object for all.
 
 import type { Clock, EpochMs } from '../../std/clock.ts'
+import type { OurTime } from '../../domain/arrival.ts'
 import type { DropReason, Emit } from '../../domain/event.ts'
 import type { Message, Sender } from '../../domain/message.ts'
 import type { MapResult } from '../../mapping/mapping.ts'
@@ -35,6 +36,7 @@ export type IntakeDeps = {
   mapper: IntakeMapper
   spool: IntakeSpool
   clock: Clock
+  ourTime: OurTime
   emit: Emit
   releaseOrder?: ReleaseOrder
   tap?: Tap
@@ -49,7 +51,7 @@ export type IntakeOptions = {
 export type Intake = {
   /**
    * Takes a message; `ack` is null where no acknowledgement is expected (QoS 0, wills). `message` belongs to
-   * the caller and may be reused after the call, its bytes too; `arrivedAt` is set here.
+   * the caller and may be reused after the call, its bytes too; `arrivedAt` and `arrival` are set here.
    */
   accept(message: Message, ack: Ack | null): void
   /** Takes a message that was taken before: it only needs its ack, after that of the first one. */
@@ -91,11 +93,11 @@ const sliceMessages = 1000
 const eventEveryMs = 1000
 
 export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
-  const { spool, clock, emit, tap } = deps
+  const { spool, clock, ourTime, emit, tap } = deps
   const bounds = { messagesMax: options.heldMessagesMax, bytesMax: options.heldBytesMax }
   const waiting = createWaitingList(bounds)
   const router = createResultRouter(deps, { eventEveryMs })
-  const state = createMappingState({ spool, clock, router }, deps.mapper)
+  const state = createMappingState({ spool, clock, ourTime, router }, deps.mapper)
   const drops = createDropReporter({ clock, emit }, { eventEveryMs })
   const backpressure = createDeadLetterBackpressure({ spool, map: state.map, route, drop }, bounds)
   const counters = { received: 0, lastMessageAt: 0, bytes: 0, dropped: 0 }
@@ -120,7 +122,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
 
   function accept(message: Message, ack: Ack | null): void {
     count(message)
-    message.arrivedAt = counters.lastMessageAt
+    ourTime.stamp(message, counters.lastMessageAt)
     if (mayTake()) take(message, ack)
     else wait(message, ack)
   }

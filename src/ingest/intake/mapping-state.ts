@@ -7,6 +7,7 @@
 // While the spool accepts no messages, no record closes; open messages wait on disk.
 
 import type { CancelTimer, Clock } from '../../std/clock.ts'
+import type { OurTime } from '../../domain/arrival.ts'
 import type { Message } from '../../domain/message.ts'
 import type { StateChanges, MapResult } from '../../mapping/mapping.ts'
 import { mapperFailed } from '../remap/mapper-failure.ts'
@@ -29,13 +30,17 @@ export type MappingState = {
 type Deps = {
   spool: Pick<IntakeSpool, 'holdReason' | 'endMessage' | 'stateEntries' | 'exchange'>
   clock: Clock
+  ourTime: Pick<OurTime, 'now'>
   router: Pick<ResultRouter, 'routeClosed'>
 }
 
 /** The wall clock may be set, so what is due is checked again after this time. */
 const checkEveryMs = 1000
 
-export function createMappingState({ spool, clock, router }: Deps, first: IntakeMapper): MappingState {
+export function createMappingState(
+  { spool, clock, ourTime, router }: Deps,
+  first: IntakeMapper,
+): MappingState {
   let mapper = first
   let carried = 0
   let armedFor = Number.POSITIVE_INFINITY
@@ -56,7 +61,7 @@ export function createMappingState({ spool, clock, router }: Deps, first: Intake
     if (closed || at === null || at >= armedFor) return
     cancel()
     armedFor = at
-    const delayMs = spool.holdReason === null ? Math.max(0, at - clock.now()) : checkEveryMs
+    const delayMs = spool.holdReason === null ? Math.max(0, at - ourTime.now()) : checkEveryMs
     cancel = clock.after(Math.min(delayMs, checkEveryMs), () => {
       armedFor = Number.POSITIVE_INFINITY
       tick()
@@ -66,7 +71,7 @@ export function createMappingState({ spool, clock, router }: Deps, first: Intake
 
   function tick(): void {
     if (spool.holdReason !== null) return
-    const applied = mapper.tick(clock.now())
+    const applied = mapper.tick(ourTime.now())
     if (applied === null) return
     router.routeClosed(applied)
     // The parts have their acks already; where this write fails, all state is read again.

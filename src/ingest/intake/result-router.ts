@@ -15,6 +15,7 @@
 import { hash } from 'node:crypto'
 import type { Clock } from '../../std/clock.ts'
 import { assertNever } from '../../std/assert.ts'
+import type { OurTime } from '../../domain/arrival.ts'
 import type { Emit } from '../../domain/event.ts'
 import { envelopeOf, type Envelope, type KeptMessage, type Message } from '../../domain/message.ts'
 import type { DuplicateRule } from '../../domain/payload.ts'
@@ -55,13 +56,17 @@ export type ResultRouter = {
 type Deps = {
   spool: Pick<IntakeSpool, 'append' | 'addDeadLetter' | 'addWindowKey' | 'putState' | 'keepMessage'>
   clock: Clock
+  ourTime: Pick<OurTime, 'stamp'>
   emit: Emit
   releaseOrder?: ReleaseOrder | undefined
   tap?: Tap | undefined
 }
 
+/** If it seems to be longer, the clock was set meanwhile. */
+const recordAgeMaxMs = 600_000
+
 export function createResultRouter(
-  { spool, clock, emit, releaseOrder, tap }: Deps,
+  { spool, clock, ourTime, emit, releaseOrder, tap }: Deps,
   { eventEveryMs }: { eventEveryMs: number },
 ): ResultRouter {
   const ignoredBy = createReasonCounter(clock, { eventEveryMs })
@@ -184,6 +189,7 @@ export function createResultRouter(
       return
     }
     const { source, provider, reason, messages, message } = part
+    stampRecord(message)
     const envelope = envelopeOf(message, source)
     if (part.kind === 'quarantined' && provider !== null) {
       counts.quarantined += messages
@@ -218,6 +224,16 @@ export function createResultRouter(
     const { source, topic } = envelope
     if (source !== null && device !== null && quarantinedBy.add(source, reason))
       emit({ kind: 'message_quarantined', source, device, topic, reason, detail })
+  }
+
+  /** A record arrived with the last of its messages, which was not long ago. */
+  function stampRecord(message: Message): void {
+    const { arrivedAt } = message
+    ourTime.stamp(message, clock.now())
+    const agoMs = message.arrivedAt - arrivedAt
+    if (message.arrival === undefined || agoMs < 0 || agoMs > recordAgeMaxMs) return
+    message.arrivedAt = arrivedAt
+    message.arrival.monotonicMs -= agoMs
   }
 
   function addDeadLetter(result: Extract<MapResult, { kind: 'unmappable' }>, message: Message): void {

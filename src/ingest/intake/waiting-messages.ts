@@ -58,7 +58,9 @@ export function createWaitingList(options: WaitingOptions): WaitingList {
 }
 
 export function waitingCopy(message: Message, ack: Ack | null): WaitingMessage {
-  return { message: { ...message, bytes: Buffer.from(message.bytes) }, ack }
+  const { arrival } = message
+  const copy = { ...message, bytes: Buffer.from(message.bytes), ...(arrival && { arrival: { ...arrival } }) }
+  return { message: copy, ack }
 }
 
 /** What a waiting message counts towards the bound. */

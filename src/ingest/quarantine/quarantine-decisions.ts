@@ -22,6 +22,7 @@
 import type { Clock } from '../../std/clock.ts'
 import { GatewayError } from '../../std/gateway-error.ts'
 import { quote } from '../../std/quote.ts'
+import type { OurTime } from '../../domain/arrival.ts'
 import { droppedByPerson } from '../../domain/dead-letter.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { KeptMessage, ShelfName } from '../../domain/message.ts'
@@ -71,6 +72,7 @@ export type DecisionCounters = { released: number; dead: number; dropped: number
 type Deps = {
   spool: KeptSpool
   clock: Clock
+  ourTime: OurTime
   emit: Emit
   expressions: Pick<Expressions, 'evaluate'>
   mapping: () => Mapping
@@ -81,6 +83,7 @@ const droppedAtOnce = 500
 export function createQuarantineDecisions({
   spool,
   clock,
+  ourTime,
   emit,
   expressions,
   mapping,
@@ -210,7 +213,7 @@ export function createQuarantineDecisions({
     { device, id }: KeptSelection,
     signal: AbortSignal,
   ): AsyncGenerator<QuarantinedEntry> {
-    for await (const entry of quarantinedOn(spool, shelf, device, signal)) {
+    for await (const entry of quarantinedOn({ spool, ourTime }, shelf, device, signal)) {
       if (id !== null && entry.id !== id) continue
       yield entry
       if (id !== null) return

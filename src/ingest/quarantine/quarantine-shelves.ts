@@ -1,5 +1,6 @@
 // quarantine-shelves.ts: reads the messages in quarantine from the shelves of the spool.
 
+import { correctedEnvelope, type OurTime } from '../../domain/arrival.ts'
 import type { ShelfName } from '../../domain/message.ts'
 import type { KeptEntry, Spool } from '../../spool/spool.ts'
 import { storeLostFault } from '../remap/release-throttle.ts'
@@ -20,17 +21,17 @@ export function quarantineShelves({
 }
 
 /**
- * The messages of `device`, or of all where it is null, in order of arrival. Ends early where `signal`
- * aborts.
+ * The messages of `device`, or of all where it is null, in order of arrival. The `envelope` of an entry has
+ * the time of arrival as it is known now. Ends early where `signal` aborts.
  */
 export async function* quarantinedOn(
-  spool: Pick<Spool, 'keptMessages'>,
+  { spool, ourTime }: { spool: Pick<Spool, 'keptMessages'>; ourTime: OurTime },
   shelf: ShelfName,
   device: string | null,
   signal: AbortSignal,
 ): AsyncGenerator<QuarantinedEntry> {
   for await (const entry of spool.keptMessages(shelf, device, { limit: Infinity })) {
     if (signal.aborted) return
-    yield { ...entry, envelope: entry.message.envelope }
+    yield { ...entry, envelope: correctedEnvelope(entry.message.envelope, ourTime) }
   }
 }

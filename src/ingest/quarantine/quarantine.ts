@@ -12,7 +12,7 @@
 //   The payloads of a device keep the order in which its messages arrived, including those that arrive
 //   meanwhile: these are kept behind (release-order.ts). Values that form one payload together stay together.
 //   What cannot be mapped becomes a dead letter in the same write. What is kept because of its clock stays:
-//   only a person can decide about it.
+//   a person decides about it, or clock-verdicts.ts where our own clock was wrong.
 //
 // What can go wrong, and what then happens
 //   the process dies      the next start searches again; messages that were not released are still there
@@ -25,6 +25,7 @@
 // Bounds: 100 messages a slice (kept-slices.ts), eight devices at once, one look a minute at the shelves.
 
 import { pause, type CancelTimer, type Clock, type EpochMs } from '../../std/clock.ts'
+import type { OurTime } from '../../domain/arrival.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { ShelfName } from '../../domain/message.ts'
 import type { Mapper, Mapping } from '../../mapping/mapping.ts'
@@ -63,7 +64,13 @@ export type ReleaseCounters = {
   devices: number
 }
 
-type Deps = { spool: KeptSpool; clock: Clock; emit: Emit; expressions: Pick<Expressions, 'evaluate'> }
+type Deps = {
+  spool: KeptSpool
+  clock: Clock
+  ourTime: OurTime
+  emit: Emit
+  expressions: Pick<Expressions, 'evaluate'>
+}
 
 /** A mapping that was put in force, until everything that it newly admits was found. */
 type Change = { previous: Mapping; next: Mapping }
@@ -75,7 +82,7 @@ const restMs = 100
 const eventEveryMs = 1000
 
 export function createQuarantineRelease(
-  { spool, clock, emit, expressions }: Deps,
+  { spool, clock, ourTime, emit, expressions }: Deps,
   first: Mapping,
 ): QuarantineRelease {
   const stopping = new AbortController()
@@ -187,7 +194,7 @@ export function createQuarantineRelease(
   }
 
   async function* releasableOn(shelf: ShelfName, device: string): AsyncGenerator<QuarantinedEntry> {
-    for await (const entry of quarantinedOn(spool, shelf, device, signal))
+    for await (const entry of quarantinedOn({ spool, ourTime }, shelf, device, signal))
       if (entry.message.reason === unknownDevice) yield entry
   }
 
@@ -257,7 +264,7 @@ export function createQuarantineRelease(
 
   /** After it, everything that was kept before can be read. */
   async function barrier(): Promise<void> {
-    const at = clock.now()
+    const at = ourTime.now()
     await spool.exchange({ take: [], payloads: [], deadLetters: [], stateChanges: [] })
     arrivedUntil = at
   }

@@ -7,6 +7,7 @@
 // during the work are left for the next request.
 
 import type { Clock } from '../../std/clock.ts'
+import { correctedEnvelope, type OurTime } from '../../domain/arrival.ts'
 import { droppedByPerson } from '../../domain/dead-letter.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { MappedPayload } from '../../domain/payload.ts'
@@ -46,11 +47,11 @@ export type RemapReport = {
   stillRefused: Record<string, number>
 }
 
-export type RemapDeps = { spool: KeptSpool; clock: Clock; emit: Emit; mapping: Mapping }
+export type RemapDeps = { spool: KeptSpool; clock: Clock; ourTime: OurTime; emit: Emit; mapping: Mapping }
 
 /** Rejects with a fault of the spool; what was done before it remains. Ends early where `signal` aborts. */
 export async function remapDeadLetters(
-  { spool, clock, emit, mapping }: RemapDeps,
+  { spool, clock, ourTime, emit, mapping }: RemapDeps,
   request: RemapRequest,
   signal: AbortSignal,
 ): Promise<RemapReport> {
@@ -86,7 +87,8 @@ export async function remapDeadLetters(
       const isExcluded = isNew || (deadLetter.reason === droppedByPerson && reason === null)
       if (isExcluded && request.deadLetters === undefined) continue
       const { envelope } = deadLetter
-      if (envelope !== null && (source === null || envelope.source === source)) yield { id, envelope }
+      if (envelope !== null && (source === null || envelope.source === source))
+        yield { id, envelope: correctedEnvelope(envelope, ourTime) }
     }
   }
 

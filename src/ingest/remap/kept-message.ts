@@ -4,14 +4,17 @@ import type { EpochMs } from '../../std/clock.ts'
 import type { DeadLetter } from '../../domain/dead-letter.ts'
 import type { ProviderName } from '../../domain/ids.ts'
 import type { Envelope, KeptMessage, Message } from '../../domain/message.ts'
-import type { MapResult } from '../../mapping/mapping.ts'
+import type { MapResult, QuarantineReason } from '../../mapping/mapping.ts'
 
-/** Messages kept for this reason are released once their device is listed; others wait for a person. */
+/** Messages kept for this reason are released once their device is listed. */
 export const unknownDevice = 'UNKNOWN_DEVICE'
+
+/** The reason of a kept message whose device time was ahead of our time. */
+export const future: QuarantineReason = 'FUTURE'
 
 /** The message as it arrived. */
 export function messageFrom(envelope: Envelope): Message {
-  const { topic, bytes, qos, retain, dup, clientId, userName, certificateName, arrivedAt } = envelope
+  const { topic, bytes, qos, retain, dup, clientId, userName, certificateName, arrivedAt, arrival } = envelope
   return {
     topic,
     bytes: Buffer.from(bytes, 'base64'),
@@ -20,6 +23,7 @@ export function messageFrom(envelope: Envelope): Message {
     dup,
     sender: { clientId, userName, certificateName },
     arrivedAt,
+    ...(arrival && { arrival }),
   }
 }
 

@@ -5,7 +5,12 @@ import type { EpochMs } from '../../std/clock.ts'
 import type { RecordContext } from '../types.ts'
 import { createDeviceClocks, type DeviceClocks } from './device-clocks.ts'
 
-export type ClockPolicy = { futureMaxMs: number; onFuture: 'quarantine' | 'restamp' | 'accept' }
+export type ClockPolicy = {
+  futureMaxMs: number
+  onFuture: 'quarantine' | 'restamp' | 'accept'
+  /** The decision of a person: an arrival whose true time is unknown counts as right. */
+  trustsArrival?: boolean
+}
 
 export type ClockCheck = {
   clocks: DeviceClocks
@@ -18,16 +23,14 @@ export type ClockCheck = {
 const samples = 15
 const devicesMax = 65_536
 
-export function createClockCheck(
-  { clockOffsetMs }: { clockOffsetMs: () => number | null },
-  { futureMaxMs, onFuture }: ClockPolicy,
-): ClockCheck {
+export function createClockCheck({ futureMaxMs, onFuture, trustsArrival = false }: ClockPolicy): ClockCheck {
   const clocks = createDeviceClocks({ futureMaxMs, samples, devicesMax })
   let restamped = 0
   return { clocks, checkTime, restampedCount: () => restamped }
 
   function checkTime(device: string, time: EpochMs, context: RecordContext): EpochMs | null {
-    const verdict = clocks.observe(device, time, context.arrivedAt, clockOffsetMs())
+    const offsetMs = context.offsetMs ?? (trustsArrival ? 0 : null)
+    const verdict = clocks.observe(device, time, context.arrivedAt, offsetMs)
     if (verdict === 'ok' || onFuture === 'accept') return time
     if (onFuture === 'restamp') {
       restamped += 1

@@ -7,7 +7,7 @@
 //            corrected by the times in answers of the service; while it is unknown, it judges no device.
 //   unset    a clock that was never set counts from a date of its maker: 1970, 1980 (GPS), 1999 (GPS after
 //            its first roll-over), 2000, each for 366 days; or it shows 2100 or later. Needs no own clock.
-//   old      a day and more behind: accepted and counted; backlogs are normal.
+//   old      a day and more behind: accepted and counted; backlogs are normal. Needs our time, as above.
 //
 // When most devices are off by about as much, our own clock is probably wrong: `commonSkew` raises a
 // condition.
@@ -97,7 +97,7 @@ export function createDeviceClocks({ futureMaxMs, samples, devicesMax }: ClocksO
       found.future += 1
       return 'future'
     }
-    if (skewMs > dayMs) found.old += 1
+    if (offsetMs !== null && skewMs > dayMs) found.old += 1
     return 'ok'
   }
 

@@ -85,7 +85,10 @@ export type Mapper = {
 
 export type MapperDeps = {
   devices: DeviceTable
-  /** True time minus arrival time; null while our own time is unknown. */
+  /**
+   * True time minus the time of the gateway; null while it is unknown. For messages that do not say it
+   * themselves (`arrival`).
+   */
   clockOffsetMs?: () => number | null
 }
 
@@ -101,7 +104,7 @@ export function createMapper(
   { devices, clockOffsetMs = () => null }: MapperDeps,
   { sources, providers = [defaultProvider], clocks = lenient }: MapperOptions,
 ): Mapper {
-  const clockCheck = createClockCheck({ clockOffsetMs }, clocks)
+  const clockCheck = createClockCheck(clocks)
   const routing = createRouting({ devices }, { sources, providers })
   const omitted = new Map<string, number>()
   const context = createRecordContext(omitted)
@@ -109,7 +112,7 @@ export function createMapper(
   const state = createMappingState(
     routing.runtimes.filter(isStateful).map((runtime) => stateSourceOf(runtime, context, recordMapper)),
   )
-  const records = createMessageRecords({ context, recordMapper, state })
+  const records = createMessageRecords({ context, recordMapper, state, clockOffsetMs })
   const expressions = new Map<string, string>()
   for (const { name, jsonata } of sources) if (jsonata !== null) expressions.set(name, jsonata)
   return {
@@ -118,7 +121,7 @@ export function createMapper(
     decoded,
     expressions,
     apply: state.apply,
-    tick: state.tick,
+    tick,
     nextTickAt: state.nextTickAt,
     openParts: () => state.counters().messages,
     restore,
@@ -157,6 +160,11 @@ export function createMapper(
     if (source.jsonata !== null)
       return { kind: 'deferred', source: source.name, windowKey: messageKeyOf(message) }
     return mapBytes(route, decodeOf(route.runtime, message), message)
+  }
+
+  function tick(nowMs: EpochMs): StateChanges | null {
+    if (nowMs < Number.POSITIVE_INFINITY) context.latest.at = nowMs
+    return state.tick(nowMs)
   }
 
   function decodeOf({ decode }: SourceRuntime, { bytes }: Message): Decoded {

@@ -27,6 +27,8 @@ type Deps = {
   context: RecordContext
   recordMapper: RecordMapper
   state: Pick<MappingState, 'takeValues' | 'takeRecords'>
+  /** For a message that does not say it itself. */
+  clockOffsetMs: () => number | null
 }
 
 /** Payloads that one message may make. */
@@ -43,7 +45,7 @@ type Found = {
   skipped: string
 }
 
-export function createMessageRecords({ context, recordMapper, state }: Deps): MessageRecords {
+export function createMessageRecords({ context, recordMapper, state, clockOffsetMs }: Deps): MessageRecords {
   return { mapValue, mapEvaluated }
 
   function mapValue(route: Route, value: unknown, message: Message): MapResult {
@@ -68,11 +70,14 @@ export function createMessageRecords({ context, recordMapper, state }: Deps): Me
     return mapPlainList(route, value, message)
   }
 
-  function begin({ captures }: Route, root: unknown, { sender, arrivedAt }: Message): void {
+  function begin({ captures }: Route, root: unknown, { sender, arrivedAt, arrival }: Message): void {
     context.captures = captures
     context.root = root
     context.sender = sender
     context.arrivedAt = arrivedAt
+    context.offsetMs = arrival === undefined ? clockOffsetMs() : arrival.offsetMs
+    context.latest.at = arrivedAt
+    context.latest.offsetMs = context.offsetMs
   }
 
   function mapOne(route: Route, record: unknown, message: Message): MapResult {

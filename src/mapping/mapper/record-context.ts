@@ -11,6 +11,8 @@ export function createRecordContext(omitted: Map<string, number>): RecordContext
     captures: [],
     sender: { clientId: '', userName: null, certificateName: null },
     arrivedAt: 0,
+    offsetMs: null,
+    latest: { at: 0, offsetMs: null },
     rejection: { kind: 'ignored', reason: '' },
     refuse(reason, detail) {
       context.rejection = { kind: 'refused', reason, detail }

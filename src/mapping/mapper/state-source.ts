@@ -1,5 +1,6 @@
 // state-source.ts: a source with state (coalesce, thin, merge), as the folder state/ uses it.
 
+import type { EpochMs } from '../../std/clock.ts'
 import type { StateSource } from '../state/source-state.ts'
 import type { RecordContext } from '../types.ts'
 import { checkProvider } from './admission.ts'
@@ -8,6 +9,14 @@ import type { SourceRuntime } from './routing.ts'
 
 export function isStateful({ source }: SourceRuntime): boolean {
   return source.coalesce !== null || source.thin !== null || source.merge !== null
+}
+
+/**
+ * Our time may have become known between the arrival and now. A time that is not ahead of now is not in the
+ * future either way.
+ */
+function sinceArrival({ at, offsetMs }: RecordContext['latest'], arrivedAt: EpochMs): number | null {
+  return offsetMs === null ? null : offsetMs + Math.max(0, at - arrivedAt)
 }
 
 /** `context` is the mapper's: nothing else is mapped meanwhile. */
@@ -26,12 +35,13 @@ export function stateSourceOf(
     entryOf: devices.entryOf,
     assetOf: ({ assetId }) => assetId,
     withholdOf: ({ withhold }) => withhold,
-    read(entry, record, arrivedAt) {
+    read(entry, record, { arrivedAt, arrival }) {
       const whole = source.extract ? source.extract(record, record, captures) : record
       if (source.when && !source.when.holds(whole, whole, captures))
         return { kind: 'ignored', reason: source.when.reason }
       if (checkProvider(entry, context) === null) return context.rejection
-      Object.assign(context, { record: whole, root: whole, up: undefined, captures, arrivedAt })
+      const offsetMs = arrival === undefined ? sinceArrival(context.latest, arrivedAt) : arrival.offsetMs
+      Object.assign(context, { record: whole, root: whole, up: undefined, captures, arrivedAt, offsetMs })
       if (recordMapper.read(runtime, entry)) return recordMapper.mapped(source, entry)
       return context.rejection
     },

@@ -85,7 +85,7 @@ export function createRecordClosing({ sources, groups }: States): RecordClosing 
     const { name: device, provider } = ownerParts(owner)
     const entry = source.entryOf(device, provider)
     if (entry.ignored) return ignore('unknown device')
-    const mapped = entry.quarantined ? unlisted : source.read(entry, closed.record, closed.arrivedAt)
+    const mapped = entry.quarantined ? unlisted : source.read(entry, closed.record, closed)
     if ('kind' in mapped) {
       if (mapped.kind === 'ignored') return ignore(mapped.reason)
       const origin = { source: source.name, provider: entry.provider, device, messages }

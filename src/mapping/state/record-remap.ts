@@ -18,7 +18,7 @@ const noSource: Refusal = {
 export function mapKept({ sources, groups }: States, message: Message): MapResult | null {
   const kept = keptRecordIn(message)
   if (kept === null) return null
-  const { kind, name, owner, arrivedAt, record } = kept
+  const { kind, name, owner, record } = kept
   const group = kind === 'merged' ? groups.get(name) : undefined
   const merged = group?.merger.join(record)
   const source = sources.get(kind === 'merged' ? (merged?.source ?? '') : name)?.source
@@ -30,7 +30,7 @@ export function mapKept({ sources, groups }: States, message: Message): MapResul
   const entry = source.entryOf(deviceName, deviceProvider)
   if (entry.ignored) return { kind: 'ignored', source: source.name, reason: 'unknown device' }
   if (entry.quarantined) return refused(unlisted, source)
-  const mapped = merged ?? source.read(entry, record, arrivedAt)
+  const mapped = merged ?? source.read(entry, record, message)
   if (!('kind' in mapped)) return sent(source, { entry, mapped })
   return mapped.kind === 'ignored'
     ? { kind: 'ignored', source: source.name, reason: mapped.reason }

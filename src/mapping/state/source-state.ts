@@ -1,8 +1,8 @@
 // source-state.ts: the state of one source, and of one group of sources that merge; and the keys of their
 // entries in the spool.
 
-import type { EpochMs } from '../../std/clock.ts'
 import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
+import type { Message } from '../../domain/message.ts'
 import type { Rejection } from '../types.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
 import { createCoalescer, type CoalesceBounds, type Coalescer } from './coalesce.ts'
@@ -22,8 +22,12 @@ export type StateSource = {
   /** The asset, by which the records of a group are merged. */
   assetOf(entry: DeviceEntry): string
   withholdOf(entry: DeviceEntry): Withhold | null
-  /** Maps a closed record. */
-  read(entry: DeviceEntry, record: Record<string, unknown>, arrivedAt: EpochMs): MappedRecord | Rejection
+  /** Maps a closed record. `arrived` is the record, or the message that it was kept as. */
+  read(
+    entry: DeviceEntry,
+    record: Record<string, unknown>,
+    arrived: Pick<Message, 'arrivedAt' | 'arrival'>,
+  ): MappedRecord | Rejection
 }
 
 /** A mapped record, and what is known of its device. */

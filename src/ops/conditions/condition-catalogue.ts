@@ -209,6 +209,21 @@ export const conditionCatalogue = {
     meaning: 'Most devices are off by the same time, so the clock of this machine is probably wrong.',
     act: 'Check the clock (`timedatectl`). If it is right, find out what the devices have in common.',
   },
+  CLOCK_UNKNOWN: {
+    severity: 'warning',
+    meaning: 'It is not known whether the clock of this machine is right. Device times are not checked.',
+    act:
+      'Let the operating system synchronise the clock (timedatectl, chrony). If it is kept right in another ' +
+      'way, set clocks.trust_local. The time of the service is used as soon as it answers.',
+  },
+  CLOCK_STEPPED: {
+    severity: 'warning',
+    meaning:
+      'The clock of this machine was set while the gateway ran. Messages that were quarantined because it ' +
+      'was behind are released automatically.',
+    act: 'Find out why the clock was wrong. Let one program synchronise it (timedatectl, chrony).',
+    quietMs: hourMs,
+  },
   EXPRESSIONS_STALLED: {
     severity: 'error',
     meaning: 'JSONata expressions cannot be evaluated. Their messages are acknowledged and wait on disk.',

@@ -1,4 +1,4 @@
-// endpoint-events.ts: whether the service takes batches, and the events of credentials, clock, providers.
+// endpoint-events.ts: whether the service takes batches, and the events of credentials and providers.
 
 import { formatDuration, plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
@@ -8,7 +8,7 @@ import type { EventTable } from './types.ts'
 
 type EndpointEvent = Extract<EventName, `${'endpoint' | 'credentials' | 'provider'}_${string}`>
 
-export const endpointEvents: EventTable<EndpointEvent | 'clock_off' | 'clock_right'> = {
+export const endpointEvents: EventTable<EndpointEvent> = {
   endpoint_available: {
     meaning: 'The service accepts batches again.',
     level: 'info',
@@ -91,26 +91,6 @@ export const endpointEvents: EventTable<EndpointEvent | 'clock_off' | 'clock_rig
     text: () => 'The credentials can be refreshed again.',
     repeats: providerKey,
     clears: { CREDENTIALS_STALE: providerKey },
-  },
-  clock_off: {
-    level: 'warn',
-    repeats: providerKey,
-    raises: {
-      CLOCK_OFF: ({ provider, offsetMs }) => ({
-        key: provider,
-        what: `The clock of this machine is ${offsetText(offsetMs)} the service.`,
-        why:
-          'The Date header of its answers shows it. Signatures use the time of the service, so delivery ' +
-          'continues.',
-      }),
-    },
-  },
-  clock_right: {
-    meaning: 'The clock of this machine agrees with the service again.',
-    level: 'info',
-    text: () => 'The clock of this machine agrees with the service again.',
-    repeats: providerKey,
-    clears: { CLOCK_OFF: providerKey },
   },
   provider_unknown: {
     meaning: 'Payloads wait for a provider that is not in the config; or no payload waits for it any more.',

@@ -3,7 +3,7 @@
 // this folder, and `npm run docs`. The types refuse an event without an entry, and an entry for a condition
 // that does not exist.
 //
-//   spool-events, dead-letter-events, ingest-events, mapping-events,
+//   spool-events, dead-letter-events, ingest-events, mapping-events, clock-events,
 //   delivery-events, endpoint-events, ledger-events, gateway-events      the entries, by area
 //   counted-conditions     the conditions that follow a counter
 //   event-conditions       applies the table to the conditions
@@ -15,6 +15,7 @@
 
 import type { EventName, GatewayEvent } from '../../domain/event.ts'
 import { specOf, type ConditionCode } from '../conditions/condition-catalogue.ts'
+import { clockEvents } from './clock-events.ts'
 import { deadLetterEvents } from './dead-letter-events.ts'
 import { deliveryEvents } from './delivery-events.ts'
 import { endpointEvents } from './endpoint-events.ts'
@@ -29,6 +30,7 @@ export const eventTable: EventTable<EventName> = {
   ...gatewayEvents,
   ...ingestEvents,
   ...mappingEvents,
+  ...clockEvents,
   ...spoolEvents,
   ...deliveryEvents,
   ...endpointEvents,

@@ -1,4 +1,4 @@
-// mapping-events.ts: the events of the mapping as a whole: reload, models, and the clock as devices show it.
+// mapping-events.ts: the events of the mapping as a whole: reload and models.
 
 import { formatDuration, plural } from '../../std/quantity.ts'
 import { quote } from '../../std/quote.ts'
@@ -7,12 +7,11 @@ import { noKey } from './event-text.ts'
 import type { EventTable } from './types.ts'
 
 type MappingEvent = Extract<EventName, `mapping_${string}` | 'restart_needed' | 'model_unknown'>
-type DeviceClockEvent = 'clock_suspect' | 'clock_trusted'
 
 /** Some fifty problems of a config or a device table, each with its place. */
 const problemsLengthMax = 6000
 
-export const mappingEvents: EventTable<MappingEvent | DeviceClockEvent> = {
+export const mappingEvents: EventTable<MappingEvent> = {
   mapping_reloaded: {
     meaning: 'A changed config or device table is in force.',
     level: 'info',
@@ -64,28 +63,6 @@ export const mappingEvents: EventTable<MappingEvent | DeviceClockEvent> = {
             },
     },
     clears: { MODEL_UNKNOWN: ({ source, devices }) => (devices === 0 ? source : undefined) },
-  },
-  clock_suspect: {
-    level: 'error',
-    repeats: () => '',
-    raises: {
-      CLOCK_SUSPECT: ({ skewMs, devices, judged }) => ({
-        what:
-          `The clock of this machine is probably wrong: ${devices} of ${judged} devices agree that it is ` +
-          `${formatDuration(Math.abs(skewMs))} ${skewMs > 0 ? 'ahead' : 'behind'}.`,
-        why:
-          'The clocks of devices are independent of each other, so a common error comes from the ' +
-          'clock of this machine.' +
-          (skewMs > 0 ? ' Another possible cause: all of them send stored messages.' : ''),
-      }),
-    },
-  },
-  clock_trusted: {
-    meaning: 'Devices no longer agree that the clock of this machine is wrong.',
-    level: 'info',
-    text: () => 'The devices no longer agree that the clock of this machine is wrong.',
-    repeats: () => '',
-    clears: { CLOCK_SUSPECT: noKey },
   },
 }
 

@@ -2,6 +2,7 @@
 // metrics-catalogue.ts. The counters of the mapping itself begin anew with each reload, as Prometheus expects
 // of a restart.
 
+import { releasedOf } from '../status.ts'
 import {
   bySource,
   byField,
@@ -21,10 +22,11 @@ export const mappingMetrics: readonly Metric[] = [
     'Messages that wait to become one payload with others.',
     ingest('openParts'),
   ),
+  counter('gateway_messages_released_total', 'Messages that left the quarantine.', mapping(releasedOf)),
   counter(
-    'gateway_messages_released_total',
-    'Messages that left the quarantine.',
-    mapping(({ release, decisions }) => release.released + decisions.released + decisions.dropped),
+    'gateway_quarantine_corrected_total',
+    'Messages whose clock verdict was made again because the clock of this machine was behind.',
+    mapping(({ corrected }) => corrected.released + corrected.keptAgain),
   ),
   counter(
     'gateway_messages_evaluated_total',
@@ -39,7 +41,10 @@ export const mappingMetrics: readonly Metric[] = [
   counter(
     'gateway_kept_messages_dead_total',
     'Quarantined or deferred messages that became dead letters.',
-    mapping(({ release, decisions, deferred }) => release.dead + decisions.dead + deferred.dead),
+    mapping(
+      ({ release, decisions, corrected, deferred }) =>
+        release.dead + decisions.dead + corrected.dead + deferred.dead,
+    ),
   ),
   counter(
     'gateway_quarantine_dropped_total',

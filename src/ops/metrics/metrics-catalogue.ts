@@ -184,6 +184,9 @@ const deliveryMetrics: readonly Metric[] = [
 
 const processMetrics: readonly Metric[] = [
   gauge('gateway_condition', '1 while a condition is open.', openConditions),
+  gauge('gateway_clock_known', '1 while the time of the gateway is known.', ({ stages }) =>
+    one((stages.ourTime?.view().by ?? null) === null ? 0 : 1),
+  ),
   gauge('gateway_ready', '1 while the gateway is ready.', ({ ready }) => one(ready ? 1 : 0)),
   gauge(
     'gateway_build_info',

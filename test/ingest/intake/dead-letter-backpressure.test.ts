@@ -7,6 +7,7 @@ import { textOf, wordMapper } from '../../support/ingest-world.ts'
 import { messageOf as mqttMessage } from '../../support/mapping-world.ts'
 import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
 import { messageOf, roundTrip, startPipeline, topicOf } from '../../support/pipeline-world.ts'
+import { ourTimeOf } from '../../support/our-time.ts'
 
 const senderOf = (clientId: string): Sender => ({ clientId, userName: null, certificateName: null })
 
@@ -14,7 +15,9 @@ function world(options = { heldMessagesMax: 1000, heldBytesMax: 1024 ** 2 }) {
   const spool = createMemoryIntakeSpool({ commits: 'by hand' })
   const events: GatewayEvent[] = []
   const emit = (event: GatewayEvent) => void events.push(event)
-  const intake = createIntake({ mapper: wordMapper, spool, clock: createFakeClock(), emit }, options)
+  const clock = createFakeClock()
+  const ourTime = ourTimeOf(() => 0, clock)
+  const intake = createIntake({ mapper: wordMapper, spool, clock, ourTime, emit }, options)
   const acks: string[] = []
   const truck = senderOf('truck')
   const van = senderOf('van')

@@ -6,6 +6,7 @@ import { createFakeClock, turn } from '../../support/fake-clock.ts'
 import { textOf, wordMapper } from '../../support/ingest-world.ts'
 import { messageOf } from '../../support/mapping-world.ts'
 import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
+import { ourTimeOf } from '../../support/our-time.ts'
 
 const sender = { clientId: 'truck', userName: null, certificateName: null }
 
@@ -14,7 +15,10 @@ function world(options = { heldMessagesMax: 1000, heldBytesMax: 1024 ** 2 }) {
   const spool = createMemoryIntakeSpool({ commits: 'by hand' })
   const events: GatewayEvent[] = []
   const emit = (event: GatewayEvent) => void events.push(event)
-  const intake = createIntake({ mapper: wordMapper, spool, clock, emit }, options)
+  const intake = createIntake(
+    { mapper: wordMapper, spool, clock, ourTime: ourTimeOf(() => 0, clock), emit },
+    options,
+  )
   const acks: string[] = []
   function send(text: string, qos: QoS = 1, { dup = false, name = text } = {}): void {
     const ack = qos === 0 ? null : (fault: unknown) => void acks.push(fault === null ? name : `fault ${name}`)

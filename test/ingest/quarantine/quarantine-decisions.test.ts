@@ -38,6 +38,7 @@ async function open(options: KeptOptions = {}): Promise<World> {
     decisions: createQuarantineDecisions({
       spool: world.spool,
       clock: systemClock,
+      ourTime: kept.ourTime,
       emit,
       expressions,
       mapping,
@@ -182,7 +183,8 @@ describe('messages that a command drops', () => {
     await kept.decisions.drop(of('unlisted'), { dryRun: false }, signal())
     await kept.change({ listed: ['unlisted'] })
     const { spool } = kept.world
-    const deps = { spool, clock: systemClock, emit: () => undefined, mapping: kept.mapping() }
+    const { ourTime } = kept
+    const deps = { spool, clock: systemClock, ourTime, emit: () => undefined, mapping: kept.mapping() }
     const ask = (reason: string | null) =>
       remapDeadLetters(deps, { reason, source: null, dryRun: false }, signal())
     expect(await ask(null)).toMatchObject({ deadLetters: 0 })

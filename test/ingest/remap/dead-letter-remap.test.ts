@@ -15,7 +15,8 @@ const untimed = (n: number) => ({ time: position(n).ts, lat: position(n).lat, lo
 
 async function ask(kept: KeptWorld, request: Partial<RemapRequest> = {}) {
   const { spool } = kept.world
-  const deps = { spool, clock: systemClock, emit: (event: GatewayEvent) => void kept.events.push(event) }
+  const emit = (event: GatewayEvent) => void kept.events.push(event)
+  const deps = { spool, clock: systemClock, ourTime: kept.ourTime, emit }
   return remapDeadLetters(
     { ...deps, mapping: kept.mapping() },
     { ...everything, ...request },
@@ -112,7 +113,8 @@ describe('dead letters that are mapped again', () => {
     for (let n = 0; n < 3; n += 1) await kept.publish(topicOf('truck-1'), untimed(n))
     await kept.change(right)
     const { spool } = kept.world
-    const deps = { spool, clock: systemClock, emit: () => undefined, mapping: kept.mapping() }
+    const { ourTime } = kept
+    const deps = { spool, clock: systemClock, ourTime, emit: () => undefined, mapping: kept.mapping() }
     expect(await remapDeadLetters(deps, everything, AbortSignal.abort())).toMatchObject({ remapped: 0 })
     expect(await reasonsIn(kept)).toHaveLength(3)
   })

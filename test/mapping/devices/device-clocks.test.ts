@@ -32,6 +32,8 @@ describe('a device’s clock', () => {
     const clocks = open()
     expect(clocks.observe('truck-7', noon + 900 * minute, noon, null)).toBe('ok')
     expect(clocks.observe('truck-7', 12_000, noon, null)).toBe('unset')
+    expect(clocks.observe('truck-7', Date.UTC(2019, 0, 1), noon, null)).toBe('ok')
+    expect(clocks.counters()).toMatchObject({ future: 0, old: 0 })
   })
 
   test('can be behind by any time, which is counted', () => {

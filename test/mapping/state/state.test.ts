@@ -152,6 +152,31 @@ describe('scalar topics', () => {
     expect(world.mapper.map(foreign)).toMatchObject({ kind: 'unmappable', reason: 'NO_SOURCE' })
   })
 
+  test('are judged by the time of the close, where our clock was behind at their arrival', () => {
+    const hourMs = 3_600_000
+    const arrival = (offsetMs: number | null) => ({ bootId: 'b', monotonicMs: 0, offsetMs })
+    for (const [aheadMs, reasons] of [
+      [hourMs, []],
+      [2 * hourMs, ['FUTURE']],
+    ] as const) {
+      const world = openStates([events])
+      for (const [n, v] of [
+        ['lat', 48.1],
+        ['lon', 11.5],
+      ]) {
+        const payload = { n, v, t: (start + aheadMs) / 1000 }
+        const message = messageOf(payload, { topic: 'events/e-1', arrivedAt: start })
+        world.deliver({ ...message, arrival: arrival(null) })
+      }
+      // Our time becomes known: the next message has the corrected time of arrival.
+      const next = { n: 'lat', v: 1, t: (start + hourMs) / 1000 }
+      const later = messageOf(next, { topic: 'events/e-2', arrivedAt: start + hourMs })
+      world.deliver({ ...later, arrival: arrival(0) })
+      world.tick(start + hourMs + 1)
+      expect(world.unsent.map(({ reason }) => reason)).toEqual(reasons)
+    }
+  })
+
   test('are used when a condition reads them', () => {
     const fix = { valid: '["lock"] == "yes" or exists("gps/lock")' }
     const world = openStates([{ ...vans, when: 'on != "no"', fix }])

@@ -1,0 +1,116 @@
+// clock-events.ts: the events of the clock of this machine: whether its time is known, as service and system
+// say, and as devices show it.
+
+import { formatDuration, plural } from '../../std/quantity.ts'
+import type { EventName, EventOf } from '../../domain/event.ts'
+import { noKey, offsetText, providerKey } from './event-text.ts'
+import type { EventTable } from './types.ts'
+
+type ClockEvent = Extract<EventName, `clock_${string}`>
+
+const sources = {
+  kernel: 'the operating system keeps the clock synchronised',
+  config: 'clocks.trust_local says that the clock is right',
+  service: 'the answers of the service have a time',
+}
+
+export const clockEvents: EventTable<ClockEvent> = {
+  clock_known: {
+    meaning:
+      'The time of the gateway is known from here on, or from another source. Device times are checked.',
+    level: { oneOf: ['info', 'warn'], of: ({ isDisputed }) => (isDisputed ? 'warn' : 'info') },
+    text: knownText,
+    repeats: ({ knownBy, isDisputed }) => `${knownBy}|${isDisputed}`,
+    clears: { CLOCK_UNKNOWN: noKey },
+  },
+  clock_unknown: {
+    level: 'warn',
+    repeats: () => '',
+    raises: {
+      CLOCK_UNKNOWN: () => ({
+        why: 'No time service is known to synchronise it, and the ingestion API has not answered yet.',
+      }),
+    },
+  },
+  clock_stepped: {
+    level: 'warn',
+    repeats: () => '',
+    raises: {
+      CLOCK_STEPPED: ({ byMs }) => ({
+        what:
+          `The clock of this machine was set ${byMs > 0 ? 'forward' : 'back'} by ` +
+          `${formatDuration(Math.abs(byMs))} while the gateway ran.`,
+        why: 'It was wrong before or is wrong now. Device times are checked again when the time is known.',
+      }),
+    },
+  },
+  clock_verdicts_corrected: {
+    level: 'warn',
+    raises: {
+      CLOCK_STEPPED: (event) => ({
+        what: `The clock of this machine was behind. ${correctedText(event)}`,
+        why: 'The times of healthy devices seemed to be in the future (FUTURE).',
+      }),
+    },
+  },
+  clock_suspect: {
+    level: 'error',
+    repeats: () => '',
+    raises: {
+      CLOCK_SUSPECT: ({ skewMs, devices, judged }) => ({
+        what:
+          `The clock of this machine is probably wrong: ${devices} of ${judged} devices agree that it is ` +
+          `${formatDuration(Math.abs(skewMs))} ${skewMs > 0 ? 'ahead' : 'behind'}.`,
+        why:
+          'The clocks of devices are independent of each other, so a common error comes from the ' +
+          'clock of this machine.' +
+          (skewMs > 0 ? ' Another possible cause: all of them send stored messages.' : ''),
+      }),
+    },
+  },
+  clock_trusted: {
+    meaning: 'Devices no longer agree that the clock of this machine is wrong.',
+    level: 'info',
+    text: () => 'The devices no longer agree that the clock of this machine is wrong.',
+    repeats: () => '',
+    clears: { CLOCK_SUSPECT: noKey },
+  },
+  clock_off: {
+    level: 'warn',
+    repeats: providerKey,
+    raises: {
+      CLOCK_OFF: ({ provider, offsetMs }) => ({
+        key: provider,
+        what: `The clock of this machine is ${offsetText(offsetMs)} the service.`,
+        why:
+          'The Date header of its answers shows it. Signatures use the time of the service, so delivery ' +
+          'continues.',
+      }),
+    },
+  },
+  clock_right: {
+    meaning: 'The clock of this machine agrees with the service again.',
+    level: 'info',
+    text: () => 'The clock of this machine agrees with the service again.',
+    repeats: providerKey,
+    clears: { CLOCK_OFF: providerKey },
+  },
+}
+
+function knownText({ knownBy, offsetMs, isDisputed }: EventOf<'clock_known'>): string {
+  if (isDisputed)
+    return (
+      'The clock of this machine counts as right, and the service says otherwise. A device time is in the ' +
+      'future only if it is ahead of both.'
+    )
+  const offset = Math.abs(offsetMs) < 1000 ? '' : ` The clock is ${offsetText(offsetMs)} it.`
+  return `The time is known: ${sources[knownBy]}.${knownBy === 'service' ? offset : ''}`
+}
+
+function correctedText({ messages, payloads, dead, keptAgain }: EventOf<'clock_verdicts_corrected'>): string {
+  const kept = keptAgain === 0 ? '' : ` ${plural(keptAgain, 'message')} stay: their time is wrong.`
+  return (
+    `Released ${plural(messages, 'message')} from quarantine: ${plural(payloads, 'payload')}, ` +
+    `${plural(dead, 'dead letter')}.${kept}`
+  )
+}

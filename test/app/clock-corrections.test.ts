@@ -1,0 +1,103 @@
+// The whole gateway with a clock that is wrong for a while, and devices whose clocks are right.
+
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { systemClock, type Clock } from '../../src/std/clock.ts'
+import { testKernel } from '../support/our-time.ts'
+import { messageOf, startPipeline, topicOf, type Pipeline } from '../support/pipeline-world.ts'
+
+const hourMs = 3_600_000
+const messages = 200
+
+/** A wall clock that the test sets; the monotonic clock is right. */
+function settableClock(offMs: number): Clock & { set(offMs: number): void } {
+  let off = offMs
+  return { ...systemClock, now: () => systemClock.now() + off, set: (next) => void (off = next) }
+}
+
+async function publishPresent(pipeline: Pipeline, name: string): Promise<void> {
+  const device = await pipeline.device(name)
+  for (let n = 0; n < messages; n += 1)
+    device.publish({
+      topic: topicOf(name),
+      payload: messageOf(n, { ts: systemClock.now() }),
+      messageId: n + 1,
+    })
+  await device.acked(messages)
+}
+
+const quarantined = (pipeline: Pipeline) => pipeline.status().spool.quarantined
+const codes = (pipeline: Pipeline) => pipeline.status().conditions.map(({ code }) => code)
+
+describe('a gateway whose clock falls behind by an hour', () => {
+  test('judges no device by it, from the first message on, and delivers everything', async () => {
+    const clock = settableClock(0)
+    const pipeline = await startPipeline({ deps: { clock } })
+    await publishPresent(pipeline, 'truck-1')
+    await pipeline.until(() => pipeline.status().clock.known)
+    clock.set(-hourMs)
+    await publishPresent(pipeline, 'truck-2')
+    await pipeline.until(() => pipeline.status().totals.delivered === 2 * messages)
+    await pipeline.until(() => pipeline.status().clock.known)
+    expect(pipeline.status().totals.quarantined).toBe(0)
+    expect(pipeline.status().clock).toMatchObject({ by: 'service', isDisputed: false })
+    await publishPresent(pipeline, 'truck-3')
+    await pipeline.until(() => pipeline.status().totals.delivered === 3 * messages)
+    expect(pipeline.status().totals.quarantined).toBe(0)
+    expect(codes(pipeline)).toEqual(expect.arrayContaining(['CLOCK_OFF', 'CLOCK_STEPPED']))
+  })
+
+  test('releases what it took for the future as soon as the clock is set, without a command', async () => {
+    const clock = settableClock(-hourMs)
+    // The system says that the clock is right, and nothing is delivered that the service could answer.
+    const pipeline = await startPipeline({ deps: { clock, kernel: testKernel(() => true) } })
+    await pipeline.until(() => pipeline.status().clock.known)
+    for (const name of ['truck-1', 'truck-2']) await publishPresent(pipeline, name)
+    expect(quarantined(pipeline)).toBe(2 * messages)
+    clock.set(0)
+    await pipeline.until(() => pipeline.status().totals.delivered === 2 * messages)
+    expect(quarantined(pipeline)).toBe(0)
+    expect(pipeline.status().totals.released).toBe(2 * messages)
+    expect(codes(pipeline)).toContain('CLOCK_STEPPED')
+  })
+
+  test('releases them as soon as an answer of the service shows it', async () => {
+    const clock = settableClock(-hourMs)
+    const pipeline = await startPipeline({ deps: { clock, kernel: testKernel(() => true) } })
+    await pipeline.until(() => pipeline.status().clock.known)
+    await publishPresent(pipeline, 'truck-1')
+    expect(quarantined(pipeline)).toBe(messages)
+    const device = await pipeline.device('truck-2')
+    device.publish({ topic: topicOf('truck-2'), payload: messageOf(1), messageId: 1 })
+    await pipeline.until(() => pipeline.status().totals.delivered === messages + 1)
+    expect(quarantined(pipeline)).toBe(0)
+    expect(pipeline.status().clock).toMatchObject({ known: true, isDisputed: true })
+  })
+})
+
+const trusting = (trustLocal: boolean, baseUrl: string) => `
+ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
+sources:
+  - name: trucks
+    topic: telemetry/v1/{device}
+    map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } }
+clocks: { trust_local: ${trustLocal} }
+spool: { path: ./spool, min_free_bytes: 1MiB }
+delivery: { base_url: "${baseUrl}" }
+ops: { listen: "127.0.0.1:0" }
+`
+
+test('clocks.trust_local makes our time known without system and service, until a reload', async () => {
+  const pipeline = await startPipeline({ config: (baseUrl) => trusting(true, baseUrl) })
+  expect(pipeline.status().clock).toMatchObject({ known: true, by: 'config' })
+  const device = await pipeline.device('truck-1')
+  const payload = messageOf(1, { ts: systemClock.now() + hourMs })
+  device.publish({ topic: topicOf('truck-1'), payload, messageId: 1 })
+  await device.acked(1)
+  expect(quarantined(pipeline)).toBe(1)
+  const path = join(pipeline.folder, 'gateway.yaml')
+  await writeFile(path, trusting(false, pipeline.baseUrl))
+  await pipeline.gateway.reload('the test')
+  expect(pipeline.status().clock).toMatchObject({ known: false, by: null })
+})

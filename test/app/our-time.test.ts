@@ -1,0 +1,209 @@
+import { describe, expect, test } from 'vitest'
+import { createOurTime } from '../../src/app/our-time.ts'
+import { correctedEnvelope, wasClockBehind } from '../../src/domain/arrival.ts'
+import type { GatewayEvent } from '../../src/domain/event.ts'
+import { envelopeOf, type Envelope } from '../../src/domain/message.ts'
+import type { ProviderView } from '../../src/delivery/types.ts'
+import { createFakeClock, fakeStartMs } from '../support/fake-clock.ts'
+import { messageOf } from '../support/mapping-world.ts'
+import { testBootId } from '../support/our-time.ts'
+
+const hourMs = 3_600_000
+
+async function world({ trustLocal = false }: { trustLocal?: boolean } = {}) {
+  const clock = createFakeClock()
+  const events: GatewayEvent[] = []
+  const says = { kernel: false, service: null as number | null, sleptMs: 0, asked: 0 }
+  const kernel = {
+    bootId: testBootId,
+    sleptMs: () => says.sleptMs,
+    isSynchronised: async () => {
+      says.asked += 1
+      return says.kernel
+    },
+  }
+  const time = createOurTime({ clock, emit: (event) => void events.push(event), kernel }, { trustLocal })
+  time.follow({ providers: () => [{ clockOffsetMs: says.service } as ProviderView] })
+  let corrections = 0
+  time.onCorrection(() => (corrections += 1))
+  time.start()
+  await clock.advance(0)
+  return {
+    clock,
+    says,
+    time,
+    events,
+    kinds: () => events.map(({ kind }) => kind),
+    corrections: () => corrections,
+    /** What is kept of a message that arrives now. */
+    arrives(): Envelope {
+      const message = messageOf({}, { topic: 'telemetry/v1/truck-1' })
+      time.stamp(message, clock.now())
+      return envelopeOf(message, null)
+    },
+    /** The clock is set. The service learns of it with its next answer. */
+    set(byMs: number) {
+      clock.stepWall(byMs)
+      says.service = null
+    },
+  }
+}
+
+describe('our time', () => {
+  test('is unknown until somebody says what time it is', async () => {
+    const { time, says, clock } = await world()
+    expect(time.offsetMs()).toBeNull()
+    expect(time.view()).toEqual({ by: null, offsetMs: null, isDisputed: false })
+    says.service = 400
+    await clock.advance(1100)
+    expect(time.offsetMs()).toBe(400)
+    expect(time.view()).toEqual({ by: 'service', offsetMs: 400, isDisputed: false })
+  })
+
+  test('is known where the operating system synchronises the clock, also without a service', async () => {
+    const { time, says, clock } = await world()
+    says.kernel = true
+    await clock.advance(20_000)
+    expect(time.view()).toEqual({ by: 'kernel', offsetMs: 0, isDisputed: false })
+  })
+
+  test('is known at once with clocks.trust_local, until a reload takes that back', async () => {
+    const { time } = await world({ trustLocal: true })
+    expect(time.view()).toEqual({ by: 'config', offsetMs: 0, isDisputed: false })
+    expect(time.wallOffsetMs()).toBe(0)
+    time.setTrustLocal(false)
+    expect(time.offsetMs()).toBeNull()
+  })
+
+  test('follows the service where the clock of this machine is wrong', async () => {
+    const { time, says, clock, arrives } = await world()
+    says.service = hourMs
+    await clock.advance(1100)
+    expect(time.now()).toBe(clock.now() + hourMs)
+    expect(time.offsetMs()).toBe(0)
+    expect(time.wallOffsetMs()).toBe(hourMs)
+    expect(arrives()).toMatchObject({ arrivedAt: clock.now() + hourMs, arrival: { offsetMs: 0 } })
+  })
+
+  test('is unknown from the first message after a step on, before any timer runs', async () => {
+    const { time, says, clock, set, arrives, kinds } = await world()
+    says.service = 0
+    await clock.advance(1100)
+    expect(arrives().arrival?.offsetMs).toBe(0)
+    set(-hourMs)
+    expect(arrives().arrival?.offsetMs).toBeNull()
+    expect(time.view().by).toBeNull()
+    expect(kinds()).toContain('clock_stepped')
+  })
+
+  test('is asked for by messages where the timers are late', async () => {
+    const { says, clock, time, arrives } = await world()
+    says.service = 0
+    time.stop()
+    await clock.advance(5000)
+    expect(arrives().arrival?.offsetMs).toBe(0)
+  })
+
+  test('of the kernel is void after a step until the kernel says so again', async () => {
+    const { says, clock, time, set } = await world()
+    says.kernel = true
+    await clock.advance(20_000)
+    const { asked } = says
+    says.kernel = false
+    set(hourMs)
+    expect(time.offsetMs()).toBeNull()
+    await clock.advance(0)
+    expect(says.asked).toBe(asked + 1)
+    expect(time.offsetMs()).toBeNull()
+    says.kernel = true
+    await clock.advance(20_000)
+    expect(time.view().by).toBe('kernel')
+  })
+
+  test('does not step when the machine slept', async () => {
+    const { says, clock, time, kinds, arrives, set } = await world()
+    says.kernel = true
+    await clock.advance(20_000)
+    const before = arrives()
+    set(8 * hourMs)
+    says.sleptMs += 8 * hourMs
+    expect(time.view().by).toBe('kernel')
+    expect(kinds()).not.toContain('clock_stepped')
+    expect(correctedEnvelope(before, time)).toEqual(before)
+    expect(correctedEnvelope(arrives(), time).arrivedAt).toBe(clock.now())
+  })
+
+  test('is the later one for device times where service and kernel differ, and nothing is sorted by age', async () => {
+    for (const [offsetMs, laterMs] of [
+      [hourMs, hourMs],
+      [-hourMs, 0],
+    ] as const) {
+      const { says, clock, time, events } = await world()
+      says.kernel = true
+      says.service = offsetMs
+      await clock.advance(20_000)
+      expect(time.offsetMs()).toBe(laterMs)
+      expect(time.now()).toBe(clock.now())
+      expect(time.wallOffsetMs()).toBeNull()
+      expect(time.view().isDisputed).toBe(true)
+      expect(events.at(-1)).toMatchObject({ kind: 'clock_known', isDisputed: true })
+    }
+  })
+
+  test('that is unknown for two minutes raises a condition once, and clears it when it is known', async () => {
+    const { says, clock, kinds } = await world()
+    await clock.advance(119_000)
+    expect(kinds()).toEqual([])
+    await clock.advance(3_600_000)
+    expect(kinds()).toEqual(['clock_unknown'])
+    says.service = 0
+    await clock.advance(1100)
+    expect(kinds()).toEqual(['clock_unknown', 'clock_known'])
+  })
+})
+
+describe('the arrival of a kept message', () => {
+  test('is corrected by what is learned later in the same boot, whatever the clock showed', async () => {
+    const { says, clock, time, arrives, set } = await world()
+    set(-hourMs)
+    const first = arrives()
+    await clock.advance(5000)
+    set(2 * hourMs)
+    const second = arrives()
+    await clock.advance(5000)
+    says.service = -hourMs
+    await clock.advance(1100)
+    expect(first.arrivedAt).toBe(fakeStartMs - hourMs)
+    expect(correctedEnvelope(first, time)).toMatchObject({ arrivedAt: fakeStartMs, arrival: { offsetMs: 0 } })
+    expect(correctedEnvelope(second, time)).toMatchObject({ arrivedAt: fakeStartMs + 5000 })
+  })
+
+  test('stays as it is while our time is unknown, and for another boot or an old record', async () => {
+    const { says, clock, time, arrives } = await world()
+    const kept = arrives()
+    expect(correctedEnvelope(kept, time)).toBe(kept)
+    says.service = hourMs
+    await clock.advance(1100)
+    expect(correctedEnvelope(kept, time).arrivedAt).toBe(kept.arrivedAt + hourMs)
+    const { arrival, ...old } = kept
+    const foreign = { ...old, arrival: { ...arrival!, bootId: 'another' } }
+    for (const other of [old, foreign]) {
+      expect(correctedEnvelope(other, time)).toBe(other)
+      expect(wasClockBehind(other, time)).toBe(false)
+    }
+  })
+
+  test('tells whether the clock that judged it was behind', async () => {
+    const { clock, time, arrives, corrections } = await world({ trustLocal: true })
+    const right = arrives()
+    clock.stepWall(-hourMs)
+    const behind = arrives()
+    expect(wasClockBehind(right, time)).toBe(false)
+    const before = corrections()
+    clock.stepWall(hourMs)
+    await clock.advance(1100)
+    expect(corrections()).toBe(before + 1)
+    expect([right, behind].map((kept) => wasClockBehind(kept, time))).toEqual([false, true])
+    expect(wasClockBehind(correctedEnvelope(behind, time), time)).toBe(false)
+  })
+})
