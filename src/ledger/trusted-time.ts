@@ -1,8 +1,8 @@
-// trusted-time.ts: the time by which records are deleted: our clock, corrected by what the answers of the
-// service show.
+// trusted-time.ts: the time by which records are deleted: our clock, corrected where it is known to be wrong.
 //
-// When our clock steps, the known offset is void until an answer brings another one. Nothing is deleted
-// meanwhile.
+// When our clock steps, the known offset is void until it becomes unknown or another one. Nothing is deleted
+// meanwhile. An offset that stays the same counts again after some minutes: the source of our time has noticed
+// the step by then (app/our-time.ts).
 
 import type { Clock, EpochMs } from '../std/clock.ts'
 
@@ -12,6 +12,7 @@ export type TrustedTime = {
 }
 
 const stepMs = 30_000
+const voidMs = 600_000
 
 export function createTrustedTime(deps: {
   clock: Clock
@@ -21,16 +22,16 @@ export function createTrustedTime(deps: {
   const { clock, offsetMs } = deps
   const ahead = () => clock.now() - clock.monotonic()
   let aheadMs = ahead()
-  let voidOffsetMs: number | null = null
+  let voided: { offsetMs: number | null; untilMs: number } | null = null
 
   return { now }
 
   function now(): EpochMs | null {
     const offset = offsetMs()
-    if (Math.abs(ahead() - aheadMs) > stepMs) voidOffsetMs = offset
+    const nowMs = clock.monotonic()
+    if (Math.abs(ahead() - aheadMs) > stepMs) voided = { offsetMs: offset, untilMs: nowMs + voidMs }
     aheadMs = ahead()
-    if (offset === null || offset === voidOffsetMs) return null
-    voidOffsetMs = null
-    return clock.now() + offset
+    if (voided !== null && (offset !== voided.offsetMs || nowMs >= voided.untilMs)) voided = null
+    return offset === null || voided !== null ? null : clock.now() + offset
   }
 }
