@@ -1,8 +1,8 @@
 // trusted-time.ts: the time by which records are deleted: our clock, corrected where it is known to be wrong.
 //
 // When our clock steps, the known offset is void until it becomes unknown or another one. Nothing is deleted
-// meanwhile. An offset that stays the same counts again after some minutes: the source of our time has noticed
-// the step by then (app/our-time.ts).
+// meanwhile. An offset that stays the same counts again after some minutes: the owner of our time has noticed
+// the step by then.
 
 import type { Clock, EpochMs } from '../std/clock.ts'
 
