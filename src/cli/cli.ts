@@ -58,6 +58,10 @@ const commands: Record<string, Entry> = {
     summary: 'List, show, requeue, edit, export and purge dead letters.',
     load: async () => (await import('./dead-letters-command/dead-letters-command.ts')).deadLettersCommand,
   },
+  batches: {
+    summary: 'List sealed batches; retry, reissue, split, settle or drop held ones.',
+    load: async () => (await import('./batches-command/batches-command.ts')).batchesCommand,
+  },
   quarantine: {
     summary: 'List, release and drop messages in quarantine.',
     load: async () => (await import('./quarantine-command.ts')).quarantineCommand,

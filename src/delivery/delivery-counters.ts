@@ -7,6 +7,8 @@ import type { DeliveryCounters } from './types.ts'
 export type CounterSet = {
   submitted(outcome: Outcome, bytes: number): void
   settled(counts: { delivered: number; retried: number; dead: number }): void
+  /** Payloads that count as dead, and are no dead letters. */
+  discarded(payloads: number): void
   read(): Omit<DeliveryCounters, 'senderThreadsLost'>
 }
 
@@ -18,7 +20,7 @@ function keyOf(outcome: Outcome): string {
 
 export function createDeliveryCounters(): CounterSet {
   const outcomes = new Map<string, number>()
-  const sums = { submissions: 0, delivered: 0, retried: 0, dead: 0, bytesSent: 0 }
+  const sums = { submissions: 0, delivered: 0, retried: 0, dead: 0, discarded: 0, bytesSent: 0 }
   return {
     submitted(outcome, bytes) {
       const key = keyOf(outcome)
@@ -30,6 +32,9 @@ export function createDeliveryCounters(): CounterSet {
       sums.delivered += delivered
       sums.retried += retried
       sums.dead += dead
+    },
+    discarded(payloads) {
+      sums.discarded += payloads
     },
     read: () => ({ ...sums, outcomes: new Map(outcomes) }),
   }

@@ -1,7 +1,9 @@
 // types.ts: the types of delivery that other stages use.
 
 import type { EpochMs } from '../std/clock.ts'
-import type { ProviderName } from '../domain/ids.ts'
+import type { Held, HeldReason } from '../domain/held.ts'
+import type { BatchId, ProviderName } from '../domain/ids.ts'
+import type { LaneRole } from '../spool/spool.ts'
 
 export type EndpointState = 'available' | 'unavailable' | 'unauthorized'
 
@@ -27,6 +29,106 @@ export type DeliveryCounters = {
   delivered: number
   retried: number
   dead: number
+  /** Of those: deleted by an operator, and no dead letters. */
+  discarded: number
   bytesSent: number
   senderThreadsLost: number
+}
+
+/** `waiting`: for its next try, or for its turn. `held`: because of its own answers (domain/held.ts). */
+export type BatchState = 'in flight' | 'waiting' | 'held'
+
+/** An answer, or the failure of a submission, in a sentence. */
+export type BatchAnswer = { at: EpochMs; requestId: string | null; text: string }
+
+/** A sealed batch that is not settled. */
+export type BatchView = {
+  batchId: BatchId
+  provider: ProviderName
+  role: LaneRole['kind']
+  payloads: number
+  /** JSON bytes of the payloads. */
+  bytes: number
+  /** The timestamp in the batch. */
+  sealedAt: EpochMs
+  state: BatchState
+  held: Held | null
+  /** By this process. */
+  submissions: number
+  /** False: each submission so far was refused, or ended before the last byte of the body was sent. */
+  mayBeProcessed: boolean
+  lastRequestId: string | null
+  /** Null while it is in flight, or may be sent now. */
+  nextTryAt: EpochMs | null
+}
+
+export type BatchDetail = BatchView & {
+  /** In the order of the batch. */
+  contents: readonly { payloadId: string; device: string | null }[]
+  /** The last answers to it that this process saw, oldest first. */
+  answers: readonly BatchAnswer[]
+}
+
+/** Selects batches; every given condition holds. `ids` selects in any state, the others only held batches. */
+export type BatchSelection = {
+  ids?: readonly string[]
+  provider?: string
+  reason?: HeldReason
+  /** Held, or sealed if it is not held, at least so long. */
+  olderThanMs?: number
+}
+
+/** Batches of one provider, state and reason. */
+export type BatchGroup = {
+  provider: ProviderName
+  state: BatchState
+  reason: HeldReason | null
+  batches: number
+  payloads: number
+  oldestAt: EpochMs
+}
+
+export type BatchList = {
+  now: EpochMs
+  groups: readonly BatchGroup[]
+  /** Held first, oldest first; at most the limit. */
+  batches: readonly BatchView[]
+  /** Batches that match and are not listed. */
+  more: number
+}
+
+export type BatchAction = 'retry' | 'reissue' | 'split' | 'mark-delivered' | 'drop' | 'discard'
+
+/** Who acts, as the command reports it. */
+export type Operator = { user: string; sudoUser: string | null }
+
+export type BatchRequest = {
+  action: BatchAction
+  selection: BatchSelection
+  /** Of `split`: the number of new batches; null: one for each payload. */
+  parts: number | null
+  dryRun: boolean
+  operator: Operator
+}
+
+export type BatchActionReport = {
+  action: BatchAction
+  dryRun: boolean
+  batches: number
+  payloads: number
+  /** Batches among them that the service may have processed, and their payloads. */
+  mayBeProcessed: { batches: number; payloads: number }
+  /** Batches that `reissue` and `split` make. */
+  newBatches: number
+  /** Batches that stay as they are. */
+  skipped: readonly { batchId: string; code: 'BATCH_BUSY' | 'BATCH_GONE'; why: string }[]
+}
+
+/** What an operator does with sealed batches. */
+export type BatchOperations = {
+  list(selection: BatchSelection, limit: number): BatchList
+  /** Null where no batch has the id. */
+  show(batchId: string): Promise<BatchDetail | null>
+  /** Rejects where a write fails; what was done before it remains. Ends early where `signal` aborts. */
+  run(request: BatchRequest, signal: AbortSignal): Promise<BatchActionReport>
 }

@@ -4,11 +4,12 @@
 import type { FailureRecord } from './outcome.ts'
 
 export type PayloadSettlement =
-  | { kind: 'delivered' }
+  /** `note`: for the ledger, where not the answer of the service says so. */
+  | { kind: 'delivered'; note?: { reason: string; detail: string } }
   /** Goes to the end of the retry lane of `schedule` and `step`, and rests there for that step's delay. */
   | { kind: 'retry'; schedule: string; step: number; failure: FailureRecord }
-  /** Becomes a dead letter. */
-  | { kind: 'dead'; reason: string; detail: string; failure: FailureRecord | null }
+  /** Becomes a dead letter; with `discard` it is deleted instead, because an operator wants that. */
+  | { kind: 'dead'; reason: string; detail: string; failure: FailureRecord | null; discard?: true }
 
 /** One entry for each payload of the batch, in the order of the batch; or the usual case as one word. */
 export type Settlement = {

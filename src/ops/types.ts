@@ -4,7 +4,7 @@
 import type { EpochMs } from '../std/clock.ts'
 import type { GatewayError } from '../std/gateway-error.ts'
 import type { Delivery } from '../delivery/delivery.ts'
-import type { ProviderView } from '../delivery/types.ts'
+import type { BatchOperations, ProviderView } from '../delivery/types.ts'
 import type { TimeView } from '../domain/arrival.ts'
 import type {
   ClockVerdictCounters,
@@ -35,6 +35,8 @@ export type StageViews = {
   quarantine?: Pick<QuarantineDecisions, 'release' | 'drop'> | null
   /** To list, requeue, edit, export and purge dead letters. */
   deadLetters?: DeadLetterOperations | null
+  /** To list and change sealed batches. */
+  batches?: BatchOperations | null
   ledger?: Pick<Ledger, 'query' | 'view'> | null
   control?: DaemonControl | null
   ourTime?: { view(): TimeView } | null

@@ -173,7 +173,7 @@ function packSettlements(payloads: readonly PayloadSettlement[]): { bytes: Buffe
 function rowOf(payload: PayloadSettlement): Row {
   switch (payload.kind) {
     case 'delivered':
-      return ['delivered', null, null, null, null]
+      return ['delivered', null, null, short(payload.note?.reason), short(payload.note?.detail)]
     case 'retry': {
       const { errorType, errorMessage } = payload.failure
       return ['retried', payload.schedule, payload.step, short(errorType), short(errorMessage)]
@@ -185,7 +185,8 @@ function rowOf(payload: PayloadSettlement): Row {
   }
 }
 
-function short(text: string): string {
+function short(text: string | undefined): string | null {
+  if (text === undefined) return null
   return text.slice(0, textLengthMax).toWellFormed()
 }
 

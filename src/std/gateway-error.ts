@@ -22,6 +22,8 @@ export const errorCodes = {
   SPOOL_CLOSED: 'The spool is closed, because the daemon stops or reopens it.',
   SPOOL_ENTRY_GONE: 'The kept message or dead letter does not exist, or another command took it.',
   DEAD_LETTER_INVALID: 'The line or the edited text is not a valid payload or message.',
+  BATCH_BUSY: 'The batch is in a submission now.',
+  BATCH_GONE: 'There is no such batch: it was settled or replaced.',
   IMPORT_ENDED: 'The import that the request belongs to does not exist any more.',
   LEDGER_LOCKED: 'Another process uses the records of the ledger.',
   LEDGER_UNUSABLE: 'The records of the ledger cannot be opened or read. Delivery does not need them.',

@@ -191,6 +191,14 @@ describe('a receipt', () => {
     )
   })
 
+  test('says who marked a payload as delivered', () => {
+    const note = { reason: 'MARKED_BY_OPERATOR', detail: 'alice marked the batch as delivered.' }
+    const value = receiptOf([{ payloadId: uuidNamed('1'), deviceTime: 1, device: 'a' }], {
+      fates: [{ kind: 'delivered', note }],
+    })
+    expect(decodeReceipt(value)?.settlement(0)).toMatchObject({ outcome: 'delivered', ...note })
+  })
+
   test('is found by its batchId and its requestId in upper or lower case', () => {
     const value = receiptOf([{ payloadId: uuidNamed('1'), deviceTime: 1, device: 'a' }], {
       batch: uuidNamed('b'),

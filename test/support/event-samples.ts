@@ -55,6 +55,23 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
     by: 'operator',
     reasons: '2 mapping NOT_JSON',
   },
+  operator_action: {
+    kind: 'operator_action',
+    action: 'reissue',
+    by: 'root (sudo by alice)',
+    selection: '--reason repeated',
+    batches: 2,
+    payloads: 7,
+    newBatches: 2,
+    skipped: 1,
+  },
+  payloads_discarded: {
+    kind: 'payloads_discarded',
+    provider,
+    batchId,
+    payloads: 3,
+    by: 'alice',
+  },
   dead_letter_edited: {
     kind: 'dead_letter_edited',
     id: '0a',

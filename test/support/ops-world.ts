@@ -161,6 +161,7 @@ export function deliveryCounters(more: Partial<DeliveryCounters> = {}): Delivery
     delivered: 0,
     retried: 0,
     dead: 0,
+    discarded: 0,
     bytesSent: 0,
     senderThreadsLost: 0,
     ...more,

@@ -4,7 +4,8 @@
 // that does not exist.
 //
 //   spool-events, dead-letter-events, ingest-events, mapping-events, clock-events,
-//   delivery-events, endpoint-events, ledger-events, gateway-events      the entries, by area
+//   delivery-events, endpoint-events, ledger-events, gateway-events,
+//   operator-events        the entries, by area
 //   counted-conditions     the conditions that follow a counter
 //   event-conditions       applies the table to the conditions
 //   ../conditions/         the codes of the conditions, their severity and what to do
@@ -23,6 +24,7 @@ import { gatewayEvents } from './gateway-events.ts'
 import { ingestEvents } from './ingest-events.ts'
 import { ledgerEvents } from './ledger-events.ts'
 import { mappingEvents } from './mapping-events.ts'
+import { operatorEvents } from './operator-events.ts'
 import { spoolEvents } from './spool-events.ts'
 import type { EventSpec, EventTable } from './types.ts'
 
@@ -36,6 +38,7 @@ export const eventTable: EventTable<EventName> = {
   ...endpointEvents,
   ...deadLetterEvents,
   ...ledgerEvents,
+  ...operatorEvents,
 }
 
 /** The entry of an event. Throws for an event that the table does not have. */

@@ -5,6 +5,7 @@
 //   POST /control/dead-letters/remap?dryRun=1&reason=R&source=S       maps dead letters again
 //   POST /control/dead-letters/...                                    control-dead-letters.ts
 //   POST /control/quarantine/...                                      control-quarantine.ts
+//   POST /control/batches/...                                         control-batches.ts
 //   POST /control/spool/verify                                        reads every record of the spool
 //
 // There is no password. The connection must come from loopback, name a loopback host, and not come from a web
@@ -16,6 +17,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { GatewayError } from '../../std/gateway-error.ts'
 import { quote } from '../../std/quote.ts'
 import type { DaemonControl, StageViews } from '../types.ts'
+import { changeBatches } from './control-batches.ts'
 import { changeDeadLetters } from './control-dead-letters.ts'
 import { changeQuarantine } from './control-quarantine.ts'
 import { badRequest, faultAnswer, notYet, ok, problem, type JsonAnswer } from './json-answer.ts'
@@ -58,7 +60,7 @@ const wrongUse: ReadonlySet<string> = new Set(['DEAD_LETTER_INVALID', 'SPOOL_ENT
 
 /** Null for an unknown path. */
 async function change(
-  { deadLetters, quarantine }: StageViews,
+  { deadLetters, quarantine, batches }: StageViews,
   control: DaemonControl,
   { path, query, request }: Route,
   signal: AbortSignal,
@@ -75,10 +77,12 @@ async function change(
     case 'spool/verify':
       return ok(await control.check(signal))
     default: {
-      const [, folder, name = ''] = /^\/control\/(dead-letters|quarantine)\/([\w-]+)$/.exec(path) ?? []
+      const [, folder, name = ''] =
+        /^\/control\/(dead-letters|quarantine|batches)\/([\w-]+)$/.exec(path) ?? []
       if (folder === 'dead-letters' && deadLetters)
         return changeDeadLetters(deadLetters, name, query, { request, signal })
       if (folder === 'quarantine' && quarantine) return changeQuarantine(quarantine, name, query, signal)
+      if (folder === 'batches' && batches) return changeBatches(batches, name, query, signal)
       return null
     }
   }

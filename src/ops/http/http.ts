@@ -7,7 +7,7 @@
 //   /status   status.ts as JSON
 //   /metrics  Prometheus text
 //   /tap      messages as they come, raw and mapped, as NDJSON, while the client reads: tap-stream.ts
-//   /devices, /devices/{key}, /dead-letters, /ledger, /quarantine    read-routes.ts
+//   /devices, /devices/{key}, /dead-letters, /ledger, /quarantine, /batches    read-routes.ts
 //   /control/...    changes: POST, from this machine only: control-routes.ts
 //
 // All else is GET and HEAD. The server listens on loopback by default and asks for no password, so it shows
@@ -193,6 +193,7 @@ const paths = [
   '/dead-letters',
   '/ledger',
   '/quarantine',
+  '/batches',
   '/tap',
 ]
 

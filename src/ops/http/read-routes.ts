@@ -1,4 +1,4 @@
-// read-routes.ts: lists over HTTP: devices, dead letters, the ledger and the quarantine.
+// read-routes.ts: lists over HTTP: devices, dead letters, batches, the ledger and the quarantine.
 //
 //   /devices?limit=        devices that were seen, worst clock first: name, asset, messages, last time, skew
 //   /devices/{key}         one of them
@@ -8,11 +8,13 @@
 //   /ledger?device=&at=&from=&to=&payload=&batch=&request=&outcome=&limit=&after=
 //                          what became of payloads (ledger/ledger-query.ts), newest first
 //   /quarantine?device=&limit=    quarantine-view.ts
+//   /batches?provider=&reason=&olderThanMs=&limit=    sealed batches that are not settled, held first
 //
 // Each reads a bounded part and reports when there is more.
 
 import { assertNever } from '../../std/assert.ts'
 import type { DeviceView, StageViews } from '../types.ts'
+import { readBatchParams } from './batch-params.ts'
 import { readDeadLetterParams } from './dead-letter-params.ts'
 import { notFound, ok, problem, type JsonAnswer } from './json-answer.ts'
 import { quarantineOf } from './quarantine-view.ts'
@@ -34,6 +36,11 @@ export async function answerRead(stages: StageViews, { path, query, signal }: Re
   }
   if (path === '/ledger') return ledgerOf(stages, path, query, signal)
   if (path === '/quarantine') return found(await quarantineOf(stages, { device: query.get('device'), limit }))
+  if (path === '/batches') {
+    const selection = readBatchParams(query, ['limit'])
+    if (typeof selection === 'string') return notFound(path, selection)
+    return found(stages.batches?.list(selection, limit) ?? null)
+  }
   return notFound(path, 'The path is unknown.')
 }
 

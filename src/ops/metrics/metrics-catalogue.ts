@@ -141,6 +141,11 @@ const deliveryMetrics: readonly Metric[] = [
     ({ stages }) => one(stages.delivery?.counters().dead),
   ),
   counter(
+    'gateway_payloads_discarded_total',
+    'Payloads deleted by `batches drop --discard`. Their data is lost. Counted as dead, too.',
+    ({ stages }) => one(stages.delivery?.counters().discarded),
+  ),
+  counter(
     'gateway_submissions_total',
     'Submissions, by outcome.',
     labelled(['outcome'], ({ stages }) =>

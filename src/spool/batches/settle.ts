@@ -107,6 +107,7 @@ function planFor(
         addBytes(retryFor(plan, payload).builder, json, (content.attempts[index] ?? 0) + 1)
         return
       case 'dead': {
+        if (payload.discard === true) return
         const origin = { batch, requestId, payloadId: content.payloadIds[index] ?? null }
         plan.deadLetters.push(deadLetterRecord.encode(deadLetterOf(state, payload, json, origin)))
         return

@@ -117,6 +117,19 @@ describe('a settle', () => {
   })
 })
 
+describe('a discarded payload', () => {
+  test('counts as dead and is no dead letter, also after a restart', async () => {
+    const before = await openSpoolWorld()
+    const discarded: PayloadSettlement = { ...dead, discard: true }
+    await settleAs(before.spool, await sealed(before, 'a', 'b'), [discarded, dead])
+    expect(before.spool.totals()).toMatchObject({ dead: 2, deadLetters: 1, openBytes: 0 })
+    const world = await before.reopen()
+    expect(countsOf(world)).toEqual(['live: 2 = 2 + 0'])
+    expect(await deadLettersIn(world.spool)).toHaveLength(1)
+    expect((await world.spool.check(new AbortController().signal)).problems).toEqual([])
+  })
+})
+
 describe('a settle is refused', () => {
   test('for a batch that is settled, or whose settle is running', async () => {
     const world = await openSpoolWorld()

@@ -1,0 +1,134 @@
+// batch-action.ts: sends an action on batches to the daemon, and prints what it did.
+
+import { userInfo } from 'node:os'
+import { assertNever } from '../../std/assert.ts'
+import { plural } from '../../std/quantity.ts'
+import type { BatchAction, BatchActionReport, BatchSelection } from '../../delivery/types.ts'
+import { toBatchParams } from '../../ops/ops.ts'
+import { requestByOptions, type DaemonOptions } from '../daemon-client/daemon-options.ts'
+import { printAnswer, type CommandIo, type ExitStatus } from '../terminal/terminal.ts'
+import { textOfLines } from '../terminal/text-format.ts'
+import { selectionOf, type BatchFilterOptions } from './batch-filter.ts'
+
+export type BatchActionOptions = DaemonOptions & BatchFilterOptions & { dryRun?: boolean; yes?: boolean }
+
+/** Of one request, because the length of a URL is limited. */
+const idsMax = 100
+
+/** Resolves with the exit status. `flags`: further parameters. */
+export async function runBatchAction(
+  name: string,
+  { ids, flags = {} }: { ids: readonly string[]; flags?: Record<string, string | undefined> },
+  options: BatchActionOptions,
+  io: CommandIo,
+): Promise<ExitStatus> {
+  const reports: BatchActionReport[] = []
+  for (const selection of partsOf(selectionOf(options, ids))) {
+    const params = toBatchParams(selection)
+    const set = { all: flag(options.all), dryRun: flag(options.dryRun), yes: flag(options.yes), ...flags }
+    for (const [key, value] of Object.entries({ ...set, ...operatorOf(io) }))
+      if (value !== undefined) params.set(key, value)
+    const path = `/control/batches/${name}?${params.toString()}`
+    const request = { path, method: 'POST', timeoutMs: Infinity } as const
+    reports.push((await requestByOptions(options, io, request)) as BatchActionReport)
+  }
+  const report = sumOf(reports)
+  printAnswer(io, options, report, actionText)
+  return report.skipped.length > 0 ? 1 : 0
+}
+
+function partsOf(selection: BatchSelection): BatchSelection[] {
+  const { ids } = selection
+  if (ids === undefined) return [selection]
+  return Array.from({ length: Math.ceil(ids.length / idsMax) }, (_, part) => ({
+    ...selection,
+    ids: ids.slice(part * idsMax, (part + 1) * idsMax),
+  }))
+}
+
+function flag(isSet: boolean | undefined): string | undefined {
+  return isSet === true ? '1' : undefined
+}
+
+/** For the log of the daemon. */
+function operatorOf({ env }: CommandIo): { user: string; sudoUser: string | undefined } {
+  return { user: userName(), sudoUser: env['SUDO_USER'] }
+}
+
+function userName(): string {
+  try {
+    return userInfo().username
+  } catch {
+    // A container may run as a user id without a name.
+    return `uid ${process.getuid?.() ?? 'unknown'}`
+  }
+}
+
+function sumOf(reports: readonly BatchActionReport[]): BatchActionReport {
+  const [first] = reports
+  const sum = (numberIn: (report: BatchActionReport) => number) =>
+    reports.reduce((total, report) => total + numberIn(report), 0)
+  return {
+    action: first?.action ?? 'retry',
+    dryRun: first?.dryRun ?? true,
+    batches: sum(({ batches }) => batches),
+    payloads: sum(({ payloads }) => payloads),
+    newBatches: sum(({ newBatches }) => newBatches),
+    mayBeProcessed: {
+      batches: sum(({ mayBeProcessed }) => mayBeProcessed.batches),
+      payloads: sum(({ mayBeProcessed }) => mayBeProcessed.payloads),
+    },
+    skipped: reports.flatMap(({ skipped }) => skipped),
+  }
+}
+
+const done: Record<BatchAction, string> = {
+  retry: 'retried under the same batchId, one after the other',
+  reissue: 'sent under new batchIds',
+  split: 'sent under new batchIds',
+  'mark-delivered': 'settled as delivered, without another submission',
+  drop: 'settled: the payloads become dead letters',
+  discard: 'deleted. Their payloads are lost',
+}
+
+function actionText(report: BatchActionReport): string {
+  const { action, dryRun, batches, payloads, newBatches, skipped } = report
+  const what = `${plural(batches, 'batch', 'batches')} with ${plural(payloads, 'payload')}`
+  const made = newBatches > 0 ? ` (${plural(newBatches, 'new batch', 'new batches')})` : ''
+  const verb = dryRun ? 'would be' : batches === 1 ? 'is' : 'are'
+  return textOfLines([
+    `${what} ${verb} ${done[action]}${made}.`,
+    ...(batches > 0 ? effectLines(report) : []),
+    ...skipped.slice(0, 20).map(({ batchId, code, why }) => `  skipped: ${batchId}: ${code}: ${why}`),
+    ...(skipped.length > 20 ? [`  skipped: ${skipped.length - 20} more`] : []),
+    ...(dryRun ? [`Nothing was changed.${action === 'retry' ? '' : ' Add --yes to do it.'}`] : []),
+  ])
+}
+
+function effectLines({ action, mayBeProcessed, payloads, batches }: BatchActionReport): string[] {
+  const sure = payloads - mayBeProcessed.payloads
+  switch (action) {
+    case 'reissue':
+    case 'split':
+      if (mayBeProcessed.batches === 0)
+        return ['  The service has processed none of them: it refused every submission.']
+      return [
+        `  The service may have processed ${mayBeProcessed.batches} of them. If it did, it processes their ` +
+          `${plural(mayBeProcessed.payloads, 'payload')} twice, under two batchIds.`,
+        '  Ask the service first: `batches show` has the batchId and the requestIds.',
+      ]
+    case 'mark-delivered':
+      if (sure === 0) return ['  If the service did not process them, their payloads are lost.']
+      return [
+        `  The service refused every submission of ${batches - mayBeProcessed.batches} of them: their ` +
+          `${plural(sure, 'payload')} are lost.`,
+      ]
+    case 'drop':
+      return ['  To send them later: dead-letters requeue --reason DROPPED_BY_OPERATOR.']
+    case 'retry':
+    case 'discard':
+      return []
+    default:
+      return assertNever(action)
+  }
+}

@@ -1,0 +1,113 @@
+// batches-command.ts: `batches`: list the sealed batches that are not settled, and change them. `list` is
+// here; each other subcommand has a file of its own.
+
+import { Command } from 'commander'
+import { formatDuration, formatSize, plural } from '../../std/quantity.ts'
+import { heldReasons, type HeldReason } from '../../domain/held.ts'
+import type { BatchGroup, BatchList, BatchView } from '../../delivery/types.ts'
+import { toBatchParams } from '../../ops/ops.ts'
+import { requestByOptions, withDaemonOptions, type DaemonOptions } from '../daemon-client/daemon-options.ts'
+import { wholeNumber } from '../terminal/option-values.ts'
+import { columns } from '../terminal/text-table.ts'
+import { printAnswer, type BuildCommand } from '../terminal/terminal.ts'
+import { agoText, notes } from '../terminal/text-format.ts'
+import { filterOf, withBatchFilter, type BatchFilterOptions } from './batch-filter.ts'
+import { dropCommand } from './batches-drop-command.ts'
+import { markDeliveredCommand } from './batches-mark-delivered-command.ts'
+import { reissueCommand } from './batches-reissue-command.ts'
+import { retryCommand } from './batches-retry-command.ts'
+import { showCommand } from './batches-show-command.ts'
+import { splitCommand } from './batches-split-command.ts'
+import { reasonText } from './batch-text.ts'
+
+export const batchesCommand: BuildCommand = (io, done) =>
+  new Command('batches')
+    .addCommand(listCommand(io, done), { isDefault: true })
+    .addCommand(showCommand(io, done))
+    .addCommand(retryCommand(io, done))
+    .addCommand(reissueCommand(io, done))
+    .addCommand(splitCommand(io, done))
+    .addCommand(markDeliveredCommand(io, done))
+    .addCommand(dropCommand(io, done))
+
+const listCommand: BuildCommand = (io, done) =>
+  withBatchFilter(withDaemonOptions(new Command('list')))
+    .description('List sealed batches that are not settled, held batches first.')
+    .option('--limit <rows>', 'show at most this many batches', wholeNumber(1, 1000), 50)
+    .addHelpText(
+      'after',
+      notes(
+        'in flight: a submission runs. waiting: for its next try. held: because of the answers to it; the ' +
+          'other batches are delivered as usual.',
+      ),
+    )
+    .action(async (options: DaemonOptions & BatchFilterOptions & { limit: number }) => {
+      const params = toBatchParams(filterOf(options))
+      params.set('limit', String(options.limit))
+      const request = { path: `/batches?${params.toString()}`, method: 'GET', timeoutMs: Infinity } as const
+      const list = (await requestByOptions(options, io, request)) as BatchList
+      const isFiltered = Object.keys(filterOf(options)).length > 0
+      printAnswer(io, options, list, (answer) => listText(answer, isFiltered))
+      done(0)
+    })
+
+function listText({ now, groups, batches, more }: BatchList, isFiltered: boolean): string {
+  if (batches.length === 0)
+    return isFiltered ? 'No sealed batch matches.\n' : 'There are no sealed batches.\n'
+  const head = [
+    'batchId',
+    'provider',
+    'lane',
+    'payloads',
+    'size',
+    'sealed',
+    'state',
+    'sent',
+    'requestId',
+    'next try',
+  ]
+  const lines = [
+    ...groups.map((group) => groupText(group, now)),
+    '',
+    ...columns([head, ...batches.map((view) => rowOf(view, now))]),
+    ...(more > 0 ? [`${plural(more, 'more batch', 'more batches')}. --limit shows more of them.`] : []),
+    ...legend(groups),
+  ]
+  return `${lines.join('\n')}\n`
+}
+
+function groupText(
+  { provider, state, reason, batches, payloads, oldestAt }: BatchGroup,
+  now: number,
+): string {
+  const what = `${plural(batches, 'batch', 'batches')} with ${plural(payloads, 'payload')}`
+  const oldest = `oldest ${agoText(now - oldestAt)}`
+  return `${what} ${state}${reason === null ? '' : ` (${reason})`}, provider ${provider}, ${oldest}`
+}
+
+function rowOf(view: BatchView, now: number): string[] {
+  const { batchId, provider, role, payloads, bytes, sealedAt, state, held, submissions } = view
+  return [
+    batchId,
+    provider,
+    role,
+    String(payloads),
+    formatSize(bytes),
+    agoText(now - sealedAt),
+    held === null ? state : `held: ${held.reason}, ${agoText(now - held.since)}`,
+    String(submissions),
+    view.lastRequestId ?? '-',
+    nextText(view, now),
+  ]
+}
+
+function nextText({ state, nextTryAt }: BatchView, now: number): string {
+  if (state === 'in flight') return 'runs now'
+  return nextTryAt === null || nextTryAt <= now ? 'in turn' : `in ${formatDuration(nextTryAt - now)}`
+}
+
+function legend(groups: readonly BatchGroup[]): string[] {
+  const all = Object.keys(heldReasons) as HeldReason[]
+  const reasons = all.filter((reason) => groups.some((group) => group.reason === reason))
+  return reasons.length === 0 ? [] : ['', ...reasons.map(reasonText)]
+}

@@ -1,0 +1,158 @@
+import { describe, expect, test } from 'vitest'
+import type { GatewayEvent } from '../../../src/domain/event.ts'
+import {
+  createBatchOperations,
+  partsOf,
+  type BatchControl,
+} from '../../../src/delivery/batch-operations/batch-operations.ts'
+import type { BatchRequest, BatchView } from '../../../src/delivery/types.ts'
+import { GatewayError } from '../../../src/std/gateway-error.ts'
+import { batchView, heldView } from '../../support/batch-views.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+
+const never = new AbortController().signal
+const operator = { user: 'root', sudoUser: 'alice' }
+
+type World = ReturnType<typeof openWorld>
+
+/** A provider whose batches are only recorded. `failing`: what the next action on a batch throws. */
+function openWorld(views: BatchView[], failing: Record<string, GatewayError> = {}) {
+  const calls: string[] = []
+  const events: GatewayEvent[] = []
+  const call = async (id: string, text: string) => {
+    if (failing[id] !== undefined) throw failing[id]
+    calls.push(`${text} ${id}`)
+  }
+  const control: BatchControl = {
+    views: () => views,
+    find: (id) => views.find(({ batchId }) => batchId === id) ?? null,
+    async show(id) {
+      const view = views.find(({ batchId }) => batchId === id)
+      return view === undefined ? null : { ...view, contents: [], answers: [] }
+    },
+    retry: (id) => call(id, 'retry'),
+    async reissue(id, counts) {
+      await call(id, `reissue ${counts.join('+')}`)
+      return counts.length
+    },
+    settle: (id, { as, by }) => call(id, `${as} by ${by}`),
+  }
+  const emit = (event: GatewayEvent) => void events.push(event)
+  const operations = createBatchOperations({ clock: createFakeClock(), emit, controls: [control] })
+  return { calls, events, operations }
+}
+
+function run({ operations }: World, changes: Partial<BatchRequest>) {
+  const request: BatchRequest = {
+    action: 'retry',
+    selection: {},
+    parts: null,
+    dryRun: false,
+    operator,
+    ...changes,
+  }
+  return operations.run(request, never)
+}
+
+const three = () => [
+  heldView('a', 'repeated', { since: 1 }),
+  heldView('b', 'stuck', { since: 2, mayBeProcessed: false }),
+  batchView('c', { state: 'in flight' }),
+]
+
+describe('an action on batches', () => {
+  test('changes each selected batch, and is one event with who, what and how much', async () => {
+    const world = openWorld(three())
+    const report = await run(world, { action: 'reissue' })
+    expect(world.calls).toEqual(['reissue 10 a', 'reissue 10 b'])
+    expect(report).toEqual({
+      action: 'reissue',
+      dryRun: false,
+      batches: 2,
+      payloads: 20,
+      newBatches: 2,
+      mayBeProcessed: { batches: 1, payloads: 10 },
+      skipped: [],
+    })
+    expect(world.events).toEqual([
+      {
+        kind: 'operator_action',
+        action: 'reissue',
+        by: 'root (sudo by alice)',
+        selection: '--all',
+        batches: 2,
+        payloads: 20,
+        newBatches: 2,
+        skipped: 0,
+      },
+    ])
+  })
+
+  test('changes nothing and logs nothing in a dry run', async () => {
+    for (const action of ['retry', 'reissue', 'split', 'mark-delivered', 'drop', 'discard'] as const) {
+      const world = openWorld(three())
+      const report = await run(world, { action, dryRun: true })
+      expect(report).toMatchObject({ dryRun: true, batches: 2, payloads: 20 })
+      expect(report.newBatches).toBe(action === 'split' ? 20 : action === 'reissue' ? 2 : 0)
+      expect([world.calls, world.events]).toEqual([[], []])
+    }
+  })
+
+  test('leaves a batch that is in a submission, and says so', async () => {
+    const world = openWorld(three())
+    const report = await run(world, { action: 'drop', selection: { ids: ['c', 'a', 'gone'] } })
+    expect(world.calls).toEqual(['dead by root (sudo by alice) a'])
+    expect(report.skipped.map(({ batchId, code }) => `${batchId} ${code}`)).toEqual([
+      'gone BATCH_GONE',
+      'c BATCH_BUSY',
+    ])
+  })
+
+  test('continues where a batch was sent or settled in between', async () => {
+    const fault = (code: 'BATCH_BUSY' | 'BATCH_GONE') =>
+      new GatewayError(code, { what: '', why: '', act: '' })
+    const failing = { a: fault('BATCH_BUSY') }
+    const world = openWorld(three(), failing)
+    const report = await run(world, { action: 'mark-delivered' })
+    expect(world.calls).toEqual(['delivered by root (sudo by alice) b'])
+    expect(report).toMatchObject({ batches: 1, skipped: [{ batchId: 'a', code: 'BATCH_BUSY' }] })
+  })
+
+  test('ends at a failed write, and the event has what was done before', async () => {
+    const closed = new GatewayError('SPOOL_CLOSED', { what: '', why: '', act: '' })
+    const world = openWorld(three(), { b: closed })
+    await expect(run(world, { action: 'drop' })).rejects.toThrow(closed)
+    expect(world.events).toMatchObject([{ kind: 'operator_action', batches: 1, payloads: 10 }])
+  })
+
+  test('ends where the command is stopped', async () => {
+    const world = openWorld(three())
+    const request = { action: 'retry', selection: {}, parts: null, dryRun: false, operator } as const
+    expect(await world.operations.run(request, AbortSignal.abort())).toMatchObject({ batches: 0 })
+    expect(world.calls).toEqual([])
+  })
+
+  test('splits into equal parts, or into single payloads', async () => {
+    const world = openWorld([heldView('a', 'repeated', { since: 1 })])
+    expect(await run(world, { action: 'split', parts: 3 })).toMatchObject({ newBatches: 3 })
+    expect(await run(world, { action: 'split' })).toMatchObject({ newBatches: 10 })
+    expect(world.calls).toEqual(['reissue 4+3+3 a', 'reissue 1+1+1+1+1+1+1+1+1+1 a'])
+    expect(partsOf(2, 5)).toEqual([1, 1])
+  })
+
+  test('reports each discarded batch at the level error', async () => {
+    const world = openWorld(three())
+    await run(world, { action: 'discard', selection: { reason: 'stuck' } })
+    expect(world.calls).toEqual(['discarded by root (sudo by alice) b'])
+    expect(world.events).toMatchObject([
+      { kind: 'payloads_discarded', batchId: 'b', payloads: 10, by: 'root (sudo by alice)' },
+      { kind: 'operator_action', action: 'discard', selection: '--reason stuck' },
+    ])
+  })
+})
+
+test('a batch is shown by its id, and null where it does not exist', async () => {
+  const { operations } = openWorld(three())
+  expect(await operations.show('a')).toMatchObject({ batchId: 'a' })
+  expect(await operations.show('z')).toBeNull()
+})
