@@ -53,7 +53,9 @@ const address = field<string | null>('address of the client; null where it is no
 const fault = field<GatewayError>('error with its code and its three sentences')
 const cause = field<string>('what caused the reload')
 const offsetMs = field<number>('clock of the service minus clock of this machine, in ms')
-const table = field<'state' | 'kept'>('`state`: mapping state, `kept`: kept messages')
+const table = field<'state' | 'kept' | 'journal' | 'sessions'>(
+  '`state`: mapping state, `kept`: kept messages, `journal`: what ingest notes, `sessions`: stored sessions',
+)
 const name = field<string>('name of the message shelf or key of the state')
 
 export const eventFields = {

@@ -114,6 +114,7 @@ export function spoolOptions(
     reserveBytes: Math.min(64 * MiB, config.max_bytes / 4),
     ballastBytes: Math.min(16 * MiB, Math.floor(config.max_bytes / 16)),
     window: { windowMs: config.dedup.window, keysMax: config.dedup.max_ids },
+    journal: { windowMs: config.dedup.window, bytesMax: 4 * MiB },
     group: { chunkPayloadsMax: batch.payloadsMax, chunkBytesMax: batch.bytesMax / 2 },
     groupBytesMax: MiB,
     uncommittedBytesMax: 64 * MiB,

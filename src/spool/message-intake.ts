@@ -29,6 +29,12 @@ export function createMessageIntake(
     putState(key, value) {
       current().committer.open.attachments().putState(key, value)
     },
+    note(entry) {
+      current().committer.open.note(entry)
+    },
+    putSession(key, value) {
+      current().committer.open.attachments().putSession(key, value)
+    },
     keepMessage(message, windowKey, dup) {
       const session = current()
       if (addKey(session, windowKey, dup) === 'duplicate') return 'duplicate'

@@ -42,6 +42,7 @@ export type SpoolState = {
   openBytes: number
   readonly stateEntries: StateEntries
   readonly receipts: ReceiptQueue
+  readonly journal: IntakeJournal
   readonly shelves: Map<ShelfName, Shelf>
   /** Bytes of kept messages, uncommitted messages included. */
   readonly keptBytes: Record<ShelfKind, number>
@@ -73,6 +74,8 @@ export type MessageGroup = Group & {
   append(payload: MappedPayload): void
   /** Adds the key in the window's scratch buffer. */
   addKey(): void
+  /** Adds an entry to the journal of the intake. */
+  note(entry: Buffer): void
   /** Made at the first use, so that a group of payloads alone costs nothing more. */
   attachments(): CommitAttachments
 }
@@ -81,6 +84,7 @@ export type MessageGroup = Group & {
 export type CommitAttachments = {
   addDeadLetter(deadLetter: DeadLetter): void
   putState(key: string, value: Buffer | null): void
+  putSession(name: string, value: Buffer | null): void
   keepMessage(message: KeptMessage): void
   take(entry: StoredEntry): void
   prepare(ops: StoreOp[]): void
@@ -115,6 +119,18 @@ export type Shelf = ShelfRecord & {
   drainedBytes: number
   compactedSeq: number
 }
+
+/** The records of the journal in the database, and of the write that is being put together. */
+export type IntakeJournal = {
+  nextN: number
+  bytes: number
+  /** Oldest first, from `first` on. */
+  groups: JournalGroup[]
+  first: number
+}
+
+/** One record; `addedAtMs` is monotonic. */
+export type JournalGroup = { n: number; addedAtMs: number; bytes: number }
 
 export type StateEntries = {
   /** Size of each entry by its key, and their sum, as they will be when all that waits is written. */

@@ -10,6 +10,7 @@ import { createCompactor } from './chunk-log/compactor.ts'
 import { isCorruption } from './chunk-log/damage-scan.ts'
 import { createWindow } from './chunk-log/dedup-window.ts'
 import { createGroup, expireKeys } from './chunk-log/group.ts'
+import { expireJournal, newIntakeJournal } from './chunk-log/intake-journal.ts'
 import { deleteDrainedLanes } from './chunk-log/lane-cleanup.ts'
 import { newReceiptQueue } from './chunk-log/receipt-queue.ts'
 import { createRecentChunks } from './chunk-log/recent-chunks.ts'
@@ -92,17 +93,21 @@ function newState(deps: SessionDeps, options: SpoolOptions): SpoolState {
     openBytes: 0,
     stateEntries: newStateEntries(),
     receipts: newReceiptQueue(),
+    journal: newIntakeJournal(),
     shelves: new Map(),
     keptBytes: { quarantine: 0, deferred: 0 },
     expired: { records: 0, last: 0 },
   }
 }
 
-/** Deletes expired keys of the dedup window although no message comes, and drained lanes. */
+/** Deletes expired keys of the dedup window and entries of the journal although no message comes, and drained lanes. */
 export async function upkeep(session: Session): Promise<void> {
   const { committer, compactor, clock } = session
   await committer.commit({
-    prepare: (ops) => expireKeys(session, clock.monotonic(), expiredPerRunMax, ops),
+    prepare(ops) {
+      expireKeys(session, clock.monotonic(), expiredPerRunMax, ops)
+      expireJournal(session, expiredPerRunMax, ops)
+    },
   })
   compactor.afterExpiry()
   await deleteDrainedLanes(session)

@@ -35,6 +35,8 @@ export type SpoolOptions = {
   reserveBytes: number
   ballastBytes: number
   window: { windowMs: number; keysMax: number }
+  /** Bounds of what ingest notes with its messages. At a bound the oldest entries are forgotten. */
+  journal: { windowMs: number; bytesMax: number }
   /** Bounds of one chunk: the limits of a batch, so that sealing seldom has to cut. */
   group: { chunkPayloadsMax: number; chunkBytesMax: number }
   /** A write takes at most this many bytes of messages, and one message more. */

@@ -77,6 +77,9 @@ export type DeadLetterFilter = { limit: number; stage?: DeadLetterStage; reason?
 /** An entry of the mapping's durable state. */
 export type StateEntry = { key: string; value: Buffer }
 
+/** Entries that ingest noted with messages, `ageMs` ago. */
+export type JournalEntries = { ageMs: number; entries: Buffer }
+
 /** A message on a shelf. `id` is never given to another message. */
 export type KeptEntry = { id: string; keptAt: EpochMs; message: KeptMessage }
 
@@ -129,6 +132,10 @@ export type MessageIntake = {
   addWindowKey(windowKey: string, dup: boolean): Stored
   /** Puts an entry of state, or deletes it; `key` has 1 to 512 characters. Copies `value`. */
   putState(key: string, value: Buffer | null): void
+  /** Notes a short entry with the message; `journal` reads it back after a start. Copies `entry`. */
+  note(entry: Buffer): void
+  /** Puts a record of a client's session, or deletes it. */
+  putSession(key: string, value: Buffer | null): void
   /** Puts a whole message on a shelf. */
   keepMessage(message: KeptMessage, windowKey: string, dup: boolean): Stored
   /**
@@ -184,6 +191,10 @@ export type NumberedReceipt = { n: number; value: Buffer }
 export type KeptCalls = {
   /** The durable state, for use after a start and `storeReopened`. State put meanwhile may be missing. */
   stateEntries(): AsyncIterable<StateEntry>
+  /** The durable entries of `note`, oldest first. */
+  journal(): AsyncIterable<JournalEntries>
+  /** The durable records of `putSession`. */
+  sessionRecords(): AsyncIterable<StateEntry>
   shelves(): readonly ShelfView[]
   keptDevices(shelf: ShelfName): AsyncIterable<KeptDevice>
   /** In order of arrival; of one device, or of all if `device` is null. */

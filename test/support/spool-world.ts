@@ -102,6 +102,7 @@ export function smallOptions(path: string, changes: Partial<SpoolOptions> = {}):
     reserveBytes: 0,
     ballastBytes: 0,
     window: { windowMs: 600_000, keysMax: 1000 },
+    journal: { windowMs: 600_000, bytesMax: 100_000 },
     group: { chunkPayloadsMax: 4, chunkBytesMax: 1024 },
     groupBytesMax: 2048,
     uncommittedBytesMax: 64 * 1024,

@@ -133,10 +133,12 @@ type RecordsEvent = EventOf<'record_damaged' | 'records_unbalanced'>
 
 function recordsOf({ table, name }: RecordsEvent): string {
   if (table === 'kept') return `kept messages of ${quote(name, 100)}`
+  if (table === 'journal') return 'the journal of the intake'
+  if (table === 'sessions') return 'stored sessions of clients'
   return name === '' ? 'mapping state' : `mapping state under ${quote(name, 100)}`
 }
 
 /** One entry of state has no condition of its own: there may be thousands. */
 function recordsKey({ table, name }: RecordsEvent): string {
-  return table === 'state' ? 'state' : name
+  return table === 'kept' ? name : table
 }

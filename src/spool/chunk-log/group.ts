@@ -1,5 +1,5 @@
 // group.ts: the messages that become durable together: chunks under construction, their keys for the dedup
-// window, acks, and attachments (commit-attachments.ts). Filled once for each message, so it makes no
+// window, entries of the journal, acks, and attachments (commit-attachments.ts). Filled once for each message, so it makes no
 // promise, no closure and no copy beyond the one from text to bytes.
 
 import type { ProviderName } from '../../domain/ids.ts'
@@ -7,6 +7,7 @@ import type { MappedPayload } from '../../domain/payload.ts'
 import type { StoreOp } from '../../storage/storage.ts'
 import { addText, newChunkBuilder, type ChunkBuilder } from './chunk-codec.ts'
 import type { Group } from './committer.ts'
+import { expireJournal, putJournal } from './intake-journal.ts'
 import { windowRecordKey } from './key-layout.ts'
 import { chunkCommitted, putLane, putNewChunk, type Lane, type WrittenChunk } from './lane.ts'
 import { encodeWindowKeys, storedKeyBytes, windowKeyBytes } from './record-codec.ts'
@@ -26,6 +27,7 @@ type Run = { lane: Lane; isNew: boolean; builders: ChunkBuilder[] }
 const expiredPerWriteMax = 64
 
 const firstKeyBytes = 512
+const firstNoteBytes = 512
 
 /** Somewhat more than the last chunk took, so that a buffer seldom has to grow. */
 function capacityFor(lane: Lane): number {
@@ -43,6 +45,9 @@ export function createGroup(
   let lastRun: Run | null = null
   let keys = Buffer.allocUnsafe(firstKeyBytes)
   let keyCount = 0
+  /** Entries of the journal; made at the first one. */
+  let notes: Buffer | null = null
+  let noteBytes = 0
   let attached: CommitAttachments | null = null
   let written: WrittenChunk[] = []
 
@@ -52,6 +57,7 @@ export function createGroup(
     unawaited: 0,
     append,
     addKey,
+    note,
     attachments: () => (attached ??= createAttachments(state, group)),
     prepare,
     committed,
@@ -117,6 +123,18 @@ export function createGroup(
     group.bytes += storedKeyBytes
   }
 
+  function note(entry: Buffer): void {
+    notes ??= Buffer.allocUnsafe(firstNoteBytes)
+    if (noteBytes + entry.length > notes.length) {
+      const larger = Buffer.allocUnsafe((notes.length + entry.length) * 2)
+      notes.copy(larger)
+      notes = larger
+    }
+    entry.copy(notes, noteBytes)
+    noteBytes += entry.length
+    group.bytes += entry.length
+  }
+
   function prepare(ops: StoreOp[]): void {
     const at = state.clock.now()
     for (const { lane, isNew, builders } of [...runs.values(), ...lateRuns.values()]) {
@@ -141,6 +159,8 @@ export function createGroup(
       state.window.endGroup(n, keyCount, nowMs)
     }
     expireKeys(state, nowMs, expiredPerWriteMax, ops)
+    if (notes !== null) putJournal(state, notes.subarray(0, noteBytes), ops)
+    expireJournal(state, expiredPerWriteMax, ops)
   }
 
   function committed(): void {

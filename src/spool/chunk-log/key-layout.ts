@@ -10,6 +10,8 @@
 //                                        last lane: mapping state, the one before it: receipts
 //   13 n                    window keys  dedup keys of one commit
 //   14 key                  state        mapping state that acknowledged messages depend on
+//   15 n                    journal      what ingest notes with the messages of one commit
+//   16 key                  sessions     stored sessions of clients, and their unreleased messages
 //   20 at n                 dead letters
 //   21 shelf seq            kept         messages kept whole until they can be mapped, in order of arrival
 //   22 lane seq             damaged      unreadable chunks, set aside unchanged
@@ -33,6 +35,8 @@ export const table = {
   totals: 0x12,
   windowKeys: 0x13,
   state: 0x14,
+  journal: 0x15,
+  sessions: 0x16,
   deadLetters: 0x20,
   kept: 0x21,
   damaged: 0x22,
@@ -93,6 +97,10 @@ export function windowRecordKey(n: number): Buffer {
   return numberKey(table.windowKeys, n)
 }
 
+export function journalKey(n: number): Buffer {
+  return numberKey(table.journal, n)
+}
+
 export function receiptKey(n: number): Buffer {
   return numberKey(table.receipts, n)
 }
@@ -104,7 +112,7 @@ function numberKey(kind: number, n: number): Buffer {
   return key
 }
 
-/** The number of a receipt, or of a record of the dedup window. */
+/** The number of a receipt, or of a record of the dedup window or the journal. */
 export function numberOf(key: Buffer): number {
   return readUint64(key, 1)
 }
@@ -135,11 +143,15 @@ export function stateKey(name: string): Buffer {
   return textKey(table.state, JSON.stringify(name), 0)
 }
 
+export function sessionKey(name: string): Buffer {
+  return textKey(table.sessions, JSON.stringify(name), 0)
+}
+
 export function shelfKey(shelf: ShelfName): Buffer {
   return textKey(table.shelves, JSON.stringify(shelf), 0)
 }
 
-/** The key of a state entry, or the name of a shelf. */
+/** The key of a state entry or a session record, or the name of a shelf. */
 export function textOf(key: Buffer): string {
   return JSON.parse(key.toString('utf8', 1)) as string
 }

@@ -3,8 +3,9 @@
 //   0 version (1)   1 CRC-32 of the rest (4)   5 body
 //
 // The body is JSON, with these exceptions: window keys are a float64 time and the last 8 bytes of each key
-// (16 bytes in version 1); a state entry and a receipt are the bytes that the mapping and delivery gave; a
-// kept message by device is a float64 time.
+// (16 bytes in version 1); a state entry, a session record and a receipt are the bytes that the mapping,
+// ingest and delivery gave; a journal record is a float64 time and the bytes of its entries; a kept message by
+// device is a float64 time.
 
 import { crc32 } from 'node:zlib'
 import type { EpochMs } from '../../std/clock.ts'
@@ -74,6 +75,8 @@ export type StateTotalsRecord = { entries: number; bytes: number }
 export const windowKeyBytes = 16
 export const storedKeyBytes = 8
 
+export type JournalRecord = { at: EpochMs; entries: Buffer }
+
 export type WindowRecord = { at: EpochMs; keys: Buffer; keyBytes: number }
 
 function encodeBody(body: Buffer, version = recordVersion): Buffer {
@@ -126,6 +129,7 @@ export const receiptTotalsRecord = jsonRecord<{ firstN: number; nextN: number }>
 
 export const receiptRecord: BytesRecord = { encode: encodeBody, decode: decodeBody }
 export const stateRecord: BytesRecord = { encode: encodeBody, decode: decodeBody }
+export const sessionRecord: BytesRecord = { encode: encodeBody, decode: decodeBody }
 
 export function encodeKeptAt(at: EpochMs): Buffer {
   const body = Buffer.allocUnsafe(8)
@@ -137,6 +141,19 @@ export function encodeKeptAt(at: EpochMs): Buffer {
 export function decodeKeptAt(value: Buffer): EpochMs | null {
   const body = decodeBody(value)
   return body === null || body.length !== 8 ? null : body.readDoubleBE(0)
+}
+
+export function encodeJournal(at: EpochMs, entries: Buffer): Buffer {
+  const body = Buffer.allocUnsafe(8 + entries.length)
+  body.writeDoubleBE(at, 0)
+  entries.copy(body, 8)
+  return encodeBody(body)
+}
+
+/** Null if it is damaged. */
+export function decodeJournal(value: Buffer): JournalRecord | null {
+  const body = decodeBody(value)
+  return body === null || body.length < 8 ? null : { at: body.readDoubleBE(0), entries: body.subarray(8) }
 }
 
 /** `keys` are `seenKeyBytes` each. */

@@ -1,5 +1,6 @@
 // commit-attachments.ts: what few messages bring to a commit beside payloads: dead letters, mapping state,
-// messages for a shelf, and what an exchange takes. Adds their bytes to the group.
+// messages for a shelf, records of
+// sessions, and what an exchange takes. Adds their bytes to the group.
 
 import type { DeadLetter } from '../../domain/dead-letter.ts'
 import type { StoreOp } from '../../storage/storage.ts'
@@ -14,6 +15,7 @@ import {
   putShelf,
   type NewMessage,
 } from './message-shelf.ts'
+import { changeSession, type SessionWrites } from './session-records.ts'
 import { changeState, prepareState, type StateWrites } from './state-entries.ts'
 
 /** What a deletion counts for among the uncommitted bytes. */
@@ -21,6 +23,7 @@ const deletionBytes = 32
 
 export function createAttachments(state: SpoolState, group: Group): CommitAttachments {
   const stateWrites: StateWrites = { ops: new Map(), entries: 0, bytes: 0 }
+  const sessionWrites: SessionWrites = new Map()
   const deadLetters: Buffer[] = []
   const messages: NewMessage[] = []
   const taken: StoredEntry[] = []
@@ -46,6 +49,7 @@ export function createAttachments(state: SpoolState, group: Group): CommitAttach
     )
     putDeadLetters(state, deadLetters, ops)
     prepareState(state.stateEntries, stateWrites, ops)
+    for (const op of sessionWrites.values()) ops.push(op)
   }
 
   function committed(): void {
@@ -58,6 +62,9 @@ export function createAttachments(state: SpoolState, group: Group): CommitAttach
     addDeadLetter,
     putState(key, value) {
       group.bytes += changeState(state.stateEntries, stateWrites, key, value)
+    },
+    putSession(name, value) {
+      group.bytes += changeSession(sessionWrites, name, value)
     },
     keepMessage(message) {
       const added = newKeptMessage(state, message)

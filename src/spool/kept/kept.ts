@@ -4,6 +4,7 @@
 //                          judged, or deferred until an expression maps them
 //   dead-letter-table.ts   messages and payloads that were given up, with the reason
 //   state-entries.ts       state that the mapping needs after a restart
+//   session-records.ts     sessions that the broker stores for its clients
 //
 // They are written in the same commit as the message or the settle that they come from
 // (commit-attachments.ts), and they leave through exchanges: one atomic write takes an entry and adds what it
@@ -19,6 +20,8 @@ import type { KeptCalls } from '../types.ts'
 import type { ShelfView } from '../views.ts'
 import { readDeadLetter, readDeadLetters } from './dead-letter-table.ts'
 import { readDevice, readDevices, readShelf } from './kept-message-reader.ts'
+import { readJournal } from '../chunk-log/intake-journal.ts'
+import { readSessionRecords } from './session-records.ts'
 import { readStateEntries } from './state-entries.ts'
 
 export function createKeptCalls({ run, peek }: OpenSession): KeptCalls {
@@ -48,6 +51,8 @@ export function createKeptCalls({ run, peek }: OpenSession): KeptCalls {
 
   return {
     stateEntries: () => read(readStateEntries),
+    journal: () => read(readJournal),
+    sessionRecords: () => read(readSessionRecords),
     shelves: () => [...(peek()?.shelves.values() ?? [])].map(shelfView),
     keptDevices: (name) => readOne(name, readDevices),
     keptMessages: (name, device, { limit }) =>

@@ -28,6 +28,7 @@ import {
   tableRange,
 } from '../chunk-log/key-layout.ts'
 import { emptySettled, newLane, settledBytes, settledPayloads, type Lane } from '../chunk-log/lane.ts'
+import { recoverJournal } from '../chunk-log/intake-journal.ts'
 import { recoverReceipts } from '../chunk-log/receipt-queue.ts'
 import {
   claimRecord,
@@ -58,6 +59,7 @@ export async function recover(state: SpoolState): Promise<void> {
   await recoverReceipts(state.receipts, state.store)
   await recoverState(state, repairs)
   await recoverWindow(state)
+  await recoverJournal(state)
   for (const lane of state.lanes.values()) state.openBytes += lane.nextBytes - settledBytes(lane.settled)
   if (repairs.length > 0) await state.store.write(repairs, { sync: true })
 }

@@ -5,7 +5,7 @@
 //   batches      CRC; the whole range of a claim is in chunks of its lane
 //   dead letters, kept messages, state    CRC; their number is that of their totals
 //   shelves      CRC; kept = taken + damaged + present, and as many keys by device as messages that name one
-//   window keys, receipts, format, lanes, totals    CRC
+//   window keys, journal, sessions, receipts, format, lanes, totals    CRC
 //   set aside    counted; the damage was reported when it was found
 //
 // One iteration reads one snapshot of the database, so the daemon can be checked while it works. Behind
@@ -28,6 +28,7 @@ import {
 } from '../chunk-log/key-layout.ts'
 import {
   claimRecord,
+  decodeJournal,
   decodeKeptAt,
   decodeWindowKeys,
   formatRecord,
@@ -35,6 +36,7 @@ import {
   laneRecord,
   deadLetterRecord,
   deadLetterTotalsRecord,
+  sessionRecord,
   stateRecord,
   stateTotalsRecord,
   receiptRecord,
@@ -72,6 +74,8 @@ const names: Record<number, string> = {
   [table.totals]: 'totals',
   [table.windowKeys]: 'dedup window',
   [table.state]: 'mapping state',
+  [table.journal]: 'journal of the intake',
+  [table.sessions]: 'stored sessions',
   [table.deadLetters]: 'dead letters',
   [table.kept]: 'kept messages',
   [table.damaged]: 'damaged chunks, set aside',
@@ -204,6 +208,10 @@ function recordProblem(sums: Sums, kind: number, key: Buffer, value: Buffer): st
       sums.state.entries += 1
       sums.state.bytes += key.length + value.length
       return verdict(stateRecord.decode(value))
+    case table.journal:
+      return verdict(decodeJournal(value))
+    case table.sessions:
+      return verdict(sessionRecord.decode(value))
     case table.receipts:
       return verdict(receiptRecord.decode(value))
     case table.deadLetters:
