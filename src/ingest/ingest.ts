@@ -5,8 +5,8 @@
 //   order in which the messages arrived, over all connections.
 //   A message that cannot be mapped is kept as a dead letter and acknowledged: it is neither sent again
 //   without end nor lost.
-//   A message that is sent again has one effect: QoS 1 by the dedup window of the spool, QoS 2 also by its
-//   packet identifier until PUBREL.
+//   A message that is sent again has one effect: with a device time by the dedup window of the spool, without
+//   one by its packet identifier (intake/untimed-resends.ts), QoS 2 by its packet identifier until PUBREL.
 //   No client can make the daemon use memory without bound, or disturb another client.
 //
 // How

@@ -1,6 +1,7 @@
-// types.ts: what ingest needs of the spool and the mapping, and the order between released and arriving
-// messages.
+// types.ts: what ingest needs of the spool and the mapping, what it knows of the clients of the embedded
+// broker, and the order between released and arriving messages.
 
+import type { Message, QoS } from '../domain/message.ts'
 import type { Mapper } from '../mapping/mapping.ts'
 import type { Spool } from '../spool/spool.ts'
 
@@ -14,9 +15,11 @@ export type IntakeSpool = Pick<
   | 'addDeadLetter'
   | 'addWindowKey'
   | 'putState'
+  | 'note'
   | 'keepMessage'
   | 'exchange'
   | 'stateEntries'
+  | 'journal'
   | 'endMessage'
   | 'listen'
 >
@@ -35,6 +38,69 @@ export type KeptSpool = Pick<
   | 'stateEntries'
   | 'listen'
 >
+
+/** A message with what tells it from others of its client. */
+export type ReceivedMessage = Message & {
+  /** Null where the packet identifier belongs to a link of ours and not to the client. */
+  link?: ClientLink | null
+  /** Packet identifier; 0 with QoS 0. */
+  messageId?: number
+  /** Its place among the messages of the connection that want an ack, from 0. */
+  ordinal?: number
+}
+
+/** A connection of a client to the embedded broker. Acks are given in the order of the messages. */
+export type ClientLink = {
+  readonly client: KnownClient
+  /** Later connections have larger numbers, also over a restart. */
+  readonly connection: number
+  /** The connection of the client before it; 0 and null where it is not known. */
+  readonly previousConnection: number
+  previous: ClientLink | null
+  /** Messages that want an ack, and the acks that were written. */
+  received: number
+  acked: number
+  /** Acks that were written before the last PINGREQ, and acks that the client has read for certain. */
+  ackedAtPing: number
+  confirmed: number
+}
+
+/** What is known of a client by its id (untimed-resends.ts). */
+export type KnownClient = {
+  /** 48 bits of a hash of its id. */
+  readonly key: number
+  /** Its last connection; null where that was before this process started. */
+  link: ClientLink | null
+  lastConnection: number
+  /** When its last connection ended, monotonic; null while it is open. */
+  closedAtMs: number | null
+  /** The last message under each packet identifier. */
+  readonly entries: Map<number, ClientEntry>
+  /** Messages entered so far. */
+  entered: number
+  /** The last message without DUP, and the last one of the connection before that of this one. */
+  lastFirst: { messageId: number; connection: number }
+  firstBefore: { messageId: number; connection: number }
+  /** It has used a packet identifier twice within a connection. */
+  reuses: boolean
+}
+
+export type ClientEntry = {
+  readonly client: KnownClient
+  readonly messageId: number
+  readonly qos: QoS
+  /** 48 bits of a hash of topic and bytes; null for a message that is not compared. */
+  readonly hash: number | null
+  readonly connection: number
+  /** As in ReceivedMessage; -1 where it is not known. */
+  readonly ordinal: number
+  /** `entered` of the client before it. */
+  readonly place: number
+  /** It came with DUP. */
+  readonly resent: boolean
+  /** Monotonic. */
+  readonly addedAtMs: number
+}
 
 /** What the intake needs of the mapping. */
 export type IntakeMapper = Pick<Mapper, 'map' | 'apply' | 'tick' | 'nextTickAt' | 'restore' | 'openParts'>

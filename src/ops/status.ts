@@ -120,7 +120,9 @@ function totalsOf(stages: StageViews) {
     delivered: spool?.delivered ?? 0,
     retried: spool?.retried ?? 0,
     dead: deadOf(stages),
-    duplicates: spool?.duplicates ?? 0,
+    duplicates: (spool?.duplicates ?? 0) + (ingest?.resent ?? 0),
+    /** Messages without a device time that came with DUP and were stored: some may be second copies. */
+    resendsStored: ingest?.resendsStored ?? 0,
     ignored: ingest?.ignored ?? 0,
     quarantined: ingest?.quarantined ?? 0,
     dropped: ingest?.dropped ?? 0,

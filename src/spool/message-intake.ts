@@ -10,22 +10,17 @@ export function createMessageIntake(
   ended: (session: Session) => void,
 ): MessageIntake {
   return {
-    append(payload, dup) {
+    append(payload) {
       const session = current()
-      if (isDuplicate(session, payload.windowKey, payload.duplicateRule === 'always' || dup))
+      if (payload.duplicateRule === 'always' && addKey(session, payload.windowKey) === 'duplicate')
         return 'duplicate'
-      const group = session.committer.open
-      group.addKey()
-      group.append(payload)
+      session.committer.open.append(payload)
       return 'stored'
     },
-    addDeadLetter(deadLetter, windowKey, dup) {
-      const session = current()
-      if (windowKey !== null && addKey(session, windowKey, dup) === 'duplicate') return 'duplicate'
-      session.committer.open.attachments().addDeadLetter(deadLetter)
-      return 'stored'
+    addDeadLetter(deadLetter) {
+      current().committer.open.attachments().addDeadLetter(deadLetter)
     },
-    addWindowKey: (windowKey, dup) => addKey(current(), windowKey, dup),
+    addWindowKey: (windowKey) => addKey(current(), windowKey),
     putState(key, value) {
       current().committer.open.attachments().putState(key, value)
     },
@@ -35,11 +30,8 @@ export function createMessageIntake(
     putSession(key, value) {
       current().committer.open.attachments().putSession(key, value)
     },
-    keepMessage(message, windowKey, dup) {
-      const session = current()
-      if (addKey(session, windowKey, dup) === 'duplicate') return 'duplicate'
-      session.committer.open.attachments().keepMessage(message)
-      return 'stored'
+    keepMessage(message) {
+      current().committer.open.attachments().keepMessage(message)
     },
     endMessage(ack) {
       const session = current()
@@ -49,16 +41,12 @@ export function createMessageIntake(
   }
 }
 
-function addKey(session: Session, windowKey: string, dup: boolean): Stored {
-  if (isDuplicate(session, windowKey, dup)) return 'duplicate'
-  session.committer.open.addKey()
-  return 'stored'
-}
-
-/** Loads the key into the window's scratch buffer. Whether the window holds it only matters if `mayBe`. */
-function isDuplicate({ window, counters }: Session, windowKey: string, mayBe: boolean): boolean {
+function addKey({ window, counters, committer }: Session, windowKey: string): Stored {
   window.load(windowKey)
-  if (!mayBe || !window.has()) return false
-  counters.duplicates += 1
-  return true
+  if (window.has()) {
+    counters.duplicates += 1
+    return 'duplicate'
+  }
+  committer.open.addKey()
+  return 'stored'
 }

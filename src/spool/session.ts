@@ -10,7 +10,7 @@ import { createCompactor } from './chunk-log/compactor.ts'
 import { isCorruption } from './chunk-log/damage-scan.ts'
 import { createWindow } from './chunk-log/dedup-window.ts'
 import { createGroup, expireKeys } from './chunk-log/group.ts'
-import { expireJournal, newIntakeJournal } from './chunk-log/intake-journal.ts'
+import { expireJournal, newIntakeJournal } from './kept/intake-journal.ts'
 import { deleteDrainedLanes } from './chunk-log/lane-cleanup.ts'
 import { newReceiptQueue } from './chunk-log/receipt-queue.ts'
 import { createRecentChunks } from './chunk-log/recent-chunks.ts'
@@ -100,7 +100,7 @@ function newState(deps: SessionDeps, options: SpoolOptions): SpoolState {
   }
 }
 
-/** Deletes expired keys of the dedup window and entries of the journal although no message comes, and drained lanes. */
+/** Deletes what expired in the dedup window and the journal although no message comes, and drained lanes. */
 export async function upkeep(session: Session): Promise<void> {
   const { committer, compactor, clock } = session
   await committer.commit({

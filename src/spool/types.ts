@@ -117,19 +117,17 @@ export type SpoolListener = {
 
 /** The calls of the hot path. Synchronous; they throw SPOOL_CLOSED while the store is lost. */
 export type MessageIntake = {
-  /** Adds a payload to the open group, unless the dedup window knows it. */
-  append(payload: MappedPayload, dup: boolean): Stored
   /**
-   * Adds a dead letter. With `windowKey` (32 hexadecimal digits), a resend of the message with DUP is a
-   * duplicate.
+   * Adds a payload to the open group, unless the dedup window knows it. One without a device time is always
+   * added: its message tells whether it is a duplicate, and ingest decides that.
    */
-  addDeadLetter(deadLetter: DeadLetter, windowKey: string | null, dup: boolean): Stored
+  append(payload: MappedPayload): Stored
+  addDeadLetter(deadLetter: DeadLetter): void
   /**
-   * Adds the key of a message to the window and stores nothing else: its content goes into the state. A
-   * duplicate if the key is known and `dup` holds: the message was sent again, or its key alone is enough to
-   * tell.
+   * Adds a key (32 hexadecimal digits) to the dedup window and stores nothing else: the content of the
+   * message goes into the state. A duplicate if the key is known.
    */
-  addWindowKey(windowKey: string, dup: boolean): Stored
+  addWindowKey(windowKey: string): Stored
   /** Puts an entry of state, or deletes it; `key` has 1 to 512 characters. Copies `value`. */
   putState(key: string, value: Buffer | null): void
   /** Notes a short entry with the message; `journal` reads it back after a start. Copies `entry`. */
@@ -137,7 +135,7 @@ export type MessageIntake = {
   /** Puts a record of a client's session, or deletes it. */
   putSession(key: string, value: Buffer | null): void
   /** Puts a whole message on a shelf. */
-  keepMessage(message: KeptMessage, windowKey: string, dup: boolean): Stored
+  keepMessage(message: KeptMessage): void
   /**
    * Ends one message: everything added since the last call belongs to it and goes into one group. `ack` is
    * called after that group is durable, in the order of these calls. It is null if no ack is needed.

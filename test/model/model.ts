@@ -202,14 +202,14 @@ function appendNew(world: World): void {
   )
   const message: Message = { name, parts, kind: 'payloads', provider: random.pick(['a', 'b']), state: 'new' }
   messages.push(message)
-  publish(world, message, false)
+  publish(world, message)
 }
 
 function publishNew(world: World, kind: Exclude<Message['kind'], 'payloads'>): void {
   const name = `${kind}${world.messages.length}`
   const message: Message = { name, parts: [name], kind, provider: 'a', state: 'new' }
   world.messages.push(message)
-  publish(world, message, false)
+  publish(world, message)
 }
 
 /** A device that saw no ack sends again with DUP; sometimes one sends again although it was acked. */
@@ -217,16 +217,16 @@ function resend(world: World): void {
   const { random, messages } = world
   if (messages.length === 0) return
   const message = random.pick(messages.slice(-20))
-  publish(world, message, true)
+  publish(world, message)
 }
 
-function publish(world: World, message: Message, dup: boolean): void {
+function publish(world: World, message: Message): void {
   const { spool, ackOrder, rules, mapping } = world
   // As ingest does: without its state the mapping takes nothing.
   if (spool.holdReason !== null || !mapping.restored) return
   for (const part of message.parts) {
     rules.offered(idOf(part), isLateName(part))
-    give(world, message, part, dup)
+    give(world, message, part)
   }
   if (message.state === 'new') message.state = 'sent'
   const opening = world.opening
@@ -244,29 +244,24 @@ function publish(world: World, message: Message, dup: boolean): void {
   })
 }
 
-function give(
-  { spool, mapping }: World,
-  { kind, provider, name }: Message,
-  part: string,
-  dup: boolean,
-): void {
+function give({ spool, mapping }: World, { kind, provider, name }: Message, part: string): void {
   switch (kind) {
     case 'payloads':
-      spool.append(payloadOf(part, { provider, padding: part.length % 7 === 0 ? 200 : 20 }), dup)
+      spool.append(payloadOf(part, { provider, padding: part.length % 7 === 0 ? 200 : 20 }))
       return
     case 'deadLetter': {
       const { deadLetter, windowKey } = deadLetterNamed(part)
-      spool.addDeadLetter(deadLetter, windowKey, dup)
+      if (spool.addWindowKey(windowKey) === 'stored') spool.addDeadLetter(deadLetter)
       return
     }
     case 'kept': {
       const device = name.length % 2 === 0 ? 'even' : null
       const { message, windowKey } = keptNamed(part, { shelf: shelfOf(name), device })
-      spool.keepMessage(message, windowKey, dup)
+      if (spool.addWindowKey(windowKey) === 'stored') spool.keepMessage(message)
       return
     }
     case 'part':
-      if (spool.addWindowKey(deadLetterNamed(part).windowKey, dup) === 'stored') mapping.add(spool, part)
+      if (spool.addWindowKey(deadLetterNamed(part).windowKey) === 'stored') mapping.add(spool, part)
       return
     default:
       assertNever(kind)
@@ -352,7 +347,7 @@ async function advance(world: World): Promise<void> {
 async function failWrite(world: World): Promise<void> {
   const { disk, random, clock, answered } = world
   disk.failNextWrite({ reachesDisk: random.chance(0.5), ...(random.chance(0.3) ? { code: 'ENOSPC' } : {}) })
-  publish(world, { name: 'x', parts: [], kind: 'payloads', provider: 'a', state: 'new' }, false)
+  publish(world, { name: 'x', parts: [], kind: 'payloads', provider: 'a', state: 'new' })
   appendNew(world)
   disk.release()
   await Promise.all(world.running)
@@ -406,7 +401,7 @@ async function drainAll(world: World): Promise<void> {
       world.settling.clear()
       await world.clock.advance(1000)
     }
-    for (const message of messages) if (message.state !== 'acked') publish(world, message, true)
+    for (const message of messages) if (message.state !== 'acked') publish(world, message)
     await turn()
     await deliverAll(world)
   }

@@ -27,7 +27,7 @@ describe('a spool that is full', () => {
     const { spool } = await openSpoolWorld({ changes: { bytesMax: 4000 } })
     let appended = 0
     while (spool.holdReason === null && appended < 1000) {
-      spool.append(payloadNamed(`m${appended}`, { padding: 300 }), false)
+      spool.append(payloadNamed(`m${appended}`, { padding: 300 }))
       spool.endMessage(null)
       appended += 1
     }
@@ -65,9 +65,9 @@ describe('a spool that is full', () => {
   test('reports when the dead letters reach and leave their bound, and does not hold intake', async () => {
     const { spool, eventsOf } = await openSpoolWorld({ changes: { deadLetterBytesMax: 1000 } })
     for (let n = 0; n < 10; n += 1) {
-      const { deadLetter, windowKey } = deadLetterNamed(`${n}`)
+      const { deadLetter } = deadLetterNamed(`${n}`)
       if (spool.deadLettersFull) break
-      expect(spool.addDeadLetter(deadLetter, windowKey, false)).toBe('stored')
+      spool.addDeadLetter(deadLetter)
       await new Promise((resolve) => {
         spool.endMessage(resolve)
       })

@@ -39,7 +39,7 @@ describe('a spool whose write fails', () => {
     expect(eventsOf('store_lost')).toHaveLength(1)
     await passTimeUntil(clock, () => spool.holdReason === null)
     // The device sends it again; the window of the failed group is forgotten, so it is no copy.
-    expect(spool.append(payloadNamed('unlucky'), true)).toBe('stored')
+    expect(spool.append(payloadNamed('unlucky'))).toBe('stored')
     const again = new Promise((resolve) => {
       spool.endMessage(resolve)
     })

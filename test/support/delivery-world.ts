@@ -131,7 +131,7 @@ export async function createDeliveryWorld(options: WorldOptions = {}): Promise<D
     async publish(...names) {
       const payloads = names.map((name) => payloadNamed(name))
       await new Promise<void>((resolve, reject) => {
-        for (const payload of payloads) world.spool.append(payload, false)
+        for (const payload of payloads) world.spool.append(payload)
         world.spool.endMessage((fault) => (fault === null ? resolve() : reject(fault)))
       })
       return payloads.map(({ payloadId }) => payloadId)

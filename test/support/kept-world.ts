@@ -3,6 +3,7 @@
 
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { crc32 } from 'node:zlib'
 import { onTestFinished } from 'vitest'
 import { createDeferredMessages } from '../../src/ingest/expressions/deferred-messages.ts'
 import { createExpressions, type Expressions } from '../../src/ingest/expressions/expressions.ts'
@@ -87,6 +88,7 @@ export async function openKeptWorld(options: KeptOptions = {}): Promise<KeptWorl
     { ...deps, mapper, releaseOrder: release },
     { heldMessagesMax: 10_000, heldBytesMax: 64 * 1024 ** 2 },
   )
+  const link = intake.links.connect(sender.clientId)
   let left = false
   const leave = async () => {
     if (left) return
@@ -114,7 +116,9 @@ export async function openKeptWorld(options: KeptOptions = {}): Promise<KeptWorl
     mapper: () => mapper,
     publish(topic, payload, { dup = false } = {}) {
       return new Promise((resolve) => {
-        intake.accept(messageOf(payload, { topic, dup, sender }), resolve)
+        // A message that is sent again keeps its packet identifier.
+        const messageId = 1 + (crc32(`${topic} ${JSON.stringify(payload)}`) % 65_535)
+        intake.accept({ ...messageOf(payload, { topic, dup, sender }), link, messageId }, resolve)
       })
     },
     async change(next) {

@@ -21,6 +21,8 @@ export type MemoryIntakeSpool = IntakeSpool & {
   commit(): void
   /** Loses the open group: every ack of it gets `fault`. */
   fail(fault: GatewayError): void
+  /** The store is lost, and opened again. */
+  reopen(): void
   setHold(reason: HoldReason | null): void
   setCongested(congested: boolean): void
   setDeadLettersFull(full: boolean): void
@@ -31,6 +33,11 @@ type Group = {
   deadLetters: DeadLetter[]
   acks: (Ack | null)[]
   kept: KeptMessage[]
+  notes: Buffer[]
+}
+
+function newGroup(): Group {
+  return { payloads: [], deadLetters: [], acks: [], kept: [], notes: [] }
 }
 
 /** `auto` commits automatically, once per turn of the event loop. */
@@ -40,7 +47,8 @@ export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }
   const kept: KeptMessage[] = []
   const listeners = new Set<SpoolListener>()
   const window = new Set<string>()
-  let group: Group = { payloads: [], deadLetters: [], acks: [], kept: [] }
+  const journal: Buffer[] = []
+  let group = newGroup()
   let endedCount = 0
   let waiters: { count: number; resolve: () => void }[] = []
   let hold: HoldReason | null = null
@@ -64,7 +72,7 @@ export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }
 
   function take(): Group {
     const taken = group
-    group = { payloads: [], deadLetters: [], acks: [], kept: [] }
+    group = newGroup()
     return taken
   }
 
@@ -73,6 +81,7 @@ export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }
     for (const payload of taken.payloads) payloads.push(payload)
     for (const deadLetter of taken.deadLetters) deadLetters.push(deadLetter)
     for (const message of taken.kept) kept.push(message)
+    for (const note of taken.notes) journal.push(note)
     for (const ack of taken.acks) ack?.(null)
   }
 
@@ -96,28 +105,29 @@ export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }
     get deadLettersFull() {
       return deadLettersFull
     },
-    append(payload, dup) {
-      const copy = known(payload.windowKey)
-      if (copy && (payload.duplicateRule === 'always' || dup)) return 'duplicate'
+    append(payload) {
+      if (payload.duplicateRule === 'always' && known(payload.windowKey)) return 'duplicate'
       group.payloads.push(payload)
       return 'stored'
     },
-    addDeadLetter(deadLetter, windowKey, dup) {
-      if (windowKey !== null && known(windowKey) && dup) return 'duplicate'
+    addDeadLetter(deadLetter) {
       group.deadLetters.push(deadLetter)
-      return 'stored'
     },
-    addWindowKey(windowKey, dup) {
-      return known(windowKey) && dup ? 'duplicate' : 'stored'
+    addWindowKey(windowKey) {
+      return known(windowKey) ? 'duplicate' : 'stored'
     },
     putState() {},
-    keepMessage(message, windowKey, dup) {
-      if (known(windowKey) && dup) return 'duplicate'
+    note(entry) {
+      group.notes.push(Buffer.from(entry))
+    },
+    keepMessage(message) {
       group.kept.push(message)
-      return 'stored'
     },
     exchange: () => Promise.resolve(),
     async *stateEntries() {},
+    async *journal() {
+      for (const entries of journal) yield { ageMs: 0, entries }
+    },
     endMessage,
     listen(listener) {
       listeners.add(listener)
@@ -131,11 +141,13 @@ export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }
     },
     commit,
     fail(fault) {
-      const { acks, payloads, deadLetters } = take()
+      const { acks, payloads } = take()
       for (const { windowKey } of payloads) window.delete(windowKey)
-      // A dead letter does not carry its key; nothing of a failed group may count as known.
-      if (deadLetters.length > 0) window.clear()
       for (const ack of acks) ack?.(fault)
+    },
+    reopen() {
+      for (const listener of listeners) listener.storeLost?.()
+      for (const listener of listeners) listener.storeReopened?.()
     },
     setHold(reason) {
       hold = reason

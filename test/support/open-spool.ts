@@ -18,7 +18,7 @@ export type SpoolWorld = {
   path: string
   eventsOf<Kind extends GatewayEvent['kind']>(kind: Kind): Extract<GatewayEvent, { kind: Kind }>[]
   /** Appends one message of one payload; resolves with its ack's fault, null when it is durable. */
-  publish(name: string, options?: { dup?: boolean; padding?: number }): Promise<unknown>
+  publish(name: string, options?: { padding?: number }): Promise<unknown>
   /** Closes the spool and opens it again in the same folder. */
   reopen(): Promise<SpoolWorld>
 }
@@ -59,8 +59,8 @@ export async function openSpoolWorld(options: WorldOptions = {}): Promise<SpoolW
     events,
     path,
     eventsOf: (kind) => events.filter((event) => event.kind === kind) as never,
-    publish: (name, { dup, padding } = {}) => {
-      spool.append(payloadNamed(name, { padding: padding ?? 0 }), dup ?? false)
+    publish: (name, { padding } = {}) => {
+      spool.append(payloadNamed(name, { padding: padding ?? 0 }))
       return new Promise((resolve) => {
         spool.endMessage(resolve)
       })
@@ -172,8 +172,8 @@ export async function addDeadLetters(
   reason = 'NOT_JSON',
 ): Promise<void> {
   for (const name of names) {
-    const { deadLetter, windowKey } = deadLetterNamed(name)
-    spool.addDeadLetter({ ...deadLetter, reason }, windowKey, false)
+    const { deadLetter } = deadLetterNamed(name)
+    spool.addDeadLetter({ ...deadLetter, reason })
     spool.endMessage(null)
   }
   await ended(spool)

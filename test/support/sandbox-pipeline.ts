@@ -82,7 +82,7 @@ export async function openSandboxPipeline(options: Options = {}): Promise<Sandbo
       for (let index = from; index < from + count; index += 1) {
         const named = payloadNamed(`${provider}-${index}`, { provider })
         const json = named.json.replace('"note":""', '"gps":{"latitude":60.1,"longitude":24.9}')
-        spool.append({ ...named, json }, false)
+        spool.append({ ...named, json })
       }
       await new Promise<void>((resolve, reject) => {
         spool.endMessage((fault) => (fault ? reject(fault) : resolve()))

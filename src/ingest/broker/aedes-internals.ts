@@ -16,6 +16,7 @@ type ClientInternals = Client & {
   /** In milliseconds; not positive without a keepalive. */
   _keepaliveInterval: number
   _keepaliveTimer: NodeJS.Timeout | null
+  _disconnected: boolean
 }
 
 /** An aedes without subscribers: no retained store, no offline queue, no emitter, no $SYS messages. */
@@ -37,6 +38,11 @@ export function readAtOnce(client: Client): void {
 export function refreshKeepalive(client: Client): void {
   const { _keepaliveInterval, _keepaliveTimer } = client as ClientInternals
   if (_keepaliveInterval > 0) _keepaliveTimer?.refresh()
+}
+
+/** The client has sent DISCONNECT. */
+export function hasDisconnected(client: Client): boolean {
+  return (client as ClientInternals)._disconnected
 }
 
 /** [MQTT-2.3.1-1]; and aedes' parser reads an identifier that is missing from the packet behind it. */

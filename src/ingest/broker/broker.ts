@@ -20,10 +20,11 @@ import type { AedesOptions, AuthenticateError, Client } from 'aedes'
 import type { Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { Intake } from '../intake/intake.ts'
+import { notePing } from '../intake/untimed-resends.ts'
 import { createReasonCounter } from '../intake/reason-counter.ts'
 import type { Access } from './access.ts'
 import { createAckWriter } from './ack-writer.ts'
-import { protocolFaultOf, QuietAedes, type ConnectPacket } from './aedes-internals.ts'
+import { hasDisconnected, protocolFaultOf, QuietAedes, type ConnectPacket } from './aedes-internals.ts'
 import { refusals, type ClientDropReason, type RefusalReason } from './client-faults.ts'
 import { connectFault, refusalOf } from './connect-rules.ts'
 import { createGate, type Gate, type GateOptions } from './gate.ts'
@@ -87,7 +88,14 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
   const aedes = new QuietAedes({
     ...aedesOptions,
     connectTimeout: options.connectTimeoutMs,
-    persistence: sessions.persistence,
+    persistence: {
+      ...sessions.persistence,
+      async incomingDelPacket(client: Client, packet: { messageId: number }) {
+        const link = gateOf.get(client)?.link
+        if (link) intake.links.release(link, packet.messageId)
+        await sessions.persistence.incomingDelPacket(client, packet)
+      },
+    },
     maxTopicLevels: topicLimits.levelsMax,
     // Bounded by qos2-sessions.ts; aedes never reaches its own QoS 2 code.
     maxInflightInbound: 0,
@@ -98,6 +106,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     authorizeSubscribe: (_client, _subscription, done) => done(null, null),
   })
   aedes.on('clientReady', (client) => gateOf.get(client)?.startReading())
+  aedes.on('ping', (_packet, client) => onPing(client))
   aedes.on('clientError', onClientError)
   aedes.on('connectionError', onClientError)
   intake.onReadingChange(resumeReading)
@@ -117,6 +126,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
       gates.delete(gate)
       pausedGates.delete(gate)
       if (gate.sender !== null) intake.connectionEnded(gate.sender)
+      if (gate.link !== null) intake.links.disconnect(gate.link, hasDisconnected(client))
     })
     if (stopping) gate.stopReading()
   }
@@ -153,8 +163,14 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
       done(Object.assign(new Error(refusal.reason), { returnCode: refusal.returnCode }), null)
       return
     }
+    gate.link = intake.links.connect(client.id)
     gate.sender = { clientId: client.id, userName: userName ?? null, certificateName: gate.certificateName }
     done(null, true)
+  }
+
+  function onPing(client: Client): void {
+    const link = gateOf.get(client)?.link
+    if (link) notePing(link)
   }
 
   // ---- reading

@@ -21,7 +21,8 @@
 import type { Socket } from 'node:net'
 import type { Client } from 'aedes'
 import type { CancelTimer, Clock } from '../../std/clock.ts'
-import type { Message, Sender } from '../../domain/message.ts'
+import type { Sender } from '../../domain/message.ts'
+import type { ClientLink, ReceivedMessage } from '../types.ts'
 import type { AckHead, AckWriter } from './ack-writer.ts'
 import { readAtOnce, refreshKeepalive } from './aedes-internals.ts'
 import { clientDrops, type ClientDropReason } from './client-faults.ts'
@@ -45,7 +46,7 @@ export type GateDeps = {
   /** True while no gate may be read; resumeReading is called at its end. */
   readingPaused: (gate: Gate) => boolean
   /** The fast path reads each message into `message`, which all gates share, and calls `publish`. */
-  message: Message
+  message: ReceivedMessage
   publish: (gate: Gate, messageId: number) => void
   onDrop: (gate: Gate, reason: ClientDropReason, detail: string) => void
 }
@@ -56,6 +57,7 @@ export type Gate = {
   readonly certificateName: string | null
   /** Known once the client's CONNECT was accepted. */
   sender: Sender | null
+  link: ClientLink | null
   /** Why its CONNECT will be refused, found before aedes authenticates it. */
   refusal: Refusal | null
   /** The connection is closed or about to close. */
@@ -257,6 +259,7 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
     address: socket.remoteAddress ?? null,
     certificateName: deps.certificateName,
     sender: null,
+    link: null,
     refusal: null,
     get closed() {
       return socket.destroyed

@@ -12,9 +12,9 @@
 // the message again.
 
 import type { Client } from 'aedes'
-import type { Message } from '../../domain/message.ts'
 import type { GatewayError } from '../../std/gateway-error.ts'
 import type { Intake } from '../intake/intake.ts'
+import type { ReceivedMessage } from '../types.ts'
 import { createAckSlots, puback, pubrec, type AckHead } from './ack-writer.ts'
 import { lacksIdentifier, type Done, type PublishPacket } from './aedes-internals.ts'
 import type { Gate } from './gate.ts'
@@ -23,7 +23,7 @@ import { topicProblem, type TopicLimits } from './topic-rules.ts'
 
 export type PublishHandler = {
   /** Filled by a parser before it calls `publish`; the sender is added here, the arrival by the intake. */
-  readonly message: Message
+  readonly message: ReceivedMessage
   /** Takes `message`, which arrived at `gate`. */
   publish(gate: Gate, messageId: number): void
   /** For aedes: the messages that its parser read. */
@@ -44,7 +44,7 @@ export function createPublishHandler(
   { topicLimits }: { topicLimits: TopicLimits },
 ): PublishHandler {
   const slots = createAckSlots(onAck)
-  const message: Message = {
+  const message: ReceivedMessage = {
     topic: '',
     bytes: Buffer.alloc(0),
     qos: 0,
@@ -52,6 +52,9 @@ export function createPublishHandler(
     dup: false,
     sender: { clientId: '', userName: null, certificateName: null },
     arrivedAt: 0,
+    link: null,
+    messageId: 0,
+    ordinal: 0,
   }
   let acked = 0
   return { message, publish, authorizePublish, acked: () => acked }
@@ -68,11 +71,13 @@ export function createPublishHandler(
       return
     }
     message.sender = sender
+    message.link = gate.link
+    message.messageId = messageId
     if (message.qos === 0) {
       message.dup = false
       intake.accept(message, null)
     } else if (message.qos === 1) {
-      gate.countInFlight()
+      countInFlight(gate)
       intake.accept(message, slots.take(gate, puback, messageId))
     } else publishExactlyOnce(gate, sender.clientId, messageId)
   }
@@ -83,13 +88,20 @@ export function createPublishHandler(
       gate.drop('too_many_qos2')
       return
     }
-    gate.countInFlight()
+    countInFlight(gate)
     const ack = slots.take(gate, pubrec, messageId)
     if (arrival === 'new') intake.accept(message, ack)
     else {
       message.dup = true
       intake.acceptAgain(message, ack)
     }
+  }
+
+  function countInFlight(gate: Gate): void {
+    gate.countInFlight()
+    if (gate.link === null) return
+    message.ordinal = gate.link.received
+    gate.link.received += 1
   }
 
   function authorizePublish(client: Client | null, packet: PublishPacket, done: Done): void {
@@ -118,7 +130,10 @@ export function createPublishHandler(
 
   function onAck(gate: Gate, head: AckHead, messageId: number, fault: GatewayError | null): void {
     if (fault === null) {
-      if (!gate.closed) acked += 1
+      if (!gate.closed) {
+        acked += 1
+        if (gate.link !== null) gate.link.acked += 1
+      }
       gate.queueAck(head, messageId)
       return
     }

@@ -11,10 +11,10 @@
 // still has them.
 
 import type { DropReason } from '../../domain/event.ts'
-import type { Message, Sender } from '../../domain/message.ts'
+import type { Sender } from '../../domain/message.ts'
 import type { MapResult } from '../../mapping/mapping.ts'
 import type { Ack } from '../../spool/spool.ts'
-import type { IntakeSpool } from '../types.ts'
+import type { IntakeSpool, ReceivedMessage } from '../types.ts'
 import { costOf, waitingCopy, type WaitingMessage, type WaitingOptions } from './waiting-messages.ts'
 
 export type DeadLetterBackpressure = {
@@ -25,7 +25,7 @@ export type DeadLetterBackpressure = {
   /** Messages that were left to their devices, since the start. */
   readonly returned: number
   /** True where the message waits, or was dropped because its device does not send it again. */
-  delays(message: Message, result: MapResult | null, ack: Ack | null): boolean
+  delays(message: ReceivedMessage, result: MapResult | null, ack: Ack | null): boolean
   /** A message of this connection waits, so whatever follows it must wait too. */
   delaysSender(sender: Sender): boolean
   /** Another mapping is in force. */
@@ -37,8 +37,8 @@ export type DeadLetterBackpressure = {
 
 type Deps = {
   spool: Pick<IntakeSpool, 'deadLettersFull' | 'putState'>
-  map: (message: Message) => MapResult
-  route: (message: Message, result: MapResult, ack: Ack | null) => void
+  map: (message: ReceivedMessage) => MapResult
+  route: (message: ReceivedMessage, result: MapResult, ack: Ack | null) => void
   drop: (reason: DropReason) => void
 }
 
@@ -53,7 +53,7 @@ export function createDeadLetterBackpressure(
   /** Some messages were not mapped by the mapping in force. */
   let mustMapAgain = false
 
-  function delays(message: Message, result: MapResult | null, ack: Ack | null): boolean {
+  function delays(message: ReceivedMessage, result: MapResult | null, ack: Ack | null): boolean {
     const delayed = lists.has(message.sender)
     if (!delayed && (result?.kind !== 'unmappable' || !spool.deadLettersFull)) return false
     // State that decoding changed is written with whatever comes next.
@@ -63,7 +63,7 @@ export function createDeadLetterBackpressure(
     return true
   }
 
-  function add(message: Message, ack: Ack | null): void {
+  function add(message: ReceivedMessage, ack: Ack | null): void {
     let list = lists.get(message.sender)
     if (list === undefined) {
       list = []

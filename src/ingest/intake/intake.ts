@@ -20,15 +20,16 @@
 import type { Clock, EpochMs } from '../../std/clock.ts'
 import type { OurTime } from '../../domain/arrival.ts'
 import type { DropReason, Emit } from '../../domain/event.ts'
-import type { Message, Sender } from '../../domain/message.ts'
+import type { Sender } from '../../domain/message.ts'
 import type { MapResult } from '../../mapping/mapping.ts'
 import type { Ack } from '../../spool/spool.ts'
-import type { IntakeMapper, IntakeSpool, ReleaseOrder } from '../types.ts'
+import type { IntakeMapper, IntakeSpool, ReceivedMessage, ReleaseOrder } from '../types.ts'
 import { createDeadLetterBackpressure } from './dead-letter-backpressure.ts'
 import { createDropReporter } from './dropped-messages.ts'
 import { createMappingState } from './mapping-state.ts'
 import type { Tap } from './message-tap.ts'
 import { createResultRouter, type RoutedCounters } from './result-router.ts'
+import { createUntimedResends, type ResendCounters, type UntimedResends } from './untimed-resends.ts'
 import { createWaitingList } from './waiting-messages.ts'
 
 export type IntakeDeps = {
@@ -53,9 +54,11 @@ export type Intake = {
    * Takes a message; `ack` is null where no acknowledgement is expected (QoS 0, wills). `message` belongs to
    * the caller and may be reused after the call, its bytes too; `arrivedAt` and `arrival` are set here.
    */
-  accept(message: Message, ack: Ack | null): void
+  accept(message: ReceivedMessage, ack: Ack | null): void
   /** Takes a message that was taken before: it only needs its ack, after that of the first one. */
-  acceptAgain(message: Message, ack: Ack): void
+  acceptAgain(message: ReceivedMessage, ack: Ack): void
+  /** The connections of the clients whose messages come here. */
+  readonly links: Pick<UntimedResends, 'connect' | 'disconnect' | 'release'>
   /** No socket may be read for now; the listener of onReadingChange is called when this changes. */
   readonly readingPaused: boolean
   onReadingChange(listener: () => void): void
@@ -72,21 +75,22 @@ export type Intake = {
 }
 
 /** Messages since the start. */
-export type IntakeCounters = RoutedCounters & {
-  received: number
-  /** When the last one arrived; null before the first. */
-  lastMessageAt: EpochMs | null
-  bytes: number
-  /** QoS 0 messages that could not be kept. */
-  dropped: number
-  /** Never acknowledged: their connection ended while they waited, so the device still has them. */
-  returned: number
-  /** Waiting now. */
-  held: number
-  /** In open records now, and those of them that were open when the state was read. */
-  openParts: number
-  carried: number
-}
+export type IntakeCounters = RoutedCounters &
+  ResendCounters & {
+    received: number
+    /** When the last one arrived; null before the first. */
+    lastMessageAt: EpochMs | null
+    bytes: number
+    /** QoS 0 messages that could not be kept. */
+    dropped: number
+    /** Never acknowledged: their connection ended while they waited, so the device still has them. */
+    returned: number
+    /** Waiting now. */
+    held: number
+    /** In open records now, and those of them that were open when the state was read. */
+    openParts: number
+    carried: number
+  }
 
 /** Waiting messages are taken in slices, so that resuming does not block the event loop for seconds. */
 const sliceMessages = 1000
@@ -96,7 +100,8 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
   const { spool, clock, ourTime, emit, tap } = deps
   const bounds = { messagesMax: options.heldMessagesMax, bytesMax: options.heldBytesMax }
   const waiting = createWaitingList(bounds)
-  const router = createResultRouter(deps, { eventEveryMs })
+  const resends = createUntimedResends(deps)
+  const router = createResultRouter({ ...deps, resends }, { eventEveryMs })
   const state = createMappingState({ spool, clock, ourTime, router }, deps.mapper)
   const drops = createDropReporter({ clock, emit }, { eventEveryMs })
   const backpressure = createDeadLetterBackpressure({ spool, map: state.map, route, drop }, bounds)
@@ -120,25 +125,25 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
     },
   })
 
-  function accept(message: Message, ack: Ack | null): void {
+  function accept(message: ReceivedMessage, ack: Ack | null): void {
     count(message)
     ourTime.stamp(message, counters.lastMessageAt)
     if (mayTake()) take(message, ack)
     else wait(message, ack)
   }
 
-  function acceptAgain(message: Message, ack: Ack): void {
+  function acceptAgain(message: ReceivedMessage, ack: Ack): void {
     if (!mayTake() || backpressure.delaysSender(message.sender)) {
       // Behind the others; the dedup window knows it.
       accept(message, ack)
       return
     }
     count(message)
-    router.countDuplicate()
+    router.countResent()
     spool.endMessage(ack)
   }
 
-  function count({ bytes }: Message): void {
+  function count({ bytes }: ReceivedMessage): void {
     counters.received += 1
     counters.lastMessageAt = clock.now()
     counters.bytes += bytes.length
@@ -148,7 +153,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
     return waiting.size === 0 && spool.holdReason === null && !restoring
   }
 
-  function wait(message: Message, ack: Ack | null): void {
+  function wait(message: ReceivedMessage, ack: Ack | null): void {
     if (ack === null) {
       const reason = spool.holdReason ?? (waiting.full ? 'waiting_full' : null)
       if (reason !== null) {
@@ -160,7 +165,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
     updateReading()
   }
 
-  function take(message: Message, ack: Ack | null): void {
+  function take(message: ReceivedMessage, ack: Ack | null): void {
     const result =
       backpressure.size > 0 && backpressure.delaysSender(message.sender) ? null : state.map(message)
     if (result !== null && result.kind !== 'unmappable') route(message, result, ack)
@@ -168,7 +173,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
     else if (result !== null) route(message, result, ack)
   }
 
-  function route(message: Message, result: MapResult, ack: Ack | null): void {
+  function route(message: ReceivedMessage, result: MapResult, ack: Ack | null): void {
     if (tap?.on === true) tap.record(message, result)
     router.route(result, message, state)
     // Everything appended since the last call belongs to this message: its ack follows the commit that holds
@@ -186,6 +191,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
 
   async function restore(): Promise<void> {
     restoring = true
+    await resends.restore(spool.journal())
     await state.restore()
     restoring = false
     intakeChanged()
@@ -265,6 +271,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
   return {
     accept,
     acceptAgain,
+    links: resends,
     get readingPaused() {
       return readingPaused
     },
@@ -276,6 +283,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
       lastMessageAt: counters.lastMessageAt || null,
       ...router.counters(),
       ...state.counters(),
+      ...resends.counters(),
       returned: backpressure.returned,
       held: waiting.size + backpressure.size,
     }),

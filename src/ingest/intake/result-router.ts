@@ -8,24 +8,27 @@
 //   quarantined  whole on the shelf of its provider                   quarantined
 //   unmappable   whole as a dead letter                               dead
 //
+// A message is a duplicate by the window key of each of its payloads, which contains the device time, and
+// without one by its packet identifier (untimed-resends.ts): then nothing of it is stored.
+//
 // While earlier messages of the device are being released, payloads and parts are quarantined instead, behind
 // those (release-order.ts). All that becomes of one message goes into the open group: one write, or none of
 // it.
 
-import { hash } from 'node:crypto'
 import type { Clock } from '../../std/clock.ts'
 import { assertNever } from '../../std/assert.ts'
 import type { OurTime } from '../../domain/arrival.ts'
 import type { Emit } from '../../domain/event.ts'
-import { envelopeOf, type Envelope, type KeptMessage, type Message } from '../../domain/message.ts'
+import { envelopeOf, type KeptMessage, type Message } from '../../domain/message.ts'
 import type { DuplicateRule } from '../../domain/payload.ts'
-import { messageKeyOf, type StateChanges, type UnsentPart, type MapResult } from '../../mapping/mapping.ts'
+import type { StateChanges, UnsentPart, MapResult } from '../../mapping/mapping.ts'
 import { deadLetterFor, keptBehind, keptMessageFor, quarantineFor } from '../remap/kept-message.ts'
 import { deviceBefore } from '../remap/release-order.ts'
-import type { IntakeSpool, ReleaseOrder } from '../types.ts'
+import type { IntakeSpool, ReceivedMessage, ReleaseOrder } from '../types.ts'
 import type { Tap } from './message-tap.ts'
 import { createReasonCounter } from './reason-counter.ts'
 import { createUnmappableCounter } from './unmappable-counter.ts'
+import type { UntimedResends } from './untimed-resends.ts'
 
 /** Messages since the start; the maps are keyed `source|reason`. */
 export type RoutedCounters = {
@@ -33,6 +36,8 @@ export type RoutedCounters = {
   mapped: number
   /** Were accepted before, with all their payloads. */
   duplicates: number
+  /** Those of them that were recognised as a whole: by their packet identifier. */
+  resent: number
   ignored: number
   dead: number
   /** Kept whole until the device is listed, or its clock is judged. */
@@ -45,11 +50,11 @@ export type RoutedCounters = {
 }
 
 export type ResultRouter = {
-  route(result: MapResult, message: Message, parts: { apply(): StateChanges }): void
+  route(result: MapResult, message: ReceivedMessage, parts: { apply(): StateChanges }): void
   /** Adds what closed to the open group: its payloads, and the deletion of its state. */
   routeClosed(applied: StateChanges): void
   /** Counts a message that was accepted before. */
-  countDuplicate(): void
+  countResent(): void
   counters(): RoutedCounters
 }
 
@@ -60,47 +65,51 @@ type Deps = {
   emit: Emit
   releaseOrder?: ReleaseOrder | undefined
   tap?: Tap | undefined
+  resends: Pick<UntimedResends, 'isDuplicate' | 'enter'>
 }
 
 /** If it seems to be longer, the clock was set meanwhile. */
 const recordAgeMaxMs = 600_000
 
 export function createResultRouter(
-  { spool, clock, ourTime, emit, releaseOrder, tap }: Deps,
+  { spool, clock, ourTime, emit, releaseOrder, tap, resends }: Deps,
   { eventEveryMs }: { eventEveryMs: number },
 ): ResultRouter {
   const ignoredBy = createReasonCounter(clock, { eventEveryMs })
   const deadBy = createUnmappableCounter({ clock, emit }, { eventEveryMs })
   const quarantinedBy = createReasonCounter(clock, { eventEveryMs })
-  const counts = { mapped: 0, duplicates: 0, ignored: 0, dead: 0, quarantined: 0, deferred: 0 }
-  /** The key of the message being routed, where it is marked DUP. */
-  let ownKey: string | null = null
-  return { route, routeClosed, countDuplicate, counters }
+  const counts = { mapped: 0, duplicates: 0, resent: 0, ignored: 0, dead: 0, quarantined: 0, deferred: 0 }
+  return { route, routeClosed, countResent, counters }
 
-  function route(result: MapResult, message: Message, parts: { apply(): StateChanges }): void {
+  function route(result: MapResult, message: ReceivedMessage, parts: { apply(): StateChanges }): void {
     if (result.writes) for (const { key, value } of result.writes) spool.putState(key, value)
-    ownKey = message.dup ? wholeKeyOf(result, message) : null
-    if (ownKey !== null && spool.addWindowKey(ownKey, true) === 'duplicate') {
-      counts.duplicates += 1
+    if (message.dup && resends.isDuplicate(message)) {
+      resends.enter(message, 'duplicate')
+      countResent()
       return
     }
+    if (message.qos > 0) resends.enter(message, isUntimed(result) ? 'untimed' : 'timed')
+    store(result, message, parts)
+  }
+
+  function store(result: MapResult, message: Message, parts: { apply(): StateChanges }): void {
     if (releaseOrder !== undefined && keptInOrder(result, message, releaseOrder)) return
     switch (result.kind) {
       case 'payloads':
-        append(result, message)
+        append(result)
         break
       case 'ignored':
         ignore(result.source, result.reason, 1)
         break
       case 'part':
-        if (isDuplicate(result, message)) counts.duplicates += 1
+        if (isDuplicate(result)) counts.duplicates += 1
         else routeClosed(parts.apply())
         break
       case 'deferred':
         defer(result, message)
         break
       case 'quarantined':
-        keep(keptMessageFor(result, envelopeOf(message, result.source)), result.windowKey, message.dup)
+        keep(keptMessageFor(result, envelopeOf(message, result.source)))
         break
       case 'unmappable':
         addDeadLetter(result, message)
@@ -110,43 +119,29 @@ export function createResultRouter(
     }
   }
 
-  /**
-   * The key under which the message may have been kept whole before (in quarantine, before its expression, as
-   * a dead letter), although the mapping in force makes something else of it. Null where its result has that
-   * key anyway.
-   */
-  function wholeKeyOf({ kind }: MapResult, message: Message): string | null {
-    return kind === 'payloads' || kind === 'part' ? messageKeyOf(message) : null
-  }
-
-  /** A key that equals that of the whole message was looked up already. */
-  function isResent(windowKey: string, { dup }: Message): boolean {
-    return dup && windowKey !== ownKey
-  }
-
   function keptInOrder(result: MapResult, message: Message, order: ReleaseOrder): boolean {
     const device = deviceBefore(result, order)
     if (device === null) return false
-    if (isDuplicate(result, message)) {
+    if (isDuplicate(result)) {
       counts.duplicates += 1
       return true
     }
     const kept = keptBehind(device, envelopeOf(message, result.source))
     order.addBehind(device.device)
-    keep(kept, keyOf(kept.envelope), false)
+    keep(kept)
     return true
   }
 
   /** Whether everything in it was accepted before; if not, the dedup window stores its keys. */
-  function isDuplicate(result: MapResult, message: Message): boolean {
+  function isDuplicate(result: MapResult): boolean {
     switch (result.kind) {
       case 'payloads': {
         let stored = 0
-        for (const one of result.payloads) if (isNew(one, message)) stored += 1
+        for (const one of result.payloads) if (isNew(one)) stored += 1
         return stored === 0
       }
       case 'part':
-        return !isNew(result, message)
+        return !isNew(result)
       case 'deferred':
       case 'ignored':
       case 'quarantined':
@@ -156,19 +151,13 @@ export function createResultRouter(
     }
   }
 
-  function isNew(
-    { windowKey, duplicateRule }: { windowKey: string; duplicateRule: DuplicateRule },
-    message: Message,
-  ): boolean {
-    return (
-      spool.addWindowKey(windowKey, duplicateRule === 'always' || isResent(windowKey, message)) === 'stored'
-    )
+  function isNew({ windowKey, duplicateRule }: { windowKey: string; duplicateRule: DuplicateRule }): boolean {
+    return duplicateRule === 'resend' || spool.addWindowKey(windowKey) === 'stored'
   }
 
-  function append({ source, payloads }: Extract<MapResult, { kind: 'payloads' }>, message: Message): void {
+  function append({ source, payloads }: Extract<MapResult, { kind: 'payloads' }>): void {
     let stored = 0
-    for (const payload of payloads)
-      if (spool.append(payload, isResent(payload.windowKey, message)) === 'stored') stored += 1
+    for (const payload of payloads) if (spool.append(payload) === 'stored') stored += 1
     if (stored > 0) counts.mapped += 1
     else if (payloads.length > 0) counts.duplicates += 1
     else ignore(source, 'no_payloads', 1)
@@ -178,7 +167,7 @@ export function createResultRouter(
     if (tap?.on === true) tap.recordClosed(applied)
     const { payloads, writes, closed, unsent } = applied
     for (const { key, value } of writes) spool.putState(key, value)
-    for (const payload of payloads) spool.append(payload, false)
+    for (const payload of payloads) spool.append(payload)
     counts.mapped += closed
     for (const one of unsent) endPart(one)
   }
@@ -194,13 +183,12 @@ export function createResultRouter(
     if (part.kind === 'quarantined' && provider !== null) {
       counts.quarantined += messages
       quarantinedBy.add(source, reason)
-      // No message with this key ever arrived, so it is no duplicate, whatever the window contains.
-      spool.keepMessage(quarantineFor({ ...part, provider }, envelope), keyOf(envelope), false)
+      spool.keepMessage(quarantineFor({ ...part, provider }, envelope))
       return
     }
     counts.dead += messages
     deadBy.add(part, message.topic)
-    spool.addDeadLetter(deadLetterFor(part, envelope, clock.now()), null, false)
+    spool.addDeadLetter(deadLetterFor(part, envelope, clock.now()))
   }
 
   function ignore(source: string, reason: string, messages: number): void {
@@ -209,16 +197,12 @@ export function createResultRouter(
   }
 
   function defer(result: Extract<MapResult, { kind: 'deferred' }>, message: Message): void {
-    const kept = keptMessageFor(result, envelopeOf(message, result.source))
-    if (spool.keepMessage(kept, result.windowKey, message.dup) === 'duplicate') counts.duplicates += 1
-    else counts.deferred += 1
+    spool.keepMessage(keptMessageFor(result, envelopeOf(message, result.source)))
+    counts.deferred += 1
   }
 
-  function keep(kept: KeptMessage, windowKey: string, dup: boolean): void {
-    if (spool.keepMessage(kept, windowKey, dup) === 'duplicate') {
-      counts.duplicates += 1
-      return
-    }
+  function keep(kept: KeptMessage): void {
+    spool.keepMessage(kept)
     counts.quarantined += 1
     const { reason, detail, device, envelope } = kept
     const { source, topic } = envelope
@@ -238,16 +222,14 @@ export function createResultRouter(
 
   function addDeadLetter(result: Extract<MapResult, { kind: 'unmappable' }>, message: Message): void {
     const deadLetter = deadLetterFor(result, envelopeOf(message, result.source), clock.now())
-    if (spool.addDeadLetter(deadLetter, result.windowKey, message.dup) === 'duplicate') {
-      counts.duplicates += 1
-      return
-    }
+    spool.addDeadLetter(deadLetter)
     counts.dead += 1
     deadBy.add(result, message.topic)
   }
 
-  function countDuplicate(): void {
+  function countResent(): void {
     counts.duplicates += 1
+    counts.resent += 1
   }
 
   function counters(): RoutedCounters {
@@ -260,7 +242,21 @@ export function createResultRouter(
   }
 }
 
-/** 32 hexadecimal digits for a kept message that needs some key, distinct from those of the window. */
-function keyOf({ topic, bytes, arrivedAt }: Envelope): string {
-  return hash('sha256', `closed ${arrivedAt} ${topic}\n${bytes}`).slice(0, 32)
+/** Part of it has no device time, or it is kept whole: its packet identifier tells whether it was resent. */
+function isUntimed(result: MapResult): boolean {
+  switch (result.kind) {
+    case 'payloads':
+      for (const { duplicateRule } of result.payloads) if (duplicateRule === 'resend') return true
+      return false
+    case 'part':
+      return result.duplicateRule === 'resend'
+    case 'ignored':
+      return false
+    case 'deferred':
+    case 'quarantined':
+    case 'unmappable':
+      return true
+    default:
+      return assertNever(result)
+  }
 }

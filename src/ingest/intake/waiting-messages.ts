@@ -1,16 +1,16 @@
 // waiting-messages.ts: the messages that wait while the spool accepts none, in order of arrival. Their
 // bytes are copied out of the socket's chunk: a view of 300 bytes would keep 64 KiB alive.
 
-import type { Message } from '../../domain/message.ts'
 import type { Ack } from '../../spool/spool.ts'
+import type { ReceivedMessage } from '../types.ts'
 
-export type WaitingMessage = { message: Message; ack: Ack | null }
+export type WaitingMessage = { message: ReceivedMessage; ack: Ack | null }
 
 export type WaitingList = {
   readonly size: number
   /** At its bound in messages or bytes: the sockets are no longer read. What was read is still taken. */
   readonly full: boolean
-  add(message: Message, ack: Ack | null): void
+  add(message: ReceivedMessage, ack: Ack | null): void
   take(): WaitingMessage | undefined
 }
 
@@ -24,7 +24,7 @@ export function createWaitingList(options: WaitingOptions): WaitingList {
   let head = 0
   let bytes = 0
 
-  function add(message: Message, ack: Ack | null): void {
+  function add(message: ReceivedMessage, ack: Ack | null): void {
     list.push(waitingCopy(message, ack))
     bytes += costOf(message)
   }
@@ -57,13 +57,13 @@ export function createWaitingList(options: WaitingOptions): WaitingList {
   }
 }
 
-export function waitingCopy(message: Message, ack: Ack | null): WaitingMessage {
+export function waitingCopy(message: ReceivedMessage, ack: Ack | null): WaitingMessage {
   const { arrival } = message
   const copy = { ...message, bytes: Buffer.from(message.bytes), ...(arrival && { arrival: { ...arrival } }) }
   return { message: copy, ack }
 }
 
 /** What a waiting message counts towards the bound. */
-export function costOf(message: Message): number {
+export function costOf(message: ReceivedMessage): number {
   return message.bytes.length + message.topic.length + overheadBytes
 }

@@ -37,6 +37,16 @@ const ingestMetrics: readonly Metric[] = [
     ingest('duplicates'),
   ),
   counter(
+    'gateway_messages_resend_stored_total',
+    'Messages without a device time that came with DUP and were stored: nothing shows that they were stored before.',
+    ingest('resendsStored'),
+  ),
+  counter(
+    'gateway_identifiers_forgotten_total',
+    'Packet identifiers of messages without a device time that were forgotten at the bound of their table.',
+    ingest('identifiersForgotten'),
+  ),
+  counter(
     'gateway_messages_ignored_total',
     'Messages ignored on purpose, by source and reason.',
     bySource('ignoredByReason'),

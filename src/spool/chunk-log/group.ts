@@ -1,13 +1,13 @@
 // group.ts: the messages that become durable together: chunks under construction, their keys for the dedup
-// window, entries of the journal, acks, and attachments (commit-attachments.ts). Filled once for each message, so it makes no
-// promise, no closure and no copy beyond the one from text to bytes.
+// window, entries of the journal, acks, and attachments (commit-attachments.ts). Filled once for each
+// message, so it makes no promise, no closure and no copy beyond the one from text to bytes.
 
 import type { ProviderName } from '../../domain/ids.ts'
 import type { MappedPayload } from '../../domain/payload.ts'
 import type { StoreOp } from '../../storage/storage.ts'
 import { addText, newChunkBuilder, type ChunkBuilder } from './chunk-codec.ts'
 import type { Group } from './committer.ts'
-import { expireJournal, putJournal } from './intake-journal.ts'
+import { expireJournal, putJournal } from '../kept/intake-journal.ts'
 import { windowRecordKey } from './key-layout.ts'
 import { chunkCommitted, putLane, putNewChunk, type Lane, type WrittenChunk } from './lane.ts'
 import { encodeWindowKeys, storedKeyBytes, windowKeyBytes } from './record-codec.ts'

@@ -4,8 +4,8 @@
 //
 // The body is JSON, with these exceptions: window keys are a float64 time and the last 8 bytes of each key
 // (16 bytes in version 1); a state entry, a session record and a receipt are the bytes that the mapping,
-// ingest and delivery gave; a journal record is a float64 time and the bytes of its entries; a kept message by
-// device is a float64 time.
+// ingest and delivery gave; a journal record is a float64 time and the bytes of its entries; a kept message
+// by device is a float64 time.
 
 import { crc32 } from 'node:zlib'
 import type { EpochMs } from '../../std/clock.ts'

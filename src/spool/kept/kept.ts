@@ -4,6 +4,7 @@
 //                          judged, or deferred until an expression maps them
 //   dead-letter-table.ts   messages and payloads that were given up, with the reason
 //   state-entries.ts       state that the mapping needs after a restart
+//   intake-journal.ts      short entries that ingest notes with its messages
 //   session-records.ts     sessions that the broker stores for its clients
 //
 // They are written in the same commit as the message or the settle that they come from
@@ -20,7 +21,7 @@ import type { KeptCalls } from '../types.ts'
 import type { ShelfView } from '../views.ts'
 import { readDeadLetter, readDeadLetters } from './dead-letter-table.ts'
 import { readDevice, readDevices, readShelf } from './kept-message-reader.ts'
-import { readJournal } from '../chunk-log/intake-journal.ts'
+import { readJournal } from './intake-journal.ts'
 import { readSessionRecords } from './session-records.ts'
 import { readStateEntries } from './state-entries.ts'
 

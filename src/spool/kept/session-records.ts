@@ -1,6 +1,6 @@
-// session-records.ts: records of the sessions that the broker stores for its clients. Each is a key and bytes,
-// in the same write as the message that changed it. To the spool they are bytes, and it keeps none of them in
-// memory: ingest does, and bounds their number.
+// session-records.ts: records of the sessions that the broker stores for its clients. Each is a key and
+// bytes, in the same write as the message that changed it. To the spool they are
+// bytes, and it keeps none of them in memory: ingest does, and bounds their number.
 //
 // A damaged record is reported and skipped. It stays on the disk until its key is written again.
 

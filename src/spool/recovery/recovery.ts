@@ -28,7 +28,7 @@ import {
   tableRange,
 } from '../chunk-log/key-layout.ts'
 import { emptySettled, newLane, settledBytes, settledPayloads, type Lane } from '../chunk-log/lane.ts'
-import { recoverJournal } from '../chunk-log/intake-journal.ts'
+import { recoverJournal } from '../kept/intake-journal.ts'
 import { recoverReceipts } from '../chunk-log/receipt-queue.ts'
 import {
   claimRecord,

@@ -68,7 +68,7 @@ async function measureIngest(path: string, known: number) {
   const count = messagesARound
   try {
     for (let key = 1; key <= known; key += 1) {
-      spool.addWindowKey(randomBytes(16).toString('hex'), false)
+      spool.addWindowKey(randomBytes(16).toString('hex'))
       if (key % 5000 === 0) await durable()
       else spool.endMessage(null)
     }
@@ -83,7 +83,7 @@ async function measureIngest(path: string, known: number) {
             const result = mapper.map(message)
             if (result.kind !== 'payloads') throw new Error(`not mapped but ${result.kind}`)
             for (const payload of result.payloads)
-              if (spool.append(payload, false) === 'duplicate') throw new Error('a copy of what never was')
+              if (spool.append(payload) === 'duplicate') throw new Error('a copy of what never was')
             spool.endMessage(null)
           }
         })

@@ -113,9 +113,9 @@ describe('spool salvage', () => {
 
   test('kept messages and dead letters are imported through the mapping', async () => {
     const world = await openSpoolWorld()
-    const { message, windowKey } = keptNamed(topicOf('truck-9'))
+    const { message } = keptNamed(topicOf('truck-9'))
     const bytes = Buffer.from(messageOf(7)).toString('base64')
-    world.spool.keepMessage({ ...message, envelope: { ...message.envelope, bytes } }, windowKey, false)
+    world.spool.keepMessage({ ...message, envelope: { ...message.envelope, bytes } })
     await ended(world.spool)
     await world.spool.exchange(exchangeOf({ deadLetters: [refusedPayload('a'), refusedMessage('other')] }))
     await world.spool.close()

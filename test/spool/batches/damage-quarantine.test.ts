@@ -99,7 +99,7 @@ describe('a damaged spool', () => {
         }
       },
     })
-    world.spool.append(payloadNamed('one'), false)
+    world.spool.append(payloadNamed('one'))
     expect(await world.publish('two')).toBeNull()
     expect(await world.publish('three')).toBeNull()
     bad = true
@@ -170,7 +170,7 @@ describe('a damaged spool', () => {
     const before = await openSpoolWorld({ changes })
     const names = Array.from({ length: 400 }, (_, n) => `${n} ${hash('sha512', `${n}`, 'hex').repeat(3)}`)
     for (const [n, name] of names.entries()) {
-      before.spool.append(payloadNamed(name), false)
+      before.spool.append(payloadNamed(name))
       if (n % 10 === 9) await ended(before.spool)
     }
     expect(before.spool.totals().payloads).toBe(names.length)

@@ -23,7 +23,7 @@ const failure = { payloadId: '', errorType: 'Internal', errorMessage: 'no', vali
 /** Two messages of three payloads each, in chunks of 3, 1 and 2: one ends where four payloads make a full batch. */
 async function twoMessages({ spool }: SpoolWorld): Promise<void> {
   for (const message of ['a', 'b']) {
-    for (const part of [1, 2, 3]) spool.append(payloadNamed(`${message}${part}`), false)
+    for (const part of [1, 2, 3]) spool.append(payloadNamed(`${message}${part}`))
     expect(await ended(spool)).toBeNull()
   }
 }

@@ -25,7 +25,7 @@ async function twelvePayloads(changes: { padding?: number } = {}) {
     },
   })
   const names = 'a b c d e f g h i j k l'.split(' ')
-  for (const name of names) world.spool.append(payloadNamed(name, changes), false)
+  for (const name of names) world.spool.append(payloadNamed(name, changes))
   expect(await ended(world.spool)).toBeNull()
   chunksPut.length = 0
   return { world, names, chunksPut }
@@ -77,7 +77,7 @@ describe('sealing with lower limits than those of the chunks', () => {
 
   test('continues after a restart', async () => {
     const before = await openSpoolWorld()
-    for (const name of 'a b c d'.split(' ')) before.spool.append(payloadNamed(name), false)
+    for (const name of 'a b c d'.split(' ')) before.spool.append(payloadNamed(name))
     expect(await ended(before.spool)).toBeNull()
     await before.spool.seal(before.spool.lanes()[0]!.id, { payloadsMax: 1, bodyBytesMax: 1e6 })
     const world = await before.reopen()

@@ -124,14 +124,14 @@ describe('the dedup window on the disk', () => {
 
   test('takes eight bytes a key, and recognises duplicates after a restart', async () => {
     const world = await openSpoolWorld()
-    for (const name of ['one', 'two', 'three']) world.spool.append(payloadNamed(name), false)
+    for (const name of ['one', 'two', 'three']) world.spool.append(payloadNamed(name))
     expect(await ended(world.spool)).toBeNull()
     const { store, records } = await recordsOf(world)
     await store.close()
     expect(records.map(({ length }) => length)).toEqual([5 + 8 + 3 * 8])
     const again = await world.reopen()
-    expect(again.spool.append(payloadNamed('two'), false)).toBe('duplicate')
-    expect(again.spool.append(payloadNamed('four'), false)).toBe('stored')
+    expect(again.spool.append(payloadNamed('two'))).toBe('duplicate')
+    expect(again.spool.append(payloadNamed('four'))).toBe('stored')
     expect(await ended(again.spool)).toBeNull()
   })
 
@@ -148,8 +148,8 @@ describe('the dedup window on the disk', () => {
     const again = await world.reopen()
     expect(again.events.filter(({ kind }) => kind === 'chunk_damaged')).toEqual([])
     expect(again.spool.totals().windowIds).toBe(1)
-    expect(again.spool.append(payloadNamed('one'), false)).toBe('duplicate')
-    expect(again.spool.append(payloadNamed('two'), false)).toBe('stored')
+    expect(again.spool.append(payloadNamed('one'))).toBe('duplicate')
+    expect(again.spool.append(payloadNamed('two'))).toBe('stored')
     expect(await ended(again.spool)).toBeNull()
   })
 })

@@ -34,7 +34,7 @@ describe('the messages of one commit', () => {
       ['b', 'two'],
       ['c', 'one'],
     ] as const)
-      world.spool.append(payloadNamed(name, { provider: owner }), false)
+      world.spool.append(payloadNamed(name, { provider: owner }))
     await ended(world.spool)
     expect(world.spool.totals()).toMatchObject({ groups: 1, payloads: 3 })
     expect(await chunksOf(world)).toEqual(['lane 1: 2 from 0', 'lane 2: 1 from 0'])
@@ -43,7 +43,7 @@ describe('the messages of one commit', () => {
   test('start a new chunk where a full batch ends, also across commits', async () => {
     const world = await openSpoolWorld({ changes: { group: { chunkPayloadsMax: 4, chunkBytesMax: 1e6 } } })
     for (const names of ['abc', 'defghij', 'k']) {
-      for (const name of names) world.spool.append(payloadNamed(name), false)
+      for (const name of names) world.spool.append(payloadNamed(name))
       await ended(world.spool)
     }
     expect(await chunksOf(world)).toEqual([
@@ -57,7 +57,7 @@ describe('the messages of one commit', () => {
 
   test('start a new chunk at its bound in bytes', async () => {
     const world = await openSpoolWorld({ changes: { group: { chunkPayloadsMax: 100, chunkBytesMax: 500 } } })
-    for (const name of ['a', 'b', 'c', 'd']) world.spool.append(payloadNamed(name, { padding: 200 }), false)
+    for (const name of ['a', 'b', 'c', 'd']) world.spool.append(payloadNamed(name, { padding: 200 }))
     await ended(world.spool)
     expect(await chunksOf(world)).toEqual(['lane 1: 2 from 0', 'lane 1: 2 from 2'])
   })
@@ -66,11 +66,11 @@ describe('the messages of one commit', () => {
     const held = createHeldStore()
     const before = await openSpoolWorld({ openStore: held.openStore })
     const { spool } = before
-    const { deadLetter, windowKey } = deadLetterNamed('dead')
+    const { deadLetter } = deadLetterNamed('dead')
     const kept = keptNamed('kept')
-    spool.append(payloadNamed('a'), false)
-    spool.addDeadLetter(deadLetter, windowKey, false)
-    spool.keepMessage(kept.message, kept.windowKey, false)
+    spool.append(payloadNamed('a'))
+    spool.addDeadLetter(deadLetter)
+    spool.keepMessage(kept.message)
     spool.putState('key', Buffer.from('value'))
     await ended(spool)
     expect(spool.totals()).toMatchObject({
@@ -90,7 +90,7 @@ describe('the messages of one commit', () => {
     const { spool } = await openSpoolWorld({ openStore: held.openStore })
     held.hold()
     const payload = payloadNamed('a')
-    spool.append(payload, false)
+    spool.append(payload)
     const acked = ended(spool)
     expect(spool.totals()).toMatchObject({ payloads: 0, openBytes: payload.json.length })
     expect(spool.lanes()).toMatchObject([{ pending: 0, appended: 0 }])
@@ -105,14 +105,14 @@ describe('the window keys of one commit', () => {
   test('are one record, with each key once', async () => {
     const world = await openSpoolWorld()
     const payload = payloadNamed('a')
-    expect(world.spool.append(payload, false)).toBe('stored')
-    expect(world.spool.append(payload, false)).toBe('duplicate')
-    // Stored all the same: without DUP it may be another message with the same bytes.
-    expect(world.spool.append({ ...payload, duplicateRule: 'resend' }, false)).toBe('stored')
-    expect(world.spool.append({ ...payload, duplicateRule: 'resend' }, true)).toBe('duplicate')
-    world.spool.append(payloadNamed('b'), false)
+    expect(world.spool.append(payload)).toBe('stored')
+    expect(world.spool.append(payload)).toBe('duplicate')
+    // Without a device time its bytes are no name: ingest decides by the packet identifier of the message.
+    expect(world.spool.append({ ...payload, duplicateRule: 'resend' })).toBe('stored')
+    expect(world.spool.append({ ...payload, duplicateRule: 'resend' })).toBe('stored')
+    world.spool.append(payloadNamed('b'))
     await ended(world.spool)
-    expect(world.spool.totals()).toMatchObject({ payloads: 3, duplicates: 2, windowIds: 2 })
+    expect(world.spool.totals()).toMatchObject({ payloads: 4, duplicates: 1, windowIds: 2 })
     const records = await recordsOf(world, table.windowKeys)
     expect(records.map(([, value]) => decodeWindowKeys(value)?.keys.length)).toEqual([16])
   })

@@ -20,7 +20,7 @@ const wide = { payloadsMax: 1000, bodyBytesMax: 1e6 }
 const isLate = (_provider: string, deviceTime: number) => deviceTime < 0
 
 function send(spool: Spool, name: string): Promise<unknown> {
-  spool.append(payloadNamed(name), false)
+  spool.append(payloadNamed(name))
   return ended(spool)
 }
 
@@ -168,11 +168,11 @@ describe('a drained backfill lane', () => {
     held = true
     // So many messages wait that what comes behind them stays in memory for a while.
     for (let n = 0; n < 12; n += 1) {
-      const { deadLetter, windowKey } = deadLetterNamed(`letter ${n}${'x'.repeat(3000)}`)
-      spool.addDeadLetter(deadLetter, windowKey, false)
+      const { deadLetter } = deadLetterNamed(`letter ${n}${'x'.repeat(3000)}`)
+      spool.addDeadLetter(deadLetter)
       spool.endMessage(null)
     }
-    spool.append(payloadNamed('late', { deviceTime: -1 }), false)
+    spool.append(payloadNamed('late', { deviceTime: -1 }))
     spool.endMessage(null)
     expect(kinds(world.spool.lanes())).toEqual(['1 live', '2 backfill'])
     expect(await writing(spool.rotate(owner))).toBe(true)

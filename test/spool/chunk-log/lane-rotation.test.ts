@@ -10,7 +10,7 @@ const owner = provider('default')
 const wide = { payloadsMax: 1000, bodyBytesMax: 1e6 }
 
 function send(spool: Spool, name: string): Promise<unknown> {
-  spool.append(payloadNamed(name), false)
+  spool.append(payloadNamed(name))
   return ended(spool)
 }
 
@@ -69,7 +69,7 @@ describe('a live lane that is rotated', () => {
   test('does not affect the lanes of other providers', async () => {
     const world = await openSpoolWorld()
     await world.publish('one')
-    world.spool.append(payloadNamed('other', { provider: 'second' }), false)
+    world.spool.append(payloadNamed('other', { provider: 'second' }))
     await ended(world.spool)
     await world.spool.rotate(provider('second'))
     expect(await rolesIn(world.spool)).toEqual(['live: one', 'backfill: other'])

@@ -10,7 +10,7 @@ const lateBefore = 1000
 const isLate = (_provider: string, deviceTime: number) => deviceTime < lateBefore
 
 function send(spool: Spool, name: string, deviceTime = lateBefore): Promise<unknown> {
-  spool.append(payloadNamed(name, { deviceTime }), false)
+  spool.append(payloadNamed(name, { deviceTime }))
   return ended(spool)
 }
 
@@ -27,10 +27,10 @@ describe('a payload that is late on arrival', () => {
 
   test('goes to another lane than fresh payloads of its message, in one write', async () => {
     const { spool } = await openSpoolWorld({ isLate })
-    spool.append(payloadNamed('fresh 1'), true)
-    spool.append(payloadNamed('old', { deviceTime: 1 }), false)
-    spool.append(payloadNamed('fresh 2', { deviceTime: lateBefore }), false)
-    spool.append(payloadNamed('no time', { deviceTime: null }), false)
+    spool.append(payloadNamed('fresh 1'))
+    spool.append(payloadNamed('old', { deviceTime: 1 }))
+    spool.append(payloadNamed('fresh 2', { deviceTime: lateBefore }))
+    spool.append(payloadNamed('no time', { deviceTime: null }))
     expect(await ended(spool)).toBeNull()
     expect(spool.totals()).toMatchObject({ groups: 1, payloads: 4 })
     expect(await rolesIn(spool)).toEqual(['backfill: fresh 1 old', 'live: fresh 2 no time'])

@@ -20,8 +20,8 @@ const shelf = 'quarantine:default'
 
 async function keepAll(spool: Spool, names: readonly string[]): Promise<string[]> {
   for (const name of names) {
-    const { message, windowKey } = keptNamed(name)
-    spool.keepMessage(message, windowKey, false)
+    const { message } = keptNamed(name)
+    spool.keepMessage(message)
     spool.endMessage(null)
   }
   await ended(spool)
@@ -72,8 +72,8 @@ describe('an exchange', () => {
   test('moves a message from one shelf to another regardless of the dedup window', async () => {
     const before = await openSpoolWorld()
     const { spool } = before
-    const { message, windowKey } = keptNamed('one', { shelf: 'deferred:phones', device: null })
-    spool.keepMessage(message, windowKey, false)
+    const { message } = keptNamed('one', { shelf: 'deferred:phones', device: null })
+    spool.keepMessage(message)
     await ended(spool)
     const [entry] = await collect(spool.keptMessages('deferred:phones', null, { limit: 1 }))
     await spool.exchange(exchangeOf({ take: [entry!.id], keptMessages: [keptNamed('one').message] }))

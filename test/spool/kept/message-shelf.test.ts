@@ -15,10 +15,9 @@ import { emptyDisk, exchangeOf, keptNamed } from '../../support/spool-world.ts'
 const quarantine = 'quarantine:default'
 
 async function keep(spool: Spool, name: string, options: Parameters<typeof keptNamed>[1] = {}) {
-  const { message, windowKey } = keptNamed(name, options)
-  const kept = spool.keepMessage(message, windowKey, false)
+  const { message } = keptNamed(name, options)
+  spool.keepMessage(message)
   expect(await ended(spool)).toBeNull()
-  return kept
 }
 
 async function idsIn(spool: Spool): Promise<string[]> {
@@ -64,15 +63,6 @@ describe('messages that are kept', () => {
     ])
   })
 
-  test('are a duplicate when they are sent again with DUP', async () => {
-    const { spool } = await openSpoolWorld()
-    await keep(spool, 'one')
-    const { message, windowKey } = keptNamed('one')
-    expect(spool.keepMessage(message, windowKey, true)).toBe('duplicate')
-    await ended(spool)
-    expect(await keptIn(spool, quarantine)).toEqual(['one'])
-  })
-
   test('are announced to listeners once they are durable', async () => {
     const { spool } = await openSpoolWorld()
     let calls = 0
@@ -111,8 +101,8 @@ describe('messages that are kept', () => {
       const { spool } = await openSpoolWorld({ changes })
       let kept = 0
       for (; spool.holdReason === null; kept += 1) {
-        const { message, windowKey } = keptNamed(`m${kept}`, { shelf })
-        spool.keepMessage(message, windowKey, false)
+        const { message } = keptNamed(`m${kept}`, { shelf })
+        spool.keepMessage(message)
         spool.endMessage(null)
       }
       expect(spool.holdReason).toBe(reason)

@@ -36,10 +36,10 @@ async function filled(payloads = 12): Promise<SpoolWorld> {
   })
   const { spool, publish } = world
   for (let n = 0; n < payloads; n += 1) await publish(`payload ${n}`, { padding: 200 })
-  const { deadLetter, windowKey } = deadLetterNamed('a letter')
-  spool.addDeadLetter(deadLetter, windowKey, false)
+  const { deadLetter } = deadLetterNamed('a letter')
+  spool.addDeadLetter(deadLetter)
   const kept = keptNamed('a message')
-  spool.keepMessage(kept.message, kept.windowKey, false)
+  spool.keepMessage(kept.message)
   spool.putState('state', Buffer.from('remembered'))
   await ended(spool)
   const [batch] = await sealAll(spool)

@@ -10,9 +10,9 @@
 import type { StoreOp } from '../../storage/storage.ts'
 import type { IntakeJournal, JournalGroup, SpoolState } from '../session-state.ts'
 import type { JournalEntries } from '../types.ts'
-import { scan } from './damage-scan.ts'
-import { journalKey, numberOf, table, tableRange } from './key-layout.ts'
-import { decodeJournal, encodeJournal } from './record-codec.ts'
+import { scan } from '../chunk-log/damage-scan.ts'
+import { journalKey, numberOf, table, tableRange } from '../chunk-log/key-layout.ts'
+import { decodeJournal, encodeJournal } from '../chunk-log/record-codec.ts'
 
 export function newIntakeJournal(): IntakeJournal {
   return { nextN: 0, bytes: 0, groups: [], first: 0 }

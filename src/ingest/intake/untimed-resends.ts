@@ -1,0 +1,146 @@
+// untimed-resends.ts: decides whether a message without a device time that arrives with DUP is a duplicate.
+//
+// A payload with a device time has a key of its own in the dedup window. A message without one has none: a
+// parked van sends the same bytes again and again, and each is a reading. Only the packet identifier tells
+// two of them apart, and clients use identifiers again. So every such message is entered here under its
+// client and packet identifier, with a hash of topic and bytes. "Untimed" includes what is kept whole: dead
+// letters, quarantined and deferred messages.
+//
+// DUP says that the client sent the message before, not that it arrived. If its first transmission was lost,
+// an older message under the same identifier can look the same. Nothing is lost within a connection, so a
+// mistake needs a client that got the ack of the older message, used its identifier again for equal bytes on
+// the same connection, and lost that connection before the new message arrived here.
+//
+// A DUP is a duplicate if it equals the last message under its identifier, and
+//   that one came on this connection: TCP keeps the order, so no other one was sent between, or
+//   that one came on the client's previous connection and its ack was never written, or
+//   that one came on the client's previous connection, or before our restart, and nothing shows that its ack
+//   has arrived or that its identifier may have been used again:
+//     the client disconnected with DISCONNECT
+//     the client sent a PINGREQ after the PINGRESP that followed the ack
+//     the client used an identifier twice within a connection: it takes free identifiers again at once, so
+//     each of its identifiers may stand for a later message
+//     the message was a DUP itself, and the client's new identifiers have come close to its own since: it
+//     counts from 1 on each connection
+// With QoS 2 the identifier is in use until PUBREL, so nothing is open there: a DUP that equals the last
+// message under its identifier is a duplicate until PUBREL came.
+// Everything else is stored, and counted as `resendsStored`: a second reading is better than a lost one.
+//
+// What stays open: the first message that a client ever sends under an identifier that it uses again at once,
+// where that connection breaks right then. Nothing on the wire tells it from a lost ack.
+//
+// known-clients.ts holds the entries: durable with their messages, and bounded.
+
+import type { Clock } from '../../std/clock.ts'
+import { messageKeyOf } from '../../mapping/mapping.ts'
+import type { ClientEntry, ClientLink, IntakeSpool, KnownClient, ReceivedMessage } from '../types.ts'
+import { createKnownClients, noteFirst, type KnownClientOptions, type KnownClients } from './known-clients.ts'
+
+export type UntimedResends = Pick<KnownClients, 'connect' | 'disconnect' | 'restore'> & {
+  /** Whether a message with DUP was stored before. */
+  isDuplicate(message: ReceivedMessage): boolean
+  /** The message was stored (`untimed`, `timed`), or is a duplicate; noted in the group that is open. */
+  enter(message: ReceivedMessage, what: Entered): void
+  /** The client has released its QoS 2 message. */
+  release(link: ClientLink, messageId: number): void
+  counters(): ResendCounters
+}
+
+type Entered = 'untimed' | 'timed' | 'duplicate'
+
+export type ResendCounters = {
+  /** Messages without a device time that arrived with DUP and were stored: some may be second copies. */
+  resendsStored: number
+  /** Entries that were forgotten at the bound and not for their age. */
+  identifiersForgotten: number
+}
+
+/** A client that counts its identifiers up uses one again after 65,535 messages; sooner shows another way. */
+const roundMessages = 30_000
+/** How many messages a client may have in flight that counts from 1 on each connection. */
+const aheadMax = 64
+const identifiers = 65_535
+/** Digits of a hash that an entry holds: 48 bits. */
+const hashDigits = 12
+
+export function createUntimedResends(
+  { clock, spool }: { clock: Clock; spool: Pick<IntakeSpool, 'note' | 'endMessage'> },
+  options?: KnownClientOptions,
+): UntimedResends {
+  const known = createKnownClients({ clock, spool }, options)
+  let resendsStored = 0
+  return {
+    connect: known.connect,
+    disconnect: known.disconnect,
+    restore: known.restore,
+    isDuplicate,
+    enter,
+    release,
+    counters: () => ({ resendsStored, identifiersForgotten: known.forgotten() }),
+  }
+
+  function isDuplicate(message: ReceivedMessage): boolean {
+    const { link, messageId = 0 } = message
+    const entry = link?.client.entries.get(messageId)
+    if (!link || entry === undefined || entry.qos !== message.qos) return false
+    if (entry.hash !== hashOf(message)) return false
+    if (entry.qos === 2 || entry.connection === link.connection) return true
+    if (entry.connection !== link.previousConnection) return false
+    const { client, previous } = link
+    if (previous !== null && entry.ordinal >= previous.acked) return true
+    if (client.reuses || (previous !== null && Math.max(0, entry.ordinal) < previous.confirmed)) return false
+    return !(entry.resent && comesClose(client, entry))
+  }
+
+  /** The client may have counted up to the identifier again on the connection of the entry. */
+  function comesClose({ lastFirst, firstBefore }: KnownClient, entry: ClientEntry): boolean {
+    const last = [lastFirst, firstBefore].find(({ connection }) => connection === entry.connection)
+    const ahead = (entry.messageId - (last?.messageId ?? 0) + identifiers) % identifiers
+    return ahead >= 1 && ahead <= aheadMax
+  }
+
+  function enter(message: ReceivedMessage, what: Entered): void {
+    const { link, messageId = 0, dup } = message
+    if (dup && what === 'untimed') resendsStored += 1
+    if (!link) return
+    const { client } = link
+    const before = client.entries.get(messageId)
+    // Other messages matter only where they take the identifier of an untimed one.
+    if (what === 'timed' && before === undefined) return
+    if (!dup) {
+      if (before?.connection === link.connection && client.entered - before.place < roundMessages)
+        client.reuses = true
+      noteFirst(client, messageId, link.connection)
+    }
+    const entry: ClientEntry = {
+      client,
+      messageId,
+      qos: message.qos,
+      hash: what === 'timed' ? null : hashOf(message),
+      connection: link.connection,
+      ordinal: message.ordinal ?? 0,
+      place: client.entered,
+      resent: dup,
+      addedAtMs: clock.monotonic(),
+    }
+    known.add(entry)
+  }
+
+  function release({ client }: ClientLink, messageId: number): void {
+    const entry = client.entries.get(messageId)
+    if (entry?.qos !== 2) return
+    known.remove(entry)
+    // Nobody waits for it. Where this write fails, everything is read again.
+    spool.endMessage(() => {})
+  }
+}
+
+/** A PINGREQ of the client: it has read the PINGRESP before it, and every ack before that. */
+export function notePing(link: ClientLink): void {
+  link.confirmed = link.ackedAtPing
+  link.ackedAtPing = link.acked
+}
+
+function hashOf(message: ReceivedMessage): number {
+  return Number.parseInt(messageKeyOf(message).slice(0, hashDigits), 16)
+}
