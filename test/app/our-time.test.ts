@@ -120,6 +120,27 @@ describe('our time', () => {
     expect(time.view().by).toBe('kernel')
   })
 
+  test('of the kernel is not known by an answer to a question from before the step', async () => {
+    const answers: ((isSynchronised: boolean) => void)[] = []
+    const clock = createFakeClock()
+    const kernel = {
+      bootId: testBootId,
+      sleptMs: () => 0,
+      isSynchronised: () => new Promise<boolean>((resolve) => void answers.push(resolve)),
+    }
+    const time = createOurTime({ clock, emit: () => undefined, kernel }, { trustLocal: false })
+    time.start()
+    clock.stepWall(hourMs)
+    expect(time.offsetMs()).toBeNull()
+    expect(answers).toHaveLength(2)
+    answers[0]?.(true)
+    await clock.advance(0)
+    expect(time.offsetMs()).toBeNull()
+    answers[1]?.(true)
+    await clock.advance(0)
+    expect(time.offsetMs()).toBe(0)
+  })
+
   test('does not step when the machine slept', async () => {
     const { says, clock, time, kinds, arrives, set } = await world()
     says.kernel = true

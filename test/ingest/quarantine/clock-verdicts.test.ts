@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { createClockVerdicts, type ClockVerdicts } from '../../../src/ingest/quarantine/clock-verdicts.ts'
 import type { KeptSpool } from '../../../src/ingest/types.ts'
+import { remapDeadLetters } from '../../../src/ingest/remap/dead-letter-remap.ts'
 import { systemClock } from '../../../src/std/clock.ts'
 import { storeLostFault as storeFault } from '../../../src/ingest/remap/release-throttle.ts'
 import { openKeptWorld, topicOf, type KeptOptions, type KeptWorld } from '../../support/kept-world.ts'
+import { truckSource } from '../../support/mapping-world.ts'
 import { ourTimeOf } from '../../support/our-time.ts'
 import { collect, keptIn } from '../../support/open-spool.ts'
 
@@ -137,6 +139,68 @@ describe('messages that seemed to be in the future because our clock was behind'
     expect(await kept.sent()).toHaveLength(151)
     expect(await keptIn(kept.world.spool, shelf)).toEqual([])
   }, 20_000)
+})
+
+describe('messages that were kept for another reason while our clock was behind', () => {
+  test('are judged by the corrected arrival when their device is listed', async () => {
+    const kept = await openKeptWorld({ listed: fleet })
+    await kept.publish(topicOf('new-1'), present(1))
+    await kept.publish(topicOf('new-1'), nextDay(2))
+    kept.setOffset(hourMs)
+    await kept.change({ listed: ['new-1'] })
+    await kept.release.idle()
+    expect(await kept.sent()).toHaveLength(1)
+    const left = await collect(kept.world.spool.keptMessages(shelf, 'new-1', { limit: 10 }))
+    expect(left.map(({ message }) => message.reason)).toEqual(['FUTURE'])
+  })
+
+  test('are judged by it when their expression is evaluated', async () => {
+    const renamed = '{ "ts": ts, "lat": lat, "lon": lon }'
+    const odd = truckSource({}, { name: 'odd', topic: 'odd/{device}', jsonata: renamed })
+    const before = await openKeptWorld({ sources: [odd], unknown: 'accept' })
+    // They wait on the disk.
+    await before.deferred.stop()
+    for (const message of [present(1), nextDay(2)]) await before.publish('odd/van-1', message)
+    await before.leave()
+    const kept = await openKeptWorld({ path: before.world.path, sources: [odd], unknown: 'accept' })
+    kept.setOffset(hourMs)
+    kept.deferred.start()
+    await kept.deferred.idle()
+    expect(await kept.sent()).toHaveLength(1)
+    expect(await keptIn(kept.world.spool, shelf)).toEqual(['odd/van-1'])
+  })
+
+  test('are judged by it when a person maps dead letters again', async () => {
+    const wrong = truckSource({ time: { path: 'missing', format: 'ms' } })
+    const kept = await openKeptWorld({ sources: [wrong], listed: fleet })
+    for (const message of [present(1), nextDay(2)]) await kept.publish(topicOf('truck-1'), message)
+    kept.setOffset(hourMs)
+    await kept.change({ sources: [truckSource()] })
+    const report = await remapDeadLetters(
+      {
+        spool: kept.world.spool,
+        clock: systemClock,
+        ourTime: kept.ourTime,
+        emit: () => undefined,
+        mapping: kept.mapping(),
+      },
+      { reason: null, source: null, dryRun: false },
+      new AbortController().signal,
+    )
+    expect(report).toMatchObject({ remapped: 2, payloads: 1, kept: 1 })
+  })
+
+  test('get the corrected time of arrival where the message has none', async () => {
+    const untimed = truckSource({ time: { path: 'ts', format: 'ms', missing: 'arrival' } })
+    const kept = await openKeptWorld({ sources: [untimed], listed: fleet })
+    await kept.publish(topicOf('new-1'), { lat: 52.5, lon: 13.4 })
+    const before = Date.now()
+    kept.setOffset(hourMs)
+    await kept.change({ listed: ['new-1'] })
+    await kept.release.idle()
+    const [sent] = await kept.sent()
+    expect(Math.abs((sent?.time ?? 0) - before - hourMs)).toBeLessThan(10_000)
+  })
 })
 
 /** A spool whose exchanges fail as those of a store that is being reopened. */
