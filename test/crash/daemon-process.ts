@@ -14,6 +14,8 @@ export type DaemonOptions = {
   mistake?: Mistake | null
   /** The disk is full at this write of each of the first openings of the store. */
   enospc?: { at: number; times: number } | null
+  /** The wall clock of the daemon is wrong. */
+  clockBehindMs?: number
   env?: Record<string, string>
   onEvent?: (event: string, detail: string) => void
 }
@@ -37,7 +39,7 @@ export type Daemon = AsyncDisposable & {
 const logLinesMax = 60
 
 export function startDaemon(options: DaemonOptions): Daemon {
-  const { kill = null, mistake = null, enospc = null } = options
+  const { kill = null, mistake = null, enospc = null, clockBehindMs = 0 } = options
   const child = fork(
     join(import.meta.dirname, 'killable-daemon.ts'),
     [
@@ -45,6 +47,7 @@ export function startDaemon(options: DaemonOptions): Daemon {
       options.configPath,
       ...(kill === null ? [] : ['--kill-at', kill.point, '--after', String(kill.after)]),
       ...(mistake === null ? [] : ['--mistake', mistake]),
+      ...(clockBehindMs === 0 ? [] : ['--clock-behind', `${clockBehindMs}`]),
       ...(enospc === null ? [] : ['--enospc-at', `${enospc.at}`, '--enospc-times', `${enospc.times}`]),
     ],
     { stdio: ['ignore', 'pipe', 'pipe', 'ipc'], execArgv: [], env: { ...process.env, ...options.env } },

@@ -2,7 +2,7 @@
 // given point.
 //
 //   node test/crash/killable-daemon.ts --config FILE [--kill-at POINT --after N] [--mistake NAME]
-//     [--enospc-at N --enospc-times M]
+//     [--enospc-at N --enospc-times M] [--clock-behind MS]
 //
 // Talks to its parent over IPC and ends with it.
 
@@ -38,6 +38,7 @@ const { values } = parseArgs({
     mistake: { type: 'string' },
     'enospc-at': { type: 'string' },
     'enospc-times': { type: 'string', default: '1000000' },
+    'clock-behind': { type: 'string', default: '0' },
   },
 })
 
@@ -73,10 +74,12 @@ const stopAsked = new Promise((resolve) => {
   process.once('SIGTERM', resolve)
 })
 
+const behindMs = Number(values['clock-behind'])
+
 const { config } = await loadConfig(path, { env: process.env })
 const gateway = await startGateway(
   {
-    clock: systemClock,
+    clock: { ...systemClock, now: () => systemClock.now() - behindMs },
     kernel: systemKernelClock(realPlaces(process.env)),
     random: Math.random,
     newId: newRandomId,

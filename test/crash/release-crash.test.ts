@@ -1,5 +1,5 @@
-// Kills the real daemon while it releases messages from quarantine, between two slices and within one. The
-// devices continue to publish. The rules are checked on what the service received.
+// Kills the real daemon while it releases messages from quarantine, because their device is listed now or because
+// our clock was behind: between two slices and within one. The rules are checked on what the service received.
 
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -13,7 +13,10 @@ import { startDaemon, statusUntil, type Daemon } from './daemon-process.ts'
 import type { ReleasePoint } from './kill-points.ts'
 import { preparePower } from './power-cut.ts'
 
-const firstTs = Date.UTC(2026, 0, 1)
+/** The device time of message `n` is `first + n * stepMs`. */
+type Times = { first: number; stepMs: number }
+
+const names = ['truck-1', 'truck-2'] as const
 
 /** One daemon each; a slice is 100 messages of a device. */
 const kills: { point: ReleasePoint; after: number; powerCut: boolean }[] = [
@@ -27,16 +30,22 @@ const kills: { point: ReleasePoint; after: number; powerCut: boolean }[] = [
 /** The messages of a device: it deletes a message when it has the ack, and sends the others again. */
 type Truck = { name: string; published: number; unacked: { n: number; wasSent: boolean }[] }
 
+type Kill = { point: ReleasePoint; after: number }
+
 type World = {
+  times: Times
   trucks: readonly Truck[]
-  start(kill: { point: ReleasePoint; after: number } | null): Daemon
+  start(kill: Kill | null, clockBehindMs?: number): Daemon
   list(names: readonly string[]): Promise<void>
   cutPower(): Promise<void>
   /** In the order in which the service took it in. */
   received(): readonly { payloadId: string; device: string; n: number }[]
 }
 
-async function openWorld(): Promise<World> {
+async function openWorld(
+  times: Times,
+  { sections = '', listed = [] as readonly string[] } = {},
+): Promise<World> {
   const folder = await mkdtemp(join(tmpdir(), 'gateway-release-'))
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
   const { sandbox, url } = await startSandbox({ repeat: 'same', receivedMax: 100_000 })
@@ -45,7 +54,7 @@ async function openWorld(): Promise<World> {
   const spoolPath = join(folder, 'spool')
   const list = (names: readonly string[]) =>
     writeFile(join(folder, 'devices.csv'), ['device', ...names, ''].join('\n'))
-  await list([])
+  await list(listed)
   await writeFile(
     configPath,
     `ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
@@ -57,6 +66,7 @@ devices: { file: devices.csv, unknown: quarantine }
 spool: { path: ${JSON.stringify(spoolPath)}, max_bytes: 1GiB, min_free_bytes: 1MiB }
 delivery: { base_url: "${url}", max_in_flight: 1, batch: { max_payloads: 40, linger: 5ms } }
 ops: { listen: "127.0.0.1:0" }
+${sections}
 `,
   )
   const env = {
@@ -66,8 +76,9 @@ ops: { listen: "127.0.0.1:0" }
     ...(setup.kind === 'ready' ? setup.power.env : {}),
   }
   return {
-    trucks: ['truck-1', 'truck-2'].map((name) => ({ name, published: 0, unacked: [] })),
-    start: (kill) => startDaemon({ configPath, env, kill }),
+    times,
+    trucks: names.map((name) => ({ name, published: 0, unacked: [] })),
+    start: (kill, clockBehindMs = 0) => startDaemon({ configPath, env, kill, clockBehindMs }),
     list,
     /** If fsync cannot be recorded on this machine, this is a plain kill. */
     async cutPower() {
@@ -83,7 +94,7 @@ ops: { listen: "127.0.0.1:0" }
             signalTimestamp: number
             deviceIdentifier: { id: string }
           }
-          return { payloadId, device: deviceIdentifier.id, n: (signalTimestamp - firstTs) / 1000 }
+          return { payloadId, device: deviceIdentifier.id, n: (signalTimestamp - times.first) / times.stepMs }
         }),
   }
 }
@@ -92,7 +103,7 @@ ops: { listen: "127.0.0.1:0" }
  * Sends messages without an ack again with DUP, and then `count` new ones; ends when all are acknowledged or
  * the connection ends.
  */
-async function publish(port: number, truck: Truck, count: number): Promise<void> {
+async function publish(port: number, times: Times, truck: Truck, count: number): Promise<void> {
   const { name, unacked } = truck
   const numbers = Array.from({ length: count }, (_, index) => truck.published + index)
   truck.published += count
@@ -103,7 +114,7 @@ async function publish(port: number, truck: Truck, count: number): Promise<void>
     await device.connect()
     const sent = unacked.map((message) => ({ ...message }))
     for (const { n, wasSent } of sent) {
-      const payload = JSON.stringify({ ts: firstTs + n * 1000, lat: (n % 900) / 10, lon: 13.4 })
+      const payload = JSON.stringify({ ts: times.first + n * times.stepMs, lat: (n % 900) / 10, lon: 13.4 })
       device.publish({ topic: `telemetry/v1/${name}`, payload, messageId: n + 1, dup: wasSent })
     }
     for (const message of unacked) message.wasSent = true
@@ -116,14 +127,18 @@ async function publish(port: number, truck: Truck, count: number): Promise<void>
   device.destroy()
 }
 
-async function publishAll({ trucks }: World, daemon: Daemon, counts: readonly number[]): Promise<void> {
+async function publishAll(
+  { trucks, times }: World,
+  daemon: Daemon,
+  counts: readonly number[],
+): Promise<void> {
   const ready = await daemon.ready
   if (ready === null) return
-  await Promise.all(trucks.map((truck, index) => publish(ready.mqttPort, truck, counts[index] ?? 0)))
+  await Promise.all(trucks.map((truck, index) => publish(ready.mqttPort, times, truck, counts[index] ?? 0)))
 }
 
 test('killed 5 times during a release, twice by a power cut, the daemon sends each message once and in order', async () => {
-  const world = await openWorld()
+  const world = await openWorld({ first: Date.UTC(2026, 0, 1), stepMs: 1000 })
   for (const [index, { point, after, powerCut }] of kills.entries()) {
     await using daemon = world.start({ point, after })
     await publishAll(world, daemon, index === 0 ? [900, 300] : [3, 3])
@@ -134,7 +149,46 @@ test('killed 5 times during a release, twice by a power cut, the daemon sends ea
   }
   await using daemon = world.start(null)
   await publishAll(world, daemon, [50, 50])
-  const status = await statusUntil(
+  const status = await emptied(daemon)
+  await publishAll(world, daemon, [5, 5])
+  const total = world.trucks.reduce((sum, { published }) => sum + published, 0)
+  await eventually(() => world.received().length >= total)
+  expect(status.spool.deadLetters).toBe(0)
+  const { messages, payloads } = (await daemon.status())?.conservation ?? {}
+  expect([messages?.difference, payloads?.difference]).toEqual([0, 0])
+  expect(await daemon.stop()).toBe('exit 0')
+  expectOnceInOrder(world)
+})
+
+test('killed 3 times while it corrects verdicts of a clock that was behind, the daemon sends each message once and in order', async () => {
+  const hourMs = 3_600_000
+  const times = { first: Date.now() - 10_000, stepMs: 1 }
+  const sections = 'clocks: { trust_local: true }'
+  const world = await openWorld(times, { sections, listed: names })
+  await using behind = world.start(null, hourMs)
+  await publishAll(world, behind, [900, 300])
+  expect(await behind.status()).toMatchObject({ spool: { quarantined: 1200 }, totals: { delivered: 0 } })
+  behind.kill()
+  await behind.ended
+  // From here on the clock is right, and no command is given.
+  for (const point of ['after-release', 'before-release', 'during-release'] as const) {
+    await using daemon = world.start({ point, after: 2 })
+    expect(await daemon.ended, `${point}:\n${daemon.log()}`).toBe('SIGKILL')
+    if (point === 'after-release') await world.cutPower()
+  }
+  await using daemon = world.start(null)
+  await emptied(daemon)
+  await publishAll(world, daemon, [5, 5])
+  await eventually(() => world.received().length >= 1210)
+  const status = await daemon.status()
+  expect(status?.spool).toMatchObject({ quarantined: 0, deadLetters: 0 })
+  expect(status?.conditions.map(({ code }) => code)).toContain('CLOCK_STEPPED')
+  expect(await daemon.stop()).toBe('exit 0')
+  expectOnceInOrder(world)
+})
+
+function emptied(daemon: Daemon): ReturnType<typeof statusUntil> {
+  return statusUntil(
     daemon,
     ({ spool, totals, lanes }) =>
       spool.quarantined === 0 &&
@@ -143,17 +197,13 @@ test('killed 5 times during a release, twice by a power cut, the daemon sends ea
       lanes.every(({ pending, sealed }) => pending + sealed === 0),
     { what: 'an empty quarantine and an empty spool', boundMs: 15_000 },
   )
-  await publishAll(world, daemon, [5, 5])
-  const total = world.trucks.reduce((sum, { published }) => sum + published, 0)
-  await eventually(() => world.received().length >= total)
-  expect(status.spool.deadLetters).toBe(0)
-  const { messages, payloads } = (await daemon.status())?.conservation ?? {}
-  expect([messages?.difference, payloads?.difference]).toEqual([0, 0])
-  expect(await daemon.stop()).toBe('exit 0')
-  const received = world.received()
+}
+
+function expectOnceInOrder({ trucks, received: all }: World): void {
+  const received = all()
   expect(new Set(received.map(({ payloadId }) => payloadId)).size).toBe(received.length)
-  for (const { name, published } of world.trucks) {
+  for (const { name, published } of trucks) {
     const numbers = received.filter(({ device }) => device === name).map(({ n }) => n)
     expect(numbers, name).toEqual(Array.from({ length: published }, (_, n) => n))
   }
-})
+}
