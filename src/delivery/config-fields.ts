@@ -187,6 +187,14 @@ export const fields = {
         'every `probe_every`. `delivered`: the 409 proves that the first submission arrived. `resend`: send the ' +
         'payloads again under a new batchId; the service may then store them twice.',
     ),
+  on_refused_repeat: z
+    .enum(['hold', 'split'])
+    .describe(
+      'What to do when the service answers 400 or 413 for a batch that it may have processed before: an earlier ' +
+        'submission was sent completely and got no answer, or a server error. `hold`: send the same bytes again, ' +
+        'and keep the batch for a person after three refusals. `split`: find the payload at fault under new ' +
+        'batchIds; the service may then store payloads twice.',
+    ),
 }
 
 type Own<Value> = Value | undefined

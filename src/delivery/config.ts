@@ -51,6 +51,7 @@ const providerSchema = z.strictObject({
   proxy_auth: like(fields.proxy_auth, 'proxy_auth'),
   errors: over(fields.errors, 'errors'),
   on_repeat: like(fields.on_repeat, 'on_repeat'),
+  on_refused_repeat: like(fields.on_refused_repeat, 'on_refused_repeat'),
   backfill: over(z.strictObject(backfillFields).partial(), 'backfill'),
   limits: over(limits, 'limits'),
   backoff: over(z.strictObject(backoffFields).partial(), 'backoff'),
@@ -107,6 +108,7 @@ const sectionSchema = z.strictObject({
   proxy_auth: fields.proxy_auth.optional(),
   errors: fields.errors.prefault({}),
   on_repeat: fields.on_repeat.default('hold'),
+  on_refused_repeat: fields.on_refused_repeat.default('hold'),
   mode: fields.mode.default('batch'),
   backfill: z
     .strictObject({
@@ -221,6 +223,7 @@ function providerOptions(section: Section, own: ProviderConfig): ProviderOptions
     proxy: proxyOptions(section, own),
     retryRules: new Map([...defaultRetryRules, ...Object.entries({ ...section.errors, ...own.errors })]),
     onRepeat: own.on_repeat ?? section.on_repeat,
+    onRefusedRepeat: own.on_refused_repeat ?? section.on_refused_repeat,
     mode: own.mode ?? section.mode,
     backfill: {
       afterMs: backfill.after,

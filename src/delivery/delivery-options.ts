@@ -33,6 +33,9 @@ export type RetryRules = ReadonlyMap<string, RetryRule>
 /** What a batch that was sent before becomes when the service answers 409. */
 export type OnRepeat = 'hold' | 'delivered' | 'resend'
 
+/** What a batch that may have been processed becomes when the service answers 400 or 413 to it. */
+export type OnRefusedRepeat = 'hold' | 'split'
+
 /** When the endpoint becomes unavailable, and how long each kind of wait is. */
 export type BackoffOptions = {
   /** Full jitter: a random wait from zero to this, doubled at each failure up to `maxMs`. */
@@ -44,6 +47,8 @@ export type BackoffOptions = {
    * Between two tries where a short back-off does not help: 401, 403, a refused wrapper, a repeated batchId.
    */
   probeEveryMs: number
+  /** Longest wait of a held batch, which doubles from `probeEveryMs`. */
+  heldMaxMs: number
   /** Part of `probeEveryMs` by which the interval varies up and down. */
   probeJitter: number
   /** First and longest wait when no credentials are found. */
@@ -73,12 +78,13 @@ export const defaultBackoff: BackoffOptions = {
   maxMs: 60_000,
   stuckMaxMs: 600_000,
   probeEveryMs: 600_000,
+  heldMaxMs: 3_600_000,
   probeJitter: 0.2,
   credentialsMinMs: 5000,
   credentialsMaxMs: 300_000,
   failuresToUnavailable: 5,
   unsuccessfulToUnavailable: 10,
-  failuresToStuck: 10,
+  failuresToStuck: 3,
   emptyAnswersToUnavailable: 3,
   refusalsToUnavailable: 12,
   spoolRetryMs: 5000,
@@ -103,6 +109,7 @@ export type ProviderOptions = {
   proxy: ProxyOptions
   retryRules: RetryRules
   onRepeat: OnRepeat
+  onRefusedRepeat: OnRefusedRepeat
   /** `single`: every payload is sent by the operation for one payload. */
   mode: 'batch' | 'single'
   backfill: {

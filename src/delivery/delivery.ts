@@ -25,7 +25,7 @@
 //                         endpoint is unauthorized, with a probe every ten minutes.
 //   No credentials        nothing is sealed. The next look is after 5 s, doubling to five minutes.
 //   It refuses a batch    (400, 413) the batch is cut until the payload at fault is alone, which is then
-//                         judged by the single operation (policy/isolation.ts). Others go on. A 409 follows
+//                         judged by the single operation (refusals/isolation.ts). Others go on. A 409 follows
 //                         `on_repeat`.
 //   It refuses all        after twelve refusals in a row the endpoint is unavailable, with a probe every ten
 //                         minutes, and nothing becomes a dead letter.

@@ -7,6 +7,7 @@
 import type { EpochMs } from '../std/clock.ts'
 import type { GatewayError } from '../std/gateway-error.ts'
 import type { KnownBy } from './arrival.ts'
+import type { HeldReason } from './held.ts'
 import type { BatchId, LaneId, ProviderName } from './ids.ts'
 import type { Outcome } from './outcome.ts'
 
@@ -183,6 +184,18 @@ export const eventFields = {
     skipped: count('selected batches that stay as they are'),
   },
   payloads_discarded: { provider, batchId, payloads, by: field<string>('who discarded it') },
+  held_batches_changed: {
+    provider,
+    reason: field<HeldReason>('why the batches are held'),
+    batches: count('batches held for this reason now'),
+    payloads,
+    oldestAt: field<EpochMs>('since when the oldest one is held, Unix time in ms'),
+    batchId: field<BatchId | null>(
+      'id of the batch that was held just now; null where one is held no longer',
+    ),
+    why,
+    requestId,
+  },
   batch_stuck: { provider, batchId, failures: count('failed submissions of the batch') },
   batch_unstuck: { provider, batchId },
   batch_split: { provider, batchId, parts: field<readonly number[]>('payloads of each new batch'), why },

@@ -53,6 +53,7 @@ export function providerOptions(baseUrl: string, changes: Partial<ProviderOption
       ['default', [10_000, 60_000]],
     ]),
     onRepeat: 'hold',
+    onRefusedRepeat: 'hold',
     mode: 'batch',
     backfill: {
       afterMs: 900_000,

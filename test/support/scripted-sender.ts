@@ -78,6 +78,10 @@ export function createScriptedSender({ clock }: { clock: Clock }, first: Script 
       const error = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })
       return { outcome: unreachable(error, startedAt), date: null, ...written(body.length) }
     }
+    if (reply === 'no connection') {
+      const error = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+      return { outcome: unreachable(error, startedAt), date: null, written: false, bytesSent: 0 }
+    }
     if ('raw' in reply) throw new Error('a raw reply needs real sockets')
     const bytes = bytesOf(reply.body)
     const cut = reply.truncated ? 'truncated' : bytes.length > options.responseBytesMax ? 'too large' : null

@@ -23,6 +23,8 @@ export type Reply =
   /** Never answers. */
   | 'hang'
   | 'reset'
+  /** As if nothing listened; only without sockets. */
+  | 'no connection'
 
 export type Script = (received: Received, index: number) => Reply
 
@@ -122,6 +124,7 @@ export function bytesOf(body: unknown): Buffer {
 
 function reply(answer: Reply, request: IncomingMessage, response: ServerResponse): void {
   if (answer === 'hang') return
+  if (answer === 'no connection') throw new Error('a refused connection needs the scripted sender')
   if (answer === 'reset') {
     request.socket.resetAndDestroy()
     return

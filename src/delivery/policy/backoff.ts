@@ -2,7 +2,7 @@
 // source is passed in. The delays of payloads that the service listed as `failed` are in retry-delays.ts.
 
 import type { BackoffOptions } from '../delivery-options.ts'
-import type { Wait } from './policy.ts'
+import type { Wait } from './types.ts'
 
 /** Full jitter: any time from zero to `minMs`, doubled for each failure after the first, at most `maxMs`. */
 export function fullJitter(
@@ -20,6 +20,12 @@ export function probeInterval(random: () => number, { probeEveryMs, probeJitter 
   return probeEveryMs * (1 + probeJitter * (2 * random() - 1))
 }
 
+/** A held batch asks for a person: each try that changed nothing doubles the wait, to `heldMaxMs`. */
+function doubledProbeInterval(random: () => number, failures: number, backoff: BackoffOptions): number {
+  const doublings = Math.min(Math.max(failures - 1, 0), 20)
+  return Math.min(backoff.heldMaxMs, probeInterval(random, backoff) * 2 ** doublings)
+}
+
 /** `failures`: of this batch in a row; `retryAfterMs`: what the service asked for. */
 export function batchWait(
   random: () => number,
@@ -28,6 +34,7 @@ export function batchWait(
   backoff: BackoffOptions,
 ): number {
   if (wait === 'none') return 0
+  if (wait === 'slow') return doubledProbeInterval(random, failures, backoff)
   if (wait !== 'backoff' && wait !== 'stuck') return probeInterval(random, backoff)
   const maxMs = wait === 'stuck' ? backoff.stuckMaxMs : backoff.maxMs
   return Math.max(retryAfterMs, fullJitter(random, failures, { minMs: backoff.minMs, maxMs }))

@@ -1,99 +1,103 @@
-// in-flight-batches.ts: the sealed batches of one provider that are not settled. For each it holds the state
-// that is not on disk, how long it waits, and what ends the wait early.
+// in-flight-batches.ts: the sealed batches of one provider that are not settled: what only this process knows
+// of each, how long each waits, and what ends a wait early.
 //
-// Bound: `batchesMax`. When it is reached nothing more is sealed, and payloads stay pending in their lanes.
-// A healthy provider has at most `max_in_flight`, far below the bound: only batches that fail one by one
-// accumulate here. Isolation (isolation.ts) may replace a batch by as many batches as it has payloads.
+// A batch is in hand, or it is held (held-batches.ts) because its own answers say that trying again soon does
+// not help. Bound: `batchesMax` in hand; there nothing more is sealed, and payloads stay pending in their
+// lanes until a back-off ends, a minute later at most. It is far above what a provider has (`max_in_flight`),
+// but taking a batch apart (isolation.ts) may add as many as it has payloads.
 
 import type { Clock } from '../../std/clock.ts'
+import type { Held } from '../../domain/held.ts'
 import type { Batch } from '../../spool/spool.ts'
 import type { BackoffOptions } from '../delivery-options.ts'
 import { batchWait } from './backoff.ts'
-import type { PayloadResults } from './payload-results.ts'
-import type { Wait } from './policy.ts'
+import { createHeldBatches, type HeldBatches } from './held-batches.ts'
+import type { InFlightBatch, Wait } from './types.ts'
 
 const batchesMax = 1024
 
-export type InFlightBatch = {
-  readonly batch: Batch
-  /** In a submission now. */
-  running: boolean
-  /** Monotonic; it waits until then, for the reason of `wait`. */
-  readyAtMs: number
-  wait: Wait
-  /** Submissions by this process. */
-  submissions: number
-  sentBefore: boolean
-  /** Failures in a row, for its own back-off. */
-  failures: number
-  /** Failures between which other batches succeeded. */
-  failuresAlone: number
-  /** Successes of the provider when this batch last failed, and when it was last answered 401 or 403. */
-  failedAtSuccess: number
-  unauthorizedAtSuccess: number | null
-  stuck: boolean
-  earlierResults: PayloadResults | null
-  /** Its payloads as the ledger records them, once an answer has come (receipts/receipt-entries.ts). */
-  entries: Uint8Array | null
-  /** Order of the last submissions, so that probes alternate. */
-  triedAt: number
-}
-
 export type InFlightBatches = {
+  /** Batches in hand. */
   readonly size: number
   /** Nothing more may be sealed. */
   readonly full: boolean
-  /** In the order of sealing. */
+  /** The batches in hand, in the order of sealing. */
   all(): Iterable<InFlightBatch>
+  readonly held: HeldBatches
   add(batch: Batch, from: 'sealed' | 'recovered'): InFlightBatch
   remove(inFlight: InFlightBatch): void
   /** Begins a submission. */
   take(inFlight: InFlightBatch): void
-  /** Ends a submission: the batch waits. Returns for how long. */
-  rest(inFlight: InFlightBatch, wait: Wait, options?: { retryAfterMs: number }): number
+  /**
+   * Ends a submission: the batch waits. With `held` it is no longer in hand. Returns for how long it waits.
+   */
+  rest(inFlight: InFlightBatch, wait: Wait, options?: { retryAfterMs?: number; held?: Held | null }): number
   /** The endpoint is available again: ends the back-offs. */
   release(): void
   /** Ends the waits of one kind. */
-  releaseWaiting(wait: 'isolation' | 'acceptance' | 'dead-letters'): void
-  /** Ends all waits. */
+  releaseWaiting(wait: ReleasedWait): void
+  /** Ends all waits. The held batches still go one after the other. */
   releaseAll(): void
+  /** Ends the wait of one batch. */
+  releaseOne(inFlight: InFlightBatch): void
 }
+
+type ReleasedWait = 'isolation' | 'acceptance' | 'dead-letters' | 'other-batches'
 
 export function createInFlightBatches(
   { clock, random }: { clock: Clock; random: () => number },
   { backoff }: { backoff: BackoffOptions },
 ): InFlightBatches {
-  const open = new Set<InFlightBatch>()
+  const inHand = new Set<InFlightBatch>()
+  const held = createHeldBatches({ clock })
+  /** How many wait so, because most calls of releaseWaiting() find none. */
+  const waiting: Record<ReleasedWait, number> = {
+    isolation: 0,
+    acceptance: 0,
+    'dead-letters': 0,
+    'other-batches': 0,
+  }
   let tries = 0
 
   return {
     get size() {
-      return open.size
+      return inHand.size
     },
     get full() {
-      return open.size >= batchesMax
+      return inHand.size >= batchesMax
     },
-    all: () => open,
+    all: () => inHand,
+    held,
     add,
-    remove: (inFlight) => void open.delete(inFlight),
+    remove(inFlight) {
+      inFlight.running = false
+      setWait(inFlight, 'none')
+      inHand.delete(inFlight)
+      held.remove(inFlight)
+    },
     take(inFlight) {
       inFlight.running = true
       inFlight.triedAt = ++tries
+      held.began(inFlight)
     },
     rest,
     release() {
-      for (const inFlight of open) {
+      for (const inFlight of inHand) {
         if (inFlight.wait !== 'backoff') continue
         inFlight.failures = 0
         ready(inFlight)
       }
     },
     releaseWaiting(wait) {
-      for (const inFlight of open) if (inFlight.wait === wait) ready(inFlight)
+      if (waiting[wait] === 0) return
+      for (const inFlight of inHand) if (inFlight.wait === wait) ready(inFlight)
+      for (const inFlight of held.all()) if (inFlight.wait === wait) ready(inFlight)
     },
     releaseAll() {
-      for (const inFlight of open) ready(inFlight)
+      for (const inFlight of inHand) ready(inFlight)
+      for (const inFlight of held.all()) ready(inFlight)
     },
+    releaseOne: ready,
   }
 
   function add(batch: Batch, from: 'sealed' | 'recovered'): InFlightBatch {
@@ -102,34 +106,60 @@ export function createInFlightBatches(
       running: false,
       readyAtMs: clock.monotonic(),
       wait: 'none',
+      held: batch.held,
       submissions: 0,
-      // A recovered batch may have been sent before the crash. Only a batch that was just sealed was
-      // certainly not.
-      sentBefore: from === 'recovered',
+      mayBeProcessed: from === 'recovered',
+      refusals: 0,
+      forbiddenAt: null,
+      forbiddenAlone: false,
       failures: 0,
+      slowTries: 0,
       failuresAlone: 0,
       failedAtSuccess: 0,
-      unauthorizedAtSuccess: null,
-      stuck: false,
+      stuck: batch.held?.reason === 'stuck',
       earlierResults: null,
       entries: null,
       triedAt: 0,
     }
-    open.add(inFlight)
+    if (batch.held === null) inHand.add(inFlight)
+    else held.put(inFlight, batch.held.reason)
     return inFlight
   }
 
   function ready(inFlight: InFlightBatch): void {
     inFlight.readyAtMs = clock.monotonic()
-    inFlight.wait = 'none'
+    setWait(inFlight, 'none')
+    if (inFlight.held !== null) held.put(inFlight, inFlight.held.reason)
   }
 
-  function rest(inFlight: InFlightBatch, wait: Wait, { retryAfterMs } = { retryAfterMs: 0 }): number {
-    inFlight.running = false
-    if (wait === 'backoff' || wait === 'stuck') inFlight.failures += 1
-    const waitMs = batchWait(random, wait, { failures: inFlight.failures, retryAfterMs }, backoff)
+  function setWait(inFlight: InFlightBatch, wait: Wait): void {
+    if (isReleased(inFlight.wait)) waiting[inFlight.wait] -= 1
+    if (isReleased(wait)) waiting[wait] += 1
     inFlight.wait = wait
+  }
+
+  function rest(
+    inFlight: InFlightBatch,
+    wait: Wait,
+    { retryAfterMs = 0, held: heldNow = inFlight.held }: { retryAfterMs?: number; held?: Held | null } = {},
+  ): number {
+    inFlight.running = false
+    held.ended(inFlight)
+    if (wait === 'backoff' || wait === 'stuck') inFlight.failures += 1
+    if (wait === 'slow') inFlight.slowTries += 1
+    const failures = wait === 'slow' ? inFlight.slowTries : inFlight.failures
+    const waitMs = batchWait(random, wait, { failures, retryAfterMs }, backoff)
+    setWait(inFlight, wait)
     inFlight.readyAtMs = clock.monotonic() + waitMs
+    inFlight.held = heldNow
+    if (heldNow !== null) {
+      inHand.delete(inFlight)
+      held.put(inFlight, heldNow.reason)
+    }
     return waitMs
+  }
+
+  function isReleased(wait: Wait): wait is ReleasedWait {
+    return wait in waiting
   }
 }

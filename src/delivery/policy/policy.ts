@@ -11,20 +11,24 @@
 //   what an outcome means   verdict          the table: each payload, the batch, the endpoint (invariant 10)
 //                           payload-results  what several answers to one batch said about each payload
 //                           isolation        which payload of a refused batch is at fault
+//                           forbidden-trial  whether a 403 is about one batch or about us
 //   when it goes again      retry-delays     payloads that the service answered `failed` for, by errorType
 //                           backoff          how long a held batch, or the endpoint, waits
 //                           in-flight-batches  the sealed batches, how long each waits, what ends it early
+//                           held-batches     those that wait because of their own answers
 //   what waits too long     backfill-policy  when the live lane becomes backfill
 //
 // Three rules hold everywhere. A payload becomes final only where the service answered for it. Nothing that
 // is held counts an attempt of a payload, or an outage would turn every payload into a dead letter. A failure
 // delays its own batch and lowers concurrency; only many failures over several batches stop a provider.
 
+import type { HeldReason } from '../../domain/held.ts'
 import type { PayloadId } from '../../domain/ids.ts'
 import type { Settlement } from '../../domain/settlement.ts'
 import type { BatchOperation, LaneRole } from '../../spool/spool.ts'
-import type { OnRepeat, RetryRules } from '../delivery-options.ts'
+import type { OnRefusedRepeat, OnRepeat, RetryRules } from '../delivery-options.ts'
 import type { PayloadResults } from './payload-results.ts'
+import type { Forbidden, Wait } from './types.ts'
 
 /** What the verdict needs to know beside the outcome. */
 export type Facts = {
@@ -34,8 +38,10 @@ export type Facts = {
   attempts: readonly number[]
   role: LaneRole
   operation: BatchOperation
-  /** This batch was, or may have been, submitted before this submission. */
-  sentBefore: boolean
+  /** The service may have processed this batch before this submission. */
+  mayBeProcessed: boolean
+  /** Answers 400 or 413 in a row to these bytes, before this one. */
+  refusals: number
   /** What an earlier answer to this batch said, when it left some payloads out; else null. */
   earlierResults: PayloadResults | null
   /** Live or backfill batches in a row, before this one, with nothing accepted. */
@@ -51,8 +57,14 @@ export type Facts = {
    * signed.
    */
   mayRenewCredentials: boolean
-  /** This batch was answered 401 or 403 before, and others were accepted since. */
-  unauthorizedAlone: boolean
+  /** Whom an answer 401 or 403 is about; `unknown` for other answers. */
+  forbidden: Forbidden
+  /** The batch was answered 401 or 403 before, and a later submission of another one was accepted. */
+  forbiddenConfirmed: boolean
+  /** No more payloads may become dead letters by 403 now. */
+  forbiddenLimitReached: boolean
+  /** No other batch is in hand, and none is due. */
+  readonly alone: boolean
   /** Failures of this batch between which others succeeded; this submission included, if it failed. */
   failuresAlone: number
   /** This batch reached `failuresToStuck` before. */
@@ -63,27 +75,12 @@ export type Facts = {
 export type RetryPolicy = {
   retryRules: RetryRules
   onRepeat: OnRepeat
+  onRefusedRepeat: OnRefusedRepeat
   mode: BatchOperation
   emptyAnswersToUnavailable: number
   refusalsToUnavailable: number
   failuresToStuck: number
 }
-
-/** Why a batch waits: what ends the wait. backoff.ts has the lengths. */
-export type Wait =
-  | 'none'
-  /** Until its back-off is over or the endpoint is available again. */
-  | 'backoff'
-  /** Until its own, longer back-off is over. */
-  | 'stuck'
-  /** For a probe interval. */
-  | 'slow'
-  /** Until no other batch is taken apart, for a probe interval at most. */
-  | 'isolation'
-  /** Until something else is accepted, for a probe interval at most. */
-  | 'acceptance'
-  /** Until there is room for dead letters, for a probe interval at most. */
-  | 'dead-letters'
 
 export type Verdict = {
   /** Null: the batch stays sealed, unless `reseal` or `operation` replaces it. */
@@ -95,6 +92,8 @@ export type Verdict = {
   /** Read the credentials again and submit the same batch once more, at once. */
   resubmit: boolean
   wait: Wait
+  /** The batch is no longer in hand, and a person sees why; null where it only waits. */
+  heldAs: HeldReason | null
   endpoint:
     'success' | 'failure' | 'refused' | 'isolating' | 'wrapper' | 'unauthorized' | 'outage' | 'unchanged'
   /** A sentence for a person, where the outcome alone does not say why the batch is held or cut. */

@@ -6,6 +6,7 @@
 //      the turns (`backfill.min_share`) backfill goes first, so that nothing starves. The config says whether
 //      the oldest or the newest backfill lane goes first. Backfill leaves one place free for live data where
 //      there is more than one.
+//   3  held batches, one at a time: in one turn of eight at most, or where nothing else is due
 //
 // A lane is due when it holds a full batch, or its oldest payload waited `linger`. The wait is measured on
 // the monotonic clock from when the payload was first seen here, and on the wall clock for what was pending
@@ -20,9 +21,10 @@ import type { Clock } from '../../std/clock.ts'
 import type { LaneId } from '../../domain/ids.ts'
 import type { LaneRole, LaneView, SealLimits } from '../../spool/spool.ts'
 import type { ProviderOptions } from '../delivery-options.ts'
-import type { InFlightBatch, InFlightBatches } from './in-flight-batches.ts'
+import type { InFlightBatches } from './in-flight-batches.ts'
 import { retryDelayMs } from './retry-delays.ts'
 import type { SizeLimit } from './size-limit.ts'
+import type { InFlightBatch } from './types.ts'
 
 export type Choice =
   | { kind: 'batch'; inFlight: InFlightBatch }
@@ -37,10 +39,20 @@ export type Scheduler = {
   /** What each lane of this provider could give, and when (monotonic). */
   plan(lanes: readonly LaneView[]): readonly LanePlan[]
   choose(plans: readonly LanePlan[], batches: InFlightBatches, allowed: Allowed): Choice | null
-  /** The earliest time at which something that waits is due; null where nothing waits. */
-  dueAt(plans: readonly LanePlan[], batches: InFlightBatches, allowed: Allowed): number | null
+  /**
+   * The earliest time at which something that waits is due; null where nothing waits. `others`: not the
+   * batches that wait for others.
+   */
+  dueAt(
+    plans: readonly LanePlan[],
+    batches: InFlightBatches,
+    allowed: Allowed,
+    of?: 'all' | 'others',
+  ): number | null
   /** Whether a lane could give a batch now. */
   isDue(lanes: readonly LaneView[]): boolean
+  /** Whether a lane, or another batch in hand, could be submitted now. */
+  isOtherDue(lanes: readonly LaneView[], batches: InFlightBatches, than: InFlightBatch | null): boolean
   sealBegan(lane: LaneId): void
   sealEnded(lane: LaneId, got: 'a batch' | 'nothing'): void
 }
@@ -52,6 +64,9 @@ type Deps = { clock: Clock; sizeLimit: SizeLimit }
  * days, the backlog would be sealed batch by batch, and sealed batches go before fresh data.
  */
 const probedMax = 8
+
+/** A held batch goes in one of so many turns. */
+const heldEvery = 8
 
 /** A lane that was chosen and had nothing to seal is skipped for this long. */
 const emptySealPauseMs = 100
@@ -70,7 +85,7 @@ export function createScheduler({ clock, sizeLimit }: Deps, options: ProviderOpt
   let turn = 0
   let laneTurn = 0
 
-  return { plan, choose, dueAt, isDue, sealBegan, sealEnded }
+  return { plan, choose, dueAt, isDue, isOtherDue, sealBegan, sealEnded }
 
   function plan(lanes: readonly LaneView[]): readonly LanePlan[] {
     const plans: LanePlan[] = []
@@ -121,13 +136,28 @@ export function createScheduler({ clock, sizeLimit }: Deps, options: ProviderOpt
     const { probe } = allowed
     const batch = probe ? nextToProbe(batches) : nextReady(batches)
     const lane = batches.full ? null : dueLane(plans, batches, allowed)
-    if (batch === null && lane === null) return null
+    const held = heldBatch(batches, allowed)
+    if (batch === null && lane === null)
+      return held === null || sealing.size > 0 ? null : { kind: 'batch', inFlight: held }
     turn += 1
+    if (held !== null && !probe && turn % heldEvery === 0 && !batches.held.resting)
+      return { kind: 'batch', inFlight: held }
     if (probe && batch !== null && lane !== null && isBySingle(batch)) return seal(lane)
     const untried = batch !== null && batch.submissions === 0 && !probe
     if (lane === null || untried || (batch !== null && turn % 2 === 0))
       return batch === null ? null : { kind: 'batch', inFlight: batch }
     return seal(lane)
+  }
+
+  function heldBatch({ held }: InFlightBatches, { probe }: Allowed): InFlightBatch | null {
+    if (!probe || held.dueAt() === null) return held.nextReady()
+    const first = held.first()
+    return first !== null && waitsForProbe(first) ? first : held.nextReady()
+  }
+
+  /** A probe does not wait for the back-off of its batch, only for that of the endpoint. */
+  function waitsForProbe({ wait, readyAtMs }: InFlightBatch): boolean {
+    return (wait !== 'slow' && wait !== 'other-batches') || readyAtMs <= clock.monotonic()
   }
 
   function seal({ lane, limits }: LanePlan): Choice {
@@ -150,7 +180,7 @@ export function createScheduler({ clock, sizeLimit }: Deps, options: ProviderOpt
   function nextToProbe(batches: InFlightBatches): InFlightBatch | null {
     let best: InFlightBatch | null = null
     for (const inFlight of batches.all()) {
-      if (inFlight.running || (inFlight.wait === 'slow' && inFlight.readyAtMs > clock.monotonic())) continue
+      if (inFlight.running || !waitsForProbe(inFlight)) continue
       if (best === null || isBetterProbe(inFlight, best)) best = inFlight
     }
     return best
@@ -188,7 +218,7 @@ export function createScheduler({ clock, sizeLimit }: Deps, options: ProviderOpt
     const lanes = new Set<LaneId>()
     let count = 0
     for (const inFlight of batches.all()) {
-      if (isBySingle(inFlight) || inFlight.wait === 'slow') continue
+      if (isBySingle(inFlight)) continue
       lanes.add(inFlight.batch.lane)
       count += 1
     }
@@ -201,14 +231,20 @@ export function createScheduler({ clock, sizeLimit }: Deps, options: ProviderOpt
     return order === 'oldest-first' ? one.lane.id < other.lane.id : one.lane.id > other.lane.id
   }
 
-  function dueAt(plans: readonly LanePlan[], batches: InFlightBatches, allowed: Allowed): number | null {
+  function dueAt(
+    plans: readonly LanePlan[],
+    batches: InFlightBatches,
+    allowed: Allowed,
+    of: 'all' | 'others' = 'all',
+  ): number | null {
     let earliest = Number.POSITIVE_INFINITY
     for (const inFlight of batches.all()) {
-      if (inFlight.running) continue
-      // A probe does not wait for the back-off of its batch, only for that of the endpoint.
-      const atMs = allowed.probe && inFlight.wait !== 'slow' ? clock.monotonic() : inFlight.readyAtMs
+      if (inFlight.running || (of === 'others' && inFlight.wait === 'other-batches')) continue
+      const atMs = allowed.probe && waitsForProbe(inFlight) ? clock.monotonic() : inFlight.readyAtMs
       earliest = Math.min(earliest, atMs)
     }
+    const heldAtMs = of === 'others' ? null : batches.held.dueAt()
+    if (heldAtMs !== null) earliest = Math.min(earliest, heldAtMs)
     for (const { lane, dueAtMs } of batches.full ? [] : plans)
       // Where backfill has no place, the end of a submission makes one and calls pump().
       if (!sealing.has(lane.id) && (allowed.backfill || allowed.probe || lane.role.kind !== 'backfill'))
@@ -219,6 +255,17 @@ export function createScheduler({ clock, sizeLimit }: Deps, options: ProviderOpt
   function isDue(lanes: readonly LaneView[]): boolean {
     const nowMs = clock.monotonic()
     return plan(lanes).some(({ dueAtMs }) => dueAtMs <= nowMs)
+  }
+
+  function isOtherDue(
+    lanes: readonly LaneView[],
+    batches: InFlightBatches,
+    than: InFlightBatch | null,
+  ): boolean {
+    for (const inFlight of batches.all())
+      if (inFlight !== than && inFlight.wait !== 'other-batches' && inFlight.readyAtMs <= clock.monotonic())
+        return true
+    return isDue(lanes)
   }
 
   function sealBegan(lane: LaneId): void {

@@ -6,46 +6,57 @@
 //                                   after the last step: dead letter
 //   errorType declared `delivered`  delivered                                       -            success
 //   nothing accepted, nor in the live or backfill batch before, and a last step of a type other than
-//   Validation                      held                                            slow         success
+//   Validation                      held: not_accepted                              slow         success
 //   nothing accepted for the third live or backfill batch in a row:
 //     only Validation               its steps, as above                             -            success
 //     any other type                held, no attempt counted                        backoff      outage
 // answered, in neither list         the same sealed batch once more                 backoff      success
 //   again                           as failed, of type Unconfirmed                  -            success
 //   none of the batch, first time   the same sealed batch once more                 backoff      refused
-//   none of the batch, again        held                                            slow         refused
+//   none of the batch, again        held: unlisted                                  slow         refused
 // in both lists, foreign ids, ...   the lists are believed, `failed` wins           -            success
 // accepted_single (202)             delivered                                       -            success
 //   for a batch request             held                                            backoff      failure
 //   of a refused batch, nothing accepted since: the wrapper is at fault             -            wrapper
 // refused (400, 413)
+//   may have been processed before, on_refused_repeat is hold:
+//     first and second refusal      the same sealed batch again                     backoff      isolating
+//     third                         held: refused_repeat                            slow         isolating
 //   more than one payload           cut under new batchIds (batch-parts.ts)         -            isolating
-//   while another is taken apart    held                                            isolation    isolating
+//   while others are taken apart    held                                            isolation    isolating
 //   one payload                     sent by the single operation                    -            isolating
 //   refused there too               dead letter, if another was accepted since it was first refused
 //                                                                                   -            isolating
-//                                   else held                                       acceptance   isolating
+//                                   else held: not_accepted                         acceptance   isolating
 //   from the twelfth in a row       as above, without dead letters                               wrapper
-// repeated (409), sent before       by on_repeat: held                              slow         refused
+// repeated (409), processed before  by on_repeat: held: repeated                    slow         refused
 //                                   delivered                                       -            success
 //                                   resent under a new batchId                      -            isolating
-// repeated (409), never sent        held                                            slow         refused
+// repeated (409), never sent        held: repeated                                  slow         refused
 // unauthorized (401, 403)           once until the next success: credentials are read again and the batch is
 //                                   submitted again at once                         -            unchanged
-//   still                           held                                            none         unauthorized
-//   again, others accepted since    held: it is about this batch                    slow         refused
+//   still                           held until others show whom it is about         others       unchanged
+//     none other is due             the same                                        others       unauthorized
+//     three others too              held                                            none         unauthorized
+//   again, others accepted since    the 403 is about this batch:
+//     401, or may be processed      held: forbidden                                 slow         refused
+//     else                          as refused by 400, but a dead letter only after the single request was
+//                                   answered 403, another was accepted, and it was answered 403 again; and at
+//                                   most ten an hour, then held: forbidden          slow         refused
 // unavailable (408, 425, 429, 5xx), unreachable, unreadable, unexpected
 //                                   held                                            backoff      failure
-//   tenth time while others succeed held: the batch is stuck                        stuck        failure
+//   third time while others succeed held: stuck                                     stuck        failure
 // interrupted                       held                                            backoff      unchanged
-//   at two losses in a row          held                                            stuck        unchanged
+//   at two losses in a row          held: stuck                                     stuck        unchanged
 // body_changed                      held                                            backoff      unchanged
 // aborted                           held                                            none         unchanged
 //
 // Over all rows: where a payload would become a dead letter and the dead letters are full, the batch is held
-// (wait dead-letters). A stuck batch stays stuck: its backoff is `stuck` from then on.
+// (dead_letters_full, wait dead-letters). A stuck batch stays stuck: its backoff is `stuck` from then on, and
+// its failures count against the endpoint only as a probe.
 //
-// Held means: the same sealed batch again, same batchId, same bytes. The rest of the retry policy is in files
+// Held means: the same sealed batch again, same batchId, same bytes. Where a reason is named the batch is no
+// longer in hand (held-batches.ts) and a condition says so. The rest of the retry policy is in files
 // that this one calls or gets its facts from, and that settle nothing themselves: retry-delays (the steps of
 // each errorType, their delays, and that the last one ends in a dead letter), backoff (length of each wait),
 // in-flight-batches (what ends a wait early), endpoint (when it is unavailable, its probes), isolation and
@@ -55,34 +66,29 @@
 import { assertNever } from '../../std/assert.ts'
 import type { Outcome } from '../../domain/outcome.ts'
 import type { PayloadSettlement } from '../../domain/settlement.ts'
-import { partsOfRefused } from './batch-parts.ts'
-import { detailOf, mergeResults, unconfirmed } from './payload-results.ts'
+import { judgeRefusal, judgeRepeat, judgeUnauthorized } from '../refusals/refusals.ts'
+import { mergeResults, unconfirmed } from './payload-results.ts'
 import type { PayloadResults } from './payload-results.ts'
 import type { Facts, RetryPolicy, Verdict } from './policy.ts'
 import { settlementOfFailure } from './retry-delays.ts'
-
-const nothing: Verdict = {
-  settlement: null,
-  reseal: null,
-  operation: null,
-  resubmit: false,
-  wait: 'none',
-  endpoint: 'unchanged',
-  why: null,
-  deviations: [],
-  results: null,
-  emptyAnswers: 'unchanged',
-}
+import { delivered, held, nothing } from './verdict-forms.ts'
 
 export function judge(outcome: Outcome, facts: Facts, policy: RetryPolicy): Verdict {
   const verdict = judgeOutcome(outcome, facts, policy)
   if (facts.deadLettersFull && deadReasonsOf(verdict).length > 0) {
     const why = 'A payload would become a dead letter, but the dead letters are full.'
-    return { ...verdict, settlement: null, wait: 'dead-letters', why }
+    return { ...verdict, settlement: null, wait: 'dead-letters', heldAs: 'dead_letters_full', why }
   }
   const stuck =
     facts.stuck || (verdict.endpoint === 'failure' && facts.failuresAlone >= policy.failuresToStuck)
-  return stuck && verdict.wait === 'backoff' ? { ...verdict, wait: 'stuck' } : verdict
+  if (!stuck || verdict.wait !== 'backoff') return verdict
+  const why = verdict.why ?? `It failed while other batches succeeded; last: ${failureText(outcome)}`
+  return { ...verdict, wait: 'stuck', heldAs: 'stuck', why }
+}
+
+function failureText(outcome: Outcome): string {
+  const status = 'status' in outcome ? `${outcome.status}: ` : ''
+  return 'message' in outcome ? `${status}${outcome.message}` : outcome.kind
 }
 
 function judgeOutcome(outcome: Outcome, facts: Facts, policy: RetryPolicy): Verdict {
@@ -96,7 +102,7 @@ function judgeOutcome(outcome: Outcome, facts: Facts, policy: RetryPolicy): Verd
     case 'repeated':
       return judgeRepeat(outcome.requestId, facts, policy)
     case 'unauthorized':
-      return judgeUnauthorized(outcome.status, facts)
+      return judgeUnauthorized(outcome, facts, policy)
     case 'unavailable':
     case 'unreachable':
     case 'unreadable':
@@ -108,7 +114,9 @@ function judgeOutcome(outcome: Outcome, facts: Facts, policy: RetryPolicy): Verd
     }
     case 'interrupted': {
       const why = `The sender thread was lost ${outcome.losses} times in a row while it sent this batch.`
-      return outcome.losses < 2 ? held('backoff', 'unchanged', null) : held('stuck', 'unchanged', why)
+      return outcome.losses < 2
+        ? held('backoff', 'unchanged', null)
+        : held('stuck', 'unchanged', why, 'stuck')
     }
     case 'body_changed':
       return held('backoff', 'unchanged', `Not sent: ${outcome.message}.`)
@@ -117,28 +125,6 @@ function judgeOutcome(outcome: Outcome, facts: Facts, policy: RetryPolicy): Verd
     default:
       return assertNever(outcome)
   }
-}
-
-function judgeUnauthorized(status: number, { mayRenewCredentials, unauthorizedAlone }: Facts): Verdict {
-  if (mayRenewCredentials) return { ...nothing, resubmit: true }
-  if (!unauthorizedAlone) return held('none', 'unauthorized', null)
-  return held(
-    'slow',
-    'refused',
-    `The service answers ${status} to this batch again, but accepts other batches.`,
-  )
-}
-
-function judgeRepeat(
-  requestId: string | null,
-  { sentBefore, payloads }: Facts,
-  policy: RetryPolicy,
-): Verdict {
-  const { onRepeat } = policy
-  if (sentBefore && onRepeat === 'delivered') return delivered(requestId)
-  if (sentBefore && onRepeat === 'resend') return { ...nothing, reseal: [payloads], endpoint: 'isolating' }
-  const when = sentBefore ? 'was sent before' : 'was never sent from here'
-  return held('slow', 'refused', `The service answers 409: it knows the batchId. The batch ${when}.`)
 }
 
 function judgeAcknowledgement(requestId: string | null, facts: Facts, { mode }: RetryPolicy): Verdict {
@@ -150,47 +136,6 @@ function judgeAcknowledgement(requestId: string | null, facts: Facts, { mode }: 
   const why =
     'The service refuses batch requests but accepts a payload of a refused batch as a single request.'
   return { ...verdict, endpoint: 'wrapper', why }
-}
-
-type Refusal = Extract<Outcome, { kind: 'refused' }>
-
-/** Reason of a dead letter that the service refused by a status, not by an `errorType`. */
-const refusedReason = 'Refused'
-
-function judgeRefusal(
-  { status, message, details, requestId }: Refusal,
-  facts: Facts,
-  policy: RetryPolicy,
-): Verdict {
-  const { payloads, operation, refusedInRow, acceptedSince, mayIsolate } = facts
-  const answer = `${status}: ${message}`
-  const refusals = refusedInRow + 1
-  const everything = refusals >= policy.refusalsToUnavailable
-  const endpoint = everything ? 'wrapper' : 'isolating'
-  const why = everything ? `The service refused ${refusals} requests in a row: ${answer}` : answer
-  if (operation === 'batch') {
-    if (!mayIsolate) return held('isolation', endpoint, why)
-    if (payloads === 1) return { ...nothing, operation: 'single', endpoint, why }
-    return { ...nothing, reseal: partsOfRefused(payloads, status, refusals, policy), endpoint, why }
-  }
-  if (!acceptedSince || everything) return held('acceptance', endpoint, why)
-  const failure = {
-    payloadId: facts.payloadIds[0] ?? '',
-    errorType: refusedReason,
-    errorMessage: answer,
-    validationErrorDetails: details,
-  }
-  const dead: PayloadSettlement = { kind: 'dead', reason: refusedReason, detail: detailOf(failure), failure }
-  return { ...nothing, settlement: { payloads: [dead], requestId }, endpoint }
-}
-
-function delivered(requestId: string | null): Verdict {
-  const settlement = { payloads: 'all delivered' as const, requestId }
-  return { ...nothing, settlement, endpoint: 'success', emptyAnswers: 'reset' }
-}
-
-function held(wait: Verdict['wait'], endpoint: Verdict['endpoint'], why: string | null): Verdict {
-  return { ...nothing, wait, endpoint, why }
 }
 
 type Answered = Extract<Outcome, { kind: 'answered' }>
@@ -209,7 +154,7 @@ function judgeAnswer(answer: Answered, facts: Facts, policy: RetryPolicy): Verdi
   }
   if (allMissing) {
     const why = 'The service answered 200 twice without naming any payload of the batch.'
-    return { ...held('slow', 'refused', why), deviations, results }
+    return { ...held('slow', 'refused', why, 'unlisted'), deviations, results }
   }
 
   const payloads = facts.payloadIds.map((id, index): PayloadSettlement => {
@@ -251,7 +196,7 @@ function judgeNothingAccepted(
     if (facts.emptyAnswers === 0 || ownFaults) return { ...settled, emptyAnswers }
     const why =
       'The service accepted nothing since these payloads first failed: they do not become dead letters yet.'
-    return { ...held('slow', 'success', why), deviations, emptyAnswers }
+    return { ...held('slow', 'success', why, 'not_accepted'), deviations, emptyAnswers }
   }
 
   const messages = new Map<string, string>()

@@ -12,11 +12,13 @@ import type { Emit } from '../../domain/event.ts'
 import type { Outcome } from '../../domain/outcome.ts'
 import type { Batch, BatchContent, BatchOperation, Spool } from '../../spool/spool.ts'
 import type { Keyring } from '../credentials/keyring.ts'
-import { partsBeforeSending } from '../policy/batch-parts.ts'
+import { partsBeforeSending } from '../refusals/batch-parts.ts'
 import type { Concurrency } from '../policy/concurrency.ts'
 import type { Endpoint, Pass, Report } from '../policy/endpoint.ts'
-import type { InFlightBatch, InFlightBatches } from '../policy/in-flight-batches.ts'
-import type { Isolation } from '../policy/isolation.ts'
+import type { ForbiddenTrial } from '../refusals/forbidden-trial.ts'
+import type { InFlightBatches } from '../policy/in-flight-batches.ts'
+import type { InFlightBatch } from '../policy/types.ts'
+import type { Isolation } from '../refusals/isolation.ts'
 import type { Verdict } from '../policy/policy.ts'
 import type { RateLimit } from '../policy/rate-limit.ts'
 import type { Choice, Scheduler } from '../policy/scheduler.ts'
@@ -56,6 +58,7 @@ type Deps = {
   settler: Settler
   serviceClock: ServiceClock
   isolation: Isolation
+  trial: ForbiddenTrial
   sizeLimit: SizeLimit
   rateLimit: RateLimit
   mode: BatchOperation
@@ -66,12 +69,15 @@ type Deps = {
   sealed: () => void
 }
 
+/** `number`: of the submission; `written`: the last byte of the body was sent, or may have been. */
+type Submitted = { outcome: Outcome; number: number; written: boolean }
+
 /** Rejects as the spool does. */
 type SendBatch = (task: SendTask) => Promise<void>
 
 export function createBatchSender(deps: Deps): SendBatch {
   const { spool, clock, emit, total, keyring, transport, endpoint, concurrency, scheduler, settler } = deps
-  const { serviceClock, isolation, sizeLimit, rateLimit, mode, isCurrent, isStopping, sealed } = deps
+  const { serviceClock, isolation, trial, sizeLimit, rateLimit, mode, isCurrent, isStopping, sealed } = deps
 
   return async (task) => {
     const { choice, pass, session } = task
@@ -107,9 +113,8 @@ export function createBatchSender(deps: Deps): SendBatch {
 
   /** Cuts the batch or changes its operation where needed; true when other batches replace it. */
   async function reshape(inFlight: InFlightBatch, session: PipelineSession): Promise<boolean> {
-    const { batch } = inFlight
+    const { batch, mayBeProcessed: sent } = inFlight
     if (batch.operation === 'single') return false
-    const sent = inFlight.sentBefore || inFlight.submissions > 0
     const needed = partsBeforeSending(batch, { mode, sent, sizeLimit })
     if (needed !== null) await cut(inFlight, needed.parts, needed.why, session)
     else if (mode === 'single') await changeOperation(inFlight, 'single', session)
@@ -139,8 +144,12 @@ export function createBatchSender(deps: Deps): SendBatch {
 
   function replace(inFlight: InFlightBatch, batches: readonly Batch[], session: PipelineSession): void {
     session.batches.remove(inFlight)
-    for (const batch of batches) isolation.inherit(session.batches.add(batch, 'sealed'), inFlight)
-    isolation.leave(inFlight)
+    for (const batch of batches) {
+      const part = session.batches.add(batch, 'sealed')
+      part.forbiddenAlone = inFlight.forbiddenAlone
+      isolation.inherit(part, inFlight)
+    }
+    settler.ended(session.batches, inFlight)
     sealed()
   }
 
@@ -150,31 +159,41 @@ export function createBatchSender(deps: Deps): SendBatch {
     if (content === null) return
     const began = concurrency.started()
     const { generation } = keyring
-    let outcome = await submit(inFlight, content, task)
-    if (outcome === null || !isCurrent(session)) return
-    let verdict = settler.judge(inFlight, content, outcome, keyring.mayRenew(generation))
+    let submitted = await submit(inFlight, content, task)
+    if (submitted === null || !isCurrent(session)) return
+    const alone = () => !scheduler.isOtherDue(spool.lanes(), session.batches, inFlight)
+    const judged = { inFlight, content, alone }
+    const mayRenewCredentials = keyring.mayRenew(generation)
+    let verdict = settler.judge({ ...judged, ...submitted, mayRenewCredentials })
     if (verdict.resubmit) {
-      // Reading again applies rotated keys without a restart. By now the clock offset is known too.
+      // Keys that were replaced elsewhere come into force without a person; by now the clock offset is known
+      // too.
       await unlessAborted(keyring.renew(generation), session.end.signal)
-      outcome = await submit(inFlight, content, task)
-      if (outcome === null || !isCurrent(session)) return
-      verdict = settler.judge(inFlight, content, outcome, false)
+      submitted = await submit(inFlight, content, task)
+      if (submitted === null || !isCurrent(session)) return
+      verdict = settler.judge({ ...judged, ...submitted, mayRenewCredentials: false })
     }
-    const { accessKeyId } = keyring
-    if (verdict.endpoint === 'failure') concurrency.failed(began)
+    const { outcome, number } = submitted
+    if (verdict.endpoint === 'failure' && inFlight.held === null) concurrency.failed(began)
     if (verdict.endpoint === 'success') {
       concurrency.succeeded()
       keyring.accepted()
+      if (trial.accepted(number)) session.batches.releaseWaiting('other-batches')
     }
     const held = verdict.settlement === null && verdict.reseal === null && verdict.operation === null
-    if (held) settler.hold(session.batches, inFlight, outcome, verdict)
-    const alone =
-      verdict.endpoint === 'failure' && session.batches.size <= 1 && !scheduler.isDue(spool.lanes())
-    const known = { alone, accessKeyId, clockOffsetMs: serviceClock.offsetMs }
+    const facts = {
+      alone: verdict.endpoint === 'failure' && session.batches.size <= 1 && !scheduler.isDue(spool.lanes()),
+      probe: task.pass.probe,
+      accessKeyId: keyring.accessKeyId,
+      clockOffsetMs: serviceClock.offsetMs,
+    }
+    const report = settler.report(inFlight, outcome, verdict, facts)
+    const kept = held ? settler.hold(session.batches, inFlight, outcome, verdict) : null
     // The endpoint gets the answer before the settlement is on disk: the next submission need not wait for
     // that.
-    task.leave(settler.report(inFlight, outcome, verdict, known))
-    if (!held) await carryOut(inFlight, content, verdict, session)
+    task.leave(report)
+    if (verdict.endpoint === 'unauthorized' && !trial.active) session.batches.releaseWaiting('other-batches')
+    await (kept ?? carryOut(inFlight, content, verdict, session))
     if (isolation.refusedInRow === 0) session.batches.releaseWaiting('acceptance')
   }
 
@@ -189,7 +208,7 @@ export function createBatchSender(deps: Deps): SendBatch {
     if (settlement === null) return
     await settler.settle(inFlight, content, settlement)
     session.batches.remove(inFlight)
-    isolation.leave(inFlight)
+    settler.ended(session.batches, inFlight)
   }
 
   async function load(inFlight: InFlightBatch, session: PipelineSession): Promise<BatchContent | null> {
@@ -204,7 +223,7 @@ export function createBatchSender(deps: Deps): SendBatch {
     inFlight: InFlightBatch,
     content: BatchContent,
     { session, pass }: SendTask,
-  ): Promise<Outcome | null> {
+  ): Promise<Submitted | null> {
     return total.add(async () => {
       if (!isCurrent(session) || isStopping() || !endpoint.isValid(pass)) return null
       const { credentials } = keyring
@@ -212,16 +231,17 @@ export function createBatchSender(deps: Deps): SendBatch {
       const startedMs = clock.monotonic()
       const startedAt = clock.now()
       inFlight.submissions += 1
+      const number = trial.started()
       const signingAt = serviceClock.signingAt()
       rateLimit.take(inFlight.batch.payloads)
       const { operation, batchId } = inFlight.batch
       const stop = session.end.signal
       const attempt = { batchId, operation, content, credentials, signingAt, startedAt, stop }
-      const { outcome, date, entries } = await transport.submit(attempt)
+      const { outcome, date, entries, written } = await transport.submit(attempt)
       inFlight.entries = entries
       serviceClock.answered(date, clock.monotonic() - startedMs)
       settler.submitted(inFlight, outcome, content.bodyBytes, clock.monotonic() - startedMs)
-      return outcome
+      return { outcome, number, written }
     })
   }
 }

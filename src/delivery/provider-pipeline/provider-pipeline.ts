@@ -26,8 +26,9 @@ import { createBackfillPolicy } from '../policy/backfill-policy.ts'
 import { createConcurrency } from '../policy/concurrency.ts'
 import { createEndpoint } from '../policy/endpoint.ts'
 import type { Pass, Report } from '../policy/endpoint.ts'
+import { createForbiddenTrial } from '../refusals/forbidden-trial.ts'
 import { createInFlightBatches } from '../policy/in-flight-batches.ts'
-import { createIsolation } from '../policy/isolation.ts'
+import { createIsolation } from '../refusals/isolation.ts'
 import { createRateLimit } from '../policy/rate-limit.ts'
 import { createScheduler } from '../policy/scheduler.ts'
 import type { Choice } from '../policy/scheduler.ts'
@@ -66,7 +67,7 @@ export type PipelineDeps = {
 }
 
 export function createProviderPipeline(deps: PipelineDeps, options: ProviderOptions): ProviderPipeline {
-  const { spool, clock, random, emit, counters, total } = deps
+  const { spool, clock, random, emit, counters } = deps
   const provider = options.name
   const serviceClock = createServiceClock({ clock, emit }, options)
   const keyring = createKeyring({ ...deps, offsetMs: () => serviceClock.offsetMs }, options)
@@ -76,8 +77,12 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   const sizeLimit = createSizeLimit({ bytesMax: options.batch.bodyBytesMax })
   const rateLimit = createRateLimit({ clock }, options.rate)
   const isolation = createIsolation({ ended: () => session.batches.releaseWaiting('isolation') })
+  const trial = createForbiddenTrial()
   const scheduler = createScheduler({ clock, sizeLimit }, options)
-  const settler = createSettler({ spool, clock, emit, counters, isolation, sizeLimit, serviceClock }, options)
+  const settler = createSettler(
+    { spool, clock, emit, counters, isolation, trial, sizeLimit, serviceClock },
+    options,
+  )
   const backfillPolicy = createBackfillPolicy(
     { spool, clock, emit, rotated: pump, rejected: (error) => spoolRejected(error, session) },
     options,
@@ -85,10 +90,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   const queue = new PQueue({ concurrency: options.maxInFlight })
   const wakeTimer = createWakeTimer({ clock }, pump)
   const sendBatch = createBatchSender({
-    spool,
-    clock,
-    emit,
-    total,
+    ...deps,
     keyring,
     transport,
     endpoint,
@@ -97,6 +99,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
     settler,
     serviceClock,
     isolation,
+    trial,
     sizeLimit,
     rateLimit,
     mode: options.mode,
@@ -134,6 +137,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   function startSession(): void {
     session = newSession()
     isolation.reset()
+    trial.reset()
     for (const batch of spool.batches())
       if (batch.provider === provider) session.batches.add(batch, 'recovered')
     pump()
@@ -195,12 +199,10 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
     const lanes = spool.lanes()
     backfillPolicy.consider(lanes, endpoint.view().state)
     const rateWaitMs = rateLimit.waitMs()
-    if (rateWaitMs > 0) {
-      wakeTimer.set(clock.monotonic() + rateWaitMs)
-      return
-    }
+    if (rateWaitMs > 0) return wakeTimer.set(clock.monotonic() + rateWaitMs)
     const plans = scheduler.plan(lanes)
     let probing = false
+    if (isTesting() && scheduler.isOtherDue(lanes, session.batches, null)) endpoint.probeNow()
     while (running < limitNow()) {
       const pass = endpoint.enter()
       probing = pass === null || pass.probe
@@ -213,14 +215,21 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
       launch(choice, pass)
     }
     if (running >= limitNow()) return
-    const dueAtMs = scheduler.dueAt(plans, session.batches, { probe: probing, backfill: mayBackfill() })
-    const opensAtMs = endpoint.opensAt()
+    const allowed = { probe: probing, backfill: mayBackfill() }
+    const testAtMs = isTesting() ? scheduler.dueAt(plans, session.batches, allowed, 'others') : null
+    if (testAtMs !== null) wakeTimer.set(testAtMs)
+    const [dueAtMs, opensAtMs] = [scheduler.dueAt(plans, session.batches, allowed), endpoint.opensAt()]
     // Null: nothing waits, or a probe is running; what changes that calls pump().
     if (dueAtMs !== null && opensAtMs !== null) wakeTimer.set(Math.max(dueAtMs, opensAtMs))
   }
 
   function limitNow(): number {
-    return isolation.suspicious ? 1 : concurrency.limit
+    return isolation.suspicious || trial.active ? 1 : concurrency.limit
+  }
+
+  /** Unauthorized, but perhaps because of one batch: the next others are tried without a wait. */
+  function isTesting(): boolean {
+    return trial.active && endpoint.view().state === 'unauthorized'
   }
 
   /** One place stays free for live data where there is more than one. */

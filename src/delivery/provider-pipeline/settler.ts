@@ -7,7 +7,7 @@
 import { assertNever } from '../../std/assert.ts'
 import type { Clock, EpochMs } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
-import type { Outcome, UnreachableReason } from '../../domain/outcome.ts'
+import type { Outcome } from '../../domain/outcome.ts'
 import type { Settlement } from '../../domain/settlement.ts'
 import { encodeReceipt } from '../../receipts/receipts.ts'
 import type { BatchContent, Spool } from '../../spool/spool.ts'
@@ -15,23 +15,26 @@ import type { CounterSet } from '../delivery-counters.ts'
 import { createRate } from '../delivery-counters.ts'
 import type { ProviderOptions } from '../delivery-options.ts'
 import type { Report } from '../policy/endpoint.ts'
-import type { InFlightBatch, InFlightBatches } from '../policy/in-flight-batches.ts'
-import type { Isolation } from '../policy/isolation.ts'
+import { createForbiddenLimit } from '../refusals/forbidden-limit.ts'
+import type { ForbiddenTrial } from '../refusals/forbidden-trial.ts'
+import type { InFlightBatches } from '../policy/in-flight-batches.ts'
+import type { Forbidden, InFlightBatch } from '../policy/types.ts'
+import type { Isolation } from '../refusals/isolation.ts'
 import type { Facts, Verdict } from '../policy/policy.ts'
 import type { SizeLimit } from '../policy/size-limit.ts'
 import { judge as judgeByTable } from '../policy/verdict.ts'
+import { forbiddenReason } from '../refusals/refusals.ts'
 import type { ServiceClock } from '../transport/service-clock.ts'
+import { reportHeld } from './held-report.ts'
+import { reasonText, requestIdOf, unreachableOf } from './outcome-text.ts'
 
 export type Settler = {
   submitted(inFlight: InFlightBatch, outcome: Outcome, bytes: number, tookMs: number): void
-  judge(
-    inFlight: InFlightBatch,
-    content: BatchContent,
-    outcome: Outcome,
-    mayRenewCredentials: boolean,
-  ): Verdict
-  /** The batch stays sealed and waits. */
-  hold(batches: InFlightBatches, inFlight: InFlightBatch, outcome: Outcome, verdict: Verdict): void
+  judge(answered: AnsweredBatch): Verdict
+  /** The batch stays sealed and waits. What must outlive the process is durable when it resolves. */
+  hold(batches: InFlightBatches, inFlight: InFlightBatch, outcome: Outcome, verdict: Verdict): Promise<void>
+  /** The batch is settled or replaced. */
+  ended(batches: InFlightBatches, inFlight: InFlightBatch): void
   /** Durable when it resolves; rejects as spool.settle() does. */
   settle(inFlight: InFlightBatch, content: BatchContent, settlement: Settlement): Promise<void>
   /** The verdict as the endpoint needs it. */
@@ -40,10 +43,22 @@ export type Settler = {
   ratePerS(): number
 }
 
-/** Waits so long that other refused batches may be taken apart meanwhile. */
-const longWaits: readonly Verdict['wait'][] = ['acceptance', 'slow', 'dead-letters']
+/** An outcome of a batch, and what the verdict needs to know beside it. */
+export type AnsweredBatch = {
+  inFlight: InFlightBatch
+  content: BatchContent
+  outcome: Outcome
+  /** Of this submission (forbidden-trial.ts). */
+  number: number
+  /** The last byte of the body was sent, or may have been. */
+  written: boolean
+  /** Other credentials than those of this submission may be found. */
+  mayRenewCredentials: boolean
+  /** No other batch is in hand, and none is due. */
+  alone: () => boolean
+}
 
-type Known = { alone: boolean; accessKeyId: string | null; clockOffsetMs: number | null }
+type Known = { alone: boolean; probe: boolean; accessKeyId: string | null; clockOffsetMs: number | null }
 
 type Deps = {
   spool: Spool
@@ -51,15 +66,17 @@ type Deps = {
   emit: Emit
   counters: CounterSet
   isolation: Isolation
+  trial: ForbiddenTrial
   sizeLimit: SizeLimit
   serviceClock: Pick<ServiceClock, 'signingAt'>
 }
 
 export function createSettler(deps: Deps, options: ProviderOptions): Settler {
-  const { spool, clock, emit, counters, isolation, sizeLimit, serviceClock } = deps
+  const { spool, clock, emit, counters, isolation, trial, sizeLimit, serviceClock } = deps
   const provider = options.name
   const policy = { ...options.backoff, ...options }
   const rate = createRate({ clock })
+  const forbiddenLimit = createForbiddenLimit({ clock })
   let emptyAnswers = 0
   let successes = 0
   let lastRequestId: string | null = null
@@ -69,6 +86,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
     submitted,
     judge,
     hold,
+    ended,
     settle,
     report,
     last: () => ({ lastRequestId, lastAcceptedAt }),
@@ -83,41 +101,47 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
     emit({ kind: 'submission_ended', provider, lane, batchId, payloads, bytes, attempt, tookMs, outcome })
   }
 
-  function judge(
-    inFlight: InFlightBatch,
-    content: BatchContent,
-    outcome: Outcome,
-    mayRenewCredentials: boolean,
-  ): Verdict {
-    const { batchId, operation } = inFlight.batch
-    const verdict = judgeByTable(outcome, factsOf(inFlight, content, mayRenewCredentials), policy)
+  function judge(answered: AnsweredBatch): Verdict {
+    const { inFlight, outcome } = answered
+    const { batchId } = inFlight.batch
+    const facts = factsOf(answered)
+    const verdict = judgeByTable(outcome, facts, policy)
     if (verdict.resubmit) return verdict
     if (verdict.emptyAnswers === 'increment') emptyAnswers += 1
     if (verdict.emptyAnswers === 'reset') emptyAnswers = 0
     if (verdict.results !== null) inFlight.earlierResults = verdict.results
-    if (outcome.kind === 'unauthorized') inFlight.unauthorizedAtSuccess = successes
-    if (outcome.kind === 'refused') {
-      isolation.refused(inFlight)
-      if (outcome.status === 413) sizeLimit.tooLarge(content.bodyBytes)
-    }
-    if (verdict.endpoint === 'success') {
-      successes += 1
-      lastAcceptedAt = clock.now()
-      sizeLimit.accepted(content.bodyBytes)
-      // An accepted single payload does not show that the service accepts batches.
-      if (operation === options.mode) isolation.accepted()
-    }
+    remember(answered, facts)
+    if (verdict.endpoint === 'success') succeeded(answered)
     const { deviations } = verdict
     if (deviations.length > 0)
       emit({ kind: 'answer_inconsistent', provider, batchId, requestId: requestIdOf(outcome), deviations })
     return verdict
   }
 
-  function factsOf(inFlight: InFlightBatch, content: BatchContent, mayRenewCredentials: boolean): Facts {
+  /** What later answers to the batch are judged by. */
+  function remember({ inFlight, content, outcome, written }: AnsweredBatch, facts: Facts): void {
+    const refused = outcome.kind === 'refused'
+    if (refused && outcome.status === 413) sizeLimit.tooLarge(content.bodyBytes)
+    const isAtFault = refused || facts.forbidden === 'alone'
+    if (isAtFault && !facts.mayBeProcessed) isolation.refused(inFlight)
+    inFlight.refusals = refused ? inFlight.refusals + 1 : 0
+    if (written && !refused && outcome.kind !== 'unauthorized') inFlight.mayBeProcessed = true
+  }
+
+  function succeeded({ inFlight, content }: AnsweredBatch): void {
+    successes += 1
+    sizeLimit.accepted(content.bodyBytes)
+    // An accepted single payload does not show that the service accepts batches.
+    if (inFlight.batch.operation === options.mode) isolation.accepted()
+  }
+
+  function factsOf(answered: AnsweredBatch): Facts {
+    const { inFlight, content, outcome, number, mayRenewCredentials, alone } = answered
     const { payloads, role, operation } = inFlight.batch
-    const { unauthorizedAtSuccess, earlierResults, stuck } = inFlight
+    const { earlierResults, stuck, mayBeProcessed, refusals, forbiddenAt } = inFlight
+    const isForbidden = outcome.kind === 'unauthorized'
     return {
-      // Read only where the answer did not accept all payloads.
+      // Read only where an answer is not simply "all of them".
       get payloadIds() {
         return content.payloadIds
       },
@@ -127,18 +151,29 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
       payloads,
       role,
       operation,
-      sentBefore: inFlight.sentBefore || inFlight.submissions > 1,
+      mayBeProcessed,
+      refusals,
       earlierResults,
       emptyAnswers,
       refusedInRow: isolation.refusedInRow,
       acceptedSince: isolation.acceptedSince(inFlight),
       mayIsolate: isolation.mayIsolate(inFlight),
       mayRenewCredentials,
-      unauthorizedAlone: unauthorizedAtSuccess !== null && unauthorizedAtSuccess !== successes,
+      forbiddenConfirmed: forbiddenAt !== null && trial.lastAccepted > forbiddenAt,
+      forbidden: isForbidden ? whoIsForbidden(inFlight, number, mayRenewCredentials) : 'unknown',
+      forbiddenLimitReached: forbiddenLimit.reached,
+      get alone() {
+        return alone()
+      },
       failuresAlone: failuresAlone(inFlight),
       stuck,
       deadLettersFull: spool.deadLettersFull,
     }
+  }
+
+  function whoIsForbidden(inFlight: InFlightBatch, number: number, mayRenewCredentials: boolean): Forbidden {
+    // With other credentials it may be accepted; then the answer was about none of the batches.
+    return mayRenewCredentials && !inFlight.forbiddenAlone ? 'unknown' : trial.forbidden(inFlight, number)
   }
 
   /** As it is when this submission fails: others succeeded since the last failure, or not. */
@@ -146,22 +181,45 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
     return inFlight.failuresAlone + (successes > inFlight.failedAtSuccess ? 1 : 0)
   }
 
-  function hold(batches: InFlightBatches, inFlight: InFlightBatch, outcome: Outcome, verdict: Verdict): void {
+  async function hold(
+    batches: InFlightBatches,
+    inFlight: InFlightBatch,
+    outcome: Outcome,
+    verdict: Verdict,
+  ): Promise<void> {
     const { batchId } = inFlight.batch
-    const { wait, endpoint, why } = verdict
+    const { wait, endpoint, heldAs } = verdict
+    const why = verdict.why ?? reasonText(outcome)
+    const requestId = requestIdOf(outcome)
     if (endpoint === 'failure') {
       inFlight.failuresAlone = failuresAlone(inFlight)
       inFlight.failedAtSuccess = successes
     }
     const retryAfterMs = outcome.kind === 'unavailable' ? (outcome.retryAfterMs ?? 0) : 0
-    const retryInMs = batches.rest(inFlight, wait, { retryAfterMs })
-    if (wait === 'stuck' && !inFlight.stuck) {
+    const before = inFlight.held
+    const held =
+      heldAs === null ? before : { reason: heldAs, since: before?.since ?? clock.now(), requestId, why }
+    const retryInMs = batches.rest(inFlight, wait, { retryAfterMs, held })
+    if (heldAs === 'stuck' && !inFlight.stuck) {
       inFlight.stuck = true
-      emit({ kind: 'batch_stuck', provider, batchId, failures: inFlight.failures })
+      emit({ kind: 'batch_stuck', provider, batchId, failures: inFlight.failuresAlone })
     }
-    if (longWaits.includes(wait) || inFlight.stuck) isolation.leave(inFlight)
-    if (why !== null && endpoint !== 'wrapper')
-      emit({ kind: 'batch_held', provider, batchId, why, requestId: requestIdOf(outcome), retryInMs })
+    if (held !== null) isolation.leave(inFlight)
+    if (verdict.why !== null && endpoint !== 'wrapper')
+      emit({ kind: 'batch_held', provider, batchId, why, requestId, retryInMs })
+    if (heldAs === null) return
+    reportHeld(emit, batches, { provider, reason: heldAs, latest: inFlight })
+    if (before?.reason === heldAs) return
+    if (before !== null) reportHeld(emit, batches, { provider, reason: before.reason, latest: null })
+    // A restart must not send all held batches before fresh data.
+    inFlight.batch = await spool.setHeld(inFlight.batch, held)
+  }
+
+  function ended(batches: InFlightBatches, inFlight: InFlightBatch): void {
+    isolation.leave(inFlight)
+    trial.leave(inFlight)
+    const reason = inFlight.held?.reason
+    if (reason !== undefined) reportHeld(emit, batches, { provider, reason, latest: null })
   }
 
   async function settle(
@@ -173,6 +231,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
     const { requestId } = settlement
     await spool.settle(inFlight.batch, settlement, receiptOf(inFlight, settlement))
     const counts = count(inFlight, content, settlement)
+    if (counts.delivered > 0) lastAcceptedAt = clock.now()
     counters.settled(counts)
     rate.add(counts.delivered)
     emit({ kind: 'batch_settled', provider, lane, batchId, requestId, ...counts })
@@ -193,6 +252,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
       else {
         counts.dead += 1
         const { reason, detail } = payload
+        if (reason === forbiddenReason) forbiddenLimit.add()
         const payloadId = content.payloadIds[index] ?? ''
         emit({ kind: 'payload_dead_lettered', provider, batchId, payloadId, reason, detail, requestId })
       }
@@ -210,6 +270,10 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
   function report(inFlight: InFlightBatch, outcome: Outcome, verdict: Verdict, known: Known): Report {
     const requestId = requestIdOf(outcome)
     const why = verdict.why ?? reasonText(outcome)
+    // A held batch fails while others succeed, so it does not show what the endpoint does.
+    const shows = inFlight.held === null || known.probe
+    if (!shows && (verdict.endpoint === 'failure' || verdict.endpoint === 'refused'))
+      return { kind: 'nothing' }
     switch (verdict.endpoint) {
       case 'success':
       case 'isolating':
@@ -235,23 +299,4 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
         return assertNever(verdict.endpoint)
     }
   }
-}
-
-function unreachableOf(outcome: Outcome): { reason?: UnreachableReason; act?: string } {
-  if (outcome.kind !== 'unreachable') return {}
-  const { reason, act } = outcome
-  return act === undefined ? { reason } : { reason, act }
-}
-
-function requestIdOf(outcome: Outcome): string | null {
-  return 'requestId' in outcome ? outcome.requestId : null
-}
-
-/** A sentence for a person. */
-function reasonText(outcome: Outcome): string {
-  if (!('message' in outcome)) return `The outcome is ${outcome.kind}.`
-  const text =
-    'status' in outcome ? `The service answers ${outcome.status}: ${outcome.message}` : outcome.message
-  const sentence = text.charAt(0).toUpperCase() + text.slice(1)
-  return /[.!?]$/.test(sentence) ? sentence : `${sentence}.`
 }

@@ -67,8 +67,18 @@ export const conditionCatalogue = {
   },
   BATCH_STUCK: {
     severity: 'warning',
-    meaning: 'One batch fails while others succeed. It is retried separately, at growing intervals.',
-    act: 'Ask the support of the service about this batchId.',
+    meaning:
+      'Batches fail while others succeed. They are retried separately, at growing intervals, and delay ' +
+      'nothing else.',
+    act:
+      'Run `batches list` and ask the support of the service about the batchIds. The gateway keeps trying; ' +
+      '`batches split` sends the payloads under new batchIds.',
+  },
+  BATCHES_HELD: {
+    severity: 'error',
+    meaning:
+      'Batches are not delivered because of the answers of the service to them. They delay nothing else.',
+    act: 'Run `batches list`, and follow docs/delivery.md, section Held batches.',
   },
   WRAPPER_REFUSED: {
     severity: 'error',

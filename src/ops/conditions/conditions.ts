@@ -10,6 +10,7 @@
 // A cause that lasts raises it again.
 //
 //   condition-catalogue.ts    the codes with severity, meaning and what to do
+//   event-conditions.ts       applies the table of the events
 //   ../events/                which event raises and clears which, and the texts
 
 import type { Clock, EpochMs } from '../../std/clock.ts'
@@ -37,6 +38,8 @@ export type Cause = {
   act?: string
   /** How many more times it happened; 1 without it. */
   times?: number
+  /** How many there are now, for a condition about things that are still there. It replaces `times`. */
+  present?: number
   /** Characters of `why` that are kept. */
   whyLengthMax?: number
 }
@@ -74,7 +77,7 @@ export function createConditions({ clock }: { clock: Clock }): Conditions {
     const known = entries.get(name)?.condition
     if (!known) makeRoom()
     const now = clock.now()
-    const count = (known?.count ?? 0) + times
+    const count = cause.present ?? (known?.count ?? 0) + times
     entries.set(name, {
       condition: {
         code,

@@ -6,14 +6,14 @@ import type { EventName, EventOf } from '../../domain/event.ts'
 import type { Outcome } from '../../domain/outcome.ts'
 import { countedConditions } from './counted-conditions.ts'
 import { clause, nextTry, forProvider, sentence } from './event-text.ts'
+import { heldBatchesChanged } from './held-batch-events.ts'
 import type { EventTable } from './types.ts'
 
 type DeliveryEvent = Extract<
   EventName,
-  `${'batch' | 'submission' | 'payload' | 'answer' | 'wrapper' | 'lane' | 'sender' | 'body'}_${string}`
+  | 'held_batches_changed'
+  | `${'batch' | 'submission' | 'payload' | 'answer' | 'wrapper' | 'lane' | 'sender' | 'body'}_${string}`
 >
-
-const batchKey = ({ batchId }: { batchId: string }) => batchId
 
 export const deliveryEvents: EventTable<DeliveryEvent> = {
   batch_sealed: {
@@ -44,7 +44,6 @@ export const deliveryEvents: EventTable<DeliveryEvent> = {
       `Settled a batch: ${plural(delivered, 'payload')} delivered, ${retried} retried later, ` +
       `${plural(dead, 'dead letter')}.`,
     repeats: ({ provider, retried, dead }) => (retried + dead === 0 ? null : provider),
-    clears: { BATCH_STUCK: batchKey },
   },
   batch_held: {
     meaning:
@@ -55,24 +54,18 @@ export const deliveryEvents: EventTable<DeliveryEvent> = {
     text: ({ why, retryInMs }) => `A batch is held: ${bounded(clause(why))}. ${nextTry(retryInMs)}`,
     repeats: ({ provider }) => provider,
   },
+  held_batches_changed: heldBatchesChanged,
   batch_stuck: {
+    meaning: 'A batch failed several times while others succeeded. It is retried separately.',
     level: 'warn',
-    repeats: batchKey,
-    raises: {
-      BATCH_STUCK: ({ provider, batchId, failures }) => ({
-        key: batchId,
-        what:
-          `Batch ${batchId}${forProvider(provider)} failed ${plural(failures, 'time')}. ` +
-          'It is retried separately.',
-        why: 'Other batches succeed, so the content of this batch may cause the failure.',
-      }),
-    },
+    text: ({ failures }) =>
+      `A batch failed ${plural(failures, 'time')} while others succeeded. It is retried separately.`,
+    repeats: ({ provider }) => provider,
   },
   batch_unstuck: {
     meaning: 'A batch that was stuck is settled.',
     level: 'info',
     text: () => 'A batch that was stuck is settled.',
-    clears: { BATCH_STUCK: batchKey },
   },
   batch_split: {
     meaning:
@@ -81,7 +74,6 @@ export const deliveryEvents: EventTable<DeliveryEvent> = {
     level: 'warn',
     text: ({ parts, why }) => `Split a batch into ${plural(parts.length, 'part')}: ${bounded(sentence(why))}`,
     repeats: ({ provider }) => provider,
-    clears: { BATCH_STUCK: batchKey },
   },
   payload_dead_lettered: {
     meaning: 'The service refused a payload finally. It is a dead letter now.',

@@ -7,7 +7,6 @@
 //   delivery-events, endpoint-events, ledger-events, gateway-events,
 //   operator-events        the entries, by area
 //   counted-conditions     the conditions that follow a counter
-//   event-conditions       applies the table to the conditions
 //   ../conditions/         the codes of the conditions, their severity and what to do
 //   ../logging/            the log lines
 //

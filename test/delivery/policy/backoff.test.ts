@@ -6,7 +6,7 @@ import {
   fullJitter,
   probeInterval,
 } from '../../../src/delivery/policy/backoff.ts'
-import type { Wait } from '../../../src/delivery/policy/policy.ts'
+import type { Wait } from '../../../src/delivery/policy/types.ts'
 import { createRandom } from '../../support/random.ts'
 
 describe('full jitter', () => {

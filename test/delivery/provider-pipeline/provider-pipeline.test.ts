@@ -275,9 +275,9 @@ describe('403', () => {
       await world.publish(`${i}a`, `${i}b`, `${i}c`)
       await world.pass(60_000)
     }
-    expect(open()).toBe(3)
     expect(world.ofKind('endpoint_unauthorized').length).toBeLessThanOrEqual(2)
-    expect(world.ofKind('batch_held').length).toBeGreaterThan(1)
+    expect(open()).toBe(0)
+    expect(world.spool.totals()).toMatchObject({ delivered: 302, dead: 1 })
   })
 })
 
@@ -367,12 +367,12 @@ describe('held batches', () => {
     await world.publish('a', 'b', 'c')
     await world.pass(60 * 60_000)
     expect(open()).toBe(3)
-    expect(world.service.received.length).toBeGreaterThan(4)
-    expect(world.service.received.length).toBeLessThan(9)
+    expect(world.service.received.length).toBeGreaterThan(2)
+    expect(world.service.received.length).toBeLessThan(6)
     expect(new Set(sentIds()).size).toBe(1)
     expect(world.ofKind('batch_held')).toHaveLength(world.service.received.length)
     world.service.answer(acceptAll)
-    await world.pass(12 * 60_000)
+    await world.pass(75 * 60_000)
     expect(open()).toBe(0)
   })
 

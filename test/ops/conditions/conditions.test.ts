@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { GatewayError } from '../../../src/std/gateway-error.ts'
 import type { GatewayEvent } from '../../../src/domain/event.ts'
+import type { HeldReason } from '../../../src/domain/held.ts'
 import type { BatchId, LaneId, ProviderName } from '../../../src/domain/ids.ts'
 import { createConditions } from '../../../src/ops/conditions/conditions.ts'
-import { createEventConditions } from '../../../src/ops/events/event-conditions.ts'
+import { createEventConditions } from '../../../src/ops/conditions/event-conditions.ts'
 import { handClock } from '../../support/ops-world.ts'
 
 const provider = 'default' as ProviderName
@@ -31,6 +32,21 @@ const unauthorized: GatewayEvent = {
   accessKeyId: 'AKIA1',
   retryInMs: 600_000,
 }
+
+const heldNow = (
+  reason: HeldReason,
+  batches: number,
+): Extract<GatewayEvent, { kind: 'held_batches_changed' }> => ({
+  kind: 'held_batches_changed',
+  provider,
+  reason,
+  batches,
+  payloads: 10 * batches,
+  oldestAt: 1_750_000_000_000,
+  batchId,
+  why: 'no',
+  requestId: 'request-9',
+})
 
 function world() {
   const clock = handClock()
@@ -70,21 +86,8 @@ describe('a condition is open while its problem exists', () => {
     ['DEAD_LETTERS_FULL', { kind: 'dead_letters_full', bytesMax: 1024 }, { kind: 'dead_letters_resumed' }],
     ['STORE_LOST', { kind: 'store_lost', fault }, { kind: 'store_reopened', lostMs: 1 }],
     ['STORE_LOST', { kind: 'store_reopen_failed', fault, attempt: 2 }, { kind: 'store_reopened', lostMs: 1 }],
-    [
-      'BATCH_STUCK b-1',
-      { kind: 'batch_stuck', provider, batchId, failures: 10 },
-      { kind: 'batch_unstuck', provider, batchId },
-    ],
-    [
-      'BATCH_STUCK b-1',
-      { kind: 'batch_stuck', provider, batchId, failures: 10 },
-      { kind: 'batch_settled', provider, lane, batchId, requestId: null, delivered: 0, retried: 0, dead: 1 },
-    ],
-    [
-      'BATCH_STUCK b-1',
-      { kind: 'batch_stuck', provider, batchId, failures: 10 },
-      { kind: 'batch_split', provider, batchId, parts: [1, 1], why: 'm' },
-    ],
+    ['BATCH_STUCK default|stuck', heldNow('stuck', 2), heldNow('stuck', 0)],
+    ['BATCHES_HELD default|repeated', heldNow('repeated', 1), heldNow('repeated', 0)],
     [
       'WRAPPER_REFUSED default',
       {
@@ -229,11 +232,25 @@ describe('a loss stays visible', () => {
   })
 })
 
+describe('held batches', () => {
+  test('are counted as they are now, with their age, the last requestId and what to do', () => {
+    const { rules, conditions } = world()
+    rules.apply(heldNow('repeated', 1))
+    rules.apply(heldNow('repeated', 7))
+    rules.apply(heldNow('repeated', 5))
+    const [open] = conditions.open()
+    expect(open).toMatchObject({ code: 'BATCHES_HELD', count: 5 })
+    expect(open?.what).toMatch(/5 batches with 50 payloads, the oldest since 2025-06-15T15:06:40/)
+    expect(open?.why).toMatch(/409.*request-9/)
+    expect(open?.act).toMatch(/batches mark-delivered/)
+  })
+})
+
 describe('the list is short', () => {
   test('the most severe is first, and the least severe is removed when there are too many', () => {
     const { rules, conditions } = world()
     for (let n = 0; n < 200; n += 1)
-      rules.apply({ kind: 'batch_stuck', provider, batchId: `b-${n}` as BatchId, failures: 10 })
+      rules.apply({ ...heldNow('stuck', 1), provider: `p-${n}` as ProviderName })
     rules.apply({ kind: 'store_lost', fault })
     const open = conditions.open()
     expect(open).toHaveLength(64)

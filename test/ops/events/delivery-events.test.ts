@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import type { GatewayEvent } from '../../../src/domain/event.ts'
 import type { ProviderName } from '../../../src/domain/ids.ts'
 import { createConditions } from '../../../src/ops/conditions/conditions.ts'
-import { createEventConditions } from '../../../src/ops/events/event-conditions.ts'
+import { createEventConditions } from '../../../src/ops/conditions/event-conditions.ts'
 import { levelOf, lineOf } from '../../../src/ops/logging/log-line.ts'
 import { get, handClock, opsWorld } from '../../support/ops-world.ts'
 

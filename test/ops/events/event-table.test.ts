@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { EventOf } from '../../../src/domain/event.ts'
 import { conditionCatalogue } from '../../../src/ops/conditions/condition-catalogue.ts'
 import { createConditions } from '../../../src/ops/conditions/conditions.ts'
-import { createEventConditions } from '../../../src/ops/events/event-conditions.ts'
+import { createEventConditions } from '../../../src/ops/conditions/event-conditions.ts'
 import { eventTable } from '../../../src/ops/events/events.ts'
 import { lineOf } from '../../../src/ops/logging/log-line.ts'
 import { createLog } from '../../../src/ops/logging/logging.ts'
@@ -41,7 +41,9 @@ describe('every event', () => {
       'store_lost',
     ] as const
     const seen = new Set<string>()
-    for (const event of [...samples, ...reasons.map((reason) => ({ ...eventSamples.spool_held, reason }))]) {
+    const held = reasons.map((reason) => ({ ...eventSamples.spool_held, reason }))
+    const stuck = { ...eventSamples.held_batches_changed, reason: 'stuck' as const }
+    for (const event of [...samples, ...held, stuck]) {
       apply(event)
       for (const { code } of conditions.open()) seen.add(code)
     }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { GatewayEvent } from '../../../src/domain/event.ts'
 import { createConditions } from '../../../src/ops/conditions/conditions.ts'
-import { createEventConditions } from '../../../src/ops/events/event-conditions.ts'
+import { createEventConditions } from '../../../src/ops/conditions/event-conditions.ts'
 import { GatewayError } from '../../../src/std/gateway-error.ts'
 import { get, handClock, ingestCounters, opsWorld, stages, statusOf } from '../../support/ops-world.ts'
 import { deviceView, mappingStage } from '../../support/mapping-stage.ts'

@@ -1,10 +1,10 @@
 // event-conditions.ts: raises and clears conditions, by the event table and by the counters.
 
 import type { GatewayEvent } from '../../domain/event.ts'
-import type { ConditionCode } from '../conditions/condition-catalogue.ts'
-import type { Cause, Conditions } from '../conditions/conditions.ts'
-import { countedConditions, type CountedCode } from './counted-conditions.ts'
-import { eventSpec } from './events.ts'
+import type { ConditionCode } from './condition-catalogue.ts'
+import type { Cause, Conditions } from './conditions.ts'
+import { countedConditions, type CountedCode } from '../events/counted-conditions.ts'
+import { eventSpec } from '../events/events.ts'
 
 /** Totals since the start, and the dead letters that are there now. */
 export type Counted = Record<CountedCode, number> & { deadLettersKept: number }

@@ -1,7 +1,7 @@
 // batch-parts.ts: the number of parts that a batch is cut into, before it is sent or after a refusal.
 
 import type { Batch, BatchOperation } from '../../spool/spool.ts'
-import type { SizeLimit } from './size-limit.ts'
+import type { SizeLimit } from '../policy/size-limit.ts'
 
 /** After this many refusals in a row the wrapper is suspected. A batch of one payload then tests it best. */
 const suspiciousRefusals = 3

@@ -14,7 +14,7 @@
 //
 // In memory only: after a restart the parts are ordinary batches, and isolation starts again.
 
-import type { InFlightBatch } from './in-flight-batches.ts'
+import type { InFlightBatch } from '../policy/types.ts'
 
 export type Isolation = {
   /** Requests refused with 400 or 413 since something was accepted. */

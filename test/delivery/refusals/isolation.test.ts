@@ -120,12 +120,15 @@ describe('one payload at fault in a batch', () => {
     while (world.service.received.length < 4) await world.clock.advance(0)
     await world.crash()
     await world.pass(minuteMs)
-    // That something was accepted is forgotten; the next accepted payload counts.
     await world.publish('d')
     await world.pass(minuteMs)
-    expect(open()).toBe(0)
-    expect(world.spool.totals()).toMatchObject({ dead: 1 })
-    expect((await deadLetters()).map(({ payloadId }) => payloadId)).toEqual([ids[2]])
+    // The service may have processed what was in a request at the crash, so that is not split.
+    expect(open()).toBe(1)
+    expect(world.spool.totals()).toMatchObject({ dead: 0 })
+    expect(world.spool.batches()[0]?.held?.reason).toBe('refused_repeat')
+    expect(
+      world.service.received.slice(4).filter(({ payloadIds }) => payloadIds.includes(ids[2] ?? '')),
+    ).toHaveLength(3)
   })
 })
 

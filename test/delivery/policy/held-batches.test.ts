@@ -1,0 +1,161 @@
+// Batches that wait because of their own answers, beside traffic that must not notice them.
+
+import { afterEach, describe, expect, test } from 'vitest'
+import { createDeliveryWorld } from '../../support/delivery-world.ts'
+import type { DeliveryWorld } from '../../support/delivery-world.ts'
+import { acceptAll } from '../../support/scripted-service.ts'
+import { payloadNamed } from '../../support/spool-world.ts'
+import type { Received, Reply, Script } from '../../support/scripted-service.ts'
+
+let world: DeliveryWorld
+
+afterEach(() => world.end())
+
+const minuteMs = 60_000
+const answer = (status: number): Reply => ({
+  status,
+  body: { requestId: 'request-9', message: `no ${status}` },
+})
+const names = (prefix: string, count: number) => Array.from({ length: count }, (_, i) => `${prefix}-${i}`)
+const open = () => world.spool.lanes().reduce((sum, { pending, sealed }) => sum + pending + sealed, 0)
+const large = { spool: { bytesMax: 64 * 1024 ** 2, uncommittedBytesMax: 64 * 1024 ** 2 } } as const
+
+/** A reset after the service has the request, then 409 for ever, for the batches that `isHeld` names. */
+function repeated(isHeld: (one: Received) => boolean): Script {
+  const seen = new Set<string>()
+  return (one) => {
+    if (!isHeld(one)) return acceptAll(one)
+    if (seen.has(one.batchId)) return answer(409)
+    seen.add(one.batchId)
+    return 'reset'
+  }
+}
+
+describe('thousands of held batches', () => {
+  test('delay nothing else, and a condition shows how many there are', { timeout: 60_000 }, async () => {
+    const bad = new Set<string>()
+    world = await createDeliveryWorld({
+      ...large,
+      script: repeated(({ payloadIds }) => bad.has(payloadIds[0] ?? '')),
+    })
+    for (let round = 0; round < 1100; round += 1) {
+      const held = names(`held-${round}`, 3)
+      for (const name of held) bad.add(payloadNamed(name).payloadId)
+      // Successes between keep the endpoint available.
+      await world.publish(...names(`fine-${round}`, 6), ...held)
+      await world.pass(2000)
+    }
+    await world.pass(10 * minuteMs)
+    const { heldBatches } = world.spool.totals()
+    expect(heldBatches).toBeGreaterThan(1024)
+    expect(world.delivery.providers()[0]?.endpoint).toBe('available')
+    const latest = world.ofKind('held_batches_changed').at(-1)
+    expect(latest).toMatchObject({ reason: 'repeated', batches: heldBatches, requestId: 'request-9' })
+
+    const before = world.spool.totals().delivered
+    await world.publish(...names('fresh', 30))
+    await world.pass(3000)
+    expect(world.spool.totals().delivered - before).toBeGreaterThanOrEqual(30)
+  })
+
+  test('go one after the other behind fresh data after a crash', async () => {
+    const bad = new Set<string>()
+    world = await createDeliveryWorld({
+      ...large,
+      script: repeated(({ payloadIds }) => bad.has(payloadIds[0] ?? '')),
+    })
+    for (let round = 0; round < 20; round += 1) {
+      for (const id of await world.publish(...names(`held-${round}`, 3))) bad.add(id)
+      await world.publish(...names(`fine-${round}`, 3))
+      await world.pass(10_000)
+    }
+    expect(world.spool.totals().heldBatches).toBe(20)
+    await world.crash()
+    const fresh = await world.publish(...names('fresh', 60))
+    const seen = world.service.received.length
+    await world.pass(2000)
+    const first = world.service.received.slice(seen, seen + 20)
+    expect(first.filter(({ payloadIds }) => fresh.includes(payloadIds[0] as never)).length).toBeGreaterThan(
+      15,
+    )
+  })
+
+  test('are tried one after the other when a person asks for it', async () => {
+    const bad = new Set<string>()
+    world = await createDeliveryWorld({
+      ...large,
+      script: repeated(({ payloadIds }) => bad.has(payloadIds[0] ?? '')),
+    })
+    for (let round = 0; round < 20; round += 1) {
+      for (const id of await world.publish(...names(`held-${round}`, 3))) bad.add(id)
+      await world.publish(...names(`fine-${round}`, 3))
+      await world.pass(10_000)
+    }
+    world.service.answer(acceptAll)
+    world.delivery.probe()
+    await world.pass(1000)
+    expect(open()).toBe(0)
+    expect(world.spool.totals().heldBatches).toBe(0)
+    expect(world.ofKind('held_batches_changed').at(-1)).toMatchObject({ reason: 'repeated', batches: 0 })
+  })
+})
+
+describe('a batch that alone fails with 5xx or time-outs', () => {
+  test('is held as stuck after the third failure, keeps its bytes, and is never cut', async () => {
+    world = await createDeliveryWorld({ provider: { maxInFlight: 1 } })
+    const [poison] = await world.publish('poison', 'x', 'y')
+    world.service.answer((one) => (one.payloadIds.includes(poison ?? '') ? answer(503) : acceptAll(one)))
+    for (let i = 0; i < 60; i += 1) {
+      await world.publish(`${i}a`)
+      await world.pass(minuteMs)
+    }
+    const [batch] = world.spool.batches()
+    expect(batch?.held).toMatchObject({ reason: 'stuck', requestId: 'request-9' })
+    expect(world.ofKind('batch_stuck')[0]).toMatchObject({ failures: 3 })
+    const sent = world.service.received.filter(({ payloadIds }) => payloadIds.includes(poison ?? ''))
+    expect(new Set(sent.map(({ body }) => body.toString())).size).toBe(1)
+    expect(world.delivery.providers()[0]?.endpoint).toBe('available')
+    expect(world.spool.totals()).toMatchObject({ delivered: 60, dead: 0 })
+  })
+})
+
+describe('a 400 for a batch that the service may have processed', () => {
+  const poisonOnRepeat = (first: Reply): Script => {
+    let seen = 0
+    return (one) => {
+      if (!one.payloadIds.some((id) => id === poison)) return acceptAll(one)
+      seen += 1
+      return seen === 1 ? first : answer(400)
+    }
+  }
+  let poison = ''
+
+  test.each([
+    ['no answer', 'reset' as const],
+    ['a server error', answer(500)],
+  ])('is answered by the same bytes three times, then the batch is held: first %s', async (_name, first) => {
+    world = await createDeliveryWorld({ startNow: false })
+    ;[poison = ''] = await world.publish('poison', 'x', 'y')
+    world.service.answer(poisonOnRepeat(first))
+    world.delivery.start()
+    await world.pass(5 * minuteMs)
+    const sent = world.service.received.filter(({ payloadIds }) => payloadIds.includes(poison))
+    expect(sent).toHaveLength(4)
+    expect(new Set(sent.map(({ batchId }) => batchId)).size).toBe(1)
+    expect(world.spool.batches()[0]?.held?.reason).toBe('refused_repeat')
+  })
+
+  test.each([
+    ['the config says split', 'reset' as const, { onRefusedRepeat: 'split' as const }],
+    ['the first submission never reached the service', 'no connection' as const, {}],
+    ['the first answer was a refusal', answer(400), {}],
+  ])('is isolated as usual where %s', async (_name, first, provider) => {
+    world = await createDeliveryWorld({ startNow: false, provider })
+    ;[poison = ''] = await world.publish('poison', 'x', 'y')
+    world.service.answer(poisonOnRepeat(first))
+    world.delivery.start()
+    await world.pass(5 * minuteMs)
+    expect(open()).toBe(0)
+    expect(world.spool.totals()).toMatchObject({ delivered: 2, dead: 1 })
+  })
+})

@@ -1,0 +1,126 @@
+// Answers 403 that are about one batch, about a firewall, or about us.
+
+import { afterEach, describe, expect, test } from 'vitest'
+import { createDeliveryWorld } from '../../support/delivery-world.ts'
+import type { DeliveryWorld } from '../../support/delivery-world.ts'
+import { acceptAll } from '../../support/scripted-service.ts'
+import type { Reply, Script } from '../../support/scripted-service.ts'
+
+let world: DeliveryWorld
+
+afterEach(() => world.end())
+
+const minuteMs = 60_000
+const forbidden: Reply = { status: 403, body: { requestId: 'request-9', message: 'blocked' } }
+const open = () => world.spool.lanes().reduce((sum, { pending, sealed }) => sum + pending + sealed, 0)
+const refuseWith =
+  (atFault: ReadonlySet<string>, then: Script = acceptAll): Script =>
+  (one, index) =>
+    one.payloadIds.some((id) => atFault.has(id)) ? forbidden : then(one, index)
+
+describe('a 403 that is about one batch', () => {
+  test('does not delay the batches beside it and after it', async () => {
+    world = await createDeliveryWorld({ startNow: false })
+    const poison = new Set<string>((await world.publish('poison', 'x', 'y')).slice(0, 1))
+    for (let i = 0; i < 20; i += 1) await world.publish(`${i}a`, `${i}b`, `${i}c`)
+    world.service.answer(refuseWith(poison))
+    world.delivery.start()
+    await world.pass(2000)
+    expect(world.spool.totals().delivered).toBeGreaterThanOrEqual(60)
+    expect(world.ofKind('endpoint_unauthorized')).toHaveLength(0)
+    await world.pass(minuteMs)
+    await world.publish('last')
+    await world.pass(minuteMs)
+    expect(open()).toBe(0)
+    expect(world.spool.totals()).toMatchObject({ delivered: 63, dead: 1 })
+    for await (const { deadLetter } of world.spool.deadLetters({ limit: 9 }))
+      expect(deadLetter).toMatchObject({ reason: 'FORBIDDEN', payloadId: [...poison][0] })
+  })
+
+  test('on a quiet link does not delay the next batch', async () => {
+    world = await createDeliveryWorld({ startNow: false })
+    const poison = new Set<string>((await world.publish('poison')).slice(0, 1))
+    world.service.answer(refuseWith(poison))
+    world.delivery.start()
+    await world.pass(2000)
+    expect(world.delivery.providers()[0]?.endpoint).toBe('unauthorized')
+    await world.publish('fine')
+    await world.pass(1500)
+    expect(world.delivery.providers()[0]?.endpoint).toBe('available')
+    expect(world.spool.totals().delivered).toBe(1)
+  })
+
+  test('is held and not cut where the service may have processed it', async () => {
+    world = await createDeliveryWorld({ startNow: false })
+    const ids = await world.publish('poison', 'x', 'y')
+    const poison = new Set<string>(ids.slice(0, 1))
+    let first = true
+    world.service.answer((one, index) => {
+      if (!first || !one.payloadIds.includes(ids[0] ?? '')) return refuseWith(poison)(one, index)
+      first = false
+      return 'reset'
+    })
+    world.delivery.start()
+    for (let i = 0; i < 10; i += 1) {
+      await world.publish(`${i}a`)
+      await world.pass(10_000)
+    }
+    expect(world.spool.batches()).toHaveLength(1)
+    expect(world.spool.batches()[0]).toMatchObject({ payloads: 3, held: { reason: 'forbidden' } })
+    expect(world.spool.totals()).toMatchObject({ delivered: 10, dead: 0 })
+  })
+
+  test('makes at most ten dead letters an hour', async () => {
+    world = await createDeliveryWorld({ startNow: false })
+    const poison = new Set<string>()
+    world.service.answer(refuseWith(poison))
+    world.delivery.start()
+    for (let i = 0; i < 30; i += 1) {
+      const [id = ''] = await world.publish(`${i}-poison`, `${i}b`, `${i}c`)
+      poison.add(id)
+      await world.publish(`${i}d`)
+      await world.pass(minuteMs)
+    }
+    expect(world.spool.totals()).toMatchObject({ delivered: 90, dead: 10 })
+    expect(world.spool.totals().heldBatches).toBeGreaterThan(10)
+    expect(open()).toBe(20)
+  })
+})
+
+describe('a 403 that is about us', () => {
+  test('makes the endpoint unauthorized after three other batches, and nothing is cut', async () => {
+    world = await createDeliveryWorld({ script: () => forbidden, startNow: false })
+    for (let i = 0; i < 20; i += 1) await world.publish(`${i}a`, `${i}b`, `${i}c`)
+    world.delivery.start()
+    await world.pass(minuteMs)
+    expect(world.delivery.providers()[0]?.endpoint).toBe('unauthorized')
+    // Four in flight, each once more with credentials read again, and the tests.
+    expect(world.service.received.length).toBeLessThanOrEqual(12)
+    expect(world.ofKind('batch_split')).toHaveLength(0)
+    world.service.answer(acceptAll)
+    await world.pass(15 * minuteMs)
+    expect(open()).toBe(0)
+    expect(world.spool.totals()).toMatchObject({ delivered: 60, dead: 0 })
+  })
+
+  test('in the middle of taking a batch apart makes no dead letter', async () => {
+    world = await createDeliveryWorld({ startNow: false })
+    const poison = new Set<string>((await world.publish('poison', 'x', 'y')).slice(0, 1))
+    for (let i = 0; i < 5; i += 1) await world.publish(`${i}a`, `${i}b`, `${i}c`)
+    let splits = 0
+    const revokeLater: Script = (one, index) => {
+      splits = world.ofKind('batch_split').length
+      return splits > 0 ? forbidden : refuseWith(poison)(one, index)
+    }
+    world.service.answer(revokeLater)
+    world.delivery.start()
+    await world.pass(60 * minuteMs)
+    expect(splits).toBeGreaterThan(0)
+    expect(world.spool.totals().dead).toBe(0)
+    expect(world.delivery.providers()[0]?.endpoint).toBe('unauthorized')
+    world.service.answer(acceptAll)
+    await world.pass(90 * minuteMs)
+    expect(open()).toBe(0)
+    expect(world.spool.totals()).toMatchObject({ delivered: 18, dead: 0 })
+  })
+})
