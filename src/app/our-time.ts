@@ -14,10 +14,16 @@
 // step is noticed with the first message after it, or within a second.
 //
 // The true time of a moment on the monotonic clock does not depend on the wall clock. When it becomes known,
-// or changes by a minute or more, the listener corrects what was judged before (ingest/quarantine).
+// or changes by more than its error, the listener corrects what was judged before (ingest/quarantine).
 
 import type { CancelTimer, Clock, EpochMs } from '../std/clock.ts'
-import { correctedFromMs, type KnownBy, type OurTime, type TimeView } from '../domain/arrival.ts'
+import {
+  correctedFromMs,
+  misjudgedFromMs,
+  type KnownBy,
+  type OurTime,
+  type TimeView,
+} from '../domain/arrival.ts'
 import type { Emit } from '../domain/event.ts'
 import type { Arrival, Message } from '../domain/message.ts'
 import type { Delivery } from '../delivery/delivery.ts'
@@ -27,7 +33,7 @@ export type GatewayTime = OurTime & {
   /** For what deletes or sorts by age: true time minus the wall clock, null while unknown or disputed. */
   wallOffsetMs(this: void): number | null
   view(): TimeView
-  /** `listener` is called when our time becomes known or was wrong by a minute or more. */
+  /** `listener` is called when our time becomes known, or is another than was known before. */
   onCorrection(listener: () => void): void
   setTrustLocal(trustLocal: boolean): void
   /** Asks the kernel from now on. */
@@ -171,7 +177,9 @@ export function createOurTime({ clock, emit, kernel }: Deps, options: { trustLoc
     else reportUnknown(before)
     if (known === null) return
     const trueMinusMonotonicMs = wallMinusMonotonicMs - sleptMs + offsetMs
-    if (correctedBy !== null && Math.abs(trueMinusMonotonicMs - correctedBy) < correctedFromMs) return
+    // A time that is learned over a slow link changes by seconds with each answer.
+    const fromMs = known.by === 'service' ? correctedFromMs : misjudgedFromMs
+    if (correctedBy !== null && Math.abs(trueMinusMonotonicMs - correctedBy) < fromMs) return
     correctedBy = trueMinusMonotonicMs
     listener()
   }
@@ -214,6 +222,9 @@ export function createOurTime({ clock, emit, kernel }: Deps, options: { trustLoc
     if (isStopped || asked !== steps) return
     isSynchronised = answer
     learn()
-    cancelAsking = clock.after(answer ? askKernelMs.known : askKernelMs.unknown, () => void askKernel())
+    cancelAsking = clock.after(
+      known === null ? askKernelMs.unknown : askKernelMs.known,
+      () => void askKernel(),
+    )
   }
 }

@@ -35,6 +35,9 @@ export type OurTime = {
 /** Times are corrected from this difference on. A time that is learned over the network has some error. */
 export const correctedFromMs = 60_000
 
+/** A verdict is made again where the clock was behind by so much. */
+export const misjudgedFromMs = 5000
+
 /** The envelope with the time of arrival as it is known now. */
 export function correctedEnvelope(envelope: Envelope, { trueTimeOf }: Pick<OurTime, 'trueTimeOf'>): Envelope {
   const { arrival } = envelope
@@ -51,5 +54,5 @@ export function wasClockBehind(
   { trueTimeOf }: Pick<OurTime, 'trueTimeOf'>,
 ): boolean {
   const trueMs = arrival === undefined ? null : trueTimeOf(arrival)
-  return trueMs !== null && trueMs - (arrivedAt + (arrival?.offsetMs ?? 0)) >= correctedFromMs
+  return trueMs !== null && trueMs - (arrivedAt + (arrival?.offsetMs ?? 0)) >= misjudgedFromMs
 }

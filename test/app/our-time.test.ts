@@ -227,4 +227,25 @@ describe('the arrival of a kept message', () => {
     expect([right, behind].map((kept) => wasClockBehind(kept, time))).toEqual([false, true])
     expect(wasClockBehind(correctedEnvelope(behind, time), time)).toBe(false)
   })
+
+  test('is corrected after a small step too, but not with each answer over a slow link', async () => {
+    const { clock, corrections, set } = await world({ trustLocal: true })
+    const before = corrections()
+    set(6000)
+    await clock.advance(1100)
+    expect(corrections()).toBe(before + 1)
+    set(4000)
+    await clock.advance(1100)
+    expect(corrections()).toBe(before + 1)
+
+    const remote = await world()
+    const learned = [0, 20_000, -20_000, 100_000]
+    const counts: number[] = []
+    for (const offsetMs of learned) {
+      remote.says.service = offsetMs
+      await remote.clock.advance(1100)
+      counts.push(remote.corrections())
+    }
+    expect(counts).toEqual([1, 1, 1, 2])
+  })
 })
