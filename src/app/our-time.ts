@@ -189,7 +189,8 @@ export function createOurTime({ clock, emit, kernel }: Deps, options: { trustLoc
     let offsetMs: number | null = null
     for (const { clockOffsetMs } of delivery.providers()) offsetMs ??= clockOffsetMs
     if (local === null) return offsetMs === null ? null : { by: 'service', offsetMs, isDisputed: false }
-    if (offsetMs === null || Math.abs(offsetMs) < correctedFromMs)
+    const disputedFromMs = known?.isDisputed === true ? correctedUntilMs : correctedFromMs
+    if (offsetMs === null || Math.abs(offsetMs) < disputedFromMs)
       return { by: local, offsetMs: 0, isDisputed: false }
     const isLater = offsetMs > 0
     return { by: isLater ? 'service' : local, offsetMs: isLater ? offsetMs : 0, isDisputed: true }

@@ -171,6 +171,16 @@ describe('our time', () => {
     }
   })
 
+  test('does not change back and forth where the service is about a minute off', async () => {
+    const { says, clock, events } = await world({ trustLocal: true })
+    for (const offsetMs of [59_000, 61_000, 59_000, 61_000, 44_000]) {
+      says.service = offsetMs
+      await clock.advance(1100)
+    }
+    const disputes = events.flatMap((event) => (event.kind === 'clock_known' ? [event.isDisputed] : []))
+    expect(disputes).toEqual([false, true, false])
+  })
+
   test('that is unknown for two minutes raises a condition once, and clears it when it is known', async () => {
     const { says, clock, kinds } = await world()
     await clock.advance(119_000)
