@@ -142,9 +142,11 @@ export const fields = {
   connect_timeout: duration({ minMs: 100, maxMs: 600_000 }).describe(
     'Time for the TCP connection and the TLS handshake, and for the tunnel through a proxy.',
   ),
-  max_response_bytes: size({ minBytes: 16 * 1024, maxBytes: 64 * 1024 ** 2 }).describe(
-    'Maximum size of an answer. A larger answer is not read, and the batch is sent again later. The ' +
-      'answer for 500 payloads has about 20 KiB.',
+  max_response_bytes: size({ minBytes: 16 * 1024, maxBytes: 1024 ** 3 }).describe(
+    'Maximum size of an answer. It is read as it arrives, so a large value needs no memory. Of a larger ' +
+      'answer, what was read counts, the batch is sent again later, and later batches are smaller. The answer ' +
+      'for 500 payloads has about 20 KiB, or 1 MiB if all fail with details. It must be at least 64 bytes for ' +
+      'each of `batch.max_payloads`.',
   ),
   proxy: proxy.describe(
     'The proxy to the service. `environment`: HTTPS_PROXY, HTTP_PROXY and NO_PROXY, and no proxy to this machine. ' +
@@ -198,6 +200,18 @@ export const fields = {
 }
 
 type Own<Value> = Value | undefined
+
+/** An accepted payload takes 39 bytes of the answer, and more where the JSON is indented. */
+const answerBytesEach = 64
+
+/** An answer that accepts all payloads of a full batch must fit. */
+export function problemOfResponseBytes(bytesMax: number, payloadsMax: number): string | null {
+  const least = payloadsMax * answerBytesEach
+  return bytesMax >= least
+    ? null
+    : `must be at least ${least}: the answer to a batch of ${payloadsMax} payloads (batch.max_payloads) has ` +
+        `about ${answerBytesEach} bytes for each, found ${bytesMax}`
+}
 
 /** Checks `tls` as a whole: the key fits the certificate, the texts are PEM. Null where it is valid. */
 export function problemOfTls(tls: {

@@ -13,6 +13,7 @@ import {
   batchFields,
   fields,
   limitsFields,
+  problemOfResponseBytes,
   problemOfTls,
   tlsFields,
 } from './config-fields.ts'
@@ -102,7 +103,7 @@ const sectionSchema = z.strictObject({
     ),
   timeout: fields.timeout.prefault('30s'),
   connect_timeout: fields.connect_timeout.prefault('10s'),
-  max_response_bytes: fields.max_response_bytes.prefault('1MiB'),
+  max_response_bytes: fields.max_response_bytes.prefault('16MiB'),
   tls: tls.prefault({}).describe('Certificates for the connection to the service.'),
   proxy: fields.proxy.default('environment'),
   proxy_auth: fields.proxy_auth.optional(),
@@ -155,6 +156,11 @@ function problemsOf(section: Section): readonly Problem[] {
   }
   check(['tls'], problemOfTls(section.tls))
   check(['proxy_auth'], problemOfProxyAuth(section.proxy, section.proxy_auth))
+  if (section.mode === 'batch')
+    check(
+      ['max_response_bytes'],
+      problemOfResponseBytes(section.max_response_bytes, section.batch.max_payloads),
+    )
   const { providers = [], provider_key: key } = section
   if (providers.length > 0 && key !== undefined)
     check(['provider_key'], 'must be in the entries of providers, or all providers would use the same key')
@@ -165,10 +171,26 @@ function problemsOf(section: Section): readonly Problem[] {
       check([...at, 'name'], `must be unique, found "${own.name}" twice`)
     if (own.tls) check([...at, 'tls'], problemOfTls(own.tls))
     check([...at, 'proxy_auth'], problemOfProxyAuth(own.proxy ?? section.proxy, own.proxy_auth))
+    check([...at, ...responsePathOf(own)], problemOfOwnResponse(own, section))
     const same = before.find((other) => isSameForTheService(own, other, section))
     if (same) check(own.provider_key === undefined ? at : [...at, 'provider_key'], sameAs(same))
   }
   return problems
+}
+
+/** Only of a provider that sets one of the options; else the section is at fault. */
+function problemOfOwnResponse(own: ProviderConfig, section: Section): string | null {
+  const payloadsMax = own.batch?.max_payloads
+  if (own.max_response_bytes === undefined && payloadsMax === undefined) return null
+  if ((own.mode ?? section.mode) === 'single') return null
+  return problemOfResponseBytes(
+    own.max_response_bytes ?? section.max_response_bytes,
+    payloadsMax ?? section.batch.max_payloads,
+  )
+}
+
+function responsePathOf(own: ProviderConfig): string[] {
+  return own.max_response_bytes === undefined ? ['batch', 'max_payloads'] : ['max_response_bytes']
 }
 
 function problemOfProxyAuth(proxy: string, auth: Section['proxy_auth']): string | null {

@@ -11,14 +11,18 @@ export type FailureRecord = {
 
 export type Outcome =
   /**
-   * 200 with a readable breakdown. `deviations`: what in it contradicts the specification or itself. `all`:
-   * it lists exactly the payloads that were sent as accepted, and none as failed.
+   * 200 with a readable breakdown of the payloads that were sent; other entries are deviations. `deviations`:
+   * what in it contradicts the specification or itself. `all`: all payloads are accepted and none failed.
    */
   | {
       kind: 'answered'
       requestId: string | null
       accepted: readonly string[] | 'all'
       failed: readonly FailureRecord[]
+      /** False: the answer ended early. It says nothing of the payloads that it does not name. */
+      complete: boolean
+      /** It is incomplete because it is longer than delivery.max_response_bytes. */
+      tooLarge: boolean
       deviations: readonly string[]
     }
   /** 202 for a single payload (ingestion-api.md 4.1). */

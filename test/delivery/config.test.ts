@@ -57,6 +57,26 @@ describe('the section delivery', () => {
     expect(problemsOf({ base_url })).toEqual([expect.stringMatching(/^base_url: must .*, found /)])
   })
 
+  test('refuses an answer limit that the answer to a full batch does not fit', () => {
+    const batch = { max_payloads: 1000 }
+    expect(problemsOf({ ...base, batch, max_response_bytes: '63KiB' })).toEqual([])
+    expect(problemsOf({ ...base, batch, max_response_bytes: '62KiB' })).toEqual([
+      expect.stringMatching(/^max_response_bytes: must be at least 64000: .* 1000 payloads .*found 63488$/),
+    ])
+    expect(problemsOf({ ...base, mode: 'single', batch, max_response_bytes: '16KiB' })).toEqual([])
+    const providers = [
+      { name: 'a', provider_key: 'a', max_response_bytes: '16KiB' },
+      { name: 'b', provider_key: 'b', batch: { max_payloads: 100 }, max_response_bytes: '16KiB' },
+      { name: 'c', provider_key: 'c', batch: { max_payloads: 2000 } },
+    ]
+    expect(
+      problemsOf({ ...base, max_response_bytes: '63KiB', providers }).map((text) => text.slice(0, 60)),
+    ).toEqual([
+      expect.stringMatching(/^providers.0.max_response_bytes: must be at least 32000/),
+      expect.stringMatching(/^providers.2.batch.max_payloads: must be at least 128000/),
+    ])
+  })
+
   test('reports all problems at once', () => {
     const problems = problemsOf({
       ...base,

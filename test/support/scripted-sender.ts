@@ -2,7 +2,7 @@
 // the reply, as in scripted-service.ts, and the answer reader of the product turns it into the outcome. It does not sign.
 // test/delivery/scripted-sender.test.ts compares its outcomes with those of the real one.
 
-import { readAnswer } from '../../src/delivery/transport/answer-reader/answer-reader.ts'
+import { createAnswerReader } from '../../src/delivery/transport/answer-reader/answer-reader.ts'
 import type { SenderWorker } from '../../src/delivery/transport/sender-worker.ts'
 import type {
   Attempt,
@@ -84,10 +84,12 @@ export function createScriptedSender({ clock }: { clock: Clock }, first: Script 
     }
     if ('raw' in reply) throw new Error('a raw reply needs real sockets')
     const bytes = bytesOf(reply.body)
-    const cut = reply.truncated ? 'truncated' : bytes.length > options.responseBytesMax ? 'too large' : null
     const { status, headers = {} } = reply
-    const payloadIds = Array.from(starts, (start) => payloadIdIn(body, start))
-    const outcome = readAnswer({ status, headers, body: bytes, cut }, payloadIds, startedAt, operation)
+    const payloadIds = () => Array.from(starts, (start) => payloadIdIn(body, start))
+    const { responseBytesMax } = options
+    const reader = createAnswerReader({ status, headers }, { operation, payloadIds, responseBytesMax })
+    reader.push(bytes)
+    const outcome = reader.end(!reply.truncated, startedAt)
     return { outcome, date: headers['date'] ?? null, ...written(body.length) }
   }
 

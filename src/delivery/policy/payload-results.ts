@@ -4,13 +4,17 @@
 import type { PayloadId } from '../../domain/ids.ts'
 import type { FailureRecord } from '../../domain/outcome.ts'
 
-/** Keyed by payloadId in lower case. */
-export type PayloadResults = ReadonlyMap<string, 'accepted' | FailureRecord>
+/**
+ * Keyed by payloadId in lower case. `partial`: all answers so far were incomplete, so a payload without a
+ * result was not left out by the service.
+ */
+export type PayloadResults = ReadonlyMap<string, 'accepted' | FailureRecord> & { readonly partial?: boolean }
+
+type Answer = { accepted: readonly string[]; failed: readonly FailureRecord[]; complete: boolean }
 
 /** Within an answer `failed` wins. Over several answers `accepted` wins, else the later one. */
 export function mergeResults(
-  accepted: readonly string[],
-  failed: readonly FailureRecord[],
+  { accepted, failed, complete }: Answer,
   earlier: PayloadResults | null,
 ): PayloadResults {
   const results = new Map<string, 'accepted' | FailureRecord>(earlier ?? [])
@@ -20,7 +24,7 @@ export function mergeResults(
     // A payload that was accepted once is delivered: the same batch again may be answered as known.
     if (earlier?.get(id) !== 'accepted') results.set(id, failure)
   }
-  return results
+  return Object.assign(results, { partial: !complete && (earlier === null || earlier.partial === true) })
 }
 
 export function unconfirmed(payloadId: PayloadId): FailureRecord {

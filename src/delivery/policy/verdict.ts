@@ -14,6 +14,11 @@
 //   again                           as failed, of type Unconfirmed                  -            success
 //   none of the batch, first time   the same sealed batch once more                 backoff      refused
 //   none of the batch, again        held: unlisted                                  slow         refused
+// answered, but the answer is not complete: once all payloads have a result, as above; until then the results
+// are kept, and no payload counts as left out
+//   it ended early                  held                                            backoff      failure
+//   it passed max_response_bytes    held: incomplete_answer; batches get smaller    slow         success
+//   nothing accepted                held: incomplete_answer                         slow         refused
 // in both lists, foreign ids, ...   the lists are believed, `failed` wins           -            success
 // accepted_single (202)             delivered                                       -            success
 //   for a batch request             held                                            backoff      failure
@@ -145,10 +150,12 @@ function judgeAnswer(answer: Answered, facts: Facts, policy: RetryPolicy): Verdi
   // The usual case; it needs no comparison of ids.
   if (answer.accepted === 'all') return { ...delivered(requestId), deviations }
 
-  const results = mergeResults(answer.accepted, answer.failed, facts.earlierResults)
+  const { accepted, failed, complete } = answer
+  const results = mergeResults({ accepted, failed, complete }, facts.earlierResults)
   const missing = facts.payloadIds.filter((id) => !results.has(id)).length
   const allMissing = missing === facts.payloadIds.length
-  if (missing > 0 && facts.earlierResults === null) {
+  if (missing > 0 && !complete) return { ...judgeIncomplete(answer, results), deviations, results }
+  if (missing > 0 && (facts.earlierResults === null || facts.earlierResults.partial)) {
     const endpoint = allMissing ? 'refused' : 'success'
     return { ...nothing, deviations, wait: 'backoff', endpoint, results }
   }
@@ -170,6 +177,15 @@ function judgeAnswer(answer: Answered, facts: Facts, policy: RetryPolicy): Verdi
   }
   if (payloads.some(({ kind }) => kind === 'delivered')) return { ...settled, emptyAnswers: 'reset' }
   return judgeNothingAccepted(settled, results, facts, policy)
+}
+
+/** It says nothing of the payloads that it does not name. */
+function judgeIncomplete({ tooLarge }: Answered, results: PayloadResults): Verdict {
+  if (!tooLarge) return held('backoff', 'failure', 'The answer ended before it named all payloads.')
+  const some = [...results.values()].includes('accepted')
+  const why =
+    'The answer is larger than delivery.max_response_bytes and does not name all payloads until there.'
+  return held('slow', some ? 'success' : 'refused', why, 'incomplete_answer')
 }
 
 function deadReasonsOf({ settlement }: Verdict): readonly string[] {

@@ -121,7 +121,8 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
   /** What later answers to the batch are judged by. */
   function remember({ inFlight, content, outcome, written }: AnsweredBatch, facts: Facts): void {
     const refused = outcome.kind === 'refused'
-    if (refused && outcome.status === 413) sizeLimit.tooLarge(content.bodyBytes)
+    const tooLarge = refused ? outcome.status === 413 : outcome.kind === 'answered' && outcome.tooLarge
+    if (tooLarge) sizeLimit.tooLarge(content.bodyBytes)
     const isAtFault = refused || facts.forbidden === 'alone'
     if (isAtFault && !facts.mayBeProcessed) isolation.refused(inFlight)
     inFlight.refusals = refused ? inFlight.refusals + 1 : 0

@@ -10,12 +10,10 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { buildConnector, Pool } from 'undici'
 import type { Dispatcher } from 'undici'
 import type { EpochMs } from '../../std/clock.ts'
-import { codeOf } from '../../std/gateway-error.ts'
 import type { PayloadId } from '../../domain/ids.ts'
 import type { Outcome } from '../../domain/outcome.ts'
 import type { BatchOperation } from '../../spool/spool.ts'
-import { readAnswer } from './answer-reader/answer-reader.ts'
-import type { Answer } from './answer-reader/answer-reader.ts'
+import { createAnswerReader } from './answer-reader/answer-reader.ts'
 import { createTunnel } from './proxy-tunnel.ts'
 import { observeWrites } from './sent-body.ts'
 import type { SentBody } from './sent-body.ts'
@@ -61,7 +59,6 @@ export function createSubmitter(options: TransportOptions): Submitter {
     // The deadline below is the only one; these two would end an attempt with errors of their own.
     headersTimeout: 0,
     bodyTimeout: 0,
-    maxResponseSize: options.responseBytesMax,
     connect: rootCause.connector,
     // Shorter than common balancers and firewalls keep an idle connection; a shorter time of the server is
     // obeyed.
@@ -90,14 +87,14 @@ export function createSubmitter(options: TransportOptions): Submitter {
     stop.addEventListener('abort', end, { once: true })
     const startedMs = performance.now()
     try {
-      const answer = await attempt(submission, ending.signal)
-      const now = startedAt + (performance.now() - startedMs)
-      const date = answer.headers['date']
-      return {
-        outcome: readAnswer(answer, submission.payloadIds(), now, submission.operation),
-        date: typeof date === 'string' ? date : null,
-        ...(await progressAfterAnswer(sent)),
-      }
+      const response = await attempt(submission, ending.signal)
+      const { date } = response.headers
+      const outcome = await read(submission, response, {
+        signal: ending.signal,
+        now: () => startedAt + (performance.now() - startedMs),
+      })
+      const progress = await progressAfterAnswer(sent)
+      return { outcome, date: typeof date === 'string' ? date : null, ...progress }
     } catch (error) {
       const outcome = outcomeOf(error, { late, stopped: stop.aborted, startedAt, timeoutMs })
       // A connection that failed by itself may have written more than it could report.
@@ -112,15 +109,39 @@ export function createSubmitter(options: TransportOptions): Submitter {
   async function attempt(
     { operation, body, sent, sign, signingAt }: Submission,
     signal: AbortSignal,
-  ): Promise<Answer> {
+  ): Promise<Dispatcher.ResponseData> {
     const { protocol, hostname, host } = url
     const path = base + paths[operation]
     const request = { method: 'POST' as const, protocol, hostname, host, path, headers, body }
     const signed = await sign(request, signingAt)
     if (sent.inPieces) signed['content-length'] = String(body.length)
+    // undici takes any iterable, which its types do not say.
     const source = sent.source as Buffer
-    const response = await pool.request({ method: 'POST', path, headers: signed, body: source, signal })
-    return readBody(response, signal)
+    return pool.request({ method: 'POST', path, headers: signed, body: source, signal })
+  }
+
+  /** Reads the body as it comes. Where nothing more is of use, its connection is closed. */
+  async function read(
+    { operation, payloadIds }: Submission,
+    { statusCode: status, headers: answerHeaders, body }: Dispatcher.ResponseData,
+    { signal, now }: { signal: AbortSignal; now: () => EpochMs },
+  ): Promise<Outcome> {
+    const { responseBytesMax } = options
+    const head = { status, headers: answerHeaders }
+    const reader = createAnswerReader(head, { operation, payloadIds, responseBytesMax })
+    let whole = false
+    try {
+      for await (const part of body) if (!reader.push(part as Buffer)) break
+      whole = true
+    } catch (error) {
+      // An error status is a complete answer without its body. A 200 is not, because its lists are in the
+      // body; what came of them counts.
+      if (!signal.aborted || status >= 300) return reader.end(false, now())
+      const outcome = reader.end(false, now())
+      if (outcome.kind !== 'answered') throw error
+      return outcome
+    }
+    return reader.end(whole, now())
   }
 
   function outcomeOf(
@@ -143,25 +164,4 @@ function connectorOf({ connectTimeoutMs, tls, proxy }: TransportOptions): buildC
   const direct = buildConnector({ timeout: connectTimeoutMs, allowH2: false, ...tls })
   const tunnel = { timeoutMs: connectTimeoutMs, ca: tls.ca }
   return observeWrites(proxy === null ? direct : createTunnel({ proxy, ...tunnel }, direct))
-}
-
-async function readBody(
-  { statusCode, headers, body }: Dispatcher.ResponseData,
-  signal: AbortSignal,
-): Promise<Answer> {
-  const parts: Buffer[] = []
-  let cut: Answer['cut'] = null
-  try {
-    for await (const part of body) parts.push(part as Buffer)
-  } catch (error) {
-    // An error status is a complete answer without its body. A 200 is not, because its lists are in the body.
-    if (signal.aborted && statusCode < 300) throw error
-    cut = codeOf(error) === 'UND_ERR_RES_EXCEEDED_MAX_SIZE' ? 'too large' : 'truncated'
-  }
-  return {
-    status: statusCode,
-    headers,
-    body: parts.length === 1 && parts[0] ? parts[0] : Buffer.concat(parts),
-    cut,
-  }
 }

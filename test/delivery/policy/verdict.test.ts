@@ -60,7 +60,20 @@ const answered = (
   requestId: 'r',
   accepted,
   failed,
+  complete: true,
+  tooLarge: false,
   deviations,
+})
+
+/** An answer that ended early, or at delivery.max_response_bytes. */
+const cut = (accepted: readonly string[], failed: readonly FailureRecord[], tooLarge = false): Outcome => ({
+  kind: 'answered',
+  requestId: 'r',
+  accepted,
+  failed,
+  complete: false,
+  tooLarge,
+  deviations: [],
 })
 
 const all = (errorType: string) =>
@@ -202,6 +215,41 @@ const rows: Row[] = [
     { earlierResults: earlier },
     ['delivered', 'delivered', 'delivered'],
     'none',
+    'success',
+  ],
+  ['an answer that ended early', cut(['a'], []), {}, 'held', 'backoff', 'failure'],
+  ['the same, again', cut(['a'], []), { earlierResults: new Map() }, 'held', 'backoff', 'failure'],
+  ['an answer that is too large', cut(['a'], [], true), {}, 'held', 'slow', 'success'],
+  [
+    'an answer that is too large and accepts nothing',
+    cut([], [failure('a')], true),
+    {},
+    'held',
+    'slow',
+    'refused',
+  ],
+  [
+    'an answer that ended early, after all payloads were named',
+    cut(['a', 'b'], [failure('c')]),
+    {},
+    ['delivered', 'delivered', 'retry Validation 0'],
+    'none',
+    'success',
+  ],
+  [
+    'an answer that ended early and names what an earlier one did not',
+    cut(['b', 'c'], []),
+    { earlierResults: earlier },
+    ['delivered', 'delivered', 'delivered'],
+    'none',
+    'success',
+  ],
+  [
+    'one in neither list, after an answer that ended early',
+    answered(['a', 'b'], []),
+    { earlierResults: Object.assign(new Map(), { partial: true }) },
+    'held',
+    'backoff',
     'success',
   ],
   ['none of the batch', answered([], []), {}, 'held', 'backoff', 'refused'],
@@ -534,6 +582,16 @@ describe('the verdict table', () => {
     expect(judge(all('Internal'), facts, policy).emptyAnswers).toBe('increment')
     expect(judge(answered(['a', 'b'], [failure('c')]), facts, policy).emptyAnswers).toBe('reset')
     expect(judge(all('Internal'), { ...facts, role: retryRole }, policy).emptyAnswers).toBe('unchanged')
+  })
+
+  test('keeps what an incomplete answer said, and whether any answer was complete', () => {
+    const first = judge(cut(['a'], []), facts, policy).results
+    expect([...(first ?? [])]).toEqual([['a', 'accepted']])
+    expect(first?.partial).toBe(true)
+    const second = judge(cut(['b'], []), { ...facts, earlierResults: first }, policy).results
+    expect([...(second?.keys() ?? [])]).toEqual(['a', 'b'])
+    const whole = judge(answered(['b'], []), { ...facts, earlierResults: first }, policy).results
+    expect(whole?.partial).toBe(false)
   })
 
   test('passes on the deviations of an answer', () => {

@@ -66,7 +66,15 @@ describe('a line in the log', () => {
       bytes: 1000,
       attempt: 1,
       tookMs: 12,
-      outcome: { kind: 'answered', requestId: 'r', accepted, failed: [], deviations: [] },
+      outcome: {
+        kind: 'answered',
+        requestId: 'r',
+        accepted,
+        failed: [],
+        complete: true,
+        tooLarge: false,
+        deviations: [],
+      },
     })
     expect(output.lines()[0]).toMatchObject({ level: 'debug', accepted: 500, failed: 0, requestId: 'r' })
     expect(output.text()).not.toContain('id-7')

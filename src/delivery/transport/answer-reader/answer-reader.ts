@@ -1,43 +1,154 @@
-// answer-reader.ts: turns any HTTP answer into an Outcome. It never throws.
+// answer-reader.ts: the entry file of what turns any HTTP answer into an Outcome. It never throws, and its
+// memory is bounded, whatever comes and however long it is.
 //
 // The status decides first: the specification shows a body only for 200; any other body is information for a
-// person. In a 200 the lists are believed, and whatever contradicts them is listed as a deviation. Foreign
-// text is cut to a bounded length and its control characters are removed before it is used.
+// person, of which the start is kept. In a 200 the lists are believed, and whatever contradicts them is
+// listed as a deviation. Foreign text is cut to a bounded length and its control characters are removed
+// before it is used (answer-text).
+//
+//   up to 256 KiB           kept and parsed by JSON.parse(): the usual answer, 20 KiB for 500 payloads
+//   longer                  read as it arrives (json-scanner, breakdown-scanner); nothing of it is kept but
+//                           what it says about the payloads of the batch (breakdown)
+//   `responseBytesMax`      reading stops. What was read counts
+//
+// An answer that ends early, or at the limit, is incomplete: if it named a payload of the batch, the outcome
+// is `answered` with `complete: false`; else it is unreadable.
 
 import type { EpochMs } from '../../../std/clock.ts'
 import type { PayloadId } from '../../../domain/ids.ts'
-import type { FailureRecord, Outcome } from '../../../domain/outcome.ts'
+import type { Outcome } from '../../../domain/outcome.ts'
 import type { BatchOperation } from '../../../spool/spool.ts'
+import {
+  asRecord,
+  encodingOf,
+  excerpt,
+  messageCharsMax,
+  readDetails,
+  requestIdOf,
+  retryAfterOf,
+} from './answer-text.ts'
+import type { AnswerHeaders, FieldDetail } from './answer-text.ts'
+import { createBreakdown, cutTexts } from './breakdown.ts'
+import type { Breakdown, Summary } from './breakdown.ts'
+import { createBreakdownScanner } from './breakdown-scanner.ts'
+import type { BreakdownScanner } from './breakdown-scanner.ts'
 
-export type Answer = {
-  status: number
-  headers: Record<string, string | string[] | undefined>
-  /** The body as far as it was read; `cut` says why it is incomplete. */
-  body: Buffer
-  cut: 'truncated' | 'too large' | null
+export type AnswerReader = {
+  /** False: the rest of the body is of no use. */
+  push(part: Buffer): boolean
+  /** `whole`: the body ended as HTTP says it should. `now`: our wall clock. */
+  end(whole: boolean, now: EpochMs): Outcome
 }
 
-type FieldDetail = { field: string; message: string }
+type AnswerHead = { status: number; headers: AnswerHeaders }
 
-const retryAfterMaxMs = 600_000
-const messageCharsMax = 300
-const detailsMax = 50
+type Question = {
+  operation: BatchOperation
+  payloadIds: () => readonly PayloadId[]
+  responseBytesMax: number
+  /** Longer answers are read as they arrive. */
+  wholeBytesMax?: number
+}
 
-export function readAnswer(
-  answer: Answer,
-  payloadIds: readonly PayloadId[],
-  now: EpochMs,
-  operation: BatchOperation = 'batch',
-): Outcome {
-  const { status } = answer
-  if (status === 200 || status === 202)
-    return operation === 'single' ? readAcknowledgement(answer) : readSuccess(answer, payloadIds)
-  const { message, details, requestId } = readRefusal(answer)
+/** The body as far as it was kept; `cut` says why that is not all. */
+type Body = { bytes: Buffer; cut: 'ended early' | 'too large' | null }
+
+/** JSON.parse() makes at most about 30 bytes of each byte; the thread has 48 MiB. */
+const defaultWholeBytesMax = 256 * 1024
+
+export function createAnswerReader(head: AnswerHead, question: Question): AnswerReader {
+  const { status, headers } = head
+  const { operation, responseBytesMax, wholeBytesMax = defaultWholeBytesMax } = question
+  const isSuccess = status === 200 || status === 202
+  const mayBeScanned = isSuccess && operation === 'batch' && encodingOf(headers) === null
+  const kept: Buffer[] = []
+  let keptBytes = 0
+  let keeping = true
+  let bytes = 0
+  let scanned: { breakdown: Breakdown; scanner: BreakdownScanner; valid: boolean } | null = null
+
+  return { push, end }
+
+  function push(part: Buffer): boolean {
+    bytes += part.length
+    if (bytes > responseBytesMax) {
+      const rest = part.subarray(0, part.length - (bytes - responseBytesMax))
+      if (rest.length > 0) take(rest)
+      return false
+    }
+    return take(part)
+  }
+
+  function take(part: Buffer): boolean {
+    if (scanned !== null) return scan(part)
+    if (keeping && keptBytes + part.length <= wholeBytesMax) {
+      kept.push(part)
+      keptBytes += part.length
+      return true
+    }
+    keeping = false
+    if (mayBeScanned) return startScan() && scan(part)
+    // The start is enough for a person; the rest is only read, so that the connection can be used again.
+    return true
+  }
+
+  function startScan(): boolean {
+    const breakdown = createBreakdown(question.payloadIds())
+    scanned = { breakdown, scanner: createBreakdownScanner(breakdown), valid: true }
+    return kept.every(scan)
+  }
+
+  function scan(part: Buffer): boolean {
+    if (scanned === null || !scanned.valid) return false
+    scanned.valid = scanned.scanner.push(part)
+    return scanned.valid
+  }
+
+  function end(whole: boolean, now: EpochMs): Outcome {
+    const tooLarge = bytes > responseBytesMax
+    const ended = whole && !tooLarge && (scanned !== null || bytes === keptBytes)
+    const cut = ended ? null : tooLarge || whole ? 'too large' : 'ended early'
+    const body: Body = { bytes: kept.length === 1 && kept[0] ? kept[0] : Buffer.concat(kept), cut }
+    if (!isSuccess) return readRefused(head, body, now)
+    const value = scanned === null ? parse(head, body) : undefined
+    const parsed = asRecord(value)
+    if (operation === 'single') return readAcknowledgement(head, body, parsed)
+    if (parsed !== null) return readWhole(head, body, parsed, question.payloadIds())
+    if (scanned === null && value === undefined && mayBeScanned && keptBytes > 0) startScan()
+    return readScanned(body)
+  }
+
+  /** Of an answer that is long or not whole. */
+  function readScanned(body: Body): Outcome {
+    const requestId = requestIdOf(headers, scanned?.scanner.requestId())
+    if (scanned === null || !scanned.valid) return unreadable(head, body, requestId)
+    const { breakdown, scanner } = scanned
+    const cut = body.cut ?? (scanner.ended ? null : 'ended early')
+    if (cut === null && !breakdown.found) return withoutLists(head, body, requestId)
+    if (cut !== null && !breakdown.named) return unreadable(head, { ...body, cut }, requestId)
+    return breakdown.outcome({ status, requestId, cut })
+  }
+}
+
+function unreadable({ status, headers }: AnswerHead, body: Body, requestId: string | null): Outcome {
+  const message =
+    body.cut === null ? `the answer is not a JSON object: ${excerptOf(headers, body)}` : cutTexts[body.cut]
+  return { kind: 'unreadable', status, requestId, message }
+}
+
+function withoutLists({ status, headers }: AnswerHead, body: Body, requestId: string | null): Outcome {
+  const message = `the answer has neither "accepted" nor "failed": ${excerptOf(headers, body)}`
+  return { kind: 'unreadable', status, requestId, message }
+}
+
+function readRefused(head: AnswerHead, body: Body, now: EpochMs): Outcome {
+  const { status, headers } = head
+  const { message, details, requestId } = readRefusal(head, body)
   if (status === 400 || status === 413) return { kind: 'refused', status, requestId, message, details }
   if (status === 401 || status === 403) return { kind: 'unauthorized', status, requestId, message }
   if (status === 409) return { kind: 'repeated', requestId, message }
   if (status === 408 || status === 425 || status === 429 || (status >= 500 && status <= 599)) {
-    const retryAfterMs = retryAfterOf(answer, now)
+    const retryAfterMs = retryAfterOf(headers, now)
     return { kind: 'unavailable', status, requestId, message, retryAfterMs }
   }
   return { kind: 'unexpected', status, requestId, message }
@@ -47,215 +158,107 @@ export function readAnswer(
  * The single operation acknowledges with 202 and a requestId (ingestion-api.md 2.9, 4.1). Without a body the
  * status counts; an HTML page or half an answer may come from another server, and the payload is sent again.
  */
-function readAcknowledgement(answer: Answer): Outcome {
-  const { status, body, cut } = answer
-  const parsed = asRecord(parse(answer))
-  const requestId = requestIdOf(answer, parsed)
-  const readable = parsed !== null || (cut === null && body.length === 0)
+function readAcknowledgement(
+  { status, headers }: AnswerHead,
+  body: Body,
+  parsed: Record<string, unknown> | null,
+): Outcome {
+  const requestId = requestIdOf(headers, parsed?.['requestId'] ?? parsed?.['RequestId'])
+  const readable = parsed !== null || (body.cut === null && body.bytes.length === 0)
   if (status === 202 && readable) return { kind: 'accepted_single', requestId }
-  const message = `expected 202 and a requestId, found ${status}: ${excerptOf(answer)}`
+  const message = `expected 202 and a requestId, found ${status}: ${excerptOf(headers, body)}`
   return { kind: 'unreadable', status, requestId, message }
 }
 
-function readSuccess(answer: Answer, payloadIds: readonly PayloadId[]): Outcome {
-  const parsed = asRecord(parse(answer))
-  const requestId = requestIdOf(answer, parsed)
-  const unreadable = (message: string): Outcome => ({
-    kind: 'unreadable',
-    status: answer.status,
-    requestId,
-    message,
-  })
-  if (answer.cut === 'truncated') return unreadable('the answer is truncated')
-  if (answer.cut === 'too large') return unreadable('the answer is larger than delivery.max_response_bytes')
-  if (parsed === null) return unreadable(`the answer is not a JSON object: ${excerptOf(answer)}`)
-  const { accepted, failed } = parsed
+function readWhole(
+  { status, headers }: AnswerHead,
+  body: Body,
+  parsed: Record<string, unknown>,
+  payloadIds: readonly PayloadId[],
+): Outcome {
+  const requestId = requestIdOf(headers, parsed['requestId'] ?? parsed['RequestId'])
+  const { accepted, failed, responseCode } = parsed
   if (!Array.isArray(accepted) && !Array.isArray(failed))
-    return unreadable(`the answer has neither "accepted" nor "failed": ${excerptOf(answer)}`)
-  return readBreakdown({ status: answer.status, requestId, parsed }, payloadIds)
+    return withoutLists({ status, headers }, body, requestId)
+  const summary = summaryOf(parsed['summary'])
+  if (status === 200 && isUsual(parsed, summary, payloadIds))
+    return {
+      kind: 'answered',
+      requestId,
+      accepted: 'all',
+      failed: [],
+      complete: true,
+      tooLarge: false,
+      deviations: [],
+    }
+  const breakdown = createBreakdown(payloadIds)
+  breakdown.responseCode(responseCode)
+  breakdown.summary(summary)
+  breakdown.beginAccepted(Array.isArray(accepted))
+  if (Array.isArray(accepted)) for (const entry of accepted) breakdown.accepted(entry)
+  breakdown.beginFailed(Array.isArray(failed))
+  if (Array.isArray(failed)) for (const entry of failed) breakdown.failed(recordOf(entry))
+  return breakdown.outcome({ status, requestId, cut: null })
 }
 
-type Breakdown = { status: number; requestId: string | null; parsed: Record<string, unknown> }
-
-function readBreakdown({ status, requestId, parsed }: Breakdown, payloadIds: readonly PayloadId[]): Outcome {
-  const deviations: string[] = []
-  if (status !== 200) deviations.push(`the status is ${status}, expected 200`)
-  if (parsed['responseCode'] !== undefined && parsed['responseCode'] !== 200)
-    deviations.push(`responseCode is ${shown(parsed['responseCode'])}, but the status is ${status}`)
-  const accepted = readAccepted(parsed['accepted'], deviations)
-  const failed = readFailed(parsed['failed'], deviations)
-  checkSummary(
-    parsed['summary'],
-    { total: payloadIds.length, accepted: accepted.length, failed: failed.length },
-    deviations,
-  )
-
-  if (failed.length === 0 && sameInOrder(accepted, payloadIds))
-    return { kind: 'answered', requestId, accepted: 'all', failed, deviations }
-  checkIds(accepted, failed, payloadIds, deviations)
-  return { kind: 'answered', requestId, accepted, failed, deviations }
-}
-
-function sameInOrder(accepted: readonly string[], payloadIds: readonly string[]): boolean {
-  if (accepted.length !== payloadIds.length) return false
-  for (let i = 0; i < accepted.length; i += 1) if (accepted[i] !== payloadIds[i]) return false
+/** All accepted, in the order of the batch, and nothing else to report. */
+function isUsual(
+  { accepted, failed, responseCode }: Record<string, unknown>,
+  summary: Summary | null,
+  payloadIds: readonly PayloadId[],
+): boolean {
+  const { length } = payloadIds
+  if (!Array.isArray(accepted) || accepted.length !== length) return false
+  if (responseCode !== undefined && responseCode !== 200) return false
+  if (!Array.isArray(failed) || failed.length > 0) return false
+  if (summary?.total !== length || summary.accepted !== length || summary.failed !== 0) return false
+  for (let i = 0; i < length; i += 1) if (accepted[i] !== payloadIds[i]) return false
   return true
 }
 
-function readAccepted(list: unknown, deviations: string[]): string[] {
-  if (!Array.isArray(list)) {
-    deviations.push('"accepted" is not a list')
-    return []
-  }
-  const ids: string[] = []
-  for (const id of list) if (typeof id === 'string') ids.push(id)
-  if (ids.length < list.length)
-    deviations.push(`entries of "accepted" that are not strings: ${list.length - ids.length}`)
-  return ids
+function summaryOf(value: unknown): Summary | null {
+  const fields = asRecord(value)
+  if (fields === null) return null
+  return { total: fields['total'], accepted: fields['accepted'], failed: fields['failed'] }
 }
 
-function readFailed(list: unknown, deviations: string[]): FailureRecord[] {
-  if (!Array.isArray(list)) {
-    deviations.push('"failed" is not a list')
-    return []
-  }
-  const records: FailureRecord[] = []
-  for (const entry of list) {
-    const fields = asRecord(entry)
-    const payloadId = fields?.['payloadId']
-    if (fields === null || typeof payloadId !== 'string') continue
-    records.push({
-      payloadId,
-      errorType: excerpt(fields['errorType'], 64) || 'Unknown',
-      errorMessage: excerpt(fields['errorMessage'], messageCharsMax),
-      validationErrorDetails: readDetails(fields['validationErrorDetails']),
-    })
-  }
-  if (records.length < list.length)
-    deviations.push(`entries of "failed" without a payloadId: ${list.length - records.length}`)
-  return records
+function recordOf(entry: unknown) {
+  const fields = asRecord(entry)
+  if (fields === null) return null
+  const { payloadId, errorType, errorMessage, validationErrorDetails } = fields
+  return { payloadId, errorType, errorMessage, details: readDetails(validationErrorDetails) }
 }
 
-function readDetails(list: unknown): FieldDetail[] {
-  if (!Array.isArray(list)) return []
-  return list.slice(0, detailsMax).map((entry) => {
-    const fields = asRecord(entry)
-    return { field: excerpt(fields?.['field'], 120), message: excerpt(fields?.['message'], messageCharsMax) }
-  })
-}
+type Refusal = { message: string; details: FieldDetail[]; requestId: string | null }
 
-function checkSummary(summary: unknown, counts: Record<string, number>, deviations: string[]): void {
-  const fields = asRecord(summary)
-  if (fields === null) {
-    deviations.push('"summary" is missing')
-    return
-  }
-  for (const [name, count] of Object.entries(counts)) {
-    if (fields[name] === count) continue
-    deviations.push(`summary.${name} is ${shown(fields[name])}, but the lists contain ${count}`)
-  }
-}
-
-function checkIds(
-  accepted: readonly string[],
-  failed: readonly FailureRecord[],
-  payloadIds: readonly string[],
-  deviations: string[],
-): void {
-  const ours = new Set<string>(payloadIds)
-  const acceptedIds = new Set(accepted.map((id) => id.toLowerCase()))
-  const failedIds = new Set(failed.map(({ payloadId }) => payloadId.toLowerCase()))
-  let both = 0
-  let foreign = 0
-  for (const id of failedIds) if (acceptedIds.has(id)) both += 1
-  for (const id of new Set([...acceptedIds, ...failedIds])) if (!ours.has(id)) foreign += 1
-  const missing = payloadIds.filter((id) => !acceptedIds.has(id) && !failedIds.has(id)).length
-  if (both > 0) deviations.push(`payloads in both lists: ${both}`)
-  if (foreign > 0) deviations.push(`payloadIds that are not in this batch: ${foreign}`)
-  if (missing > 0) deviations.push(`payloads in neither list: ${missing}`)
-}
-
-function readRefusal(answer: Answer): { message: string; details: FieldDetail[]; requestId: string | null } {
-  const parsed = asRecord(parse(answer))
-  const requestId = requestIdOf(answer, parsed)
+function readRefusal(head: AnswerHead, body: Body): Refusal {
+  const parsed = asRecord(parse(head, body))
+  const requestId = requestIdOf(head.headers, parsed?.['requestId'] ?? parsed?.['RequestId'])
   const text = ['message', 'Message', 'errorMessage', 'error', 'title', 'detail']
     .map((name) => parsed?.[name])
     .find((value) => typeof value === 'string' && value !== '')
   const details = readDetails(parsed?.['validationErrorDetails'])
   const fields = details.map(({ field, message }) => `${field}: ${message}`).slice(0, 5)
-  const message = [typeof text === 'string' ? excerpt(text, messageCharsMax) : excerptOf(answer), ...fields]
-  return { message: message.filter((part) => part !== '').join('; '), details, requestId }
+  const said = typeof text === 'string' ? excerpt(text, messageCharsMax) : excerptOf(head.headers, body)
+  return { message: [said, ...fields].filter((part) => part !== '').join('; '), details, requestId }
 }
 
-function parse({ body, headers, cut }: Answer): unknown {
-  if (cut !== null || body.length === 0 || isEncoded(headers)) return undefined
+function parse({ headers }: AnswerHead, { bytes, cut }: Body): unknown {
+  if (cut !== null || bytes.length === 0 || encodingOf(headers) !== null) return undefined
   try {
-    return JSON.parse(body.toString('utf8'))
+    return JSON.parse(bytes.toString('utf8'))
   } catch {
     // An excerpt of the text helps more than the message of the parser, which only gives a position.
     return undefined
   }
 }
 
-function isEncoded(headers: Answer['headers']): boolean {
-  const encoding = one(headers['content-encoding'])
-  return encoding !== undefined && encoding !== '' && encoding.toLowerCase() !== 'identity'
-}
-
-function requestIdOf({ headers }: Answer, parsed: Record<string, unknown> | null): string | null {
-  const found =
-    parsed?.['requestId'] ??
-    parsed?.['RequestId'] ??
-    one(headers['x-amzn-requestid']) ??
-    one(headers['x-request-id'])
-  const text = typeof found === 'number' ? String(found) : excerpt(found, 128)
-  return text === '' ? null : text
-}
-
-/** Seconds, or a date; a date counts from the Date of the answer, since our clock may be wrong. */
-function retryAfterOf({ headers }: Answer, now: EpochMs): number | null {
-  const text = one(headers['retry-after'])?.trim()
-  if (text === undefined || text === '') return null
-  if (/^\d+(\.\d+)?$/.test(text)) return Math.min(Number(text) * 1000, retryAfterMaxMs)
-  // All three forms of a date begin with the day of the week (RFC 9110, 5.6.7); Date.parse() accepts more.
-  const until = /^[A-Za-z]{3,9},? /.test(text) ? Date.parse(text) : Number.NaN
-  if (Number.isNaN(until)) return null
-  const answeredAt = Date.parse(one(headers['date']) ?? '')
-  const waitMs = until - (Number.isNaN(answeredAt) ? now : answeredAt)
-  return Math.min(Math.max(waitMs, 0), retryAfterMaxMs)
-}
-
-function excerptOf({ body, headers, cut }: Answer): string {
-  if (isEncoded(headers))
-    return `(a body encoded as ${excerpt(one(headers['content-encoding']), 40)}, not asked for)`
-  if (body.length === 0) return cut === null ? '(an empty body)' : `(a body that was ${cut})`
+function excerptOf(headers: AnswerHeaders, { bytes, cut }: Body): string {
+  const encoding = encodingOf(headers)
+  if (encoding !== null) return `(a body encoded as ${excerpt(encoding, 40)}, not asked for)`
+  if (bytes.length === 0) return cut === null ? '(an empty body)' : `(a body that ${cutWords[cut]})`
   // Quoted, because it is foreign text in our sentence.
-  return JSON.stringify(excerpt(body.toString('utf8', 0, 4 * messageCharsMax), 160))
+  return JSON.stringify(excerpt(bytes.toString('utf8', 0, 4 * messageCharsMax), 160))
 }
 
-function excerpt(value: unknown, charsMax: number): string {
-  if (typeof value !== 'string') return ''
-  // Control characters could forge lines in a log or move a terminal's cursor.
-  const clean = value
-    .slice(0, 2 * charsMax)
-    .replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')
-    .trim()
-  return clean.length > charsMax ? `${clean.slice(0, charsMax - 1)}…` : clean
-}
-
-/** Names only the type of a list or object: JSON.stringify throws on deep nesting. */
-function shown(value: unknown): string {
-  if (value === undefined) return 'missing'
-  if (Array.isArray(value)) return 'a list'
-  if (typeof value === 'string') return JSON.stringify(excerpt(value, 40))
-  return typeof value === 'object' && value !== null ? 'an object' : JSON.stringify(value)
-}
-
-function one(value: string | string[] | undefined): string | undefined {
-  return Array.isArray(value) ? value[0] : value
-}
-
-function asRecord(value: unknown): Record<string, unknown> | null {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return null
-  return value as Record<string, unknown>
-}
+const cutWords = { 'ended early': 'ended early', 'too large': 'was too large' } as const
