@@ -145,7 +145,7 @@ async function openOutgoing(deps: Deps, config: Config) {
   ops.attach({ spool })
   const delivery = createDelivery({ spool, clock, random, emit, env }, options)
   opened(() => delivery.stop(AbortSignal.abort()))
-  ops.attach({ delivery })
+  ops.attach({ delivery, batches: delivery.batches })
   delivery.start()
   ourTime.follow(delivery)
   const ledgerDeps = { ...deps, source: spool, clockOffsetMs: ourTime.wallOffsetMs }

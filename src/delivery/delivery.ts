@@ -13,6 +13,7 @@
 //   in the spool.
 //
 //     provider-pipeline/  acts: takes a batch, sends it, settles or holds it
+//     batch-operations/   what an operator does with sealed batches
 //     policy/             decides: what goes next, whether, when again, what an answer means
 //     transport/          sends: a thread that signs, sends and reads the answer; proxy, connection check
 //     credentials/        the keys that sign: found, refreshed, renewed after a 401 or 403
@@ -46,7 +47,8 @@ import type { SenderWorker } from './transport/sender-worker.ts'
 import { createProviderPipeline } from './provider-pipeline/provider-pipeline.ts'
 import { createOrphanedProviders } from './orphaned-providers.ts'
 import { createDeliveryCounters } from './delivery-counters.ts'
-import type { DeliveryCounters, ProviderView } from './types.ts'
+import { createBatchOperations } from './batch-operations/batch-operations.ts'
+import type { BatchOperations, DeliveryCounters, ProviderView } from './types.ts'
 
 export type { DeliveryOptions } from './delivery-options.ts'
 export { checkConnection, type ConnectionStep } from './transport/connection-check.ts'
@@ -60,6 +62,8 @@ export type Delivery = {
   probe(): void
   providers(): readonly ProviderView[]
   counters(): DeliveryCounters
+  /** What an operator does with sealed batches. */
+  readonly batches: BatchOperations
 }
 
 export type DeliveryDeps = {
@@ -74,12 +78,14 @@ export type DeliveryDeps = {
 }
 
 export function createDelivery(deps: DeliveryDeps, options: DeliveryOptions): Delivery {
+  const { ledger = false } = options
   const counters = createDeliveryCounters()
   const total = new PQueue({ concurrency: options.maxInFlightTotal })
-  const senderWorker = deps.senderWorker ?? createSenderWorker(deps, { ledger: options.ledger ?? false })
-  const pipelineDeps = { ...deps, env: deps.env ?? process.env, counters, total, senderWorker }
+  const senderWorker = deps.senderWorker ?? createSenderWorker(deps, { ledger })
+  const pipelineDeps = { ...deps, env: deps.env ?? process.env, counters, total, senderWorker, ledger }
   const pipelines = options.providers.map((provider) => createProviderPipeline(pipelineDeps, provider))
   const orphans = createOrphanedProviders(deps, { known: options.providers.map(({ name }) => name) })
+  const controls = pipelines.map(({ batchControl }) => batchControl)
   let unlisten = () => {}
 
   return {
@@ -106,6 +112,7 @@ export function createDelivery(deps: DeliveryDeps, options: DeliveryOptions): De
     probe: () => pipelines.forEach((pipeline) => pipeline.probe()),
     providers: () => pipelines.map((pipeline) => pipeline.view()),
     counters: () => ({ ...counters.read(), senderThreadsLost: senderWorker.threadsLost }),
+    batches: createBatchOperations({ ...deps, controls }),
   }
 }
 

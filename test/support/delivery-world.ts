@@ -93,6 +93,8 @@ type WorldOptions = {
   spool?: Partial<SpoolOptions>
   seed?: number
   startNow?: boolean
+  /** Settles write receipts. */
+  ledger?: boolean
   /** Real signatures, a real thread and real sockets instead of scripted-sender.ts. */
   sockets?: boolean
 }
@@ -118,7 +120,11 @@ export async function createDeliveryWorld(options: WorldOptions = {}): Promise<D
   const deliver = (spool: Spool, changes = options.provider) =>
     createDelivery(
       { spool, clock, random, emit, env: {}, senderWorker },
-      { providers: [providerOptions(service.url, changes)], maxInFlightTotal: 64 },
+      {
+        providers: [providerOptions(service.url, changes)],
+        maxInFlightTotal: 64,
+        ...(options.ledger === true ? { ledger: true } : {}),
+      },
     )
 
   const spool = await open()

@@ -19,7 +19,7 @@ import { assertNever } from '../../std/assert.ts'
 import type { Clock } from '../../std/clock.ts'
 import { GatewayError } from '../../std/gateway-error.ts'
 import type { Emit } from '../../domain/event.ts'
-import type { BatchId } from '../../domain/ids.ts'
+import type { BatchId, ProviderName } from '../../domain/ids.ts'
 import type {
   BatchActionReport,
   BatchDetail,
@@ -32,9 +32,9 @@ import { describeSelection, listBatches, selectBatches } from './select-batches.
 
 /** The batches of one provider. */
 export type BatchControl = {
+  readonly provider: ProviderName
   views(): Iterable<BatchView>
   /** Null where the provider has no batch with this id. */
-  find(batchId: string): BatchView | null
   show(batchId: string): Promise<BatchDetail | null>
   /** Each rejects with BATCH_BUSY or BATCH_GONE, or as the spool does. */
   retry(batchId: BatchId): Promise<void>
@@ -106,7 +106,7 @@ export function createBatchOperations({ clock, emit, controls }: Deps): BatchOpe
     view: BatchView,
   ): Promise<number | BatchActionReport['skipped'][number]> {
     const { batchId, provider, payloads } = view
-    const control = controls.find((each) => each.find(batchId) !== null)
+    const control = controls.find((each) => each.provider === provider)
     if (control === undefined) return gone(batchId)
     if (view.state === 'in flight') return busy(batchId)
     const by = operatorText(operator)

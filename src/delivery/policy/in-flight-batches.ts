@@ -8,6 +8,7 @@
 
 import type { Clock } from '../../std/clock.ts'
 import type { Held } from '../../domain/held.ts'
+import type { BatchId } from '../../domain/ids.ts'
 import type { Batch } from '../../spool/spool.ts'
 import type { BackoffOptions } from '../delivery-options.ts'
 import { batchWait } from './backoff.ts'
@@ -24,6 +25,8 @@ export type InFlightBatches = {
   /** The batches in hand, in the order of sealing. */
   all(): Iterable<InFlightBatch>
   readonly held: HeldBatches
+  /** In hand or held; null where there is none. */
+  find(batchId: BatchId): InFlightBatch | null
   add(batch: Batch, from: 'sealed' | 'recovered'): InFlightBatch
   remove(inFlight: InFlightBatch): void
   /** Begins a submission. */
@@ -32,6 +35,8 @@ export type InFlightBatches = {
    * Ends a submission: the batch waits. With `held` it is no longer in hand. Returns for how long it waits.
    */
   rest(inFlight: InFlightBatch, wait: Wait, options?: { retryAfterMs?: number; held?: Held | null }): number
+  /** Ends what `take` began without a submission. */
+  putBack(inFlight: InFlightBatch): void
   /** The endpoint is available again: ends the back-offs. */
   release(): void
   /** Ends the waits of one kind. */
@@ -49,6 +54,7 @@ export function createInFlightBatches(
   { backoff }: { backoff: BackoffOptions },
 ): InFlightBatches {
   const inHand = new Set<InFlightBatch>()
+  const byId = new Map<BatchId, InFlightBatch>()
   const held = createHeldBatches({ clock })
   /** How many wait so, because most calls of releaseWaiting() find none. */
   const waiting: Record<ReleasedWait, number> = {
@@ -68,12 +74,14 @@ export function createInFlightBatches(
     },
     all: () => inHand,
     held,
+    find: (batchId) => byId.get(batchId) ?? null,
     add,
     remove(inFlight) {
       inFlight.running = false
       setWait(inFlight, 'none')
       inHand.delete(inFlight)
       held.remove(inFlight)
+      byId.delete(inFlight.batch.batchId)
     },
     take(inFlight) {
       inFlight.running = true
@@ -81,6 +89,10 @@ export function createInFlightBatches(
       held.began(inFlight)
     },
     rest,
+    putBack(inFlight) {
+      inFlight.running = false
+      held.ended(inFlight)
+    },
     release() {
       for (const inFlight of inHand) {
         if (inFlight.wait !== 'backoff') continue
@@ -119,8 +131,10 @@ export function createInFlightBatches(
       stuck: batch.held?.reason === 'stuck',
       earlierResults: null,
       entries: null,
+      answers: [],
       triedAt: 0,
     }
+    byId.set(batch.batchId, inFlight)
     if (batch.held === null) inHand.add(inFlight)
     else held.put(inFlight, batch.held.reason)
     return inFlight

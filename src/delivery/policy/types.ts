@@ -2,6 +2,7 @@
 
 import type { Held } from '../../domain/held.ts'
 import type { Batch } from '../../spool/spool.ts'
+import type { BatchAnswer } from '../types.ts'
 import type { PayloadResults } from './payload-results.ts'
 
 export type InFlightBatch = {
@@ -39,6 +40,8 @@ export type InFlightBatch = {
   earlierResults: PayloadResults | null
   /** Its payloads as the ledger records them, once an answer has come (receipts/receipt-entries.ts). */
   entries: Uint8Array | null
+  /** The last answers to it, oldest first; for an operator. */
+  answers: readonly BatchAnswer[]
   /** Order of the last submissions, so that probes alternate. */
   triedAt: number
 }

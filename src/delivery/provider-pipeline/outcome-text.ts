@@ -1,6 +1,13 @@
 // outcome-text.ts: what events and reports say of an outcome.
 
+import type { EpochMs } from '../../std/clock.ts'
+import { bounded } from '../../std/quote.ts'
 import type { Outcome, UnreachableReason } from '../../domain/outcome.ts'
+import type { BatchAnswer } from '../types.ts'
+
+/** Answers that are kept for each batch, and characters of each. */
+export const answersMax = 3
+const answerLengthMax = 200
 
 export function unreachableOf(outcome: Outcome): { reason?: UnreachableReason; act?: string } {
   if (outcome.kind !== 'unreachable') return {}
@@ -19,4 +26,18 @@ export function reasonText(outcome: Outcome): string {
     'status' in outcome ? `The service answers ${outcome.status}: ${outcome.message}` : outcome.message
   const sentence = text.charAt(0).toUpperCase() + text.slice(1)
   return /[.!?]$/.test(sentence) ? sentence : `${sentence}.`
+}
+
+/** For `batches show`. */
+export function answerOf(outcome: Outcome, at: EpochMs): BatchAnswer {
+  return { at, requestId: requestIdOf(outcome), text: bounded(answerText(outcome), answerLengthMax) }
+}
+
+function answerText(outcome: Outcome): string {
+  if (outcome.kind === 'accepted_single') return 'The service accepted the payload.'
+  if (outcome.kind === 'repeated') return `The service answers 409: ${outcome.message}`
+  if (outcome.kind !== 'answered') return reasonText(outcome)
+  const { accepted, failed } = outcome
+  if (accepted === 'all') return 'The service accepted all payloads.'
+  return `The service lists ${accepted.length} payloads as accepted and ${failed.length} as failed.`
 }

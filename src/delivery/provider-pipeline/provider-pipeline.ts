@@ -15,12 +15,8 @@
 // still has.
 
 import PQueue from 'p-queue'
-import type { Clock } from '../../std/clock.ts'
 import { GatewayError } from '../../std/gateway-error.ts'
-import type { Emit } from '../../domain/event.ts'
-import type { Spool } from '../../spool/spool.ts'
 import { createKeyring } from '../credentials/keyring.ts'
-import type { CounterSet } from '../delivery-counters.ts'
 import type { ProviderOptions } from '../delivery-options.ts'
 import { createBackfillPolicy } from '../policy/backfill-policy.ts'
 import { createConcurrency } from '../policy/concurrency.ts'
@@ -33,38 +29,15 @@ import { createRateLimit } from '../policy/rate-limit.ts'
 import { createScheduler } from '../policy/scheduler.ts'
 import type { Choice } from '../policy/scheduler.ts'
 import { createSizeLimit } from '../policy/size-limit.ts'
-import type { SenderWorker } from '../transport/sender-worker.ts'
 import { createServiceClock } from '../transport/service-clock.ts'
 import { transportOptions } from '../transport/transport-options.ts'
 import type { ProviderView } from '../types.ts'
 import { createBatchSender } from './batch-sender.ts'
 import type { PipelineSession } from './batch-sender.ts'
+import { createBatchControl } from './batch-control.ts'
+import type { PipelineDeps, ProviderPipeline } from './types.ts'
 import { createSettler } from './settler.ts'
 import { createWakeTimer } from './wake-timer.ts'
-
-export type ProviderPipeline = {
-  start(): void
-  stop(deadline: AbortSignal): Promise<void>
-  probe(): void
-  payloadsAdded(): void
-  lost(): void
-  reopened(): void
-  /** The dead letters have room again. */
-  deadLettersHaveRoom(): void
-  view(): ProviderView
-}
-
-export type PipelineDeps = {
-  spool: Spool
-  clock: Clock
-  random: () => number
-  emit: Emit
-  env: NodeJS.ProcessEnv
-  counters: CounterSet
-  senderWorker: SenderWorker
-  /** Bounds the submissions of all providers together. */
-  total: PQueue
-}
 
 export function createProviderPipeline(deps: PipelineDeps, options: ProviderOptions): ProviderPipeline {
   const { spool, clock, random, emit, counters } = deps
@@ -107,6 +80,16 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
     isStopping: () => stopping,
     sealed: pump,
   })
+  const batchControl = createBatchControl({
+    ...deps,
+    provider,
+    signingAt: () => serviceClock.signingAt(),
+    session: () => session,
+    isCurrent,
+    ended: (own, inFlight) => settler.ended(own.batches, inFlight),
+    changed: pump,
+    rejected: spoolRejected,
+  })
   let session = newSession()
   let running = 0
   let backfillRunning = 0
@@ -116,7 +99,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   let reached = false
   let stopping = false
 
-  return { start, stop, probe, payloadsAdded: pump, lost, reopened, deadLettersHaveRoom, view }
+  return { start, stop, probe, payloadsAdded: pump, lost, reopened, deadLettersHaveRoom, view, batchControl }
 
   // ---- start and stop
 
@@ -146,6 +129,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   /** Waits for the last task of the ended session: a batch that it seals later would belong to no session. */
   async function restartSession(own: PipelineSession): Promise<void> {
     await queue.onIdle()
+    await batchControl.idle()
     if (own === session && started && !stopping) startSession()
   }
 
@@ -173,6 +157,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
     if (deadline.aborted) abort()
     else deadline.addEventListener('abort', abort, { once: true })
     await queue.onIdle()
+    await batchControl.idle()
     deadline.removeEventListener('abort', abort)
     await transport.close()
   }

@@ -26,7 +26,7 @@ import { judge as judgeByTable } from '../policy/verdict.ts'
 import { forbiddenReason } from '../refusals/refusals.ts'
 import type { ServiceClock } from '../transport/service-clock.ts'
 import { reportHeld } from './held-report.ts'
-import { reasonText, requestIdOf, unreachableOf } from './outcome-text.ts'
+import { answerOf, answersMax, reasonText, requestIdOf, unreachableOf } from './outcome-text.ts'
 
 export type Settler = {
   submitted(inFlight: InFlightBatch, outcome: Outcome, bytes: number, tookMs: number): void
@@ -96,6 +96,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
   function submitted(inFlight: InFlightBatch, outcome: Outcome, bytes: number, tookMs: number): void {
     const { lane, batchId, payloads } = inFlight.batch
     const attempt = inFlight.submissions
+    inFlight.answers = [...inFlight.answers, answerOf(outcome, clock.now())].slice(-answersMax)
     lastRequestId = requestIdOf(outcome) ?? lastRequestId
     counters.submitted(outcome, bytes)
     emit({ kind: 'submission_ended', provider, lane, batchId, payloads, bytes, attempt, tookMs, outcome })

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { ProviderName } from '../../../src/domain/ids.ts'
 import type { GatewayEvent } from '../../../src/domain/event.ts'
 import {
   createBatchOperations,
@@ -24,8 +25,8 @@ function openWorld(views: BatchView[], failing: Record<string, GatewayError> = {
     calls.push(`${text} ${id}`)
   }
   const control: BatchControl = {
+    provider: 'default' as ProviderName,
     views: () => views,
-    find: (id) => views.find(({ batchId }) => batchId === id) ?? null,
     async show(id) {
       const view = views.find(({ batchId }) => batchId === id)
       return view === undefined ? null : { ...view, contents: [], answers: [] }

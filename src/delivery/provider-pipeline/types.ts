@@ -1,0 +1,37 @@
+// types.ts: what the pipeline of a provider gets and gives.
+
+import type PQueue from 'p-queue'
+import type { Clock } from '../../std/clock.ts'
+import type { Emit } from '../../domain/event.ts'
+import type { Spool } from '../../spool/spool.ts'
+import type { BatchControl } from '../batch-operations/batch-operations.ts'
+import type { CounterSet } from '../delivery-counters.ts'
+import type { SenderWorker } from '../transport/sender-worker.ts'
+import type { ProviderView } from '../types.ts'
+
+export type ProviderPipeline = {
+  start(): void
+  stop(deadline: AbortSignal): Promise<void>
+  probe(): void
+  payloadsAdded(): void
+  lost(): void
+  reopened(): void
+  /** The dead letters have room again. */
+  deadLettersHaveRoom(): void
+  view(): ProviderView
+  readonly batchControl: BatchControl
+}
+
+export type PipelineDeps = {
+  spool: Spool
+  clock: Clock
+  random: () => number
+  emit: Emit
+  env: NodeJS.ProcessEnv
+  counters: CounterSet
+  /** Settles write receipts. */
+  ledger: boolean
+  senderWorker: SenderWorker
+  /** Bounds the submissions of all providers together. */
+  total: PQueue
+}

@@ -1,0 +1,212 @@
+// What an operator does with held batches, over a real spool and a scripted service.
+
+import { describe, expect, onTestFinished, test } from 'vitest'
+import type { HeldReason } from '../../../src/domain/held.ts'
+import type { LaneId } from '../../../src/domain/ids.ts'
+import type { BatchAction, BatchRequest } from '../../../src/delivery/types.ts'
+import { decodeReceipt } from '../../../src/receipts/receipts.ts'
+import type { Batch } from '../../../src/spool/spool.ts'
+import { createDeliveryWorld, type DeliveryWorld } from '../../support/delivery-world.ts'
+import { payloadNamed } from '../../support/spool-world.ts'
+import { collect } from '../../support/open-spool.ts'
+import { acceptAll, type Script } from '../../support/scripted-service.ts'
+
+const never = new AbortController().signal
+const operator = { user: 'root', sudoUser: 'alice' }
+const lane = 1 as LaneId
+
+/** The service answers 409 to batchIds of `known` and accepts the others. */
+const knows =
+  (known: () => readonly string[]): Script =>
+  (received) =>
+    known().includes(received.batchId)
+      ? { status: 409, body: { requestId: 'r-9', message: 'known' } }
+      : acceptAll(received)
+
+/** Delivery that starts with held batches of two payloads each. */
+async function heldWorld(
+  count: number,
+  {
+    reason = 'repeated',
+    ...options
+  }: Parameters<typeof createDeliveryWorld>[0] & { reason?: HeldReason } = {},
+): Promise<DeliveryWorld & { batches: Batch[]; run: typeof run }> {
+  let batches: Batch[] = []
+  const script = knows(() => batches.map(({ batchId }) => batchId))
+  const world = await createDeliveryWorld({ script, ...options, startNow: false })
+  onTestFinished(() => world.end())
+  for (let n = 0; n < count; n += 1) await world.publish(`${n}-a`, `${n}-b`)
+  const sealed: Batch[] = []
+  for (let n = 0; n < count; n += 1) {
+    const batch = await world.spool.seal(lane, { payloadsMax: 2, bodyBytesMax: 1e6 })
+    const held = { reason, since: world.clock.now() + n, requestId: `r-${n}`, why: 'HTTP 409' }
+    sealed.push(await world.spool.setHeld(batch!, held))
+  }
+  batches = sealed
+  world.delivery.start()
+  await world.quiet()
+  return { ...world, batches, run }
+
+  function run(action: BatchAction, changes: Partial<BatchRequest> = {}) {
+    const request: BatchRequest = { action, selection: {}, parts: null, dryRun: false, operator, ...changes }
+    return world.delivery.batches.run(request, never)
+  }
+}
+
+const statesOf = ({ delivery }: Pick<DeliveryWorld, 'delivery'>) =>
+  delivery.batches.list({}, 100).batches.map(({ state, held }) => held?.reason ?? state)
+
+describe('held batches', () => {
+  test('are listed with reason, age, submissions, last answer and next try', async () => {
+    const world = await heldWorld(2)
+    await world.run('retry', { selection: { ids: [world.batches[1]!.batchId] } })
+    await world.pass(100)
+    const { batches, groups } = world.delivery.batches.list({}, 10)
+    expect(groups).toMatchObject([{ state: 'held', reason: 'repeated', batches: 2, payloads: 4 }])
+    expect(batches).toMatchObject([
+      { batchId: world.batches[0]?.batchId, provider: 'default', role: 'live', payloads: 2, state: 'held' },
+      {
+        batchId: world.batches[1]?.batchId,
+        held: { reason: 'repeated', requestId: 'r-9' },
+        lastRequestId: 'r-9',
+      },
+    ])
+    expect(batches[1]?.submissions).toBeGreaterThan(0)
+    expect(batches[1]?.nextTryAt).toBeGreaterThan(world.clock.now())
+    const detail = await world.delivery.batches.show(world.batches[1]!.batchId)
+    const { payloadId } = payloadNamed('1-a')
+    expect(detail?.contents[0]).toEqual({ payloadId, device: '1-a' })
+    expect(detail?.answers.at(-1)?.text).toContain('409')
+    expect(await world.delivery.batches.show('none')).toBeNull()
+    expect(statesOf(world)).toEqual(['repeated', 'repeated'])
+  })
+
+  test('are retried with the same bytes under the same batchId, now', async () => {
+    const world = await heldWorld(3)
+    world.service.received.length = 0
+    world.service.answer(acceptAll)
+    expect(await world.run('retry')).toMatchObject({ batches: 3, payloads: 6, skipped: [] })
+    await world.quiet()
+    const ids = world.service.received.map(({ batchId }) => batchId)
+    expect(ids.toSorted()).toEqual(world.batches.map(({ batchId }) => batchId).toSorted())
+    expect(statesOf(world)).toEqual([])
+    expect(world.spool.totals()).toMatchObject({ delivered: 6, heldBatches: 0 })
+  })
+
+  test('are reissued under new batchIds, and not sent under the old ones again', async () => {
+    const world = await heldWorld(2)
+    world.service.received.length = 0
+    expect(await world.run('reissue')).toMatchObject({ batches: 2, newBatches: 2 })
+    await world.quiet()
+    const old = world.batches.map(({ batchId }) => batchId)
+    expect(world.service.received.filter(({ batchId }) => old.includes(batchId as never))).toEqual([])
+    expect(world.service.received).toHaveLength(2)
+    expect(world.spool.totals()).toMatchObject({ delivered: 4, heldBatches: 0 })
+    expect(world.ofKind('operator_action')).toMatchObject([
+      { action: 'reissue', by: 'root (sudo by alice)', batches: 2, payloads: 4, newBatches: 2 },
+    ])
+    expect(world.ofKind('held_batches_changed').at(-1)).toMatchObject({ reason: 'repeated', batches: 0 })
+  })
+
+  test('are split into single payloads', async () => {
+    const world = await heldWorld(1)
+    world.service.received.length = 0
+    expect(await world.run('split')).toMatchObject({ batches: 1, newBatches: 2 })
+    await world.quiet()
+    expect(world.service.received.map(({ payloadIds }) => payloadIds)).toEqual([
+      [payloadNamed('0-a').payloadId],
+      [payloadNamed('0-b').payloadId],
+    ])
+  })
+
+  test('are marked as delivered without a submission, and the ledger says by whom', async () => {
+    const world = await heldWorld(1, { ledger: true })
+    const sent = world.service.received.length
+    expect(await world.run('mark-delivered')).toMatchObject({ batches: 1, payloads: 2 })
+    await world.quiet()
+    expect(world.service.received).toHaveLength(sent)
+    expect(world.spool.totals()).toMatchObject({ delivered: 2, heldBatches: 0, deadLetters: 0 })
+    expect(world.delivery.counters()).toMatchObject({ delivered: 2 })
+    const [receipt] = await world.spool.receipts({ limit: 1 })
+    const decoded = decodeReceipt(receipt!.value)
+    expect(decoded).toMatchObject({ batchId: world.batches[0]?.batchId })
+    expect(decoded?.entries.at(1)).toMatchObject({ payloadId: payloadNamed('0-b').payloadId, device: '0-b' })
+    expect(decoded?.settlement(1)).toMatchObject({
+      outcome: 'delivered',
+      reason: 'MARKED_BY_OPERATOR',
+      detail: 'Operator root (sudo by alice) marked the batch as delivered.',
+    })
+  })
+
+  test('are dropped into the dead letters, whole and with the batchId', async () => {
+    const world = await heldWorld(1, { ledger: true })
+    expect(await world.run('drop')).toMatchObject({ batches: 1, payloads: 2 })
+    const letters = await collect(world.spool.deadLetters({ limit: 10 }))
+    expect(letters.map(({ deadLetter }) => deadLetter)).toMatchObject([
+      {
+        reason: 'DROPPED_BY_OPERATOR',
+        batchId: world.batches[0]?.batchId,
+        payloadId: payloadNamed('0-a').payloadId,
+        detail: 'Operator root (sudo by alice) dropped the batch.',
+      },
+      { payloadId: payloadNamed('0-b').payloadId },
+    ])
+    expect(world.delivery.counters()).toMatchObject({ dead: 2, discarded: 0 })
+    const [receipt] = await world.spool.receipts({ limit: 1 })
+    expect(decodeReceipt(receipt!.value)?.settlement(0)).toMatchObject({ outcome: 'dead' })
+  })
+
+  test('are discarded only with that word, counted and logged', async () => {
+    const world = await heldWorld(1)
+    expect(await world.run('discard')).toMatchObject({ batches: 1, payloads: 2 })
+    expect(world.spool.totals()).toMatchObject({ dead: 2, deadLetters: 0, heldBatches: 0, openBytes: 0 })
+    expect(world.delivery.counters()).toMatchObject({ dead: 2, discarded: 2 })
+    expect(world.ofKind('payloads_discarded')).toMatchObject([{ payloads: 2 }])
+  })
+
+  test('are not dropped while the dead letters have no room', async () => {
+    const world = await heldWorld(2, { spool: { deadLetterBytesMax: 1 } })
+    const first = world.run('drop')
+    await first.catch(() => undefined)
+    expect(world.spool.deadLettersFull).toBe(true)
+    await expect(world.run('drop')).rejects.toMatchObject({ code: 'DAEMON_REFUSED' })
+    expect(world.spool.totals().heldBatches).toBe(1)
+  })
+
+  test('are still the same after a crash in the middle of nothing: each action is one write', async () => {
+    const world = await heldWorld(2)
+    await world.run('drop', { selection: { ids: [world.batches[0]!.batchId] } })
+    await world.crash()
+    expect(world.spool.batches().map(({ batchId, held }) => [batchId, held?.reason])).toEqual([
+      [world.batches[1]?.batchId, 'repeated'],
+    ])
+  })
+})
+
+describe('a batch that is in a submission', () => {
+  test('is left alone, and shown as in flight', async () => {
+    const world = await createDeliveryWorld({ script: () => 'hang' })
+    onTestFinished(() => world.end())
+    await world.publish('a', 'b', 'c')
+    await world.quiet()
+    const { batches } = world.delivery.batches.list({}, 10)
+    expect(batches).toMatchObject([{ state: 'in flight', nextTryAt: null, submissions: 1 }])
+    const ids = batches.map(({ batchId }) => batchId)
+    for (const action of ['retry', 'reissue', 'drop', 'mark-delivered'] as const) {
+      const request = { action, selection: { ids }, parts: null, dryRun: false, operator }
+      const { skipped } = await world.delivery.batches.run(request, never)
+      expect(skipped, action).toMatchObject([{ code: 'BATCH_BUSY' }])
+    }
+    expect(await world.delivery.batches.show(ids[0]!)).toMatchObject({ contents: [] })
+  })
+
+  test('is not sent while an action on it runs', async () => {
+    const world = await heldWorld(1)
+    world.service.received.length = 0
+    const dropped = world.run('mark-delivered')
+    world.delivery.probe()
+    await dropped
+    await world.quiet()
+    expect(world.service.received).toEqual([])
+  })
+})
