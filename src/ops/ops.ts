@@ -49,6 +49,7 @@ export type { DeviceView, MappingStage, ProbeReport, ReloadReport } from './type
 export type { DropReport, RemapReport, ReleaseReport } from '../ingest/ingest.ts'
 export type { QuarantineView } from './http/quarantine-view.ts'
 export { toDeadLetterParams } from './http/dead-letter-params.ts'
+export { heldActs } from './events/held-batch-events.ts'
 export { toBatchParams } from './http/batch-params.ts'
 export type { Status } from './status.ts'
 

@@ -11,7 +11,8 @@ type Changed = EventOf<'held_batches_changed'>
 
 const askSupport = 'Ask the support of the service whether it processed the batchId (`batches list`).'
 
-const acts: Record<HeldReason, string> = {
+/** Also for `batches list`. */
+export const heldActs: Record<HeldReason, string> = {
   repeated:
     `${askSupport} If it did, run \`batches mark-delivered\`; if not, \`batches reissue\`. ` +
     '`delivery.on_repeat` decides this for all such batches.',
@@ -58,7 +59,7 @@ function causeOf(event: Changed) {
     key: keyOf(event),
     what: heldText(event),
     why: `Reason ${event.reason}: ${heldReasons[event.reason]}.${latest}${requestId}`,
-    act: acts[event.reason],
+    act: heldActs[event.reason],
     present: event.batches,
   }
 }

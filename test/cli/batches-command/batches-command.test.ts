@@ -58,7 +58,9 @@ describe('batches list', () => {
       new RegExp(`^${a} +default +live +10 .* 2 h ago +held: repeated, 1 h ago +3 +request of`, 'm'),
     )
     expect(stdout).toMatch(new RegExp(`^${b} +north +live +10 .* 5 s ago +waiting +1 +- +in 30 s$`, 'm'))
-    expect(stdout).toMatch(/^repeated: the service answered 409: .*mark-delivered, else reissue\.$/m)
+    expect(stdout).toMatch(
+      /^repeated: the service answered 409: .*`batches mark-delivered`; if not, `batches reissue`/m,
+    )
   })
 
   test('is filtered, and printed as JSON', async () => {
