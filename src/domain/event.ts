@@ -107,6 +107,7 @@ export const eventFields = {
   listener_failed: { fault },
   client_refused: { reason, detail, clientId, address },
   client_dropped: { reason, detail, clientId, address },
+  session_evicted: { clientId, sessionsMax: count('stored sessions at most') },
   messages_dropped: { reason: field<DropReason>(reason.meaning), detail, count: messages },
   message_unmappable: { source: field<string | null>(source.meaning), topic, reason, detail },
   message_quarantined: { source, device, topic, reason, detail },

@@ -136,6 +136,22 @@ const limitsSchema = z
     max_held_bytes: size({ minBytes: 1024, maxBytes: 4096 * mib })
       .prefault('32MiB')
       .describe('The same in bytes. The limit that is reached first applies.'),
+    max_sessions: z
+      .int()
+      .min(1)
+      .max(1_000_000)
+      .default(100_000)
+      .describe(
+        'Stored sessions: one for each client that connects without Clean Session. At the limit, the session ' +
+          'without a connection that was used longest ago is removed, reported and counted: that client ' +
+          'starts a new one. Must be at least max_connections.',
+      ),
+    session_expiry: duration({ minMs: 1000, maxMs: 365 * 86_400_000 })
+      .prefault('7d')
+      .describe(
+        'A stored session that was not used for this long is removed. Its client gets CONNACK without ' +
+          '`session present` and may drop its unacknowledged messages then.',
+      ),
     connect_timeout: duration({ minMs: 100, maxMs: 600_000 })
       .prefault('10s')
       .describe('Time from the connection to the end of CONNECT. Then the connection is closed.'),
@@ -147,6 +163,14 @@ const limitsSchema = z
       ),
   })
   .prefault({})
+  .superRefine(({ max_sessions, max_connections }, context) => {
+    if (max_sessions < max_connections)
+      context.addIssue({
+        code: 'custom',
+        path: ['max_sessions'],
+        message: `must be at least max_connections (${max_connections}), found ${max_sessions}`,
+      })
+  })
 
 const brokerSchema = z
   .strictObject({
@@ -192,6 +216,8 @@ export function ingestOptions({ broker }: IngestConfig): IngestOptions {
     heldBytesMax: limits.max_held_bytes,
     connectTimeoutMs: limits.connect_timeout,
     ackTimeoutMs: limits.ack_timeout,
+    sessionsMax: limits.max_sessions,
+    sessionExpiryMs: limits.session_expiry,
   }
 }
 

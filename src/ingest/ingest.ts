@@ -6,7 +6,8 @@
 //   A message that cannot be mapped is kept as a dead letter and acknowledged: it is neither sent again
 //   without end nor lost.
 //   A message that is sent again has one effect: with a device time by the dedup window of the spool, without
-//   one by its packet identifier (intake/untimed-resends.ts), QoS 2 by its packet identifier until PUBREL.
+//   one by its packet identifier (intake/untimed-resends.ts), QoS 2 by its packet identifier until PUBREL,
+//   over restarts in a stored session (broker/stored-sessions.ts).
 //   No client can make the daemon use memory without bound, or disturb another client.
 //
 // How
@@ -38,6 +39,7 @@ import type { GatewayError } from '../std/gateway-error.ts'
 import { createAccess, type AccessOptions } from './broker/access.ts'
 import { createBroker, type BrokerCounters, type BrokerOptions } from './broker/broker.ts'
 import { createIntake, type IntakeCounters, type IntakeDeps, type IntakeOptions } from './intake/intake.ts'
+import { createStoredSessions, type SessionCounters, type SessionOptions } from './broker/stored-sessions.ts'
 import type { IntakeMapper } from './types.ts'
 import { openListener, type Listener, type ListenerDeps, type ListenerOptions } from './broker/listeners.ts'
 
@@ -60,7 +62,7 @@ export {
 export { createTaps } from './intake/message-tap.ts'
 export type { TapEntry, Taps } from './intake/message-tap.ts'
 
-export type IngestCounters = IntakeCounters & BrokerCounters
+export type IngestCounters = IntakeCounters & BrokerCounters & SessionCounters
 
 export type Ingest = {
   /** Opens the listeners; rejects with GatewayError ADDRESS_IN_USE or ADDRESS_UNAVAILABLE. */
@@ -77,7 +79,8 @@ export type Ingest = {
 }
 
 export type IngestOptions = IntakeOptions &
-  BrokerOptions & {
+  BrokerOptions &
+  SessionOptions & {
     listeners: readonly ListenerOptions[]
     access: AccessOptions
     connectionsMax: number
@@ -85,9 +88,10 @@ export type IngestOptions = IntakeOptions &
 
 export function createIngest(deps: IntakeDeps, options: IngestOptions): Ingest {
   const { clock, emit } = deps
-  const intake = createIntake(deps, options)
+  const sessions = createStoredSessions(deps, options)
+  const intake = createIntake({ ...deps, sessions }, options)
   const access = createAccess(options.access)
-  const broker = createBroker({ intake, access, clock, emit }, options)
+  const broker = createBroker({ intake, access, sessions, clock, emit }, options)
   let listeners: Listener[] = []
   /** Every socket, also before its TLS handshake. */
   let sockets = 0
@@ -132,6 +136,7 @@ export function createIngest(deps: IntakeDeps, options: IngestOptions): Ingest {
     await stopAccepting()
     await broker.close()
     intake.close()
+    sessions.close()
     listeners = []
   }
 
@@ -140,7 +145,7 @@ export function createIngest(deps: IntakeDeps, options: IngestOptions): Ingest {
     swap: intake.swap,
     stopAccepting,
     close,
-    counters: () => ({ ...intake.counters(), ...broker.counters() }),
+    counters: () => ({ ...intake.counters(), ...broker.counters(), ...sessions.counters() }),
     addresses: () => listeners.map(({ url }) => url),
   }
 }

@@ -16,10 +16,12 @@ export type IntakeSpool = Pick<
   | 'addWindowKey'
   | 'putState'
   | 'note'
+  | 'putSession'
   | 'keepMessage'
   | 'exchange'
   | 'stateEntries'
   | 'journal'
+  | 'sessionRecords'
   | 'endMessage'
   | 'listen'
 >
@@ -63,6 +65,24 @@ export type ClientLink = {
   /** Acks that were written before the last PINGREQ, and acks that the client has read for certain. */
   ackedAtPing: number
   confirmed: number
+  /** Null until the broker has opened it. */
+  session: ClientSession | null
+}
+
+/** The QoS 2 messages of a client that were received and not released (stored-sessions.ts). */
+export type ClientSession = {
+  /** It survives the connection; the messages of others are in memory only. */
+  readonly stored: boolean
+  /** There is no room for another message with this packet identifier. */
+  isFull(messageId: number): boolean
+  /** The last message under the identifier had this checksum, and is not released. */
+  holds(messageId: number, checksum: number): boolean
+  /** Adds it to the group that is open, with its message. */
+  add(messageId: number, checksum: number): void
+  /** The write of its message failed. */
+  forget(messageId: number): void
+  /** Resolves when the identifier is free for good; false if it was free. */
+  release(messageId: number): Promise<boolean>
 }
 
 /** What is known of a client by its id (untimed-resends.ts). */

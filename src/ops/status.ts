@@ -92,6 +92,12 @@ export function buildStatus(source: StatusSource) {
     /** Null where no ledger is kept. */
     ledger: ledger === undefined ? null : { ...ledger, oldestAt: isoTimeOrNull(ledger.oldestAt) },
     connections: ingest?.connections ?? 0,
+    /** Sessions of clients that connect without Clean Session. */
+    sessions: {
+      stored: ingest?.sessions ?? 0,
+      evicted: ingest?.sessionsEvicted ?? 0,
+      expired: ingest?.sessionsExpired ?? 0,
+    },
     conservation: conservationOf(stages, source.recovered),
     conditions: source.conditions.map((condition) => ({
       ...condition,

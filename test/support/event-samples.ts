@@ -81,6 +81,7 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
   listener_opened: { kind: 'listener_opened', url: 'mqtt://127.0.0.1:1883' },
   listener_failed: { kind: 'listener_failed', fault },
   client_refused: { kind: 'client_refused', ...client },
+  session_evicted: { kind: 'session_evicted', clientId: 'truck-7', sessionsMax: 100_000 },
   client_dropped: { kind: 'client_dropped', ...client },
   messages_dropped: {
     kind: 'messages_dropped',

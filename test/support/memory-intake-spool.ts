@@ -21,7 +21,8 @@ export type MemoryIntakeSpool = IntakeSpool & {
   commit(): void
   /** Loses the open group: every ack of it gets `fault`. */
   fail(fault: GatewayError): void
-  /** The store is lost, and opened again. */
+  /** The store is lost, until reopen(). */
+  lose(): void
   reopen(): void
   setHold(reason: HoldReason | null): void
   setCongested(congested: boolean): void
@@ -34,10 +35,11 @@ type Group = {
   acks: (Ack | null)[]
   kept: KeptMessage[]
   notes: Buffer[]
+  sessions: Map<string, Buffer | null>
 }
 
 function newGroup(): Group {
-  return { payloads: [], deadLetters: [], acks: [], kept: [], notes: [] }
+  return { payloads: [], deadLetters: [], acks: [], kept: [], notes: [], sessions: new Map() }
 }
 
 /** `auto` commits automatically, once per turn of the event loop. */
@@ -48,6 +50,7 @@ export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }
   const listeners = new Set<SpoolListener>()
   const window = new Set<string>()
   const journal: Buffer[] = []
+  const sessions = new Map<string, Buffer>()
   let group = newGroup()
   let endedCount = 0
   let waiters: { count: number; resolve: () => void }[] = []
@@ -82,6 +85,10 @@ export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }
     for (const deadLetter of taken.deadLetters) deadLetters.push(deadLetter)
     for (const message of taken.kept) kept.push(message)
     for (const note of taken.notes) journal.push(note)
+    for (const [key, value] of taken.sessions) {
+      if (value === null) sessions.delete(key)
+      else sessions.set(key, value)
+    }
     for (const ack of taken.acks) ack?.(null)
   }
 
@@ -120,6 +127,9 @@ export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }
     note(entry) {
       group.notes.push(Buffer.from(entry))
     },
+    putSession(key, value) {
+      group.sessions.set(key, value)
+    },
     keepMessage(message) {
       group.kept.push(message)
     },
@@ -127,6 +137,9 @@ export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }
     async *stateEntries() {},
     async *journal() {
       for (const entries of journal) yield { ageMs: 0, entries }
+    },
+    async *sessionRecords() {
+      for (const [key, value] of sessions) yield { key, value }
     },
     endMessage,
     listen(listener) {
@@ -145,8 +158,10 @@ export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }
       for (const { windowKey } of payloads) window.delete(windowKey)
       for (const ack of acks) ack?.(fault)
     },
-    reopen() {
+    lose() {
       for (const listener of listeners) listener.storeLost?.()
+    },
+    reopen() {
       for (const listener of listeners) listener.storeReopened?.()
     },
     setHold(reason) {

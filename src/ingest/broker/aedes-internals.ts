@@ -1,8 +1,10 @@
-// aedes-internals.ts: what the gateway uses of aedes 1.2 beyond its documented interface. No other file
+// aedes-internals.ts: what the gateway uses of aedes 1.2 beyond its documented interface, and the store that
+// aedes asks for. No other file
 // touches private fields of aedes or depends on the text of its errors.
 // test/ingest/broker/aedes-internals.test.ts fails when an upgrade changes one of them; read lib/client.js
 // and lib/handlers of aedes then.
 
+import { Readable } from 'node:stream'
 import { Aedes, type Client } from 'aedes'
 import { clientDrops, type ClientDropReason } from './client-faults.ts'
 
@@ -17,6 +19,7 @@ type ClientInternals = Client & {
   _keepaliveInterval: number
   _keepaliveTimer: NodeJS.Timeout | null
   _disconnected: boolean
+  version: number | null
 }
 
 /** An aedes without subscribers: no retained store, no offline queue, no emitter, no $SYS messages. */
@@ -38,6 +41,11 @@ export function readAtOnce(client: Client): void {
 export function refreshKeepalive(client: Client): void {
   const { _keepaliveInterval, _keepaliveTimer } = client as ClientInternals
   if (_keepaliveInterval > 0) _keepaliveTimer?.refresh()
+}
+
+/** MQTT 3.1.1, and not 3.1. */
+export function isVersion311(client: Client): boolean {
+  return (client as ClientInternals).version === 4
 }
 
 /** The client has sent DISCONNECT. */
@@ -66,4 +74,44 @@ export function protocolFaultOf(error: Error): { reason: ClientDropReason; detai
   const reason = reasonsByText[error.message]
   if (reason !== undefined) return { reason, detail: clientDrops[reason] }
   return { reason: 'protocol_error', detail: `It broke the MQTT protocol: ${error.message}.` }
+}
+
+type Numbered = { messageId: number }
+
+type PersistenceDeps = {
+  /** Whether the CONNECT that is being answered resumes a stored session. Read within `authenticate`. */
+  isSessionPresent: () => boolean
+  /** Resolves when the client may use the packet identifier again: PUBCOMP follows. */
+  release: (client: Client, messageId: number) => Promise<void>
+}
+
+/** aedes answers CONNACK with "session present" where it finds subscriptions; this one is refused. */
+const markOfPresence = { topic: 'session', qos: 0 }
+
+/**
+ * The part of aedes-persistence that aedes calls without subscriptions. Sessions are opened in
+ * `authenticate`, and messages are stored by the intake; here PUBREL releases them. Wills, retained messages
+ * and subscriptions are not stored: a will is taken when its connection breaks, and nothing is ever sent to a
+ * client.
+ */
+export function createAedesPersistence({ isSessionPresent, release }: PersistenceDeps) {
+  return {
+    async setup() {},
+    async subscriptionsByClient() {
+      return isSessionPresent() ? [markOfPresence] : []
+    },
+    async cleanSubscriptions() {},
+    async removeSubscriptions() {},
+    async putWill() {},
+    async delWill() {},
+    streamWill: () => Readable.from([]),
+    outgoingStream: () => Readable.from([]),
+    /** A reply to a message that was never sent. */
+    async outgoingClearMessageId() {},
+    async outgoingUpdate() {},
+    /** Any may be stored: `incomingDelPacket` looks. */
+    incomingGetPacket: async (_client: Client, packet: Numbered) => packet,
+    incomingDelPacket: (client: Client, { messageId }: Numbered) => release(client, messageId),
+    async cleanIncoming() {},
+  }
 }

@@ -9,7 +9,7 @@
 //   packet-framing.ts   limits by fixed headers, before anything is buffered
 //   connect-rules.ts, access.ts     the rules for a CONNECT, and which clients may connect
 //   topic-rules.ts      the rules for a topic name
-//   qos2-sessions.ts    the QoS 2 messages that are not released yet; nothing else of a session is kept
+//   stored-sessions.ts  sessions, and their QoS 2 messages that are not released (session-record-codec.ts)
 //   aedes-internals.ts  what is used of aedes beyond its documented interface
 //
 // This file owns the connections: it creates a gate for each, answers CONNECT, lets the gates read on when
@@ -24,14 +24,27 @@ import { notePing } from '../intake/untimed-resends.ts'
 import { createReasonCounter } from '../intake/reason-counter.ts'
 import type { Access } from './access.ts'
 import { createAckWriter } from './ack-writer.ts'
-import { hasDisconnected, protocolFaultOf, QuietAedes, type ConnectPacket } from './aedes-internals.ts'
+import {
+  createAedesPersistence,
+  hasDisconnected,
+  isVersion311,
+  protocolFaultOf,
+  QuietAedes,
+  type ConnectPacket,
+} from './aedes-internals.ts'
 import { refusals, type ClientDropReason, type RefusalReason } from './client-faults.ts'
 import { connectFault, refusalOf } from './connect-rules.ts'
 import { createGate, type Gate, type GateOptions } from './gate.ts'
 import { createPublishHandler } from './publish-handler.ts'
-import { createSessions } from './qos2-sessions.ts'
+import type { OpenedSession, StoredSessions } from './stored-sessions.ts'
 
-export type BrokerDeps = { intake: Intake; access: Access; clock: Clock; emit: Emit }
+export type BrokerDeps = {
+  intake: Intake
+  access: Access
+  sessions: Pick<StoredSessions, 'open' | 'openClean' | 'closed'>
+  clock: Clock
+  emit: Emit
+}
 
 export type BrokerOptions = GateOptions & {
   /** From the connection to the last byte of its CONNECT. */
@@ -68,7 +81,7 @@ const topicLimits = { bytesMax: 4096, levelsMax: 100 }
 const aedesOptions: AedesOptions = { drainTimeout: 60_000, queueLimit: 1, heartbeatInterval: 3_600_000 }
 
 export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
-  const { intake, access, clock, emit } = deps
+  const { intake, access, sessions, clock, emit } = deps
   const gates = new Set<Gate>()
   /** Closed clients included: their wills come after the end. */
   const gateOf = new WeakMap<Client, Gate>()
@@ -79,25 +92,19 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
   const droppedBy = createReasonCounter(clock, { eventEveryMs: 0 })
   let resuming = false
   let stopping = false
-  const sessions = createSessions()
+  /** CONNACK of the client that is being authenticated. */
+  let sessionPresent = false
   const handler = createPublishHandler(
-    { intake, sessions, gateOf: (client) => gateOf.get(client), stopping: () => stopping },
+    { intake, gateOf: (client) => gateOf.get(client), stopping: () => stopping },
     { topicLimits },
   )
 
   const aedes = new QuietAedes({
     ...aedesOptions,
     connectTimeout: options.connectTimeoutMs,
-    persistence: {
-      ...sessions.persistence,
-      async incomingDelPacket(client: Client, packet: { messageId: number }) {
-        const link = gateOf.get(client)?.link
-        if (link) intake.links.release(link, packet.messageId)
-        await sessions.persistence.incomingDelPacket(client, packet)
-      },
-    },
+    persistence: createAedesPersistence({ isSessionPresent: () => sessionPresent, release }),
     maxTopicLevels: topicLimits.levelsMax,
-    // Bounded by qos2-sessions.ts; aedes never reaches its own QoS 2 code.
+    // Bounded by stored-sessions.ts; aedes never reaches its own QoS 2 code.
     maxInflightInbound: 0,
     preConnect,
     authenticate,
@@ -127,6 +134,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
       pausedGates.delete(gate)
       if (gate.sender !== null) intake.connectionEnded(gate.sender)
       if (gate.link !== null) intake.links.disconnect(gate.link, hasDisconnected(client))
+      if (gate.link?.session) sessions.closed(gate.link.session)
     })
     if (stopping) gate.stopReading()
   }
@@ -155,17 +163,54 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     password: Buffer | undefined,
     done: (error: AuthenticateError | null, ok: boolean | null) => void,
   ): void {
-    const gate = gateOf.get(client)
-    if (gate === undefined) return
+    const found = gateOf.get(client)
+    if (found === undefined) return
+    const gate: Gate = found
     const refusal = gate.refusal ?? access.refusalOf(userName ?? null, password ?? null)
     if (refusal !== null) {
       refuse(refusal.reason, gate.address, client.id)
       done(Object.assign(new Error(refusal.reason), { returnCode: refusal.returnCode }), null)
       return
     }
-    gate.link = intake.links.connect(client.id)
-    gate.sender = { clientId: client.id, userName: userName ?? null, certificateName: gate.certificateName }
-    done(null, true)
+    const openedBy = client.clean ? sessions.openClean(client.id) : sessions.open(client.id)
+    // Outside of the promise: an error of aedes is not one of the session.
+    void openedBy.then(
+      (opened) => setImmediate(admit, opened),
+      () => setImmediate(refuseSession),
+    )
+
+    function admit({ session, present }: OpenedSession): void {
+      if (gate.closed) {
+        sessions.closed(session)
+        return
+      }
+      const { certificateName } = gate
+      gate.link = intake.links.connect(client.id)
+      gate.link.session = session
+      gate.sender = { clientId: client.id, userName: userName ?? null, certificateName }
+      // MQTT 3.1 has no such flag. aedes reads it before `done` returns.
+      sessionPresent = present && isVersion311(client)
+      done(null, true)
+    }
+
+    function refuseSession(): void {
+      refuse('session_not_stored', gate.address, client.id)
+      done(Object.assign(new Error('session_not_stored'), { returnCode: 3 }), null)
+    }
+  }
+
+  /** [MQTT-4.3.3-2]: PUBCOMP follows. */
+  async function release(client: Client, messageId: number): Promise<void> {
+    const gate = gateOf.get(client)
+    if (!gate?.link?.session) return
+    if (!gate.link.session.stored) intake.links.release(gate.link, messageId)
+    try {
+      await gate.link.session.release(messageId)
+    } catch (error) {
+      // aedes answers in any case, so the connection ends before: the client sends PUBREL again.
+      gate.drop('spool_write_failed')
+      throw error
+    }
   }
 
   function onPing(client: Client): void {

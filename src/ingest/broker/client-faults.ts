@@ -6,6 +6,8 @@ export const refusals = {
   unsupported_version: 'It speaks MQTT 5. This version of the gateway speaks MQTT 3.1.1.',
   no_client_id: 'It asks for a persistent session and gives no client id.',
   client_id_too_long: 'Its client id is longer than max_client_id_bytes.',
+  session_not_stored:
+    'Its session cannot be stored or deleted while the store of the spool is being reopened.',
   no_user_name: 'It gives no user name, and anonymous access is off.',
   bad_credentials: 'Its user name or password is wrong.',
 } as const

@@ -5,7 +5,7 @@ import type { ClientDropReason, RefusalReason } from './client-faults.ts'
 import { topicProblem, type TopicLimits } from './topic-rules.ts'
 
 /** A refused CONNECT: the return code of CONNACK (MQTT 3.2.2.3) and why. */
-export type Refusal = { returnCode: 1 | 2 | 4 | 5; reason: RefusalReason }
+export type Refusal = { returnCode: 1 | 2 | 3 | 4 | 5; reason: RefusalReason }
 
 export function refusalOf(packet: ConnectPacket, clientIdBytesMax: number): Refusal | null {
   const { protocolVersion, clientId, clean } = packet

@@ -18,7 +18,6 @@ import type { ReceivedMessage } from '../types.ts'
 import { createAckSlots, puback, pubrec, type AckHead } from './ack-writer.ts'
 import { lacksIdentifier, type Done, type PublishPacket } from './aedes-internals.ts'
 import type { Gate } from './gate.ts'
-import type { Sessions } from './qos2-sessions.ts'
 import { topicProblem, type TopicLimits } from './topic-rules.ts'
 
 export type PublishHandler = {
@@ -33,14 +32,13 @@ export type PublishHandler = {
 }
 
 type Deps = {
-  intake: Pick<Intake, 'accept' | 'acceptAgain'>
-  sessions: Pick<Sessions, 'arrive' | 'forget'>
+  intake: Pick<Intake, 'accept'>
   gateOf: (client: Client) => Gate | undefined
   stopping: () => boolean
 }
 
 export function createPublishHandler(
-  { intake, sessions, gateOf, stopping }: Deps,
+  { intake, gateOf, stopping }: Deps,
   { topicLimits }: { topicLimits: TopicLimits },
 ): PublishHandler {
   const slots = createAckSlots(onAck)
@@ -76,25 +74,14 @@ export function createPublishHandler(
     if (message.qos === 0) {
       message.dup = false
       intake.accept(message, null)
-    } else if (message.qos === 1) {
-      countInFlight(gate)
-      intake.accept(message, slots.take(gate, puback, messageId))
-    } else publishExactlyOnce(gate, sender.clientId, messageId)
-  }
-
-  function publishExactlyOnce(gate: Gate, clientId: string, messageId: number): void {
-    const arrival = sessions.arrive(clientId, messageId, message.topic, message.bytes)
-    if (arrival === 'too many') {
+      return
+    }
+    if (message.qos === 2 && gate.link?.session?.isFull(messageId)) {
       gate.drop('too_many_qos2')
       return
     }
     countInFlight(gate)
-    const ack = slots.take(gate, pubrec, messageId)
-    if (arrival === 'new') intake.accept(message, ack)
-    else {
-      message.dup = true
-      intake.acceptAgain(message, ack)
-    }
+    intake.accept(message, slots.take(gate, message.qos === 1 ? puback : pubrec, messageId))
   }
 
   function countInFlight(gate: Gate): void {
@@ -137,7 +124,7 @@ export function createPublishHandler(
       gate.queueAck(head, messageId)
       return
     }
-    if (head === pubrec && gate.sender !== null) sessions.forget(gate.sender.clientId, messageId)
+    if (head === pubrec) gate.link?.session?.forget(messageId)
     gate.drop('spool_write_failed')
   }
 }

@@ -30,6 +30,7 @@ import { createMappingState } from './mapping-state.ts'
 import type { Tap } from './message-tap.ts'
 import { createResultRouter, type RoutedCounters } from './result-router.ts'
 import { createUntimedResends, type ResendCounters, type UntimedResends } from './untimed-resends.ts'
+import { addUnreleased, isUnreleased } from './unreleased-messages.ts'
 import { createWaitingList } from './waiting-messages.ts'
 
 export type IntakeDeps = {
@@ -41,6 +42,8 @@ export type IntakeDeps = {
   emit: Emit
   releaseOrder?: ReleaseOrder
   tap?: Tap
+  /** Sessions of the broker, which are read again with the state. */
+  sessions?: { lost(): void; restore(): Promise<void> }
 }
 
 export type IntakeOptions = {
@@ -55,8 +58,6 @@ export type Intake = {
    * the caller and may be reused after the call, its bytes too; `arrivedAt` and `arrival` are set here.
    */
   accept(message: ReceivedMessage, ack: Ack | null): void
-  /** Takes a message that was taken before: it only needs its ack, after that of the first one. */
-  acceptAgain(message: ReceivedMessage, ack: Ack): void
   /** The connections of the clients whose messages come here. */
   readonly links: Pick<UntimedResends, 'connect' | 'disconnect' | 'release'>
   /** No socket may be read for now; the listener of onReadingChange is called when this changes. */
@@ -97,7 +98,7 @@ const sliceMessages = 1000
 const eventEveryMs = 1000
 
 export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
-  const { spool, clock, ourTime, emit, tap } = deps
+  const { spool, clock, ourTime, emit, tap, sessions } = deps
   const bounds = { messagesMax: options.heldMessagesMax, bytesMax: options.heldBytesMax }
   const waiting = createWaitingList(bounds)
   const resends = createUntimedResends(deps)
@@ -118,6 +119,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
     intakeChanged,
     storeLost() {
       restoring = true
+      sessions?.lost()
     },
     storeReopened() {
       // It rejects for a store that is lost again; storeReopened follows again then.
@@ -130,17 +132,6 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
     ourTime.stamp(message, counters.lastMessageAt)
     if (mayTake()) take(message, ack)
     else wait(message, ack)
-  }
-
-  function acceptAgain(message: ReceivedMessage, ack: Ack): void {
-    if (!mayTake() || backpressure.delaysSender(message.sender)) {
-      // Behind the others; the dedup window knows it.
-      accept(message, ack)
-      return
-    }
-    count(message)
-    router.countResent()
-    spool.endMessage(ack)
   }
 
   function count({ bytes }: ReceivedMessage): void {
@@ -166,20 +157,36 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
   }
 
   function take(message: ReceivedMessage, ack: Ack | null): void {
-    const result =
-      backpressure.size > 0 && backpressure.delaysSender(message.sender) ? null : state.map(message)
+    const isBehind = backpressure.size > 0 && backpressure.delaysSender(message.sender)
+    if (!isBehind && isUnreleased(message)) {
+      endResent(ack)
+      return
+    }
+    const result = isBehind ? null : state.map(message)
     if (result !== null && result.kind !== 'unmappable') route(message, result, ack)
     else if (backpressure.delays(message, result, ack)) updateReading()
     else if (result !== null) route(message, result, ack)
   }
 
   function route(message: ReceivedMessage, result: MapResult, ack: Ack | null): void {
+    // It may have waited behind the one that it repeats.
+    if (isUnreleased(message)) {
+      endResent(ack)
+      return
+    }
     if (tap?.on === true) tap.record(message, result)
     router.route(result, message, state)
+    if (message.qos === 2) addUnreleased(message)
     // Everything appended since the last call belongs to this message: its ack follows the commit that holds
     // it.
     spool.endMessage(ack)
     if (result.kind === 'part') state.partAdded()
+  }
+
+  /** It only needs its ack, behind that of the first one. */
+  function endResent(ack: Ack | null): void {
+    router.countResent()
+    spool.endMessage(ack)
   }
 
   function connectionEnded(sender: Sender): void {
@@ -192,6 +199,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
   async function restore(): Promise<void> {
     restoring = true
     await resends.restore(spool.journal())
+    await sessions?.restore()
     await state.restore()
     restoring = false
     intakeChanged()
@@ -270,7 +278,6 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
 
   return {
     accept,
-    acceptAgain,
     links: resends,
     get readingPaused() {
       return readingPaused

@@ -67,7 +67,7 @@ export function createKnownClients(
     if (previous?.previous) previous.previous = null
     lastConnection += 1
     const numbers = { connection: lastConnection, received: 0, acked: 0, ackedAtPing: 0, confirmed: 0 }
-    const link: ClientLink = { client, previous, previousConnection, ...numbers }
+    const link: ClientLink = { client, previous, previousConnection, ...numbers, session: null }
     client.link = link
     client.lastConnection = lastConnection
     client.closedAtMs = null

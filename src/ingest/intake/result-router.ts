@@ -83,12 +83,14 @@ export function createResultRouter(
 
   function route(result: MapResult, message: ReceivedMessage, parts: { apply(): StateChanges }): void {
     if (result.writes) for (const { key, value } of result.writes) spool.putState(key, value)
-    if (message.dup && resends.isDuplicate(message)) {
+    // The session knows exactly which QoS 2 messages came before.
+    const isExact = message.qos === 2 && message.link?.session?.stored === true
+    if (message.dup && !isExact && resends.isDuplicate(message)) {
       resends.enter(message, 'duplicate')
       countResent()
       return
     }
-    if (message.qos > 0) resends.enter(message, isUntimed(result) ? 'untimed' : 'timed')
+    if (message.qos > 0) resends.enter(message, !isExact && isUntimed(result) ? 'untimed' : 'other')
     store(result, message, parts)
   }
 

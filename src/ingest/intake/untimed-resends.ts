@@ -39,14 +39,14 @@ import { createKnownClients, noteFirst, type KnownClientOptions, type KnownClien
 export type UntimedResends = Pick<KnownClients, 'connect' | 'disconnect' | 'restore'> & {
   /** Whether a message with DUP was stored before. */
   isDuplicate(message: ReceivedMessage): boolean
-  /** The message was stored (`untimed`, `timed`), or is a duplicate; noted in the group that is open. */
+  /** The message was stored (`untimed`, `other`), or is a duplicate; noted in the group that is open. */
   enter(message: ReceivedMessage, what: Entered): void
   /** The client has released its QoS 2 message. */
   release(link: ClientLink, messageId: number): void
   counters(): ResendCounters
 }
 
-type Entered = 'untimed' | 'timed' | 'duplicate'
+type Entered = 'untimed' | 'other' | 'duplicate'
 
 export type ResendCounters = {
   /** Messages without a device time that arrived with DUP and were stored: some may be second copies. */
@@ -106,7 +106,7 @@ export function createUntimedResends(
     const { client } = link
     const before = client.entries.get(messageId)
     // Other messages matter only where they take the identifier of an untimed one.
-    if (what === 'timed' && before === undefined) return
+    if (what === 'other' && before === undefined) return
     if (!dup) {
       if (before?.connection === link.connection && client.entered - before.place < roundMessages)
         client.reuses = true
@@ -116,7 +116,7 @@ export function createUntimedResends(
       client,
       messageId,
       qos: message.qos,
-      hash: what === 'timed' ? null : hashOf(message),
+      hash: what === 'other' ? null : hashOf(message),
       connection: link.connection,
       ordinal: message.ordinal ?? 0,
       place: client.entered,

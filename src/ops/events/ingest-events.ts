@@ -9,7 +9,7 @@ import type { EventTable } from './types.ts'
 
 type IngestEvent = Extract<
   EventName,
-  `${'listener' | 'client' | 'message' | 'messages' | 'quarantine' | 'expressions'}_${string}`
+  `${'listener' | 'client' | 'session' | 'message' | 'messages' | 'quarantine' | 'expressions'}_${string}`
 >
 
 export const ingestEvents: EventTable<IngestEvent> = {
@@ -39,6 +39,14 @@ export const ingestEvents: EventTable<IngestEvent> = {
     text: ({ clientId, detail }) =>
       `Closed the connection of ${client(clientId)}. ${bounded(sentence(detail))}`,
     repeats: ({ reason }) => reason,
+  },
+  session_evicted: {
+    meaning: 'The stored session that was used longest ago was removed, because there is room for no more.',
+    act: 'Raise ingest.broker.limits.max_sessions, or look for clients that connect with a new id each time.',
+    level: 'warn',
+    text: ({ clientId, sessionsMax }) =>
+      `Removed the stored session of ${client(clientId)}: there are ${sessionsMax} sessions.`,
+    repeats: () => '',
   },
   messages_dropped: {
     level: 'error',

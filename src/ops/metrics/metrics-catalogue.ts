@@ -66,6 +66,13 @@ const ingestMetrics: readonly Metric[] = [
   counter('gateway_ingest_bytes_total', 'Size of the messages received.', ingest('bytes')),
   gauge('gateway_messages_held', 'Messages whose acknowledgement is held.', ingest('held')),
   gauge('gateway_connections', 'Connections of devices.', ingest('connections')),
+  gauge('gateway_sessions', 'Stored sessions of clients without Clean Session.', ingest('sessions')),
+  counter(
+    'gateway_sessions_evicted_total',
+    'Stored sessions removed at the limit (max_sessions).',
+    ingest('sessionsEvicted'),
+  ),
+  counter('gateway_sessions_expired_total', 'Stored sessions that expired.', ingest('sessionsExpired')),
 ]
 
 const spoolMetrics: readonly Metric[] = [

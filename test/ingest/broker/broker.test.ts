@@ -237,13 +237,24 @@ describe('sent again', () => {
     const message = publishBytes({ topic: 't', payload: 'untimed a', messageId: 5, qos: 2 })
     for (const end of ['fail', 'commit'] as const) {
       const device = await world.connection('truck')
-      await device.connect({ clean: false })
+      const connected = device.connect({ clean: false })
+      // The session is stored first.
+      if (end === 'fail') await spool.ended(1)
+      spool.commit()
+      await connected
       device.sendBytes(message)
-      await spool.ended(end === 'fail' ? 1 : 2)
+      await spool.ended(end === 'fail' ? 2 : 3)
       if (end === 'fail') spool.fail(fault)
       else spool.commit()
-      if (end === 'fail') await device.gone()
-      else await device.acked(2)
+      if (end === 'fail') {
+        await device.gone()
+        continue
+      }
+      await device.acked(1)
+      // PUBREL.
+      await spool.ended(4)
+      spool.commit()
+      await device.acked(2)
     }
     expect(spool.payloads.map(textOf)).toEqual(['untimed a'])
   })

@@ -221,6 +221,7 @@ describe('a message without a device time that arrives with DUP is stored and co
     await spool.ended(1)
     spool.fail(new GatewayError('SPOOL_WRITE_FAILED', { what: 'a', why: 'b', act: 'c' }))
     await device.gone()
+    spool.lose()
     spool.reopen()
     const again = await world.device('van')
     again.publish({ topic: 't', payload: parked, messageId: 1, dup: true })

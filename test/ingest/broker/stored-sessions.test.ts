@@ -1,0 +1,210 @@
+import { connect, type IConnackPacket } from 'mqtt'
+import { describe, expect, test } from 'vitest'
+import type { IngestOptions } from '../../../src/ingest/ingest.ts'
+import { GatewayError } from '../../../src/std/gateway-error.ts'
+import type { FakeClock } from '../../support/fake-clock.ts'
+import { openIngest, type IngestWorld } from '../../support/ingest-world.ts'
+import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
+import type { Device } from '../../support/mqtt-device.ts'
+import { openSpoolWorld, type SpoolWorld } from '../../support/open-spool.ts'
+
+const fault = new GatewayError('SPOOL_WRITE_FAILED', { what: 'w.', why: 'w.', act: 'a.' })
+const parked = { topic: 't', payload: 'untimed parked', qos: 2 } as const
+
+/** A gateway on a real spool that can be restarted. */
+async function openDepot(options: Partial<IngestOptions> & { clock?: FakeClock } = {}) {
+  let spools: SpoolWorld = await openSpoolWorld()
+  let world: IngestWorld = await openIngest(spools.spool, { clock: spools.clock, ...options })
+  return {
+    get world() {
+      return world
+    },
+    clock: spools.clock,
+    /** Connects; PUBREC is not answered by itself. */
+    async connect(clientId: string, clean = false): Promise<Device & { present: boolean }> {
+      const device = await world.connection(clientId, { releases: false })
+      const { sessionPresent } = await device.connect({ clean })
+      return Object.assign(device, { present: sessionPresent })
+    },
+    async restart() {
+      await world.ingest.stopAccepting()
+      spools = await spools.reopen()
+      await world[Symbol.asyncDispose]()
+      world = await openIngest(spools.spool, { clock: spools.clock, ...options })
+    },
+    stored: () => spools.spool.lanes().reduce((sum, { pending }) => sum + pending, 0),
+    [Symbol.asyncDispose]: () => world[Symbol.asyncDispose](),
+  }
+}
+
+type Depot = Awaited<ReturnType<typeof openDepot>>
+
+async function presence(depot: Depot, clientId: string, clean = false): Promise<boolean> {
+  const device = await depot.connect(clientId, clean)
+  device.destroy()
+  await device.gone()
+  while (depot.world.ingest.counters().connections > 0) await new Promise(setImmediate)
+  return device.present
+}
+
+describe('CONNACK says that a session is present', () => {
+  test('where one is stored, also after a restart, and not after a clean session', async () => {
+    await using depot = await openDepot()
+    expect(await presence(depot, 'van')).toBe(false)
+    expect(await presence(depot, 'van')).toBe(true)
+    await depot.restart()
+    expect(await presence(depot, 'van')).toBe(true)
+    expect(await presence(depot, 'truck')).toBe(false)
+    expect(await presence(depot, 'van', true)).toBe(false)
+    expect(await presence(depot, 'van')).toBe(false)
+    expect(await presence(depot, 'van', true)).toBe(false)
+    await depot.restart()
+    expect(await presence(depot, 'van')).toBe(false)
+    expect(depot.world.ingest.counters()).toMatchObject({ sessions: 2 })
+  })
+
+  test.each([false, true])('where it is not expired (restart: %s)', async (restarts) => {
+    await using depot = await openDepot({ sessionExpiryMs: 100_000 })
+    await presence(depot, 'van')
+    if (restarts) await depot.restart()
+    await depot.clock.advance(90_000)
+    expect(await presence(depot, 'van')).toBe(true)
+    if (restarts) await depot.restart()
+    await depot.clock.advance(90_000)
+    expect(await presence(depot, 'van')).toBe(true)
+    if (restarts) await depot.restart()
+    await depot.clock.advance(100_001)
+    expect(await presence(depot, 'van')).toBe(false)
+    expect(depot.world.ingest.counters()).toMatchObject({ sessions: 1, sessionsExpired: 1 })
+  })
+
+  test('to mqtt.js, which resumes its session', async () => {
+    await using depot = await openDepot()
+    const url = `mqtt://127.0.0.1:${depot.world.port}`
+    const settings = { clientId: 'van', clean: false, reconnectPeriod: 0 }
+    const seen: boolean[] = []
+    for (const _round of [1, 2]) {
+      const client = connect(url, settings)
+      const { sessionPresent } = await new Promise<IConnackPacket>((resolve) =>
+        client.once('connect', resolve),
+      )
+      seen.push(sessionPresent)
+      await client.publishAsync('t', 'timed', { qos: 2 })
+      await client.endAsync()
+    }
+    expect(seen).toEqual([false, true])
+  })
+})
+
+describe('a stored session', () => {
+  test('is durable before its CONNACK', async () => {
+    const spool = createMemoryIntakeSpool({ commits: 'by hand' })
+    await using world = await openIngest(spool)
+    const device = await world.connection('van')
+    const connected = device.connect({ clean: false })
+    await spool.ended(1)
+    // A whole CONNECT of another client is answered meanwhile.
+    await (await world.connection('bus')).connect({ clean: true })
+    expect(device.received).toEqual([])
+    spool.commit()
+    expect(await connected).toMatchObject({ returnCode: 0, sessionPresent: false })
+  })
+
+  test('that cannot be stored is refused with CONNACK 3, and a clean session is not', async () => {
+    const spool = createMemoryIntakeSpool({ commits: 'auto' })
+    await using world = await openIngest(spool)
+    spool.lose()
+    const device = await world.connection('van')
+    expect(await device.connect({ clean: false })).toMatchObject({ returnCode: 3, sessionPresent: false })
+    expect(await (await world.connection('bus')).connect({ clean: true })).toMatchObject({ returnCode: 0 })
+    expect(world.ingest.counters().refusedByReason.get('session_not_stored')).toBe(1)
+    spool.reopen()
+    await new Promise(setImmediate)
+    const again = await world.connection('van')
+    expect(await again.connect({ clean: false })).toMatchObject({ returnCode: 0, sessionPresent: false })
+  })
+
+  test('that was used longest ago is removed at the bound, reported and counted', async () => {
+    await using depot = await openDepot({ sessionsMax: 2 })
+    for (const name of ['a', 'b', 'a', 'c']) await presence(depot, name)
+    expect(await presence(depot, 'a')).toBe(true)
+    expect(await presence(depot, 'c')).toBe(true)
+    await depot.restart()
+    expect(await presence(depot, 'b')).toBe(false)
+    expect(depot.world.ingest.counters()).toMatchObject({ sessions: 2, sessionsEvicted: 1 })
+    expect(depot.world.events.filter(({ kind }) => kind === 'session_evicted')).toMatchObject([
+      { clientId: 'a', sessionsMax: 2 },
+    ])
+  })
+})
+
+describe('a QoS 2 message of a stored session', () => {
+  test('has one effect until PUBREL, with and without DUP, also over restarts', async () => {
+    await using depot = await openDepot()
+    const first = await depot.connect('van')
+    first.publish({ ...parked, messageId: 7 })
+    await first.acked(1)
+    for (const dup of [true, false]) {
+      await depot.restart()
+      const device = await depot.connect('van')
+      device.publish({ ...parked, messageId: 7, dup })
+      expect(await device.acked(1)).toEqual([{ cmd: 'pubrec', messageId: 7 }])
+      expect(depot.stored()).toBe(1)
+    }
+  })
+
+  test('is a new one after PUBREL, although the bytes are equal, also over a restart', async () => {
+    await using depot = await openDepot()
+    for (const count of [1, 2, 3]) {
+      const device = await depot.connect('van')
+      device.publish({ ...parked, messageId: 7, dup: count > 1 })
+      await device.acked(1)
+      device.send({ cmd: 'pubrel', messageId: 7 })
+      await device.acked(2)
+      expect(depot.stored()).toBe(count)
+      await depot.restart()
+    }
+  })
+
+  test('is unknown after the client has connected with a clean session', async () => {
+    await using depot = await openDepot()
+    const first = await depot.connect('van')
+    first.publish({ ...parked, messageId: 7 })
+    await first.acked(1)
+    await presence(depot, 'van', true)
+    await depot.restart()
+    const again = await depot.connect('van')
+    again.publish({ ...parked, messageId: 7 })
+    await again.acked(1)
+    expect(depot.stored()).toBe(2)
+  })
+
+  test('gets PUBCOMP after the deletion is durable, and none where it fails', async () => {
+    const spool = createMemoryIntakeSpool({ commits: 'by hand' })
+    await using world = await openIngest(spool)
+    const device = await world.connection('van', { releases: false })
+    const connected = device.connect({ clean: false })
+    await spool.ended(1)
+    spool.commit()
+    await connected
+    device.publish({ ...parked, messageId: 7 })
+    await spool.ended(2)
+    spool.commit()
+    await device.acked(1)
+    device.send({ cmd: 'pubrel', messageId: 7 })
+    await spool.ended(3)
+    device.send({ cmd: 'pingreq' })
+    await device.until((received) => received.some(({ cmd }) => cmd === 'pingresp'))
+    expect(device.acks.map(({ cmd }) => cmd)).toEqual(['pubrec'])
+    spool.fail(fault)
+    await device.gone()
+    expect(device.acks.map(({ cmd }) => cmd)).toEqual(['pubrec'])
+
+    const again = await world.connection('van', { releases: false })
+    await again.connect({ clean: false })
+    again.send({ cmd: 'pubrel', messageId: 7 })
+    await spool.ended(4)
+    spool.commit()
+    expect(await again.acked(1)).toEqual([{ cmd: 'pubcomp', messageId: 7 }])
+  })
+})
