@@ -159,7 +159,7 @@ describe('the documentation', () => {
       .filter((command) => !exports.includes(command) && command !== daemonCommand)
       .toSorted((one, other) => Number(one.includes('-X PUT')) - Number(other.includes('-X PUT')))
     const needsDaemon = (command: string) =>
-      /simulate|status|curl|dead-letters|spool verify|-- ledger/.test(command)
+      /simulate|status|curl|dead-letters|-- batches|spool verify|-- ledger/.test(command)
     await runAll(rest.filter((command) => !needsDaemon(command)))
     const daemon = start(`bash -c '${exports.join('; ')}; exec ${daemonCommand}'`, copy)
     await eventually(() => daemon.output().includes('"gateway_ready"'))
