@@ -100,7 +100,7 @@ export function createBatchSender(deps: Deps): SendBatch {
     choice: Extract<Choice, { kind: 'lane' }>,
     session: PipelineSession,
   ): Promise<InFlightBatch | null> {
-    const batch = await spool.seal(choice.lane, choice.limits)
+    const batch = await spool.seal(choice.lane, { ...choice.limits, timestamp: serviceClock.signingAt() })
     if (batch === null) return null
     scheduler.sealEnded(choice.lane, 'a batch')
     const { provider, lane, batchId, payloads, bytes } = batch
@@ -129,7 +129,7 @@ export function createBatchSender(deps: Deps): SendBatch {
     session: PipelineSession,
   ): Promise<void> {
     const { provider, batchId } = inFlight.batch
-    const batches = await spool.reseal(inFlight.batch, parts)
+    const batches = await spool.reseal(inFlight.batch, parts, { timestamp: serviceClock.signingAt() })
     emit({ kind: 'batch_split', provider, batchId, parts, why })
     replace(inFlight, batches, session)
   }
