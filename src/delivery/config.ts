@@ -98,8 +98,9 @@ const sectionSchema = z.strictObject({
     .max(1024)
     .optional()
     .describe(
-      'Batches of all providers that are sent at the same time. Default: the sum of their ' +
-        '`max_in_flight`.',
+      'Batches of all providers that are sent at the same time, at least one for each provider. A provider ' +
+        'always has one place, and its equal share while it needs it; the rest is for all. Default: the sum ' +
+        'of their `max_in_flight`.',
     ),
   timeout: fields.timeout.prefault('30s'),
   connect_timeout: fields.connect_timeout.prefault('10s'),
@@ -161,7 +162,12 @@ function problemsOf(section: Section): readonly Problem[] {
       ['max_response_bytes'],
       problemOfResponseBytes(section.max_response_bytes, section.batch.max_payloads),
     )
-  const { providers = [], provider_key: key } = section
+  const { providers = [], provider_key: key, max_in_flight_total: total } = section
+  if (total !== undefined && total < providers.length)
+    check(
+      ['max_in_flight_total'],
+      `must be at least ${providers.length}, the number of providers, found ${total}: each needs one place`,
+    )
   if (providers.length > 0 && key !== undefined)
     check(['provider_key'], 'must be in the entries of providers, or all providers would use the same key')
   for (const [index, own] of providers.entries()) {

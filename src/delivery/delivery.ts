@@ -9,8 +9,8 @@
 //
 // How it works
 //   Each provider has a pipeline with a p-queue of its own, so that a provider that hangs does not delay the
-//   others; a second queue bounds the submissions of all. Lanes of providers that are not in the config stay
-//   in the spool.
+//   others. total-share.ts bounds the submissions of all, and reserves places for each. Lanes of providers
+//   that are not in the config stay in the spool.
 //
 //     provider-pipeline/  acts: takes a batch, sends it, settles or holds it
 //     batch-operations/   what an operator does with sealed batches
@@ -36,7 +36,6 @@
 //   The daemon stops      running submissions continue until the deadline, then are aborted; batches stay
 //                         sealed.
 
-import PQueue from 'p-queue'
 import type { Clock, EpochMs } from '../std/clock.ts'
 import type { Emit } from '../domain/event.ts'
 import type { Spool } from '../spool/spool.ts'
@@ -46,6 +45,7 @@ import { createSenderWorker } from './transport/sender-worker.ts'
 import type { SenderWorker } from './transport/sender-worker.ts'
 import { createProviderPipeline } from './provider-pipeline/provider-pipeline.ts'
 import { createOrphanedProviders } from './orphaned-providers.ts'
+import { createTotalShare } from './total-share.ts'
 import { createDeliveryCounters } from './delivery-counters.ts'
 import { createBatchOperations } from './batch-operations/batch-operations.ts'
 import type { BatchOperations, DeliveryCounters, ProviderView } from './types.ts'
@@ -80,11 +80,12 @@ export type DeliveryDeps = {
 export function createDelivery(deps: DeliveryDeps, options: DeliveryOptions): Delivery {
   const { ledger = false } = options
   const counters = createDeliveryCounters()
-  const total = new PQueue({ concurrency: options.maxInFlightTotal })
+  const { maxInFlightTotal: places, providers } = options
+  const total = createTotalShare(deps, { places, providers: providers.length })
   const senderWorker = deps.senderWorker ?? createSenderWorker(deps, { ledger })
   const pipelineDeps = { ...deps, env: deps.env ?? process.env, counters, total, senderWorker, ledger }
-  const pipelines = options.providers.map((provider) => createProviderPipeline(pipelineDeps, provider))
-  const orphans = createOrphanedProviders(deps, { known: options.providers.map(({ name }) => name) })
+  const pipelines = providers.map((provider) => createProviderPipeline(pipelineDeps, provider))
+  const orphans = createOrphanedProviders(deps, { known: providers.map(({ name }) => name) })
   const controls = pipelines.map(({ batchControl }) => batchControl)
   let unlisten = () => {}
 

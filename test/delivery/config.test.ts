@@ -173,6 +173,11 @@ describe('providers', () => {
       'providers.0.name: must be a name of letters',
     ],
     ['no name', { providers: [{ provider_key: 'x' }] }, 'providers.0.name: '],
+    [
+      'fewer places than providers',
+      { providers: two, max_in_flight_total: 1 },
+      'max_in_flight_total: must be at least 2, the number of providers, found 1',
+    ],
     ['an unknown option', { providers: [{ ...two[0], keys: 1 }] }, 'providers.0: Unrecognized'],
     ['one key for all', { provider_key: 'x', providers: two }, 'provider_key: must be in the entries'],
     [

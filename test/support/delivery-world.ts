@@ -10,7 +10,7 @@ import { defaultBackoff } from '../../src/delivery/delivery-options.ts'
 import type { ProviderOptions } from '../../src/delivery/delivery-options.ts'
 import type { GatewayEvent } from '../../src/domain/event.ts'
 import { defaultProvider } from '../../src/domain/ids.ts'
-import type { PayloadId } from '../../src/domain/ids.ts'
+import type { PayloadId, ProviderName } from '../../src/domain/ids.ts'
 import { openSpool } from '../../src/spool/spool.ts'
 import type { Spool, SpoolOptions } from '../../src/spool/spool.ts'
 import { createFakeClock, turn } from './fake-clock.ts'
@@ -77,6 +77,7 @@ export type DeliveryWorld = {
   events: GatewayEvent[]
   /** Appends payloads and resolves when they are durable. */
   publish(...names: readonly string[]): Promise<readonly PayloadId[]>
+  publishFor(provider: string, ...names: readonly string[]): Promise<readonly PayloadId[]>
   /** Resolves when all work that needs no clock is done. */
   quiet(): Promise<void>
   /** Moves time, letting each timer's work end before the next. */
@@ -90,6 +91,9 @@ export type DeliveryWorld = {
 type WorldOptions = {
   script?: Script
   provider?: Partial<ProviderOptions>
+  /** Several providers; each has its name as its key. */
+  providers?: readonly string[]
+  maxInFlightTotal?: number
   spool?: Partial<SpoolOptions>
   seed?: number
   startNow?: boolean
@@ -121,8 +125,13 @@ export async function createDeliveryWorld(options: WorldOptions = {}): Promise<D
     createDelivery(
       { spool, clock, random, emit, env: {}, senderWorker },
       {
-        providers: [providerOptions(service.url, changes)],
-        maxInFlightTotal: 64,
+        providers: (options.providers ?? [null]).map((name) =>
+          providerOptions(service.url, {
+            ...changes,
+            ...(name === null ? {} : { name: name as ProviderName, providerKey: name }),
+          }),
+        ),
+        maxInFlightTotal: options.maxInFlightTotal ?? 64,
         ...(options.ledger === true ? { ledger: true } : {}),
       },
     )
@@ -135,8 +144,9 @@ export async function createDeliveryWorld(options: WorldOptions = {}): Promise<D
     service,
     delivery: deliver(spool),
     events,
-    async publish(...names) {
-      const payloads = names.map((name) => payloadNamed(name))
+    publish: (...names) => world.publishFor(defaultProvider, ...names),
+    async publishFor(provider, ...names) {
+      const payloads = names.map((name) => payloadNamed(name, { provider }))
       await new Promise<void>((resolve, reject) => {
         for (const payload of payloads) world.spool.append(payload)
         world.spool.endMessage((fault) => (fault === null ? resolve() : reject(fault)))

@@ -5,7 +5,6 @@
 // Things may change during every step: the session ends, the daemon stops, an answer to another batch makes
 // the endpoint unavailable. Then the batch stays sealed, which is always safe.
 
-import type PQueue from 'p-queue'
 import { assert } from '../../std/assert.ts'
 import type { Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
@@ -23,6 +22,7 @@ import type { Verdict } from '../policy/policy.ts'
 import type { RateLimit } from '../policy/rate-limit.ts'
 import type { Choice, Scheduler } from '../policy/scheduler.ts'
 import type { SizeLimit } from '../policy/size-limit.ts'
+import type { ProviderShare } from '../total-share.ts'
 import type { ServiceClock } from '../transport/service-clock.ts'
 import type { Transport } from '../transport/transport.ts'
 import type { Settler } from './settler.ts'
@@ -49,7 +49,8 @@ type Deps = {
   spool: Spool
   clock: Clock
   emit: Emit
-  total: PQueue
+  /** Of `max_in_flight_total`. */
+  places: ProviderShare
   keyring: Keyring
   transport: Transport
   endpoint: Endpoint
@@ -76,7 +77,7 @@ type Submitted = { outcome: Outcome; number: number; written: boolean }
 type SendBatch = (task: SendTask) => Promise<void>
 
 export function createBatchSender(deps: Deps): SendBatch {
-  const { spool, clock, emit, total, keyring, transport, endpoint, concurrency, scheduler, settler } = deps
+  const { spool, clock, emit, places, keyring, transport, endpoint, concurrency, scheduler, settler } = deps
   const { serviceClock, isolation, trial, sizeLimit, rateLimit, mode, isCurrent, isStopping, sealed } = deps
 
   return async (task) => {
@@ -219,12 +220,13 @@ export function createBatchSender(deps: Deps): SendBatch {
   }
 
   /** One submission; null where none was made because the session or the endpoint had changed. */
-  function submit(
+  async function submit(
     inFlight: InFlightBatch,
     content: BatchContent,
     { session, pass }: SendTask,
   ): Promise<Submitted | null> {
-    return total.add(async () => {
+    if (!(await places.enter(session.end.signal))) return null
+    try {
       if (!isCurrent(session) || isStopping() || !endpoint.isValid(pass)) return null
       const { credentials } = keyring
       assert(credentials !== null, 'nothing is submitted before there are credentials')
@@ -242,7 +244,9 @@ export function createBatchSender(deps: Deps): SendBatch {
       serviceClock.answered(date, clock.monotonic() - startedMs)
       settler.submitted(inFlight, outcome, content.bodyBytes, clock.monotonic() - startedMs)
       return { outcome, number, written }
-    })
+    } finally {
+      places.leave()
+    }
   }
 }
 

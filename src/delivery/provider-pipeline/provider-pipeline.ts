@@ -7,12 +7,10 @@
 //
 // pump() is the only place that starts something. It runs when something may have changed, and ends when no
 // place is free, nothing is due, or the endpoint allows no submission. Then one timer waits for what is due
-// first. The p-queue never holds more than its concurrency: a batch is chosen when a place is free, not
-// before.
+// first. The p-queue never holds more than its concurrency: a batch is chosen when a place is free.
 //
-// A session is one opening of the spool. When the spool is lost, all sealed batches here are void: running
-// submissions are aborted, their results ignored, and the next session starts with the batches that the spool
-// still has.
+// A session is one opening of the spool. When the spool is lost, running submissions are aborted, their
+// results ignored, and the next session starts with the batches that the spool still has.
 
 import PQueue from 'p-queue'
 import { GatewayError } from '../../std/gateway-error.ts'
@@ -47,6 +45,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   const transport = deps.senderWorker.open(transportOptions(options, deps.env))
   const endpoint = createEndpoint({ clock, random, emit }, { provider, backoff: options.backoff })
   const concurrency = createConcurrency({ max: options.maxInFlight })
+  const places = deps.total.open()
   const sizeLimit = createSizeLimit({ bytesMax: options.batch.bodyBytesMax })
   const rateLimit = createRateLimit({ clock }, options.rate)
   const isolation = createIsolation({ ended: () => session.batches.releaseWaiting('isolation') })
@@ -64,6 +63,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   const wakeTimer = createWakeTimer({ clock }, pump)
   const sendBatch = createBatchSender({
     ...deps,
+    places,
     keyring,
     transport,
     endpoint,
@@ -287,7 +287,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
       ...settler.last(),
       clockOffsetMs: serviceClock.offsetMs,
       nextAttemptAt,
-      inFlight: running,
+      inFlight: running - places.waiting,
       ratePerS: settler.ratePerS(),
     }
   }

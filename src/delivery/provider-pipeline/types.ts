@@ -1,11 +1,11 @@
 // types.ts: what the pipeline of a provider gets and gives.
 
-import type PQueue from 'p-queue'
 import type { Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { Spool } from '../../spool/spool.ts'
 import type { BatchControl } from '../batch-operations/batch-operations.ts'
 import type { CounterSet } from '../delivery-counters.ts'
+import type { TotalShare } from '../total-share.ts'
 import type { SenderWorker } from '../transport/sender-worker.ts'
 import type { ProviderView } from '../types.ts'
 
@@ -32,6 +32,6 @@ export type PipelineDeps = {
   /** Settles write receipts. */
   ledger: boolean
   senderWorker: SenderWorker
-  /** Bounds the submissions of all providers together. */
-  total: PQueue
+  /** The places for the submissions of all providers. */
+  total: TotalShare
 }
