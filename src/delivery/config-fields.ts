@@ -148,6 +148,12 @@ export const fields = {
       'for 500 payloads has about 20 KiB, or 1 MiB if all fail with details. It must be at least 64 bytes for ' +
       'each of `batch.max_payloads`.',
   ),
+  compress: z
+    .enum(['off', 'gzip'])
+    .describe(
+      'Compression of the requests. `gzip` sends about a fifth of the bytes, for slow or expensive links. The ' +
+        'specification of the service does not show that it accepts gzip: try it with `check --connect`.',
+    ),
   proxy: proxy.describe(
     'The proxy to the service. `environment`: HTTPS_PROXY, HTTP_PROXY and NO_PROXY, and no proxy to this machine. ' +
       '`none`: a direct connection. A URL: this proxy, for any address. The proxy must allow CONNECT and cannot ' +

@@ -103,6 +103,8 @@ export type ProviderOptions = {
   timeoutMs: number
   connectTimeoutMs: number
   responseBytesMax: number
+  /** Of the request bodies. The identity of a batch is that of the body before. */
+  compress: 'off' | 'gzip'
   /** PEM of the authorities that may sign the service's certificate; null for those of Node. */
   ca: string | null
   clientCertificate: ClientCertificate | null

@@ -51,6 +51,7 @@ import { createBatchOperations } from './batch-operations/batch-operations.ts'
 import type { BatchOperations, DeliveryCounters, ProviderView } from './types.ts'
 
 export type { DeliveryOptions } from './delivery-options.ts'
+export { checkCompression } from './compression-check.ts'
 export { checkConnection, type ConnectionStep } from './transport/connection-check.ts'
 
 export type Delivery = {

@@ -1,11 +1,14 @@
 // ingestion-service.ts: the two operations (ingestion-api.md 4), from a complete request to an answer, in one
 // turn of the event loop. So a batch is never half accepted.
 //
-//   signature 403 -> provider key 400 -> content type 400 -> JSON 400 -> wrapper 400 -> size 413
-//   -> repeat: the same breakdown -> payloads one by one -> file -> memory -> answer
+//   signature 403 -> provider key 400 -> content type and encoding 400 -> gzip 400, 413 -> JSON 400
+//   -> wrapper 400 -> size 413 -> repeat: the same breakdown -> payloads one by one -> file -> memory
+//   -> answer
 
 import { createHash } from 'node:crypto'
+import { gunzipSync } from 'node:zlib'
 import type { EpochMs } from '../std/clock.ts'
+import { codeOf, messageOf } from '../std/gateway-error.ts'
 import { quote } from '../std/quote.ts'
 import type { Account, Accounts } from './signature/accounts.ts'
 import type { AcceptedFile } from './accepted-file.ts'
@@ -57,6 +60,8 @@ type ServiceDeps = {
 type ServiceOptions = {
   required: readonly Requirement[]
   payloadsMax: number
+  /** Of a body, before and after its decompression. */
+  bodyBytesMax: number
   missingProviderStatus: number
   clockToleranceMs: number
   repeat: RepeatMode
@@ -77,7 +82,7 @@ export function createService(deps: ServiceDeps, options: ServiceOptions): Servi
 
   function submit(submission: Submission): Answer {
     const { operation, requestId, headers, body, plan } = submission
-    const bodyHash = createHash('sha256').update(body).digest('hex')
+    const bodyHash = hashOf(body)
     const now = deps.now() + (plan?.clock_offset ?? 0)
     const signature = checkSignature({ ...submission, bodyHash }, deps.accounts, rules, now)
     if (signature.kind === 'refused') {
@@ -87,11 +92,14 @@ export function createService(deps: ServiceDeps, options: ServiceOptions): Servi
     const wrongHeader =
       wrongProvider(headers, signature.account, options.missingProviderStatus) ?? wrongContent(headers)
     if (wrongHeader) return refuse(requestId, wrongHeader)
-    const reading = readBody(body)
+    const decoded = decode(headers, body, options.bodyBytesMax)
+    if (decoded.kind === 'refused') return refuse(requestId, decoded)
+    const content = decoded.bytes
+    const reading = readBody(content)
     if (reading.kind === 'unreadable') return refuse(requestId, { status: 400, ...reading, details: [] })
     return operation === 'single'
       ? submitSingle(submission, reading.object)
-      : submitBatch(submission, reading.object, bodyHash)
+      : submitBatch(submission, reading.object, content === body ? bodyHash : hashOf(content))
   }
 
   function refuse(requestId: string, why: Refusal): Answer {
@@ -185,6 +193,29 @@ export function createService(deps: ServiceDeps, options: ServiceOptions): Servi
   }
 }
 
+const encodings = new Set(['identity', 'gzip'])
+
+type Decoded = { kind: 'whole'; bytes: Buffer } | ({ kind: 'refused' } & Refusal)
+
+/** The signature covers the bytes as they were sent; everything else is about the decompressed body. */
+function decode(headers: Headers, body: Buffer, bytesMax: number): Decoded {
+  if (headers['content-encoding']?.[0]?.trim().toLowerCase() !== 'gzip') return { kind: 'whole', bytes: body }
+  try {
+    return { kind: 'whole', bytes: gunzipSync(body, { maxOutputLength: bytesMax }) }
+  } catch (error) {
+    if (codeOf(error) === 'ERR_BUFFER_TOO_LARGE') {
+      const message = `The decompressed body is larger than ${bytesMax} bytes.`
+      return { kind: 'refused', status: 413, reason: 'body_too_large', message }
+    }
+    const message = `The body is not gzip: ${quote(messageOf(error), 100)}.`
+    return { kind: 'refused', status: 400, reason: 'content_encoding', message, details: [] }
+  }
+}
+
+function hashOf(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex')
+}
+
 function wrongProvider(headers: Headers, account: Account, status: number): Refusal | null {
   if (!account.aggregator) return null
   const key = headers['x-provider-key']?.[0]?.trim() ?? ''
@@ -213,7 +244,7 @@ function wrongContent(headers: Headers): Refusal | null {
   if (!/^application\/json\s*(?:;\s*charset="?utf-8"?\s*)?$/i.test(type.trim()))
     return refused(`Content-Type must be application/json, found ${quote(type, 60)}.`)
   const encoding = headers['content-encoding']?.[0]?.trim().toLowerCase() ?? 'identity'
-  return encoding === 'identity'
+  return encodings.has(encoding)
     ? null
     : refused(`Content-Encoding ${quote(encoding, 40)} is not understood.`)
 }

@@ -28,6 +28,25 @@ describe('delivery to a service that verifies', () => {
     expect(Math.abs(provider?.clockOffsetMs ?? Infinity)).toBeLessThan(1000)
   })
 
+  test('compressed requests are accepted, and their batches are those of the uncompressed body', async () => {
+    const { sandbox, spool, ...pipeline } = await openSandboxPipeline({
+      sandbox: { basePath },
+      providers: [{ timeoutMs: 60_000, compress: 'gzip' }],
+    })
+    sandbox.setFaults({ after_commit: { cut: 0.3 } })
+    await pipeline.publish(500)
+    await pipeline.until(() => spool.totals().delivered === 500)
+    expect(sandbox.stats()).toMatchObject({
+      distinctPayloadIds: 500,
+      repeatsWithOtherBytes: 0,
+      duplicatesAcrossBatches: 0,
+      refusedSignatures: {},
+      refusedRequests: {},
+    })
+    const sent = pipeline.ofKind('submission_ended').reduce((sum, { bytes }) => sum + bytes, 0)
+    expect(sandbox.stats().bytes).toBeLessThan(sent / 2)
+  })
+
   test('through faults of every kind nothing arrives under two batchIds and no byte differs', async () => {
     const { sandbox, spool, ...pipeline } = await openSandboxPipeline({
       sandbox: { basePath },

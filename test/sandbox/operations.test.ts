@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { sandboxAccount, type SandboxAccount } from '../../src/sandbox/sandbox.ts'
 import { Secret } from '../../src/std/secret.ts'
@@ -161,10 +162,36 @@ describe('Content-Type must be application/json', () => {
     expect(answer.json['reason']).toBe(status === 400 ? 'content_type' : undefined)
   })
 
-  test('a compressed body is refused', async () => {
+  const gzipped = { headers: { 'content-encoding': 'gzip' } }
+
+  test('a body compressed with gzip is accepted; the signature is about the bytes as they were sent', async () => {
     await using world = await openSandbox()
-    const answer = await world.single(telemetry(), { headers: { 'content-encoding': 'gzip' } })
-    expect(answer).toMatchObject({ status: 400, json: { reason: 'content_type' } })
+    const body = Buffer.from(JSON.stringify(batchOf([telemetry()])))
+    expect((await world.batch(gzipSync(body), gzipped)).status).toBe(200)
+    expect((await world.batch(gzipSync(body, { level: 1 }), gzipped)).status).toBe(200)
+    expect((await world.batch(body)).status).toBe(200)
+    expect(world.sandbox.stats()).toMatchObject({
+      batches: 1,
+      payloadsAccepted: 1,
+      repeats: 2,
+      repeatsWithOtherBytes: 0,
+    })
+  })
+
+  test('other encodings, and a body that is not gzip, are refused', async () => {
+    await using world = await openSandbox()
+    const brotli = await world.single(telemetry(), { headers: { 'content-encoding': 'br' } })
+    expect(brotli).toMatchObject({ status: 400, json: { reason: 'content_type' } })
+    const plain = await world.single(telemetry(), gzipped)
+    expect(plain).toMatchObject({ status: 400, json: { reason: 'content_encoding' } })
+    const half = await world.single(gzipSync(JSON.stringify(telemetry())).subarray(0, 60), gzipped)
+    expect(half).toMatchObject({ status: 400, json: { reason: 'content_encoding' } })
+  })
+
+  test('a small body that is large when decompressed is refused', async () => {
+    await using world = await openSandbox()
+    const answer = await world.single(gzipSync(Buffer.alloc(200 * 1024 ** 2, ' ')), gzipped)
+    expect(answer).toMatchObject({ status: 413, json: { reason: 'body_too_large' } })
   })
 
   test('Content-Type need not be signed', async () => {

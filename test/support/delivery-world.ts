@@ -45,6 +45,7 @@ export function providerOptions(baseUrl: string, changes: Partial<ProviderOption
     timeoutMs: 5000,
     connectTimeoutMs: 2000,
     responseBytesMax: 64 * 1024,
+    compress: 'off',
     ca: null,
     clientCertificate: null,
     proxy: { from: 'none' },

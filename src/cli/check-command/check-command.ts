@@ -19,7 +19,10 @@ type CheckOptions = { config: string; connect?: boolean; json?: boolean }
 export const checkCommand: BuildCommand = (io, done) =>
   new Command('check')
     .requiredOption('--config <file>', 'config to check (required)')
-    .option('--connect', 'also check DNS, connection, certificate, clock, credentials and spool directory')
+    .option(
+      '--connect',
+      'also check DNS, connection, certificate, clock, credentials, compression and spool directory',
+    )
     .option('--json', 'print one JSON document')
     .addHelpText(
       'after',

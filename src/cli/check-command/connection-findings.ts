@@ -11,10 +11,15 @@ import { codeOf, GatewayError, messageOf } from '../../std/gateway-error.ts'
 import { formatSize } from '../../std/quantity.ts'
 import type { Config } from '../../config/config.ts'
 import { deliveryOptions } from '../../delivery/config.ts'
-import { checkConnection, findCredentials, type ConnectionStep } from '../../delivery/delivery.ts'
+import {
+  checkCompression,
+  checkConnection,
+  findCredentials,
+  type ConnectionStep,
+} from '../../delivery/delivery.ts'
 
 export type Finding = Omit<ConnectionStep, 'name'> & {
-  name: ConnectionStep['name'] | 'credentials' | 'spool'
+  name: ConnectionStep['name'] | 'credentials' | 'compression' | 'spool'
   /** Providers of this connection or these credentials. Empty for the spool. */
   providers: readonly string[]
 }
@@ -26,9 +31,20 @@ export async function* checkSurroundings(
   { env, stop }: { env: NodeJS.ProcessEnv; stop: AbortSignal },
 ): AsyncGenerator<Finding> {
   const { providers } = deliveryOptions(config.delivery)
+  /** Providers without a connection. */
+  const failed = new Set<string>()
   for (const [first, names] of connectionsOf(providers))
-    for await (const step of checkConnection(first, { env, stop })) yield { ...step, providers: names }
-  for (const provider of providers) yield await checkCredentials(provider, env)
+    for await (const step of checkConnection(first, { env, stop })) {
+      yield { ...step, providers: names }
+      if (!step.ok) for (const name of names) failed.add(name)
+    }
+  for (const provider of providers) {
+    const credentials = await checkCredentials(provider, env)
+    yield credentials
+    if (!credentials.ok || failed.has(provider.name)) continue
+    const compression = await checkCompression({ clock: systemClock, env, stop }, provider)
+    if (compression !== null) yield { name: 'compression', providers: [provider.name], ...compression }
+  }
   yield await checkSpool(config)
 }
 

@@ -5,7 +5,8 @@
 // its result is one Outcome.
 
 import { parentPort } from 'node:worker_threads'
-import { crc32 } from 'node:zlib'
+import { promisify } from 'node:util'
+import { crc32, gzip } from 'node:zlib'
 import { assert, assertNever } from '../../std/assert.ts'
 import type { Outcome } from '../../domain/outcome.ts'
 import { payloadIdIn } from '../../domain/payload.ts'
@@ -24,10 +25,13 @@ assert(port !== null, 'sender-thread.ts runs in a thread of its own')
 
 type Opened = {
   submitter: Submitter
+  compress: 'off' | 'gzip'
   ledger: boolean
   /** The last credentials, with the key that was derived from them. */
   signer: { credentials: Credentials; sign: Sign } | null
 }
+
+const compress: (bytes: Buffer) => Promise<Buffer> = promisify(gzip)
 
 const nothingSent = { date: null, written: false, bytesSent: 0, entries: null }
 
@@ -38,7 +42,8 @@ port.on('message', (request: ThreadRequest) => {
   switch (request.kind) {
     case 'open': {
       const { transport, options, ledger } = request
-      transports.set(transport, { submitter: createSubmitter(options), ledger, signer: null })
+      const { compress } = options
+      transports.set(transport, { submitter: createSubmitter(options), compress, ledger, signer: null })
       return
     }
     case 'submit':
@@ -67,12 +72,16 @@ async function submit(request: Extract<ThreadRequest, { kind: 'submit' }>): Prom
     post({ kind: 'ended', id, slotFree: false, outcome: { kind: 'body_changed', message }, ...nothingSent })
     return
   }
-  const sent = createSentBody(body)
   const stop = new AbortController()
   running.set(id, stop)
+  const isCompressed = opened.compress === 'gzip'
+  // By the thread pool, so that other attempts continue meanwhile.
+  const wire = isCompressed ? await compress(body) : body
+  const sent = createSentBody(wire)
   const result = await opened.submitter.submit({
     operation,
-    body,
+    body: wire,
+    encoding: isCompressed ? 'gzip' : null,
     sent,
     payloadIds: () => Array.from(starts, (start) => payloadIdIn(body, start)),
     sign: signerOf(opened, credentials),
@@ -83,7 +92,8 @@ async function submit(request: Extract<ThreadRequest, { kind: 'submit' }>): Prom
   })
   running.delete(id)
   const entries = opened.ledger && maySettle(result.outcome, operation) ? entriesOfBody(body, starts) : null
-  const slotFree = sent.released
+  // A compressed body is a copy.
+  const slotFree = isCompressed || sent.released
   post({ kind: 'ended', id, slotFree, ...result, entries }, entries === null ? [] : [entries.buffer])
   // The answer came early, or none came. The memory gets the next batch only when this connection is closed.
   if (!slotFree) sent.discard(() => post({ kind: 'slot_freed', id }))

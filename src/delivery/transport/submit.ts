@@ -25,7 +25,9 @@ import { unreachable } from './unreachable.ts'
 type Submission = {
   /** The body of `single` is one payload. */
   operation: BatchOperation
+  /** As it is sent and signed. */
   body: Buffer
+  encoding: 'gzip' | null
   /** The same body, as it is sent. */
   sent: SentBody
   payloadIds: () => readonly PayloadId[]
@@ -107,12 +109,13 @@ export function createSubmitter(options: TransportOptions): Submitter {
   }
 
   async function attempt(
-    { operation, body, sent, sign, signingAt }: Submission,
+    { operation, body, encoding, sent, sign, signingAt }: Submission,
     signal: AbortSignal,
   ): Promise<Dispatcher.ResponseData> {
     const { protocol, hostname, host } = url
     const path = base + paths[operation]
-    const request = { method: 'POST' as const, protocol, hostname, host, path, headers, body }
+    const own = encoding === null ? headers : { ...headers, 'content-encoding': encoding }
+    const request = { method: 'POST' as const, protocol, hostname, host, path, headers: own, body }
     const signed = await sign(request, signingAt)
     if (sent.inPieces) signed['content-length'] = String(body.length)
     // undici takes any iterable, which its types do not say.

@@ -8,8 +8,8 @@ import type { TransportOptions } from './transport.ts'
 
 /** Throws CONFIG_INVALID where the environment names an invalid proxy. */
 export function transportOptions(options: ProviderOptions, env: Environment): TransportOptions {
-  const { baseUrl, providerKey, timeoutMs, connectTimeoutMs, responseBytesMax, ca, clientCertificate } =
-    options
+  const { baseUrl, providerKey, timeoutMs, connectTimeoutMs, responseBytesMax, compress } = options
+  const { ca, clientCertificate } = options
   const tls: TransportOptions['tls'] = ca === null ? {} : { ca }
   if (clientCertificate !== null) {
     const { cert, key, passphrase } = clientCertificate
@@ -22,6 +22,7 @@ export function transportOptions(options: ProviderOptions, env: Environment): Tr
     timeoutMs,
     connectTimeoutMs,
     responseBytesMax,
+    compress,
     tls,
     proxy: proxyFor(baseUrl, options.proxy, env),
   }

@@ -31,6 +31,7 @@ export type TransportOptions = {
   timeoutMs: number
   connectTimeoutMs: number
   responseBytesMax: number
+  compress: 'off' | 'gzip'
   /** PEM text, as Node names it: authorities instead of the public ones, and a certificate of ours. */
   tls: { ca?: string; cert?: string; key?: string; passphrase?: string }
   /** Null for a direct connection. */
@@ -64,7 +65,7 @@ export type SubmissionResult = {
    * have processed the batch.
    */
   written: boolean
-  /** Bytes of the body that were given to the kernel. */
+  /** Bytes of the body, compressed where it is sent so, that were given to the kernel. */
   bytesSent: number
   /** The Date header of the answer, where there was one. */
   date: string | null

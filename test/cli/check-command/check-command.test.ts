@@ -1,13 +1,16 @@
 import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { createServer as createTcpServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { Secret } from '../../../src/std/secret.ts'
 import { createAuthority } from '../../support/certificates.ts'
 import { runCli } from '../../support/cli-world.ts'
 import { startConnectProxy } from '../../support/connect-proxy.ts'
+import { startSandbox } from '../../support/pipeline-world.ts'
 import { startTlsService } from '../../support/tls-service.ts'
 
 type Finding = { name: string; ok: boolean; what: string; act?: string; providers: string[] }
@@ -35,6 +38,26 @@ async function service(date: () => Date | null) {
     if (served) response.setHeader('date', served.toUTCString())
     else response.sendDate = false
     response.writeHead(404).end()
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  return {
+    url: `http://127.0.0.1:${typeof address === 'object' && address ? address.port : 0}`,
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+/** Answers each batch with a status, and accepts nothing else of it. */
+async function answering(statusOf: (request: IncomingMessage) => number) {
+  const lists = { accepted: [], failed: [], summary: { total: 0, accepted: 0, failed: 0 } }
+  const server = createServer((request, response) => {
+    request.resume()
+    response.writeHead(statusOf(request)).end(JSON.stringify({ requestId: 'r', responseCode: 200, ...lists }))
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -139,6 +162,48 @@ describe('check --connect', () => {
     const { found } = await findings(config.path)
     expect(found.get('clock')).toMatchObject({ ok })
     expect(found.get('clock')?.what).toContain(offsetMs > 0 ? 'behind' : 'ahead')
+  })
+
+  describe('with delivery.compress', () => {
+    const secret = 'hunter2-very-secret'
+    const account = { accessKeyId: 'AKIA1', secret: new Secret(secret) }
+    const compress = (url: string) => configWith(`base_url: "${url}", compress: gzip`)
+
+    test('says that the service accepts gzip', async () => {
+      const { url } = await startSandbox({ accounts: [account] })
+      await using config = await compress(url)
+      const { status, found } = await findings(config.path)
+      expect(found.get('compression')).toMatchObject({
+        ok: true,
+        what: expect.stringMatching(/accepts requests/),
+      })
+      expect(status).toBe(0)
+    })
+
+    test('fails where the service accepts the same batch only without compression', async () => {
+      await using server = await answering(({ headers }) =>
+        headers['content-encoding'] === 'gzip' ? 415 : 200,
+      )
+      await using config = await compress(server.url)
+      const { status, found } = await findings(config.path)
+      expect(found.get('compression')).toMatchObject({
+        ok: false,
+        what: 'The service does not accept requests compressed with gzip.',
+        why: expect.stringMatching(/415/),
+        act: expect.stringMatching(/delivery.compress/),
+      })
+      expect(status).toBe(1)
+    })
+
+    test('is no failure where the service refuses an empty batch in any case', async () => {
+      await using server = await answering(() => 403)
+      await using config = await compress(server.url)
+      const { found } = await findings(config.path)
+      expect(found.get('compression')).toMatchObject({
+        ok: true,
+        what: expect.stringMatching(/not known.*403.*403/),
+      })
+    })
   })
 
   test('a service that sends no Date is no failure', async () => {

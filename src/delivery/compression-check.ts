@@ -1,0 +1,98 @@
+// compression-check.ts: tries delivery.compress for `check --connect`, with a signed batch that has no
+// payloads: once compressed and, if the service refuses that, once as it is, so that the answer shows whether
+// the compression is at fault. It sends no telemetry.
+
+import { randomUUID } from 'node:crypto'
+import { gzipSync } from 'node:zlib'
+import type { Clock } from '../std/clock.ts'
+import type { Outcome } from '../domain/outcome.ts'
+import { createCredentials } from './credentials/credentials.ts'
+import type { ProviderOptions } from './delivery-options.ts'
+import { createSentBody } from './transport/sent-body.ts'
+import { createSigner } from './transport/sign.ts'
+import { createSubmitter } from './transport/submit.ts'
+import type { Submitter } from './transport/submit.ts'
+import { transportOptions } from './transport/transport-options.ts'
+
+type CompressionFinding = { ok: boolean; what: string; why?: string; act?: string }
+
+type Deps = { clock: Clock; env: NodeJS.ProcessEnv; stop: AbortSignal }
+
+const answerMs = 10_000
+
+const accepted: CompressionFinding = {
+  ok: true,
+  what: 'The service accepts requests compressed with gzip.',
+}
+
+/**
+ * Null where `delivery.compress` is off. Rejects with CREDENTIALS_MISSING, and as transportOptions() does.
+ */
+export async function checkCompression(
+  { clock, env, stop }: Deps,
+  provider: ProviderOptions,
+): Promise<CompressionFinding | null> {
+  if (provider.compress === 'off') return null
+  const credentials = await createCredentials(
+    { clock, env, proxy: provider.proxy },
+    provider.credentials,
+  ).current()
+  const submitter = createSubmitter(transportOptions(provider, env))
+  const sign = createSigner(credentials)
+  try {
+    const compressed = await send({ submitter, sign, stop, now: clock.now() }, 'gzip')
+    if (isAccepted(compressed)) return accepted
+    const plain = await send({ submitter, sign, stop, now: clock.now() }, null)
+    if (wasRead(compressed) && textOf(compressed) === textOf(plain)) return accepted
+    return findingOf(textOf(compressed), textOf(plain), isAccepted(plain))
+  } finally {
+    await submitter.close()
+  }
+}
+
+type Sending = { submitter: Submitter; sign: ReturnType<typeof createSigner>; stop: AbortSignal; now: number }
+
+async function send({ submitter, sign, stop, now }: Sending, encoding: 'gzip' | null): Promise<Outcome> {
+  const text = Buffer.from(`{"batchId":"${randomUUID()}","timestamp":${now},"data":[]}`)
+  const body = encoding === null ? text : gzipSync(text)
+  const times = { signingAt: now, startedAt: now, timeoutMs: answerMs }
+  const { outcome } = await submitter.submit({
+    operation: 'batch',
+    body,
+    encoding,
+    sent: createSentBody(body),
+    payloadIds: () => [],
+    sign,
+    ...times,
+    stop,
+  })
+  return outcome
+}
+
+function findingOf(compressed: string, plain: string, plainAccepted: boolean): CompressionFinding {
+  if (plainAccepted)
+    return {
+      ok: false,
+      what: 'The service does not accept requests compressed with gzip.',
+      why: `Its answer to a compressed batch: ${compressed}. It accepts the same batch without compression.`,
+      act: 'Set delivery.compress to off, or ask the operator of the service to accept gzip.',
+    }
+  const what =
+    `It is not known whether the service accepts gzip. Its answer to an empty batch: ${compressed}; ` +
+    `without compression: ${plain}.`
+  return { ok: true, what }
+}
+
+/** A refusal that names fields: the service has read the body. */
+function wasRead(outcome: Outcome): boolean {
+  return outcome.kind === 'refused' && outcome.details.length > 0
+}
+
+function isAccepted({ kind }: Outcome): boolean {
+  return kind === 'answered'
+}
+
+function textOf(outcome: Outcome): string {
+  const status = 'status' in outcome ? `${outcome.status}, ` : ''
+  return 'message' in outcome ? `${status}${outcome.message}` : outcome.kind
+}
