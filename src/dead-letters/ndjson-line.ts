@@ -4,8 +4,9 @@
 //   {"kind":"message","shelf":null,"provider":null,"device":null,"deadLetter":{...},"envelope":{...}}
 //
 // `deadLetter` has what a dead letter holds beside its content: id, at, stage, reason, detail, batchId,
-// requestId, failure. It is null for what salvage found in a lane or a shelf. `suspect` says why a payload
-// may differ from what was stored. The content comes last, so that a terminal that cuts lines shows the rest.
+// requestId, failure. It is null for what salvage found in a lane or a shelf. `suspect` says why a
+// payload may differ from what was stored. `batch` names the held batch of a payload. The content comes
+// last, so that a terminal that cuts lines shows the rest.
 
 import type { DeadLetter } from '../domain/dead-letter.ts'
 import type { Envelope, KeptMessage } from '../domain/message.ts'
@@ -37,11 +38,13 @@ export function payloadLine(found: {
   attempts: number
   json: string
   suspect: string | null
+  batch: { batchId: string; reason: string; requestId: string | null } | null
 }): string {
-  const { provider, attempts, json, suspect } = found
+  const { provider, attempts, json, suspect, batch } = found
   const device = deviceOf(JSON.parse(json))
   const about = { kind: 'payload', provider, device, attempts, deadLetter: null }
-  const head = JSON.stringify(suspect === null ? about : { ...about, suspect })
+  const marks = { ...(suspect === null ? {} : { suspect }), ...(batch === null ? {} : { batch }) }
+  const head = JSON.stringify({ ...about, ...marks })
   return `${head.slice(0, -1)},"payload":${json}}\n`
 }
 

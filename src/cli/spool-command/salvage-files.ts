@@ -1,6 +1,7 @@
 // salvage-files.ts: writes the data that salvage finds, one file for each kind:
 //
 //   payloads.ndjson       pending or in a batch: acknowledged and not delivered
+//   held.ndjson           in a held batch: the service may have processed them
 //   suspect.ndjson        payloads of chunks with a wrong checksum; an import leaves out lines marked
 //                         `suspect`
 //   messages.ndjson       kept whole: in quarantine, or waiting for their expression
@@ -53,7 +54,7 @@ export async function salvageTo(path: string, to: string, stop: AbortSignal): Pr
 function lineOf(found: Salvaged): [file: string, line: string] {
   switch (found.kind) {
     case 'payload':
-      return [found.suspect === null ? 'payloads.ndjson' : 'suspect.ndjson', payloadLine(found)]
+      return [payloadFile(found), payloadLine(found)]
     case 'message':
       return ['messages.ndjson', messageLine(found.message)]
     case 'deadLetter':
@@ -70,6 +71,11 @@ function lineOf(found: Salvaged): [file: string, line: string] {
     default:
       return assertNever(found)
   }
+}
+
+function payloadFile({ suspect, batch }: Extract<Salvaged, { kind: 'payload' }>): string {
+  if (suspect !== null) return 'suspect.ndjson'
+  return batch === null ? 'payloads.ndjson' : 'held.ndjson'
 }
 
 async function makeEmpty(to: string): Promise<void> {

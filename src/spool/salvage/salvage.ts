@@ -22,6 +22,7 @@ import { deadLetterRecord } from '../chunk-log/record-codec.ts'
 import { fitsFilter } from '../kept/dead-letter-table.ts'
 import type { DeadLetterEntry, DeadLetterFilter, Spool } from '../types.ts'
 import type { SpoolCheck } from '../views.ts'
+import { readHeldClaims } from './held-claims.ts'
 import { createRecordReader, type Salvaged } from './salvaged-records.ts'
 import { checkPages } from './spool-check.ts'
 import { copyStore, refuseLocked, storeIn } from './store-copy.ts'
@@ -150,8 +151,8 @@ async function openOrRepair(path: string, steps: string[]): Promise<{ store: Sto
 }
 
 async function* entriesOf(store: Store, signal: AbortSignal): AsyncGenerator<Salvaged> {
-  // The lanes precede the chunks, so the provider of a chunk is known when it comes.
-  const readRecord = createRecordReader()
+  // The lanes precede the chunks, so the provider of a chunk is known when it comes. The claims follow them.
+  const readRecord = createRecordReader(await readHeldClaims(store, { isDamage }))
   for await (const page of scan(store, allKeys, { isDamage })) {
     refuseAborted(signal)
     if (page.kind === 'gap') {

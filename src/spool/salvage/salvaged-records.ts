@@ -7,10 +7,13 @@ import type { LaneId } from '../../domain/ids.ts'
 import type { KeptMessage } from '../../domain/message.ts'
 import { eachFrame, firstFrame, frameHeadBytes, readChunk } from '../chunk-log/chunk-codec.ts'
 import { deadLetterIdOf, laneOf, seqOf, shelfOf, table, textOf } from '../chunk-log/key-layout.ts'
+import type { HeldBatch, HeldClaims } from './held-claims.ts'
 import { keptMessageRecord, laneRecord, deadLetterRecord, stateRecord } from '../chunk-log/record-codec.ts'
 
 export type Salvaged =
-  /** `suspect`: why it may differ from what was stored; else null. */
+  /**
+   * `suspect`: why it may differ from what was stored; else null. `batch`: the held batch that it belongs to.
+   */
   | {
       kind: 'payload'
       provider: string | null
@@ -18,6 +21,7 @@ export type Salvaged =
       attempts: number
       json: string
       suspect: string | null
+      batch: HeldBatch | null
     }
   | { kind: 'deadLetter'; id: string; deadLetter: DeadLetter }
   | { kind: 'message'; message: KeptMessage }
@@ -27,7 +31,7 @@ export type Salvaged =
 const wrongChecksum = 'its checksum is wrong'
 
 /** Reads records, which must come in the order of their keys. */
-export function createRecordReader(): (key: Buffer, value: Buffer) => Salvaged[] {
+export function createRecordReader(heldBatchOf: HeldClaims): (key: Buffer, value: Buffer) => Salvaged[] {
   const providers = new Map<LaneId, string>()
   return read
 
@@ -72,14 +76,15 @@ export function createRecordReader(): (key: Buffer, value: Buffer) => Salvaged[]
 
   function payloadsIn(key: Buffer, value: Buffer): Salvaged[] {
     const lane = laneOf(key)
-    seqOf(key)
+    const firstSeq = seqOf(key)
+    const batch = key[0] === table.chunks ? heldBatchOf(lane, firstSeq) : null
     const provider = providers.get(lane) ?? null
     const chunk = readChunk(value)
     const found: Salvaged[] = []
     if (chunk !== null) {
       eachFrame(chunk, (attempts, start, end) => {
         const json = value.toString('utf8', start, end)
-        found.push({ kind: 'payload', provider, lane, attempts, json, suspect: null })
+        found.push({ kind: 'payload', provider, lane, attempts, json, suspect: null, batch })
       })
       return found
     }
@@ -91,6 +96,7 @@ export function createRecordReader(): (key: Buffer, value: Buffer) => Salvaged[]
         attempts,
         json,
         suspect: 'the checksum of its chunk is wrong',
+        batch,
       })
     found.push(unreadable(key, value, wrongChecksum))
     return found

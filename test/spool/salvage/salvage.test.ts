@@ -295,6 +295,21 @@ describe('salvage', () => {
     ])
   })
 
+  test('says which payloads belong to a held batch', async () => {
+    const { spool, path, publish } = await openSpoolWorld()
+    for (const name of ['a', 'b', 'c', 'd', 'e']) await publish(name)
+    const limits = { payloadsMax: 2, bodyBytesMax: 1e6 }
+    await spool.seal(lane1, { ...limits, payloadsMax: 1 })
+    const batch = await spool.seal(lane1, limits)
+    const held = { reason: 'repeated', since: 1, requestId: 'r-1', why: 'HTTP 409' } as const
+    await spool.setHeld(batch!, held)
+    await spool.close()
+    const { found } = await salvaged(path)
+    const batches = found.flatMap((one) => (one.kind === 'payload' ? [one.batch] : []))
+    const known = { batchId: batch?.batchId, reason: 'repeated', requestId: 'r-1' }
+    expect(batches).toEqual([null, known, known, null, null])
+  })
+
   test('accepts the database directory itself, or a copy of it elsewhere', async () => {
     const { spool, path } = await filled(3)
     await spool.close()
