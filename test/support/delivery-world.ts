@@ -102,6 +102,8 @@ type WorldOptions = {
   ledger?: boolean
   /** Real signatures, a real thread and real sockets instead of scripted-sender.ts. */
   sockets?: boolean
+  /** Of the link to the service, without sockets. */
+  bytesPerS?: number
 }
 
 export async function createDeliveryWorld(options: WorldOptions = {}): Promise<DeliveryWorld> {
@@ -109,7 +111,7 @@ export async function createDeliveryWorld(options: WorldOptions = {}): Promise<D
   const disk = createMemoryDisk()
   const { senderWorker, service } = options.sockets
     ? await socketSender(options.script)
-    : createScriptedSender({ clock }, options.script)
+    : createScriptedSender({ clock }, options.script, options)
   const chance = createRandom(options.seed ?? 1)
   const random = () => chance.next()
   const events: GatewayEvent[] = []

@@ -14,13 +14,22 @@ import { unreachable } from '../../src/delivery/transport/unreachable.ts'
 import { payloadIdIn } from '../../src/domain/payload.ts'
 import type { Clock } from '../../src/std/clock.ts'
 import { turn } from './fake-clock.ts'
+import { createSlowLink, type SlowLink } from './slow-link.ts'
 import { acceptAll, bytesOf, receivedOf } from './scripted-service.ts'
 import type { Received, Reply, Script, ScriptedService } from './scripted-service.ts'
 
 export type ScriptedSender = { senderWorker: SenderWorker; service: ScriptedService }
 
-export function createScriptedSender({ clock }: { clock: Clock }, first: Script = acceptAll): ScriptedSender {
+/** `bytesPerS`: of the link to the service, which all submissions share. */
+type LinkOptions = { bytesPerS?: number }
+
+export function createScriptedSender(
+  { clock }: { clock: Clock },
+  first: Script = acceptAll,
+  { bytesPerS }: LinkOptions = {},
+): ScriptedSender {
   let script = first
+  const link = bytesPerS === undefined ? null : createSlowLink({ clock }, bytesPerS)
   let open = 0
   let mostOpen = 0
   let hanging = 0
@@ -57,6 +66,8 @@ export function createScriptedSender({ clock }: { clock: Clock }, first: Script 
       // Submissions that start together are open together.
       await turn()
       if (attempt.stop.aborted) return { ...aborted, entries: null }
+      const sent = link === null ? body.length : await carry(link, body.length, attempt, options)
+      if (sent < body.length) return { ...cutOff(attempt, options, sent), entries: null }
       const one = receivedOf({ ...requestOf(options, attempt), body })
       received.push(one)
       const reply = script(one, received.length - 1)
@@ -64,6 +75,19 @@ export function createScriptedSender({ clock }: { clock: Clock }, first: Script 
     } finally {
       open -= 1
     }
+  }
+
+  /** While the link carries it only the clock can go on. */
+  async function carry(
+    { carry: upload }: SlowLink,
+    bytes: number,
+    { timeoutMs, stop }: Attempt,
+    options: TransportOptions,
+  ): Promise<number> {
+    hanging += 1
+    const sent = await upload(bytes, timeoutMs ?? options.timeoutMs, stop)
+    hanging -= 1
+    return sent
   }
 
   type Exchange = { options: TransportOptions; attempt: Attempt; body: Buffer; starts: Uint32Array }
@@ -118,6 +142,16 @@ const aborted: SubmissionResult = { outcome: { kind: 'aborted' }, date: null, wr
 /** The service gets the whole body before it answers or hangs. */
 function written(bytes: number): { written: boolean; bytesSent: number } {
   return { written: true, bytesSent: bytes }
+}
+
+function cutOff(
+  { stop, timeoutMs }: Attempt,
+  options: TransportOptions,
+  bytesSent: number,
+): SubmissionResult {
+  const message = `no answer within ${timeoutMs ?? options.timeoutMs} ms`
+  const late: SubmissionResult['outcome'] = { kind: 'unreachable', reason: 'timeout', message }
+  return { outcome: stop.aborted ? { kind: 'aborted' } : late, date: null, written: false, bytesSent }
 }
 
 function requestOf(

@@ -121,6 +121,7 @@ export function createInFlightBatches(
       held: batch.held,
       submissions: 0,
       mayBeProcessed: from === 'recovered',
+      timeouts: 0,
       refusals: 0,
       forbiddenAt: null,
       forbiddenAlone: false,

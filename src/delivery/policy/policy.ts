@@ -3,7 +3,7 @@
 //
 // A batch from its lane to its settlement, and who decides
 //   what goes next          scheduler        sealed batches and lanes in turn: live, retry, backfill
-//   how large, how cut      size-limit       the largest body, as answers with 413 show it
+//   how large, how many     ../pacing/
 //                           batch-parts      when a batch is cut, and into how many parts
 //   may it be sent now      endpoint         available, unavailable or unauthorized (invariant 9)
 //                           concurrency      how many submissions at once

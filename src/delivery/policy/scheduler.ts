@@ -23,7 +23,7 @@ import type { LaneRole, LaneView, SealLimits } from '../../spool/spool.ts'
 import type { ProviderOptions } from '../delivery-options.ts'
 import type { InFlightBatches } from './in-flight-batches.ts'
 import { retryDelayMs } from './retry-delays.ts'
-import type { SizeLimit } from './size-limit.ts'
+import type { Pacing } from '../pacing/pacing.ts'
 import type { InFlightBatch } from './types.ts'
 
 export type Choice =
@@ -57,7 +57,7 @@ export type Scheduler = {
   sealEnded(lane: LaneId, got: 'a batch' | 'nothing'): void
 }
 
-type Deps = { clock: Clock; sizeLimit: SizeLimit }
+type Deps = { clock: Clock; pacing: Pick<Pacing, 'bytesMax'> }
 
 /**
  * With so many sealed batches a probe seals no further batch of a lane that has one: else, in an outage of
@@ -71,7 +71,7 @@ const heldEvery = 8
 /** A lane that was chosen and had nothing to seal is skipped for this long. */
 const emptySealPauseMs = 100
 
-export function createScheduler({ clock, sizeLimit }: Deps, options: ProviderOptions): Scheduler {
+export function createScheduler({ clock, pacing }: Deps, options: ProviderOptions): Scheduler {
   const single = options.mode === 'single'
   const payloadsMax = single ? 1 : options.batch.payloadsMax
   // The linger fills a batch; a single payload has none to fill.
@@ -113,7 +113,7 @@ export function createScheduler({ clock, sizeLimit }: Deps, options: ProviderOpt
   }
 
   function limitsNow(): SealLimits {
-    return { payloadsMax, bodyBytesMax: sizeLimit.bytesMax, ...(single ? { operation: 'single' } : {}) }
+    return { payloadsMax, bodyBytesMax: pacing.bytesMax, ...(single ? { operation: 'single' } : {}) }
   }
 
   function planRetry(lane: LaneView, nowMs: number): LanePlan {

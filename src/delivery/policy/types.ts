@@ -22,6 +22,8 @@ export type InFlightBatch = {
    * refusal. A batch that is found at the start counts as sent.
    */
   mayBeProcessed: boolean
+  /** Time-outs after it was written completely. */
+  timeouts: number
   /** Answers 400 or 413 in a row to these bytes. */
   refusals: number
   /** Number of the last submission that had started when this batch was last answered 401 or 403. */

@@ -12,16 +12,15 @@ import type { Outcome } from '../../domain/outcome.ts'
 import type { Batch, BatchContent, BatchOperation, Spool } from '../../spool/spool.ts'
 import type { Keyring } from '../credentials/keyring.ts'
 import { partsBeforeSending } from '../refusals/batch-parts.ts'
-import type { Concurrency } from '../policy/concurrency.ts'
+import type { EndedSubmission } from '../pacing/goodput.ts'
+import type { Pacing } from '../pacing/pacing.ts'
 import type { Endpoint, Pass, Report } from '../policy/endpoint.ts'
 import type { ForbiddenTrial } from '../refusals/forbidden-trial.ts'
 import type { InFlightBatches } from '../policy/in-flight-batches.ts'
 import type { InFlightBatch } from '../policy/types.ts'
 import type { Isolation } from '../refusals/isolation.ts'
 import type { Verdict } from '../policy/policy.ts'
-import type { RateLimit } from '../policy/rate-limit.ts'
 import type { Choice, Scheduler } from '../policy/scheduler.ts'
-import type { SizeLimit } from '../policy/size-limit.ts'
 import type { ProviderShare } from '../total-share.ts'
 import type { ServiceClock } from '../transport/service-clock.ts'
 import type { Transport } from '../transport/transport.ts'
@@ -54,14 +53,12 @@ type Deps = {
   keyring: Keyring
   transport: Transport
   endpoint: Endpoint
-  concurrency: Concurrency
+  pacing: Pacing
   scheduler: Scheduler
   settler: Settler
   serviceClock: ServiceClock
   isolation: Isolation
   trial: ForbiddenTrial
-  sizeLimit: SizeLimit
-  rateLimit: RateLimit
   mode: BatchOperation
   /** It is the current session, and the spool has not failed in it. */
   isCurrent: (session: PipelineSession) => boolean
@@ -77,8 +74,8 @@ type Submitted = { outcome: Outcome; number: number; written: boolean }
 type SendBatch = (task: SendTask) => Promise<void>
 
 export function createBatchSender(deps: Deps): SendBatch {
-  const { spool, clock, emit, places, keyring, transport, endpoint, concurrency, scheduler, settler } = deps
-  const { serviceClock, isolation, trial, sizeLimit, rateLimit, mode, isCurrent, isStopping, sealed } = deps
+  const { spool, clock, emit, places, keyring, transport, endpoint, pacing, scheduler, settler } = deps
+  const { serviceClock, isolation, trial, mode, isCurrent, isStopping, sealed } = deps
 
   return async (task) => {
     const { choice, pass, session } = task
@@ -116,7 +113,7 @@ export function createBatchSender(deps: Deps): SendBatch {
   async function reshape(inFlight: InFlightBatch, session: PipelineSession): Promise<boolean> {
     const { batch, mayBeProcessed: sent } = inFlight
     if (batch.operation === 'single') return false
-    const needed = partsBeforeSending(batch, { mode, sent, sizeLimit })
+    const needed = partsBeforeSending(batch, { mode, sent, pacing })
     if (needed !== null) await cut(inFlight, needed.parts, needed.why, session)
     else if (mode === 'single') await changeOperation(inFlight, 'single', session)
     else return false
@@ -158,7 +155,7 @@ export function createBatchSender(deps: Deps): SendBatch {
     const { session } = task
     const content = await load(inFlight, session)
     if (content === null) return
-    const began = concurrency.started()
+    const began = pacing.concurrency.started()
     const { generation } = keyring
     let submitted = await submit(inFlight, content, task)
     if (submitted === null || !isCurrent(session)) return
@@ -175,9 +172,9 @@ export function createBatchSender(deps: Deps): SendBatch {
       verdict = settler.judge({ ...judged, ...submitted, mayRenewCredentials: false })
     }
     const { outcome, number } = submitted
-    if (verdict.endpoint === 'failure' && inFlight.held === null) concurrency.failed(began)
+    if (verdict.endpoint === 'failure' && inFlight.held === null) pacing.concurrency.failed(began)
     if (verdict.endpoint === 'success') {
-      concurrency.succeeded()
+      pacing.concurrency.succeeded()
       keyring.accepted()
       if (trial.accepted(number)) session.batches.releaseWaiting('other-batches')
     }
@@ -235,19 +232,32 @@ export function createBatchSender(deps: Deps): SendBatch {
       inFlight.submissions += 1
       const number = trial.started()
       const signingAt = serviceClock.signingAt()
-      rateLimit.take(inFlight.batch.payloads)
+      pacing.rateLimit.take(inFlight.batch.payloads)
       const { operation, batchId } = inFlight.batch
       const stop = session.end.signal
-      const attempt = { batchId, operation, content, credentials, signingAt, startedAt, stop }
-      const { outcome, date, entries, written } = await transport.submit(attempt)
+      const timeoutMs = pacing.goodput.timeoutMs(content.bodyBytes, inFlight.timeouts)
+      const attempt = { batchId, operation, content, credentials, signingAt, startedAt, timeoutMs, stop }
+      pacing.goodput.began()
+      const { outcome, date, entries, written, bytesSent } = await transport.submit(attempt)
+      const tookMs = clock.monotonic() - startedMs
+      const end = endOf(outcome)
+      if (end === 'timed out' && written) inFlight.timeouts += 1
+      pacing.goodput.ended({ bodyBytes: content.bodyBytes, bytesSent, end, tookMs })
       inFlight.entries = entries
-      serviceClock.answered(date, clock.monotonic() - startedMs)
-      settler.submitted(inFlight, outcome, content.bodyBytes, clock.monotonic() - startedMs)
+      serviceClock.answered(date, tookMs)
+      settler.submitted(inFlight, outcome, content.bodyBytes, tookMs)
       return { outcome, number, written }
     } finally {
       places.leave()
     }
   }
+}
+
+function endOf(outcome: Outcome): EndedSubmission['end'] {
+  if (outcome.kind === 'unreachable') return outcome.reason === 'timeout' ? 'timed out' : 'failed'
+  return outcome.kind === 'aborted' || outcome.kind === 'interrupted' || outcome.kind === 'body_changed'
+    ? 'failed'
+    : 'answered'
 }
 
 /** Null where `signal` aborts first; the work continues in the background. */

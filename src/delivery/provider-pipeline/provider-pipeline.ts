@@ -16,17 +16,15 @@ import PQueue from 'p-queue'
 import { GatewayError } from '../../std/gateway-error.ts'
 import { createKeyring } from '../credentials/keyring.ts'
 import type { ProviderOptions } from '../delivery-options.ts'
+import { createPacing } from '../pacing/pacing.ts'
 import { createBackfillPolicy } from '../policy/backfill-policy.ts'
-import { createConcurrency } from '../policy/concurrency.ts'
 import { createEndpoint } from '../policy/endpoint.ts'
 import type { Pass, Report } from '../policy/endpoint.ts'
 import { createForbiddenTrial } from '../refusals/forbidden-trial.ts'
 import { createInFlightBatches } from '../policy/in-flight-batches.ts'
 import { createIsolation } from '../refusals/isolation.ts'
-import { createRateLimit } from '../policy/rate-limit.ts'
 import { createScheduler } from '../policy/scheduler.ts'
 import type { Choice } from '../policy/scheduler.ts'
-import { createSizeLimit } from '../policy/size-limit.ts'
 import { createServiceClock } from '../transport/service-clock.ts'
 import { transportOptions } from '../transport/transport-options.ts'
 import type { ProviderView } from '../types.ts'
@@ -44,15 +42,13 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   const keyring = createKeyring({ ...deps, offsetMs: () => serviceClock.offsetMs }, options)
   const transport = deps.senderWorker.open(transportOptions(options, deps.env))
   const endpoint = createEndpoint({ clock, random, emit }, { provider, backoff: options.backoff })
-  const concurrency = createConcurrency({ max: options.maxInFlight })
+  const pacing = createPacing({ clock }, options)
   const places = deps.total.open()
-  const sizeLimit = createSizeLimit({ bytesMax: options.batch.bodyBytesMax })
-  const rateLimit = createRateLimit({ clock }, options.rate)
   const isolation = createIsolation({ ended: () => session.batches.releaseWaiting('isolation') })
   const trial = createForbiddenTrial()
-  const scheduler = createScheduler({ clock, sizeLimit }, options)
+  const scheduler = createScheduler({ clock, pacing }, options)
   const settler = createSettler(
-    { spool, clock, emit, counters, isolation, trial, sizeLimit, serviceClock },
+    { spool, clock, emit, counters, isolation, trial, sizeLimit: pacing.sizeLimit, serviceClock },
     options,
   )
   const backfillPolicy = createBackfillPolicy(
@@ -67,14 +63,12 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
     keyring,
     transport,
     endpoint,
-    concurrency,
+    pacing,
     scheduler,
     settler,
     serviceClock,
     isolation,
     trial,
-    sizeLimit,
-    rateLimit,
     mode: options.mode,
     isCurrent,
     isStopping: () => stopping,
@@ -183,7 +177,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
     if (!started || stopping || session.down !== null || running >= limitNow()) return
     const lanes = spool.lanes()
     backfillPolicy.consider(lanes, endpoint.view().state)
-    const rateWaitMs = rateLimit.waitMs()
+    const rateWaitMs = pacing.rateLimit.waitMs()
     if (rateWaitMs > 0) return wakeTimer.set(clock.monotonic() + rateWaitMs)
     const plans = scheduler.plan(lanes)
     let probing = false
@@ -209,7 +203,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   }
 
   function limitNow(): number {
-    return isolation.suspicious || trial.active ? 1 : concurrency.limit
+    return isolation.suspicious || trial.active ? 1 : pacing.places
   }
 
   /** Unauthorized, but perhaps because of one batch: the next others are tried without a wait. */
@@ -262,7 +256,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
     reached ||= report.kind === 'success'
     if (before === after) return
     if (after === 'available') session.batches.release()
-    else concurrency.reset()
+    else pacing.concurrency.reset()
     pump()
   }
 

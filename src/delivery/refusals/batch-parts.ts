@@ -1,7 +1,7 @@
 // batch-parts.ts: the number of parts that a batch is cut into, before it is sent or after a refusal.
 
 import type { Batch, BatchOperation } from '../../spool/spool.ts'
-import type { SizeLimit } from '../policy/size-limit.ts'
+import type { Pacing } from '../pacing/pacing.ts'
 
 /** After this many refusals in a row the wrapper is suspected. A batch of one payload then tests it best. */
 const suspiciousRefusals = 3
@@ -18,6 +18,8 @@ export function partsOfRefused(
   return [first, payloads - first]
 }
 
+type CutBy = Pick<Pacing, 'sizeLimit' | 'goodput' | 'bytesMax'>
+
 type Cut = { parts: readonly number[]; why: string }
 
 /**
@@ -26,14 +28,21 @@ type Cut = { parts: readonly number[]; why: string }
  */
 export function partsBeforeSending(
   { payloads, bytes }: Pick<Batch, 'payloads' | 'bytes'>,
-  { mode, sent, sizeLimit }: { mode: BatchOperation; sent: boolean; sizeLimit: SizeLimit },
+  { mode, sent, pacing }: { mode: BatchOperation; sent: boolean; pacing: CutBy },
 ): Cut | null {
   if (payloads === 1) return null
   if (mode === 'single') return { parts: Array<number>(payloads).fill(1), why: 'delivery.mode is single.' }
-  if (!sizeLimit.lowered || sent) return null
-  const count = Math.min(payloads, Math.ceil(bytes / sizeLimit.bytesMax))
+  if (sent) return null
+  const { sizeLimit, goodput } = pacing
+  // A link changes slowly: a batch that is somewhat too large goes as it is.
+  const tooLarge = sizeLimit.lowered && bytes > sizeLimit.bytesMax
+  if (!tooLarge && bytes <= 2 * goodput.bytesMax) return null
+  const count = Math.min(payloads, Math.ceil(bytes / pacing.bytesMax))
   if (count < 2) return null
-  return { parts: evenly(payloads, count), why: 'The service refused smaller batches as too large.' }
+  const why = tooLarge
+    ? 'The service refused smaller batches as too large.'
+    : 'The link to the service is too slow for a batch of this size.'
+  return { parts: evenly(payloads, count), why }
 }
 
 /** The sizes are whole numbers that differ by at most one. */

@@ -3,7 +3,7 @@
 // time are simulated.
 
 import { describe, expect, test } from 'vitest'
-import { createConcurrency } from '../../../src/delivery/policy/concurrency.ts'
+import { createConcurrency } from '../../../src/delivery/pacing/concurrency.ts'
 import { createEndpoint } from '../../../src/delivery/policy/endpoint.ts'
 import type { Pass } from '../../../src/delivery/policy/endpoint.ts'
 import { defaultBackoff } from '../../../src/delivery/delivery-options.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createConcurrency } from '../../../src/delivery/policy/concurrency.ts'
+import { createConcurrency } from '../../../src/delivery/pacing/concurrency.ts'
 
 describe('concurrency', () => {
   test('is halved once for submissions that fail together, and grows again by one', () => {
