@@ -4,7 +4,10 @@ import { formatDuration } from '../../std/quantity.ts'
 import type { EpochMs } from '../../std/clock.ts'
 import type { BatchGroup, BatchList, BatchSelection, BatchView } from '../types.ts'
 
-/** In the order of the ids, or the oldest first. `missing`: ids that no batch has. */
+/**
+ * In the order of the ids, or the oldest first. `missing`: ids that no batch has. A held batch that is being
+ * retried is selected, too, so that the report names it.
+ */
 export function selectBatches(
   views: Iterable<BatchView>,
   selection: BatchSelection,
@@ -13,7 +16,7 @@ export function selectBatches(
   const { ids } = selection
   const matching = [...views].filter(matcher(selection, now))
   if (ids === undefined)
-    return { selected: matching.filter(({ state }) => state === 'held').sort(byAge), missing: [] }
+    return { selected: matching.filter(({ held }) => held !== null).sort(byAge), missing: [] }
   const byId = new Map<string, BatchView>(matching.map((view) => [view.batchId, view]))
   const wanted = [...new Set(ids.map((id) => id.toLowerCase()))]
   return {

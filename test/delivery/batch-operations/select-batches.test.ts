@@ -32,6 +32,11 @@ describe('a selection of batches', () => {
     expect(selected({ reason: 'unlisted' })).toBe('')
   })
 
+  test('without batchIds takes a held batch that is being retried, so that it is reported', () => {
+    const retried = heldView('r', 'stuck', { since: now - 1, state: 'in flight' })
+    expect(idsOf(selectBatches([...views, retried], { reason: 'stuck' }, now).selected)).toBe('dr')
+  })
+
   test('takes a batchId in any state, once, in upper or lower case', () => {
     const { selected: found, missing } = selectBatches(views, { ids: ['B', 'a', 'b', 'z'] }, now)
     expect(idsOf(found)).toBe('ba')

@@ -183,6 +183,32 @@ describe('held batches', () => {
   })
 })
 
+describe('a write that fails during an action', () => {
+  test.each(['drop', 'reissue', 'mark-delivered'] as const)(
+    'ends %s with the fault, and the batch is held as before',
+    async (action) => {
+      const world = await heldWorld(2)
+      world.disk.failNextWrite({ reachesDisk: false })
+      await expect(world.run(action)).rejects.toMatchObject({ code: 'SPOOL_WRITE_FAILED' })
+      expect(world.ofKind('operator_action')).toMatchObject([{ action, batches: 0 }])
+      await world.pass(5000)
+      expect(world.spool.holdReason).toBeNull()
+      expect(statesOf(world)).toEqual(['repeated', 'repeated'])
+      expect(await world.run(action)).toMatchObject({ batches: 2, skipped: [] })
+    },
+  )
+
+  test('is not repeated where it reached the disk', async () => {
+    const world = await heldWorld(2)
+    world.disk.failNextWrite({ reachesDisk: true })
+    await expect(world.run('drop')).rejects.toMatchObject({ code: 'SPOOL_WRITE_FAILED' })
+    await world.pass(5000)
+    expect(statesOf(world)).toEqual(['repeated'])
+    expect(await world.run('drop')).toMatchObject({ batches: 1 })
+    expect(world.spool.totals()).toMatchObject({ deadLetters: 4, heldBatches: 0 })
+  })
+})
+
 describe('a batch that is in a submission', () => {
   test('is left alone, and shown as in flight', async () => {
     const world = await createDeliveryWorld({ script: () => 'hang' })
