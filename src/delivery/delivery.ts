@@ -35,6 +35,7 @@
 //   A backlog waits       fresh data goes first, the backlog gets its share (policy/backfill-policy.ts).
 //   The spool is lost     running submissions are aborted and their answers ignored. When it is open again,
 //                         delivery starts with the batches that the spool has.
+//   The thread is lost    (transport/sender-worker.ts) its batches are sent once more, by a new one.
 //   The daemon stops      running submissions continue until the deadline, then are aborted; batches stay
 //                         sealed.
 

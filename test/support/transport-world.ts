@@ -42,6 +42,7 @@ export type TransportWorld = {
     options?: Partial<ProviderOptions> & {
       operation?: BatchOperation
       stop?: AbortSignal
+      text?: string
       env?: Record<string, string>
     },
   ): Promise<AttemptResult>
@@ -64,10 +65,14 @@ export function createTransportWorld(): TransportWorld {
   const senderWorker = createSenderWorker()
   afterAll(() => senderWorker.close())
   const world: TransportWorld = {
-    async submit(baseUrl, { env = {}, operation, stop, ...options } = {}) {
+    async submit(baseUrl, { env = {}, operation, stop, text, ...options } = {}) {
       const transport = senderWorker.open(transportOptions(providerOptions(baseUrl, options), env))
       try {
-        return await world.send(transport, { ...(operation && { operation }), ...(stop && { stop }) })
+        return await world.send(transport, {
+          ...(operation && { operation }),
+          ...(stop && { stop }),
+          ...(text && { text }),
+        })
       } finally {
         await transport.close()
       }

@@ -91,6 +91,7 @@ async function submit(request: Extract<ThreadRequest, { kind: 'submit' }>): Prom
     stop: stop.signal,
   })
   running.delete(id)
+  if (isCompressed) result.bytesSent = Math.round((result.bytesSent * body.length) / wire.length)
   const entries = opened.ledger && maySettle(result.outcome, operation) ? entriesOfBody(body, starts) : null
   // A compressed body is a copy.
   const slotFree = isCompressed || sent.released

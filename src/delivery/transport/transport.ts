@@ -65,7 +65,7 @@ export type SubmissionResult = {
    * have processed the batch.
    */
   written: boolean
-  /** Bytes of the body, compressed where it is sent so, that were given to the kernel. */
+  /** Bytes of the uncompressed body that were given to the kernel; estimated where it is compressed. */
   bytesSent: number
   /** The Date header of the answer, where there was one. */
   date: string | null

@@ -1,5 +1,6 @@
 // What an attempt reports of the body that it sent: whether its last byte left, and how many bytes did.
 
+import { gunzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import type { ProviderOptions } from '../../../src/delivery/delivery-options.ts'
 import { createAuthority } from '../../support/certificates.ts'
@@ -162,6 +163,31 @@ describe('a body is certainly not written when', () => {
     expect(await submit(refused, { stop: AbortSignal.abort() })).toMatchObject({ written: false })
   })
 })
+
+describe('a compressed body', () => {
+  test('is gzip on the wire, and its progress is that of the body before', async () => {
+    const text = textOf(300_000)
+    const service = await startRawService({
+      onData({ socket, received }) {
+        if (gunzipped(received()) === text) socket.write(httpAnswer(200, acceptedBoth))
+      },
+    })
+    const { outcome, written, bytesSent } = await submit(service.url, { compress: 'gzip', text })
+    expect(outcome).toMatchObject({ kind: 'answered', accepted: 'all' })
+    expect({ written, bytesSent }).toEqual({ written: true, bytesSent: text.length })
+    const [connection] = service.connections
+    expect(connection?.received().toString('latin1')).toMatch(/\r\ncontent-encoding: gzip\r\n/i)
+    expect(connection?.bodyBytes()).toBeLessThan(text.length / 10)
+  })
+})
+
+function gunzipped(request: Buffer): string | null {
+  try {
+    return gunzipSync(request.subarray(request.indexOf('\r\n\r\n') + 4)).toString()
+  } catch {
+    return null
+  }
+}
 
 describe('the deadline of an attempt', () => {
   test('is that of the attempt, else delivery.timeout', async () => {
