@@ -33,6 +33,8 @@ export type Message = {
   sender: Sender
   /** Our time at the moment the packet was read. */
   arrivedAt: EpochMs
+  /** Its number among the messages that arrived in the same millisecond, from 0. */
+  serial?: number
   /** Set by the intake. It is used again like the message: copy it when it must outlive the call. */
   arrival?: Arrival
 }

@@ -23,6 +23,8 @@ export type Fleet = {
    * then.
    */
   serve(port: number, alive: () => boolean): Promise<void>
+  /** Something that was granted is not acknowledged yet. */
+  readonly busy: boolean
   /** Ends all connections. */
   disconnect(): void
 }
@@ -147,6 +149,9 @@ export function createFleet(options: { devices: number; window: number }): Fleet
         if (isQuiet()) resolve()
         else quietWaiters.push(resolve)
       }),
+    get busy() {
+      return !isQuiet()
+    },
     onAck(listener) {
       ackListener = listener
     },

@@ -7,6 +7,7 @@ import { openSpool } from '../../src/spool/spool.ts'
 import { systemClock } from '../../src/std/clock.ts'
 import { openLevelStore, realDisk } from '../../src/storage/storage.ts'
 import { doomedDevice, keyOf, malformedText, wrongIn, type Message } from './crash-message.ts'
+import type { UntimedCounts } from './untimed-fleet.ts'
 import type { CrashWorld } from './crash-world.ts'
 
 export type CrashFindings = {
@@ -18,6 +19,8 @@ export type CrashFindings = {
   batches: number
   /** Submissions of a batchId that the service had already accepted. */
   repeats: number
+  /** Of the devices without a device time, and how many of their messages came twice. */
+  untimed: UntimedCounts
   violations: string[]
 }
 
@@ -47,12 +50,25 @@ export async function checkRules(world: CrashWorld): Promise<CrashFindings> {
     violations.add('ack order', `${fleet.counts.outOfOrder} acks came out of the order of their messages`)
   const { published, resent } = fleet.counts
   const { batches, repeats } = service.stats()
-  return { published, acked, resent, accepted, deadLetters, batches, repeats, violations: violations.list() }
+  const { violations: ofUntimed, counts: untimed } = world.untimed.check()
+  for (const what of ofUntimed) violations.add(what.slice(0, what.indexOf(':')), what)
+  return {
+    published,
+    acked,
+    resent,
+    accepted,
+    deadLetters,
+    batches,
+    repeats,
+    untimed,
+    violations: violations.list(),
+  }
 
   async function countAccepted(): Promise<number> {
     let count = 0
     for await (const { payload } of service.accepted()) {
       count += 1
+      if (world.untimed.accepted(payload)) continue
       const name = keyOf(payload.deviceIdentifier.id, payload.signalTimestamp)
       const message = messages.get(name)
       if (message === undefined) {

@@ -10,6 +10,7 @@ import { messageOf } from '../../src/std/gateway-error.ts'
 import type { Random } from '../support/random.ts'
 import { openPayloads, startDaemon, statusUntil, type Daemon, type DaemonOptions } from './daemon-process.ts'
 import { createFleet, type Fleet } from './crash-devices.ts'
+import { createUntimedFleet, type UntimedFleet } from './untimed-fleet.ts'
 import { openService, type Service } from './crash-service.ts'
 
 export type CrashWorld = AsyncDisposable & {
@@ -17,6 +18,7 @@ export type CrashWorld = AsyncDisposable & {
   spoolPath: string
   service: Service
   fleet: Fleet
+  untimed: UntimedFleet
   /** Broken rules, in the order in which they are found. */
   violations: string[]
   /** Events of all daemons, counted by kind. */
@@ -53,6 +55,7 @@ export async function openCrashWorld(options: WorldOptions): Promise<CrashWorld>
   const configPath = join(folder, 'gateway.yaml')
   await writeFile(configPath, configText({ spoolPath, serviceUrl: service.url, spool: options.spool }))
   const fleet = createFleet({ devices: options.devices ?? 8, window: options.window ?? 4 })
+  const untimed = createUntimedFleet(() => fleet.busy)
   const violations: string[] = []
   const events = new Map<string, number>()
   const waiters: { kinds: string[]; resolve: (event: string) => void }[] = []
@@ -83,13 +86,14 @@ export async function openCrashWorld(options: WorldOptions): Promise<CrashWorld>
     await using daemon = start()
     const ready = await daemon.ready
     if (ready === null) throw new Error(`the last daemon ended:\n${daemon.log()}`)
-    const served = fleet.serve(ready.mqttPort, () => daemon.running)
+    const alive = () => daemon.running
+    const served = [fleet.serve(ready.mqttPort, alive), untimed.serve(ready.mqttPort, alive)]
     await finishWith(daemon)
-    await served
+    await Promise.all(served)
   }
 
   async function finishWith(daemon: Daemon): Promise<void> {
-    await Promise.race([fleet.quiet(), daemon.ended])
+    await Promise.race([Promise.all([fleet.quiet(), untimed.finish()]), daemon.ended])
     await drained(daemon)
     const end = await daemon.stop()
     if (end !== 'exit 0') violations.push(`SIGTERM ended in ${end}:\n${daemon.log()}`)
@@ -117,6 +121,7 @@ export async function openCrashWorld(options: WorldOptions): Promise<CrashWorld>
     spoolPath,
     service,
     fleet,
+    untimed,
     violations,
     events,
     eventOf: (...kinds) =>
@@ -128,6 +133,7 @@ export async function openCrashWorld(options: WorldOptions): Promise<CrashWorld>
     finishWith,
     async [Symbol.asyncDispose]() {
       fleet.disconnect()
+      untimed.disconnect()
       await service[Symbol.asyncDispose]()
       await rm(folder, { recursive: true, force: true })
     },
@@ -163,6 +169,18 @@ sources:
       signals:
         - { type: OBD_LIFETIME_ODOMETER, path: odometer.value, unit: km }
 ${padding}
+  - name: parked
+    topic: parked/{device}
+    map: { latitude: { path: lat }, longitude: { path: lon } }
+  - name: tanks
+    topic: tanks/{device}/{field}
+    coalesce: { name: "{field}", complete: [level, heat], window: 100ms }
+    map:
+      signals:
+        - { type: LEVEL, path: level }
+        - { type: HEAT, path: heat }
+  - name: plants
+    preset: sparkplug-b
 defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }
 spool: { path: ${JSON.stringify(spoolPath)}, max_bytes: ${max_bytes}, min_free_bytes: ${min_free_bytes} }
 delivery:

@@ -18,6 +18,7 @@ test(
     expect(report.resent).toBeGreaterThan(0)
     expect(report.repeats).toBeGreaterThan(0)
     expect(report.deadLetters).toBeGreaterThan(0)
+    expect(report.untimed.published).toBeGreaterThan(100)
   },
 )
 

@@ -164,7 +164,11 @@ async function liveAndDie(
     const ready = await daemon.ready
     if (ready === null) return await deathOf(daemon)
     const startedAtMs = performance.now()
-    const served = world.fleet.serve(ready.mqttPort, () => daemon.running)
+    const alive = () => daemon.running
+    const served = Promise.all([
+      world.fleet.serve(ready.mqttPort, alive),
+      world.untimed.serve(ready.mqttPort, alive),
+    ])
     await publishUntilDead(world, daemon, place === 'during-compaction')
     await served
     reached = performance.now() - startedAtMs < roundBoundMs

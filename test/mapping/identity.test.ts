@@ -127,6 +127,13 @@ describe('without a device time', () => {
     expect(first.windowKey).toMatch(/^[0-9a-f]{32}$/)
   })
 
+  test('equal messages that arrive in one millisecond have different payloadIds', () => {
+    const mapper = openMapperOf([timeless])
+    const ids = [0, 1, 2].map((serial) => payloadIn(mapper.map(messageOf(reading, { serial }))).payloadId)
+    expect(new Set(ids).size).toBe(3)
+    expect(ids[0]).toBe(payloadIn(mapper.map(messageOf(reading))).payloadId)
+  })
+
   test('another client, topic or content makes no duplicate', () => {
     const mapper = openMapperOf([timeless])
     const messages = [

@@ -50,6 +50,7 @@ export function createPublishHandler(
     dup: false,
     sender: { clientId: '', userName: null, certificateName: null },
     arrivedAt: 0,
+    serial: 0,
     link: null,
     messageId: 0,
     ordinal: 0,

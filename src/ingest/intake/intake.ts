@@ -109,6 +109,8 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
   const counters = { received: 0, lastMessageAt: 0, bytes: 0, dropped: 0 }
   /** The state of the mapping is being read: nothing may be mapped. */
   let restoring = false
+  /** Messages that arrived in this millisecond before. */
+  let serial = 0
   let draining = false
   let readingPaused = false
   let finished = false
@@ -134,10 +136,13 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
     else wait(message, ack)
   }
 
-  function count({ bytes }: ReceivedMessage): void {
+  function count(message: ReceivedMessage): void {
+    const now = clock.now()
+    serial = now === counters.lastMessageAt ? serial + 1 : 0
+    message.serial = serial
     counters.received += 1
-    counters.lastMessageAt = clock.now()
-    counters.bytes += bytes.length
+    counters.lastMessageAt = now
+    counters.bytes += message.bytes.length
   }
 
   function mayTake(): boolean {
@@ -158,10 +163,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
 
   function take(message: ReceivedMessage, ack: Ack | null): void {
     const isBehind = backpressure.size > 0 && backpressure.delaysSender(message.sender)
-    if (!isBehind && isUnreleased(message)) {
-      endResent(ack)
-      return
-    }
+    if (!isBehind && isUnreleased(message)) return endResent(ack)
     const result = isBehind ? null : state.map(message)
     if (result !== null && result.kind !== 'unmappable') route(message, result, ack)
     else if (backpressure.delays(message, result, ack)) updateReading()
@@ -170,15 +172,11 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
 
   function route(message: ReceivedMessage, result: MapResult, ack: Ack | null): void {
     // It may have waited behind the one that it repeats.
-    if (isUnreleased(message)) {
-      endResent(ack)
-      return
-    }
+    if (isUnreleased(message)) return endResent(ack)
     if (tap?.on === true) tap.record(message, result)
     router.route(result, message, state)
     if (message.qos === 2) addUnreleased(message)
-    // Everything appended since the last call belongs to this message: its ack follows the commit that holds
-    // it.
+    // All that was added since the last call belongs to this message: its ack follows its commit.
     spool.endMessage(ack)
     if (result.kind === 'part') state.partAdded()
   }

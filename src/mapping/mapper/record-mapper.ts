@@ -134,7 +134,7 @@ export function createRecordMapper({ context, checkTime }: Deps): RecordMapper {
   ): MappedPayload | null {
     const hasOwnTime = !Number.isNaN(time)
     const sentTime = hasOwnTime ? time : message.arrivedAt
-    let name = `${entry.nameHead}${sentTime}${hasOwnTime ? ']' : ',"arrival"]'}${gps}`
+    let name = `${entry.nameHead}${sentTime}${hasOwnTime ? ']' : arrivalMark(message)}${gps}`
     for (const signal of signals) name += signal
     name += extraFields
     if (namesBefore) name = distinct(name, namesBefore, index)
@@ -176,4 +176,9 @@ function distinct(name: string, before: Set<string>, index: number): string {
   const own = before.has(name) ? `${name}#${index}` : name
   before.add(own)
   return own
+}
+
+/** Equal readings without a device time that arrive in one millisecond are different readings. */
+function arrivalMark({ serial = 0 }: Message): string {
+  return serial === 0 ? ',"arrival"]' : `,"arrival",${serial}]`
 }
