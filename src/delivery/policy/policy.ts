@@ -46,6 +46,10 @@ export type Facts = {
   earlierResults: PayloadResults | null
   /** Live or backfill batches in a row, before this one, with nothing accepted. */
   emptyAnswers: number
+  /** Places of the payloads that are like those at fault before; read only where the batch is cut. */
+  suspects: () => readonly number[]
+  /** Share of payloads at fault, 0 to 1; null while unknown. */
+  faultShare: number | null
   /** Requests refused with 400 or 413 in a row, before this one, with nothing accepted between. */
   refusedInRow: number
   /** Something was accepted since this batch, or the batch that it was cut from, was first refused. */

@@ -23,6 +23,7 @@ import type { Pass, Report } from '../policy/endpoint.ts'
 import { createForbiddenTrial } from '../refusals/forbidden-trial.ts'
 import { createInFlightBatches } from '../policy/in-flight-batches.ts'
 import { createIsolation } from '../refusals/isolation.ts'
+import { createSuspects } from '../refusals/suspects.ts'
 import { createScheduler } from '../policy/scheduler.ts'
 import type { Choice } from '../policy/scheduler.ts'
 import { createServiceClock } from '../transport/service-clock.ts'
@@ -44,11 +45,16 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   const endpoint = createEndpoint({ clock, random, emit }, { provider, backoff: options.backoff })
   const pacing = createPacing({ clock }, options)
   const places = deps.total.open()
-  const isolation = createIsolation({ ended: () => session.batches.releaseWaiting('isolation') })
+  const suspects = createSuspects()
+  const isolation = createIsolation({
+    ended: () => session.batches.releaseWaiting('isolation'),
+    places: () => pacing.places,
+    share: () => suspects.share,
+  })
   const trial = createForbiddenTrial()
   const scheduler = createScheduler({ clock, pacing }, options)
   const settler = createSettler(
-    { spool, clock, emit, counters, isolation, trial, sizeLimit: pacing.sizeLimit, serviceClock },
+    { spool, clock, emit, counters, isolation, suspects, trial, sizeLimit: pacing.sizeLimit, serviceClock },
     options,
   )
   const backfillPolicy = createBackfillPolicy(

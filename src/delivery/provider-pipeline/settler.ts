@@ -24,6 +24,7 @@ import type { Facts, Verdict } from '../policy/policy.ts'
 import type { SizeLimit } from '../pacing/size-limit.ts'
 import { judge as judgeByTable } from '../policy/verdict.ts'
 import { forbiddenReason } from '../refusals/refusals.ts'
+import type { Suspects } from '../refusals/suspects.ts'
 import type { ServiceClock } from '../transport/service-clock.ts'
 import { reportHeld } from './held-report.ts'
 import { answerOf, answersMax, reasonText, requestIdOf, unreachableOf } from './outcome-text.ts'
@@ -66,13 +67,14 @@ type Deps = {
   emit: Emit
   counters: CounterSet
   isolation: Isolation
+  suspects: Suspects
   trial: ForbiddenTrial
   sizeLimit: SizeLimit
   serviceClock: Pick<ServiceClock, 'signingAt'>
 }
 
 export function createSettler(deps: Deps, options: ProviderOptions): Settler {
-  const { spool, clock, emit, counters, isolation, trial, sizeLimit, serviceClock } = deps
+  const { spool, clock, emit, counters, isolation, suspects, trial, sizeLimit, serviceClock } = deps
   const provider = options.name
   const policy = { ...options.backoff, ...options }
   const rate = createRate({ clock })
@@ -134,14 +136,14 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
     successes += 1
     sizeLimit.accepted(content.bodyBytes)
     // An accepted single payload does not show that the service accepts batches.
-    if (inFlight.batch.operation === options.mode) isolation.accepted()
+    if (inFlight.batch.operation === options.mode) isolation.accepted(inFlight)
+    suspects.accepted(inFlight.batch.payloads)
   }
 
   function factsOf(answered: AnsweredBatch): Facts {
     const { inFlight, content, outcome, number, mayRenewCredentials, alone } = answered
     const { payloads, role, operation } = inFlight.batch
     const { earlierResults, stuck, mayBeProcessed, refusals, forbiddenAt } = inFlight
-    const isForbidden = outcome.kind === 'unauthorized'
     return {
       // Read only where an answer is not simply "all of them".
       get payloadIds() {
@@ -157,12 +159,15 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
       refusals,
       earlierResults,
       emptyAnswers,
+      suspects: () => suspects.among(payloads, content.payload),
+      faultShare: suspects.share,
       refusedInRow: isolation.refusedInRow,
       acceptedSince: isolation.acceptedSince(inFlight),
       mayIsolate: isolation.mayIsolate(inFlight),
       mayRenewCredentials,
       forbiddenConfirmed: forbiddenAt !== null && trial.lastAccepted > forbiddenAt,
-      forbidden: isForbidden ? whoIsForbidden(inFlight, number, mayRenewCredentials) : 'unknown',
+      forbidden:
+        outcome.kind === 'unauthorized' ? whoIsForbidden(inFlight, number, mayRenewCredentials) : 'unknown',
       forbiddenLimitReached: forbiddenLimit.reached,
       get alone() {
         return alone()
@@ -255,6 +260,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
         counts.dead += 1
         const { reason, detail } = payload
         if (reason === forbiddenReason) forbiddenLimit.add()
+        if (all === 1) suspects.guilty(content.payload(0), payload.failure?.validationErrorDetails ?? [])
         const payloadId = content.payloadIds[index] ?? ''
         emit({ kind: 'payload_dead_lettered', provider, batchId, payloadId, reason, detail, requestId })
       }

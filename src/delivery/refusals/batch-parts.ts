@@ -6,16 +6,43 @@ import type { Pacing } from '../pacing/pacing.ts'
 /** After this many refusals in a row the wrapper is suspected. A batch of one payload then tests it best. */
 const suspiciousRefusals = 3
 
-/** Parts of a batch that was refused with `status`, as one of `refusals` in a row. */
+/** At this many parts the fault is near enough to halve from there. */
+const partsMax = 16
+
+export type Refused = {
+  payloads: number
+  status: number
+  /** In a row, this one included. */
+  refusals: number
+  /** Places of the payloads that are like those at fault before (suspects.ts), ascending. */
+  suspects: readonly number[]
+  /** Share of payloads at fault; null while unknown. */
+  share: number | null
+}
+
+/** Parts of a batch that was refused. */
 export function partsOfRefused(
-  payloads: number,
-  status: number,
-  refusals: number,
+  { payloads, status, refusals, suspects, share }: Refused,
   { refusalsToUnavailable }: { refusalsToUnavailable: number },
 ): readonly number[] {
   const suspicious = status === 400 && refusals >= suspiciousRefusals && refusals < refusalsToUnavailable
-  const first = suspicious ? 1 : Math.ceil(payloads / 2)
-  return [first, payloads - first]
+  if (suspicious) return [1, payloads - 1]
+  if (suspects.length > 0 && suspects.length < payloads) return aroundSuspects(payloads, suspects)
+  // A part of this size is accepted about every second time, which tells most.
+  const size = share === null || share === 0 ? payloads : Math.log(2) / share
+  return evenly(payloads, Math.min(partsMax, payloads, Math.max(2, Math.ceil(payloads / size))))
+}
+
+/** Each suspect alone, and the runs between them. */
+function aroundSuspects(payloads: number, suspects: readonly number[]): readonly number[] {
+  const parts: number[] = []
+  let at = 0
+  for (const place of suspects) {
+    if (place > at) parts.push(place - at)
+    parts.push(1)
+    at = place + 1
+  }
+  return at < payloads ? [...parts, payloads - at] : parts
 }
 
 type CutBy = Pick<Pacing, 'sizeLimit' | 'goodput' | 'bytesMax'>

@@ -1,23 +1,25 @@
-// isolation.ts: finds the payload for which the service refuses a whole batch (400, 413), and tells this from
-// a service that refuses everything.
+// isolation.ts: finds the payloads for which the service refuses a whole batch (400, 413), and tells this
+// from a service that refuses everything.
 //
-//   500 refused -> 250 + 250 -> the refused half: 125 + 125 -> ... -> 1 -> single operation -> dead letter
+//   500 refused -> parts -> the refused parts: halves -> ... -> 1 -> single operation -> dead letter
 //
-// Parts are sent in the order in which they were cut, one request at a time: one payload at fault among 500
-// costs 18 further batch requests and one single. Both halves of a cut are sent before the next cut, so an
-// accepted half shows early that the service does accept batches. Without such an acceptance no payload
-// becomes a dead letter.
+// Parts are sent in the order in which they were cut. Both halves of a cut are sent before the next cut, so
+// an accepted half shows early that the service does accept batches. Without such an acceptance no payload
+// becomes a dead letter. Several batches are taken apart side by side, as many as the service bears; others
+// that are refused meanwhile wait.
 //
-// One batch is taken apart at a time; others that are refused meanwhile wait. Bound: `refusalsToUnavailable`
-// requests in a row (verdict.ts), then the endpoint is unavailable and nothing is cut until something is
-// accepted.
+// Is it the payloads, or the service? Each refusal with nothing accepted between is evidence for the service,
+// in units of one full refusal. A refusal that was to be expected counts less: where payloads at fault are
+// frequent, a large batch is nearly always refused; and once a part of a batch was accepted, the fault is in
+// its other parts. Bound: `refusalsToUnavailable` (refusals.ts), then the endpoint is unavailable and nothing
+// is cut until something is accepted.
 //
 // In memory only: after a restart the parts are ordinary batches, and isolation starts again.
 
 import type { InFlightBatch } from '../policy/types.ts'
 
 export type Isolation = {
-  /** Requests refused with 400 or 413 since something was accepted. */
+  /** Requests refused with 400 or 413 since something was accepted; expected ones count less than one. */
   readonly refusedInRow: number
   /** One submission at a time, while it is not known whether the service accepts anything. */
   readonly suspicious: boolean
@@ -27,7 +29,7 @@ export type Isolation = {
   acceptedSince(batch: InFlightBatch): boolean
   /** The request of `batch` was refused with 400 or 413. */
   refused(batch: InFlightBatch): void
-  accepted(): void
+  accepted(batch: InFlightBatch): void
   /** `part` was cut from `whole`, or is `whole` with another operation. */
   inherit(part: InFlightBatch, whole: InFlightBatch): void
   /** `batch` is settled or replaced, or its wait is long enough to split other batches meanwhile. */
@@ -36,40 +38,93 @@ export type Isolation = {
   reset(): void
 }
 
-/** `ended`: the next refused batch may be taken apart. */
-export function createIsolation({ ended }: { ended: () => void }): Isolation {
-  const parts = new Set<InFlightBatch>()
+type Deps = {
+  /** The next refused batch may be taken apart. */
+  ended: () => void
+  /** Batches side by side. */
+  places: () => number
+  /** Share of payloads at fault; null while unknown. */
+  share: () => number | null
+}
+
+/** The batch that was refused first, and what was cut from it. */
+type Root = { parts: number; accepted: boolean }
+
+const expectedWeight = 0.1
+/** Bits of surprise that are one full refusal: thirty in all make a false alarm a matter of years. */
+const bitsOfRefusal = 2.5
+/** Refusals in a row that are suspicious where batches were accepted before. */
+const suspiciousAfter = 3
+
+export function createIsolation({ ended, places, share }: Deps): Isolation {
+  const roots = new Map<InFlightBatch, Root>()
+  /** Successes before the first refusal; a batch that left may come again. */
   const refusedAt = new WeakMap<InFlightBatch, number>()
-  let refusedInRow = 0
+  let openRoots = 0
+  let evidence = 0
   let successes = 0
 
   return {
     get refusedInRow() {
-      return refusedInRow
+      return evidence
     },
     get suspicious() {
-      return refusedInRow > 0
+      return isSuspicious()
     },
-    mayIsolate: (batch) => parts.size === 0 || parts.has(batch),
+    mayIsolate: (batch) => roots.has(batch) || openRoots < (isSuspicious() ? 1 : places()),
     acceptedSince: (batch) => (refusedAt.get(batch) ?? successes) < successes,
     refused(batch) {
-      refusedInRow += 1
+      evidence += weightOf(batch)
       if (!refusedAt.has(batch)) refusedAt.set(batch, successes)
+      if (roots.has(batch)) return
+      const root = openRoot()
+      root.parts = 1
+      roots.set(batch, root)
     },
-    accepted() {
-      refusedInRow = 0
+    accepted(batch) {
+      evidence = 0
       successes += 1
+      const root = roots.get(batch)
+      if (root !== undefined) root.accepted = true
     },
     inherit(part, whole) {
       const at = refusedAt.get(whole)
       // It was cut for another reason than a refusal.
       if (at === undefined) return
       refusedAt.set(part, at)
-      parts.add(part)
+      const root = roots.get(whole) ?? openRoot()
+      root.parts += 1
+      roots.set(part, root)
     },
     leave(batch) {
-      if (parts.delete(batch) && parts.size === 0) ended()
+      const root = roots.get(batch)
+      if (root === undefined) return
+      roots.delete(batch)
+      root.parts -= 1
+      if (root.parts > 0) return
+      openRoots -= 1
+      ended()
     },
-    reset: () => parts.clear(),
+    reset() {
+      roots.clear()
+      openRoots = 0
+    },
+  }
+
+  function openRoot(): Root {
+    openRoots += 1
+    return { parts: 0, accepted: false }
+  }
+
+  function isSuspicious(): boolean {
+    return successes > 0 ? evidence >= suspiciousAfter : evidence > 0
+  }
+
+  function weightOf(batch: InFlightBatch): number {
+    if (roots.get(batch)?.accepted) return expectedWeight
+    const known = share()
+    if (known === null || known >= 1) return 1
+    const refusedByChance = 1 - (1 - known) ** batch.batch.payloads
+    return Math.min(1, -Math.log2(refusedByChance) / bitsOfRefusal)
   }
 }

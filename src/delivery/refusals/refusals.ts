@@ -3,6 +3,7 @@
 //
 //   isolation        finds the payload at fault by sending parts of the batch
 //   batch-parts      into how many parts a batch is cut
+//   suspects         what the last payloads at fault had in common with others
 //   forbidden-trial  whether a 401 or 403 is about one batch or about us
 //   forbidden-limit  how many payloads may become dead letters by 403
 //
@@ -49,7 +50,9 @@ function judgeRejection(rejection: Rejection, facts: Facts, policy: RetryPolicy)
   if (operation === 'single') return judgeSingle(rejection, { everything, endpoint, why }, facts)
   if (!mayIsolate) return held('isolation', endpoint, why)
   if (payloads === 1) return { ...nothing, operation: 'single', endpoint, why }
-  return { ...nothing, reseal: partsOfRefused(payloads, status, refusals, policy), endpoint, why }
+  const refused = { payloads, status, refusals, suspects: facts.suspects(), share: facts.faultShare }
+  const parts = partsOfRefused(refused, policy)
+  return { ...nothing, reseal: parts, endpoint, why }
 }
 
 type Judged = { everything: boolean; endpoint: Verdict['endpoint']; why: string }

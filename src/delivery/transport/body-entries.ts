@@ -6,6 +6,7 @@
 
 import { createEntriesBuilder, type EntriesBuilder } from '../../receipts/entries-builder.ts'
 import { receiptKeys } from '../../receipts/receipts.ts'
+import { deviceOf, member, parsedPayload } from '../payload-json.ts'
 import { payloadHead, payloadIdEnd } from '../../domain/payload.ts'
 
 /**
@@ -47,25 +48,10 @@ export function entriesOfBody(body: Buffer, starts: Uint32Array): Uint8Array<Arr
 }
 
 function addParsed(builder: EntriesBuilder, idAt: number, json: string): void {
-  const payload = parsed(json)
+  const payload = parsedPayload(json)
   const time = member(payload, 'signalTimestamp')
-  const name =
-    member(member(payload, 'deviceIdentifier'), 'id') ?? member(member(payload, 'assetIdentifier'), 'id')
-  const bytes = Buffer.from(typeof name === 'string' ? name : '')
-  const device = typeof name === 'string' ? builder.device(bytes, 0, bytes.length) : 0
+  const name = deviceOf(payload)
+  const bytes = Buffer.from(name ?? '')
+  const device = name === null ? 0 : builder.device(bytes, 0, bytes.length)
   builder.add(idAt, typeof time === 'number' ? time : Number.NaN, device)
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch (error) {
-    if (error instanceof SyntaxError) return null
-    throw error
-  }
-}
-
-function member(value: unknown, name: string): unknown {
-  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined
-  return (value as Record<string, unknown>)[name]
 }

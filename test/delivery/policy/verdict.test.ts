@@ -31,6 +31,8 @@ const facts: Facts = {
   earlierResults: null,
   emptyAnswers: 0,
   operation: 'batch',
+  suspects: () => [],
+  faultShare: null,
   refusedInRow: 0,
   acceptedSince: false,
   mayIsolate: true,

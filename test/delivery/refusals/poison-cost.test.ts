@@ -1,0 +1,71 @@
+// What payloads cost that the service refuses with 400 or 413, beside the others of their batches.
+
+import { afterEach, expect, test } from 'vitest'
+import { createDeliveryWorld } from '../../support/delivery-world.ts'
+import type { DeliveryWorld } from '../../support/delivery-world.ts'
+import { createRandom } from '../../support/random.ts'
+import { acceptAll } from '../../support/scripted-service.ts'
+import { payloadNamed } from '../../support/spool-world.ts'
+
+let world: DeliveryWorld
+
+afterEach(() => world.end())
+
+const minuteMs = 60_000
+const large = {
+  provider: { batch: { payloadsMax: 500, bodyBytesMax: 1024 ** 2, lingerMs: 1000 } },
+  spool: {
+    bytesMax: 64 * 1024 ** 2,
+    groupBytesMax: 1024 ** 2,
+    uncommittedBytesMax: 64 * 1024 ** 2,
+    recentBytesMax: 1024 ** 2,
+  },
+} as const
+
+/** Publishes `count` payloads of which those that `isBad` names are refused; resolves with the requests and refusals. */
+async function deliver(count: number, isBad: (index: number) => boolean, status = 400) {
+  world = await createDeliveryWorld({ ...large, startNow: false })
+  const bad = new Set<string>()
+  const names = Array.from({ length: count }, (_, index) => {
+    const name = `truck-${index}`
+    if (isBad(index)) bad.add(payloadNamed(name).payloadId)
+    return name
+  })
+  world.service.answer((one) =>
+    one.payloadIds.some((id) => bad.has(id)) ? { status, body: { message: 'bad' } } : acceptAll(one),
+  )
+  world.delivery.start()
+  for (let at = 0; at < count; at += 500) {
+    await world.publish(...names.slice(at, at + 500))
+    await world.pass(5000)
+  }
+  await world.pass(5 * minuteMs)
+  return { bad: bad.size, requests: world.service.received.length }
+}
+
+test('one payload in a hundred refused costs at most fifteen requests for each of them', async () => {
+  const random = createRandom(3)
+  const { bad, requests } = await deliver(10_000, () => random.chance(0.01))
+  expect(world.spool.totals()).toMatchObject({ delivered: 10_000 - bad, dead: bad })
+  expect(world.ofKind('wrapper_refused')).toHaveLength(0)
+  expect(requests / bad).toBeLessThan(15)
+  expect(world.service.mostOpen()).toBeGreaterThan(2)
+})
+
+test('one payload among many refused with 413 costs as little as with 400', async () => {
+  const { requests } = await deliver(10_000, (index) => index === 3333, 413)
+  expect(world.spool.totals()).toMatchObject({ delivered: 9999, dead: 1 })
+  expect(requests).toBeLessThan(20 + 41)
+})
+
+test('a service that refuses everything after hours of acceptance gets at most 24 requests', async () => {
+  await deliver(2000, () => false)
+  const before = world.service.received.length
+  world.service.answer(() => ({ status: 400, body: { message: 'changed' } }))
+  for (let n = 0; n < 10; n += 1)
+    await world.publish(...Array.from({ length: 100 }, (_, i) => `${n}-late-${i}`))
+  await world.pass(minuteMs)
+  expect(world.service.received.length - before).toBeLessThanOrEqual(24)
+  expect(world.ofKind('wrapper_refused').length).toBeGreaterThan(0)
+  expect(world.spool.totals().dead).toBe(0)
+})
