@@ -5,17 +5,22 @@ import type { LaneRole, LaneView } from '../spool/spool.ts'
 
 const urgencies: readonly LaneRole['kind'][] = ['live', 'retry', 'backfill']
 
-/** A lane behind another one of its provider waits for that one too. */
+/**
+ * A lane behind another one of its provider waits for that one too. `rates`: payloads per second of each
+ * provider that delivers now; without one, the time to drain is not known.
+ */
 export function statusLanes(lanes: readonly LaneView[], rates: ReadonlyMap<string, number>) {
   const before = new Map<string, number>()
   return [...lanes]
     .sort((a, b) => urgencies.indexOf(a.role.kind) - urgencies.indexOf(b.role.kind) || a.id - b.id)
     .map((lane) => {
       const open = lane.pending + lane.sealed
-      const ahead = (before.get(lane.provider) ?? 0) + open
+      // Held batches wait for a person, or for hours: they do not drain at any rate.
+      const drains = open - lane.heldPayloads
+      const ahead = (before.get(lane.provider) ?? 0) + drains
       before.set(lane.provider, ahead)
       const ratePerS = rates.get(lane.provider) ?? 0
-      const toDrain = ratePerS > 0 ? Math.ceil(ahead / ratePerS) : null
+      const toDrain = ratePerS > 0 && drains > 0 ? Math.ceil(ahead / ratePerS) : null
       return {
         id: lane.id,
         provider: lane.provider,
@@ -26,7 +31,12 @@ export function statusLanes(lanes: readonly LaneView[], rates: ReadonlyMap<strin
         bytes: lane.pendingBytes + lane.sealedBytes,
         openedAt: isoTime(lane.openedAt),
         oldestAt: isoTimeOrNull(lane.oldestAt),
-        /** Until this lane is empty at the present rate, urgent lanes first; null without a known rate. */
+        /** Of the sealed ones; they do not count for the time to drain. */
+        held: lane.heldPayloads,
+        /**
+         * Until the rest is delivered at the rate of the last minute, urgent lanes first; null where nothing
+         * moves.
+         */
         secondsToDrain: open === 0 ? 0 : toDrain,
       }
     })

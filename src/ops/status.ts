@@ -63,7 +63,12 @@ export function buildStatus(source: StatusSource) {
     })),
     lanes: statusLanes(
       stages.spool?.lanes() ?? [],
-      new Map(providers.map(({ name, ratePerS }) => [name as string, ratePerS])),
+      new Map(
+        providers.map(({ name, endpoint, ratePerS }) => [
+          name as string,
+          endpoint === 'available' ? ratePerS : 0,
+        ]),
+      ),
     ),
     totals: totalsOf(stages),
     mapping: {

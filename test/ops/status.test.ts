@@ -133,6 +133,32 @@ describe('the status', () => {
     expect(world.ops.status().lanes.map(({ secondsToDrain }) => secondsToDrain)).toEqual([null, 0])
   })
 
+  test.each(['unavailable', 'unauthorized'] as const)(
+    'has no time to drain while the endpoint is %s, whatever the last minute delivered',
+    async (endpoint) => {
+      await using world = opsWorld()
+      const providers = [provider('default', { endpoint, ratePerS: 10 })]
+      world.ops.attach(stages({ lanes: [lane(1, { pending: 100 })], providers }))
+      expect(world.ops.status().lanes.map(({ secondsToDrain }) => secondsToDrain)).toEqual([null])
+    },
+  )
+
+  test('does not count held batches in the time to drain', async () => {
+    await using world = opsWorld()
+    const lanes = [
+      lane(1, { pending: 10, sealed: 40, heldPayloads: 30 }),
+      lane(2, { role: { kind: 'backfill' }, sealed: 50, heldPayloads: 50 }),
+      lane(3, { role: { kind: 'backfill' }, pending: 10 }),
+    ]
+    world.ops.attach(stages({ lanes, providers: [provider('default', { ratePerS: 10 })] }))
+    const shown = world.ops.status().lanes.map(({ held, secondsToDrain }) => [held, secondsToDrain])
+    expect(shown).toEqual([
+      [30, 2],
+      [50, null],
+      [0, 3],
+    ])
+  })
+
   test('accounts for every message and payload', async () => {
     await using world = opsWorld()
     world.ops.emit({
