@@ -17,6 +17,7 @@
 //     policy/             decides: what goes next, whether, when again, what an answer means
 //     refusals/           decides: what follows where a whole request is refused
 //     pacing/             decides: how large a batch is, how many go at once, how long each may take
+//     watch/              says what stands still: late answers, waits, a service that accepts nothing
 //     transport/          sends: a thread that signs, sends and reads the answer; proxy, connection check
 //     credentials/        the keys that sign: found, refreshed, renewed after a 401 or 403
 //

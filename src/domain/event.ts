@@ -8,8 +8,10 @@ import type { EpochMs } from '../std/clock.ts'
 import type { GatewayError } from '../std/gateway-error.ts'
 import type { KnownBy } from './arrival.ts'
 import type { HeldReason } from './held.ts'
-import type { BatchId, LaneId, ProviderName } from './ids.ts'
+import type { BatchId, LaneId } from './ids.ts'
+import { count, field, provider, requestId, why, type Field } from './event-field.ts'
 import type { Outcome } from './outcome.ts'
+import { stallEventFields } from './stall-event.ts'
 
 /** Why the spool holds all acknowledgements. `store_lost`: a write failed and the store is being reopened. */
 export type HoldReason =
@@ -18,22 +20,9 @@ export type HoldReason =
 /** Why a QoS 0 message could not be kept. */
 export type DropReason = HoldReason | 'waiting_full' | 'dead_letters_full'
 
-/** A field of an event. `type` is never set; it carries the type of the value. */
-type Field<Value> = { meaning: string; type?: Value }
-
-function field<Value>(meaning: string): Field<Value> {
-  return { meaning }
-}
-
-function count(of: string): Field<number> {
-  return field(`number of ${of}`)
-}
-
-const provider = field<ProviderName>('name of the provider')
 const lane = field<LaneId>('number of the lane')
 const batchId = field<BatchId>('id of the batch')
 const payloadId = field<string>('id of the payload')
-const requestId = field<string | null>('requestId that the service sent; null without one')
 const payloads = count('payloads')
 const messages = count('messages')
 const devices = count('devices')
@@ -42,7 +31,6 @@ const dead = count('those that became dead letters')
 const bytes = field<number>('size in bytes')
 const tookMs = field<number>('duration in ms')
 const retryInMs = field<number>('time until the next try, in ms')
-const why = field<string>('cause, as far as known')
 const act = field<string | null>('what to do; null where the cause does not tell')
 const reason = field<string>('stable code of the reason')
 const detail = field<string>('the reason in words')
@@ -227,6 +215,14 @@ export const eventFields = {
     retryInMs,
     act,
   },
+  probe_failed: {
+    provider,
+    failures: count('failed submissions in a row'),
+    why,
+    requestId,
+    retryInMs,
+    act,
+  },
   endpoint_unauthorized: {
     provider,
     status: field<number>('HTTP status of the answer'),
@@ -247,6 +243,8 @@ export const eventFields = {
   clock_off: { provider, offsetMs },
   clock_right: { provider, offsetMs },
   provider_unknown: { provider, payloads: count('payloads that wait') },
+
+  ...stallEventFields,
 
   // ledger
   ledger_opened: {

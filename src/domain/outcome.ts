@@ -45,6 +45,7 @@ export type Outcome =
       status: number
       requestId: string | null
       message: string
+      /** What the service asked for; delivery waits 10 min at most. */
       retryAfterMs: number | null
     }
   /** No answer: timeout, reset, DNS, TLS, refused connection. `act`: what a person can do. */

@@ -171,7 +171,8 @@ const statuses: HostileAnswer[] = [
   ...['999999999', '99999999999999999999', 'Sat, 21 Nov 2099 00:00:00 GMT'].map((value): HostileAnswer => ({
     name: `503 with Retry-After "${value}", which is believed for ten minutes`,
     reply: body(503, page, { 'retry-after': value }),
-    outcome: { kind: 'unavailable', retryAfterMs: 600_000 },
+    // At most ten years are kept; delivery waits for ten minutes.
+    outcome: { kind: 'unavailable', retryAfterMs: 315_360_000_000 },
     becomes: 'again',
   })),
 ]

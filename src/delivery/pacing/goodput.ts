@@ -26,6 +26,8 @@ export type Goodput = {
    * How long a submission may take, in ms; `timeouts`: of this batch so far, after it was written completely.
    */
   timeoutMs(bodyBytes: number, timeouts: number): number
+  /** Expected upload of a body, in ms; 0 while unknown. */
+  uploadMs(bodyBytes: number): number
   /** Of one submission, in bytes per second; null while unknown. */
   readonly bytesPerS: number | null
   /** A submission starts; ended() follows. */
@@ -77,6 +79,7 @@ export function createGoodput(options: GoodputOptions): Goodput {
       const longerMs = bodyBytes < sampleBytesMin ? expectedMs : expectedMs * 2 ** Math.min(timeouts, 10)
       return Math.max(options.timeoutMs, Math.min(deadlineMaxMs, longerMs))
     },
+    uploadMs: (bodyBytes) => (rate === null ? 0 : bodyBytes / rate),
     began() {
       running += 1
     },

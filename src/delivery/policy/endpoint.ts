@@ -66,6 +66,8 @@ export type Report =
   /** Nothing was sent, or no result is known. */
   | { kind: 'nothing' }
 
+type Unavailable = Extract<Report, { kind: 'failure' | 'refused' | 'outage' }>
+
 type EndpointView = { state: EndpointState; since: EpochMs; nextAttemptAt: EpochMs | null }
 
 export type Endpoint = {
@@ -136,7 +138,9 @@ export function createEndpoint(
       case 'wrapper':
         return refusedAll(pass, report)
       case 'outage':
-        return state === 'available' ? becomeUnavailable(report) : stayUnavailable(pass, 0)
+        if (state === 'available') return becomeUnavailable(report)
+        stayUnavailable(pass, 0)
+        return stillUnavailable(pass, report)
       case 'unauthorized':
       case 'no_credentials':
         // A late answer to a signature that was replaced since: a later request succeeded.
@@ -165,9 +169,7 @@ export function createEndpoint(
     if (failedBatches.size < 2) failedBatches.add(report.batchId)
     if (state !== 'available') {
       stayUnavailable(pass, report.retryAfterMs ?? 0)
-      // Another reason than the reported one: what a person can do has changed.
-      if (pass.probe && reported !== (report.reason ?? 'answer')) emitUnavailable(report)
-      return
+      return stillUnavailable(pass, report)
     }
     const severalFail = failedBatches.size >= 2 || report.alone
     if (
@@ -182,7 +184,10 @@ export function createEndpoint(
   function refused(pass: Pass, report: Extract<Report, { kind: 'refused' }>): void {
     failuresInRow = 0
     unsuccessfulInRow += 1
-    if (state !== 'available') return stayUnavailable(pass, 0)
+    if (state !== 'available') {
+      stayUnavailable(pass, 0)
+      return stillUnavailable(pass, report)
+    }
     if (unsuccessfulInRow >= backoff.unsuccessfulToUnavailable) becomeUnavailable(report)
   }
 
@@ -197,21 +202,32 @@ export function createEndpoint(
     emit({ kind: 'wrapper_refused', provider, why: report.why, requestId: report.requestId, retryInMs })
   }
 
-  function becomeUnavailable(report: Extract<Report, { kind: 'failure' | 'refused' | 'outage' }>): void {
+  function becomeUnavailable(report: Unavailable): void {
     setState('unavailable')
     probesFailed = 0
     waitForProbe((report.kind === 'failure' ? report.retryAfterMs : null) ?? 0)
     emitUnavailable(report)
   }
 
-  function emitUnavailable(report: Extract<Report, { kind: 'failure' | 'refused' | 'outage' }>): void {
+  function stillUnavailable(pass: Pass, report: Unavailable): void {
+    if (!pass.probe) return
+    // Another reason than the reported one: what a person can do has changed.
+    const isNew = reported !== (('reason' in report ? report.reason : undefined) ?? 'answer')
+    if (isNew) emitUnavailable(report)
+    else emit({ kind: 'probe_failed', ...shownOf(report) })
+  }
+
+  function emitUnavailable(report: Unavailable): void {
+    reported = ('reason' in report ? report.reason : undefined) ?? 'answer'
+    emit({ kind: 'endpoint_unavailable', ...shownOf(report) })
+  }
+
+  function shownOf(report: Unavailable) {
     const { why, requestId } = report
-    const { reason, act } = report.kind === 'failure' ? report : {}
-    reported = reason ?? 'answer'
+    const { act = null } = report.kind === 'failure' ? report : {}
     const failures = Math.max(failuresInRow, unsuccessfulInRow)
     const retryInMs = Math.max(0, opensAtMs - clock.monotonic())
-    const shown = { provider, failures, why, requestId, retryInMs, act: act ?? null }
-    emit({ kind: 'endpoint_unavailable', ...shown })
+    return { provider, failures, why, requestId, retryInMs, act }
   }
 
   /** A late answer of the time before, or a failed probe; only the probe makes the next wait longer. */

@@ -106,6 +106,10 @@ export type Verdict = {
   deviations: readonly string[]
   /** What an answer with gaps said; the next answer fills the gaps. */
   results: PayloadResults | null
+  /**
+   * What the service says of the payloads, where it accepted nothing of several batches in a row; else null.
+   */
+  nothingAccepted: string | null
   /** What becomes of `Facts.emptyAnswers`. */
   emptyAnswers: 'increment' | 'reset' | 'unchanged'
 }

@@ -14,6 +14,7 @@ export const nothing: Verdict = {
   why: null,
   deviations: [],
   results: null,
+  nothingAccepted: null,
   emptyAnswers: 'unchanged',
 }
 

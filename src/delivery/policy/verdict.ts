@@ -220,11 +220,17 @@ function judgeNothingAccepted(
     if (result !== 'accepted' && !messages.has(result.errorType))
       messages.set(result.errorType, result.errorMessage || 'no message')
   const reasons = [...messages].slice(0, 3).map(([type, message]) => `${type} (${message})`)
-  const what = `The service accepted none of the last ${inRow} batches: ${reasons.join(', ')}.`
-  if ([...messages.keys()].every((type) => type === 'Validation')) {
-    const first = inRow === policy.emptyAnswersToUnavailable && !retried
-    return { ...settled, emptyAnswers, deviations: first ? [...deviations, what] : deviations }
-  }
+  const words = reasons.join(', ')
+  const nothingAccepted = retried ? null : words
+  if ([...messages.keys()].every((type) => type === 'Validation'))
+    return { ...settled, emptyAnswers, nothingAccepted }
+  const what = `The service accepted none of the last ${inRow} batches: ${words}.`
   const why = `${what} This counts as an outage: the payloads are kept and no attempt is counted.`
-  return { ...held('backoff', 'outage', why), deviations, results: facts.earlierResults, emptyAnswers }
+  return {
+    ...held('backoff', 'outage', why),
+    deviations,
+    results: facts.earlierResults,
+    emptyAnswers,
+    nothingAccepted,
+  }
 }

@@ -12,7 +12,6 @@ import type { Outcome } from '../../domain/outcome.ts'
 import type { Batch, BatchContent, BatchOperation, Spool } from '../../spool/spool.ts'
 import type { Keyring } from '../credentials/keyring.ts'
 import { partsBeforeSending } from '../refusals/batch-parts.ts'
-import type { EndedSubmission } from '../pacing/goodput.ts'
 import type { Pacing } from '../pacing/pacing.ts'
 import type { Endpoint, Pass, Report } from '../policy/endpoint.ts'
 import type { ForbiddenTrial } from '../refusals/forbidden-trial.ts'
@@ -24,6 +23,8 @@ import type { Choice, Scheduler } from '../policy/scheduler.ts'
 import type { ProviderShare } from '../total-share.ts'
 import type { ServiceClock } from '../transport/service-clock.ts'
 import type { Transport } from '../transport/transport.ts'
+import type { Watch } from '../watch/watch.ts'
+import { endOf, requestIdOf, retryAfterWaitOf } from './outcome-text.ts'
 import type { Settler } from './settler.ts'
 
 /**
@@ -59,6 +60,7 @@ type Deps = {
   serviceClock: ServiceClock
   isolation: Isolation
   trial: ForbiddenTrial
+  watch: Watch
   mode: BatchOperation
   /** It is the current session, and the spool has not failed in it. */
   isCurrent: (session: PipelineSession) => boolean
@@ -75,7 +77,7 @@ type SendBatch = (task: SendTask) => Promise<void>
 
 export function createBatchSender(deps: Deps): SendBatch {
   const { spool, clock, emit, places, keyring, transport, endpoint, pacing, scheduler, settler } = deps
-  const { serviceClock, isolation, trial, mode, isCurrent, isStopping, sealed } = deps
+  const { serviceClock, isolation, trial, watch, mode, isCurrent, isStopping, sealed } = deps
 
   return async (task) => {
     const { choice, pass, session } = task
@@ -191,7 +193,11 @@ export function createBatchSender(deps: Deps): SendBatch {
     // that.
     task.leave(report)
     if (verdict.endpoint === 'unauthorized' && !trial.active) session.batches.releaseWaiting('other-batches')
+    const waitMs = retryAfterWaitOf(outcome)
+    if (outcome.kind === 'unavailable' && waitMs !== null)
+      watch.retryAfter({ askedMs: outcome.retryAfterMs ?? 0, waitMs, requestId: requestIdOf(outcome) })
     await (kept ?? carryOut(inFlight, content, verdict, session))
+    if (!held) watch.progressed()
     if (isolation.refusedInRow === 0) session.batches.releaseWaiting('acceptance')
   }
 
@@ -238,9 +244,11 @@ export function createBatchSender(deps: Deps): SendBatch {
       const timeoutMs = pacing.goodput.timeoutMs(content.bodyBytes, inFlight.timeouts)
       const attempt = { batchId, operation, content, credentials, signingAt, startedAt, timeoutMs, stop }
       pacing.goodput.began()
+      const watched = watch.began(pacing.goodput.uploadMs(content.bodyBytes))
       const { outcome, date, entries, written, bytesSent } = await transport.submit(attempt)
       const tookMs = clock.monotonic() - startedMs
       const end = endOf(outcome)
+      watch.ended(watched, outcome, tookMs)
       if (end === 'timed out' && written) inFlight.timeouts += 1
       pacing.goodput.ended({ bodyBytes: content.bodyBytes, bytesSent, end, tookMs })
       inFlight.entries = entries
@@ -251,13 +259,6 @@ export function createBatchSender(deps: Deps): SendBatch {
       places.leave()
     }
   }
-}
-
-function endOf(outcome: Outcome): EndedSubmission['end'] {
-  if (outcome.kind === 'unreachable') return outcome.reason === 'timeout' ? 'timed out' : 'failed'
-  return outcome.kind === 'aborted' || outcome.kind === 'interrupted' || outcome.kind === 'body_changed'
-    ? 'failed'
-    : 'answered'
 }
 
 /** Null where `signal` aborts first; the work continues in the background. */

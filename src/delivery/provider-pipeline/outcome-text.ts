@@ -1,4 +1,4 @@
-// outcome-text.ts: what events and reports say of an outcome.
+// outcome-text.ts: what events, reports and measures take from an outcome.
 
 import type { EpochMs } from '../../std/clock.ts'
 import { bounded } from '../../std/quote.ts'
@@ -40,4 +40,21 @@ function answerText(outcome: Outcome): string {
   const { accepted, failed } = outcome
   if (accepted === 'all') return 'The service accepted all payloads.'
   return `The service lists ${accepted.length} payloads as accepted and ${failed.length} as failed.`
+}
+
+/** How a submission ended, for what measures the link and the service. */
+export function endOf(outcome: Outcome): 'answered' | 'timed out' | 'failed' {
+  if (outcome.kind === 'unreachable') return outcome.reason === 'timeout' ? 'timed out' : 'failed'
+  return outcome.kind === 'aborted' || outcome.kind === 'interrupted' || outcome.kind === 'body_changed'
+    ? 'failed'
+    : 'answered'
+}
+
+/** The longest wait that the gateway grants the service. */
+const retryAfterMaxMs = 600_000
+
+/** The wait that follows from Retry-After; null without one. */
+export function retryAfterWaitOf(outcome: Outcome): number | null {
+  if (outcome.kind !== 'unavailable' || outcome.retryAfterMs === null) return null
+  return Math.min(outcome.retryAfterMs, retryAfterMaxMs)
 }

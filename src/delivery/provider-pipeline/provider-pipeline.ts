@@ -5,12 +5,12 @@
 //     ^                                        |
 //     '-- timer, new payloads, end of a task --'
 //
-// pump() is the only place that starts something. It runs when something may have changed, and ends when no
-// place is free, nothing is due, or the endpoint allows no submission. Then one timer waits for what is due
-// first. The p-queue never holds more than its concurrency: a batch is chosen when a place is free.
+// pump() is the only place that starts something. It ends when no place is free, nothing is due, or the
+// endpoint allows no submission. Then one timer waits for what is due first. A batch is chosen when a place
+// is free.
 //
-// A session is one opening of the spool. When the spool is lost, running submissions are aborted, their
-// results ignored, and the next session starts with the batches that the spool still has.
+// A session is one opening of the spool. When it is lost, running submissions are aborted, their results
+// ignored, and the next session starts with the batches that the spool has.
 
 import PQueue from 'p-queue'
 import { GatewayError } from '../../std/gateway-error.ts'
@@ -18,27 +18,25 @@ import { createKeyring } from '../credentials/keyring.ts'
 import type { ProviderOptions } from '../delivery-options.ts'
 import { createPacing } from '../pacing/pacing.ts'
 import { createBackfillPolicy } from '../policy/backfill-policy.ts'
-import { createEndpoint } from '../policy/endpoint.ts'
-import type { Pass, Report } from '../policy/endpoint.ts'
+import { createEndpoint, type Pass, type Report } from '../policy/endpoint.ts'
 import { createForbiddenTrial } from '../refusals/forbidden-trial.ts'
 import { createInFlightBatches } from '../policy/in-flight-batches.ts'
 import { createIsolation } from '../refusals/isolation.ts'
 import { createSuspects } from '../refusals/suspects.ts'
-import { createScheduler } from '../policy/scheduler.ts'
-import type { Choice } from '../policy/scheduler.ts'
+import { createScheduler, type Choice } from '../policy/scheduler.ts'
 import { createServiceClock } from '../transport/service-clock.ts'
 import { transportOptions } from '../transport/transport-options.ts'
 import type { ProviderView } from '../types.ts'
-import { createBatchSender } from './batch-sender.ts'
-import type { PipelineSession } from './batch-sender.ts'
+import { createBatchSender, type PipelineSession } from './batch-sender.ts'
 import { createBatchControl } from './batch-control.ts'
 import type { PipelineDeps, ProviderPipeline } from './types.ts'
 import { createSettler } from './settler.ts'
-import { createWakeTimer } from './wake-timer.ts'
+import { createWakeTimer } from '../watch/wake-timer.ts'
+import { createWatch, sightOf, type Sight } from '../watch/watch.ts'
 
 export function createProviderPipeline(deps: PipelineDeps, options: ProviderOptions): ProviderPipeline {
   const { spool, clock, random, emit, counters } = deps
-  const provider = options.name
+  const { name: provider, baseUrl: url } = options
   const serviceClock = createServiceClock({ clock, emit }, options)
   const keyring = createKeyring({ ...deps, offsetMs: () => serviceClock.offsetMs }, options)
   const transport = deps.senderWorker.open(transportOptions(options, deps.env))
@@ -61,6 +59,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
     { spool, clock, emit, rotated: pump, rejected: (error) => spoolRejected(error, session) },
     options,
   )
+  const watch = createWatch({ clock, emit, look }, { provider, url })
   const queue = new PQueue({ concurrency: options.maxInFlight })
   const wakeTimer = createWakeTimer({ clock }, pump)
   const sendBatch = createBatchSender({
@@ -75,6 +74,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
     serviceClock,
     isolation,
     trial,
+    watch,
     mode: options.mode,
     isCurrent,
     isStopping: () => stopping,
@@ -153,6 +153,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
     stopping = true
     unwatch()
     wakeTimer.cancel()
+    watch.stop()
     const abort = () => session.end.abort()
     if (deadline.aborted) abort()
     else deadline.addEventListener('abort', abort, { once: true })
@@ -164,6 +165,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
 
   function probe(): void {
     session.batches.releaseAll()
+    watch.released()
     endpoint.probeNow()
     pump()
   }
@@ -180,7 +182,9 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   // ---- choose and start
 
   function pump(): void {
-    if (!started || stopping || session.down !== null || running >= limitNow()) return
+    if (!started || stopping || session.down !== null) return
+    watch.consider()
+    if (running >= limitNow()) return
     const lanes = spool.lanes()
     backfillPolicy.consider(lanes, endpoint.view().state)
     const rateWaitMs = pacing.rateLimit.waitMs()
@@ -252,8 +256,6 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
     })
   }
 
-  // ---- results
-
   function leaveEndpoint(pass: Pass, report: Report): void {
     const before = endpoint.view().state
     endpoint.leave(pass, report)
@@ -261,8 +263,10 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
     if (report.kind === 'success' && (before !== 'available' || !reached)) backfillPolicy.serviceReached()
     reached ||= report.kind === 'success'
     if (before === after) return
-    if (after === 'available') session.batches.release()
-    else pacing.concurrency.reset()
+    if (after === 'available') {
+      session.batches.release()
+      watch.released()
+    } else pacing.concurrency.reset()
     pump()
   }
 
@@ -276,6 +280,17 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
     clock.after(options.backoff.spoolRetryMs, () => {
       if (own.down === 'rejected') void restartSession(own) // as in reopened()
     })
+  }
+
+  function look(): Sight {
+    return {
+      ...sightOf(session.batches),
+      isWorkDue: session.batches.size > 0 || scheduler.isDue(spool.lanes()),
+      isEndpointAvailable: session.down === null && endpoint.view().state === 'available',
+      waitingForPlace: places.waiting,
+      running,
+      rateWaitMs: pacing.rateLimit.waitMs(),
+    }
   }
 
   function view(): ProviderView {

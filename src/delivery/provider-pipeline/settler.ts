@@ -11,8 +11,7 @@ import type { Outcome } from '../../domain/outcome.ts'
 import type { Settlement } from '../../domain/settlement.ts'
 import { encodeReceipt } from '../../receipts/receipts.ts'
 import type { BatchContent, Spool } from '../../spool/spool.ts'
-import type { CounterSet } from '../delivery-counters.ts'
-import { createRate } from '../delivery-counters.ts'
+import { createRate, type CounterSet } from '../delivery-counters.ts'
 import type { ProviderOptions } from '../delivery-options.ts'
 import type { Report } from '../policy/endpoint.ts'
 import { createForbiddenLimit } from '../refusals/forbidden-limit.ts'
@@ -26,8 +25,17 @@ import { judge as judgeByTable } from '../policy/verdict.ts'
 import { forbiddenReason } from '../refusals/refusals.ts'
 import type { Suspects } from '../refusals/suspects.ts'
 import type { ServiceClock } from '../transport/service-clock.ts'
+import { createAcceptance } from '../watch/acceptance.ts'
+import type { AnsweredBatch } from './types.ts'
 import { reportHeld } from './held-report.ts'
-import { answerOf, answersMax, reasonText, requestIdOf, unreachableOf } from './outcome-text.ts'
+import {
+  answerOf,
+  answersMax,
+  reasonText,
+  requestIdOf,
+  retryAfterWaitOf,
+  unreachableOf,
+} from './outcome-text.ts'
 
 export type Settler = {
   submitted(inFlight: InFlightBatch, outcome: Outcome, bytes: number, tookMs: number): void
@@ -42,21 +50,6 @@ export type Settler = {
   report(inFlight: InFlightBatch, outcome: Outcome, verdict: Verdict, known: Known): Report
   last(): { lastRequestId: string | null; lastAcceptedAt: EpochMs | null }
   ratePerS(): number
-}
-
-/** An outcome of a batch, and what the verdict needs to know beside it. */
-export type AnsweredBatch = {
-  inFlight: InFlightBatch
-  content: BatchContent
-  outcome: Outcome
-  /** Of this submission (forbidden-trial.ts). */
-  number: number
-  /** The last byte of the body was sent, or may have been. */
-  written: boolean
-  /** Other credentials than those of this submission may be found. */
-  mayRenewCredentials: boolean
-  /** No other batch is in hand, and none is due. */
-  alone: () => boolean
 }
 
 type Known = { alone: boolean; probe: boolean; accessKeyId: string | null; clockOffsetMs: number | null }
@@ -79,7 +72,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
   const policy = { ...options.backoff, ...options }
   const rate = createRate({ clock })
   const forbiddenLimit = createForbiddenLimit({ clock })
-  let emptyAnswers = 0
+  const acceptance = createAcceptance({ emit }, { provider })
   let successes = 0
   let lastRequestId: string | null = null
   let lastAcceptedAt: EpochMs | null = null
@@ -110,8 +103,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
     const facts = factsOf(answered)
     const verdict = judgeByTable(outcome, facts, policy)
     if (verdict.resubmit) return verdict
-    if (verdict.emptyAnswers === 'increment') emptyAnswers += 1
-    if (verdict.emptyAnswers === 'reset') emptyAnswers = 0
+    acceptance.judged(verdict, requestIdOf(outcome))
     if (verdict.results !== null) inFlight.earlierResults = verdict.results
     remember(answered, facts)
     if (verdict.endpoint === 'success') succeeded(answered)
@@ -158,9 +150,9 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
       mayBeProcessed,
       refusals,
       earlierResults,
-      emptyAnswers,
       suspects: () => suspects.among(payloads, content.payload),
       faultShare: suspects.share,
+      emptyAnswers: acceptance.emptyAnswers,
       refusedInRow: isolation.refusedInRow,
       acceptedSince: isolation.acceptedSince(inFlight),
       mayIsolate: isolation.mayIsolate(inFlight),
@@ -202,7 +194,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
       inFlight.failuresAlone = failuresAlone(inFlight)
       inFlight.failedAtSuccess = successes
     }
-    const retryAfterMs = outcome.kind === 'unavailable' ? (outcome.retryAfterMs ?? 0) : 0
+    const retryAfterMs = retryAfterWaitOf(outcome) ?? 0
     const before = inFlight.held
     const held =
       heldAs === null ? before : { reason: heldAs, since: before?.since ?? clock.now(), requestId, why }
@@ -287,7 +279,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
       case 'isolating':
         return { kind: verdict.endpoint }
       case 'failure': {
-        const retryAfterMs = outcome.kind === 'unavailable' ? outcome.retryAfterMs : null
+        const retryAfterMs = retryAfterWaitOf(outcome)
         const { batchId } = inFlight.batch
         const { alone } = known
         return { kind: 'failure', batchId, why, requestId, retryAfterMs, alone, ...unreachableOf(outcome) }

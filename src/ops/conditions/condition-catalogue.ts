@@ -88,6 +88,36 @@ export const conditionCatalogue = {
       'The gateway sends one request every ten minutes, or at once with `probe`.',
     showsNextTry: true,
   },
+  NOTHING_ACCEPTED: {
+    severity: 'error',
+    meaning: 'The service answers 200 and accepts nothing: it lists every payload as failed.',
+    act:
+      'Correct what the service names: the mapping, the device table, or the registration of the assets. ' +
+      'Payloads are retried by delivery.errors, then they become dead letters, which can be requeued.',
+  },
+  SERVICE_HANGING: {
+    severity: 'warning',
+    meaning: 'The service accepts requests and does not answer, or answers much later than before.',
+    act:
+      'Ask the support of the service. A request without an answer ends after delivery.timeout, and the ' +
+      'same bytes are sent again.',
+  },
+  DELIVERY_STALLED: {
+    severity: 'error',
+    meaning: 'Batches are due, the endpoint is available, and nothing is delivered. Data is kept.',
+    act: 'The gateway tries again automatically. `probe` tries again now.',
+  },
+  RATE_LIMITED: {
+    severity: 'info',
+    meaning: 'Batches wait because of delivery.limits.',
+    act: 'Nothing if the limit is intended. If not, raise or remove delivery.limits.',
+  },
+  RETRY_AFTER: {
+    severity: 'warning',
+    meaning:
+      'The service asked for a wait before the next request (Retry-After). The gateway waits at most 10 min.',
+    act: 'Wait. `probe` tries again now. If the wait is much too long, ask the support of the service.',
+  },
   ANSWERS_INCONSISTENT: {
     severity: 'warning',
     meaning:

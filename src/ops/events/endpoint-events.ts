@@ -2,11 +2,13 @@
 
 import { formatDuration, plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
-import type { EventName } from '../../domain/event.ts'
+import type { EventName, EventOf } from '../../domain/event.ts'
 import { clause, nextTry, offsetText, forProvider, providerKey, sentence } from './event-text.ts'
 import type { EventTable } from './types.ts'
 
-type EndpointEvent = Extract<EventName, `${'endpoint' | 'credentials' | 'provider'}_${string}`>
+type EndpointEvent = Extract<EventName, `${'endpoint' | 'probe' | 'credentials' | 'provider'}_${string}`>
+
+type Unavailable = Omit<EventOf<'endpoint_unavailable'>, 'kind'>
 
 export const endpointEvents: EventTable<EndpointEvent> = {
   endpoint_available: {
@@ -27,13 +29,15 @@ export const endpointEvents: EventTable<EndpointEvent> = {
     repeats: providerKey,
     clears: { ENDPOINT_UNAUTHORIZED: providerKey },
     raises: {
-      ENDPOINT_UNAVAILABLE: ({ provider, failures, why, requestId, act }) => ({
-        key: provider,
-        what: `Cannot deliver${forProvider(provider)}: ${bounded(clause(why))}. Data is kept.`,
-        why: `${plural(failures, 'failure')} in a row. Last requestId: ${requestId ?? 'none'}.`,
-        ...(act === null ? {} : { act: `${sentence(act)} Delivery resumes automatically.` }),
-      }),
+      ENDPOINT_UNAVAILABLE: unavailable,
     },
+  },
+  probe_failed: {
+    meaning: 'A probe of an endpoint that is not available failed. The condition shows its answer.',
+    level: 'debug',
+    text: ({ why, retryInMs }) => `A probe failed: ${bounded(clause(why))}. ${nextTry(retryInMs)}`,
+    repeats: providerKey,
+    raises: { ENDPOINT_UNAVAILABLE: unavailable },
   },
   endpoint_unauthorized: {
     level: 'error',
@@ -111,6 +115,17 @@ export const endpointEvents: EventTable<EndpointEvent> = {
             },
     },
   },
+}
+
+function unavailable(event: Unavailable) {
+  const { provider, failures, why, requestId, act } = event
+  return {
+    key: provider,
+    what: `Cannot deliver${forProvider(provider)}: ${bounded(clause(why))}. Data is kept.`,
+    why: `${plural(failures, 'failure')} in a row. Last requestId: ${requestId ?? 'none'}.`,
+    ...(act === null ? {} : { act: `${sentence(act)} Delivery resumes automatically.` }),
+    present: failures,
+  }
 }
 
 function waiting(provider: string, payloads: number): string {

@@ -4,8 +4,7 @@
 // that does not exist.
 //
 //   spool-events, dead-letter-events, ingest-events, mapping-events, clock-events,
-//   delivery-events, endpoint-events, ledger-events, gateway-events,
-//   operator-events        the entries, by area
+//   delivery-events, endpoint-events, stall-events, ledger-events, gateway-events: the entries, by area
 //   counted-conditions     the conditions that follow a counter
 //   ../conditions/         the codes of the conditions, their severity and what to do
 //   ../logging/            the log lines
@@ -19,11 +18,11 @@ import { clockEvents } from './clock-events.ts'
 import { deadLetterEvents } from './dead-letter-events.ts'
 import { deliveryEvents } from './delivery-events.ts'
 import { endpointEvents } from './endpoint-events.ts'
-import { gatewayEvents } from './gateway-events.ts'
+import { gatewayEvents, operatorEvents } from './gateway-events.ts'
 import { ingestEvents } from './ingest-events.ts'
 import { ledgerEvents } from './ledger-events.ts'
 import { mappingEvents } from './mapping-events.ts'
-import { operatorEvents } from './operator-events.ts'
+import { stallEvents } from './stall-events.ts'
 import { spoolEvents } from './spool-events.ts'
 import type { EventSpec, EventTable } from './types.ts'
 
@@ -35,6 +34,7 @@ export const eventTable: EventTable<EventName> = {
   ...spoolEvents,
   ...deliveryEvents,
   ...endpointEvents,
+  ...stallEvents,
   ...deadLetterEvents,
   ...ledgerEvents,
   ...operatorEvents,

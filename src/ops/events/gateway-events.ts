@@ -1,7 +1,10 @@
-// gateway-events.ts: the events of the life cycle: start, ready, stop.
+// gateway-events.ts: the events of the life cycle (start, ready, stop), and of commands that change sealed
+// batches.
 
 import { formatDuration, plural } from '../../std/quantity.ts'
+import { bounded } from '../../std/quote.ts'
 import type { EventName } from '../../domain/event.ts'
+import { forProvider } from './event-text.ts'
 import type { EventTable } from './types.ts'
 
 export const gatewayEvents: EventTable<Extract<EventName, `gateway_${string}`>> = {
@@ -25,5 +28,25 @@ export const gatewayEvents: EventTable<Extract<EventName, `gateway_${string}`>> 
     level: 'info',
     text: ({ tookMs, pending }) =>
       `Stopped after ${formatDuration(tookMs)}. ${plural(pending, 'payload')} in the spool.`,
+  },
+}
+
+export const operatorEvents: EventTable<'operator_action' | 'payloads_discarded'> = {
+  operator_action: {
+    meaning: 'An operator changed sealed batches with `batches`.',
+    level: 'info',
+    text({ action, by, selection, batches, payloads, newBatches, skipped }) {
+      const what = `${plural(batches, 'batch', 'batches')} with ${plural(payloads, 'payload')}`
+      const made = newBatches > 0 ? `, ${plural(newBatches, 'new batch', 'new batches')}` : ''
+      const left = skipped > 0 ? `, ${skipped} skipped` : ''
+      return `Operator ${bounded(by, 100)} ran \`batches ${action}\` on ${bounded(selection, 200)}: ${what}${made}${left}.`
+    },
+  },
+  payloads_discarded: {
+    meaning: 'An operator discarded a batch with `batches drop --discard`. Its payloads are lost.',
+    level: 'error',
+    text: ({ provider, batchId, payloads, by }) =>
+      `Operator ${bounded(by, 100)} discarded batch ${batchId}${forProvider(provider)}: ` +
+      `${plural(payloads, 'payload')} lost.`,
   },
 }

@@ -146,7 +146,7 @@ describe('while the endpoint is unavailable', () => {
     expect(events.at(-1)).toMatchObject({ kind: 'endpoint_available' })
   })
 
-  test('another reason is reported, the same reason is not reported for each probe', async () => {
+  test('another reason is reported, and each probe with the same reason for the condition only', async () => {
     const { endpoint, events, clock } = close()
     const probe = async (changes: Parameters<typeof failure>[1]) => {
       await clock.advance(60_000)
@@ -156,10 +156,13 @@ describe('while the endpoint is unavailable', () => {
     await probe({ why: 'not valid yet', reason: 'clock', act: 'Set the time.' })
     await probe({ why: 'not valid yet', reason: 'clock', act: 'Set the time.' })
     await probe({ why: '500' })
-    expect(events.map((event) => event.kind === 'endpoint_unavailable' && [event.why, event.act])).toEqual([
-      ['500', null],
-      ['not valid yet', 'Set the time.'],
-      ['500', null],
+    const shown = events.map((event) => ('act' in event ? [event.kind, event.why, event.act] : []))
+    expect(shown).toEqual([
+      ['endpoint_unavailable', '500', null],
+      ['probe_failed', '503', null],
+      ['endpoint_unavailable', 'not valid yet', 'Set the time.'],
+      ['probe_failed', 'not valid yet', 'Set the time.'],
+      ['endpoint_unavailable', '500', null],
     ])
   })
 

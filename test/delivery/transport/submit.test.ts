@@ -270,7 +270,7 @@ const hostile: Row[] = [
   [
     '503 with Retry-After of a year',
     json('503 Service Unavailable', {}, 'retry-after: 31536000\r\n'),
-    { kind: 'unavailable', retryAfterMs: 600_000 },
+    { kind: 'unavailable', retryAfterMs: 31_536_000_000 },
   ],
   [
     '503 with a Retry-After in the past',

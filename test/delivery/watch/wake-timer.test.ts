@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createWakeTimer } from '../../../src/delivery/provider-pipeline/wake-timer.ts'
+import { createWakeTimer } from '../../../src/delivery/watch/wake-timer.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 
 describe('the wake timer', () => {

@@ -136,10 +136,13 @@ describe('a condition is open while its problem exists', () => {
     const { rules, conditions, clock } = world()
     rules.apply(unavailable(provider))
     clock.move(5000)
-    rules.apply(unavailable(provider))
+    const probe = { failures: 6, why: 'HTTP 503.', requestId: 'r-6', retryInMs: 1, act: null }
+    rules.apply({ kind: 'probe_failed', provider, ...probe })
     const [condition] = conditions.open()
     expect(condition).toMatchObject({
-      count: 2,
+      count: 6,
+      what: 'Cannot deliver: HTTP 503. Data is kept.',
+      why: '6 failures in a row. Last requestId: r-6.',
       since: 1_750_000_000_000,
       lastAt: 1_750_000_005_000,
       severity: 'error',

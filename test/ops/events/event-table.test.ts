@@ -43,7 +43,8 @@ describe('every event', () => {
     const seen = new Set<string>()
     const held = reasons.map((reason) => ({ ...eventSamples.spool_held, reason }))
     const stuck = { ...eventSamples.held_batches_changed, reason: 'stuck' as const }
-    for (const event of [...samples, ...held, stuck]) {
+    const limited = { ...eventSamples.delivery_stalled, reason: 'rate_limit' as const }
+    for (const event of [...samples, ...held, stuck, limited]) {
       apply(event)
       for (const { code } of conditions.open()) seen.add(code)
     }

@@ -6,7 +6,8 @@ export type FieldDetail = { field: string; message: string }
 
 export const messageCharsMax = 300
 export const detailsMax = 50
-const retryAfterMaxMs = 600_000
+/** More is no wait that a person would believe. */
+const retryAfterMaxMs = 3650 * 86_400_000
 
 export function excerpt(value: unknown, charsMax: number): string {
   if (typeof value !== 'string') return ''

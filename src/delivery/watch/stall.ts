@@ -1,0 +1,66 @@
+// stall.ts: why nothing of a provider moves although the endpoint is available.
+
+import type { StallReason } from '../../domain/stall-event.ts'
+import type { InFlightBatches } from '../policy/in-flight-batches.ts'
+import type { Wait } from '../policy/types.ts'
+
+/** What the pipeline of a provider does now. Times are monotonic. */
+export type Sight = {
+  /** A batch is in hand, or a lane could give one. */
+  isWorkDue: boolean
+  isEndpointAvailable: boolean
+  /** Requests that wait for a place of `max_in_flight_total`. */
+  waitingForPlace: number
+  /** Batches that are taken, sealed, loaded or sent now. */
+  running: number
+  /** No more batches may be in hand. */
+  isFull: boolean
+  rateWaitMs: number
+  /** Batches in hand that wait, and the end of the first wait. */
+  waits: ReadonlyMap<Wait, { batches: number; readyAtMs: number }>
+}
+
+export type Stall = { reason: StallReason; untilMs: number | null }
+
+const reasons: Record<Exclude<Wait, 'none'>, StallReason> = {
+  backoff: 'failing',
+  stuck: 'failing',
+  slow: 'failing',
+  'other-batches': 'forbidden_trial',
+  isolation: 'isolation',
+  acceptance: 'acceptance',
+  'dead-letters': 'dead_letters_full',
+}
+
+/** Where no request is in flight. */
+export function stallOf(sight: Sight, nowMs: number): Stall {
+  if (sight.waitingForPlace > 0) return { reason: 'no_place', untilMs: null }
+  if (sight.running > 0) return { reason: 'preparing', untilMs: null }
+  if (sight.rateWaitMs > 0) return { reason: 'rate_limit', untilMs: nowMs + sight.rateWaitMs }
+  let untilMs: number | null = null
+  let most = 0
+  let reason: StallReason | null = null
+  for (const [wait, { batches, readyAtMs }] of sight.waits) {
+    untilMs = Math.min(untilMs ?? Number.POSITIVE_INFINITY, readyAtMs)
+    if (batches <= most || wait === 'none') continue
+    most = batches
+    reason = reasons[wait]
+  }
+  if (sight.isFull) return { reason: 'batches_full', untilMs }
+  return { reason: reason ?? 'unknown', untilMs }
+}
+
+/** What the batches in hand wait for. */
+export function sightOf(batches: InFlightBatches): Pick<Sight, 'isFull' | 'waits'> {
+  const waits = new Map<Wait, { batches: number; readyAtMs: number }>()
+  for (const { running, wait, readyAtMs } of batches.all()) {
+    if (running) continue
+    const known = waits.get(wait)
+    if (known === undefined) waits.set(wait, { batches: 1, readyAtMs })
+    else {
+      known.batches += 1
+      known.readyAtMs = Math.min(known.readyAtMs, readyAtMs)
+    }
+  }
+  return { isFull: batches.full, waits }
+}

@@ -1,0 +1,177 @@
+// watch.ts: the entry file of what makes standing still visible. One for each provider; it changes nothing.
+//
+//   hanging      a request waits longer than the service usually takes (hanging-requests.ts)
+//   stalled      work is due and the endpoint is available, but for 20 s no batch was settled or cut, and no
+//                request is in flight (stall.ts)
+//   Retry-After  the service asked for a wait of 30 s or more, from the answer until the wait is over
+//
+// An endpoint that is not available, held batches and a lost store have conditions of their own.
+//
+// One timer, for the earliest of these; it is set only while there is something to watch. While something
+// hangs or stands still it looks again every 10 s, so that the numbers in the condition are current.
+
+import type { Clock, EpochMs } from '../../std/clock.ts'
+import type { Emit } from '../../domain/event.ts'
+import type { ProviderName } from '../../domain/ids.ts'
+import type { Outcome } from '../../domain/outcome.ts'
+import { endOf, reasonText } from '../provider-pipeline/outcome-text.ts'
+import type { StallReason } from '../../domain/stall-event.ts'
+import { createHangingRequests, type Hanging } from './hanging-requests.ts'
+import { stallOf, type Sight } from './stall.ts'
+import { createWakeTimer } from './wake-timer.ts'
+
+export { sightOf, type Sight } from './stall.ts'
+
+export type Watch = {
+  /** A request starts; returns its number. `uploadMs`: what its upload takes, as far as known. */
+  began(uploadMs: number): number
+  ended(number: number, outcome: Outcome, tookMs: number): void
+  /** The service asked for a wait of `askedMs`; the gateway waits for `waitMs`. */
+  retryAfter(request: { askedMs: number; waitMs: number; requestId: string | null }): void
+  /** The waits were ended early. */
+  released(): void
+  /** A batch was settled or replaced. */
+  progressed(): void
+  /** There may be work. */
+  consider(): void
+  stop(): void
+}
+
+type Deps = { clock: Clock; emit: Emit; look: () => Sight }
+
+type Options = { provider: ProviderName; url: string }
+
+const stalledMs = 20_000
+const againMs = 10_000
+const retryAfterShownMs = 30_000
+
+export function createWatch({ clock, emit, look }: Deps, { provider, url }: Options): Watch {
+  const requests = createHangingRequests({ clock })
+  const timer = createWakeTimer({ clock }, check)
+  let hanging: Hanging | null = null
+  /** Since when work is due and nothing of it moves; null where nothing is due. */
+  let stillSinceMs: number | null = null
+  let stalled: StallReason | null = null
+  let lastFailure: Outcome | null = null
+  /** Monotonic end of the wait that the service asked for; null where it asked for none. */
+  let retryUntilMs: number | null = null
+
+  return {
+    began(uploadMs) {
+      const number = requests.began(uploadMs)
+      const dueAtMs = requests.dueAtMs()
+      if (dueAtMs !== null) timer.set(dueAtMs)
+      return number
+    },
+    ended,
+    retryAfter,
+    released: endRetryAfter,
+    progressed() {
+      if (stillSinceMs !== null) stillSinceMs = clock.monotonic()
+      if (stalled !== null) resume()
+    },
+    consider() {
+      if (stillSinceMs !== null) return
+      stillSinceMs = clock.monotonic()
+      timer.set(stillSinceMs + stalledMs)
+    },
+    stop: () => timer.cancel(),
+  }
+
+  function ended(number: number, outcome: Outcome, tookMs: number): void {
+    requests.ended(number)
+    const end = endOf(outcome)
+    if ('message' in outcome) lastFailure = outcome
+    if (end === 'answered') requests.answered(tookMs)
+    // After a time-out the service still hangs, as far as known.
+    if (hanging === null || end === 'timed out') return
+    const now = requests.look()
+    if (now !== null) return report(now)
+    emit({ kind: 'requests_answered', provider, hungMs: Math.max(0, clock.now() - hanging.oldestAt) })
+    hanging = null
+  }
+
+  function check(): void {
+    const nowMs = clock.monotonic()
+    if (retryUntilMs !== null && nowMs >= retryUntilMs) endRetryAfter()
+    const now = requests.look()
+    if (now !== null) report(now)
+    checkStall(nowMs)
+    const nextHangMs = requests.dueAtMs()
+    if (nextHangMs !== null) timer.set(nextHangMs)
+    if (retryUntilMs !== null) timer.set(retryUntilMs)
+    if (now !== null || stalled !== null) timer.set(nowMs + againMs)
+    else if (stillSinceMs !== null) timer.set(Math.max(stillSinceMs + stalledMs, nowMs + 1000))
+  }
+
+  function report(now: Hanging): void {
+    const changed = now.requests !== hanging?.requests || now.oldestAt !== hanging.oldestAt
+    const first = hanging === null
+    // Since the first one: a request that takes the place of one that timed out hangs no less.
+    hanging = { requests: now.requests, oldestAt: Math.min(now.oldestAt, hanging?.oldestAt ?? now.oldestAt) }
+    if (changed) emit({ kind: 'requests_hanging', provider, ...hanging, url, first })
+  }
+
+  function checkStall(nowMs: number): void {
+    if (stillSinceMs === null) return
+    const sight = look()
+    const isVisible = !sight.isEndpointAvailable || retryUntilMs !== null || hanging !== null
+    if (!sight.isWorkDue || isVisible) {
+      stillSinceMs = sight.isWorkDue && sight.isEndpointAvailable ? stillSinceMs : null
+      if (stalled !== null) resume()
+      return
+    }
+    if (nowMs - stillSinceMs < stalledMs) return
+    // Whether its answer is late is for hanging-requests.ts to say.
+    if (requests.size > 0) {
+      if (stalled !== null) resume()
+      return
+    }
+    const { reason, untilMs } = stallOf(sight, nowMs)
+    const sinceAt = wallAt(stillSinceMs)
+    const untilAt = untilMs === null ? null : wallAt(Math.max(untilMs, nowMs))
+    const first = stalled !== reason
+    const lastAnswer = lastFailure === null ? null : reasonText(lastFailure)
+    stalled = reason
+    emit({ kind: 'delivery_stalled', provider, reason, sinceAt, untilAt, lastAnswer, first })
+  }
+
+  function resume(): void {
+    stalled = null
+    emit({ kind: 'delivery_moves', provider })
+  }
+
+  function retryAfter({
+    askedMs,
+    waitMs,
+    requestId,
+  }: {
+    askedMs: number
+    waitMs: number
+    requestId: string | null
+  }) {
+    if (waitMs < retryAfterShownMs) return
+    const first = retryUntilMs === null
+    retryUntilMs = Math.max(retryUntilMs ?? 0, clock.monotonic() + waitMs)
+    timer.set(retryUntilMs)
+    emit({
+      kind: 'retry_after_waits',
+      provider,
+      askedMs,
+      waitMs,
+      untilAt: wallAt(retryUntilMs),
+      requestId,
+      first,
+    })
+  }
+
+  function endRetryAfter(): void {
+    if (retryUntilMs === null) return
+    retryUntilMs = null
+    emit({ kind: 'retry_after_ended', provider })
+  }
+
+  function wallAt(atMs: number): EpochMs {
+    return Math.round(clock.now() + (atMs - clock.monotonic()))
+  }
+}

@@ -1,0 +1,60 @@
+// stall-event.ts: the events of a delivery that stands still, of late answers, and of a service that accepts
+// nothing.
+
+import type { EpochMs } from '../std/clock.ts'
+import { count, field, provider, requestId, why } from './event-field.ts'
+
+/** Why nothing of a provider moves although its endpoint is available. */
+export type StallReason =
+  | 'rate_limit'
+  | 'no_place'
+  | 'preparing'
+  | 'batches_full'
+  | 'failing'
+  | 'forbidden_trial'
+  | 'isolation'
+  | 'acceptance'
+  | 'dead_letters_full'
+  | 'unknown'
+
+const first = field<boolean>('false where only the numbers changed')
+
+export const stallEventFields = {
+  nothing_accepted: {
+    provider,
+    batches: count('batches in a row that the service answered 200 and accepted nothing of'),
+    why,
+    requestId,
+    first,
+  },
+  acceptance_resumed: { provider },
+  requests_hanging: {
+    provider,
+    requests: count('requests that wait longer than the service usually takes'),
+    oldestAt: field<EpochMs>('since when the first of them waits, Unix time in ms'),
+    url: field<string>('address of the service'),
+    first,
+  },
+  requests_answered: {
+    provider,
+    hungMs: field<number>('time since the first request that hung, in ms'),
+  },
+  delivery_stalled: {
+    provider,
+    reason: field<StallReason>('why nothing moves'),
+    sinceAt: field<EpochMs>('since when nothing moves, Unix time in ms'),
+    untilAt: field<EpochMs | null>('when the next try is due, Unix time in ms; null where that is not known'),
+    lastAnswer: field<string | null>('last answer of the service that was a failure; null without one'),
+    first,
+  },
+  delivery_moves: { provider },
+  retry_after_waits: {
+    provider,
+    askedMs: field<number>('wait that the service asked for, in ms'),
+    waitMs: field<number>('wait of the gateway, in ms'),
+    untilAt: field<EpochMs>('end of the wait, Unix time in ms'),
+    requestId,
+    first,
+  },
+  retry_after_ended: { provider },
+} as const

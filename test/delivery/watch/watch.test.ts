@@ -1,0 +1,241 @@
+// What stands still has a condition. The clock is moved by the test; the spool is real.
+
+import { afterEach, describe, expect, test } from 'vitest'
+import { createConditions } from '../../../src/ops/conditions/conditions.ts'
+import type { Condition } from '../../../src/ops/conditions/conditions.ts'
+import { createEventConditions } from '../../../src/ops/conditions/event-conditions.ts'
+import { createDeliveryWorld } from '../../support/delivery-world.ts'
+import type { DeliveryWorld } from '../../support/delivery-world.ts'
+import { acceptAll, failAll } from '../../support/scripted-service.ts'
+import type { Script } from '../../support/scripted-service.ts'
+
+let world: DeliveryWorld
+
+afterEach(() => world.end())
+
+const minuteMs = 60_000
+const refuse =
+  (status: number, headers: Record<string, string> = {}): Script =>
+  () => ({ status, headers, body: { requestId: 'request-9', message: `answer ${status}` } })
+
+/** The conditions that the events so far leave open. */
+function conditions(): readonly Condition[] {
+  const all = createConditions({ clock: world.clock })
+  const { apply } = createEventConditions(all)
+  for (const event of world.events) apply(event)
+  return all.open()
+}
+
+const codes = () => conditions().map(({ code }) => code)
+
+async function publishBatches(count: number, name = 'p'): Promise<void> {
+  for (let n = 0; n < count; n += 1) await world.publish(`${name}${n}a`, `${name}${n}b`, `${name}${n}c`)
+}
+
+describe('a service that hangs', () => {
+  const hang: Script = () => 'hang'
+
+  test('has a condition after 10 s while no answer is known, with what waits, since when and where', async () => {
+    world = await createDeliveryWorld({ script: hang, provider: { timeoutMs: 240_000, maxInFlight: 2 } })
+    await publishBatches(4)
+    const since = new Date(world.clock.now()).toISOString()
+    await world.pass(9000)
+    expect(codes()).toEqual([])
+    await world.pass(2000)
+    expect(conditions()).toMatchObject([
+      {
+        code: 'SERVICE_HANGING',
+        count: 2,
+        what:
+          `The service does not answer: 2 requests to ${world.service.url} without an answer, ` +
+          `the oldest since ${since}.`,
+      },
+    ])
+  })
+
+  test('has it after a second where the service was fast, and loses it with the next answer', async () => {
+    world = await createDeliveryWorld({ provider: { timeoutMs: 20_000, maxInFlight: 1 } })
+    await publishBatches(20)
+    await world.pass(10)
+    world.service.answer(hang)
+    await publishBatches(1, 'q')
+    await world.pass(900)
+    expect(codes()).toEqual([])
+    await world.pass(10_200)
+    expect(codes()).toEqual(['SERVICE_HANGING'])
+    await world.pass(15_000)
+    expect(codes()).toEqual(['SERVICE_HANGING'])
+    world.service.answer(acceptAll)
+    await world.pass(minuteMs)
+    expect(codes()).toEqual([])
+    expect(world.ofKind('requests_answered')).toHaveLength(1)
+  })
+
+  test('reports each change once, however long it lasts', async () => {
+    world = await createDeliveryWorld({ script: hang, provider: { timeoutMs: 240_000 } })
+    await publishBatches(8)
+    await world.pass(200_000)
+    expect(world.ofKind('requests_hanging').filter(({ first }) => first)).toHaveLength(1)
+    expect(world.ofKind('requests_hanging').length).toBeLessThanOrEqual(5)
+  })
+
+  test('sets no timer for each request, and none while nothing is sent', async () => {
+    world = await createDeliveryWorld()
+    const before = world.clock.pending()
+    await publishBatches(200)
+    await world.pass(10)
+    expect(world.clock.pending()).toBeLessThanOrEqual(before + 2)
+    await world.pass(minuteMs)
+    expect(world.clock.pending()).toBeLessThanOrEqual(before)
+  })
+})
+
+describe('Retry-After', () => {
+  test('of a day shows what was asked, what the gateway does and until when, and goes when it is over', async () => {
+    world = await createDeliveryWorld({ script: refuse(503, { 'retry-after': '86400' }) })
+    await publishBatches(6)
+    await world.pass(1000)
+    const shown = conditions().find(({ code }) => code === 'RETRY_AFTER')
+    expect(shown?.what).toMatch(
+      /^The service asked for a wait of .*(24 h|1 d).*\. The gateway waits 10 min, until \d{4}-.*Z\.$/,
+    )
+    world.service.answer(acceptAll)
+    await world.pass(9 * minuteMs)
+    expect(codes()).toContain('RETRY_AFTER')
+    await world.pass(2 * minuteMs)
+    expect(codes()).toEqual([])
+  })
+
+  test('for the only batch is shown as well', async () => {
+    world = await createDeliveryWorld({ script: refuse(429, { 'retry-after': '300' }) })
+    await publishBatches(1)
+    await world.pass(1000)
+    expect(codes()).toEqual(['RETRY_AFTER'])
+    world.service.answer(acceptAll)
+    world.delivery.probe()
+    await world.pass(1000)
+    expect(codes()).toEqual([])
+  })
+
+  test('of a few seconds is not worth a condition', async () => {
+    world = await createDeliveryWorld({ script: refuse(429, { 'retry-after': '5' }) })
+    await publishBatches(1)
+    await world.pass(1000)
+    expect(codes()).toEqual([])
+  })
+})
+
+describe('a delivery that stands still', () => {
+  test('because of its own rate limit has the condition RATE_LIMITED within 30 s', async () => {
+    world = await createDeliveryWorld({
+      provider: { maxInFlight: 1, rate: { payloadsPerS: 0.01, requestsPerS: null } },
+    })
+    await publishBatches(2)
+    await world.pass(30_000)
+    expect(conditions()).toMatchObject([{ code: 'RATE_LIMITED', severity: 'info' }])
+    expect(conditions()[0]?.what).toMatch(/^Nothing is delivered since .* Next try at \d{4}-/)
+    await world.pass(10 * minuteMs)
+    expect(codes()).toEqual([])
+  })
+
+  test('because a 403 needs other batches to be judged has a condition within 30 s', async () => {
+    let refused = false
+    world = await createDeliveryWorld({
+      script: (one, index) => {
+        if (!refused) {
+          refused = true
+          return acceptAll(one)
+        }
+        return refuse(403)(one, index)
+      },
+    })
+    await publishBatches(1)
+    await world.pass(1000)
+    await publishBatches(2, 'q')
+    await world.pass(30_000)
+    expect(codes().length).toBeGreaterThan(0)
+  })
+
+  test.each([
+    ['400 for everything', refuse(400)],
+    ['413 for everything', refuse(413)],
+    ['409 for everything', refuse(409)],
+    ['403 for everything', refuse(403)],
+    ['500 for everything', refuse(500)],
+    ['418 for everything', refuse(418)],
+    ['resets', () => 'reset' as const],
+    ['an answer that names no payload', () => ({ status: 200, body: { accepted: [], failed: [] } })],
+    ['HTML', () => ({ status: 200, body: '<html>' })],
+  ] satisfies [string, Script][])(
+    'by %s always has a condition, with one batch and with many',
+    async (_name, script) => {
+      for (const batches of [1, 30]) {
+        if (batches === 30) await world.end()
+        world = await createDeliveryWorld({ script })
+        await publishBatches(batches)
+        await world.pass(30_000)
+        const silent: number[] = []
+        for (let second = 30; second < 20 * 60; second += 10) {
+          // Within 30 s of the last accepted payload or cut; nothing is accepted here.
+          if (codes().length === 0) silent.push(second)
+          await world.pass(10_000)
+        }
+        expect(silent).toEqual([])
+      }
+    },
+  )
+
+  test('has no condition while everything is delivered, or nothing is due', async () => {
+    world = await createDeliveryWorld()
+    for (let n = 0; n < 60; n += 1) {
+      await publishBatches(1, `r${n}-`)
+      await world.pass(5000)
+    }
+    await world.pass(10 * minuteMs)
+    expect(codes()).toEqual([])
+    expect(world.ofKind('delivery_stalled')).toEqual([])
+    expect(world.ofKind('requests_hanging')).toEqual([])
+  })
+})
+
+describe('a service that answers 200 and accepts nothing', () => {
+  test('is an error in its own words after three batches, with current numbers, until something is accepted', async () => {
+    world = await createDeliveryWorld({ script: failAll('Validation'), provider: { maxInFlight: 1 } })
+    await publishBatches(2)
+    await world.pass(1000)
+    expect(codes()).not.toContain('NOTHING_ACCEPTED')
+    await publishBatches(1, 'q')
+    await world.pass(1000)
+    const shown = () => conditions().find(({ code }) => code === 'NOTHING_ACCEPTED')
+    expect(shown()).toMatchObject({
+      severity: 'error',
+      count: 3,
+      what: 'The service accepted none of the last 3 batches: Validation (no: Validation).',
+    })
+    expect(world.delivery.providers()[0]?.lastAcceptedAt).toBe(null)
+    await publishBatches(4, 'r')
+    await world.pass(1000)
+    expect(shown()?.count).toBe(7)
+    expect(world.ofKind('nothing_accepted').filter(({ first }) => first)).toHaveLength(1)
+    world.service.answer(acceptAll)
+    await publishBatches(1, 's')
+    await world.pass(1000)
+    expect(shown()).toBeUndefined()
+    expect(world.ofKind('acceptance_resumed')).toHaveLength(1)
+  })
+})
+
+describe('the condition of an endpoint that is not available', () => {
+  test('has the failures and the requestId of the last probe', async () => {
+    let requests = 0
+    world = await createDeliveryWorld({
+      script: () => ({ status: 503, body: { requestId: `request-${++requests}`, message: 'busy' } }),
+    })
+    await publishBatches(6)
+    await world.pass(10 * minuteMs)
+    expect(requests).toBeGreaterThan(10)
+    const shown = conditions().find(({ code }) => code === 'ENDPOINT_UNAVAILABLE')
+    expect(shown?.why).toBe(`${requests} failures in a row. Last requestId: request-${requests}.`)
+    expect(world.ofKind('endpoint_unavailable')).toHaveLength(1)
+  })
+})
