@@ -2,7 +2,7 @@
 // it kept: payloads whose device time is older than `delivery.backfill.after` go behind fresh ones.
 //
 // Called once a payload, so it allocates nothing. It uses the wall clock, corrected by the known offset.
-// While our time is unknown, no payload is late: it goes with the fresh ones, so that nothing waits.
+// While our time is unknown it gives null: the spool then sends what arrives with the fresh payloads.
 
 import type { Clock, EpochMs } from '../std/clock.ts'
 import type { ProviderName } from '../domain/ids.ts'
@@ -23,6 +23,6 @@ export function createBackfillRule(
       lastAfterMs = afterMs.get(provider) ?? Number.POSITIVE_INFINITY
     }
     const offset = offsetMs()
-    return offset !== null && clock.now() + offset - deviceTime > lastAfterMs
+    return offset === null ? null : clock.now() + offset - deviceTime > lastAfterMs
   }
 }

@@ -71,7 +71,8 @@ export type OpenSession = {
 
 /** The open group of messages (group.ts). */
 export type MessageGroup = Group & {
-  append(payload: MappedPayload): void
+  /** `wasKept`: it comes from a shelf or a dead letter. */
+  append(payload: MappedPayload, wasKept?: boolean): void
   /** Adds the key in the window's scratch buffer. */
   addKey(): void
   /** Adds an entry to the journal of the intake. */

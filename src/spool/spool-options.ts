@@ -6,8 +6,11 @@ import type { Emit } from '../domain/event.ts'
 import type { NewId, ProviderName } from '../domain/ids.ts'
 import type { Disk, OpenStore } from '../storage/storage.ts'
 
-/** Whether a payload with this device time is late: then it goes to a backfill lane. */
-export type IsLate = (provider: ProviderName, deviceTime: EpochMs) => boolean
+/**
+ * Whether a payload with this device time is late: then it goes to a backfill lane. Null while our time is not
+ * known.
+ */
+export type IsLate = (provider: ProviderName, deviceTime: EpochMs) => boolean | null
 
 export type SpoolDeps = {
   clock: Clock

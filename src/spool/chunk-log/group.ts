@@ -64,8 +64,8 @@ export function createGroup(
   }
   return group
 
-  function append(payload: MappedPayload): void {
-    const run = isLate(payload) ? lateRunOf(payload.provider) : liveRunOf(payload.provider)
+  function append(payload: MappedPayload, wasKept = false): void {
+    const run = isLate(payload, wasKept) ? lateRunOf(payload.provider) : liveRunOf(payload.provider)
     let builder = run.builders[run.builders.length - 1]!
     if (builder.count > 0 && (endsBatch(run.lane) || builder.bytes >= chunkBytesMax)) {
       builder = newChunkBuilder(builder.buffer.length)
@@ -82,8 +82,12 @@ export function createGroup(
     return (lane.appendedSeq - lane.sealSeq) % chunkPayloadsMax === 0
   }
 
-  function isLate({ provider, deviceTime }: MappedPayload): boolean {
-    return deviceTime !== null && state.isLate(provider, deviceTime)
+  /**
+   * While our time is not known, what arrives now goes with the fresh payloads, and what was kept goes behind:
+   * else the rest of a release would overtake its beginning after a restart.
+   */
+  function isLate({ provider, deviceTime }: MappedPayload, wasKept: boolean): boolean {
+    return deviceTime !== null && (state.isLate(provider, deviceTime) ?? wasKept)
   }
 
   function liveRunOf(provider: ProviderName): Run {

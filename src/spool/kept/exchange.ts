@@ -75,7 +75,7 @@ export function createExchange(session: Omit<Session, 'exchange'>): Session['exc
     const attachments = group.attachments()
     for (const id of take) reservations.take(id)
     for (const entry of entries) attachments.take(entry)
-    for (const payload of payloads) group.append(payload)
+    for (const payload of payloads) group.append(payload, take.length > 0)
     for (const deadLetter of deadLetters) attachments.addDeadLetter(deadLetter)
     for (const message of keptMessages) attachments.keepMessage(message)
     for (const { key, value } of stateChanges) attachments.putState(key, value)
