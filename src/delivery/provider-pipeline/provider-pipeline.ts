@@ -30,6 +30,7 @@ import type { ProviderView } from '../types.ts'
 import { createBatchSender, type PipelineSession } from './batch-sender.ts'
 import { createBatchControl } from './batch-control.ts'
 import type { PipelineDeps, ProviderPipeline } from './types.ts'
+import { recoverBatches } from './recovered-batches.ts'
 import { createSettler } from './settler.ts'
 import { createWakeTimer } from '../watch/wake-timer.ts'
 import { createWatch, sightOf, type Sight } from '../watch/watch.ts'
@@ -121,8 +122,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
     session = newSession()
     isolation.reset()
     trial.reset()
-    for (const batch of spool.batches())
-      if (batch.provider === provider) session.batches.add(batch, 'recovered')
+    recoverBatches({ spool, emit }, session.batches, provider)
     pump()
   }
 

@@ -70,7 +70,16 @@ describe('thousands of held batches', () => {
       await world.pass(10_000)
     }
     expect(world.spool.totals().heldBatches).toBe(20)
+    const before = world.events.length
+    const oldest = Math.min(...world.spool.batches().map(({ held }) => held?.since ?? Infinity))
     await world.crash()
+    // The condition is there again at once, with the age of the oldest batch.
+    expect(world.events.slice(before).find(({ kind }) => kind === 'held_batches_changed')).toMatchObject({
+      reason: 'repeated',
+      batches: 20,
+      oldestAt: oldest,
+      requestId: 'request-9',
+    })
     const fresh = await world.publish(...names('fresh', 60))
     const seen = world.service.received.length
     await world.pass(2000)
