@@ -7,8 +7,8 @@ import type { NewId, ProviderName } from '../domain/ids.ts'
 import type { Disk, OpenStore } from '../storage/storage.ts'
 
 /**
- * Whether a payload with this device time is late: then it goes to a backfill lane. Null while our time is not
- * known.
+ * Whether a payload with this device time is late: then it goes to a backfill lane. Null while our time is
+ * not known.
  */
 export type IsLate = (provider: ProviderName, deviceTime: EpochMs) => boolean | null
 

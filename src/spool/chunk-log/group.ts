@@ -83,8 +83,8 @@ export function createGroup(
   }
 
   /**
-   * While our time is not known, what arrives now goes with the fresh payloads, and what was kept goes behind:
-   * else the rest of a release would overtake its beginning after a restart.
+   * While our time is not known, what arrives now goes with the fresh payloads, and what was kept goes
+   * behind: else the rest of a release would overtake its beginning after a restart.
    */
   function isLate({ provider, deviceTime }: MappedPayload, wasKept: boolean): boolean {
     return deviceTime !== null && (state.isLate(provider, deviceTime) ?? wasKept)
