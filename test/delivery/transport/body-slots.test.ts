@@ -36,7 +36,7 @@ describe('two providers over http', () => {
       expect(outcome).toMatchObject({ kind: 'unauthorized', status: 403 })
 
       // The service of the first provider reads on while the second one sends.
-      const sending = send(north, { text: textOf(bytes, 'N') })
+      const sending = send(north, { text: textOf(bytes, 'N'), timeoutMs: 30_000 })
       reading = true
       for (const { socket } of early.connections) socket.resume()
       expect((await sending).outcome).toMatchObject({ kind: 'answered', accepted: 'all' })

@@ -13,12 +13,13 @@ import { acceptedBoth, batchText, createTransportWorld, ids } from '../../suppor
 const { open, send, submit } = createTransportWorld()
 const authority = createAuthority()
 
-/** A batch whose body has about this size: more than the kernel takes for a service that does not read. */
+/** A batch whose body has about this size. */
 const textOf = (bytes: number, letter = 'x') =>
   `{"batchId":"b","timestamp":1,"data":[${ids
     .map((id) => `{"payloadId":"${id}","filler":"${letter.repeat(bytes / 2)}"}`)
     .join()}]}`
-const large = textOf(16 * 1024 ** 2)
+/** More than the kernel takes on both sides of a proxy for a service that does not read. */
+const large = textOf(48 * 1024 ** 2)
 
 type Path =
   'http' | 'https' | 'http through a proxy' | 'https through a proxy' | 'https through an https proxy'
