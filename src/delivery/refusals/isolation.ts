@@ -66,7 +66,7 @@ export function createIsolation({ ended, places, share }: Deps): Isolation {
 
   return {
     get refusedInRow() {
-      return evidence
+      return Math.floor(evidence)
     },
     get suspicious() {
       return isSuspicious()
