@@ -11,6 +11,7 @@ export const heldReasons = {
   stuck: 'the batch fails with 5xx or time-outs while others succeed',
   unlisted: 'the answers name none of the payloads of the batch',
   not_accepted: 'the service refused the batch and has accepted nothing since',
+  deferred: 'the service asked to send the batch much later, and accepts others',
   incomplete_answer: 'the answer is larger than the limit, so a part of the results is unknown',
   dead_letters_full: 'a payload became a dead letter, and the dead letters have no room',
 } as const

@@ -52,7 +52,7 @@ const bytesFloor = 8 * 1024
 /** Smaller bodies say nothing about the link, however slow they are. */
 const sampleBytesMin = 16 * 1024
 /** Bytes per ms: while nothing is known, least that is believed, and what justifies one place. */
-const rateUnknown = 1
+const rateUnknown = 4
 const rateMin = 0.1
 const rateOfPlace = 16.384
 const deadlineMaxMs = 240_000
@@ -77,7 +77,7 @@ export function createGoodput(options: GoodputOptions): Goodput {
     timeoutMs(bodyBytes, timeouts) {
       const expectedMs = options.timeoutMs + (2 * bodyBytes) / (rate ?? rateUnknown)
       const longerMs = bodyBytes < sampleBytesMin ? expectedMs : expectedMs * 2 ** Math.min(timeouts, 10)
-      return Math.max(options.timeoutMs, Math.min(deadlineMaxMs, longerMs))
+      return Math.ceil(Math.max(options.timeoutMs, Math.min(deadlineMaxMs, longerMs)))
     },
     uploadMs: (bodyBytes) => (rate === null ? 0 : bodyBytes / rate),
     began() {

@@ -67,7 +67,7 @@ export type Facts = {
   forbiddenConfirmed: boolean
   /** No more payloads may become dead letters by 403 now. */
   forbiddenLimitReached: boolean
-  /** No other batch is in hand, and none is due. */
+  /** No other batch is in hand, none is due, and no request succeeded within the last minute. */
   readonly alone: boolean
   /** Failures of this batch between which others succeeded; this submission included, if it failed. */
   failuresAlone: number
@@ -84,6 +84,8 @@ export type RetryPolicy = {
   emptyAnswersToUnavailable: number
   refusalsToUnavailable: number
   failuresToStuck: number
+  /** Longest back-off of a batch in hand. */
+  maxMs: number
 }
 
 export type Verdict = {

@@ -50,6 +50,8 @@
 //                                   most ten an hour, then held: forbidden          slow         refused
 // unavailable (408, 425, 429, 5xx), unreachable, unreadable, unexpected
 //                                   held                                            backoff      failure
+//   Retry-After beyond the longest back-off, while others succeed
+//                                   held: deferred                                  backoff      failure
 //   third time while others succeed held: stuck                                     stuck        failure
 // interrupted                       held                                            backoff      unchanged
 //   at two losses in a row          held: stuck                                     stuck        unchanged
@@ -109,6 +111,7 @@ function judgeOutcome(outcome: Outcome, facts: Facts, policy: RetryPolicy): Verd
     case 'unauthorized':
       return judgeUnauthorized(outcome, facts, policy)
     case 'unavailable':
+      return judgeUnavailable(outcome, facts, policy)
     case 'unreachable':
     case 'unreadable':
       return held('backoff', 'failure', null)
@@ -130,6 +133,17 @@ function judgeOutcome(outcome: Outcome, facts: Facts, policy: RetryPolicy): Verd
     default:
       return assertNever(outcome)
   }
+}
+
+/** Batches that wait for minutes must not fill the places of those in hand. */
+function judgeUnavailable(
+  { status, message, retryAfterMs }: Extract<Outcome, { kind: 'unavailable' }>,
+  { failuresAlone }: Facts,
+  { maxMs }: RetryPolicy,
+): Verdict {
+  if (failuresAlone === 0 || (retryAfterMs ?? 0) <= maxMs) return held('backoff', 'failure', null)
+  const why = `The service answers ${status} and asks to send the batch much later: ${message}`
+  return held('backoff', 'failure', why, 'deferred')
 }
 
 function judgeAcknowledgement(requestId: string | null, facts: Facts, { mode }: RetryPolicy): Verdict {

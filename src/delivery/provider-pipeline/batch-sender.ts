@@ -198,7 +198,8 @@ export function createBatchSender(deps: Deps): SendBatch {
       watch.retryAfter({ askedMs: outcome.retryAfterMs ?? 0, waitMs, requestId: requestIdOf(outcome) })
     await (kept ?? carryOut(inFlight, content, verdict, session))
     if (!held) watch.progressed()
-    if (isolation.refusedInRow === 0) session.batches.releaseWaiting('acceptance')
+    const accepted = verdict.endpoint === 'success' && isolation.refusedInRow === 0
+    if (accepted) session.batches.releaseWaiting('acceptance')
   }
 
   async function carryOut(

@@ -37,6 +37,11 @@ import {
   unreachableOf,
 } from './outcome-text.ts'
 
+/**
+ * Where a request succeeded so recently, a 403 without another batch to compare with is not called ours yet.
+ */
+const recentMs = 60_000
+
 export type Settler = {
   submitted(inFlight: InFlightBatch, outcome: Outcome, bytes: number, tookMs: number): void
   judge(answered: AnsweredBatch): Verdict
@@ -74,6 +79,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
   const forbiddenLimit = createForbiddenLimit({ clock })
   const acceptance = createAcceptance({ emit }, { provider })
   let successes = 0
+  let succeededAtMs = Number.NEGATIVE_INFINITY
   let lastRequestId: string | null = null
   let lastAcceptedAt: EpochMs | null = null
 
@@ -119,13 +125,15 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
     const tooLarge = refused ? outcome.status === 413 : outcome.kind === 'answered' && outcome.tooLarge
     if (tooLarge) sizeLimit.tooLarge(content.bodyBytes)
     const isAtFault = refused || facts.forbidden === 'alone'
-    if (isAtFault && !facts.mayBeProcessed) isolation.refused(inFlight)
+    // The next refusal of a held batch shows nothing new about the service.
+    if (isAtFault && !facts.mayBeProcessed && inFlight.held === null) isolation.refused(inFlight)
     inFlight.refusals = refused ? inFlight.refusals + 1 : 0
     if (written && !refused && outcome.kind !== 'unauthorized') inFlight.mayBeProcessed = true
   }
 
   function succeeded({ inFlight, content }: AnsweredBatch): void {
     successes += 1
+    succeededAtMs = clock.monotonic()
     sizeLimit.accepted(content.bodyBytes)
     // An accepted single payload does not show that the service accepts batches.
     if (inFlight.batch.operation === options.mode) isolation.accepted(inFlight)
@@ -162,7 +170,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
         outcome.kind === 'unauthorized' ? whoIsForbidden(inFlight, number, mayRenewCredentials) : 'unknown',
       forbiddenLimitReached: forbiddenLimit.reached,
       get alone() {
-        return alone()
+        return alone() && clock.monotonic() - succeededAtMs > recentMs
       },
       failuresAlone: failuresAlone(inFlight),
       stuck,

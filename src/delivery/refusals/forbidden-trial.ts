@@ -60,7 +60,8 @@ export function createForbiddenTrial(): ForbiddenTrial {
   }
 
   function forbidden(batch: InFlightBatch, number: number): Forbidden {
-    if (batch.forbiddenAlone) {
+    // What is held as forbidden shows nothing about the credentials: others were accepted beside it.
+    if (batch.forbiddenAlone || batch.held?.reason === 'forbidden') {
       batch.forbiddenAt ??= submissions
       return 'alone'
     }

@@ -33,6 +33,9 @@ const stepMs = 2000
 /** The Date was written at an unknown moment of the request: after a longer one the error is too large. */
 const tookMaxMs = 60_000
 
+/** Date is written after the request has arrived: of a long request, most is the upload. */
+const answerMaxMs = 1000
+
 /** A Date before this code was written, or in the next century, is ignored. */
 const earliest: EpochMs = Date.UTC(2025, 0, 1)
 const latest: EpochMs = Date.UTC(2100, 0, 1)
@@ -73,7 +76,7 @@ export function createServiceClock(
     const served = Date.parse(date)
     if (!(served >= earliest && served < latest)) return
     // The header is cut to the second, so on average it is half a second behind.
-    const offsetMs = Math.round(served + 500 - (clock.now() - tookMs / 2))
+    const offsetMs = Math.round(served + 500 - (clock.now() - Math.min(tookMs / 2, answerMaxMs)))
     learned = { offsetMs, wallMinusMonotonicMs: wallMinusMonotonic() }
     const off = Math.abs(offsetMs) >= (reportedOff ? rightBelowMs : appliedFromMs)
     if (off !== reportedOff) emit({ kind: off ? 'clock_off' : 'clock_right', provider: name, offsetMs })

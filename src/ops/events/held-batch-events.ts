@@ -29,6 +29,9 @@ export const heldActs: Record<HeldReason, string> = {
   not_accepted:
     'Read the words of the service above. The gateway tries again when the service accepts something, and ' +
     'at growing intervals.',
+  deferred:
+    'Nothing: the gateway waits as the service asked, ten minutes at most. If this continues, ask the support of ' +
+    'the service why it defers these batches.',
   incomplete_answer:
     'Raise `delivery.max_response_bytes`, or ask the support of the service why its answers are so large.',
   dead_letters_full: 'Requeue or purge dead letters, or raise their limit. Then these batches continue.',

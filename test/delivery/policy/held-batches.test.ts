@@ -109,6 +109,50 @@ describe('thousands of held batches', () => {
   })
 })
 
+describe('batches that the service asked to send much later', () => {
+  test('take no place of others, however many they are', { timeout: 60_000 }, async () => {
+    const bad = new Set<string>()
+    const later: Reply = { status: 429, headers: { 'retry-after': '999999' }, body: { message: 'later' } }
+    world = await createDeliveryWorld({
+      ...large,
+      script: (one) => (bad.has(one.payloadIds[0] ?? '') ? later : acceptAll(one)),
+    })
+    for (let round = 0; round < 1100; round += 1) {
+      const slow = names(`slow-${round}`, 3)
+      for (const name of slow) bad.add(payloadNamed(name).payloadId)
+      await world.publish(...names(`fine-${round}`, 6), ...slow)
+      await world.pass(400)
+    }
+    const before = world.spool.totals().delivered
+    await world.publish(...names('fresh', 30))
+    await world.pass(3000)
+    expect(world.spool.totals().delivered - before).toBeGreaterThanOrEqual(30)
+    expect(world.ofKind('held_batches_changed').at(-1)).toMatchObject({ reason: 'deferred' })
+  })
+})
+
+describe('stuck batches in a quiet time', () => {
+  test('do not make the endpoint unavailable for what comes then', async () => {
+    world = await createDeliveryWorld({ provider: { maxInFlight: 1 } })
+    const bad = new Set(
+      [...names('p', 3), ...names('q', 3)].map((name) => payloadNamed(name).payloadId as string),
+    )
+    world.service.answer((one) => (bad.has(one.payloadIds[0] ?? '') ? answer(503) : acceptAll(one)))
+    await world.publish(...names('p', 3))
+    await world.publish(...names('q', 3))
+    for (let i = 0; i < 30; i += 1) {
+      await world.publish(...names(`fine-${i}`, 3))
+      await world.pass(5000)
+    }
+    expect(world.spool.totals().heldBatches).toBe(2)
+    await world.pass(60 * minuteMs)
+    expect(world.delivery.providers()[0]?.endpoint).toBe('available')
+    await world.publish(...names('fresh', 3))
+    await world.pass(1500)
+    expect(world.spool.totals().delivered).toBe(93)
+  })
+})
+
 describe('a batch that alone fails with 5xx or time-outs', () => {
   test('is held as stuck after the third failure, keeps its bytes, and is never cut', async () => {
     world = await createDeliveryWorld({ provider: { maxInFlight: 1 } })

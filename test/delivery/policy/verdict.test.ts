@@ -19,6 +19,7 @@ const policy: RetryPolicy = {
   emptyAnswersToUnavailable: 3,
   refusalsToUnavailable: 12,
   failuresToStuck: 3,
+  maxMs: 60_000,
 }
 
 const facts: Facts = {
@@ -494,6 +495,14 @@ const rows: Row[] = [
     { failuresAlone: 3 },
     'held',
     'stuck',
+    'failure',
+  ],
+  [
+    '429 with a Retry-After of minutes, while others are accepted',
+    { kind: 'unavailable', status: 429, requestId, message, retryAfterMs: 600_000 },
+    { failuresAlone: 1 },
+    'held',
+    'backoff',
     'failure',
   ],
   [

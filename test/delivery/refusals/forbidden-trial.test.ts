@@ -87,6 +87,50 @@ describe('a 403 that is about one batch', () => {
   })
 })
 
+describe('batches that are held as forbidden', () => {
+  test('do not close the provider when they are retried in a quiet time', async () => {
+    world = await createDeliveryWorld({ startNow: false })
+    const poison = new Set<string>()
+    world.service.answer(refuseWith(poison))
+    world.delivery.start()
+    for (let i = 0; i < 40; i += 1) {
+      const [id = ''] = await world.publish(`${i}-poison`, `${i}b`, `${i}c`)
+      poison.add(id)
+      await world.publish(`${i}d`)
+      await world.pass(10_000)
+    }
+    expect(world.spool.totals().heldBatches).toBeGreaterThan(20)
+    await world.pass(2 * minuteMs)
+    const closedBefore = world.ofKind('endpoint_unauthorized').length
+    world.delivery.probe()
+    await world.pass(200)
+    const before = world.spool.totals().delivered
+    await world.publish('fine-a', 'fine-b', 'fine-c')
+    await world.pass(2000)
+    expect(world.spool.totals().delivered - before).toBe(3)
+    expect(world.ofKind('endpoint_unauthorized')).toHaveLength(closedBefore)
+  })
+
+  test('are no evidence after a restart either', async () => {
+    world = await createDeliveryWorld({ startNow: false })
+    const poison = new Set<string>()
+    world.service.answer(refuseWith(poison))
+    world.delivery.start()
+    for (let i = 0; i < 40; i += 1) {
+      const [id = ''] = await world.publish(`${i}-poison`, `${i}b`, `${i}c`)
+      poison.add(id)
+      await world.publish(`${i}d`)
+      await world.pass(10_000)
+    }
+    await world.crash()
+    await world.pass(2 * minuteMs)
+    const before = world.spool.totals().delivered
+    await world.publish('fine-a', 'fine-b', 'fine-c')
+    await world.pass(2000)
+    expect(world.spool.totals().delivered - before).toBeGreaterThanOrEqual(3)
+  })
+})
+
 describe('a 403 that is about us', () => {
   test('makes the endpoint unauthorized after three other batches, and nothing is cut', async () => {
     world = await createDeliveryWorld({ script: () => forbidden, startNow: false })

@@ -28,9 +28,11 @@ describe("the service's clock", () => {
     expect(service.signingAt()).toBe(clock.now() - hourMs + 500)
   })
 
-  test('is estimated with half of the response time', () => {
+  test('is estimated with half of the response time, a second at most: the rest is the upload', () => {
     const { clock, service } = setUp()
-    service.answered(dateOf(clock.now() - 2000), 4000)
+    service.answered(dateOf(clock.now() - 1000), 2000)
+    expect(service.offsetMs).toBe(500)
+    service.answered(dateOf(clock.now() - 1000), 36_000)
     expect(service.offsetMs).toBe(500)
   })
 
