@@ -11,9 +11,9 @@
 //   deadline  the timeout of the config plus twice the expected upload, at most 4 minutes: a signature is
 //             valid for about five. A batch that was written completely and timed out gets twice the time
 //             at the next try, because the kernel takes bytes faster than the link.
-//   places    one for each 16 KiB/s of all submissions together: a slow link gains nothing from several
+//   places    one for each 2 KiB/s of all submissions together: a slow link gains nothing from several
 //             uploads
-//             side by side.
+//             side by side. Not more than that, because a slow service looks like a slow link, and it gains.
 //
 // In memory only: a restart begins small again, and five answers later it is back at 1 MiB.
 
@@ -54,7 +54,7 @@ const sampleBytesMin = 16 * 1024
 /** Bytes per ms: while nothing is known, least that is believed, and what justifies one place. */
 const rateUnknown = 4
 const rateMin = 0.1
-const rateOfPlace = 16.384
+const rateOfPlace = 2.048
 const deadlineMaxMs = 240_000
 
 export function createGoodput(options: GoodputOptions): Goodput {
