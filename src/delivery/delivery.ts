@@ -91,6 +91,7 @@ export function createDelivery(deps: DeliveryDeps, options: DeliveryOptions): De
   const pipelineDeps = { ...deps, env: deps.env ?? process.env, counters, total, senderWorker, ledger }
   const pipelines = providers.map((provider) => createProviderPipeline(pipelineDeps, provider))
   const orphans = createOrphanedProviders(deps, { known: providers.map(({ name }) => name) })
+  const views = () => pipelines.map((pipeline) => pipeline.view())
   const controls = pipelines.map(({ batchControl }) => batchControl)
   let unlisten = () => {}
 
@@ -116,9 +117,9 @@ export function createDelivery(deps: DeliveryDeps, options: DeliveryOptions): De
       unlisten()
     },
     probe: () => pipelines.forEach((pipeline) => pipeline.probe()),
-    providers: () => pipelines.map((pipeline) => pipeline.view()),
+    providers: views,
     counters: () => ({ ...counters.read(), senderThreadsLost: senderWorker.threadsLost }),
-    batches: createBatchOperations({ ...deps, controls }),
+    batches: createBatchOperations({ ...deps, controls, endpoints: views }),
   }
 }
 

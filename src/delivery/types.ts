@@ -73,7 +73,8 @@ export type BatchDetail = BatchView & {
 export type BatchSelection = {
   ids?: readonly string[]
   provider?: string
-  reason?: HeldReason
+  /** Held for one of these. */
+  reasons?: readonly HeldReason[]
   /** Held, or sealed if it is not held, at least so long. */
   olderThanMs?: number
 }
@@ -111,6 +112,13 @@ export type BatchRequest = {
   operator: Operator
 }
 
+/** `nextAttemptInMs`: until the next probe; 0 where it is running or starts with the next batch. */
+export type WaitingEndpoint = {
+  provider: string
+  endpoint: Exclude<EndpointState, 'available'>
+  nextAttemptInMs: number
+}
+
 export type BatchActionReport = {
   action: BatchAction
   dryRun: boolean
@@ -120,12 +128,16 @@ export type BatchActionReport = {
   mayBeProcessed: { batches: number; payloads: number }
   /** Batches that `reissue` and `split` make. */
   newBatches: number
+  /** Of `retry`: providers whose endpoint is not available. Their batches wait until a probe succeeds. */
+  waiting: readonly WaitingEndpoint[]
   /** Batches that stay as they are. */
-  skipped: readonly { batchId: string; code: 'BATCH_BUSY' | 'BATCH_GONE'; why: string }[]
+  skipped: readonly { batchId: string; code: 'BATCH_BUSY' | 'BATCH_GONE' | 'USAGE'; why: string }[]
 }
 
 /** What an operator does with sealed batches. */
 export type BatchOperations = {
+  /** Whose batches these are: the providers in the config. */
+  readonly providers: readonly string[]
   list(selection: BatchSelection, limit: number): BatchList
   /** Null where no batch has the id. */
   show(batchId: string): Promise<BatchDetail | null>

@@ -2,8 +2,8 @@
 
 import { userInfo } from 'node:os'
 import { assertNever } from '../../std/assert.ts'
-import { plural } from '../../std/quantity.ts'
-import type { BatchAction, BatchActionReport, BatchSelection } from '../../delivery/types.ts'
+import { formatDuration, plural } from '../../std/quantity.ts'
+import type { BatchAction, BatchActionReport, BatchSelection, WaitingEndpoint } from '../../delivery/types.ts'
 import { toBatchParams } from '../../ops/ops.ts'
 import { requestByOptions, type DaemonOptions } from '../daemon-client/daemon-options.ts'
 import { printAnswer, type CommandIo, type ExitStatus } from '../terminal/terminal.ts'
@@ -78,12 +78,15 @@ function sumOf(reports: readonly BatchActionReport[]): BatchActionReport {
       batches: sum(({ mayBeProcessed }) => mayBeProcessed.batches),
       payloads: sum(({ mayBeProcessed }) => mayBeProcessed.payloads),
     },
+    // The state of an endpoint can change between the requests; the last report is the newest.
+    waiting: [
+      ...new Map(reports.flatMap(({ waiting }) => waiting.map((each) => [each.provider, each]))).values(),
+    ],
     skipped: reports.flatMap(({ skipped }) => skipped),
   }
 }
 
-const done: Record<BatchAction, string> = {
-  retry: 'retried under the same batchId, one after the other',
+const done: Record<Exclude<BatchAction, 'retry'>, string> = {
   reissue: 'sent under new batchIds',
   split: 'sent under new batchIds',
   'mark-delivered': 'settled as delivered, without another submission',
@@ -97,7 +100,7 @@ function actionText(report: BatchActionReport): string {
   const made = newBatches > 0 ? ` (${plural(newBatches, 'new batch', 'new batches')})` : ''
   const verb = dryRun ? 'would be' : batches === 1 ? 'is' : 'are'
   return textOfLines([
-    `${what} ${verb} ${done[action]}${made}.`,
+    `${what} ${verb} ${action === 'retry' ? retryText(report) : done[action]}${made}.`,
     ...(batches > 0 ? effectLines(report) : []),
     ...skipped.slice(0, 20).map(({ batchId, code, why }) => `  skipped: ${batchId}: ${code}: ${why}`),
     ...(skipped.length > 20 ? [`  skipped: ${skipped.length - 20} more`] : []),
@@ -105,30 +108,55 @@ function actionText(report: BatchActionReport): string {
   ])
 }
 
-function effectLines({ action, mayBeProcessed, payloads, batches }: BatchActionReport): string[] {
+function effectLines({ action, mayBeProcessed, payloads, batches, waiting }: BatchActionReport): string[] {
   const sure = payloads - mayBeProcessed.payloads
   switch (action) {
     case 'reissue':
     case 'split':
       if (mayBeProcessed.batches === 0)
-        return ['  The service has processed none of them: it refused every submission.']
+        return [
+          `  The service has processed ${batches === 1 ? 'nothing of it' : 'none of them'}: it refused every submission.`,
+        ]
       return [
-        `  The service may have processed ${mayBeProcessed.batches} of them. If it did, it processes their ` +
+        `  The service may have processed ${partText(mayBeProcessed.batches, batches)}. If it did, it processes ` +
           `${plural(mayBeProcessed.payloads, 'payload')} twice, under two batchIds.`,
         '  Ask the service first: `batches show` has the batchId and the requestIds.',
       ]
     case 'mark-delivered':
-      if (sure === 0) return ['  If the service did not process them, their payloads are lost.']
+      if (sure === 0)
+        return [
+          `  If the service did not process ${batches === 1 ? 'it, its' : 'them, their'} payloads are lost.`,
+        ]
       return [
-        `  The service refused every submission of ${batches - mayBeProcessed.batches} of them: their ` +
-          `${plural(sure, 'payload')} are lost.`,
+        `  The service refused every submission of ${partText(batches - mayBeProcessed.batches, batches)}: ` +
+          `${plural(sure, 'payload')} ${sure === 1 ? 'is' : 'are'} lost.`,
       ]
     case 'drop':
       return ['  To send them later: dead-letters requeue --reason DROPPED_BY_OPERATOR.']
     case 'retry':
+      return waiting.map(waitText)
     case 'discard':
       return []
     default:
       return assertNever(action)
   }
+}
+
+function retryText({ batches, waiting }: BatchActionReport): string {
+  const verb = waiting.length > 0 ? 'queued for a retry' : 'retried'
+  return `${verb} under the same batchId${batches > 1 ? ', one after the other' : ''}`
+}
+
+/** `part` of `all` batches, in words. */
+function partText(part: number, all: number): string {
+  if (all === 1) return 'the batch'
+  return part === all ? `all ${all} batches` : `${part} of the ${all} batches`
+}
+
+function waitText({ provider, endpoint, nextAttemptInMs }: WaitingEndpoint): string {
+  const next =
+    nextAttemptInMs > 0
+      ? `The next try is in ${formatDuration(nextAttemptInMs)}; \`probe\` starts it now.`
+      : 'The next try is running or starts now.'
+  return `  The endpoint of provider ${provider} is ${endpoint}. Its batches wait until a try succeeds. ${next}`
 }

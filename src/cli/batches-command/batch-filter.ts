@@ -8,7 +8,7 @@ import { duration } from '../terminal/option-values.ts'
 
 export type BatchFilterOptions = {
   provider?: string
-  reason?: HeldReason
+  reason?: readonly HeldReason[]
   olderThan?: number
   all?: boolean
 }
@@ -17,9 +17,13 @@ const yearMs = 365 * 86_400_000
 
 export function withBatchFilter(command: Command): Command {
   return command
-    .option('--provider <name>', 'only batches of this provider')
-    .option('--reason <reason>', `only batches held for this reason: ${reasonNames()}`, reason)
-    .option('--older-than <duration>', 'only batches held (else sealed) for so long', duration(0, yearMs))
+    .option('--provider <name>', 'only batches of this provider', once)
+    .option(
+      '--reason <reason>',
+      `only batches held for this reason (may be repeated): ${reasonNames()}`,
+      addReason,
+    )
+    .option('--older-than <duration>', 'only batches held (else sealed) for so long', onceDuration)
 }
 
 /** For commands that change batches: ids, or a filter, or --all. */
@@ -29,10 +33,10 @@ export function withBatchSelection(command: Command): Command {
     .option('--dry-run', 'only show what would be done')
 }
 
-export function filterOf({ provider, reason: heldFor, olderThan }: BatchFilterOptions): BatchSelection {
+export function filterOf({ provider, reason: reasons, olderThan }: BatchFilterOptions): BatchSelection {
   return {
     ...(provider === undefined ? {} : { provider }),
-    ...(heldFor === undefined ? {} : { reason: heldFor }),
+    ...(reasons === undefined ? {} : { reasons }),
     ...(olderThan === undefined ? {} : { olderThanMs: olderThan }),
   }
 }
@@ -52,7 +56,16 @@ function reasonNames(): string {
   return Object.keys(heldReasons).join(', ')
 }
 
-function reason(text: string): HeldReason {
-  if (Object.hasOwn(heldReasons, text)) return text as HeldReason
+function once(text: string, previous: unknown): string {
+  if (previous === undefined) return text
+  throw new InvalidArgumentError('Give the option once.')
+}
+
+function onceDuration(text: string, previous: unknown): number {
+  return duration(0, yearMs)(once(text, previous))
+}
+
+function addReason(text: string, previous: readonly HeldReason[] = []): readonly HeldReason[] {
+  if (Object.hasOwn(heldReasons, text)) return [...previous, text as HeldReason]
   throw new InvalidArgumentError(`Give one of ${reasonNames()}.`)
 }

@@ -27,6 +27,8 @@ import type {
   BatchRequest,
   BatchView,
   Operator,
+  ProviderView,
+  WaitingEndpoint,
 } from '../types.ts'
 import { describeSelection, listBatches, selectBatches } from './select-batches.ts'
 
@@ -46,10 +48,19 @@ export type BatchControl = {
 /** `by`: who, for the ledger and the dead letters. */
 export type OperatorSettlement = { as: 'delivered' | 'dead' | 'discarded'; by: string }
 
-type Deps = { clock: Clock; emit: Emit; controls: readonly BatchControl[] }
+type Deps = {
+  clock: Clock
+  emit: Emit
+  controls: readonly BatchControl[]
+  endpoints: () => readonly EndpointView[]
+}
 
-export function createBatchOperations({ clock, emit, controls }: Deps): BatchOperations {
+/** Whether a provider's batches can be sent now. */
+type EndpointView = Pick<ProviderView, 'name' | 'endpoint' | 'nextAttemptAt'>
+
+export function createBatchOperations({ clock, emit, controls, endpoints }: Deps): BatchOperations {
   return {
+    providers: controls.map(({ provider }) => provider),
     list: (selection, limit) => listBatches(allViews(), selection, { now: clock.now(), limit }),
     async show(batchId) {
       for (const control of controls) {
@@ -69,8 +80,9 @@ export function createBatchOperations({ clock, emit, controls }: Deps): BatchOpe
     const { action, selection, dryRun, operator } = request
     const counts = { batches: 0, payloads: 0, newBatches: 0 }
     const mayBeProcessed = { batches: 0, payloads: 0 }
+    const retried = new Set<string>()
     const { selected, missing } = selectBatches(allViews(), selection, clock.now())
-    const skipped: BatchActionReport['skipped'][number][] = missing.map(gone)
+    const skipped: BatchActionReport['skipped'][number][] = missing.map(missed)
     try {
       for (const view of selected) {
         if (signal.aborted) break
@@ -81,6 +93,7 @@ export function createBatchOperations({ clock, emit, controls }: Deps): BatchOpe
         }
         counts.batches += 1
         counts.payloads += view.payloads
+        if (action === 'retry') retried.add(view.provider)
         counts.newBatches += refusal
         if (!view.mayBeProcessed) continue
         mayBeProcessed.batches += 1
@@ -97,7 +110,15 @@ export function createBatchOperations({ clock, emit, controls }: Deps): BatchOpe
           skipped: skipped.length,
         })
     }
-    return { action, dryRun, ...counts, mayBeProcessed, skipped }
+    return { action, dryRun, ...counts, mayBeProcessed, waiting: waitingOf(retried), skipped }
+  }
+
+  function waitingOf(providers: ReadonlySet<string>): WaitingEndpoint[] {
+    return endpoints().flatMap(({ name, endpoint, nextAttemptAt }) =>
+      endpoint === 'available' || !providers.has(name)
+        ? []
+        : [{ provider: name, endpoint, nextAttemptInMs: Math.max(0, (nextAttemptAt ?? 0) - clock.now()) }],
+    )
   }
 
   /** The number of new batches, or why the batch stays as it is. */
@@ -143,8 +164,21 @@ export function createBatchOperations({ clock, emit, controls }: Deps): BatchOpe
   }
 }
 
+/** An id of the command line that selects no batch. */
+function missed(batchId: string) {
+  if (isBatchId(batchId)) return gone(batchId)
+  const why = 'This is not a batchId. `batches list` shows the batchIds.'
+  return { batchId, code: 'USAGE', why } as const
+}
+
+function isBatchId(text: string): boolean {
+  return /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/.test(text)
+}
+
 function gone(batchId: string) {
-  const why = 'There is no such batch: it was settled or replaced.'
+  const why =
+    'There is no such batch, or it does not match the filter. Perhaps it was settled or replaced: ' +
+    '`ledger --batch` shows what became of its payloads.'
   return { batchId, code: 'BATCH_GONE', why } as const
 }
 

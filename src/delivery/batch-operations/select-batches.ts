@@ -48,26 +48,26 @@ export function listBatches(
 }
 
 /** For the log: what was selected, in the words of the command. */
-export function describeSelection({ ids, provider, reason, olderThanMs }: BatchSelection): string {
+export function describeSelection({ ids, provider, reasons = [], olderThanMs }: BatchSelection): string {
   const parts = [
     ...(ids === undefined ? [] : [ids.slice(0, 10).join(' ')]),
     ...(ids !== undefined && ids.length > 10 ? [`and ${ids.length - 10} more`] : []),
     ...(provider === undefined ? [] : [`--provider ${provider}`]),
-    ...(reason === undefined ? [] : [`--reason ${reason}`]),
+    ...reasons.map((reason) => `--reason ${reason}`),
     ...(olderThanMs === undefined ? [] : [`--older-than ${formatDuration(olderThanMs).replaceAll(' ', '')}`]),
   ]
   return parts.length === 0 ? '--all' : parts.join(' ')
 }
 
 function matcher(
-  { ids, provider, reason, olderThanMs }: BatchSelection,
+  { ids, provider, reasons, olderThanMs }: BatchSelection,
   now: EpochMs,
 ): (view: BatchView) => boolean {
   const wanted = ids === undefined ? null : new Set(ids.map((id) => id.toLowerCase()))
   return (view) => {
     if (wanted !== null && !wanted.has(view.batchId)) return false
     if (provider !== undefined && view.provider !== provider) return false
-    if (reason !== undefined && view.held?.reason !== reason) return false
+    if (reasons !== undefined && (view.held === null || !reasons.includes(view.held.reason))) return false
     return olderThanMs === undefined || now - sinceOf(view) >= olderThanMs
   }
 }

@@ -7,8 +7,8 @@
 //   POST /control/batches/mark-delivered?WHICH&yes=1
 //   POST /control/batches/drop?WHICH&discard=1&yes=1
 //
-// WHICH is id (more than once), provider, reason, olderThanMs, or `all=1`. Without `yes` they report what
-// they would do. `user` and `sudoUser` name the operator for the log; nothing verifies them.
+// WHICH is id and reason (each more than once), provider, olderThanMs, or `all=1`. Without `yes` they report
+// what they would do. `user` and `sudoUser` name the operator for the log; nothing verifies them.
 
 import type { BatchAction, BatchOperations } from '../../delivery/types.ts'
 import { readBatchParams } from './batch-params.ts'
@@ -35,7 +35,7 @@ export async function changeBatches(
   }
   const action = actionIn(name, params)
   if (action === null) return null
-  const selection = readBatchParams(params, flags)
+  const selection = readBatchParams(params, { others: flags, providers: batches.providers })
   if (typeof selection === 'string') return badRequest(selection, act)
   if (Object.keys(selection).length === 0 && params.get('all') !== '1')
     return badRequest('The request selects no batches. all=1 selects all held batches.', act)

@@ -16,7 +16,7 @@ import { assertNever } from '../../std/assert.ts'
 import type { DeviceView, StageViews } from '../types.ts'
 import { readBatchParams } from './batch-params.ts'
 import { readDeadLetterParams } from './dead-letter-params.ts'
-import { notFound, ok, problem, type JsonAnswer } from './json-answer.ts'
+import { badRequest, notFound, ok, problem, type JsonAnswer } from './json-answer.ts'
 import { quarantineOf } from './quarantine-view.ts'
 
 type Request = { path: string; query: URLSearchParams; signal: AbortSignal }
@@ -37,8 +37,9 @@ export async function answerRead(stages: StageViews, { path, query, signal }: Re
   if (path === '/ledger') return ledgerOf(stages, path, query, signal)
   if (path === '/quarantine') return found(await quarantineOf(stages, { device: query.get('device'), limit }))
   if (path === '/batches') {
-    const selection = readBatchParams(query, ['limit'])
-    if (typeof selection === 'string') return notFound(path, selection)
+    const providers = stages.batches?.providers ?? null
+    const selection = readBatchParams(query, { others: ['limit'], providers })
+    if (typeof selection === 'string') return badRequest(selection, 'Correct the parameters.')
     return found(stages.batches?.list(selection, limit) ?? null)
   }
   return notFound(path, 'The path is unknown.')

@@ -19,6 +19,7 @@ async function daemon(changes: Partial<BatchActionReport> = {}) {
     batchView(b, { sealedAt: now - 5000, nextTryAt: now + 30_000, provider: 'north' }),
   ]
   const batches: BatchOperations = {
+    providers: ['default', 'north'],
     list: (selection, limit) => listBatches(views, selection, { now, limit }),
     async show(batchId) {
       const view = views.find((each) => each.batchId === batchId)
@@ -35,6 +36,7 @@ async function daemon(changes: Partial<BatchActionReport> = {}) {
         payloads: 10,
         newBatches: request.action === 'reissue' ? 1 : 0,
         mayBeProcessed: { batches: 1, payloads: 10 },
+        waiting: [],
         skipped: [],
         ...changes,
       }
@@ -108,7 +110,7 @@ describe('an action on batches', () => {
     const request = { parts: null, operator }
     expect(world.asked).toEqual([
       { ...request, action: 'retry', selection: { ids: [a, b] }, dryRun: false },
-      { ...request, action: 'reissue', selection: { reason: 'repeated' }, dryRun: true },
+      { ...request, action: 'reissue', selection: { reasons: ['repeated'] }, dryRun: true },
       { ...request, action: 'reissue', selection: {}, dryRun: false },
       { ...request, action: 'split', selection: { ids: [a] }, parts: 3, dryRun: false },
       {
@@ -126,24 +128,74 @@ describe('an action on batches', () => {
     await using world = await daemon()
     expect((await world.run('reissue', a)).stdout).toBe(
       `1 batch with 10 payloads would be sent under new batchIds (1 new batch).
-  The service may have processed 1 of them. If it did, it processes their 10 payloads twice, under two batchIds.
+  The service may have processed the batch. If it did, it processes 10 payloads twice, under two batchIds.
   Ask the service first: \`batches show\` has the batchId and the requestIds.
 Nothing was changed. Add --yes to do it.
 `,
     )
     expect((await world.run('mark-delivered', a)).stdout).toContain(
-      '  If the service did not process them, their payloads are lost.\n',
+      '  If the service did not process it, its payloads are lost.\n',
     )
     expect((await world.run('drop', a)).stdout).toContain('--reason DROPPED_BY_OPERATOR')
     expect((await world.run('retry', a)).stdout).toBe(
-      '1 batch with 10 payloads is retried under the same batchId, one after the other.\n',
+      '1 batch with 10 payloads is retried under the same batchId.\n',
     )
+  })
+
+  test('says of how many of several batches the service may have processed payloads', async () => {
+    await using world = await daemon({
+      batches: 3,
+      payloads: 30,
+      mayBeProcessed: { batches: 2, payloads: 20 },
+    })
+    expect((await world.run('reissue', '--all')).stdout).toContain(
+      'The service may have processed 2 of the 3 batches. If it did, it processes 20 payloads twice',
+    )
+    expect((await world.run('mark-delivered', '--all')).stdout).toContain(
+      'The service refused every submission of 1 of the 3 batches: 10 payloads are lost.',
+    )
+  })
+
+  test('takes batches held for any of several reasons, and each other filter once', async () => {
+    await using world = await daemon()
+    await world.run('retry', '--reason', 'repeated', '--reason', 'stuck')
+    expect(world.asked).toMatchObject([{ selection: { reasons: ['repeated', 'stuck'] } }])
+    for (const [option, value] of [
+      ['--provider', 'north'],
+      ['--older-than', '1h'],
+    ] as const) {
+      const { status, stderr } = await world.run('retry', option, value, option, value)
+      expect([status, stderr]).toEqual([2, expect.stringContaining('Give the option once.')])
+    }
+  })
+
+  test('refuses a provider that the daemon does not have, and names those it has', async () => {
+    await using world = await daemon()
+    for (const argv of [['reissue', '--yes'], ['list']]) {
+      const { status, stderr } = await world.run(...argv, '--provider', 'nosuch')
+      expect([status, stderr]).toEqual([2, expect.stringContaining('Its providers: "default", "north".')])
+    }
+    expect(world.asked).toEqual([])
+  })
+
+  test('says of a retry that it waits for the endpoint, and how long', async () => {
+    const waiting = [{ provider: 'north', endpoint: 'unauthorized', nextAttemptInMs: 540_000 }] as const
+    await using world = await daemon({ waiting })
+    const { status, stdout } = await world.run('retry', a)
+    expect([status, stdout]).toEqual([
+      0,
+      `1 batch with 10 payloads is queued for a retry under the same batchId.
+  The endpoint of provider north is unauthorized. Its batches wait until a try succeeds. The next try is in 9 min; \`probe\` starts it now.
+`,
+    ])
   })
 
   test('says that the service processed none of the batches, where it refused every submission', async () => {
     await using world = await daemon({ mayBeProcessed: { batches: 0, payloads: 0 } })
-    expect((await world.run('split', a)).stdout).toContain('has processed none of them')
-    expect((await world.run('mark-delivered', a)).stdout).toContain('their 10 payloads are lost')
+    expect((await world.run('split', a)).stdout).toContain('has processed nothing of it')
+    expect((await world.run('mark-delivered', a)).stdout).toContain(
+      'The service refused every submission of the batch: 10 payloads are lost.',
+    )
   })
 
   test('ends with exit status 1 where a batch is in a submission, or gone', async () => {

@@ -55,7 +55,7 @@ describe('a batch that the service processed and answers 409 for', () => {
   test('is processed twice when it is reissued, as the command says before', async () => {
     const { url, ...pipeline } = await oneHeld()
     const said = await runCli(['batches', 'reissue', '--all', '--url', url])
-    expect(said.stdout).toContain('it processes their 3 payloads twice, under two batchIds')
+    expect(said.stdout).toContain('it processes 3 payloads twice, under two batchIds')
     await runCli(['batches', 'reissue', '--reason', 'repeated', '--yes', '--url', url])
     await pipeline.until(() => pipeline.status().totals.delivered === 3)
     expect(pipeline.sandbox.stats()).toMatchObject({ duplicatesAcrossBatches: 3 })

@@ -6,7 +6,7 @@ import {
   partsOf,
   type BatchControl,
 } from '../../../src/delivery/batch-operations/batch-operations.ts'
-import type { BatchRequest, BatchView } from '../../../src/delivery/types.ts'
+import type { BatchRequest, BatchView, EndpointState } from '../../../src/delivery/types.ts'
 import { GatewayError } from '../../../src/std/gateway-error.ts'
 import { batchView, heldView } from '../../support/batch-views.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
@@ -17,7 +17,11 @@ const operator = { user: 'root', sudoUser: 'alice' }
 type World = ReturnType<typeof openWorld>
 
 /** A provider whose batches are only recorded. `failing`: what the next action on a batch throws. */
-function openWorld(views: BatchView[], failing: Record<string, GatewayError> = {}) {
+function openWorld(
+  views: BatchView[],
+  failing: Record<string, GatewayError> = {},
+  endpoint: EndpointState = 'available',
+) {
   const calls: string[] = []
   const events: GatewayEvent[] = []
   const call = async (id: string, text: string) => {
@@ -38,8 +42,13 @@ function openWorld(views: BatchView[], failing: Record<string, GatewayError> = {
     },
     settle: (id, { as, by }) => call(id, `${as} by ${by}`),
   }
+  const clock = createFakeClock()
+  const endpoints = () => [
+    { name: 'default' as ProviderName, endpoint, nextAttemptAt: clock.now() + 60_000 },
+    { name: 'north' as ProviderName, endpoint, nextAttemptAt: null },
+  ]
   const emit = (event: GatewayEvent) => void events.push(event)
-  const operations = createBatchOperations({ clock: createFakeClock(), emit, controls: [control] })
+  const operations = createBatchOperations({ clock, emit, controls: [control], endpoints })
   return { calls, events, operations }
 }
 
@@ -73,6 +82,7 @@ describe('an action on batches', () => {
       payloads: 20,
       newBatches: 2,
       mayBeProcessed: { batches: 1, payloads: 10 },
+      waiting: [],
       skipped: [],
     })
     expect(world.events).toEqual([
@@ -104,7 +114,7 @@ describe('an action on batches', () => {
     const report = await run(world, { action: 'drop', selection: { ids: ['c', 'a', 'gone'] } })
     expect(world.calls).toEqual(['dead by root (sudo by alice) a'])
     expect(report.skipped.map(({ batchId, code }) => `${batchId} ${code}`)).toEqual([
-      'gone BATCH_GONE',
+      'gone USAGE',
       'c BATCH_BUSY',
     ])
   })
@@ -117,6 +127,24 @@ describe('an action on batches', () => {
     const report = await run(world, { action: 'mark-delivered' })
     expect(world.calls).toEqual(['delivered by root (sudo by alice) b'])
     expect(report).toMatchObject({ batches: 1, skipped: [{ batchId: 'a', code: 'BATCH_BUSY' }] })
+  })
+
+  test('says what is no batchId, and what is a batchId that no batch has', async () => {
+    const ids = ['xyz', '00000000-0000-4000-8000-00000000000a']
+    const { skipped } = await run(openWorld(three()), { action: 'drop', selection: { ids } })
+    expect(skipped.map(({ code, why }) => `${code}: ${why}`)).toEqual([
+      'USAGE: This is not a batchId. `batches list` shows the batchIds.',
+      expect.stringMatching(/^BATCH_GONE: There is no such batch, or it does not match the filter\./),
+    ])
+  })
+
+  test('reports the endpoint that retried batches wait for', async () => {
+    for (const endpoint of ['unavailable', 'unauthorized'] as const) {
+      const { waiting } = await run(openWorld(three(), {}, endpoint), {})
+      expect(waiting).toEqual([{ provider: 'default', endpoint, nextAttemptInMs: 60_000 }])
+    }
+    expect((await run(openWorld(three()), {})).waiting).toEqual([])
+    expect((await run(openWorld(three(), {}, 'unavailable'), { action: 'drop' })).waiting).toEqual([])
   })
 
   test('ends at a failed write, and the event has what was done before', async () => {
@@ -143,7 +171,7 @@ describe('an action on batches', () => {
 
   test('reports each discarded batch at the level error', async () => {
     const world = openWorld(three())
-    await run(world, { action: 'discard', selection: { reason: 'stuck' } })
+    await run(world, { action: 'discard', selection: { reasons: ['stuck'] } })
     expect(world.calls).toEqual(['discarded by root (sudo by alice) b'])
     expect(world.events).toMatchObject([
       { kind: 'payloads_discarded', batchId: 'b', payloads: 10, by: 'root (sudo by alice)' },

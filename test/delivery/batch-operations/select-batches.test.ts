@@ -26,15 +26,16 @@ describe('a selection of batches', () => {
   test('without batchIds takes held batches only, the oldest first', () => {
     expect(selected({})).toBe('dec')
     expect(selected({ provider: 'default' })).toBe('c')
-    expect(selected({ reason: 'repeated' })).toBe('ec')
-    expect(selected({ reason: 'repeated', provider: 'north' })).toBe('e')
+    expect(selected({ reasons: ['repeated'] })).toBe('ec')
+    expect(selected({ reasons: ['repeated'], provider: 'north' })).toBe('e')
     expect(selected({ olderThanMs: 300 })).toBe('de')
-    expect(selected({ reason: 'unlisted' })).toBe('')
+    expect(selected({ reasons: ['unlisted'] })).toBe('')
+    expect(selected({ reasons: ['repeated', 'stuck'], provider: 'north' })).toBe('de')
   })
 
   test('without batchIds takes a held batch that is being retried, so that it is reported', () => {
     const retried = heldView('r', 'stuck', { since: now - 1, state: 'in flight' })
-    expect(idsOf(selectBatches([...views, retried], { reason: 'stuck' }, now).selected)).toBe('dr')
+    expect(idsOf(selectBatches([...views, retried], { reasons: ['stuck'] }, now).selected)).toBe('dr')
   })
 
   test('takes a batchId in any state, once, in upper or lower case', () => {
@@ -44,7 +45,7 @@ describe('a selection of batches', () => {
   })
 
   test('takes a batchId only if the other conditions hold as well', () => {
-    const { selected: found, missing } = selectBatches(views, { ids: ['c', 'd'], reason: 'stuck' }, now)
+    const { selected: found, missing } = selectBatches(views, { ids: ['c', 'd'], reasons: ['stuck'] }, now)
     expect([idsOf(found), missing]).toEqual(['d', ['c']])
   })
 })
@@ -68,7 +69,7 @@ describe('a list of batches', () => {
     const list = (selection: Parameters<typeof listBatches>[1]) =>
       idsOf(listBatches(views, selection, { now, limit: 10 }).batches)
     expect(list({ provider: 'north' })).toBe('de')
-    expect(list({ reason: 'repeated' })).toBe('ec')
+    expect(list({ reasons: ['repeated'] })).toBe('ec')
     expect(list({ olderThanMs: 400 })).toBe('dba')
   })
 })
@@ -76,7 +77,7 @@ describe('a list of batches', () => {
 describe('a selection in the log', () => {
   test('reads as the options of the command', () => {
     expect(describeSelection({})).toBe('--all')
-    expect(describeSelection({ reason: 'stuck', provider: 'x', olderThanMs: hour })).toBe(
+    expect(describeSelection({ reasons: ['stuck'], provider: 'x', olderThanMs: hour })).toBe(
       '--provider x --reason stuck --older-than 1h',
     )
     const ids = Array.from({ length: 12 }, (_, n) => `id${n}`)

@@ -11,6 +11,7 @@ const report = {
   payloads: 2,
   newBatches: 0,
   mayBeProcessed: { batches: 1, payloads: 2 },
+  waiting: [],
   skipped: [],
 }
 
@@ -18,6 +19,7 @@ async function world() {
   const ops = opsWorld()
   const asked: unknown[] = []
   const batches: BatchOperations = {
+    providers: ['x'],
     list(selection, limit) {
       asked.push(['list', selection, limit])
       return { now: 0, groups: [], batches: [batchView(id)], more: 0 }
@@ -61,7 +63,7 @@ describe('actions on batches over HTTP', () => {
         operator: { user: 'root', sudoUser: 'alice' },
       },
       { ...request, action: 'retry', selection: {}, dryRun: true },
-      { ...request, action: 'reissue', selection: { reason: 'repeated' }, dryRun: true },
+      { ...request, action: 'reissue', selection: { reasons: ['repeated'] }, dryRun: true },
       {
         ...request,
         action: 'split',
@@ -77,7 +79,15 @@ describe('actions on batches over HTTP', () => {
 
   test('are not carried out for an invalid request, nor for another machine', async () => {
     await using ops = await world()
-    const wrong = ['retry', 'drop?yes=1', 'retry?reason=other', 'split?all=1&parts=1', 'retry?colour=red']
+    const wrong = [
+      'retry',
+      'retry?provider=nosuch',
+      'retry?provider=x&provider=x',
+      'drop?yes=1',
+      'retry?reason=other',
+      'split?all=1&parts=1',
+      'retry?colour=red',
+    ]
     for (const query of wrong) expect((await ops.post(query)).status, query).toBe(400)
     expect((await ops.post('burn?all=1')).status).toBe(404)
     expect((await ops.post('drop?all=1', { origin: 'http://page.example' })).status).toBe(403)
@@ -90,8 +100,8 @@ describe('batches over HTTP', () => {
     await using ops = await world()
     const { text } = await ops.list('provider=x&reason=stuck&olderThanMs=60&limit=7')
     expect(JSON.parse(text)).toMatchObject({ batches: [{ batchId: id }] })
-    expect(ops.asked).toEqual([['list', { provider: 'x', reason: 'stuck', olderThanMs: 60 }, 7]])
-    expect((await ops.list('reason=other')).status).toBe(404)
+    expect(ops.asked).toEqual([['list', { provider: 'x', reasons: ['stuck'], olderThanMs: 60 }, 7]])
+    expect((await ops.list('reason=other')).status).toBe(400)
   })
 
   test('are shown whole, by their id', async () => {
