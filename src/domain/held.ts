@@ -8,7 +8,7 @@ export const heldReasons = {
   repeated: 'the service answered 409: it has seen the batchId before',
   refused_repeat: 'the service refused the batch with 400 or 413 and may have processed it before',
   forbidden: 'the service answered 403 to this batch and accepts others',
-  stuck: 'the batch fails with 5xx or time-outs while others succeed',
+  stuck: 'the batch fails while others succeed',
   unlisted: 'the answers name none of the payloads of the batch',
   not_accepted: 'the service refused the batch and has accepted nothing since',
   deferred: 'the service asked to send the batch much later, and accepts others',

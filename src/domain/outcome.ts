@@ -24,6 +24,8 @@ export type Outcome =
       /** It is incomplete because it is longer than delivery.max_response_bytes. */
       tooLarge: boolean
       deviations: readonly string[]
+      /** `message` of an answer that names no payload of the batch; absent without one, or if it is long. */
+      serviceMessage?: string
     }
   /** 202 for a single payload (ingestion-api.md 4.1). */
   | { kind: 'accepted_single'; requestId: string | null }

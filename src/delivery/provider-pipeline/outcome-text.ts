@@ -1,7 +1,7 @@
 // outcome-text.ts: what events, reports and measures take from an outcome.
 
 import type { EpochMs } from '../../std/clock.ts'
-import { bounded } from '../../std/quote.ts'
+import { bounded, quote } from '../../std/quote.ts'
 import type { Outcome, UnreachableReason } from '../../domain/outcome.ts'
 import type { BatchAnswer } from '../types.ts'
 
@@ -9,10 +9,21 @@ import type { BatchAnswer } from '../types.ts'
 export const answersMax = 3
 const answerLengthMax = 200
 
+const checkAddress =
+  'Perhaps another server answers: check delivery.base_url, delivery.proxy, redirects and login pages of the ' +
+  'network.'
+
+/** Why the service was not reached, and what a person can do. */
 export function unreachableOf(outcome: Outcome): { reason?: UnreachableReason; act?: string } {
+  if (outcome.kind === 'unexpected' || isPage(outcome)) return { act: checkAddress }
   if (outcome.kind !== 'unreachable') return {}
   const { reason, act } = outcome
   return act === undefined ? { reason } : { reason, act }
+}
+
+/** The message quotes the start of the answer. */
+function isPage(outcome: Outcome): boolean {
+  return outcome.kind === 'unreadable' && /<(!doctype|html|head|body)\b/i.test(outcome.message)
 }
 
 export function requestIdOf(outcome: Outcome): string | null {
@@ -21,6 +32,7 @@ export function requestIdOf(outcome: Outcome): string | null {
 
 /** A sentence for a person. */
 export function reasonText(outcome: Outcome): string {
+  if (outcome.kind === 'answered') return answeredText(outcome)
   if (!('message' in outcome)) return `The outcome is ${outcome.kind}.`
   const text =
     'status' in outcome ? `The service answers ${outcome.status}: ${outcome.message}` : outcome.message
@@ -36,9 +48,15 @@ export function answerOf(outcome: Outcome, at: EpochMs): BatchAnswer {
 function answerText(outcome: Outcome): string {
   if (outcome.kind === 'accepted_single') return 'The service accepted the payload.'
   if (outcome.kind === 'repeated') return `The service answers 409: ${outcome.message}`
-  if (outcome.kind !== 'answered') return reasonText(outcome)
-  const { accepted, failed } = outcome
+  return reasonText(outcome)
+}
+
+function answeredText({ accepted, failed, serviceMessage }: Extract<Outcome, { kind: 'answered' }>): string {
   if (accepted === 'all') return 'The service accepted all payloads.'
+  if (accepted.length === 0 && failed.length === 0) {
+    const words = serviceMessage === undefined ? '' : ` Its message: ${quote(serviceMessage)}.`
+    return `The service answers 200 and names none of the payloads.${words}`
+  }
   return `The service lists ${accepted.length} payloads as accepted and ${failed.length} as failed.`
 }
 

@@ -122,7 +122,8 @@ function unavailable(event: Unavailable) {
   return {
     key: provider,
     what: `Cannot deliver${forProvider(provider)}: ${bounded(clause(why))}. Data is kept.`,
-    why: `${plural(failures, 'failure')} in a row. Last requestId: ${requestId ?? 'none'}.`,
+    // Refusals and outages that an answer names are no failures in a row.
+    why: `${failures === 0 ? '' : `${plural(failures, 'failure')} in a row. `}Last requestId: ${requestId ?? 'none'}.`,
     ...(act === null ? {} : { act: `${sentence(act)} Delivery resumes automatically.` }),
     present: failures,
   }

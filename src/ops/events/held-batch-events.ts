@@ -25,7 +25,9 @@ export const heldActs: Record<HeldReason, string> = {
   stuck:
     'Ask the support of the service about the batchIds (`batches list`). The gateway keeps retrying the same ' +
     'bytes; `batches split` sends the payloads under new batchIds.',
-  unlisted: `${askSupport} Its answers name none of the payloads.`,
+  unlisted:
+    `${askSupport} If it did, run \`batches mark-delivered\`; if not, \`batches reissue\`. The gateway keeps ` +
+    'retrying the same bytes.',
   not_accepted:
     'Read the words of the service above. The gateway tries again when the service accepts something, and ' +
     'at growing intervals.',

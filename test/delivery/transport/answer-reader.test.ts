@@ -225,3 +225,12 @@ describe('what is kept of an answer', () => {
     expect(outcome.deviations.join()).toMatch(/too long together: \d{4}/)
   })
 })
+
+test('an answer that names no payload keeps the words of the service, without control characters', () => {
+  const words = (message: unknown, accepted: string[] = []) =>
+    read(JSON.stringify({ accepted, failed: [], message }))
+  expect(words('asset\nis locked')).toMatchObject({ kind: 'answered', serviceMessage: 'asset is locked' })
+  expect(words('x'.repeat(5000))).toMatchObject({ serviceMessage: `${'x'.repeat(299)}…` })
+  for (const outcome of [words(7), words('fine', [ids[0] ?? ''])])
+    expect(outcome).not.toHaveProperty('serviceMessage')
+})

@@ -1,3 +1,4 @@
+import { heldActs } from '../../../src/ops/ops.ts'
 import { describe, expect, test } from 'vitest'
 import { GatewayError } from '../../../src/std/gateway-error.ts'
 import type { GatewayEvent } from '../../../src/domain/event.ts'
@@ -147,6 +148,18 @@ describe('a condition is open while its problem exists', () => {
       lastAt: 1_750_000_005_000,
       severity: 'error',
     })
+  })
+
+  test('an endpoint that is unavailable without a failure shows no count of failures', () => {
+    const { rules, conditions } = world()
+    const probe = { failures: 0, why: 'HTTP 200.', requestId: 'r-1', retryInMs: 1, act: null }
+    rules.apply({ kind: 'probe_failed', provider, ...probe })
+    expect(conditions.open()[0]?.why).toBe('Last requestId: r-1.')
+  })
+
+  test('each reason to ask the support about a batch names the commands that follow', () => {
+    for (const reason of ['repeated', 'unlisted'] as const)
+      expect(heldActs[reason]).toMatch(/`batches mark-delivered`; if not, `batches reissue`/)
   })
 
   test('a refused signature names the three causes with what is known of each', () => {

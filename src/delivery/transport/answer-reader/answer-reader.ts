@@ -198,7 +198,9 @@ function readWhole(
   if (Array.isArray(accepted)) for (const entry of accepted) breakdown.accepted(entry)
   breakdown.beginFailed(Array.isArray(failed))
   if (Array.isArray(failed)) for (const entry of failed) breakdown.failed(recordOf(entry))
-  return breakdown.outcome({ status, requestId, cut: null })
+  const outcome = breakdown.outcome({ status, requestId, cut: null })
+  const serviceMessage = breakdown.named ? '' : excerpt(parsed['message'], messageCharsMax)
+  return outcome.kind === 'answered' && serviceMessage !== '' ? { ...outcome, serviceMessage } : outcome
 }
 
 /** All accepted, in the order of the batch, and nothing else to report. */
