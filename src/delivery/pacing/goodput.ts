@@ -12,8 +12,7 @@
 //             valid for about five. A batch that was written completely and timed out gets twice the time
 //             at the next try, because the kernel takes bytes faster than the link.
 //   places    one for each 2 KiB/s of all submissions together: a slow link gains nothing from several
-//             uploads
-//             side by side. Not more than that, because a slow service looks like a slow link, and it gains.
+//             uploads side by side. Not fewer, because a slow service looks like a slow link, and it gains.
 //
 // In memory only: a restart begins small again, and five answers later it is back at 1 MiB.
 
