@@ -43,7 +43,7 @@ export type HeldBatchesStore = HeldBatches & {
 /** Times its own duration that a submission is followed by none, while other work is due. */
 const restFactor = 9
 
-/** An entry of the heap; it is void when the batch is gone or its `readyAtMs` is another one. */
+/** An entry of the heap; it is void when the batch is gone, is running, or has another `readyAtMs`. */
 type Entry = { batch: InFlightBatch; atMs: number }
 
 export function createHeldBatches({ clock }: { clock: Clock }): HeldBatchesStore {
@@ -52,7 +52,8 @@ export function createHeldBatches({ clock }: { clock: Clock }): HeldBatchesStore
   const byReason = new Map<HeldReason, Set<InFlightBatch>>()
   const payloads = new Map<HeldReason, number>()
   let heap: Entry[] = []
-  let running: InFlightBatch | null = null
+  /** In a submission, or in the hands of an operator's command. */
+  const running = new Set<InFlightBatch>()
   let beganAtMs = clock.monotonic()
   let restsUntilMs = beganAtMs
 
@@ -64,12 +65,12 @@ export function createHeldBatches({ clock }: { clock: Clock }): HeldBatchesStore
       return clock.monotonic() < restsUntilMs
     },
     nextReady() {
-      if (running !== null) return null
+      if (running.size > 0) return null
       const batch = first()
       return batch !== null && batch.readyAtMs <= clock.monotonic() ? batch : null
     },
     first,
-    dueAt: () => (running === null ? (first()?.readyAtMs ?? null) : null),
+    dueAt: () => (running.size === 0 ? (first()?.readyAtMs ?? null) : null),
     all: () => reasons.keys(),
     group(reason) {
       const [oldest] = byReason.get(reason) ?? []
@@ -82,15 +83,14 @@ export function createHeldBatches({ clock }: { clock: Clock }): HeldBatchesStore
     remove,
     began(batch) {
       if (!reasons.has(batch)) return
-      running = batch
+      running.add(batch)
       beganAtMs = clock.monotonic()
     },
     ended,
   }
 
   function ended(batch: InFlightBatch): void {
-    if (running !== batch) return
-    running = null
+    if (!running.delete(batch)) return
     const nowMs = clock.monotonic()
     restsUntilMs = nowMs + restFactor * (nowMs - beganAtMs)
   }
@@ -122,7 +122,7 @@ export function createHeldBatches({ clock }: { clock: Clock }): HeldBatchesStore
   }
 
   function isCurrent({ batch, atMs }: Entry): boolean {
-    return reasons.has(batch) && batch.readyAtMs === atMs
+    return reasons.has(batch) && batch.readyAtMs === atMs && !batch.running
   }
 
   function first(): InFlightBatch | null {

@@ -92,6 +92,7 @@ export function createInFlightBatches(
     putBack(inFlight) {
       inFlight.running = false
       held.ended(inFlight)
+      if (inFlight.held !== null && held.has(inFlight)) held.put(inFlight, inFlight.held.reason)
     },
     release() {
       for (const inFlight of inHand) {

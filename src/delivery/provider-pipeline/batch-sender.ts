@@ -82,6 +82,7 @@ export function createBatchSender(deps: Deps): SendBatch {
   return async (task) => {
     const { choice, pass, session } = task
     let inFlight = choice.kind === 'batch' ? choice.inFlight : null
+    let taken = inFlight?.triedAt
     try {
       const again = pass.probe && endpoint.view().state === 'unauthorized'
       const fault = await unlessAborted(keyring.ready({ again }), session.end.signal)
@@ -89,10 +90,12 @@ export function createBatchSender(deps: Deps): SendBatch {
       if (fault !== null) return task.leave({ kind: 'no_credentials', why: fault })
       if (!isCurrent(session) || isStopping()) return
       if (choice.kind === 'lane') inFlight = await seal(choice, session)
+      taken = inFlight?.triedAt
       if (inFlight !== null && !(await reshape(inFlight, session))) await deliver(inFlight, task)
     } finally {
       if (choice.kind === 'lane' && inFlight === null) scheduler.sealEnded(choice.lane, 'nothing')
-      if (inFlight?.running) session.batches.rest(inFlight, 'none')
+      // After it was held an operator's command may have taken it.
+      if (inFlight?.running && inFlight.triedAt === taken) session.batches.rest(inFlight, 'none')
     }
   }
 
