@@ -1,7 +1,7 @@
 // model.ts: random histories of the spool, checked against a small model after each step.
 //
 // Parts: devices that send unacknowledged messages again, a service that keeps what it accepted under which
-// batchId, power cuts, and failed writes. The disk is in memory, so that 5,000 histories fit into CI.
+// batchId, power cuts, and failed writes. The disk is in memory, so that thousands of histories fit into CI.
 // test/crash shows the same guarantees on real LevelDB and real processes.
 //
 // Rules that hold after every step, on what a power cut would leave at that moment (rules.ts):
