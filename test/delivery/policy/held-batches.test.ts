@@ -31,6 +31,20 @@ function repeated(isHeld: (one: Received) => boolean): Script {
   }
 }
 
+/** Twenty batches that are held as repeated, with a delivered one after each. */
+async function holdTwenty(): Promise<void> {
+  const bad = new Set<string>()
+  world = await createDeliveryWorld({
+    ...large,
+    script: repeated(({ payloadIds }) => bad.has(payloadIds[0] ?? '')),
+  })
+  for (let round = 0; round < 20; round += 1) {
+    for (const id of await world.publish(...names(`held-${round}`, 3))) bad.add(id)
+    await world.publish(...names(`fine-${round}`, 3))
+    await world.pass(10_000)
+  }
+}
+
 describe('thousands of held batches', () => {
   test('delay nothing else, and a condition shows how many there are', { timeout: 60_000 }, async () => {
     const bad = new Set<string>()
@@ -59,16 +73,7 @@ describe('thousands of held batches', () => {
   })
 
   test('go one after the other behind fresh data after a crash', async () => {
-    const bad = new Set<string>()
-    world = await createDeliveryWorld({
-      ...large,
-      script: repeated(({ payloadIds }) => bad.has(payloadIds[0] ?? '')),
-    })
-    for (let round = 0; round < 20; round += 1) {
-      for (const id of await world.publish(...names(`held-${round}`, 3))) bad.add(id)
-      await world.publish(...names(`fine-${round}`, 3))
-      await world.pass(10_000)
-    }
+    await holdTwenty()
     expect(world.spool.totals().heldBatches).toBe(20)
     const before = world.events.length
     const oldest = Math.min(...world.spool.batches().map(({ held }) => held?.since ?? Infinity))
@@ -90,16 +95,7 @@ describe('thousands of held batches', () => {
   })
 
   test('are tried one after the other when a person asks for it', async () => {
-    const bad = new Set<string>()
-    world = await createDeliveryWorld({
-      ...large,
-      script: repeated(({ payloadIds }) => bad.has(payloadIds[0] ?? '')),
-    })
-    for (let round = 0; round < 20; round += 1) {
-      for (const id of await world.publish(...names(`held-${round}`, 3))) bad.add(id)
-      await world.publish(...names(`fine-${round}`, 3))
-      await world.pass(10_000)
-    }
+    await holdTwenty()
     world.service.answer(acceptAll)
     world.delivery.probe()
     await world.pass(1000)

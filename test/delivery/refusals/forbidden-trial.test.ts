@@ -18,6 +18,20 @@ const refuseWith =
   (one, index) =>
     one.payloadIds.some((id) => atFault.has(id)) ? forbidden : then(one, index)
 
+/** Publishes one payload at fault with two others, and one alone, `rounds` times. */
+async function poisoned(rounds: number, everyMs: number): Promise<void> {
+  world = await createDeliveryWorld({ startNow: false })
+  const poison = new Set<string>()
+  world.service.answer(refuseWith(poison))
+  world.delivery.start()
+  for (let i = 0; i < rounds; i += 1) {
+    const [id = ''] = await world.publish(`${i}-poison`, `${i}b`, `${i}c`)
+    poison.add(id)
+    await world.publish(`${i}d`)
+    await world.pass(everyMs)
+  }
+}
+
 describe('a 403 that is about one batch', () => {
   test('does not delay the batches beside it and after it', async () => {
     world = await createDeliveryWorld({ startNow: false })
@@ -71,16 +85,7 @@ describe('a 403 that is about one batch', () => {
   })
 
   test('makes at most ten dead letters an hour', async () => {
-    world = await createDeliveryWorld({ startNow: false })
-    const poison = new Set<string>()
-    world.service.answer(refuseWith(poison))
-    world.delivery.start()
-    for (let i = 0; i < 30; i += 1) {
-      const [id = ''] = await world.publish(`${i}-poison`, `${i}b`, `${i}c`)
-      poison.add(id)
-      await world.publish(`${i}d`)
-      await world.pass(minuteMs)
-    }
+    await poisoned(30, minuteMs)
     expect(world.spool.totals()).toMatchObject({ delivered: 90, dead: 10 })
     expect(world.spool.totals().heldBatches).toBeGreaterThan(10)
     expect(open()).toBe(20)
@@ -89,16 +94,7 @@ describe('a 403 that is about one batch', () => {
 
 describe('batches that are held as forbidden', () => {
   test('do not close the provider when they are retried in a quiet time', async () => {
-    world = await createDeliveryWorld({ startNow: false })
-    const poison = new Set<string>()
-    world.service.answer(refuseWith(poison))
-    world.delivery.start()
-    for (let i = 0; i < 40; i += 1) {
-      const [id = ''] = await world.publish(`${i}-poison`, `${i}b`, `${i}c`)
-      poison.add(id)
-      await world.publish(`${i}d`)
-      await world.pass(10_000)
-    }
+    await poisoned(40, 10_000)
     expect(world.spool.totals().heldBatches).toBeGreaterThan(20)
     await world.pass(2 * minuteMs)
     const closedBefore = world.ofKind('endpoint_unauthorized').length
@@ -112,16 +108,7 @@ describe('batches that are held as forbidden', () => {
   })
 
   test('are no evidence after a restart either', async () => {
-    world = await createDeliveryWorld({ startNow: false })
-    const poison = new Set<string>()
-    world.service.answer(refuseWith(poison))
-    world.delivery.start()
-    for (let i = 0; i < 40; i += 1) {
-      const [id = ''] = await world.publish(`${i}-poison`, `${i}b`, `${i}c`)
-      poison.add(id)
-      await world.publish(`${i}d`)
-      await world.pass(10_000)
-    }
+    await poisoned(40, 10_000)
     await world.crash()
     await world.pass(2 * minuteMs)
     const before = world.spool.totals().delivered
