@@ -85,7 +85,8 @@ const ackBytes = 4
 export function createGate(deps: GateDeps, options: GateOptions): Gate {
   const { socket, client, clock, writer } = deps
   const framing = createFraming(options)
-  const readOn = socket.read.bind(socket)
+  // A null is "all there is", which @types/node does not know; it types the result as any.
+  const readOn: { read(size?: number | null): Buffer | null }['read'] = socket.read.bind(socket)
   const pushOn = socket.push.bind(socket)
   let isConnected = false
   let stopped = false
@@ -111,7 +112,7 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
 
   function read(size?: number | null): Buffer | null {
     // Only aedes calls it with null; the stream itself with a number or nothing.
-    if (size !== null) return readOn(size) as Buffer | null
+    if (size !== null) return readOn(size)
     for (;;) {
       if (stopped || blocked) return null
       if (inFlight >= options.inFlightMax) {
@@ -119,8 +120,7 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
         return null
       }
       if (isConnected ? deps.readingPaused(gate) : framing.connectEnded) return null
-      // @types/node does not know null, which means "all there is".
-      const chunk = readOn(null as unknown as number) as Buffer | null
+      const chunk = readOn(null)
       const portion = chunk === null ? null : portionOf(chunk)
       // Empty: the fast path took all of it, and the socket may have more.
       if (portion === null || portion.length > 0) return portion

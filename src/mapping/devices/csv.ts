@@ -71,8 +71,7 @@ function parseFrom(
     return null
   } catch (error) {
     if (!(error instanceof CsvError)) throw error
-    // The error has the counters of the parser; its type does not list them.
-    const found = linesOf(error as unknown as Info, linesBefore)
+    const found = linesOf(countersOf(error), linesBefore)
     const line = error.code === 'CSV_QUOTE_NOT_CLOSED' ? startAfter(last, found) : found.lines
     return { line, lastLine: found.lines, message: messages[error.code] ?? error.message }
   }
@@ -81,7 +80,20 @@ function parseFrom(
 /** The last line that was read, and how many comments and empty lines were skipped. */
 type Lines = { lines: number; skipped: number }
 
-function linesOf({ lines, comment_lines: comments, empty_lines: empty }: Info, linesBefore: number): Lines {
+type Counters = Pick<Info, 'lines' | 'comment_lines' | 'empty_lines'>
+
+/** The error has the counters of the parser; its type does not list them. */
+function countersOf(error: CsvError): Counters {
+  const [lines, comments, empty] = ['lines', 'comment_lines', 'empty_lines'].map((name) =>
+    Number(error[name]),
+  )
+  return { lines: lines ?? 0, comment_lines: comments ?? 0, empty_lines: empty ?? 0 }
+}
+
+function linesOf(
+  { lines, comment_lines: comments, empty_lines: empty }: Counters,
+  linesBefore: number,
+): Lines {
   return { lines: linesBefore + lines, skipped: comments + empty }
 }
 

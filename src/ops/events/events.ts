@@ -12,7 +12,7 @@
 // Rules: what loses data is never below `error`, and what succeeds for each batch is `debug`. A text is built
 // only when its line is written; an event costs two lookups otherwise.
 
-import type { EventName, GatewayEvent } from '../../domain/event.ts'
+import type { EventName, EventOf, GatewayEvent } from '../../domain/event.ts'
 import { specOf, type ConditionCode } from '../conditions/condition-catalogue.ts'
 import { clockEvents } from './clock-events.ts'
 import { deadLetterEvents } from './dead-letter-events.ts'
@@ -41,11 +41,9 @@ export const eventTable: EventTable<EventName> = {
 }
 
 /** The entry of an event. Throws for an event that the table does not have. */
-export function eventSpec(event: GatewayEvent): EventSpec<GatewayEvent> {
-  const spec = Object.hasOwn(eventTable, event.kind) ? eventTable[event.kind] : undefined
-  if (spec === undefined) throw new Error(`The table has no event ${event.kind}.`)
-  // Each function gets the event whose name its entry has; the compiler cannot follow that through a lookup.
-  return spec as unknown as EventSpec<GatewayEvent>
+export function eventSpec<Name extends EventName>({ kind }: { kind: Name }): EventSpec<EventOf<Name>> {
+  if (!Object.hasOwn(eventTable, kind)) throw new Error(`The table has no event ${kind}.`)
+  return eventTable[kind]
 }
 
 /** The log sentence: its own one, or what it says of the condition that it raises. */
