@@ -75,7 +75,7 @@ export type BatchSelection = {
   provider?: string
   /** Held for one of these. */
   reasons?: readonly HeldReason[]
-  /** Held, or sealed if it is not held, at least so long. */
+  /** Minimum time since the batch was held, or since it was sealed if it is not held. */
   olderThanMs?: number
 }
 

@@ -81,7 +81,7 @@ export type ClientSession = {
   add(messageId: number, checksum: number): void
   /** The write of its message failed. */
   forget(messageId: number): void
-  /** Resolves when the identifier is free for good; false if it was free. */
+  /** Resolves when the deletion of the identifier is durable; false if it was not in use. */
   release(messageId: number): Promise<boolean>
 }
 

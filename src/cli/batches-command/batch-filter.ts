@@ -23,7 +23,11 @@ export function withBatchFilter(command: Command): Command {
       `only batches held for this reason (may be repeated): ${reasonNames()}`,
       addReason,
     )
-    .option('--older-than <duration>', 'only batches held (else sealed) for so long', onceDuration)
+    .option(
+      '--older-than <duration>',
+      'only batches that are held, or if not held were sealed, this long ago or longer',
+      onceDuration,
+    )
 }
 
 /** For commands that change batches: ids, or a filter, or --all. */

@@ -208,7 +208,7 @@ export function createStoredSessions(deps: Deps, options: SessionOptions): Store
         expired += 1
       } else if (session.connections > 0) touch(session)
     }
-    // Nobody waits for it. Where this write fails, everything is read again.
+    // No caller waits for this write. If it fails, all entries are read from the store again.
     spool.endMessage(() => {})
   }
 

@@ -130,7 +130,7 @@ export function createUntimedResends(
     const entry = client.entries.get(messageId)
     if (entry?.qos !== 2) return
     known.remove(entry)
-    // Nobody waits for it. Where this write fails, everything is read again.
+    // No caller waits for this write. If it fails, all entries are read from the store again.
     spool.endMessage(() => {})
   }
 }
