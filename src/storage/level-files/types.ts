@@ -1,0 +1,56 @@
+// types.ts: what the reader of LevelDB's files finds in them.
+
+/** The checksummed unit that damage hits, or a whole file. */
+export type DamagedUnit =
+  'CURRENT' | 'manifest' | 'table' | 'footer' | 'index' | 'block' | 'log record' | 'log' | 'directory'
+
+/** A part of a file that cannot be read. `offset` and `bytes` are bytes of the file. */
+export type FileDamage = {
+  /** Name in the directory of the database, such as `000123.ldb`. */
+  file: string
+  unit: DamagedUnit
+  offset: number
+  bytes: number
+  /** One sentence without a full stop: what is wrong. */
+  what: string
+  /**
+   * User keys that the unit can hold: behind `after`, up to and including `until`; null for an unknown end.
+   * Null where damage loses no entry by itself (an index, a footer, CURRENT).
+   */
+  keys: { after: Buffer | null; until: Buffer | null } | null
+}
+
+/** One version of an entry. `value` is null for a deletion. */
+export type RawEntry = { key: Buffer; sequence: number; value: Buffer | null }
+
+/** A block of a table: where its bytes are, without the five bytes of type and checksum behind it. */
+export type BlockPlace = { offset: number; bytes: number }
+
+/** A table as a version names it, or as it is in the directory. `level` is null where no version names it. */
+export type TableFile = {
+  number: number
+  name: string
+  bytes: number
+  level: number | null
+  /** User keys of the first and the last entry; null where unknown. */
+  smallest: Buffer | null
+  largest: Buffer | null
+}
+
+/** A log as it is in the directory. */
+export type LogFile = { number: number; name: string; bytes: number }
+
+/** What the newest readable manifest says. */
+export type Manifest = {
+  name: string
+  /** Logs with a smaller number hold nothing that is not in a table. */
+  logNumber: number
+  prevLogNumber: number
+  nextFileNumber: number
+  lastSequence: number
+  comparator: string
+  /** By number. `level` is never null here. */
+  tables: ReadonlyMap<number, TableFile>
+  /** False where a record of it could not be read: then every table of the directory counts. */
+  isComplete: boolean
+}
