@@ -7,8 +7,7 @@
 
 import { join } from 'node:path'
 import { pause } from '../std/clock.ts'
-import { codeOf, GatewayError, messageOf } from '../std/gateway-error.ts'
-import type { Disk } from '../storage/storage.ts'
+import { codeOf, GatewayError } from '../std/gateway-error.ts'
 import { settledBytes } from './chunk-log/lane.ts'
 import type { IntakeLimits } from './intake-limits.ts'
 import { audit } from './recovery/conservation-audit.ts'
@@ -38,7 +37,7 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
   let sessionEnd = new AbortController()
   let reopening: Promise<void> = Promise.resolve()
 
-  await makeDirectory(disk, options.path)
+  await disk.makeDirectory(options.path)
   await measureDisk()
   session = await open()
   limits.update(session)
@@ -192,17 +191,4 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
   }
 
   return { current, peek: () => session, run, close }
-}
-
-async function makeDirectory(disk: Disk, path: string): Promise<void> {
-  try {
-    await disk.makeDirectory(path)
-  } catch (error) {
-    throw new GatewayError('SPOOL_UNWRITABLE', {
-      what: `Cannot create the spool directory ${path}.`,
-      why: `${messageOf(error)}.`,
-      act: 'Check the path, and that the user of the gateway can write there.',
-      cause: error,
-    })
-  }
 }

@@ -4,16 +4,17 @@
 // The ballast is a file without content of value. When another program fills the disk in spite of the
 // low-space marks, the spool deletes the ballast, and the database has room to open and to settle.
 
-import type { Dirent } from 'node:fs'
-import { mkdir, open, readdir, rm, stat, statfs } from 'node:fs/promises'
-import { join } from 'node:path'
+import { mkdir, open, opendir, rm, stat, statfs } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { codeOf } from '../std/gateway-error.ts'
+import { explainDirectory } from './disk-errors.ts'
 
 export type Disk = {
+  /** Creates what is missing of the path. Rejects with the code of disk-errors.ts. */
   makeDirectory(path: string): Promise<void>
   /** Bytes that an unprivileged process can still write on the file system of `path`. */
   freeBytes(path: string): Promise<number>
-  /** Bytes of all files below `path`. */
+  /** Bytes of the files in the directory `path`, without those of its subdirectories. */
   usedBytes(path: string): Promise<number>
   /** Writes the ballast below `path` where it is missing or short. */
   loadBallast(path: string, bytes: number): Promise<void>
@@ -21,9 +22,7 @@ export type Disk = {
 }
 
 export const realDisk: Disk = {
-  async makeDirectory(path) {
-    await mkdir(path, { recursive: true })
-  },
+  makeDirectory,
   async freeBytes(path) {
     const { bavail, bsize } = await statfs(path)
     return bavail * bsize
@@ -35,23 +34,55 @@ export const realDisk: Disk = {
   },
 }
 
-async function usedBytes(path: string): Promise<number> {
-  let bytes = 0
-  for (const entry of await entriesBelow(path)) {
-    // LevelDB deletes tables meanwhile: a file that is gone uses nothing.
-    if (entry.isFile()) bytes += await sizeOf(join(entry.parentPath, entry.name))
+async function makeDirectory(path: string): Promise<void> {
+  try {
+    await makePath(path)
+  } catch (error) {
+    throw explainDirectory(`Cannot create the directory ${path}.`, error)
   }
-  return bytes
 }
 
-async function entriesBelow(path: string): Promise<Dirent[]> {
+/** Own code: with `recursive`, mkdir of Node never ends where a directory refuses new ones by ENOENT (/proc). */
+async function makePath(path: string): Promise<void> {
+  if (await isMade(path)) return
+  const parent = dirname(path)
+  if (parent !== path) await makePath(parent)
+  await mkdir(path).catch((error: unknown) => {
+    if (codeOf(error) !== 'EEXIST') throw error
+  })
+}
+
+/** False where the parent is missing. */
+async function isMade(path: string): Promise<boolean> {
   try {
-    return await readdir(path, { withFileTypes: true, recursive: true })
+    await mkdir(path)
+    return true
   } catch (error) {
-    // A missing directory uses nothing.
-    if (codeOf(error) === 'ENOENT') return []
+    if (codeOf(error) === 'ENOENT') return false
+    // A read-only or foreign file system refuses also what exists.
+    const found = await stat(path).catch(() => null)
+    if (found?.isDirectory() === true) return true
     throw error
   }
+}
+
+/** A database is one flat directory with some thousand files. A directory of another kind may be endless. */
+const filesCountedMax = 100_000
+
+async function usedBytes(path: string): Promise<number> {
+  let bytes = 0
+  let files = 0
+  try {
+    for await (const entry of await opendir(path)) {
+      if ((files += 1) > filesCountedMax) break
+      // LevelDB deletes tables meanwhile: a file that is gone uses nothing.
+      if (entry.isFile()) bytes += await sizeOf(join(path, entry.name))
+    }
+  } catch (error) {
+    // A missing directory uses nothing.
+    if (codeOf(error) !== 'ENOENT') throw error
+  }
+  return bytes
 }
 
 const ballastOf = (path: string) => join(path, 'ballast')

@@ -14,13 +14,20 @@
 // Not offered: LevelDB's clear(), which is neither atomic with a batch nor synced, and reads without a range,
 // which cross the tombstones of everything that was ever deleted.
 
-import { mkdir } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { ClassicLevel } from 'classic-level'
 import { Level } from 'level'
 import { assert } from '../std/assert.ts'
 import { codeOf, GatewayError, messageOf } from '../std/gateway-error.ts'
 
+import { realDisk } from './disk.ts'
+import { explainDirectory } from './disk-errors.ts'
+import { refuseWithoutCurrent } from './store-files.ts'
+
 export { realDisk, type Disk } from './disk.ts'
+export { explainDirectory, isDiskFull } from './disk-errors.ts'
+export { hasDatabase, storeFilesAt, type StoreFiles } from './store-files.ts'
 
 /** One operation of an atomic write. */
 export type StoreOp = { type: 'put'; key: Buffer; value: Buffer } | { type: 'del'; key: Buffer }
@@ -47,7 +54,7 @@ export type Store = {
   close(): Promise<void>
 }
 
-/** Opens the database in directory `path`. Rejects: SPOOL_LOCKED, SPOOL_DAMAGED or SPOOL_UNWRITABLE. */
+/** Opens the database in directory `path`. Rejects: SPOOL_LOCKED, SPOOL_DAMAGED, or one of disk-errors.ts. */
 export type OpenStore = (path: string, options?: StoreOptions) => Promise<Store>
 
 export type StoreOptions = {
@@ -65,13 +72,10 @@ const blockBytes = 16 * 1024
 
 const defaultPageBytes = 256 * 1024
 
-/** Creates the directory and the database where they are missing. */
+/** Creates the directory and the database where they are missing, and never where files of a database are. */
 export const openLevelStore: OpenStore = async (path, options) => {
-  try {
-    await mkdir(path, { recursive: true })
-  } catch (error) {
-    throw unwritable(path, error)
-  }
+  await realDisk.makeDirectory(path)
+  await refuseWithoutCurrent(path)
   return open(path, { ...options, createIfMissing: true })
 }
 
@@ -160,7 +164,9 @@ function explainOpenFailure(path: string, error: unknown): GatewayError {
     })
   }
   const why = messageOf(error)
-  if (code === 'LEVEL_CORRUPTION' || /corrupt|missing files|CURRENT|MANIFEST/i.test(why)) {
+  // LevelDB reports a file that CURRENT names and that is missing as an I/O error, like a failing disk.
+  const missesFile = /No such file/.test(why) && existsSync(join(path, 'CURRENT'))
+  if (code === 'LEVEL_CORRUPTION' || missesFile || /corrupt|missing files|CURRENT/i.test(why)) {
     return new GatewayError('SPOOL_DAMAGED', {
       what: `Cannot open the spool at ${path}.`,
       why: `Its database files are damaged: ${why}.`,
@@ -168,14 +174,5 @@ function explainOpenFailure(path: string, error: unknown): GatewayError {
       cause: error,
     })
   }
-  return unwritable(path, error)
-}
-
-function unwritable(path: string, error: unknown): GatewayError {
-  return new GatewayError('SPOOL_UNWRITABLE', {
-    what: `Cannot open or create the spool at ${path}.`,
-    why: `${messageOf(error)}.`,
-    act: 'Check that the directory exists, that the gateway may write to it, and that the disk is not full.',
-    cause: error,
-  })
+  return explainDirectory(`Cannot open or create the database at ${path}.`, error)
 }

@@ -1,6 +1,6 @@
 // One suite over every implementation of the store: what the spool relies on, real LevelDB and memory alike.
 
-import { writeFile } from 'node:fs/promises'
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { openLevelStore, type OpenStore, type Store, type StoreOp } from '../../src/storage/storage.ts'
@@ -118,9 +118,36 @@ describe('LevelDB', () => {
     await store.close()
   })
 
-  test('rejects a directory that cannot be created with SPOOL_UNWRITABLE', async () => {
+  test('rejects a directory below a file with SPOOL_NOT_DIRECTORY', async () => {
     const file = join(await newFolder(), 'file')
     await writeFile(file, '')
-    await expect(openLevelStore(join(file, 'spool'))).rejects.toMatchObject({ code: 'SPOOL_UNWRITABLE' })
+    await expect(openLevelStore(join(file, 'spool'))).rejects.toMatchObject({ code: 'SPOOL_NOT_DIRECTORY' })
+  })
+
+  test('is never created where CURRENT is missing beside its files', async () => {
+    const path = await newFolder()
+    const before = await openLevelStore(path)
+    await before.write([put('a', '1')], { sync: true })
+    await before.close()
+    const names = await readdir(path)
+    await rm(join(path, 'CURRENT'))
+    await expect(openLevelStore(path)).rejects.toMatchObject({ code: 'SPOOL_DAMAGED' })
+    expect(await readdir(path)).toEqual(names.filter((name) => name !== 'CURRENT'))
+  })
+
+  test('is created where a power cut left an empty log and no CURRENT', async () => {
+    const path = await newFolder()
+    await writeFile(join(path, '000003.log'), '')
+    await (await openLevelStore(path)).close()
+    expect(await readdir(path)).toContain('CURRENT')
+  })
+
+  test.each([0, 3, 8, 15])('reports a flipped bit in byte %i of CURRENT as damage', async (offset) => {
+    const path = await newFolder()
+    await (await openLevelStore(path)).close()
+    const current = await readFile(join(path, 'CURRENT'))
+    current[offset] = (current[offset] ?? 0) ^ 1
+    await writeFile(join(path, 'CURRENT'), current)
+    await expect(openLevelStore(path)).rejects.toMatchObject({ code: 'SPOOL_DAMAGED' })
   })
 })
