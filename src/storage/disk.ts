@@ -42,7 +42,7 @@ async function makeDirectory(path: string): Promise<void> {
   }
 }
 
-/** Own code: with `recursive`, mkdir of Node never ends where a directory refuses new ones by ENOENT (/proc). */
+/** Own code: mkdir of Node with `recursive` never ends where new ones are refused by ENOENT (/proc). */
 async function makePath(path: string): Promise<void> {
   if (await isMade(path)) return
   const parent = dirname(path)

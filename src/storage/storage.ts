@@ -26,6 +26,7 @@ import { explainDirectory } from './disk-errors.ts'
 import { refuseWithoutCurrent } from './store-files.ts'
 
 export { realDisk, type Disk } from './disk.ts'
+export type * from './level-files/level-files.ts'
 export { explainDirectory, isDiskFull } from './disk-errors.ts'
 export { hasDatabase, storeFilesAt, type StoreFiles } from './store-files.ts'
 

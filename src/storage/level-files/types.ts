@@ -54,3 +54,49 @@ export type Manifest = {
   /** False where a record of it could not be read: then every table of the directory counts. */
   isComplete: boolean
 }
+
+/** A table that was read completely and was whole. A file that differs in one of these is not verified. */
+export type VerifiedTable = { number: number; bytes: number; mtimeMs: number }
+
+export type CheckRequest = {
+  /** Directory of the database. No other process may write to it meanwhile. */
+  path: string
+  logs: boolean
+  tables: 'none' | 'unverified' | 'all'
+  verified: readonly VerifiedTable[]
+  /** Directory for copies of damaged logs. It is created when it is needed. */
+  asidePath: string
+  /** Rewrite a log that is bad before its end. */
+  mend: boolean
+}
+
+export type CheckProgress = { bytesRead: number; bytesTotal: number; file: string }
+
+/** A log that was bad before its end: copied to `aside`, and rewritten with what could be read. */
+export type MendedLog = {
+  file: string
+  aside: string
+  lostBytes: number
+  /** Null where it is not known. */
+  lostOperations: number | null
+  keptBatches: number
+  damage: readonly FileDamage[]
+}
+
+export type CheckReport = {
+  /** `empty`: no table and no log with content. */
+  kind: 'empty' | 'ok' | 'damaged'
+  /** What makes it `damaged`. */
+  damage: readonly FileDamage[]
+  mendedLogs: readonly MendedLog[]
+  /** Tables that are known to be whole now. */
+  verified: readonly VerifiedTable[]
+  lastSequence: number
+  tookMs: number
+}
+
+/** Checks a database. Rejects where its directory cannot be read, and when `signal` aborts. */
+export type CheckStore = (
+  request: CheckRequest,
+  options: { onProgress(progress: CheckProgress): void; signal: AbortSignal },
+) => Promise<CheckReport>
