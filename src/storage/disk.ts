@@ -105,6 +105,16 @@ async function loadBallast(path: string, bytes: number): Promise<void> {
   }
 }
 
+/** Makes new and renamed files of a directory durable. */
+export async function syncDirectory(path: string): Promise<void> {
+  const directory = await open(path, 'r')
+  try {
+    await directory.sync()
+  } finally {
+    await directory.close()
+  }
+}
+
 /** Bytes of a file; 0 where there is none. */
 async function sizeOf(name: string): Promise<number> {
   try {

@@ -37,6 +37,9 @@ export type TableFile = {
   largest: Buffer | null
 }
 
+/** A table of a version, with the internal keys that bound it: what a manifest needs to name it. */
+export type VersionTable = TableFile & { level: number; firstKey: Buffer; lastKey: Buffer }
+
 /** A log as it is in the directory. */
 export type LogFile = { number: number; name: string; bytes: number }
 
@@ -49,9 +52,9 @@ export type Manifest = {
   nextFileNumber: number
   lastSequence: number
   comparator: string
-  /** By number. `level` is never null here. */
-  tables: ReadonlyMap<number, TableFile>
-  /** False where a record of it could not be read: then every table of the directory counts. */
+  /** By number. `bytes` is what the manifest says. */
+  tables: ReadonlyMap<number, VersionTable>
+  /** False where a part of it could not be read or is missing: then every table of the directory counts. */
   isComplete: boolean
 }
 

@@ -1,0 +1,240 @@
+// A log of LevelDB under damage: what a reader of its own finds in it, whatever was hit.
+
+import { open, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { crc32 } from 'node:zlib'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { logItems } from '../../../src/storage/level-files/log-reader.ts'
+import { encodeLog } from '../../../src/storage/level-files/log-writer.ts'
+import {
+  decodeWriteBatch,
+  encodeWriteBatch,
+  readBatchAt,
+  readLogBatches,
+  type LogBatch,
+  type WriteBatch,
+} from '../../../src/storage/level-files/write-batch.ts'
+import { newFolder } from '../../support/folders.ts'
+import { contentAfter, contentOf, writeKilledStore, writesOf } from '../../support/killed-store.ts'
+
+const contents = { seed: 7, writes: 60, operationsMax: 5, valueBytesMax: 9000, keys: 90 }
+
+async function killedLog(given = contents): Promise<{ path: string; log: string; bytes: Buffer }> {
+  const path = await newFolder()
+  await writeKilledStore(path, given)
+  const logs = (await readdir(path)).filter((name) => name.endsWith('.log'))
+  const log = join(path, logs[logs.length - 1] ?? '')
+  return { path, log, bytes: await readFile(log) }
+}
+
+async function batchesOf(file: string): Promise<LogBatch[]> {
+  const handle = await open(file)
+  const found: LogBatch[] = []
+  for await (const item of readLogBatches(handle)) found.push(item)
+  await handle.close()
+  return found
+}
+
+const operationsOf = (batch: WriteBatch) =>
+  batch.operations.map(({ key, value }) => `${key.toString('hex')}=${value?.toString('hex') ?? 'deleted'}`)
+
+/** Entries with their places, of bytes in memory. */
+function entriesOf(bytes: Buffer): { offset: number; end: number; content: Buffer }[] {
+  return [...logItems(bytes)].flatMap((item) =>
+    item.kind === 'entry'
+      ? [{ offset: item.offset, end: item.offset + item.bytes, content: item.content }]
+      : [],
+  )
+}
+
+/** Short, because comparing large buffers is slow. */
+const placesOf = (entries: ReturnType<typeof entriesOf>) =>
+  entries.map(({ offset, end, content }) => `${offset} to ${end}: ${crc32(content)}`)
+
+describe('the log that kill -9 leaves', () => {
+  test('has every write that was synced, in its order and with its sequence', async () => {
+    const { log } = await killedLog()
+    const expected = writesOf(contents)
+    const found = await batchesOf(log)
+    const batches = found.flatMap((item) => (item.kind === 'batch' ? [item.batch] : []))
+    expect(found.filter(({ kind }) => kind === 'damage')).toEqual([])
+    expect(batches.map(operationsOf)).toEqual(
+      expected.map((write) =>
+        write.map(
+          (op) => `${op.key.toString('hex')}=${op.type === 'del' ? 'deleted' : op.value.toString('hex')}`,
+        ),
+      ),
+    )
+    let sequence = 1
+    for (const batch of batches) {
+      expect(batch.sequence).toBe(sequence)
+      sequence += batch.operations.length
+    }
+  })
+
+  test('can be read at the place of one batch', async () => {
+    const { log } = await killedLog()
+    const handle = await open(log)
+    for (const item of await batchesOf(log)) {
+      if (item.kind !== 'batch') continue
+      expect(await readBatchAt(handle, item.offset)).toEqual(item.batch)
+    }
+    await handle.close()
+  })
+})
+
+describe('a log with damage', () => {
+  test('loses the write of a flipped bit and no other, wherever the bit is', async () => {
+    const { bytes } = await killedLog()
+    const sound = entriesOf(bytes)
+    fc.assert(
+      fc.property(fc.nat(bytes.length * 8 - 1), (bit) => {
+        const at = bit >> 3
+        const damaged = Buffer.from(bytes)
+        damaged[at] = (damaged[at] ?? 0) ^ (1 << (bit & 7))
+        const hit = sound.findIndex(({ offset, end }) => offset <= at && at < end)
+        const expected = sound.filter((_entry, index) => index !== hit)
+        expect(placesOf(entriesOf(damaged))).toEqual(placesOf(expected))
+        const others = [...logItems(damaged)].filter(({ kind }) => kind !== 'entry')
+        const isLast = hit === sound.length - 1
+        expect(others.map(({ kind }) => kind)).toEqual(hit === -1 ? [] : [isLast ? 'torn' : 'damage'])
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  test('loses only its own write when the length of a record covers other writes', () => {
+    // 128 bytes each: one flipped bit of the length makes the first record end where the third one starts.
+    const log = encodeLog(Array.from({ length: 8 }, (_, n) => Buffer.alloc(121, n)))
+    for (const bit of [7, 8]) {
+      const damaged = Buffer.from(log)
+      damaged.writeUInt16LE(damaged.readUInt16LE(4) ^ (1 << bit), 4)
+      expect(entriesOf(damaged).map(({ content }) => content[0])).toEqual([1, 2, 3, 4, 5, 6, 7])
+    }
+  })
+
+  test('loses the writes that a zeroed page holds and no other', async () => {
+    const { bytes } = await killedLog()
+    const sound = entriesOf(bytes)
+    for (let page = 0; page * 4096 < bytes.length; page += 1) {
+      const start = page * 4096
+      const damaged = Buffer.from(bytes).fill(0, start, Math.min(bytes.length, start + 4096))
+      const expected = sound.filter(({ offset, end }) => end <= start || offset >= start + 4096)
+      expect(placesOf(entriesOf(damaged))).toEqual(placesOf(expected))
+    }
+  })
+
+  test('loses what is behind a cut and calls the rest torn, not damaged', async () => {
+    const { bytes } = await killedLog()
+    const sound = entriesOf(bytes)
+    fc.assert(
+      fc.property(fc.nat(bytes.length), (length) => {
+        const cut = bytes.subarray(0, length)
+        expect(placesOf(entriesOf(cut))).toEqual(placesOf(sound.filter(({ end }) => end <= length)))
+        expect([...logItems(cut)].filter(({ kind }) => kind === 'damage')).toEqual([])
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  test('calls zeros behind the last write torn: a power cut can leave them', async () => {
+    const { bytes } = await killedLog()
+    const items = [...logItems(Buffer.concat([bytes, Buffer.alloc(100_000)]))]
+    expect(items.flatMap((item) => (item.kind === 'entry' ? [] : [item]))).toEqual([
+      { kind: 'torn', offset: bytes.length, bytes: 100_000, isCut: true },
+    ])
+  })
+
+  test('is read without an error whatever the bytes are', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 70_000 }), (bytes) => {
+        const items = [...logItems(Buffer.from(bytes))]
+        for (const item of items) expect(item.bytes).toBeGreaterThan(0)
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  test('tells by the sequences how many operations are missing', async () => {
+    const { log, bytes } = await killedLog()
+    const sound = entriesOf(bytes)
+    const victims = [5, 6, 20]
+    const damaged = Buffer.from(bytes)
+    for (const victim of victims) {
+      const at = (sound[victim]?.offset ?? 0) + 30
+      damaged[at] = (damaged[at] ?? 0) ^ 1
+    }
+    await writeFile(log, damaged)
+    const sizes = writesOf(contents).map((write) => write.length)
+    const damage = (await batchesOf(log)).flatMap((item) => (item.kind === 'damage' ? [item] : []))
+    expect(damage.map(({ lostOperations }) => lostOperations)).toEqual([
+      (sizes[5] ?? 0) + (sizes[6] ?? 0),
+      sizes[20],
+    ])
+  })
+
+  test('does not take bytes of a value for a write, where they look like one', async () => {
+    const folder = await newFolder()
+    const key = Buffer.from('key')
+    const put = (sequence: number, value: Buffer) =>
+      encodeWriteBatch({ sequence, operations: [{ key, value }] })
+    const inner = encodeLog([put(1_000_000, Buffer.from('inner'))])
+    const log = encodeLog([
+      put(1, Buffer.from('a')),
+      put(2, Buffer.concat([Buffer.alloc(50, 7), inner])),
+      put(3, Buffer.from('c')),
+    ])
+    const second = entriesOf(log)[1]?.offset ?? 0
+    log[second + 10] = (log[second + 10] ?? 0) ^ 1
+    await writeFile(join(folder, 'log'), log)
+    const batches = (await batchesOf(join(folder, 'log'))).flatMap((item) =>
+      item.kind === 'batch' ? [item.batch.sequence] : [],
+    )
+    expect(batches).toEqual([1, 3])
+  })
+})
+
+describe('a log that the gateway wrote', () => {
+  test('is opened by LevelDB with the same content', async () => {
+    const { path, log, bytes } = await killedLog()
+    const batches = entriesOf(bytes).map(({ content }) => decodeWriteBatch(content))
+    const again = batches.map((batch) => encodeWriteBatch(batch ?? { sequence: 0, operations: [] }))
+    const written = encodeLog(again)
+    expect(written.equals(bytes.subarray(0, written.length))).toBe(true)
+    await writeFile(log, written)
+    expect(await contentOf(path)).toEqual(contentAfter(writesOf(contents)))
+  })
+
+  test('is opened by LevelDB where it has fewer writes, with exactly these', async () => {
+    const { path, log, bytes } = await killedLog()
+    const kept = (index: number) => index % 3 !== 1
+    const entries = entriesOf(bytes).filter((_entry, index) => kept(index))
+    await rm(log)
+    await writeFile(log, encodeLog(entries.map(({ content }) => content)))
+    const writes = writesOf(contents).filter((_write, index) => kept(index))
+    expect(await contentOf(path)).toEqual(contentAfter(writes))
+  })
+
+  test('has records of every size at the end of a block', async () => {
+    fc.assert(
+      fc.property(fc.array(fc.nat(70_000), { minLength: 1, maxLength: 6 }), (sizes) => {
+        const entries = sizes.map((size, index) => Buffer.alloc(size, index + 1))
+        expect(entriesOf(encodeLog(entries)).map(({ content }) => content)).toEqual(entries)
+      }),
+      { numRuns: 200 },
+    )
+    for (let rest = 0; rest < 16; rest += 1) {
+      const entries = [Buffer.alloc(32_768 - 7 - rest, 1), Buffer.alloc(50, 2)]
+      expect(entriesOf(encodeLog(entries)).map(({ content }) => content)).toEqual(entries)
+    }
+  })
+
+  test('can be cut by a power cut without a lost write before the cut', async () => {
+    const { path, log, bytes } = await killedLog()
+    const entries = entriesOf(bytes)
+    const end = entries[29]?.end ?? 0
+    await truncate(log, end + 20)
+    expect(await contentOf(path)).toEqual(contentAfter(writesOf(contents).slice(0, 30)))
+  })
+})
