@@ -28,8 +28,8 @@ export type LogItem =
 
 export type LogReadOptions = {
   /**
-   * False for content that has valid checksums and is still no entry. It is damage, too. `badBytes`: the bytes
-   * of the damage before it; 0 where there is none.
+   * False for content that has valid checksums and is still no entry. It is damage, too. `badBytes`: the
+   * bytes of the damage before it; 0 where there is none.
    */
   isEntry?: (content: Buffer, badBytes: number) => boolean
   /** The offset of an entry to start at. Default 0. */

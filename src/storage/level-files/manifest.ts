@@ -2,7 +2,8 @@
 //
 //   CURRENT          the name of the manifest in force and a line feed
 //   MANIFEST-000005  a log (log-reader.ts) of edits; each adds tables to levels, removes some, sets numbers
-//   edit             fields, each a tag (varint) and its value; an internal key is a user key and 8 bytes with
+//   edit             fields, each a tag (varint) and its value; an internal key is a user key and 8 bytes
+// with
 //                    sequence and type
 //
 // The rename of CURRENT is the one switch from a version of the database to another.
@@ -168,8 +169,8 @@ function readTable(reader: ByteReader): VersionTable | null {
 }
 
 /**
- * Writes a manifest and syncs it. Nothing uses it before switchCurrent(). `number` is that of the file; it and
- * the numbers of all files are below `nextFileNumber`. Returns the name.
+ * Writes a manifest and syncs it. Nothing uses it before switchCurrent(). `number` is that of the file; it
+ * and the numbers of all files are below `nextFileNumber`. Returns the name.
  */
 export async function writeManifest(
   path: string,

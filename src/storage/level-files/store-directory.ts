@@ -1,10 +1,10 @@
 // store-directory.ts: the files in the directory of a database, and which of them hold its content.
 //
-// By the manifest in force where it can be read completely. Where CURRENT is damaged, the newest manifest that
-// is complete and whose tables exist stands for it. Where none is, every table and every log counts.
+// By the manifest in force where it can be read completely. Where CURRENT is damaged, the newest manifest
+// that is complete and whose tables exist stands for it. Where none is, every table and every log counts.
 //
-// The end of a manifest that was cut off cannot be seen in the manifest. The other files show it: the log that
-// it names always exists, because LevelDB deletes a log only behind an edit that names a later one.
+// The end of a manifest that was cut off cannot be seen in the manifest. The other files show it: the log
+// that it names always exists, because LevelDB deletes a log only behind an edit that names a later one.
 
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'

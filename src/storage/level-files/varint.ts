@@ -4,7 +4,8 @@
 //   string   its length as a varint, then its bytes
 //
 // Reads up to the end of the buffer. Malformed input is a result (-1 or null), never an error. Sequences and
-// file numbers have up to 64 bits in the format; those beyond 2 ** 53 occur in no real file and are malformed.
+// file numbers have up to 64 bits in the format; those beyond 2 ** 53 occur in no real file and are
+// malformed.
 
 export type ByteReader = {
   readonly atEnd: boolean

@@ -3,7 +3,7 @@
 import { open, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { logItems } from '../../../src/storage/level-files/log-reader.ts'
 import { encodeLog } from '../../../src/storage/level-files/log-writer.ts'
