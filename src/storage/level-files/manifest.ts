@@ -2,8 +2,7 @@
 //
 //   CURRENT          the name of the manifest in force and a line feed
 //   MANIFEST-000005  a log (log-reader.ts) of edits; each adds tables to levels, removes some, sets numbers
-//   edit             fields, each a tag (varint) and its value; an internal key is a user key and 8 bytes
-// with
+//   edit             fields, each a tag (varint) and its value; an internal key is a user key and 8 more:
 //                    sequence and type
 //
 // The rename of CURRENT is the one switch from a version of the database to another.
