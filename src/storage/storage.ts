@@ -27,6 +27,7 @@ import { refuseWithoutCurrent } from './store-files.ts'
 
 export { realDisk, type Disk } from './disk.ts'
 export type * from './level-files/level-files.ts'
+export { checkInThread } from './store-check/store-check.ts'
 export { explainDirectory, isDiskFull } from './disk-errors.ts'
 export { hasDatabase, storeFilesAt, type StoreFiles } from './store-files.ts'
 

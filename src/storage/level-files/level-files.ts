@@ -4,4 +4,12 @@
 //   crc32c.ts    the checksum of blocks and log records
 //   types.ts     tables, logs, damage, and the check of a directory
 
-export type { CheckReport, CheckRequest, CheckStore, FileDamage, MendedLog, VerifiedTable } from './types.ts'
+export type {
+  CheckProgress,
+  CheckReport,
+  CheckRequest,
+  CheckStore,
+  FileDamage,
+  MendedLog,
+  VerifiedTable,
+} from './types.ts'

@@ -75,10 +75,11 @@ export type CheckRequest = {
 
 export type CheckProgress = { bytesRead: number; bytesTotal: number; file: string }
 
-/** A log that was bad before its end: copied to `aside`, and rewritten with what could be read. */
+/** A log that was bad before its end: it is at `aside` now, and was rewritten with what could be read. */
 export type MendedLog = {
   file: string
-  aside: string
+  /** Null where it was not mended: without `mend`, or because something else is damaged. */
+  aside: string | null
   lostBytes: number
   /** Null where it is not known. */
   lostOperations: number | null
