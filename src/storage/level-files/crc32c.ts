@@ -17,6 +17,9 @@ const [t0, t1, t2, t3, t4, t5, t6, t7] = tables as [
   Int32Array,
 ]
 
+/** Adds one byte: `crcByByte[(state ^ byte) & 255] ^ (state >>> 8)`. */
+export const crcByByte = t0
+
 /** The state before the first byte. */
 export const crcStart = -1
 

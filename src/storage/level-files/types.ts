@@ -1,8 +1,20 @@
 // types.ts: what the reader of LevelDB's files finds in them.
 
-/** The checksummed unit that damage hits, or a whole file. */
+/**
+ * The checksummed unit that damage hits, or a whole file. A damaged `filter` hides no entry from this reader,
+ * but LevelDB does not check it, and then misses keys.
+ */
 export type DamagedUnit =
-  'CURRENT' | 'manifest' | 'table' | 'footer' | 'index' | 'block' | 'log record' | 'log' | 'directory'
+  | 'CURRENT'
+  | 'manifest'
+  | 'table'
+  | 'footer'
+  | 'index'
+  | 'filter'
+  | 'block'
+  | 'log record'
+  | 'log'
+  | 'directory'
 
 /** A part of a file that cannot be read. `offset` and `bytes` are bytes of the file. */
 export type FileDamage = {

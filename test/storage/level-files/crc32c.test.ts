@@ -6,7 +6,7 @@ import {
   maskCrc,
   maskedCrc,
   unmaskCrc,
-} from '../../src/storage/level-files/crc32c.ts'
+} from '../../../src/storage/level-files/crc32c.ts'
 
 const crc = (bytes: Buffer) => crcOf(crcAdd(crcStart, bytes, 0, bytes.length))
 

@@ -1,0 +1,87 @@
+import * as fc from 'fast-check'
+import { expect, test } from 'vitest'
+import {
+  compareInternal,
+  internalKeyOf,
+  kindOf,
+  readBlock,
+  readStored,
+  sequenceOf,
+  userKeyOf,
+} from '../../../src/storage/level-files/table-reader/block.ts'
+import { unsnappy } from '../../../src/storage/level-files/table-reader/snappy.ts'
+import { keyOf, tableOf, valueOf } from '../../support/level-tables.ts'
+
+const decoded = (hex: string) => {
+  const bytes = Buffer.from(hex.replaceAll(' ', ''), 'hex')
+  return unsnappy(bytes, 0, bytes.length)?.toString('latin1') ?? null
+}
+
+test('Snappy: literals and copies are decoded', () => {
+  expect(decoded('00')).toBe('')
+  expect(decoded('03 08 616263')).toBe('abc')
+  // A copy of four bytes at a distance of one, two and four bytes.
+  expect(decoded('06 04 6162 01 02')).toBe('ababab')
+  expect(decoded('06 04 6162 0e 0200')).toBe('ababab')
+  expect(decoded('06 04 6162 0f 02000000')).toBe('ababab')
+  // A literal whose length is in a byte of its own.
+  expect(decoded(`41 f0 40 ${'61'.repeat(65)}`)).toBe('a'.repeat(65))
+})
+
+test.each([
+  ['no length', ''],
+  ['a length without an end', 'ffffffffff01'],
+  ['fewer bytes than its length', '04 08 616263'],
+  ['more bytes than its length', '02 08 616263'],
+  ['a literal behind the end', '05 10 616263'],
+  ['a distance of zero', '06 04 6162 01 00'],
+  ['a distance before the start', '06 04 6162 01 03'],
+  ['half a copy', '06 04 6162 01'],
+  ['a length that no such source can have', 'ffffff7f 00 61'],
+])('Snappy: %s is malformed', (_, hex) => {
+  expect(decoded(hex)).toBeNull()
+})
+
+test('any bytes are decoded or malformed, and no read fails', () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 200 }), (array) => {
+      const bytes = Buffer.from(array)
+      const decodedBytes = unsnappy(bytes, 0, bytes.length)
+      expect(decodedBytes?.length ?? 0).toBeLessThan(200 * 22)
+      expect(readBlock(bytes)?.length ?? 0).toBeLessThan(200)
+    }),
+    { numRuns: 5000 },
+  )
+})
+
+test('a changed byte of a table gives other entries or none, and no read fails', async () => {
+  const { bytes } = await tableOf(Array.from({ length: 200 }, (_, n) => valueOf(n, 20 + n, true)))
+  for (let at = 0; at < 3000; at += 1) {
+    const changed = Buffer.from(bytes)
+    changed[at]! ^= 0xff
+    for (const type of [0, 1]) {
+      changed[3000] = type
+      expect(readStored(changed, 0, 3000)?.length ?? 0).toBeLessThan(3000)
+    }
+  }
+})
+
+test('an internal key holds the user key, the sequence and the kind', () => {
+  for (const sequence of [0, 1, 255, 2 ** 24 - 1, 2 ** 24, 2 ** 40 + 3, 2 ** 52])
+    for (const kind of [0, 1] as const) {
+      const key = internalKeyOf(keyOf(7), sequence, kind)
+      expect([userKeyOf(key).equals(keyOf(7)), sequenceOf(key), kindOf(key)]).toEqual([true, sequence, kind])
+    }
+})
+
+test('internal keys ascend by user key, then the newest comes first', () => {
+  const keys = [
+    internalKeyOf(Buffer.from('a'), 2 ** 40, 1),
+    internalKeyOf(Buffer.from('a'), 9, 1),
+    internalKeyOf(Buffer.from('a'), 9, 0),
+    internalKeyOf(Buffer.from('a'), 0, 0),
+    internalKeyOf(Buffer.from('a\0'), 5, 1),
+    internalKeyOf(Buffer.from('b'), 2 ** 50, 1),
+  ]
+  expect(keys.toReversed().sort(compareInternal)).toEqual(keys)
+})
