@@ -47,6 +47,9 @@ const table = field<'state' | 'kept' | 'journal' | 'sessions'>(
 )
 const name = field<string>('name of the message shelf or key of the state')
 
+const asidePath = field<string>('where a damaged store is kept')
+const spoolPath = field<string>('directory of the spool')
+
 export const eventFields = {
   // spool
   spool_recovered: {
@@ -56,6 +59,23 @@ export const eventFields = {
     bytes,
     windowIds: count('payloadIds in the dedup window'),
     tookMs,
+  },
+  spool_checked: { tables: count('tables of the store'), tookMs },
+  spool_refused: { fault },
+  spool_leftovers_moved: { path: field<string>('where the files are now'), files: count('files moved') },
+  spool_set_aside: { path: asidePath, spoolPath, why },
+  spool_aside_found: { path: asidePath, spoolPath, stores: count('stores that were set aside') },
+  spool_aside_merged: {},
+  log_mended: {
+    file: field<string>('name of the log'),
+    aside: field<string>('where the damaged log is kept'),
+    lostBytes: field<number>('bytes that cannot be read'),
+    lostOperations: field<number | null>('operations that cannot be read; null where not known'),
+  },
+  table_damaged: {
+    file: field<string>('name of the table'),
+    what: detail,
+    command: field<string>('command that repairs the spool'),
   },
   spool_held: { reason: field<HoldReason>(reason.meaning), detail },
   spool_resumed: { heldMs: field<number>('how long acknowledgements were held, in ms') },

@@ -31,6 +31,15 @@ export const spoolSchema = z.strictObject({
       'Free space that the spool leaves on its file system. Below it, acknowledgements are held as ' +
         'at max_bytes, because a full disk can damage the database permanently.',
     ),
+  on_damage: z
+    .enum(['refuse', 'set_aside'])
+    .default('refuse')
+    .describe(
+      'What happens when files of the spool are damaged at the start. `refuse`: the gateway runs, reports ' +
+        'the damage, accepts no connection, and opens the spool after `spool repair`. `set_aside`: the ' +
+        'damaged spool is renamed, and a new one is begun, so that acknowledging goes on; `spool repair` ' +
+        'merges the old one later. For machines that no person can reach soon.',
+    ),
   dedup: z
     .strictObject({
       window: duration({ minMs: 0, maxMs: 86_400_000 })
@@ -103,6 +112,7 @@ export function spoolOptions(
 ): SpoolOptions {
   return {
     path: config.path,
+    onDamage: config.on_damage,
     bytesMax: config.max_bytes,
     freeBytesMin: config.min_free_bytes,
     deadLetterBytesMax: config.dead_letters.max_bytes,

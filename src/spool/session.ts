@@ -24,7 +24,7 @@ import { closedFault, explainDamage, explainRead, explainWrite } from './spool-e
 import type { SpoolDeps, SpoolOptions } from './spool-options.ts'
 import type { SpoolCounters } from './views.ts'
 
-export type SessionDeps = Omit<SpoolDeps, 'openStore' | 'disk'> & {
+export type SessionDeps = Pick<SpoolDeps, 'clock' | 'newId' | 'random' | 'emit' | 'isLate'> & {
   store: Store
   counters: SpoolCounters
   /** After every durable write, and when the committer becomes congested or stops being so. */

@@ -4,7 +4,7 @@
 import type { Clock, EpochMs } from '../std/clock.ts'
 import type { Emit } from '../domain/event.ts'
 import type { NewId, ProviderName } from '../domain/ids.ts'
-import type { Disk, OpenStore } from '../storage/storage.ts'
+import type { CheckStore, Disk, OpenStore } from '../storage/storage.ts'
 
 /**
  * Whether a payload with this device time is late: then it goes to a backfill lane. Null while our time is
@@ -19,12 +19,24 @@ export type SpoolDeps = {
   emit: Emit
   openStore: OpenStore
   disk: Disk
+  /** Checks the files before each opening. Without it nothing is looked at: for stores in memory. */
+  checkStore?: CheckStore
+  /** Tells a boot of the machine from the next. */
+  bootId?: string
+  /** What the opening does now, in words. */
+  onProgress?: (text: string) => void
+  /** Ends the opening. */
+  signal?: AbortSignal
   /** Called once for each payload, so it must be fast. Without it no payload is late. */
   isLate?: IsLate
 }
 
 export type SpoolOptions = {
   path: string
+  /** Of damaged files at the start: wait for a repair, or rename the store and begin a new one. */
+  onDamage: 'refuse' | 'set_aside'
+  /** Where the service manager notes how the last process ended; `last-exit` in `path` by default. */
+  lastExitPath?: string
   bytesMax: number
   freeBytesMin: number
   deadLetterBytesMax: number

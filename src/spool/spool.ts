@@ -22,6 +22,7 @@
 //   chunk-log/            chunks, lanes, the committer
 //   batches/              seal, load, settle, reseal
 //   kept/                 shelves, dead letters, mapping state, exchanges
+//   opening/              checks the files before LevelDB opens them
 //   recovery/             reads a store after a start or a failure
 //   salvage/              checks a spool, and reads a damaged one
 //   message-intake.ts     the calls of the hot path
@@ -35,7 +36,8 @@
 //                         closed, and opened again after a pause. Everybody who waits gets the fault.
 //   a limit is reached    intake is held; settles and exchanges continue in the reserve. It resumes
 //   a record is damaged   it is set aside unchanged, reported and counted, and the rest continues
-//   it cannot be opened   `spool salvage` reads what can be read from a copy; nothing is ever deleted
+//   files are damaged     SPOOL_DAMAGED: they are not opened until `spool repair` has made them whole. The
+//                         damaged files are kept
 //
 // Trade-offs: a group costs one fsync however small it is, so a single message waits for the disk. Keys leave
 // the dedup window after ten minutes or a million others, so a later duplicate is stored again.
@@ -105,6 +107,7 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
         await committer.commit(forgetting(receipts, n))
         compactor.afterForgottenReceipts()
       }),
+    previousEnd: store.previousEnd,
     get holdReason() {
       return limits.holdReason
     },

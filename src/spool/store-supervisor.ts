@@ -7,9 +7,14 @@
 
 import { join } from 'node:path'
 import { pause } from '../std/clock.ts'
-import { codeOf, GatewayError } from '../std/gateway-error.ts'
+import { GatewayError } from '../std/gateway-error.ts'
+import { isDiskFull } from '../storage/storage.ts'
+import { isCorruption } from './chunk-log/damage-scan.ts'
 import { settledBytes } from './chunk-log/lane.ts'
 import type { IntakeLimits } from './intake-limits.ts'
+import { storePathOf } from './opening/aside.ts'
+import { createStoreOpening, type PreviousEnd, type StoreOpening } from './opening/opening.ts'
+import { openSafely } from './opening/safe-open.ts'
 import { audit } from './recovery/conservation-audit.ts'
 import { closeSession, openSession, upkeep } from './session.ts'
 import type { OpenSession, Session } from './session-state.ts'
@@ -26,13 +31,14 @@ type SupervisorDeps = SpoolDeps & {
   notify: (call: (listener: SpoolListener) => void) => void
 }
 
-export type StoreSupervisor = OpenSession & { close(): Promise<void> }
+export type StoreSupervisor = OpenSession & { readonly previousEnd: PreviousEnd; close(): Promise<void> }
 
 /** Resolves when the store is open. */
 export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions): Promise<StoreSupervisor> {
   const { clock, emit, disk, limits, notify } = deps
   const closing = new AbortController()
-  const storePath = join(options.path, 'store')
+  const storePath = storePathOf(options.path)
+  const opening = openingOf(deps, options)
   let session: Session | null = null
   let sessionEnd = new AbortController()
   let reopening: Promise<void> = Promise.resolve()
@@ -41,16 +47,23 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
   await measureDisk()
   session = await open()
   limits.update(session)
+  await opening?.lookForAside()
   const timers = [
     every(options.diskCheckMs, checkDisk),
     every(options.forgetMs, async () => {
+      await opening?.lookForAside()
       if (session !== null) await run(upkeep)
     }),
   ]
 
   // ------------------------------------------------------------------ opening, losing, opening again
 
-  async function open(): Promise<Session> {
+  function open(): Promise<Session> {
+    const signals = deps.signal === undefined ? [closing.signal] : [closing.signal, deps.signal]
+    return openSafely({ disk, opening, signal: AbortSignal.any(signals) }, options.path, openOnce)
+  }
+
+  async function openOnce(): Promise<Session> {
     const startedAtMs = clock.monotonic()
     const store = await deps.openStore(storePath)
     try {
@@ -109,7 +122,9 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
     const lostAtMs = clock.monotonic()
     // The handle is unusable after a failed write, so it is closed, whatever close() reports.
     await old.store.close().catch(() => undefined)
-    if (codeOf(fault.cause) === 'ENOSPC' || /no space/i.test(fault.why)) await disk.dropBallast(options.path)
+    if (isDiskFull(fault.cause)) await disk.dropBallast(options.path)
+    else if (isCorruption(fault.cause)) await opening?.suspect()
+    let last = fault
     let delayMs = options.reopen.firstMs
     for (let attempt = 1; attempt <= options.reopen.attemptsMax; attempt += 1) {
       if (!(await pause(clock, delayMs, closing.signal))) return
@@ -117,7 +132,12 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
       try {
         session = await open()
       } catch (error) {
-        emit({ kind: 'store_reopen_failed', fault: explainOpening(options.path, error), attempt })
+        if (closing.signal.aborted) return
+        last = explainOpening(options.path, error)
+        emit({ kind: 'store_reopen_failed', fault: last, attempt })
+        // Another attempt does not repair files: the gateway refuses the spool and waits for a repair.
+        if (opening !== null && last.code === 'SPOOL_DAMAGED') break
+        if (!isDiskFull(error)) await opening?.suspect()
         continue
       }
       emit({ kind: 'store_reopened', lostMs: clock.monotonic() - lostAtMs })
@@ -125,7 +145,7 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
       limits.update(session)
       return
     }
-    notify((listener) => listener.storeUnrecoverable?.(fault))
+    notify((listener) => listener.storeUnrecoverable?.(last))
   }
 
   // ------------------------------------------------------------------ the disk
@@ -187,8 +207,18 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
     await reopening
     const last = session
     session = null
-    if (last !== null) await closeSession(last)
+    if (last === null) return
+    await closeSession(last)
+    await opening?.closed()
   }
 
-  return { current, peek: () => session, run, close }
+  return { current, peek: () => session, run, close, previousEnd: opening?.previousEnd ?? 'clean' }
+}
+
+/** Null for a store in memory. */
+function openingOf(deps: SupervisorDeps, options: SpoolOptions): StoreOpening | null {
+  const { checkStore, bootId = '', onProgress = () => undefined } = deps
+  if (checkStore === undefined) return null
+  const { lastExitPath = join(options.path, 'last-exit') } = options
+  return createStoreOpening({ ...deps, checkStore, bootId, onProgress }, { ...options, lastExitPath })
 }

@@ -9,6 +9,7 @@ import type { HoldReason } from '../domain/event.ts'
 import type { Envelope, KeptMessage, ShelfName } from '../domain/message.ts'
 import type { MappedPayload } from '../domain/payload.ts'
 import type { Settlement } from '../domain/settlement.ts'
+import type { PreviousEnd } from './opening/in-use-marker.ts'
 import type { LaneRole, LaneView, ShelfView, SpoolCheck, SpoolTotals } from './views.ts'
 
 /** Called once: with null after the fsync of the commit that holds the message, else with the fault. */
@@ -230,6 +231,8 @@ export type Spool = MessageIntake &
   ReceiptCalls &
   KeptCalls &
   WalkCalls & {
+    /** How the process ended that had the store before this start. */
+    readonly previousEnd: PreviousEnd
     /** Why nothing may be appended for now; null if everything may. */
     readonly holdReason: HoldReason | null
     /** Uncommitted bytes exceed their bound: stop reading from sockets until `intakeChanged`. */

@@ -75,7 +75,7 @@ export function systemCodeOf(error: unknown): string | undefined {
 /** The disk has no space for this write. */
 export function isDiskFull(error: unknown): boolean {
   const code = systemCodeOf(error)
-  return code === 'ENOSPC' || code === 'EDQUOT'
+  return code === 'ENOSPC' || code === 'EDQUOT' || code === 'SPOOL_DISK_FULL'
 }
 
 /** Why the directory at `path` cannot be created or written. `what` says which step failed. */

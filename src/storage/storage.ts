@@ -24,12 +24,15 @@ import { codeOf, GatewayError, messageOf } from '../std/gateway-error.ts'
 import { realDisk } from './disk.ts'
 import { explainDirectory } from './disk-errors.ts'
 import { refuseWithoutCurrent } from './store-files.ts'
+import { lockedFault } from './store-lock.ts'
 
-export { realDisk, type Disk } from './disk.ts'
+export { realDisk, syncDirectory, type Disk } from './disk.ts'
 export type * from './level-files/level-files.ts'
 export { checkInThread } from './store-check/store-check.ts'
+export { readCheckState, unknownCheckState, writeCheckState, type CheckState } from './check-state.ts'
 export { explainDirectory, isDiskFull } from './disk-errors.ts'
 export { hasDatabase, storeFilesAt, type StoreFiles } from './store-files.ts'
+export { lockStore, type StoreLock } from './store-lock.ts'
 
 /** One operation of an atomic write. */
 export type StoreOp = { type: 'put'; key: Buffer; value: Buffer } | { type: 'del'; key: Buffer }
@@ -158,12 +161,7 @@ async function* readPages(
 function explainOpenFailure(path: string, error: unknown): GatewayError {
   const code = codeOf(error instanceof Error && error.cause !== undefined ? error.cause : error)
   if (code === 'LEVEL_LOCKED') {
-    return new GatewayError('SPOOL_LOCKED', {
-      what: `Cannot open the spool at ${path}.`,
-      why: 'Another process uses it.',
-      act: 'Check `systemctl status telemetry-gateway`. Only one gateway may use a spool directory.',
-      cause: error,
-    })
+    return lockedFault(path, error)
   }
   const why = messageOf(error)
   // LevelDB reports a file that CURRENT names and that is missing as an I/O error, like a failing disk.

@@ -152,6 +152,7 @@ function openSpoolOf(world: CrashWorld, report: (what: string) => void) {
     max_bytes: 1024 ** 3,
     min_free_bytes: 0,
     dedup: { window: 600_000, max_ids: 1_000_000 },
+    on_damage: 'refuse' as const,
     dead_letters: { max_bytes: 1024 ** 3 },
     quarantine_max_bytes: 1024 ** 3,
     deferred_max_bytes: 1024 ** 3,

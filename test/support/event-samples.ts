@@ -10,6 +10,7 @@ const batchId = '00000000-0000-4000-8000-000000000001' as BatchId
 const requestId = 'r-1'
 const why = 'The service is busy.'
 const fault = new GatewayError('SPOOL_WRITE_FAILED', { what: 'It failed.', why: 'No room.', act: 'Free it.' })
+const damaged = new GatewayError('SPOOL_DAMAGED', { what: 'Bad.', why: 'A table is bad.', act: 'Repair it.' })
 const batch = { provider, lane, batchId, payloads: 2, bytes: 900 }
 const client = {
   reason: 'bad_credentials',
@@ -27,6 +28,30 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
     bytes: 4,
     windowIds: 5,
     tookMs: 6,
+  },
+  spool_checked: { kind: 'spool_checked', tables: 3, tookMs: 40 },
+  spool_refused: { kind: 'spool_refused', fault: damaged },
+  spool_leftovers_moved: { kind: 'spool_leftovers_moved', path: '/s/damaged/2026', files: 2 },
+  spool_set_aside: { kind: 'spool_set_aside', path: '/s/store.damaged-2026', spoolPath: '/s', why },
+  spool_aside_found: {
+    kind: 'spool_aside_found',
+    path: '/s/store.damaged-2026',
+    spoolPath: '/s',
+    stores: 1,
+  },
+  spool_aside_merged: { kind: 'spool_aside_merged' },
+  log_mended: {
+    kind: 'log_mended',
+    file: '000004.log',
+    aside: '/s/damaged/2026/000004.log',
+    lostBytes: 900,
+    lostOperations: 2,
+  },
+  table_damaged: {
+    kind: 'table_damaged',
+    file: '000005.ldb',
+    what: 'the checksum is wrong',
+    command: 'telemetry-gateway spool repair --path /s',
   },
   spool_held: { kind: 'spool_held', reason: 'spool_full', detail: '20 GiB are used' },
   spool_resumed: { kind: 'spool_resumed', heldMs: 42_000 },

@@ -91,6 +91,7 @@ export function exchangeOf(changes: Partial<Exchange>): Exchange {
 export function smallOptions(path: string, changes: Partial<SpoolOptions> = {}): SpoolOptions {
   return {
     path,
+    onDamage: 'refuse',
     bytesMax: 1024 ** 2,
     freeBytesMin: 0,
     deadLetterBytesMax: 1024 ** 2,

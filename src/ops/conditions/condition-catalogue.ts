@@ -1,7 +1,11 @@
 // condition-catalogue.ts: every condition with its severity, meaning and what to do. The codes are API.
 //
+//   spool-conditions.ts    those of the spool and its disk
+//
 // The event that raises a condition may replace `meaning` and `act` by more exact texts.
 // The documentation is generated from this table. Which event raises and clears a condition: ops/events.
+
+import { spoolConditions } from './spool-conditions.ts'
 
 export const severities = ['info', 'warning', 'error', 'critical'] as const
 export type Severity = (typeof severities)[number]
@@ -18,11 +22,6 @@ type ConditionSpec = {
 
 const hourMs = 3_600_000
 const dayMs = 86_400_000
-
-/** For a condition, and for the log line of the same cause. */
-export const heldMessages = 'Devices get no acknowledgement and keep their data. QoS 0 messages are dropped.'
-const copyFirst = 'Check the disk (dmesg, SMART). Copy the spool directory before you do anything else.'
-const reportIt = 'Keep a copy of the spool directory and the log, run `spool verify`, and report it.'
 
 export const conditionCatalogue = {
   // delivery
@@ -168,63 +167,7 @@ export const conditionCatalogue = {
     quietMs: hourMs,
   },
 
-  // spool
-  SPOOL_FULL: {
-    severity: 'critical',
-    meaning: `The spool is full. ${heldMessages}`,
-    act: 'See the conditions of delivery for the cause, or raise spool.max_bytes if the disk has room.',
-  },
-  DISK_LOW: {
-    severity: 'critical',
-    meaning: `The disk of the spool is nearly full. ${heldMessages}`,
-    act:
-      'Free space on that file system. Intake then resumes automatically. Never delete files of the ' +
-      'spool.',
-  },
-  QUARANTINE_FULL: {
-    severity: 'critical',
-    meaning: `The quarantine is full. ${heldMessages}`,
-    act:
-      'Run `quarantine list`. Add the devices to the table, release or drop messages, or raise ' +
-      'spool.quarantine_max_bytes.',
-  },
-  DEFERRED_FULL: {
-    severity: 'critical',
-    meaning: `Too many messages wait for their JSONata expression. ${heldMessages}`,
-    act: 'Wait. If this continues, simplify the expression or raise spool.deferred_max_bytes.',
-  },
-  STATE_FULL: {
-    severity: 'critical',
-    meaning: `The mapping state reached its limit. ${heldMessages}`,
-    act:
-      'Wait. Intake resumes when open records are closed. If this continues, raise ' +
-      'spool.state_max_bytes.',
-  },
-  STORE_LOST: {
-    severity: 'critical',
-    meaning: 'A write to the spool failed. The gateway acknowledges nothing until the store is open again.',
-    act: 'Check the disk and its file system (df, dmesg). The gateway opens the store again automatically.',
-  },
-  CHUNK_DAMAGED: {
-    severity: 'critical',
-    meaning: 'Stored payloads cannot be read. They are set aside, not deleted.',
-    act: copyFirst,
-  },
-  RECORD_DAMAGED: {
-    severity: 'critical',
-    meaning: 'Mapping state or a kept message cannot be read. It is set aside, not deleted.',
-    act: copyFirst,
-  },
-  CONSERVATION_BROKEN: {
-    severity: 'critical',
-    meaning: 'The counters of a lane, or of the messages received, do not add up.',
-    act: reportIt,
-  },
-  RECORDS_UNBALANCED: {
-    severity: 'critical',
-    meaning: 'The counters of kept messages or of mapping state do not add up.',
-    act: reportIt,
-  },
+  ...spoolConditions,
 
   // ingest and mapping
   LISTENER_FAILED: {

@@ -1,16 +1,16 @@
 // spool-events.ts: the events of the spool and its store.
 
-import { formatDuration, plural } from '../../std/quantity.ts'
+import { formatDuration, formatSize, plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
 import type { EventName, EventOf, HoldReason } from '../../domain/event.ts'
-import { heldMessages } from '../conditions/condition-catalogue.ts'
+import { heldMessages } from '../conditions/spool-conditions.ts'
 import type { Cause } from '../conditions/conditions.ts'
 import { noKey, ofFault, sentence } from './event-text.ts'
 import type { EventTable } from './types.ts'
 
 type SpoolEvent = Extract<
   EventName,
-  `${'spool' | 'store' | 'chunk' | 'conservation' | 'record' | 'records'}_${string}`
+  `${'spool' | 'store' | 'log' | 'table' | 'chunk' | 'conservation' | 'record' | 'records'}_${string}`
 >
 
 /** A lost store is open again with an event of its own. */
@@ -31,6 +31,83 @@ export const spoolEvents: EventTable<SpoolEvent> = {
     text: ({ payloads, lanes, batches }) =>
       `The spool is open: ${plural(payloads, 'payload')} in ${plural(lanes, 'lane')}, ` +
       `${plural(batches, 'sealed batch', 'sealed batches')}.`,
+    clears: { SPOOL_DAMAGED: noKey, SPOOL_UNUSABLE: noKey },
+  },
+  spool_checked: {
+    meaning: 'The files of the spool were checked before the opening, after an unclean end.',
+    level: 'info',
+    text: ({ tables, tookMs }) =>
+      `The files of the spool were checked in ${formatDuration(tookMs)}: ${plural(tables, 'table')}, no damage.`,
+  },
+  spool_refused: {
+    level: 'error',
+    repeats: ({ fault }) => fault.code,
+    clears: {
+      SPOOL_DAMAGED: ({ fault }) => (isDamage(fault) ? undefined : null),
+      SPOOL_UNUSABLE: ({ fault }) => (isDamage(fault) ? null : undefined),
+    },
+    raises: {
+      SPOOL_DAMAGED: ({ fault }) => (isDamage(fault) ? ofFault({ fault }) : null),
+      SPOOL_UNUSABLE: ({ fault }) => (isDamage(fault) ? null : ofFault({ fault })),
+    },
+    whyLengthMax: 1000,
+  },
+  spool_leftovers_moved: {
+    meaning: 'A spool that never held data could not be used. Its files were moved, and a new one is begun.',
+    level: 'warn',
+    text: ({ path, files }) =>
+      `The spool held no data and could not be used. ${plural(files, 'file')} moved to ${quote(path, 300)}; ` +
+      'a new spool is begun.',
+  },
+  spool_set_aside: {
+    level: 'error',
+    raises: {
+      SPOOL_SET_ASIDE: ({ path, spoolPath, why }) => ({
+        what: `A damaged spool was set aside to ${path}. A new one is begun.`,
+        why: sentence(why),
+        act: mergeWith(spoolPath),
+      }),
+    },
+  },
+  spool_aside_found: {
+    level: 'error',
+    raises: {
+      SPOOL_SET_ASIDE: ({ path, spoolPath, stores }) => ({
+        what: `${plural(stores, 'damaged spool')} set aside: ${path}. Its data is not delivered.`,
+        why: 'It was damaged when the gateway started (spool.on_damage: set_aside).',
+        act: mergeWith(spoolPath),
+      }),
+    },
+  },
+  spool_aside_merged: {
+    meaning: 'No spool that was set aside is left.',
+    level: 'info',
+    text: () => 'No spool that was set aside is left.',
+    clears: { SPOOL_SET_ASIDE: noKey },
+  },
+  log_mended: {
+    level: 'error',
+    raises: {
+      LOG_MENDED: ({ file, aside, lostBytes, lostOperations }) => ({
+        key: file,
+        what: `The log ${file} of the spool was damaged: ${lostText(lostBytes, lostOperations)}.`,
+        why: 'The log was bad before its end. Everything else of it is in use.',
+        act: `The damaged log is kept as ${aside}. Check the disk (dmesg, SMART).`,
+      }),
+    },
+  },
+  table_damaged: {
+    level: 'error',
+    repeats: ({ file }) => file,
+    raises: {
+      TABLE_DAMAGED: ({ file, what, command }) => ({
+        key: file,
+        what: `The table ${file} of the spool is damaged.`,
+        why: sentence(what),
+        act: `Check the disk (dmesg, SMART). Stop the gateway and run \`${command}\`.`,
+      }),
+    },
+    whyLengthMax: 1000,
   },
   spool_held: {
     meaning: 'The spool accepts no messages. Devices get no acknowledgement, and QoS 0 messages are dropped.',
@@ -127,6 +204,16 @@ export const spoolEvents: EventTable<SpoolEvent> = {
 function heldFor(reason: HoldReason) {
   return (event: EventOf<'spool_held'>): Cause | null =>
     event.reason === reason ? { why: sentence(event.detail) } : null
+}
+
+const isDamage = ({ code }: { code: string }) => code === 'SPOOL_DAMAGED'
+
+const mergeWith = (spoolPath: string) =>
+  `Run \`telemetry-gateway spool repair --path ${spoolPath}\`. It merges what can be read into the spool.`
+
+function lostText(bytes: number, operations: number | null): string {
+  const lost = operations === null ? 'an unknown number of operations' : plural(operations, 'operation')
+  return `${lost} in ${formatSize(bytes)} cannot be read`
 }
 
 type RecordsEvent = EventOf<'record_damaged' | 'records_unbalanced'>

@@ -43,8 +43,9 @@ describe('every event', () => {
     const seen = new Set<string>()
     const held = reasons.map((reason) => ({ ...eventSamples.spool_held, reason }))
     const stuck = { ...eventSamples.held_batches_changed, reason: 'stuck' as const }
+    const unusable = { ...eventSamples.spool_refused, fault: eventSamples.store_lost.fault }
     const limited = { ...eventSamples.delivery_stalled, reason: 'rate_limit' as const }
-    for (const event of [...samples, ...held, stuck, limited]) {
+    for (const event of [...samples, ...held, stuck, limited, unusable]) {
       apply(event)
       for (const { code } of conditions.open()) seen.add(code)
     }

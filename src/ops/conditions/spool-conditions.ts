@@ -1,0 +1,100 @@
+// spool-conditions.ts: the conditions of the spool and its disk: limits, lost and damaged files.
+
+/** For a condition, and for the log line of the same cause. */
+export const heldMessages = 'Devices get no acknowledgement and keep their data. QoS 0 messages are dropped.'
+const copyFirst = 'Check the disk (dmesg, SMART). Copy the spool directory before you do anything else.'
+const reportIt = 'Keep a copy of the spool directory and the log, run `spool verify`, and report it.'
+
+export const spoolConditions = {
+  SPOOL_FULL: {
+    severity: 'critical',
+    meaning: `The spool is full. ${heldMessages}`,
+    act: 'See the conditions of delivery for the cause, or raise spool.max_bytes if the disk has room.',
+  },
+  DISK_LOW: {
+    severity: 'critical',
+    meaning: `The disk of the spool is nearly full. ${heldMessages}`,
+    act:
+      'Free space on that file system. Intake then resumes automatically. Never delete files of the ' +
+      'spool.',
+  },
+  QUARANTINE_FULL: {
+    severity: 'critical',
+    meaning: `The quarantine is full. ${heldMessages}`,
+    act:
+      'Run `quarantine list`. Add the devices to the table, release or drop messages, or raise ' +
+      'spool.quarantine_max_bytes.',
+  },
+  DEFERRED_FULL: {
+    severity: 'critical',
+    meaning: `Too many messages wait for their JSONata expression. ${heldMessages}`,
+    act: 'Wait. If this continues, simplify the expression or raise spool.deferred_max_bytes.',
+  },
+  STATE_FULL: {
+    severity: 'critical',
+    meaning: `The mapping state reached its limit. ${heldMessages}`,
+    act:
+      'Wait. Intake resumes when open records are closed. If this continues, raise ' +
+      'spool.state_max_bytes.',
+  },
+  STORE_LOST: {
+    severity: 'critical',
+    meaning: 'A write to the spool failed. The gateway acknowledges nothing until the store is open again.',
+    act: 'Check the disk and its file system (df, dmesg). The gateway opens the store again automatically.',
+  },
+  CHUNK_DAMAGED: {
+    severity: 'critical',
+    meaning: 'Stored payloads cannot be read. They are set aside, not deleted.',
+    act: copyFirst,
+  },
+  RECORD_DAMAGED: {
+    severity: 'critical',
+    meaning: 'Mapping state or a kept message cannot be read. It is set aside, not deleted.',
+    act: copyFirst,
+  },
+  CONSERVATION_BROKEN: {
+    severity: 'critical',
+    meaning: 'The counters of a lane, or of the messages received, do not add up.',
+    act: reportIt,
+  },
+  RECORDS_UNBALANCED: {
+    severity: 'critical',
+    meaning: 'The counters of kept messages or of mapping state do not add up.',
+    act: reportIt,
+  },
+  SPOOL_DAMAGED: {
+    severity: 'critical',
+    meaning:
+      'Files of the spool are damaged. The gateway runs, does not open the spool, and accepts no ' +
+      'connection. Devices keep their data.',
+    act: 'Run `spool repair`. The gateway then opens the spool automatically. Delete no file.',
+  },
+  SPOOL_UNUSABLE: {
+    severity: 'critical',
+    meaning:
+      'The spool cannot be opened, for another reason than damage. The gateway runs and accepts no ' +
+      'connection. Devices keep their data.',
+    act: 'See the error in the condition. The gateway tries again automatically.',
+  },
+  SPOOL_SET_ASIDE: {
+    severity: 'error',
+    meaning:
+      'A damaged spool was set aside (spool.on_damage) and a new one was begun. The data of the old one is ' +
+      'not delivered until it is repaired.',
+    act: 'Run `spool repair`. It merges what can be read into the spool.',
+  },
+  LOG_MENDED: {
+    severity: 'error',
+    meaning:
+      'A log of the spool was damaged by an unclean end or by the disk. It was rewritten with everything that ' +
+      'can be read, and a copy of the damaged log is kept.',
+    act: 'Check the disk (dmesg, SMART). Run `spool verify` to see whether something is missing.',
+  },
+  TABLE_DAMAGED: {
+    severity: 'critical',
+    meaning:
+      'The background check found a damaged table of the spool. The gateway runs, and what is not hit is ' +
+      'delivered. The next start checks all tables and refuses the spool.',
+    act: 'Check the disk (dmesg, SMART). Stop the gateway and run `spool repair`.',
+  },
+} as const

@@ -1,0 +1,39 @@
+// damage-report.ts: the words for damaged files of the store: what was found, and the command for the repair.
+
+import { resolve } from 'node:path'
+import { GatewayError } from '../../std/gateway-error.ts'
+import { plural } from '../../std/quantity.ts'
+import type { FileDamage } from '../../storage/storage.ts'
+
+/** Damage that is named one by one; the rest is a number. */
+const namedMax = 3
+
+export const repairCommand = (spoolPath: string) =>
+  `telemetry-gateway spool repair --path ${shellArgument(resolve(spoolPath))}`
+
+/** So that the command can be copied into a shell. */
+function shellArgument(path: string): string {
+  return /^[\w/.:@%+,-]+$/.test(path) ? path : `'${path.replaceAll("'", String.raw`'\''`)}'`
+}
+
+export function damagedFault(spoolPath: string, why: string, cause?: unknown): GatewayError {
+  return new GatewayError('SPOOL_DAMAGED', {
+    what: `The files of the spool at ${spoolPath} are damaged. The gateway does not open them.`,
+    why,
+    act:
+      `Run \`${repairCommand(spoolPath)}\`. It shows what can be kept and what is lost, and asks before it ` +
+      'changes anything. The gateway then opens the spool automatically. Delete no file.',
+    cause,
+  })
+}
+
+/** Files, units and offsets: the first ones, and how many there are in all. */
+export function damageText(damage: readonly FileDamage[]): string {
+  const named = damage.slice(0, namedMax).map(({ file, unit, offset, what }) => {
+    return unit === 'block' || unit === 'log record' || unit === 'index' || unit === 'footer'
+      ? `${file}, ${unit} at byte ${offset}: ${what}`
+      : `${file}: ${what}`
+  })
+  const more = damage.length > namedMax ? `; and ${damage.length - namedMax} more` : ''
+  return `${plural(damage.length, 'damaged place')}: ${named.join('; ')}${more}.`
+}

@@ -1,0 +1,64 @@
+// in-use-marker.ts: the file `in-use` beside the store, which exists while a daemon uses it. A start that
+// finds it follows an unclean end. systemd adds the signal that ended the process (`last-exit`, written by
+// ExecStopPost of the unit).
+
+import { open, readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { codeOf } from '../../std/gateway-error.ts'
+import { syncDirectory } from '../../storage/storage.ts'
+import { isoTime, type EpochMs } from '../../std/clock.ts'
+
+/**
+ * How the process ended that had the store before. `aborted`: the files are suspect, because LevelDB aborts
+ * on damaged tables.
+ */
+export type PreviousEnd = 'clean' | 'unclean' | 'aborted'
+
+/** LevelDB ends the process so on damaged files, and a disk that cannot read a mapped page. */
+const abortSignals = /\b(ABRT|BUS|SEGV)\b/
+
+const inUsePath = (spoolPath: string) => join(spoolPath, 'in-use')
+
+export async function isInUse(spoolPath: string): Promise<boolean> {
+  return (await readIfThere(inUsePath(spoolPath))) !== null
+}
+
+/** Durable before the store is opened. */
+export async function markInUse(
+  spoolPath: string,
+  { bootId, startedAt }: { bootId: string; startedAt: EpochMs },
+): Promise<void> {
+  const file = await open(inUsePath(spoolPath), 'w')
+  try {
+    await file.writeFile(`${JSON.stringify({ pid: process.pid, bootId, startedAt: isoTime(startedAt) })}\n`)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  await syncDirectory(spoolPath)
+}
+
+/** After the store was closed in order. */
+export async function unmarkInUse(spoolPath: string): Promise<void> {
+  await rm(inUsePath(spoolPath), { force: true })
+}
+
+/** Whether systemd saw the last process end by a signal that damaged files cause. */
+export async function endedByAbort(lastExitPath: string): Promise<boolean> {
+  return abortSignals.test((await readIfThere(lastExitPath)) ?? '')
+}
+
+export async function forgetLastExit(lastExitPath: string): Promise<void> {
+  // A file that another user owns stays; then the next start checks more than it must.
+  await rm(lastExitPath, { force: true }).catch(() => undefined)
+}
+
+async function readIfThere(path: string): Promise<string | null> {
+  try {
+    return (await readFile(path, 'utf8')).slice(0, 1000)
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return null
+    // Something is there and cannot be read.
+    return ''
+  }
+}

@@ -1,0 +1,261 @@
+// opening.ts: decides whether LevelDB may open the store. Entry file of this folder.
+//
+// LevelDB aborts the process on some damaged tables, creates a new database where CURRENT is missing, and
+// drops what follows damage in a log. So the files are looked at first, without it.
+//
+//   the end before this start      what is checked
+//   clean                          CURRENT exists; LevelDB itself reports a missing table
+//   unclean (the marker `in-use`)  the logs, and the tables that were not read since they were written
+//   aborted: ABRT, BUS or SEGV, or two unclean ends within ten minutes, or damage is known   all tables
+//
+//   what is found                                  what follows
+//   nothing wrong                                  the store is opened
+//   a log that is bad before its end               a copy is kept, the log is rewritten with what is readable
+//   leftovers of a store that never held anything  moved to damaged/, and a new store is created
+//   damage                                         SPOOL_DAMAGED; with `on_damage: set_aside` the store is
+//                                                  renamed, and a new one is begun
+//
+//   in-use-marker.ts   how the process before this one ended
+//   damage-report.ts   what was found, in words, and the command that repairs it
+//   aside.ts           moves files out of the way
+//   safe-open.ts       one opening of the store
+//   store-watch.ts     waits for a change of the files
+//
+// The lock of the store is held from before the check until just before the opening, so that the files of a
+// store that another process uses are not changed.
+
+import { join } from 'node:path'
+import { formatSize, plural } from '../../std/quantity.ts'
+import type { Clock } from '../../std/clock.ts'
+import type { Emit } from '../../domain/event.ts'
+import {
+  explainDirectory,
+  hasDatabase,
+  isDiskFull,
+  lockStore,
+  readCheckState,
+  realDisk,
+  storeFilesAt,
+  unknownCheckState,
+  writeCheckState,
+  type CheckProgress,
+  type CheckReport,
+  type CheckState,
+  type CheckStore,
+  type StoreFiles,
+} from '../../storage/storage.ts'
+import { damagedPathOf, hasMark, moveLeftovers, setStoreAside, storePathOf, storesAside } from './aside.ts'
+import { damagedFault, damageText } from './damage-report.ts'
+import {
+  endedByAbort,
+  forgetLastExit,
+  isInUse,
+  markInUse,
+  unmarkInUse,
+  type PreviousEnd,
+} from './in-use-marker.ts'
+
+export type { PreviousEnd } from './in-use-marker.ts'
+
+export type StoreOpening = {
+  /** `clean` before the first call of prepare(). */
+  readonly previousEnd: PreviousEnd
+  /**
+   * Resolves when LevelDB may open the store. Rejects with SPOOL_DAMAGED, SPOOL_LOCKED or a code of the
+   * directory.
+   */
+  prepare(signal: AbortSignal): Promise<void>
+  /** The next prepare() reads all tables, also after a restart. */
+  suspect(): Promise<void>
+  /** The store was closed in order. */
+  closed(): Promise<void>
+  /** Reports stores that were set aside and are not merged yet. */
+  lookForAside(): Promise<void>
+}
+
+type Deps = {
+  clock: Clock
+  emit: Emit
+  checkStore: CheckStore
+  /** Tells a boot from the next. */
+  bootId: string
+  /** What the start does now, for the status. */
+  onProgress: (text: string) => void
+}
+
+export type OpeningOptions = {
+  path: string
+  onDamage: 'refuse' | 'set_aside'
+  /** Where the service manager notes how the last process ended. */
+  lastExitPath: string
+}
+
+/** `isFirst`: not a reopening of a store that this process has lost. */
+type Start = { end: PreviousEnd; isFirst: boolean }
+
+/** Two unclean ends within this time: all tables are read. */
+const repeatedEndMs = 600_000
+const uncleanEndsMax = 8
+const progressEveryMs = 1000
+
+export function createStoreOpening(deps: Deps, options: OpeningOptions): StoreOpening {
+  const { clock, emit, checkStore } = deps
+  const { path } = options
+  const storePath = storePathOf(path)
+  const statePath = join(path, 'check-state.json')
+  let previousEnd: PreviousEnd | null = null
+  let state: CheckState = unknownCheckState
+  let asideStores = 0
+
+  return {
+    get previousEnd() {
+      return previousEnd ?? 'clean'
+    },
+    prepare,
+    suspect,
+    closed,
+    lookForAside,
+  }
+
+  async function prepare(signal: AbortSignal): Promise<void> {
+    try {
+      const isFirst = previousEnd === null
+      const end = (previousEnd ??= await readPreviousEnd())
+      const files = await storeFilesAt(storePath)
+      const isNew = files.names.length === 0 && !(await hasMark(path))
+      // After a loss of the store in this process, its logs may end within a record.
+      if (!isFirst || end !== 'clean' || state.checkAll || !(files.hasCurrent || isNew))
+        await checkLocked({ end, isFirst }, signal)
+      await markInUse(path, { bootId: deps.bootId, startedAt: clock.now() })
+    } catch (error) {
+      signal.throwIfAborted()
+      throw explainDirectory(`Cannot use the spool at ${path}.`, error)
+    }
+  }
+
+  async function readPreviousEnd(): Promise<PreviousEnd> {
+    state = await readCheckState(statePath)
+    const isUnclean = await isInUse(path)
+    if (await endedByAbort(options.lastExitPath)) return 'aborted'
+    if (!isUnclean) return 'clean'
+    const nowMs = clock.now()
+    const isRepeated = state.uncleanEnds.some((at) => Math.abs(nowMs - at) <= repeatedEndMs)
+    state = { ...state, uncleanEnds: [...state.uncleanEnds, nowMs].slice(-uncleanEndsMax) }
+    return isRepeated ? 'aborted' : 'unclean'
+  }
+
+  async function checkLocked(start: Start, signal: AbortSignal): Promise<void> {
+    await realDisk.makeDirectory(storePath)
+    const lock = await lockStore(storePath, path)
+    try {
+      if (start.isFirst && start.end === 'aborted') state = { ...state, checkAll: true }
+      // Before the check: killed during it, the next start knows the same.
+      await save()
+      await forgetLastExit(options.lastExitPath)
+      await check(start, await storeFilesAt(storePath), signal)
+    } finally {
+      await lock.release()
+    }
+  }
+
+  async function check({ isFirst }: Start, files: StoreFiles, signal: AbortSignal): Promise<void> {
+    const report = await checkStore(
+      {
+        path: storePath,
+        logs: true,
+        // The tables of a store that this process has lost were checked at its start, or written since.
+        tables: state.checkAll ? 'all' : isFirst ? 'unverified' : 'none',
+        verified: state.verified,
+        asidePath: damagedPathOf(path, clock.now()),
+        mend: files.hasCurrent,
+      },
+      { onProgress: progressReport(), signal },
+    )
+    reportMended(report)
+    if (report.kind !== 'damaged' && (files.hasCurrent || !(await hasMark(path)))) {
+      state = { ...state, verified: report.verified, checkAll: false }
+      await save()
+      emit({ kind: 'spool_checked', tables: files.tables, tookMs: report.tookMs })
+      if (!files.hasCurrent) await leftoversAside(files)
+      return
+    }
+    if (await neverHeldAnything(files, report)) await leftoversAside(files)
+    else await damaged(files, report)
+  }
+
+  /** A power cut while the store was created: what is left cannot be read and holds nothing. */
+  async function neverHeldAnything(files: StoreFiles, { damage }: CheckReport): Promise<boolean> {
+    if (hasDatabase(files) || (await hasMark(path))) return false
+    return damage.every(({ unit }) => unit === 'CURRENT' || unit === 'manifest')
+  }
+
+  async function leftoversAside({ names }: StoreFiles): Promise<void> {
+    if (names.length === 0) return
+    const to = damagedPathOf(path, clock.now())
+    await moveLeftovers(path, names, to)
+    emit({ kind: 'spool_leftovers_moved', path: to, files: names.length })
+  }
+
+  async function damaged(files: StoreFiles, report: CheckReport): Promise<void> {
+    const damage = [...report.damage, ...report.mendedLogs.flatMap((log) => log.damage)]
+    const why =
+      damage.length > 0
+        ? damageText(damage)
+        : `The store is empty, and the mark beside it shows that data was stored.`
+    if (options.onDamage === 'set_aside') {
+      const to = await setStoreAside(path, clock.now())
+      state = { ...state, verified: [], checkAll: false }
+      await save()
+      asideStores += 1
+      emit({ kind: 'spool_set_aside', path: to, spoolPath: path, why })
+      return
+    }
+    state = { ...state, checkAll: true }
+    await save()
+    throw damagedFault(
+      path,
+      `${why} ${plural(files.tables, 'table')} and ${formatSize(files.logBytes)} of logs are there.`,
+    )
+  }
+
+  function reportMended({ mendedLogs }: CheckReport): void {
+    for (const { file, aside, lostBytes, lostOperations } of mendedLogs)
+      if (aside !== null) emit({ kind: 'log_mended', file, aside, lostBytes, lostOperations })
+  }
+
+  function progressReport(): (progress: CheckProgress) => void {
+    let nextMs = clock.monotonic()
+    return ({ bytesRead, bytesTotal }) => {
+      if (clock.monotonic() < nextMs) return
+      nextMs = clock.monotonic() + progressEveryMs
+      deps.onProgress(`checking the spool: ${formatSize(bytesRead)} of ${formatSize(bytesTotal)}`)
+    }
+  }
+
+  async function suspect(): Promise<void> {
+    state = { ...state, checkAll: true }
+    await save()
+  }
+
+  async function closed(): Promise<void> {
+    await save()
+    await unmarkInUse(path)
+  }
+
+  async function lookForAside(): Promise<void> {
+    const stores = await storesAside(path)
+    if (stores.length > 0 && asideStores === 0)
+      emit({ kind: 'spool_aside_found', path: stores[0] ?? '', spoolPath: path, stores: stores.length })
+    if (stores.length === 0 && asideStores > 0) emit({ kind: 'spool_aside_merged' })
+    asideStores = stores.length
+  }
+
+  /** Only saves reading at the next start, so a failure is none of the start. */
+  async function save(): Promise<void> {
+    try {
+      await writeCheckState(statePath, state)
+    } catch (error) {
+      if (!isDiskFull(error)) throw error
+    }
+  }
+}

@@ -1,0 +1,37 @@
+// check-state.ts: what is known of the files of a database from one start to the next: the tables that were
+// read and whole, and the last unclean ends. It is written by rename and without fsync: an unreadable file
+// says that nothing is known, so that more is checked.
+
+import { readFile, rename, writeFile } from 'node:fs/promises'
+import { z } from 'zod'
+import type { VerifiedTable } from './level-files/level-files.ts'
+
+const checkStateSchema = z.object({
+  verified: z.array(z.object({ number: z.number(), bytes: z.number(), mtimeMs: z.number() }).readonly()),
+  /** When starts found that the process before them had not closed the database; Unix times in ms. */
+  uncleanEnds: z.array(z.number()),
+  /** Damage is known or suspected: the next check reads all tables. */
+  checkAll: z.boolean(),
+})
+
+export type CheckState = {
+  verified: readonly VerifiedTable[]
+  uncleanEnds: readonly number[]
+  checkAll: boolean
+}
+
+export const unknownCheckState: CheckState = { verified: [], uncleanEnds: [], checkAll: false }
+
+export async function readCheckState(path: string): Promise<CheckState> {
+  try {
+    return checkStateSchema.parse(JSON.parse(await readFile(path, 'utf8')))
+  } catch {
+    return unknownCheckState
+  }
+}
+
+export async function writeCheckState(path: string, state: CheckState): Promise<void> {
+  const next = `${path}.next`
+  await writeFile(next, JSON.stringify(state))
+  await rename(next, path)
+}

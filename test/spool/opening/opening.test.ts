@@ -1,0 +1,283 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { lockStore, openLevelStore } from '../../../src/storage/storage.ts'
+import { damagedBlock, openingWorld, type OpeningWorld } from '../../support/opening-world.ts'
+
+const never = new AbortController().signal
+const minuteMs = 60_000
+
+async function exists(path: string): Promise<boolean> {
+  return readFile(path).then(
+    () => true,
+    () => false,
+  )
+}
+
+/** A store as a daemon leaves it: whole files. */
+async function withStore(world: OpeningWorld): Promise<void> {
+  await (await openLevelStore(join(world.path, 'store'))).close()
+}
+
+/** A daemon opens the store and is killed. */
+async function killed(world: OpeningWorld): Promise<void> {
+  await world.start().prepare(never)
+  world.requests.length = 0
+}
+
+describe('a start after a clean end', () => {
+  test('checks nothing, in a new directory and in one with a store', async () => {
+    const world = await openingWorld()
+    const first = world.start()
+    await first.prepare(never)
+    expect(await exists(join(world.path, 'in-use'))).toBe(true)
+    await withStore(world)
+    await first.closed()
+    expect(await exists(join(world.path, 'in-use'))).toBe(false)
+    const second = world.start()
+    await second.prepare(never)
+    expect(second.previousEnd).toBe('clean')
+    expect(world.requests).toEqual([])
+  })
+})
+
+describe('a start after an unclean end', () => {
+  test('checks the logs, and the tables that were not read since they were written', async () => {
+    const world = await openingWorld()
+    await withStore(world)
+    await killed(world)
+    world.report.verified = [{ number: 5, bytes: 900, mtimeMs: 7 }]
+    const opening = world.start()
+    await opening.prepare(never)
+    expect(opening.previousEnd).toBe('unclean')
+    expect(world.requests).toMatchObject([
+      { path: join(world.path, 'store'), logs: true, tables: 'unverified', verified: [], mend: true },
+    ])
+    await world.clock.advance(11 * minuteMs)
+    await world.start().prepare(never)
+    expect(world.requests[1]).toMatchObject({
+      tables: 'unverified',
+      verified: [{ number: 5, bytes: 900, mtimeMs: 7 }],
+    })
+  })
+
+  test('checks all tables if the one before it was less than ten minutes ago', async () => {
+    const world = await openingWorld()
+    await withStore(world)
+    await killed(world)
+    await world.start().prepare(never)
+    await world.clock.advance(9 * minuteMs)
+    const opening = world.start()
+    await opening.prepare(never)
+    expect(opening.previousEnd).toBe('aborted')
+    expect(world.requests.map(({ tables }) => tables)).toEqual(['unverified', 'all'])
+  })
+
+  test.each(['killed ABRT', 'dumped BUS', 'dumped SEGV'])(
+    'checks all tables if the service manager noted %s, and only once',
+    async (note) => {
+      const world = await openingWorld()
+      await withStore(world)
+      await killed(world)
+      await writeFile(join(world.path, 'last-exit'), `${note}\n`)
+      await world.start().prepare(never)
+      await world.clock.advance(11 * minuteMs)
+      await world.start().prepare(never)
+      expect(world.requests.map(({ tables }) => tables)).toEqual(['all', 'unverified'])
+    },
+  )
+
+  test.each(['exited 0', 'killed KILL', ''])('does not if it noted "%s"', async (note) => {
+    const world = await openingWorld()
+    await withStore(world)
+    await killed(world)
+    await writeFile(join(world.path, 'last-exit'), note)
+    await world.start().prepare(never)
+    expect(world.requests[0]?.tables).toBe('unverified')
+  })
+
+  test('treats an unreadable check state as nothing verified', async () => {
+    const world = await openingWorld()
+    await withStore(world)
+    await killed(world)
+    await writeFile(join(world.path, 'check-state.json'), '{"verified":[{"number"')
+    await world.start().prepare(never)
+    expect(world.requests[0]).toMatchObject({ tables: 'unverified', verified: [] })
+  })
+
+  test('checks all tables again until a check that was killed has ended', async () => {
+    const world = await openingWorld()
+    await withStore(world)
+    await killed(world)
+    await writeFile(join(world.path, 'last-exit'), 'killed ABRT')
+    const stop = new AbortController()
+    const opening = world.start()
+    world.report = new Proxy(world.report, {
+      get() {
+        stop.abort()
+        throw new Error('killed during the check')
+      },
+    })
+    await expect(opening.prepare(stop.signal)).rejects.toThrow()
+    const after = await openingWorldLike(world)
+    await world.clock.advance(11 * minuteMs)
+    await after.start().prepare(never)
+    expect(after.requests[0]?.tables).toBe('all')
+  })
+
+  test('shows the progress', async () => {
+    const world = await openingWorld()
+    await withStore(world)
+    await killed(world)
+    await world.start().prepare(never)
+    expect(world.progress).toEqual(['checking the spool: 3.0 MiB of 20.0 GiB'])
+  })
+})
+
+/** Another process has the store open until the test ends. */
+async function usedElsewhere(path: string): Promise<void> {
+  const storage = new URL('../../../src/storage/storage.ts', import.meta.url).href
+  const script = `const { openLevelStore } = await import(${JSON.stringify(storage)})
+    await openLevelStore(${JSON.stringify(path)})
+    console.log('open')
+    setInterval(() => undefined, 1000)`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  await once(child.stdout, 'data')
+}
+
+/** The same directory with a check that reports no damage. */
+async function openingWorldLike(world: OpeningWorld): Promise<OpeningWorld> {
+  const other = await openingWorld()
+  await rm(other.path, { recursive: true })
+  return Object.assign(other, {
+    path: world.path,
+    start: () => Object.assign(world, { report: other.report, requests: other.requests }).start(),
+  })
+}
+
+describe('a spool that another process uses', () => {
+  test('is refused, and nothing of it is checked or changed', async () => {
+    const world = await openingWorld()
+    await withStore(world)
+    await killed(world)
+    await writeFile(join(world.path, 'last-exit'), 'killed ABRT')
+    const files = await readdir(world.path)
+    await usedElsewhere(join(world.path, 'store'))
+    await expect(world.start().prepare(never)).rejects.toMatchObject({ code: 'SPOOL_LOCKED' })
+    expect(world.requests).toEqual([])
+    expect(await readdir(world.path)).toEqual(files)
+  })
+
+  test('leaves no directory of its lock behind', async () => {
+    const world = await openingWorld()
+    await withStore(world)
+    await mkdir(join(world.path, 'lock-killed'))
+    const lock = await lockStore(join(world.path, 'store'), world.path)
+    await lock.release()
+    expect(await readdir(world.path)).toEqual(['store'])
+  })
+})
+
+describe('damage that the check finds', () => {
+  test('refuses the start with files, offsets and the command, and the next start checks all tables', async () => {
+    const world = await openingWorld()
+    await withStore(world)
+    await killed(world)
+    const damage = [1, 2, 3, 4, 5].map((n) => ({ ...damagedBlock, offset: n * 4096 }))
+    world.report = { ...world.report, kind: 'damaged', damage }
+    await expect(world.start().prepare(never)).rejects.toMatchObject({
+      code: 'SPOOL_DAMAGED',
+      why: expect.stringMatching(
+        /^5 damaged places: 000005.ldb, block at byte 4096: its checksum is wrong; .*; and 2 more\./,
+      ),
+      act: expect.stringContaining(`telemetry-gateway spool repair --path ${world.path}`),
+    })
+    await world.clock.advance(11 * minuteMs)
+    await expect(world.start().prepare(never)).rejects.toMatchObject({ code: 'SPOOL_DAMAGED' })
+    expect(world.requests.map(({ tables }) => tables)).toEqual(['unverified', 'all'])
+    expect(await readdir(join(world.path, 'store'))).toContain('CURRENT')
+  })
+
+  test('is set aside with the mark, and a new store can be begun, if the config says so', async () => {
+    const world = await openingWorld()
+    await withStore(world)
+    await killed(world)
+    await writeFile(join(world.path, 'mark'), 'mark')
+    world.report = { ...world.report, kind: 'damaged', damage: [damagedBlock] }
+    const opening = world.start({ onDamage: 'set_aside' })
+    await opening.prepare(never)
+    const names = await readdir(world.path)
+    const aside = names.find((name) => name.startsWith('store.damaged-')) ?? ''
+    expect(aside).toMatch(/^store\.damaged-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d$/)
+    expect(await readdir(join(world.path, aside))).toEqual(expect.arrayContaining(['CURRENT', 'mark']))
+    expect(names).not.toContain('store')
+    expect(names).not.toContain('mark')
+    await withStore(world)
+    await opening.lookForAside()
+    expect(world.events.map(({ kind }) => kind)).toEqual(['spool_set_aside'])
+    const later = world.start()
+    await later.lookForAside()
+    await rm(join(world.path, aside), { recursive: true })
+    await later.lookForAside()
+    expect(world.events.map(({ kind }) => kind)).toEqual([
+      'spool_set_aside',
+      'spool_aside_found',
+      'spool_aside_merged',
+    ])
+  })
+
+  test('of a log alone is reported with the copy, and the store is opened', async () => {
+    const world = await openingWorld()
+    await withStore(world)
+    await killed(world)
+    const log = { file: '000004.log', aside: '/aside/000004.log', lostBytes: 900, lostOperations: 40 }
+    world.report = { ...world.report, mendedLogs: [{ ...log, keptBatches: 3, damage: [damagedBlock] }] }
+    await world.start().prepare(never)
+    expect(world.events).toContainEqual({ kind: 'log_mended', ...log })
+  })
+})
+
+describe('a directory without CURRENT', () => {
+  test('with the mark is damaged, also where the store is missing', async () => {
+    const world = await openingWorld()
+    await writeFile(join(world.path, 'mark'), 'mark')
+    world.report = { ...world.report, kind: 'empty' }
+    await expect(world.start().prepare(never)).rejects.toMatchObject({
+      code: 'SPOOL_DAMAGED',
+      why: expect.stringContaining('the mark beside it shows that data was stored'),
+    })
+  })
+
+  test('with leftovers alone is made free: they are moved, and a store can be created', async () => {
+    const world = await openingWorld()
+    await mkdir(join(world.path, 'store'))
+    for (const name of ['000003.log', 'MANIFEST-000002', 'LOG'])
+      await writeFile(join(world.path, 'store', name), '')
+    world.report = { ...world.report, kind: 'empty' }
+    await world.start().prepare(never)
+    const [folder = ''] = await readdir(join(world.path, 'damaged'))
+    expect(await readdir(join(world.path, 'damaged', folder))).toEqual([
+      '000003.log',
+      'LOG',
+      'MANIFEST-000002',
+    ])
+    expect(await readdir(join(world.path, 'store'))).toEqual(['LOCK'])
+    expect(world.events).toContainEqual(expect.objectContaining({ kind: 'spool_leftovers_moved', files: 3 }))
+    await withStore(world)
+  })
+
+  test('with tables is damaged', async () => {
+    const world = await openingWorld()
+    await mkdir(join(world.path, 'store'))
+    await writeFile(join(world.path, 'store', '000005.ldb'), 'x')
+    world.report = { ...world.report, kind: 'damaged', damage: [{ ...damagedBlock, unit: 'CURRENT' }] }
+    await expect(world.start().prepare(never)).rejects.toMatchObject({ code: 'SPOOL_DAMAGED' })
+    expect(world.requests[0]?.mend).toBe(false)
+    expect(await readdir(join(world.path, 'store'))).toContain('000005.ldb')
+  })
+})
