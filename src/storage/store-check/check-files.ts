@@ -3,9 +3,16 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf } from '../../std/gateway-error.ts'
-import type { CheckProgress, CheckReport, CheckRequest, VerifiedTable } from '../level-files/level-files.ts'
+import type {
+  CheckProgress,
+  CheckReport,
+  CheckRequest,
+  FileDamage,
+  VerifiedTable,
+} from '../level-files/level-files.ts'
 import { readStoreDirectory, type StoreDirectory } from '../level-files/store-directory.ts'
-import type { TableFile } from '../level-files/types.ts'
+import { openTable } from '../level-files/table-reader/table-reader.ts'
+import type { Manifest, TableFile } from '../level-files/types.ts'
 import { mendLog, readLogState, type LogState } from './log-mending.ts'
 
 type Options = { onProgress?: (progress: CheckProgress) => void }
@@ -15,7 +22,7 @@ export async function checkFiles(request: CheckRequest, options: Options = {}): 
   const { onProgress = () => undefined } = options
   const startedMs = performance.now()
   const directory = await directoryOf(request.path)
-  const damage = directory === null ? [] : [...directory.damage]
+  let damage = directory === null ? [] : [...directory.damage]
   const report: CheckReport = {
     kind: directory === null || isEmpty(directory) ? 'empty' : 'ok',
     damage,
@@ -27,11 +34,21 @@ export async function checkFiles(request: CheckRequest, options: Options = {}): 
   if (directory === null || report.kind === 'empty')
     return { ...report, damage: [], tookMs: performance.now() - startedMs }
   const plan = await planOf(request, directory)
-  const { known: verified } = plan
+  const { known: verified, bytesTotal } = plan
   let bytesRead = 0
+  for (const { table, mtimeMs } of plan.toRead) {
+    const onBytes = (bytes: number) => {
+      bytesRead += bytes
+      onProgress({ bytesRead, bytesTotal, file: table.name })
+    }
+    const found = await checkTable(request.path, table, onBytes)
+    // What the directory knows of the table is part of it.
+    damage = [...damage.filter(({ file }) => file !== table.name), ...found]
+    if (found.length === 0) verified.push({ number: table.number, bytes: table.bytes, mtimeMs })
+  }
   const states: LogState[] = []
   for (const log of request.logs ? directory.logs : []) {
-    onProgress({ bytesRead, bytesTotal: plan.bytesTotal, file: log.name })
+    onProgress({ bytesRead, bytesTotal, file: log.name })
     states.push(await readLogState(request.path, log, states[states.length - 1] ?? null))
     bytesRead += log.bytes
   }
@@ -53,10 +70,29 @@ async function directoryOf(path: string): Promise<StoreDirectory | null> {
   }
 }
 
+/** Every block of a table. */
+async function checkTable(
+  path: string,
+  table: TableFile,
+  onBytes: (bytes: number) => void,
+): Promise<FileDamage[]> {
+  const reader = await openTable(path, table)
+  try {
+    return await reader.check({ onBytes })
+  } finally {
+    await reader.close()
+  }
+}
+
 /** Nothing but what is left of a database that was never finished. */
 function isEmpty({ files, manifest, damage }: StoreDirectory): boolean {
   const hasContent = files.tables.length > 0 || files.logs.some(({ bytes }) => bytes > 0)
   return damage.length > 0 && !hasContent && (manifest === null || manifest.tables.size === 0)
+}
+
+/** A table that was cut off has the size that the manifest says. */
+function asNamed(table: TableFile, manifest: Manifest | null): TableFile {
+  return { ...table, bytes: manifest?.tables.get(table.number)?.bytes ?? table.bytes }
 }
 
 type Plan = {
@@ -66,7 +102,10 @@ type Plan = {
   bytesTotal: number
 }
 
-async function planOf(request: CheckRequest, { path, tables, logs }: StoreDirectory): Promise<Plan> {
+async function planOf(
+  request: CheckRequest,
+  { path, manifest, tables, logs }: StoreDirectory,
+): Promise<Plan> {
   const before = new Map(request.verified.map((table) => [table.number, table]))
   const plan: Plan = { toRead: [], known: [], bytesTotal: 0 }
   for (const table of tables) {
@@ -74,7 +113,7 @@ async function planOf(request: CheckRequest, { path, tables, logs }: StoreDirect
     const known = before.get(table.number)
     const isKnown = known !== undefined && known.bytes === table.bytes && known.mtimeMs === mtimeMs
     if (isKnown && request.tables !== 'all') plan.known.push(known)
-    else if (request.tables !== 'none') plan.toRead.push({ table, mtimeMs })
+    else if (request.tables !== 'none') plan.toRead.push({ table: asNamed(table, manifest), mtimeMs })
   }
   plan.bytesTotal = plan.toRead.reduce((sum, { table }) => sum + table.bytes, 0)
   if (request.logs) for (const { bytes } of logs) plan.bytesTotal += bytes

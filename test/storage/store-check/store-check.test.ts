@@ -1,6 +1,6 @@
 // The check of a database that kill -9 left: what it reports, what it mends, what it leaves alone.
 
-import { copyFile, mkdir, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -105,6 +105,40 @@ describe('the check of a database', () => {
       }
     }
     expect(await check(base)).toMatchObject({ kind: 'ok', damage: [] })
+  })
+
+  test('reads every block of the tables that are not known to be whole', async () => {
+    const path = await killedStore(large)
+    const tables = await filesEnding(path, '.ldb')
+    const first = await check(path, { tables: 'unverified' })
+    expect(first).toMatchObject({ kind: 'ok', damage: [] })
+    expect(first.verified).toHaveLength(tables.length)
+    const [name = ''] = tables
+    const { length } = await readFile(join(path, name))
+    const place = Math.floor(length / 2)
+    await flipBit(join(path, name), place)
+    expect(await check(path)).toMatchObject({ kind: 'ok', verified: [] })
+    const damage = [{ file: name, unit: 'block', keys: {} }]
+    // The file has another time now, so it is read again.
+    const again = await check(path, { tables: 'unverified', verified: first.verified })
+    expect(again).toMatchObject({ kind: 'damaged', damage })
+    expect(again.verified).toHaveLength(tables.length - 1)
+    const { offset = 0, bytes = 0, keys } = again.damage[0] ?? {}
+    expect(offset <= place && place < offset + bytes).toBe(true)
+    expect(Buffer.isBuffer(keys?.until)).toBe(true)
+  })
+
+  test('reads tables that were verified before only when all are asked for', async () => {
+    const path = await killedStore(large)
+    const { verified } = await check(path, { tables: 'all' })
+    const [first] = verified
+    if (first === undefined) throw new Error('no table')
+    const name = `${String(first.number).padStart(6, '0')}.ldb`
+    await flipBit(join(path, name), 2000)
+    const { mtimeMs } = await stat(join(path, name))
+    const known = verified.map((table) => (table.number === first.number ? { ...table, mtimeMs } : table))
+    expect(await check(path, { tables: 'unverified', verified: known })).toMatchObject({ kind: 'ok' })
+    expect(await check(path, { tables: 'all', verified: known })).toMatchObject({ kind: 'damaged' })
   })
 
   test('reports its progress and ends when it is aborted', async () => {
