@@ -91,6 +91,14 @@ export const eventFields = {
     open: count('payloads left'),
   },
   record_damaged: { table, name, what: detail },
+  writes_missing: {
+    writes: count('writes that are missing'),
+    payloads: count('payloads that are missing'),
+    lanes: field<string>('missing payloads of each lane'),
+  },
+  high_water_mark_unknown: { why },
+  high_water_mark_failed: { why },
+  high_water_mark_resumed: {},
   records_unbalanced: { table, name, known: count('records by the counter'), found: count('records found') },
 
   // dead letters

@@ -16,6 +16,7 @@ import { newLane, type Lane, type Walk } from './chunk-log/lane.ts'
 import type { ReceiptQueue } from './chunk-log/receipt-queue.ts'
 import type { RecentChunks } from './chunk-log/recent-chunks.ts'
 import type { ShelfRecord, StateTotalsRecord } from './chunk-log/record-codec.ts'
+import type { HighWaterMark } from './high-water-mark/high-water-mark.ts'
 import type { IsLate, SpoolOptions } from './spool-options.ts'
 import type { Exchange } from './types.ts'
 import type { LaneRole, SpoolCounters } from './views.ts'
@@ -43,6 +44,7 @@ export type SpoolState = {
   readonly stateEntries: StateEntries
   readonly receipts: ReceiptQueue
   readonly journal: IntakeJournal
+  readonly mark: HighWaterMark
   readonly shelves: Map<ShelfName, Shelf>
   /** Bytes of kept messages, uncommitted messages included. */
   readonly keptBytes: Record<ShelfKind, number>

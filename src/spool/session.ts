@@ -16,6 +16,7 @@ import { newReceiptQueue } from './chunk-log/receipt-queue.ts'
 import { createRecentChunks } from './chunk-log/recent-chunks.ts'
 import { createAttachments } from './kept/commit-attachments.ts'
 import { createReservations } from './kept/entry-reservations.ts'
+import type { HighWaterMark } from './high-water-mark/high-water-mark.ts'
 import { createExchange } from './kept/exchange.ts'
 import { newStateEntries } from './kept/state-entries.ts'
 import { recover } from './recovery/recovery.ts'
@@ -26,6 +27,9 @@ import type { SpoolCounters } from './views.ts'
 
 export type SessionDeps = Pick<SpoolDeps, 'clock' | 'newId' | 'random' | 'emit' | 'isLate'> & {
   store: Store
+  mark: HighWaterMark
+  /** What CURRENT of the database named before it was opened; null if unknown. */
+  manifestBefore: string | null
   counters: SpoolCounters
   /** After every durable write, and when the committer becomes congested or stops being so. */
   changed: () => void
@@ -39,10 +43,11 @@ const expiredPerRunMax = 10_000
 export async function openSession(deps: SessionDeps, options: SpoolOptions): Promise<Session> {
   const { store } = deps
   const state = newState(deps, options)
-  await recover(state)
+  await recover(state, deps.manifestBefore)
   const committer = createCommitter(
     {
       store,
+      mark: state.mark,
       makeGroup: () => createGroup(state, createAttachments),
       explain: explainWrite,
       changed: deps.changed,
@@ -73,9 +78,10 @@ export async function openSession(deps: SessionDeps, options: SpoolOptions): Pro
 }
 
 function newState(deps: SessionDeps, options: SpoolOptions): SpoolState {
-  const { store, clock, newId, random, emit, counters, isLate = () => false } = deps
+  const { store, mark, clock, newId, random, emit, counters, isLate = () => false } = deps
   return {
     store,
+    mark,
     clock,
     newId,
     emit,
@@ -114,9 +120,10 @@ export async function upkeep(session: Session): Promise<void> {
 }
 
 /** Commits the open group and closes the store. */
-export async function closeSession({ committer, compactor, store }: Session): Promise<void> {
+export async function closeSession({ committer, compactor, mark, store }: Session): Promise<void> {
   await committer.idle()
   committer.fail(closedFault())
   await compactor.idle()
+  mark.close()
   await store.close()
 }

@@ -11,6 +11,7 @@ import { GatewayError } from '../std/gateway-error.ts'
 import { isDiskFull } from '../storage/storage.ts'
 import { isCorruption } from './chunk-log/damage-scan.ts'
 import { settledBytes } from './chunk-log/lane.ts'
+import { openHighWaterMark } from './high-water-mark/high-water-mark.ts'
 import type { IntakeLimits } from './intake-limits.ts'
 import { storePathOf } from './opening/aside.ts'
 import { createStoreOpening, type PreviousEnd, type StoreOpening } from './opening/opening.ts'
@@ -65,15 +66,20 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
 
   async function openOnce(): Promise<Session> {
     const startedAtMs = clock.monotonic()
+    const manifestBefore = disk.manifestName(storePath)
     const store = await deps.openStore(storePath)
+    const manifest = () => disk.manifestName(storePath) ?? ''
+    const mark = openHighWaterMark({ clock, emit, disk, manifest }, options.path)
     try {
-      const opened = await openSession({ ...deps, store, changed, lost }, options)
+      const sessionDeps = { ...deps, store, mark, manifestBefore, changed, lost }
+      const opened = await openSession(sessionDeps, options)
       await loadBallast()
       reportRecovery(opened, clock.monotonic() - startedAtMs)
       sessionEnd = new AbortController()
       void auditInBackground(opened, sessionEnd.signal)
       return opened
     } catch (error) {
+      mark.close()
       await store.close()
       throw error
     }
@@ -120,6 +126,7 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
 
   async function reopen(old: Session, fault: GatewayError): Promise<void> {
     const lostAtMs = clock.monotonic()
+    old.mark.close()
     // The handle is unusable after a failed write, so it is closed, whatever close() reports.
     await old.store.close().catch(() => undefined)
     if (isDiskFull(fault.cause)) await disk.dropBallast(options.path)

@@ -1,5 +1,5 @@
-// disk.ts: the file system under the store: free space, used space, and the ballast file. A full disk can
-// damage LevelDB for good, so the spool watches the free space and keeps a ballast.
+// disk.ts: the file system under the store: free space, used space, the ballast, and a file beside the store.
+// A full disk can damage LevelDB for good, so the spool watches the free space and keeps a ballast.
 //
 // The ballast is a file without content of value. When another program fills the disk in spite of the
 // low-space marks, the spool deletes the ballast, and the database has room to open and to settle.
@@ -8,6 +8,7 @@ import { mkdir, open, opendir, rm, stat, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { codeOf } from '../std/gateway-error.ts'
 import { explainDirectory } from './disk-errors.ts'
+import { manifestNameIn, openFixedFile, type FixedFile } from './fixed-file.ts'
 
 export type Disk = {
   /** Creates what is missing of the path. Rejects with the code of disk-errors.ts. */
@@ -19,6 +20,10 @@ export type Disk = {
   /** Writes the ballast below `path` where it is missing or short. */
   loadBallast(path: string, bytes: number): Promise<void>
   dropBallast(path: string): Promise<void>
+  /** Opens the file `name` below `path`; creates it with `bytes` zeros. Throws the error of the file system. */
+  openFixedFile(path: string, name: string, bytes: number): FixedFile
+  /** What CURRENT of the database at `path` names: another one since each opening. Null: unknown. */
+  manifestName(path: string): string | null
 }
 
 export const realDisk: Disk = {
@@ -32,6 +37,8 @@ export const realDisk: Disk = {
   async dropBallast(path) {
     await rm(ballastOf(path), { force: true })
   },
+  openFixedFile: (path, name, bytes) => openFixedFile(join(path, name), bytes),
+  manifestName: manifestNameIn,
 }
 
 async function makeDirectory(path: string): Promise<void> {

@@ -33,6 +33,7 @@ export { readCheckState, unknownCheckState, writeCheckState, type CheckState } f
 export { explainDirectory, isDiskFull } from './disk-errors.ts'
 export { hasDatabase, storeFilesAt, type StoreFiles } from './store-files.ts'
 export { lockStore, type StoreLock } from './store-lock.ts'
+export type { FixedFile } from './fixed-file.ts'
 
 /** One operation of an atomic write. */
 export type StoreOp = { type: 'put'; key: Buffer; value: Buffer } | { type: 'del'; key: Buffer }

@@ -5,7 +5,7 @@ import type { Batch, Spool } from '../../src/spool/spool.ts'
 import type { FakeClock } from '../support/fake-clock.ts'
 import type { MemoryDisk } from '../support/memory-store.ts'
 import type { Random } from '../support/random.ts'
-import { payloadNamed } from '../support/spool-world.ts'
+import { payloadNamed, type createMemoryFile } from '../support/spool-world.ts'
 import type { Rules } from './rules.ts'
 
 export type Message = {
@@ -22,6 +22,8 @@ export type World = {
   random: Random
   clock: FakeClock
   disk: MemoryDisk
+  /** The file of the high-water mark, which survives a crash. */
+  mark: ReturnType<typeof createMemoryFile>
   rules: Rules
   spool: Spool
   mapping: Mapping

@@ -72,7 +72,7 @@ export const mutations: readonly Mutation[] = [
       const write = (ops: readonly StoreOp[]) => deps.store.write(ops, { sync: false })
       return original({ ...deps, store: { ...deps.store, write } }, options)
     },
-    noticed: /was acknowledged and is nowhere|is not durable/,
+    noticed: /was acknowledged and is nowhere|is not durable|nothing is missing/,
   }),
   mutation<typeof createCommitter>({
     mistake: 'acknowledges before the commit',

@@ -22,7 +22,7 @@ import { createScriptedSender } from './scripted-sender.ts'
 import type { ScriptedSender } from './scripted-sender.ts'
 import { startScriptedService } from './scripted-service.ts'
 import type { Script, ScriptedService } from './scripted-service.ts'
-import { payloadNamed, smallOptions } from './spool-world.ts'
+import { emptyDisk, payloadNamed, smallOptions } from './spool-world.ts'
 
 /** One thread for all worlds of a test file, since its start takes longer than most tests. It ends with the process. */
 let sharedSender: SenderWorker | null = null
@@ -121,7 +121,7 @@ export async function createDeliveryWorld(options: WorldOptions = {}): Promise<D
 
   const open = () =>
     openSpool(
-      { clock, newId, random, emit, openStore: disk.boot(), disk: endlessDisk },
+      { clock, newId, random, emit, openStore: disk.boot(), disk: emptyDisk },
       smallOptions('/memory', { diskCheckMs: 1e12, forgetMs: 1e12, ...options.spool }),
     )
   const deliver = (spool: Spool, changes = options.provider) =>
@@ -198,12 +198,4 @@ export async function createDeliveryWorld(options: WorldOptions = {}): Promise<D
 async function socketSender(script: Script | undefined): Promise<ScriptedSender> {
   sharedSender ??= createSenderWorker()
   return { senderWorker: sharedSender, service: await startScriptedService(script) }
-}
-
-const endlessDisk = {
-  makeDirectory: () => Promise.resolve(),
-  freeBytes: () => Promise.resolve(1e15),
-  usedBytes: () => Promise.resolve(0),
-  loadBallast: () => Promise.resolve(),
-  dropBallast: () => Promise.resolve(),
 }

@@ -60,6 +60,10 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
   store_reopened: { kind: 'store_reopened', lostMs: 900 },
   store_reopen_failed: { kind: 'store_reopen_failed', fault, attempt: 2 },
   chunk_damaged: { kind: 'chunk_damaged', lane, firstSeq: 7, payloads: 1, what: 'the checksum is wrong' },
+  writes_missing: { kind: 'writes_missing', writes: 3, payloads: 40, lanes: 'lane 1 of provider north: 40' },
+  high_water_mark_unknown: { kind: 'high_water_mark_unknown', why: 'its checksums are wrong' },
+  high_water_mark_failed: { kind: 'high_water_mark_failed', why: 'EACCES: permission denied' },
+  high_water_mark_resumed: { kind: 'high_water_mark_resumed' },
   conservation_broken: { kind: 'conservation_broken', lane, appended: 3, settled: 1, open: 1 },
   record_damaged: { kind: 'record_damaged', table: 'state', name: '', what: 'the checksum is wrong' },
   records_unbalanced: {

@@ -6,7 +6,7 @@ import type { PayloadId, ProviderName } from '../../src/domain/ids.ts'
 import type { KeptMessage, ShelfName } from '../../src/domain/message.ts'
 import type { MappedPayload } from '../../src/domain/payload.ts'
 import type { Exchange, SpoolOptions } from '../../src/spool/spool.ts'
-import type { Disk } from '../../src/storage/storage.ts'
+import type { Disk, FixedFile } from '../../src/storage/storage.ts'
 
 export const provider = (name: string) => name as ProviderName
 
@@ -122,4 +122,22 @@ export const emptyDisk: Disk = {
   usedBytes: async () => 0,
   loadBallast: async () => undefined,
   dropBallast: async () => undefined,
+  openFixedFile: (_path, _name, bytes) => createMemoryFile().open(bytes),
+  manifestName: () => null,
+}
+
+/** A file that keeps its content while it is opened again and again. */
+export function createMemoryFile() {
+  let content = Buffer.alloc(0)
+  return {
+    open(bytes: number): FixedFile {
+      if (content.length < bytes) content = Buffer.concat([content, Buffer.alloc(bytes - content.length)])
+      return {
+        read: () => Buffer.from(content),
+        write: (source, length, offset) => void source.copy(content, offset, 0, length),
+        sync: () => undefined,
+        close: () => undefined,
+      }
+    },
+  }
 }

@@ -52,6 +52,20 @@ export const spoolConditions = {
     meaning: 'Mapping state or a kept message cannot be read. It is set aside, not deleted.',
     act: copyFirst,
   },
+  WRITES_MISSING: {
+    severity: 'critical',
+    meaning: 'Acknowledged data is missing in the spool: its database lost writes that were on the disk.',
+    act:
+      'Copy the spool directory. Check the disk (dmesg, SMART), and whether files of the spool were deleted or ' +
+      'replaced by older ones. Devices do not send this data again.',
+  },
+  MARK_UNWRITABLE: {
+    severity: 'warning',
+    meaning:
+      'The high-water mark of the spool cannot be written. Nothing is lost, but writes that the disk loses ' +
+      'from now on are not noticed at the next start.',
+    act: 'Check the disk (df, dmesg) and the owner of the file `mark` in the directory of the spool.',
+  },
   CONSERVATION_BROKEN: {
     severity: 'critical',
     meaning: 'The counters of a lane, or of the messages received, do not add up.',

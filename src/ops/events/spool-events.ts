@@ -5,13 +5,22 @@ import { bounded, quote } from '../../std/quote.ts'
 import type { EventName, EventOf, HoldReason } from '../../domain/event.ts'
 import { heldMessages } from '../conditions/spool-conditions.ts'
 import type { Cause } from '../conditions/conditions.ts'
-import { noKey, ofFault, sentence } from './event-text.ts'
+import { clause, noKey, ofFault, sentence } from './event-text.ts'
 import type { EventTable } from './types.ts'
 
-type SpoolEvent = Extract<
-  EventName,
-  `${'spool' | 'store' | 'log' | 'table' | 'chunk' | 'conservation' | 'record' | 'records'}_${string}`
->
+type SpoolPrefix =
+  | 'spool'
+  | 'store'
+  | 'log'
+  | 'table'
+  | 'chunk'
+  | 'writes'
+  | 'high_water_mark'
+  | 'conservation'
+  | 'record'
+  | 'records'
+
+type SpoolEvent = Extract<EventName, `${SpoolPrefix}_${string}`>
 
 /** A lost store is open again with an event of its own. */
 const holdsEnded = {
@@ -165,6 +174,35 @@ export const spoolEvents: EventTable<SpoolEvent> = {
         why: `${sentence(what)} The data is set aside in the spool, not deleted. The lane continues.`,
       }),
     },
+  },
+  writes_missing: {
+    level: 'error',
+    raises: {
+      WRITES_MISSING: ({ writes, payloads, lanes }) => ({
+        times: Math.max(1, payloads),
+        what: `${plural(payloads, 'acknowledged payload')} and ${plural(writes, 'write')} are missing in the spool.`,
+        why:
+          (lanes === '' ? '' : `Missing payloads: ${bounded(lanes)}. `) +
+          'The high-water mark beside the database counts more than the database holds.',
+      }),
+    },
+  },
+  high_water_mark_unknown: {
+    meaning:
+      'The high-water mark of the spool cannot be used. It is written anew. Whether writes of the spool were ' +
+      'lost before this start is not known.',
+    level: 'warn',
+    text: ({ why }) => `The high-water mark is not known: ${clause(why)}. It is written anew.`,
+  },
+  high_water_mark_failed: {
+    level: 'warn',
+    raises: { MARK_UNWRITABLE: ({ why }) => ({ why: sentence(why) }) },
+  },
+  high_water_mark_resumed: {
+    meaning: 'The high-water mark of the spool is written again.',
+    level: 'info',
+    text: () => 'The high-water mark is written again.',
+    clears: { MARK_UNWRITABLE: noKey },
   },
   conservation_broken: {
     level: 'error',

@@ -28,6 +28,24 @@ export async function setDamageAside(session: Session, lane: Lane, damage: Damag
   })
 }
 
+/** Steps over a gap at the head of the pending payloads. It was counted when it was found. */
+export async function skipGap(
+  { committer }: Session,
+  lane: Lane,
+  { firstSeq, endSeq }: { firstSeq: number; endSeq: number },
+): Promise<void> {
+  assert(firstSeq === lane.sealSeq, 'only a gap at the head of a lane is skipped')
+  lane.sealSeq = endSeq
+  lane.refsEnd = endSeq
+  lane.gapPayloads -= endSeq - firstSeq
+  await committer.commit({
+    prepare(ops) {
+      ops.push({ type: 'del', key: seqKey(table.chunks, lane.id, firstSeq) })
+      putTotals(lane, ops)
+    },
+  })
+}
+
 async function startBytesAt({ store }: SpoolState, lane: Lane, seq: number): Promise<number> {
   if (seq >= lane.committedSeq) return lane.committedBytes
   const value = await store.get(seqKey(table.chunks, lane.id, seq))
@@ -67,7 +85,7 @@ function intactRuns(findings: readonly Finding[]): ChunkRef[][] {
   const runs: ChunkRef[][] = []
   let open: ChunkRef[] | null = null
   for (const finding of findings) {
-    if (finding.kind === 'damaged') {
+    if (finding.kind !== 'chunk') {
       open = null
       continue
     }

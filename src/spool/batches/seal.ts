@@ -15,7 +15,7 @@ import type { Session, SpoolState } from '../session-state.ts'
 import type { Batch, SealLimits } from '../types.ts'
 import { bodyBytes } from './batch-body.ts'
 import { newClaim, putClaim } from './claim.ts'
-import { setDamageAside } from './damage-quarantine.ts'
+import { setDamageAside, skipGap } from './damage-quarantine.ts'
 
 /** Read ahead when sealing from the disk: several batches at once, within the bound of the recent chunks. */
 const readAheadBytes = 4 * 1024 * 1024
@@ -167,7 +167,8 @@ export async function loadRefs(session: Session, lane: Lane): Promise<boolean> {
       // A claim must not span what cannot be read: the batch ends here. The damage is set aside once it is at
       // the head of the lane.
       if (lane.refs.length > 0) break
-      await setDamageAside(session, lane, finding)
+      if (finding.kind === 'gap') await skipGap(session, lane, finding)
+      else await setDamageAside(session, lane, finding)
     }
     loaded = true
   }

@@ -2,7 +2,7 @@
 // lane.
 //
 //   offset  size  field
-//        0     1  version, 1
+//        0     1  version: 1, or 2 for a gap
 //        1     4  CRC-32 of everything behind it
 //        5     4  count: payloads in it
 //        9     8  committedAt: wall clock of the commit, float64
@@ -12,12 +12,16 @@
 //
 // Numbers are big-endian. `attempts` counts how often the service answered `failed` for that payload. With
 // `startBytes`, recovery knows the size of a lane from its last chunk alone.
+//
+// A gap stands where payloads are missing that were counted as damaged when that was found: it has their
+// count and no frames, so that they are not counted again when the head of the lane gets there.
 
 import { crc32 } from 'node:zlib'
 import type { EpochMs } from '../../std/clock.ts'
 import { assert } from '../../std/assert.ts'
 
 const version = 1
+const gapVersion = 2
 const headerBytes = 29
 /** Offset of the first frame. */
 export const firstFrame = headerBytes
@@ -97,9 +101,25 @@ export function finishChunk(builder: ChunkBuilder, committedAt: EpochMs, startBy
   return { count, committedAt, startBytes, bytes, value }
 }
 
-/** Reads a chunk record; null if it is damaged. */
+/** The record of a gap of `count` missing payloads, behind `startBytes` of the lane. */
+export function gapRecord(count: number, startBytes: number): Buffer {
+  const value = finishChunk({ ...newChunkBuilder(0), count }, 0, startBytes).value
+  value[0] = gapVersion
+  return value
+}
+
+/** How many payloads are missing where a gap stands; null if the record is no gap. */
+export function readGap(value: Buffer): Omit<Chunk, 'value'> | null {
+  return value.length === headerBytes ? readVersion(value, gapVersion) : null
+}
+
+/** Reads a chunk record; null if it is damaged, or a gap. */
 export function readChunk(value: Buffer): Chunk | null {
-  if (value.length < headerBytes || value[0] !== version) return null
+  return readVersion(value, version)
+}
+
+function readVersion(value: Buffer, expected: number): Chunk | null {
+  if (value.length < headerBytes || value[0] !== expected) return null
   if (value.readUInt32BE(1) !== crc32(value.subarray(5))) return null
   return {
     count: value.readUInt32BE(5),

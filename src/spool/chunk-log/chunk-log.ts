@@ -21,13 +21,15 @@
 
 import type { LaneId } from '../../domain/ids.ts'
 import type { Store } from '../../storage/storage.ts'
-import { readChunk, type Chunk } from './chunk-codec.ts'
+import { readChunk, readGap, type Chunk } from './chunk-codec.ts'
 import { scan } from './damage-scan.ts'
 import { seqOf, seqRange, table } from './key-layout.ts'
 import { refOf, type ChunkRef } from './lane.ts'
 
 export type Finding =
   | { kind: 'chunk'; ref: ChunkRef; chunk: Chunk }
+  /** Missing payloads that are counted already. */
+  | { kind: 'gap'; firstSeq: number; endSeq: number }
   /** `raw` is the record as it is on the disk, null if there is none or it cannot be read. */
   | { kind: 'damaged'; firstSeq: number; endSeq: number; raw: Buffer | null; what: string }
 
@@ -51,6 +53,12 @@ export async function readRun(
       const firstSeq = seqOf(key)
       if (firstSeq > nextSeq) addDamage(firstSeq)
       const chunk = readChunk(value)
+      const gap = chunk === null ? readGap(value) : null
+      if (gap !== null) {
+        nextSeq = firstSeq + gap.count
+        findings.push({ kind: 'gap', firstSeq, endSeq: nextSeq })
+        continue
+      }
       if (chunk === null) {
         // The number of the next chunk shows how many payloads it held.
         bad = value

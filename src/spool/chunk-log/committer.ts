@@ -63,6 +63,8 @@ type Pending = { part: WritePart; resolve: () => void; reject: (fault: GatewayEr
 
 export type CommitterDeps<OpenGroup extends Group> = {
   store: Store
+  /** Counts the writes: its record is in each of them, and it is called after the fsync, before any ack. */
+  mark: { prepare(ops: StoreOp[]): void; written(): void }
   makeGroup: () => OpenGroup
   explain: (error: unknown) => GatewayError
   /** After every durable write, and when `congested` changes. */
@@ -146,6 +148,7 @@ export function createCommitter<OpenGroup extends Group>(
       finish()
       return
     }
+    deps.mark.prepare(ops)
     writing = true
     writingBytes = group?.bytes ?? 0
     // Never without sync: LevelDB rotates its log without fsync, so mixed writes could leave a hole instead
@@ -176,10 +179,11 @@ export function createCommitter<OpenGroup extends Group>(
     if (fault !== null) return
     const { parts, group } = current
     current = { parts: [], group: null }
-    writing = false
-    writingBytes = 0
     for (const { part } of parts) part.committed?.()
     group?.committed?.()
+    if (writing) deps.mark.written()
+    writing = false
+    writingBytes = 0
     // The device may forget the message once we ack, so this stays behind the write (invariant 1). One list
     // for the whole group keeps the order of arrival over all lanes and connections [MQTT-4.6.0-2].
     if (group !== null) for (const ack of group.acks) ack(null)

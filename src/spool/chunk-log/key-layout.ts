@@ -7,7 +7,8 @@
 //   10 lane seq             chunks       a run of payloads, numbered from seq
 //   11 lane firstSeq        batches      a sealed batch: a claim on the range up to endSeq
 //   12 lane                 totals       nextSeq, and what was settled by kind. Lane 0: dead letters, the
-//                                        last lane: mapping state, the one before it: receipts
+//                                        last lane: mapping state, the one before it: receipts, the one
+//                                        before that: how many writes there were
 //   13 n                    window keys  dedup keys of one commit
 //   14 key                  state        mapping state that acknowledged messages depend on
 //   15 n                    journal      what ingest notes with the messages of one commit
@@ -54,6 +55,12 @@ export const allKeys: StoreRange = { gte: Buffer.from([0]), lt: Buffer.from([255
 export const deadLetterTotalsLane = 0 as LaneId
 export const stateTotalsLane = (2 ** 32 - 1) as LaneId
 export const receiptTotalsLane = (2 ** 32 - 2) as LaneId
+export const writeCountLane = (2 ** 32 - 3) as LaneId
+
+/** Whether a number in the table of totals is that of a lane. */
+export function isLane(lane: LaneId): boolean {
+  return lane > 0 && lane < writeCountLane
+}
 
 const laneEnd = 5
 const uint32 = 2 ** 32

@@ -15,7 +15,14 @@ import type { LaneId, ProviderName } from '../../domain/ids.ts'
 import type { StoreOp } from '../../storage/storage.ts'
 import { laneKey, seqKey, table } from './key-layout.ts'
 import { finishChunk, type Chunk, type ChunkBuilder } from './chunk-codec.ts'
-import { laneRecord, settledKinds, totalsRecord, type PayloadSum, type SettledKind } from './record-codec.ts'
+import {
+  laneRecord,
+  settledKinds,
+  totalsRecord,
+  type PayloadSum,
+  type SettledKind,
+  type TotalsRecord,
+} from './record-codec.ts'
 import type { Batch } from '../types.ts'
 import type { LaneRole, LaneView } from '../views.ts'
 
@@ -64,6 +71,8 @@ export type Lane = {
   sealSeq: number
   sealBytes: number
   settled: Record<SettledKind, PayloadSum>
+  /** Settled numbers from sealSeq on: gaps (chunk-codec.ts), which are settled as damaged. */
+  gapPayloads: number
   /** By first number. Changed by lane-claims.ts only, which keeps the sums of `claimed`. */
   claims: Map<number, Claim>
   claimed: ClaimSums
@@ -109,6 +118,7 @@ export function newLane(id: LaneId, provider: ProviderName, role: LaneRole, open
     sealSeq: 0,
     sealBytes: 0,
     settled: emptySettled(),
+    gapPayloads: 0,
     claims: new Map(),
     claimed: { payloads: 0, bytes: 0, heldBatches: 0, heldPayloads: 0, heldBytes: 0 },
     refs: [],
@@ -221,8 +231,10 @@ export function settledBytes(settled: Record<SettledKind, PayloadSum>): number {
 
 /** Writes the totals of a lane. Only while a write is put together (committer.ts). */
 export function putTotals(lane: Lane, ops: StoreOp[]): void {
-  const { id, nextSeq, nextBytes, sealSeq, settled } = lane
-  const value = totalsRecord.encode({ nextSeq, nextBytes, sealSeq, settled })
+  const { id, nextSeq, nextBytes, sealSeq, settled, gapPayloads } = lane
+  const record: TotalsRecord = { nextSeq, nextBytes, sealSeq, settled }
+  if (gapPayloads > 0) record.gapPayloads = gapPayloads
+  const value = totalsRecord.encode(record)
   ops.push({ type: 'put', key: laneKey(table.totals, id), value })
 }
 
@@ -240,7 +252,7 @@ export function laneView(lane: Lane): LaneView {
     provider: lane.provider,
     role: lane.role,
     openedAt: lane.openedAt,
-    pending: lane.committedSeq - lane.sealSeq,
+    pending: lane.committedSeq - lane.sealSeq - lane.gapPayloads,
     pendingBytes: lane.committedBytes - lane.sealBytes,
     sealed: claimed.payloads,
     sealedBytes: claimed.bytes,

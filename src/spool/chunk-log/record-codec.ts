@@ -5,7 +5,7 @@
 // The body is JSON, with these exceptions: window keys are a float64 time and the last 8 bytes of each key
 // (16 bytes in version 1); a state entry, a session record and a receipt are the bytes that the mapping,
 // ingest and delivery gave; a journal record is a float64 time and the bytes of its entries; a kept message
-// by device is a float64 time.
+// by device is a float64 time, the count of writes a float64.
 
 import { crc32 } from 'node:zlib'
 import type { EpochMs } from '../../std/clock.ts'
@@ -53,6 +53,8 @@ export type TotalsRecord = {
   /** First number that no batch claimed when this was written. */
   sealSeq: number
   settled: Record<SettledKind, PayloadSum>
+  /** Settled numbers from sealSeq on: a gap that is settled as damaged. Missing if there are none. */
+  gapPayloads?: number
 }
 
 export type DeadLetterTotalsRecord = { letters: number; bytes: number }
@@ -132,13 +134,37 @@ export const stateRecord: BytesRecord = { encode: encodeBody, decode: decodeBody
 export const sessionRecord: BytesRecord = { encode: encodeBody, decode: decodeBody }
 
 export function encodeKeptAt(at: EpochMs): Buffer {
-  const body = Buffer.allocUnsafe(8)
-  body.writeDoubleBE(at, 0)
-  return encodeBody(body)
+  return encodeNumber(at)
 }
 
 /** Null if it is damaged. */
 export function decodeKeptAt(value: Buffer): EpochMs | null {
+  return decodeNumber(value)
+}
+
+/** A record for setWriteCount. */
+export function newWriteCount(): Buffer {
+  return encodeNumber(0)
+}
+
+/** The count of writes is part of every write, so its record is one buffer that is used again. */
+export function setWriteCount(record: Buffer, writes: number): void {
+  record.writeDoubleBE(writes, headBytes)
+  record.writeUInt32BE(crc32(record.subarray(headBytes)), 1)
+}
+
+/** Null if there is none or it is damaged. */
+export function decodeWriteCount(value: Buffer | undefined): number | null {
+  return value === undefined ? null : decodeNumber(value)
+}
+
+function encodeNumber(number: number): Buffer {
+  const body = Buffer.allocUnsafe(8)
+  body.writeDoubleBE(number, 0)
+  return encodeBody(body)
+}
+
+function decodeNumber(value: Buffer): number | null {
   const body = decodeBody(value)
   return body === null || body.length !== 8 ? null : body.readDoubleBE(0)
 }

@@ -4,22 +4,23 @@
 import { pause } from '../../std/clock.ts'
 import type { Store, StoreRange } from '../../storage/storage.ts'
 import type { LaneId } from '../../domain/ids.ts'
-import { readChunk } from '../chunk-log/chunk-codec.ts'
+import { readChunk, readGap } from '../chunk-log/chunk-codec.ts'
 import { keptRange, keptSeqOf, seqOf, seqRange, table } from '../chunk-log/key-layout.ts'
 import { firstOpenSeq, settledPayloads, type Lane, type Walk } from '../chunk-log/lane.ts'
 import type { Session, Shelf } from '../session-state.ts'
 
-export type OpenCount = { payloads: number; bytes: number; firstSeq: number | null }
+export type OpenCount = { payloads: number; bytes: number; firstSeq: number | null; gapPayloads: number }
 
 /** Counts the payloads of a lane in the database. */
 export async function countOpen(store: Store, lane: LaneId): Promise<OpenCount> {
-  const count: OpenCount = { payloads: 0, bytes: 0, firstSeq: null }
+  const count: OpenCount = { payloads: 0, bytes: 0, firstSeq: null, gapPayloads: 0 }
   for await (const page of store.pages(seqRange(table.chunks, lane, 0, Number.MAX_SAFE_INTEGER))) {
     for (const [key, value] of page) {
       count.firstSeq ??= seqOf(key)
       const chunk = readChunk(value)
       count.payloads += chunk?.count ?? 0
       count.bytes += chunk?.bytes ?? 0
+      if (chunk === null) count.gapPayloads += readGap(value)?.count ?? 0
     }
   }
   return count

@@ -14,7 +14,7 @@ import { GatewayError } from '../../std/gateway-error.ts'
 import type { LaneId, ProviderName } from '../../domain/ids.ts'
 import type { Store, StoreOp } from '../../storage/storage.ts'
 import { addClaim } from '../batches/claim.ts'
-import { readChunk } from '../chunk-log/chunk-codec.ts'
+import { readChunk, readGap } from '../chunk-log/chunk-codec.ts'
 import {
   deadLetterTotalsLane,
   formatKey,
@@ -26,6 +26,7 @@ import {
   seqRange,
   table,
   tableRange,
+  writeCountLane,
 } from '../chunk-log/key-layout.ts'
 import { emptySettled, newLane, settledBytes, settledPayloads, type Lane } from '../chunk-log/lane.ts'
 import { recoverJournal } from '../kept/intake-journal.ts'
@@ -34,6 +35,7 @@ import {
   claimRecord,
   deadLetterTotalsRecord,
   decodeWindowKeys,
+  decodeWriteCount,
   formatRecord,
   formatVersion,
   laneRecord,
@@ -46,14 +48,21 @@ import {
 import { recoverShelves } from '../kept/message-shelf.ts'
 import { recoverState } from '../kept/state-entries.ts'
 import type { SpoolState } from '../session-state.ts'
+import { closeGaps, compareMark, restoreLanes } from './missing-writes.ts'
 import { dropDamagedClaim, recountLane, repairClaims, reportUnreadable } from './repair.ts'
 
-/** Fills an empty state from its store. */
-export async function recover(state: SpoolState): Promise<void> {
+/** Fills an empty state from its store. `manifest` is what CURRENT named before the store was opened. */
+export async function recover(state: SpoolState, manifest: string | null): Promise<void> {
   const repairs: StoreOp[] = []
-  await checkFormat(state)
+  const instance = await checkFormat(state)
+  const writes = decodeWriteCount(await state.store.get(laneKey(table.totals, writeCountLane)))
   await recoverLanes(state)
+  const compared = compareMark(state, { instance, writes, manifest })
+  if (compared !== null) restoreLanes(state, compared, repairs)
+  for (const lane of state.lanes.values())
+    if (lane.role.kind === 'live') state.liveLanes.set(lane.provider, lane)
   await recoverClaims(state, repairs)
+  if (compared !== null) closeGaps(state, compared, repairs)
   await recoverDeadLetters(state)
   await recoverShelves(state)
   await recoverReceipts(state.receipts, state.store)
@@ -61,16 +70,22 @@ export async function recover(state: SpoolState): Promise<void> {
   await recoverWindow(state)
   await recoverJournal(state)
   for (const lane of state.lanes.values()) state.openBytes += lane.nextBytes - settledBytes(lane.settled)
-  if (repairs.length > 0) await state.store.write(repairs, { sync: true })
+  const counted = Math.max(writes ?? 0, compared?.mark.writes ?? 0)
+  state.mark.start(state, { instance, writes: counted })
+  if (repairs.length === 0 && counted === (writes ?? 0)) return
+  state.mark.prepare(repairs)
+  await state.store.write(repairs, { sync: true })
+  state.mark.written()
 }
 
-async function checkFormat(state: SpoolState): Promise<void> {
+/** Returns the id of the store. */
+async function checkFormat(state: SpoolState): Promise<string> {
   const { store, clock, newId } = state
   const value = await store.get(formatKey)
   if (value === undefined) {
     const record: FormatRecord = { version: formatVersion, createdAt: clock.now(), instance: newId() }
     await store.write([{ type: 'put', key: formatKey, value: formatRecord.encode(record) }], { sync: true })
-    return
+    return record.instance
   }
   const record = formatRecord.decode(value)
   if (record === null) {
@@ -87,6 +102,7 @@ async function checkFormat(state: SpoolState): Promise<void> {
       act: 'Start the newer version again, and let it deliver all payloads before you downgrade.',
     })
   }
+  return record.instance
 }
 
 async function recoverLanes(state: SpoolState): Promise<void> {
@@ -103,10 +119,7 @@ async function recoverLanes(state: SpoolState): Promise<void> {
       state.lanes.set(id, lane)
     }
   }
-  for (const lane of state.lanes.values()) {
-    if (lane.role.kind === 'live') state.liveLanes.set(lane.provider, lane)
-    await recoverNumbers(state, lane)
-  }
+  for (const lane of state.lanes.values()) await recoverNumbers(state, lane)
 }
 
 /** A lane of a provider that no config names: it is not drained, and nothing of it is lost. */
@@ -119,6 +132,7 @@ async function recoverNumbers(state: SpoolState, lane: Lane): Promise<void> {
   const totals = totalsRecord.decode(value)
   lane.settled = totals === null ? emptySettled() : { ...emptySettled(), ...totals.settled }
   lane.sealSeq = totals?.sealSeq ?? 0
+  lane.gapPayloads = totals?.gapPayloads ?? 0
   const end = await endOfLastChunk(state, lane)
   lane.nextSeq = Math.max(totals?.nextSeq ?? 0, end.seq)
   lane.nextBytes = Math.max(totals?.nextBytes ?? 0, end.bytes)
@@ -129,7 +143,7 @@ async function endOfLastChunk(state: SpoolState, lane: Lane): Promise<{ seq: num
   const range = seqRange(table.chunks, lane.id, 0, Number.MAX_SAFE_INTEGER)
   for await (const page of state.store.pages(range, { reverse: true, limit: 1 })) {
     for (const [key, value] of page) {
-      const chunk = readChunk(value)
+      const chunk = readChunk(value) ?? readGap(value)
       // A damaged last chunk still has its number. How many payloads it held is unknown, so the next number
       // keeps a distance that no chunk can span.
       if (chunk === null) return { seq: seqOf(key) + damagedStride, bytes: 0 }
@@ -178,7 +192,7 @@ async function finishLane(state: SpoolState, lane: Lane): Promise<void> {
 async function startBytesFrom(store: Store, lane: Lane): Promise<number> {
   if (lane.sealSeq >= lane.committedSeq) return lane.committedBytes
   const value = await store.get(seqKey(table.chunks, lane.id, lane.sealSeq))
-  const chunk = value === undefined ? null : readChunk(value)
+  const chunk = value === undefined ? null : (readChunk(value) ?? readGap(value))
   return chunk?.startBytes ?? lane.committedBytes
 }
 

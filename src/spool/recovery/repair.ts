@@ -3,7 +3,7 @@
 
 import type { BatchId, LaneId } from '../../domain/ids.ts'
 import type { Store, StoreOp, StoreRange } from '../../storage/storage.ts'
-import { readChunk, type Chunk } from '../chunk-log/chunk-codec.ts'
+import { readChunk, readGap, type Chunk } from '../chunk-log/chunk-codec.ts'
 import { isCorruption } from '../chunk-log/damage-scan.ts'
 import { addClaim, putClaim } from '../batches/claim.ts'
 import { seqKey, seqOf, seqRange, table } from '../chunk-log/key-layout.ts'
@@ -17,6 +17,7 @@ export async function recountLane(state: SpoolState, lane: Lane): Promise<void> 
   const open = await countOpen(state.store, lane.id)
   addSettled(lane, 'unexplained', lane.nextSeq - open.payloads, lane.nextBytes - open.bytes)
   lane.sealSeq = open.firstSeq ?? lane.nextSeq
+  lane.gapPayloads = open.gapPayloads
   reportUnreadable(state, lane.id, 0, 'the totals of the lane are damaged; they were recounted')
 }
 
@@ -43,7 +44,7 @@ export async function repairClaims(
 ): Promise<void> {
   const batches = [...lane.claims.values()].map(({ batch }) => batch)
   const claimed = batches.reduce((sum, { payloads }) => sum + payloads, 0)
-  const left = lane.sealSeq - settledPayloads(lane.settled) - claimed
+  const left = lane.sealSeq - (settledPayloads(lane.settled) - lane.gapPayloads) - claimed
   if (left === 0) return
   if (left < 0) {
     lane.sealSeq = await firstChunkFrom(state.store, lane)
@@ -91,7 +92,8 @@ type SeqRun = { firstSeq: number; endSeq: number; bytes: number }
 async function runsIn(store: Store, lane: LaneId, fromSeq: number, untilSeq: number): Promise<SeqRun[]> {
   const runs: SeqRun[] = []
   let isEndKnown = true
-  await eachChunk(store, seqRange(table.chunks, lane, fromSeq, untilSeq), (firstSeq, chunk) => {
+  await eachChunk(store, seqRange(table.chunks, lane, fromSeq, untilSeq), (firstSeq, chunk, isGap) => {
+    if (isGap) return true
     let run = runs[runs.length - 1]
     if (run === undefined || (isEndKnown && run.endSeq !== firstSeq)) {
       run = { firstSeq, endSeq: firstSeq, bytes: 0 }
@@ -111,11 +113,12 @@ async function runsIn(store: Store, lane: LaneId, fromSeq: number, untilSeq: num
 async function eachChunk(
   store: Store,
   range: StoreRange,
-  visit: (firstSeq: number, chunk: Chunk | null) => boolean,
+  visit: (firstSeq: number, chunk: Chunk | null, isGap: boolean) => boolean,
 ): Promise<boolean> {
   try {
     for await (const page of store.pages(range))
-      for (const [key, value] of page) if (!visit(seqOf(key), readChunk(value))) return true
+      for (const [key, value] of page)
+        if (!visit(seqOf(key), readChunk(value), readGap(value) !== null)) return true
     return true
   } catch (error) {
     if (!isCorruption(error)) throw error

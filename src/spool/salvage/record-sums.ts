@@ -3,6 +3,8 @@
 import type { LaneId } from '../../domain/ids.ts'
 import type { ShelfName } from '../../domain/message.ts'
 import { emptySettled, settledPayloads } from '../chunk-log/lane.ts'
+import type { FoundMark } from '../high-water-mark/high-water-mark.ts'
+import { compareWithMark } from '../high-water-mark/mark-comparison.ts'
 import type { LaneRecord, ShelfRecord, TotalsRecord } from '../chunk-log/record-codec.ts'
 
 export type LaneSum = {
@@ -27,7 +29,10 @@ export type Sums = {
   state: { entries: number; bytes: number }
   stateTotals: { entries: number; bytes: number } | null
   claims: { lane: LaneId; firstSeq: number; endSeq: number; payloads: number }[]
-  hasFormat: boolean
+  /** The count of writes; null if there is none. */
+  writes: number | null
+  /** Id of the store; null without a readable format record. */
+  instance: string | null
 }
 
 export function newSums(): Sums {
@@ -40,7 +45,8 @@ export function newSums(): Sums {
     state: { entries: 0, bytes: 0 },
     stateTotals: null,
     claims: [],
-    hasFormat: false,
+    writes: null,
+    instance: null,
   }
 }
 
@@ -92,6 +98,23 @@ export function* disagreements(sums: Sums): Generator<string> {
   const known = stateTotals ?? { entries: 0, bytes: 0 }
   if (state.entries !== known.entries || state.bytes !== known.bytes)
     yield `The totals count ${known.entries} entries of mapping state; the spool holds ${state.entries}.`
+}
+
+/** The high-water mark, and what CURRENT named, before the database was opened for the check. */
+export type MarkBefore = { found: FoundMark; manifest: string | null }
+
+/** Where the high-water mark counts more than the database holds. */
+export function* missingByMark(sums: Sums, { found, manifest }: MarkBefore): Generator<string> {
+  const { instance, writes, lanes } = sums
+  const nextSeqOf = (lane: LaneId) => {
+    const sum = lanes.get(lane)
+    return sum === undefined ? null : appendedOf(sum)
+  }
+  const comparison = compareWithMark(found, { instance, writes, manifest, nextSeqOf })
+  if (comparison.kind === 'unknown') return
+  if (comparison.writes > 0) yield `${comparison.writes} writes are missing by the high-water mark.`
+  for (const { lane, payloads } of comparison.lanes)
+    yield `Lane ${lane.id} of provider ${lane.provider}: ${payloads} payloads are missing by the high-water mark.`
 }
 
 function* shelfDisagreements({ shelves }: Sums): Generator<string> {

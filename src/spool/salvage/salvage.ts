@@ -13,12 +13,13 @@
 // records, store-copy.ts copies the files. live-walk.ts walks over a spool in use.
 
 import { rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { codeOf, GatewayError, messageOf } from '../../std/gateway-error.ts'
-import { openExistingStore, repairStore, type Store } from '../../storage/storage.ts'
+import { openExistingStore, realDisk, repairStore, type Store } from '../../storage/storage.ts'
 import { scan } from '../chunk-log/damage-scan.ts'
 import { allKeys, deadLetterIdOf, deadLetterKeyOf, table, tableRange } from '../chunk-log/key-layout.ts'
 import { deadLetterRecord } from '../chunk-log/record-codec.ts'
+import { readMarkIn } from '../high-water-mark/mark-file.ts'
 import { fitsFilter } from '../kept/dead-letter-table.ts'
 import type { DeadLetterEntry, DeadLetterFilter, Spool } from '../types.ts'
 import type { SpoolCheck } from '../views.ts'
@@ -40,7 +41,10 @@ export type RestingSpool = Pick<Spool, 'deadLetters' | 'deadLetter'> & {
 
 /** Opens a spool without changing a record. Rejects with SPOOL_MISSING, SPOOL_LOCKED or SPOOL_DAMAGED. */
 export async function openRestingSpool(path: string): Promise<RestingSpool> {
-  const store = await openExistingStore(await storeIn(path))
+  const storePath = await storeIn(path)
+  const found = await readMarkIn(dirname(storePath))
+  const mark = { found, manifest: realDisk.manifestName(storePath) }
+  const store = await openExistingStore(storePath)
   return {
     deadLetters: (filter) => deadLettersOf(store, filter),
     async deadLetter(id) {
@@ -49,7 +53,11 @@ export async function openRestingSpool(path: string): Promise<RestingSpool> {
       return deadLetter === null ? null : { id, deadLetter }
     },
     async check(signal) {
-      const { check } = await checkPages(scan(store, allKeys, { isDamage }), () => refuseAborted(signal))
+      const { check } = await checkPages(
+        scan(store, allKeys, { isDamage }),
+        () => refuseAborted(signal),
+        mark,
+      )
       return check
     },
     close: () => store.close(),

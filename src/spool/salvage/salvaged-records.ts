@@ -5,7 +5,7 @@ import { payloadHead, payloadIdEnd } from '../../domain/payload.ts'
 import type { DeadLetter } from '../../domain/dead-letter.ts'
 import type { LaneId } from '../../domain/ids.ts'
 import type { KeptMessage } from '../../domain/message.ts'
-import { eachFrame, firstFrame, frameHeadBytes, readChunk } from '../chunk-log/chunk-codec.ts'
+import { eachFrame, firstFrame, frameHeadBytes, readChunk, readGap } from '../chunk-log/chunk-codec.ts'
 import { deadLetterIdOf, laneOf, seqOf, shelfOf, table, textOf } from '../chunk-log/key-layout.ts'
 import type { HeldBatch, HeldClaims } from './held-claims.ts'
 import { keptMessageRecord, laneRecord, deadLetterRecord, stateRecord } from '../chunk-log/record-codec.ts'
@@ -88,6 +88,8 @@ export function createRecordReader(heldBatchOf: HeldClaims): (key: Buffer, value
       })
       return found
     }
+    // What it stood for is missing.
+    if (readGap(value) !== null) return found
     for (const { attempts, json } of plausibleFrames(value))
       found.push({
         kind: 'payload',

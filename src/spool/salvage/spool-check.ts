@@ -13,7 +13,7 @@
 
 import { messageOf } from '../../std/gateway-error.ts'
 import type { ShelfName } from '../../domain/message.ts'
-import { readChunk } from '../chunk-log/chunk-codec.ts'
+import { readChunk, readGap } from '../chunk-log/chunk-codec.ts'
 import type { Scanned } from '../chunk-log/damage-scan.ts'
 import {
   keptSeqOf,
@@ -25,11 +25,13 @@ import {
   shelfOf,
   table,
   textOf,
+  writeCountLane,
 } from '../chunk-log/key-layout.ts'
 import {
   claimRecord,
   decodeJournal,
   decodeKeptAt,
+  decodeWriteCount,
   decodeWindowKeys,
   formatRecord,
   keptMessageRecord,
@@ -48,10 +50,12 @@ import {
   appendedOf,
   disagreements,
   laneSum,
+  missingByMark,
   newSums,
   settledOf,
   shelfSum,
   type LaneSum,
+  type MarkBefore,
   type Sums,
 } from './record-sums.ts'
 import type { SpoolCheck } from '../views.ts'
@@ -89,8 +93,9 @@ const names: Record<number, string> = {
 export async function checkPages(
   pages: AsyncIterable<Scanned>,
   eachPage: () => void = () => undefined,
+  mark: MarkBefore | null = null,
 ): Promise<{ check: SpoolCheck; records: number }> {
-  const check = createCheck()
+  const check = createCheck(mark)
   let records = 0
   for await (const page of pages) {
     eachPage()
@@ -104,7 +109,7 @@ export async function checkPages(
   return { check: check.finish(), records }
 }
 
-function createCheck(): Check {
+function createCheck(mark: MarkBefore | null): Check {
   const sums = newSums()
   const problems: string[] = []
   let problemsHidden = 0
@@ -135,8 +140,9 @@ function createCheck(): Check {
   }
 
   function finish(): SpoolCheck {
-    if (!sums.hasFormat) addProblem('The format record is missing or damaged.')
+    if (sums.instance === null) addProblem('The format record is missing or damaged.')
     if (gaps === 0) for (const problem of disagreements(sums)) addProblem(problem)
+    if (gaps === 0 && mark !== null) for (const problem of missingByMark(sums, mark)) addProblem(problem)
     return {
       ok: problems.length === 0,
       tables: [...sums.counts].map(([kind, count]) => ({ table: names[kind] ?? `table ${kind}`, ...count })),
@@ -179,8 +185,8 @@ function recordProblem(sums: Sums, kind: number, key: Buffer, value: Buffer): st
   const verdict = (body: unknown) => (body === null ? wrongChecksum : null)
   switch (kind) {
     case table.format:
-      sums.hasFormat = formatRecord.decode(value) !== null
-      return sums.hasFormat ? null : wrongChecksum
+      sums.instance = formatRecord.decode(value)?.instance ?? null
+      return verdict(sums.instance)
     case table.lanes:
       return verdict((laneSum(sums, laneOf(key)).record = laneRecord.decode(value)))
     case table.chunks:
@@ -201,6 +207,7 @@ function recordProblem(sums: Sums, kind: number, key: Buffer, value: Buffer): st
       if (laneOf(key) === stateTotalsLane)
         return verdict((sums.stateTotals = stateTotalsRecord.decode(value)))
       if (laneOf(key) === receiptTotalsLane) return verdict(receiptTotalsRecord.decode(value))
+      if (laneOf(key) === writeCountLane) return verdict((sums.writes = decodeWriteCount(value)))
       return verdict((laneSum(sums, laneOf(key)).totals = totalsRecord.decode(value)))
     case table.windowKeys:
       return verdict(decodeWindowKeys(value))
@@ -240,7 +247,9 @@ function recordProblem(sums: Sums, kind: number, key: Buffer, value: Buffer): st
 
 function chunkProblem(sum: LaneSum, firstSeq: number, value: Buffer): string | null {
   const chunk = readChunk(value)
-  if (chunk === null) return wrongChecksum
+  const gap = chunk === null ? readGap(value) : null
+  if (gap !== null) sum.endSeq = Math.max(sum.endSeq, firstSeq + gap.count)
+  if (chunk === null) return gap === null ? wrongChecksum : null
   sum.open += chunk.count
   const last = sum.runs[sum.runs.length - 1]
   const overlaps = last !== undefined && firstSeq < last[1]

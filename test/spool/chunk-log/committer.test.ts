@@ -26,6 +26,7 @@ async function openCommitter(options: { groupBytesMax?: number; uncommittedBytes
           if (fails) throw Object.assign(new Error('no space'), { code: 'ENOSPC' })
         },
       },
+      mark: { prepare: () => undefined, written: () => undefined },
       makeGroup,
       explain: explainWrite,
       changed: () => undefined,

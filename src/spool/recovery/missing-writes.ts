@@ -1,0 +1,92 @@
+// missing-writes.ts: finds what the high-water mark knows and the database lost: its log was deleted or cut
+// short, or the disk lost writes that it had confirmed.
+//
+// What is missing is reported and counted as damaged in its lane, so that appended = settled + open holds.
+// Numbers go on from the larger of mark and database. A lane of which nothing is left is opened again with the
+// provider and the role of the mark.
+//
+//   pending | gap: missing, counted as damaged | what comes next
+//           ^ end of what was found            ^ nextSeq of the mark
+//
+// The gap is a record of its own (chunk-codec.ts), which sealing steps over.
+
+import type { LaneId } from '../../domain/ids.ts'
+import type { StoreOp } from '../../storage/storage.ts'
+import { gapRecord } from '../chunk-log/chunk-codec.ts'
+import { seqKey, table } from '../chunk-log/key-layout.ts'
+import { addSettled, newLane, putLane, putTotals, type Lane } from '../chunk-log/lane.ts'
+import {
+  compareWithMark,
+  missingPayloads,
+  missingText,
+  type FoundNumbers,
+  type MarkComparison,
+  type MissingLane,
+} from '../high-water-mark/mark-comparison.ts'
+import type { SpoolState } from '../session-state.ts'
+
+export type Compared = Extract<MarkComparison, { kind: 'compared' }>
+
+/** Null if the mark is unknown, which is reported. The lanes must be read, and not changed yet. */
+export function compareMark(state: SpoolState, found: Omit<FoundNumbers, 'nextSeqOf'>): Compared | null {
+  const nextSeqOf = (id: LaneId) => state.lanes.get(id)?.nextSeq ?? null
+  const comparison = compareWithMark(state.mark.found, { ...found, nextSeqOf })
+  if (comparison.kind === 'compared') return comparison
+  if (comparison.why !== null) state.emit({ kind: 'high_water_mark_unknown', why: comparison.why })
+  return null
+}
+
+/** Opens lanes of which nothing is left, with the numbers and the roles of the mark. */
+export function restoreLanes(state: SpoolState, { mark, lanes, writes }: Compared, repairs: StoreOp[]): void {
+  state.nextLane = Math.max(state.nextLane, mark.nextLane)
+  for (const { lane: marked, foundSeq } of lanes) {
+    if (foundSeq !== null) continue
+    const lane = newLane(marked.id, marked.provider, marked.role, state.clock.now())
+    state.lanes.set(lane.id, lane)
+    putLane(lane, repairs)
+  }
+  // A rotation can be among the missing writes: a provider would have two live lanes.
+  if (writes === 0) return
+  for (const { id, role } of mark.lanes) {
+    const lane = state.lanes.get(id)
+    if (lane === undefined || JSON.stringify(lane.role) === JSON.stringify(role)) continue
+    lane.role = role
+    putLane(lane, repairs)
+  }
+}
+
+/** Counts what is missing, raises the numbers of the lanes, and reports it. The lanes must be complete. */
+export function closeGaps(state: SpoolState, { mark, writes }: Compared, repairs: StoreOp[]): void {
+  const missing: MissingLane[] = []
+  for (const marked of mark.lanes) {
+    const lane = state.lanes.get(marked.id)
+    if (lane === undefined || lane.nextSeq >= marked.nextSeq) continue
+    missing.push({ lane: marked, foundSeq: lane.nextSeq, payloads: marked.nextSeq - lane.nextSeq })
+    closeTail(lane, marked.nextSeq, repairs)
+  }
+  const payloads = missingPayloads(missing)
+  if (payloads === 0 && writes === 0) return
+  state.counters.damaged += payloads
+  state.emit({ kind: 'writes_missing', writes, payloads, lanes: missingText(missing) })
+}
+
+/** Everything from the end of the lane up to `nextSeq` is missing. */
+export function closeTail(lane: Lane, nextSeq: number, repairs: StoreOp[]): void {
+  const foundSeq = lane.nextSeq
+  const payloads = nextSeq - foundSeq
+  if (payloads <= 0) return
+  const isDrained = lane.sealSeq === foundSeq
+  if (isDrained) {
+    lane.sealSeq = nextSeq
+    lane.refsEnd = nextSeq
+  } else {
+    lane.gapPayloads += payloads
+    const value = gapRecord(payloads, lane.nextBytes)
+    repairs.push({ type: 'put', key: seqKey(table.chunks, lane.id, foundSeq), value })
+  }
+  lane.nextSeq = nextSeq
+  lane.committedSeq = nextSeq
+  lane.appendedSeq = nextSeq
+  addSettled(lane, 'damaged', payloads, 0)
+  putTotals(lane, repairs)
+}

@@ -1,0 +1,336 @@
+import { copyFile, cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import type { LaneId, ProviderName } from '../../../src/domain/ids.ts'
+import { slotBytes } from '../../../src/spool/high-water-mark/high-water-mark.ts'
+import { readMarkIn } from '../../../src/spool/high-water-mark/mark-file.ts'
+import { decodeMark, layOutMark, sealMark } from '../../../src/spool/high-water-mark/mark-codec.ts'
+import { openRestingSpool } from '../../../src/spool/spool.ts'
+import { realDisk } from '../../../src/storage/storage.ts'
+import { namesIn, openSpoolWorld, sealAll, type SpoolWorld } from '../../support/open-spool.ts'
+
+const never = new AbortController().signal
+
+async function publishAll({ publish }: SpoolWorld, names: string): Promise<void> {
+  for (const name of names) expect(await publish(name)).toBeNull()
+}
+
+async function settleAll({ spool }: SpoolWorld): Promise<void> {
+  for (const batch of await sealAll(spool))
+    await spool.settle(batch, { payloads: 'all delivered', requestId: null })
+}
+
+/** Puts back the files of the database as they were, as a disk does that loses writes. The mark stays. */
+async function keepStore({ path }: SpoolWorld): Promise<() => Promise<void>> {
+  const store = join(path, 'store')
+  const copy = join(path, 'store-copy')
+  await rm(copy, { recursive: true, force: true })
+  await cp(store, copy, { recursive: true })
+  return async () => {
+    await rm(store, { recursive: true })
+    await cp(copy, store, { recursive: true })
+  }
+}
+
+async function markOf({ path }: SpoolWorld) {
+  const found = await readMarkIn(path)
+  if (found.kind !== 'mark') throw new Error(`the mark is ${found.kind}`)
+  return found.mark
+}
+
+describe('the high-water mark', () => {
+  test('has the number of writes and the next number of each lane before the ack of a write', async () => {
+    const world = await openSpoolWorld()
+    const before = await markOf(world)
+    await publishAll(world, 'abc')
+    const mark = await markOf(world)
+    expect(mark).toMatchObject({ writes: before.writes + 3, nextLane: 2 })
+    expect(mark.lanes).toEqual([{ id: 1, provider: 'default', role: { kind: 'live' }, nextSeq: 3 }])
+  })
+
+  test('knows a new lane, another role, and that a lane was deleted', async () => {
+    const world = await openSpoolWorld({ changes: { forgetMs: 1e9 } })
+    await publishAll(world, 'ab')
+    await world.spool.rotate('default' as ProviderName)
+    await publishAll(world, 'c')
+    expect((await markOf(world)).lanes).toMatchObject([
+      { id: 2, role: { kind: 'live' }, nextSeq: 1 },
+      { id: 1, role: { kind: 'backfill' }, nextSeq: 2 },
+    ])
+  })
+
+  test('reports nothing after a stop, and counts on', async () => {
+    const before = await openSpoolWorld()
+    await publishAll(before, 'ab')
+    await settleAll(before)
+    const { writes } = await markOf(before)
+    const world = await before.reopen()
+    await publishAll(world, 'c')
+    expect((await markOf(world)).writes).toBe(writes + 1)
+    expect(world.eventsOf('writes_missing')).toEqual([])
+    expect(world.eventsOf('high_water_mark_unknown')).toEqual([])
+  })
+})
+
+describe('a database that lost writes', () => {
+  test('is reported with the payloads that are missing, and the numbers go on behind them', async () => {
+    const world = await openSpoolWorld()
+    await publishAll(world, 'ab')
+    await world.spool.close()
+    const putBack = await keepStore(world)
+    const lost = await world.reopen()
+    await publishAll(lost, 'cde')
+    await lost.spool.close()
+    await putBack()
+    const again = await lost.reopen()
+    expect(again.eventsOf('writes_missing')).toMatchObject([
+      { writes: 3, payloads: 3, lanes: 'lane 1 of provider default: 3' },
+    ])
+    expect(again.spool.lanes()).toMatchObject([{ appended: 5, settled: 3, open: 2, pending: 2 }])
+    expect(again.spool.totals()).toMatchObject({ damaged: 3 })
+    expect(await again.spool.check(never)).toMatchObject({ ok: true })
+    await publishAll(again, 'f')
+    const batches = await sealAll(again.spool)
+    expect(batches.map(({ firstSeq, endSeq }) => [firstSeq, endSeq])).toEqual([
+      [0, 2],
+      [5, 6],
+    ])
+    expect(await namesIn(again.spool, batches[0]!)).toEqual(['a', 'b'])
+    expect(await namesIn(again.spool, batches[1]!)).toEqual(['f'])
+    await again.clock.advance(1000)
+    expect(again.eventsOf('conservation_broken')).toEqual([])
+    expect(again.spool.lanes()).toMatchObject([{ appended: 6, settled: 3, open: 3, pending: 0 }])
+  })
+
+  test('is reported once: the next start finds what the last one left', async () => {
+    const world = await openSpoolWorld()
+    await publishAll(world, 'ab')
+    await world.spool.close()
+    const putBack = await keepStore(world)
+    const lost = await world.reopen()
+    await publishAll(lost, 'c')
+    await lost.spool.close()
+    await putBack()
+    const again = await (await lost.reopen()).reopen()
+    expect(again.eventsOf('writes_missing')).toEqual([])
+    expect(again.spool.lanes()).toMatchObject([{ appended: 3, settled: 1, open: 2, pending: 2 }])
+    expect(await again.spool.check(never)).toMatchObject({ ok: true })
+    // The gap is stepped over once, also over a restart.
+    await settleAll(again)
+    const end = await again.reopen()
+    expect(end.spool.lanes()).toMatchObject([{ appended: 3, settled: 3, open: 0, pending: 0 }])
+  })
+
+  test('is reported also where only settles are missing, and nothing is pending', async () => {
+    const world = await openSpoolWorld()
+    await publishAll(world, 'ab')
+    const [batch] = await sealAll(world.spool)
+    await world.spool.close()
+    const putBack = await keepStore(world)
+    const lost = await world.reopen()
+    await lost.spool.load(lost.spool.batches()[0]!)
+    await lost.spool.settle(lost.spool.batches()[0]!, { payloads: 'all delivered', requestId: null })
+    await lost.spool.close()
+    await putBack()
+    const again = await lost.reopen()
+    expect(again.eventsOf('writes_missing')).toMatchObject([{ writes: 1, payloads: 0, lanes: '' }])
+    expect(again.spool.batches()).toMatchObject([{ batchId: batch?.batchId }])
+  })
+
+  test('opens a lane of which nothing is left again, with its provider, its role and its numbers', async () => {
+    const world = await openSpoolWorld({ changes: { forgetMs: 1e9 } })
+    await publishAll(world, 'ab')
+    await world.spool.close()
+    const putBack = await keepStore(world)
+    const lost = await world.reopen()
+    await lost.spool.rotate('default' as ProviderName)
+    await publishAll(lost, 'cd')
+    await lost.spool.close()
+    await putBack()
+    const again = await lost.reopen()
+    expect(again.eventsOf('writes_missing')).toMatchObject([{ writes: 3, payloads: 2 }])
+    expect(again.spool.lanes()).toMatchObject([
+      { id: 1, role: { kind: 'backfill' }, appended: 2, open: 2 },
+      { id: 2, role: { kind: 'live' }, appended: 2, settled: 2, open: 0 },
+    ])
+    await publishAll(again, 'e')
+    expect(again.spool.lanes()).toMatchObject([{ id: 1 }, { id: 2, appended: 3, open: 1 }])
+    expect(await again.spool.check(never)).toMatchObject({ ok: true })
+  })
+
+  test('is shown by a check of the files where no daemon runs', async () => {
+    const world = await openSpoolWorld()
+    await publishAll(world, 'ab')
+    await world.spool.close()
+    const putBack = await keepStore(world)
+    const lost = await world.reopen()
+    await publishAll(lost, 'cde')
+    await lost.spool.close()
+    await putBack()
+    const resting = await openRestingSpool(world.path)
+    const { ok, problems } = await resting.check(never)
+    await resting.close()
+    expect(ok).toBe(false)
+    expect(problems).toEqual([
+      '3 writes are missing by the high-water mark.',
+      'Lane 1 of provider default: 3 payloads are missing by the high-water mark.',
+    ])
+  })
+
+  test('that another version opened since reports no lane that it may have drained', async () => {
+    const world = await openSpoolWorld({ changes: { forgetMs: 1e9 } })
+    await publishAll(world, 'ab')
+    await world.spool.rotate('default' as ProviderName)
+    await publishAll(world, 'c')
+    await world.spool.close()
+    const mark = await readFile(join(world.path, 'mark'))
+    // The other version drains lane 1 and deletes it; it does not know the mark.
+    const other = await openSpoolWorld({ path: world.path, clock: world.clock })
+    await settleAll(other)
+    await publishAll(other, 'd')
+    await other.spool.rotate('default' as ProviderName)
+    await publishAll(other, 'e')
+    await settleAll(other)
+    await other.clock.advance(60_000)
+    await other.spool.close()
+    expect(other.spool.lanes()).toEqual([])
+    await writeFile(join(world.path, 'mark'), mark)
+    const again = await other.reopen()
+    expect(again.spool.lanes().map(({ id }) => id)).not.toContain(1)
+    expect(again.eventsOf('writes_missing')).toEqual([])
+  })
+})
+
+describe('a mark that cannot be used', () => {
+  test.each([
+    ['is cut short', async (name: string) => writeFile(name, (await readFile(name)).subarray(0, 100))],
+    ['has wrong checksums', async (name: string) => writeFile(name, flipped(await readFile(name)))],
+    ['is missing', (name: string) => rm(name)],
+  ])('because it %s is unknown: a warning, and it is written anew', async (_what, change) => {
+    const before = await openSpoolWorld()
+    await publishAll(before, 'ab')
+    await before.spool.close()
+    await change(join(before.path, 'mark'))
+    const world = await before.reopen()
+    expect(world.eventsOf('high_water_mark_unknown')).toHaveLength(1)
+    expect(world.eventsOf('writes_missing')).toEqual([])
+    expect((await markOf(world)).lanes).toMatchObject([{ id: 1, nextSeq: 2 }])
+    const again = await world.reopen()
+    expect(again.eventsOf('high_water_mark_unknown')).toEqual([])
+  })
+
+  test('because it belongs to another spool is unknown', async () => {
+    const other = await openSpoolWorld()
+    await publishAll(other, 'abcdef')
+    const world = await openSpoolWorld()
+    await publishAll(world, 'a')
+    await world.spool.close()
+    await copyFile(join(other.path, 'mark'), join(world.path, 'mark'))
+    const again = await world.reopen()
+    expect(again.eventsOf('high_water_mark_unknown')).toMatchObject([
+      { why: expect.stringContaining('another spool') },
+    ])
+    expect(again.spool.lanes()).toMatchObject([{ appended: 1 }])
+  })
+
+  test('survives damage to one of its slots: the other one is older by one write', async () => {
+    const before = await openSpoolWorld()
+    await publishAll(before, 'abc')
+    await before.spool.close()
+    const name = join(before.path, 'mark')
+    const content = await readFile(name)
+    const newest = ((await markOf(before)).serial % 2) * slotBytes
+    content[newest + 50]! ^= 1
+    await writeFile(name, content)
+    const world = await before.reopen()
+    expect(world.eventsOf('high_water_mark_unknown')).toEqual([])
+    expect(world.spool.lanes()).toMatchObject([{ appended: 3, open: 3 }])
+  })
+
+  test('that cannot be written is reported once, stops nothing, and is written again later', async () => {
+    let fails = false
+    const disk = {
+      ...realDisk,
+      openFixedFile: (path: string, name: string, bytes: number) => {
+        const file = realDisk.openFixedFile(path, name, bytes)
+        return {
+          ...file,
+          write(source: Buffer, length: number, offset: number) {
+            if (fails) throw Object.assign(new Error('EIO: i/o error'), { code: 'EIO' })
+            file.write(source, length, offset)
+          },
+        }
+      },
+    }
+    const world = await openSpoolWorld({ disk })
+    fails = true
+    await publishAll(world, 'abc')
+    expect(world.eventsOf('high_water_mark_failed')).toMatchObject([{ why: 'EIO: i/o error' }])
+    fails = false
+    await publishAll(world, 'd')
+    expect(world.eventsOf('high_water_mark_resumed')).toEqual([])
+    await world.clock.advance(60_000)
+    await publishAll(world, 'e')
+    expect(world.eventsOf('high_water_mark_resumed')).toHaveLength(1)
+    expect((await markOf(world)).lanes).toMatchObject([{ nextSeq: 5 }])
+  })
+
+  test('that cannot be created, because something else has its name, stops nothing', async () => {
+    const before = await openSpoolWorld()
+    await before.spool.close()
+    await rm(join(before.path, 'mark'))
+    await mkdir(join(before.path, 'mark'))
+    const world = await before.reopen()
+    expect(world.eventsOf('high_water_mark_failed')).toHaveLength(1)
+    await publishAll(world, 'a')
+    expect(readdirSync(join(before.path, 'mark'))).toEqual([])
+  })
+})
+
+describe('a slot of the mark', () => {
+  const lanesOf = (count: number) =>
+    Array.from({ length: count }, (_, index) => ({
+      id: (index + 1) as LaneId,
+      provider: `provider-${index % 12}` as ProviderName,
+      role:
+        index % 7 === 0 ? { kind: 'retry' as const, schedule: 's', step: 3 } : { kind: 'backfill' as const },
+      nextSeq: 2 ** 40 + index,
+    }))
+  const identity = { instance: 'store-1', manifest: 'MANIFEST-000004', nextLane: 4000 }
+
+  test('has room for 256 backfill lanes of 12 providers', () => {
+    const slot = Buffer.alloc(slotBytes)
+    const lanes = lanesOf(256 * 12)
+    sealMark(slot, layOutMark(slot, { ...identity, lanes }), { serial: 5, writes: 2 ** 33, nextLane: 4000 })
+    expect(decodeMark(slot)).toEqual({ ...identity, serial: 5, writes: 2 ** 33, lanes, lanesLeftOut: 0 })
+  })
+
+  test('leaves out the last lanes beyond its size, and counts them', () => {
+    const slot = Buffer.alloc(slotBytes)
+    const lanes = lanesOf(5000)
+    sealMark(slot, layOutMark(slot, { ...identity, lanes }), { serial: 5, writes: 1, nextLane: 5001 })
+    const mark = decodeMark(slot)
+    expect(mark?.lanes.length).toBeGreaterThan(3000)
+    expect((mark?.lanes.length ?? 0) + (mark?.lanesLeftOut ?? 0)).toBe(5000)
+    expect(mark?.lanes).toEqual(lanes.slice(0, mark?.lanes.length))
+  })
+
+  test('is refused after any flipped bit of its used bytes', () => {
+    const slot = Buffer.alloc(slotBytes)
+    const layout = layOutMark(slot, { ...identity, lanes: lanesOf(3) })
+    sealMark(slot, layout, { serial: 5, writes: 9, nextLane: 4 })
+    for (let at = 0; at < layout.used * 8; at += 1) {
+      slot[at >> 3]! ^= 1 << (at & 7)
+      expect(decodeMark(slot)).toBeNull()
+      slot[at >> 3]! ^= 1 << (at & 7)
+    }
+    expect(decodeMark(slot)).not.toBeNull()
+  })
+})
+
+/** One byte of each slot changed. */
+function flipped(content: Buffer): Buffer {
+  for (const at of [40, slotBytes + 40]) content[at]! ^= 1
+  return content
+}
