@@ -20,6 +20,7 @@
 //     seal, settle, rotate, reseal, setOperation, setHeld -----------------+   write, fsync -> acks
 //
 //   chunk-log/            chunks, lanes, the committer
+//   high-water-mark/      counts writes beside the database, which shows whether it lost some
 //   batches/              seal, load, settle, reseal
 //   kept/                 shelves, dead letters, mapping state, exchanges
 //   opening/              checks the files before LevelDB opens them
@@ -35,6 +36,7 @@
 //   a write fails         nothing of it is acknowledged. The handle of the store is unusable, so the store is
 //                         closed, and opened again after a pause. Everybody who waits gets the fault.
 //   a limit is reached    intake is held; settles and exchanges continue in the reserve. It resumes
+//   writes are missing    what the high-water mark counts and the database lacks is reported and counted
 //   a record is damaged   it is set aside unchanged, reported and counted, and the rest continues
 //   files are damaged     SPOOL_DAMAGED: they are not opened until `spool repair` has made them whole. The
 //                         damaged files are kept

@@ -4,7 +4,7 @@
 //   groups   messages: the open group fills while a write runs. When it holds `groupBytesMax` it joins the
 //            queue and a new group is opened. A write takes one group.
 //
-//   endMessage -> open group -> (queue) -> one atomic write, sync: true -> acks in order of arrival
+//   endMessage -> open group -> (queue) -> one atomic write, sync: true -> mark -> acks in order of arrival
 //
 // Numbers are assigned when a write is put together, not before. So the database always holds a prefix of
 // what was numbered, whatever is lost. A failed write ends this committer: nothing of it is acknowledged,

@@ -7,7 +7,8 @@
 // background (conservation-audit.ts, open-count.ts). Damaged records are rebuilt from the records around them
 // (repair.ts).
 //
-//   nextSeq  the larger of the totals' and the end of the last chunk and claim: no number is used twice
+//   nextSeq  the largest of the totals', the end of the last chunk and claim, and the high-water mark
+//            (missing-writes.ts): no number is used twice
 //   sealSeq  the larger of the totals' and the end of the last claim
 
 import { GatewayError } from '../../std/gateway-error.ts'
