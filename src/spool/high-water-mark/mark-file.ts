@@ -15,7 +15,7 @@ export async function readMarkIn(directory: string): Promise<FoundMark> {
   }
 }
 
-/** Replaces the file by one with this mark, durable when it resolves. Rejects with errors of the file system. */
+/** Replaces the file, durable when it resolves. Rejects with errors of the file system. */
 export async function writeMarkIn(
   directory: string,
   mark: Omit<Mark, 'serial' | 'lanesLeftOut'>,

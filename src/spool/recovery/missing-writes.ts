@@ -2,8 +2,8 @@
 // short, or the disk lost writes that it had confirmed.
 //
 // What is missing is reported and counted as damaged in its lane, so that appended = settled + open holds.
-// Numbers go on from the larger of mark and database. A lane of which nothing is left is opened again with the
-// provider and the role of the mark.
+// Numbers go on from the larger of mark and database. A lane of which nothing is left is opened again with
+// the provider and the role of the mark.
 //
 //   pending | gap: missing, counted as damaged | what comes next
 //           ^ end of what was found            ^ nextSeq of the mark
