@@ -20,7 +20,7 @@ export type Disk = {
   /** Writes the ballast below `path` where it is missing or short. */
   loadBallast(path: string, bytes: number): Promise<void>
   dropBallast(path: string): Promise<void>
-  /** Opens the file `name` below `path`, with `bytes` zeros if it is new. Throws errors of the file system. */
+  /** Opens the file `name` below `path` (`bytes` zeros if it is new). May throw. */
   openFixedFile(path: string, name: string, bytes: number): FixedFile
   /** What CURRENT of the database at `path` names: another one since each opening. Null: unknown. */
   manifestName(path: string): string | null
