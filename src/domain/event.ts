@@ -11,11 +11,10 @@ import type { HeldReason } from './held.ts'
 import type { BatchId, LaneId } from './ids.ts'
 import { count, field, provider, requestId, why, type Field } from './event-field.ts'
 import type { Outcome } from './outcome.ts'
+import { spoolEventFields, type HoldReason } from './spool-event.ts'
 import { stallEventFields } from './stall-event.ts'
 
-/** Why the spool holds all acknowledgements. `store_lost`: a write failed and the store is being reopened. */
-export type HoldReason =
-  'spool_full' | 'disk_low' | 'quarantine_full' | 'deferred_full' | 'state_full' | 'store_lost'
+export type { HoldReason } from './spool-event.ts'
 
 /** Why a QoS 0 message could not be kept. */
 export type DropReason = HoldReason | 'waiting_full' | 'dead_letters_full'
@@ -42,64 +41,9 @@ const address = field<string | null>('address of the client; null where it is no
 const fault = field<GatewayError>('error with its code and its three sentences')
 const cause = field<string>('what caused the reload')
 const offsetMs = field<number>('clock of the service minus clock of this machine, in ms')
-const table = field<'state' | 'kept' | 'journal' | 'sessions'>(
-  '`state`: mapping state, `kept`: kept messages, `journal`: what ingest notes, `sessions`: stored sessions',
-)
-const name = field<string>('name of the message shelf or key of the state')
-
-const asidePath = field<string>('where a damaged store is kept')
-const spoolPath = field<string>('directory of the spool')
-
 export const eventFields = {
   // spool
-  spool_recovered: {
-    lanes: count('lanes'),
-    batches: count('sealed batches'),
-    payloads,
-    bytes,
-    windowIds: count('payloadIds in the dedup window'),
-    tookMs,
-  },
-  spool_checked: { tables: count('tables of the store'), tookMs },
-  spool_refused: { fault },
-  spool_leftovers_moved: { path: field<string>('where the files are now'), files: count('files moved') },
-  spool_set_aside: { path: asidePath, spoolPath, why },
-  spool_aside_found: { path: asidePath, spoolPath, stores: count('stores that were set aside') },
-  spool_aside_merged: {},
-  log_mended: {
-    file: field<string>('name of the log'),
-    aside: field<string>('where the damaged log is kept'),
-    lostBytes: field<number>('bytes that cannot be read'),
-    lostOperations: field<number | null>('operations that cannot be read; null where not known'),
-  },
-  table_damaged: {
-    file: field<string>('name of the table'),
-    what: detail,
-    command: field<string>('command that repairs the spool'),
-  },
-  spool_held: { reason: field<HoldReason>(reason.meaning), detail },
-  spool_resumed: { heldMs: field<number>('how long acknowledgements were held, in ms') },
-  spool_compacted: { lane, tookMs },
-  store_lost: { fault },
-  store_reopened: { lostMs: field<number>('how long the store was closed, in ms') },
-  store_reopen_failed: { fault, attempt: field<number>('number of the attempt') },
-  chunk_damaged: { lane, firstSeq: field<number>('number of the first payload'), payloads, what: detail },
-  conservation_broken: {
-    lane,
-    appended: count('payloads appended'),
-    settled: count('payloads settled'),
-    open: count('payloads left'),
-  },
-  record_damaged: { table, name, what: detail },
-  writes_missing: {
-    writes: count('writes that are missing'),
-    payloads: count('payloads that are missing'),
-    lanes: field<string>('missing payloads of each lane'),
-  },
-  high_water_mark_unknown: { why },
-  high_water_mark_failed: { why },
-  high_water_mark_resumed: {},
-  records_unbalanced: { table, name, known: count('records by the counter'), found: count('records found') },
+  ...spoolEventFields,
 
   // dead letters
   dead_letters_full: { bytesMax: field<number>('limit in bytes') },
