@@ -3,23 +3,33 @@
 import type { FileHandle } from 'node:fs/promises'
 import { codeOf } from '../std/gateway-error.ts'
 
-const sectorBytes = 4096
+export const sectorBytes = 4096
 
 /**
  * Fills `into` from `position` on and returns the bytes read: fewer than asked only at the end of the file.
- * A sector that the disk cannot read (EIO) becomes zeros, which no checksum fits.
+ * A sector that the disk cannot read (EIO) becomes zeros, which no checksum fits; `onFailed` gets its offset.
  */
-export async function readWhatIsReadable(file: FileHandle, into: Buffer, position: number): Promise<number> {
+export async function readWhatIsReadable(
+  file: FileHandle,
+  into: Buffer,
+  position: number,
+  onFailed: (sectorOffset: number) => void = () => undefined,
+): Promise<number> {
   let done = 0
   while (done < into.length) {
-    const bytesRead = await readSome(file, into.subarray(done), position + done)
+    const bytesRead = await readSome(file, into.subarray(done), position + done, onFailed)
     if (bytesRead === 0) break
     done += bytesRead
   }
   return done
 }
 
-async function readSome(file: FileHandle, into: Buffer, position: number): Promise<number> {
+async function readSome(
+  file: FileHandle,
+  into: Buffer,
+  position: number,
+  onFailed: (sectorOffset: number) => void,
+): Promise<number> {
   try {
     return (await file.read(into, 0, into.length, position)).bytesRead
   } catch (error) {
@@ -33,6 +43,7 @@ async function readSome(file: FileHandle, into: Buffer, position: number): Promi
   } catch (error) {
     if (codeOf(error) !== 'EIO') throw error
     sector.fill(0)
+    onFailed(position - (position % sectorBytes))
     return sector.length
   }
 }

@@ -25,8 +25,10 @@ import { realDisk } from './disk.ts'
 import { explainDirectory } from './disk-errors.ts'
 import { refuseWithoutCurrent } from './store-files.ts'
 import { lockedFault } from './store-lock.ts'
+import { defaultPageBytes, type ReadOptions, type StoreEntry, type StoreRange } from './types.ts'
 
 export { realDisk, syncDirectory, type Disk } from './disk.ts'
+export type { ReadOptions, StoreEntry, StoreRange } from './types.ts'
 export type * from './level-files/level-files.ts'
 export { checkInThread } from './store-check/store-check.ts'
 export { readCheckState, unknownCheckState, writeCheckState, type CheckState } from './check-state.ts'
@@ -37,19 +39,6 @@ export type { FixedFile } from './fixed-file.ts'
 
 /** One operation of an atomic write. */
 export type StoreOp = { type: 'put'; key: Buffer; value: Buffer } | { type: 'del'; key: Buffer }
-
-/** Keys from `gte` up to but not including `lt`. */
-export type StoreRange = { gte: Buffer; lt: Buffer }
-
-export type StoreEntry = [key: Buffer, value: Buffer]
-
-export type ReadOptions = {
-  reverse?: boolean
-  /** At most this many entries in all. */
-  limit?: number
-  /** About this many bytes in a page, and at least one entry. Default 256 KiB. */
-  pageBytes?: number
-}
 
 export type Store = {
   write(ops: readonly StoreOp[], options: { sync: boolean }): Promise<void>
@@ -75,8 +64,6 @@ const defaultWriteBufferBytes = 8 * 1024 * 1024
 
 /** A block of this size is compressed as one. Payloads of a fleet are alike: larger blocks save disk. */
 const blockBytes = 16 * 1024
-
-const defaultPageBytes = 256 * 1024
 
 /** Creates the directory and the database where they are missing, and never where files of a database are. */
 export const openLevelStore: OpenStore = async (path, options) => {
