@@ -36,9 +36,12 @@ export type DirectoryFiles = {
   hasCurrent: boolean
 }
 
-/** Rejects only where the directory cannot be read. */
-export async function readStoreDirectory(path: string): Promise<StoreDirectory> {
-  const files = await listFiles(path)
+/**
+ * Rejects only where the directory cannot be read. Files with the number `below` or a larger one do not
+ * count: an interrupted repair left them.
+ */
+export async function readStoreDirectory(path: string, below = Infinity): Promise<StoreDirectory> {
+  const files = await listFiles(path, below)
   const damage: FileDamage[] = []
   const manifest = await manifestInForce(path, files, damage)
   const tables: TableFile[] = []
@@ -71,18 +74,25 @@ export async function readStoreDirectory(path: string): Promise<StoreDirectory> 
   return { path, manifest, tables, logs: files.logs.filter(isLive), missing, missingLog, damage, files }
 }
 
-async function listFiles(path: string): Promise<DirectoryFiles> {
+/** A live table as the manifest names it: one that was cut off has the size that it had. */
+export function asNamed(table: TableFile, manifest: Manifest | null): TableFile {
+  return { ...table, bytes: manifest?.tables.get(table.number)?.bytes ?? table.bytes }
+}
+
+export async function listFiles(path: string, below: number): Promise<DirectoryFiles> {
   const files: DirectoryFiles = { tables: [], logs: [], manifests: [], hasCurrent: false }
   for (const name of (await readdir(path)).toSorted()) {
     const [, digits, ending] = /^(\d+)\.(ldb|sst|log)$/.exec(name) ?? []
     const number = Number(digits)
     if (ending !== undefined) {
+      if (number >= below) continue
       const bytes = await sizeOf(join(path, name))
       if (bytes === null) continue
       if (ending === 'log') files.logs.push({ number, name, bytes })
       else files.tables.push({ number, name, bytes, level: null, smallest: null, largest: null })
     } else if (/^MANIFEST-\d+$/.test(name)) {
-      files.manifests.push(Number(name.slice('MANIFEST-'.length)))
+      const manifest = Number(name.slice('MANIFEST-'.length))
+      if (manifest < below) files.manifests.push(manifest)
     } else if (name === 'CURRENT') {
       files.hasCurrent = true
     }

@@ -10,9 +10,9 @@ import type {
   FileDamage,
   VerifiedTable,
 } from '../level-files/level-files.ts'
-import { readStoreDirectory, type StoreDirectory } from '../level-files/store-directory.ts'
+import { asNamed, readStoreDirectory, type StoreDirectory } from '../level-files/store-directory.ts'
 import { openTable } from '../level-files/table-reader/table-reader.ts'
-import type { Manifest, TableFile } from '../level-files/types.ts'
+import type { TableFile } from '../level-files/types.ts'
 import { mendLog, readLogState, type LogState } from './log-mending.ts'
 
 type Options = { onProgress?: (progress: CheckProgress) => void }
@@ -88,11 +88,6 @@ async function checkTable(
 function isEmpty({ files, manifest, damage }: StoreDirectory): boolean {
   const hasContent = files.tables.length > 0 || files.logs.some(({ bytes }) => bytes > 0)
   return damage.length > 0 && !hasContent && (manifest === null || manifest.tables.size === 0)
-}
-
-/** A table that was cut off has the size that the manifest says. */
-function asNamed(table: TableFile, manifest: Manifest | null): TableFile {
-  return { ...table, bytes: manifest?.tables.get(table.number)?.bytes ?? table.bytes }
 }
 
 type Plan = {

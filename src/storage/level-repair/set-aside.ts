@@ -1,0 +1,63 @@
+// set-aside.ts: keeps files by hard links in another directory of the same file system; where links are not
+// possible, by copies.
+
+import { constants } from 'node:fs'
+import { copyFile, link, mkdir, open, rename, rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { codeOf } from '../../std/gateway-error.ts'
+import { syncDirectory } from '../disk.ts'
+
+/** The file under another name. A name that exists is left as it is: an interrupted repair made it. */
+export async function linkOrCopy(file: string, to: string): Promise<void> {
+  try {
+    await link(file, to)
+  } catch (error) {
+    if (codeOf(error) === 'EEXIST') return
+    await copyDurably(file, to)
+  }
+}
+
+/** Under its name only when it is complete. Rejects with EIO where the disk cannot read the file. */
+export async function copyDurably(file: string, to: string): Promise<void> {
+  const draft = `${to}.part`
+  await copyFile(file, draft, constants.COPYFILE_FICLONE)
+  const copy = await open(draft)
+  try {
+    await copy.sync()
+  } finally {
+    await copy.close()
+  }
+  await rename(draft, to)
+}
+
+/** Links files of a directory into another one. Those that do not exist are left out. */
+export async function setFilesAside(path: string, names: Iterable<string>, to: string): Promise<void> {
+  await mkdir(to, { recursive: true })
+  for (const name of names) {
+    try {
+      await linkOrCopy(join(path, name), join(to, name))
+    } catch (error) {
+      // EIO: a file of which the disk reads nothing.
+      if (!['ENOENT', 'EIO', 'EISDIR'].includes(codeOf(error) ?? '')) throw error
+    }
+  }
+  await syncDirectory(to)
+  await syncDirectory(dirname(to))
+}
+
+/** True if files of a directory can be linked. */
+export async function canLink(path: string): Promise<boolean> {
+  const probe = join(path, 'link-probe')
+  const other = join(path, 'link-probe-2')
+  try {
+    await rm(other, { force: true })
+    await (await open(probe, 'w')).close()
+    await link(probe, other)
+    return true
+  } catch {
+    return false
+  } finally {
+    await rm(probe, { force: true })
+    await rm(other, { force: true })
+  }
+}
