@@ -37,6 +37,8 @@ export type ActiveMapping = {
   readonly mapper: Mapper
   readonly release: QuarantineRelease
   readonly opsView: MappingStage
+  /** What a later start of the stages begins with. */
+  inForce(): { mapping: Mapping; config: Config }
   /** Before the first message. */
   prepare(): Promise<void>
   /** From the first message on. */
@@ -50,7 +52,7 @@ export type ActiveMapping = {
 
 export type MappingDeps = { spool: Spool; clock: Clock; emit: Emit; ourTime: GatewayTime }
 
-type Present = { mapping: Mapping; mapper: Mapper; since: EpochMs; sources: number }
+type Present = { mapping: Mapping; mapper: Mapper; since: EpochMs; config: Config }
 
 /** Rejects with DEVICES_INVALID; before anything else is opened. */
 export function mappingOf(config: Config, clockOffsetMs: () => number | null): Promise<Mapping> {
@@ -77,6 +79,7 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
     },
     release,
     opsView: { view, device: monitor.device, devices: monitor.devices },
+    inForce: () => ({ mapping: present.mapping, config: present.config }),
     prepare: () => release.findReleasable(),
     start(ingest) {
       intake = ingest
@@ -98,8 +101,8 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
     stop,
   }
 
-  function presentOf(mapping: Mapping, { sources }: Config): Present {
-    return { mapping, mapper: mapping.open(), since: clock.now(), sources: sources.length }
+  function presentOf(mapping: Mapping, present: Config): Present {
+    return { mapping, mapper: mapping.open(), since: clock.now(), config: present }
   }
 
   async function swap(config: Config): Promise<void> {
@@ -136,11 +139,15 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
   }
 
   function view(): ReturnType<MappingStage['view']> {
-    const { mapper, since, sources } = present
+    const {
+      mapper,
+      since,
+      config: { sources },
+    } = present
     const { omitted, clocks } = mapper.counters()
     return {
       since,
-      sources,
+      sources: sources.length,
       openParts: mapper.openParts(),
       omitted,
       clocks,

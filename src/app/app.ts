@@ -4,46 +4,39 @@
 //
 //   mapping   compiled, with the device table; a problem in either stops the start
 //   ops       answers at once, not ready: it is needed most when the disk is full or damaged
-//   spool     opens the store and recovers, without loss
-//   delivery  sends the recovered batches first
-//   ledger    opens its records; nothing waits for it
-//   ingest    last, because a device that can connect expects acks
+//   spool     checks the files, opens the store and recovers, without loss (refused-spool.ts)
+//   stages    delivery, ledger, ingest (stages.ts)
 //   ready     /readyz, READY=1
-//   then      kept messages are mapped (active-mapping.ts), files are watched (config-reload.ts)
 //
-// Stop: one deadline for all of it. It does not drain to empty: keeping data is what the spool is for.
+// A spool that cannot be opened is refused: the daemon stays up without listeners, and opens the spool and
+// the stages when it can. That also follows where files turn out to be damaged while it runs:
 //
-//   not ready -> no reload -> ingest accepts nothing more -> work on kept messages ends with its slice
-//   -> running submissions get most of the time, then are aborted, and their batches stay sealed
-//   -> the last group is committed and acknowledged, the store is closed -> connections -> ops
+//   opening -> running -> (the store is lost, its files are damaged) -> stages closed -> opening
+//      '-> refused -> (the files changed, or a retry) -> opening
 //
-// A second signal ends the process at once (main.ts). That is safe: what was acknowledged is on the disk, the
-// rest is sent again by its device, and a sealed batch is sent again with its batchId.
+// Stop: not ready -> the stages close within one deadline -> ops. A second signal ends the process at once
+// (main.ts). That is safe: what was acknowledged is on the disk, the rest is sent again by its device, and a
+// sealed batch is sent again with its batchId.
 
+import { join } from 'node:path'
 import type { Writable } from 'node:stream'
+import { assert } from '../std/assert.ts'
 import type { Clock } from '../std/clock.ts'
-import type { GatewayError } from '../std/gateway-error.ts'
+import { GatewayError } from '../std/gateway-error.ts'
 import type { Emit } from '../domain/event.ts'
 import type { NewId } from '../domain/ids.ts'
 import type { Config } from '../config/config.ts'
-import { createDelivery } from '../delivery/delivery.ts'
 import { deliveryOptions } from '../delivery/config.ts'
-import { createIngest, createTaps } from '../ingest/ingest.ts'
-import { ingestOptions } from '../ingest/config.ts'
-import { createLedger } from '../ledger/ledger.ts'
-import { ledgerOptions } from '../ledger/config.ts'
-import type { Mapping } from '../mapping/mapping.ts'
 import { createOps, type Ops, type ReloadReport } from '../ops/ops.ts'
-import { openSpool } from '../spool/spool.ts'
+import { openSpool, type Spool } from '../spool/spool.ts'
 import { spoolOptions } from '../spool/config.ts'
-import type { Disk, OpenStore } from '../storage/storage.ts'
-import { createActiveMapping, mappingOf } from './active-mapping.ts'
+import type { CheckStore, Disk, OpenStore } from '../storage/storage.ts'
+import { mappingOf } from './active-mapping.ts'
 import { createBackfillRule } from './backfill-rule.ts'
-import { createConfigReload } from './config-reload.ts'
-import { startDeadLetterWork } from './dead-letter-work.ts'
-import { probe } from './endpoint-probe.ts'
 import type { KernelClock } from './kernel-clock.ts'
 import { createOurTime, type GatewayTime } from './our-time.ts'
+import { isRefusal, openSpoolOrWait } from './refused-spool.ts'
+import { closeStages, openStages, type Stages, type StagesConfig } from './stages.ts'
 
 export { realPlaces, systemKernelClock } from './kernel-clock.ts'
 
@@ -57,9 +50,13 @@ export type GatewayDeps = {
   stdout: Writable
   version: string
   openStore: OpenStore
+  /** Checks the files of a database before it is opened. Without it nothing is checked. */
+  checkStore?: CheckStore
   disk: Disk
   /** Receives every event after ops; for tests and the trial. */
   observe?: Emit
+  /** Ends a start that takes long. The gateway is then returned, and is stopped as usual. */
+  stop?: AbortSignal
 }
 
 export type Gateway = {
@@ -76,183 +73,173 @@ export type Gateway = {
   stop(reason: string): Promise<void>
 }
 
-type Deps = GatewayDeps & {
-  emit: Emit
-  ops: Ops
-  ourTime: GatewayTime
-  /** Called with the close of each part, in the order of opening. */
-  opened: (close: () => Promise<unknown>) => void
-}
+type Deps = GatewayDeps & { emit: Emit; ops: Ops; ourTime: GatewayTime }
 
-/** What sends, and what takes messages in. */
-type Outgoing = Awaited<ReturnType<typeof openOutgoing>>
-type Incoming = Awaited<ReturnType<typeof openIncoming>>
-
-/** Share of the deadline that running submissions get; the rest is for closing. */
-const submissionShare = 0.8
-/** For the last copy of the ledger; what it leaves is copied after the next start. */
-const lastCopyMs = 2000
-
+/** Resolves when devices can publish, or when the spool is refused. */
 export async function startGateway(
   gatewayDeps: GatewayDeps,
   config: Config,
   configPath: string,
 ): Promise<Gateway> {
   const { clock, version, env, stdout, observe } = gatewayDeps
-  const startedAtMs = clock.monotonic()
   const ops = createOps({ clock, version, stdout, env }, { ops: config.ops, log: config.log })
   const emit: Emit = (event) => {
     ops.emit(event)
     observe?.(event)
   }
-  const closes: (() => Promise<unknown>)[] = []
   const ourTime = createOurTime(
     { clock, emit, kernel: gatewayDeps.kernel },
     { trustLocal: config.clocks.trust_local },
   )
-  const deps: Deps = { ...gatewayDeps, emit, ops, ourTime, opened: (close) => void closes.push(close) }
   try {
     emit({ kind: 'gateway_starting', version, pid: process.pid, config: configPath })
     const mapping = await mappingOf(config, ourTime.offsetMs)
     ops.attach({ ourTime })
     ourTime.start()
-    deps.opened(async () => ourTime.stop())
     await ops.start()
-    deps.opened(() => ops.stop())
-    const outgoing = await openOutgoing(deps, config)
-    const incoming = await openIncoming(deps, outgoing, { config, configPath, mapping })
-    const addresses = { mqtt: incoming.ingest.addresses(), ops: ops.url() ?? '' }
-    emit({
-      kind: 'gateway_ready',
-      tookMs: clock.monotonic() - startedAtMs,
-      addresses: [...addresses.mqtt, addresses.ops],
-    })
-    ops.ready()
-    return gatewayOf(deps, { ...outgoing, ...incoming }, config, addresses)
+    const deps = { ...gatewayDeps, emit, ops, ourTime }
+    const gateway = gatewayOf(deps, { config, configPath, inForce: { mapping, config } })
+    await gateway.begun
+    return gateway
   } catch (error) {
-    for (const close of closes.reverse()) await close()
+    ourTime.stop()
+    await ops.stop()
     throw error
   }
 }
 
-async function openOutgoing(deps: Deps, config: Config) {
-  const { clock, random, emit, env, ops, ourTime, opened } = deps
-  const options = { ...deliveryOptions(config.delivery), ledger: config.ledger.enabled }
-  const { max_payloads: payloadsMax, max_bytes: bytesMax } = config.delivery.batch
-  const isLate = createBackfillRule({ clock, offsetMs: ourTime.wallOffsetMs }, options)
-  const spool = await openSpool({ ...deps, isLate }, spoolOptions(config.spool, { payloadsMax, bytesMax }))
-  opened(() => spool.close())
-  ops.attach({ spool })
-  const delivery = createDelivery({ spool, clock, random, emit, env }, options)
-  opened(() => delivery.stop(AbortSignal.abort()))
-  ops.attach({ delivery, batches: delivery.batches })
-  delivery.start()
-  ourTime.follow(delivery)
-  const ledgerDeps = { ...deps, source: spool, clockOffsetMs: ourTime.wallOffsetMs }
-  const ledger = config.ledger.enabled
-    ? createLedger(ledgerDeps, ledgerOptions(config.ledger, config.spool.path))
-    : null
-  ledger?.start()
-  opened(async () => ledger?.stop(AbortSignal.abort()))
-  return { spool, delivery, ledger }
-}
-
-async function openIncoming(
-  { clock, emit, env, ops, ourTime, opened }: Deps,
-  { spool, delivery, ledger }: Outgoing,
-  { config, configPath, mapping }: { config: Config; configPath: string; mapping: Mapping },
-) {
-  const activeMapping = createActiveMapping({ spool, clock, emit, ourTime }, config, mapping)
-  opened(() => activeMapping.stop())
-  const taps = createTaps({ clock })
-  const { mapper, release, opsView, remap, decisions } = activeMapping
-  const ingest = createIngest(
-    { mapper, spool, clock, ourTime, emit, releaseOrder: release, tap: taps },
-    ingestOptions(config.ingest),
-  )
-  const reload = createConfigReload(
-    { clock, emit, env, swap: activeMapping.swap },
-    { path: configPath, running: config },
-  )
-  opened(() => reload.stop())
-  const deadLetters = startDeadLetterWork(
-    { spool, clock, emit, delivery, remap, clockOffsetMs: ourTime.wallOffsetMs, ledger },
-    { retentionMs: config.spool.dead_letters.retention },
-  )
-  opened(() => deadLetters.stop())
-  ops.attach({
-    ingest,
-    taps,
-    mapping: opsView,
-    keptMessages: spool,
-    deadLetters: deadLetters.work,
-    ledger,
-    control: {
-      reload: reload.reload,
-      probe: (signal) => probe({ delivery, clock }, signal),
-      remap,
-      check: spool.check,
-    },
-    quarantine: decisions,
-  })
-  await activeMapping.prepare()
-  await ingest.start()
-  opened(() => ingest.close())
-  activeMapping.start(ingest)
-  await reload.start()
-  return { ingest, activeMapping, deadLetters, reload }
-}
-
-function gatewayOf(
-  deps: Deps,
-  stages: Outgoing & Incoming,
-  config: Config,
-  addresses: Gateway['addresses'],
-): Gateway {
-  const { spool, delivery, reload } = stages
-  const broken = new Promise<GatewayError>((resolve) => {
-    spool.listen({ storeUnrecoverable: resolve })
-  })
+function gatewayOf(deps: Deps, start: StagesConfig): Gateway & { begun: Promise<void> } {
+  const { clock, emit, ops } = deps
+  const { config } = start
+  const startedAtMs = clock.monotonic()
+  const stopping = new AbortController()
+  const signals = deps.stop === undefined ? [stopping.signal] : [stopping.signal, deps.stop]
+  const signal = AbortSignal.any(signals)
+  const begun = Promise.withResolvers<void>()
+  const broken = Promise.withResolvers<GatewayError>()
+  let { inForce } = start
+  let stages: Stages | null = null
+  let refusal: GatewayError | null = null
   let stopped: Promise<void> | null = null
+  let hasBegun = false
+  void begun.promise.then(
+    () => (hasBegun = true),
+    () => undefined, // The caller of the start gets it.
+  )
+  const life = live().then(begun.resolve, ended)
+
   return {
-    addresses,
-    broken,
-    probe: () => delivery.probe(),
-    reload: reload.reload,
-    status: () => deps.ops.status(),
+    begun: begun.promise,
+    get addresses() {
+      return { mqtt: stages?.ingest.addresses() ?? [], ops: ops.url() ?? '' }
+    },
+    broken: broken.promise,
+    probe: () => stages?.delivery.probe(),
+    reload: async (cause) => stages?.reload.reload(cause) ?? { kind: 'refused', fault: notOpen() },
+    status: () => ops.status(),
     stop(reason) {
-      stopped ??= stopAll(deps, stages, { reason, deadlineMs: config.ops.stop_deadline })
+      stopped ??= stopAll(reason)
       return stopped
     },
   }
+
+  /** Ends when the stop begins. Rejects where the gateway cannot start or continue. */
+  async function live(): Promise<void> {
+    for (;;) {
+      const wait = { clock, emit, open: () => openSpoolOf(deps, config, signal), refused }
+      const spool = await openSpoolOrWait(wait, config.spool.path, signal)
+      if (spool === null) return
+      const fault = await run(spool)
+      if (fault === null) return
+      if (!isRefusal(fault)) throw fault
+    }
+  }
+
+  /** From an open spool to its end. Null where that is the stop. */
+  async function run(spool: Spool): Promise<GatewayError | null> {
+    const wasRefused = refusal !== null
+    stages = await openStages(deps, spool, { ...start, inForce })
+    refusal = null
+    const addresses = [...stages.ingest.addresses(), ops.url() ?? '']
+    emit({ kind: 'gateway_ready', tookMs: clock.monotonic() - startedAtMs, addresses })
+    ops.ready()
+    begun.resolve()
+    // The files may have changed while nothing watched them. Never rejects: a problem is a condition.
+    if (wasRefused) void stages.reload.reload('the spool was opened')
+    const fault = await Promise.race([stages.broken, aborted(signal)])
+    if (fault === null) return null
+    if (isRefusal(fault)) await closeBroken(stages, fault)
+    return fault
+  }
+
+  async function closeBroken(open: Stages, fault: GatewayError): Promise<void> {
+    refusal = fault
+    ops.refusing(fault)
+    inForce = open.activeMapping.inForce()
+    await closeStages(deps, open, { deadlineMs: config.ops.stop_deadline, isLast: false })
+    stages = null
+    ops.detach()
+  }
+
+  function refused(fault: GatewayError): void {
+    refusal = fault
+    ops.refusing(fault)
+    begun.resolve()
+  }
+
+  function ended(error: unknown): void {
+    if (!hasBegun) begun.reject(error)
+    else if (error instanceof GatewayError) broken.resolve(error)
+    // A programming error ends the process: the caller that waits for the end gets it.
+    else broken.reject(error)
+  }
+
+  function notOpen(): GatewayError {
+    assert(refusal !== null, 'without stages the spool is refused')
+    return refusal
+  }
+
+  async function stopAll(reason: string): Promise<void> {
+    const stopStartedAtMs = clock.monotonic()
+    const deadlineMs = config.ops.stop_deadline
+    let pending: number | null = null
+    try {
+      emit({ kind: 'gateway_stopping', reason, deadlineMs })
+      ops.stopping(reason)
+      stopping.abort()
+      await life
+      if (stages !== null) pending = await closeStages(deps, stages, { deadlineMs, isLast: true })
+      deps.ourTime.stop()
+      emit({ kind: 'gateway_stopped', tookMs: clock.monotonic() - stopStartedAtMs, pending })
+    } finally {
+      await ops.stop()
+    }
+  }
 }
 
-async function stopAll(
-  { clock, emit, ops, ourTime }: Deps,
-  { spool, delivery, ledger, ingest, activeMapping, deadLetters, reload }: Outgoing & Incoming,
-  { reason, deadlineMs }: { reason: string; deadlineMs: number },
-): Promise<void> {
-  const startedAtMs = clock.monotonic()
-  const deadline = new AbortController()
-  const cancel = clock.after(deadlineMs * submissionShare, () => deadline.abort())
-  try {
-    emit({ kind: 'gateway_stopping', reason, deadlineMs })
-    ops.stopping(reason)
-    await reload.stop()
-    await ingest.stopAccepting()
-    await deadLetters.stop()
-    await activeMapping.stop()
-    ourTime.stop()
-    await delivery.stop(deadline.signal)
-    // So that what was settled last can be queried while the daemon does not run.
-    await ledger?.stop(AbortSignal.any([deadline.signal, AbortSignal.timeout(lastCopyMs)]))
-    const pending = spool.lanes().reduce((sum, lane) => sum + lane.open, 0)
-    // Commits the open group, so that devices get their last acks before their connections are closed.
-    await spool.close()
-    await ingest.close()
-    emit({ kind: 'gateway_stopped', tookMs: clock.monotonic() - startedAtMs, pending })
-  } finally {
-    cancel()
-    await ops.stop()
-  }
+function openSpoolOf(deps: Deps, config: Config, signal: AbortSignal): Promise<Spool> {
+  const { clock, ourTime, kernel, ops, env } = deps
+  const isLate = createBackfillRule(
+    { clock, offsetMs: ourTime.wallOffsetMs },
+    deliveryOptions(config.delivery),
+  )
+  const { max_payloads: payloadsMax, max_bytes: bytesMax } = config.delivery.batch
+  const options = spoolOptions(config.spool, { payloadsMax, bytesMax })
+  return openSpool(
+    { ...deps, isLate, bootId: kernel.bootId, onProgress: ops.starting, signal },
+    { ...options, lastExitPath: lastExitPathOf(env, config.spool.path) },
+  )
+}
+
+/** The unit of systemd notes how the process ended; STATE_DIRECTORY may be a list. */
+function lastExitPathOf(env: NodeJS.ProcessEnv, spoolPath: string): string {
+  const [folder = ''] = (env['STATE_DIRECTORY'] ?? '').split(':')
+  return join(folder === '' ? spoolPath : folder, 'last-exit')
+}
+
+function aborted(signal: AbortSignal): Promise<null> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve(null)
+    else signal.addEventListener('abort', () => resolve(null), { once: true })
+  })
 }

@@ -240,7 +240,10 @@ export const eventFields = {
     reason: field<string>('signal or error that stops the gateway'),
     deadlineMs: field<number>('longest time that the stop takes, in ms'),
   },
-  gateway_stopped: { tookMs, pending: count('payloads in the spool') },
+  gateway_stopped: {
+    tookMs,
+    pending: field<number | null>('payloads in the spool; null where it was not open'),
+  },
 } as const
 
 export type EventName = keyof typeof eventFields

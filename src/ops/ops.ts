@@ -14,6 +14,7 @@
 //            their code
 //
 //   createOps -> start (log, HTTP, not ready) -> attach... -> ready -> stopping -> stop (last of all)
+//                   '-> starting..., refusing    '-> refusing, detach -> attach...
 //
 //   events/       every event: its sentence, its level, its conditions
 //   conditions/   what is wrong now
@@ -29,10 +30,12 @@
 
 import type { Writable } from 'node:stream'
 import type { Clock } from '../std/clock.ts'
+import type { GatewayError } from '../std/gateway-error.ts'
 import type { Emit, GatewayEvent } from '../domain/event.ts'
 import { conservationOf, createConservationCheck } from './conservation-check.ts'
 import { createConditions } from './conditions/conditions.ts'
 import type { LogConfig, OpsConfig } from './config.ts'
+import { spoolConditions } from './conditions/spool-conditions.ts'
 import { createEventConditions } from './conditions/event-conditions.ts'
 import { openHttp, type HttpServer } from './http/http.ts'
 import { createLog } from './logging/logging.ts'
@@ -67,6 +70,12 @@ export type Ops = {
   attach(stages: Partial<StageViews>): void
   /** Opens the HTTP server; rejects with GatewayError ADDRESS_IN_USE or ADDRESS_UNAVAILABLE. */
   start(): Promise<void>
+  /** What the start does now; it shows that the start goes on. Without effect once ready. */
+  starting(this: void, progress: string): void
+  /** The daemon stays up and accepts nothing, for this reason. */
+  refusing(fault: GatewayError): void
+  /** The stages are closed; others may be attached. */
+  detach(): void
   ready(): void
   stopping(reason: string): void
   /** After everything else has stopped. */
@@ -88,9 +97,22 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   const notify = createNotify({ clock, env })
   let recovered = 0
   let notReady: string | null = 'starting'
+  let isStopping = false
   let http: HttpServer | null = null
 
-  return { emit, attach, start, ready, stopping, stop, status, url: () => http?.url ?? null }
+  return {
+    emit,
+    attach,
+    detach,
+    start,
+    starting,
+    refusing,
+    ready,
+    stopping,
+    stop,
+    status,
+    url: () => http?.url ?? null,
+  }
 
   function emit(event: GatewayEvent): void {
     // Separately: a line that cannot be written must not hide the condition.
@@ -129,12 +151,36 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
     )
   }
 
+  function detach(): void {
+    for (const name of Object.keys(stages) as (keyof StageViews)[])
+      if (name !== 'ourTime') stages[name] = null
+    recovered = 0
+    eventConditions.countersBegin()
+    // The next stages report what is wrong then. The clock is no stage, and the spool reports its openings.
+    conditions.clearOthers((code) => code in spoolConditions || code.startsWith('CLOCK_'))
+  }
+
+  function starting(progress: string): void {
+    if (isStopping || notReady === null) return
+    notReady = progress
+    notify.starting(progress)
+  }
+
+  function refusing({ code, why }: GatewayError): void {
+    if (isStopping) return
+    notReady = `${code}: ${why}`
+    // For systemd the start is over: the daemon is up, and a restart would not help.
+    notify.ready(`Not ready. ${notReady}`)
+  }
+
   function ready(): void {
+    if (isStopping) return
     notReady = null
     notify.ready('Ready')
   }
 
   function stopping(reason: string): void {
+    isStopping = true
     notReady = `stopping: ${reason}`
     notify.stopping()
   }

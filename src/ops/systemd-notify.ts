@@ -14,9 +14,14 @@ import type { CancelTimer, Clock } from '../std/clock.ts'
 import { bounded } from '../std/quote.ts'
 
 const childMs = 5000
+/** From each message about progress, systemd waits this long for the next one or for READY=1. */
+const extendedMs = 60_000
+const extendEveryMs = 10_000
 
 export type Notify = {
   ready(status: string): void
+  /** Extends the time limit of the start, which goes on. At most one message in 10 s. */
+  starting(status: string): void
   status(status: string): void
   stopping(): void
   /** Ends the watchdog and waits, at most as long as a child may run, until the last message is out. */
@@ -32,10 +37,12 @@ export function createNotify(deps: { clock: Clock; env: NodeJS.ProcessEnv }): No
   let running: Promise<void> | null = null
   let cancelBeat: CancelTimer | null = null
   let closed = false
+  let nextExtensionMs = -Infinity
   scheduleBeat()
 
   return {
     ready: (status) => send({ READY: '1', STATUS: status }),
+    starting,
     status: (status) => send({ STATUS: status }),
     stopping: () => send({ STOPPING: '1', STATUS: 'Stopping' }),
     async close() {
@@ -43,6 +50,12 @@ export function createNotify(deps: { clock: Clock; env: NodeJS.ProcessEnv }): No
       cancelBeat?.()
       await running
     },
+  }
+
+  function starting(status: string): void {
+    if (clock.monotonic() < nextExtensionMs) return
+    nextExtensionMs = clock.monotonic() + extendEveryMs
+    send({ EXTEND_TIMEOUT_USEC: `${extendedMs * 1000}`, STATUS: status })
   }
 
   function scheduleBeat(): void {

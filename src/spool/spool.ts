@@ -60,6 +60,7 @@ import type { Batch, Spool, SpoolListener } from './types.ts'
 export type * from './types.ts'
 export type * from './views.ts'
 export type { IsLate, SpoolDeps, SpoolOptions } from './spool-options.ts'
+export { storeChanged } from './opening/store-watch.ts'
 export { openRestingSpool, openSalvage, type RestingSpool, type Salvage } from './salvage/salvage.ts'
 export type { Salvaged } from './salvage/salvaged-records.ts'
 

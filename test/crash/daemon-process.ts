@@ -69,7 +69,9 @@ export function startDaemon(options: DaemonOptions): Daemon {
       if (word.kind === 'event') options.onEvent?.(word.event, word.detail)
       else {
         opsUrl = word.ops
-        resolve({ mqttPort: Number(new URL(word.mqtt).port), opsUrl: word.ops })
+        // Without a listener the spool is refused.
+        const mqttPort = word.mqtt === '' ? 0 : Number(new URL(word.mqtt).port)
+        resolve({ mqttPort, opsUrl: word.ops })
       }
     })
     void ended.then(() => resolve(null))

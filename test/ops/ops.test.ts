@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest'
+import { GatewayError } from '../../src/std/gateway-error.ts'
 import { Secret } from '../../src/std/secret.ts'
 import type { ProviderName } from '../../src/domain/ids.ts'
 import { createOps } from '../../src/ops/ops.ts'
+import { eventSamples } from '../support/event-samples.ts'
 import {
   get,
   handClock,
@@ -75,6 +77,41 @@ describe('the gateway is ready from gateway_ready until it stops', () => {
     const url = world.ops.url()
     await world.ops.stop()
     await expect(fetch(`${url}/healthz`)).rejects.toThrow('fetch failed')
+  })
+})
+
+describe('a gateway that refuses its spool', () => {
+  const fault = new GatewayError('SPOOL_DAMAGED', { what: 'Bad.', why: 'A table is bad.', act: 'Repair it.' })
+
+  test('shows what the start does, then the reason, and is ready after the repair', async () => {
+    await using world = opsWorld()
+    const { ops } = world
+    await ops.start()
+    const reason = async () => JSON.parse((await get(ops.url(), '/readyz')).text) as { reason: string | null }
+    ops.starting('checking the spool: 1 of 20 GiB')
+    expect(await reason()).toMatchObject({ reason: 'checking the spool: 1 of 20 GiB' })
+    ops.refusing(fault)
+    expect(await reason()).toMatchObject({ ready: false, reason: 'SPOOL_DAMAGED: A table is bad.' })
+    expect((await get(ops.url(), '/healthz')).status).toBe(200)
+    ops.starting('checking the spool: 2 of 20 GiB')
+    ops.ready()
+    // The check of a reopening does not make the gateway unready: the condition of the lost store says it.
+    ops.starting('checking the spool: 3 of 20 GiB')
+    expect(await reason()).toMatchObject({ ready: true, reason: null })
+  })
+
+  test('shows nothing of the stages that were closed, and counts from zero', async () => {
+    await using world = opsWorld()
+    const { ops } = world
+    ops.attach(stages({ providers: [provider('default')], lanes: [lane(1)] }))
+    ops.emit(eventSamples.endpoint_unavailable)
+    ops.emit(eventSamples.clock_unknown)
+    ops.emit(eventSamples.spool_refused)
+    ops.detach()
+    expect(ops.status()).toMatchObject({ providers: [], lanes: [], totals: { payloads: 0 } })
+    expect(ops.status().conditions.map(({ code }) => code)).toEqual(['SPOOL_DAMAGED', 'CLOCK_UNKNOWN'])
+    ops.emit(eventSamples.spool_recovered)
+    expect(ops.status().conditions.map(({ code }) => code)).toEqual(['CLOCK_UNKNOWN'])
   })
 })
 

@@ -45,6 +45,24 @@ describe('systemd is notified', () => {
     expect(await world.lines()).toEqual(['READY=1 STATUS=Ready', 'STOPPING=1 STATUS=Stopping'])
   })
 
+  test('of a start that goes on, at most every ten seconds, so that it is not ended by its time limit', async () => {
+    await using world = await systemd()
+    const clock = handClock()
+    const notify = createNotify({ clock, env: world.env })
+    notify.starting('checking the spool: 1 of 20 GiB')
+    await world.linesReach(1)
+    clock.move(9_999)
+    notify.starting('checking the spool: 2 of 20 GiB')
+    clock.move(1)
+    notify.starting('checking the spool: 3 of 20 GiB')
+    await world.linesReach(2)
+    await notify.close()
+    expect(await world.lines()).toEqual([
+      'EXTEND_TIMEOUT_USEC=60000000 STATUS=checking the spool: 1 of 20 GiB',
+      'EXTEND_TIMEOUT_USEC=60000000 STATUS=checking the spool: 3 of 20 GiB',
+    ])
+  })
+
   test('at half of the watchdog time while the event loop runs', async () => {
     await using world = await systemd()
     const clock = handClock()

@@ -109,7 +109,6 @@ export async function startPipeline(options: PipelineOptions = {}): Promise<Pipe
     path,
   )
   onTestFinished(() => gateway.stop('the test ended'))
-  const port = Number(new URL(gateway.addresses.mqtt[0] ?? '').port)
   return {
     gateway,
     sandbox,
@@ -118,6 +117,7 @@ export async function startPipeline(options: PipelineOptions = {}): Promise<Pipe
     events,
     log: output.text,
     async device(clientId) {
+      const port = Number(new URL(gateway.addresses.mqtt[0] ?? '').port)
       const device = await createDevice({ port, clientId })
       onTestFinished(() => device.destroy())
       await device.connect()

@@ -19,7 +19,7 @@ import { realPlaces, startGateway, systemKernelClock, type Gateway } from '../..
 import { loadConfig } from '../../config/config.ts'
 import { createSandbox, sandboxAccount } from '../../sandbox/sandbox.ts'
 import { createFleet } from '../../simulate/simulate.ts'
-import { openLevelStore, realDisk } from '../../storage/storage.ts'
+import { checkInThread, openLevelStore, realDisk } from '../../storage/storage.ts'
 import { duration, wholeNumber } from '../terminal/option-values.ts'
 import { readVersion } from '../terminal/package-version.ts'
 import type { BuildCommand, CommandIo } from '../terminal/terminal.ts'
@@ -107,6 +107,7 @@ async function openGateway(
       stdout: log,
       version: readVersion(),
       openStore: openLevelStore,
+      checkStore: checkInThread,
       disk: realDisk,
     },
     config,

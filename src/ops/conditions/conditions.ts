@@ -47,6 +47,8 @@ export type Cause = {
 export type Conditions = {
   raise(code: ConditionCode, cause: Cause): void
   clear(code: ConditionCode, key?: string | null): void
+  /** Clears all for which `stays` is false. */
+  clearOthers(stays: (code: ConditionCode) => boolean): void
   /** Worst first, then oldest first. */
   open(): readonly Condition[]
   /** Conditions that were removed because there were too many, since the start. */
@@ -64,6 +66,9 @@ export function createConditions({ clock }: { clock: Clock }): Conditions {
   return {
     raise,
     clear: (code, key = null) => void entries.delete(entryName(code, key)),
+    clearOthers(stays) {
+      for (const [name, { condition }] of entries) if (!stays(condition.code)) entries.delete(name)
+    },
     open,
     get hidden() {
       return hidden

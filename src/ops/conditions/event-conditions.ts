@@ -13,6 +13,8 @@ export type EventConditions = {
   apply(this: void, event: GatewayEvent): void
   /** Raises what the counters have and no event reported. */
   reconcile(counted: Counted): void
+  /** The counters begin at zero again, because their stages were closed. */
+  countersBegin(): void
 }
 
 export function createEventConditions(conditions: Conditions): EventConditions {
@@ -20,7 +22,7 @@ export function createEventConditions(conditions: Conditions): EventConditions {
   const raised: Record<string, number> = { DEAD_LETTERS: 0, MESSAGES_DROPPED: 0 }
   let deadLettersKept = 0
 
-  return { apply, reconcile }
+  return { apply, reconcile, countersBegin }
 
   function apply(event: GatewayEvent): void {
     const { clears, raises } = eventSpec(event)
@@ -42,6 +44,11 @@ export function createEventConditions(conditions: Conditions): EventConditions {
     // All were requeued, mapped or deleted. The first ones may be raised before they are on disk.
     if (counted.deadLettersKept === 0 && deadLettersKept > 0) conditions.clear('DEAD_LETTERS')
     deadLettersKept = counted.deadLettersKept
+  }
+
+  function countersBegin(): void {
+    for (const code of Object.keys(raised)) raised[code] = 0
+    deadLettersKept = 0
   }
 
   function raise(code: ConditionCode, cause: Cause): void {

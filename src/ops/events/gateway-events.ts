@@ -26,8 +26,11 @@ export const gatewayEvents: EventTable<Extract<EventName, `gateway_${string}`>> 
   gateway_stopped: {
     meaning: 'The gateway has stopped. Payloads in the spool are delivered after the next start.',
     level: 'info',
-    text: ({ tookMs, pending }) =>
-      `Stopped after ${formatDuration(tookMs)}. ${plural(pending, 'payload')} in the spool.`,
+    text({ tookMs, pending }) {
+      const spool =
+        pending === null ? 'The spool was not open.' : `${plural(pending, 'payload')} in the spool.`
+      return `Stopped after ${formatDuration(tookMs)}. ${spool}`
+    },
   },
 }
 

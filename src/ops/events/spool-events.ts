@@ -40,7 +40,7 @@ export const spoolEvents: EventTable<SpoolEvent> = {
     text: ({ payloads, lanes, batches }) =>
       `The spool is open: ${plural(payloads, 'payload')} in ${plural(lanes, 'lane')}, ` +
       `${plural(batches, 'sealed batch', 'sealed batches')}.`,
-    clears: { SPOOL_DAMAGED: noKey, SPOOL_UNUSABLE: noKey },
+    clears: { ...holdsEnded, STORE_LOST: noKey, SPOOL_DAMAGED: noKey, SPOOL_UNUSABLE: noKey },
   },
   spool_checked: {
     meaning: 'The files of the spool were checked before the opening, after an unclean end.',

@@ -7,7 +7,7 @@ import { pause, type Clock } from '../../std/clock.ts'
 import { storeFilesAt } from '../../storage/storage.ts'
 import { storePathOf } from './aside.ts'
 
-const lookEveryMs = 2000
+const lookEveryMs = 1000
 
 /** LevelDB writes these at every opening; they say nothing about the data. */
 const passing = new Set(['LOG', 'LOG.old'])

@@ -1,0 +1,68 @@
+// refused-spool.ts: opens the spool, and keeps the daemon up where that is impossible. Refusing is not
+// exiting: a restart does not repair files, and the operator needs the answers of ops.
+//
+//   SPOOL_DAMAGED    tried again when a file of the store has changed, as `spool repair` changes them
+//   the disk is full or read-only, or reports an error    tried again after 1 s, doubling to 30 s
+//   another process uses the spool, a newer version wrote it, the path or its permissions are wrong
+//                    the start fails; while the spool is refused, a repair may hold the lock
+
+import { pause, type Clock } from '../std/clock.ts'
+import { GatewayError, type ErrorCode } from '../std/gateway-error.ts'
+import type { Emit } from '../domain/event.ts'
+import { storeChanged, type Spool } from '../spool/spool.ts'
+
+type Deps = {
+  clock: Clock
+  emit: Emit
+  open: () => Promise<Spool>
+  /** The spool is refused from now on, or again after an attempt. */
+  refused: (fault: GatewayError) => void
+}
+
+const retryMs = { first: 1000, most: 30_000 }
+
+/** The person who starts the daemon must change something first. */
+const endsStart: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'SPOOL_LOCKED',
+  'SPOOL_VERSION',
+  'SPOOL_PERMISSION',
+  'SPOOL_PATH_MISSING',
+  'SPOOL_NOT_DIRECTORY',
+  'SPOOL_PATH_INVALID',
+])
+
+/** The daemon stays up and waits with such a fault. */
+export function isRefusal(error: unknown): error is GatewayError {
+  return error instanceof GatewayError && error.code.startsWith('SPOOL_') && !endsStart.has(error.code)
+}
+
+/** Resolves with null when `signal` aborts. Rejects with a fault that ends the start. */
+export async function openSpoolOrWait(
+  { clock, emit, open, refused }: Deps,
+  spoolPath: string,
+  signal: AbortSignal,
+): Promise<Spool | null> {
+  let fault: GatewayError | null = null
+  let delayMs = retryMs.first
+  while (!signal.aborted) {
+    try {
+      const spool = await open()
+      if (!signal.aborted) return spool
+      await spool.close()
+    } catch (error) {
+      if (signal.aborted) return null
+      const isLocked = error instanceof GatewayError && error.code === 'SPOOL_LOCKED'
+      if (isRefusal(error)) {
+        if (error.code !== fault?.code || error.why !== fault.why)
+          emit({ kind: 'spool_refused', fault: error })
+        fault = error
+      } else if (fault === null || !isLocked) throw error
+      refused(fault)
+      const isDamaged = fault.code === 'SPOOL_DAMAGED' && !isLocked
+      if (isDamaged) await storeChanged(clock, spoolPath, signal)
+      else await pause(clock, delayMs, signal)
+      delayMs = isDamaged || isLocked ? retryMs.first : Math.min(delayMs * 2, retryMs.most)
+    }
+  }
+  return null
+}

@@ -1,0 +1,172 @@
+// stages.ts: the stages over an open spool: opens them in order, closes them in order.
+//
+// Start: delivery sends the recovered batches first; the ledger opens its records, and nothing waits for it;
+// ingest is last, because a device that can connect expects acks. Then kept messages are mapped
+// (active-mapping.ts) and files are watched (config-reload.ts).
+//
+// Stop: one deadline for all of it. It does not drain to empty: keeping data is what the spool is for.
+//
+//   no reload -> ingest accepts nothing more -> work on kept messages ends with its slice
+//   -> running submissions get most of the time, then are aborted, and their batches stay sealed
+//   -> the last group is committed and acknowledged, the store is closed -> connections
+
+import type { Clock } from '../std/clock.ts'
+import type { GatewayError } from '../std/gateway-error.ts'
+import type { Emit } from '../domain/event.ts'
+import type { Config } from '../config/config.ts'
+import { createDelivery } from '../delivery/delivery.ts'
+import { deliveryOptions } from '../delivery/config.ts'
+import { createIngest, createTaps } from '../ingest/ingest.ts'
+import { ingestOptions } from '../ingest/config.ts'
+import { createLedger } from '../ledger/ledger.ts'
+import { ledgerOptions } from '../ledger/config.ts'
+import type { Mapping } from '../mapping/mapping.ts'
+import type { Ops } from '../ops/ops.ts'
+import type { Spool } from '../spool/spool.ts'
+import type { CheckStore, OpenStore } from '../storage/storage.ts'
+import { createActiveMapping } from './active-mapping.ts'
+import { createConfigReload } from './config-reload.ts'
+import { startDeadLetterWork } from './dead-letter-work.ts'
+import { probe } from './endpoint-probe.ts'
+import type { GatewayTime } from './our-time.ts'
+
+export type StagesDeps = {
+  clock: Clock
+  random: () => number
+  env: NodeJS.ProcessEnv
+  openStore: OpenStore
+  checkStore?: CheckStore
+  emit: Emit
+  ops: Ops
+  ourTime: GatewayTime
+}
+
+/** The config of the start with its path, and the mapping in force with the config that it was made from. */
+export type StagesConfig = {
+  config: Config
+  configPath: string
+  inForce: { mapping: Mapping; config: Config }
+}
+
+export type Stages = Awaited<ReturnType<typeof openStages>>
+
+/** Receives the close of each part, in the order of opening. */
+type Opened = (close: () => Promise<unknown>) => void
+
+/** Share of the deadline that running submissions get; the rest is for closing. */
+const submissionShare = 0.8
+/** For the last copy of the ledger; what it leaves is copied after the next start. */
+const lastCopyMs = 2000
+
+/** Takes over the spool: closes it, too, where a stage cannot be opened. */
+export async function openStages(deps: StagesDeps, spool: Spool, config: StagesConfig) {
+  const closes: (() => Promise<unknown>)[] = []
+  const opened: Opened = (close) => void closes.push(close)
+  try {
+    opened(() => spool.close())
+    const broken = new Promise<GatewayError>((resolve) => {
+      spool.listen({ storeUnrecoverable: resolve })
+    })
+    const outgoing = openOutgoing(deps, spool, { config: config.config, opened })
+    const incoming = await openIncoming(deps, outgoing, { ...config, opened })
+    return { ...outgoing, ...incoming, broken }
+  } catch (error) {
+    for (const close of closes.reverse()) await close()
+    throw error
+  }
+}
+
+function openOutgoing(
+  deps: StagesDeps,
+  spool: Spool,
+  { config, opened }: { config: Config; opened: Opened },
+) {
+  const { clock, random, emit, env, ops, ourTime } = deps
+  ops.attach({ spool })
+  const options = { ...deliveryOptions(config.delivery), ledger: config.ledger.enabled }
+  const delivery = createDelivery({ spool, clock, random, emit, env }, options)
+  opened(() => delivery.stop(AbortSignal.abort()))
+  ops.attach({ delivery, batches: delivery.batches })
+  delivery.start()
+  ourTime.follow(delivery)
+  const ledgerDeps = { ...deps, source: spool, clockOffsetMs: ourTime.wallOffsetMs }
+  const ledger = config.ledger.enabled
+    ? createLedger(ledgerDeps, ledgerOptions(config.ledger, config.spool.path))
+    : null
+  ledger?.start()
+  opened(async () => ledger?.stop(AbortSignal.abort()))
+  return { spool, delivery, ledger }
+}
+
+async function openIncoming(
+  { clock, emit, env, ops, ourTime }: StagesDeps,
+  { spool, delivery, ledger }: ReturnType<typeof openOutgoing>,
+  { config, configPath, inForce, opened }: StagesConfig & { opened: Opened },
+) {
+  const activeMapping = createActiveMapping({ spool, clock, emit, ourTime }, inForce.config, inForce.mapping)
+  opened(() => activeMapping.stop())
+  const taps = createTaps({ clock })
+  const { mapper, release, opsView, remap, decisions } = activeMapping
+  const ingest = createIngest(
+    { mapper, spool, clock, ourTime, emit, releaseOrder: release, tap: taps },
+    ingestOptions(config.ingest),
+  )
+  const reload = createConfigReload(
+    { clock, emit, env, swap: activeMapping.swap },
+    { path: configPath, running: config },
+  )
+  opened(() => reload.stop())
+  const deadLetters = startDeadLetterWork(
+    { spool, clock, emit, delivery, remap, clockOffsetMs: ourTime.wallOffsetMs, ledger },
+    { retentionMs: config.spool.dead_letters.retention },
+  )
+  opened(() => deadLetters.stop())
+  ops.attach({
+    ingest,
+    taps,
+    mapping: opsView,
+    keptMessages: spool,
+    deadLetters: deadLetters.work,
+    ledger,
+    control: {
+      reload: reload.reload,
+      probe: (signal) => probe({ delivery, clock }, signal),
+      remap,
+      check: spool.check,
+    },
+    quarantine: decisions,
+  })
+  await activeMapping.prepare()
+  await ingest.start()
+  opened(() => ingest.close())
+  activeMapping.start(ingest)
+  await reload.start()
+  return { ingest, activeMapping, deadLetters, reload }
+}
+
+/** Closes everything within the deadline. Returns the number of payloads that the spool keeps. */
+export async function closeStages(
+  { clock, ourTime }: Pick<StagesDeps, 'clock' | 'ourTime'>,
+  { spool, delivery, ledger, ingest, activeMapping, deadLetters, reload }: Stages,
+  { deadlineMs, isLast }: { deadlineMs: number; isLast: boolean },
+): Promise<number> {
+  const deadline = new AbortController()
+  const cancel = clock.after(deadlineMs * submissionShare, () => deadline.abort())
+  try {
+    await reload.stop()
+    await ingest.stopAccepting()
+    await deadLetters.stop()
+    await activeMapping.stop()
+    if (isLast) ourTime.stop()
+    await delivery.stop(deadline.signal)
+    // So that what was settled last can be queried while the daemon does not run.
+    await ledger?.stop(AbortSignal.any([deadline.signal, AbortSignal.timeout(lastCopyMs)]))
+    const pending = spool.lanes().reduce((sum, lane) => sum + lane.open, 0)
+    // Commits the open group, so that devices get their last acks before their connections are closed.
+    await spool.close()
+    await ingest.close()
+    return pending
+  } finally {
+    cancel()
+  }
+}

@@ -1,0 +1,167 @@
+// A spool that cannot be opened does not end the daemon: it stays up, says why, and opens the spool when it
+// can.
+
+import { readdir, rename, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { checkInThread, openLevelStore, realDisk, type OpenStore } from '../../src/storage/storage.ts'
+import { killedSpool, tableOf, zeroPage } from '../support/damaged-spool.ts'
+import type { Device } from '../support/mqtt-device.ts'
+import { newFolder } from '../support/folders.ts'
+import {
+  messageOf,
+  startPipeline,
+  topicOf,
+  type Pipeline,
+  type PipelineOptions,
+} from '../support/pipeline-world.ts'
+
+const spoolText = '{ path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }'
+
+async function startWith(folder: string, options: PipelineOptions = {}): Promise<Pipeline> {
+  return startPipeline({ folder, ...options, deps: { checkStore: checkInThread, ...options.deps } })
+}
+
+async function get(pipeline: Pipeline, path: string): Promise<{ status: number; text: string }> {
+  const response = await fetch(`${pipeline.gateway.addresses.ops}${path}`)
+  return { status: response.status, text: await response.text() }
+}
+
+const conditionOf = (pipeline: Pipeline, wanted: string) =>
+  pipeline.status().conditions.find(({ code }) => code === wanted)
+
+const openPayloads = (pipeline: Pipeline) =>
+  pipeline.status().lanes.reduce((sum, lane) => sum + lane.pending + lane.sealed, 0)
+
+async function acked(device: Device, n: number): Promise<void> {
+  device.publish({ topic: topicOf('truck-1'), payload: messageOf(n), messageId: n })
+  await device.acked(1)
+}
+
+/** The service is not there, so that what is in the spool stays. */
+const noService = { baseUrl: 'http://127.0.0.1:1' }
+
+describe('a spool with a damaged table', () => {
+  test('is refused: ops answers with what was found and the command, and no listener is open', async () => {
+    const folder = await newFolder()
+    const path = join(folder, 'spool')
+    await killedSpool(path, 2000)
+    const table = await tableOf(path)
+    const mend = await zeroPage(table, 1)
+    const pipeline = await startWith(folder, noService)
+    expect(pipeline.gateway.addresses.mqtt).toEqual([])
+    expect(await get(pipeline, '/healthz')).toMatchObject({ status: 200 })
+    const { status, text } = await get(pipeline, '/readyz')
+    expect(status).toBe(503)
+    expect(text).toContain('SPOOL_DAMAGED')
+    expect((await get(pipeline, '/metrics')).text).toContain('gateway_ready 0')
+    expect(conditionOf(pipeline, 'SPOOL_DAMAGED')).toMatchObject({
+      severity: 'critical',
+      why: expect.stringContaining(table.split('/').at(-1) ?? ''),
+      act: expect.stringContaining(`telemetry-gateway spool repair --path ${path}`),
+    })
+    expect(await pipeline.gateway.reload('SIGHUP')).toMatchObject({
+      kind: 'refused',
+      fault: { code: 'SPOOL_DAMAGED' },
+    })
+    // Somebody brings the file back: the daemon notices it.
+    await mend()
+    await pipeline.until(() => pipeline.status().ready)
+    expect(openPayloads(pipeline)).toBe(2000)
+    expect(conditionOf(pipeline, 'SPOOL_DAMAGED')).toBeUndefined()
+    const device = await pipeline.device('truck-1')
+    await acked(device, 1)
+  }, 30_000)
+
+  test('is renamed, and a new one is begun, if the config says so', async () => {
+    const folder = await newFolder()
+    const path = join(folder, 'spool')
+    await killedSpool(path, 500)
+    await zeroPage(await tableOf(path), 1)
+    const spool = spoolText.replace('}', ', on_damage: set_aside }')
+    const pipeline = await startWith(folder, { ...noService, sections: { spool } })
+    expect(pipeline.status().ready).toBe(true)
+    expect(openPayloads(pipeline)).toBe(0)
+    expect(conditionOf(pipeline, 'SPOOL_SET_ASIDE')).toMatchObject({
+      severity: 'error',
+      act: expect.stringContaining('spool repair'),
+    })
+    const aside = (await readdir(path)).find((name) => name.startsWith('store.damaged-')) ?? ''
+    expect((await readdir(join(path, aside))).filter((name) => name.endsWith('.ldb'))).not.toEqual([])
+  })
+
+  test('does not keep the daemon from stopping in order', async () => {
+    const folder = await newFolder()
+    await killedSpool(join(folder, 'spool'), 500)
+    await rm(join(folder, 'spool', 'store', 'CURRENT'))
+    const tables = (await readdir(join(folder, 'spool', 'store'))).filter((name) => name.endsWith('.ldb'))
+    const pipeline = await startWith(folder, noService)
+    expect(conditionOf(pipeline, 'SPOOL_DAMAGED')?.why).toContain('CURRENT')
+    await pipeline.gateway.stop('SIGTERM')
+    expect(pipeline.events.at(-1)).toMatchObject({ kind: 'gateway_stopped', pending: null })
+    const after = await readdir(join(folder, 'spool', 'store'))
+    expect(after).toEqual(expect.arrayContaining(tables))
+    expect(after).not.toContain('CURRENT')
+  })
+})
+
+describe('a spool that is lost while the daemon runs', () => {
+  test('is refused if its files are damaged, and is opened again after they are whole', async () => {
+    const folder = await newFolder()
+    const path = join(folder, 'spool')
+    const faults = { write: false }
+    const openStore: OpenStore = async (at, options) => {
+      const store = await openLevelStore(at, options)
+      if (!at.endsWith('store')) return store
+      return {
+        ...store,
+        write(ops, writeOptions) {
+          if (!faults.write) return store.write(ops, writeOptions)
+          faults.write = false
+          return Promise.reject(Object.assign(new Error('input/output error'), { code: 'EIO' }))
+        },
+      }
+    }
+    const pipeline = await startWith(folder, { ...noService, deps: { openStore } })
+    const device = await pipeline.device('truck-1')
+    await acked(device, 1)
+    const current = join(path, 'store', 'CURRENT')
+    await rename(current, `${current}.away`)
+    faults.write = true
+    device.publish({ topic: topicOf('truck-1'), payload: messageOf(2), messageId: 2 })
+    await pipeline.until(() => conditionOf(pipeline, 'SPOOL_DAMAGED') !== undefined)
+    await pipeline.until(() => pipeline.gateway.addresses.mqtt.length === 0)
+    expect((await get(pipeline, '/readyz')).status).toBe(503)
+    await rename(`${current}.away`, current)
+    await pipeline.until(() => pipeline.status().ready)
+    expect(conditionOf(pipeline, 'STORE_LOST')).toBeUndefined()
+    const again = await pipeline.device('truck-1')
+    await acked(again, 3)
+    expect(openPayloads(pipeline)).toBe(2)
+    expect(pipeline.status().conservation).toMatchObject({})
+  }, 30_000)
+})
+
+describe('a disk without space for the opening', () => {
+  test('gives the ballast for it, and where that is not enough, the daemon waits for room', async () => {
+    const folder = await newFolder()
+    const path = join(folder, 'spool')
+    await killedSpool(path, 100)
+    await writeFile(join(path, 'ballast'), 'x')
+    let freeBytes = 0
+    const disk = { ...realDisk, freeBytes: async () => freeBytes }
+    const pipeline = await startWith(folder, { ...noService, deps: { disk } })
+    expect(conditionOf(pipeline, 'SPOOL_UNUSABLE')?.what).toContain('no space')
+    expect((await get(pipeline, '/readyz')).text).toContain('SPOOL_DISK_FULL')
+    expect(await readdir(path)).not.toContain('ballast')
+    freeBytes = 1e12
+    await pipeline.until(() => pipeline.status().ready)
+    expect(openPayloads(pipeline)).toBe(100)
+  }, 30_000)
+})
+
+test('a path that is no directory ends the start', async () => {
+  const folder = await newFolder()
+  await writeFile(join(folder, 'spool'), '')
+  await expect(startWith(folder, noService)).rejects.toMatchObject({ code: 'SPOOL_NOT_DIRECTORY' })
+})
