@@ -30,7 +30,7 @@ import { deliveryOptions } from '../delivery/config.ts'
 import { createOps, type Ops, type ReloadReport } from '../ops/ops.ts'
 import { openSpool, type Spool } from '../spool/spool.ts'
 import { spoolOptions } from '../spool/config.ts'
-import type { CheckStore, Disk, OpenStore } from '../storage/storage.ts'
+import type { CheckStore, Disk, OpenStore, ReadTables } from '../storage/storage.ts'
 import { mappingOf } from './active-mapping.ts'
 import { createBackfillRule } from './backfill-rule.ts'
 import type { KernelClock } from './kernel-clock.ts'
@@ -52,6 +52,8 @@ export type GatewayDeps = {
   openStore: OpenStore
   /** Checks the files of a database before it is opened. Without it nothing is checked. */
   checkStore?: CheckStore
+  /** Reads tables of the open spool in the background. Without it none is read. */
+  readTables?: ReadTables
   disk: Disk
   /** Receives every event after ops; for tests and the trial. */
   observe?: Emit

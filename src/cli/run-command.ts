@@ -5,7 +5,7 @@ import { systemClock, whenAborted } from '../std/clock.ts'
 import { newRandomId } from '../domain/ids.ts'
 import { realPlaces, startGateway, systemKernelClock } from '../app/app.ts'
 import { loadConfig } from '../config/config.ts'
-import { checkInThread, openLevelStore, realDisk } from '../storage/storage.ts'
+import { checkInThread, openLevelStore, readTablesInThread, realDisk } from '../storage/storage.ts'
 import { readVersion } from './terminal/package-version.ts'
 import type { BuildCommand } from './terminal/terminal.ts'
 import { notes } from './terminal/text-format.ts'
@@ -33,6 +33,7 @@ export const runCommand: BuildCommand = (io, done) =>
           version: readVersion(),
           openStore: openLevelStore,
           checkStore: checkInThread,
+          readTables: readTablesInThread,
           disk: realDisk,
           stop: io.stop,
         },

@@ -49,6 +49,7 @@ export const spoolEventFields = {
     what: detail,
     command: field<string>('command that repairs the spool'),
   },
+  table_check_failed: { why },
   spool_held: { reason, detail },
   spool_resumed: { heldMs: field<number>('how long acknowledgements were held, in ms') },
   spool_compacted: { lane, tookMs },

@@ -40,6 +40,13 @@ export const spoolSchema = z.strictObject({
         'damaged spool is renamed, and a new one is begun, so that acknowledging goes on; `spool repair` ' +
         'merges the old one later. For machines that no person can reach soon.',
     ),
+  verify_rate: size({ minBytes: 0, maxBytes: 1024 * MiB })
+    .prefault('4MiB')
+    .describe(
+      'How many bytes per second of the tables on the disk are read and compared with their checksums ' +
+        'while the daemon runs. New tables are read once after a minute, and all tables once a day, because ' +
+        'disks lose what they once stored. `0B` turns it off; then a start after a crash has more to read.',
+    ),
   dedup: z
     .strictObject({
       window: duration({ minMs: 0, maxMs: 86_400_000 })
@@ -113,6 +120,7 @@ export function spoolOptions(
   return {
     path: config.path,
     onDamage: config.on_damage,
+    verifyBytesPerS: config.verify_rate,
     bytesMax: config.max_bytes,
     freeBytesMin: config.min_free_bytes,
     deadLetterBytesMax: config.dead_letters.max_bytes,

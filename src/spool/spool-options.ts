@@ -4,7 +4,7 @@
 import type { Clock, EpochMs } from '../std/clock.ts'
 import type { Emit } from '../domain/event.ts'
 import type { NewId, ProviderName } from '../domain/ids.ts'
-import type { CheckStore, Disk, OpenStore } from '../storage/storage.ts'
+import type { CheckStore, Disk, OpenStore, ReadTables } from '../storage/storage.ts'
 
 /**
  * Whether a payload with this device time is late: then it goes to a backfill lane. Null while our time is
@@ -21,6 +21,8 @@ export type SpoolDeps = {
   disk: Disk
   /** Checks the files before each opening. Without it nothing is looked at: for stores in memory. */
   checkStore?: CheckStore
+  /** Reads tables of the open store in the background. Without it none is read. */
+  readTables?: ReadTables
   /** Tells a boot of the machine from the next. */
   bootId?: string
   /** What the opening does now, in words. */
@@ -35,6 +37,8 @@ export type SpoolOptions = {
   path: string
   /** Of damaged files at the start: wait for a repair, or rename the store and begin a new one. */
   onDamage: 'refuse' | 'set_aside'
+  /** How fast the tables are read in the background; 0 for not at all. */
+  verifyBytesPerS: number
   /** Where the service manager notes how the last process ended; `last-exit` in `path` by default. */
   lastExitPath?: string
   bytesMax: number

@@ -16,6 +16,7 @@ import type { IntakeLimits } from './intake-limits.ts'
 import { storePathOf } from './opening/aside.ts'
 import { createStoreOpening, type PreviousEnd, type StoreOpening } from './opening/opening.ts'
 import { openSafely } from './opening/safe-open.ts'
+import { verifyTables } from './opening/table-verification.ts'
 import { audit } from './recovery/conservation-audit.ts'
 import { closeSession, openSession, upkeep } from './session.ts'
 import type { OpenSession, Session } from './session-state.ts'
@@ -43,6 +44,7 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
   let session: Session | null = null
   let sessionEnd = new AbortController()
   let reopening: Promise<void> = Promise.resolve()
+  let verifying: Promise<void> = Promise.resolve()
 
   await disk.makeDirectory(options.path)
   await measureDisk()
@@ -77,12 +79,20 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
       reportRecovery(opened, clock.monotonic() - startedAtMs)
       sessionEnd = new AbortController()
       void auditInBackground(opened, sessionEnd.signal)
+      verifying = verifyInBackground(sessionEnd.signal)
       return opened
     } catch (error) {
       mark.close()
       await store.close()
       throw error
     }
+  }
+
+  function verifyInBackground(signal: AbortSignal): Promise<void> {
+    const { readTables, random } = deps
+    if (opening === null || readTables === undefined) return Promise.resolve()
+    const either = AbortSignal.any([signal, closing.signal])
+    return verifyTables({ clock, emit, readTables, opening, random }, options, either)
   }
 
   /** A failed read ends the session elsewhere; nothing is left to do here. */
@@ -216,6 +226,7 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
     session = null
     if (last === null) return
     await closeSession(last)
+    await verifying
     await opening?.closed()
   }
 

@@ -10,6 +10,8 @@ const checkStateSchema = z.object({
   verified: z.array(z.object({ number: z.number(), bytes: z.number(), mtimeMs: z.number() }).readonly()),
   /** When starts found that the process before them had not closed the database; Unix times in ms. */
   uncleanEnds: z.array(z.number()),
+  /** When all tables were read last while a daemon ran, or at a start; 0 for never. */
+  passedAt: z.number(),
   /** Damage is known or suspected: the next check reads all tables. */
   checkAll: z.boolean(),
 })
@@ -17,10 +19,11 @@ const checkStateSchema = z.object({
 export type CheckState = {
   verified: readonly VerifiedTable[]
   uncleanEnds: readonly number[]
+  passedAt: number
   checkAll: boolean
 }
 
-export const unknownCheckState: CheckState = { verified: [], uncleanEnds: [], checkAll: false }
+export const unknownCheckState: CheckState = { verified: [], uncleanEnds: [], passedAt: 0, checkAll: false }
 
 export async function readCheckState(path: string): Promise<CheckState> {
   try {

@@ -31,6 +31,12 @@ export { realDisk, syncDirectory, type Disk } from './disk.ts'
 export type { ReadOptions, StoreEntry, StoreRange } from './types.ts'
 export type * from './level-files/level-files.ts'
 export { checkInThread } from './store-check/store-check.ts'
+export {
+  liveTablesAt,
+  readTablesInThread,
+  type ReadTable,
+  type ReadTables,
+} from './store-check/table-round.ts'
 export { readCheckState, unknownCheckState, writeCheckState, type CheckState } from './check-state.ts'
 export { explainDirectory, isDiskFull } from './disk-errors.ts'
 export { hasDatabase, storeFilesAt, type StoreFiles } from './store-files.ts'

@@ -153,6 +153,7 @@ function openSpoolOf(world: CrashWorld, report: (what: string) => void) {
     min_free_bytes: 0,
     dedup: { window: 600_000, max_ids: 1_000_000 },
     on_damage: 'refuse' as const,
+    verify_rate: 0,
     dead_letters: { max_bytes: 1024 ** 3 },
     quarantine_max_bytes: 1024 ** 3,
     deferred_max_bytes: 1024 ** 3,

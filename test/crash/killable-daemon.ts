@@ -12,7 +12,7 @@ import { loadConfig } from '../../src/config/config.ts'
 import { newRandomId } from '../../src/domain/ids.ts'
 import type { GatewayEvent } from '../../src/domain/event.ts'
 import { systemClock } from '../../src/std/clock.ts'
-import { checkInThread, openLevelStore, realDisk } from '../../src/storage/storage.ts'
+import { checkInThread, openLevelStore, readTablesInThread, realDisk } from '../../src/storage/storage.ts'
 import {
   countdown,
   fillUp,
@@ -88,6 +88,7 @@ const gateway = await startGateway(
     version: '0.0.0-crash',
     openStore: reachInStore(openStore, reach),
     checkStore: checkInThread,
+    readTables: readTablesInThread,
     disk: realDisk,
     observe(event) {
       reachByEvent(event, reach)

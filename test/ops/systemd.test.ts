@@ -3,6 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { endedByAbort } from '../../src/spool/opening/in-use-marker.ts'
 
 const unit = new URL('../../systemd/telemetry-gateway.service', import.meta.url)
 const available = spawnSync('systemd-analyze', ['--version']).status === 0
@@ -25,6 +26,24 @@ describe('the systemd unit', () => {
     expect(setting('Type')).toBe('notify')
     expect(setting('NotifyAccess')).toBe('all')
     expect(setting('StateDirectory')).toBe('telemetry-gateway')
+  })
+
+  test('notes how the daemon ended, for the next start', async () => {
+    const text = await readFile(unit, 'utf8')
+    const line = /^ExecStopPost=-\/bin\/sh -c '(.*)'$/m.exec(text)?.[1] ?? ''
+    const folder = await mkdtemp(join(tmpdir(), 'state '))
+    // systemd makes one dollar sign of two.
+    const run = (code: string, status: string) =>
+      spawnSync('/bin/sh', ['-c', line.replaceAll('$$', '$')], {
+        env: { EXIT_CODE: code, EXIT_STATUS: status, STATE_DIRECTORY: folder },
+      })
+    const lastExit = join(folder, 'last-exit')
+    expect(run('exited', '0').status).toBe(0)
+    expect(await endedByAbort(lastExit)).toBe(false)
+    expect(run('dumped', 'ABRT').status).toBe(0)
+    expect(await readFile(lastExit, 'utf8')).toBe('dumped ABRT\n')
+    expect(await endedByAbort(lastExit)).toBe(true)
+    await rm(folder, { recursive: true })
   })
 
   test.skipIf(!available)('is clean under systemd-analyze verify', async () => {

@@ -53,6 +53,7 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
     what: 'the checksum is wrong',
     command: 'telemetry-gateway spool repair --path /s',
   },
+  table_check_failed: { kind: 'table_check_failed', why },
   spool_held: { kind: 'spool_held', reason: 'spool_full', detail: '20 GiB are used' },
   spool_resumed: { kind: 'spool_resumed', heldMs: 42_000 },
   spool_compacted: { kind: 'spool_compacted', lane, tookMs: 5 },

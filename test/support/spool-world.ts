@@ -92,6 +92,7 @@ export function smallOptions(path: string, changes: Partial<SpoolOptions> = {}):
   return {
     path,
     onDamage: 'refuse',
+    verifyBytesPerS: 0,
     bytesMax: 1024 ** 2,
     freeBytesMin: 0,
     deadLetterBytesMax: 1024 ** 2,

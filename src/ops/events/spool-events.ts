@@ -118,6 +118,12 @@ export const spoolEvents: EventTable<SpoolEvent> = {
     },
     whyLengthMax: 1000,
   },
+  table_check_failed: {
+    meaning: 'The background check could not read the tables of the spool. It tries again after a minute.',
+    level: 'warn',
+    text: ({ why }) => `The background check could not read the tables of the spool: ${sentence(why)}`,
+    repeats: () => '',
+  },
   spool_held: {
     meaning: 'The spool accepts no messages. Devices get no acknowledgement, and QoS 0 messages are dropped.',
     level: { oneOf: ['warn', 'error'], of: ({ reason }) => (reason === 'store_lost' ? 'error' : 'warn') },

@@ -20,6 +20,7 @@
 //   aside.ts           moves files out of the way
 //   safe-open.ts       one opening of the store
 //   store-watch.ts     waits for a change of the files
+//   table-verification.ts  reads the tables slowly while the store is open
 //
 // The lock of the store is held from before the check until just before the opening, so that the files of a
 // store that another process uses are not changed.
@@ -67,6 +68,9 @@ export type StoreOpening = {
   prepare(signal: AbortSignal): Promise<void>
   /** The next prepare() reads all tables, also after a restart. */
   suspect(): Promise<void>
+  checkState(): CheckState
+  /** Changes what is known of the files, also for the next start. */
+  note(changes: Partial<CheckState>): Promise<void>
   /** The store was closed in order. */
   closed(): Promise<void>
   /** Reports stores that were set aside and are not merged yet. */
@@ -106,13 +110,16 @@ export function createStoreOpening(deps: Deps, options: OpeningOptions): StoreOp
   let previousEnd: PreviousEnd | null = null
   let state: CheckState = unknownCheckState
   let asideStores = 0
+  let saving: Promise<void> = Promise.resolve()
 
   return {
     get previousEnd() {
       return previousEnd ?? 'clean'
     },
     prepare,
-    suspect,
+    suspect: () => note({ checkAll: true }),
+    checkState: () => state,
+    note,
     closed,
     lookForAside,
   }
@@ -148,9 +155,8 @@ export function createStoreOpening(deps: Deps, options: OpeningOptions): StoreOp
     await realDisk.makeDirectory(storePath)
     const lock = await lockStore(storePath, path)
     try {
-      if (start.isFirst && start.end === 'aborted') state = { ...state, checkAll: true }
       // Before the check: killed during it, the next start knows the same.
-      await save()
+      await note(start.isFirst && start.end === 'aborted' ? { checkAll: true } : {})
       await forgetLastExit(options.lastExitPath)
       await check(start, await storeFilesAt(storePath), signal)
     } finally {
@@ -173,8 +179,8 @@ export function createStoreOpening(deps: Deps, options: OpeningOptions): StoreOp
     )
     reportMended(report)
     if (report.kind !== 'damaged' && (files.hasCurrent || !(await hasMark(path)))) {
-      state = { ...state, verified: report.verified, checkAll: false }
-      await save()
+      const passed = state.checkAll ? { passedAt: clock.now() } : {}
+      await note({ verified: report.verified, ...passed, checkAll: false })
       emit({ kind: 'spool_checked', tables: files.tables, tookMs: report.tookMs })
       if (!files.hasCurrent) await leftoversAside(files)
       return
@@ -204,14 +210,12 @@ export function createStoreOpening(deps: Deps, options: OpeningOptions): StoreOp
         : `The store is empty, and the mark beside it shows that data was stored.`
     if (options.onDamage === 'set_aside') {
       const to = await setStoreAside(path, clock.now())
-      state = { ...state, verified: [], checkAll: false }
-      await save()
+      await note({ verified: [], checkAll: false })
       asideStores += 1
       emit({ kind: 'spool_set_aside', path: to, spoolPath: path, why })
       return
     }
-    state = { ...state, checkAll: true }
-    await save()
+    await note({ checkAll: true })
     throw damagedFault(
       path,
       `${why} ${plural(files.tables, 'table')} and ${formatSize(files.logBytes)} of logs are there.`,
@@ -232,8 +236,8 @@ export function createStoreOpening(deps: Deps, options: OpeningOptions): StoreOp
     }
   }
 
-  async function suspect(): Promise<void> {
-    state = { ...state, checkAll: true }
+  async function note(changes: Partial<CheckState>): Promise<void> {
+    state = { ...state, ...changes }
     await save()
   }
 
@@ -250,12 +254,12 @@ export function createStoreOpening(deps: Deps, options: OpeningOptions): StoreOp
     asideStores = stores.length
   }
 
-  /** Only saves reading at the next start, so a failure is none of the start. */
-  async function save(): Promise<void> {
-    try {
-      await writeCheckState(statePath, state)
-    } catch (error) {
+  /** One write at a time. It only spares the next start some reading, so a full disk is no failure. */
+  function save(): Promise<void> {
+    const written = saving.then(() => writeCheckState(statePath, state))
+    saving = written.catch(() => undefined)
+    return written.catch((error: unknown) => {
       if (!isDiskFull(error)) throw error
-    }
+    })
   }
 }
