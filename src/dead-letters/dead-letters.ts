@@ -45,7 +45,7 @@ import { selectDeadLetters } from './select.ts'
 import type { DeadLetterCounters, DeadLetterDeps, DeadLetterOperations } from './types.ts'
 
 export { listDeadLetters } from './dead-letter-groups.ts'
-export { exportLine, messageLine, payloadLine } from './ndjson-line.ts'
+export { envelopeLine, exportLine, messageLine, payloadLine } from './ndjson-line.ts'
 export { noSuchDeadLetter } from './payload-edit.ts'
 export { purgeByAge } from './purge.ts'
 export { selectDeadLetters } from './select.ts'

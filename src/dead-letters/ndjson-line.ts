@@ -52,6 +52,11 @@ export function messageLine({ shelf, provider, device, reason, detail, envelope 
   return lineOf({ kind: 'message', shelf, provider, device, reason, detail, deadLetter: null, envelope })
 }
 
+/** A message without a shelf. */
+export function envelopeLine(envelope: Envelope): string {
+  return lineOf({ kind: 'message', shelf: null, provider: null, device: null, deadLetter: null, envelope })
+}
+
 function lineOf(value: object): string {
   return `${JSON.stringify(value)}\n`
 }

@@ -45,8 +45,22 @@ export type ShelfView = {
   damaged: number
 }
 
+/** A part of a file of the database that cannot be read. */
+export type DamagedFile = {
+  file: string
+  /** A checksummed unit of the file, such as `block` or `log record`, or the whole file. */
+  unit: string
+  offset: number
+  bytes: number
+  what: string
+  /** Which records it can have held, in words; empty if none. */
+  records: readonly string[]
+}
+
 export type SpoolCheck = {
   ok: boolean
+  /** Damaged files, which are problems, too; at most 200. */
+  damage: readonly DamagedFile[]
   tables: readonly { table: string; records: number; bytes: number; damaged: number }[]
   lanes: readonly {
     lane: number

@@ -29,6 +29,7 @@ import { defaultPageBytes, type ReadOptions, type StoreEntry, type StoreRange } 
 
 export { realDisk, syncDirectory, type Disk } from './disk.ts'
 export type { ReadOptions, StoreEntry, StoreRange } from './types.ts'
+export { checkLiveTables, openLevelFiles } from './level-files/level-files.ts'
 export type * from './level-files/level-files.ts'
 export { checkInThread } from './store-check/store-check.ts'
 export {
@@ -81,23 +82,6 @@ export const openLevelStore: OpenStore = async (path, options) => {
 /** Opens an existing database and creates none. */
 export const openExistingStore: OpenStore = (path, options) =>
   open(path, { ...options, createIfMissing: false })
-
-/**
- * Rebuilds a database from what can be read of its files, where it cannot be opened or not be read
- * completely. It rewrites the files, so use it on copies. Rejects with SPOOL_DAMAGED.
- */
-export async function repairStore(path: string): Promise<void> {
-  try {
-    await ClassicLevel.repair(path)
-  } catch (error) {
-    throw new GatewayError('SPOOL_DAMAGED', {
-      what: `Cannot repair the database at ${path}.`,
-      why: `${messageOf(error)}.`,
-      act: 'Keep the directory. An expert for LevelDB may be able to read its files.',
-      cause: error,
-    })
-  }
-}
 
 async function open(path: string, options: StoreOptions & { createIfMissing: boolean }): Promise<Store> {
   const { createIfMissing, writeBufferBytes = defaultWriteBufferBytes } = options

@@ -1,14 +1,16 @@
 // salvage-files.ts: writes the data that salvage finds, one file for each kind:
 //
-//   payloads.ndjson       pending or in a batch: acknowledged and not delivered
-//   held.ndjson           in a held batch: the service may have processed them
-//   suspect.ndjson        payloads of chunks with a wrong checksum; an import leaves out lines marked
-//                         `suspect`
-//   messages.ndjson       kept whole: in quarantine, or waiting for their expression
-//   dead-letters.ndjson   as `dead-letters export` writes them
-//   state.ndjson          state of the mapping: incomplete payloads, for a person to read
-//   unreadable.ndjson     records that could not be decoded, with the reason
-//   report.json           what was done, and the number of lines
+//   payloads.ndjson         pending or in a batch: acknowledged and not delivered
+//   held.ndjson             in a held batch: the service may have processed them
+//   settled-before.ndjson   settled before; they came back because the record of their deletion is lost
+//   suspect.ndjson          payloads of chunks with a wrong checksum; an import leaves out lines marked
+//                           `suspect`
+//   messages.ndjson         kept whole: in quarantine, or waiting for their expression
+//   dead-letters.ndjson     as `dead-letters export` writes them
+//   open-parts.ndjson       values that waited to become a payload, as messages that can be mapped
+//   state.ndjson            all state of the mapping, for a person to read
+//   unreadable.ndjson       records that could not be decoded, with the reason
+//   report.json             damage, problems, and the number of lines
 
 import { createWriteStream, type WriteStream } from 'node:fs'
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
@@ -16,14 +18,20 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { assertNever } from '../../std/assert.ts'
 import { GatewayError, messageOf } from '../../std/gateway-error.ts'
-import { exportLine, messageLine, payloadLine } from '../../dead-letters/dead-letters.ts'
-import type { Salvaged } from '../../spool/spool.ts'
+import { envelopeLine, exportLine, messageLine, payloadLine } from '../../dead-letters/dead-letters.ts'
+import { envelopeOf } from '../../domain/message.ts'
+import type { messageOfStateEntry } from '../../mapping/mapping.ts'
+import type { Salvaged, SpoolCheck } from '../../spool/spool.ts'
 
 export type SalvageReport = {
   path: string
-  steps: readonly string[]
-  /** Wrong totals and unreadable records. */
+  /** What to know about the result. */
+  notes: readonly string[]
+  /** Parts of files that cannot be read, with what they can have held. */
+  damage: SpoolCheck['damage']
+  /** Damage, wrong totals and unreadable records, a sentence each. */
   problems: readonly string[]
+  problemsHidden: number
   files: readonly { file: string; lines: number }[]
   unreadable: number
 }
@@ -32,18 +40,18 @@ export type SalvageReport = {
 export async function salvageTo(path: string, to: string, stop: AbortSignal): Promise<SalvageReport> {
   // Loaded late: it brings the database.
   const { openSalvage } = await import('../../spool/spool.ts')
+  const { messageOfStateEntry } = await import('../../mapping/mapping.ts')
   await makeEmpty(to)
-  const salvage = await openSalvage(path, join(to, 'work'))
+  const salvage = await openSalvage(path, stop)
   try {
     const files = await writing(to, async (write) => {
-      for await (const found of salvage.entries(stop)) {
-        const [file, line] = lineOf(found)
-        await write(file, line)
-      }
+      for await (const found of salvage.entries(stop))
+        for (const [file, line] of linesOf(found, messageOfStateEntry)) await write(file, line)
     })
     const unreadable = files.find(({ file }) => file === 'unreadable.ndjson')?.lines ?? 0
-    const { steps, problems } = salvage
-    const report = { path, steps, problems, files, unreadable }
+    const { notes } = salvage
+    const { damage, problems, problemsHidden } = salvage.check
+    const report = { path, notes, damage, problems, problemsHidden, files, unreadable }
     await writeFile(join(to, 'report.json'), `${JSON.stringify(report, null, 2)}\n`, { flush: true })
     return report
   } finally {
@@ -51,30 +59,36 @@ export async function salvageTo(path: string, to: string, stop: AbortSignal): Pr
   }
 }
 
-function lineOf(found: Salvaged): [file: string, line: string] {
+type Line = [file: string, line: string]
+
+function linesOf(found: Salvaged, messageOf: typeof messageOfStateEntry): Line[] {
   switch (found.kind) {
     case 'payload':
-      return [payloadFile(found), payloadLine(found)]
+      return [[payloadFile(found), payloadLine(found)]]
     case 'message':
-      return ['messages.ndjson', messageLine(found.message)]
+      return [['messages.ndjson', messageLine(found.message)]]
     case 'deadLetter':
-      return ['dead-letters.ndjson', exportLine(found)]
+      return [['dead-letters.ndjson', exportLine(found)]]
     case 'state': {
       const { key, value } = found
-      return ['state.ndjson', `${JSON.stringify({ kind: 'state', key, value: value.toString('base64') })}\n`]
+      const line = `${JSON.stringify({ kind: 'state', key, value: value.toString('base64') })}\n`
+      const message = messageOf(key, value)
+      const part = message === null ? null : envelopeLine(envelopeOf(message, null))
+      return [...(part === null ? [] : [['open-parts.ndjson', part] as Line]), ['state.ndjson', line]]
     }
     case 'unreadable': {
       const { key, why, raw } = found
       const bytes = raw === null ? null : raw.toString('base64')
-      return ['unreadable.ndjson', `${JSON.stringify({ kind: 'unreadable', key, why, raw: bytes })}\n`]
+      return [['unreadable.ndjson', `${JSON.stringify({ kind: 'unreadable', key, why, raw: bytes })}\n`]]
     }
     default:
       return assertNever(found)
   }
 }
 
-function payloadFile({ suspect, batch }: Extract<Salvaged, { kind: 'payload' }>): string {
+function payloadFile({ suspect, batch, isSettled }: Extract<Salvaged, { kind: 'payload' }>): string {
   if (suspect !== null) return 'suspect.ndjson'
+  if (isSettled) return 'settled-before.ndjson'
   return batch === null ? 'payloads.ndjson' : 'held.ndjson'
 }
 

@@ -23,7 +23,7 @@ export const spoolCommand: BuildCommand = (io, done) =>
 const verifyCommand: BuildCommand = (io, done) =>
   withSpoolOptions(new Command('verify'))
     .description('Read every record of the spool and compare it with the totals.')
-    .addHelpText('after', notes('Exit status 1: a record is damaged or a total is wrong.'))
+    .addHelpText('after', notes('Exit status 1: a file or a record is damaged, or a total is wrong.'))
     .action(async (options: SpoolOptions) => {
       const request = { path: '/control/spool/verify', method: 'POST', timeoutMs: Infinity } as const
       const check = await requestOrRead(options, io, request, (spool) => spool.check(io.stop))
@@ -68,10 +68,7 @@ const salvageCommand: BuildCommand = (io, done) =>
     .description('Write everything that can be read from a spool as NDJSON. The spool is not changed.')
     .option('--path <dir>', 'spool directory, which no daemon may use')
     .option('--config <file>', 'use spool.path of this config')
-    .requiredOption(
-      '--to <dir>',
-      'write into this empty directory, which needs space for a copy of the spool (required)',
-    )
+    .requiredOption('--to <dir>', 'write into this empty directory (required)')
     .option('--json', 'print the report as JSON')
     .addHelpText('after', notes('Import the result with `dead-letters requeue --file`.'))
     .action(async (options: SalvageOptions) => {
@@ -91,17 +88,18 @@ async function pathOf({ path, config }: SalvageOptions, io: CommandIo): Promise<
 }
 
 /** Files that `dead-letters requeue --file` reads. */
-const importable = ['payloads.ndjson', 'dead-letters.ndjson', 'messages.ndjson']
+const importable = ['payloads.ndjson', 'dead-letters.ndjson', 'messages.ndjson', 'open-parts.ndjson']
 
-function salvageText({ steps, problems, files }: SalvageReport, to: string): string {
+function salvageText({ notes, problems, problemsHidden, files }: SalvageReport, to: string): string {
+  const hidden = problemsHidden > 0 ? [`  and ${problemsHidden} more`] : []
   const rows = files.map(({ file, lines }) => [`  ${file}`, String(lines)])
   return textOfLines([
-    ...steps,
+    ...notes,
     `Lines written to ${to}:`,
     ...columns(rows),
     ...(problems.length === 0
       ? ['Everything could be read, and the totals are right.']
-      : ['Problems:', ...problems.map((problem) => `  ${problem}`)]),
+      : ['Problems:', ...problems.map((problem) => `  ${problem}`), ...hidden]),
     ...files
       .filter(({ file }) => importable.includes(file))
       .map(({ file }) => `Import it with: telemetry-gateway dead-letters requeue --file ${to}/${file}`),

@@ -2,9 +2,10 @@
 // source of the present config uses, become dead letters with the next tick. The same write deletes them, so
 // none stays unseen.
 
-import { decodeRecord } from './open-record.ts'
+import type { Message } from '../../domain/message.ts'
+import { decodeRecord, type OpenRecord } from './open-record.ts'
 import { damagedState, unmappedPartOf, type Refusal } from './record-closing.ts'
-import { messageOfDamage } from './record-envelope.ts'
+import { messageOfDamage, messageOfRecord, type KeptRecord } from './record-envelope.ts'
 import { keyParts, ownerParts, type KeyParts, type States } from './source-state.ts'
 import { newChanges, type CollectedChanges } from './state-changes.ts'
 
@@ -61,10 +62,7 @@ export function createStateRestore({ stores }: States): StateRestore {
     if (decoded.kind === 'damaged') return removeDamaged(key, bytes, decoded.why)
     unused += 1
     changes.writes.set(key, null)
-    const { values, arrivedAt, latest, messages } = decoded.record
-    const record: Record<string, unknown> = Object.create(null) as Record<string, unknown>
-    for (const [field, { value }] of values) record[field] = value
-    if (!Number.isNaN(latest)) record['$time'] = latest
+    const { messages } = decoded.record
     const coalesced = kind === 'coalesce'
     const refusal: Refusal = {
       kind: 'refused',
@@ -75,7 +73,7 @@ export function createStateRestore({ stores }: States): StateRestore {
     const origin = coalesced
       ? { source: name, provider, device, messages }
       : { source: null, provider, device: null, messages }
-    const kept = { name, owner, arrivedAt, record }
+    const kept = keptRecordOf(name, decoded.record)
     changes.unsent.push(unmappedPartOf(coalesced ? 'coalesced' : 'merged', kept, refusal, origin))
   }
 
@@ -93,4 +91,24 @@ export function createStateRestore({ stores }: States): StateRestore {
     },
     counters: () => ({ damaged, unused }),
   }
+}
+
+/**
+ * An entry of the state as a message that can be mapped again (record-remap.ts). Null for entries that are no
+ * open record, and for damaged ones.
+ */
+export function messageOfStateEntry(key: string, bytes: Buffer): Message | null {
+  const parts = keyParts(key)
+  if (parts === null) return null
+  const decoded = decodeRecord(parts.owner, bytes)
+  if (decoded.kind === 'damaged') return null
+  const kind = parts.kind === 'coalesce' ? 'coalesced' : 'merged'
+  return messageOfRecord(kind, keptRecordOf(parts.name, decoded.record))
+}
+
+function keptRecordOf(name: string, { owner, values, arrivedAt, latest }: OpenRecord): KeptRecord {
+  const record: Record<string, unknown> = Object.create(null) as Record<string, unknown>
+  for (const [field, { value }] of values) record[field] = value
+  if (!Number.isNaN(latest)) record['$time'] = latest
+  return { name, owner, arrivedAt, record }
 }

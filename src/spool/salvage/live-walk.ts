@@ -4,18 +4,23 @@
 // The walk over everything starts when no write runs, so that its snapshot and the counts in memory belong to
 // the same moment; the two are compared. It holds one iteration open, and LevelDB keeps what is deleted
 // meanwhile until it ends. So it runs on request only (open-count.ts counts in slices, without a request).
+// The tables are read without LevelDB first. Where one is damaged, the check reports that and walks over
+// nothing.
 
+import { codeOf } from '../../std/gateway-error.ts'
 import { payloadIdIn } from '../../domain/payload.ts'
+import { checkLiveTables, type FileDamage } from '../../storage/storage.ts'
 import { eachFrame, readChunk } from '../chunk-log/chunk-codec.ts'
 import { scan, type Scanned } from '../chunk-log/damage-scan.ts'
 import { allKeys, table, tableRange } from '../chunk-log/key-layout.ts'
 import { settledPayloads } from '../chunk-log/lane.ts'
 import { deadLetterRecord, keptMessageRecord } from '../chunk-log/record-codec.ts'
+import { storePathOf } from '../opening/aside.ts'
 import type { OpenSession, Session, SpoolState } from '../session-state.ts'
 import { closedFault } from '../spool-errors.ts'
 import type { StoredVisitor, WalkCalls } from '../types.ts'
 import type { SpoolCheck } from '../views.ts'
-import { checkPages } from './spool-check.ts'
+import { checkPages, damagedCheck } from './spool-check.ts'
 
 export function createWalkCalls({ run }: OpenSession): WalkCalls {
   return {
@@ -25,15 +30,43 @@ export function createWalkCalls({ run }: OpenSession): WalkCalls {
 }
 
 async function check(session: Session, signal: AbortSignal): Promise<SpoolCheck> {
-  const { store, committer } = session
+  const { store, committer, options } = session
+  const damage = await tableDamage(storePathOf(options.path), signal)
+  if (damage.length > 0) return damagedCheck(damage, laneViews(session))
   const look = () => ({ pages: started(scan(store, allKeys)), memory: lanesInMemory(session) })
   const seen = await committer.betweenWrites(look, signal)
   if (seen === null) throw closedFault()
-  const { check: found } = await checkPages(seen.pages, () => {
-    if (signal.aborted) throw closedFault()
+  const { check: found } = await checkPages(seen.pages, {
+    eachPage() {
+      if (signal.aborted) throw closedFault()
+    },
   })
   const differences = found.ok ? differencesOf(seen.memory, found) : []
   return { ...found, ok: found.ok && differences.length === 0, problems: [...found.problems, ...differences] }
+}
+
+/** LevelDB can abort the process on a damaged table, so the tables are read without it first. */
+async function tableDamage(storePath: string, signal: AbortSignal): Promise<FileDamage[]> {
+  try {
+    return await checkLiveTables(storePath, signal)
+  } catch (error) {
+    if (signal.aborted) throw closedFault()
+    // A store in memory.
+    if (codeOf(error) === 'ENOENT') return []
+    throw error
+  }
+}
+
+function laneViews({ lanes }: SpoolState): SpoolCheck['lanes'] {
+  return [...lanes.values()].map(({ id, provider, role, claims, nextSeq, settled, openPayloads }) => ({
+    lane: id,
+    provider,
+    role: role.kind,
+    batches: claims.size,
+    appended: nextSeq,
+    settled: settledPayloads(settled),
+    open: openPayloads,
+  }))
 }
 
 /** An iteration that takes its snapshot now and not at its first read. */

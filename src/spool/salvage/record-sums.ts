@@ -1,6 +1,7 @@
 // record-sums.ts: the sums of a walk over all records, and where they disagree with the totals. Pure.
 
-import type { LaneId } from '../../domain/ids.ts'
+import type { Held } from '../../domain/held.ts'
+import type { BatchId, LaneId } from '../../domain/ids.ts'
 import type { ShelfName } from '../../domain/message.ts'
 import { emptySettled, settledPayloads } from '../chunk-log/lane.ts'
 import type { FoundMark } from '../high-water-mark/high-water-mark.ts'
@@ -15,7 +16,20 @@ export type LaneSum = {
   /** End of the last chunk and of the last claim. */
   endSeq: number
   /** Runs of chunks without a hole, as first and end. */
-  runs: [firstSeq: number, endSeq: number][]
+  runs: SeqRange[]
+  /** Numbers that are known to be missing. */
+  gaps: SeqRange[]
+}
+
+export type SeqRange = [firstSeq: number, endSeq: number]
+
+export type ClaimSum = {
+  lane: LaneId
+  firstSeq: number
+  endSeq: number
+  payloads: number
+  batchId: BatchId
+  held: Held | null
 }
 
 type ShelfSum = { record: ShelfRecord | null; messages: number; named: number; byDevice: number }
@@ -28,7 +42,8 @@ export type Sums = {
   deadLetterTotals: { letters: number; bytes: number } | null
   state: { entries: number; bytes: number }
   stateTotals: { entries: number; bytes: number } | null
-  claims: { lane: LaneId; firstSeq: number; endSeq: number; payloads: number }[]
+  /** By lane and first number. */
+  claims: ClaimSum[]
   /** The count of writes; null if there is none. */
   writes: number | null
   /** Id of the store; null without a readable format record. */
@@ -53,7 +68,7 @@ export function newSums(): Sums {
 export function laneSum({ lanes }: Sums, lane: LaneId): LaneSum {
   let sum = lanes.get(lane)
   if (sum === undefined) {
-    sum = { record: null, totals: null, open: 0, batches: 0, endSeq: 0, runs: [] }
+    sum = { record: null, totals: null, open: 0, batches: 0, endSeq: 0, runs: [], gaps: [] }
     lanes.set(lane, sum)
   }
   return sum
@@ -83,12 +98,14 @@ export function* disagreements(sums: Sums): Generator<string> {
     const covered = runs.some(([first, end]) => first <= firstSeq && endSeq <= end)
     if (!covered || payloads !== endSeq - firstSeq)
       yield `The chunks of lane ${lane} do not hold the whole batch from ${firstSeq} to ${endSeq}.`
+    if (!covered) yield* missingNumbers(sums, lane, [firstSeq, endSeq])
   }
   for (const [lane, sum] of sums.lanes) {
     if (sum.record === null) yield `Lane ${lane} has no readable record of its provider and role.`
     const appended = appendedOf(sum)
-    if (appended !== settledOf(sum) + sum.open)
-      yield `Lane ${lane} does not add up: ${appended} appended, ${settledOf(sum)} settled, ${sum.open} open.`
+    if (appended === settledOf(sum) + sum.open) continue
+    yield `Lane ${lane} does not add up: ${appended} appended, ${settledOf(sum)} settled, ${sum.open} open.`
+    yield* missingNumbers(sums, lane, [sealedUntil(sums, lane), appended])
   }
   yield* shelfDisagreements(sums)
   const { deadLetters, deadLetterTotals, state, stateTotals } = sums
@@ -99,6 +116,33 @@ export function* disagreements(sums: Sums): Generator<string> {
   if (state.entries !== known.entries || state.bytes !== known.bytes)
     yield `The totals count ${known.entries} entries of mapping state; the spool holds ${state.entries}.`
 }
+
+/** No payload of the lane with a smaller number waits to be sealed. */
+export function sealedUntil({ lanes, claims }: Sums, lane: LaneId): number {
+  return claims.reduce(
+    (sealed, claim) => (claim.lane === lane ? Math.max(sealed, claim.endSeq) : sealed),
+    lanes.get(lane)?.totals?.sealSeq ?? 0,
+  )
+}
+
+/** Payloads of a range that are in no chunk. A hole outside of pending and claimed ones can be settled. */
+function* missingNumbers({ lanes }: Sums, lane: LaneId, [firstSeq, endSeq]: SeqRange): Generator<string> {
+  const { runs = [], gaps = [] } = lanes.get(lane) ?? {}
+  const known = [...runs, ...gaps].filter(([first, end]) => first < endSeq && end > firstSeq)
+  let from = firstSeq
+  let found = 0
+  for (const [first, end] of [...known.sort(([one], [other]) => one - other), [endSeq, Infinity]] as const) {
+    if (first > from) {
+      found += 1
+      if (found <= missingMax) yield `Lane ${lane}: payloads ${from} to ${first - 1} are missing.`
+    }
+    from = Math.max(from, end)
+  }
+  if (found > missingMax) yield `Lane ${lane}: payloads are missing in ${found - missingMax} more places.`
+}
+
+/** Places of a lane that are named one by one. */
+const missingMax = 20
 
 /** The high-water mark, and what CURRENT named, before the database was opened for the check. */
 export type MarkBefore = { found: FoundMark; manifest: string | null }

@@ -1,37 +1,39 @@
-// salvage.ts: reads spools that no daemon uses: a check of all records and the dead letters of an intact
-// spool, and a salvage of everything readable from a damaged one. Entry file of this folder.
+// salvage.ts: reads spools that no daemon uses: a check of all records, the dead letters, and a salvage of
+// everything readable. Entry file of this folder.
 //
-//   copy of the files -> open -> scan -> (a part cannot be read: a second copy, repaired, if it shows more)
-//                          '-> (cannot be opened: repair the copy)
+//   files --own reader--> newest versions of all records --> check
+//                                                       '--> dead letters, payloads, messages, state
 //
-// Salvage works on copies only, so that the damaged files stay as they are. A database that LevelDB repaired
-// can hold payloads that were delivered before, if the record of their deletion was lost; they keep their
-// payloadId. A chunk with a wrong checksum is read as far as its frames are plausible. Its payloads are
-// marked as suspect, since a flipped bit may have changed a digit.
+// LevelDB opens no spool here: it aborts the process on some damaged files, and it changes the files. The
+// reader of storage/level-files loses only the blocks and writes that are damaged, and names them. Nothing is
+// written to the spool, and no copy of it is needed.
 //
-// spool-check.ts compares records and totals (record-sums.ts), salvaged-records.ts reads the content of
-// records, store-copy.ts copies the files. live-walk.ts walks over a spool in use.
+// Where the record of a deletion is lost, what was deleted comes back. Payloads that were settled before are
+// recognized by the numbers of their lane (held-claims.ts) and kept apart. A chunk with a wrong checksum is
+// read as far as its frames are plausible. Its payloads are marked as suspect, since a flipped bit may have
+// changed a digit.
+//
+// spool-check.ts compares records and totals (record-sums.ts), lost-records.ts says what damaged files can
+// have held, salvaged-records.ts reads the content of records, resting-files.ts opens the files. live-walk.ts
+// walks over a spool in use.
 
-import { rm } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
-import { codeOf, GatewayError, messageOf } from '../../std/gateway-error.ts'
-import { openExistingStore, realDisk, repairStore, type Store } from '../../storage/storage.ts'
-import { scan } from '../chunk-log/damage-scan.ts'
+import { dirname } from 'node:path'
+import { GatewayError } from '../../std/gateway-error.ts'
+import type { LaneId } from '../../domain/ids.ts'
+import { realDisk, type StoreRange } from '../../storage/storage.ts'
+import type { Scanned } from '../chunk-log/damage-scan.ts'
 import { allKeys, deadLetterIdOf, deadLetterKeyOf, table, tableRange } from '../chunk-log/key-layout.ts'
 import { deadLetterRecord } from '../chunk-log/record-codec.ts'
+import type { Mark } from '../high-water-mark/high-water-mark.ts'
 import { readMarkIn } from '../high-water-mark/mark-file.ts'
 import { fitsFilter } from '../kept/dead-letter-table.ts'
 import type { DeadLetterEntry, DeadLetterFilter, Spool } from '../types.ts'
 import type { SpoolCheck } from '../views.ts'
-import { readHeldClaims } from './held-claims.ts'
+import { claimedPayloads, type ClaimedPayloads } from './held-claims.ts'
+import type { MarkBefore, Sums } from './record-sums.ts'
+import { openRestingFiles, type RestingFiles } from './resting-files.ts'
 import { createRecordReader, type Salvaged } from './salvaged-records.ts'
 import { checkPages } from './spool-check.ts'
-import { copyStore, refuseLocked, storeIn } from './store-copy.ts'
-
-/** A missing or truncated table file counts as damage. */
-function isDamage(error: unknown): boolean {
-  return ['LEVEL_CORRUPTION', 'LEVEL_IO_ERROR', 'LEVEL_NOT_FOUND'].includes(codeOf(error) ?? '')
-}
 
 /** A spool that no daemon uses. */
 export type RestingSpool = Pick<Spool, 'deadLetters' | 'deadLetter'> & {
@@ -39,36 +41,86 @@ export type RestingSpool = Pick<Spool, 'deadLetters' | 'deadLetter'> & {
   close(): Promise<void>
 }
 
-/** Opens a spool without changing a record. Rejects with SPOOL_MISSING, SPOOL_LOCKED or SPOOL_DAMAGED. */
+export type Salvage = {
+  /** What is wrong with the spool. */
+  readonly check: SpoolCheck
+  /** What the reader of the report should know about the result; a sentence each. */
+  readonly notes: readonly string[]
+  entries(signal: AbortSignal): AsyncGenerator<Salvaged>
+  close(): Promise<void>
+}
+
+/** Opens a spool without changing a file. Rejects with SPOOL_MISSING, SPOOL_LOCKED or SPOOL_UNWRITABLE. */
 export async function openRestingSpool(path: string): Promise<RestingSpool> {
-  const storePath = await storeIn(path)
-  const found = await readMarkIn(dirname(storePath))
-  const mark = { found, manifest: realDisk.manifestName(storePath) }
-  const store = await openExistingStore(storePath)
+  const files = await openRestingFiles(path)
   return {
-    deadLetters: (filter) => deadLettersOf(store, filter),
+    deadLetters: (filter) => deadLettersOf(files, filter),
     async deadLetter(id) {
       const key = deadLetterKeyOf(id)
-      const deadLetter = key === null ? null : deadLetterRecord.decode(await store.get(key))
+      const deadLetter = key === null ? null : deadLetterRecord.decode(await files.get(key))
       return deadLetter === null ? null : { id, deadLetter }
     },
-    async check(signal) {
-      const { check } = await checkPages(
-        scan(store, allKeys, { isDamage }),
-        () => refuseAborted(signal),
-        mark,
-      )
-      return check
-    },
-    close: () => store.close(),
+    check: async (signal) => (await checkFiles(files, await markOf(files), signal)).check,
+    close: files.close,
   }
 }
 
-async function* deadLettersOf(store: Store, filter: DeadLetterFilter): AsyncGenerator<DeadLetterEntry> {
+/** Reads the whole spool once for the check. Rejects as openRestingSpool does, and when it is aborted. */
+export async function openSalvage(path: string, signal: AbortSignal): Promise<Salvage> {
+  const files = await openRestingFiles(path)
+  try {
+    const mark = await markOf(files)
+    const { check, sums } = await checkFiles(files, mark, signal)
+    const known = ownMark(mark, sums)
+    const claimed = claimedPayloads(sums, known)
+    return {
+      check,
+      notes: notesOf(files, claimed),
+      entries: (stop) => entriesOf(files, claimed, known, stop),
+      close: files.close,
+    }
+  } catch (error) {
+    await files.close()
+    throw error
+  }
+}
+
+async function markOf({ path }: RestingFiles): Promise<MarkBefore> {
+  return { found: await readMarkIn(dirname(path)), manifest: realDisk.manifestName(path) }
+}
+
+/** Null if the mark is unknown or that of another database. */
+function ownMark({ found }: MarkBefore, { instance }: Sums): Mark | null {
+  return found.kind === 'mark' && found.mark.instance === instance ? found.mark : null
+}
+
+async function checkFiles(
+  files: RestingFiles,
+  mark: MarkBefore,
+  signal: AbortSignal,
+): Promise<{ check: SpoolCheck; sums: Sums }> {
+  const eachPage = () => refuseAborted(signal)
+  try {
+    // Also blocks whose entries are all overwritten, and filters.
+    for (const table of files.tables) await files.checkTable(table, { signal, onBytes: eachPage })
+    return await checkPages(pagesOf(files, allKeys), { eachPage, mark, damage: () => files.damage })
+  } catch (error) {
+    refuseAborted(signal)
+    throw files.explain(error)
+  }
+}
+
+async function* pagesOf(files: RestingFiles, range: StoreRange): AsyncGenerator<Scanned> {
+  for await (const entries of files.pages(range)) yield { kind: 'entries', entries }
+}
+
+async function* deadLettersOf(
+  files: RestingFiles,
+  filter: DeadLetterFilter,
+): AsyncGenerator<DeadLetterEntry> {
   let left = filter.limit
-  for await (const page of scan(store, tableRange(table.deadLetters), { isDamage })) {
-    if (page.kind === 'gap') continue
-    for (const [key, value] of page.entries) {
+  for await (const page of files.pages(tableRange(table.deadLetters))) {
+    for (const [key, value] of page) {
       const deadLetter = deadLetterRecord.decode(value)
       if (deadLetter === null) continue
       const entry = { id: deadLetterIdOf(key), deadLetter }
@@ -80,95 +132,41 @@ async function* deadLettersOf(store: Store, filter: DeadLetterFilter): AsyncGene
   }
 }
 
-export type Salvage = {
-  /** What was necessary to read it, and the problems found in it; for the report. */
-  readonly steps: readonly string[]
-  readonly problems: readonly string[]
-  entries(signal: AbortSignal): AsyncGenerator<Salvaged>
-  /** Closes the copy and deletes it. */
-  close(): Promise<void>
-}
-
-/** Creates and deletes `workPath`, a directory for the copies. Rejects as openRestingSpool does. */
-export async function openSalvage(path: string, workPath: string): Promise<Salvage> {
-  const from = await storeIn(path)
-  try {
-    await refuseLocked(from, workPath)
-    return await openCopy(from, workPath)
-  } catch (error) {
-    await rm(workPath, { recursive: true, force: true })
-    throw error
-  }
-}
-
-async function openCopy(from: string, workPath: string): Promise<Salvage> {
-  const steps: string[] = []
-  const first = join(workPath, 'copy')
-  await copyStore(from, first)
-  const opened = await openOrRepair(first, steps)
-  let { store } = opened
-  const { check, records } = await checkPages(scan(store, allKeys, { isDamage }))
-  const problems = [...check.problems]
-  if (!check.ok && !opened.repaired) {
-    const repaired = await repairedCopy(from, join(workPath, 'repaired'), steps)
-    const repairedPages = repaired === null ? null : scan(repaired, allKeys, { isDamage })
-    const shown = repairedPages === null ? null : await checkPages(repairedPages)
-    const better = shown !== null && shown.records > records
-    await (better ? store : repaired)?.close()
-    if (better && repaired !== null) {
-      store = repaired
-      problems.push(...shown.check.problems)
-    }
-    const used = better ? 'The repaired copy' : 'The plain copy'
-    if (shown !== null)
-      steps.push(
-        `A repaired copy has ${shown.records} records, the plain copy has ${records}. ${used} is used.`,
+function notesOf({ manifest, damage }: RestingFiles, { returned }: ClaimedPayloads): string[] {
+  const notes: string[] = []
+  if (manifest?.isComplete !== true)
+    notes.push(
+      'The list of the tables in force is damaged, so all tables were read. Records that were deleted ' +
+        'before can be among the result.',
+    )
+  else if (damage.some(({ keys }) => keys !== null))
+    notes.push(
+      'A part of the files cannot be read. Where it held the deletion of a record, the record is among the ' +
+        'result again.',
+    )
+  for (const { lane, payloads, unsettled } of returned) {
+    notes.push(`${payloads} payloads of lane ${lane} were settled before: settled-before.ndjson.`)
+    if (unsettled > 0)
+      notes.push(
+        `${unsettled} of these were not settled: the records of their batches are lost. The ledger knows ` +
+          'which ones were delivered.',
       )
   }
-  return {
-    steps,
-    problems,
-    entries: (signal) => entriesOf(store, signal),
-    async close() {
-      await store.close()
-      await rm(workPath, { recursive: true, force: true })
-    },
-  }
+  return notes
 }
 
-/** Null if it cannot be repaired; the plain copy remains. */
-async function repairedCopy(from: string, to: string, steps: string[]): Promise<Store | null> {
-  await copyStore(from, to)
-  try {
-    await repairStore(to)
-    return await openExistingStore(to)
-  } catch (error) {
-    steps.push(`A second copy could not be repaired: ${messageOf(error)}`)
-    return null
-  }
-}
-
-async function openOrRepair(path: string, steps: string[]): Promise<{ store: Store; repaired: boolean }> {
-  try {
-    return { store: await openExistingStore(path), repaired: false }
-  } catch (error) {
-    steps.push(`The database could not be opened (${messageOf(error)}). A copy was repaired.`)
-    await repairStore(path)
-    return { store: await openExistingStore(path), repaired: true }
-  }
-}
-
-async function* entriesOf(store: Store, signal: AbortSignal): AsyncGenerator<Salvaged> {
-  // The lanes precede the chunks, so the provider of a chunk is known when it comes. The claims follow them.
-  const readRecord = createRecordReader(await readHeldClaims(store, { isDamage }))
-  for await (const page of scan(store, allKeys, { isDamage })) {
+async function* entriesOf(
+  files: RestingFiles,
+  claimed: ClaimedPayloads,
+  mark: Mark | null,
+  signal: AbortSignal,
+): AsyncGenerator<Salvaged> {
+  // The lanes precede the chunks, so the provider of a chunk is known when it comes.
+  const providers = new Map<LaneId, string>(mark?.lanes.map(({ id, provider }) => [id, provider]))
+  const readRecord = createRecordReader(claimed, providers)
+  for await (const page of files.pages(allKeys)) {
     refuseAborted(signal)
-    if (page.kind === 'gap') {
-      const why = `cannot be read: ${messageOf(page.why)}`
-      yield { kind: 'unreadable', key: page.from.toString('hex'), why, raw: null }
-      continue
-    }
-    for (const [key, value] of page.entries) yield* readRecord(key, value)
+    for (const [key, value] of page) yield* readRecord(key, value)
   }
 }
 

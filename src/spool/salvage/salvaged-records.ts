@@ -7,12 +7,13 @@ import type { LaneId } from '../../domain/ids.ts'
 import type { KeptMessage } from '../../domain/message.ts'
 import { eachFrame, firstFrame, frameHeadBytes, readChunk, readGap } from '../chunk-log/chunk-codec.ts'
 import { deadLetterIdOf, laneOf, seqOf, shelfOf, table, textOf } from '../chunk-log/key-layout.ts'
-import type { HeldBatch, HeldClaims } from './held-claims.ts'
+import type { ClaimedPayloads, HeldBatch } from './held-claims.ts'
 import { keptMessageRecord, laneRecord, deadLetterRecord, stateRecord } from '../chunk-log/record-codec.ts'
 
 export type Salvaged =
   /**
    * `suspect`: why it may differ from what was stored; else null. `batch`: the held batch that it belongs to.
+   * `isSettled`: it was settled before, and only its deletion is lost.
    */
   | {
       kind: 'payload'
@@ -22,6 +23,7 @@ export type Salvaged =
       json: string
       suspect: string | null
       batch: HeldBatch | null
+      isSettled: boolean
     }
   | { kind: 'deadLetter'; id: string; deadLetter: DeadLetter }
   | { kind: 'message'; message: KeptMessage }
@@ -30,9 +32,14 @@ export type Salvaged =
 
 const wrongChecksum = 'its checksum is wrong'
 
-/** Reads records, which must come in the order of their keys. */
-export function createRecordReader(heldBatchOf: HeldClaims): (key: Buffer, value: Buffer) => Salvaged[] {
-  const providers = new Map<LaneId, string>()
+/**
+ * Reads records, which must come in the order of their keys. `providers` are those of lanes whose record may
+ * be lost.
+ */
+export function createRecordReader(
+  claimed: ClaimedPayloads,
+  providers: Map<LaneId, string>,
+): (key: Buffer, value: Buffer) => Salvaged[] {
   return read
 
   function read(key: Buffer, value: Buffer): Salvaged[] {
@@ -77,29 +84,25 @@ export function createRecordReader(heldBatchOf: HeldClaims): (key: Buffer, value
   function payloadsIn(key: Buffer, value: Buffer): Salvaged[] {
     const lane = laneOf(key)
     const firstSeq = seqOf(key)
-    const batch = key[0] === table.chunks ? heldBatchOf(lane, firstSeq) : null
-    const provider = providers.get(lane) ?? null
+    const isChunk = key[0] === table.chunks
+    const about = {
+      kind: 'payload',
+      provider: providers.get(lane) ?? null,
+      lane,
+      batch: isChunk ? claimed.heldBatch(lane, firstSeq) : null,
+      isSettled: isChunk && claimed.isSettled(lane, firstSeq),
+    } as const
     const chunk = readChunk(value)
     const found: Salvaged[] = []
     if (chunk !== null) {
       eachFrame(chunk, (attempts, start, end) => {
-        const json = value.toString('utf8', start, end)
-        found.push({ kind: 'payload', provider, lane, attempts, json, suspect: null, batch })
+        found.push({ ...about, attempts, json: value.toString('utf8', start, end), suspect: null })
       })
       return found
     }
-    // What it stood for is missing.
-    if (readGap(value) !== null) return found
-    for (const { attempts, json } of plausibleFrames(value))
-      found.push({
-        kind: 'payload',
-        provider,
-        lane,
-        attempts,
-        json,
-        suspect: 'the checksum of its chunk is wrong',
-        batch,
-      })
+    if (readGap(value) !== null) return []
+    const suspect = 'the checksum of its chunk is wrong'
+    for (const { attempts, json } of plausibleFrames(value)) found.push({ ...about, attempts, json, suspect })
     found.push(unreadable(key, value, wrongChecksum))
     return found
   }

@@ -9,9 +9,11 @@
 //   set aside    counted; the damage was reported when it was found
 //
 // One iteration reads one snapshot of the database, so the daemon can be checked while it works. Behind
-// damage that has to be stepped over, a later snapshot is read; then the totals are not compared.
+// damage that has to be stepped over, a later snapshot is read; then the totals are not compared. The files
+// of a spool at rest are read without LevelDB: there all damage is known, with what it can have held.
 
 import { messageOf } from '../../std/gateway-error.ts'
+import type { FileDamage } from '../../storage/storage.ts'
 import type { ShelfName } from '../../domain/message.ts'
 import { readChunk, readGap } from '../chunk-log/chunk-codec.ts'
 import type { Scanned } from '../chunk-log/damage-scan.ts'
@@ -58,6 +60,7 @@ import {
   type MarkBefore,
   type Sums,
 } from './record-sums.ts'
+import { damagedFileOf, damageSentence, tableNames } from './lost-records.ts'
 import type { SpoolCheck } from '../views.ts'
 
 type Check = {
@@ -67,50 +70,50 @@ type Check = {
   finish(): SpoolCheck
 }
 
+type CheckOptions = {
+  /** Called for each page; may throw to end the check. */
+  eachPage?: () => void
+  mark?: MarkBefore
+  /** Damage of the files, known when all pages are read. */
+  damage?: () => readonly FileDamage[]
+}
+
 const problemsMax = 200
 
-/** Names of the tables for people, in the order of the keys. */
-const names: Record<number, string> = {
-  [table.format]: 'format',
-  [table.lanes]: 'lanes',
-  [table.chunks]: 'chunks',
-  [table.batches]: 'batches',
-  [table.totals]: 'totals',
-  [table.windowKeys]: 'dedup window',
-  [table.state]: 'mapping state',
-  [table.journal]: 'journal of the intake',
-  [table.sessions]: 'stored sessions',
-  [table.deadLetters]: 'dead letters',
-  [table.kept]: 'kept messages',
-  [table.damaged]: 'damaged chunks, set aside',
-  [table.setAside]: 'damaged records, set aside',
-  [table.keptByDevice]: 'kept by device',
-  [table.shelves]: 'shelves',
-  [table.receipts]: 'receipts',
-}
-
-/** Checks the pages of a scan over all keys; `eachPage` may throw to end it. */
+/** Checks the pages of a scan over all keys. The sums are those of the records that can be read. */
 export async function checkPages(
   pages: AsyncIterable<Scanned>,
-  eachPage: () => void = () => undefined,
-  mark: MarkBefore | null = null,
-): Promise<{ check: SpoolCheck; records: number }> {
-  const check = createCheck(mark)
-  let records = 0
+  { eachPage = () => undefined, mark, damage = () => [] }: CheckOptions = {},
+): Promise<{ check: SpoolCheck; sums: Sums }> {
+  const sums = newSums()
+  const check = createCheck(sums, { mark, damage })
   for await (const page of pages) {
     eachPage()
-    if (page.kind === 'gap') {
-      check.skip(page.from, messageOf(page.why))
-      continue
-    }
-    for (const [key, value] of page.entries) check.add(key, value)
-    records += page.entries.length
+    if (page.kind === 'gap') check.skip(page.from, messageOf(page.why))
+    else for (const [key, value] of page.entries) check.add(key, value)
   }
-  return { check: check.finish(), records }
+  return { check: check.finish(), sums }
 }
 
-function createCheck(mark: MarkBefore | null): Check {
-  const sums = newSums()
+/** Of a spool in use whose tables are damaged: LevelDB must not read them. */
+export function damagedCheck(damage: readonly FileDamage[], lanes: SpoolCheck['lanes']): SpoolCheck {
+  const files = damage.slice(0, problemsMax).map(damagedFileOf)
+  const notRead = 'The records were not read and compared, because tables of the database are damaged.'
+  return {
+    ok: false,
+    damage: files,
+    tables: [],
+    lanes,
+    shelves: [],
+    problems: [...files.map(damageSentence), notRead],
+    problemsHidden: damage.length - files.length,
+  }
+}
+
+function createCheck(
+  sums: Sums,
+  { mark, damage }: { mark: MarkBefore | undefined; damage: () => readonly FileDamage[] },
+): Check {
   const problems: string[] = []
   let problemsHidden = 0
   let gaps = 0
@@ -130,22 +133,30 @@ function createCheck(mark: MarkBefore | null): Check {
     const problem = problemIn(sums, kind, key, value)
     if (problem === null) return
     count.damaged += 1
-    addProblem(`${names[kind] ?? `table ${kind}`}, record ${key.toString('hex', 1)}: ${problem}.`)
+    addProblem(`${tableNames[kind] ?? `table ${kind}`}, record ${key.toString('hex', 1)}: ${problem}.`)
   }
 
   function skip(from: Buffer, why: string): void {
     gaps += 1
-    const name = names[from[0] ?? 0] ?? 'an unknown table'
+    const name = tableNames[from[0] ?? 0] ?? 'an unknown table'
     addProblem(`${name}: records from ${from.toString('hex', 1)} on cannot be read (${why}).`)
   }
 
   function finish(): SpoolCheck {
+    const files = damage().slice(0, problemsMax).map(damagedFileOf)
+    const records = problems.splice(0)
+    for (const problem of [...files.map(damageSentence), ...records]) addProblem(problem)
+    problemsHidden += damage().length - files.length
     if (sums.instance === null) addProblem('The format record is missing or damaged.')
     if (gaps === 0) for (const problem of disagreements(sums)) addProblem(problem)
-    if (gaps === 0 && mark !== null) for (const problem of missingByMark(sums, mark)) addProblem(problem)
+    if (gaps === 0 && mark !== undefined) for (const problem of missingByMark(sums, mark)) addProblem(problem)
     return {
       ok: problems.length === 0,
-      tables: [...sums.counts].map(([kind, count]) => ({ table: names[kind] ?? `table ${kind}`, ...count })),
+      damage: files,
+      tables: [...sums.counts].map(([kind, count]) => ({
+        table: tableNames[kind] ?? `table ${kind}`,
+        ...count,
+      })),
       lanes: [...sums.lanes].map(([lane, sum]) => ({
         lane,
         provider: sum.record?.provider ?? 'unknown',
@@ -194,11 +205,12 @@ function recordProblem(sums: Sums, kind: number, key: Buffer, value: Buffer): st
     case table.batches: {
       const claim = claimRecord.decode(value)
       if (claim === null) return wrongChecksum
-      const { endSeq, payloads } = claim
+      const { batchId, endSeq, payloads, held } = claim
       const sum = laneSum(sums, laneOf(key))
       sum.batches += 1
       sum.endSeq = Math.max(sum.endSeq, endSeq)
-      sums.claims.push({ lane: laneOf(key), firstSeq: seqOf(key), endSeq, payloads })
+      const range = { lane: laneOf(key), firstSeq: seqOf(key), endSeq, payloads }
+      sums.claims.push({ ...range, batchId, held: held ?? null })
       return null
     }
     case table.totals:
@@ -248,7 +260,10 @@ function recordProblem(sums: Sums, kind: number, key: Buffer, value: Buffer): st
 function chunkProblem(sum: LaneSum, firstSeq: number, value: Buffer): string | null {
   const chunk = readChunk(value)
   const gap = chunk === null ? readGap(value) : null
-  if (gap !== null) sum.endSeq = Math.max(sum.endSeq, firstSeq + gap.count)
+  if (gap !== null) {
+    sum.endSeq = Math.max(sum.endSeq, firstSeq + gap.count)
+    sum.gaps.push([firstSeq, firstSeq + gap.count])
+  }
   if (chunk === null) return gap === null ? wrongChecksum : null
   sum.open += chunk.count
   const last = sum.runs[sum.runs.length - 1]

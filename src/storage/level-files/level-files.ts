@@ -103,8 +103,7 @@ export async function openLevelFiles(path: string): Promise<LevelFiles> {
   }
 
   function report(found: FileDamage): void {
-    const { file, unit, offset } = found
-    const known = damage.findIndex((one) => one.file === file && one.unit === unit && one.offset === offset)
+    const known = damage.findIndex((one) => isSame(one, found))
     if (known < 0) damage.push(found)
     // A table that was cut is known by its size first, and by its keys when it is read.
     else if (damage[known]!.keys === null) damage[known] = found
@@ -149,6 +148,11 @@ export async function openLevelFiles(path: string): Promise<LevelFiles> {
       await reader.close()
     }
   }
+}
+
+function isSame(one: FileDamage, other: FileDamage): boolean {
+  const isPlace = one.file === other.file && one.unit === other.unit
+  return isPlace && (one.offset === other.offset || one.unit === 'table')
 }
 
 async function* newestIn(

@@ -8,6 +8,7 @@ import { refusedMessage, refusedPayload, telemetryOf } from '../../support/dead-
 import { openSpoolWorld } from '../../support/open-spool.ts'
 import { messageOf, startPipeline, topicOf, type Pipeline } from '../../support/pipeline-world.ts'
 import { exchangeOf } from '../../support/spool-world.ts'
+import { useElsewhere } from '../../support/spool-process.ts'
 
 const refuses = (rule: Record<string, unknown>) => ({
   fail: [{ error_type: 'Validation', message: 'The speed is not valid.', ...rule }],
@@ -265,8 +266,8 @@ describe('where no daemon runs', () => {
   })
 
   test('list, show and export report a spool that is in use or missing', async () => {
-    const { config, world, path } = await resting()
-    await world.reopen()
+    const { config, path } = await resting()
+    await useElsewhere(path)
     for (const argv of [
       ['list', '--config', config],
       ['show', 'f'.repeat(32), '--path', path],

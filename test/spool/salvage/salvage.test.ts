@@ -1,8 +1,6 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { LaneId, PayloadId } from '../../../src/domain/ids.ts'
 import type { Envelope } from '../../../src/domain/message.ts'
 import {
@@ -11,9 +9,10 @@ import {
   deadLetterTotalsLane,
   seqKey,
   table,
+  tableRange,
 } from '../../../src/spool/chunk-log/key-layout.ts'
 import { openRestingSpool, openSalvage, type Salvage, type Salvaged } from '../../../src/spool/spool.ts'
-import { openExistingStore, openLevelStore } from '../../../src/storage/storage.ts'
+import { openExistingStore, openLevelStore, type StoreEntry } from '../../../src/storage/storage.ts'
 import { newFolder } from '../../support/folders.ts'
 import {
   collect,
@@ -24,6 +23,7 @@ import {
   sealAll,
   type SpoolWorld,
 } from '../../support/open-spool.ts'
+import { useElsewhere } from '../../support/spool-process.ts'
 import { exchangeOf, keptNamed, deadLetterNamed, payloadNamed } from '../../support/spool-world.ts'
 
 const never = new AbortController().signal
@@ -47,11 +47,44 @@ async function filled(payloads = 12): Promise<SpoolWorld> {
   return world
 }
 
-async function salvaged(path: string): Promise<Pick<Salvage, 'steps' | 'problems'> & { found: Salvaged[] }> {
-  const salvage = await openSalvage(path, join(await newFolder(), 'work'))
+async function salvaged(path: string): Promise<Pick<Salvage, 'check' | 'notes'> & { found: Salvaged[] }> {
+  const salvage = await openSalvage(path, never)
   const found = await collect(salvage.entries(never))
   await salvage.close()
-  return { found, steps: salvage.steps, problems: salvage.problems }
+  return { found, check: salvage.check, notes: salvage.notes }
+}
+
+async function chunksOf(path: string): Promise<readonly StoreEntry[]> {
+  const store = await openLevelStore(join(path, 'store'))
+  const chunks = (await collect(store.pages(tableRange(table.chunks)))).flat()
+  await store.close()
+  return chunks
+}
+
+async function put(path: string, entries: readonly StoreEntry[]): Promise<void> {
+  const store = await openLevelStore(join(path, 'store'))
+  await store.write(
+    entries.map(([key, value]) => ({ type: 'put', key, value })),
+    { sync: true },
+  )
+  await store.close()
+}
+
+const checkOf = async (path: string) => {
+  const resting = await openRestingSpool(path)
+  const check = await resting.check(never)
+  await resting.close()
+  return check
+}
+
+/** Changes bytes of a file of the database. */
+async function damage(path: string, name: string, change: (bytes: Buffer) => Buffer): Promise<void> {
+  const file = join(path, 'store', name)
+  await writeFile(file, change(await readFile(file)))
+}
+
+async function tablesOf(path: string): Promise<string[]> {
+  return (await readdir(join(path, 'store'))).filter((name) => name.endsWith('.ldb')).sort()
 }
 
 const devicesIn = (found: readonly Salvaged[], suspect = false) =>
@@ -154,28 +187,63 @@ describe('a walk over every record', () => {
   })
 
   test('reports a spool that another process uses as locked, and one that does not exist as missing', async () => {
-    const { path } = await filled()
+    const { spool, path } = await filled(1)
+    await spool.close()
+    await useElsewhere(path)
+    await expect(openRestingSpool(path)).rejects.toMatchObject({ code: 'SPOOL_LOCKED' })
+    await expect(openSalvage(path, never)).rejects.toMatchObject({ code: 'SPOOL_LOCKED' })
+    // The refusals changed nothing for the process that uses it.
     await expect(openRestingSpool(path)).rejects.toMatchObject({ code: 'SPOOL_LOCKED' })
     const nowhere = join(await newFolder(), 'nowhere')
     await expect(openRestingSpool(nowhere)).rejects.toMatchObject({ code: 'SPOOL_MISSING' })
     await expect(readdir(nowhere)).rejects.toMatchObject({ code: 'ENOENT' })
   })
 
-  test('is refused for a salvage while another process uses the spool', async () => {
-    const { spool, path } = await filled(1)
+  test('names a damaged block of a table, and the payloads that it can have held', async () => {
+    const { spool, path } = await filled(2000)
     await spool.close()
-    const storage = new URL('../../../src/storage/storage.ts', import.meta.url).href
-    const script = `const { openLevelStore } = await import(${JSON.stringify(storage)})
-      await openLevelStore(${JSON.stringify(join(path, 'store'))})
-      process.stdout.write('open')
-      setInterval(() => {}, 60_000)`
-    const child = spawn(process.execPath, ['--input-type=module', '-e', script])
-    onTestFinished(() => void child.kill('SIGKILL'))
-    await once(child.stdout, 'data')
-    const work = join(await newFolder(), 'work')
-    await expect(openSalvage(path, work)).rejects.toMatchObject({ code: 'SPOOL_LOCKED' })
-    // The refusal changed nothing for the process that uses it.
-    await expect(openRestingSpool(path)).rejects.toMatchObject({ code: 'SPOOL_LOCKED' })
+    await compacted(path)
+    const [name = ''] = await tablesOf(path)
+    await damage(path, name, (bytes) => bytes.fill(0, 8192, 12288))
+    const check = await checkOf(path)
+    expect(check.damage.length).toBeGreaterThan(0)
+    expect(check.damage[0]).toMatchObject({ file: name, unit: 'block' })
+    expect(check.damage[0]?.records.join()).toMatch(/^payloads of lane 1, numbers \d+ to \d+/)
+    expect(check.problems[0]).toMatch(
+      /^\d+\.ldb, block at byte \d+ .* cannot be read: its checksum is wrong\. It can/,
+    )
+    expect(check.problems.join('\n')).toMatch(/^Lane 1: payloads \d+ to \d+ are missing\.$/m)
+    const [lane] = check.lanes
+    expect(lane!.open).toBeGreaterThan(1500)
+    expect(lane!.open).toBeLessThan(2000)
+  })
+
+  test('names a table that is missing or cut off', async () => {
+    const { spool, path } = await filled(2000)
+    await spool.close()
+    await compacted(path)
+    const [name = ''] = await tablesOf(path)
+    await damage(path, name, (bytes) => bytes.subarray(0, bytes.length / 2))
+    expect((await checkOf(path)).damage).toMatchObject([{ file: name, unit: 'table' }])
+    await rm(join(path, 'store', name))
+    const { damage: missing, ok } = await checkOf(path)
+    expect(ok).toBe(false)
+    expect(missing).toMatchObject([{ file: name, unit: 'table', what: 'the file is missing' }])
+    expect(missing[0]?.records.join()).toMatch(/payloads/)
+  })
+
+  test('does not walk over damaged tables in a spool in use: LevelDB can end the process on them', async () => {
+    const first = await filled(2000)
+    await first.spool.close()
+    await compacted(first.path)
+    const { spool } = await openSpoolWorld({ path: first.path, changes: { bytesMax: 256 * 1024 ** 2 } })
+    expect(await spool.check(never)).toMatchObject({ ok: true, damage: [] })
+    const [name = ''] = await tablesOf(first.path)
+    await damage(first.path, name, (bytes) => bytes.fill(0, 8192, 12288))
+    const check = await spool.check(never)
+    expect(check).toMatchObject({ ok: false, tables: [], lanes: [{ lane: 1, appended: 2000, open: 2000 }] })
+    expect(check.problems[0]).toMatch(/block at byte .* cannot be read/)
+    expect(check.problems.at(-1)).toMatch(/were not read and compared/)
   })
 })
 
@@ -212,8 +280,8 @@ describe('salvage', () => {
     const { spool, path } = await filled()
     await spool.close()
     const before = await bytesOf(path)
-    const { found, steps } = await salvaged(path)
-    expect(steps).toEqual([])
+    const { found, check, notes } = await salvaged(path)
+    expect([check.ok, notes]).toEqual([true, []])
     expect(devicesIn(found)).toEqual(devices(12))
     expect(found.filter(({ kind }) => kind !== 'payload')).toMatchObject([
       { kind: 'state', key: 'state' },
@@ -231,13 +299,11 @@ describe('salvage', () => {
       if (file.startsWith(name)) await rm(join(path, 'store', file))
     await expect(openExistingStore(join(path, 'store'))).rejects.toThrow()
     const before = await bytesOf(path)
-    const { found, steps } = await salvaged(path)
-    expect(steps.join(' ')).toMatch(/could not be opened .* repaired/)
+    const { found, check, notes } = await salvaged(path)
+    expect(check.damage).toMatchObject([{ records: [] }])
+    expect(notes.join(' ')).toMatch(name === 'CURRENT' ? /^$/ : /so all tables were read/)
     expect(devicesIn(found)).toEqual(devices(12))
-    const after = await bytesOf(path)
-    delete after['LOCK']
-    delete before['LOCK']
-    expect(after).toEqual(before)
+    expect(await bytesOf(path)).toEqual(before)
   })
 
   test('reads around flipped bytes all over a table, and reports what it could not read', async () => {
@@ -254,13 +320,80 @@ describe('salvage', () => {
       await writeFile(file, bytes)
     }
     const before = await bytesOf(path)
-    const { found, problems } = await salvaged(path)
+    const { found, check } = await salvaged(path)
     const sound = new Set(devicesIn(found))
-    expect(sound.size).toBeGreaterThan(500)
+    expect(sound.size).toBeGreaterThan(1500)
     expect(sound.size).toBeLessThan(2000)
     for (const device of sound) expect(devices(2000)).toContain(device)
-    expect(problems.join('\n')).toMatch(/cannot be read/)
+    expect(check.problems.join('\n')).toMatch(/cannot be read/)
     expect(await bytesOf(path)).toEqual(before)
+  })
+
+  test('finds everything although the index or the end of each table is damaged', async () => {
+    const { spool, path } = await filled(2000)
+    await spool.close()
+    await compacted(path)
+    for (const name of await tablesOf(path)) {
+      await damage(path, name, (bytes) => bytes.fill(0, bytes.length - 100))
+    }
+    const { found, check } = await salvaged(path)
+    expect(devicesIn(found)).toEqual(devices(2000))
+    expect(check.damage.length).toBeGreaterThan(0)
+    expect(check.damage.filter(({ records }) => records.length > 0)).toEqual([])
+  })
+
+  test('reads a spool on a directory that cannot be written', async () => {
+    const { spool, path } = await filled(3)
+    await spool.close()
+    await rm(join(path, 'store', 'LOCK'))
+    const before = await bytesOf(path)
+    expect(devicesIn((await salvaged(path)).found)).toEqual(devices(3))
+    expect(await bytesOf(path)).toEqual(before)
+  })
+
+  test('keeps payloads apart that were settled before and came back', async () => {
+    const world = await filled(6)
+    const { path } = world
+    await world.spool.close()
+    const chunks = await chunksOf(path)
+    const again = await openSpoolWorld({ path })
+    const [batch] = await sealAll(again.spool)
+    expect(batch).toBeUndefined()
+    for (const one of again.spool.batches()) {
+      await again.spool.load(one)
+      await again.spool.settle(one, { payloads: 'all delivered', requestId: null }, Buffer.from('receipt'))
+    }
+    await again.publish('pending')
+    await again.spool.close()
+    await put(path, chunks)
+    const { found, notes } = await salvaged(path)
+    const payloads = found.flatMap((one) => (one.kind === 'payload' ? [one] : []))
+    expect(devicesIn(payloads.filter(({ isSettled }) => isSettled))).toEqual(devices(6))
+    expect(devicesIn(payloads.filter(({ isSettled }) => !isSettled))).toEqual(['pending'])
+    expect(notes).toEqual(['6 payloads of lane 1 were settled before: settled-before.ndjson.'])
+  })
+
+  test('takes payloads of a batch whose record is lost as pending', async () => {
+    const { spool, path } = await filled(6)
+    await spool.close()
+    const store = await openLevelStore(join(path, 'store'))
+    await store.write([{ type: 'del', key: seqKey(table.batches, lane1, 0) }], { sync: true })
+    await store.close()
+    const { found, notes } = await salvaged(path)
+    expect(found.filter((one) => one.kind === 'payload' && one.isSettled)).toEqual([])
+    expect(devicesIn(found)).toEqual(devices(6))
+    expect(notes).toEqual([])
+  })
+
+  test('knows the provider of a lane without its record by the high-water mark', async () => {
+    const { spool, path } = await filled(3)
+    await spool.close()
+    const store = await openLevelStore(join(path, 'store'))
+    await store.write([{ type: 'del', key: laneKey(table.lanes, lane1) }], { sync: true })
+    await store.close()
+    const { found } = await salvaged(path)
+    const providers = found.flatMap((one) => (one.kind === 'payload' ? [one.provider] : []))
+    expect(providers).toEqual(['default', 'default', 'default'])
   })
 
   test('finds the rest if a table is missing', async () => {
