@@ -26,6 +26,7 @@
 //   opening/              checks the files before LevelDB opens them
 //   recovery/             reads a store after a start or a failure
 //   salvage/              checks a spool, and reads a damaged one
+//   spool-repair/         makes a spool with damaged files one that starts again
 //   message-intake.ts     the calls of the hot path
 //   intake-limits.ts      whether messages may come in
 //   session.ts            one opening of the store
@@ -62,6 +63,7 @@ export type * from './views.ts'
 export type { IsLate, SpoolDeps, SpoolOptions } from './spool-options.ts'
 export { storeChanged } from './opening/store-watch.ts'
 export { openRestingSpool, openSalvage, type RestingSpool, type Salvage } from './salvage/salvage.ts'
+export { repairSpool, type RepairOptions, type RepairReport } from './spool-repair/spool-repair.ts'
 export type { Salvaged } from './salvage/salvaged-records.ts'
 
 export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise<Spool> {

@@ -1,24 +1,23 @@
-// spool-command.ts: `spool`: verify a spool, or salvage what can be read from a damaged one.
+// spool-command.ts: `spool`: verify a spool, repair a damaged one, or salvage what can be read from it.
 
 import { Command } from 'commander'
-import { GatewayError } from '../../std/gateway-error.ts'
 import { formatSize } from '../../std/quantity.ts'
 import type { SpoolCheck } from '../../spool/spool.ts'
-import {
-  requestOrRead,
-  spoolPathIn,
-  withSpoolOptions,
-  type SpoolOptions,
-} from '../daemon-client/spool-access.ts'
+import { requestOrRead, withSpoolOptions, type SpoolOptions } from '../daemon-client/spool-access.ts'
 import { columns } from '../terminal/text-table.ts'
-import { printAnswer, type BuildCommand, type CommandIo } from '../terminal/terminal.ts'
+import { printAnswer, type BuildCommand } from '../terminal/terminal.ts'
 import { textOfLines, notes } from '../terminal/text-format.ts'
+import { repairCommand } from './repair-command.ts'
+import { spoolPathOf } from './spool-path.ts'
 import { salvageTo, type SalvageReport } from './salvage-files.ts'
 
 type SalvageOptions = { path?: string; config?: string; to: string; json?: boolean }
 
 export const spoolCommand: BuildCommand = (io, done) =>
-  new Command('spool').addCommand(verifyCommand(io, done)).addCommand(salvageCommand(io, done))
+  new Command('spool')
+    .addCommand(verifyCommand(io, done))
+    .addCommand(repairCommand(io, done))
+    .addCommand(salvageCommand(io, done))
 
 const verifyCommand: BuildCommand = (io, done) =>
   withSpoolOptions(new Command('verify'))
@@ -72,20 +71,10 @@ const salvageCommand: BuildCommand = (io, done) =>
     .option('--json', 'print the report as JSON')
     .addHelpText('after', notes('Import the result with `dead-letters requeue --file`.'))
     .action(async (options: SalvageOptions) => {
-      const report = await salvageTo(await pathOf(options, io), options.to, io.stop)
+      const report = await salvageTo(await spoolPathOf(options, io), options.to, io.stop)
       printAnswer(io, options, report, (answer) => salvageText(answer, options.to))
       done(0)
     })
-
-async function pathOf({ path, config }: SalvageOptions, io: CommandIo): Promise<string> {
-  if (path !== undefined && config === undefined) return path
-  if (config !== undefined && path === undefined) return spoolPathIn(config, io)
-  throw new GatewayError('USAGE', {
-    what: path === undefined ? 'No spool is given.' : 'Both --path and --config are given.',
-    why: 'The command reads one spool.',
-    act: 'Give either --path or --config.',
-  })
-}
 
 /** Files that `dead-letters requeue --file` reads. */
 const importable = ['payloads.ndjson', 'dead-letters.ndjson', 'messages.ndjson', 'open-parts.ndjson']

@@ -71,6 +71,7 @@ export async function planFiles(path: string, options: PlanOptions): Promise<Fil
     signal.throwIfAborted()
     states.push(await readLogState(path, log, states[states.length - 1] ?? null))
   }
+  if (directory.missingLog !== null) damage.push(missingLogDamage(directory.missingLog))
   damage.push(...states.flatMap((state) => state.damage))
   const order =
     manifest?.isComplete === true ? named(planned, manifest) : await ordered(path, planned, signal)
@@ -88,6 +89,11 @@ export async function planFiles(path: string, options: PlanOptions): Promise<Fil
       logs.reduce((sum, { bytes }) => sum + bytes, 0) +
       written.reduce((sum, { keptBytes }) => sum + keptBytes, 0),
   }
+}
+
+function missingLogDamage(file: string): FileDamage {
+  const keys = { after: null, until: null }
+  return { file, unit: 'log', offset: 0, bytes: 0, what: 'the file is missing', keys }
 }
 
 type ReadOptions = { manifest: Manifest | null; signal: AbortSignal; onBytes: (bytes: number) => void }

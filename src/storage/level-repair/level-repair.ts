@@ -28,7 +28,7 @@ import type { NewEntry, NewTable, Target } from './table-copies.ts'
 
 export { planFiles, type FilePlan } from './file-plan.ts'
 export { readJournal, removeJournal, removeLeftovers, type InterruptedRepair } from './repair-journal.ts'
-export { canLink } from './set-aside.ts'
+export { canLink, copyFiles } from './set-aside.ts'
 export type { NewEntry } from './table-copies.ts'
 
 export type RepairStep = 'journal' | 'aside' | 'table' | 'manifest' | 'switch'

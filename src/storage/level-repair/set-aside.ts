@@ -2,7 +2,7 @@
 // possible, by copies.
 
 import { constants } from 'node:fs'
-import { copyFile, link, mkdir, open, rename, rm } from 'node:fs/promises'
+import { copyFile, link, mkdir, open, readdir, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { codeOf } from '../../std/gateway-error.ts'
 import { syncDirectory } from '../disk.ts'
@@ -60,4 +60,15 @@ export async function canLink(path: string): Promise<boolean> {
     await rm(probe, { force: true })
     await rm(other, { force: true })
   }
+}
+
+/** Copies all files of a directory, durably. Files of which the disk reads nothing are left out. */
+export async function copyFiles(from: string, to: string): Promise<void> {
+  for (const entry of await readdir(from, { withFileTypes: true })) {
+    if (!entry.isFile() || entry.name === 'LOCK') continue
+    await copyDurably(join(from, entry.name), join(to, entry.name)).catch((error: unknown) => {
+      if (codeOf(error) !== 'EIO') throw error
+    })
+  }
+  await syncDirectory(to)
 }

@@ -1,0 +1,120 @@
+// repair-command.ts: `spool repair`: shows what is damaged and what a repair keeps, and repairs with --yes.
+
+import { Command } from 'commander'
+import { isoTime, systemClock } from '../../std/clock.ts'
+import { formatSize, plural } from '../../std/quantity.ts'
+import type { RepairReport } from '../../spool/spool.ts'
+import { printAnswer, type BuildCommand } from '../terminal/terminal.ts'
+import { notes, textOfLines } from '../terminal/text-format.ts'
+import { spoolPathOf, type SpoolPathOptions } from './spool-path.ts'
+
+type RepairCommandOptions = SpoolPathOptions & {
+  yes?: boolean
+  backup?: string
+  purge?: boolean
+  json?: boolean
+}
+
+export const repairCommand: BuildCommand = (io, done) =>
+  new Command('repair')
+    .description('Repair a spool with damaged files. Without --yes, only show what a repair does.')
+    .option('--path <dir>', 'spool directory, which no daemon may have open')
+    .option('--config <file>', 'use spool.path of this config')
+    .option('--yes', 'repair')
+    .option('--backup <dir>', 'first copy the store as it is into this empty directory')
+    .option('--purge', 'with --yes: delete the damaged files that this and earlier repairs keep')
+    .option('--json', 'print the report as JSON')
+    .addHelpText(
+      'after',
+      notes(
+        'A daemon that refuses the spool opens it automatically after the repair.',
+        'An interrupted repair can be repeated.',
+        'Exit status 1: the spool is damaged and --yes is missing.',
+      ),
+    )
+    .action(async (options: RepairCommandOptions) => {
+      // Loaded late: it brings the database.
+      const { repairSpool } = await import('../../spool/spool.ts')
+      const report = await repairSpool(await spoolPathOf(options, io), {
+        apply: options.yes ?? false,
+        backup: options.backup ?? null,
+        purge: options.purge ?? false,
+        now: () => systemClock.now(),
+        signal: io.stop,
+      })
+      printAnswer(io, options, report, repairText)
+      done(report.state === 'planned' ? 1 : 0)
+    })
+
+const damageShown = 20
+const rangesShown = 20
+
+function repairText(report: RepairReport): string {
+  const { state, path, asidePath, backup, purged, wasInterrupted } = report
+  const ended = [
+    ...(backup === null ? [] : [`A copy of the damaged store is in ${backup}.`]),
+    ...(purged.length === 0 ? [] : [`Deleted: ${purged.join(', ')}`]),
+  ]
+  const interrupted = wasInterrupted ? ['An interrupted repair was found.'] : []
+  if (state === 'whole')
+    return textOfLines([...interrupted, `The files of the spool at ${path} are whole.`, ...ended])
+  return textOfLines([
+    ...interrupted,
+    ...damageLines(report),
+    '',
+    ...lossLines(report),
+    '',
+    ...(state === 'planned'
+      ? [
+          `A repair needs ${formatSize(report.bytesNeeded)}; ${formatSize(report.bytesFree)} are free.`,
+          `It keeps the damaged files in ${asidePath}.`,
+          'Nothing was changed. Repeat the command with --yes to repair.',
+        ]
+      : [`The spool is repaired. The damaged files are in ${asidePath}.`, ...ended]),
+  ])
+}
+
+function damageLines({ problems, files }: RepairReport): string[] {
+  const shown = problems.slice(0, damageShown).map((problem) => `  ${problem}`)
+  if (problems.length > damageShown) shown.push(`  and ${problems.length - damageShown} more`)
+  const { whole, rewritten, lost, logs } = files
+  return [
+    'Damaged:',
+    ...shown,
+    `${plural(whole, 'table')} whole, ${rewritten} written anew from their whole blocks, ` +
+      `${lost.length} lost, ${plural(logs, 'log')} read.`,
+  ]
+}
+
+function lossLines({ losses, returned }: RepairReport): string[] {
+  const { payloads, ranges, rangesHidden, operationsInLogs } = losses
+  const shown = ranges.slice(0, rangesShown).map((range) => {
+    const { lane, provider, firstSeq, endSeq, batchIds, after, before } = range
+    const times = [
+      ...(after === null ? [] : [`after ${isoTime(after)}`]),
+      ...(before === null ? [] : [`before ${isoTime(before)}`]),
+    ].join(', ')
+    const batches = batchIds.length > 0 ? `, batch ${batchIds.join(', ')}` : ''
+    const received = times === '' ? '' : `, received ${times}`
+    return `  ${endSeq - firstSeq} of provider ${provider}, lane ${lane}, numbers ${firstSeq} to ${endSeq - 1}${batches}${received}`
+  })
+  const hidden = ranges.length + rangesHidden - shown.length
+  const operations =
+    operationsInLogs === null
+      ? ['An unknown number of changes is lost with damaged logs.']
+      : operationsInLogs > 0
+        ? [`${plural(operationsInLogs, 'change')} lost with damaged logs.`]
+        : []
+  return [
+    payloads === 0 ? 'No payload is lost.' : `Lost: ${plural(payloads, 'payload')}`,
+    ...shown,
+    ...(hidden > 0 ? [`  and ${plural(hidden, 'more range')}`] : []),
+    ...operations,
+    ...(returned.payloads + returned.messages > 0
+      ? [
+          `Settled before, and not sent again: ${plural(returned.payloads, 'payload')}, ` +
+            `${plural(returned.messages, 'message')}. The records of their deletion are lost.`,
+        ]
+      : []),
+  ]
+}

@@ -1,0 +1,99 @@
+// repair-places.ts: the directories that a repair works with: the spool and its lock, the copy, and what
+// earlier repairs set aside.
+
+import { mkdtemp, readdir, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, dirname, join, resolve } from 'node:path'
+import { codeOf, GatewayError } from '../../std/gateway-error.ts'
+import { formatSize } from '../../std/quantity.ts'
+import { copyFiles, explainDirectory, lockStore, realDisk } from '../../storage/storage.ts'
+import { storePathOf } from '../opening/aside.ts'
+
+export type Places = { spoolPath: string; storePath: string; journalFile: string }
+
+/** Rejects with SPOOL_MISSING. */
+export async function placesOf(path: string): Promise<Places> {
+  const isStore = basename(resolve(path)) === 'store' && !(await exists(storePathOf(path)))
+  const spoolPath = isStore ? dirname(resolve(path)) : path
+  const storePath = storePathOf(spoolPath)
+  if (!(await exists(storePath)) && !(await exists(join(spoolPath, 'mark'))))
+    throw new GatewayError('SPOOL_MISSING', {
+      what: `There is no spool at ${path}.`,
+      why: 'The directory has neither a database in `store` nor a high-water mark.',
+      act: 'Give the directory of `spool.path`, or the config with --config.',
+    })
+  return { spoolPath, storePath, journalFile: join(spoolPath, 'repair-journal.json') }
+}
+
+async function exists(path: string): Promise<boolean> {
+  try {
+    await stat(path)
+    return true
+  } catch (error) {
+    if (['ENOENT', 'ENOTDIR'].includes(codeOf(error) ?? '')) return false
+    throw explainDirectory(`Cannot read ${path}.`, error)
+  }
+}
+
+/** Rejects with SPOOL_LOCKED, SPOOL_CLOSED or a code of the directory. */
+export async function withLock<Result>(
+  { storePath }: Places,
+  signal: AbortSignal,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  // Not in the spool, which a plan does not change.
+  const workPath = await mkdtemp(join(tmpdir(), 'gateway-repair-'))
+  try {
+    await realDisk.makeDirectory(storePath)
+    const lock = await lockStore(storePath, workPath)
+    try {
+      return await work()
+    } finally {
+      await lock.release()
+    }
+  } catch (error) {
+    if (signal.aborted) throw interruptedFault(error)
+    if (error instanceof GatewayError || codeOf(error) === undefined) throw error
+    throw explainDirectory(`Cannot repair the spool at ${dirname(storePath)}.`, error)
+  } finally {
+    await rm(workPath, { recursive: true, force: true })
+  }
+}
+
+function interruptedFault(cause: unknown): GatewayError {
+  return new GatewayError('SPOOL_CLOSED', {
+    what: 'The repair did not end.',
+    why: 'The command was interrupted.',
+    act: 'Start the command again. It continues with what is there.',
+    cause,
+  })
+}
+
+/** Rejects with OUTPUT_UNWRITABLE. */
+export async function backUp(storePath: string, to: string): Promise<void> {
+  const unusable = (why: string) =>
+    new GatewayError('OUTPUT_UNWRITABLE', {
+      what: `Cannot copy the spool to ${to}.`,
+      why,
+      act: 'Give an empty directory with --backup, on a file system with enough space. Nothing was changed.',
+    })
+  try {
+    await realDisk.makeDirectory(to)
+    if ((await readdir(to)).length > 0) throw unusable('The directory is not empty.')
+    const bytes = await realDisk.usedBytes(storePath)
+    const free = await realDisk.freeBytes(to)
+    if (free < bytes) throw unusable(`The copy needs ${formatSize(bytes)}, and ${formatSize(free)} are free.`)
+    await copyFiles(storePath, to)
+  } catch (error) {
+    throw error instanceof GatewayError ? error : unusable(String(error))
+  }
+}
+
+/** Deletes everything that was set aside. Returns the paths. */
+export async function purgeDamaged(spoolPath: string): Promise<string[]> {
+  const damagedPath = join(spoolPath, 'damaged')
+  if (!(await exists(damagedPath))) return []
+  const names = (await readdir(damagedPath)).toSorted().map((name) => join(damagedPath, name))
+  await rm(damagedPath, { recursive: true, force: true })
+  return names
+}

@@ -1,0 +1,288 @@
+// `spool repair` on real spools whose files were damaged while no daemon ran.
+
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cp, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import type { LaneId } from '../../../src/domain/ids.ts'
+import { seqKey, table } from '../../../src/spool/chunk-log/key-layout.ts'
+import {
+  openRestingSpool,
+  repairSpool,
+  type RepairOptions,
+  type RepairReport,
+} from '../../../src/spool/spool.ts'
+import { userKeyOf } from '../../../src/storage/level-files/table-reader/block.ts'
+import { openTable } from '../../../src/storage/level-files/table-reader/table-reader.ts'
+import { readStoreDirectory } from '../../../src/storage/level-files/store-directory.ts'
+import { openLevelStore } from '../../../src/storage/storage.ts'
+import { newFolder } from '../../support/folders.ts'
+import { writeKilledStore } from '../../support/killed-store.ts'
+import {
+  addDeadLetters,
+  collect,
+  ended,
+  keptIn,
+  namesIn,
+  openSpoolWorld,
+  sealAll,
+  statesIn,
+  type SpoolWorld,
+} from '../../support/open-spool.ts'
+import { keptNamed, payloadNamed } from '../../support/spool-world.ts'
+
+const changes = { bytesMax: 256 * 1024 ** 2, quarantineBytesMax: 64 * 1024 ** 2 }
+
+/** Something in every table: a sealed batch, pending payloads, a dead letter, a message, state. */
+async function filled(): Promise<SpoolWorld> {
+  const world = await openSpoolWorld({ changes })
+  const { spool, publish } = world
+  for (let n = 0; n < 30; n += 1) await publish(`sealed ${n}`, { padding: 2000 })
+  await sealAll(spool)
+  for (let n = 0; n < 60; n += 1) await publish(`pending ${n}`, { padding: 2000 })
+  await addDeadLetters(spool, ['a letter'])
+  spool.keepMessage(keptNamed('a message').message)
+  spool.putState('state', Buffer.from('remembered'))
+  await ended(spool)
+  return world
+}
+
+/** Everything in the spool, sealed on the way, with the batchIds of what was sealed before. */
+async function contentOf(path: string): Promise<Record<string, unknown>> {
+  const world = await openSpoolWorld({ path, changes })
+  const { spool } = world
+  const sealed = spool.batches().map(({ batchId, firstSeq, endSeq }) => [batchId, firstSeq, endSeq])
+  await sealAll(spool)
+  const names: string[] = []
+  for (const batch of spool.batches()) names.push(...(await namesIn(spool, batch)))
+  const letters = await collect(spool.deadLetters({ limit: 100 }))
+  const content = {
+    sealed,
+    names,
+    letters: letters.length,
+    messages: await keptIn(spool, 'quarantine:default'),
+    state: await statesIn(spool),
+  }
+  await spool.close()
+  return content
+}
+
+async function copied(path: string): Promise<string> {
+  const to = join(await newFolder(), 'spool')
+  await cp(path, to, { recursive: true })
+  return to
+}
+
+function repair(path: string, options: Partial<RepairOptions> = {}): Promise<RepairReport> {
+  return repairSpool(path, {
+    apply: true,
+    backup: null,
+    purge: false,
+    now: () => Date.UTC(2026, 0, 1),
+    signal: new AbortController().signal,
+    ...options,
+  })
+}
+
+/** Moves the content of the log into tables. */
+async function flushed(path: string): Promise<void> {
+  for (let n = 0; n < 2; n += 1) await (await openLevelStore(join(path, 'store'))).close()
+}
+
+async function compacted(path: string): Promise<void> {
+  const store = await openLevelStore(join(path, 'store'))
+  await store.compact({ gte: Buffer.from([0]), lt: Buffer.from([255]) })
+  await store.close()
+}
+
+/** Damages the blocks of the newest table whose first and last key `fits`. Returns how many. */
+async function damageBlocks(path: string, fits: (key: Buffer) => boolean): Promise<number> {
+  const folder = join(path, 'store')
+  const { tables } = await readStoreDirectory(folder)
+  const newest = tables[tables.length - 1]
+  if (newest === undefined) throw new Error('no table')
+  const reader = await openTable(folder, newest)
+  const bytes = await readFile(join(folder, newest.name))
+  let damaged = 0
+  for (const [index, { offset, bytes: length }] of reader.blocks.entries()) {
+    const entries = await reader.entries(index)
+    const keys = Array.isArray(entries) ? [entries[0], entries[entries.length - 1]] : []
+    if (!keys.every((entry) => entry !== undefined && fits(userKeyOf(entry.key)))) continue
+    bytes.fill(0, offset, offset + length)
+    damaged += 1
+  }
+  await reader.close()
+  await writeFile(join(folder, newest.name), bytes)
+  return damaged
+}
+
+async function filesOf(path: string): Promise<Record<string, string>> {
+  const names = (await readdir(path, { recursive: true })).toSorted()
+  const files: Record<string, string> = {}
+  for (const name of names) {
+    if (!(await stat(join(path, name))).isFile() || name.endsWith('LOCK')) continue
+    files[name] = (await readFile(join(path, name))).toString('base64')
+  }
+  return files
+}
+
+describe('the repair of a spool', () => {
+  test('says that the files are whole and changes nothing', async () => {
+    const world = await filled()
+    await world.spool.close()
+    const before = await filesOf(world.path)
+    const report = await repair(world.path)
+    expect(report).toMatchObject({ state: 'whole', damage: [], wasInterrupted: false })
+    expect(await filesOf(world.path)).toEqual(before)
+  })
+
+  test('shows its plan and changes nothing without `apply`', async () => {
+    const world = await filled()
+    await world.spool.close()
+    await rm(join(world.path, 'store/CURRENT'))
+    const before = await filesOf(world.path)
+    const report = await repair(world.path, { apply: false })
+    expect(report).toMatchObject({ state: 'planned', damage: [{ unit: 'CURRENT' }], losses: { payloads: 0 } })
+    expect(report.bytesFree).toBeGreaterThan(report.bytesNeeded)
+    expect(await filesOf(world.path)).toEqual(before)
+  })
+
+  test.each(['CURRENT', 'MANIFEST'])('brings everything back where %s is missing', async (missing) => {
+    const world = await filled()
+    await world.spool.close()
+    const expected = await contentOf(await copied(world.path))
+    const folder = join(world.path, 'store')
+    for (const name of await readdir(folder)) if (name.startsWith(missing)) await rm(join(folder, name))
+    expect(await repair(world.path)).toMatchObject({ state: 'repaired', losses: { payloads: 0 } })
+    expect(await repair(world.path)).toMatchObject({ state: 'whole' })
+    expect(await contentOf(world.path)).toEqual(expected)
+  })
+
+  test('says which payloads are lost with a block, and keeps all others and the batchIds', async () => {
+    const world = await filled()
+    await world.spool.close()
+    await compacted(world.path)
+    const expected = await contentOf(await copied(world.path))
+    const lane = 1 as LaneId
+    const isHit = (key: Buffer) =>
+      key.compare(seqKey(table.chunks, lane, 10)) > 0 && key.compare(seqKey(table.chunks, lane, 50)) < 0
+    expect(await damageBlocks(world.path, isHit)).toBeGreaterThan(1)
+    const report = await repair(world.path)
+    const { payloads, ranges } = report.losses
+    expect(report).toMatchObject({ state: 'repaired' })
+    expect(report.problems.join()).toMatch(/It can have held: payloads of lane 1, numbers \d+ to \d+/)
+    const [batchId] = (expected['sealed'] as string[][])[0] ?? []
+    expect(ranges).toMatchObject([
+      { lane: 1, batchIds: [batchId], endSeq: 30 },
+      { lane: 1, batchIds: [], firstSeq: 30 },
+    ])
+    expect(ranges[0]?.after).not.toBeNull()
+    expect(ranges[1]?.before).not.toBeNull()
+    const resting = await openRestingSpool(world.path)
+    const { lanes } = await resting.check(new AbortController().signal)
+    await resting.close()
+    expect(lanes).toMatchObject([{ lane: 1, open: 90 - payloads }])
+    const { spool } = await openSpoolWorld({ path: world.path, changes })
+    expect(spool.batches().map((batch) => batch.batchId)).toContain(batchId)
+  })
+
+  test('deletes payloads that were settled where the record of their deletion is lost', async () => {
+    const wide = { ...changes, groupBytesMax: 64 * 1024, uncommittedBytesMax: 16 * 1024 ** 2 }
+    const world = await openSpoolWorld({ changes: wide })
+    for (let n = 0; n < 12_000; n += 1) {
+      world.spool.append(payloadNamed(`payload ${n}`))
+      world.spool.endMessage(null)
+    }
+    await ended(world.spool)
+    await world.spool.close()
+    await compacted(world.path)
+    const settling = await openSpoolWorld({ path: world.path, changes: wide })
+    const batch = await settling.spool.seal(1 as LaneId, {
+      payloadsMax: 10_000,
+      bodyBytesMax: 64 * 1024 ** 2,
+    })
+    if (batch === null) throw new Error('no batch')
+    await settling.spool.load(batch)
+    await settling.spool.settle(batch, { payloads: 'all delivered', requestId: null })
+    await settling.spool.close()
+    await flushed(world.path)
+    const expected = await contentOf(await copied(world.path))
+    expect(await damageBlocks(world.path, (key) => key[0] === table.chunks)).toBeGreaterThan(0)
+    const report = await repair(world.path)
+    expect(report.returned.payloads).toBeGreaterThan(100)
+    expect(report.losses.payloads).toBe(0)
+    expect(await contentOf(world.path)).toEqual(expected)
+  })
+
+  test('refuses while a process has the database open', async () => {
+    const path = join(await newFolder(), 'spool')
+    await mkdir(join(path, 'store'), { recursive: true })
+    const program = join(import.meta.dirname, '../../support/killed-store.ts')
+    const contents = { seed: 1, writes: 2, operationsMax: 1, valueBytesMax: 10, keys: 2 }
+    const child = spawn(process.execPath, [program, join(path, 'store'), JSON.stringify(contents)])
+    onTestFinished(() => void child.kill('SIGKILL'))
+    await once(child.stdout, 'data')
+    await expect(repair(path, { apply: false })).rejects.toMatchObject({ code: 'SPOOL_LOCKED' })
+    await expect(repair(path)).rejects.toMatchObject({ code: 'SPOOL_LOCKED' })
+  })
+
+  test('rejects where there is no spool, and where the directory of the backup is not empty', async () => {
+    const path = await newFolder()
+    await expect(repair(join(path, 'none'))).rejects.toMatchObject({ code: 'SPOOL_MISSING' })
+    await expect(repair(path)).rejects.toMatchObject({ code: 'SPOOL_MISSING' })
+    await mkdir(join(path, 'store'))
+    await writeKilledStore(join(path, 'store'), {
+      seed: 2,
+      writes: 3,
+      operationsMax: 2,
+      valueBytesMax: 9,
+      keys: 4,
+    })
+    await rm(join(path, 'store/CURRENT'))
+    await expect(repair(path, { backup: path })).rejects.toMatchObject({ code: 'OUTPUT_UNWRITABLE' })
+    expect(await readdir(join(path, 'store'))).not.toContain('CURRENT')
+  })
+
+  test('copies the damaged store first, and deletes what it set aside when it is asked to', async () => {
+    const world = await filled()
+    await world.spool.close()
+    const folder = join(world.path, 'store')
+    await rm(join(folder, 'CURRENT'))
+    const names = (await readdir(folder)).filter((name) => name !== 'LOCK')
+    const backup = join(await newFolder(), 'copy')
+    const report = await repair(world.path, { backup })
+    expect((await readdir(backup)).toSorted()).toEqual(names.toSorted())
+    expect(report.asidePath).toBe(join(world.path, 'damaged/2026-01-01T00-00-00'))
+    expect(await readdir(report.asidePath ?? '')).toContain('repair-report.json')
+    const purged = await repair(world.path, { purge: true })
+    expect(purged).toMatchObject({ state: 'whole', purged: [report.asidePath] })
+    expect(await readdir(world.path)).not.toContain('damaged')
+  })
+
+  test('can be killed behind any step and repeated: nothing is lost, nothing comes twice', async () => {
+    const world = await filled()
+    await world.spool.close()
+    await compacted(world.path)
+    const more = await openSpoolWorld({ path: world.path, changes })
+    for (let n = 0; n < 5; n += 1) await more.publish(`later ${n}`)
+    await more.spool.close()
+    const folder = join(world.path, 'store')
+    for (const name of await readdir(folder)) if (name.startsWith('MANIFEST')) await rm(join(folder, name))
+    const whole = await copied(world.path)
+    await repair(whole)
+    const expected = await contentOf(whole)
+    const program = join(import.meta.dirname, '../../support/killable-repair.ts')
+    let signal: unknown = 'SIGKILL'
+    let steps = 0
+    while (signal === 'SIGKILL') {
+      steps += 1
+      const path = await copied(world.path)
+      const child = spawn(process.execPath, [program, path, String(steps)], { stdio: 'inherit' })
+      signal = ((await once(child, 'exit')) as unknown[])[1]
+      await repair(path)
+      expect(await contentOf(path)).toEqual(expected)
+    }
+    expect(steps).toBeGreaterThan(5)
+  })
+})
