@@ -31,7 +31,6 @@ export { realDisk, syncDirectory, type Disk } from './disk.ts'
 export type { ReadOptions, StoreEntry, StoreRange } from './types.ts'
 export { checkLiveTables, openLevelFiles } from './level-files/level-files.ts'
 export type * from './level-files/level-files.ts'
-export { openLevelFiles } from './level-files/level-files.ts'
 export * from './level-repair/level-repair.ts'
 export { checkInThread } from './store-check/store-check.ts'
 export {
