@@ -89,7 +89,8 @@ function openOutgoing(
   ops.attach({ delivery, batches: delivery.batches })
   delivery.start()
   ourTime.follow(delivery)
-  const ledgerDeps = { ...deps, source: spool, clockOffsetMs: ourTime.wallOffsetMs }
+  const { previousEnd } = spool
+  const ledgerDeps = { ...deps, previousEnd, source: spool, clockOffsetMs: ourTime.wallOffsetMs }
   const ledger = config.ledger.enabled
     ? createLedger(ledgerDeps, ledgerOptions(config.ledger, config.spool.path))
     : null

@@ -35,11 +35,12 @@
 
 import type { Clock, EpochMs } from '../std/clock.ts'
 import type { Emit } from '../domain/event.ts'
-import type { OpenStore } from '../storage/storage.ts'
+import type { CheckStore, OpenStore } from '../storage/storage.ts'
 import { parseLedgerQuery, type LedgerParams } from './ledger-query.ts'
 import { visitDelivered, type TimeRange } from './delivered-ids.ts'
 import { search } from './ledger-search.ts'
 import { createFollower, type FollowerOptions, type ReceiptSource } from './receipt-follower.ts'
+import type { PreviousEnd } from './records-check.ts'
 import { createRecordsSupervisor, openOfflineRecords } from './records-supervisor.ts'
 import { createTrustedTime } from './trusted-time.ts'
 import type { LedgerAnswer, LedgerQuery } from './types.ts'
@@ -91,6 +92,10 @@ export type LedgerDeps = {
   clock: Clock
   emit: Emit
   openStore: OpenStore
+  /** Checks the files of the records before they are opened. Without it nothing is checked. */
+  checkStore?: CheckStore
+  /** How the process ended that had the records before. */
+  previousEnd?: PreviousEnd
   source: ReceiptSource
   /** To add to our clock to get the true time; null while unknown. */
   clockOffsetMs: () => number | null
@@ -205,10 +210,10 @@ export function createLedger(deps: LedgerDeps, options: LedgerOptions): Ledger {
 
 /** The ledger of a stopped daemon. Rejects with LEDGER_LOCKED, LEDGER_UNUSABLE or LEDGER_MISSING. */
 export async function openOfflineLedger(
-  { openStore, clock }: Pick<LedgerDeps, 'openStore' | 'clock'>,
+  { openStore, checkStore, clock }: Pick<LedgerDeps, 'openStore' | 'clock'> & { checkStore: CheckStore },
   { path }: Pick<LedgerOptions, 'path'>,
 ) {
-  const records = await openOfflineRecords(openStore, path)
+  const records = await openOfflineRecords({ openStore, checkStore }, path)
   return {
     async query(query: LedgerQuery, signal: AbortSignal): Promise<LedgerAnswer> {
       const found = await search(records, query, { clock, signal })

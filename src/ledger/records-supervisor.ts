@@ -2,18 +2,21 @@
 //
 //   locked        a command has opened the records of a stopped daemon: tried again until they are free
 //   unwritable    tried again after 1 s, doubling to one minute
-//   damaged       renamed to `records.damaged`, of which one is kept; new records are created
+//   damaged       renamed to `records.damaged`, of which one is kept; new records are created. After an
+//                 unclean end of the process the tables are checked before LevelDB reads them
+//                 (records-check.ts)
 //   a write failed, or a read found damage    closed, because the handle is unreliable from then on, and
 //                                             reopened
 
-import { existsSync } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
-import { join } from 'node:path'
 import type { Clock } from '../std/clock.ts'
 import { codeOf, GatewayError, messageOf } from '../std/gateway-error.ts'
 import type { Emit } from '../domain/event.ts'
-import type { OpenStore, Store } from '../storage/storage.ts'
+import { hasDatabase, storeFilesAt, type CheckStore, type OpenStore, type Store } from '../storage/storage.ts'
 import { openRecords, type Records, type RecordsOptions } from './ledger-records.ts'
+import { checkRecords, recordsPath, restartCure, type PreviousEnd } from './records-check.ts'
+
+export { recordsPath } from './records-check.ts'
 
 export type RecordsSupervisor = {
   /** Null while the records are not open. */
@@ -25,16 +28,21 @@ export type RecordsSupervisor = {
   close(): Promise<void>
 }
 
-type Deps = { clock: Clock; emit: Emit; openStore: OpenStore }
+type Deps = {
+  clock: Clock
+  emit: Emit
+  openStore: OpenStore
+  /** Without it nothing is checked. */
+  checkStore?: CheckStore
+  previousEnd?: PreviousEnd
+}
 
 type Options = RecordsOptions & { path: string; reopen: { firstMs: number; mostMs: number } }
 
 const storeOptions = { writeBufferBytes: 4 * 1024 * 1024 }
 
-export const recordsPath = (spoolPath: string) => join(spoolPath, 'records')
-
 export function createRecordsSupervisor(
-  { clock, emit, openStore }: Deps,
+  { clock, emit, openStore, checkStore, previousEnd = 'clean' }: Deps,
   options: Options,
 ): RecordsSupervisor {
   const path = recordsPath(options.path)
@@ -43,7 +51,9 @@ export function createRecordsSupervisor(
   let opening: Promise<Records | null> | null = null
   let failures = 0
   let nextTryMs = Number.NEGATIVE_INFINITY
-  let closed = false
+  const closing = new AbortController()
+  /** Until the first opening: which tables the check reads. */
+  let suspected: 'none' | 'unverified' | 'all' = tablesToCheck[previousEnd]
 
   return {
     get records() {
@@ -55,7 +65,8 @@ export function createRecordsSupervisor(
   }
 
   function ensure(): Promise<Records | null> {
-    if (records !== null || closed || clock.monotonic() < nextTryMs) return Promise.resolve(records)
+    if (records !== null || closing.signal.aborted || clock.monotonic() < nextTryMs)
+      return Promise.resolve(records)
     opening ??= open().finally(() => {
       opening = null
     })
@@ -65,8 +76,11 @@ export function createRecordsSupervisor(
   async function open(): Promise<Records | null> {
     const startedMs = clock.monotonic()
     try {
+      if (checkStore !== undefined)
+        await checkRecords(checkStore, { spoolPath: options.path, tables: suspected }, closing.signal)
       const opened = await openAt(openStore, path, options)
-      if (closed) {
+      suspected = 'none'
+      if (closing.signal.aborted) {
         await opened.close()
         return null
       }
@@ -74,7 +88,7 @@ export function createRecordsSupervisor(
       failures = 0
       emit({ kind: 'ledger_opened', ...opened.totals(), tookMs: clock.monotonic() - startedMs })
     } catch (error) {
-      await failed(error)
+      if (!closing.signal.aborted) await failed(error)
     }
     return records
   }
@@ -98,6 +112,7 @@ export function createRecordsSupervisor(
       return false
     }
     emit({ kind: 'ledger_set_aside', path: asidePath, why })
+    suspected = 'none'
     nextTryMs = Number.NEGATIVE_INFINITY
     return true
   }
@@ -111,7 +126,7 @@ export function createRecordsSupervisor(
   }
 
   async function close(): Promise<void> {
-    closed = true
+    closing.abort()
     await opening
     const open = records
     records = null
@@ -119,10 +134,19 @@ export function createRecordsSupervisor(
   }
 }
 
-/** The records of a stopped daemon. Rejects with LEDGER_LOCKED, LEDGER_UNUSABLE or LEDGER_MISSING. */
-export async function openOfflineRecords(openStore: OpenStore, spoolPath: string): Promise<Records> {
+const tablesToCheck = { clean: 'none', unclean: 'unverified', aborted: 'all' } as const
+
+/**
+ * The records of a stopped daemon. All tables are read first. Rejects with LEDGER_LOCKED, LEDGER_UNUSABLE or
+ * LEDGER_MISSING.
+ */
+export async function openOfflineRecords(
+  { openStore, checkStore }: { openStore: OpenStore; checkStore: CheckStore },
+  spoolPath: string,
+): Promise<Records> {
   const path = recordsPath(spoolPath)
-  if (!existsSync(join(path, 'CURRENT'))) {
+  const files = await storeFilesAt(path)
+  if (!files.hasCurrent && !hasDatabase(files)) {
     throw new GatewayError('LEDGER_MISSING', {
       what: `There is no ledger at ${path}.`,
       why: 'No gateway has kept a ledger with this spool, or spool.path of the config is wrong.',
@@ -130,6 +154,7 @@ export async function openOfflineRecords(openStore: OpenStore, spoolPath: string
     })
   }
   try {
+    await checkRecords(checkStore, { spoolPath, tables: 'all' }, new AbortController().signal)
     return await openAt(openStore, path, { blockReceiptBytesMax: Number.POSITIVE_INFINITY })
   } catch (error) {
     throw faultOf(error, path)
@@ -167,7 +192,9 @@ function faultOf(error: unknown, path: string): GatewayError {
   return new GatewayError('LEDGER_UNUSABLE', {
     what: `Cannot use the ledger at ${path}.`,
     why,
-    act: 'Delivery does not need it. Check the disk, and that the user of the gateway can write there.',
+    act: isDamage(error)
+      ? restartCure
+      : 'Delivery does not need it. Check the disk, and that the user of the gateway can write there.',
     cause: error,
   })
 }

@@ -32,6 +32,7 @@ export type { ReadOptions, StoreEntry, StoreRange } from './types.ts'
 export { checkLiveTables, openLevelFiles } from './level-files/level-files.ts'
 export type * from './level-files/level-files.ts'
 export * from './level-repair/level-repair.ts'
+export { damageText } from './store-check/damage-text.ts'
 export { checkInThread } from './store-check/store-check.ts'
 export {
   liveTablesAt,

@@ -12,7 +12,7 @@ import {
   type LedgerAnswer,
   type LedgerQuery,
 } from '../../ledger/ledger.ts'
-import { openExistingStore } from '../../storage/storage.ts'
+import { checkInThread, openExistingStore } from '../../storage/storage.ts'
 import { requestDaemon } from '../daemon-client/daemon-client.ts'
 import { daemonUrl, withDaemonOptions, type DaemonOptions } from '../daemon-client/daemon-options.ts'
 import { isUnreachable, spoolPathIn } from '../daemon-client/spool-access.ts'
@@ -120,7 +120,7 @@ async function withLedger(
     if (options.config === undefined) throw withConfigHint(error)
     const path = await spoolPathIn(options.config, io)
     await using ledger = await openOfflineLedger(
-      { openStore: openExistingStore, clock: systemClock },
+      { openStore: openExistingStore, checkStore: checkInThread, clock: systemClock },
       { path },
     )
     await use((query) => ledger.query(query, io.stop))

@@ -2,11 +2,6 @@
 
 import { resolve } from 'node:path'
 import { GatewayError } from '../../std/gateway-error.ts'
-import { plural } from '../../std/quantity.ts'
-import type { FileDamage } from '../../storage/storage.ts'
-
-/** Damage that is named one by one; the rest is a number. */
-const namedMax = 3
 
 export const repairCommand = (spoolPath: string) =>
   `telemetry-gateway spool repair --path ${shellArgument(resolve(spoolPath))}`
@@ -25,15 +20,4 @@ export function damagedFault(spoolPath: string, why: string, cause?: unknown): G
       'changes anything. The gateway then opens the spool automatically. Delete no file.',
     cause,
   })
-}
-
-/** Files, units and offsets: the first ones, and how many there are in all. */
-export function damageText(damage: readonly FileDamage[]): string {
-  const named = damage.slice(0, namedMax).map(({ file, unit, offset, what }) => {
-    return unit === 'block' || unit === 'log record' || unit === 'index' || unit === 'footer'
-      ? `${file}, ${unit} at byte ${offset}: ${what}`
-      : `${file}: ${what}`
-  })
-  const more = damage.length > namedMax ? `; and ${damage.length - namedMax} more` : ''
-  return `${plural(damage.length, 'damaged place')}: ${named.join('; ')}${more}.`
 }

@@ -30,6 +30,7 @@ import { formatSize, plural } from '../../std/quantity.ts'
 import type { Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import {
+  damageText,
   explainDirectory,
   hasDatabase,
   isDiskFull,
@@ -46,7 +47,7 @@ import {
   type StoreFiles,
 } from '../../storage/storage.ts'
 import { damagedPathOf, hasMark, moveLeftovers, setStoreAside, storePathOf, storesAside } from './aside.ts'
-import { damagedFault, damageText } from './damage-report.ts'
+import { damagedFault } from './damage-report.ts'
 import {
   endedByAbort,
   forgetLastExit,

@@ -7,8 +7,14 @@
 import { pause, type Clock } from '../../std/clock.ts'
 import { messageOf } from '../../std/gateway-error.ts'
 import type { Emit } from '../../domain/event.ts'
-import { liveTablesAt, type ReadTable, type ReadTables, type VerifiedTable } from '../../storage/storage.ts'
-import { repairCommand, damageText } from './damage-report.ts'
+import {
+  damageText,
+  liveTablesAt,
+  type ReadTable,
+  type ReadTables,
+  type VerifiedTable,
+} from '../../storage/storage.ts'
+import { repairCommand } from './damage-report.ts'
 import { storePathOf } from './aside.ts'
 import type { StoreOpening } from './opening.ts'
 
