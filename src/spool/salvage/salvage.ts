@@ -75,7 +75,7 @@ export async function openSalvage(path: string, signal: AbortSignal): Promise<Sa
     const claimed = claimedPayloads(sums, known)
     return {
       check,
-      notes: notesOf(files, claimed),
+      notes: notesOf(files, claimed, known === null ? 0 : known.writes - (sums.writes ?? 0)),
       entries: (stop) => entriesOf(files, claimed, known, stop),
       close: files.close,
     }
@@ -85,8 +85,11 @@ export async function openSalvage(path: string, signal: AbortSignal): Promise<Sa
   }
 }
 
+/** Beside the database, or in it where the database was set aside. */
 async function markOf({ path }: RestingFiles): Promise<MarkBefore> {
-  return { found: await readMarkIn(dirname(path)), manifest: realDisk.manifestName(path) }
+  const inside = await readMarkIn(path)
+  const found = inside.kind === 'none' ? await readMarkIn(dirname(path)) : inside
+  return { found, manifest: realDisk.manifestName(path) }
 }
 
 /** Null if the mark is unknown or that of another database. */
@@ -132,8 +135,17 @@ async function* deadLettersOf(
   }
 }
 
-function notesOf({ manifest, damage }: RestingFiles, { returned }: ClaimedPayloads): string[] {
+function notesOf(
+  { manifest, damage }: RestingFiles,
+  { returned }: ClaimedPayloads,
+  missingWrites: number,
+): string[] {
   const notes: string[] = []
+  if (missingWrites > 0)
+    notes.push(
+      `The newest ${missingWrites} writes are missing. Payloads that they settled are among the result ` +
+        'again. The ledger knows which ones were delivered.',
+    )
   if (manifest?.isComplete !== true)
     notes.push(
       'The list of the tables in force is damaged, so all tables were read. Records that were deleted ' +

@@ -240,6 +240,14 @@ test('a file of zeros, or of one block start after the other, is searched within
   }
 })
 
+test('a block of 20 MiB is found without an index', async () => {
+  const { bytes, entries, table } = await tableOf([valueOf(0, 20 * 1024 ** 2, false), valueOf(1, 100, true)])
+  const changed = damaged(bytes, [{ kind: 'flip', from: bytes.length - 1, until: 0, bit: 0 }])
+  changed.fill(0, bytes.length - 200)
+  const found = await readAll(changed, table)
+  expect(namesOf(found.entries)).toEqual(entries.map(([key]) => key.toString()))
+})
+
 test('a block inside of a value is no block of the table, also without an index', async () => {
   const inner = tableNamed('compressed')
   const block = inner.bytes.subarray(0, inner.blocks[0]!.bytes + trailerBytes)

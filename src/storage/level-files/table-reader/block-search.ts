@@ -8,6 +8,7 @@
 //   C is the checksum of [p, e)   <=>   x^(-8e) (~C + R(e)) = x^(-8p) (R(p) + 1...1)
 //
 // The right side is kept for every p that can be the start of a block, the left side is looked up for each e.
+// At the beginning of the pass, q = 0, the right side is 1...1.
 // A match is a block only if it can be decoded and the caller accepts its keys: a value can contain a block.
 
 import { crcByByte, crcStart, unmaskCrc } from '../crc32c.ts'
@@ -20,7 +21,10 @@ export type FoundBlock = BlockPlace & { entries: BlockEntry[] | null }
 
 /** The end of a block with a known start is searched this far. The search of pairs finds longer blocks. */
 const knownStartBytes = 256 * 1024
-/** Starts are forgotten between this far and twice as far behind them. Blocks of this size are found. */
+/**
+ * Starts are forgotten between this far and twice as far behind them, except that of the pass. So blocks
+ * behind damage are found up to this size.
+ */
 const startAgeBytes = 8 * 1024 * 1024
 /** Starts in memory. Other bytes could look like a start everywhere; then starts are forgotten earlier. */
 const startsMax = 500_000
@@ -91,6 +95,7 @@ async function decoded(
 
 /** A pass over a file: its place, the CRC state there, and x^(-8q) for the q bytes since its beginning. */
 type Pass = {
+  readonly from: number
   at: number
   state: number
   inverse: number
@@ -103,7 +108,15 @@ type Pass = {
 const one = 0x80000000 | 0
 
 function newPass(from: number): Pass {
-  return { at: from, state: 0, inverse: one, starts: new Map(), olderStarts: new Map(), youngestFrom: from }
+  return {
+    from,
+    at: from,
+    state: 0,
+    inverse: one,
+    starts: new Map(),
+    olderStarts: new Map(),
+    youngestFrom: from,
+  }
 }
 
 /** The next pair of start and end (behind the type) with a right checksum; null at the end of the window. */
@@ -121,7 +134,8 @@ function nextMatch(
     inverse = dividedByByte(inverse)
     if (byte > 1 || index + 5 > bytes.length) continue
     const wanted = multiply(state ^ ~unmaskCrc(bytes.readUInt32LE(index + 1)), inverse)
-    const start = pass.starts.get(wanted) ?? pass.olderStarts.get(wanted)
+    const isFirst = wanted === crcStart
+    const start = isFirst ? pass.from : (pass.starts.get(wanted) ?? pass.olderStarts.get(wanted))
     if (start === undefined) continue
     window.from = index + 1
     Object.assign(pass, { at: base + index + 1, state, inverse })

@@ -28,7 +28,8 @@ export type TableReader = Pick<TableLayout, 'blocks' | 'damage'> & {
   close(): Promise<void>
 }
 
-const readBytes = 1024 * 1024
+/** A daemon that checks its tables does nothing else for about a millisecond. */
+const readBytes = 256 * 1024
 
 /** Opens a table in the directory `path`. Never rejects for damage, but with the code of the file system. */
 export async function openTable(path: string, table: KnownTable, known?: TableLayout): Promise<TableReader> {
