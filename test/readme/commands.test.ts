@@ -36,6 +36,9 @@ const elsewhere: Record<string, string> = {
   'npm run gateway -- dead-letters show 0000019a9f2c1d300000004b6d1c9a51':
     'needs a dead letter; test/cli/dead-letters-command/dead-letters-command.test.ts has some',
   'npm run gateway -- dead-letters edit 0000019a9f2c1d300000004b6d1c9a51': 'the same',
+  'npm run gateway -- spool repair --path /var/lib/telemetry-gateway/spool':
+    'needs a damaged spool; test/cli/spool-command/repair-command.test.ts has some',
+  'npm run gateway -- spool repair --path /var/lib/telemetry-gateway/spool --yes': 'the same',
   'npm run gateway -- spool salvage --path /var/lib/telemetry-gateway/spool --to /mnt/rescue':
     'needs a spool that nobody uses; test/cli/spool-command/spool-command.test.ts has damaged ones',
   'npm run gateway -- dead-letters requeue --file /mnt/rescue/payloads.ndjson': 'the same',

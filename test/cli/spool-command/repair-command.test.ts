@@ -1,0 +1,68 @@
+// `spool repair` as a technician uses it on the spool of a stopped daemon.
+
+import { readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { runCli } from '../../support/cli-world.ts'
+import { newFolder } from '../../support/folders.ts'
+import { openSpoolWorld } from '../../support/open-spool.ts'
+
+async function spoolWithoutCurrent(): Promise<string> {
+  const { spool, publish, path } = await openSpoolWorld()
+  for (let n = 0; n < 5; n += 1) await publish(`truck ${n}`)
+  await spool.close()
+  await rm(join(path, 'store/CURRENT'))
+  return path
+}
+
+describe('spool repair', () => {
+  test('shows what is damaged and what is kept, and changes nothing without --yes', async () => {
+    const path = await spoolWithoutCurrent()
+    const { status, stdout } = await runCli(['spool', 'repair', '--path', path])
+    expect(status).toBe(1)
+    expect(stdout).toContain('CURRENT cannot be read: the file is missing.')
+    expect(stdout).toContain('No payload is lost.')
+    expect(stdout).toMatch(/^Nothing was changed\. Repeat the command with --yes to repair\.$/m)
+    expect(await readdir(join(path, 'store'))).not.toContain('CURRENT')
+  })
+
+  test('repairs with --yes, and the gateway opens the spool with everything in it', async () => {
+    const path = await spoolWithoutCurrent()
+    const backup = join(await newFolder(), 'copy')
+    const argv = ['spool', 'repair', '--path', path, '--yes', '--backup', backup]
+    const { status, stdout } = await runCli(argv)
+    expect(status).toBe(0)
+    expect(stdout).toContain(`The spool is repaired. The damaged files are in ${join(path, 'damaged')}`)
+    expect(stdout).toContain(`A copy of the damaged store is in ${backup}.`)
+    const { spool } = await openSpoolWorld({ path })
+    expect(spool.lanes()).toMatchObject([{ pending: 5 }])
+  })
+
+  test('says that nothing is damaged, ends with status 0, and deletes what is kept with --purge', async () => {
+    const path = await spoolWithoutCurrent()
+    await runCli(['spool', 'repair', '--path', path, '--yes'])
+    const whole = await runCli(['spool', 'repair', '--path', path])
+    expect(whole).toMatchObject({ status: 0, stdout: `The files of the spool at ${path} are whole.\n` })
+    expect(await readdir(path)).toContain('damaged')
+    const purged = await runCli(['spool', 'repair', '--path', path, '--yes', '--purge'])
+    expect(purged.stdout).toContain(`Deleted: ${join(path, 'damaged')}`)
+    expect(await readdir(path)).not.toContain('damaged')
+  })
+
+  test('prints the report as JSON', async () => {
+    const path = await spoolWithoutCurrent()
+    const { status, stdout } = await runCli(['spool', 'repair', '--path', path, '--json'])
+    expect(status).toBe(1)
+    expect(JSON.parse(stdout)).toMatchObject({
+      state: 'planned',
+      damage: [{ file: 'CURRENT', unit: 'CURRENT' }],
+      losses: { payloads: 0, ranges: [] },
+    })
+  })
+
+  test('reports a missing spool', async () => {
+    const { status, stderr } = await runCli(['spool', 'repair', '--path', await newFolder()])
+    expect(status).toBe(1)
+    expect(stderr).toContain('SPOOL_MISSING')
+  })
+})
