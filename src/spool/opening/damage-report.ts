@@ -16,8 +16,8 @@ export function damagedFault(spoolPath: string, why: string, cause?: unknown): G
     what: `The files of the spool at ${spoolPath} are damaged. The gateway does not open them.`,
     why,
     act:
-      `Run \`${repairCommand(spoolPath)}\`. It shows what can be kept and what is lost, and asks before it ` +
-      'changes anything. The gateway then opens the spool automatically. Delete no file.',
+      `Run \`${repairCommand(spoolPath)}\`. It shows what is kept and what is lost, and repairs with --yes. ` +
+      'The gateway then opens the spool automatically. Delete no file.',
     cause,
   })
 }
