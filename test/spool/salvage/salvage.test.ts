@@ -374,14 +374,19 @@ describe('salvage', () => {
   })
 
   test('takes payloads of a batch whose record is lost as pending', async () => {
-    const { spool, path } = await filled(6)
+    const { spool, path, publish } = await openSpoolWorld()
+    for (const name of ['a', 'b', 'c', 'd']) await publish(name)
+    const limits = { payloadsMax: 2, bodyBytesMax: 1e6 }
+    const [first, second] = [await spool.seal(lane1, limits), await spool.seal(lane1, limits)]
+    await spool.load(first!)
+    await spool.settle(first!, { payloads: 'all delivered', requestId: null }, Buffer.from('receipt'))
     await spool.close()
     const store = await openLevelStore(join(path, 'store'))
-    await store.write([{ type: 'del', key: seqKey(table.batches, lane1, 0) }], { sync: true })
+    await store.write([{ type: 'del', key: seqKey(table.batches, lane1, second!.firstSeq) }], { sync: true })
     await store.close()
     const { found, notes } = await salvaged(path)
     expect(found.filter((one) => one.kind === 'payload' && one.isSettled)).toEqual([])
-    expect(devicesIn(found)).toEqual(devices(6))
+    expect(devicesIn(found)).toEqual(['c', 'd'])
     expect(notes).toEqual([])
   })
 
