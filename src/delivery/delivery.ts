@@ -103,6 +103,9 @@ export function createDelivery(deps: DeliveryDeps, options: DeliveryOptions): De
           orphans.report()
         },
         storeLost: () => pipelines.forEach((pipeline) => pipeline.lost()),
+        // Its batches are new to the pipeline, like those after an opening.
+        laneAssigned: (provider) =>
+          pipelines.find((pipeline) => pipeline.view().name === provider)?.reopened(),
         storeReopened: () => pipelines.forEach((pipeline) => pipeline.reopened()),
         intakeChanged() {
           if (!deps.spool.deadLettersFull) for (const pipeline of pipelines) pipeline.deadLettersHaveRoom()

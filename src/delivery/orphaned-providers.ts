@@ -1,10 +1,10 @@
 // orphaned-providers.ts: reports providers that have payloads in the spool and are not in the config (any
-// more). Their payloads stay in the spool.
+// more). Their payloads stay in the spool. A lane whose provider is lost is reported by the spool.
 
 import type { Clock } from '../std/clock.ts'
 import type { Emit } from '../domain/event.ts'
 import type { ProviderName } from '../domain/ids.ts'
-import type { Spool } from '../spool/spool.ts'
+import { isUnknown, type Spool } from '../spool/spool.ts'
 
 export type OrphanedProviders = {
   /** Reports each new orphan, each that is gone and, at intervals, the number of payloads that wait. */
@@ -23,8 +23,9 @@ export function createOrphanedProviders(
 
   function report(): void {
     const waiting = new Map<ProviderName, number>()
-    for (const { provider, open } of spool.lanes())
-      if (open > 0 && !known.includes(provider)) waiting.set(provider, (waiting.get(provider) ?? 0) + open)
+    for (const { id, provider, open } of spool.lanes())
+      if (open > 0 && !known.includes(provider) && !isUnknown({ id, provider }))
+        waiting.set(provider, (waiting.get(provider) ?? 0) + open)
     for (const provider of reported.keys()) if (!waiting.has(provider)) emitCount(provider, 0)
     for (const [provider, payloads] of waiting) {
       const last = reported.get(provider)

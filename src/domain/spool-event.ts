@@ -1,12 +1,26 @@
 // spool-event.ts: the events of the spool, its database, and its high-water mark.
 
 import type { GatewayError } from '../std/gateway-error.ts'
-import { count, field, why } from './event-field.ts'
+import { count, field, provider, why } from './event-field.ts'
 import type { LaneId } from './ids.ts'
 
 /** Why the spool holds all acknowledgements. `store_lost`: a write failed and the store is being reopened. */
 export type HoldReason =
   'spool_full' | 'disk_low' | 'quarantine_full' | 'deferred_full' | 'state_full' | 'store_lost'
+
+/** Tables of the spool whose records can be damaged. Payloads have events of their own. */
+export type RecordTable =
+  | 'state'
+  | 'kept'
+  | 'journal'
+  | 'sessions'
+  | 'dedup'
+  | 'dead letters'
+  | 'receipts'
+  | 'format'
+  | 'lanes'
+  | 'batches'
+  | 'totals'
 
 const lane = field<LaneId>('number of the lane')
 const payloads = count('payloads')
@@ -15,8 +29,9 @@ const tookMs = field<number>('duration in ms')
 const reason = field<HoldReason>('stable code of the reason')
 const detail = field<string>('the reason in words')
 const fault = field<GatewayError>('error with its code and its three sentences')
-const table = field<'state' | 'kept' | 'journal' | 'sessions'>(
-  '`state`: mapping state, `kept`: kept messages, `journal`: what ingest notes, `sessions`: stored sessions',
+const table = field<RecordTable>(
+  '`state`: mapping state, `kept`: kept messages, `journal`: what ingest notes, `sessions`: stored sessions, ' +
+    '`dedup`: dedup window; the others as they are named',
 )
 const name = field<string>('name of the message shelf or key of the state')
 
@@ -63,6 +78,8 @@ export const spoolEventFields = {
     settled: count('payloads settled'),
     open: count('payloads left'),
   },
+  spool_lane_unknown: { lane, payloads: count('payloads that wait') },
+  spool_lane_assigned: { lane, provider, payloads: count('payloads that wait') },
   record_damaged: { table, name, what: detail },
   writes_missing: {
     writes: count('writes that are missing'),

@@ -51,6 +51,7 @@ import { forgetting, readReceipts } from './chunk-log/receipt-queue.ts'
 import { createIntakeLimits } from './intake-limits.ts'
 import { createKeptCalls } from './kept/kept.ts'
 import { createMessageIntake } from './message-intake.ts'
+import { assignLane } from './recovery/lane-assignment.ts'
 import { createWalkCalls } from './salvage/live-walk.ts'
 import type { Session } from './session-state.ts'
 import type { SpoolDeps, SpoolOptions } from './spool-options.ts'
@@ -62,6 +63,7 @@ export type * from './types.ts'
 export type * from './views.ts'
 export type { IsLate, SpoolDeps, SpoolOptions } from './spool-options.ts'
 export { storeChanged } from './opening/store-watch.ts'
+export { isUnknown } from './chunk-log/lane.ts'
 export { openRestingSpool, openSalvage, type RestingSpool, type Salvage } from './salvage/salvage.ts'
 export { repairSpool, type RepairOptions, type RepairReport } from './spool-repair/spool-repair.ts'
 export type { Salvaged } from './salvage/salvaged-records.ts'
@@ -106,6 +108,11 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
     ...createBatchCalls(store),
     ...createKeptCalls(store),
     ...createWalkCalls(store),
+    async assignLane(lane, provider) {
+      const payloads = await run((session) => assignLane(session, lane, provider))
+      notify((listener) => listener.laneAssigned?.(provider))
+      return payloads
+    },
     receipts: (bounds) => run((session) => readReceipts(session.receipts, session.store, bounds)),
     forgetReceipts: (n) =>
       run(async ({ committer, compactor, receipts }) => {

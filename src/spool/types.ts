@@ -105,6 +105,8 @@ export type Stored = 'stored' | 'duplicate'
 export type SpoolListener = {
   /** A commit added payloads to a lane. */
   payloadsAdded?(): void
+  /** A lane was assigned to this provider; its batches are among those of the spool. */
+  laneAssigned?(provider: ProviderName): void
   /** A commit put messages on a shelf. */
   messagesKept?(): void
   /** The store failed: every batch in flight is void. The same batches come back after the reopening. */
@@ -176,6 +178,15 @@ export type BatchCalls = {
   settle(batch: Batch, settlement: Settlement, receipt?: Buffer | null): Promise<void>
 }
 
+/** The calls of an operator. */
+export type RepairCalls = {
+  /**
+   * Gives a lane whose provider is lost to a provider. Resolves with the number of its payloads when that is
+   * durable. Rejects with LANE_KNOWN if the lane has a provider.
+   */
+  assignLane(lane: LaneId, provider: ProviderName): Promise<number>
+}
+
 /** The calls of the ledger. */
 export type ReceiptCalls = {
   /** Oldest first. A damaged receipt has no bytes. */
@@ -230,6 +241,7 @@ export type Spool = MessageIntake &
   BatchCalls &
   ReceiptCalls &
   KeptCalls &
+  RepairCalls &
   WalkCalls & {
     /** How the process ended that had the store before this start. */
     readonly previousEnd: PreviousEnd

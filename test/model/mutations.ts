@@ -15,7 +15,7 @@ import type { Lane } from '../../src/spool/chunk-log/lane.ts'
 import type { deleteClaim } from '../../src/spool/chunk-log/lane-claims.ts'
 import type { rotate } from '../../src/spool/chunk-log/lane-rotation.ts'
 import { putReceipt } from '../../src/spool/chunk-log/receipt-queue.ts'
-import type { recoverReceipts } from '../../src/spool/chunk-log/receipt-queue.ts'
+import type { recoverReceipts } from '../../src/spool/recovery/receipt-recovery.ts'
 import type { createReservations } from '../../src/spool/kept/entry-reservations.ts'
 import type { createExchange } from '../../src/spool/kept/exchange.ts'
 import type { recoverShelves } from '../../src/spool/kept/message-shelf.ts'
@@ -212,8 +212,8 @@ export const mutations: readonly Mutation[] = [
     mistake: 'forgets at a restart that a kept message was taken',
     file: 'kept/message-shelf.ts',
     name: 'recoverShelves',
-    wrap: (original) => async (state) => {
-      await original(state)
+    wrap: (original) => async (state, repairs) => {
+      await original(state, repairs)
       for (const shelf of state.shelves.values())
         shelf.committedSeq = shelf.nextSeq = shelf.headSeq + shelf.messages
     },
@@ -371,10 +371,11 @@ export const mutations: readonly Mutation[] = [
   }),
   mutation<typeof recoverReceipts>({
     mistake: 'gives the number of a forgotten receipt again',
-    file: 'chunk-log/receipt-queue.ts',
+    file: 'recovery/receipt-recovery.ts',
     name: 'recoverReceipts',
-    wrap: (original) => async (receipts, store) => {
-      await original(receipts, store)
+    wrap: (original) => async (state, repairs) => {
+      await original(state, repairs)
+      const { receipts } = state
       receipts.nextN = Math.max(-1, ...receipts.sizes.keys()) + 1
     },
     noticed: /receipt \d+ was given/,

@@ -61,6 +61,8 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
   store_reopened: { kind: 'store_reopened', lostMs: 900 },
   store_reopen_failed: { kind: 'store_reopen_failed', fault, attempt: 2 },
   chunk_damaged: { kind: 'chunk_damaged', lane, firstSeq: 7, payloads: 1, what: 'the checksum is wrong' },
+  spool_lane_unknown: { kind: 'spool_lane_unknown', lane, payloads: 7 },
+  spool_lane_assigned: { kind: 'spool_lane_assigned', lane, provider, payloads: 7 },
   writes_missing: { kind: 'writes_missing', writes: 3, payloads: 40, lanes: 'lane 1 of provider north: 40' },
   high_water_mark_unknown: { kind: 'high_water_mark_unknown', why: 'its checksums are wrong' },
   high_water_mark_failed: { kind: 'high_water_mark_failed', why: 'EACCES: permission denied' },

@@ -52,6 +52,11 @@ export const spoolConditions = {
     meaning: 'Mapping state or a kept message cannot be read. It is set aside, not deleted.',
     act: copyFirst,
   },
+  LANE_UNKNOWN: {
+    severity: 'error',
+    meaning: 'Payloads wait in a lane whose provider is lost. They are kept and not delivered.',
+    act: 'Run `telemetry-gateway spool assign-lane --lane N --provider NAME` with a provider of the config.',
+  },
   WRITES_MISSING: {
     severity: 'critical',
     meaning: 'Acknowledged data is missing in the spool: its database lost writes that were on the disk.',

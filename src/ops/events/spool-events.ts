@@ -221,6 +221,25 @@ export const spoolEvents: EventTable<SpoolEvent> = {
       }),
     },
   },
+  spool_lane_unknown: {
+    level: 'error',
+    raises: {
+      LANE_UNKNOWN: ({ lane, payloads }) => ({
+        key: `lane ${lane}`,
+        present: payloads,
+        what: `Lane ${lane} holds ${plural(payloads, 'payload')} of an unknown provider. They are kept.`,
+        why: 'The record of the lane is lost, and neither its totals nor the high-water mark name its provider.',
+        act: `Run \`telemetry-gateway spool assign-lane --lane ${lane} --provider NAME\` with a provider of the config.`,
+      }),
+    },
+  },
+  spool_lane_assigned: {
+    meaning: 'An operator assigned a lane of an unknown provider to a provider. Its payloads are delivered.',
+    level: 'info',
+    text: ({ lane, provider, payloads }) =>
+      `Lane ${lane} with ${plural(payloads, 'payload')} belongs to provider ${quote(provider, 64)} now.`,
+    clears: { LANE_UNKNOWN: ({ lane }) => `lane ${lane}` },
+  },
   record_damaged: {
     level: 'error',
     repeats: ({ table }) => table,
@@ -260,13 +279,24 @@ function lostText(bytes: number, operations: number | null): string {
   return `${lost} in ${formatSize(bytes)} cannot be read`
 }
 
+const tableNames: Record<Exclude<RecordsEvent['table'], 'state' | 'kept'>, string> = {
+  journal: 'the journal of the intake',
+  sessions: 'stored sessions of clients',
+  dedup: 'the dedup window',
+  'dead letters': 'dead letters or their totals',
+  receipts: 'receipts for the ledger',
+  format: 'the format record of the spool',
+  lanes: 'records of lanes',
+  batches: 'records of batches',
+  totals: 'totals of lanes',
+}
+
 type RecordsEvent = EventOf<'record_damaged' | 'records_unbalanced'>
 
 function recordsOf({ table, name }: RecordsEvent): string {
   if (table === 'kept') return `kept messages of ${quote(name, 100)}`
-  if (table === 'journal') return 'the journal of the intake'
-  if (table === 'sessions') return 'stored sessions of clients'
-  return name === '' ? 'mapping state' : `mapping state under ${quote(name, 100)}`
+  if (table === 'state') return name === '' ? 'mapping state' : `mapping state under ${quote(name, 100)}`
+  return tableNames[table]
 }
 
 /** One entry of state has no condition of its own: there may be thousands. */

@@ -68,6 +68,44 @@ function contentOf(batch: Batch, chunks: readonly Chunk[]): BatchContent {
   }
 }
 
+/** A part of a sent batch that cannot be read any more. */
+export type LostRange = { firstSeq: number; endSeq: number; raw: Buffer | null; what: string }
+
+/** The payloads of a sent batch, as far as they can be read. */
+export type SentPayloads = {
+  /** Null if it cannot be read. */
+  payload(index: number): { json: Buffer; attempts: number; payloadId: PayloadId } | null
+  readonly lost: readonly LostRange[]
+}
+
+/** Reads a batch that was sent. It was loaded before, but its chunks may be damaged since. */
+export async function readToSettle(session: Session, claimed: Claimed): Promise<SentPayloads> {
+  const { lane, claim } = claimed
+  const { firstSeq, endSeq } = claim.batch
+  const recent = recentChunks(session, claimed)
+  const range = { fromSeq: firstSeq, untilSeq: endSeq, bytesMax: Number.POSITIVE_INFINITY }
+  const findings = recent === null ? await readRun(session.store, lane.id, range) : null
+  const lost = findings?.filter((finding) => finding.kind === 'damaged') ?? []
+  const chunks = recent ?? findings?.filter((finding) => finding.kind === 'chunk').map(({ chunk }) => chunk)
+  const { places, attempts, payloadIds } = framesIn(chunks ?? [])
+  return {
+    lost,
+    payload(index) {
+      const seq = firstSeq + index
+      let position = index
+      for (const range of lost) {
+        if (seq >= range.endSeq) position -= range.endSeq - range.firstSeq
+        else if (seq >= range.firstSeq) return null
+      }
+      const place = places[position]
+      const payloadId = payloadIds[position]
+      assert(place !== undefined && payloadId !== undefined, 'a claim covers whole chunks')
+      const json = place.value.subarray(place.start, place.end)
+      return { json, attempts: attempts[position] ?? 0, payloadId }
+    },
+  }
+}
+
 type Frames = {
   payloadIds: PayloadId[]
   attempts: number[]
@@ -76,6 +114,12 @@ type Frames = {
 
 /** The payloads in the chunks; needed only if not all were delivered. */
 function framesOf(batch: Batch, chunks: readonly Chunk[]): Frames {
+  const frames = framesIn(chunks)
+  assert(frames.places.length === batch.payloads, 'a claim covers whole chunks')
+  return frames
+}
+
+function framesIn(chunks: readonly Chunk[]): Frames {
   const frames: Frames = { payloadIds: [], attempts: [], places: [] }
   for (const chunk of chunks) {
     eachFrame(chunk, (count, start, end) => {
@@ -84,6 +128,5 @@ function framesOf(batch: Batch, chunks: readonly Chunk[]): Frames {
       frames.places.push({ value: chunk.value, start, end })
     })
   }
-  assert(frames.places.length === batch.payloads, 'a claim covers whole chunks')
   return frames
 }

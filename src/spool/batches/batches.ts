@@ -10,7 +10,9 @@
 // claim and chunks alone, so it has the same bytes at every submission, also after a crash (batch-body.ts).
 //
 // Where a chunk cannot be read, it is set aside and counted, and the claim is replaced by claims on what is
-// left, with new batchIds (batch-load.ts, damage-quarantine.ts).
+// left, with new batchIds (batch-load.ts, damage-quarantine.ts). Damage that is found after the batch was
+// sent does not change what was answered: what was delivered is settled as delivered, and the rest of what
+// cannot be read is counted as damaged.
 
 import { assert } from '../../std/assert.ts'
 import type { LaneId } from '../../domain/ids.ts'
@@ -18,7 +20,7 @@ import type { Claim, Lane } from '../chunk-log/lane.ts'
 import { rotate } from '../chunk-log/lane-rotation.ts'
 import type { OpenSession, Session } from '../session-state.ts'
 import type { Batch, BatchCalls } from '../types.ts'
-import { chunksOf, load } from './batch-load.ts'
+import { chunksOf, load, readToSettle } from './batch-load.ts'
 import { reseal, setClaimHeld, setClaimOperation, type ResealParts } from './reseal.ts'
 import { seal } from './seal.ts'
 import { settle } from './settle.ts'
@@ -43,12 +45,7 @@ export function createBatchCalls({ run }: OpenSession): BatchCalls {
         const claimed = claimedBy(session, batch)
         assert(!claimed.claim.settling, 'a batch is settled once')
         claimed.claim.settling = true
-        let content = null
-        if (settlement.payloads !== 'all delivered') {
-          const loaded = await load(session, claimed)
-          assert(loaded.kind === 'content', 'a batch that was sent can be read')
-          content = loaded.content
-        }
+        const content = settlement.payloads === 'all delivered' ? null : await readToSettle(session, claimed)
         await settle(session, claimed, { settlement, content, receipt })
         session.compactor.afterSettle(claimed.lane)
       }),

@@ -4,6 +4,7 @@
 import { assert } from '../../std/assert.ts'
 import type { StoreOp } from '../../storage/storage.ts'
 import type { Finding } from '../chunk-log/chunk-log.ts'
+import { readOne } from '../chunk-log/damage-scan.ts'
 import { seqKey, table } from '../chunk-log/key-layout.ts'
 import { addSettled, chunkDeleted, putTotals, type ChunkRef, type Lane } from '../chunk-log/lane.ts'
 import { deleteClaim, setClaim } from '../chunk-log/lane-claims.ts'
@@ -48,7 +49,7 @@ export async function skipGap(
 
 async function startBytesAt({ store }: SpoolState, lane: Lane, seq: number): Promise<number> {
   if (seq >= lane.committedSeq) return lane.committedBytes
-  const value = await store.get(seqKey(table.chunks, lane.id, seq))
+  const { value } = await readOne(store, seqKey(table.chunks, lane.id, seq))
   return value === undefined || value.length < 25 ? lane.sealBytes : value.readDoubleBE(17)
 }
 

@@ -25,7 +25,8 @@ import { putReceipt } from '../chunk-log/receipt-queue.ts'
 import { deadLetterRecord, type PayloadSum } from '../chunk-log/record-codec.ts'
 import { putDeadLetters } from '../kept/dead-letter-table.ts'
 import { findRetryLane, openLane, type Session, type SpoolState } from '../session-state.ts'
-import type { Batch, BatchContent } from '../types.ts'
+import type { Batch } from '../types.ts'
+import type { LostRange, SentPayloads } from './batch-load.ts'
 import type { Claimed } from './claim.ts'
 
 type Retry = { schedule: string; step: number; builder: ChunkBuilder }
@@ -35,22 +36,25 @@ type Plan = {
   delivered: PayloadSum
   retried: PayloadSum
   dead: PayloadSum
+  /** Payloads that were not delivered and cannot be read any more. */
+  damaged: PayloadSum
   retries: Retry[]
   deadLetters: Buffer[]
 }
 
-const plannedKinds = ['delivered', 'retried', 'dead'] as const
+const plannedKinds = ['delivered', 'retried', 'dead', 'damaged'] as const
 
 /** Resolves after the fsync. `content` is needed only if a payload was not delivered. */
 export function settle(
   session: Session,
   { lane, claim: { batch, refs } }: Claimed,
-  what: { settlement: Settlement; content: BatchContent | null; receipt: Buffer | null },
+  what: { settlement: Settlement; content: SentPayloads | null; receipt: Buffer | null },
 ): Promise<void> {
   const { committer, counters, recent, receipts, options } = session
   const { settlement, content, receipt } = what
   assert(refs !== null, 'a batch is loaded before it is settled')
   const plan = planFor(session, batch, settlement, content)
+  const lost = plan.damaged.payloads > 0 ? (content?.lost ?? []) : []
   const moved: WrittenChunk[] = []
   return committer.commit({
     prepare(ops) {
@@ -63,6 +67,8 @@ export function settle(
       deleteClaim(lane, batch.firstSeq)
       for (const retry of plan.retries) moved.push(putRetry(session, batch.provider, retry, ops))
       putDeadLetters(session, plan.deadLetters, ops)
+      for (const { firstSeq, raw } of lost)
+        if (raw !== null) ops.push({ type: 'put', key: seqKey(table.damaged, lane.id, firstSeq), value: raw })
       for (const kind of plannedKinds) addSettled(lane, kind, plan[kind].payloads, plan[kind].bytes)
       session.openBytes -= batch.bytes
       lane.drainedBytes += batch.bytes
@@ -72,20 +78,33 @@ export function settle(
     committed() {
       for (const kind of plannedKinds) counters[kind] += plan[kind].payloads
       for (const chunk of moved) chunkCommitted(chunk)
+      reportLost(session, batch, plan, lost)
     },
   })
+}
+
+function reportLost(
+  { emit }: SpoolState,
+  { lane, firstSeq }: Batch,
+  { damaged: { payloads } }: Plan,
+  lost: readonly LostRange[],
+): void {
+  if (payloads === 0) return
+  const what = `${lost[0]?.what ?? 'it cannot be read'}; these payloads of a sent batch were not accepted`
+  emit({ kind: 'chunk_damaged', lane, firstSeq: lost[0]?.firstSeq ?? firstSeq, payloads, what })
 }
 
 function planFor(
   state: SpoolState,
   batch: Batch,
   settlement: Settlement,
-  content: BatchContent | null,
+  content: SentPayloads | null,
 ): Plan {
   const plan: Plan = {
     delivered: { payloads: 0, bytes: 0 },
     retried: { payloads: 0, bytes: 0 },
     dead: { payloads: 0, bytes: 0 },
+    damaged: { payloads: 0, bytes: 0 },
     retries: [],
     deadLetters: [],
   }
@@ -95,20 +114,27 @@ function planFor(
     return plan
   }
   assert(content !== null && payloads.length === batch.payloads, 'each payload of a batch is settled')
+  let knownBytes = 0
   payloads.forEach((payload, index) => {
-    const json = content.payload(index)
+    const sent = content.payload(index)
+    if (sent === null) {
+      plan[payload.kind === 'delivered' ? 'delivered' : 'damaged'].payloads += 1
+      return
+    }
+    const { json, attempts, payloadId } = sent
     const sum = plan[payload.kind === 'retry' ? 'retried' : payload.kind]
     sum.payloads += 1
     sum.bytes += json.length
+    knownBytes += json.length
     switch (payload.kind) {
       case 'delivered':
         return
       case 'retry':
-        addBytes(retryFor(plan, payload).builder, json, (content.attempts[index] ?? 0) + 1)
+        addBytes(retryFor(plan, payload).builder, json, attempts + 1)
         return
       case 'dead': {
         if (payload.discard === true) return
-        const origin = { batch, requestId, payloadId: content.payloadIds[index] ?? null }
+        const origin = { batch, requestId, payloadId }
         plan.deadLetters.push(deadLetterRecord.encode(deadLetterOf(state, payload, json, origin)))
         return
       }
@@ -116,6 +142,8 @@ function planFor(
         assertNever(payload)
     }
   })
+  // The bytes of what cannot be read are known in all only.
+  plan[plan.damaged.payloads > 0 ? 'damaged' : 'delivered'].bytes += batch.bytes - knownBytes
   return plan
 }
 
@@ -134,7 +162,9 @@ function putRetry(state: SpoolState, provider: ProviderName, retry: Retry, ops: 
     lane = openLane(state, provider, { kind: 'retry', schedule, step })
     putLane(lane, ops)
   }
+  const isNew = lane.nextSeq === 0
   const written = putNewChunk(lane, builder, state.clock.now(), ops)
+  if (isNew) putTotals(lane, ops)
   state.openBytes += written.chunk.bytes
   return written
 }

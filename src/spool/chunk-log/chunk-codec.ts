@@ -130,6 +130,12 @@ function readVersion(value: Buffer, expected: number): Chunk | null {
   }
 }
 
+/** How many payloads a damaged chunk held: its count, if that can be right; at least one. */
+export function plausibleCount(value: Buffer): number {
+  const count = value.length < headerBytes ? 0 : value.readUInt32BE(5)
+  return count > 0 && count * frameHeadBytes <= value.length - headerBytes ? count : 1
+}
+
 /** Calls `visit` for each payload with its attempts and the position of its JSON in `chunk.value`. */
 export function eachFrame(chunk: Chunk, visit: (attempts: number, start: number, end: number) => void): void {
   const { value } = chunk

@@ -51,6 +51,8 @@ export async function readRun(
     }
     for (const [key, value] of page.entries) {
       const firstSeq = seqOf(key)
+      // Behind a gap: it could not be read when the gap was counted.
+      if (firstSeq < nextSeq) continue
       if (firstSeq > nextSeq) addDamage(firstSeq)
       const chunk = readChunk(value)
       const gap = chunk === null ? readGap(value) : null

@@ -90,6 +90,51 @@ export async function firstPage(
   return []
 }
 
+/** One record. It is unreadable if the block that holds it is damaged. */
+export async function readOne(
+  store: Store,
+  key: Buffer,
+): Promise<{ value: Buffer | undefined; isUnreadable: boolean }> {
+  try {
+    return { value: await store.get(key), isUnreadable: false }
+  } catch (error) {
+    if (!isCorruption(error)) throw error
+    return { value: undefined, isUnreadable: true }
+  }
+}
+
+/**
+ * The first `limit` records that can be read, in one short read where nothing is damaged. Not complete if
+ * something between them cannot be read.
+ */
+export async function firstEntries(
+  store: Store,
+  range: StoreRange,
+  limit: number,
+): Promise<{ entries: StoreEntry[]; isComplete: boolean }> {
+  const entries: StoreEntry[] = []
+  let isComplete = true
+  for await (const page of scan(store, range, { limit })) {
+    if (page.kind === 'gap') isComplete = false
+    else entries.push(...page.entries.slice(0, limit - entries.length))
+    if (entries.length === limit) break
+  }
+  return { entries, isComplete }
+}
+
+/** The first record of a range that can be read. */
+export async function firstReadable(
+  store: Store,
+  range: StoreRange,
+): Promise<{ entry: StoreEntry | null; isComplete: boolean }> {
+  let isComplete = true
+  for await (const page of scan(store, range, { limit: 1 })) {
+    if (page.kind === 'gap') isComplete = false
+    else if (page.entries[0] !== undefined) return { entry: page.entries[0], isComplete }
+  }
+  return { entry: null, isComplete }
+}
+
 /** The first place behind `range.gte` from which reading succeeds, or `range.lt`. */
 async function findReadable(
   store: Store,

@@ -9,7 +9,7 @@ import { addText, newChunkBuilder, type ChunkBuilder } from './chunk-codec.ts'
 import type { Group } from './committer.ts'
 import { expireJournal, putJournal } from '../kept/intake-journal.ts'
 import { windowRecordKey } from './key-layout.ts'
-import { chunkCommitted, putLane, putNewChunk, type Lane, type WrittenChunk } from './lane.ts'
+import { chunkCommitted, putLane, putNewChunk, putTotals, type Lane, type WrittenChunk } from './lane.ts'
 import { encodeWindowKeys, storedKeyBytes, windowKeyBytes } from './record-codec.ts'
 import type { LaneRole } from '../views.ts'
 import {
@@ -148,6 +148,8 @@ export function createGroup(
         lane.lastChunkBytes = one.chunk.value.length
         written.push(one)
       }
+      // So that lost totals are noticed, and have a copy of the provider.
+      if (isNew) putTotals(lane, ops)
     }
     attached?.prepare(ops)
     prepareWindow(at, ops)

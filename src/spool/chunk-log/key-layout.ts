@@ -16,7 +16,8 @@
 //   20 at n                 dead letters
 //   21 shelf seq            kept         messages kept whole until they can be mapped, in order of arrival
 //   22 lane seq             damaged      unreadable chunks, set aside unchanged
-//   23 key                  set aside    a damaged record of 14, 21 or 24 under its whole former key
+//   22 lane                 damaged      the record of a lane that is deleted and has chunks set aside
+//   23 key                  set aside    any other damaged record under its whole former key
 //   24 shelf device seq     by device    finds the kept messages of one device; holds the time of keeping
 //   25 shelf                shelves      nextSeq, head, and what was taken: a start counts no kept message
 //   30 n                    receipts     results of settles, until they are copied into the ledger
@@ -57,9 +58,9 @@ export const stateTotalsLane = (2 ** 32 - 1) as LaneId
 export const receiptTotalsLane = (2 ** 32 - 2) as LaneId
 export const writeCountLane = (2 ** 32 - 3) as LaneId
 
-/** Whether a number in the table of totals is that of a lane. */
-export function isLane(lane: LaneId): boolean {
-  return lane > 0 && lane < writeCountLane
+/** Whether a number can be that of a lane. Half of the range is never used: a damaged key stands out. */
+export function isLane(lane: number): boolean {
+  return lane > 0 && lane < 2 ** 31
 }
 
 const laneEnd = 5
@@ -73,6 +74,46 @@ export function laneKey(kind: typeof table.lanes | typeof table.totals, lane: La
 }
 
 type SeqTable = typeof table.chunks | typeof table.batches | typeof table.damaged
+
+/** The record of a deleted lane, in front of its chunks that were set aside. */
+export function deletedLaneKey(lane: LaneId): Buffer {
+  const key = laneKey(table.lanes, lane)
+  key[0] = table.damaged
+  return key
+}
+
+/** Whether a key has the form of a lane's record, or of its totals. */
+export function isLaneKey(key: Buffer): boolean {
+  return key.length === laneEnd && isLane(laneOf(key))
+}
+
+/** Whether a key has the form of a chunk's, a claim's or a damaged range's. */
+export function isSeqKey(key: Buffer): boolean {
+  return key.length === laneEnd + 8 && isLane(laneOf(key)) && Number.isSafeInteger(seqOf(key))
+}
+
+/** Whether a key has the form of a numbered record: a receipt, or one of the dedup window or the journal. */
+export function isNumberKey(key: Buffer): boolean {
+  return key.length === 9 && Number.isSafeInteger(numberOf(key))
+}
+
+/** Whether a key ends with a text, as that of a state entry, a session record or a shelf. */
+export function isTextKey(key: Buffer): boolean {
+  try {
+    return typeof textOf(key) === 'string'
+  } catch {
+    return false
+  }
+}
+
+/** Whether a key has the form of a kept message's. */
+export function isKeptKey(key: Buffer): boolean {
+  try {
+    return key.equals(keptKey(shelfOf(key), keptSeqOf(key)))
+  } catch {
+    return false
+  }
+}
 
 export function seqKey(kind: SeqTable, lane: LaneId, seq: number): Buffer {
   const key = Buffer.allocUnsafe(laneEnd + 8)
@@ -135,9 +176,11 @@ export function deadLetterKeyOf(id: string): Buffer | null {
   return Buffer.concat([Buffer.from([table.deadLetters]), Buffer.from(id, 'hex')])
 }
 
+export const deadLetterKeyBytes = 17
+
 /** `n` distinguishes dead letters of the same millisecond. */
 export function deadLetterKey(at: number, n: number): Buffer {
-  const key = Buffer.allocUnsafe(17)
+  const key = Buffer.allocUnsafe(deadLetterKeyBytes)
   key[0] = table.deadLetters
   writeUint64(key, at, 1)
   writeUint64(key, n, 9)
@@ -199,9 +242,14 @@ export function deviceRange(shelf: ShelfName, device: string): StoreRange {
   }
 }
 
-export function deviceOf(key: Buffer, shelf: ShelfName): string {
+/** Null if the key is damaged. */
+export function deviceOf(key: Buffer, shelf: ShelfName): string | null {
   const start = 1 + Buffer.byteLength(JSON.stringify(shelf))
-  return JSON.parse(key.toString('utf8', start, key.length - seqBytes)) as string
+  try {
+    return JSON.parse(key.toString('utf8', start, key.length - seqBytes)) as string
+  } catch {
+    return null
+  }
 }
 
 /** The key of a damaged record that was set aside. */

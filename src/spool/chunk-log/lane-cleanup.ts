@@ -3,10 +3,11 @@
 // the next number from it. A higher lane that still waits for its write does not count, since a power cut may
 // take it.
 //
-// A lane that was damaged stays too: its record says whose the chunks are that were set aside.
+// The record of a lane with damage stays under another key: it says whose the chunks are that were set aside.
 
-import { laneKey, table } from './key-layout.ts'
+import { deletedLaneKey, laneKey, table } from './key-layout.ts'
 import { settledPayloads, type Lane } from './lane.ts'
+import { laneRecord } from './record-codec.ts'
 import { youngestBackfill, type Session } from '../session-state.ts'
 
 /** Deletes the drained lanes and their totals in one write. */
@@ -22,7 +23,12 @@ export async function deleteDrainedLanes(session: Session): Promise<void> {
   for (const { id } of drained) lanes.delete(id)
   await committer.commit({
     prepare(ops) {
-      for (const { id } of drained) {
+      for (const lane of drained) {
+        const { id, provider, role, openedAt, settled } = lane
+        if (settled.damaged.payloads > 0) {
+          const value = laneRecord.encode({ provider, role, openedAt })
+          ops.push({ type: 'put', key: deletedLaneKey(id), value })
+        }
         ops.push({ type: 'del', key: laneKey(table.lanes, id) })
         ops.push({ type: 'del', key: laneKey(table.totals, id) })
       }
@@ -40,7 +46,6 @@ function isDrained(lane: Lane): boolean {
     lane.claims.size === 0 &&
     lane.openPayloads === 0 &&
     lane.walk === null &&
-    settledPayloads(lane.settled) === lane.nextSeq &&
-    lane.settled.damaged.payloads === 0
+    settledPayloads(lane.settled) === lane.nextSeq
   )
 }

@@ -6,7 +6,7 @@
 // order. So no power cut leaves a provider with two live lanes.
 
 import type { ProviderName } from '../../domain/ids.ts'
-import { putLane } from './lane.ts'
+import { putLane, putTotals } from './lane.ts'
 import type { Session } from '../session-state.ts'
 
 /** False if nothing is pending, or if the provider has the maximum of backfill lanes. */
@@ -19,6 +19,11 @@ export async function rotate(session: Session, provider: ProviderName): Promise<
   if (backfill >= session.options.backfillLanesMax) return false
   lane.role = { kind: 'backfill' }
   session.liveLanes.delete(provider)
-  await session.committer.commit({ prepare: (ops) => putLane(lane, ops) })
+  await session.committer.commit({
+    prepare(ops) {
+      putLane(lane, ops)
+      putTotals(lane, ops)
+    },
+  })
   return true
 }

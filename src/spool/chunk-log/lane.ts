@@ -57,7 +57,8 @@ export type ClaimSums = {
 
 export type Lane = {
   readonly id: LaneId
-  readonly provider: ProviderName
+  /** Changes only where the record of the lane was lost (lane-assignment.ts). */
+  provider: ProviderName
   role: LaneRole
   readonly openedAt: EpochMs
   /** Its record is on the disk, or in a write that precedes every later one. */
@@ -131,6 +132,16 @@ export function newLane(id: LaneId, provider: ProviderName, role: LaneRole, open
     drainedBytes: 0,
     compactedSeq: 0,
   }
+}
+
+/** Stands for the provider of a lane whose record is lost. */
+export function unknownProvider(id: LaneId): ProviderName {
+  return `unknown-lane-${id}` as ProviderName
+}
+
+/** Whether the provider of a lane is lost. */
+export function isUnknown({ id, provider }: Pick<LaneView, 'id' | 'provider'>): boolean {
+  return provider === unknownProvider(id)
 }
 
 export function emptySettled(): Record<SettledKind, PayloadSum> {
@@ -231,8 +242,8 @@ export function settledBytes(settled: Record<SettledKind, PayloadSum>): number {
 
 /** Writes the totals of a lane. Only while a write is put together (committer.ts). */
 export function putTotals(lane: Lane, ops: StoreOp[]): void {
-  const { id, nextSeq, nextBytes, sealSeq, settled, gapPayloads } = lane
-  const record: TotalsRecord = { nextSeq, nextBytes, sealSeq, settled }
+  const { id, nextSeq, nextBytes, sealSeq, settled, gapPayloads, provider, role } = lane
+  const record: TotalsRecord = { nextSeq, nextBytes, sealSeq, settled, provider, role }
   if (gapPayloads > 0) record.gapPayloads = gapPayloads
   const value = totalsRecord.encode(record)
   ops.push({ type: 'put', key: laneKey(table.totals, id), value })

@@ -77,33 +77,12 @@ export function forgetting(receipts: ReceiptQueue, last: number): WritePart {
         receipts.drainedBytes += bytes
       }
       receipts.firstN = Math.min(last + 1, receipts.nextN)
-      const { firstN, nextN } = receipts
-      const value = receiptTotalsRecord.encode({ firstN, nextN })
-      ops.push({ type: 'put', key: laneKey(table.totals, receiptTotalsLane), value })
+      putReceiptTotals(receipts, ops)
     },
   }
 }
 
-/** Reads all of them: seldom more than a few, and at most `receiptBytesMax`. */
-export async function recoverReceipts(receipts: ReceiptQueue, store: Store): Promise<void> {
-  const totals = receiptTotalsRecord.decode(await store.get(laneKey(table.totals, receiptTotalsLane)))
-  receipts.firstN = totals?.firstN ?? 0
-  receipts.nextN = totals?.nextN ?? 0
-  let isComplete = true
-  const range = { gte: receiptKey(receipts.firstN), lt: receiptKey(Number.MAX_SAFE_INTEGER) }
-  for await (const page of scan(store, range)) {
-    if (page.kind === 'gap') {
-      isComplete = false
-      continue
-    }
-    for (const [key, value] of page.entries) {
-      receipts.sizes.set(numberOf(key), value.length)
-      receipts.bytes += value.length
-      receipts.nextN = Math.max(receipts.nextN, numberOf(key) + 1)
-    }
-  }
-  if (!isComplete) receipts.nextN += numbersSkipped
+export function putReceiptTotals({ firstN, nextN }: ReceiptQueue, ops: StoreOp[]): void {
+  const value = receiptTotalsRecord.encode({ firstN, nextN })
+  ops.push({ type: 'put', key: laneKey(table.totals, receiptTotalsLane), value })
 }
-
-/** More than the queue can hold: the newest numbers may be among what cannot be read. */
-const numbersSkipped = 10_000_000

@@ -55,6 +55,9 @@ export type TotalsRecord = {
   settled: Record<SettledKind, PayloadSum>
   /** Settled numbers from sealSeq on: a gap that is settled as damaged. Missing if there are none. */
   gapPayloads?: number
+  /** A copy of the record of the lane, in case that is lost. Missing in records of version 0.1. */
+  provider?: ProviderName
+  role?: LaneRole
 }
 
 export type DeadLetterTotalsRecord = { letters: number; bytes: number }

@@ -1,8 +1,8 @@
 // high-water-mark.ts: what the database must hold, in a file beside it. Entry file of this folder.
 //
 // LevelDB cannot show that its log was deleted or cut short: it opens with what is there. So the spool counts
-// its writes in the database, and notes that count and the next number of each lane in the file
-// `<spool>/mark`, right after the fsync of each write and before its acks. A start that finds less than the
+// its writes in the database. It notes that count, and of each lane the next number and the number of open
+// payloads, in the file `<spool>/mark`, right after the fsync of each write and before its acks. A start that finds less than the
 // mark reports how much is missing (recovery/missing-writes.ts), and numbers go on from the larger of both.
 //
 //   | slot 0: serial 7 | slot 1: serial 8 |      a write overwrites the slot with the smaller serial number
@@ -11,7 +11,7 @@
 // database: it survives the end of the process as it is, and a power cut leaves an older mark, or a slot with
 // a wrong checksum. A mark that cannot be read, or that belongs to another store, is unknown and not damage.
 //
-// Bound: a slot has room for more than 3,000 lanes. Beyond that the oldest backfill lanes are left out; they
+// Bound: a slot has room for more than 4,000 lanes. Beyond that the oldest backfill lanes are left out; they
 // change least. A write error of the mark is reported and retried after a minute. It never stops intake: the
 // mark gets old, and an old mark shows less.
 //
@@ -25,7 +25,14 @@ import type { Disk, FixedFile, StoreOp } from '../../storage/storage.ts'
 import { laneKey, table, writeCountLane } from '../chunk-log/key-layout.ts'
 import type { Lane } from '../chunk-log/lane.ts'
 import { newWriteCount, setWriteCount } from '../chunk-log/record-codec.ts'
-import { decodeMark, layOutMark, sealMark, writeNumber, type Mark, type MarkedLane } from './mark-codec.ts'
+import {
+  decodeMark,
+  layOutMark,
+  sealMark,
+  writeLaneNumbers,
+  type Mark,
+  type MarkedLane,
+} from './mark-codec.ts'
 
 export type { Mark, MarkedLane } from './mark-codec.ts'
 
@@ -55,7 +62,7 @@ export type HighWaterMark = {
 /** Name of the file below the directory of the spool. */
 export const markName = 'mark'
 
-export const slotBytes = 64 * 1024
+export const slotBytes = 128 * 1024
 export const fileBytes = 2 * slotBytes
 /** How long nothing is written after an error. */
 const retryMs = 60_000
@@ -63,7 +70,7 @@ const retryMs = 60_000
 type Deps = { clock: Clock; emit: Emit; disk: Disk; manifest: () => string }
 
 /** One entry of the mark in memory, to see what changed. Position -1: left out. */
-type Entry = { offset: number; nextSeq: number; role: MarkedLane['role'] }
+type Entry = { offset: number; nextSeq: number; open: number; role: MarkedLane['role'] }
 
 /** Opens the mark below `path`. Never throws: without the file the spool works as usual. */
 export function openHighWaterMark({ clock, emit, disk, manifest }: Deps, path: string): HighWaterMark {
@@ -142,24 +149,22 @@ export function openHighWaterMark({ clock, emit, disk, manifest }: Deps, path: s
       isLayoutOld = true
       return
     }
-    if (entry.nextSeq === lane.committedSeq) return
+    if (entry.nextSeq === lane.committedSeq && entry.open === lane.openPayloads) return
     entry.nextSeq = lane.committedSeq
-    if (entry.offset >= 0) writeNumber(buffer, entry.nextSeq, entry.offset)
+    entry.open = lane.openPayloads
+    if (entry.offset >= 0) writeLaneNumbers(buffer, entry.nextSeq, entry.open, entry.offset)
   }
 
   /** A lane was opened or deleted, or has another role. */
   function layOut(): void {
     const lanes = [...spool.lanes.values()].filter(({ recorded }) => recorded).sort(byChange)
-    const marked = lanes.map(({ id, provider, role, committedSeq }) => ({
-      id,
-      provider,
-      role,
-      nextSeq: committedSeq,
-    }))
+    const marked = lanes.map(({ id, provider, role, committedSeq: nextSeq, openPayloads: open }) => {
+      return { id, provider, role, nextSeq, open }
+    })
     layout = layOutMark(buffer, { ...identity, nextLane: spool.nextLane, lanes: marked })
     entries.clear()
-    for (const { id, role, nextSeq } of marked)
-      entries.set(id, { offset: layout.seqOffsets.get(id) ?? -1, nextSeq, role })
+    for (const { id, role, nextSeq, open } of marked)
+      entries.set(id, { offset: layout.offsets.get(id) ?? -1, nextSeq, open, role })
     isLayoutOld = false
   }
 

@@ -10,7 +10,8 @@
 //       32     4  the next lane number to give
 //       36     2  names           38  2  lanes
 //       40     .  names: length (2), UTF-8. The first two are the id of the store and its MANIFEST
-//        .    20  for each lane: lane (4), provider (2), role (2), step (2), schedule (2), nextSeq (8)
+//        .    28  for each lane: lane (4), provider (2), role (2), step (2), schedule (2), nextSeq (8),
+//                 open payloads (8)
 //
 // Numbers are big-endian. A provider and a schedule are positions in the list of names.
 
@@ -18,7 +19,14 @@ import { crc32 } from 'node:zlib'
 import type { LaneId, ProviderName } from '../../domain/ids.ts'
 import type { LaneRole } from '../views.ts'
 
-export type MarkedLane = { id: LaneId; provider: ProviderName; role: LaneRole; nextSeq: number }
+export type MarkedLane = {
+  id: LaneId
+  provider: ProviderName
+  role: LaneRole
+  nextSeq: number
+  /** Payloads in it that are not settled. */
+  open: number
+}
 
 export type Mark = {
   serial: number
@@ -34,11 +42,11 @@ export type Mark = {
 }
 
 /** Where the parts of a slot are that change with every write. */
-export type MarkLayout = { used: number; seqOffsets: ReadonlyMap<LaneId, number> }
+export type MarkLayout = { used: number; offsets: ReadonlyMap<LaneId, number> }
 
 const magic = Buffer.from('TGM1')
 const headBytes = 40
-const laneBytes = 20
+const laneBytes = 28
 const roles = ['live', 'backfill', 'retry'] as const
 
 /** Lays a slot out in `target`; sealMark makes it whole. Lanes that do not fit are left out. */
@@ -72,20 +80,20 @@ export function layOutMark(
     target.writeUInt16BE(length, at)
     at += 2 + length
   }
-  const seqOffsets = new Map<LaneId, number>()
+  const offsets = new Map<LaneId, number>()
   for (const lane of lanes) {
-    const { id, provider, role, nextSeq } = lane
+    const { id, provider, role, nextSeq, open } = lane
     target.writeUInt32BE(id, at)
     target.writeUInt16BE(positions.get(provider) ?? 0, at + 4)
     target.writeUInt16BE(roles.indexOf(role.kind), at + 6)
     target.writeUInt16BE(role.kind === 'retry' ? role.step : 0, at + 8)
     target.writeUInt16BE(positions.get(scheduleOf(role)) ?? 0, at + 10)
-    writeNumber(target, nextSeq, at + 12)
-    seqOffsets.set(id, at + 12)
+    writeLaneNumbers(target, nextSeq, open, at + 12)
+    offsets.set(id, at + 12)
     at += laneBytes
   }
   target.writeUInt32BE(at, 8)
-  return { used: at, seqOffsets }
+  return { used: at, offsets }
 }
 
 function bytesOf(name: string): number {
@@ -104,7 +112,13 @@ export function sealMark(
   target.writeUInt32BE(crc32(target.subarray(8, used)), 4)
 }
 
-export function writeNumber(target: Buffer, value: number, offset: number): void {
+/** At the place that the layout has for the lane. */
+export function writeLaneNumbers(target: Buffer, nextSeq: number, open: number, offset: number): void {
+  writeNumber(target, nextSeq, offset)
+  writeNumber(target, open, offset + 8)
+}
+
+function writeNumber(target: Buffer, value: number, offset: number): void {
   target.writeUInt32BE(Math.floor(value / 2 ** 32), offset)
   target.writeUInt32BE(value % 2 ** 32, offset + 4)
 }
@@ -130,6 +144,7 @@ export function decodeMark(slot: Buffer): Mark | null {
       provider,
       role: roleAt(slot, at, names),
       nextSeq: readNumber(slot, at + 12),
+      open: readNumber(slot, at + 20),
     })
     at += laneBytes
   }

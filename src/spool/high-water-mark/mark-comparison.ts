@@ -11,7 +11,7 @@ import type { FoundMark, Mark, MarkedLane } from './high-water-mark.ts'
 export type FoundNumbers = {
   /** Null if the store has no id, or a damaged one: then the mark counts as its own. */
   instance: string | null
-  /** Null if it does not know, because its record is missing or damaged. */
+  /** Null if its record is missing or damaged; where there is a mark, it was lost. */
   writes: number | null
   /** What CURRENT named before this opening; null if unknown. */
   manifest: string | null
@@ -35,13 +35,14 @@ export function compareWithMark(found: FoundMark, numbers: FoundNumbers): MarkCo
     return { kind: 'unknown', why: 'it belongs to another spool' }
   const writes = numbers.writes === null ? 0 : mark.writes - numbers.writes
   const isOwn = numbers.manifest === null || mark.manifest === '' || mark.manifest === numbers.manifest
-  const mayMissLanes = writes > 0 || (writes === 0 && isOwn)
+  const mayMissLanes = numbers.writes === null || writes > 0 || (writes === 0 && isOwn)
   const lanes: MissingLane[] = []
   for (const lane of mark.lanes) {
     const foundSeq = numbers.nextSeqOf(lane.id)
     if (foundSeq === null && !mayMissLanes) continue
-    const payloads = lane.nextSeq - (foundSeq ?? 0)
-    if (payloads > 0) lanes.push({ lane, foundSeq, payloads })
+    // What is beyond the open ones was settled, in writes that are missing, too.
+    const payloads = Math.min(lane.nextSeq - (foundSeq ?? 0), lane.open)
+    if (payloads > 0 || foundSeq === null) lanes.push({ lane, foundSeq, payloads })
   }
   return { kind: 'compared', mark, writes: Math.max(0, writes), lanes }
 }

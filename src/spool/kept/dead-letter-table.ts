@@ -2,7 +2,7 @@
 // and bytes is written with every change, so that a start does not count them.
 
 import type { StoreOp } from '../../storage/storage.ts'
-import { firstPage } from '../chunk-log/damage-scan.ts'
+import { firstEntries } from '../chunk-log/damage-scan.ts'
 import {
   deadLetterIdOf,
   deadLetterKey,
@@ -13,6 +13,7 @@ import {
   table,
   tableRange,
 } from '../chunk-log/key-layout.ts'
+import { blockDamaged } from '../recovery/table-records.ts'
 import { deadLetterRecord, deadLetterTotalsRecord } from '../chunk-log/record-codec.ts'
 import type { Reservations, Session, SpoolState, StoredEntry } from '../session-state.ts'
 import type { DeadLetterEntry, DeadLetterFilter } from '../types.ts'
@@ -33,7 +34,7 @@ export function putDeadLetters(state: SpoolState, values: readonly Buffer[], ops
     state.deadLetters.count += 1
     state.deadLetters.bytes += value.length
   }
-  putTotals(state, ops)
+  putDeadLetterTotals(state, ops)
 }
 
 /** Only while a write is put together. */
@@ -50,17 +51,17 @@ export function deleteDeadLetters(
     deadLetters.bytes -= bytes
     deadLetters.drainedBytes += bytes
   }
-  putTotals(state, ops)
+  putDeadLetterTotals(state, ops)
 }
 
-function putTotals({ deadLetters: { count, bytes } }: SpoolState, ops: StoreOp[]): void {
+export function putDeadLetterTotals({ deadLetters: { count, bytes } }: SpoolState, ops: StoreOp[]): void {
   const value = deadLetterTotalsRecord.encode({ letters: count, bytes })
   ops.push({ type: 'put', key: laneKey(table.totals, deadLetterTotalsLane), value })
 }
 
 /** Oldest first. A damaged dead letter is left out and stays on the disk. */
 export async function* readDeadLetters(
-  { store, reservations }: Session,
+  { store, reservations, emit }: Session,
   filter: DeadLetterFilter,
 ): AsyncGenerator<DeadLetterEntry> {
   const range = tableRange(table.deadLetters)
@@ -68,7 +69,12 @@ export async function* readDeadLetters(
   let from = range.gte
   while (left > 0) {
     const page = await reservations.duringRead(async () => {
-      const records = await firstPage(store, { ...range, gte: from }, pageEntriesMax)
+      const { entries: records, isComplete } = await firstEntries(
+        store,
+        { ...range, gte: from },
+        pageEntriesMax,
+      )
+      if (!isComplete) emit({ kind: 'record_damaged', table: 'dead letters', name: '', what: blockDamaged })
       const entries = records.flatMap(([key, value]) => entryIn(reservations, key, value) ?? [])
       return { last: records.at(-1), entries: entries.filter((entry) => fitsFilter(entry, filter)) }
     })

@@ -11,7 +11,8 @@ import type { StoreOp } from '../../storage/storage.ts'
 import type { IntakeJournal, JournalGroup, SpoolState } from '../session-state.ts'
 import type { JournalEntries } from '../types.ts'
 import { scan } from '../chunk-log/damage-scan.ts'
-import { journalKey, numberOf, table, tableRange } from '../chunk-log/key-layout.ts'
+import { readTable, reportRecord } from '../recovery/table-records.ts'
+import { isNumberKey, journalKey, numberOf, table, tableRange } from '../chunk-log/key-layout.ts'
 import { decodeJournal, encodeJournal } from '../chunk-log/record-codec.ts'
 
 export function newIntakeJournal(): IntakeJournal {
@@ -49,35 +50,34 @@ export function expireJournal({ journal, clock, options }: SpoolState, limit: nu
   }
 }
 
-export async function recoverJournal(state: SpoolState): Promise<void> {
+export async function recoverJournal(state: SpoolState, repairs: StoreOp[]): Promise<void> {
   const { journal, clock, options } = state
-  for await (const { n, at, entries } of readRecords(state, true)) {
+  let skipped = 0
+  const read = { range, table: 'journal' as const, isKey: isNumberKey, repairs }
+  const pages = readTable(state, { ...read, skipped: () => void (skipped = numbersSkipped) })
+  for await (const [key, value] of pages) {
+    const record = decodeJournal(value)
+    if (record === null) reportRecord(state, 'journal', 'its checksum is wrong')
+    const { at, entries } = record ?? { at: clock.now(), entries: Buffer.alloc(0) }
     const ageMs = Math.min(Math.max(0, clock.now() - at), options.journal.windowMs)
-    addGroup(journal, { n, addedAtMs: clock.monotonic() - ageMs, bytes: entries.length })
+    addGroup(journal, { n: numberOf(key), addedAtMs: clock.monotonic() - ageMs, bytes: entries.length })
   }
+  journal.nextN += skipped
 }
+
+const range = tableRange(table.journal)
+
+/** More than the records of an unreadable block: their numbers are not given again. */
+const numbersSkipped = 1_000_000
 
 /** What is on the disk, oldest first. */
 export async function* readJournal(state: SpoolState): AsyncGenerator<JournalEntries> {
-  for await (const { at, entries } of readRecords(state, false))
-    if (entries.length > 0) yield { ageMs: Math.max(0, state.clock.now() - at), entries }
-}
-
-async function* readRecords(state: SpoolState, reports: boolean) {
-  const { store, clock, emit } = state
-  for await (const page of scan(store, tableRange(table.journal))) {
-    if (page.kind === 'gap') {
-      if (reports) emit(damaged('a block of a table is damaged'))
-      continue
-    }
-    for (const [key, value] of page.entries) {
+  for await (const page of scan(state.store, range)) {
+    if (page.kind === 'gap') continue
+    for (const [, value] of page.entries) {
       const record = decodeJournal(value)
-      if (record === null && reports) emit(damaged('its checksum is wrong'))
-      yield { n: numberOf(key), ...(record ?? { at: clock.now(), entries: Buffer.alloc(0) }) }
+      if (record !== null && record.entries.length > 0)
+        yield { ageMs: Math.max(0, state.clock.now() - record.at), entries: record.entries }
     }
   }
-}
-
-function damaged(what: string) {
-  return { kind: 'record_damaged', table: 'journal', name: '', what } as const
 }

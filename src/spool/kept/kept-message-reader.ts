@@ -5,7 +5,7 @@
 // reported and left alone. Reading continues behind both.
 
 import type { StoreEntry, StoreOp } from '../../storage/storage.ts'
-import { firstPage, scan } from '../chunk-log/damage-scan.ts'
+import { firstEntries, readOne, scan } from '../chunk-log/damage-scan.ts'
 import {
   byDeviceRange,
   deviceOf,
@@ -17,6 +17,7 @@ import {
   keyAfter,
   setAsideKey,
 } from '../chunk-log/key-layout.ts'
+import { blockDamaged, reportRecord } from '../recovery/table-records.ts'
 import { decodeKeptAt, keptMessageRecord } from '../chunk-log/record-codec.ts'
 import type { Session, Shelf } from '../session-state.ts'
 import type { KeptDevice, KeptEntry } from '../types.ts'
@@ -136,7 +137,8 @@ export async function* readDevice(
   let left = limit
   let from = range.gte
   while (left > 0) {
-    const keys = await firstPage(session.store, { ...range, gte: from }, Math.min(left, lookUpsMax))
+    const limit = Math.min(left, lookUpsMax)
+    const { entries: keys } = await firstEntries(session.store, { ...range, gte: from }, limit)
     const last = keys.at(-1)
     if (last === undefined) return
     from = keyAfter(last[0])
@@ -158,10 +160,12 @@ async function lookUp(
   const damaged: DamagedMessage[] = []
   const missing: number[] = []
   await reservations.duringRead(async () => {
-    const values = await Promise.all(seqs.map((seq) => store.get(keptKey(shelf.name, seq))))
+    const values = await Promise.all(seqs.map((seq) => readOne(store, keptKey(shelf.name, seq))))
     for (const [index, seq] of seqs.entries()) {
-      const value = values[index]
-      if (value === undefined) missing.push(seq)
+      const { value, isUnreadable = false } = values[index] ?? {}
+      // Where its block cannot be read, the message stays, and so does its key by device.
+      if (isUnreadable) reportRecord(session, 'kept', blockDamaged, shelf.name)
+      else if (value === undefined) missing.push(seq)
       else addEntry(session, shelf, { seq, value }, entries, damaged)
     }
   })
@@ -187,12 +191,13 @@ export async function* readDevices({ store }: Session, shelf: Shelf): AsyncGener
   let from = range.gte
   let open: KeptDevice = { device: '', messages: 0, oldestAt: 0 }
   for (;;) {
-    const page = await firstPage(store, { ...range, gte: from }, pageDevicesMax)
+    const { entries: page } = await firstEntries(store, { ...range, gte: from }, pageDevicesMax)
     const last = page.at(-1)
     if (last === undefined) break
     from = keyAfter(last[0])
     for (const [key, value] of page) {
       const device = deviceOf(key, shelf.name)
+      if (device === null) continue
       if (open.device !== device || open.messages === 0) {
         if (open.messages > 0) yield open
         open = { device, messages: 0, oldestAt: decodeKeptAt(value) ?? 0 }

@@ -12,19 +12,25 @@ import { assert } from '../../std/assert.ts'
 import type { EpochMs } from '../../std/clock.ts'
 import type { KeptMessage, ShelfKind, ShelfName } from '../../domain/message.ts'
 import type { StoreOp } from '../../storage/storage.ts'
+import { firstReadable, readOne, scan } from '../chunk-log/damage-scan.ts'
 import {
+  isKeptKey,
+  isTextKey,
   keptByDeviceKey,
   keptKey,
   keptRange,
   keptSeqOf,
+  keyAfter,
   setAsideKey,
   shelfKey,
+  shelfOf,
   table,
   tableRange,
   textOf,
 } from '../chunk-log/key-layout.ts'
 import { adjustWalk } from '../chunk-log/lane.ts'
 import { encodeKeptAt, keptMessageRecord, shelfRecord } from '../chunk-log/record-codec.ts'
+import { readTable, reportRecord, setRecordAside } from '../recovery/table-records.ts'
 import type { Shelf, SpoolState, StoredEntry } from '../session-state.ts'
 
 /** A message on the way to its shelf. */
@@ -121,26 +127,58 @@ export function putShelf(shelf: Shelf, ops: StoreOp[]): void {
   ops.push({ type: 'put', key: shelfKey(name), value })
 }
 
-export async function recoverShelves(state: SpoolState): Promise<void> {
-  for await (const page of state.store.pages(tableRange(table.shelves))) {
-    for (const [key, value] of page) {
-      const shelf = shelfNamed(state, textOf(key) as ShelfName)
-      const record = shelfRecord.decode(value)
-      if (record !== null) Object.assign(shelf, record)
-      else await recountShelf(state, shelf)
-      shelf.committedSeq = shelf.nextSeq
-      shelf.compactedSeq = shelf.headSeq
-      state.keptBytes[kindOf(shelf.name)] += shelf.bytes
+/** Reads the totals of all shelves. A shelf without readable totals is recounted. */
+export async function recoverShelves(state: SpoolState, repairs: StoreOp[]): Promise<void> {
+  const read = { range: tableRange(table.shelves), table: 'kept' as const, isKey: isTextKey, repairs }
+  for await (const [key, value] of readTable(state, read)) {
+    const shelf = shelfNamed(state, textOf(key) as ShelfName)
+    const record = shelfRecord.decode(value)
+    if (record !== null) Object.assign(shelf, record)
+    else {
+      setRecordAside(key, value, repairs)
+      await recountShelf(state, shelf, repairs)
     }
+  }
+  for (const name of await shelvesWithMessages(state)) {
+    // A block with its totals is damaged, and a newer version of them may be elsewhere.
+    const shelf = shelfNamed(state, name)
+    const record = shelfRecord.decode((await readOne(state.store, shelfKey(name))).value)
+    if (record !== null) Object.assign(shelf, record)
+    else await recountShelf(state, shelf, repairs)
+  }
+  for (const shelf of state.shelves.values()) {
+    shelf.committedSeq = shelf.nextSeq
+    shelf.compactedSeq = shelf.headSeq
+    state.keptBytes[kindOf(shelf.name)] += shelf.bytes
   }
 }
 
-/** Damaged totals: counts the kept messages; the rest of what was ever numbered is unexplained. */
-async function recountShelf(state: SpoolState, shelf: Shelf): Promise<void> {
+/** Shelves that have messages and are not known: one read in each interval between the known ones. */
+async function shelvesWithMessages({ store, shelves }: SpoolState): Promise<ShelfName[]> {
+  const found: ShelfName[] = []
+  const end = tableRange(table.kept).lt
+  const known = [...shelves.keys()].map((name) => keptRange(name, 0, Number.MAX_SAFE_INTEGER))
+  let from = tableRange(table.kept).gte
+  for (const next of [...known.sort((a, b) => a.gte.compare(b.gte)), { gte: end, lt: end }]) {
+    while (from.compare(next.gte) < 0) {
+      const { entry } = await firstReadable(store, { gte: from, lt: next.gte })
+      if (entry === null) break
+      const [key] = entry
+      if (isKeptKey(key)) found.push(shelfOf(key))
+      from = isKeptKey(key) ? keptKey(shelfOf(key), Number.MAX_SAFE_INTEGER) : keyAfter(key)
+    }
+    from = next.lt
+  }
+  return found
+}
+
+/** Lost totals: counts the kept messages; the rest of what was ever numbered is unexplained. */
+async function recountShelf(state: SpoolState, shelf: Shelf, repairs: StoreOp[]): Promise<void> {
   const range = keptRange(shelf.name, 0, Number.MAX_SAFE_INTEGER)
   let head: number | null = null
-  for await (const page of state.store.pages(range)) {
-    for (const [key, value] of page) {
+  for await (const page of scan(state.store, range)) {
+    if (page.kind === 'gap') continue
+    for (const [key, value] of page.entries) {
       head ??= keptSeqOf(key)
       shelf.nextSeq = keptSeqOf(key) + 1
       shelf.messages += 1
@@ -152,12 +190,8 @@ async function recountShelf(state: SpoolState, shelf: Shelf): Promise<void> {
   shelf.headSeq = head ?? shelf.nextSeq
   shelf.unexplained = shelf.nextSeq - shelf.messages
   assert(shelf.unexplained >= 0, 'each kept message has its own number')
-  state.emit({
-    kind: 'record_damaged',
-    table: 'kept',
-    name: shelf.name,
-    what: 'the totals of the shelf are damaged; its messages were recounted',
-  })
+  putShelf(shelf, repairs)
+  reportRecord(state, 'kept', 'the totals of the shelf are lost; its messages were recounted', shelf.name)
 }
 
 /** More than are kept and taken between two starts: an id must never name another message. */

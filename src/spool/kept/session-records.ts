@@ -6,7 +6,7 @@
 
 import type { StoreOp } from '../../storage/storage.ts'
 import { scan } from '../chunk-log/damage-scan.ts'
-import { sessionKey, table, tableRange, textOf } from '../chunk-log/key-layout.ts'
+import { isTextKey, sessionKey, table, tableRange, textOf } from '../chunk-log/key-layout.ts'
 import { sessionRecord } from '../chunk-log/record-codec.ts'
 import type { SpoolState } from '../session-state.ts'
 import type { StateEntry } from '../types.ts'
@@ -39,10 +39,10 @@ export async function* readSessionRecords({ store, emit }: SpoolState): AsyncGen
       continue
     }
     for (const [key, record] of page.entries) {
-      const value = sessionRecord.decode(record)
-      if (value !== null) yield { key: textOf(key), value }
-      else
-        emit({ kind: 'record_damaged', table: 'sessions', name: textOf(key), what: 'its checksum is wrong' })
+      const value = isTextKey(key) ? sessionRecord.decode(record) : null
+      const name = isTextKey(key) ? textOf(key) : ''
+      if (value !== null) yield { key: name, value }
+      else emit({ kind: 'record_damaged', table: 'sessions', name, what: 'its key or its checksum is wrong' })
     }
   }
 }

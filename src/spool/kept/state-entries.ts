@@ -9,8 +9,9 @@
 
 import { assert } from '../../std/assert.ts'
 import type { Store, StoreEntry, StoreOp } from '../../storage/storage.ts'
-import { scan } from '../chunk-log/damage-scan.ts'
+import { readOne, scan } from '../chunk-log/damage-scan.ts'
 import {
+  isTextKey,
   laneKey,
   setAsideKey,
   stateKey,
@@ -84,9 +85,9 @@ export async function recoverState(state: SpoolState, repairs: StoreOp[]): Promi
   const { stateEntries, store, emit } = state
   let damaged = 0
   for await (const [key, value] of readRecords(state)) {
-    if (stateRecord.decode(value) === null) {
+    if (!isTextKey(key) || stateRecord.decode(value) === null) {
       damaged += 1
-      report(state, textOf(key), wrongChecksum)
+      report(state, nameOf(key), isTextKey(key) ? wrongChecksum : wrongKey)
       repairs.push({ type: 'put', key: setAsideKey(key), value }, { type: 'del', key })
       continue
     }
@@ -94,10 +95,10 @@ export async function recoverState(state: SpoolState, repairs: StoreOp[]): Promi
   }
   for (const size of stateEntries.sizes.values()) stateEntries.bytes += size
   stateEntries.written = { entries: stateEntries.sizes.size, bytes: stateEntries.bytes }
-  const value = await store.get(totalsKey)
+  const { value, isUnreadable } = await readOne(store, totalsKey)
   const totals = stateTotalsRecord.decode(value)
-  if (value === undefined) return
-  if (totals === null) report(state, '', 'its totals are damaged; it was recounted')
+  if (value === undefined && !isUnreadable && stateEntries.sizes.size + damaged === 0) return
+  if (totals === null) report(state, '', 'its totals are lost; it was recounted')
   const found = stateEntries.written.entries + damaged
   if (totals !== null && totals.entries !== found)
     emit({ kind: 'records_unbalanced', table: 'state', name: '', known: totals.entries, found })
@@ -106,13 +107,18 @@ export async function recoverState(state: SpoolState, repairs: StoreOp[]): Promi
 }
 
 const wrongChecksum = 'its checksum is wrong'
+const wrongKey = 'its key is damaged'
+
+function nameOf(key: Buffer): string {
+  return isTextKey(key) ? textOf(key) : ''
+}
 
 /** Reads the durable entries. Damage since the opening is reported, and set aside at the next opening. */
 export async function* readStateEntries(state: SpoolState): AsyncGenerator<StateEntry> {
   for await (const [key, record] of readRecords(state)) {
-    const value = stateRecord.decode(record)
+    const value = isTextKey(key) ? stateRecord.decode(record) : null
     if (value !== null) yield { key: textOf(key), value }
-    else report(state, textOf(key), wrongChecksum)
+    else report(state, nameOf(key), wrongChecksum)
   }
 }
 

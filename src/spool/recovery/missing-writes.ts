@@ -23,6 +23,7 @@ import {
   type MarkComparison,
   type MissingLane,
 } from '../high-water-mark/mark-comparison.ts'
+import type { SettledKind } from '../chunk-log/record-codec.ts'
 import type { SpoolState } from '../session-state.ts'
 
 export type Compared = Extract<MarkComparison, { kind: 'compared' }>
@@ -61,8 +62,12 @@ export function closeGaps(state: SpoolState, { mark, writes }: Compared, repairs
   for (const marked of mark.lanes) {
     const lane = state.lanes.get(marked.id)
     if (lane === undefined || lane.nextSeq >= marked.nextSeq) continue
-    missing.push({ lane: marked, foundSeq: lane.nextSeq, payloads: marked.nextSeq - lane.nextSeq })
-    closeTail(lane, marked.nextSeq, repairs)
+    const numbers = marked.nextSeq - lane.nextSeq
+    // The rest was settled, in writes that are missing, too.
+    const payloads = Math.min(numbers, marked.open)
+    if (payloads > 0) missing.push({ lane: marked, foundSeq: lane.nextSeq, payloads })
+    addGap(lane, payloads, 'damaged', repairs)
+    addGap(lane, numbers - payloads, 'unexplained', repairs)
   }
   const payloads = missingPayloads(missing)
   if (payloads === 0 && writes === 0) return
@@ -70,23 +75,28 @@ export function closeGaps(state: SpoolState, { mark, writes }: Compared, repairs
   state.emit({ kind: 'writes_missing', writes, payloads, lanes: missingText(missing) })
 }
 
-/** Everything from the end of the lane up to `nextSeq` is missing. */
-export function closeTail(lane: Lane, nextSeq: number, repairs: StoreOp[]): void {
-  const foundSeq = lane.nextSeq
-  const payloads = nextSeq - foundSeq
+/**
+ * Numbers `payloads` that are missing or were never given, behind the end of a lane. They count as settled of
+ * this kind; null: they are counted already.
+ */
+export function addGap(lane: Lane, payloads: number, kind: SettledKind | null, repairs: StoreOp[]): void {
   if (payloads <= 0) return
-  const isDrained = lane.sealSeq === foundSeq
-  if (isDrained) {
-    lane.sealSeq = nextSeq
-    lane.refsEnd = nextSeq
+  const firstSeq = lane.nextSeq
+  raiseNumbers(lane, firstSeq + payloads)
+  if (lane.sealSeq === firstSeq) {
+    lane.sealSeq = lane.nextSeq
+    lane.refsEnd = lane.nextSeq
   } else {
     lane.gapPayloads += payloads
     const value = gapRecord(payloads, lane.nextBytes)
-    repairs.push({ type: 'put', key: seqKey(table.chunks, lane.id, foundSeq), value })
+    repairs.push({ type: 'put', key: seqKey(table.chunks, lane.id, firstSeq), value })
   }
+  if (kind !== null) addSettled(lane, kind, payloads, 0)
+  putTotals(lane, repairs)
+}
+
+export function raiseNumbers(lane: Lane, nextSeq: number): void {
   lane.nextSeq = nextSeq
   lane.committedSeq = nextSeq
   lane.appendedSeq = nextSeq
-  addSettled(lane, 'damaged', payloads, 0)
-  putTotals(lane, repairs)
 }

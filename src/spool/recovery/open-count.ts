@@ -5,6 +5,7 @@ import { pause } from '../../std/clock.ts'
 import type { Store, StoreRange } from '../../storage/storage.ts'
 import type { LaneId } from '../../domain/ids.ts'
 import { readChunk, readGap } from '../chunk-log/chunk-codec.ts'
+import { scan } from '../chunk-log/damage-scan.ts'
 import { keptRange, keptSeqOf, seqOf, seqRange, table } from '../chunk-log/key-layout.ts'
 import { firstOpenSeq, settledPayloads, type Lane, type Walk } from '../chunk-log/lane.ts'
 import type { Session, Shelf } from '../session-state.ts'
@@ -14,8 +15,9 @@ export type OpenCount = { payloads: number; bytes: number; firstSeq: number | nu
 /** Counts the payloads of a lane in the database. */
 export async function countOpen(store: Store, lane: LaneId): Promise<OpenCount> {
   const count: OpenCount = { payloads: 0, bytes: 0, firstSeq: null, gapPayloads: 0 }
-  for await (const page of store.pages(seqRange(table.chunks, lane, 0, Number.MAX_SAFE_INTEGER))) {
-    for (const [key, value] of page) {
+  for await (const page of scan(store, seqRange(table.chunks, lane, 0, Number.MAX_SAFE_INTEGER))) {
+    if (page.kind === 'gap') continue
+    for (const [key, value] of page.entries) {
       count.firstSeq ??= seqOf(key)
       const chunk = readChunk(value)
       count.payloads += chunk?.count ?? 0
@@ -33,8 +35,8 @@ export async function countOpen(store: Store, lane: LaneId): Promise<OpenCount> 
 const sliceBytes = 8 * 1024 * 1024
 const restMs = 50
 
-/** A record in a slice: a chunk of a lane, or a kept message of a shelf. */
-type Counted = { firstSeq: number; count: number }
+/** A chunk of a lane, or a kept message of a shelf. Null: damaged, so it extends to the next one. */
+type Counted = { firstSeq: number; count: number | null }
 
 /** A lane or a shelf, as a walk sees it. */
 export type Walkable = {
@@ -55,7 +57,10 @@ export function walkableLane(lane: Lane): Walkable {
     firstSeq: firstOpenSeq(lane),
     settled: () => settledPayloads(lane.settled),
     range: (fromSeq) => seqRange(table.chunks, lane.id, fromSeq, Number.MAX_SAFE_INTEGER),
-    read: (key, value) => ({ firstSeq: seqOf(key), count: readChunk(value)?.count ?? 0 }),
+    read: (key, value) => {
+      const gap = readGap(value)
+      return { firstSeq: seqOf(key), count: gap === null ? (readChunk(value)?.count ?? null) : 0 }
+    },
   }
 }
 
@@ -89,7 +94,7 @@ export async function countByWalk(
         signal,
       )
       if (read === null) return null
-      const slice = await read.slice
+      const slice = completed(await read.slice, read.appended)
       countSlice(walk, slice)
       // Without await in between: nothing is deleted or numbered between the last chunk and the comparison.
       if (slice.length === 0 || walk.cursorSeq >= read.appended) return countOf(walkable, walk, read.appended)
@@ -100,7 +105,19 @@ export async function countByWalk(
   }
 }
 
-function countSlice(walk: Walk, records: readonly Counted[]): void {
+type Complete = { firstSeq: number; count: number }
+
+/** A damaged chunk is open until it is set aside. The next slice starts with one at the end of this one. */
+function completed(records: readonly Counted[], appended: number): Complete[] {
+  const last = records.length - 1
+  const isCut = last > 0 && records[last]?.count === null
+  return records.slice(0, isCut ? last : last + 1).map(({ firstSeq, count }, index) => {
+    const endSeq = records[index + 1]?.firstSeq ?? appended
+    return { firstSeq, count: count ?? Math.max(0, endSeq - firstSeq) }
+  })
+}
+
+function countSlice(walk: Walk, records: readonly Complete[]): void {
   for (const { firstSeq, count } of records) {
     walk.payloads += count
     walk.cursorSeq = firstSeq + Math.max(1, count)

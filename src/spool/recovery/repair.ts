@@ -4,28 +4,32 @@
 import type { BatchId, LaneId } from '../../domain/ids.ts'
 import type { Store, StoreOp, StoreRange } from '../../storage/storage.ts'
 import { readChunk, readGap, type Chunk } from '../chunk-log/chunk-codec.ts'
-import { isCorruption } from '../chunk-log/damage-scan.ts'
+import { scan } from '../chunk-log/damage-scan.ts'
 import { addClaim, putClaim } from '../batches/claim.ts'
-import { seqKey, seqOf, seqRange, table } from '../chunk-log/key-layout.ts'
-import { settledPayloads, addSettled, type Lane } from '../chunk-log/lane.ts'
+import { seqOf, seqRange, table } from '../chunk-log/key-layout.ts'
+import { settledPayloads, addSettled, putTotals, type Lane } from '../chunk-log/lane.ts'
 import type { Batch } from '../types.ts'
 import type { SpoolState } from '../session-state.ts'
 import { countOpen } from './open-count.ts'
 
-/** Damaged totals: counts the open payloads; the rest of what was ever numbered is unexplained. */
-export async function recountLane(state: SpoolState, lane: Lane): Promise<void> {
+/**
+ * Lost totals: counts the open payloads; the rest of what was ever numbered is unexplained. By the mark,
+ * `markedOpen` were open: those that are not found are still to be found damaged. Returns how many were found.
+ */
+export async function recountLane(state: SpoolState, lane: Lane, markedOpen: number): Promise<number> {
   const open = await countOpen(state.store, lane.id)
-  addSettled(lane, 'unexplained', lane.nextSeq - open.payloads, lane.nextBytes - open.bytes)
+  const payloads = Math.min(lane.nextSeq, Math.max(open.payloads, markedOpen))
+  addSettled(lane, 'unexplained', lane.nextSeq - payloads, lane.nextBytes - open.bytes)
   lane.sealSeq = open.firstSeq ?? lane.nextSeq
   lane.gapPayloads = open.gapPayloads
   reportUnreadable(state, lane.id, 0, 'the totals of the lane are damaged; they were recounted')
+  return open.payloads
 }
 
 /** A claim with a damaged record: its batchId and its end are lost. `mendSealed` finds what it held. */
-export function dropDamagedClaim(state: SpoolState, lane: Lane, firstSeq: number, repairs: StoreOp[]): void {
+export function dropDamagedClaim(state: SpoolState, lane: Lane, firstSeq: number): void {
   const what = 'the record of a batch is damaged; its payloads are sent again under a new batchId'
   reportUnreadable(state, lane.id, firstSeq, what)
-  repairs.push({ type: 'del', key: seqKey(table.batches, lane.id, firstSeq) })
   // If neither the totals nor a claim behind it shows that it was sealed, it is pending again.
   lane.sealSeq = Math.max(lane.sealSeq, firstSeq)
 }
@@ -50,6 +54,7 @@ export async function repairClaims(
     lane.sealSeq = await firstChunkFrom(state.store, lane)
     return
   }
+  let unclaimed = left
   let fromSeq = 0
   for (const { firstSeq, endSeq } of [...batches, { firstSeq: lane.sealSeq, endSeq: lane.sealSeq }]) {
     for (const run of await runsIn(state.store, lane.id, fromSeq, firstSeq)) {
@@ -61,9 +66,20 @@ export async function repairClaims(
           'a batch has no record; its payloads are sent again under a new batchId',
         )
       repairs.push(putClaim(claimRun(state, lane, run)))
+      unclaimed -= run.endSeq - run.firstSeq
     }
     fromSeq = endSeq
   }
+  if (unclaimed > 0) countMissing(state, lane, unclaimed, repairs)
+}
+
+/** Sealed payloads of which neither a claim nor a chunk can be read. */
+function countMissing(state: SpoolState, lane: Lane, payloads: number, repairs: StoreOp[]): void {
+  addSettled(lane, 'damaged', payloads, 0)
+  putTotals(lane, repairs)
+  state.counters.damaged += payloads
+  const what = 'payloads of a batch without a record are missing'
+  state.emit({ kind: 'chunk_damaged', lane: lane.id, firstSeq: 0, payloads, what })
 }
 
 function claimRun(state: SpoolState, lane: Lane, { firstSeq, endSeq, bytes }: SeqRun): Batch {
@@ -109,21 +125,22 @@ async function runsIn(store: Store, lane: LaneId, fromSeq: number, untilSeq: num
   return runs
 }
 
-/** Until `visit` returns false. False if a block cannot be read; the audit reports what is missing. */
+/** Until `visit` returns false. False if a block cannot be read. */
 async function eachChunk(
   store: Store,
   range: StoreRange,
   visit: (firstSeq: number, chunk: Chunk | null, isGap: boolean) => boolean,
 ): Promise<boolean> {
-  try {
-    for await (const page of store.pages(range))
-      for (const [key, value] of page)
-        if (!visit(seqOf(key), readChunk(value), readGap(value) !== null)) return true
-    return true
-  } catch (error) {
-    if (!isCorruption(error)) throw error
-    return false
+  let isWhole = true
+  for await (const page of scan(store, range)) {
+    if (page.kind === 'gap') {
+      isWhole = false
+      continue
+    }
+    for (const [key, value] of page.entries)
+      if (!visit(seqOf(key), readChunk(value), readGap(value) !== null)) return true
   }
+  return isWhole
 }
 
 export function reportUnreadable(state: SpoolState, lane: LaneId, firstSeq: number, what: string): void {

@@ -157,7 +157,7 @@ export function* missingByMark(sums: Sums, { found, manifest }: MarkBefore): Gen
   const comparison = compareWithMark(found, { instance, writes, manifest, nextSeqOf })
   if (comparison.kind === 'unknown') return
   if (comparison.writes > 0) yield `${comparison.writes} writes are missing by the high-water mark.`
-  for (const { lane, payloads } of comparison.lanes)
+  for (const { lane, payloads } of comparison.lanes.filter((missing) => missing.payloads > 0))
     yield `Lane ${lane.id} of provider ${lane.provider}: ${payloads} payloads are missing by the high-water mark.`
 }
 

@@ -6,7 +6,7 @@ import type { DeadLetter } from '../../domain/dead-letter.ts'
 import type { LaneId } from '../../domain/ids.ts'
 import type { KeptMessage } from '../../domain/message.ts'
 import { eachFrame, firstFrame, frameHeadBytes, readChunk, readGap } from '../chunk-log/chunk-codec.ts'
-import { deadLetterIdOf, laneOf, seqOf, shelfOf, table, textOf } from '../chunk-log/key-layout.ts'
+import { deadLetterIdOf, isLaneKey, laneOf, seqOf, shelfOf, table, textOf } from '../chunk-log/key-layout.ts'
 import type { ClaimedPayloads, HeldBatch } from './held-claims.ts'
 import { keptMessageRecord, laneRecord, deadLetterRecord, stateRecord } from '../chunk-log/record-codec.ts'
 
@@ -61,8 +61,14 @@ export function createRecordReader(
         return record === null ? [unreadable(key, value, wrongChecksum)] : []
       }
       case table.chunks:
-      case table.damaged:
         return payloadsIn(key, value)
+      case table.damaged: {
+        // A deleted lane precedes its chunks.
+        const record = isLaneKey(key) ? laneRecord.decode(value) : null
+        if (record === null) return payloadsIn(key, value)
+        providers.set(laneOf(key), record.provider)
+        return []
+      }
       case table.deadLetters:
         return [deadLetterIn(key, value) ?? unreadable(key, value, wrongChecksum)]
       case table.kept:

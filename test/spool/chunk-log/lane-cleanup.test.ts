@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import type { LaneId } from '../../../src/domain/ids.ts'
 import { seqKey, table } from '../../../src/spool/chunk-log/key-layout.ts'
-import type { LaneView, Spool } from '../../../src/spool/spool.ts'
+import { openSalvage, type LaneView, type Spool } from '../../../src/spool/spool.ts'
 import type { Store } from '../../../src/storage/storage.ts'
 import { createMemoryDisk } from '../../support/memory-store.ts'
 import {
+  collect,
   ended,
-  flipLastByte,
   openSpoolWorld,
   reopenTampered,
   sealLane,
@@ -18,6 +18,11 @@ import { emptyDisk, deadLetterNamed, payloadNamed, provider } from '../../suppor
 const owner = provider('default')
 const wide = { payloadsMax: 1000, bodyBytesMax: 1e6 }
 const isLate = (_provider: string, deviceTime: number) => deviceTime < 0
+
+function wrongChecksum(value: Buffer): Buffer {
+  value[1]! ^= 1
+  return value
+}
 
 function send(spool: Spool, name: string): Promise<unknown> {
   spool.append(payloadNamed(name))
@@ -95,15 +100,20 @@ describe('a drained backfill lane', () => {
     expect((await world.spool.check(new AbortController().signal)).problems).toEqual([])
   })
 
-  test('stays if a chunk of it was set aside, since its record names the provider', async () => {
+  test('is deleted also if a chunk of it was set aside, and its record is kept for that chunk', async () => {
     const before = await openSpoolWorld()
     await outage(before, 'one')
     await outage(before, 'two')
-    const world = await reopenTampered(before, seqKey(table.chunks, 1 as LaneId, 0), flipLastByte)
+    const world = await reopenTampered(before, seqKey(table.chunks, 1 as LaneId, 0), wrongChecksum)
     expect(await world.spool.seal(1 as LaneId, wide)).toBeNull()
     await drain(world.spool, 2 as LaneId)
     await aMinute(world)
-    expect(kinds(world.spool.lanes())).toEqual(['1 backfill', '2 backfill', '3 live'])
+    expect(kinds(world.spool.lanes())).toEqual(['2 backfill', '3 live'])
+    await world.spool.close()
+    const salvage = await openSalvage(world.path, new AbortController().signal)
+    const found = await collect(salvage.entries(new AbortController().signal))
+    await salvage.close()
+    expect(found).toContainEqual(expect.objectContaining({ kind: 'payload', lane: 1, provider: owner }))
   })
 
   test('is deleted completely or not at all, at any power cut', async () => {

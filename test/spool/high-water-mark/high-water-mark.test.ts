@@ -46,7 +46,7 @@ describe('the high-water mark', () => {
     await publishAll(world, 'abc')
     const mark = await markOf(world)
     expect(mark).toMatchObject({ writes: before.writes + 3, nextLane: 2 })
-    expect(mark.lanes).toEqual([{ id: 1, provider: 'default', role: { kind: 'live' }, nextSeq: 3 }])
+    expect(mark.lanes).toEqual([{ id: 1, provider: 'default', role: { kind: 'live' }, nextSeq: 3, open: 3 }])
   })
 
   test('knows a new lane, another role, and that a lane was deleted', async () => {
@@ -296,6 +296,7 @@ describe('a slot of the mark', () => {
       role:
         index % 7 === 0 ? { kind: 'retry' as const, schedule: 's', step: 3 } : { kind: 'backfill' as const },
       nextSeq: 2 ** 40 + index,
+      open: index * 2 ** 33,
     }))
   const identity = { instance: 'store-1', manifest: 'MANIFEST-000004', nextLane: 4000 }
 
@@ -311,7 +312,7 @@ describe('a slot of the mark', () => {
     const lanes = lanesOf(5000)
     sealMark(slot, layOutMark(slot, { ...identity, lanes }), { serial: 5, writes: 1, nextLane: 5001 })
     const mark = decodeMark(slot)
-    expect(mark?.lanes.length).toBeGreaterThan(3000)
+    expect(mark?.lanes.length).toBeGreaterThan(4000)
     expect((mark?.lanes.length ?? 0) + (mark?.lanesLeftOut ?? 0)).toBe(5000)
     expect(mark?.lanes).toEqual(lanes.slice(0, mark?.lanes.length))
   })

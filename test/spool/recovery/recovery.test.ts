@@ -1,3 +1,4 @@
+import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { LaneId } from '../../../src/domain/ids.ts'
@@ -7,6 +8,7 @@ import {
   laneKey,
   numberOf,
   seqKey,
+  setAsideKey,
   table,
   tableRange,
   windowRecordKey,
@@ -120,30 +122,57 @@ describe('a start', () => {
 })
 
 describe('a start with a damaged record', () => {
-  test('of a lane keeps its payloads under a provider that no config names, and reports it', async () => {
+  test('of a lane gives it the provider and the role of the high-water mark, and reports it', async () => {
     const before = await openSpoolWorld()
     await publishAll(before, 'ab')
     const world = await reopenTampered(before, laneKey(table.lanes, lane1), flipLastByte)
-    expect(world.spool.lanes()).toMatchObject([
-      { provider: 'unknown-lane-1', role: { kind: 'backfill' }, pending: 2 },
-    ])
+    expect(world.spool.lanes()).toMatchObject([{ provider: 'default', role: { kind: 'live' }, pending: 2 }])
     expect(world.eventsOf('chunk_damaged')).toMatchObject([
-      { lane: 1, what: expect.stringContaining('lane') },
+      { lane: 1, what: expect.stringContaining('high-water mark') },
     ])
-    // The number is used: the provider gets another lane.
     await world.publish('c')
-    expect(world.spool.lanes().map(({ id }) => id)).toEqual([1, 2])
+    expect(world.spool.lanes()).toMatchObject([{ id: 1, pending: 3 }])
+    expect((await world.reopen()).eventsOf('chunk_damaged')).toEqual([])
   })
 
-  test('of the format is refused, and changes nothing', async () => {
+  test('of the format writes it again with the id of the store, and sets the old one aside', async () => {
     const before = await openSpoolWorld()
     await publishAll(before, 'ab')
-    await expect(reopenTampered(before, formatKey, flipLastByte)).rejects.toMatchObject({
-      code: 'SPOOL_DAMAGED',
+    const world = await reopenTampered(before, formatKey, flipLastByte)
+    expect(world.eventsOf('record_damaged')).toMatchObject([{ table: 'format' }])
+    expect(world.eventsOf('high_water_mark_unknown')).toEqual([])
+    expect(world.spool.lanes()).toMatchObject([{ pending: 2 }])
+    await world.spool.close()
+    const store = await openExistingStore(join(before.path, 'store'))
+    expect(await store.get(setAsideKey(formatKey))).toBeDefined()
+    await store.close()
+    expect((await world.reopen()).eventsOf('record_damaged')).toEqual([])
+  })
+
+  test('of a newer format is refused with SPOOL_VERSION, and changes nothing', async () => {
+    const before = await openSpoolWorld()
+    await publishAll(before, 'ab')
+    const newer = formatRecord.encode({ version: 2, createdAt: 1, instance: 'i' })
+    await expect(reopenTampered(before, formatKey, () => newer)).rejects.toMatchObject({
+      code: 'SPOOL_VERSION',
     })
     const store = await openExistingStore(join(before.path, 'store'))
     expect(await store.get(seqKey(table.chunks, lane1, 0))).toBeDefined()
     await store.close()
+  })
+
+  test('of the whole content leaves an empty database, of which the mark reports everything', async () => {
+    const before = await openSpoolWorld()
+    await publishAll(before, 'abc')
+    await before.spool.close()
+    const names = await readdir(join(before.path, 'store'))
+    for (const name of names.filter((file) => /\.(log|ldb)$/.test(file)))
+      await rm(join(before.path, 'store', name))
+    const world = await before.reopen()
+    expect(world.eventsOf('writes_missing')).toMatchObject([{ payloads: 3 }])
+    expect(world.spool.lanes()).toMatchObject([
+      { id: 1, provider: 'default', appended: 3, settled: 3, open: 0 },
+    ])
   })
 
   test('of the totals of the dead letters recounts them', async () => {
@@ -153,14 +182,14 @@ describe('a start with a damaged record', () => {
     const key = laneKey(table.totals, deadLetterTotalsLane)
     const { spool, eventsOf } = await reopenTampered(before, key, flipLastByte)
     expect(spool.totals()).toMatchObject({ deadLetters: 2, deadLetterBytes })
-    expect(eventsOf('chunk_damaged')).toMatchObject([{ lane: deadLetterTotalsLane, payloads: 0 }])
+    expect(eventsOf('record_damaged')).toMatchObject([{ table: 'dead letters' }])
   })
 
   test('of the dedup window forgets its keys only, and never uses its number again', async () => {
     const before = await openSpoolWorld()
     await publishAll(before, 'ab')
     const world = await reopenTampered(before, windowRecordKey(1), flipLastByte)
-    expect(world.eventsOf('chunk_damaged')).toHaveLength(1)
+    expect(world.eventsOf('record_damaged')).toMatchObject([{ table: 'dedup' }])
     expect(world.spool.append(payloadNamed('a'))).toBe('duplicate')
     expect(world.spool.append(payloadNamed('b'))).toBe('stored')
     await world.publish('c')
@@ -176,11 +205,32 @@ describe('a start with a damaged record', () => {
   test('of the last chunk assigns no number that the chunk may have used', async () => {
     const before = await openSpoolWorld()
     await publishAll(before, 'ab')
+    await before.spool.close()
+    await rm(join(before.path, 'mark'))
     const world = await reopenTampered(before, seqKey(table.chunks, lane1, 1), flipLastByte)
     expect(world.spool.lanes()[0]!.appended).toBeGreaterThan(1_000_000)
+    expect(world.eventsOf('chunk_damaged')).toMatchObject([{ firstSeq: 1, payloads: 1 }])
+    expect(world.spool.totals()).toMatchObject({ damaged: 1 })
     await world.publish('c')
-    const [batch] = await sealAll(world.spool)
-    expect(await namesIn(world.spool, batch!)).toEqual(['a'])
-    expect(world.eventsOf('chunk_damaged')).toMatchObject([{ firstSeq: 1 }])
+    const batches = await sealAll(world.spool)
+    expect(await Promise.all(batches.map((batch) => namesIn(world.spool, batch)))).toEqual([['a'], ['c']])
+    await world.clock.advance(1000)
+    expect(world.eventsOf('conservation_broken')).toEqual([])
+    expect(world.spool.lanes()).toMatchObject([{ open: 2 }])
+  })
+
+  test('of the last chunk costs its own payloads only, where the mark knows its end', async () => {
+    const before = await openSpoolWorld()
+    await publishAll(before, 'ab')
+    const world = await reopenTampered(before, seqKey(table.chunks, lane1, 1), flipLastByte)
+    expect(world.spool.lanes()).toMatchObject([{ appended: 2, open: 2 }])
+    await world.publish('c')
+    const batches = await sealAll(world.spool)
+    expect(batches.map(({ firstSeq, endSeq }) => [firstSeq, endSeq])).toEqual([
+      [0, 1],
+      [2, 3],
+    ])
+    expect(world.eventsOf('chunk_damaged')).toMatchObject([{ firstSeq: 1, payloads: 1 }])
+    expect(world.eventsOf('conservation_broken')).toEqual([])
   })
 })

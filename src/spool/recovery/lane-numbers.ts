@@ -1,0 +1,198 @@
+// lane-numbers.ts: how far a lane was numbered, and what of it is settled.
+//
+//   nextSeq   the largest of: totals, end of the last chunk, end of the last claim, high-water mark
+//   sealSeq   the larger of: totals, end of the last claim
+//
+//   totals lost          the open payloads are counted; the rest of what was ever numbered is unexplained
+//   last chunk damaged   what is known otherwise shows its end. If nothing does, it is set aside now, and the
+//                        next number keeps a distance that no chunk can span; the distance is unexplained
+//   tail missing         a gap (missing-writes.ts)
+
+import type { LaneId } from '../../domain/ids.ts'
+import type { StoreOp } from '../../storage/storage.ts'
+import { plausibleCount, readChunk, readGap } from '../chunk-log/chunk-codec.ts'
+import { firstReadable, isCorruption, readOne, scan } from '../chunk-log/damage-scan.ts'
+import { isSeqKey, laneKey, laneOf, seqKey, seqOf, seqRange, table } from '../chunk-log/key-layout.ts'
+import { emptySettled, putTotals, type Lane } from '../chunk-log/lane.ts'
+import { claimRecord, totalsRecord, type TotalsRecord } from '../chunk-log/record-codec.ts'
+import type { MarkedLane } from '../high-water-mark/high-water-mark.ts'
+import type { SpoolState } from '../session-state.ts'
+import type { FoundLanes } from './lane-recovery.ts'
+import { addGap, raiseNumbers } from './missing-writes.ts'
+import { recountLane, reportUnreadable } from './repair.ts'
+
+/** The last chunk of a lane as it is on the disk. */
+export type LaneEnd = {
+  /** End of the last chunk that can be read. */
+  seq: number
+  bytes: number
+  /** A damaged chunk behind that. */
+  damaged: { firstSeq: number; value: Buffer } | null
+  /** A block behind that cannot be read. */
+  isUnreadable: boolean
+  /** The totals were lost, and so many open payloads were found. What is not open is unexplained. */
+  recounted: number | null
+}
+
+/** More payloads than one chunk can hold, or an unreadable part of a table. */
+const damagedStride = 1_000_000
+
+const lastSeq = Number.MAX_SAFE_INTEGER
+
+/** Reads the numbers of all lanes; returns their ends. */
+export async function readNumbers(
+  state: SpoolState,
+  found: FoundLanes,
+  repairs: StoreOp[],
+): Promise<ReadonlyMap<Lane, LaneEnd>> {
+  const claimEnds = endsOfClaims(found)
+  const ends = new Map<Lane, LaneEnd>()
+  for (const lane of state.lanes.values()) {
+    const totals = await totalsOf(state, lane, found)
+    lane.settled = { ...emptySettled(), ...(totals === 'lost' ? {} : totals?.settled) }
+    if (totals !== 'lost') {
+      lane.sealSeq = totals?.sealSeq ?? 0
+      lane.gapPayloads = totals?.gapPayloads ?? 0
+    }
+    const record = totals === 'lost' ? null : totals
+    const end = await endOf(state, lane)
+    ends.set(lane, end)
+    lane.nextSeq = Math.max(record?.nextSeq ?? 0, end.seq, claimEnds.get(lane.id) ?? 0)
+    lane.nextBytes = Math.max(record?.nextBytes ?? 0, end.bytes)
+    if (totals !== 'lost') continue
+    // What the mark counts beyond that was settled or is missing: only the totals knew which of them. Without
+    // the mark the distance is larger than what can have been given.
+    lane.nextSeq = Math.max(lane.nextSeq, markedLane(state, lane.id)?.nextSeq ?? lane.nextSeq + damagedStride)
+    end.recounted = await recountLane(state, lane, markedLane(state, lane.id)?.open ?? 0)
+    putTotals(lane, repairs)
+  }
+  return ends
+}
+
+/** Null if the lane has none, because nothing of it was ever settled. */
+async function totalsOf(
+  { store }: SpoolState,
+  lane: Lane,
+  { totals, isTotalsTableWhole }: FoundLanes,
+): Promise<TotalsRecord | null | 'lost'> {
+  const known = totals.get(lane.id)
+  if (known !== undefined) return known ?? 'lost'
+  if (!isTotalsTableWhole) {
+    // A newer version of the record than the damaged one may be elsewhere.
+    const { value, isUnreadable } = await readOne(store, laneKey(table.totals, lane.id))
+    if (isUnreadable) return 'lost'
+    if (value !== undefined) return totalsRecord.decode(value) ?? 'lost'
+  }
+  const { entry, isComplete } = await firstReadable(store, seqRange(table.chunks, lane.id, 0, lastSeq))
+  return entry !== null && isComplete && seqOf(entry[0]) === 0 ? null : 'lost'
+}
+
+function endsOfClaims({ claims }: FoundLanes): Map<LaneId, number> {
+  const ends = new Map<LaneId, number>()
+  for (const [key, value] of claims) {
+    const end = claimRecord.decode(value)?.endSeq ?? seqOf(key) + 1
+    ends.set(laneOf(key), Math.max(ends.get(laneOf(key)) ?? 0, end))
+  }
+  return ends
+}
+
+function markedLane({ mark: { found } }: SpoolState, lane: LaneId): MarkedLane | undefined {
+  return found.kind === 'mark' ? found.mark.lanes.find(({ id }) => id === lane) : undefined
+}
+
+async function endOf(state: SpoolState, lane: Lane): Promise<LaneEnd> {
+  const { store } = state
+  const range = seqRange(table.chunks, lane.id, 0, lastSeq)
+  const end: LaneEnd = { seq: 0, bytes: 0, damaged: null, isUnreadable: false, recounted: null }
+  try {
+    for await (const page of store.pages(range, { reverse: true, limit: 1 }))
+      for (const [key, value] of page) addEnd(end, key, value)
+    // LevelDB steps over a damaged block, and says so only at the end of an iteration.
+    const restSeq = Math.max(end.damaged?.firstSeq ?? end.seq, lane.sealSeq)
+    const rest = { ...range, gte: seqKey(table.chunks, lane.id, restSeq) }
+    for await (const page of store.pages(rest)) for (const [key, value] of page) addEnd(end, key, value)
+    return end
+  } catch (error) {
+    if (!isCorruption(error)) throw error
+  }
+  end.isUnreadable = true
+  const what = 'a block with the last payloads of the lane is damaged'
+  reportUnreadable(state, lane.id, 0, what)
+  // The mark knows the end; without it, all chunks before the damage are read to find it.
+  if (markedLane(state, lane.id) === undefined)
+    for await (const page of scan(store, range))
+      if (page.kind === 'entries') for (const [key, value] of page.entries) addEnd(end, key, value)
+  return end
+}
+
+function addEnd(end: LaneEnd, key: Buffer, value: Buffer): void {
+  if (!isSeqKey(key)) return
+  const chunk = readChunk(value) ?? readGap(value)
+  end.damaged = chunk === null ? { firstSeq: seqOf(key), value } : null
+  if (chunk === null) return
+  end.seq = seqOf(key) + chunk.count
+  end.bytes = chunk.startBytes + chunk.bytes
+}
+
+/**
+ * Makes the end of a lane certain. Its claims must be known. `isMarkCurrent`: the database is not ahead of the
+ * mark, so nothing follows what the mark counts.
+ */
+export function closeEnd(
+  state: SpoolState,
+  lane: Lane,
+  { end, isMarkCurrent }: { end: LaneEnd; isMarkCurrent: boolean },
+  repairs: StoreOp[],
+): void {
+  const knownSeq = Math.max(lane.nextSeq, markedLane(state, lane.id)?.nextSeq ?? 0)
+  const { damaged } = end
+  if (end.isUnreadable) {
+    extend(lane, knownSeq)
+    if (!isMarkCurrent) addGap(lane, damagedStride, 'unexplained', repairs)
+    return
+  }
+  // It is set aside when the head of the lane gets there.
+  if (damaged !== null && knownSeq > damaged.firstSeq) extend(lane, knownSeq)
+  else if (damaged !== null) setLastAside(state, lane, damaged, repairs)
+  else closeTail(state, lane, end, repairs)
+}
+
+/** What follows the last chunk is missing, unless it is sealed. */
+function closeTail(state: SpoolState, lane: Lane, end: LaneEnd, repairs: StoreOp[]): void {
+  const firstSeq = Math.max(end.seq, lane.sealSeq)
+  const numbers = lane.nextSeq - firstSeq
+  if (numbers <= 0) return
+  // After a recount, what was not open counts as unexplained already.
+  const payloads = end.recounted === null ? numbers : Math.min(numbers, lane.openPayloads - end.recounted)
+  raiseNumbers(lane, firstSeq)
+  lane.openPayloads -= payloads
+  addGap(lane, payloads, 'damaged', repairs)
+  addGap(lane, numbers - payloads, null, repairs)
+  if (payloads === 0) return
+  state.counters.damaged += payloads
+  const what = 'it is missing at the end of the lane'
+  state.emit({ kind: 'chunk_damaged', lane: lane.id, firstSeq, payloads, what })
+}
+
+/** What was numbered beyond the known end is open, until the head of the lane gets there. */
+function extend(lane: Lane, nextSeq: number): void {
+  lane.openPayloads += nextSeq - lane.nextSeq
+  raiseNumbers(lane, nextSeq)
+}
+
+function setLastAside(
+  state: SpoolState,
+  lane: Lane,
+  { firstSeq, value }: { firstSeq: number; value: Buffer },
+  repairs: StoreOp[],
+): void {
+  const payloads = plausibleCount(value)
+  repairs.push({ type: 'put', key: seqKey(table.damaged, lane.id, firstSeq), value })
+  repairs.push({ type: 'del', key: seqKey(table.chunks, lane.id, firstSeq) })
+  extend(lane, firstSeq)
+  addGap(lane, payloads, 'damaged', repairs)
+  addGap(lane, damagedStride - payloads, 'unexplained', repairs)
+  state.counters.damaged += payloads
+  const what = 'the checksum of the last chunk is wrong; the number of its payloads is estimated'
+  state.emit({ kind: 'chunk_damaged', lane: lane.id, firstSeq, payloads, what })
+}

@@ -1,0 +1,295 @@
+// Every table of the spool, with a record that is damaged, missing or in a block that cannot be read: the start
+// succeeds and reports it, nothing but that record is lost, and the lanes add up.
+
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import type { ProviderName } from '../../../src/domain/ids.ts'
+import type { ShelfName } from '../../../src/domain/message.ts'
+import { allKeys, laneOf, table } from '../../../src/spool/chunk-log/key-layout.ts'
+import { openExistingStore, openLevelStore, type StoreEntry } from '../../../src/storage/storage.ts'
+import { withDamagedBlock } from '../../support/memory-store.ts'
+import {
+  addDeadLetters,
+  collect,
+  deadLettersIn,
+  ended,
+  flipLastByte,
+  keptIn,
+  namesIn,
+  openSpoolWorld,
+  sealLane,
+  statesIn,
+  type SpoolWorld,
+} from '../../support/open-spool.ts'
+import { keptNamed } from '../../support/spool-world.ts'
+
+const deferred = 'deferred:trucks' as ShelfName
+const quarantine = 'quarantine:default' as ShelfName
+const names = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']
+const failure = { payloadId: 'p', errorType: 'Timeout', errorMessage: 'busy', validationErrorDetails: [] }
+
+/**
+ * Lane 1: backfill with a and b sealed and c pending; lane 2: retry with d; lane 3: live with e sealed, f to h
+ * pending. Dead letters, state, kept messages, a journal, sessions and a receipt beside them.
+ */
+async function fullSpool(padding = 0): Promise<SpoolWorld> {
+  const world = await openSpoolWorld({ changes: { forgetMs: 1e9, recentBytesMax: 0 } })
+  const { spool, publish } = world
+  const seal = async (payloadsMax: number, lane: number) => {
+    const id = spool.lanes().find((view) => view.id === lane)!.id
+    const batch = await spool.seal(id, { payloadsMax, bodyBytesMax: 1e9 })
+    await spool.load(batch!)
+    return batch!
+  }
+  for (const name of ['settled', 'd']) expect(await publish(name, { padding })).toBeNull()
+  await spool.settle(
+    await seal(2, 1),
+    {
+      payloads: [{ kind: 'delivered' }, { kind: 'retry', schedule: 'Timeout', step: 0, failure }],
+      requestId: null,
+    },
+    Buffer.from('receipt'),
+  )
+  for (const name of 'abc') expect(await publish(name, { padding })).toBeNull()
+  await seal(2, 1)
+  await spool.rotate('default' as ProviderName)
+  for (const name of 'efgh') expect(await publish(name, { padding })).toBeNull()
+  await seal(1, 3)
+  await addDeadLetters(spool, ['one', 'two'])
+  spool.putState('van-1', Buffer.from('open 1'))
+  spool.putState('van-2', Buffer.from('open 2'))
+  spool.note(Buffer.from('packet 1'))
+  spool.putSession('client-1', Buffer.from('session'))
+  spool.keepMessage(keptNamed('kept 1').message)
+  spool.keepMessage(keptNamed('kept 2', { device: 'truck-2' }).message)
+  spool.keepMessage(keptNamed('later', { shelf: deferred }).message)
+  await ended(spool)
+  return world
+}
+
+async function recordsOf({ path }: SpoolWorld): Promise<StoreEntry[]> {
+  const store = await openExistingStore(join(path, 'store'))
+  const found: StoreEntry[] = []
+  for await (const page of store.pages(allKeys)) found.push(...page)
+  await store.close()
+  return found
+}
+
+const reported = [
+  'record_damaged',
+  'chunk_damaged',
+  'writes_missing',
+  'records_unbalanced',
+  'conservation_broken',
+]
+
+/** Delivers everything and returns the names, in the order of the lanes. */
+async function deliverAll({ spool }: SpoolWorld): Promise<string[]> {
+  const delivered: string[] = []
+  for (const { id } of spool.lanes()) {
+    for (const batch of await sealLane(spool, id)) {
+      const loaded = await spool.load(batch)
+      const batches = loaded.kind === 'content' ? [batch] : loaded.batches
+      for (const left of batches) {
+        delivered.push(...(await namesIn(spool, left)))
+        await spool.settle(left, { payloads: 'all delivered', requestId: null })
+      }
+    }
+  }
+  return delivered
+}
+
+type Loss = { payloads?: readonly string[]; isSilent?: boolean }
+
+/** Opens the spool, and checks that nothing but `loss` is gone. */
+async function expectStart(
+  before: SpoolWorld,
+  { payloads = [], isSilent = false }: Loss,
+  keys: Buffer[] = [],
+): Promise<SpoolWorld> {
+  const { path, clock } = before
+  const openStore = keys.length === 0 ? openLevelStore : withDamagedBlock(openLevelStore, keys)
+  const world = await openSpoolWorld({
+    path,
+    clock,
+    openStore,
+    changes: { forgetMs: 1e9, recentBytesMax: 0 },
+  })
+  const { spool, events } = world
+  for (let n = 0; n < 20; n += 1) await clock.advance(100)
+  const lanes = spool.lanes()
+  // Every number is given once: the next payload follows.
+  expect(await world.publish('new')).toBeNull()
+  const delivered = await deliverAll(world)
+  expect(isSilent || events.some(({ kind }) => reported.includes(kind))).toBe(true)
+  expect(delivered.toSorted()).toEqual([...names.filter((name) => !payloads.includes(name)), 'new'])
+  for (const { id, appended, settled, open } of spool.lanes()) {
+    expect({ lane: id, open, settled }).toEqual({ lane: id, open: 0, settled: appended })
+    expect(appended).toBeGreaterThanOrEqual(lanes.find((lane) => lane.id === id)?.appended ?? 0)
+  }
+  return world
+}
+
+async function expectBesides(
+  { spool }: SpoolWorld,
+  { deadLetters = 2, state = 2, kept = 3 }: { deadLetters?: number; state?: number; kept?: number },
+): Promise<void> {
+  expect(await deadLettersIn(spool)).toHaveLength(deadLetters)
+  expect(Object.keys(await statesIn(spool))).toHaveLength(state)
+  const found = [...(await keptIn(spool, quarantine)), ...(await keptIn(spool, deferred))]
+  expect(found).toHaveLength(kept)
+  await collect(spool.keptDevices(quarantine))
+  await collect(spool.journal())
+  await collect(spool.sessionRecords())
+  await spool.receipts({ limit: 100 })
+}
+
+type Damage = 'damaged' | 'missing' | 'unreadable'
+const damages: readonly Damage[] = ['damaged', 'missing', 'unreadable']
+
+async function damage(world: SpoolWorld, key: Buffer, how: Damage): Promise<Buffer[]> {
+  if (how === 'unreadable') return [key]
+  const store = await openExistingStore(join(world.path, 'store'))
+  const value = await store.get(key)
+  if (value === undefined) throw new Error('there is no such record')
+  await store.write(
+    [how === 'missing' ? { type: 'del', key } : { type: 'put', key, value: flipLastByte(value) }],
+    {
+      sync: true,
+    },
+  )
+  await store.close()
+  return []
+}
+
+/** Payloads in the chunks of the world by lane and number. */
+const chunkNames: Record<string, string> = {
+  '1:2': 'a',
+  '1:3': 'b',
+  '1:4': 'c',
+  '2:0': 'd',
+  '3:0': 'e',
+  '3:1': 'f',
+  '3:2': 'g',
+  '3:3': 'h',
+}
+
+type Case = { name: string; kind: number; besides?: (how: Damage) => object; silent?: readonly Damage[] }
+
+const cases: readonly Case[] = [
+  { name: 'the format', kind: table.format },
+  { name: 'the lanes', kind: table.lanes },
+  { name: 'the chunks', kind: table.chunks },
+  // Without its claim, a batch is pending again; without its totals, a lane of which nothing is settled is whole.
+  { name: 'the batches', kind: table.batches, silent: ['missing'] },
+  { name: 'the totals', kind: table.totals, silent: ['missing'] },
+  { name: 'the dedup window', kind: table.windowKeys, silent: ['missing'] },
+  { name: 'the mapping state', kind: table.state, besides: () => ({ state: 1 }) },
+  { name: 'the journal', kind: table.journal, silent: ['missing'] },
+  // Read when ingest asks for them.
+  { name: 'the sessions', kind: table.sessions, silent: damages },
+  { name: 'the dead letters', kind: table.deadLetters, besides: () => ({ deadLetters: 1 }), silent: damages },
+  { name: 'the kept messages', kind: table.kept, besides: () => ({ kept: 2 }), silent: damages },
+  { name: 'the keys by device', kind: table.keptByDevice, silent: damages },
+  { name: 'the shelves', kind: table.shelves },
+  { name: 'the receipts', kind: table.receipts, silent: damages },
+]
+
+describe.each(cases)('a start with a record of $name', ({ kind, besides = () => ({}), silent = [] }) => {
+  test.each(damages)(
+    'that is %s succeeds, reports it, and loses nothing else',
+    async (how) => {
+      const probe = await fullSpool()
+      await probe.spool.close()
+      const keysOf = async (world: SpoolWorld) =>
+        (await recordsOf(world)).map(([key]) => key).filter((key) => key[0] === kind)
+      const count = (await keysOf(probe)).length
+      expect(count).toBeGreaterThan(0)
+      for (let index = 0; index < count; index += 1) {
+        const before = await fullSpool()
+        await before.spool.close()
+        const key = (await keysOf(before))[index]!
+        const unreadable = await damage(before, key, how)
+        const chunk = kind === table.chunks ? [chunkNames[`${laneOf(key)}:${key.readUInt32BE(9)}`] ?? ''] : []
+        const loss = { payloads: chunk, isSilent: silent.includes(how) }
+        const world = await expectStart(before, loss, unreadable)
+        await expectBesides(world, besides(how))
+        await world.spool.close()
+      }
+    },
+    60_000,
+  )
+})
+
+describe('a start without the high-water mark', () => {
+  test.each(['damaged', 'missing'] as const)(
+    'takes provider and role of a %s record from the totals',
+    async (how) => {
+      const before = await fullSpool()
+      await before.spool.close()
+      const records = await recordsOf(before)
+      for (const [key] of records) if (key[0] === table.lanes) await damage(before, key, how)
+      await rm(join(before.path, 'mark'))
+      const world = await expectStart(before, {})
+      expect(world.spool.lanes().map(({ id, provider, role }) => [id, provider, role.kind])).toEqual([
+        [1, 'default', 'backfill'],
+        [2, 'default', 'retry'],
+        [3, 'default', 'live'],
+      ])
+    },
+  )
+
+  test('keeps a lane of which record and totals are lost, and gives its number to no other', async () => {
+    const before = await fullSpool()
+    await before.spool.close()
+    for (const [key] of await recordsOf(before))
+      if ([table.lanes, table.totals].includes(key[0] as never) && laneOf(key) === 3)
+        await damage(before, key, 'missing')
+    await rm(join(before.path, 'mark'))
+    const world = await expectStart(before, {})
+    expect(world.eventsOf('spool_lane_unknown')).toMatchObject([{ lane: 3, payloads: 4 }])
+    expect(world.spool.lanes().map(({ id, provider }) => [id, provider])).toEqual([
+      [1, 'default'],
+      [2, 'default'],
+      [3, 'unknown-lane-3'],
+      [4, 'default'],
+    ])
+  })
+})
+
+describe('a start with a block of a table that cannot be read', () => {
+  test('succeeds at every block, and what is not in it is delivered', async () => {
+    const whole = await fullSpool(3000)
+    await whole.spool.close()
+    const store = await openExistingStore(join(whole.path, 'store'))
+    await store.compact(allKeys)
+    await store.close()
+    const [file = ''] = (await readdir(join(whole.path, 'store'))).filter((name) => name.endsWith('.ldb'))
+    const bytes = await readFile(join(whole.path, 'store', file))
+    const mark = await readFile(join(whole.path, 'mark'))
+    const files = await Promise.all(
+      (await readdir(join(whole.path, 'store'))).map(
+        async (name) => [name, await readFile(join(whole.path, 'store', name))] as const,
+      ),
+    )
+    let reports = 0
+    for (let at = 0; at < bytes.length - 300; at += 97) {
+      await rm(join(whole.path, 'store'), { recursive: true })
+      await mkdir(join(whole.path, 'store'))
+      for (const [name, content] of files) await writeFile(join(whole.path, 'store', name), content)
+      await writeFile(join(whole.path, 'store', file), Buffer.from(bytes).fill(0xff, at, at + 64))
+      await writeFile(join(whole.path, 'mark'), mark)
+      const world = await openSpoolWorld({ path: whole.path, clock: whole.clock, changes: { forgetMs: 1e9 } })
+      await world.clock.advance(1000)
+      expect(await world.publish('new')).toBeNull()
+      const delivered = await deliverAll(world)
+      expect(new Set(delivered).size).toBe(delivered.length)
+      const damaged = world.spool.totals().damaged
+      expect(delivered.length + damaged).toBeGreaterThanOrEqual(names.length + 1)
+      reports += world.events.filter(({ kind }) => reported.includes(kind)).length
+      await world.spool.close()
+    }
+    expect(reports).toBeGreaterThan(0)
+  }, 120_000)
+})
