@@ -15,6 +15,7 @@ import type { Lane } from '../../src/spool/chunk-log/lane.ts'
 import type { deleteClaim } from '../../src/spool/chunk-log/lane-claims.ts'
 import type { rotate } from '../../src/spool/chunk-log/lane-rotation.ts'
 import { putReceipt } from '../../src/spool/chunk-log/receipt-queue.ts'
+import type { findLanes } from '../../src/spool/recovery/lane-recovery.ts'
 import type { recoverReceipts } from '../../src/spool/recovery/receipt-recovery.ts'
 import type { createReservations } from '../../src/spool/kept/entry-reservations.ts'
 import type { createExchange } from '../../src/spool/kept/exchange.ts'
@@ -318,13 +319,14 @@ export const mutations: readonly Mutation[] = [
     wrap: (original) => (session, provider) => original(impatient(session), provider),
     noticed: /was rotated, not durably/,
   }),
-  mutation<(state: SpoolState) => Promise<void>>({
+  mutation<typeof findLanes>({
     mistake: 'gives the number of a drained lane again',
-    file: 'recovery/recovery.ts',
-    name: 'recoverLanes',
-    wrap: (original) => async (state) => {
-      await original(state)
+    file: 'recovery/lane-recovery.ts',
+    name: 'findLanes',
+    wrap: (original) => async (state, repairs) => {
+      const found = await original(state, repairs)
       state.nextLane = state.lanes.size + 1
+      return found
     },
     noticed: /number \d+ was given to a lane again|number \d+:\d+ was given to|conservation/,
   }),

@@ -2,8 +2,9 @@
 //
 // LevelDB cannot show that its log was deleted or cut short: it opens with what is there. So the spool counts
 // its writes in the database. It notes that count, and of each lane the next number and the number of open
-// payloads, in the file `<spool>/mark`, right after the fsync of each write and before its acks. A start that finds less than the
-// mark reports how much is missing (recovery/missing-writes.ts), and numbers go on from the larger of both.
+// payloads, in the file `<spool>/mark`, right after the fsync of each write and before its acks. A start that
+// finds less than the mark reports how much is missing (recovery/missing-writes.ts), and numbers go on from
+// the larger of both.
 //
 //   | slot 0: serial 7 | slot 1: serial 8 |      a write overwrites the slot with the smaller serial number
 //

@@ -115,7 +115,8 @@ export function sealMark(
 /** At the place that the layout has for the lane. */
 export function writeLaneNumbers(target: Buffer, nextSeq: number, open: number, offset: number): void {
   writeNumber(target, nextSeq, offset)
-  writeNumber(target, open, offset + 8)
+  // Where the counts of a lane do not add up, that is reported elsewhere.
+  writeNumber(target, Math.max(0, open), offset + 8)
 }
 
 function writeNumber(target: Buffer, value: number, offset: number): void {

@@ -1,5 +1,5 @@
-// lane-assignment.ts: gives a lane whose provider is lost (lane-recovery.ts) to a provider. One small write; its
-// payloads and batches stay as they are.
+// lane-assignment.ts: gives a lane whose provider is lost (lane-recovery.ts) to a provider. One small write;
+// its payloads and batches stay as they are.
 
 import { GatewayError } from '../../std/gateway-error.ts'
 import type { LaneId, ProviderName } from '../../domain/ids.ts'
@@ -7,7 +7,7 @@ import { setClaimBatch } from '../chunk-log/lane-claims.ts'
 import { isUnknown, putLane, putTotals } from '../chunk-log/lane.ts'
 import type { Session } from '../session-state.ts'
 
-/** Returns the number of open payloads. Rejects with LANE_KNOWN if the lane has a provider, or does not exist. */
+/** Returns the number of open payloads. Rejects with LANE_KNOWN where there is nothing to assign. */
 export async function assignLane(session: Session, id: LaneId, provider: ProviderName): Promise<number> {
   const lane = session.lanes.get(id)
   if (lane === undefined || !isUnknown(lane)) {

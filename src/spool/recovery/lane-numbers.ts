@@ -135,8 +135,8 @@ function addEnd(end: LaneEnd, key: Buffer, value: Buffer): void {
 }
 
 /**
- * Makes the end of a lane certain. Its claims must be known. `isMarkCurrent`: the database is not ahead of the
- * mark, so nothing follows what the mark counts.
+ * Makes the end of a lane certain. Its claims must be known. `isMarkCurrent`: the database is not ahead of
+ * the mark, so nothing follows what the mark counts.
  */
 export function closeEnd(
   state: SpoolState,

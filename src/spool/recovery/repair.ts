@@ -14,7 +14,8 @@ import { countOpen } from './open-count.ts'
 
 /**
  * Lost totals: counts the open payloads; the rest of what was ever numbered is unexplained. By the mark,
- * `markedOpen` were open: those that are not found are still to be found damaged. Returns how many were found.
+ * `markedOpen` were open: those that are not found are still to be found damaged. Returns how many were
+ * found.
  */
 export async function recountLane(state: SpoolState, lane: Lane, markedOpen: number): Promise<number> {
   const open = await countOpen(state.store, lane.id)
