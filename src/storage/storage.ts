@@ -29,7 +29,7 @@ import { defaultPageBytes, type ReadOptions, type StoreEntry, type StoreRange } 
 
 export { realDisk, syncDirectory, type Disk } from './disk.ts'
 export type { ReadOptions, StoreEntry, StoreRange } from './types.ts'
-export { checkLiveTables, openLevelFiles } from './level-files/level-files.ts'
+export { openLevelFiles } from './level-files/level-files.ts'
 export type * from './level-files/level-files.ts'
 export * from './level-repair/level-repair.ts'
 export { damageText } from './store-check/damage-text.ts'

@@ -4,12 +4,18 @@
 // The walk over everything starts when no write runs, so that its snapshot and the counts in memory belong to
 // the same moment; the two are compared. It holds one iteration open, and LevelDB keeps what is deleted
 // meanwhile until it ends. So it runs on request only (open-count.ts counts in slices, without a request).
-// The tables are read without LevelDB first. Where one is damaged, the check reports that and walks over
-// nothing.
+// The tables are read without LevelDB first, in a thread. Where one is damaged, the check reports that and
+// walks over nothing.
 
 import { codeOf } from '../../std/gateway-error.ts'
 import { payloadIdIn } from '../../domain/payload.ts'
-import { checkLiveTables, type FileDamage } from '../../storage/storage.ts'
+import {
+  liveTablesAt,
+  readTablesInThread,
+  type FileDamage,
+  type ReadTable,
+  type VerifiedTable,
+} from '../../storage/storage.ts'
 import { eachFrame, readChunk } from '../chunk-log/chunk-codec.ts'
 import { scan, type Scanned } from '../chunk-log/damage-scan.ts'
 import { allKeys, table, tableRange } from '../chunk-log/key-layout.ts'
@@ -46,11 +52,21 @@ async function check(session: Session, signal: AbortSignal): Promise<SpoolCheck>
 }
 
 /** LevelDB can abort the process on a damaged table, so the tables are read without it first. */
-async function tableDamage(storePath: string, signal: AbortSignal): Promise<FileDamage[]> {
+async function tableDamage(path: string, signal: AbortSignal): Promise<FileDamage[]> {
+  const found: FileDamage[] = []
+  const tables = (await liveTablesOf(path)).map(({ number }) => number)
+  if (tables.length === 0) return found
+  if (signal.aborted) throw closedFault()
+  const onTable = ({ damage }: ReadTable) => void found.push(...damage)
+  await readTablesInThread({ path, tables, bytesPerS: Infinity }, { onTable, signal })
+  if (signal.aborted) throw closedFault()
+  return found
+}
+
+async function liveTablesOf(path: string): Promise<readonly VerifiedTable[]> {
   try {
-    return await checkLiveTables(storePath, signal)
+    return await liveTablesAt(path)
   } catch (error) {
-    if (signal.aborted) throw closedFault()
     // A store in memory.
     if (codeOf(error) === 'ENOENT') return []
     throw error

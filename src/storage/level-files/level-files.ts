@@ -20,7 +20,6 @@
 //   merged-view.ts       the versions of all sources in order
 
 import { assert } from '../../std/assert.ts'
-import { codeOf } from '../../std/gateway-error.ts'
 import { defaultPageBytes, type ReadOptions, type StoreEntry, type StoreRange } from '../types.ts'
 import { indexLogs } from './log-index.ts'
 import { versionsIn, type Version } from './merged-view.ts'
@@ -197,29 +196,4 @@ async function* rawIn(versions: AsyncIterable<Version>): AsyncGenerator<readonly
     bytes = 0
   }
   if (page.length > 0) yield page
-}
-
-/**
- * Damage of the tables of a database that a process uses. Tables never change; those that are merged and
- * deleted meanwhile are left out. Rejects when it is aborted.
- */
-export async function checkLiveTables(path: string, signal: AbortSignal): Promise<FileDamage[]> {
-  const { tables, manifest } = await readStoreDirectory(path)
-  const found: FileDamage[] = []
-  for (const table of tables) {
-    const named = manifest?.tables.get(table.number)
-    // LevelDB is still writing it.
-    if (named === undefined) continue
-    try {
-      const reader = await openTable(path, named)
-      try {
-        found.push(...(await reader.check({ signal })))
-      } finally {
-        await reader.close()
-      }
-    } catch (error) {
-      if (codeOf(error) !== 'ENOENT') throw error
-    }
-  }
-  return found
 }

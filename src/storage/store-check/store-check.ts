@@ -17,6 +17,7 @@
 import { Worker } from 'node:worker_threads'
 import { assertNever } from '../../std/assert.ts'
 import { GatewayError } from '../../std/gateway-error.ts'
+import { restoreKeys } from './thread-damage.ts'
 import type { CheckProgress, CheckReport, CheckRequest, CheckStore } from '../level-files/level-files.ts'
 
 /** From the thread. */
@@ -55,7 +56,9 @@ export const checkInThread: CheckStore = async (request, { onProgress, signal })
   thread.on('error', reject)
   thread.on('exit', () => reject(lostThread(request)))
   try {
-    return withBuffers(await promise)
+    const report = await promise
+    for (const damage of [report.damage, ...report.mendedLogs.map((log) => log.damage)]) restoreKeys(damage)
+    return report
   } finally {
     signal.removeEventListener('abort', onAbort)
     // Each step of mending is atomic, so the thread can be ended at any time.
@@ -69,16 +72,4 @@ function lostThread({ path }: CheckRequest): GatewayError {
     why: 'The thread of the check ended before its report.',
     act: 'Check the memory of the machine. The gateway tries again.',
   })
-}
-
-/** Buffers come out of a thread as Uint8Array. */
-function withBuffers(report: CheckReport): CheckReport {
-  for (const damage of [report.damage, ...report.mendedLogs.map((log) => log.damage)].flat()) {
-    const { keys } = damage
-    if (keys === null) continue
-    const buffer = (key: Uint8Array | null) =>
-      key === null ? null : Buffer.from(key.buffer, key.byteOffset, key.byteLength)
-    damage.keys = { after: buffer(keys.after), until: buffer(keys.until) }
-  }
-  return report
 }

@@ -10,12 +10,13 @@ import { codeOf, messageOf } from '../../std/gateway-error.ts'
 import type { FileDamage, VerifiedTable } from '../level-files/level-files.ts'
 import { readStoreDirectory } from '../level-files/store-directory.ts'
 import { openTable } from '../level-files/table-reader/table-reader.ts'
+import { restoreKeys } from './thread-damage.ts'
 
 export type TableRound = {
   path: string
   /** File numbers, in the order of reading. */
   tables: readonly number[]
-  /** After each table the thread waits so long that this is kept. */
+  /** After each table the thread waits so long that this is kept. Infinity: it does not wait. */
   bytesPerS: number
 }
 
@@ -46,8 +47,10 @@ export const readTablesInThread: ReadTables = async (round, { onTable, signal })
   const onAbort = () => resolve()
   signal.addEventListener('abort', onAbort, { once: true })
   thread.on('message', (reply: RoundReply) => {
-    if (reply.kind === 'table') onTable(reply.read)
-    else if (reply.kind === 'failed') reject(new Error(reply.message))
+    if (reply.kind === 'table') {
+      restoreKeys(reply.read.damage)
+      onTable(reply.read)
+    } else if (reply.kind === 'failed') reject(new Error(reply.message))
     else resolve()
   })
   thread.on('error', (error) => reject(new Error(messageOf(error))))

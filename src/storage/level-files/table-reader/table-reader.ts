@@ -28,7 +28,7 @@ export type TableReader = Pick<TableLayout, 'blocks' | 'damage'> & {
   close(): Promise<void>
 }
 
-/** A daemon that checks its tables does nothing else for about a millisecond. */
+/** The thread that checks tables has little memory. */
 const readBytes = 256 * 1024
 
 /** Opens a table in the directory `path`. Never rejects for damage, but with the code of the file system. */
