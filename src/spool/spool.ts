@@ -65,7 +65,12 @@ export type { IsLate, SpoolDeps, SpoolOptions } from './spool-options.ts'
 export { storeChanged } from './opening/store-watch.ts'
 export { isUnknown } from './chunk-log/lane.ts'
 export { openRestingSpool, openSalvage, type RestingSpool, type Salvage } from './salvage/salvage.ts'
-export { repairSpool, type RepairOptions, type RepairReport } from './spool-repair/spool-repair.ts'
+export {
+  repairSpool,
+  type MergeReport,
+  type RepairOptions,
+  type RepairReport,
+} from './spool-repair/spool-repair.ts'
 export type { Salvaged } from './salvage/salvaged-records.ts'
 
 export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise<Spool> {

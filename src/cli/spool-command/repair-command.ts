@@ -3,7 +3,7 @@
 import { Command } from 'commander'
 import { isoTime, systemClock } from '../../std/clock.ts'
 import { formatSize, plural } from '../../std/quantity.ts'
-import type { RepairReport } from '../../spool/spool.ts'
+import type { MergeReport, RepairReport } from '../../spool/spool.ts'
 import { printAnswer, type BuildCommand } from '../terminal/terminal.ts'
 import { notes, textOfLines } from '../terminal/text-format.ts'
 import { spoolPathOf, type SpoolPathOptions } from './spool-path.ts'
@@ -50,7 +50,7 @@ const damageShown = 20
 const rangesShown = 20
 
 function repairText(report: RepairReport): string {
-  const { state, path, asidePath, backup, purged, wasInterrupted } = report
+  const { state, path, damage, asidePath, backup, purged, wasInterrupted } = report
   const ended = [
     ...(backup === null ? [] : [`A copy of the damaged store is in ${backup}.`]),
     ...(purged.length === 0 ? [] : [`Deleted: ${purged.join(', ')}`]),
@@ -58,20 +58,34 @@ function repairText(report: RepairReport): string {
   const interrupted = wasInterrupted ? ['An interrupted repair was found.'] : []
   if (state === 'whole')
     return textOfLines([...interrupted, `The files of the spool at ${path} are whole.`, ...ended])
+  const found = damage.length > 0 ? [...damageLines(report), '', ...lossLines(report), ''] : []
+  const kept = asidePath === null ? [] : [`The damaged files are in ${asidePath}.`]
   return textOfLines([
     ...interrupted,
-    ...damageLines(report),
-    '',
-    ...lossLines(report),
-    '',
+    ...found,
+    ...report.merges.flatMap((merge) => mergeLines(merge, state)),
     ...(state === 'planned'
       ? [
           `A repair needs ${formatSize(report.bytesNeeded)}; ${formatSize(report.bytesFree)} are free.`,
-          `It keeps the damaged files in ${asidePath}.`,
+          ...(asidePath === null ? [] : [`It keeps the damaged files in ${asidePath}.`]),
           'Nothing was changed. Repeat the command with --yes to repair.',
         ]
-      : [`The spool is repaired. The damaged files are in ${asidePath}.`, ...ended]),
+      : ['The spool is repaired.', ...kept, ...ended]),
   ])
+}
+
+/** A store that was set aside. */
+function mergeLines(merge: MergeReport, state: RepairReport['state']): string[] {
+  const { path, payloads, batches, deadLetters, messages, stateEntries, problems, losses } = merge
+  const verb = state === 'planned' ? 'can be merged' : 'was merged'
+  return [
+    `The store at ${path} was set aside. It ${verb} into the running one: ${plural(payloads, 'payload')} ` +
+      `(${plural(batches, 'batch', 'batches')}), ${plural(deadLetters, 'dead letter')}, ` +
+      `${plural(messages, 'kept message')}, ${plural(stateEntries, 'entry', 'entries')} of mapping state.`,
+    ...problems.slice(0, damageShown).map((problem) => `  ${problem}`),
+    ...rangeLines(losses),
+    '',
+  ]
 }
 
 function damageLines({ problems, files }: RepairReport): string[] {
@@ -86,8 +100,7 @@ function damageLines({ problems, files }: RepairReport): string[] {
   ]
 }
 
-function lossLines({ losses, returned }: RepairReport): string[] {
-  const { payloads, ranges, rangesHidden, operationsInLogs } = losses
+function rangeLines({ payloads, ranges, rangesHidden }: MergeReport['losses']): string[] {
   const shown = ranges.slice(0, rangesShown).map((range) => {
     const { lane, provider, firstSeq, endSeq, batchIds, after, before } = range
     const times = [
@@ -96,9 +109,19 @@ function lossLines({ losses, returned }: RepairReport): string[] {
     ].join(', ')
     const batches = batchIds.length > 0 ? `, batch ${batchIds.join(', ')}` : ''
     const received = times === '' ? '' : `, received ${times}`
-    return `  ${endSeq - firstSeq} of provider ${provider}, lane ${lane}, numbers ${firstSeq} to ${endSeq - 1}${batches}${received}`
+    const place = `of provider ${provider}, lane ${lane}, numbers ${firstSeq} to ${endSeq - 1}`
+    return `  ${endSeq - firstSeq} ${place}${batches}${received}`
   })
   const hidden = ranges.length + rangesHidden - shown.length
+  return [
+    payloads === 0 ? 'No payload is lost.' : `Lost: ${plural(payloads, 'payload')}`,
+    ...shown,
+    ...(hidden > 0 ? [`  and ${plural(hidden, 'more range')}`] : []),
+  ]
+}
+
+function lossLines({ losses, returned }: RepairReport): string[] {
+  const { operationsInLogs } = losses
   const operations =
     operationsInLogs === null
       ? ['An unknown number of changes is lost with damaged logs.']
@@ -106,9 +129,7 @@ function lossLines({ losses, returned }: RepairReport): string[] {
         ? [`${plural(operationsInLogs, 'change')} lost with damaged logs.`]
         : []
   return [
-    payloads === 0 ? 'No payload is lost.' : `Lost: ${plural(payloads, 'payload')}`,
-    ...shown,
-    ...(hidden > 0 ? [`  and ${plural(hidden, 'more range')}`] : []),
+    ...rangeLines(losses),
     ...operations,
     ...(returned.payloads + returned.messages > 0
       ? [

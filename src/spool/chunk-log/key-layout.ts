@@ -8,7 +8,8 @@
 //   11 lane firstSeq        batches      a sealed batch: a claim on the range up to endSeq
 //   12 lane                 totals       nextSeq, and what was settled by kind. Lane 0: dead letters, the
 //                                        last lane: mapping state, the one before it: receipts, the one
-//                                        before that: how many writes there were
+//                                        before that: how many writes there were, the one before that:
+//                                        the stores that a repair merged into this one
 //   13 n                    window keys  dedup keys of one commit
 //   14 key                  state        mapping state that acknowledged messages depend on
 //   15 n                    journal      what ingest notes with the messages of one commit
@@ -57,6 +58,7 @@ export const deadLetterTotalsLane = 0 as LaneId
 export const stateTotalsLane = (2 ** 32 - 1) as LaneId
 export const receiptTotalsLane = (2 ** 32 - 2) as LaneId
 export const writeCountLane = (2 ** 32 - 3) as LaneId
+export const mergedStoresLane = (2 ** 32 - 4) as LaneId
 
 /** Whether a number can be that of a lane. Half of the range is never used: a damaged key stands out. */
 export function isLane(lane: number): boolean {

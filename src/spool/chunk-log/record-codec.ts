@@ -132,6 +132,9 @@ export const stateTotalsRecord = jsonRecord<StateTotalsRecord>()
 /** The next number to assign, and the first that is not forgotten; written when receipts are forgotten. */
 export const receiptTotalsRecord = jsonRecord<{ firstN: number; nextN: number }>()
 
+/** Names of the stores that were set aside and merged into this one: none is merged twice. */
+export const mergedStoresRecord = jsonRecord<{ names: string[] }>()
+
 export const receiptRecord: BytesRecord = { encode: encodeBody, decode: decodeBody }
 export const stateRecord: BytesRecord = { encode: encodeBody, decode: decodeBody }
 export const sessionRecord: BytesRecord = { encode: encodeBody, decode: decodeBody }

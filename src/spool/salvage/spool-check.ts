@@ -20,6 +20,7 @@ import type { Scanned } from '../chunk-log/damage-scan.ts'
 import {
   keptSeqOf,
   laneOf,
+  mergedStoresLane,
   deadLetterTotalsLane,
   stateTotalsLane,
   receiptTotalsLane,
@@ -37,6 +38,7 @@ import {
   decodeWindowKeys,
   formatRecord,
   keptMessageRecord,
+  mergedStoresRecord,
   laneRecord,
   deadLetterRecord,
   deadLetterTotalsRecord,
@@ -220,6 +222,7 @@ function recordProblem(sums: Sums, kind: number, key: Buffer, value: Buffer): st
         return verdict((sums.stateTotals = stateTotalsRecord.decode(value)))
       if (laneOf(key) === receiptTotalsLane) return verdict(receiptTotalsRecord.decode(value))
       if (laneOf(key) === writeCountLane) return verdict((sums.writes = decodeWriteCount(value)))
+      if (laneOf(key) === mergedStoresLane) return verdict(mergedStoresRecord.decode(value))
       return verdict((laneSum(sums, laneOf(key)).totals = totalsRecord.decode(value)))
     case table.windowKeys:
       return verdict(decodeWindowKeys(value))

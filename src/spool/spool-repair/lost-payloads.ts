@@ -24,6 +24,7 @@ import {
   tableRange,
   textOf,
 } from '../chunk-log/key-layout.ts'
+import { emptySettled, settledPayloads } from '../chunk-log/lane.ts'
 import {
   claimRecord,
   keptMessageRecord,
@@ -60,6 +61,8 @@ type LaneState = {
   provider: string | null
   /** Null where its totals cannot be read. */
   sealSeq: number | null
+  settled: number
+  /** Of the mark or the totals. */
   markedSeq: number
   claims: Claim[]
 }
@@ -109,7 +112,7 @@ const chunkKeyBytes = 13
 function laneState(lanes: Map<LaneId, LaneState>, id: LaneId): LaneState {
   let state = lanes.get(id)
   if (state === undefined) {
-    state = { provider: null, sealSeq: null, markedSeq: 0, claims: [] }
+    state = { provider: null, sealSeq: null, settled: 0, markedSeq: 0, claims: [] }
     lanes.set(id, state)
   }
   return state
@@ -128,6 +131,7 @@ async function readLanes(files: LevelFiles, mark: Mark | null): Promise<Map<Lane
     if (record === null) return
     const state = laneState(lanes, laneOf(key))
     state.sealSeq = record.sealSeq
+    state.settled = settledPayloads({ ...emptySettled(), ...record.settled })
     state.markedSeq = Math.max(state.markedSeq, record.nextSeq)
   })
   await eachRecord(files, tableRange(table.batches), (key, value) => {
@@ -157,12 +161,26 @@ type WalkDeps = {
 
 /** One walk over the chunks of a lane, in their order. */
 function createLaneWalk(id: LaneId, state: LaneState, { damage, lost, returned }: WalkDeps): LaneWalk {
-  const { sealSeq, claims, markedSeq } = state
-  const canLoseClaims = mayHold(damage, seqKey(table.batches, id, 0), seqKey(table.batches, id, seqMax))
+  const { sealSeq, settled, claims, markedSeq } = state
+  // Without a manifest, tables can be missing that nothing names.
+  const isListLost = damage.some(({ unit }) => unit === 'manifest')
+  const canLoseClaims =
+    isListLost || mayHold(damage, seqKey(table.batches, id, 0), seqKey(table.batches, id, seqMax))
+  const sums = { open: 0, lost: 0 }
+  const unclaimed = { payloads: 0, keys: [] as Buffer[] }
   let end: number | null = null
   let lastAt: EpochMs | null = null
   let claim = 0
-  return { id, add, end: () => addHoles(markedSeq, null) }
+  return { id, add, end: finish }
+
+  function finish(): void {
+    addHoles(markedSeq, null)
+    const appended = Math.max(markedSeq, end ?? 0)
+    const addsUp = appended === settled + sums.open - unclaimed.payloads + sums.lost
+    if (canLoseClaims && !addsUp) return
+    returned.payloads += unclaimed.payloads
+    for (const key of unclaimed.keys) returned.keys.push(key)
+  }
 
   function add(key: Buffer, value: Buffer): void {
     const firstSeq = seqOf(key)
@@ -172,9 +190,10 @@ function createLaneWalk(id: LaneId, state: LaneState, { damage, lost, returned }
     end = Math.max(end ?? 0, firstSeq + (found?.count ?? 1))
     if (chunk === null) return
     lastAt = chunk.committedAt
-    if (sealSeq === null || canLoseClaims || end > sealSeq || claimAt(firstSeq) !== null) return
-    returned.payloads += chunk.count
-    returned.keys.push(key)
+    sums.open += chunk.count
+    if (sealSeq === null || end > sealSeq || claimAt(firstSeq) !== null) return
+    unclaimed.payloads += chunk.count
+    unclaimed.keys.push(key)
   }
 
   function claimAt(seq: number): Claim | null {
@@ -187,7 +206,8 @@ function createLaneWalk(id: LaneId, state: LaneState, { damage, lost, returned }
   function addHoles(untilSeq: number, before: EpochMs | null): void {
     const from = end ?? Math.min(sealSeq ?? untilSeq, claims[0]?.firstSeq ?? untilSeq)
     if (untilSeq <= from) return
-    if (!mayHold(damage, seqKey(table.chunks, id, from), seqKey(table.chunks, id, untilSeq))) return
+    const isHit = mayHold(damage, seqKey(table.chunks, id, from), seqKey(table.chunks, id, untilSeq))
+    if (!isHit && !isListLost) return
     // Settled numbers lie between claims, before sealSeq.
     const parts = claims.filter(({ firstSeq, endSeq }) => endSeq > from && firstSeq < untilSeq)
     const pendingFrom = Math.max(from, sealSeq ?? from)
@@ -205,6 +225,7 @@ function createLaneWalk(id: LaneId, state: LaneState, { damage, lost, returned }
     if (endSeq <= firstSeq) return
     const provider = state.provider ?? 'unknown'
     const payloads = endSeq - firstSeq
+    sums.lost += payloads
     lost({ lane: id, provider, firstSeq, endSeq, payloads, batchIds, after: lastAt, before })
   }
 }

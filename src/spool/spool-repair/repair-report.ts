@@ -8,6 +8,7 @@ import { formatSize } from '../../std/quantity.ts'
 import { canLink, type FilePlan } from '../../storage/storage.ts'
 import { damagedFileOf, damageSentence } from '../salvage/lost-records.ts'
 import type { DamagedFile } from '../views.ts'
+import type { AsideStore } from './aside-store.ts'
 import type { Losses } from './lost-payloads.ts'
 
 export type RepairReport = {
@@ -21,6 +22,8 @@ export type RepairReport = {
   losses: Omit<Losses, 'returned'> & { operationsInLogs: number | null }
   /** What was settled before and comes back: it is deleted. */
   returned: { payloads: number; messages: number }
+  /** Stores that were set aside. */
+  merges: readonly MergeReport[]
   bytesNeeded: number
   bytesFree: number
   /** Where the damaged files are or will be. */
@@ -29,6 +32,19 @@ export type RepairReport = {
   purged: readonly string[]
   /** True where an interrupted repair was finished or begun anew. */
   wasInterrupted: boolean
+}
+
+/** A store that was set aside (`spool.on_damage`), and what comes or came from it into the running one. */
+export type MergeReport = {
+  path: string
+  payloads: number
+  batches: number
+  deadLetters: number
+  messages: number
+  stateEntries: number
+  problems: readonly string[]
+  losses: Omit<Losses, 'returned'>
+  bytesNeeded: number
 }
 
 type Found = { plan: FilePlan; losses: Losses; wasInterrupted: boolean; apply: boolean }
@@ -62,6 +78,7 @@ export async function reportOf(
         : lostInLogs.reduce((sum: number, count) => sum + (count ?? 0), 0),
     },
     returned: { payloads: returned.payloads, messages: returned.messages },
+    merges: [],
     bytesNeeded: plan.bytesNeeded + linkBytes,
     bytesFree: bavail * bsize,
     asidePath: null,
@@ -80,17 +97,19 @@ function keptBytes({ directory, damage }: FilePlan): number {
 }
 
 /** Rejects with SPOOL_DISK_FULL. */
-export function refuseWithoutSpace(spoolPath: string, { bytesNeeded, bytesFree }: RepairReport): void {
+export async function refuseWithoutSpace(spoolPath: string, bytesNeeded: number): Promise<void> {
+  const { bavail, bsize } = await statfs(spoolPath)
+  const bytesFree = bavail * bsize
   if (bytesFree >= bytesNeeded) return
   throw new GatewayError('SPOOL_DISK_FULL', {
-    what: `There is no space to repair the spool at ${spoolPath}. Nothing was changed.`,
+    what: `There is no space to repair the spool at ${spoolPath}.`,
     why: `The repair needs ${formatSize(bytesNeeded)}, and ${formatSize(bytesFree)} are free on its file system.`,
     act: `Free space on that file system. The file ${join(spoolPath, 'ballast')} may be deleted; no other one.`,
   })
 }
 
-export async function writeReport(asidePath: string, report: object): Promise<void> {
-  const file = await open(join(asidePath, 'repair-report.json'), 'w', 0o600)
+export async function writeReport(asidePath: string, name: string, report: object): Promise<void> {
+  const file = await open(join(asidePath, name), 'w', 0o600)
   try {
     await file.writeFile(`${JSON.stringify(report, null, 2)}\n`)
     await file.sync()
@@ -98,3 +117,14 @@ export async function writeReport(asidePath: string, report: object): Promise<vo
     await file.close()
   }
 }
+
+export function mergeReportOf(aside: AsideStore): MergeReport {
+  const { path, payloads, batches, deadLetters, messages, stateEntries, damage, bytes } = aside
+  const { returned: _returned, ...losses } = aside.losses
+  const problems = damage.map((damaged) => damageSentence(damagedFileOf(damaged)))
+  const bytesNeeded = bytes + smallFilesBytes
+  return { path, payloads, batches, deadLetters, messages, stateEntries, problems, losses, bytesNeeded }
+}
+
+/** For the manifest, the journal, the log and the directories. */
+const smallFilesBytes = 16 * 1024 * 1024

@@ -2,6 +2,7 @@
 // folder.
 //
 //   lock -> finish or clear an interrupted repair -> plan -> space -> backup -> repair of the files -> mark
+//   then for each store that was set aside: its entries -> a new version of the running store -> mark
 //
 // What it does with the files is in storage/level-repair. Nothing is changed without `apply`.
 //
@@ -13,30 +14,38 @@
 // The high-water mark keeps the numbers of the lanes: the next start counts what is missing and goes on
 // behind them. Its count of writes becomes that of the repaired database.
 //
-// The damaged files stay in `damaged/<time>` until `purge`.
+// A store that was set aside is merged (aside-merge.ts) with one more switch of CURRENT, and then moved to
+// `damaged/<time>`, where the damaged files stay until `purge`.
 
 import { isoTime, type EpochMs } from '../../std/clock.ts'
 import {
   openLevelFiles,
   planFiles,
   readJournal,
-  removeJournal,
   removeLeftovers,
   repairFiles,
   type FilePlan,
+  type InterruptedRepair,
   type NewEntry,
   type RepairStep,
 } from '../../storage/storage.ts'
-import { formatKey, laneKey, table, writeCountLane } from '../chunk-log/key-layout.ts'
-import { decodeWriteCount, formatRecord } from '../chunk-log/record-codec.ts'
-import { readMarkIn, writeMarkIn } from '../high-water-mark/mark-file.ts'
 import type { Mark } from '../high-water-mark/high-water-mark.ts'
-import { damagedPathOf } from '../opening/aside.ts'
+import { damagedPathOf, storesAside } from '../opening/aside.ts'
+import { createMerge, mergedNames } from './aside-merge.ts'
+import { asideName, openAsideStore, type AsideStore } from './aside-store.ts'
+import { finishRepair, ownMark } from './finish-repair.ts'
 import { findLosses, type Losses } from './lost-payloads.ts'
 import { backUp, placesOf, purgeDamaged, withLock, type Places } from './repair-places.ts'
-import { refuseWithoutSpace, reportOf, writeReport, type RepairReport } from './repair-report.ts'
+import {
+  mergeReportOf,
+  refuseWithoutSpace,
+  reportOf,
+  writeReport,
+  type MergeReport,
+  type RepairReport,
+} from './repair-report.ts'
 
-export type { RepairReport } from './repair-report.ts'
+export type { MergeReport, RepairReport } from './repair-report.ts'
 
 export type RepairOptions = {
   /** Change something. False: only the plan. */
@@ -62,49 +71,51 @@ export async function repairSpool(path: string, options: RepairOptions): Promise
 async function repairLocked(places: Places, options: RepairOptions): Promise<RepairReport> {
   const { storePath, journalFile, spoolPath } = places
   const interrupted = await readJournal(journalFile, storePath)
-  if (interrupted?.isSwitched === true && options.apply) await finish(places)
-  else if (interrupted?.isSwitched === false && options.apply) await removeLeftovers(storePath, interrupted)
-  const below = interrupted?.isSwitched === false ? interrupted.firstNumber : Infinity
-  const { signal, onProgress = () => undefined } = options
-  const plan = await planFiles(storePath, { signal, onProgress, below })
-  const mark = await ownMark(places)
-  const losses = await lossesOf(plan, mark, signal)
-  const wasInterrupted = interrupted !== null
-  const report = await reportOf(spoolPath, { plan, losses, wasInterrupted, apply: options.apply })
-  if (plan.damage.length === 0) return { ...report, state: 'whole', purged: await purged() }
-  const asidePath =
-    interrupted?.isSwitched === false ? interrupted.asidePath : damagedPathOf(spoolPath, options.now())
-  if (!options.apply) return { ...report, asidePath }
-  refuseWithoutSpace(spoolPath, report)
-  if (options.backup !== null) await backUp(storePath, options.backup)
-  const startedAt = isoTime(options.now())
-  const replaced = losses.returned.keys.map((key): NewEntry => [key, null])
-  const onStep = async (step: RepairStep | 'mark') => {
-    if (step === 'aside') await writeReport(asidePath, { ...report, startedAt })
-    await options.onStep?.(step)
+  if (interrupted !== null && options.apply) {
+    if (interrupted.isSwitched) await finishRepair(places, interrupted)
+    else await removeLeftovers(storePath, interrupted)
   }
-  await repairFiles(plan, { journalFile, asidePath, startedAt, signal, replaced, onStep })
-  await finish(places)
-  await onStep('mark')
-  const done = { asidePath, backup: options.backup, purged: await purged() }
-  return { ...report, state: 'repaired', ...done }
-
-  async function purged(): Promise<string[]> {
-    return options.apply && options.purge ? purgeDamaged(spoolPath) : []
-  }
+  const repaired = await repairStore(places, options, interrupted)
+  const merges = await mergeStores(places, options)
+  const state = repaired.state === 'whole' && merges.length > 0 ? stateOf(options) : repaired.state
+  const bytesNeeded = merges.reduce((sum, merge) => sum + merge.bytesNeeded, repaired.bytesNeeded)
+  const purged = options.apply && options.purge ? await purgeDamaged(spoolPath) : []
+  return { ...repaired, state, merges, bytesNeeded, purged }
 }
 
-/** The mark, where it belongs to this store. */
-async function ownMark({ spoolPath, storePath }: Places): Promise<Mark | null> {
-  const found = await readMarkIn(spoolPath)
-  if (found.kind !== 'mark') return null
-  const files = await openLevelFiles(storePath)
-  try {
-    const instance = formatRecord.decode(await files.get(formatKey))?.instance ?? null
-    return instance === null || instance === found.mark.instance ? found.mark : null
-  } finally {
-    await files.close()
+const stateOf = ({ apply }: RepairOptions) => (apply ? 'repaired' : 'planned')
+
+async function repairStore(
+  places: Places,
+  options: RepairOptions,
+  interrupted: InterruptedRepair | null,
+): Promise<RepairReport> {
+  const { storePath, journalFile, spoolPath } = places
+  const unfinished = interrupted?.isSwitched === false ? interrupted : null
+  const { signal, onProgress = () => undefined } = options
+  const plan = await planFiles(storePath, {
+    signal,
+    onProgress,
+    below: unfinished?.firstNumber ?? Infinity,
+  })
+  const losses = await lossesOf(plan, await ownMark(places), signal)
+  const wasInterrupted = interrupted !== null
+  const report = await reportOf(spoolPath, { plan, losses, wasInterrupted, apply: options.apply })
+  if (plan.damage.length === 0) return { ...report, state: 'whole', bytesNeeded: 0 }
+  const asidePath = unfinished?.asidePath ?? damagedPathOf(spoolPath, options.now())
+  if (!options.apply) return { ...report, asidePath }
+  await refuseWithoutSpace(spoolPath, report.bytesNeeded)
+  if (options.backup !== null) await backUp(storePath, options.backup)
+  const startedAt = isoTime(options.now())
+  const onStep = async (step: RepairStep | 'mark') => {
+    if (step === 'aside') await writeReport(asidePath, 'repair-report.json', { ...report, startedAt })
+    await options.onStep?.(step)
   }
+  const replaced = () => losses.returned.keys.map((key): NewEntry => [key, null])
+  await repairFiles(plan, { journalFile, asidePath, startedAt, signal, replaced, onStep })
+  await finishRepair(places, { asidePath, moved: null })
+  await onStep('mark')
+  return { ...report, state: 'repaired', asidePath, backup: options.backup }
 }
 
 async function lossesOf(plan: FilePlan, mark: Mark | null, signal: AbortSignal): Promise<Losses> {
@@ -116,19 +127,46 @@ async function lossesOf(plan: FilePlan, mark: Mark | null, signal: AbortSignal):
   }
 }
 
-/** What follows the switch. It can be repeated. */
-async function finish(places: Places): Promise<void> {
-  const { spoolPath, storePath, journalFile } = places
-  const mark = await ownMark(places)
-  if (mark !== null) {
-    const files = await openLevelFiles(storePath)
+/** Stores that were set aside, the oldest first. Each is one more version of the running store. */
+async function mergeStores(places: Places, options: RepairOptions): Promise<MergeReport[]> {
+  const merges: MergeReport[] = []
+  for (const path of (await storesAside(places.spoolPath)).toSorted()) {
+    const aside = await openAsideStore(path, options.signal)
     try {
-      const count = decodeWriteCount(await files.get(laneKey(table.totals, writeCountLane)))
-      const manifest = files.manifest?.name ?? ''
-      await writeMarkIn(spoolPath, { ...mark, writes: count ?? 0, manifest })
+      const report = mergeReportOf(aside)
+      merges.push(report)
+      if (options.apply) await merge(places, aside, report, options)
     } finally {
-      await files.close()
+      await aside.close()
     }
   }
-  await removeJournal(journalFile)
+  return merges
+}
+
+async function merge(
+  places: Places,
+  aside: AsideStore,
+  report: MergeReport,
+  options: RepairOptions,
+): Promise<void> {
+  const { spoolPath, storePath, journalFile } = places
+  const { path: moved } = aside
+  const { signal, now, onStep = () => undefined } = options
+  const startedAt = isoTime(now())
+  const asidePath = damagedPathOf(spoolPath, now())
+  const running = await openLevelFiles(storePath)
+  try {
+    if (!(await mergedNames(running)).includes(asideName(moved))) {
+      await refuseWithoutSpace(spoolPath, report.bytesNeeded)
+      const { added, replaced } = await createMerge(aside, running, await ownMark(places))
+      const plan = await planFiles(storePath, { signal })
+      const content = { added: added(), replaced }
+      await repairFiles(plan, { journalFile, asidePath, startedAt, moved, signal, onStep, ...content })
+      await writeReport(asidePath, `${asideName(moved)}.json`, { ...report, startedAt })
+    }
+  } finally {
+    await running.close()
+  }
+  await finishRepair(places, { asidePath, moved })
+  await onStep('mark')
 }

@@ -40,20 +40,26 @@ export type RepairOptions = {
   asidePath: string
   startedAt: string
   signal: AbortSignal
-  /** Entries for keys that the database may have, in the order of the keys. They replace what is there. */
-  replaced?: Iterable<NewEntry>
+  /** A directory that the caller moves into `asidePath` behind the switch. */
+  moved?: string
   /** Entries for keys that the database has not, in the order of the keys. */
   added?: AsyncIterable<NewEntry>
+  /**
+   * Entries for keys that the database may have, in the order of the keys. They replace what is there. Asked
+   * for behind `added`.
+   */
+  replaced?: () => Iterable<NewEntry>
   /** Called behind each step. */
   onStep?: (step: RepairStep) => void | Promise<void>
 }
 
 /** The caller holds the lock of the database and removes the journal when everything is done. */
 export async function repairFiles(plan: FilePlan, options: RepairOptions): Promise<void> {
-  const { journalFile, asidePath, startedAt, onStep = () => undefined } = options
+  const { journalFile, asidePath, startedAt, moved = null, onStep = () => undefined } = options
   const { path } = plan.directory
   const firstNumber = 1 + highestNumber(plan)
-  await writeJournal(journalFile, { startedAt, asidePath, current: await currentText(path), firstNumber })
+  const current = await currentText(path)
+  await writeJournal(journalFile, { startedAt, asidePath, current, firstNumber, moved })
   await onStep('journal')
   await setFilesAside(path, namesToKeep(plan), asidePath)
   await onStep('aside')
@@ -106,9 +112,9 @@ async function writeTables(
   if (merged.length > 0) await put(mergedLevel, await mergeTables(target, merged))
   for (const log of plan.logs) if (log.batches > 0) await put(0, await tablesOfLog(target, log))
   const sequence = sequenceOfAdditions(plan)
-  if (replaced !== undefined) await put(0, await tablesOfEntries(target, replaced, sequence))
   for (const table of added === undefined ? [] : await tablesOfEntries(target, added, sequence))
     await put(lowestLevel(table, tables), [table])
+  if (replaced !== undefined) await put(0, await tablesOfEntries(target, replaced(), sequence))
   return tables
 }
 

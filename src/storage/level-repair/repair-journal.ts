@@ -19,6 +19,8 @@ export type RepairJournal = {
   /** Content of CURRENT before; null where there was none. */
   current: string | null
   firstNumber: number
+  /** A directory to move into `asidePath` behind the switch; null if there is none. */
+  moved: string | null
 }
 
 export type InterruptedRepair = RepairJournal & { isSwitched: boolean }
@@ -77,10 +79,10 @@ async function textOf(file: string): Promise<string | null> {
 function parse(text: string): RepairJournal | null {
   try {
     const journal = JSON.parse(text) as Partial<RepairJournal> | null
-    const { startedAt, asidePath, current, firstNumber } = journal ?? {}
+    const { startedAt, asidePath, current, firstNumber, moved } = journal ?? {}
     if (typeof startedAt !== 'string' || typeof asidePath !== 'string') return null
     if (typeof firstNumber !== 'number' || current === undefined) return null
-    return { startedAt, asidePath, current, firstNumber }
+    return { startedAt, asidePath, current, firstNumber, moved: moved ?? null }
   } catch {
     return null
   }

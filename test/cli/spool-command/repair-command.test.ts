@@ -1,6 +1,6 @@
 // `spool repair` as a technician uses it on the spool of a stopped daemon.
 
-import { readdir, rm } from 'node:fs/promises'
+import { readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { runCli } from '../../support/cli-world.ts'
@@ -32,7 +32,7 @@ describe('spool repair', () => {
     const argv = ['spool', 'repair', '--path', path, '--yes', '--backup', backup]
     const { status, stdout } = await runCli(argv)
     expect(status).toBe(0)
-    expect(stdout).toContain(`The spool is repaired. The damaged files are in ${join(path, 'damaged')}`)
+    expect(stdout).toContain(`The spool is repaired.\nThe damaged files are in ${join(path, 'damaged')}`)
     expect(stdout).toContain(`A copy of the damaged store is in ${backup}.`)
     const { spool } = await openSpoolWorld({ path })
     expect(spool.lanes()).toMatchObject([{ pending: 5 }])
@@ -58,6 +58,24 @@ describe('spool repair', () => {
       damage: [{ file: 'CURRENT', unit: 'CURRENT' }],
       losses: { payloads: 0, ranges: [] },
     })
+  })
+
+  test('shows and merges a store that was set aside', async () => {
+    const { spool, publish, path } = await openSpoolWorld()
+    for (let n = 0; n < 3; n += 1) await publish(`truck ${n}`)
+    await spool.close()
+    await rename(join(path, 'store'), join(path, 'store.damaged-2026-01-01T00-00-00'))
+    const running = await openSpoolWorld({ path })
+    await running.publish('truck 9')
+    await running.spool.close()
+    const plan = await runCli(['spool', 'repair', '--path', path])
+    expect(plan.status).toBe(1)
+    expect(plan.stdout).toMatch(/set aside\. It can be merged into the running one: 3 payloads \(0 batches\)/)
+    const repaired = await runCli(['spool', 'repair', '--path', path, '--yes'])
+    expect(repaired.status).toBe(0)
+    expect(repaired.stdout).toContain('It was merged into the running one: 3 payloads')
+    const merged = await openSpoolWorld({ path })
+    expect(merged.spool.lanes().map(({ pending }) => pending)).toEqual([1, 3])
   })
 
   test('reports a missing spool', async () => {

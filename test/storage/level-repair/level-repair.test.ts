@@ -65,7 +65,7 @@ async function repair(
     asidePath: join(path, '../damaged/now'),
     startedAt: '2026-01-01T00:00:00.000Z',
     signal,
-    ...(replaced === undefined ? {} : { replaced }),
+    ...(replaced === undefined ? {} : { replaced: () => replaced }),
     ...(added === undefined
       ? {}
       : {
