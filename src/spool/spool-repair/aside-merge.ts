@@ -16,6 +16,7 @@ import type { LevelFiles, NewEntry } from '../../storage/storage.ts'
 import {
   deadLetterTotalsLane,
   deviceOf,
+  isLane,
   keptByDeviceKey,
   keptKey,
   keptSeqOf,
@@ -41,7 +42,8 @@ import {
   type ShelfRecord,
 } from '../chunk-log/record-codec.ts'
 import type { Mark } from '../high-water-mark/high-water-mark.ts'
-import { asideName, type AsideStore } from './aside-store.ts'
+import { asideName, laneKeyBytes, type AsideStore } from './aside-store.ts'
+import { unlessDamaged } from './readable-keys.ts'
 
 export type Merge = {
   added: () => AsyncIterable<NewEntry>
@@ -105,15 +107,19 @@ async function readRunning(files: LevelFiles, mark: Mark | null): Promise<Runnin
   let nextLane = mark?.nextLane ?? 1
   for (const kind of [table.lanes, table.chunks, table.batches, table.damaged])
     for await (const page of files.pages(tableRange(kind)))
-      for (const [key] of page) nextLane = Math.max(nextLane, laneOf(key) + 1)
+      for (const [key] of page)
+        if (key.length >= laneEndBytes && isLane(laneOf(key))) nextLane = Math.max(nextLane, laneOf(key) + 1)
   const shelves = new Map<string, ShelfRecord>()
   for await (const page of files.pages(tableRange(table.shelves)))
     for (const [key, value] of page) {
       const record = shelfRecord.decode(value)
-      if (record !== null) shelves.set(textOf(key), record)
+      if (record !== null) unlessDamaged(() => shelves.set(textOf(key), record))
     }
   return { files, nextLane, shelves }
 }
+
+/** Table and lane. */
+const laneEndBytes = 5
 
 const emptyShelf: ShelfRecord = {
   nextSeq: 0,
@@ -169,28 +175,29 @@ async function* addedEntries(aside: AsideStore, running: Running, sums: Sums): A
   }
   yield* deadLetters(aside, running, sums)
   for await (const [key, value] of entriesOf(aside, table.kept)) {
-    const name = shelfOf(key)
-    yield [keptKey(name, keptSeqOf(key) + shiftOf(name, aside, running)), value]
+    const moved = unlessDamaged(() => movedMessage(key, aside, running))
+    if (moved !== null) yield [moved, value]
   }
   yield* moved(aside, table.damaged, lanes)
   yield* absent(aside, running, table.setAside)
   for await (const [key, value] of entriesOf(aside, table.keptByDevice)) {
-    const name = shelfOfDevice(key)
-    const shelf = name === null ? undefined : aside.shelves.get(name)
-    // The message of this key is gone.
-    if (name === null || shelf === undefined || keptSeqOf(key) < shelf.firstSeq) continue
-    const seq = keptSeqOf(key) + shiftOf(name, aside, running)
-    yield [keptByDeviceKey(name, deviceOf(key, name), seq), value]
+    const moved = unlessDamaged(() => movedByDevice(key, aside, running))
+    if (moved !== null) yield [moved, value]
   }
 }
 
-/** Null where the key is damaged. */
-function shelfOfDevice(key: Buffer): ShelfName | null {
-  try {
-    return shelfOf(key)
-  } catch {
-    return null
-  }
+function movedMessage(key: Buffer, aside: AsideStore, running: Running): Buffer {
+  const name = shelfOf(key)
+  return keptKey(name, keptSeqOf(key) + shiftOf(name, aside, running))
+}
+
+/** Null where the message of the key is gone. */
+function movedByDevice(key: Buffer, aside: AsideStore, running: Running): Buffer | null {
+  const name = shelfOf(key)
+  const device = deviceOf(key, name)
+  const shelf = aside.shelves.get(name)
+  if (device === null || shelf === undefined || keptSeqOf(key) < shelf.firstSeq) return null
+  return keptByDeviceKey(name, device, keptSeqOf(key) + shiftOf(name, aside, running))
 }
 
 async function laneValue({ files, mark }: AsideStore, id: LaneId): Promise<Buffer> {
@@ -218,7 +225,7 @@ async function* moved(
   lanes: ReadonlyMap<LaneId, LaneId>,
 ): AsyncGenerator<NewEntry> {
   for await (const [key, value] of entriesOf(aside, kind)) {
-    const lane = lanes.get(laneOf(key))
+    const lane = key.length === laneKeyBytes ? lanes.get(laneOf(key)) : undefined
     if (lane !== undefined) yield [seqKey(kind, lane, seqOf(key)), value]
   }
 }

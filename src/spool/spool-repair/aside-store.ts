@@ -9,6 +9,7 @@ import { keptSeqOf, laneOf, shelfOf, table, tableRange } from '../chunk-log/key-
 import { readMarkIn } from '../high-water-mark/mark-file.ts'
 import type { Mark } from '../high-water-mark/high-water-mark.ts'
 import { findLosses, type Losses } from './lost-payloads.ts'
+import { unlessDamaged } from './readable-keys.ts'
 
 /** `endSeq`: behind the last one that is there. */
 export type AsideShelf = { firstSeq: number; endSeq: number; messages: number; bytes: number }
@@ -63,14 +64,14 @@ async function contentOf(files: LevelFiles, returned: ReadonlySet<string>, signa
       for (const [key, value] of page) {
         if (returned.has(key.toString('hex'))) continue
         sums.bytes += key.length + value.length
-        if (kind === table.chunks || kind === table.batches || kind === table.damaged) lanes.add(laneOf(key))
+        if (laneTables.has(kind) && key.length === laneKeyBytes) lanes.add(laneOf(key))
         if (kind === table.chunks) sums.payloads += readChunk(value)?.count ?? 0
         if (kind === table.batches) sums.batches += 1
         if (kind === table.deadLetters) sums.deadLetters += 1
         if (kind === table.state) sums.stateEntries += 1
         if (kind !== table.kept) continue
         sums.messages += 1
-        addMessage(shelves, key, value)
+        unlessDamaged(() => addMessage(shelves, key, value))
       }
     }
   }
@@ -86,6 +87,10 @@ function addMessage(shelves: Map<string, AsideShelf>, key: Buffer, value: Buffer
   shelf.messages += 1
   shelf.bytes += value.length
 }
+
+const laneTables: ReadonlySet<number> = new Set([table.chunks, table.batches, table.damaged])
+/** Of a record with a lane and a number. */
+export const laneKeyBytes = 13
 
 /**
  * In the order of their keys. Left out: format and totals, which are made anew; the dedup window and the

@@ -33,6 +33,7 @@ import {
   totalsRecord,
 } from '../chunk-log/record-codec.ts'
 import type { Mark } from '../high-water-mark/high-water-mark.ts'
+import { unlessDamaged } from './readable-keys.ts'
 
 export type LostRange = {
   lane: number
@@ -148,7 +149,8 @@ async function eachRecord(
   range: StoreRange,
   visit: (key: Buffer, value: Buffer) => void,
 ): Promise<void> {
-  for await (const page of files.pages(range)) for (const [key, value] of page) visit(key, value)
+  for await (const page of files.pages(range))
+    for (const [key, value] of page) unlessDamaged(() => visit(key, value))
 }
 
 type LaneWalk = { id: LaneId; add(key: Buffer, value: Buffer): void; end(): void }
