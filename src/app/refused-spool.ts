@@ -9,7 +9,7 @@
 import { pause, type Clock } from '../std/clock.ts'
 import { GatewayError, type ErrorCode } from '../std/gateway-error.ts'
 import type { Emit } from '../domain/event.ts'
-import { storeChanged, type Spool } from '../spool/spool.ts'
+import { storeChanged, storeSignature, type Spool } from '../spool/spool.ts'
 
 type Deps = {
   clock: Clock
@@ -19,6 +19,8 @@ type Deps = {
   refused: (fault: GatewayError) => void
 }
 
+/** Attempts in a row that follow at once, because files changed during the one before. */
+const changesMax = 2
 const retryMs = { first: 1000, most: 30_000 }
 
 /** The person who starts the daemon must change something first. */
@@ -44,7 +46,9 @@ export async function openSpoolOrWait(
 ): Promise<Spool | null> {
   let fault: GatewayError | null = null
   let delayMs = retryMs.first
+  let changes = 0
   while (!signal.aborted) {
+    const before = await storeSignature(spoolPath)
     try {
       const spool = await open()
       if (!signal.aborted) return spool
@@ -59,10 +63,20 @@ export async function openSpoolOrWait(
       } else if (fault === null || !isLocked) throw error
       refused(fault)
       const isDamaged = fault.code === 'SPOOL_DAMAGED' && !isLocked
-      if (isDamaged) await storeChanged(clock, spoolPath, signal)
+      if (isDamaged) await changed(before)
       else await pause(clock, delayMs, signal)
       delayMs = isDamaged || isLocked ? retryMs.first : Math.min(delayMs * 2, retryMs.most)
     }
   }
   return null
+
+  /** From before the attempt on, or a repair that ends while the attempt fails would not be noticed. */
+  async function changed(before: string): Promise<void> {
+    const now = await storeSignature(spoolPath)
+    changes = now === before ? 0 : changes + 1
+    // An attempt can change files itself: then only what follows counts.
+    if (changes > 0 && changes <= changesMax) return
+    changes = 0
+    await storeChanged(clock, { spoolPath, before: now }, signal)
+  }
 }

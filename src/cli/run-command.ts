@@ -3,7 +3,7 @@
 import { Command } from 'commander'
 import { systemClock, whenAborted } from '../std/clock.ts'
 import { newRandomId } from '../domain/ids.ts'
-import { realPlaces, startGateway, systemKernelClock } from '../app/app.ts'
+import { realPlaces, startGateway, systemKernelClock, type Gateway } from '../app/app.ts'
 import { loadConfig } from '../config/config.ts'
 import { checkInThread, openLevelStore, readTablesInThread, realDisk } from '../storage/storage.ts'
 import { readVersion } from './terminal/package-version.ts'
@@ -22,7 +22,14 @@ export const runCommand: BuildCommand = (io, done) =>
     )
     .action(async ({ config: path }: { config: string }) => {
       const { config } = await loadConfig(path, { env: io.env })
-      const gateway = await startGateway(
+      let gateway: Gateway | null = null
+      // From the first moment on: without a listener the signal ends the process.
+      io.onHangUp(() => {
+        gateway?.probe()
+        // Never rejects: a problem in the files is a condition.
+        void gateway?.reload('SIGHUP')
+      })
+      gateway = await startGateway(
         {
           clock: systemClock,
           kernel: systemKernelClock(realPlaces(io.env)),
@@ -40,11 +47,6 @@ export const runCommand: BuildCommand = (io, done) =>
         config,
         path,
       )
-      io.onHangUp(() => {
-        gateway.probe()
-        // Never rejects: a problem in the files is a condition.
-        void gateway.reload('SIGHUP')
-      })
       const failure = await Promise.race([whenAborted(io.stop), gateway.broken])
       await gateway.stop(failure ? `${failure.code}: ${failure.why}` : String(io.stop.reason))
       if (failure) throw failure

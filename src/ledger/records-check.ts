@@ -9,6 +9,7 @@ import {
   lockStore,
   readCheckState,
   storeFilesAt,
+  unknownCheckState,
   writeCheckState,
   type CheckStore,
 } from '../storage/storage.ts'
@@ -29,7 +30,7 @@ export async function checkRecords(
 ): Promise<void> {
   const path = recordsPath(spoolPath)
   const statePath = join(spoolPath, 'records-check.json')
-  const state = await readCheckState(statePath)
+  const state = (await readCheckState(statePath)) ?? unknownCheckState
   if (tables === 'none' && !state.checkAll) return
   const { exists, names } = await storeFilesAt(path)
   if (!exists || names.length === 0) return

@@ -62,7 +62,7 @@ import type { Batch, Spool, SpoolListener } from './types.ts'
 export type * from './types.ts'
 export type * from './views.ts'
 export type { IsLate, SpoolDeps, SpoolOptions } from './spool-options.ts'
-export { storeChanged } from './opening/store-watch.ts'
+export { storeChanged, storeSignature } from './opening/store-watch.ts'
 export { isUnknown } from './chunk-log/lane.ts'
 export { openRestingSpool, openSalvage, type RestingSpool, type Salvage } from './salvage/salvage.ts'
 export {

@@ -4,6 +4,7 @@
 
 import { readFile, rename, writeFile } from 'node:fs/promises'
 import { z } from 'zod'
+import { codeOf } from '../std/gateway-error.ts'
 import type { VerifiedTable } from './level-files/level-files.ts'
 
 const checkStateSchema = z.object({
@@ -25,11 +26,12 @@ export type CheckState = {
 
 export const unknownCheckState: CheckState = { verified: [], uncleanEnds: [], passedAt: 0, checkAll: false }
 
-export async function readCheckState(path: string): Promise<CheckState> {
+/** Null where no version of the gateway that checks files has used the database. */
+export async function readCheckState(path: string): Promise<CheckState | null> {
   try {
     return checkStateSchema.parse(JSON.parse(await readFile(path, 'utf8')))
-  } catch {
-    return unknownCheckState
+  } catch (error) {
+    return codeOf(error) === 'ENOENT' ? null : unknownCheckState
   }
 }
 

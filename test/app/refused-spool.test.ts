@@ -1,10 +1,11 @@
 // A spool that cannot be opened does not end the daemon: it stays up, says why, and opens the spool when it
 // can.
 
-import { readdir, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { checkInThread, openLevelStore, realDisk, type OpenStore } from '../../src/storage/storage.ts'
+import { mountSmallDisk } from '../crash/small-disk.ts'
 import { killedSpool, tableOf, zeroPage } from '../support/damaged-spool.ts'
 import type { Device } from '../support/mqtt-device.ts'
 import { newFolder } from '../support/folders.ts'
@@ -158,6 +159,58 @@ describe('a disk without space for the opening', () => {
     await pipeline.until(() => pipeline.status().ready)
     expect(openPayloads(pipeline)).toBe(100)
   }, 30_000)
+})
+
+describe('a small disk (skipped where nothing may be mounted)', () => {
+  test('that is full at the start is opened with the ballast: what is there is delivered, and acks are held', async ({
+    skip,
+  }) => {
+    const disk = await mountSmallDisk(32)
+    if (disk === null) {
+      skip('nothing may be mounted here')
+      return
+    }
+    onTestFinished(() => disk[Symbol.asyncDispose]())
+    const folder = await newFolder()
+    const spool = `{ path: ${disk.path}/spool, max_bytes: 64MiB, min_free_bytes: 8MiB }`
+    const before = await startWith(folder, { ...noService, sections: { spool } })
+    await acked(await before.device('truck-1'), 1)
+    await before.gateway.stop('SIGTERM')
+    disk.fill()
+    const after = await startWith(folder, { sections: { spool } })
+    expect(conditionOf(after, 'DISK_LOW')).toBeDefined()
+    await after.until(() => after.status().totals.delivered === 1)
+    expect(await readdir(join(disk.path, 'spool'))).not.toContain('ballast')
+    await after.gateway.stop('SIGTERM')
+    disk.fill()
+    const last = await startWith(folder, { sections: { spool } })
+    expect((await get(last, '/readyz')).text).toContain('SPOOL_DISK_FULL')
+    await disk.clear()
+    await last.until(() => last.status().ready)
+  }, 30_000)
+})
+
+test('a power cut while the database was created leaves files that are moved, and a new one is created', async () => {
+  const folder = await newFolder()
+  const store = join(folder, 'spool', 'store')
+  await mkdir(store, { recursive: true })
+  for (const name of ['CURRENT', 'MANIFEST-000001', '000002.log', '000003.dbtmp'])
+    await writeFile(join(store, name), '')
+  const pipeline = await startWith(folder, noService)
+  expect(pipeline.status().ready).toBe(true)
+  expect(pipeline.events).toContainEqual(expect.objectContaining({ kind: 'spool_leftovers_moved', files: 4 }))
+})
+
+test('a start that is stopped opens no listener, and the stop is in order', async () => {
+  const folder = await newFolder()
+  await killedSpool(join(folder, 'spool'), 100)
+  const pipeline = await startWith(folder, { ...noService, deps: { stop: AbortSignal.abort() } })
+  expect(pipeline.gateway.addresses.mqtt).toEqual([])
+  await pipeline.gateway.stop('SIGTERM')
+  expect(pipeline.events.map(({ kind }) => kind)).not.toContain('gateway_ready')
+  expect(pipeline.events.at(-1)?.kind).toBe('gateway_stopped')
+  // The check did not end, so the next start makes it.
+  expect(await readdir(join(folder, 'spool'))).toContain('in-use')
 })
 
 test('a path that is no directory ends the start', async () => {

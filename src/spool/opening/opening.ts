@@ -5,7 +5,8 @@
 //
 //   the end before this start      what is checked
 //   clean                          CURRENT exists; LevelDB itself reports a missing table
-//   unclean (the marker `in-use`)  the logs, and the tables that were not read since they were written
+//   unclean (the marker `in-use`), or another version had the store
+//                                  the logs, and the tables that were not read since they were written
 //   aborted: ABRT, BUS or SEGV, or two unclean ends within ten minutes, or damage is known   all tables
 //
 //   what is found                                  what follows
@@ -142,8 +143,10 @@ export function createStoreOpening(deps: Deps, options: OpeningOptions): StoreOp
   }
 
   async function readPreviousEnd(): Promise<PreviousEnd> {
-    state = await readCheckState(statePath)
-    const isUnclean = await isInUse(path)
+    const known = await readCheckState(statePath)
+    state = known ?? unknownCheckState
+    // A version without marker had the store, or it comes from a copy: its end is not known.
+    const isUnclean = (await isInUse(path)) || (known === null && (await storeFilesAt(storePath)).exists)
     if (await endedByAbort(options.lastExitPath)) return 'aborted'
     if (!isUnclean) return 'clean'
     const nowMs = clock.now()
@@ -179,15 +182,14 @@ export function createStoreOpening(deps: Deps, options: OpeningOptions): StoreOp
       { onProgress: progressReport(), signal },
     )
     reportMended(report)
-    if (report.kind !== 'damaged' && (files.hasCurrent || !(await hasMark(path)))) {
+    if (report.kind === 'ok') {
       const passed = state.checkAll ? { passedAt: clock.now() } : {}
       await note({ verified: report.verified, ...passed, checkAll: false })
       emit({ kind: 'spool_checked', tables: files.tables, tookMs: report.tookMs })
-      if (!files.hasCurrent) await leftoversAside(files)
-      return
-    }
-    if (await neverHeldAnything(files, report)) await leftoversAside(files)
-    else await damaged(files, report)
+    } else if (await neverHeldAnything(files, report)) {
+      await note({ verified: [], checkAll: false })
+      await leftoversAside(files)
+    } else await damaged(files, report)
   }
 
   /** A power cut while the store was created: what is left cannot be read and holds nothing. */

@@ -12,14 +12,17 @@ const lookEveryMs = 1000
 /** LevelDB writes these at every opening; they say nothing about the data. */
 const passing = new Set(['LOG', 'LOG.old'])
 
-/** Resolves when a file came, went or changed; also when `signal` aborts. */
-export async function storeChanged(clock: Clock, spoolPath: string, signal: AbortSignal): Promise<void> {
-  const before = await signatureOf(spoolPath)
-  while (await pause(clock, lookEveryMs, signal)) if ((await signatureOf(spoolPath)) !== before) return
+/** Resolves when the files differ from what storeSignature() gave `before`; also when `signal` aborts. */
+export async function storeChanged(
+  clock: Clock,
+  { spoolPath, before }: { spoolPath: string; before: string },
+  signal: AbortSignal,
+): Promise<void> {
+  while (await pause(clock, lookEveryMs, signal)) if ((await storeSignature(spoolPath)) !== before) return
 }
 
 /** Names, sizes, times and inodes of all files. */
-async function signatureOf(spoolPath: string): Promise<string> {
+export async function storeSignature(spoolPath: string): Promise<string> {
   const path = storePathOf(spoolPath)
   try {
     const { names } = await storeFilesAt(path)

@@ -16,9 +16,17 @@ async function exists(path: string): Promise<boolean> {
   )
 }
 
-/** A store as a daemon leaves it: whole files. */
-async function withStore(world: OpeningWorld): Promise<void> {
+/** Whole files of a store. */
+async function createStore(world: OpeningWorld): Promise<void> {
   await (await openLevelStore(join(world.path, 'store'))).close()
+}
+
+/** A store as a daemon leaves it that stopped in order. */
+async function withStore(world: OpeningWorld): Promise<void> {
+  const opening = world.start()
+  await opening.prepare(never)
+  await createStore(world)
+  await opening.closed()
 }
 
 /** A daemon opens the store and is killed. */
@@ -33,7 +41,7 @@ describe('a start after a clean end', () => {
     const first = world.start()
     await first.prepare(never)
     expect(await exists(join(world.path, 'in-use'))).toBe(true)
-    await withStore(world)
+    await createStore(world)
     await first.closed()
     expect(await exists(join(world.path, 'in-use'))).toBe(false)
     const second = world.start()
@@ -41,6 +49,15 @@ describe('a start after a clean end', () => {
     expect(second.previousEnd).toBe('clean')
     expect(world.requests).toEqual([])
   })
+})
+
+test('the first start after another version had the store checks the logs and all tables', async () => {
+  const world = await openingWorld()
+  await createStore(world)
+  const opening = world.start()
+  await opening.prepare(never)
+  expect(opening.previousEnd).toBe('unclean')
+  expect(world.requests).toMatchObject([{ logs: true, tables: 'unverified', verified: [] }])
 })
 
 describe('a start after an unclean end', () => {
@@ -179,7 +196,7 @@ describe('a spool that another process uses', () => {
     await mkdir(join(world.path, 'lock-killed'))
     const lock = await lockStore(join(world.path, 'store'), world.path)
     await lock.release()
-    expect(await readdir(world.path)).toEqual(['store'])
+    expect((await readdir(world.path)).filter((name) => name.startsWith('lock'))).toEqual([])
   })
 })
 
@@ -217,7 +234,7 @@ describe('damage that the check finds', () => {
     expect(await readdir(join(world.path, aside))).toEqual(expect.arrayContaining(['CURRENT', 'mark']))
     expect(names).not.toContain('store')
     expect(names).not.toContain('mark')
-    await withStore(world)
+    await createStore(world)
     await opening.lookForAside()
     expect(world.events.map(({ kind }) => kind)).toEqual(['spool_set_aside'])
     const later = world.start()
@@ -268,7 +285,7 @@ describe('a directory without CURRENT', () => {
     ])
     expect(await readdir(join(world.path, 'store'))).toEqual(['LOCK'])
     expect(world.events).toContainEqual(expect.objectContaining({ kind: 'spool_leftovers_moved', files: 3 }))
-    await withStore(world)
+    await createStore(world)
   })
 
   test('with tables is damaged', async () => {
