@@ -136,6 +136,7 @@ async function openIncoming(
       check: spool.check,
     },
     quarantine: decisions,
+    spoolWork: spool,
   })
   await activeMapping.prepare()
   await ingest.start()

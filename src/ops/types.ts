@@ -37,6 +37,8 @@ export type StageViews = {
   deadLetters?: DeadLetterOperations | null
   /** To list and change sealed batches. */
   batches?: BatchOperations | null
+  /** Work of an operator on the whole spool. */
+  spoolWork?: Pick<Spool, 'snapshot' | 'assignLane'> | null
   ledger?: Pick<Ledger, 'query' | 'view'> | null
   control?: DaemonControl | null
   ourTime?: { view(): TimeView } | null

@@ -27,6 +27,7 @@
 //   recovery/             reads a store after a start or a failure
 //   salvage/              checks a spool, and reads a damaged one
 //   spool-repair/         makes a spool with damaged files one that starts again
+//   snapshot/             copies of a whole spool, and the way back
 //   message-intake.ts     the calls of the hot path
 //   intake-limits.ts      whether messages may come in
 //   session.ts            one opening of the store
@@ -56,6 +57,7 @@ import { createWalkCalls } from './salvage/live-walk.ts'
 import type { Session } from './session-state.ts'
 import type { SpoolDeps, SpoolOptions } from './spool-options.ts'
 import { newCounters, totalsOf } from './spool-totals.ts'
+import { createSnapshotCalls } from './snapshot/live-snapshot.ts'
 import { superviseStore } from './store-supervisor.ts'
 import type { Batch, Spool, SpoolListener } from './types.ts'
 
@@ -71,6 +73,8 @@ export {
   type RepairOptions,
   type RepairReport,
 } from './spool-repair/spool-repair.ts'
+export { restoreSpool, type RestoreReport } from './snapshot/restore.ts'
+export { snapshotResting } from './snapshot/resting-snapshot.ts'
 export type { Salvaged } from './salvage/salvaged-records.ts'
 
 export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise<Spool> {
@@ -113,6 +117,7 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
     ...createBatchCalls(store),
     ...createKeptCalls(store),
     ...createWalkCalls(store),
+    ...createSnapshotCalls(store, options),
     async assignLane(lane, provider) {
       const payloads = await run((session) => assignLane(session, lane, provider))
       notify((listener) => listener.laneAssigned?.(provider))

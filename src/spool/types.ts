@@ -10,7 +10,7 @@ import type { Envelope, KeptMessage, ShelfName } from '../domain/message.ts'
 import type { MappedPayload } from '../domain/payload.ts'
 import type { Settlement } from '../domain/settlement.ts'
 import type { PreviousEnd } from './opening/in-use-marker.ts'
-import type { LaneRole, LaneView, ShelfView, SpoolCheck, SpoolTotals } from './views.ts'
+import type { LaneRole, LaneView, ShelfView, SnapshotReport, SpoolCheck, SpoolTotals } from './views.ts'
 
 /** Called once: with null after the fsync of the commit that holds the message, else with the fault. */
 export type Ack = (fault: GatewayError | null) => void
@@ -178,6 +178,14 @@ export type BatchCalls = {
   settle(batch: Batch, settlement: Settlement, receipt?: Buffer | null): Promise<void>
 }
 
+export type SnapshotCalls = {
+  /**
+   * Writes the spool as it is between two writes into `to`, an empty or missing directory. Rejects with
+   * OUTPUT_UNWRITABLE, SPOOL_CLOSED or SPOOL_DAMAGED.
+   */
+  snapshot(to: string, signal: AbortSignal): Promise<SnapshotReport>
+}
+
 /** The calls of an operator. */
 export type RepairCalls = {
   /**
@@ -242,6 +250,7 @@ export type Spool = MessageIntake &
   ReceiptCalls &
   KeptCalls &
   RepairCalls &
+  SnapshotCalls &
   WalkCalls & {
     /** How the process ended that had the store before this start. */
     readonly previousEnd: PreviousEnd

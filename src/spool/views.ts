@@ -77,6 +77,23 @@ export type SpoolCheck = {
   problemsHidden: number
 }
 
+/** What snapshot.json says. */
+export type SnapshotSummary = {
+  version: 1
+  createdAt: string
+  /** Id of the spool that it was made of. */
+  instance: string
+  writes: number
+  payloads: number
+  batches: number
+  tables: number
+  /** Tables that share their disk space with the spool. */
+  linkedTables: number
+  bytes: number
+}
+
+export type SnapshotReport = SnapshotSummary & { path: string }
+
 /** What is counted since the process started, when durable. It survives the reopening of the store. */
 export type SpoolCounters = {
   /** Payloads by what became of them. */

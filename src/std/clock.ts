@@ -71,6 +71,11 @@ export function isoTime(at: EpochMs): string {
   return new Date(at).toISOString()
 }
 
+/** A time in the name of a file: without colons, which some file systems and shells do not take. */
+export function fileTime(at: EpochMs): string {
+  return isoTime(at).slice(0, 19).replaceAll(':', '-')
+}
+
 export function isoTimeOrNull(at: EpochMs | null | undefined): string | null {
   return at === null || at === undefined ? null : isoTime(at)
 }

@@ -45,6 +45,7 @@ export { explainDirectory, isDiskFull } from './disk-errors.ts'
 export { hasDatabase, storeFilesAt, type StoreFiles } from './store-files.ts'
 export { lockStore, type StoreLock } from './store-lock.ts'
 export type { FixedFile } from './fixed-file.ts'
+export { stageStore, storeBytes, transferStore } from './store-snapshot.ts'
 
 /** One operation of an atomic write. */
 export type StoreOp = { type: 'put'; key: Buffer; value: Buffer } | { type: 'del'; key: Buffer }

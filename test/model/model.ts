@@ -377,7 +377,7 @@ async function crash(world: World): Promise<void> {
   world.ackOrder.given = world.ackOrder.asked
   world.running.clear()
   // Without the mark, the database alone must show which numbers were given.
-  if (random.chance(0.5)) world.mark = createMemoryFile()
+  if (random.chance(0.8)) world.mark = createMemoryFile()
   // A crash also ends the timers of the process.
   world.clock = createFakeClock(world.clock.now())
   world.spool = await open(world)

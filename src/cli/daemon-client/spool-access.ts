@@ -34,11 +34,32 @@ export function requestOrRead<Answer>(
   )
 }
 
+/** The answer of the daemon, or what `work` does with the directory of the spool where no daemon answers. */
+export function requestOrOpen<Answer>(
+  options: SpoolOptions,
+  io: CommandIo,
+  request: Omit<DaemonRequest, 'url' | 'stop'>,
+  work: (path: string) => Promise<Answer>,
+): Promise<Answer> {
+  const fromDaemon = async (url: string) =>
+    (await requestDaemon({ ...request, url, stop: io.stop })) as Answer
+  return fromDaemonOrPath(options, io, fromDaemon, work)
+}
+
 export async function fromDaemonOrSpool<Result>(
   options: SpoolOptions,
   io: CommandIo,
   fromDaemon: (url: string) => Promise<Result>,
   fromSpool: (spool: RestingSpool) => Promise<Result>,
+): Promise<Result> {
+  return fromDaemonOrPath(options, io, fromDaemon, (path) => withSpool(path, fromSpool))
+}
+
+async function fromDaemonOrPath<Result>(
+  options: SpoolOptions,
+  io: CommandIo,
+  fromDaemon: (url: string) => Promise<Result>,
+  fromPath: (path: string) => Promise<Result>,
 ): Promise<Result> {
   const { path, url, config } = options
   if (path !== undefined && (url ?? config) !== undefined)
@@ -47,13 +68,13 @@ export async function fromDaemonOrSpool<Result>(
       why: 'Each of them names a spool.',
       act: 'Give one of them.',
     })
-  if (path !== undefined) return withSpool(path, fromSpool)
+  if (path !== undefined) return fromPath(path)
   try {
     return await fromDaemon(await daemonUrl(options, io))
   } catch (error) {
     if (!isUnreachable(error) || config === undefined) throw error
   }
-  return withSpool(await spoolPathIn(config, io), fromSpool)
+  return fromPath(await spoolPathIn(config, io))
 }
 
 export function isUnreachable(error: unknown): error is GatewayError {

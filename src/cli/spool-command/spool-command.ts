@@ -1,4 +1,4 @@
-// spool-command.ts: `spool`: verify a spool, repair a damaged one, or salvage what can be read from it.
+// spool-command.ts: `spool`: verify a spool, repair or salvage a damaged one, copy it and restore the copy.
 
 import { Command } from 'commander'
 import { formatSize } from '../../std/quantity.ts'
@@ -7,7 +7,10 @@ import { requestOrRead, withSpoolOptions, type SpoolOptions } from '../daemon-cl
 import { columns } from '../terminal/text-table.ts'
 import { printAnswer, type BuildCommand } from '../terminal/terminal.ts'
 import { textOfLines, notes } from '../terminal/text-format.ts'
+import { assignLaneCommand } from './assign-lane-command.ts'
 import { repairCommand } from './repair-command.ts'
+import { restoreCommand } from './restore-command.ts'
+import { snapshotCommand } from './snapshot-command.ts'
 import { spoolPathOf } from './spool-path.ts'
 import { salvageTo, type SalvageReport } from './salvage-files.ts'
 
@@ -18,6 +21,9 @@ export const spoolCommand: BuildCommand = (io, done) =>
     .addCommand(verifyCommand(io, done))
     .addCommand(repairCommand(io, done))
     .addCommand(salvageCommand(io, done))
+    .addCommand(snapshotCommand(io, done))
+    .addCommand(restoreCommand(io, done))
+    .addCommand(assignLaneCommand(io, done))
 
 const verifyCommand: BuildCommand = (io, done) =>
   withSpoolOptions(new Command('verify'))

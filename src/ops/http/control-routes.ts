@@ -7,6 +7,7 @@
 //   POST /control/quarantine/...                                      control-quarantine.ts
 //   POST /control/batches/...                                         control-batches.ts
 //   POST /control/spool/verify                                        reads every record of the spool
+//   POST /control/spool/...                                           control-spool.ts
 //
 // There is no password. The connection must come from loopback, name a loopback host, and not come from a web
 // page (which sends `Origin`) or through a proxy that announces itself. A proxy in front of `ops.listen` must
@@ -20,6 +21,7 @@ import type { DaemonControl, StageViews } from '../types.ts'
 import { changeBatches } from './control-batches.ts'
 import { changeDeadLetters } from './control-dead-letters.ts'
 import { changeQuarantine } from './control-quarantine.ts'
+import { changeSpool } from './control-spool.ts'
 import { badRequest, faultAnswer, notYet, ok, problem, type JsonAnswer } from './json-answer.ts'
 
 /** One value as JSON, or lines that are sent while they are made. */
@@ -56,11 +58,17 @@ export async function answerControl(stages: StageViews, route: Route): Promise<C
 }
 
 /** The request is wrong, and would be again. */
-const wrongUse: ReadonlySet<string> = new Set(['DEAD_LETTER_INVALID', 'SPOOL_ENTRY_GONE', 'IMPORT_ENDED'])
+const wrongUse: ReadonlySet<string> = new Set([
+  'DEAD_LETTER_INVALID',
+  'SPOOL_ENTRY_GONE',
+  'IMPORT_ENDED',
+  'LANE_KNOWN',
+  'OUTPUT_UNWRITABLE',
+])
 
 /** Null for an unknown path. */
 async function change(
-  { deadLetters, quarantine, batches }: StageViews,
+  { deadLetters, quarantine, batches, spoolWork }: StageViews,
   control: DaemonControl,
   { path, query, request }: Route,
   signal: AbortSignal,
@@ -78,7 +86,9 @@ async function change(
       return ok(await control.check(signal))
     default: {
       const [, folder, name = ''] =
-        /^\/control\/(dead-letters|quarantine|batches)\/([\w-]+)$/.exec(path) ?? []
+        /^\/control\/(dead-letters|quarantine|batches|spool)\/([\w-]+)$/.exec(path) ?? []
+      if (folder === 'spool' && spoolWork)
+        return changeSpool(spoolWork, name, { query, providers: batches?.providers ?? [] }, signal)
       if (folder === 'dead-letters' && deadLetters)
         return changeDeadLetters(deadLetters, name, query, { request, signal })
       if (folder === 'quarantine' && quarantine) return changeQuarantine(quarantine, name, query, signal)

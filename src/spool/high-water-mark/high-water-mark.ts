@@ -57,6 +57,8 @@ export type HighWaterMark = {
   prepare(ops: StoreOp[]): void
   /** The write that was put together last is durable. Before its acks. */
   written(): void
+  /** What the mark says now; between two writes. */
+  current(): Omit<Mark, 'serial' | 'lanesLeftOut'>
   close(): void
 }
 
@@ -158,15 +160,20 @@ export function openHighWaterMark({ clock, emit, disk, manifest }: Deps, path: s
 
   /** A lane was opened or deleted, or has another role. */
   function layOut(): void {
+    const mark = current()
+    layout = layOutMark(buffer, mark)
+    entries.clear()
+    for (const { id, role, nextSeq, open } of mark.lanes)
+      entries.set(id, { offset: layout.offsets.get(id) ?? -1, nextSeq, open, role })
+    isLayoutOld = false
+  }
+
+  function current(): Omit<Mark, 'serial' | 'lanesLeftOut'> {
     const lanes = [...spool.lanes.values()].filter(({ recorded }) => recorded).sort(byChange)
     const marked = lanes.map(({ id, provider, role, committedSeq: nextSeq, openPayloads: open }) => {
       return { id, provider, role, nextSeq, open }
     })
-    layout = layOutMark(buffer, { ...identity, nextLane: spool.nextLane, lanes: marked })
-    entries.clear()
-    for (const { id, role, nextSeq, open } of marked)
-      entries.set(id, { offset: layout.offsets.get(id) ?? -1, nextSeq, open, role })
-    isLayoutOld = false
+    return { ...identity, writes: numbers.writes, nextLane: spool.nextLane, lanes: marked }
   }
 
   function fail(error: unknown): void {
@@ -182,6 +189,7 @@ export function openHighWaterMark({ clock, emit, disk, manifest }: Deps, path: s
     start,
     prepare,
     written,
+    current,
     close() {
       file?.close()
       file = null

@@ -7,14 +7,11 @@
 import { mkdir, readdir, rename, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf } from '../../std/gateway-error.ts'
-import { isoTime, type EpochMs } from '../../std/clock.ts'
+import { fileTime, type EpochMs } from '../../std/clock.ts'
 
 export const storePathOf = (spoolPath: string) => join(spoolPath, 'store')
 const markPathOf = (spoolPath: string) => join(spoolPath, 'mark')
 const asidePrefix = 'store.damaged-'
-
-/** Without colons, which some file systems and shells do not take. */
-const fileTime = (at: EpochMs) => isoTime(at).slice(0, 19).replaceAll(':', '-')
 
 export const damagedPathOf = (spoolPath: string, at: EpochMs) => join(spoolPath, 'damaged', fileTime(at))
 

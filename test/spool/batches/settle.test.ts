@@ -1,11 +1,18 @@
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { PayloadSettlement } from '../../../src/domain/settlement.ts'
-import { allKeys, table } from '../../../src/spool/chunk-log/key-layout.ts'
+import { allKeys, seqKey, table } from '../../../src/spool/chunk-log/key-layout.ts'
 import type { Batch, Spool } from '../../../src/spool/spool.ts'
-import { openExistingStore } from '../../../src/storage/storage.ts'
+import { openExistingStore, openLevelStore, type Store } from '../../../src/storage/storage.ts'
 import { createHeldStore } from '../../support/held-store.ts'
-import { deadLettersIn, namesIn, openSpoolWorld, sealAll, type SpoolWorld } from '../../support/open-spool.ts'
+import {
+  flipLastByte,
+  deadLettersIn,
+  namesIn,
+  openSpoolWorld,
+  sealAll,
+  type SpoolWorld,
+} from '../../support/open-spool.ts'
 import { payloadNamed } from '../../support/spool-world.ts'
 
 const failure = { payloadId: 'p', errorType: 'Timeout', errorMessage: 'busy', validationErrorDetails: [] }
@@ -152,5 +159,55 @@ describe('a settle is refused', () => {
     expect(world.spool.totals()).toMatchObject({ groups, delivered: 0 })
     const { spool } = await world.reopen()
     expect(spool.batches()).toMatchObject([{ batchId: batch.batchId, payloads: 2 }])
+  })
+})
+
+describe('a settle of a batch with a chunk that became damaged after it was sent', () => {
+  /** A sealed batch of a, b and c, of which the chunk of b is damaged once it was loaded. */
+  async function damagedAfterSending(world: SpoolWorld, store: Store): Promise<Batch> {
+    const batch = await sealed(world, 'a', 'b', 'c')
+    await world.spool.load(batch)
+    const key = seqKey(table.chunks, batch.lane, 1)
+    const value = await store.get(key)
+    await store.write([{ type: 'put', key, value: flipLastByte(value!) }], { sync: true })
+    return batch
+  }
+
+  async function openWorld() {
+    const stores: Store[] = []
+    const openStore = async (path: string) => {
+      const store = await openLevelStore(path)
+      stores.push(store)
+      return store
+    }
+    const world = await openSpoolWorld({ openStore, changes: { recentBytesMax: 0 } })
+    return { world, store: stores[0]! }
+  }
+
+  test('settles what was delivered as delivered, also what cannot be read any more', async () => {
+    const { world, store } = await openWorld()
+    const batch = await damagedAfterSending(world, store)
+    await world.spool.settle(batch, { payloads: [delivered, delivered, retryAt(0)], requestId: null })
+    expect(world.spool.totals()).toMatchObject({ delivered: 2, retried: 1, damaged: 0 })
+    expect(world.eventsOf('chunk_damaged')).toEqual([])
+    const [retry] = await sealAll(world.spool)
+    expect(await namesIn(world.spool, retry!)).toEqual(['c'])
+  })
+
+  test.each([
+    ['be retried', retryAt(0)],
+    ['become dead letters', dead],
+  ])('counts those that must %s and cannot be read as damaged, and sets them aside', async (_what, kind) => {
+    const { world, store } = await openWorld()
+    const batch = await damagedAfterSending(world, store)
+    await world.spool.settle(batch, { payloads: [delivered, kind, kind], requestId: null })
+    expect(world.spool.totals()).toMatchObject({ delivered: 1, damaged: 1 })
+    expect(world.eventsOf('chunk_damaged')).toMatchObject([{ lane: batch.lane, firstSeq: 1, payloads: 1 }])
+    const [lane] = world.spool.lanes()
+    expect(lane).toMatchObject({ appended: 3, settled: 3, open: 0 })
+    expect(await store.get(seqKey(table.damaged, batch.lane, 1))).toBeDefined()
+    const again = await world.reopen()
+    expect(again.spool.lanes()[0]).toMatchObject({ appended: 3, settled: 3, open: 0 })
+    expect(await again.spool.check(new AbortController().signal)).toMatchObject({ ok: true })
   })
 })
