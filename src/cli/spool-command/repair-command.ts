@@ -102,15 +102,16 @@ function damageLines({ problems, files }: RepairReport): string[] {
 
 function rangeLines({ payloads, ranges, rangesHidden }: MergeReport['losses']): string[] {
   const shown = ranges.slice(0, rangesShown).map((range) => {
-    const { lane, provider, firstSeq, endSeq, batchIds, after, before } = range
+    const { lane, provider, firstSeq, endSeq, payloads: lost, batchIds, after, before } = range
     const times = [
       ...(after === null ? [] : [`after ${isoTime(after)}`]),
       ...(before === null ? [] : [`before ${isoTime(before)}`]),
     ].join(', ')
     const batches = batchIds.length > 0 ? `, batch ${batchIds.join(', ')}` : ''
     const received = times === '' ? '' : `, received ${times}`
-    const place = `of provider ${provider}, lane ${lane}, numbers ${firstSeq} to ${endSeq - 1}`
-    return `  ${endSeq - firstSeq} ${place}${batches}${received}`
+    const numbers = lost < endSeq - firstSeq ? 'among the numbers' : 'numbers'
+    const place = `of provider ${provider}, lane ${lane}, ${numbers} ${firstSeq} to ${endSeq - 1}`
+    return `  ${lost} ${place}${batches}${received}`
   })
   const hidden = ranges.length + rangesHidden - shown.length
   return [

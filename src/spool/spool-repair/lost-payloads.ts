@@ -40,6 +40,7 @@ export type LostRange = {
   provider: string
   firstSeq: number
   endSeq: number
+  /** Fewer than the range has where it is not known which ones. */
   payloads: number
   /** Sealed batches that they belong to. */
   batchIds: readonly string[]
@@ -176,12 +177,26 @@ function createLaneWalk(id: LaneId, state: LaneState, { damage, lost, returned }
   return { id, add, end: finish }
 
   function finish(): void {
+    const lostBefore = sums.lost
     addHoles(markedSeq, null)
-    const appended = Math.max(markedSeq, end ?? 0)
-    const addsUp = appended === settled + sums.open - unclaimed.payloads + sums.lost
-    if (canLoseClaims && !addsUp) return
+    // A tail that only the mark knows is not in the sums.
+    const isTailCounted = end === null || sums.lost > lostBefore
+    const appended = isTailCounted ? Math.max(markedSeq, end ?? 0) : (end ?? 0)
+    const missing = appended - settled - sums.open - sums.lost
+    addSealed(missing)
+    if (canLoseClaims && missing !== -unclaimed.payloads) return
     returned.payloads += unclaimed.payloads
     for (const key of unclaimed.keys) returned.keys.push(key)
+  }
+
+  /** What the totals count and nothing else shows: in batches of which record and payloads are lost. */
+  function addSealed(payloads: number): void {
+    if (payloads <= 0 || sealSeq === null || sealSeq === 0) return
+    if (!isListLost && !mayHold(damage, seqKey(table.chunks, id, 0), seqKey(table.chunks, id, sealSeq)))
+      return
+    const provider = state.provider ?? 'unknown'
+    const range = { lane: id, provider, firstSeq: 0, endSeq: sealSeq, payloads: Math.min(payloads, sealSeq) }
+    lost({ ...range, batchIds: [], after: null, before: null })
   }
 
   function add(key: Buffer, value: Buffer): void {

@@ -4,9 +4,10 @@
 import { mkdtemp, readdir, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
+import { pause, systemClock } from '../../std/clock.ts'
 import { codeOf, GatewayError } from '../../std/gateway-error.ts'
 import { formatSize } from '../../std/quantity.ts'
-import { copyFiles, explainDirectory, lockStore, realDisk } from '../../storage/storage.ts'
+import { copyFiles, explainDirectory, lockStore, realDisk, type StoreLock } from '../../storage/storage.ts'
 import { storePathOf } from '../opening/aside.ts'
 
 export type Places = { spoolPath: string; storePath: string; journalFile: string }
@@ -45,7 +46,7 @@ export async function withLock<Result>(
   const workPath = await mkdtemp(join(tmpdir(), 'gateway-repair-'))
   try {
     await realDisk.makeDirectory(storePath)
-    const lock = await lockStore(storePath, workPath)
+    const lock = await lockSoon(storePath, workPath, signal)
     try {
       return await work()
     } finally {
@@ -59,6 +60,25 @@ export async function withLock<Result>(
     await rm(workPath, { recursive: true, force: true })
   }
 }
+
+/** A daemon that refuses the spool holds the lock only while it checks the files. */
+async function lockSoon(storePath: string, workPath: string, signal: AbortSignal): Promise<StoreLock> {
+  const untilMs = systemClock.monotonic() + lockWaitMs
+  for (;;) {
+    try {
+      return await lockStore(storePath, workPath)
+    } catch (error) {
+      const isLocked = error instanceof GatewayError && error.code === 'SPOOL_LOCKED'
+      if (!isLocked || systemClock.monotonic() >= untilMs) throw error
+    }
+    await pause(systemClock, lockRetryMs, signal)
+    signal.throwIfAborted()
+  }
+}
+
+/** Small spools are checked within this time; for others the command can be repeated. */
+const lockWaitMs = 3000
+const lockRetryMs = 250
 
 function interruptedFault(cause: unknown): GatewayError {
   return new GatewayError('SPOOL_CLOSED', {

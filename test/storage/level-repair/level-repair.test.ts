@@ -2,9 +2,10 @@
 // that was not hit.
 
 import { existsSync } from 'node:fs'
-import { cp, mkdir, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
+import { cp, mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { readStoreDirectory } from '../../../src/storage/level-files/store-directory.ts'
 import {
   planFiles,
@@ -33,14 +34,18 @@ const few: Contents = { seed: 8, writes: 420, operationsMax: 12, valueBytesMax: 
 const spread: Contents = { seed: 6, writes: 500, operationsMax: 12, valueBytesMax: 20_000, keys: 30_000 }
 const { signal } = new AbortController()
 
+/** Written once, because that takes seconds. */
 const bases = new Map<Contents, string>()
 
-/** A copy of a killed database; it is written once, because that takes seconds. */
+afterAll(async () => {
+  for (const base of bases.values()) await rm(base, { recursive: true })
+})
+
 async function killedStore(contents: Contents): Promise<string> {
   let base = bases.get(contents)
   if (base === undefined) {
-    base = join(await newFolder(), 'store')
-    await mkdir(base)
+    base = await mkdtemp(join(tmpdir(), 'gateway-test-'))
+    bases.set(contents, base)
     await writeKilledStore(base, contents)
   }
   const path = join(await newFolder(), 'store')
