@@ -41,6 +41,11 @@ const elsewhere: Record<string, string> = {
   'npm run gateway -- spool repair --path /var/lib/telemetry-gateway/spool --yes': 'the same',
   'npm run gateway -- spool salvage --path /var/lib/telemetry-gateway/spool --to /mnt/rescue':
     'needs a spool that nobody uses; test/cli/spool-command/spool-command.test.ts has damaged ones',
+  'npm run gateway -- spool snapshot --to /mnt/backup/spool-1':
+    'the tests of the command run it with other paths',
+  'npm run gateway -- spool restore --from /mnt/backup/spool-1 --path /var/lib/telemetry-gateway/spool':
+    'the same',
+  'npm run gateway -- spool assign-lane --lane 7 --provider acme': 'needs a lane without a provider',
   'npm run gateway -- dead-letters requeue --file /mnt/rescue/payloads.ndjson': 'the same',
   'npm run gateway -- probe': 'needs a daemon that is refused; test/cli/probe-command.test.ts has one',
   'npm run bench': 'minutes on a quiet machine; test/bench runs its parts',
