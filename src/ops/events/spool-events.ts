@@ -175,9 +175,13 @@ export const spoolEvents: EventTable<SpoolEvent> = {
     raises: {
       CHUNK_DAMAGED: ({ lane, payloads, firstSeq, what }) => ({
         key: `lane ${lane}`,
-        times: payloads,
-        what: `Cannot read ${plural(payloads, 'payload')} of lane ${lane}, from number ${firstSeq}.`,
-        why: `${sentence(what)} The data is set aside in the spool, not deleted. The lane continues.`,
+        times: Math.max(1, payloads),
+        // Without payloads, a record of the lane or of a batch was damaged.
+        what:
+          payloads === 0
+            ? `Cannot read a record of lane ${lane}.`
+            : `Cannot read ${plural(payloads, 'payload')} of lane ${lane}, from number ${firstSeq}.`,
+        why: `${sentence(what)} What can be read is set aside in the spool, not deleted. The lane continues.`,
       }),
     },
   },

@@ -23,7 +23,7 @@ import type { LaneId } from '../../domain/ids.ts'
 import type { Store } from '../../storage/storage.ts'
 import { readChunk, readGap, type Chunk } from './chunk-codec.ts'
 import { scan } from './damage-scan.ts'
-import { seqOf, seqRange, table } from './key-layout.ts'
+import { isSeqKey, seqOf, seqRange, table } from './key-layout.ts'
 import { refOf, type ChunkRef } from './lane.ts'
 
 export type Finding =
@@ -50,6 +50,7 @@ export async function readRun(
       continue
     }
     for (const [key, value] of page.entries) {
+      if (!isSeqKey(key)) continue
       const firstSeq = seqOf(key)
       // Behind a gap: it could not be read when the gap was counted.
       if (firstSeq < nextSeq) continue

@@ -73,7 +73,7 @@ const retryMs = 60_000
 type Deps = { clock: Clock; emit: Emit; disk: Disk; manifest: () => string }
 
 /** One entry of the mark in memory, to see what changed. Position -1: left out. */
-type Entry = { offset: number; nextSeq: number; open: number; role: MarkedLane['role'] }
+type Entry = { offset: number } & Pick<MarkedLane, 'nextSeq' | 'open' | 'role' | 'provider'>
 
 /** Opens the mark below `path`. Never throws: without the file the spool works as usual. */
 export function openHighWaterMark({ clock, emit, disk, manifest }: Deps, path: string): HighWaterMark {
@@ -148,7 +148,7 @@ export function openHighWaterMark({ clock, emit, disk, manifest }: Deps, path: s
     if (!lane.recorded) return
     recordedLanes += 1
     const entry = entries.get(lane.id)
-    if (entry === undefined || entry.role !== lane.role) {
+    if (entry === undefined || entry.role !== lane.role || entry.provider !== lane.provider) {
       isLayoutOld = true
       return
     }
@@ -163,8 +163,8 @@ export function openHighWaterMark({ clock, emit, disk, manifest }: Deps, path: s
     const mark = current()
     layout = layOutMark(buffer, mark)
     entries.clear()
-    for (const { id, role, nextSeq, open } of mark.lanes)
-      entries.set(id, { offset: layout.offsets.get(id) ?? -1, nextSeq, open, role })
+    for (const { id, provider, role, nextSeq, open } of mark.lanes)
+      entries.set(id, { offset: layout.offsets.get(id) ?? -1, nextSeq, open, role, provider })
     isLayoutOld = false
   }
 

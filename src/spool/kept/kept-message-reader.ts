@@ -13,6 +13,7 @@ import {
   keptByDeviceKey,
   keptKey,
   keptRange,
+  isKeptKey,
   keptSeqOf,
   keyAfter,
   setAsideKey,
@@ -86,6 +87,7 @@ async function readRecords(
       continue
     }
     for (const entry of page.entries) {
+      if (!isKeptKey(entry[0])) continue
       records.push(entry)
       if (records.length === limit) return { records, isComplete }
     }

@@ -179,6 +179,7 @@ async function recountShelf(state: SpoolState, shelf: Shelf, repairs: StoreOp[])
   for await (const page of scan(state.store, range)) {
     if (page.kind === 'gap') continue
     for (const [key, value] of page.entries) {
+      if (!isKeptKey(key)) continue
       head ??= keptSeqOf(key)
       shelf.nextSeq = keptSeqOf(key) + 1
       shelf.messages += 1

@@ -9,7 +9,16 @@
 import type { LaneId } from '../../domain/ids.ts'
 import type { StoreEntry, StoreOp } from '../../storage/storage.ts'
 import { firstReadable, isCorruption } from '../chunk-log/damage-scan.ts'
-import { isLane, isLaneKey, isSeqKey, laneOf, seqKey, table, tableRange } from '../chunk-log/key-layout.ts'
+import {
+  isLane,
+  isLaneKey,
+  isSeqKey,
+  keyAfter,
+  laneOf,
+  seqKey,
+  table,
+  tableRange,
+} from '../chunk-log/key-layout.ts'
 import { isUnknown, newLane, putLane, unknownProvider } from '../chunk-log/lane.ts'
 import { laneRecord, totalsRecord, type LaneRecord, type TotalsRecord } from '../chunk-log/record-codec.ts'
 import type { SpoolState } from '../session-state.ts'
@@ -82,21 +91,19 @@ async function readLaneRecords(
 /** Lanes that have chunks and are not known: one read in each interval between the known ones. */
 async function lanesWithChunks({ store }: SpoolState, known: ReadonlySet<LaneId>): Promise<LaneId[]> {
   const found: LaneId[] = []
-  let fromLane = 0
+  const firstKey = (lane: number) => seqKey(table.chunks, lane as LaneId, 0)
+  let from = tableRange(table.chunks).gte
   for (const next of [...[...known].sort((a, b) => a - b), 2 ** 31]) {
-    while (fromLane < next) {
-      const range = {
-        gte: seqKey(table.chunks, fromLane as LaneId, 0),
-        lt: seqKey(table.chunks, next as LaneId, 0),
-      }
-      const { entry } = await firstReadable(store, range)
+    const lt = firstKey(next)
+    while (from.compare(lt) < 0) {
+      const { entry } = await firstReadable(store, { gte: from, lt })
       if (entry === null) break
-      // A key of a wrong form is no lane; what follows it may be one.
-      const lane = laneOf(entry[0])
-      if (isSeqKey(entry[0])) found.push(lane)
-      fromLane = lane + 1
+      const [key] = entry
+      // A key of a wrong form shows no lane; what follows it may.
+      if (isSeqKey(key)) found.push(laneOf(key))
+      from = isSeqKey(key) ? firstKey(laneOf(key) + 1) : keyAfter(key)
     }
-    fromLane = next + 1
+    from = firstKey(next + 1)
   }
   return found
 }

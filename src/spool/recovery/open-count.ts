@@ -6,7 +6,7 @@ import type { Store, StoreRange } from '../../storage/storage.ts'
 import type { LaneId } from '../../domain/ids.ts'
 import { readChunk, readGap } from '../chunk-log/chunk-codec.ts'
 import { scan } from '../chunk-log/damage-scan.ts'
-import { keptRange, keptSeqOf, seqOf, seqRange, table } from '../chunk-log/key-layout.ts'
+import { isKeptKey, isSeqKey, keptRange, keptSeqOf, seqOf, seqRange, table } from '../chunk-log/key-layout.ts'
 import { firstOpenSeq, settledPayloads, type Lane, type Walk } from '../chunk-log/lane.ts'
 import type { Session, Shelf } from '../session-state.ts'
 
@@ -18,6 +18,7 @@ export async function countOpen(store: Store, lane: LaneId): Promise<OpenCount> 
   for await (const page of scan(store, seqRange(table.chunks, lane, 0, Number.MAX_SAFE_INTEGER))) {
     if (page.kind === 'gap') continue
     for (const [key, value] of page.entries) {
+      if (!isSeqKey(key)) continue
       count.firstSeq ??= seqOf(key)
       const chunk = readChunk(value)
       count.payloads += chunk?.count ?? 0
@@ -46,6 +47,7 @@ export type Walkable = {
   readonly firstSeq: number
   settled(): number
   range(fromSeq: number): StoreRange
+  isKey(key: Buffer): boolean
   read(key: Buffer, value: Buffer): Counted
 }
 
@@ -57,6 +59,7 @@ export function walkableLane(lane: Lane): Walkable {
     firstSeq: firstOpenSeq(lane),
     settled: () => settledPayloads(lane.settled),
     range: (fromSeq) => seqRange(table.chunks, lane.id, fromSeq, Number.MAX_SAFE_INTEGER),
+    isKey: isSeqKey,
     read: (key, value) => {
       const gap = readGap(value)
       return { firstSeq: seqOf(key), count: gap === null ? (readChunk(value)?.count ?? null) : 0 }
@@ -70,6 +73,7 @@ export function walkableShelf(shelf: Shelf): Walkable {
     firstSeq: shelf.headSeq,
     settled: () => shelf.taken + shelf.damaged + shelf.unexplained,
     range: (fromSeq) => keptRange(shelf.name, fromSeq, Number.MAX_SAFE_INTEGER),
+    isKey: isKeptKey,
     read: (key) => ({ firstSeq: keptSeqOf(key), count: 1 }),
   }
 }
@@ -145,7 +149,7 @@ async function readSlice(store: Store, walkable: Walkable, fromSeq: number): Pro
   let bytes = 0
   for await (const page of store.pages(walkable.range(fromSeq))) {
     for (const [key, value] of page) {
-      slice.push(walkable.read(key, value))
+      if (walkable.isKey(key)) slice.push(walkable.read(key, value))
       bytes += value.length
     }
     if (bytes >= sliceBytes) break

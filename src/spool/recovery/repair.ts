@@ -6,7 +6,7 @@ import type { Store, StoreOp, StoreRange } from '../../storage/storage.ts'
 import { readChunk, readGap, type Chunk } from '../chunk-log/chunk-codec.ts'
 import { scan } from '../chunk-log/damage-scan.ts'
 import { addClaim, putClaim } from '../batches/claim.ts'
-import { seqOf, seqRange, table } from '../chunk-log/key-layout.ts'
+import { isSeqKey, seqOf, seqRange, table } from '../chunk-log/key-layout.ts'
 import { settledPayloads, addSettled, putTotals, type Lane } from '../chunk-log/lane.ts'
 import type { Batch } from '../types.ts'
 import type { SpoolState } from '../session-state.ts'
@@ -139,7 +139,7 @@ async function eachChunk(
       continue
     }
     for (const [key, value] of page.entries)
-      if (!visit(seqOf(key), readChunk(value), readGap(value) !== null)) return true
+      if (isSeqKey(key) && !visit(seqOf(key), readChunk(value), readGap(value) !== null)) return true
   }
   return isWhole
 }

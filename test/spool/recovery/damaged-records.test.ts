@@ -7,7 +7,12 @@ import { describe, expect, test } from 'vitest'
 import type { ProviderName } from '../../../src/domain/ids.ts'
 import type { ShelfName } from '../../../src/domain/message.ts'
 import { allKeys, laneOf, table } from '../../../src/spool/chunk-log/key-layout.ts'
-import { openExistingStore, openLevelStore, type StoreEntry } from '../../../src/storage/storage.ts'
+import {
+  openExistingStore,
+  openLevelStore,
+  type StoreEntry,
+  type StoreOp,
+} from '../../../src/storage/storage.ts'
 import { withDamagedBlock } from '../../support/memory-store.ts'
 import {
   addDeadLetters,
@@ -22,6 +27,7 @@ import {
   statesIn,
   type SpoolWorld,
 } from '../../support/open-spool.ts'
+import { createRandom } from '../../support/random.ts'
 import { keptNamed } from '../../support/spool-world.ts'
 
 const deferred = 'deferred:trucks' as ShelfName
@@ -292,4 +298,33 @@ describe('a start with a block of a table that cannot be read', () => {
     }
     expect(reports).toBeGreaterThan(0)
   }, 120_000)
+})
+
+describe('a start with records of any content', () => {
+  test.each([1, 2, 3, 4, 5, 6])('succeeds and delivers what is whole (seed %d)', async (seed) => {
+    const random = createRandom(seed)
+    const bytes = (count: number) => Buffer.from(Array.from({ length: count }, () => random.below(256)))
+    const before = await fullSpool()
+    await before.spool.close()
+    const store = await openExistingStore(join(before.path, 'store'))
+    const ops: StoreOp[] = []
+    for (const kind of Object.values(table)) {
+      for (let n = 0; n < 8; n += 1) {
+        // Keys of any length, and of the length that those of the table have.
+        const length = random.pick([0, 1, 4, 8, 12, 16, 20])
+        const key = Buffer.concat([Buffer.from([kind]), bytes(length)])
+        ops.push({ type: 'put', key, value: bytes(random.below(60)) })
+      }
+    }
+    await store.write(ops, { sync: true })
+    await store.close()
+    const { path, clock } = before
+    const world = await openSpoolWorld({ path, clock, changes: { forgetMs: 1e9, recentBytesMax: 0 } })
+    for (let n = 0; n < 20; n += 1) await clock.advance(100)
+    expect(await world.publish('new')).toBeNull()
+    const delivered = await deliverAll(world)
+    expect(delivered).toEqual(expect.arrayContaining(names))
+    await expectBesides(world, {})
+    await world.reopen()
+  })
 })
