@@ -15,8 +15,8 @@ export function payloadNamed(
   name: string,
   options: { provider?: string; padding?: number; deviceTime?: number | null } = {},
 ): MappedPayload {
-  const windowKey = hash('sha256', `payload ${name}`, 'hex').slice(0, 32)
-  const payloadId = uuidOf(windowKey)
+  const payloadId = uuidOf(hash('sha256', `payload ${name}`, 'hex'))
+  const windowKey = payloadId.replaceAll('-', '')
   const padding = 'x'.repeat(options.padding ?? 0)
   return {
     provider: provider(options.provider ?? 'default'),

@@ -48,6 +48,7 @@ export const repairCommand: BuildCommand = (io, done) =>
 
 const damageShown = 20
 const rangesShown = 20
+const idsShown = 5
 
 function repairText(report: RepairReport): string {
   const { state, path, damage, asidePath, backup, purged, wasInterrupted } = report
@@ -121,8 +122,13 @@ function rangeLines({ payloads, ranges, rangesHidden }: MergeReport['losses']): 
   ]
 }
 
+function shortList(ids: readonly string[]): string {
+  const hidden = ids.length - idsShown
+  return ids.slice(0, idsShown).join(', ') + (hidden > 0 ? ` and ${hidden} more (--json)` : '')
+}
+
 function lossLines({ losses, returned }: RepairReport): string[] {
-  const { operationsInLogs } = losses
+  const { operationsInLogs, payloadIdEnds } = losses
   const operations =
     operationsInLogs === null
       ? ['An unknown number of changes is lost with damaged logs.']
@@ -131,6 +137,7 @@ function lossLines({ losses, returned }: RepairReport): string[] {
         : []
   return [
     ...rangeLines(losses),
+    ...(payloadIdEnds.length > 0 ? [`Their payloadIds end with ${shortList(payloadIdEnds)}.`] : []),
     ...operations,
     ...(returned.payloads + returned.messages > 0
       ? [

@@ -243,7 +243,16 @@ function createLaneWalk(id: LaneId, state: LaneState, { damage, lost, returned }
     const provider = state.provider ?? 'unknown'
     const payloads = endSeq - firstSeq
     sums.lost += payloads
-    lost({ lane: id, provider, firstSeq, endSeq, payloads, batchIds, after: lastAt, before })
+    lost({
+      lane: id,
+      provider,
+      firstSeq,
+      endSeq,
+      payloads,
+      batchIds,
+      after: lastAt,
+      before,
+    })
   }
 }
 

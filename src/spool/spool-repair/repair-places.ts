@@ -8,7 +8,7 @@ import { pause, systemClock } from '../../std/clock.ts'
 import { codeOf, GatewayError } from '../../std/gateway-error.ts'
 import { formatSize } from '../../std/quantity.ts'
 import { copyFiles, explainDirectory, lockStore, realDisk, type StoreLock } from '../../storage/storage.ts'
-import { storePathOf } from '../opening/aside.ts'
+import { storePathOf, storesAside } from '../opening/aside.ts'
 
 export type Places = { spoolPath: string; storePath: string; journalFile: string }
 
@@ -17,10 +17,11 @@ export async function placesOf(path: string): Promise<Places> {
   const isStore = basename(resolve(path)) === 'store' && !(await exists(storePathOf(path)))
   const spoolPath = isStore ? dirname(resolve(path)) : path
   const storePath = storePathOf(spoolPath)
-  if (!(await exists(storePath)) && !(await exists(join(spoolPath, 'mark'))))
+  const isSpool = (await exists(storePath)) || (await exists(join(spoolPath, 'mark')))
+  if (!isSpool && !((await exists(spoolPath)) && (await storesAside(spoolPath)).length > 0))
     throw new GatewayError('SPOOL_MISSING', {
       what: `There is no spool at ${path}.`,
-      why: 'The directory has neither a database in `store` nor a high-water mark.',
+      why: 'The directory has no database in `store`, no store that was set aside, and no high-water mark.',
       act: 'Give the directory of `spool.path`, or the config with --config.',
     })
   return { spoolPath, storePath, journalFile: join(spoolPath, 'repair-journal.json') }

@@ -19,7 +19,11 @@ export type RepairReport = {
   /** The damage in sentences. */
   problems: readonly string[]
   files: { whole: number; rewritten: number; lost: readonly string[]; logs: number }
-  losses: Omit<Losses, 'returned'> & { operationsInLogs: number | null }
+  losses: Omit<Losses, 'returned'> & {
+    operationsInLogs: number | null
+    /** The last 16 digits of lost payloadIds, as far as the dedup window has them. */
+    payloadIdEnds: readonly string[]
+  }
   /** What was settled before and comes back: it is deleted. */
   returned: { payloads: number; messages: number }
   /** Stores that were set aside. */
@@ -47,11 +51,17 @@ export type MergeReport = {
   bytesNeeded: number
 }
 
-type Found = { plan: FilePlan; losses: Losses; wasInterrupted: boolean; apply: boolean }
+type Found = {
+  plan: FilePlan
+  losses: Losses
+  lostIds: readonly string[]
+  wasInterrupted: boolean
+  apply: boolean
+}
 
 export async function reportOf(
   spoolPath: string,
-  { plan, losses, wasInterrupted, apply }: Found,
+  { plan, losses, lostIds, wasInterrupted, apply }: Found,
 ): Promise<RepairReport> {
   const { tables, lostTables, logs, damage } = plan
   const damaged = damage.map(damagedFileOf)
@@ -73,6 +83,7 @@ export async function reportOf(
     },
     losses: {
       ...lost,
+      payloadIdEnds: lostIds,
       operationsInLogs: lostInLogs.includes(null)
         ? null
         : lostInLogs.reduce((sum: number, count) => sum + (count ?? 0), 0),

@@ -34,6 +34,7 @@ import { damagedPathOf, storesAside } from '../opening/aside.ts'
 import { createMerge, mergedNames } from './aside-merge.ts'
 import { asideName, openAsideStore, type AsideStore } from './aside-store.ts'
 import { finishRepair, ownMark } from './finish-repair.ts'
+import { findLostIds } from './lost-ids.ts'
 import { findLosses, type Losses } from './lost-payloads.ts'
 import { backUp, placesOf, purgeDamaged, withLock, type Places } from './repair-places.ts'
 import {
@@ -98,9 +99,9 @@ async function repairStore(
     onProgress,
     below: unfinished?.firstNumber ?? Infinity,
   })
-  const losses = await lossesOf(plan, await ownMark(places), signal)
+  const { losses, lostIds } = await lossesOf(plan, await ownMark(places), signal)
   const wasInterrupted = interrupted !== null
-  const report = await reportOf(spoolPath, { plan, losses, wasInterrupted, apply: options.apply })
+  const report = await reportOf(spoolPath, { plan, losses, lostIds, wasInterrupted, apply: options.apply })
   if (plan.damage.length === 0) return { ...report, state: 'whole', bytesNeeded: 0 }
   const asidePath = unfinished?.asidePath ?? damagedPathOf(spoolPath, options.now())
   if (!options.apply) return { ...report, asidePath }
@@ -118,10 +119,15 @@ async function repairStore(
   return { ...report, state: 'repaired', asidePath, backup: options.backup }
 }
 
-async function lossesOf(plan: FilePlan, mark: Mark | null, signal: AbortSignal): Promise<Losses> {
+async function lossesOf(
+  plan: FilePlan,
+  mark: Mark | null,
+  signal: AbortSignal,
+): Promise<{ losses: Losses; lostIds: string[] }> {
   const files = await openLevelFiles(plan.directory.path)
   try {
-    return await findLosses(files, { damage: plan.damage, mark }, signal)
+    const losses = await findLosses(files, { damage: plan.damage, mark }, signal)
+    return { losses, lostIds: await findLostIds(files, losses.ranges, signal) }
   } finally {
     await files.close()
   }

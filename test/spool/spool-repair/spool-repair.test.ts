@@ -127,6 +127,10 @@ async function filesOf(path: string): Promise<Record<string, string>> {
   return files
 }
 
+const allIds = ['sealed', 'pending'].flatMap((kind) =>
+  Array.from({ length: 60 }, (_, n) => String(payloadNamed(`${kind} ${n}`).payloadId)),
+)
+
 describe('the repair of a spool', () => {
   test('says that the files are whole and changes nothing', async () => {
     const world = await filled()
@@ -179,6 +183,10 @@ describe('the repair of a spool', () => {
     ])
     expect(ranges[0]?.after).not.toBeNull()
     expect(ranges[1]?.before).not.toBeNull()
+    // The dedup window has the ends of their payloadIds, in a block that was not hit.
+    const lost = report.losses.payloadIdEnds.map((end) => allIds.find((id) => id.endsWith(end)))
+    expect(lost).not.toContain(undefined)
+    expect(new Set(lost).size).toBe(payloads)
     const resting = await openRestingSpool(world.path)
     const { lanes } = await resting.check(new AbortController().signal)
     await resting.close()
