@@ -77,11 +77,12 @@ export async function findLosses(
   signal: AbortSignal,
 ): Promise<Losses> {
   const lanes = await readLanes(files, mark)
+  const isListLost = files.manifest?.isComplete !== true
   const found = { ranges: [] as LostRange[], payloads: 0, rangesHidden: 0 }
   const returned = { payloads: 0, messages: 0, keys: [] as Buffer[] }
   let walk: LaneWalk | null = null
   const laneWalk = (id: LaneId): LaneWalk =>
-    createLaneWalk(id, laneState(lanes, id), { damage, lost: addLost, returned })
+    createLaneWalk(id, laneState(lanes, id), { damage, isListLost, lost: addLost, returned })
   const walked = new Set<LaneId>()
   for await (const page of files.pages(tableRange(table.chunks))) {
     signal.throwIfAborted()
@@ -158,15 +159,19 @@ type LaneWalk = { id: LaneId; add(key: Buffer, value: Buffer): void; end(): void
 
 type WalkDeps = {
   damage: readonly FileDamage[]
+  /** Without a manifest, tables can be missing that nothing names. */
+  isListLost: boolean
   lost: (range: LostRange) => void
   returned: { payloads: number; keys: Buffer[] }
 }
 
 /** One walk over the chunks of a lane, in their order. */
-function createLaneWalk(id: LaneId, state: LaneState, { damage, lost, returned }: WalkDeps): LaneWalk {
+function createLaneWalk(
+  id: LaneId,
+  state: LaneState,
+  { damage, isListLost, lost, returned }: WalkDeps,
+): LaneWalk {
   const { sealSeq, settled, claims, markedSeq } = state
-  // Without a manifest, tables can be missing that nothing names.
-  const isListLost = damage.some(({ unit }) => unit === 'manifest')
   const canLoseClaims =
     isListLost || mayHold(damage, seqKey(table.batches, id, 0), seqKey(table.batches, id, seqMax))
   const sums = { open: 0, lost: 0 }
@@ -221,7 +226,10 @@ function createLaneWalk(id: LaneId, state: LaneState, { damage, lost, returned }
 
   /** Between the last chunk and the one at `untilSeq`. */
   function addHoles(untilSeq: number, before: EpochMs | null): void {
-    const from = end ?? Math.min(sealSeq ?? untilSeq, claims[0]?.firstSeq ?? untilSeq)
+    // Of a lane of which nothing is left, everything can be lost.
+    const isGone = end === null && before === null && sealSeq === null && isListLost
+    const unknown = isGone ? 0 : untilSeq
+    const from = end ?? Math.min(sealSeq ?? unknown, claims[0]?.firstSeq ?? unknown)
     if (untilSeq <= from) return
     const isHit = mayHold(damage, seqKey(table.chunks, id, from), seqKey(table.chunks, id, untilSeq))
     if (!isHit && !isListLost) return

@@ -19,6 +19,7 @@
 
 import { isoTime, type EpochMs } from '../../std/clock.ts'
 import {
+  giveToOwner,
   openLevelFiles,
   planFiles,
   readJournal,
@@ -66,7 +67,13 @@ export type RepairOptions = {
  */
 export async function repairSpool(path: string, options: RepairOptions): Promise<RepairReport> {
   const places = await placesOf(path)
-  return withLock(places, options.signal, () => repairLocked(places, options))
+  return withLock(places, options.signal, async () => {
+    try {
+      return await repairLocked(places, options)
+    } finally {
+      if (options.apply) await giveToOwner(places.spoolPath)
+    }
+  })
 }
 
 async function repairLocked(places: Places, options: RepairOptions): Promise<RepairReport> {

@@ -2,7 +2,7 @@
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cp, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { chown, cp, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { LaneId } from '../../../src/domain/ids.ts'
@@ -266,6 +266,39 @@ describe('the repair of a spool', () => {
     expect(purged).toMatchObject({ state: 'whole', purged: [report.asidePath] })
     expect(await readdir(world.path)).not.toContain('damaged')
   })
+
+  test('begins an empty store where only the mark is left; numbers go on behind it', async () => {
+    const world = await filled()
+    await world.spool.close()
+    for (const name of await readdir(join(world.path, 'store'))) await rm(join(world.path, 'store', name))
+    const report = await repair(world.path)
+    expect(report).toMatchObject({
+      state: 'repaired',
+      damage: [{ unit: 'CURRENT' }],
+      losses: { payloads: 90 },
+    })
+    const { spool, eventsOf } = await openSpoolWorld({ path: world.path, changes })
+    expect(eventsOf('writes_missing')).toMatchObject([{ payloads: 90 }])
+    expect(spool.lanes()).toMatchObject([{ id: 1, appended: 90, open: 0 }])
+  })
+
+  test.skipIf(process.geteuid?.() !== 0)(
+    'leaves all files to the owner of the spool when root runs it',
+    async () => {
+      const world = await filled()
+      await world.spool.close()
+      await rm(join(world.path, 'store/CURRENT'))
+      const names = await readdir(world.path, { recursive: true })
+      for (const name of ['.', ...names]) await chown(join(world.path, name), 12_345, 12_346)
+      await repair(world.path)
+      const owners = new Set<string>()
+      for (const name of await readdir(world.path, { recursive: true })) {
+        const { uid, gid } = await stat(join(world.path, name))
+        owners.add(`${uid} ${gid}`)
+      }
+      expect([...owners]).toEqual(['12345 12346'])
+    },
+  )
 
   test('can be killed behind any step and repeated: nothing is lost, nothing comes twice', async () => {
     const world = await filled()
