@@ -45,6 +45,7 @@ export const spoolEventFields = {
     payloads,
     bytes,
     windowIds: count('payloadIds in the dedup window'),
+    damaged: count('payloads that the opening found damaged or missing'),
     tookMs,
   },
   spool_checked: { tables: count('tables of the store'), tookMs },

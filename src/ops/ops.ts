@@ -130,7 +130,8 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
     if (event.kind !== 'spool_recovered') return
     // After a loss of the store, the counters already have what came and went since the start.
     const totals = stages.spool?.totals()
-    const since = totals ? totals.payloads - totals.delivered - totals.dead - totals.damaged : 0
+    // What the opening found damaged was there before.
+    const since = totals ? totals.payloads - totals.delivered - totals.dead - totals.damaged : -event.damaged
     recovered = event.payloads - since
   }
 

@@ -68,6 +68,7 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
 
   async function openOnce(): Promise<Session> {
     const startedAtMs = clock.monotonic()
+    const damagedBefore = deps.counters.damaged
     const manifestBefore = disk.manifestName(storePath)
     const store = await deps.openStore(storePath)
     const manifest = () => disk.manifestName(storePath) ?? ''
@@ -76,7 +77,8 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
       const sessionDeps = { ...deps, store, mark, manifestBefore, changed, lost }
       const opened = await openSession(sessionDeps, options)
       await loadBallast()
-      reportRecovery(opened, clock.monotonic() - startedAtMs)
+      const damaged = deps.counters.damaged - damagedBefore
+      reportRecovery(opened, { damaged, tookMs: clock.monotonic() - startedAtMs })
       sessionEnd = new AbortController()
       void auditInBackground(opened, sessionEnd.signal)
       verifying = verifyInBackground(sessionEnd.signal)
@@ -104,7 +106,10 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
     }
   }
 
-  function reportRecovery({ lanes: byId, window }: Session, tookMs: number): void {
+  function reportRecovery(
+    { lanes: byId, window }: Session,
+    found: { damaged: number; tookMs: number },
+  ): void {
     const lanes = [...byId.values()]
     emit({
       kind: 'spool_recovered',
@@ -113,7 +118,7 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
       payloads: lanes.reduce((sum, lane) => sum + lane.openPayloads, 0),
       bytes: lanes.reduce((sum, lane) => sum + lane.nextBytes - settledBytes(lane.settled), 0),
       windowIds: window.size(),
-      tookMs,
+      ...found,
     })
   }
 
