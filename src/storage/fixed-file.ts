@@ -64,7 +64,13 @@ function writeAll(fd: number, source: Buffer, length: number, offset: number): v
 /** What CURRENT of a database names. Each opening by LevelDB changes it. Null where it cannot be read. */
 export function manifestNameIn(storePath: string): string | null {
   try {
-    return readFileSync(join(storePath, 'CURRENT'), 'utf8').trim()
+    // A pipe in the place of the file must not block the process.
+    const fd = openSync(join(storePath, 'CURRENT'), constants.O_RDONLY | constants.O_NONBLOCK)
+    try {
+      return fstatSync(fd).isFile() ? readFileSync(fd, 'utf8').trim() : null
+    } finally {
+      closeSync(fd)
+    }
   } catch {
     return null
   }

@@ -72,7 +72,10 @@ export async function openLevelFiles(path: string): Promise<LevelFiles> {
   const layouts = new Map<string, TableLayout>()
   const tables: TableFile[] = []
   const sizes = new Map([...(manifest?.tables.values() ?? [])].map(({ name, bytes }) => [name, bytes]))
-  for (const table of directory.tables) tables.push(table.smallest === null ? await withKeys(table) : table)
+  for (const table of directory.tables) {
+    const isNamed = table.smallest !== null && table.bytes >= (sizes.get(table.name) ?? 0)
+    tables.push(isNamed ? table : await withKeys(table))
+  }
   const logs = await indexLogs(path, directory.logs)
   logs.damage.forEach(report)
   if (directory.missingLog !== null) {
@@ -120,7 +123,7 @@ export async function openLevelFiles(path: string): Promise<LevelFiles> {
     return reader
   }
 
-  /** The keys of the first and of the last block that can be read. */
+  /** With the keys of the first and of the last block that can be read. */
   async function withKeys(table: TableFile): Promise<TableFile> {
     const reader = await open(table)
     try {
@@ -129,7 +132,7 @@ export async function openLevelFiles(path: string): Promise<LevelFiles> {
       for (const index of reader.blocks.keys()) {
         const entries = await reader.entries(index)
         if (!Array.isArray(entries) || entries[0] === undefined) continue
-        return { ...table, smallest: userKeyOf(entries[0].key), largest: userKeyOf(last.lastKey) }
+        return extended(table, userKeyOf(entries[0].key), userKeyOf(last.lastKey))
       }
       return table
     } finally {
@@ -146,6 +149,16 @@ export async function openLevelFiles(path: string): Promise<LevelFiles> {
     } finally {
       await reader.close()
     }
+  }
+}
+
+/** Another table can be in the place of the named one, with keys beyond its own. */
+function extended(table: TableFile, first: Buffer, last: Buffer): TableFile {
+  const { smallest, largest } = table
+  return {
+    ...table,
+    smallest: smallest !== null && smallest.compare(first) < 0 ? smallest : first,
+    largest: largest !== null && largest.compare(last) > 0 ? largest : last,
   }
 }
 

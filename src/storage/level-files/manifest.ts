@@ -7,10 +7,11 @@
 //
 // The rename of CURRENT is the one switch from a version of the database to another.
 
-import { open, readFile, rename } from 'node:fs/promises'
+import { open, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf } from '../../std/gateway-error.ts'
 import { syncDirectory } from '../disk.ts'
+import { openRegular, unreadableText } from '../regular-file.ts'
 import { readLog } from './log-reader.ts'
 import { createLogWriter } from './log-writer.ts'
 import type { FileDamage, Manifest, VersionTable } from './types.ts'
@@ -50,16 +51,25 @@ export async function readCurrent(
   }
   let bytes: Buffer
   try {
-    bytes = await readFile(join(path, 'CURRENT'))
+    bytes = await readRegular(join(path, 'CURRENT'))
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return damaged(0, 'the file is missing')
-    if (codeOf(error) === 'EIO' || codeOf(error) === 'EISDIR')
-      return damaged(0, `the file cannot be read (${codeOf(error)})`)
+    const what = unreadableText(error)
+    if (what !== null) return damaged(0, what)
     throw error
   }
   const name = /^(MANIFEST-\d+)\n$/.exec(bytes.toString('latin1'))?.[1]
   if (name === undefined) return damaged(bytes.length, 'it does not hold the name of a manifest')
   return { name, damage: null }
+}
+
+async function readRegular(path: string): Promise<Buffer> {
+  const file = await openRegular(path)
+  try {
+    return await file.readFile()
+  } finally {
+    await file.close()
+  }
 }
 
 /** Manifest null: not one edit can be read. */
@@ -73,7 +83,7 @@ export async function readManifest(
   const tables = new Map<number, VersionTable>()
   const numbers: Partial<Numbers> = {}
   let edits = 0
-  const file = await open(join(path, name))
+  const file = await openRegular(join(path, name))
   try {
     const { size } = await file.stat()
     const isEntry = (content: Buffer) => decodeEdit(content) !== null

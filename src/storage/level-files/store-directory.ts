@@ -9,7 +9,9 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf } from '../../std/gateway-error.ts'
+import { notFileText, unreadableText } from '../regular-file.ts'
 import { logName, manifestName, readCurrent, readManifest } from './manifest.ts'
+import { keyBefore } from './table-reader/block.ts'
 import type { FileDamage, LogFile, Manifest, TableFile } from './types.ts'
 
 export type StoreDirectory = {
@@ -34,7 +36,11 @@ export type DirectoryFiles = {
   /** Numbers, ascending. */
   manifests: number[]
   hasCurrent: boolean
+  /** What is in the place of a table or of a log and is no file that can be read. */
+  obstacles: Obstacle[]
 }
+
+export type Obstacle = { number: number; name: string; isLog: boolean; what: string }
 
 /**
  * Rejects only where the directory cannot be read. Files with the number `below` or a larger one do not
@@ -52,7 +58,12 @@ export async function readStoreDirectory(path: string, below = Infinity): Promis
     const file = existing.get(named.number)
     if (file === undefined) {
       missing.push(named.name)
-      damage.push(missingTable(named))
+      damage.push(
+        missingTable(
+          named,
+          files.obstacles.find(({ name }) => name === named.name),
+        ),
+      )
       continue
     }
     tables.push({ ...file, level, smallest, largest })
@@ -69,8 +80,10 @@ export async function readStoreDirectory(path: string, below = Infinity): Promis
   const isComplete = manifest?.isComplete ?? false
   if (!isComplete) tables.push(...existing.values())
   tables.sort((one, other) => one.number - other.number)
-  const isLive = ({ number }: LogFile) =>
+  const isLive = ({ number }: Pick<LogFile, 'number'>) =>
     manifest === null || !isComplete || number >= manifest.logNumber || number === manifest.prevLogNumber
+  for (const obstacle of files.obstacles)
+    if (obstacle.isLog && isLive(obstacle)) damage.push(unreadableLog(obstacle))
   return { path, manifest, tables, logs: files.logs.filter(isLive), missing, missingLog, damage, files }
 }
 
@@ -79,20 +92,25 @@ export function asNamed(table: TableFile, manifest: Manifest | null): TableFile 
   return { ...table, bytes: manifest?.tables.get(table.number)?.bytes ?? table.bytes }
 }
 
+/** LevelDB counts its files from 1: one with a larger number is not its own, and new numbers follow it. */
+const fileNumberMax = 2 ** 48
+
 export async function listFiles(path: string, below: number): Promise<DirectoryFiles> {
-  const files: DirectoryFiles = { tables: [], logs: [], manifests: [], hasCurrent: false }
+  const files: DirectoryFiles = { tables: [], logs: [], manifests: [], hasCurrent: false, obstacles: [] }
   for (const name of (await readdir(path)).toSorted()) {
     const [, digits, ending] = /^(\d+)\.(ldb|sst|log)$/.exec(name) ?? []
     const number = Number(digits)
     if (ending !== undefined) {
-      if (number >= below) continue
+      if (number >= below || number > fileNumberMax) continue
+      const isLog = ending === 'log'
       const bytes = await sizeOf(join(path, name))
-      if (bytes === null) continue
-      if (ending === 'log') files.logs.push({ number, name, bytes })
+      if (typeof bytes === 'string') files.obstacles.push({ number, name, isLog, what: bytes })
+      if (typeof bytes !== 'number') continue
+      if (isLog) files.logs.push({ number, name, bytes })
       else files.tables.push({ number, name, bytes, level: null, smallest: null, largest: null })
     } else if (/^MANIFEST-\d+$/.test(name)) {
       const manifest = Number(name.slice('MANIFEST-'.length))
-      if (manifest < below) files.manifests.push(manifest)
+      if (manifest < below && manifest <= fileNumberMax) files.manifests.push(manifest)
     } else if (name === 'CURRENT') {
       files.hasCurrent = true
     }
@@ -102,14 +120,16 @@ export async function listFiles(path: string, below: number): Promise<DirectoryF
   return files
 }
 
-/** Null where the file is gone or no file. */
-async function sizeOf(file: string): Promise<number | null> {
+/** Null where the file is gone. A text: why it is no file that can be read. */
+async function sizeOf(file: string): Promise<number | string | null> {
   try {
     const found = await stat(file)
-    return found.isFile() ? found.size : null
+    return found.isFile() ? found.size : notFileText
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return null
-    throw error
+    const what = unreadableText(error)
+    if (what === null) throw error
+    return what
   }
 }
 
@@ -148,8 +168,9 @@ async function readNamed(
     if (manifest === null && damage.length === 0) damage.push(manifestDamage(name, 'it is empty'))
     return { manifest, damage }
   } catch (error) {
-    if (codeOf(error) !== 'ENOENT') throw error
-    return { manifest: null, damage: [manifestDamage(name, 'the file is missing')] }
+    const what = codeOf(error) === 'ENOENT' ? 'the file is missing' : unreadableText(error)
+    if (what === null) throw error
+    return { manifest: null, damage: [manifestDamage(name, what)] }
   }
 }
 
@@ -157,10 +178,15 @@ function manifestDamage(file: string, what: string): FileDamage {
   return { file, unit: 'manifest', offset: 0, bytes: 0, what, keys: null }
 }
 
-function missingTable({ name, bytes, smallest, largest }: TableFile): FileDamage {
+function missingTable({ name, bytes, smallest, largest }: TableFile, obstacle?: Obstacle): FileDamage {
   const after = smallest === null ? null : keyBefore(smallest)
-  const what = 'the file is missing'
+  const what = obstacle?.what ?? 'the file is missing'
   return { file: name, unit: 'table', offset: 0, bytes, what, keys: { after, until: largest } }
+}
+
+function unreadableLog({ name, what }: Obstacle): FileDamage {
+  const keys = { after: null, until: null }
+  return { file: name, unit: 'log', offset: 0, bytes: 0, what, keys }
 }
 
 /** The entries that are lost are found by reading the table. */
@@ -170,16 +196,8 @@ function wrongSize({ name, bytes }: TableFile, named: number): FileDamage {
   return { file: name, unit: 'table', offset: Math.min(bytes, named), bytes: lost, what, keys: null }
 }
 
-function missingLogOf(manifest: Manifest | null, { logs }: DirectoryFiles): string | null {
+function missingLogOf(manifest: Manifest | null, { logs, obstacles }: DirectoryFiles): string | null {
   if (manifest === null || !manifest.isComplete || manifest.logNumber === 0) return null
-  const exists = logs.some(({ number }) => number === manifest.logNumber)
+  const exists = [...logs, ...obstacles].some(({ number }) => number === manifest.logNumber)
   return exists ? null : logName(manifest.logNumber)
-}
-
-/** A key below `key`, with nothing of the store between them. Null below the first key. */
-function keyBefore(key: Buffer): Buffer | null {
-  const last = key[key.length - 1]
-  if (last === undefined) return null
-  const head = key.subarray(0, key.length - 1)
-  return last === 0 ? Buffer.from(head) : Buffer.concat([head, Buffer.of(last - 1), Buffer.alloc(16, 255)])
 }

@@ -3,6 +3,7 @@
 import { readLogState, type LogState } from '../store-check/log-mending.ts'
 import type { FileDamage } from '../level-files/level-files.ts'
 import { asNamed, readStoreDirectory, type StoreDirectory } from '../level-files/store-directory.ts'
+import { userKeyOf } from '../level-files/table-reader/block.ts'
 import { openTable, type TableReader } from '../level-files/table-reader/table-reader.ts'
 import type { Manifest, TableFile } from '../level-files/types.ts'
 import { mergedLevel, orderTables } from './level-order.ts'
@@ -73,8 +74,8 @@ export async function planFiles(path: string, options: PlanOptions): Promise<Fil
   }
   if (directory.missingLog !== null) damage.push(missingLogDamage(directory.missingLog))
   damage.push(...states.flatMap((state) => state.damage))
-  const order =
-    manifest?.isComplete === true ? named(planned, manifest) : await ordered(path, planned, signal)
+  const isNamed = manifest?.isComplete === true && planned.every((table) => fitsPlace(table, manifest))
+  const order = isNamed ? named(planned, manifest) : await ordered(path, planned, signal)
   const written = order.tables.filter(({ action }) => action === 'rewrite')
   return {
     directory,
@@ -82,7 +83,11 @@ export async function planFiles(path: string, options: PlanOptions): Promise<Fil
     tables: order.tables,
     lostTables,
     logs: states,
-    lastSequence: Math.max(order.lastSequence, ...states.map((state) => state.lastSequence)),
+    lastSequence: Math.max(
+      manifest?.lastSequence ?? 0,
+      order.lastSequence,
+      ...states.map((state) => state.lastSequence),
+    ),
     bytesNeeded:
       smallFilesBytes +
       order.mergedBytes +
@@ -138,6 +143,15 @@ async function firstEntries(reader: TableReader, indexes: readonly number[]) {
   return null
 }
 
+/** Another table in the place of a named one can overlap others of the level. */
+function fitsPlace({ table, firstKey, lastKey }: PlannedTable, { tables }: Manifest): boolean {
+  const place = tables.get(table.number)
+  if (place === undefined) return false
+  const { smallest, largest } = place
+  if (smallest === null || largest === null) return false
+  return userKeyOf(firstKey).compare(smallest) >= 0 && userKeyOf(lastKey).compare(largest) <= 0
+}
+
 type Ordered = { tables: PlannedTable[]; mergedBytes: number; lastSequence: number }
 
 /**
@@ -155,7 +169,10 @@ function named(planned: readonly PlannedTable[], { lastSequence }: Manifest): Or
   return { tables, mergedBytes: 0, lastSequence }
 }
 
-/** By their keys. Numbers say nothing then, so each table at level 0 gets a new one. */
+/**
+ * By their keys: without a complete manifest, or where it names other keys. Numbers say nothing then, so
+ * each table at level 0 gets a new one.
+ */
 async function ordered(
   path: string,
   planned: readonly PlannedTable[],

@@ -3,7 +3,7 @@
 //
 //   plan (file-plan.ts)   read every block and record; nothing is changed
 //   journal               from now on an interrupted repair is recognized (repair-journal.ts)
-//   aside                 link what is damaged or replaced into another directory
+//   aside                 link what is damaged or replaced into another directory; move there what is no file
 //   tables                write new tables (table-copies.ts): whole blocks of damaged ones, contents of logs
 //   manifest              write a new one, which names whole tables as they are
 //   switch                rename CURRENT: before it the database is the damaged one, behind it the new one
@@ -13,7 +13,8 @@
 // again.
 //
 // Whole tables are not copied, and no block is compressed anew, so a repair needs little space: that of the
-// damaged tables and of the logs. Without a manifest, level-order.ts finds the levels of the tables.
+// damaged tables and of the logs. Without a manifest, and where another table is in the place of a named one,
+// level-order.ts finds the levels of the tables.
 
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -81,7 +82,7 @@ export async function repairFiles(plan: FilePlan, options: RepairOptions): Promi
 const sequenceOfAdditions = ({ lastSequence }: FilePlan) => lastSequence + 1
 
 function highestNumber({ directory: { manifest, files } }: FilePlan): number {
-  const numbers = [...files.tables, ...files.logs].map(({ number }) => number)
+  const numbers = [...files.tables, ...files.logs, ...files.obstacles].map(({ number }) => number)
   return Math.max(manifest?.nextFileNumber ?? 0, ...files.manifests, ...numbers)
 }
 

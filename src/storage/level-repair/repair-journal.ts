@@ -5,12 +5,13 @@
 //   CURRENT names its manifest   switched: only what follows the switch is left to do
 //   anything else                another program has opened the database since: the journal means nothing
 
-import { open, readFile, rename, rm } from 'node:fs/promises'
+import { open, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { codeOf } from '../../std/gateway-error.ts'
 import { syncDirectory } from '../disk.ts'
 import { manifestName } from '../level-files/manifest.ts'
 import { listFiles } from '../level-files/store-directory.ts'
+import { openRegular, unreadableText } from '../regular-file.ts'
 
 export type RepairJournal = {
   startedAt: string
@@ -68,9 +69,14 @@ export function currentText(path: string): Promise<string | null> {
 
 async function textOf(file: string): Promise<string | null> {
   try {
-    return await readFile(file, 'latin1')
+    const opened = await openRegular(file)
+    try {
+      return await opened.readFile('latin1')
+    } finally {
+      await opened.close()
+    }
   } catch (error) {
-    if (['ENOENT', 'EIO'].includes(codeOf(error) ?? '')) return null
+    if (codeOf(error) === 'ENOENT' || unreadableText(error) !== null) return null
     throw error
   }
 }

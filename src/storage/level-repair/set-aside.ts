@@ -2,10 +2,11 @@
 // possible, by copies.
 
 import { constants } from 'node:fs'
-import { copyFile, link, mkdir, open, readdir, rename, rm } from 'node:fs/promises'
+import { copyFile, link, lstat, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { codeOf } from '../../std/gateway-error.ts'
 import { syncDirectory } from '../disk.ts'
+import { unreadableText } from '../regular-file.ts'
 
 /** The file under another name. A name that exists is left as it is: an interrupted repair made it. */
 export async function linkOrCopy(file: string, to: string): Promise<void> {
@@ -30,19 +31,30 @@ export async function copyDurably(file: string, to: string): Promise<void> {
   await rename(draft, to)
 }
 
-/** Links files of a directory into another one. Those that do not exist are left out. */
+/**
+ * Links files of a directory into another one. Those that do not exist are left out. What is no file is
+ * moved: a directory in the place of CURRENT cannot be replaced.
+ */
 export async function setFilesAside(path: string, names: Iterable<string>, to: string): Promise<void> {
   await mkdir(to, { recursive: true })
   for (const name of names) {
     try {
-      await linkOrCopy(join(path, name), join(to, name))
+      if (await isNoFile(join(path, name))) await rename(join(path, name), join(to, name))
+      else await linkOrCopy(join(path, name), join(to, name))
     } catch (error) {
-      // EIO: a file of which the disk reads nothing.
-      if (!['ENOENT', 'EIO', 'EISDIR'].includes(codeOf(error) ?? '')) throw error
+      // A file of which the disk reads nothing.
+      if (codeOf(error) !== 'ENOENT' && unreadableText(error) === null) throw error
     }
   }
+  await syncDirectory(path)
   await syncDirectory(to)
   await syncDirectory(dirname(to))
+}
+
+/** Also a link to nothing that can be read. */
+async function isNoFile(file: string): Promise<boolean> {
+  if ((await lstat(file)).isSymbolicLink()) return !(await stat(file).catch(() => null))?.isFile()
+  return !(await lstat(file)).isFile()
 }
 
 /** True if files of a directory can be linked. */

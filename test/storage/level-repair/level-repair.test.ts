@@ -1,8 +1,9 @@
 // The repair of a database that kill -9 left and that was damaged then: LevelDB opens it again, with everything
 // that was not hit.
 
+import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { cp, mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
@@ -216,6 +217,67 @@ describe('the repair of files', () => {
     expect(plan.lostTables).toEqual([name])
     await expectWhole(path)
     expect((await contentOf(path)).size).toBeGreaterThan(0)
+  })
+
+  test.each([
+    ['a directory', (file: string) => mkdir(join(file, 'content'), { recursive: true })],
+    ['a pipe', (file: string) => Promise.resolve(execFileSync('mkfifo', [file]))],
+    ['a circular link', (file: string) => symlink(file, file)],
+  ])('moves %s in the place of CURRENT, manifest, table or log away', async (_name, put) => {
+    const manifest = await manifestOf(await killedStore(spread))
+    for (const ending of ['CURRENT', manifest, '.ldb', '.log']) {
+      const path = await killedStore(spread)
+      const name = (await namesEnding(path, ending)).at(ending === '.log' ? -1 : 0) ?? ''
+      await rm(join(path, name))
+      await put(join(path, name))
+      await repair(path)
+      expect(await namesEnding(join(path, '../damaged/now'), ending)).toContain(name)
+      await expectWhole(path)
+      const expected = contentAfter(writesOf(spread))
+      const found = await contentOf(path)
+      const isLost = (key: string) => found.get(key) !== expected.get(key)
+      const lost = [...expected.keys()].filter(isLost).length
+      expect(ending.startsWith('.') ? lost < expected.size : lost === 0, ending).toBe(true)
+    }
+  })
+
+  test.each([
+    ['two tables have changed places', 'swap', 'all'],
+    ['a table is there under two numbers', 'copy', 'some'],
+    ['an older table is in the place of one', 'older', 'some'],
+  ] as const)('makes a database that LevelDB opens where %s', async (_name, kind, kept) => {
+    const older = kind === 'older' ? await killedStore(few) : null
+    for (const [from, to] of [
+      [0, 1],
+      [1, 0],
+    ] as const) {
+      const path = await killedStore(spread)
+      const { tables } = await readStoreDirectory(older ?? path)
+      const [one, other] = [
+        join(path, (await readStoreDirectory(path)).tables[from]?.name ?? ''),
+        join(older ?? path, (tables[to] ?? tables[0])?.name ?? ''),
+      ]
+      const [bytes, others] = [await readFile(one), await readFile(other)]
+      await writeFile(one, others)
+      if (kind === 'swap') await writeFile(other, bytes)
+      const plan = await repair(path)
+      expect(plan.damage.length).toBeGreaterThan(0)
+      await expectWhole(path)
+      const found = await contentOf(path)
+      const expected = contentAfter(writesOf(spread))
+      const lost = [...expected].filter(([key, value]) => found.get(key) !== value).length
+      expect(kept === 'all' ? lost === 0 : lost < expected.size).toBe(true)
+      expect((await planFiles(path, { signal })).damage).toEqual([])
+    }
+  })
+
+  test('does not count files with numbers that no database gives', async () => {
+    const path = await killedStore(few)
+    await writeFile(join(path, '99999999999999999999.log'), '')
+    await writeFile(join(path, 'MANIFEST-99999999999999999999'), '')
+    await rm(join(path, 'CURRENT'))
+    await repair(path)
+    expect(await contentOf(path)).toEqual(contentAfter(writesOf(few)))
   })
 
   test('adds entries, replaces some and deletes others', async () => {

@@ -157,3 +157,11 @@ export function compareInternal(one: Buffer, other: Buffer): number {
   const high = other.readUInt32LE(otherEnd + 4) - one.readUInt32LE(oneEnd + 4)
   return high === 0 ? other.readUInt32LE(otherEnd) - one.readUInt32LE(oneEnd) : high
 }
+
+/** A key below `key`, with nothing of the store between them. Null below the first key. */
+export function keyBefore(key: Buffer): Buffer | null {
+  const last = key[key.length - 1]
+  if (last === undefined) return null
+  const head = key.subarray(0, key.length - 1)
+  return last === 0 ? Buffer.from(head) : Buffer.concat([head, Buffer.of(last - 1), Buffer.alloc(16, 255)])
+}

@@ -4,12 +4,15 @@
 // their checksums, and often the index among them. What lies between the found blocks is reported as damage,
 // with the keys that it can hold.
 //
+// A whole table can be another one than the manifest names, from a copy or with another name. LevelDB reads a
+// table by the size and the keys that the manifest names, so that is damage, too.
+//
 // table-layout.ts finds the blocks, with block-search.ts; block.ts decodes them, snappy.ts decompresses them.
 
 import { join } from 'node:path'
 import type { FileDamage } from '../types.ts'
 import { openFileBytes, type FileBytes } from '../file-bytes.ts'
-import { readStored, trailerBytes, userKeyOf, type BlockEntry } from './block.ts'
+import { keyBefore, readStored, trailerBytes, userKeyOf, type BlockEntry } from './block.ts'
 import { damageOfFilter, isWhole, layoutOf, type KnownTable, type TableLayout } from './table-layout.ts'
 
 export type { KnownTable, TableBlock, TableLayout } from './table-layout.ts'
@@ -42,7 +45,8 @@ export async function openTable(path: string, table: KnownTable, known?: TableLa
   }
 }
 
-function readerOf(file: FileBytes, { name }: KnownTable, layout: TableLayout): TableReader {
+function readerOf(file: FileBytes, table: KnownTable, layout: TableLayout): TableReader {
+  const { name } = table
   const { blocks, damage } = layout
   return { layout, blocks, damage, seek, entries, stored, check, close: () => file.close() }
 
@@ -86,7 +90,27 @@ function readerOf(file: FileBytes, { name }: KnownTable, layout: TableLayout): T
       if (!isWhole(read, offset - from, bytes)) found.push(damageOf(index, wrongChecksum(offset, bytes)))
     }
     const filter = layout.filters === null ? null : await damageOfFilter(file, name, layout.filters)
-    return filter === null ? found : [...found, filter]
+    if (filter !== null) found.push(filter)
+    const other = found.length === 0 ? await otherTable() : null
+    return other === null ? found : [other]
+  }
+
+  /** A whole table that is not the one that is known. LevelDB reads one by its known size and keys. */
+  async function otherTable(): Promise<FileDamage | null> {
+    const { smallest, largest, bytes } = table
+    const first = await entries(0)
+    if (!Array.isArray(first)) return first
+    const last = await entries(blocks.length - 1)
+    if (!Array.isArray(last)) return last
+    const isKnown =
+      file.size >= bytes &&
+      (smallest === null || isKeyOf(first[0], smallest)) &&
+      (largest === null || isKeyOf(last[last.length - 1], largest))
+    if (isKnown) return null
+    const size = file.size < bytes ? `it has ${file.size} bytes instead of ${bytes}` : 'it has other keys'
+    const keys = { after: smallest === null ? null : keyBefore(smallest), until: largest }
+    const what = `another table is in its place: ${size}`
+    return { file: name, unit: 'table', offset: 0, bytes, what, keys }
   }
 
   function wrongChecksum(offset: number, bytes: number): string {
@@ -100,3 +124,6 @@ function readerOf(file: FileBytes, { name }: KnownTable, layout: TableLayout): T
     return { file: name, unit: 'block', offset, bytes: bytes + trailerBytes, what, keys }
   }
 }
+
+const isKeyOf = (entry: BlockEntry | undefined, userKey: Buffer) =>
+  entry !== undefined && userKeyOf(entry.key).equals(userKey)
