@@ -140,6 +140,8 @@ function totalsOf(stages: StageViews) {
     /** Messages that had to wait and got no ack: their devices still have them. */
     returned: ingest?.returned ?? 0,
     damaged: spool?.damaged ?? 0,
+    /** Kept messages, dead letters and entries of mapping state that were counted and are missing. */
+    recordsMissing: spool?.recordsMissing ?? 0,
     held: ingest?.held ?? 0,
     submissions: stages.delivery?.counters().submissions ?? 0,
     /** Messages kept for their expression since the start, and those of them that were mapped. */

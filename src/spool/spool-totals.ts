@@ -15,6 +15,7 @@ export function newCounters(): SpoolCounters {
     kept: 0,
     taken: 0,
     exchanged: 0,
+    recordsMissing: 0,
     receiptsDropped: 0,
   }
 }

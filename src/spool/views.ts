@@ -107,6 +107,8 @@ export type SpoolCounters = {
   kept: number
   taken: number
   exchanged: number
+  /** Kept messages, dead letters and entries of mapping state that were counted and are missing. */
+  recordsMissing: number
   /** Receipts left out because there was no room. */
   receiptsDropped: number
 }

@@ -44,7 +44,9 @@ export const spoolConditions = {
   },
   CHUNK_DAMAGED: {
     severity: 'critical',
-    meaning: 'Stored payloads cannot be read. They are set aside, not deleted.',
+    meaning:
+      'Stored payloads, or records about them, are missing or cannot be read. What is left of them is set ' +
+      'aside, not deleted.',
     act: copyFirst,
   },
   RECORD_DAMAGED: {
@@ -78,8 +80,12 @@ export const spoolConditions = {
   },
   RECORDS_UNBALANCED: {
     severity: 'critical',
-    meaning: 'The counters of kept messages or of mapping state do not add up.',
-    act: reportIt,
+    meaning:
+      'The number of kept messages, dead letters or entries of mapping state is not the one that was counted: ' +
+      'stored data was lost, or deleted data is back. The counter is corrected and counts what was found.',
+    act:
+      'Check the disk (dmesg, SMART). Keep a copy of the spool directory. If no file of the spool was damaged, ' +
+      'report it with the log.',
   },
   SPOOL_DAMAGED: {
     severity: 'critical',

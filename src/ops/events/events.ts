@@ -3,7 +3,7 @@
 // this folder, and `npm run docs`. The types refuse an event without an entry, and an entry for a condition
 // that does not exist.
 //
-//   spool-events, dead-letter-events, ingest-events, mapping-events, clock-events,
+//   spool-events, spool-loss-events, dead-letter-events, ingest-events, mapping-events, clock-events,
 //   delivery-events, endpoint-events, stall-events, ledger-events, gateway-events: the entries, by area
 //   counted-conditions     the conditions that follow a counter
 //   ../conditions/         the codes of the conditions, their severity and what to do
@@ -24,6 +24,7 @@ import { ledgerEvents } from './ledger-events.ts'
 import { mappingEvents } from './mapping-events.ts'
 import { stallEvents } from './stall-events.ts'
 import { spoolEvents } from './spool-events.ts'
+import { spoolLossEvents } from './spool-loss-events.ts'
 import type { EventSpec, EventTable } from './types.ts'
 
 export const eventTable: EventTable<EventName> = {
@@ -32,6 +33,7 @@ export const eventTable: EventTable<EventName> = {
   ...mappingEvents,
   ...clockEvents,
   ...spoolEvents,
+  ...spoolLossEvents,
   ...deliveryEvents,
   ...endpointEvents,
   ...stallEvents,

@@ -1,4 +1,4 @@
-// spool-events.ts: the events of the spool and its store.
+// spool-events.ts: the events of the spool and its store. What it lost: spool-loss-events.ts.
 
 import { formatDuration, formatSize, plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
@@ -6,6 +6,7 @@ import type { EventName, EventOf, HoldReason } from '../../domain/event.ts'
 import { heldMessages } from '../conditions/spool-conditions.ts'
 import type { Cause } from '../conditions/conditions.ts'
 import { clause, noKey, ofFault, sentence } from './event-text.ts'
+import type { SpoolLossEvent } from './spool-loss-events.ts'
 import type { EventTable } from './types.ts'
 
 type SpoolPrefix =
@@ -20,7 +21,7 @@ type SpoolPrefix =
   | 'record'
   | 'records'
 
-type SpoolEvent = Extract<EventName, `${SpoolPrefix}_${string}`>
+type SpoolEvent = Exclude<Extract<EventName, `${SpoolPrefix}_${string}`>, SpoolLossEvent>
 
 /** A lost store is open again with an event of its own. */
 const holdsEnded = {
@@ -30,8 +31,6 @@ const holdsEnded = {
   DEFERRED_FULL: noKey,
   STATE_FULL: noKey,
 }
-
-const eitherLost = 'Either stored data was lost or this is a fault of the gateway.'
 
 export const spoolEvents: EventTable<SpoolEvent> = {
   spool_recovered: {
@@ -169,34 +168,6 @@ export const spoolEvents: EventTable<SpoolEvent> = {
     repeats: ({ fault }) => fault.code,
     raises: { STORE_LOST: ofFault },
   },
-  chunk_damaged: {
-    level: 'error',
-    repeats: ({ lane }) => String(lane),
-    raises: {
-      CHUNK_DAMAGED: ({ lane, payloads, firstSeq, what }) => ({
-        key: `lane ${lane}`,
-        times: Math.max(1, payloads),
-        // Without payloads, a record of the lane or of a batch was damaged.
-        what:
-          payloads === 0
-            ? `Cannot read a record of lane ${lane}.`
-            : `Cannot read ${plural(payloads, 'payload')} of lane ${lane}, from number ${firstSeq}.`,
-        why: `${sentence(what)} What can be read is set aside in the spool, not deleted. The lane continues.`,
-      }),
-    },
-  },
-  writes_missing: {
-    level: 'error',
-    raises: {
-      WRITES_MISSING: ({ writes, payloads, lanes }) => ({
-        times: Math.max(1, payloads),
-        what: `${plural(payloads, 'acknowledged payload')} and ${plural(writes, 'write')} are missing in the spool.`,
-        why:
-          (lanes === '' ? '' : `Missing payloads: ${bounded(lanes)}. `) +
-          'The high-water mark beside the database counts more than the database holds.',
-      }),
-    },
-  },
   high_water_mark_unknown: {
     meaning:
       'The high-water mark of the spool cannot be used. It is written anew. Whether writes of the spool were ' +
@@ -213,17 +184,6 @@ export const spoolEvents: EventTable<SpoolEvent> = {
     level: 'info',
     text: () => 'The high-water mark is written again.',
     clears: { MARK_UNWRITABLE: noKey },
-  },
-  conservation_broken: {
-    level: 'error',
-    repeats: ({ lane }) => String(lane),
-    raises: {
-      CONSERVATION_BROKEN: ({ lane, appended, settled, open }) => ({
-        key: `lane ${lane}`,
-        what: `Lane ${lane}: ${appended} appended, but ${settled} settled and ${open} open.`,
-        why: eitherLost,
-      }),
-    },
   },
   spool_lane_unknown: {
     level: 'error',
@@ -244,28 +204,6 @@ export const spoolEvents: EventTable<SpoolEvent> = {
       `Lane ${lane} with ${plural(payloads, 'payload')} belongs to provider ${quote(provider, 64)} now.`,
     clears: { LANE_UNKNOWN: ({ lane }) => `lane ${lane}` },
   },
-  record_damaged: {
-    level: 'error',
-    repeats: ({ table }) => table,
-    raises: {
-      RECORD_DAMAGED: (event) => ({
-        key: recordsKey(event),
-        what: `Cannot read ${recordsOf(event)}.`,
-        why: `${sentence(event.what)} Nothing was deleted.`,
-      }),
-    },
-  },
-  records_unbalanced: {
-    level: 'error',
-    repeats: ({ table }) => table,
-    raises: {
-      RECORDS_UNBALANCED: (event) => ({
-        key: recordsKey(event),
-        what: `Wrong number of ${recordsOf(event)}: ${event.known} by the counter, ${event.found} found.`,
-        why: eitherLost,
-      }),
-    },
-  },
 }
 
 function heldFor(reason: HoldReason) {
@@ -281,29 +219,4 @@ const mergeWith = (spoolPath: string) =>
 function lostText(bytes: number, operations: number | null): string {
   const lost = operations === null ? 'an unknown number of operations' : plural(operations, 'operation')
   return `${lost} in ${formatSize(bytes)} cannot be read`
-}
-
-const tableNames: Record<Exclude<RecordsEvent['table'], 'state' | 'kept'>, string> = {
-  journal: 'the journal of the intake',
-  sessions: 'stored sessions of clients',
-  dedup: 'the dedup window',
-  'dead letters': 'dead letters or their totals',
-  receipts: 'receipts for the ledger',
-  format: 'the format record of the spool',
-  lanes: 'records of lanes',
-  batches: 'records of batches',
-  totals: 'totals of lanes',
-}
-
-type RecordsEvent = EventOf<'record_damaged' | 'records_unbalanced'>
-
-function recordsOf({ table, name }: RecordsEvent): string {
-  if (table === 'kept') return `kept messages of ${quote(name, 100)}`
-  if (table === 'state') return name === '' ? 'mapping state' : `mapping state under ${quote(name, 100)}`
-  return tableNames[table]
-}
-
-/** One entry of state has no condition of its own: there may be thousands. */
-function recordsKey({ table, name }: RecordsEvent): string {
-  return table === 'kept' ? name : table
 }

@@ -89,6 +89,12 @@ const spoolMetrics: readonly Metric[] = [
     spool('damaged'),
   ),
   counter(
+    'gateway_records_missing_total',
+    'Kept messages, dead letters and entries of mapping state that were counted and are missing. ' +
+      'Alert on any increase.',
+    spool('recordsMissing'),
+  ),
+  counter(
     'gateway_payloads_exchanged_total',
     'Payloads made from kept messages, dead letters or open records.',
     spool('exchanged'),

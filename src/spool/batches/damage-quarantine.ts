@@ -12,6 +12,9 @@ import type { Session, SpoolState } from '../session-state.ts'
 import type { Batch } from '../types.ts'
 import { newClaim, putClaim, type Claimed } from './claim.ts'
 
+/** Of a record that can be read and is damaged. What is missing cannot be set aside. */
+export const keptAside = 'the record is set aside in the spool, not deleted'
+
 type Damage = Extract<Finding, { kind: 'damaged' }>
 
 /** Sets a damaged range at the head of the pending payloads aside. */
@@ -20,11 +23,14 @@ export async function setDamageAside(session: Session, lane: Lane, damage: Damag
   // The chunk behind the damage shows how many bytes are gone. It is read next.
   const endBytes = await startBytesAt(session, lane, damage.endSeq)
   const bytes = Math.max(0, endBytes - lane.sealBytes)
-  lane.sealSeq = damage.endSeq
-  lane.sealBytes = endBytes
-  lane.refsEnd = damage.endSeq
   await session.committer.commit({
-    prepare: (ops) => moveToDamaged(session, lane, damage, bytes, ops),
+    prepare(ops) {
+      // Not before: a count between two writes sees the numbers and the totals of the same moment.
+      lane.sealSeq = damage.endSeq
+      lane.sealBytes = endBytes
+      lane.refsEnd = damage.endSeq
+      moveToDamaged(session, lane, damage, bytes, ops)
+    },
     committed: () => report(session, lane, damage),
   })
 }
@@ -59,16 +65,17 @@ async function startBytesAt({ store }: SpoolState, lane: Lane, seq: number): Pro
  */
 export async function replaceClaim(
   session: Session,
-  { lane, claim: { batch } }: Claimed,
+  { lane, claim }: Claimed,
   findings: readonly Finding[],
 ): Promise<Batch[]> {
+  const { batch } = claim
   const claims = intactRuns(findings).map((refs) => newClaim(session, lane, refs))
   const damages = findings.filter((finding) => finding.kind === 'damaged')
   const left = claims.reduce((sum, added) => sum + added.batch.bytes, 0)
-  deleteClaim(lane, batch.firstSeq)
-  for (const added of claims) setClaim(lane, added)
   await session.committer.commit({
     prepare(ops) {
+      deleteClaim(lane, batch.firstSeq)
+      for (const added of claims) setClaim(lane, added)
       ops.push({ type: 'del', key: seqKey(table.batches, lane.id, batch.firstSeq) })
       for (const added of claims) ops.push(putClaim(added.batch))
       let lostBytes = batch.bytes - left
@@ -111,8 +118,14 @@ function moveToDamaged(state: SpoolState, lane: Lane, damage: Damage, bytes: num
   putTotals(lane, ops)
 }
 
-function report({ counters, emit }: SpoolState, lane: Lane, { firstSeq, endSeq, what }: Damage): void {
+function report({ counters, emit }: SpoolState, lane: Lane, { firstSeq, endSeq, raw, what }: Damage): void {
   const payloads = endSeq - firstSeq
   counters.damaged += payloads
-  emit({ kind: 'chunk_damaged', lane: lane.id, firstSeq, payloads, what })
+  emit({
+    kind: 'chunk_damaged',
+    lane: lane.id,
+    firstSeq,
+    payloads,
+    what: raw === null ? what : `${what}; ${keptAside}`,
+  })
 }

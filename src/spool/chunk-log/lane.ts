@@ -98,8 +98,12 @@ export type Lane = {
 export type Walk = {
   cursorSeq: number
   payloads: number
-  /** Deletions ahead of the walk, payloads by first number: a slice being read may still show them. */
-  deleted: Map<number, number>
+  /** Of a shelf only, as all bytes here. */
+  bytes: number
+  /** Bytes of what was added since the last slice started. */
+  addedBytes: number
+  /** Deletions ahead of the walk by first number: a slice being read may still show them. */
+  deleted: Map<number, { count: number; bytes: number }>
 }
 
 /** Bound of the refs in memory, about 1 MiB a lane. */
@@ -220,10 +224,14 @@ export function chunkDeleted(lane: Lane, firstSeq: number, count: number): void 
 }
 
 /** Tells a walk over a lane or shelf of a record that is deleted meanwhile. */
-export function adjustWalk(walk: Walk | null, firstSeq: number, count: number): void {
+export function adjustWalk(walk: Walk | null, firstSeq: number, count: number, bytes = 0): void {
   if (walk === null) return
-  if (firstSeq < walk.cursorSeq) walk.payloads -= count
-  else walk.deleted.set(firstSeq, count)
+  if (firstSeq >= walk.cursorSeq) {
+    walk.deleted.set(firstSeq, { count, bytes })
+    return
+  }
+  walk.payloads -= count
+  walk.bytes -= bytes
 }
 
 /** Counts payloads as settled. `bytes` are payload bytes. */

@@ -1,11 +1,12 @@
 // dead-letter-table.ts: dead letters in the database: writing, deleting, reading. A record with their number
 // and bytes is written with every change, so that a start does not count them.
 
-import type { StoreOp } from '../../storage/storage.ts'
+import type { Store, StoreOp } from '../../storage/storage.ts'
 import { firstEntries } from '../chunk-log/damage-scan.ts'
 import {
   deadLetterIdOf,
   deadLetterKey,
+  deadLetterKeyBytes,
   deadLetterKeyOf,
   deadLetterTotalsLane,
   keyAfter,
@@ -57,6 +58,18 @@ export function deleteDeadLetters(
 export function putDeadLetterTotals({ deadLetters: { count, bytes } }: SpoolState, ops: StoreOp[]): void {
   const value = deadLetterTotalsRecord.encode({ letters: count, bytes })
   ops.push({ type: 'put', key: laneKey(table.totals, deadLetterTotalsLane), value })
+}
+
+/** What is on the disk, damaged dead letters included. One iteration, since their bytes are bounded. */
+export async function countDeadLetters(store: Store): Promise<{ count: number; bytes: number }> {
+  const sum = { count: 0, bytes: 0 }
+  for await (const page of store.pages(tableRange(table.deadLetters)))
+    for (const [key, value] of page) {
+      if (key.length !== deadLetterKeyBytes) continue
+      sum.count += 1
+      sum.bytes += value.length
+    }
+  return sum
 }
 
 /** Oldest first. A damaged dead letter is left out and stays on the disk. */

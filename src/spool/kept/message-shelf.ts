@@ -81,6 +81,7 @@ export function putKeptMessage({ shelf, device, at, value }: NewMessage, ops: St
   shelf.nextSeq += 1
   shelf.messages += 1
   shelf.bytes += value.length
+  if (shelf.walk !== null) shelf.walk.addedBytes += value.length
   ops.push({ type: 'put', key: keptKey(shelf.name, seq), value })
   if (device === null) return
   ops.push({ type: 'put', key: keptByDeviceKey(shelf.name, device, seq), value: encodeKeptAt(at) })
@@ -117,7 +118,25 @@ function countDeleted(state: SpoolState, shelf: Shelf, seq: number, bytes: numbe
   shelf.drainedBytes += bytes
   state.keptBytes[kindOf(shelf.name)] -= bytes
   if (seq === shelf.headSeq) shelf.headSeq += 1
-  adjustWalk(shelf.walk, seq, 1)
+  adjustWalk(shelf.walk, seq, 1, bytes)
+}
+
+/**
+ * Counts messages that are missing as damaged. Fewer than none: messages that were taken are back. Only while
+ * a write is put together.
+ */
+export function correctShelf(
+  state: SpoolState,
+  shelf: Shelf,
+  missing: { messages: number; bytes: number },
+  ops: StoreOp[],
+): void {
+  shelf.messages -= missing.messages
+  shelf.bytes -= missing.bytes
+  state.keptBytes[kindOf(shelf.name)] -= missing.bytes
+  if (missing.messages > 0) shelf.damaged += missing.messages
+  else shelf.taken += missing.messages
+  putShelf(shelf, ops)
 }
 
 /** Writes the totals of a shelf, in every write that changes it. */

@@ -100,8 +100,10 @@ export async function recoverState(state: SpoolState, repairs: StoreOp[]): Promi
   if (value === undefined && !isUnreadable && stateEntries.sizes.size + damaged === 0) return
   if (totals === null) report(state, '', 'its totals are lost; it was recounted')
   const found = stateEntries.written.entries + damaged
-  if (totals !== null && totals.entries !== found)
+  if (totals !== null && totals.entries !== found) {
+    state.counters.recordsMissing += Math.max(0, totals.entries - found)
     emit({ kind: 'records_unbalanced', table: 'state', name: '', known: totals.entries, found })
+  }
   // Reported once: from here on the existing entries count.
   if (totals?.entries !== stateEntries.written.entries) putTotals(stateEntries, repairs)
 }

@@ -36,8 +36,10 @@ export async function countOpen(store: Store, lane: LaneId): Promise<OpenCount> 
 const sliceBytes = 8 * 1024 * 1024
 const restMs = 50
 
-/** A chunk of a lane, or a kept message of a shelf. Null: damaged, so it extends to the next one. */
-type Counted = { firstSeq: number; count: number | null }
+/** A chunk or gap of a lane, or a kept message. `open` of its numbers are open, with these bytes. */
+type Counted = { firstSeq: number; endSeq: number; open: number; bytes: number }
+
+type SeqRange = { firstSeq: number; endSeq: number }
 
 /** A lane or a shelf, as a walk sees it. */
 export type Walkable = {
@@ -46,25 +48,58 @@ export type Walkable = {
   /** Nothing precedes this number. */
   readonly firstSeq: number
   settled(): number
+  /** By the totals; 0 where they do not count them. */
+  bytes(): number
   range(fromSeq: number): StoreRange
   isKey(key: Buffer): boolean
-  read(key: Buffer, value: Buffer): Counted
+  /** Null for a damaged record. */
+  read(key: Buffer, value: Buffer): Counted | null
+  /**
+   * Numbers, in order, that are open also where no record can be read: they are counted as damaged when
+   * sealing or delivery gets there. Until then they are no fault.
+   */
+  mustHold(): readonly SeqRange[]
 }
 
-export type WalkCount = { appended: number; settled: number; open: number }
+export type WalkCount = {
+  appended: number
+  settled: number
+  open: number
+  /** Bytes of what is open, by the totals and as found. */
+  knownBytes: number
+  foundBytes: number
+}
 
 export function walkableLane(lane: Lane): Walkable {
   return {
     subject: lane,
     firstSeq: firstOpenSeq(lane),
     settled: () => settledPayloads(lane.settled),
+    bytes: () => 0,
     range: (fromSeq) => seqRange(table.chunks, lane.id, fromSeq, Number.MAX_SAFE_INTEGER),
     isKey: isSeqKey,
     read: (key, value) => {
+      const firstSeq = seqOf(key)
       const gap = readGap(value)
-      return { firstSeq: seqOf(key), count: gap === null ? (readChunk(value)?.count ?? null) : 0 }
+      if (gap !== null) return { firstSeq, endSeq: firstSeq + gap.count, open: 0, bytes: 0 }
+      const count = readChunk(value)?.count
+      return count === undefined ? null : { firstSeq, endSeq: firstSeq + count, open: count, bytes: 0 }
     },
+    mustHold: () => openRanges(lane),
   }
+}
+
+/** The claimed ranges and the pending one; those that follow each other as one. */
+function openRanges({ claims, sealSeq, nextSeq }: Lane): SeqRange[] {
+  const ranges: SeqRange[] = []
+  const claimed = [...claims.values()].map(({ batch }) => batch)
+  const inOrder = claimed.sort((one, other) => one.firstSeq - other.firstSeq)
+  for (const { firstSeq, endSeq } of [...inOrder, { firstSeq: sealSeq, endSeq: nextSeq }]) {
+    const last = ranges[ranges.length - 1]
+    if (last?.endSeq === firstSeq) last.endSeq = endSeq
+    else ranges.push({ firstSeq, endSeq })
+  }
+  return ranges
 }
 
 export function walkableShelf(shelf: Shelf): Walkable {
@@ -72,9 +107,15 @@ export function walkableShelf(shelf: Shelf): Walkable {
     subject: shelf,
     firstSeq: shelf.headSeq,
     settled: () => shelf.taken + shelf.damaged + shelf.unexplained,
+    bytes: () => shelf.bytes,
     range: (fromSeq) => keptRange(shelf.name, fromSeq, Number.MAX_SAFE_INTEGER),
     isKey: isKeptKey,
-    read: (key) => ({ firstSeq: keptSeqOf(key), count: 1 }),
+    read: (key, { length: bytes }) => {
+      const firstSeq = keptSeqOf(key)
+      return { firstSeq, endSeq: firstSeq + 1, open: 1, bytes }
+    },
+    // Any message may have left.
+    mustHold: () => [],
   }
 }
 
@@ -89,19 +130,29 @@ export async function countByWalk(
   signal: AbortSignal,
 ): Promise<WalkCount | null> {
   const { subject } = walkable
-  const walk: Walk = { cursorSeq: walkable.firstSeq, payloads: 0, deleted: new Map() }
+  const walk: Walk = {
+    cursorSeq: walkable.firstSeq,
+    payloads: 0,
+    bytes: 0,
+    addedBytes: 0,
+    deleted: new Map(),
+  }
   subject.walk = walk
+  const look = () => {
+    walk.addedBytes = 0
+    const slice = readSlice(store, walkable, walk.cursorSeq)
+    return { appended: subject.nextSeq, mustHold: walkable.mustHold(), slice }
+  }
   try {
     for (;;) {
-      const read = await committer.betweenWrites(
-        () => ({ appended: subject.nextSeq, slice: readSlice(store, walkable, walk.cursorSeq) }),
-        signal,
-      )
+      const read = await committer.betweenWrites(look, signal)
       if (read === null) return null
-      const slice = completed(await read.slice, read.appended)
-      countSlice(walk, slice)
+      const { appended, mustHold } = read
+      const { records, untilSeq } = await read.slice
+      const endSeq = Math.min(untilSeq, appended)
+      countSlice(walk, completed(records, { firstSeq: walk.cursorSeq, endSeq }, mustHold), endSeq)
       // Without await in between: nothing is deleted or numbered between the last chunk and the comparison.
-      if (slice.length === 0 || walk.cursorSeq >= read.appended) return countOf(walkable, walk, read.appended)
+      if (walk.cursorSeq >= appended) return countOf(walkable, walk, appended)
       if (!(await pause(clock, restMs, signal))) return null
     }
   } finally {
@@ -109,50 +160,78 @@ export async function countByWalk(
   }
 }
 
-type Complete = { firstSeq: number; count: number }
+/** Adds what must be there between the records and cannot be read. */
+function completed(
+  records: readonly Counted[],
+  { firstSeq: fromSeq, endSeq }: SeqRange,
+  mustHold: readonly SeqRange[],
+): Counted[] {
+  const complete: Counted[] = []
+  let seq = fromSeq
+  for (const record of records) {
+    // Within a gap: it could not be read when the gap was counted.
+    if (record.firstSeq < seq) continue
+    addMissing(record.firstSeq)
+    complete.push(record)
+    seq = record.endSeq
+  }
+  addMissing(endSeq)
+  return complete
 
-/** A damaged chunk is open until it is set aside. The next slice starts with one at the end of this one. */
-function completed(records: readonly Counted[], appended: number): Complete[] {
-  const last = records.length - 1
-  const isCut = last > 0 && records[last]?.count === null
-  return records.slice(0, isCut ? last : last + 1).map(({ firstSeq, count }, index) => {
-    const endSeq = records[index + 1]?.firstSeq ?? appended
-    return { firstSeq, count: count ?? Math.max(0, endSeq - firstSeq) }
-  })
+  function addMissing(untilSeq: number): void {
+    for (const range of untilSeq > seq ? mustHold : []) {
+      const firstSeq = Math.max(seq, range.firstSeq)
+      const endSeq = Math.min(untilSeq, range.endSeq)
+      if (firstSeq < endSeq) complete.push({ firstSeq, endSeq, open: endSeq - firstSeq, bytes: 0 })
+    }
+  }
 }
 
-function countSlice(walk: Walk, records: readonly Complete[]): void {
-  for (const { firstSeq, count } of records) {
-    walk.payloads += count
-    walk.cursorSeq = firstSeq + Math.max(1, count)
+function countSlice(walk: Walk, records: readonly Counted[], untilSeq: number): void {
+  for (const { open, bytes } of records) {
+    walk.payloads += open
+    walk.bytes += bytes
   }
-  for (const [firstSeq, count] of walk.deleted) {
+  walk.cursorSeq = Math.max(walk.cursorSeq, untilSeq)
+  for (const [firstSeq, { count, bytes }] of walk.deleted) {
     if (firstSeq >= walk.cursorSeq) continue
     walk.deleted.delete(firstSeq)
     // The chunk in the slice can be larger than the deleted one, if it was cut in between.
-    const isInSlice = records.some(
-      (record) => firstSeq >= record.firstSeq && firstSeq < record.firstSeq + record.count,
-    )
-    if (isInSlice) walk.payloads -= count
+    if (!records.some((record) => firstSeq >= record.firstSeq && firstSeq < record.endSeq)) continue
+    walk.payloads -= count
+    walk.bytes -= bytes
   }
 }
 
-function countOf({ subject, settled }: Walkable, walk: Walk, appended: number): WalkCount {
+function countOf({ subject, settled, bytes }: Walkable, walk: Walk, appended: number): WalkCount {
   let open = walk.payloads + subject.nextSeq - appended
+  let foundBytes = walk.bytes + walk.addedBytes
   // Numbered, settled and deleted since the last slice started.
-  for (const [firstSeq, count] of walk.deleted) if (firstSeq >= appended) open -= count
-  return { appended: subject.nextSeq, settled: settled(), open }
+  for (const [firstSeq, deleted] of walk.deleted) {
+    if (firstSeq < appended) continue
+    open -= deleted.count
+    foundBytes -= deleted.bytes
+  }
+  return { appended: subject.nextSeq, settled: settled(), open, knownBytes: bytes(), foundBytes }
 }
 
-async function readSlice(store: Store, walkable: Walkable, fromSeq: number): Promise<readonly Counted[]> {
-  const slice: Counted[] = []
+/** `untilSeq`: nothing before it is left to read. */
+type Slice = { records: readonly Counted[]; untilSeq: number }
+
+async function readSlice(store: Store, walkable: Walkable, fromSeq: number): Promise<Slice> {
+  const records: Counted[] = []
+  let lastSeq = fromSeq
   let bytes = 0
   for await (const page of store.pages(walkable.range(fromSeq))) {
     for (const [key, value] of page) {
-      if (walkable.isKey(key)) slice.push(walkable.read(key, value))
       bytes += value.length
+      if (!walkable.isKey(key)) continue
+      const record = walkable.read(key, value)
+      if (record !== null) records.push(record)
+      else lastSeq = seqOf(key)
     }
-    if (bytes >= sliceBytes) break
+    // What follows the last readable record is read again: only the next one shows where it ends.
+    if (bytes >= sliceBytes) return { records, untilSeq: records[records.length - 1]?.endSeq ?? lastSeq + 1 }
   }
-  return slice
+  return { records, untilSeq: Number.POSITIVE_INFINITY }
 }

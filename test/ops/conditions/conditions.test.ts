@@ -236,6 +236,35 @@ describe('a loss stays visible', () => {
     expect(codes()).toEqual(['MESSAGES_DROPPED'])
   })
 
+  test('damage of a lane counts the payloads of all its events, and records apart', () => {
+    const { rules, conditions } = world()
+    rules.apply({ kind: 'chunk_damaged', lane, firstSeq: 4, payloads: 500, what: 'it is missing' })
+    rules.apply({ kind: 'chunk_damaged', lane, firstSeq: 0, payloads: 0, what: 'its totals are damaged' })
+    rules.apply({ kind: 'chunk_damaged', lane, firstSeq: 900, payloads: 370, what: 'it is missing' })
+    const texts = conditions.open().map(({ what, why, count }) => ({ what, why, count }))
+    expect(texts).toEqual([
+      {
+        what: 'Cannot read 870 payloads of lane 1.',
+        why: 'Last report: 370 payloads from number 900. It is missing. The lane continues.',
+        count: 870,
+      },
+      {
+        what: 'Cannot read 1 record of lane 1.',
+        why: 'Its totals are damaged. The lane continues.',
+        count: 1,
+      },
+    ])
+  })
+
+  test.each([
+    [200, 138, 'Wrong number of dead letters: 200 by the counter, 138 found; 62 are missing.', 62],
+    [4, 5, 'Wrong number of dead letters: 4 by the counter, 5 found; 1 more than counted.', 1],
+  ])('records that are missing or back are counted (%i, %i)', (known, found, what, count) => {
+    const { rules, conditions } = world()
+    rules.apply({ kind: 'records_unbalanced', table: 'dead letters', name: '', known, found })
+    expect(conditions.open()).toMatchObject([{ code: 'RECORDS_UNBALANCED', what, count }])
+  })
+
   test('damage and a broken count are critical and stay', () => {
     const { rules, conditions, clock } = world()
     rules.apply({ kind: 'chunk_damaged', lane, firstSeq: 4, payloads: 10, what: 'Bad CRC.' })

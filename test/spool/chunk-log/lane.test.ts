@@ -11,6 +11,7 @@ import {
   firstOpenSeq,
   newLane,
   putNewChunk,
+  type Walk,
 } from '../../../src/spool/chunk-log/lane.ts'
 import type { Batch, Spool } from '../../../src/spool/spool.ts'
 import { openLevelStore, type StoreOp } from '../../../src/storage/storage.ts'
@@ -90,11 +91,12 @@ describe('a lane', () => {
   })
 
   test('reports deletions behind a walk at once, and those ahead when the walk gets there', () => {
-    const walk = { cursorSeq: 10, payloads: 5, deleted: new Map<number, number>() }
-    adjustWalk(walk, 4, 2)
-    adjustWalk(walk, 10, 3)
+    const walk: Walk = { cursorSeq: 10, payloads: 5, bytes: 50, addedBytes: 0, deleted: new Map() }
+    adjustWalk(walk, 4, 2, 20)
+    adjustWalk(walk, 10, 3, 30)
     adjustWalk(null, 4, 2)
-    expect(walk).toEqual({ cursorSeq: 10, payloads: 3, deleted: new Map([[10, 3]]) })
+    const deleted = new Map([[10, { count: 3, bytes: 30 }]])
+    expect(walk).toEqual({ cursorSeq: 10, payloads: 3, bytes: 30, addedBytes: 0, deleted })
   })
 })
 
