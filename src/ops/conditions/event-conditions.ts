@@ -3,7 +3,7 @@
 import type { GatewayEvent } from '../../domain/event.ts'
 import type { ConditionCode } from './condition-catalogue.ts'
 import type { Cause, Conditions } from './conditions.ts'
-import { countedConditions, type CountedCode } from '../events/counted-conditions.ts'
+import { countedConditions, type CountedCode } from './counted-conditions.ts'
 import { eventSpec } from '../events/events.ts'
 
 /** Totals since the start, and the dead letters that are there now. */

@@ -5,7 +5,7 @@
 //
 //   spool-events, spool-loss-events, dead-letter-events, ingest-events, mapping-events, clock-events,
 //   delivery-events, endpoint-events, stall-events, ledger-events, gateway-events: the entries, by area
-//   counted-conditions     the conditions that follow a counter
+//   ../conditions/counted-conditions   the conditions that follow a counter
 //   ../conditions/         the codes of the conditions, their severity and what to do
 //   ../logging/            the log lines
 //

@@ -3,7 +3,7 @@
 import { plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
 import type { EventName } from '../../domain/event.ts'
-import { countedConditions } from './counted-conditions.ts'
+import { countedConditions } from '../conditions/counted-conditions.ts'
 import { noKey, ofFault, sentence } from './event-text.ts'
 import type { EventTable } from './types.ts'
 
