@@ -94,7 +94,7 @@ export async function writeConfig(folder: string, spoolPath: string, serviceUrl:
 
 export async function makeBase(folder: string, size: BaseSize, compiled: string): Promise<DamageBase> {
   // In the past, so that no device time is in the future.
-  const firstTime = Date.now() - 1_200_000
+  const firstTime = Date.now() - 600_000 - size.delivered - size.pending
   await using service = await openDamageService(() => firstTime)
   const spoolPath = join(folder, 'base', 'spool')
   const config = await writeConfig(join(folder, 'base'), spoolPath, service.url)
