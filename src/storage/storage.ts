@@ -44,6 +44,7 @@ export { readCheckState, unknownCheckState, writeCheckState, type CheckState } f
 export { explainDirectory, isDiskFull } from './disk-errors.ts'
 export { hasDatabase, storeFilesAt, type StoreFiles } from './store-files.ts'
 export { lockStore, type StoreLock } from './store-lock.ts'
+export { deleteUnnamedTables } from './unnamed-tables.ts'
 export { giveToOwner } from './file-owner.ts'
 export type { FixedFile } from './fixed-file.ts'
 export { stageStore, storeBytes, transferStore } from './store-snapshot.ts'

@@ -1,13 +1,20 @@
 // safe-open.ts: one opening of the store, with everything that must be true before: room on the disk for what
 // LevelDB writes at an opening, and files that the check has passed.
 //
-// On a full disk the ballast is dropped first. Without room even then, LevelDB does not touch the files.
+// On a full disk the ballast is dropped first, then the tables of an interrupted compaction are deleted.
+// Without room even then, LevelDB does not touch the files.
 // Where LevelDB or the recovery finds damage that no check looked for, all tables are checked, to say what is
 // hit.
 
 import { codeOf, GatewayError, messageOf } from '../../std/gateway-error.ts'
 import { formatSize } from '../../std/quantity.ts'
-import { explainDirectory, isDiskFull, storeFilesAt, type Disk } from '../../storage/storage.ts'
+import {
+  deleteUnnamedTables,
+  explainDirectory,
+  isDiskFull,
+  storeFilesAt,
+  type Disk,
+} from '../../storage/storage.ts'
 import { isCorruption } from '../chunk-log/damage-scan.ts'
 import { storePathOf } from './aside.ts'
 import { damagedFault } from './damage-report.ts'
@@ -75,6 +82,9 @@ async function makeRoom(disk: Deps['disk'], path: string): Promise<void> {
   const neededBytes = logBytes + openingBytes
   if ((await disk.freeBytes(path)) >= neededBytes) return
   await disk.dropBallast(path)
+  if ((await disk.freeBytes(path)) >= neededBytes) return
+  // Where this fails, the opening that follows says why.
+  await deleteUnnamedTables(storePathOf(path), path).catch(() => 0)
   const freeBytes = await disk.freeBytes(path)
   if (freeBytes >= neededBytes) return
   throw new GatewayError('SPOOL_DISK_FULL', {
