@@ -3,7 +3,8 @@
 //   nextSeq   the largest of: totals, end of the last chunk, end of the last claim, high-water mark
 //   sealSeq   the larger of: totals, end of the last claim
 //
-//   totals lost          the open payloads are counted; the rest of what was ever numbered is unexplained
+//   totals lost          they are made anew (lane-recount.ts). Without the mark the next number keeps a
+//                        distance that is larger than what can have been given
 //   last chunk damaged   what is known otherwise shows its end. If nothing does, it is set aside now, and the
 //                        next number keeps a distance that no chunk can span; the distance is unexplained
 //   tail missing         a gap (missing-writes.ts)
@@ -19,7 +20,8 @@ import type { MarkedLane } from '../high-water-mark/high-water-mark.ts'
 import type { SpoolState } from '../session-state.ts'
 import type { FoundLanes } from './lane-recovery.ts'
 import { addGap, raiseNumbers } from './missing-writes.ts'
-import { recountLane, reportUnreadable } from './repair.ts'
+import { recountLane, type LostTotals } from './lane-recount.ts'
+import { reportUnreadable } from './repair.ts'
 
 /** The last chunk of a lane as it is on the disk. */
 export type LaneEnd = {
@@ -49,21 +51,23 @@ export async function readNumbers(
   const ends = new Map<Lane, LaneEnd>()
   for (const lane of state.lanes.values()) {
     const totals = await totalsOf(state, lane, found)
-    lane.settled = { ...emptySettled(), ...(totals === 'lost' ? {} : totals?.settled) }
-    if (totals !== 'lost') {
-      lane.sealSeq = totals?.sealSeq ?? 0
-      lane.gapPayloads = totals?.gapPayloads ?? 0
-    }
-    const record = totals === 'lost' ? null : totals
+    const record = typeof totals === 'string' ? null : totals
+    lane.settled = { ...emptySettled(), ...record?.settled }
+    lane.sealSeq = record?.sealSeq ?? 0
+    lane.gapPayloads = record?.gapPayloads ?? 0
     const end = await endOf(state, lane)
     ends.set(lane, end)
     lane.nextSeq = Math.max(record?.nextSeq ?? 0, end.seq, claimEnds.get(lane.id) ?? 0)
     lane.nextBytes = Math.max(record?.nextBytes ?? 0, end.bytes)
-    if (totals !== 'lost') continue
-    // What the mark counts beyond that was settled or is missing: only the totals knew which of them. Without
-    // the mark the distance is larger than what can have been given.
-    lane.nextSeq = Math.max(lane.nextSeq, markedLane(state, lane.id)?.nextSeq ?? lane.nextSeq + damagedStride)
-    end.recounted = await recountLane(state, lane, markedLane(state, lane.id)?.open ?? 0)
+    if (typeof totals !== 'string') continue
+    const claims = claimsOf(found, lane.id)
+    const shown = {
+      totals,
+      marked: markedLane(state, lane.id),
+      claims,
+      claimsEnd: claimEnds.get(lane.id) ?? 0,
+    }
+    end.recounted = await recountLane(state, lane, shown)
     putTotals(lane, repairs)
   }
   return ends
@@ -74,17 +78,17 @@ async function totalsOf(
   { store }: SpoolState,
   lane: Lane,
   { totals, isTotalsTableWhole }: FoundLanes,
-): Promise<TotalsRecord | null | 'lost'> {
+): Promise<TotalsRecord | null | LostTotals> {
   const known = totals.get(lane.id)
-  if (known !== undefined) return known ?? 'lost'
+  if (known !== undefined) return known ?? 'damaged'
   if (!isTotalsTableWhole) {
     // A newer version of the record than the damaged one may be elsewhere.
     const { value, isUnreadable } = await readOne(store, laneKey(table.totals, lane.id))
-    if (isUnreadable) return 'lost'
-    if (value !== undefined) return totalsRecord.decode(value) ?? 'lost'
+    if (isUnreadable) return 'damaged'
+    if (value !== undefined) return totalsRecord.decode(value) ?? 'damaged'
   }
   const { entry, isComplete } = await firstReadable(store, seqRange(table.chunks, lane.id, 0, lastSeq))
-  return entry !== null && isComplete && seqOf(entry[0]) === 0 ? null : 'lost'
+  return entry !== null && isComplete && seqOf(entry[0]) === 0 ? null : 'missing'
 }
 
 function endsOfClaims({ claims }: FoundLanes): Map<LaneId, number> {
@@ -94,6 +98,14 @@ function endsOfClaims({ claims }: FoundLanes): Map<LaneId, number> {
     ends.set(laneOf(key), Math.max(ends.get(laneOf(key)) ?? 0, end))
   }
   return ends
+}
+
+/** Those that can be read, in order. */
+function claimsOf({ claims }: FoundLanes, lane: LaneId): { firstSeq: number; endSeq: number }[] {
+  return claims.flatMap(([key, value]) => {
+    const record = laneOf(key) === lane ? claimRecord.decode(value) : null
+    return record === null ? [] : [{ firstSeq: seqOf(key), endSeq: record.endSeq }]
+  })
 }
 
 function markedLane({ mark: { found } }: SpoolState, lane: LaneId): MarkedLane | undefined {
@@ -144,7 +156,8 @@ export function closeEnd(
   { end, isMarkCurrent }: { end: LaneEnd; isMarkCurrent: boolean },
   repairs: StoreOp[],
 ): void {
-  const knownSeq = Math.max(lane.nextSeq, markedLane(state, lane.id)?.nextSeq ?? 0)
+  const marked = markedLane(state, lane.id)
+  const knownSeq = Math.max(lane.nextSeq, marked?.nextSeq ?? 0)
   const { damaged } = end
   if (end.isUnreadable) {
     extend(lane, knownSeq)
@@ -155,6 +168,7 @@ export function closeEnd(
   if (damaged !== null && knownSeq > damaged.firstSeq) extend(lane, knownSeq)
   else if (damaged !== null) setLastAside(state, lane, damaged, repairs)
   else closeTail(state, lane, end, repairs)
+  if (end.recounted !== null && marked === undefined) addGap(lane, damagedStride, 'unexplained', repairs)
 }
 
 /** What follows the last chunk is missing, unless it is sealed. */

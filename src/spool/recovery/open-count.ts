@@ -10,20 +10,46 @@ import { isKeptKey, isSeqKey, keptRange, keptSeqOf, seqOf, seqRange, table } fro
 import { firstOpenSeq, settledPayloads, type Lane, type Walk } from '../chunk-log/lane.ts'
 import type { Session, Shelf } from '../session-state.ts'
 
-export type OpenCount = { payloads: number; bytes: number; firstSeq: number | null; gapPayloads: number }
+export type OpenCount = {
+  payloads: number
+  bytes: number
+  firstSeq: number | null
+  gapPayloads: number
+  /** Payloads before `claimsEnd` that no claim holds. */
+  unclaimed: number
+  /** First chunk or gap from `claimsEnd` on. */
+  pendingSeq: number | null
+}
 
 /** Counts the payloads of a lane in the database. */
-export async function countOpen(store: Store, lane: LaneId): Promise<OpenCount> {
-  const count: OpenCount = { payloads: 0, bytes: 0, firstSeq: null, gapPayloads: 0 }
+export async function countOpen(
+  store: Store,
+  lane: LaneId,
+  { claims, claimsEnd }: { claims: readonly SeqRange[]; claimsEnd: number },
+): Promise<OpenCount> {
+  const count: OpenCount = {
+    payloads: 0,
+    bytes: 0,
+    firstSeq: null,
+    gapPayloads: 0,
+    unclaimed: 0,
+    pendingSeq: null,
+  }
+  let claim = 0
   for await (const page of scan(store, seqRange(table.chunks, lane, 0, Number.MAX_SAFE_INTEGER))) {
     if (page.kind === 'gap') continue
     for (const [key, value] of page.entries) {
       if (!isSeqKey(key)) continue
-      count.firstSeq ??= seqOf(key)
+      const seq = seqOf(key)
+      count.firstSeq ??= seq
+      if (seq >= claimsEnd) count.pendingSeq ??= seq
       const chunk = readChunk(value)
       count.payloads += chunk?.count ?? 0
       count.bytes += chunk?.bytes ?? 0
       if (chunk === null) count.gapPayloads += readGap(value)?.count ?? 0
+      while (claim < claims.length && (claims[claim]?.endSeq ?? 0) <= seq) claim += 1
+      const isClaimed = seq >= (claims[claim]?.firstSeq ?? Number.POSITIVE_INFINITY)
+      if (seq < claimsEnd && !isClaimed) count.unclaimed += chunk?.count ?? 0
     }
   }
   return count
@@ -39,7 +65,7 @@ const restMs = 50
 /** A chunk or gap of a lane, or a kept message. `open` of its numbers are open, with these bytes. */
 type Counted = { firstSeq: number; endSeq: number; open: number; bytes: number }
 
-type SeqRange = { firstSeq: number; endSeq: number }
+export type SeqRange = { firstSeq: number; endSeq: number }
 
 /** A lane or a shelf, as a walk sees it. */
 export type Walkable = {

@@ -10,22 +10,6 @@ import { isSeqKey, seqOf, seqRange, table } from '../chunk-log/key-layout.ts'
 import { settledPayloads, addSettled, putTotals, type Lane } from '../chunk-log/lane.ts'
 import type { Batch } from '../types.ts'
 import type { SpoolState } from '../session-state.ts'
-import { countOpen } from './open-count.ts'
-
-/**
- * Lost totals: counts the open payloads; the rest of what was ever numbered is unexplained. By the mark,
- * `markedOpen` were open: those that are not found are still to be found damaged. Returns how many were
- * found.
- */
-export async function recountLane(state: SpoolState, lane: Lane, markedOpen: number): Promise<number> {
-  const open = await countOpen(state.store, lane.id)
-  const payloads = Math.min(lane.nextSeq, Math.max(open.payloads, markedOpen))
-  addSettled(lane, 'unexplained', lane.nextSeq - payloads, lane.nextBytes - open.bytes)
-  lane.sealSeq = open.firstSeq ?? lane.nextSeq
-  lane.gapPayloads = open.gapPayloads
-  reportUnreadable(state, lane.id, 0, 'the totals of the lane are damaged; they were recounted')
-  return open.payloads
-}
 
 /** A claim with a damaged record: its batchId and its end are lost. `mendSealed` finds what it held. */
 export function dropDamagedClaim(state: SpoolState, lane: Lane, firstSeq: number): void {
