@@ -132,7 +132,10 @@ export async function openLevelFiles(path: string): Promise<LevelFiles> {
       for (const index of reader.blocks.keys()) {
         const entries = await reader.entries(index)
         if (!Array.isArray(entries) || entries[0] === undefined) continue
-        return extended(table, userKeyOf(entries[0].key), userKeyOf(last.lastKey))
+        const end = await reader.entries(reader.blocks.length - 1)
+        // The index can name a key behind the last one.
+        const lastKey = Array.isArray(end) ? (end[end.length - 1]?.key ?? last.lastKey) : last.lastKey
+        return extended(table, userKeyOf(entries[0].key), userKeyOf(lastKey))
       }
       return table
     } finally {
