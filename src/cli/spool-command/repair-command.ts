@@ -101,7 +101,8 @@ function damageLines({ problems, files }: RepairReport): string[] {
   ]
 }
 
-function rangeLines({ payloads, ranges, rangesHidden }: MergeReport['losses']): string[] {
+function rangeLines(losses: MergeReport['losses']): string[] {
+  const { payloads, ranges, rangesHidden } = losses
   const shown = ranges.slice(0, rangesShown).map((range) => {
     const { lane, provider, firstSeq, endSeq, payloads: lost, batchIds, after, before } = range
     const times = [
@@ -119,6 +120,17 @@ function rangeLines({ payloads, ranges, rangesHidden }: MergeReport['losses']): 
     payloads === 0 ? 'No payload is lost.' : `Lost: ${plural(payloads, 'payload')}`,
     ...shown,
     ...(hidden > 0 ? [`  and ${plural(hidden, 'more range')}`] : []),
+    ...keptLines(losses),
+  ]
+}
+
+function keptLines({ deadLetters, messages, stateEntries, writes }: MergeReport['losses']): string[] {
+  const shelves = messages.map(({ shelf, messages: lost }) => `${plural(lost, 'message')} of ${shelf}`)
+  return [
+    ...(deadLetters > 0 ? [`Lost: ${plural(deadLetters, 'dead letter')}`] : []),
+    ...(shelves.length > 0 ? [`Lost: ${shelves.join(', ')}`] : []),
+    ...(stateEntries > 0 ? [`Lost: ${plural(stateEntries, 'entry', 'entries')} of mapping state`] : []),
+    ...(writes > 0 ? [`${plural(writes, 'write')} missing by the high-water mark.`] : []),
   ]
 }
 

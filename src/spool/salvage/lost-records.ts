@@ -74,14 +74,21 @@ function rangeText(kind: number, from: Buffer | null, to: Buffer | null): string
   }
 }
 
-/** Keys of a lane and a number. LevelDB shortens the keys that bound blocks, so they can be incomplete. */
+/**
+ * Keys of a lane and a number: the first number of a chunk or batch. The key `from` is not lost, `to` is.
+ * LevelDB shortens the keys that bound blocks, so they can be incomplete.
+ */
 function seqText(name: string, from: Buffer | null, to: Buffer | null): string {
   const firstLane = from !== null && from.length >= 5 ? laneOf(from) : null
   const lastLane = to !== null && to.length >= 5 ? laneOf(to) : null
   if (firstLane === null && lastLane === null) return name
   if (firstLane === null || firstLane !== lastLane) return `${name} of lanes ${bounds(firstLane, lastLane)}`
-  const numbers = [from, to].map((key) => (key?.length === seqKeyBytes ? seqOf(key) : null))
-  return `${name} of lane ${firstLane}, numbers ${bounds(numbers[0] ?? 0, numbers[1] ?? null)}`
+  const [before = null, last = null] = [from, to].map((key) =>
+    key?.length === seqKeyBytes ? seqOf(key) : null,
+  )
+  const unit = name === 'payloads' ? 'the chunks' : 'those'
+  const starts = bounds(before === null ? 0 : before + 1, last)
+  return `${name} of lane ${firstLane}, ${unit} that start at numbers ${starts}`
 }
 
 function bounds(first: string | number | null, last: string | number | null): string {

@@ -29,7 +29,7 @@ export async function ownMark({ spoolPath, storePath }: Places): Promise<Mark | 
   }
 }
 
-/** The mark keeps the numbers of the lanes, and counts the writes that are there. */
+/** The mark keeps the numbers of the lanes and of the writes: the next start reports what is missing. */
 export async function finishRepair(
   places: Places,
   { asidePath, moved }: Pick<InterruptedRepair, 'asidePath' | 'moved'>,
@@ -41,7 +41,7 @@ export async function finishRepair(
     try {
       const count = decodeWriteCount(await files.get(laneKey(table.totals, writeCountLane)))
       const manifest = files.manifest?.name ?? ''
-      await writeMarkIn(spoolPath, { ...mark, writes: count ?? 0, manifest })
+      await writeMarkIn(spoolPath, { ...mark, writes: Math.max(mark.writes, count ?? 0), manifest })
     } finally {
       await files.close()
     }

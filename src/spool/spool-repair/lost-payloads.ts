@@ -7,33 +7,19 @@
 // From the first claim on, each number of a claim, and from sealSeq on each number, belongs to a chunk. A
 // hole in them is lost where damage can have held its chunks. Chunks before sealSeq without a claim were
 // settled: the record of their deletion is lost. Where a claim can be lost instead, they stay.
+//
+// The sums are compared with what the high-water mark counts, or else the totals: what is missing beyond the
+// holes is lost, too. lost-kept.ts counts dead letters, kept messages and mapping state.
 
 import type { EpochMs } from '../../std/clock.ts'
 import type { LaneId } from '../../domain/ids.ts'
-import type { FileDamage, LevelFiles, StoreRange } from '../../storage/storage.ts'
+import type { FileDamage, LevelFiles } from '../../storage/storage.ts'
 import { readChunk, readGap } from '../chunk-log/chunk-codec.ts'
-import {
-  isLane,
-  keptByDeviceKey,
-  keptSeqOf,
-  laneOf,
-  seqKey,
-  seqOf,
-  shelfOf,
-  table,
-  tableRange,
-  textOf,
-} from '../chunk-log/key-layout.ts'
-import { emptySettled, settledPayloads } from '../chunk-log/lane.ts'
-import {
-  claimRecord,
-  keptMessageRecord,
-  laneRecord,
-  shelfRecord,
-  totalsRecord,
-} from '../chunk-log/record-codec.ts'
+import { laneKey, laneOf, seqKey, seqOf, table, tableRange, writeCountLane } from '../chunk-log/key-layout.ts'
+import { decodeWriteCount } from '../chunk-log/record-codec.ts'
 import type { Mark } from '../high-water-mark/high-water-mark.ts'
-import { unlessDamaged } from './readable-keys.ts'
+import { findLostKept, type LostMessages } from './lost-kept.ts'
+import { laneState, readLanes, type Claim, type LaneState } from './lane-states.ts'
 
 export type LostRange = {
   lane: number
@@ -55,18 +41,14 @@ export type Losses = {
   rangesHidden: number
   /** Payloads and messages that come back and were settled: the repair deletes them. */
   returned: { payloads: number; messages: number; keys: readonly Buffer[] }
-}
-
-type Claim = { firstSeq: number; endSeq: number; batchId: string }
-
-type LaneState = {
-  provider: string | null
-  /** Null where its totals cannot be read. */
-  sealSeq: number | null
-  settled: number
-  /** Of the mark or the totals. */
-  markedSeq: number
-  claims: Claim[]
+  /** By the totals, which the next start corrects. */
+  deadLetters: number
+  messages: readonly LostMessages[]
+  stateEntries: number
+  /** By the high-water mark. */
+  writes: number
+  /** Keys of messages by device that are missing; the repair writes them. */
+  added: readonly (readonly [key: Buffer, value: Buffer])[]
 }
 
 const rangesMax = 1000
@@ -76,7 +58,8 @@ export async function findLosses(
   { damage, mark }: { damage: readonly FileDamage[]; mark: Mark | null },
   signal: AbortSignal,
 ): Promise<Losses> {
-  const lanes = await readLanes(files, mark)
+  const counted = decodeWriteCount(await files.get(laneKey(table.totals, writeCountLane)))
+  const lanes = await readLanes(files, mark, counted)
   const isListLost = files.manifest?.isComplete !== true
   const found = { ranges: [] as LostRange[], payloads: 0, rangesHidden: 0 }
   const returned = { payloads: 0, messages: 0, keys: [] as Buffer[] }
@@ -99,9 +82,13 @@ export async function findLosses(
   }
   walk?.end()
   for (const id of lanes.keys()) if (!walked.has(id)) laneWalk(id).end()
-  await findReturnedMessages(files, returned)
+  const kept = await findLostKept(files, signal)
+  returned.messages = kept.returned.messages
+  for (const key of kept.returned.keys) returned.keys.push(key)
   returned.keys.sort((one, other) => one.compare(other))
-  return { ...found, returned }
+  const { deadLetters, messages, stateEntries, added } = kept
+  const writes = mark === null ? 0 : Math.max(0, mark.writes - (counted ?? 0))
+  return { ...found, deadLetters, messages, stateEntries, writes, added, returned }
 
   function addLost(range: LostRange): void {
     found.payloads += range.payloads
@@ -111,49 +98,6 @@ export async function findLosses(
 }
 
 const chunkKeyBytes = 13
-
-function laneState(lanes: Map<LaneId, LaneState>, id: LaneId): LaneState {
-  let state = lanes.get(id)
-  if (state === undefined) {
-    state = { provider: null, sealSeq: null, settled: 0, markedSeq: 0, claims: [] }
-    lanes.set(id, state)
-  }
-  return state
-}
-
-async function readLanes(files: LevelFiles, mark: Mark | null): Promise<Map<LaneId, LaneState>> {
-  const lanes = new Map<LaneId, LaneState>()
-  for (const { id, provider, nextSeq } of mark?.lanes ?? [])
-    Object.assign(laneState(lanes, id), { provider, markedSeq: nextSeq })
-  await eachRecord(files, tableRange(table.lanes), (key, value) => {
-    const record = laneRecord.decode(value)
-    if (record !== null) laneState(lanes, laneOf(key)).provider = record.provider
-  })
-  await eachRecord(files, tableRange(table.totals), (key, value) => {
-    const record = isLane(laneOf(key)) ? totalsRecord.decode(value) : null
-    if (record === null) return
-    const state = laneState(lanes, laneOf(key))
-    state.sealSeq = record.sealSeq
-    state.settled = settledPayloads({ ...emptySettled(), ...record.settled })
-    state.markedSeq = Math.max(state.markedSeq, record.nextSeq)
-  })
-  await eachRecord(files, tableRange(table.batches), (key, value) => {
-    const record = claimRecord.decode(value)
-    if (record === null) return
-    const { batchId, endSeq } = record
-    laneState(lanes, laneOf(key)).claims.push({ firstSeq: seqOf(key), endSeq, batchId })
-  })
-  return lanes
-}
-
-async function eachRecord(
-  files: LevelFiles,
-  range: StoreRange,
-  visit: (key: Buffer, value: Buffer) => void,
-): Promise<void> {
-  for await (const page of files.pages(range))
-    for (const [key, value] of page) unlessDamaged(() => visit(key, value))
-}
 
 type LaneWalk = { id: LaneId; add(key: Buffer, value: Buffer): void; end(): void }
 
@@ -171,12 +115,14 @@ function createLaneWalk(
   state: LaneState,
   { damage, isListLost, lost, returned }: WalkDeps,
 ): LaneWalk {
-  const { sealSeq, settled, claims, markedSeq } = state
+  const { sealSeq, settled, claims, markedSeq, markedOpen } = state
   const canLoseClaims =
     isListLost || mayHold(damage, seqKey(table.batches, id, 0), seqKey(table.batches, id, seqMax))
   const sums = { open: 0, lost: 0 }
   const unclaimed = { payloads: 0, keys: [] as Buffer[] }
   let end: number | null = null
+  /** The first number that is there. */
+  let first: number | null = null
   let lastAt: EpochMs | null = null
   let claim = 0
   return { id, add, end: finish }
@@ -188,20 +134,41 @@ function createLaneWalk(
     const isTailCounted = end === null || sums.lost > lostBefore
     const appended = isTailCounted ? Math.max(markedSeq, end ?? 0) : (end ?? 0)
     const missing = appended - settled - sums.open - sums.lost
-    addSealed(missing)
-    if (canLoseClaims && missing !== -unclaimed.payloads) return
+    const isReturned = !canLoseClaims || missing === -unclaimed.payloads
+    addRest(missing, {
+      isTailLost: sums.lost > lostBefore,
+      returnedPayloads: isReturned ? unclaimed.payloads : 0,
+    })
+    if (!isReturned) return
     returned.payloads += unclaimed.payloads
     for (const key of unclaimed.keys) returned.keys.push(key)
   }
 
-  /** What the totals count and nothing else shows: in batches of which record and payloads are lost. */
-  function addSealed(payloads: number): void {
-    if (payloads <= 0 || sealSeq === null || sealSeq === 0) return
-    if (!isListLost && !mayHold(damage, seqKey(table.chunks, id, 0), seqKey(table.chunks, id, sealSeq)))
+  /**
+   * What the mark or the totals count and no number shows: behind the end, in batches of which record and
+   * payloads are lost, or in a lane of which the totals are lost.
+   */
+  function addRest(
+    missing: number,
+    { isTailLost, returnedPayloads }: { isTailLost: boolean; returnedPayloads: number },
+  ): void {
+    if (markedOpen !== null) {
+      const rest = markedOpen - (sums.open - returnedPayloads) - sums.lost
+      const tail = end === null || isTailLost ? 0 : Math.max(0, Math.min(rest, markedSeq - end))
+      addAmong(end ?? 0, markedSeq, tail)
+      addAmong(0, sealSeq === null || sealSeq === 0 ? (first ?? markedSeq) : sealSeq, rest - tail)
       return
+    }
+    if (sealSeq === null || sealSeq === 0) return
+    if (isListLost || mayHold(damage, seqKey(table.chunks, id, 0), seqKey(table.chunks, id, sealSeq)))
+      addAmong(0, sealSeq, missing)
+  }
+
+  function addAmong(firstSeq: number, endSeq: number, payloads: number): void {
+    if (payloads <= 0 || endSeq <= firstSeq) return
     const provider = state.provider ?? 'unknown'
-    const range = { lane: id, provider, firstSeq: 0, endSeq: sealSeq, payloads: Math.min(payloads, sealSeq) }
-    lost({ ...range, batchIds: [], after: null, before: null })
+    const place = { lane: id, provider, firstSeq, endSeq, payloads: Math.min(payloads, endSeq - firstSeq) }
+    lost({ ...place, batchIds: [], after: null, before: null })
   }
 
   function add(key: Buffer, value: Buffer): void {
@@ -209,6 +176,7 @@ function createLaneWalk(
     const chunk = readChunk(value)
     const found = chunk ?? readGap(value)
     addHoles(firstSeq, chunk?.committedAt ?? null)
+    first ??= firstSeq
     end = Math.max(end ?? 0, firstSeq + (found?.count ?? 1))
     if (chunk === null) return
     lastAt = chunk.committedAt
@@ -226,10 +194,7 @@ function createLaneWalk(
 
   /** Between the last chunk and the one at `untilSeq`. */
   function addHoles(untilSeq: number, before: EpochMs | null): void {
-    // Of a lane of which nothing is left, everything can be lost.
-    const isGone = end === null && before === null && sealSeq === null && isListLost
-    const unknown = isGone ? 0 : untilSeq
-    const from = end ?? Math.min(sealSeq ?? unknown, claims[0]?.firstSeq ?? unknown)
+    const from = end ?? Math.min(sealSeq ?? untilSeq, claims[0]?.firstSeq ?? untilSeq)
     if (untilSeq <= from) return
     const isHit = mayHold(damage, seqKey(table.chunks, id, from), seqKey(table.chunks, id, untilSeq))
     if (!isHit && !isListLost) return
@@ -274,25 +239,4 @@ function mayHold(damage: readonly FileDamage[], gte: Buffer, lt: Buffer): boolea
       (keys.until === null || keys.until.compare(gte) >= 0) &&
       (keys.after === null || keys.after.compare(lt) < 0),
   )
-}
-
-/** Kept messages before the head of their shelf were taken. */
-async function findReturnedMessages(
-  files: LevelFiles,
-  returned: { messages: number; keys: Buffer[] },
-): Promise<void> {
-  const heads = new Map<string, number>()
-  await eachRecord(files, tableRange(table.shelves), (key, value) => {
-    const record = shelfRecord.decode(value)
-    if (record !== null) heads.set(textOf(key), record.headSeq)
-  })
-  await eachRecord(files, tableRange(table.kept), (key, value) => {
-    const shelf = shelfOf(key)
-    const seq = keptSeqOf(key)
-    if (seq >= (heads.get(shelf) ?? 0)) return
-    returned.messages += 1
-    returned.keys.push(key)
-    const device = keptMessageRecord.decode(value)?.device ?? null
-    if (device !== null) returned.keys.push(keptByDeviceKey(shelf, device, seq))
-  })
 }

@@ -19,7 +19,7 @@ export type RepairReport = {
   /** The damage in sentences. */
   problems: readonly string[]
   files: { whole: number; rewritten: number; lost: readonly string[]; logs: number }
-  losses: Omit<Losses, 'returned'> & {
+  losses: Omit<Losses, 'returned' | 'added'> & {
     operationsInLogs: number | null
     /** The last 16 digits of lost payloadIds, as far as the dedup window has them. */
     payloadIdEnds: readonly string[]
@@ -47,7 +47,7 @@ export type MergeReport = {
   messages: number
   stateEntries: number
   problems: readonly string[]
-  losses: Omit<Losses, 'returned'>
+  losses: Omit<Losses, 'returned' | 'added'>
   bytesNeeded: number
 }
 
@@ -66,7 +66,7 @@ export async function reportOf(
   const { tables, lostTables, logs, damage } = plan
   const damaged = damage.map(damagedFileOf)
   const lostInLogs = logs.map(({ lostOperations }) => lostOperations)
-  const { returned, ...lost } = losses
+  const { returned, added: _added, ...lost } = losses
   // A probe writes, which a plan does not.
   const linkBytes = !apply || (await canLink(spoolPath)) ? 0 : keptBytes(plan)
   const { bavail, bsize } = await statfs(spoolPath)
@@ -131,7 +131,7 @@ export async function writeReport(asidePath: string, name: string, report: objec
 
 export function mergeReportOf(aside: AsideStore): MergeReport {
   const { path, payloads, batches, deadLetters, messages, stateEntries, damage, bytes } = aside
-  const { returned: _returned, ...losses } = aside.losses
+  const { returned: _returned, added: _added, ...losses } = aside.losses
   const problems = damage.map((damaged) => damageSentence(damagedFileOf(damaged)))
   const bytesNeeded = bytes + smallFilesBytes
   return { path, payloads, batches, deadLetters, messages, stateEntries, problems, losses, bytesNeeded }

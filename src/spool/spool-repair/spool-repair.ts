@@ -12,7 +12,7 @@
 // been sent goes again under its own.
 //
 // The high-water mark keeps the numbers of the lanes: the next start counts what is missing and goes on
-// behind them. Its count of writes becomes that of the repaired database.
+// behind them. It keeps its count of writes, too, so the next start reports the writes that are missing.
 //
 // A store that was set aside is merged (aside-merge.ts) with one more switch of CURRENT, and then moved to
 // `damaged/<time>`, where the damaged files stay until `purge`.
@@ -30,6 +30,8 @@ import {
   type NewEntry,
   type RepairStep,
 } from '../../storage/storage.ts'
+import { laneKey, table, writeCountLane } from '../chunk-log/key-layout.ts'
+import { newWriteCount } from '../chunk-log/record-codec.ts'
 import type { Mark } from '../high-water-mark/high-water-mark.ts'
 import { damagedPathOf, storesAside } from '../opening/aside.ts'
 import { createMerge, mergedNames } from './aside-merge.ts'
@@ -119,11 +121,20 @@ async function repairStore(
     if (step === 'aside') await writeReport(asidePath, 'repair-report.json', { ...report, startedAt })
     await options.onStep?.(step)
   }
-  const replaced = () => losses.returned.keys.map((key): NewEntry => [key, null])
+  const replaced = () => correctionsOf(plan, losses)
   await repairFiles(plan, { journalFile, asidePath, startedAt, signal, replaced, onStep })
   await finishRepair(places, { asidePath, moved: null })
   await onStep('mark')
   return { ...report, state: 'repaired', asidePath, backup: options.backup }
+}
+
+/** In the order of the keys. */
+function correctionsOf({ tables, logs }: FilePlan, { returned, added }: Losses): NewEntry[] {
+  const isEmpty = tables.length === 0 && logs.every(({ batches }) => batches === 0)
+  // With a count of writes, the next start reports by the mark that all are missing.
+  const count: NewEntry[] = isEmpty ? [[laneKey(table.totals, writeCountLane), newWriteCount()]] : []
+  const deleted = returned.keys.map((key): NewEntry => [key, null])
+  return [...deleted, ...added, ...count].toSorted(([one], [other]) => one.compare(other))
 }
 
 async function lossesOf(

@@ -19,7 +19,12 @@ const damageOf = (keys: FileDamage['keys'], more: Partial<FileDamage> = {}) =>
   })
 
 test.each([
-  ['numbers of a lane', chunk(3, 100), chunk(3, 300), ['payloads of lane 3, numbers 100 to 300']],
+  [
+    'numbers of a lane',
+    chunk(3, 100),
+    chunk(3, 300),
+    ['payloads of lane 3, the chunks that start at numbers 101 to 300'],
+  ],
   ['several lanes', chunk(3, 100), chunk(5, 7), ['payloads of lanes 3 to 5']],
   [
     'a key that LevelDB shortened',
@@ -49,7 +54,7 @@ test.each([
 test('damage is a sentence with its place, and with what it can have held', () => {
   expect(damageSentence(damageOf({ after: chunk(1, 2), until: chunk(1, 3) }))).toBe(
     '000005.ldb, block at byte 4096 (800 bytes), cannot be read: its checksum is wrong. ' +
-      'It can have held: payloads of lane 1, numbers 2 to 3.',
+      'It can have held: payloads of lane 1, the chunks that start at numbers 3 to 3.',
   )
   const current = {
     file: 'CURRENT',

@@ -175,7 +175,9 @@ describe('the repair of a spool', () => {
     const report = await repair(world.path)
     const { payloads, ranges } = report.losses
     expect(report).toMatchObject({ state: 'repaired' })
-    expect(report.problems.join()).toMatch(/It can have held: payloads of lane 1, numbers \d+ to \d+/)
+    expect(report.problems.join()).toMatch(
+      /It can have held: payloads of lane 1, the chunks that start at numbers \d+ to \d+/,
+    )
     const [batchId] = (expected['sealed'] as string[][])[0] ?? []
     expect(ranges).toMatchObject([
       { lane: 1, batchIds: [batchId], endSeq: 30 },
@@ -222,6 +224,44 @@ describe('the repair of a spool', () => {
     expect(report.losses.payloads).toBe(0)
     expect(await contentOf(world.path)).toEqual(expected)
   })
+
+  test.each([
+    ['everything but the log is gone', (name: string) => !name.endsWith('.log'), 'no tail'],
+    ['all tables are gone, and the manifest is whole', (name: string) => name.endsWith('.ldb'), 'no tail'],
+    ['everything is gone', () => true, 'all'],
+  ] as const)(
+    'counts payloads, dead letters and messages that are lost where %s',
+    async (_name, isGone, kind) => {
+      const world = await openSpoolWorld({ changes })
+      for (let n = 0; n < 10; n += 1) await world.publish(`delivered ${n}`, { padding: 2000 })
+      for (const batch of await sealAll(world.spool)) {
+        await world.spool.load(batch)
+        await world.spool.settle(batch, { payloads: 'all delivered', requestId: null })
+      }
+      for (let n = 0; n < 30; n += 1) await world.publish(`pending ${n}`, { padding: 2000 })
+      await addDeadLetters(world.spool, ['one', 'two', 'three'])
+      for (const name of ['a', 'b']) world.spool.keepMessage(keptNamed(name).message)
+      await ended(world.spool)
+      await world.spool.close()
+      await flushed(world.path)
+      const more = await openSpoolWorld({ path: world.path, changes })
+      await addDeadLetters(more.spool, ['four'])
+      more.spool.keepMessage(keptNamed('c').message)
+      for (let n = 0; n < 5; n += 1) await more.publish(`later ${n}`)
+      await more.spool.close()
+      const folder = join(world.path, 'store')
+      for (const name of await readdir(folder)) if (isGone(name)) await rm(join(folder, name))
+      const { losses } = await repair(world.path)
+      const isAll = kind === 'all'
+      expect(losses.payloads).toBe(isAll ? 35 : 30)
+      expect(losses.deadLetters).toBe(isAll ? 0 : 3)
+      expect(losses.messages.map(({ messages }) => messages)).toEqual(isAll ? [] : [2])
+      expect(losses.writes > 0).toBe(isAll)
+      const { spool, eventsOf } = await openSpoolWorld({ path: world.path, changes })
+      expect(eventsOf('writes_missing').length).toBe(isAll ? 1 : 0)
+      await spool.close()
+    },
+  )
 
   test('refuses while a process has the database open', async () => {
     const path = join(await newFolder(), 'spool')
