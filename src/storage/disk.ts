@@ -86,8 +86,8 @@ async function usedBytes(path: string): Promise<number> {
       if (entry.isFile()) bytes += await sizeOf(join(path, entry.name))
     }
   } catch (error) {
-    // A missing directory uses nothing.
-    if (codeOf(error) !== 'ENOENT') throw error
+    // A missing directory uses nothing, nor does a file in its place: who opens it says what is wrong.
+    if (codeOf(error) !== 'ENOENT' && codeOf(error) !== 'ENOTDIR') throw error
   }
   return bytes
 }

@@ -6,6 +6,7 @@ import { opendir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf, GatewayError } from '../std/gateway-error.ts'
 import { explainDirectory } from './disk-errors.ts'
+import { unreadableText } from './regular-file.ts'
 
 export type StoreFiles = {
   /** False where the directory is missing. */
@@ -33,7 +34,7 @@ export async function storeFilesAt(path: string): Promise<StoreFiles> {
       if (name === 'LOCK') continue
       names.push(name)
       if (names.length >= namesMax) break
-      if (logName.test(name)) logBytes += (await stat(join(path, name))).size
+      if (logName.test(name)) logBytes += await sizeOf(join(path, name))
     }
   } catch (error) {
     if (codeOf(error) !== 'ENOENT') throw explainDirectory(`Cannot read the directory ${path}.`, error)
@@ -45,6 +46,17 @@ export async function storeFilesAt(path: string): Promise<StoreFiles> {
     tables: names.filter((name) => tableName.test(name)).length,
     logBytes,
     names,
+  }
+}
+
+/** What is in the place of a log and cannot be read counts as content: the check says what is wrong. */
+async function sizeOf(file: string): Promise<number> {
+  try {
+    return (await stat(file)).size
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return 0
+    if (unreadableText(error) === null) throw error
+    return 1
   }
 }
 

@@ -102,7 +102,7 @@ function damageLines({ problems, files }: RepairReport): string[] {
 }
 
 function rangeLines(losses: MergeReport['losses']): string[] {
-  const { payloads, ranges, rangesHidden } = losses
+  const { payloads, ranges, rangesHidden, unknown } = losses
   const shown = ranges.slice(0, rangesShown).map((range) => {
     const { lane, provider, firstSeq, endSeq, payloads: lost, batchIds, after, before } = range
     const times = [
@@ -117,9 +117,16 @@ function rangeLines(losses: MergeReport['losses']): string[] {
   })
   const hidden = ranges.length + rangesHidden - shown.length
   return [
-    payloads === 0 ? 'No payload is lost.' : `Lost: ${plural(payloads, 'payload')}`,
+    ...(payloads === 0 && unknown.length > 0
+      ? []
+      : [payloads === 0 ? 'No payload is lost.' : `Lost: ${plural(payloads, 'payload')}`]),
     ...shown,
     ...(hidden > 0 ? [`  and ${plural(hidden, 'more range')}`] : []),
+    ...unknown.map(
+      ({ lane, belowSeq }) =>
+        `The totals of lane ${lane} are lost: payloads with the numbers 0 to ${belowSeq - 1} are lost, or were ` +
+        'settled before.',
+    ),
     ...keptLines(losses),
   ]
 }

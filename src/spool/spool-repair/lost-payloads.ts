@@ -41,6 +41,8 @@ export type Losses = {
   rangesHidden: number
   /** Payloads and messages that come back and were settled: the repair deletes them. */
   returned: { payloads: number; messages: number; keys: readonly Buffer[] }
+  /** Lanes of which the totals are lost: payloads with smaller numbers are lost, or were settled before. */
+  unknown: readonly { lane: number; belowSeq: number }[]
   /** By the totals, which the next start corrects. */
   deadLetters: number
   messages: readonly LostMessages[]
@@ -63,9 +65,10 @@ export async function findLosses(
   const isListLost = files.manifest?.isComplete !== true
   const found = { ranges: [] as LostRange[], payloads: 0, rangesHidden: 0 }
   const returned = { payloads: 0, messages: 0, keys: [] as Buffer[] }
+  const unknown: { lane: number; belowSeq: number }[] = []
   let walk: LaneWalk | null = null
   const laneWalk = (id: LaneId): LaneWalk =>
-    createLaneWalk(id, laneState(lanes, id), { damage, isListLost, lost: addLost, returned })
+    createLaneWalk(id, laneState(lanes, id), { damage, isListLost, lost: addLost, unknown, returned })
   const walked = new Set<LaneId>()
   for await (const page of files.pages(tableRange(table.chunks))) {
     signal.throwIfAborted()
@@ -88,7 +91,7 @@ export async function findLosses(
   returned.keys.sort((one, other) => one.compare(other))
   const { deadLetters, messages, stateEntries, added } = kept
   const writes = mark === null ? 0 : Math.max(0, mark.writes - (counted ?? 0))
-  return { ...found, deadLetters, messages, stateEntries, writes, added, returned }
+  return { ...found, unknown, deadLetters, messages, stateEntries, writes, added, returned }
 
   function addLost(range: LostRange): void {
     found.payloads += range.payloads
@@ -106,6 +109,7 @@ type WalkDeps = {
   /** Without a manifest, tables can be missing that nothing names. */
   isListLost: boolean
   lost: (range: LostRange) => void
+  unknown: { lane: number; belowSeq: number }[]
   returned: { payloads: number; keys: Buffer[] }
 }
 
@@ -113,7 +117,7 @@ type WalkDeps = {
 function createLaneWalk(
   id: LaneId,
   state: LaneState,
-  { damage, isListLost, lost, returned }: WalkDeps,
+  { damage, isListLost, lost, unknown, returned }: WalkDeps,
 ): LaneWalk {
   const { sealSeq, settled, claims, markedSeq, markedOpen } = state
   const canLoseClaims =
@@ -159,6 +163,7 @@ function createLaneWalk(
       addAmong(0, sealSeq === null || sealSeq === 0 ? (first ?? markedSeq) : sealSeq, rest - tail)
       return
     }
+    if (sealSeq === null && first !== null && first > 0) unknown.push({ lane: id, belowSeq: first })
     if (sealSeq === null || sealSeq === 0) return
     if (isListLost || mayHold(damage, seqKey(table.chunks, id, 0), seqKey(table.chunks, id, sealSeq)))
       addAmong(0, sealSeq, missing)

@@ -263,6 +263,20 @@ describe('the repair of a spool', () => {
     },
   )
 
+  test('does not say that no payload is lost where totals and mark are lost', async () => {
+    const world = await filled()
+    await world.spool.close()
+    await flushed(world.path)
+    const more = await openSpoolWorld({ path: world.path, changes })
+    for (let n = 0; n < 5; n += 1) await more.publish(`later ${n}`)
+    await more.spool.close()
+    const folder = join(world.path, 'store')
+    for (const name of await readdir(folder)) if (!name.endsWith('.log')) await rm(join(folder, name))
+    await rm(join(world.path, 'mark'))
+    const { losses } = await repair(world.path)
+    expect(losses).toMatchObject({ payloads: 0, unknown: [{ lane: 1, belowSeq: 90 }] })
+  })
+
   test('refuses while a process has the database open', async () => {
     const path = join(await newFolder(), 'spool')
     await mkdir(join(path, 'store'), { recursive: true })
