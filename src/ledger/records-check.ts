@@ -31,9 +31,9 @@ export async function checkRecords(
   const path = recordsPath(spoolPath)
   const statePath = join(spoolPath, 'records-check.json')
   const state = (await readCheckState(statePath)) ?? unknownCheckState
-  if (tables === 'none' && !state.checkAll) return
-  const { exists, names } = await storeFilesAt(path)
+  const { exists, names, hasOthers } = await storeFilesAt(path)
   if (!exists || names.length === 0) return
+  if (tables === 'none' && !state.checkAll && !hasOthers) return
   const lock = await lockStore(path, spoolPath)
   try {
     // Before the check: killed during it, the next start knows the same.

@@ -172,10 +172,16 @@ async function openAt(openStore: OpenStore, path: string, options: RecordsOption
   }
 }
 
+/** The spool is open then, so the last two say that the records are no directory. */
+const damageCodes: ReadonlySet<string> = new Set([
+  'SPOOL_DAMAGED',
+  'SPOOL_NOT_DIRECTORY',
+  'SPOOL_PATH_INVALID',
+])
+
 function isDamage(error: unknown): boolean {
-  return (
-    (error instanceof GatewayError && error.code === 'SPOOL_DAMAGED') || codeOf(error) === 'LEVEL_CORRUPTION'
-  )
+  if (codeOf(error) === 'LEVEL_CORRUPTION') return true
+  return error instanceof GatewayError && damageCodes.has(error.code)
 }
 
 /** Converts an error of the store, whose text names the spool, to an error of the ledger. */

@@ -2,10 +2,10 @@
 // read and whole, and the last unclean ends. It is written by rename and without fsync: an unreadable file
 // says that nothing is known, so that more is checked.
 
-import { readFile, rename, writeFile } from 'node:fs/promises'
 import { z } from 'zod'
 import { codeOf } from '../std/gateway-error.ts'
 import type { VerifiedTable } from './level-files/level-files.ts'
+import { readRegular, replaceRegular } from './regular-file.ts'
 
 const checkStateSchema = z.object({
   verified: z.array(z.object({ number: z.number(), bytes: z.number(), mtimeMs: z.number() }).readonly()),
@@ -29,14 +29,12 @@ export const unknownCheckState: CheckState = { verified: [], uncleanEnds: [], pa
 /** Null where no version of the gateway that checks files has used the database. */
 export async function readCheckState(path: string): Promise<CheckState | null> {
   try {
-    return checkStateSchema.parse(JSON.parse(await readFile(path, 'utf8')))
+    return checkStateSchema.parse(JSON.parse(await readRegular(path)))
   } catch (error) {
     return codeOf(error) === 'ENOENT' ? null : unknownCheckState
   }
 }
 
 export async function writeCheckState(path: string, state: CheckState): Promise<void> {
-  const next = `${path}.next`
-  await writeFile(next, JSON.stringify(state))
-  await rename(next, path)
+  await replaceRegular(path, JSON.stringify(state), { isSynced: false })
 }

@@ -25,6 +25,12 @@ const invalidPath: Explanation = {
   act: 'Set spool.path to a shorter path without circular links.',
 }
 
+const notFile: Explanation = {
+  code: 'SPOOL_UNWRITABLE',
+  why: 'Something else is in the place of a file of the gateway',
+  act: 'Move what is there out of the directory. The gateway tries again automatically.',
+}
+
 const diskFull: Explanation = {
   code: 'SPOOL_DISK_FULL',
   why: 'The file system has no free space',
@@ -48,6 +54,9 @@ const explanations: Record<string, Explanation> = {
   },
   ENOTDIR: notDirectory,
   EEXIST: notDirectory,
+  EISDIR: notFile,
+  ENXIO: notFile,
+  ENOTREG: notFile,
   ENAMETOOLONG: invalidPath,
   ELOOP: invalidPath,
   ENOSPC: diskFull,
@@ -59,6 +68,7 @@ const levelTexts: readonly [text: RegExp, code: string][] = [
   [/Read-only file system/, 'EROFS'],
   [/Permission denied|Operation not permitted/, 'EACCES'],
   [/Not a directory/, 'ENOTDIR'],
+  [/Is a directory/, 'EISDIR'],
   [/File name too long/, 'ENAMETOOLONG'],
   [/Too many levels of symbolic links/, 'ELOOP'],
   [/No space left on device|Disk quota exceeded/, 'ENOSPC'],

@@ -9,6 +9,7 @@ import { dirname, join } from 'node:path'
 import { codeOf } from '../std/gateway-error.ts'
 import { explainDirectory } from './disk-errors.ts'
 import { manifestNameIn, openFixedFile, type FixedFile } from './fixed-file.ts'
+import { createRegular } from './regular-file.ts'
 
 export type Disk = {
   /** Creates what is missing of the path. Rejects with the code of disk-errors.ts. */
@@ -35,7 +36,10 @@ export const realDisk: Disk = {
   usedBytes,
   loadBallast,
   async dropBallast(path) {
-    await rm(ballastOf(path), { force: true })
+    await rm(ballastOf(path), { force: true }).catch((error: unknown) => {
+      // A directory in its place is not the ballast.
+      if (!isDirectoryCode(codeOf(error))) throw error
+    })
   },
   openFixedFile: (path, name, bytes) => openFixedFile(join(path, name), bytes),
   manifestName: manifestNameIn,
@@ -94,11 +98,13 @@ async function usedBytes(path: string): Promise<number> {
 
 const ballastOf = (path: string) => join(path, 'ballast')
 
+const isDirectoryCode = (code: string | undefined) => code === 'ERR_FS_EISDIR' || code === 'EISDIR'
+
 const blockBytes = 1024 * 1024
 
 async function loadBallast(path: string, bytes: number): Promise<void> {
   if ((await sizeOf(ballastOf(path))) >= bytes) return
-  const file = await open(ballastOf(path), 'w')
+  const file = await createRegular(ballastOf(path))
   try {
     // Neither sparse nor compressible, so that the bytes count on any file system.
     const block = Buffer.alloc(Math.min(blockBytes, bytes))

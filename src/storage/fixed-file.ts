@@ -28,9 +28,11 @@ export type FixedFile = {
 
 /** Creates the file where it is missing, and extends a short one. Throws the error of the file system. */
 export function openFixedFile(name: string, bytes: number): FixedFile {
-  const fd = openSync(name, constants.O_RDWR | constants.O_CREAT, 0o600)
+  const fd = openSync(name, constants.O_RDWR | constants.O_CREAT | constants.O_NONBLOCK, 0o600)
   try {
-    const { size } = fstatSync(fd)
+    const found = fstatSync(fd)
+    if (!found.isFile()) throw new Error(`${name} is no regular file`)
+    const { size } = found
     if (size < bytes) {
       writeAll(fd, Buffer.alloc(bytes - size), bytes - size, size)
       fsyncSync(fd)

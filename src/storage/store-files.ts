@@ -2,7 +2,7 @@
 // a new database where CURRENT is missing and deletes all tables that it then does not know, so every opening
 // that may create one looks at this first.
 
-import { opendir, stat } from 'node:fs/promises'
+import { lstat, opendir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf, GatewayError } from '../std/gateway-error.ts'
 import { explainDirectory } from './disk-errors.ts'
@@ -15,6 +15,8 @@ export type StoreFiles = {
   tables: number
   /** Bytes of all logs. */
   logBytes: number
+  /** A file of the database that is something else: a directory, a pipe, a link that leads nowhere. */
+  hasOthers: boolean
   /** All names but LOCK; at most `namesMax`. */
   names: readonly string[]
 }
@@ -23,40 +25,50 @@ export type StoreFiles = {
 const namesMax = 100_000
 
 const tableName = /^\d+\.(ldb|sst)$/
+const fileName = /^(CURRENT|MANIFEST-\d+|\d+\.(ldb|sst|log))$/
 const logName = /^\d+\.log$/
 
 /** Rejects with a code of disk-errors.ts. */
 export async function storeFilesAt(path: string): Promise<StoreFiles> {
   const names: string[] = []
   let logBytes = 0
+  let hasOthers = false
   try {
-    for await (const { name } of await opendir(path)) {
+    for await (const entry of await opendir(path)) {
+      const { name } = entry
       if (name === 'LOCK') continue
       names.push(name)
       if (names.length >= namesMax) break
-      if (logName.test(name)) logBytes += await sizeOf(join(path, name))
+      if (!fileName.test(name)) continue
+      const isLog = logName.test(name)
+      const bytes = entry.isFile() && !isLog ? 0 : await bytesOf(join(path, name))
+      if (bytes === null) hasOthers = true
+      // What is in the place of a log counts as content: the check says what is wrong.
+      if (isLog) logBytes += bytes ?? 1
     }
   } catch (error) {
     if (codeOf(error) !== 'ENOENT') throw explainDirectory(`Cannot read the directory ${path}.`, error)
-    return { exists: false, hasCurrent: false, tables: 0, logBytes: 0, names: [] }
+    return { exists: false, hasCurrent: false, tables: 0, logBytes: 0, hasOthers: false, names: [] }
   }
   return {
     exists: true,
     hasCurrent: names.includes('CURRENT'),
     tables: names.filter((name) => tableName.test(name)).length,
     logBytes,
+    hasOthers,
     names,
   }
 }
 
-/** What is in the place of a log and cannot be read counts as content: the check says what is wrong. */
-async function sizeOf(file: string): Promise<number> {
+/** Null where it is no file. LevelDB deletes files meanwhile: one that is gone has no bytes. */
+async function bytesOf(path: string): Promise<number | null> {
   try {
-    return (await stat(file)).size
+    const found = await stat(path)
+    return found.isFile() ? found.size : null
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return 0
-    if (unreadableText(error) === null) throw error
-    return 1
+    if (unreadableText(error) !== null) return null
+    if (codeOf(error) !== 'ENOENT') throw error
+    return (await lstat(path).catch(() => null))?.isSymbolicLink() === true ? null : 0
   }
 }
 

@@ -1,6 +1,7 @@
 // Damaged records of the ledger never end the process: LevelDB does not open what the check refuses.
 
-import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { execFileSync } from 'node:child_process'
+import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { GatewayEvent } from '../../src/domain/event.ts'
@@ -131,3 +132,41 @@ test.each(['missing', 'empty'])(
     expect(await readdir(`${recordsPath(path)}.damaged`)).toContain(table.split('/').at(-1))
   },
 )
+
+describe('other things in the place of the records are set aside, also after a clean end', () => {
+  const inPlaceOf = (start: string) => async (path: string, make: (file: string) => unknown) => {
+    const names = await readdir(recordsPath(path))
+    const file = join(
+      recordsPath(path),
+      names.find((name) => name.startsWith(start) || name.endsWith(start))!,
+    )
+    await rm(file)
+    await make(file)
+  }
+  const whole = async (path: string, make: (file: string) => unknown) => {
+    await rm(recordsPath(path), { recursive: true })
+    await make(recordsPath(path))
+  }
+  const pipe = (file: string) => execFileSync('mkfifo', [file])
+  const loop = (file: string) => symlink(file, file)
+  const cases: [name: string, replace: typeof whole, make: (file: string) => unknown][] = [
+    ['a pipe as CURRENT', inPlaceOf('CURRENT'), pipe],
+    ['a pipe as the manifest', inPlaceOf('MANIFEST'), pipe],
+    ['a pipe as a log', inPlaceOf('.log'), pipe],
+    ['a pipe as a table', inPlaceOf('.ldb'), pipe],
+    ['a directory as CURRENT', inPlaceOf('CURRENT'), (file) => mkdir(file)],
+    ['a directory as the manifest', inPlaceOf('MANIFEST'), (file) => mkdir(file)],
+    ['a circular link as a table', inPlaceOf('.ldb'), loop],
+    ['a file as the records', whole, (file) => writeFile(file, 'x')],
+    ['a pipe as the records', whole, pipe],
+    ['a circular link as the records', whole, loop],
+  ]
+
+  test.each(cases)('%s', async (_name, replace, make) => {
+    const { path } = await recordsInTable()
+    await replace(path, make)
+    const { supervisor, kinds } = supervise(path, 'clean')
+    while ((await supervisor.ensure()) === null) expect(kinds().length).toBeLessThan(3)
+    expect(kinds()).toEqual(['ledger_set_aside', 'ledger_opened'])
+  })
+})

@@ -1,15 +1,21 @@
 // mark-file.ts: reads and writes the file of the high-water mark of a spool that no daemon uses.
 
-import { open, readFile, rename } from 'node:fs/promises'
+import { open, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf, messageOf } from '../../std/gateway-error.ts'
+import { openRegular } from '../../storage/storage.ts'
 import { fileBytes, markName, readMark, slotBytes, type FoundMark, type Mark } from './high-water-mark.ts'
 import { layOutMark, sealMark } from './mark-codec.ts'
 
 /** `directory` is that of the spool. */
 export async function readMarkIn(directory: string): Promise<FoundMark> {
   try {
-    return readMark(await readFile(join(directory, markName)))
+    const file = await openRegular(join(directory, markName))
+    try {
+      return readMark(await file.readFile())
+    } finally {
+      await file.close()
+    }
   } catch (error) {
     return codeOf(error) === 'ENOENT' ? { kind: 'none' } : { kind: 'unreadable', why: messageOf(error) }
   }

@@ -18,9 +18,10 @@ export const damagedPathOf = (spoolPath: string, at: EpochMs) => join(spoolPath,
 /** A mark shows that something was stored, whatever else is left. */
 export async function hasMark(spoolPath: string): Promise<boolean> {
   try {
-    return (await stat(markPathOf(spoolPath))).size > 0
+    const found = await stat(markPathOf(spoolPath))
+    return found.isFile() && found.size > 0
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return false
+    if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ELOOP') return false
     throw error
   }
 }

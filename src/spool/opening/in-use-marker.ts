@@ -2,10 +2,10 @@
 // finds it follows an unclean end. systemd adds the signal that ended the process (`last-exit`, written by
 // ExecStopPost of the unit).
 
-import { open, readFile, rm } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf } from '../../std/gateway-error.ts'
-import { syncDirectory } from '../../storage/storage.ts'
+import { readRegular, replaceRegular, syncDirectory } from '../../storage/storage.ts'
 import { isoTime, type EpochMs } from '../../std/clock.ts'
 
 /**
@@ -28,13 +28,8 @@ export async function markInUse(
   spoolPath: string,
   { bootId, startedAt }: { bootId: string; startedAt: EpochMs },
 ): Promise<void> {
-  const file = await open(inUsePath(spoolPath), 'w')
-  try {
-    await file.writeFile(`${JSON.stringify({ pid: process.pid, bootId, startedAt: isoTime(startedAt) })}\n`)
-    await file.sync()
-  } finally {
-    await file.close()
-  }
+  const content = `${JSON.stringify({ pid: process.pid, bootId, startedAt: isoTime(startedAt) })}\n`
+  await replaceRegular(inUsePath(spoolPath), content, { isSynced: true })
   await syncDirectory(spoolPath)
 }
 
@@ -55,7 +50,7 @@ export async function forgetLastExit(lastExitPath: string): Promise<void> {
 
 async function readIfThere(path: string): Promise<string | null> {
   try {
-    return (await readFile(path, 'utf8')).slice(0, 1000)
+    return (await readRegular(path)).slice(0, 1000)
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return null
     // Something is there and cannot be read.

@@ -4,7 +4,8 @@
 // drops what follows damage in a log. So the files are looked at first, without it.
 //
 //   the end before this start      what is checked
-//   clean                          CURRENT exists; LevelDB itself reports a missing table
+//   clean                          CURRENT exists, and all files of the database are files; LevelDB itself
+//                                  reports a missing table
 //   unclean (the marker `in-use`), or another version had the store
 //                                  the logs, and the tables that were not read since they were written
 //   aborted: ABRT, BUS or SEGV, or two unclean ends within ten minutes, or damage is known   all tables
@@ -133,7 +134,7 @@ export function createStoreOpening(deps: Deps, options: OpeningOptions): StoreOp
       const files = await storeFilesAt(storePath)
       const isNew = files.names.length === 0 && !(await hasMark(path))
       // After a loss of the store in this process, its logs may end within a record.
-      if (!isFirst || end !== 'clean' || state.checkAll || !(files.hasCurrent || isNew))
+      if (!isFirst || end !== 'clean' || state.checkAll || files.hasOthers || !(files.hasCurrent || isNew))
         await checkLocked({ end, isFirst }, signal)
       await markInUse(path, { bootId: deps.bootId, startedAt: clock.now() })
     } catch (error) {
@@ -245,7 +246,12 @@ export function createStoreOpening(deps: Deps, options: OpeningOptions): StoreOp
   }
 
   async function closed(): Promise<void> {
-    await save()
+    try {
+      await save()
+    } catch {
+      // The marker stays, so the next start checks the files without the state.
+      return
+    }
     await unmarkInUse(path)
   }
 
