@@ -17,6 +17,9 @@ export type Contents = {
   keys: number
 }
 
+/** Small, so that a few megabytes make tables at several levels. */
+const writeBufferBytes = 1024 * 1024
+
 /** The writes of a database, the same for the same seed. */
 export function writesOf({ seed, writes, operationsMax, valueBytesMax, keys }: Contents): StoreOp[][] {
   const random = createRandom(seed)
@@ -70,7 +73,7 @@ export async function writeKilledStore(path: string, contents: Contents): Promis
 
 const [, program, path, json] = process.argv
 if (program === import.meta.filename && path !== undefined && json !== undefined) {
-  const store = await openLevelStore(path)
+  const store = await openLevelStore(path, { writeBufferBytes })
   for (const write of writesOf(JSON.parse(json) as Contents)) await store.write(write, { sync: true })
   process.stdout.write('written\n')
   setInterval(() => undefined, 60_000)

@@ -100,7 +100,7 @@ describe('a log with damage', () => {
         const isLast = hit === sound.length - 1
         expect(others.map(({ kind }) => kind)).toEqual(hit === -1 ? [] : [isLast ? 'torn' : 'damage'])
       }),
-      { numRuns: 500 },
+      { numRuns: 200 },
     )
   })
 
@@ -152,7 +152,7 @@ describe('a log with damage', () => {
         const items = [...logItems(Buffer.from(bytes))]
         for (const item of items) expect(item.bytes).toBeGreaterThan(0)
       }),
-      { numRuns: 300 },
+      { numRuns: 150 },
     )
   })
 

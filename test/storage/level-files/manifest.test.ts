@@ -12,7 +12,7 @@ import { newFolder } from '../../support/folders.ts'
 import { contentAfter, contentOf, writeKilledStore, writesOf } from '../../support/killed-store.ts'
 
 /** Enough for several tables. */
-const contents = { seed: 3, writes: 500, operationsMax: 12, valueBytesMax: 20_000, keys: 3000 }
+const contents = { seed: 3, writes: 500, operationsMax: 12, valueBytesMax: 2500, keys: 3000 }
 
 async function killedStore(): Promise<string> {
   const path = await newFolder()
@@ -152,7 +152,7 @@ describe('a damaged directory', () => {
         const isSilent = found.damage.length === 0
         expect(isSilent ? found.tables : whole.tables).toEqual(whole.tables)
       }),
-      { numRuns: 150 },
+      { numRuns: 80 },
     )
   })
 

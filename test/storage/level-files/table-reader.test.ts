@@ -168,7 +168,7 @@ describe.each(Object.keys(kinds))('a table, %s,', (kind) => {
         const named = found.damage.filter(({ keys }) => keys !== null)
         expect(named.length > 0).toBe(lost.length > 0)
       }),
-      { numRuns: 60 },
+      { numRuns: 30 },
     )
   })
 })
@@ -226,7 +226,7 @@ test('damage of the filter is found by a check: LevelDB would miss keys without 
 })
 
 test('a file of zeros, or of one block start after the other, is searched within seconds', async () => {
-  const size = 3 * 1024 * 1024
+  const size = 1024 * 1024
   const table = { name: '000005.ldb', bytes: size, smallest: null, largest: null }
   for (const unit of [
     Buffer.from([0]),
@@ -236,7 +236,7 @@ test('a file of zeros, or of one block start after the other, is searched within
   ]) {
     const started = performance.now()
     expect((await readAll(Buffer.alloc(size, unit), table)).entries).toEqual([])
-    expect(performance.now() - started).toBeLessThan(10_000)
+    expect(performance.now() - started).toBeLessThan(8000)
   }
 })
 

@@ -30,9 +30,9 @@ import {
 import { createRandom } from '../../support/random.ts'
 
 /** Few keys, written again and again: the newest versions are at many levels. */
-const overwritten: Contents = { seed: 5, writes: 700, operationsMax: 12, valueBytesMax: 20_000, keys: 900 }
-const few: Contents = { seed: 8, writes: 420, operationsMax: 12, valueBytesMax: 12_000, keys: 400 }
-const spread: Contents = { seed: 6, writes: 500, operationsMax: 12, valueBytesMax: 20_000, keys: 30_000 }
+const overwritten: Contents = { seed: 5, writes: 700, operationsMax: 12, valueBytesMax: 2500, keys: 900 }
+const few: Contents = { seed: 8, writes: 420, operationsMax: 12, valueBytesMax: 1500, keys: 400 }
+const spread: Contents = { seed: 6, writes: 500, operationsMax: 12, valueBytesMax: 2500, keys: 30_000 }
 const { signal } = new AbortController()
 
 /** Written once, because that takes seconds. */

@@ -31,7 +31,7 @@ import { newFolder } from '../../support/folders.ts'
 import { contentAfter, contentOf, writeKilledStore, writesOf } from '../../support/killed-store.ts'
 
 const small = { seed: 11, writes: 40, operationsMax: 4, valueBytesMax: 3000, keys: 50 }
-const large = { seed: 12, writes: 500, operationsMax: 12, valueBytesMax: 20_000, keys: 3000 }
+const large = { seed: 12, writes: 500, operationsMax: 12, valueBytesMax: 2500, keys: 3000 }
 const signal = new AbortController().signal
 
 async function killedStore(contents: typeof small): Promise<string> {
@@ -286,7 +286,7 @@ describe('a log that is bad before its end', () => {
         })
         expect(await contentOf(path)).toEqual(contentAfter(kept))
       }),
-      { numRuns: 60 },
+      { numRuns: 30 },
     )
   })
 
