@@ -180,6 +180,8 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
 
   async function checkDisk(): Promise<void> {
     await measureDisk()
+    // Closed meanwhile: that there is no session is no loss of the store.
+    if (closing.signal.aborted) return
     limits.update(session)
     // It was deleted to make room, or there was no room for it at the opening.
     if (session !== null) await loadBallast()

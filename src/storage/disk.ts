@@ -71,8 +71,11 @@ async function isMade(path: string): Promise<boolean> {
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return false
     // A read-only or foreign file system refuses also what exists.
-    const found = await stat(path).catch(() => null)
-    if (found?.isDirectory() === true) return true
+    const found = await stat(path).catch((why: unknown) => {
+      // A circular link says more than that something is there.
+      throw codeOf(why) === 'ELOOP' ? why : error
+    })
+    if (found.isDirectory()) return true
     throw error
   }
 }

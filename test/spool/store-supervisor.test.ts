@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { OpenStore } from '../../src/storage/storage.ts'
-import { openLevelStore } from '../../src/storage/storage.ts'
+import { openLevelStore, realDisk } from '../../src/storage/storage.ts'
 import { createFakeClock } from '../support/fake-clock.ts'
 import { namesIn, openSpoolWorld, passTimeUntil, sealAll } from '../support/open-spool.ts'
 import { payloadNamed } from '../support/spool-world.ts'
@@ -79,4 +79,19 @@ describe('a spool whose write fails', () => {
     expect(eventsOf('store_reopen_failed').map(({ attempt }) => attempt)).toEqual([1, 2, 3])
     expect(spool.holdReason).toBe('store_lost')
   })
+})
+
+test('a spool that is closed while its disk is measured reports no loss of the store', async () => {
+  const measured = Promise.withResolvers<number>()
+  let isSlow = false
+  const usedBytes = (path: string) => (isSlow ? measured.promise : realDisk.usedBytes(path))
+  const { spool, clock, publish, eventsOf } = await openSpoolWorld({ disk: { ...realDisk, usedBytes } })
+  expect(await publish('one')).toBeNull()
+  isSlow = true
+  await clock.advance(1000)
+  const closing = spool.close()
+  measured.resolve(0)
+  await closing
+  await new Promise(setImmediate)
+  expect(eventsOf('spool_held')).toEqual([])
 })

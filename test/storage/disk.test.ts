@@ -38,7 +38,7 @@ describe('a directory that cannot be created is refused with its own code', () =
   test('where the name is too long, or a link leads to itself', async () => {
     const folder = await newFolder()
     await symlink(join(folder, 'loop'), join(folder, 'loop'))
-    for (const path of [join(folder, 'x'.repeat(300)), join(folder, 'loop', 'spool')])
+    for (const path of [join(folder, 'x'.repeat(300)), join(folder, 'loop'), join(folder, 'loop', 'spool')])
       await expect(makeDirectory(path)).rejects.toMatchObject({ code: 'SPOOL_PATH_INVALID' })
   })
 

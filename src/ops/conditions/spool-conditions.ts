@@ -106,7 +106,7 @@ export const spoolConditions = {
     meaning:
       'A damaged spool was set aside (spool.on_damage) and a new one was begun. The data of the old one is ' +
       'not delivered until it is repaired.',
-    act: 'Run `spool repair`. It merges what can be read into the spool.',
+    act: 'Stop the gateway, run `spool repair --yes`, and start the gateway. The repair merges what can be read.',
   },
   LOG_MENDED: {
     severity: 'error',
@@ -120,6 +120,6 @@ export const spoolConditions = {
     meaning:
       'The background check found a damaged table of the spool. The gateway runs, and what is not hit is ' +
       'delivered. The next start checks all tables and refuses the spool.',
-    act: 'Check the disk (dmesg, SMART). Stop the gateway and run `spool repair`.',
+    act: 'Check the disk (dmesg, SMART). Stop the gateway, run `spool repair --yes`, and start the gateway.',
   },
 } as const

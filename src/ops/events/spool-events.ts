@@ -112,7 +112,7 @@ export const spoolEvents: EventTable<SpoolEvent> = {
         key: file,
         what: `The table ${file} of the spool is damaged.`,
         why: sentence(what),
-        act: `Check the disk (dmesg, SMART). Stop the gateway and run \`${command}\`.`,
+        act: `Check the disk (dmesg, SMART). Stop the gateway, run \`${command} --yes\`, and start the gateway.`,
       }),
     },
     whyLengthMax: 1000,
@@ -214,7 +214,8 @@ function heldFor(reason: HoldReason) {
 const isDamage = ({ code }: { code: string }) => code === 'SPOOL_DAMAGED'
 
 const mergeWith = (spoolPath: string) =>
-  `Run \`telemetry-gateway spool repair --path ${spoolPath}\`. It merges what can be read into the spool.`
+  `Stop the gateway, run \`telemetry-gateway spool repair --path ${spoolPath} --yes\`, and start the gateway. ` +
+  'The repair merges what can be read into the spool.'
 
 function lostText(bytes: number, operations: number | null): string {
   const lost = operations === null ? 'an unknown number of operations' : plural(operations, 'operation')

@@ -257,7 +257,8 @@ export function createStoreOpening(deps: Deps, options: OpeningOptions): StoreOp
 
   async function lookForAside(): Promise<void> {
     const stores = await storesAside(path)
-    if (stores.length > 0 && asideStores === 0)
+    // Also where this start has set one aside and others were there before.
+    if (stores.length > asideStores)
       emit({ kind: 'spool_aside_found', path: stores[0] ?? '', spoolPath: path, stores: stores.length })
     if (stores.length === 0 && asideStores > 0) emit({ kind: 'spool_aside_merged' })
     asideStores = stores.length

@@ -248,6 +248,22 @@ describe('damage that the check finds', () => {
     ])
   })
 
+  test('is set aside beside one of an earlier start: both are counted', async () => {
+    const world = await openingWorld()
+    await withStore(world)
+    await killed(world)
+    await mkdir(join(world.path, 'store.damaged-2026-01-01T00-00-00'))
+    world.report = { ...world.report, kind: 'damaged', damage: [damagedBlock] }
+    const opening = world.start({ onDamage: 'set_aside' })
+    await opening.prepare(never)
+    await opening.lookForAside()
+    await opening.lookForAside()
+    expect(world.events).toMatchObject([
+      { kind: 'spool_set_aside' },
+      { kind: 'spool_aside_found', stores: 2 },
+    ])
+  })
+
   test('of a log alone is reported with the copy, and the store is opened', async () => {
     const world = await openingWorld()
     await withStore(world)
