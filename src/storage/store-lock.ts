@@ -53,7 +53,9 @@ export function lockedFault(path: string, cause: unknown): GatewayError {
   return new GatewayError('SPOOL_LOCKED', {
     what: `Cannot open the spool at ${path}.`,
     why: 'Another process uses it.',
-    act: 'Check `systemctl status telemetry-gateway`. Only one gateway may use a spool directory.',
+    act:
+      'Stop the gateway that uses it first: `systemctl stop telemetry-gateway`. Only one process may use a ' +
+      'spool directory.',
     cause,
   })
 }

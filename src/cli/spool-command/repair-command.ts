@@ -53,7 +53,7 @@ const idsShown = 5
 function repairText(report: RepairReport): string {
   const { state, path, damage, asidePath, backup, purged, wasInterrupted } = report
   const ended = [
-    ...(backup === null ? [] : [`A copy of the damaged store is in ${backup}.`]),
+    ...(backup === null ? [] : [`A copy of the store is in ${backup}.`]),
     ...(purged.length === 0 ? [] : [`Deleted: ${purged.join(', ')}`]),
   ]
   const interrupted = wasInterrupted ? ['An interrupted repair was found.'] : []

@@ -91,13 +91,15 @@ function interruptedFault(cause: unknown): GatewayError {
 }
 
 /** Rejects with OUTPUT_UNWRITABLE. */
-export async function backUp(storePath: string, to: string): Promise<void> {
+export async function backUp({ spoolPath, storePath }: Places, to: string): Promise<void> {
   const unusable = (why: string) =>
     new GatewayError('OUTPUT_UNWRITABLE', {
       what: `Cannot copy the spool to ${to}.`,
       why,
       act: 'Give an empty directory with --backup, on a file system with enough space. Nothing was changed.',
     })
+  if (`${resolve(to)}/`.startsWith(`${resolve(spoolPath)}/`))
+    throw unusable('The directory is inside of the spool.')
   try {
     await realDisk.makeDirectory(to)
     if ((await readdir(to)).length > 0) throw unusable('The directory is not empty.')

@@ -1,7 +1,7 @@
 // spool-repair.ts: makes a spool with damaged files one that starts again, in place. Entry file of this
 // folder.
 //
-//   lock -> finish or clear an interrupted repair -> plan -> space -> backup -> repair of the files -> mark
+//   lock -> backup -> finish or clear an interrupted repair -> plan -> space -> repair of the files -> mark
 //   then for each store that was set aside: its entries -> a new version of the running store -> mark
 //
 // What it does with the files is in storage/level-repair. Nothing is changed without `apply`.
@@ -80,6 +80,9 @@ export async function repairSpool(path: string, options: RepairOptions): Promise
 
 async function repairLocked(places: Places, options: RepairOptions): Promise<RepairReport> {
   const { storePath, journalFile, spoolPath } = places
+  // Before anything changes, and also where nothing has to: the operator asked for a copy.
+  const backup = options.apply ? options.backup : null
+  if (backup !== null) await backUp(places, backup)
   const interrupted = await readJournal(journalFile, storePath)
   if (interrupted !== null && options.apply) {
     if (interrupted.isSwitched) await finishRepair(places, interrupted)
@@ -90,7 +93,7 @@ async function repairLocked(places: Places, options: RepairOptions): Promise<Rep
   const state = repaired.state === 'whole' && merges.length > 0 ? stateOf(options) : repaired.state
   const bytesNeeded = merges.reduce((sum, merge) => sum + merge.bytesNeeded, repaired.bytesNeeded)
   const purged = options.apply && options.purge ? await purgeDamaged(spoolPath) : []
-  return { ...repaired, state, merges, bytesNeeded, purged }
+  return { ...repaired, state, merges, bytesNeeded, backup, purged }
 }
 
 const stateOf = ({ apply }: RepairOptions) => (apply ? 'repaired' : 'planned')
@@ -115,7 +118,6 @@ async function repairStore(
   const asidePath = unfinished?.asidePath ?? damagedPathOf(spoolPath, options.now())
   if (!options.apply) return { ...report, asidePath }
   await refuseWithoutSpace(spoolPath, report.bytesNeeded)
-  if (options.backup !== null) await backUp(storePath, options.backup)
   const startedAt = isoTime(options.now())
   const onStep = async (step: RepairStep | 'mark') => {
     if (step === 'aside') await writeReport(asidePath, 'repair-report.json', { ...report, startedAt })
@@ -125,7 +127,7 @@ async function repairStore(
   await repairFiles(plan, { journalFile, asidePath, startedAt, signal, replaced, onStep })
   await finishRepair(places, { asidePath, moved: null })
   await onStep('mark')
-  return { ...report, state: 'repaired', asidePath, backup: options.backup }
+  return { ...report, state: 'repaired', asidePath }
 }
 
 /** In the order of the keys. */

@@ -33,7 +33,7 @@ describe('spool repair', () => {
     const { status, stdout } = await runCli(argv)
     expect(status).toBe(0)
     expect(stdout).toContain(`The spool is repaired.\nThe damaged files are in ${join(path, 'damaged')}`)
-    expect(stdout).toContain(`A copy of the damaged store is in ${backup}.`)
+    expect(stdout).toContain(`A copy of the store is in ${backup}.`)
     const { spool } = await openSpoolWorld({ path })
     expect(spool.lanes()).toMatchObject([{ pending: 5 }])
   })

@@ -280,7 +280,7 @@ describe('a start with a block of a table that cannot be read', () => {
       ),
     )
     let reports = 0
-    for (let at = 0; at < bytes.length - 300; at += 97) {
+    for (let at = 0; at < bytes.length - 300; at += 389) {
       await rm(join(whole.path, 'store'), { recursive: true })
       await mkdir(join(whole.path, 'store'))
       for (const [name, content] of files) await writeFile(join(whole.path, 'store', name), content)

@@ -314,11 +314,21 @@ describe('the repair of a spool', () => {
     const backup = join(await newFolder(), 'copy')
     const report = await repair(world.path, { backup })
     expect((await readdir(backup)).toSorted()).toEqual(names.toSorted())
-    expect(report.asidePath).toBe(join(world.path, 'damaged/2026-01-01T00-00-00'))
+    expect(report).toMatchObject({ backup, asidePath: join(world.path, 'damaged/2026-01-01T00-00-00') })
     expect(await readdir(report.asidePath ?? '')).toContain('repair-report.json')
     const purged = await repair(world.path, { purge: true })
     expect(purged).toMatchObject({ state: 'whole', purged: [report.asidePath] })
     expect(await readdir(world.path)).not.toContain('damaged')
+  })
+
+  test('copies a whole store, too, and refuses a directory inside of the spool', async () => {
+    const world = await filled()
+    await world.spool.close()
+    const backup = join(await newFolder(), 'copy')
+    expect(await repair(world.path, { backup })).toMatchObject({ state: 'whole', backup })
+    expect(await readdir(backup)).toContain('CURRENT')
+    const inside = join(world.path, 'store/copy')
+    await expect(repair(world.path, { backup: inside })).rejects.toMatchObject({ code: 'OUTPUT_UNWRITABLE' })
   })
 
   test('begins an empty store where only the mark is left; numbers go on behind it', async () => {
