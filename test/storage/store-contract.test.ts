@@ -108,12 +108,12 @@ describe.each(implementations)('a store on %s', (_name, world) => {
 })
 
 describe('LevelDB', () => {
-  test('rejects a second opener with SPOOL_LOCKED and where to look', async () => {
+  test('rejects a second opener with SPOOL_LOCKED and what to stop', async () => {
     const path = await newFolder()
     const store = await openLevelStore(path)
     await expect(openLevelStore(path)).rejects.toMatchObject({
       code: 'SPOOL_LOCKED',
-      act: expect.stringContaining('Only one gateway'),
+      act: expect.stringContaining('systemctl stop telemetry-gateway'),
     })
     await store.close()
   })
