@@ -7,13 +7,13 @@ import { places, runCrashes, whyNoPowerCuts } from './harness.ts'
 const noPowerCuts = await whyNoPowerCuts()
 
 test(
-  'killed 22 times at every point of its work, the gateway loses nothing acknowledged and delivers nothing twice',
+  'killed once at each of 11 points of its work, the gateway loses nothing acknowledged and delivers nothing twice',
   { timeout: 180_000 },
   async () => {
-    const report = await runCrashes({ seed: 1, kills: 22, powerCuts: 0 })
+    const report = await runCrashes({ seed: 1, kills: 11, powerCuts: 0 })
     expect(report.violations, `seed ${report.seed}`).toEqual([])
     expect(report.missed, `seed ${report.seed}`).toEqual({})
-    for (const place of places) expect(report.killsByPlace[place], place).toBe(2)
+    for (const place of places) expect(report.killsByPlace[place], place).toBe(1)
     // Otherwise the run would prove little.
     expect(report.resent).toBeGreaterThan(0)
     expect(report.repeats).toBeGreaterThan(0)

@@ -1,9 +1,10 @@
 import { defineConfig } from 'vitest/config'
 
-// `npm run test:system`: packs and installs the release. It needs npm and the registry, so it is no part of `npm test`.
+// `npm run test:system`: packs and installs the release, which needs npm and the registry; damages a sample of spools;
+// and makes mistakes in the spool that the model and the crash test must notice. Too long for `npm test`.
 export default defineConfig({
   test: {
-    include: ['test/system/**/*.test.ts'],
+    include: ['test/system/**/*.test.ts', 'test/**/*mutations.test.ts'],
     pool: 'forks',
     testTimeout: 60_000,
     hookTimeout: 240_000,
