@@ -3,10 +3,9 @@
 
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, truncate, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { cp, mkdir, readdir, readFile, rm, symlink, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { readStoreDirectory } from '../../../src/storage/level-files/store-directory.ts'
 import {
   planFiles,
@@ -20,13 +19,8 @@ import {
 import { openLevelStore } from '../../../src/storage/storage.ts'
 import { checkFiles } from '../../../src/storage/store-check/check-files.ts'
 import { newFolder } from '../../support/folders.ts'
-import {
-  contentAfter,
-  contentOf,
-  writeKilledStore,
-  writesOf,
-  type Contents,
-} from '../../support/killed-store.ts'
+import { contentAfter, contentOf, writesOf, type Contents } from '../../support/killed-store.ts'
+import { killedStore } from '../../support/killed-store-copies.ts'
 import { createRandom } from '../../support/random.ts'
 
 /** Few keys, written again and again: the newest versions are at many levels. */
@@ -34,25 +28,6 @@ const overwritten: Contents = { seed: 5, writes: 700, operationsMax: 12, valueBy
 const few: Contents = { seed: 8, writes: 420, operationsMax: 12, valueBytesMax: 1500, keys: 400 }
 const spread: Contents = { seed: 6, writes: 500, operationsMax: 12, valueBytesMax: 2500, keys: 30_000 }
 const { signal } = new AbortController()
-
-/** Written once, because that takes seconds. */
-const bases = new Map<Contents, string>()
-
-afterAll(async () => {
-  for (const base of bases.values()) await rm(base, { recursive: true })
-})
-
-async function killedStore(contents: Contents): Promise<string> {
-  let base = bases.get(contents)
-  if (base === undefined) {
-    base = await mkdtemp(join(tmpdir(), 'gateway-test-'))
-    bases.set(contents, base)
-    await writeKilledStore(base, contents)
-  }
-  const path = join(await newFolder(), 'store')
-  await cp(base, path, { recursive: true })
-  return path
-}
 
 type Extra = { replaced?: NewEntry[]; added?: NewEntry[]; failAfter?: number }
 

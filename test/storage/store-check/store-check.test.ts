@@ -3,9 +3,7 @@
 import { execFileSync } from 'node:child_process'
 import {
   copyFile,
-  cp,
   mkdir,
-  mkdtemp,
   readdir,
   readFile,
   rename,
@@ -15,10 +13,9 @@ import {
   truncate,
   writeFile,
 } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as fc from 'fast-check'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { logItems } from '../../../src/storage/level-files/log-reader.ts'
 import { readStoreDirectory } from '../../../src/storage/level-files/store-directory.ts'
 import { encodeLog } from '../../../src/storage/level-files/log-writer.ts'
@@ -32,29 +29,11 @@ import {
 } from '../../../src/storage/storage.ts'
 import { newFolder } from '../../support/folders.ts'
 import { contentAfter, contentOf, writeKilledStore, writesOf } from '../../support/killed-store.ts'
+import { killedStore } from '../../support/killed-store-copies.ts'
 
 const small = { seed: 11, writes: 40, operationsMax: 4, valueBytesMax: 3000, keys: 50 }
 const large = { seed: 12, writes: 500, operationsMax: 12, valueBytesMax: 2500, keys: 3000 }
 const signal = new AbortController().signal
-
-/** Written once, because that takes a process of its own. */
-const bases = new Map<typeof small, string>()
-
-afterAll(async () => {
-  for (const base of bases.values()) await rm(base, { recursive: true })
-})
-
-async function killedStore(contents: typeof small): Promise<string> {
-  let base = bases.get(contents)
-  if (base === undefined) {
-    base = await mkdtemp(join(tmpdir(), 'gateway-test-'))
-    bases.set(contents, base)
-    await writeKilledStore(base, contents)
-  }
-  const path = join(await newFolder(), 'store')
-  await cp(base, path, { recursive: true })
-  return path
-}
 
 function requestFor(path: string, changes: Partial<CheckRequest> = {}): CheckRequest {
   const asidePath = join(path, '../damaged/now')
