@@ -1,5 +1,5 @@
 // disk.ts: the file system under the store: free space, used space, the ballast, and a file beside the store.
-// A full disk can damage LevelDB for good, so the spool watches the free space and keeps a ballast.
+// A full disk can damage LevelDB permanently. So the spool watches the free space and keeps a ballast.
 //
 // The ballast is a file without content of value. When another program fills the disk in spite of the
 // low-space marks, the spool deletes the ballast, and the database has room to open and to settle.

@@ -49,7 +49,7 @@ export function createSigner(credentials: Credentials, scope: Scope = ingestionS
       'x-amz-content-sha256': hash('sha256', body, 'hex'),
     }
     const toSign: HttpRequest = { method, protocol, hostname, path, query: {}, headers, body }
-    // The package types the result as any; it is the request with headers added.
+    // The package declares no type for the result. It is the request with headers added.
     const signed = (await signer.sign(toSign, { signingDate: new Date(signingAt) })) as HttpRequest
     return signed.headers
   }

@@ -85,7 +85,7 @@ const ackBytes = 4
 export function createGate(deps: GateDeps, options: GateOptions): Gate {
   const { socket, client, clock, writer } = deps
   const framing = createFraming(options)
-  // A null is "all there is", which @types/node does not know; it types the result as any.
+  // read(null) returns everything in the buffer. @types/node lacks the null and the type of the result.
   const readOn: { read(size?: number | null): Buffer | null }['read'] = socket.read.bind(socket)
   const pushOn = socket.push.bind(socket)
   let isConnected = false

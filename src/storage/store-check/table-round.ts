@@ -16,7 +16,7 @@ export type TableRound = {
   path: string
   /** File numbers, in the order of reading. */
   tables: readonly number[]
-  /** After each table the thread waits so long that this is kept. Infinity: it does not wait. */
+  /** Limit of the reading rate: the thread pauses after each table. Infinity: no limit. */
   bytesPerS: number
 }
 
