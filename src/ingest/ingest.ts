@@ -7,7 +7,7 @@
 //   without end nor lost.
 //   A message that is sent again has one effect: with a device time by the dedup window of the spool, without
 //   one by its packet identifier (intake/untimed-resends.ts), QoS 2 by its packet identifier until PUBREL,
-//   over restarts in a stored session (broker/stored-sessions.ts).
+//   over restarts in a stored session (broker/stored-sessions).
 //   No client can make the daemon use memory without bound, or disturb another client.
 //
 // How
@@ -36,12 +36,21 @@
 
 import type { Socket } from 'node:net'
 import type { GatewayError } from '../std/gateway-error.ts'
-import { createAccess, type AccessOptions } from './broker/access.ts'
+import { createAccess, type AccessOptions } from './broker/access/access.ts'
 import { createBroker, type BrokerCounters, type BrokerOptions } from './broker/broker.ts'
 import { createIntake, type IntakeCounters, type IntakeDeps, type IntakeOptions } from './intake/intake.ts'
-import { createStoredSessions, type SessionCounters, type SessionOptions } from './broker/stored-sessions.ts'
+import {
+  createStoredSessions,
+  type SessionCounters,
+  type SessionOptions,
+} from './broker/stored-sessions/stored-sessions.ts'
 import type { IntakeMapper } from './types.ts'
-import { openListener, type Listener, type ListenerDeps, type ListenerOptions } from './broker/listeners.ts'
+import {
+  openListener,
+  type Listener,
+  type ListenerDeps,
+  type ListenerOptions,
+} from './broker/listeners/listeners.ts'
 
 export { createDeferredMessages, type DeferredCounters } from './expressions/deferred-messages.ts'
 export { createExpressions } from './expressions/expressions.ts'

@@ -1,15 +1,15 @@
 // broker.ts: the MQTT 3.1.1 broker that devices connect to. aedes 1.2 speaks the protocol; this folder adds
 // the limits and the back-pressure that aedes lacks, and hands each message to the intake.
 //
-//   socket (listeners.ts) -> gate.ts -> publish-fast-path.ts, or aedes' parser
-//          -> publish-handler.ts -> intake -> spool -> fsync -> ack -> gate.ts -> socket
+//   socket (listeners) -> gate -> publish-fast-path.ts, or aedes' parser
+//          -> publish-handler.ts -> intake -> spool -> fsync -> ack -> gate -> socket
 //
-//   gate.ts             when and how much of a socket is read; writes acks once per socket and commit
-//   ack-writer.ts       writes acks without an object per message
-//   packet-framing.ts   limits by fixed headers, before anything is buffered
-//   connect-rules.ts, access.ts     the rules for a CONNECT, and which clients may connect
+//   listeners/          the listening sockets, plain and TLS
+//   gate/               when and how much of a socket is read, limits by fixed headers, acks
+//   access/             which clients may connect, and the rules for a CONNECT
+//   stored-sessions/    sessions, and their QoS 2 messages that are not released
 //   topic-rules.ts      the rules for a topic name
-//   stored-sessions.ts  sessions, and their QoS 2 messages that are not released (session-record-codec.ts)
+//   limits-config.ts    the bounds of connections and their memory, as config
 //   aedes-internals.ts  what is used of aedes beyond its documented interface
 //
 // This file owns the connections: it creates a gate for each, answers CONNECT, lets the gates read on when
@@ -22,8 +22,8 @@ import type { Emit } from '../../domain/event.ts'
 import type { Intake } from '../intake/intake.ts'
 import { notePing } from '../intake/untimed-resends.ts'
 import { createReasonCounter } from '../intake/reason-counter.ts'
-import type { Access } from './access.ts'
-import { createAckWriter } from './ack-writer.ts'
+import type { Access } from './access/access.ts'
+import { createAckWriter } from './gate/ack-writer.ts'
 import {
   createAedesPersistence,
   hasDisconnected,
@@ -33,10 +33,10 @@ import {
   type ConnectPacket,
 } from './aedes-internals.ts'
 import { refusals, type ClientDropReason, type RefusalReason } from './client-faults.ts'
-import { connectFault, refusalOf } from './connect-rules.ts'
-import { createGate, type Gate, type GateOptions } from './gate.ts'
+import { connectFault, refusalOf } from './access/connect-rules.ts'
+import { createGate, type Gate, type GateOptions } from './gate/gate.ts'
 import { createPublishHandler } from './publish-handler.ts'
-import type { OpenedSession, StoredSessions } from './stored-sessions.ts'
+import type { OpenedSession, StoredSessions } from './stored-sessions/stored-sessions.ts'
 
 export type BrokerDeps = {
   intake: Intake

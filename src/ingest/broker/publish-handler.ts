@@ -15,9 +15,9 @@ import type { Client } from 'aedes'
 import type { GatewayError } from '../../std/gateway-error.ts'
 import type { Intake } from '../intake/intake.ts'
 import type { ReceivedMessage } from '../types.ts'
-import { createAckSlots, puback, pubrec, type AckHead } from './ack-writer.ts'
+import { createAckSlots, puback, pubrec, type AckHead } from './gate/ack-writer.ts'
 import { lacksIdentifier, type Done, type PublishPacket } from './aedes-internals.ts'
-import type { Gate } from './gate.ts'
+import type { Gate } from './gate/gate.ts'
 import { topicProblem, type TopicLimits } from './topic-rules.ts'
 
 export type PublishHandler = {

@@ -2,8 +2,8 @@
 
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls'
-import { codeOf, GatewayError, messageOf } from '../../std/gateway-error.ts'
-import type { Secret } from '../../std/secret.ts'
+import { codeOf, GatewayError, messageOf } from '../../../std/gateway-error.ts'
+import type { Secret } from '../../../std/secret.ts'
 
 export type TlsOptions = {
   /** PEM texts: certificate chain and private key of the gateway. */

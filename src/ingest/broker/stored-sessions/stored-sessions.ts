@@ -25,11 +25,11 @@
 //
 // After the store was lost, everything is read again: a failed write may be on the disk or not.
 
-import type { OurTime } from '../../domain/arrival.ts'
-import type { Emit } from '../../domain/event.ts'
-import type { GatewayError } from '../../std/gateway-error.ts'
-import type { CancelTimer, Clock } from '../../std/clock.ts'
-import type { ClientSession, IntakeSpool } from '../types.ts'
+import type { OurTime } from '../../../domain/arrival.ts'
+import type { Emit } from '../../../domain/event.ts'
+import type { GatewayError } from '../../../std/gateway-error.ts'
+import type { CancelTimer, Clock } from '../../../std/clock.ts'
+import type { ClientSession, IntakeSpool } from '../../types.ts'
 import { forgetAll, newSession, type MessageDeps, type Session } from './client-session.ts'
 import { recordOf, sessionName, unreleasedName, usedRecord } from './session-record-codec.ts'
 

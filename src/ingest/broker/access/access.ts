@@ -2,7 +2,7 @@
 // time. An unknown name takes as long as a wrong password, so the response time reveals nothing.
 
 import { hash, timingSafeEqual } from 'node:crypto'
-import type { Secret } from '../../std/secret.ts'
+import type { Secret } from '../../../std/secret.ts'
 import type { Refusal } from './connect-rules.ts'
 
 export type AccessOptions = {

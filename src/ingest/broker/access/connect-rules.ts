@@ -1,8 +1,8 @@
 // connect-rules.ts: the rules for a CONNECT, in addition to the checks of aedes.
 
-import type { ConnectPacket } from './aedes-internals.ts'
-import type { ClientDropReason, RefusalReason } from './client-faults.ts'
-import { topicProblem, type TopicLimits } from './topic-rules.ts'
+import type { ConnectPacket } from '../aedes-internals.ts'
+import type { ClientDropReason, RefusalReason } from '../client-faults.ts'
+import { topicProblem, type TopicLimits } from '../topic-rules.ts'
 
 /** A refused CONNECT: the return code of CONNACK (MQTT 3.2.2.3) and why. */
 export type Refusal = { returnCode: 1 | 2 | 3 | 4 | 5; reason: RefusalReason }

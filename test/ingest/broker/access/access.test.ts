@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { Secret } from '../../../src/std/secret.ts'
-import { openIngest, textOf, wordMapper } from '../../support/ingest-world.ts'
-import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
-import { connectBytes, publishBytes } from '../../support/mqtt-device.ts'
+import { Secret } from '../../../../src/std/secret.ts'
+import { openIngest, textOf, wordMapper } from '../../../support/ingest-world.ts'
+import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
+import { connectBytes, publishBytes } from '../../../support/mqtt-device.ts'
 
 const auto = () => createMemoryIntakeSpool({ commits: 'auto' })
 const users = [

@@ -9,7 +9,7 @@
 // kind. That packet and all that follow go to aedes, so the order of packets is kept. Malformed packets are
 // left to aedes, which names the fault, and packets beyond the limit to the framing.
 
-import type { Message, QoS } from '../../domain/message.ts'
+import type { Message, QoS } from '../../../domain/message.ts'
 
 /** Takes the message that was just read; false to stop. Packet identifier 0 with QoS 0. */
 export type TakePublish = (messageId: number) => boolean

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { createFraming } from '../../../src/ingest/broker/packet-framing.ts'
-import { createRandom } from '../../support/random.ts'
-import { connectBytes, publishBytes } from '../../support/mqtt-device.ts'
+import { createFraming } from '../../../../src/ingest/broker/gate/packet-framing.ts'
+import { createRandom } from '../../../support/random.ts'
+import { connectBytes, publishBytes } from '../../../support/mqtt-device.ts'
 
 const limits = { connectBytesMax: 100, packetBytesMax: 1000 }
 const hello = connectBytes('truck')

@@ -1,11 +1,11 @@
 import { Socket } from 'node:net'
 import { Aedes } from 'aedes'
 import { describe, expect, test } from 'vitest'
-import { createAckWriter, puback } from '../../../src/ingest/broker/ack-writer.ts'
-import { createGate, type Gate } from '../../../src/ingest/broker/gate.ts'
-import { createFakeClock } from '../../support/fake-clock.ts'
-import { messageOf } from '../../support/mapping-world.ts'
-import { connectBytes, publishBytes } from '../../support/mqtt-device.ts'
+import { createAckWriter, puback } from '../../../../src/ingest/broker/gate/ack-writer.ts'
+import { createGate, type Gate } from '../../../../src/ingest/broker/gate/gate.ts'
+import { createFakeClock } from '../../../support/fake-clock.ts'
+import { messageOf } from '../../../support/mapping-world.ts'
+import { connectBytes, publishBytes } from '../../../support/mqtt-device.ts'
 
 /** A socket whose other end reads nothing: it is full from the first byte on. */
 class DeafSocket extends Socket {

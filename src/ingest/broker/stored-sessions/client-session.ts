@@ -4,8 +4,8 @@
 // Bounds: `unreleasedMax` messages of one client, and `unreleasedTotalMax` of all. At a bound the
 // connection is closed (publish-handler.ts); what is known stays.
 
-import type { Clock } from '../../std/clock.ts'
-import type { ClientSession } from '../types.ts'
+import type { Clock } from '../../../std/clock.ts'
+import type { ClientSession } from '../../types.ts'
 import { checksumRecord, unreleasedName } from './session-record-codec.ts'
 
 export type Session = ClientSession & {

@@ -1,12 +1,12 @@
 import { generate, parser, type IPublishPacket } from 'mqtt-packet'
 import { describe, expect, test } from 'vitest'
 
-import { takePublishes } from '../../../src/ingest/broker/publish-fast-path.ts'
-import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
-import { openIngest } from '../../support/ingest-world.ts'
-import { messageOf } from '../../support/mapping-world.ts'
-import { createDevice, publishBytes } from '../../support/mqtt-device.ts'
-import { createRandom } from '../../support/random.ts'
+import { takePublishes } from '../../../../src/ingest/broker/gate/publish-fast-path.ts'
+import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
+import { openIngest } from '../../../support/ingest-world.ts'
+import { messageOf } from '../../../support/mapping-world.ts'
+import { createDevice, publishBytes } from '../../../support/mqtt-device.ts'
+import { createRandom } from '../../../support/random.ts'
 
 const packetBytesMax = 20_400
 

@@ -1,12 +1,12 @@
 import { connect, type IConnackPacket } from 'mqtt'
 import { describe, expect, test } from 'vitest'
-import type { IngestOptions } from '../../../src/ingest/ingest.ts'
-import { GatewayError } from '../../../src/std/gateway-error.ts'
-import type { FakeClock } from '../../support/fake-clock.ts'
-import { openIngest, type IngestWorld } from '../../support/ingest-world.ts'
-import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
-import type { Device } from '../../support/mqtt-device.ts'
-import { openSpoolWorld, type SpoolWorld } from '../../support/open-spool.ts'
+import type { IngestOptions } from '../../../../src/ingest/ingest.ts'
+import { GatewayError } from '../../../../src/std/gateway-error.ts'
+import type { FakeClock } from '../../../support/fake-clock.ts'
+import { openIngest, type IngestWorld } from '../../../support/ingest-world.ts'
+import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
+import type { Device } from '../../../support/mqtt-device.ts'
+import { openSpoolWorld, type SpoolWorld } from '../../../support/open-spool.ts'
 
 const fault = new GatewayError('SPOOL_WRITE_FAILED', { what: 'w.', why: 'w.', act: 'a.' })
 const parked = { topic: 't', payload: 'untimed parked', qos: 2 } as const

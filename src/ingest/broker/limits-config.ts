@@ -1,0 +1,89 @@
+// limits-config.ts: the section `ingest.broker.limits` of the config: bounds of connections and their memory.
+
+import { z } from 'zod'
+import { duration, size } from '../../std/schema.ts'
+
+const mib = 1024 ** 2
+
+export const limitsSchema = z
+  .strictObject({
+    max_connections: z
+      .int()
+      .min(1)
+      .max(100_000)
+      .default(10_000)
+      .describe('Simultaneous connections. Further connections are closed at once and counted.'),
+    max_in_flight: z
+      .int()
+      .min(1)
+      .max(65_535)
+      .default(1000)
+      .describe(
+        'Messages of one client without an acknowledgement. At the limit, its connection is not read until ' +
+          'acknowledgements are sent.',
+      ),
+    max_connect_bytes: size({ minBytes: 256, maxBytes: mib })
+      .prefault('64KiB')
+      .describe(
+        'Size of CONNECT, including will and password. A client that announces more is disconnected.',
+      ),
+    max_packet_bytes: size({ minBytes: 1024, maxBytes: 8 * mib })
+      .prefault('1MiB')
+      .describe(
+        'Size of any packet after CONNECT. A client that announces more is disconnected before the ' +
+          'packet is buffered. A device that sends the packet again is disconnected again: raise the ' +
+          'limit or correct the device.',
+      ),
+    max_client_id_bytes: z
+      .int()
+      .min(23)
+      .max(65_535)
+      .default(256)
+      .describe('Length of a client id in UTF-8. A CONNECT with a longer one is refused with CONNACK 2.'),
+    max_held_messages: z
+      .int()
+      .min(1)
+      .max(10_000_000)
+      .default(100_000)
+      .describe(
+        'Messages in memory without an acknowledgement while the spool accepts nothing. At the ' +
+          'limit, sockets are not read and the devices keep further messages.',
+      ),
+    max_held_bytes: size({ minBytes: 1024, maxBytes: 4096 * mib })
+      .prefault('32MiB')
+      .describe('The same in bytes. The limit that is reached first applies.'),
+    max_sessions: z
+      .int()
+      .min(1)
+      .max(1_000_000)
+      .default(100_000)
+      .describe(
+        'Stored sessions: one for each client that connects without Clean Session. At the limit, the session ' +
+          'without a connection that was used longest ago is removed, reported and counted: that client ' +
+          'starts a new one. Must be at least max_connections.',
+      ),
+    session_expiry: duration({ minMs: 1000, maxMs: 365 * 86_400_000 })
+      .prefault('7d')
+      .describe(
+        'A stored session that was not used for this long is removed. Its client gets CONNACK without ' +
+          '`session present` and may drop its unacknowledged messages then.',
+      ),
+    connect_timeout: duration({ minMs: 100, maxMs: 600_000 })
+      .prefault('10s')
+      .describe('Time from the connection to the end of CONNECT. Then the connection is closed.'),
+    ack_timeout: duration({ minMs: 100, maxMs: 3_600_000 })
+      .prefault('60s')
+      .describe(
+        'How long a client may leave acknowledgements unread after its send buffer is full. Then it ' +
+          'is disconnected.',
+      ),
+  })
+  .prefault({})
+  .superRefine(({ max_sessions, max_connections }, context) => {
+    if (max_sessions < max_connections)
+      context.addIssue({
+        code: 'custom',
+        path: ['max_sessions'],
+        message: `must be at least max_connections (${max_connections}), found ${max_sessions}`,
+      })
+  })

@@ -1,0 +1,71 @@
+// listener-config.ts: the config of one listener of the embedded broker, `ingest.broker.listeners[]`.
+
+import { z } from 'zod'
+import { secret } from '../../../std/schema.ts'
+import type { ListenerOptions } from './listeners.ts'
+
+export const listenerSchema = z
+  .strictObject({
+    url: z
+      .string()
+      .meta({ examples: ['mqtt://127.0.0.1:1883', 'mqtts://0.0.0.0:8883'] })
+      .transform((text, context) => {
+        const address = parseUrl(text)
+        if (typeof address !== 'string') return address
+        context.addIssue({ code: 'custom', message: address })
+        return z.NEVER
+      })
+      .describe(
+        'Address on which devices connect: mqtt:// is MQTT 3.1.1 over TCP, mqtts:// over TLS. The ' +
+          'default port is 1883 or 8883; with 0 the system chooses one. The host is an address of this ' +
+          'machine, or 0.0.0.0 for all.',
+      ),
+    tls: z
+      .strictObject({
+        cert: z
+          .string()
+          .min(1)
+          .describe('Certificate chain of the gateway as PEM text, usually `${file:/etc/.../cert.pem}`.'),
+        key: secret().describe(
+          'Private key of the certificate as PEM text, usually `${file:/etc/.../key.pem}`.',
+        ),
+        client_ca: z
+          .string()
+          .min(1)
+          .optional()
+          .describe(
+            'Authorities of device certificates as PEM text. If set, a device without a certificate of ' +
+              'one of them is refused. The mapping can use the common name of the certificate.',
+          ),
+      })
+      .optional()
+      .describe('Required for mqtts://, not allowed for mqtt://.'),
+  })
+  .superRefine(({ url, tls }, context) => {
+    if (url.secure && tls === undefined)
+      context.addIssue({ code: 'custom', path: ['tls'], message: 'is required for an mqtts:// listener' })
+    if (!url.secure && tls !== undefined)
+      context.addIssue({ code: 'custom', path: ['tls'], message: 'is not allowed for an mqtt:// listener' })
+  })
+
+export function listenerOptions({ url, tls }: z.output<typeof listenerSchema>): ListenerOptions {
+  return {
+    host: url.host,
+    port: url.port,
+    tls: tls === undefined ? null : { cert: tls.cert, key: tls.key, clientCa: tls.client_ca ?? null },
+  }
+}
+
+type ListenUrl = { secure: boolean; host: string; port: number }
+
+/** The URL of a listener, or what is wrong with it. */
+function parseUrl(text: string): ListenUrl | string {
+  const match = /^(mqtts?):\/\/(?:\[([0-9A-Fa-f:.]+)\]|([^\s:/@?#[\]]+))(?::(\d{1,5}))?\/?$/.exec(text)
+  const host = match?.[2] ?? match?.[3]
+  if (!match || host === undefined)
+    return `must be mqtt://HOST:PORT or mqtts://HOST:PORT without path, query or password, found "${text}"`
+  const secure = match[1] === 'mqtts'
+  const port = match[4] === undefined ? (secure ? 8883 : 1883) : Number(match[4])
+  if (port > 65_535) return `must have a port of 0 to 65535, found ${port}`
+  return { secure, host, port }
+}
