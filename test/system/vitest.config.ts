@@ -1,10 +1,11 @@
 import { defineConfig } from 'vitest/config'
 
 // `npm run test:system`: packs and installs the release, which needs npm and the registry; damages a sample of spools;
-// and makes mistakes in the spool that the model and the crash test must notice. Too long for `npm test`.
+// kills the daemon during releases, requeues, imports and work on batches; and makes mistakes in the spool that the
+// model and the crash test must notice. Too long for `npm test`.
 export default defineConfig({
   test: {
-    include: ['test/system/**/*.test.ts', 'test/**/*mutations.test.ts'],
+    include: ['test/system/**/*.test.ts', 'test/**/*mutations.test.ts', 'test/**/*-kill.test.ts'],
     pool: 'forks',
     testTimeout: 60_000,
     hookTimeout: 240_000,
