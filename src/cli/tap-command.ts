@@ -23,6 +23,7 @@ type TapLine = {
   client?: string
   user?: string | null
   certificate?: string | null
+  identity?: string | null
   message?: string
   hex?: string
   cutBytes?: number
@@ -117,7 +118,8 @@ function textOf(line: TapLine): string {
 }
 
 function messageLines(time: string, line: TapLine): string[] {
-  const { topic = '', qos = 0, client = '', user, certificate, message, hex = '', cutBytes = 0 } = line
+  const { topic = '', qos = 0, client = '', user, certificate, identity } = line
+  const { message, hex = '', cutBytes = 0 } = line
   const about = [
     `QoS ${qos}`,
     ...(line.retain ? ['retained'] : []),
@@ -125,6 +127,7 @@ function messageLines(time: string, line: TapLine): string[] {
     `client ${client}`,
     ...(user ? [`user ${user}`] : []),
     ...(certificate ? [`certificate ${certificate}`] : []),
+    ...(identity ? [`identity ${identity}`] : []),
   ]
   const content = bounded(message ?? `hex ${hex}`, shownLengthMax)
   const { result: kind = '', payloads = [], reason = '', detail = '' } = line

@@ -86,8 +86,8 @@ function textOrNull(value: unknown): string | null {
 
 function isEnvelope(value: unknown): value is Envelope {
   if (typeof value !== 'object' || value === null) return false
-  const { topic, bytes, qos, retain, dup, clientId, userName, certificateName, arrivedAt, source } =
-    value as Record<string, unknown>
+  const { topic, bytes, qos, retain, dup, arrivedAt, source, ...sender } = value as Record<string, unknown>
+  const { clientId, userName, certificateName, identity = null } = sender
   const isTextOrNull = (one: unknown) => one === null || typeof one === 'string'
   return (
     typeof topic === 'string' &&
@@ -99,6 +99,7 @@ function isEnvelope(value: unknown): value is Envelope {
     typeof clientId === 'string' &&
     isTextOrNull(userName) &&
     isTextOrNull(certificateName) &&
+    isTextOrNull(identity) &&
     typeof arrivedAt === 'number' &&
     Number.isFinite(arrivedAt) &&
     isTextOrNull(source)

@@ -9,6 +9,11 @@ export type Sender = {
   userName: string | null
   /** Common name of the client certificate, where the listener asks for one. */
   certificateName: string | null
+  /**
+   * The name that the client proved: by a password or a token, else by its certificate. Null for an anonymous
+   * client; a user name that nobody checked is not an identity.
+   */
+  identity: string | null
 }
 
 export type QoS = 0 | 1 | 2
@@ -49,6 +54,8 @@ export type Envelope = {
   clientId: string
   userName: string | null
   certificateName: string | null
+  /** Messages kept by version 0.1.0 have none. */
+  identity?: string | null
   arrivedAt: EpochMs
   /** Messages kept by version 0.1.0 have none. */
   arrival?: Arrival
@@ -66,6 +73,7 @@ export function envelopeOf(message: Message, source: string | null): Envelope {
     clientId: sender.clientId,
     userName: sender.userName,
     certificateName: sender.certificateName,
+    identity: sender.identity,
     arrivedAt,
     ...(arrival && { arrival: { ...arrival } }),
     source,

@@ -109,7 +109,8 @@ export function createIngest(deps: IntakeDeps, options: IngestOptions): Ingest {
     // The state of the mapping is read first; no client is connected yet.
     await intake.restore()
     await broker.start()
-    const connected: ListenerDeps['connected'] = (socket, name) => broker.addConnection(socket, name)
+    const connected: ListenerDeps['connected'] = (socket, certificateName) =>
+      broker.addConnection(socket, { certificateName, address: socket.remoteAddress ?? null })
     const failed = (fault: GatewayError) => emit({ kind: 'listener_failed', fault })
     try {
       for (const listener of options.listeners) {

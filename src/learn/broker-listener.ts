@@ -46,7 +46,7 @@ export function listen(deps: ListenDeps, options: ListenOptions): Promise<EndRea
     const client = connect(options.brokerUrl, clientOptions(options))
     // Timers of the clock do not keep the process alive. This one does until the socket is open.
     const alive = setInterval(() => undefined, 2 ** 30)
-    const sender = { clientId: options.clientId, userName: null, certificateName: null }
+    const sender = { clientId: options.clientId, userName: null, certificateName: null, identity: null }
     let subscribed = false
     let cancel = () => {}
     const onAbort = () => end(() => resolve('stopped'))

@@ -19,6 +19,7 @@ const unknownSender = {
   clientId: '<client id>',
   userName: '<user name>',
   certificateName: '<certificate name>',
+  identity: '<identity>',
 }
 const senderNames = Object.values(unknownSender)
 

@@ -33,7 +33,7 @@ export function openTrucks(): Promise<Mapper> {
 
 /** No two are alike; they differ from those of another stretch, too. */
 export function truckMessages(count: number, from = 0): Message[] {
-  const sender = { clientId: 'bench', userName: null, certificateName: null }
+  const sender = { clientId: 'bench', userName: null, certificateName: null, identity: null }
   const arrivedAt = Date.UTC(2026, 1, 1)
   return Array.from({ length: count }, (_, at) => {
     const index = from + at

@@ -14,7 +14,7 @@ const message = {
   qos: 1 as const,
   retain: true,
   dup: false,
-  sender: { clientId: 'box-7', userName: 'bob', certificateName: null },
+  sender: { clientId: 'box-7', userName: 'bob', certificateName: null, identity: null },
   arrivedAt: Date.parse('2026-01-28T15:00:08.250Z'),
 }
 

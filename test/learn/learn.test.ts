@@ -30,7 +30,7 @@ const at = Date.parse('2026-01-28T15:00:00Z')
 type Sent = { topic: string; message: string | Buffer; qos?: 0 | 1; retain?: boolean }
 
 function messageOf({ topic, message, qos = 1, retain = false }: Sent, index: number): Message {
-  const sender = { clientId: 'learn', userName: null, certificateName: null }
+  const sender = { clientId: 'learn', userName: null, certificateName: null, identity: null }
   const bytes = typeof message === 'string' ? Buffer.from(message) : message
   return { topic, bytes, qos, retain, dup: false, sender, arrivedAt: at + index * 20 }
 }

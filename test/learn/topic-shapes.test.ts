@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { Message } from '../../src/domain/message.ts'
 import { createCollector, type ObservedTraffic } from '../../src/learn/learn.ts'
 
-const sender = { clientId: 'learn', userName: null, certificateName: null }
+const sender = { clientId: 'learn', userName: null, certificateName: null, identity: null }
 
 function heard(sent: readonly (readonly [topic: string, message?: string | Buffer])[]): ObservedTraffic {
   const collector = createCollector()

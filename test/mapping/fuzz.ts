@@ -93,6 +93,7 @@ function seedsOf({ cases }: CasesFile): Seed[] {
       clientId: one.client,
       userName: one.user ?? null,
       certificateName: one.certificate ?? null,
+      identity: one.identity ?? null,
     }
     return (one.messages ?? [one]).map(({ topic = '', message, hex, retain, dup }) => {
       const bytes = hex === undefined ? Buffer.from(message ?? '') : Buffer.from(hex, 'hex')

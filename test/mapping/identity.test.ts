@@ -34,7 +34,10 @@ describe('a payloadId', () => {
     expect(id).toBe('27c676fd-5940-8d39-95be-dc7319de7d5e')
     expect(idOf(reading, { arrivedAt: 1 })).toBe(id)
     expect(
-      idOf(reading, { dup: true, sender: { clientId: 'other', userName: 'u', certificateName: null } }),
+      idOf(reading, {
+        dup: true,
+        sender: { clientId: 'other', userName: 'u', certificateName: null, identity: null },
+      }),
     ).toBe(id)
     expect(
       idOf({
@@ -140,7 +143,9 @@ describe('without a device time', () => {
       messageOf(reading),
       messageOf({ ...reading, speed: 51 }),
       messageOf(reading, { topic: 'telemetry/v1/truck-8' }),
-      messageOf(reading, { sender: { clientId: 'client-2', userName: null, certificateName: null } }),
+      messageOf(reading, {
+        sender: { clientId: 'client-2', userName: null, certificateName: null, identity: null },
+      }),
     ]
     expect(new Set(messages.map((each) => payloadIn(mapper.map(each)).windowKey)).size).toBe(4)
   })

@@ -215,10 +215,11 @@ describe('a message', () => {
     ['{clientid}', 'a/OP1/0042/x', 'client-1'],
     ['{username}-{vehicle}', 'a/OP1/0042/x', 'user-0042'],
     ['{certificate}', 'a/OP1/0042/x', 'cn'],
+    ['{identity}', 'a/OP1/0042/x', 'proved'],
     ['depot', 'a/OP1/0042/x', 'depot'],
   ])('is of the device that %s names', (device, topic, expected) => {
     const mapper = openMapperOf([truckSource({}, { topic: 'a/{operator}/{vehicle}/#', device })])
-    const from = { clientId: 'client-1', userName: 'user', certificateName: 'cn' }
+    const from = { clientId: 'client-1', userName: 'user', certificateName: 'cn', identity: 'proved' }
     const sent = sentIn(mapper.map(messageOf(reading, { topic, sender: from })))
     expect(sent.deviceIdentifier?.['id']).toBe(expected === '0P' ? 'OP1/0042' : expected)
   })
@@ -227,6 +228,7 @@ describe('a message', () => {
     [{ topic: 'a/{operator}/{vehicle}/#', device: '{operator}/{vehicle}' }, 'a//0042/x', {}, 'NO_DEVICE'],
     [{ topic: 'a/{device}' }, 'a/', {}, 'NO_DEVICE'],
     [{ topic: 'a', device: '{username}' }, 'a', {}, 'NO_DEVICE'],
+    [{ topic: 'a', device: '{clientid}-{identity}' }, 'a', {}, 'NO_DEVICE'],
     [{ topic: 'a', device: '{clientid}-{certificate}' }, 'a', {}, 'NO_DEVICE'],
     [{ topic: 'a', device: { path: 'imei' } }, 'a', {}, 'NO_DEVICE'],
     [{ topic: 'a', device: { path: 'imei' } }, 'a', { imei: '' }, 'NO_DEVICE'],

@@ -68,7 +68,7 @@ export function truckSource(map: Record<string, unknown> = {}, rest: Record<stri
   }
 }
 
-export const sender = { clientId: 'client-1', userName: null, certificateName: null }
+export const sender = { clientId: 'client-1', userName: null, certificateName: null, identity: null }
 
 export function messageOf(payload: unknown, rest: Partial<Message> = {}): Message {
   const text = typeof payload === 'string' ? payload : JSON.stringify(payload)

@@ -47,7 +47,7 @@ type Line = { dtMs: number; topic: string; payload: string; retain?: boolean }
 export const arrivedAt = Date.UTC(2027, 0, 1)
 
 /** Devices that are named by their connection. */
-const sender = { clientId: 'client-7', userName: 'token-7', certificateName: null }
+const sender = { clientId: 'client-7', userName: 'token-7', certificateName: null, identity: null }
 const bySender: Record<string, string> = {
   '(mqtt client id)': sender.clientId,
   '(mqtt client username/token)': sender.userName,

@@ -57,7 +57,8 @@ function textOf({ id, deadLetter }: DeadLetterEntry, hex: boolean): string {
 
 function envelopeRows({ envelope }: DeadLetter): [string, string | null][] {
   if (envelope === null) return []
-  const { source, topic, clientId, userName, certificateName, qos, retain, dup, arrivedAt } = envelope
+  const { source, topic, qos, retain, dup, arrivedAt } = envelope
+  const { clientId, userName, certificateName, identity = null } = envelope
   const flags = [`QoS ${qos}`, ...(retain ? ['retained'] : []), ...(dup ? ['DUP'] : [])].join(', ')
   return [
     ['source', source],
@@ -65,6 +66,7 @@ function envelopeRows({ envelope }: DeadLetter): [string, string | null][] {
     ['client', clientId],
     ['user', userName],
     ['certificate', certificateName],
+    ['identity', identity],
     ['arrived', `${new Date(arrivedAt).toISOString()}, ${flags}`],
   ]
 }

@@ -48,6 +48,7 @@ type MapOptions = {
   client: string
   user?: string
   certificate?: string
+  identity?: string
   retain?: boolean
   lines?: boolean
   test?: boolean
@@ -63,6 +64,7 @@ export const mapCommand: BuildCommand = (io, done) =>
     .option('--client <id>', 'client id of the sender', 'map')
     .option('--user <name>', 'user name of the sender (default: none)')
     .option('--certificate <name>', "common name of the sender's certificate (default: none)")
+    .option('--identity <name>', 'identity of the sender (default: none)')
     .option('--retain', 'set the retain flag of the messages')
     .option('--lines', 'read each line as one message')
     .option('--explain', 'print where each value comes from, and why one is missing')
@@ -170,6 +172,7 @@ function messageOf(bytes: Buffer, topic: string, options: MapOptions): Message {
       clientId: options.client,
       userName: options.user ?? null,
       certificateName: options.certificate ?? null,
+      identity: options.identity ?? null,
     },
     arrivedAt: systemClock.now(),
   }

@@ -22,7 +22,7 @@ import type { Emit } from '../../domain/event.ts'
 import type { Intake } from '../intake/intake.ts'
 import { notePing } from '../intake/untimed-resends.ts'
 import { createReasonCounter } from '../intake/reason-counter.ts'
-import type { Access } from './access/access.ts'
+import type { Access, Judgement } from './access/access.ts'
 import { createAckWriter } from './gate/ack-writer.ts'
 import {
   createAedesPersistence,
@@ -33,7 +33,7 @@ import {
   type ConnectPacket,
 } from './aedes-internals.ts'
 import { refusals, type ClientDropReason, type RefusalReason } from './client-faults.ts'
-import { connectFault, refusalOf } from './access/connect-rules.ts'
+import { connectFault, refusalOf, type Refusal } from './access/connect-rules.ts'
 import { createGate, type Gate, type GateOptions } from './gate/gate.ts'
 import { createPublishHandler } from './publish-handler.ts'
 import type { OpenedSession, StoredSessions } from './stored-sessions/stored-sessions.ts'
@@ -55,13 +55,21 @@ export type BrokerOptions = GateOptions & {
 export type Broker = {
   start(): Promise<void>
   /** Takes over a connected socket. */
-  addConnection(socket: Socket, certificateName: string | null): void
+  addConnection(socket: Socket, origin: Origin): void
   /** Counts and reports a connection that was not taken over. */
   refuse(reason: RefusalReason, address: string | null): void
   /** Reads nothing more; acks are still written. */
   stopReading(): void
   close(): Promise<void>
   counters(): BrokerCounters
+}
+
+/** Where a connection comes from. */
+export type Origin = {
+  /** Null where TLS did not ask for a certificate. */
+  certificateName: string | null
+  /** Limits count by it. Null where the socket is closed. */
+  address: string | null
 }
 
 export type BrokerCounters = {
@@ -120,13 +128,14 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
 
   // ---- a client connects
 
-  function addConnection(socket: Socket, certificateName: string | null): void {
+  function addConnection(socket: Socket, { certificateName, address }: Origin): void {
     const client = aedes.handle(socket)
     const { message, publish } = handler
     const gate = createGate(
-      { socket, client, certificateName, clock, writer, readingPaused, message, publish, onDrop },
+      { socket, client, address, clock, writer, readingPaused, message, publish, onDrop },
       options,
     )
+    gate.certificateName = certificateName
     gateOf.set(client, gate)
     gates.add(gate)
     socket.once('close', () => {
@@ -166,36 +175,41 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     const found = gateOf.get(client)
     if (found === undefined) return
     const gate: Gate = found
-    const refusal = gate.refusal ?? access.refusalOf(userName ?? null, password ?? null)
-    if (refusal !== null) {
-      refuse(refusal.reason, gate.address, client.id)
-      done(Object.assign(new Error(refusal.reason), { returnCode: refusal.returnCode }), null)
-      return
-    }
-    const openedBy = client.clean ? sessions.openClean(client.id) : sessions.open(client.id)
-    // Outside of the promise: an error of aedes is not one of the session.
-    void openedBy.then(
-      (opened) => setImmediate(admit, opened),
-      () => setImmediate(refuseSession),
-    )
+    const { certificateName, address } = gate
+    const given = { userName: userName ?? null, password: password ?? null }
+    if (gate.refusal !== null) refuseConnect(gate.refusal)
+    else access.judge({ ...given, certificateName, address }, judged)
 
-    function admit({ session, present }: OpenedSession): void {
+    function judged(judgement: Judgement): void {
+      if (judgement.kind === 'refused') refuseConnect(judgement.refusal)
+      else if (!gate.closed) openSession(judgement.identity)
+    }
+
+    function refuseConnect({ reason, returnCode }: Refusal): void {
+      refuse(reason, address, client.id)
+      done(Object.assign(new Error(reason), { returnCode }), null)
+    }
+
+    function openSession(identity: string | null): void {
+      const openedBy = client.clean ? sessions.openClean(client.id) : sessions.open(client.id)
+      // Outside of the promise: an error of aedes is not one of the session.
+      void openedBy.then(
+        (opened) => setImmediate(admit, opened, identity),
+        () => setImmediate(refuseConnect, { reason: 'session_not_stored', returnCode: 3 }),
+      )
+    }
+
+    function admit({ session, present }: OpenedSession, identity: string | null): void {
       if (gate.closed) {
         sessions.closed(session)
         return
       }
-      const { certificateName } = gate
       gate.link = intake.links.connect(client.id)
       gate.link.session = session
-      gate.sender = { clientId: client.id, userName: userName ?? null, certificateName }
+      gate.sender = { clientId: client.id, userName: given.userName, certificateName, identity }
       // MQTT 3.1 has no such flag. aedes reads it before `done` returns.
       sessionPresent = present && isVersion311(client)
       done(null, true)
-    }
-
-    function refuseSession(): void {
-      refuse('session_not_stored', gate.address, client.id)
-      done(Object.assign(new Error('session_not_stored'), { returnCode: 3 }), null)
     }
   }
 

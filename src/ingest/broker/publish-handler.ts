@@ -48,7 +48,7 @@ export function createPublishHandler(
     qos: 0,
     retain: false,
     dup: false,
-    sender: { clientId: '', userName: null, certificateName: null },
+    sender: { clientId: '', userName: null, certificateName: null, identity: null },
     arrivedAt: 0,
     serial: 0,
     link: null,

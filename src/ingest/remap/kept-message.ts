@@ -14,14 +14,15 @@ export const future: QuarantineReason = 'FUTURE'
 
 /** The message as it arrived. */
 export function messageFrom(envelope: Envelope): Message {
-  const { topic, bytes, qos, retain, dup, clientId, userName, certificateName, arrivedAt, arrival } = envelope
+  const { topic, bytes, qos, retain, dup, arrivedAt, arrival } = envelope
+  const { clientId, userName, certificateName, identity = null } = envelope
   return {
     topic,
     bytes: Buffer.from(bytes, 'base64'),
     qos,
     retain,
     dup,
-    sender: { clientId, userName, certificateName },
+    sender: { clientId, userName, certificateName, identity },
     arrivedAt,
     ...(arrival && { arrival }),
   }

@@ -61,6 +61,7 @@ const mappingCase = z
     client: text(256).default('case').describe('Client id of the sender.'),
     user: text(256).optional().describe('User name of the sender.'),
     certificate: text(256).optional().describe("Common name of the sender's certificate."),
+    identity: text(256).optional().describe('Identity of the sender.'),
     at: z.iso
       .datetime({ offset: true, error: 'must be a time such as 2026-01-28T15:00:08Z' })
       .optional()

@@ -184,6 +184,7 @@ function messagesOf(one: Case, nowMs: EpochMs): Message[] {
     clientId: one.client,
     userName: one.user ?? null,
     certificateName: one.certificate ?? null,
+    identity: one.identity ?? null,
   }
   let arrivedAt = one.at === undefined ? nowMs : Date.parse(one.at)
   const steps = one.messages ?? [{ ...one, after: 0 }]

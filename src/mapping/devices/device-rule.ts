@@ -32,9 +32,10 @@ const senderParts: Record<(typeof senderNames)[number], Part> = {
   clientid: (_captures, sender) => sender.clientId,
   username: (_captures, sender) => sender.userName ?? '',
   certificate: (_captures, sender) => sender.certificateName ?? '',
+  identity: (_captures, sender) => sender.identity ?? '',
 }
 
-const nobody: Sender = { clientId: '', userName: null, certificateName: null }
+const nobody: Sender = { clientId: '', userName: null, certificateName: null, identity: null }
 
 export function compileDevicePath(path: string | readonly string[]): DeviceRule {
   const read: Read = compilePaths(path)

@@ -9,7 +9,7 @@ export function createRecordContext(omitted: Map<string, number>): RecordContext
     root: undefined,
     up: undefined,
     captures: [],
-    sender: { clientId: '', userName: null, certificateName: null },
+    sender: { clientId: '', userName: null, certificateName: null, identity: null },
     arrivedAt: 0,
     offsetMs: null,
     latest: { at: 0, offsetMs: null },

@@ -26,7 +26,7 @@ export type MatchTopic = (topic: string) => number
 const topicBytesMax = 65_535
 
 /** Names of the sender in templates; a capture must not hide them. */
-export const senderNames = ['clientid', 'username', 'certificate'] as const
+export const senderNames = ['clientid', 'username', 'certificate', 'identity'] as const
 
 /** Reads a pattern; throws Malformed. */
 export function parseTopic(text: string): TopicPattern {

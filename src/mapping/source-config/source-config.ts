@@ -178,7 +178,7 @@ export const presetShape = {
     .optional()
     .describe(
       'The name of the device: a template of topic captures and {clientid}, {username}, {certificate}, ' +
-        'such as "{operator}/{vehicle}", or `{ path: imei }`. In a list the first entry that gives a name ' +
+        '{identity} (the name that the client proved by password, token or certificate), such as "{operator}/{vehicle}", or `{ path: imei }`. In a list the first entry that gives a name ' +
         'is used. Default: {device}. Without a name the message becomes a dead letter (NO_DEVICE).',
     ),
   provider: text(256)

@@ -20,7 +20,7 @@ export type KeptRecord = {
 
 export type KeptKind = 'coalesced' | 'merged'
 
-const noSender: Sender = { clientId: '', userName: null, certificateName: null }
+const noSender: Sender = { clientId: '', userName: null, certificateName: null, identity: null }
 
 export function messageOfRecord(kind: KeptKind, { name, owner, arrivedAt, record }: KeptRecord): Message {
   return messageOfBytes(

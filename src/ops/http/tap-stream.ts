@@ -3,8 +3,8 @@
 //   ?device=  ?topic=FILTER  ?source=     what is shown; everything without them
 //
 //   {"kind":"message","at":1750000000000,"topic":"...","qos":1,"retain":false,"dup":false,"client":"..",
-//    "user":null,"certificate":null,"message":"{...}","source":"trucks","result":"payloads",
-//    "payloads":[{...}]}
+//    "user":null,"certificate":null,"identity":null,"message":"{...}","source":"trucks",
+//    "result":"payloads","payloads":[{...}]}
 //   {"kind":"closed","at":...,"payloads":[{...}]}      made of messages that waited
 //   {"kind":"dropped","count":12}                      more arrived than a tap shows
 //   {"kind":"alive"}                                   every 4 s, to detect a closed connection
@@ -135,6 +135,7 @@ function lineOf(entry: TapEntry): string {
     client: sender.clientId,
     user: sender.userName,
     certificate: sender.certificateName,
+    identity: sender.identity,
     ...contentOf(bytes, cutBytes),
     source: result.source,
     result: result.kind,

@@ -117,7 +117,12 @@ function playsOf({ cases }: CasesFile): Message[][] {
   return cases
     .filter(({ payloads }) => payloads !== undefined)
     .map((one) => {
-      const sender = { clientId: one.client, userName: one.user ?? null, certificateName: null }
+      const sender = {
+        clientId: one.client,
+        userName: one.user ?? null,
+        certificateName: null,
+        identity: null,
+      }
       return (one.messages ?? [one]).map(({ topic = '', message, hex, retain, dup }) => {
         const bytes = hex === undefined ? Buffer.from(message ?? '') : Buffer.from(hex, 'hex')
         return { topic, bytes, qos: 1, retain, dup, sender, arrivedAt: Date.UTC(2026, 1, 1) }

@@ -101,7 +101,12 @@ describe('the entries of a body', () => {
       const { cases, mapping } = await loadPresetCases(join(folder, file), deps)
       const mapper = (await openMapping(mapping, { clockOffsetMs: () => 0 })).open()
       for (const one of cases.cases) {
-        const sender = { clientId: one.client, userName: one.user ?? null, certificateName: null }
+        const sender = {
+          clientId: one.client,
+          userName: one.user ?? null,
+          certificateName: null,
+          identity: null,
+        }
         const messages = (one.messages ?? [one]).map(({ topic = '', message, hex, retain, dup }) => {
           const bytes = hex === undefined ? Buffer.from(message ?? '') : Buffer.from(hex, 'hex')
           return { topic, bytes, qos: 1 as const, retain, dup, sender, arrivedAt: startAt }

@@ -66,7 +66,12 @@ describe.skipIf(!hasOpenssl)('mqtts:// (skipped where openssl is not installed)'
       bytes += (chunk as Buffer).length
       if (bytes === 4 + 200 * 4) break
     }
-    expect(senders[0]).toEqual({ clientId: '7', userName: null, certificateName: 'truck-7' })
+    expect(senders[0]).toEqual({
+      clientId: '7',
+      userName: null,
+      certificateName: 'truck-7',
+      identity: 'truck-7',
+    })
     expect(senders).toHaveLength(200)
 
     await ended(connect(options))

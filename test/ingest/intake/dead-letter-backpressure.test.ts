@@ -9,7 +9,12 @@ import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
 import { messageOf, roundTrip, startPipeline, topicOf } from '../../support/pipeline-world.ts'
 import { ourTimeOf } from '../../support/our-time.ts'
 
-const senderOf = (clientId: string): Sender => ({ clientId, userName: null, certificateName: null })
+const senderOf = (clientId: string): Sender => ({
+  clientId,
+  userName: null,
+  certificateName: null,
+  identity: null,
+})
 
 function world(options = { heldMessagesMax: 1000, heldBytesMax: 1024 ** 2 }) {
   const spool = createMemoryIntakeSpool({ commits: 'by hand' })

@@ -8,7 +8,7 @@ import { messageOf } from '../../support/mapping-world.ts'
 import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
 import { ourTimeOf } from '../../support/our-time.ts'
 
-const sender = { clientId: 'truck', userName: null, certificateName: null }
+const sender = { clientId: 'truck', userName: null, certificateName: null, identity: null }
 
 function world(options = { heldMessagesMax: 1000, heldBytesMax: 1024 ** 2 }) {
   const clock = createFakeClock()

@@ -122,10 +122,10 @@ describe('a case', () => {
   })
 
   test('may have bytes and a sender', async () => {
-    const source = truckSource({}, { topic: 'up', device: '{clientid}/{username}/{certificate}' })
+    const source = truckSource({}, { topic: 'up', device: '{clientid}/{username}/{certificate}/{identity}' })
     const hex = Buffer.from(good).toString('hex')
-    const who = { client: 'c', user: 'u', certificate: 'n' }
-    const payloads = [{ ...sent, device: 'c/u/n' }]
+    const who = { client: 'c', user: 'u', certificate: 'n', identity: 'i' }
+    const payloads = [{ ...sent, device: 'c/u/n/i' }]
     expect(await judge({ topic: 'up', hex, ...who, payloads }, [source])).toEqual([])
   })
 

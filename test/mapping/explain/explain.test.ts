@@ -76,7 +76,7 @@ function messagesOf(one: Preset['cases']['cases'][number]): Message[] {
   return steps.map(({ topic = '', message, hex, retain, dup, after = 0 }) => {
     arrivedAt += after
     const bytes = hex === undefined ? Buffer.from(message ?? '') : Buffer.from(hex, 'hex')
-    const sender = { clientId: one.client, userName: one.user ?? null, certificateName: null }
+    const sender = { clientId: one.client, userName: one.user ?? null, certificateName: null, identity: null }
     return { topic, bytes, qos: 1, retain, dup, sender, arrivedAt }
   })
 }

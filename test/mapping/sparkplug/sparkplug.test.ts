@@ -580,7 +580,7 @@ describe('a single coordinate that is mapped again later', () => {
 
 test('a single coordinate of a kept message is omitted and counted, and its odometer is sent', async () => {
   const mapper = await openPreset('sparkplug-b')
-  const sender = { clientId: 'gw-1', userName: null, certificateName: null }
+  const sender = { clientId: 'gw-1', userName: null, certificateName: null, identity: null }
   const map = (what: string, payload: PayloadOf, live: boolean) =>
     mapper.map(
       {

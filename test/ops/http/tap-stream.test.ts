@@ -6,7 +6,7 @@ import { createTaps, type Taps } from '../../../src/ingest/ingest.ts'
 import type { MapResult } from '../../../src/mapping/mapping.ts'
 import { handClock, opsWorld, type OpsWorld } from '../../support/ops-world.ts'
 
-const sender = { clientId: 'client-1', userName: 'bob', certificateName: null }
+const sender = { clientId: 'client-1', userName: 'bob', certificateName: null, identity: null }
 
 function messageOn(topic: string, bytes = Buffer.from('{"v":1}')): Message {
   return { topic, bytes, qos: 1, retain: false, dup: false, sender, arrivedAt: 1_750_000_000_000 }
@@ -80,6 +80,7 @@ describe('a tap', () => {
       client: 'client-1',
       user: 'bob',
       certificate: null,
+      identity: null,
       message: '{"v":1}',
       source: 'trucks',
       result: 'payloads',

@@ -31,7 +31,7 @@ describe.each(formatNames)('the simulated format %s', (format) => {
     const mapper = await openPreset(preset, isTeltonika ? { model: 'FMC650' } : {})
     const vehicle = createVehicle(seededRandom(3), { device: '864636060000001', startAt })
     const { km = 0, hours = 0, speedKmh = 0, headingDeg = 0 } = rounding[format] ?? {}
-    const sender = { clientId: 'sim', userName: null, certificateName: null }
+    const sender = { clientId: 'sim', userName: null, certificateName: null, identity: null }
     for (let minute = 1; minute < 200; minute += 1) {
       const reading = vehicle.drive(startAt + minute * 60_000)
       const { topic, bytes } = publicationOf(format, reading)

@@ -11,9 +11,19 @@ export type AccessOptions = {
   users: readonly { name: string; password: Secret }[]
 }
 
+/** What a client says in its CONNECT, and what TLS and TCP know of it. */
+export type Attempt = {
+  userName: string | null
+  password: Buffer | null
+  certificateName: string | null
+  address: string | null
+}
+
+/** Admitted with the name that the client proved. CONNACK 4: bad user name or password; 5: not authorized. */
+export type Judgement = { kind: 'admitted'; identity: string | null } | { kind: 'refused'; refusal: Refusal }
+
 export type Access = {
-  /** Null where the client may connect. CONNACK 4: bad user name or password; 5: not authorized. */
-  refusalOf(userName: string | null, password: Buffer | null): Refusal | null
+  judge(attempt: Attempt, judged: (judgement: Judgement) => void): void
 }
 
 export function createAccess(options: AccessOptions): Access {
@@ -21,12 +31,15 @@ export function createAccess(options: AccessOptions): Access {
     name: digest(name),
     password: digest(password.reveal()),
   }))
-  return { refusalOf }
+  return { judge: (attempt, judged) => judged(judgementOf(attempt)) }
 
-  function refusalOf(userName: string | null, password: Buffer | null): Refusal | null {
-    if (userName === null) return options.anonymous ? null : { returnCode: 5, reason: 'no_user_name' }
+  function judgementOf({ userName, password, certificateName }: Attempt): Judgement {
+    if (userName === null)
+      return options.anonymous
+        ? { kind: 'admitted', identity: certificateName }
+        : { kind: 'refused', refusal: { returnCode: 5, reason: 'no_user_name' } }
     // Without users there is nothing to compare with: a name only describes the client, like a client id.
-    if (users.length === 0 && options.anonymous) return null
+    if (users.length === 0 && options.anonymous) return { kind: 'admitted', identity: certificateName }
     const givenName = digest(userName)
     const givenPassword = digest(password ?? Buffer.alloc(0))
     let known = false
@@ -35,7 +48,9 @@ export function createAccess(options: AccessOptions): Access {
       const samePassword = timingSafeEqual(user.password, givenPassword)
       if (sameName && samePassword) known = true
     }
-    return known ? null : { returnCode: 4, reason: 'bad_credentials' }
+    return known
+      ? { kind: 'admitted', identity: userName }
+      : { kind: 'refused', refusal: { returnCode: 4, reason: 'bad_credentials' } }
   }
 }
 

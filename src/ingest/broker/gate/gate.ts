@@ -40,7 +40,7 @@ export type GateOptions = FramingLimits & {
 export type GateDeps = {
   socket: Socket
   client: Client
-  certificateName: string | null
+  address: string | null
   clock: Clock
   writer: AckWriter
   /** True while no gate may be read; resumeReading is called at its end. */
@@ -53,8 +53,8 @@ export type GateDeps = {
 
 export type Gate = {
   readonly address: string | null
-  /** Common name of the client's certificate. */
-  readonly certificateName: string | null
+  /** Name in the client's certificate. */
+  certificateName: string | null
   /** Known once the client's CONNECT was accepted. */
   sender: Sender | null
   link: ClientLink | null
@@ -256,8 +256,8 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
   }
 
   const gate: Gate = {
-    address: socket.remoteAddress ?? null,
-    certificateName: deps.certificateName,
+    address: deps.address,
+    certificateName: null,
     sender: null,
     link: null,
     refusal: null,

@@ -62,7 +62,10 @@ describe('access of clients', () => {
     expect(world.ingest.counters().received).toBe(0)
   })
 
-  test('the user name reaches the mapping', async () => {
+  test.each([
+    ['the user name is the identity where its password was checked', users, 'depot'],
+    ['a user name that nobody checked is not an identity', [], null],
+  ])('%s', async (_what, users, identity) => {
     const seen: unknown[] = []
     const mapper = {
       ...wordMapper,
@@ -71,12 +74,12 @@ describe('access of clients', () => {
         return { kind: 'ignored', source: 's', reason: 'r' } as const
       },
     }
-    await using world = await openIngest(auto(), { mapper, access: { anonymous: false, users } })
+    await using world = await openIngest(auto(), { mapper, access: { anonymous: true, users } })
     const device = await world.connection('truck')
     await device.connect({ username: 'depot', password: Buffer.from('right') })
     device.publish({ topic: 't', payload: 'x' })
     await device.acked(1)
-    expect(seen).toEqual([{ clientId: 'truck', userName: 'depot', certificateName: null }])
+    expect(seen).toEqual([{ clientId: 'truck', userName: 'depot', certificateName: null, identity }])
   })
 
   test('MQTT 5 is refused with CONNACK 1 and an event with the reason', async () => {

@@ -1,0 +1,27 @@
+import { describe, expect, test } from 'vitest'
+import { envelopeLine, parseLine } from '../../../src/dead-letters/ndjson-line.ts'
+import { envelopeOf, type Envelope } from '../../../src/domain/message.ts'
+import { messageFrom } from '../../../src/ingest/remap/kept-message.ts'
+import { messageOf } from '../../support/mapping-world.ts'
+
+const sender = { clientId: 'c', userName: 'u', certificateName: 'n', identity: 'i' }
+const stored = (envelope: Envelope): Envelope => JSON.parse(JSON.stringify(envelope)) as Envelope
+
+describe('an envelope', () => {
+  test('keeps the identity of the sender', () => {
+    const envelope = stored(envelopeOf(messageOf('10', { topic: 't', sender }), null))
+    expect(messageFrom(envelope).sender).toEqual(sender)
+  })
+
+  test('of an earlier version is read as one of an anonymous client', () => {
+    const { identity: _, ...earlier } = stored(envelopeOf(messageOf('10', { topic: 't', sender }), null))
+    expect(messageFrom(earlier).sender).toEqual({ ...sender, identity: null })
+    expect(parseLine(envelopeLine(earlier))).toEqual({ kind: 'message', envelope: earlier })
+  })
+
+  test('with an identity that is no text is refused by an import', () => {
+    const envelope = envelopeOf(messageOf('10', { topic: 't', sender }), null)
+    const line = envelopeLine({ ...envelope, identity: 7 as never })
+    expect(parseLine(line)).toBe('its envelope is incomplete')
+  })
+})
