@@ -14,10 +14,18 @@ const brokerSchema = z
       .prefault([{ url: 'mqtt://127.0.0.1:1883' }])
       .describe('Addresses on which devices connect.'),
     access: accessSchema.describe('Which clients may connect.'),
+    subscriptions: z
+      .enum(['accept', 'refuse'])
+      .default('accept')
+      .describe(
+        'Answer to a client that subscribes. The gateway sends nothing to clients in either case. `accept` grants ' +
+          'each subscription and stores nothing: some devices connect again without end when one is refused. ' +
+          '`refuse` answers with SUBACK 128.',
+      ),
     limits: limitsSchema.describe('Limits of connections and their memory.'),
   })
   .prefault({})
-  .describe('The embedded MQTT broker. It receives messages and sends none: subscriptions are refused.')
+  .describe('The embedded MQTT broker. It receives messages and sends none.')
 
 export const ingestSchema = z
   .strictObject({
@@ -37,6 +45,7 @@ export function ingestOptions({ broker }: IngestConfig): IngestOptions {
   return {
     listeners: broker.listeners.map(listenerOptions),
     access,
+    subscriptions: broker.subscriptions,
     connectionsMax: limits.max_connections,
     inFlightMax: limits.max_in_flight,
     connectBytesMax: limits.max_connect_bytes,

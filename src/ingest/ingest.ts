@@ -30,7 +30,7 @@
 //   acks of a device are held     it is not read for PINGREQ either: after 1.5 times its keepalive it is
 //                                 dropped, connects and sends again; the dedup window makes that harmless
 //   a CONNECT is refused          CONNACK has the code, client_refused the reason
-//   a client subscribes           SUBACK 128
+//   a client subscribes           granted, and nothing is ever sent; with `subscriptions: refuse` SUBACK 128
 //   a will, a retained message    taken like a message of QoS 0; taken once like any other, not kept
 //   the address is in use         start fails with ADDRESS_IN_USE or ADDRESS_UNAVAILABLE; nothing was read
 

@@ -16,13 +16,25 @@ function rawPublish(head: number, ...body: number[]): Buffer {
   return Buffer.from([head, body.length, ...body])
 }
 
+/** Changes bytes that stand where `text` is. */
+function replaced(packet: Buffer, text: string, bytes: readonly number[]): Buffer {
+  packet.set(bytes, packet.indexOf(text))
+  return packet
+}
+
+/** CONNECT with other flags (MQTT 3.1.2.3). */
+function withFlags(connect: Buffer, flags: number): Buffer {
+  connect[9] = flags
+  return connect
+}
+
 const topicA = [0, 1, 0x61]
 
 describe('before CONNECT', () => {
   test.each([
     ['a PUBLISH', publishBytes({ topic: 't', payload: 'x' }), 'not_connect'],
     ['a request of HTTP', Buffer.from('GET / HTTP/1.1\r\n\r\n'), 'not_connect'],
-    ['a TLS handshake', Buffer.from([0x16, 3, 1, 2, 0, 1]), 'not_connect'],
+    ['a TLS handshake', Buffer.from([0x16, 3, 1, 2, 0, 1]), 'tls_on_plain_port'],
     ['a CONNECT of 200 MB', Buffer.from([0x10, 0x80, 0x84, 0xaf, 0x5f, 0, 4]), 'connect_too_large'],
     ['a length without end', Buffer.from([0x10, 0x80, 0x80, 0x80, 0x80, 0x01]), 'malformed_length'],
     [
@@ -37,6 +49,29 @@ describe('before CONNECT', () => {
       'protocol_error',
     ],
     ['a client id with a null character', connectBytes('tru\0ck'), 'bad_client_id'],
+    ['a client id that is not UTF-8', replaced(connectBytes('tr~(ck'), '~(', [0xc3, 0x28]), 'bad_client_id'],
+    [
+      'a user name that is not UTF-8',
+      replaced(connectBytes('truck', { username: 'us~(' }), '~(', [0xc3, 0x28]),
+      'bad_user_name',
+    ],
+    ['a user name with a null character', connectBytes('truck', { username: 'us\0' }), 'bad_user_name'],
+    [
+      'a will on a topic that is not UTF-8',
+      replaced(connectBytes('truck', { will: { topic: 'w~(', payload: 'x' } }), '~(', [0xc3, 0x28]),
+      'bad_will_topic',
+    ],
+    [
+      'a password without a user name',
+      // Flags: clean session, password.
+      Buffer.from([0x10, 16, 0, 4, ...Buffer.from('MQTT'), 4, 0x42, 0, 0, 0, 1, 0x61, 0, 1, 0x70]),
+      'password_without_user',
+    ],
+    [
+      'a will with QoS 3',
+      withFlags(connectBytes('truck', { will: { topic: 'w', payload: 'x' } }), 0x1e),
+      'bad_will_qos',
+    ],
     [
       'a will on a wildcard',
       connectBytes('truck', { will: { topic: 'a/#', payload: 'x' } }),
@@ -92,6 +127,8 @@ describe('after CONNECT', () => {
     ['a topic with +', publishBytes({ topic: 'aaa', payload: '' }).fill('+', 4, 5)],
     ['a topic with a null character', rawPublish(0x32, 0, 1, 0, 0, 1)],
     ['a topic that is not UTF-8', rawPublish(0x32, 0, 2, 0xc3, 0x28, 0, 1)],
+    ['a topic of QoS 2 that is not UTF-8', rawPublish(0x34, 0, 2, 0xc3, 0x28, 0, 1)],
+    ['a topic with U+FFFD and malformed bytes', rawPublish(0x32, 0, 4, 0xef, 0xbf, 0xbd, 0xff, 0, 1)],
     ['a topic with a surrogate', rawPublish(0x32, 0, 3, 0xed, 0xa0, 0x80, 0, 1)],
     ['a topic longer than its packet', rawPublish(0x32, 0, 200, 0x61, 0, 1)],
     ['a topic of 101 levels', publishBytes({ topic: 'a/'.repeat(100), payload: '' })],
@@ -104,6 +141,19 @@ describe('after CONNECT', () => {
       Buffer.concat([rawPublish(0x32, ...topicA), Buffer.from([0xc0, 0])]),
     ],
     ['PUBREL with wrong flags', Buffer.from([0x60, 2, 0, 1])],
+    ['PUBREL with packet identifier 0', Buffer.from([0x62, 2, 0, 0])],
+    [
+      'PUBREL without packet identifier, and a packet behind',
+      Buffer.concat([Buffer.from([0x62, 0]), Buffer.from([0xc0, 0])]),
+    ],
+    ['SUBSCRIBE with packet identifier 0', Buffer.from([0x82, 6, 0, 0, 0, 1, 0x61, 0])],
+    ['UNSUBSCRIBE with packet identifier 0', Buffer.from([0xa2, 5, 0, 0, 0, 1, 0x61])],
+    ['SUBSCRIBE without a topic filter', Buffer.from([0x82, 2, 0, 1])],
+    ['UNSUBSCRIBE without a topic filter', Buffer.from([0xa2, 2, 0, 1])],
+    ['SUBSCRIBE to an empty topic filter', Buffer.from([0x82, 5, 0, 1, 0, 0, 0])],
+    ['SUBSCRIBE to a#', Buffer.from([0x82, 7, 0, 1, 0, 2, 0x61, 0x23, 0])],
+    ['SUBSCRIBE to #/a', Buffer.from([0x82, 8, 0, 1, 0, 3, 0x23, 0x2f, 0x61, 0])],
+    ['SUBSCRIBE to a filter that is not UTF-8', Buffer.from([0x82, 7, 0, 1, 0, 2, 0xc3, 0x28, 0])],
     ['SUBSCRIBE with wrong flags', Buffer.from([0x80, 6, 0, 1, 0, 1, 0x61, 0])],
     ['SUBSCRIBE with QoS 3', Buffer.from([0x82, 6, 0, 1, 0, 1, 0x61, 3])],
     ['a length of five bytes', Buffer.from([0x30, 0xff, 0xff, 0xff, 0xff, 1])],
@@ -119,6 +169,15 @@ describe('after CONNECT', () => {
     good.publish({ topic: 't', payload: 'still here' })
     await good.acked(1)
     expect(spool.payloads).toHaveLength(1)
+  })
+
+  test.each([1, 2] as const)('U+FFFD is a character of a topic like any other (QoS %i)', async (qos) => {
+    const spool = auto()
+    await using world = await openIngest(spool)
+    const device = await world.device('truck')
+    device.publish({ topic: 'depot/\ufffd', payload: 'x', qos })
+    await device.acked(1)
+    expect(JSON.parse(spool.payloads[0]!.json)).toMatchObject({ topic: 'depot/\ufffd' })
   })
 
   test('the largest packet that is allowed arrives whole', async () => {

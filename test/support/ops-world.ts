@@ -67,6 +67,8 @@ export function ingestCounters(more: Partial<IngestCounters> = {}): IngestCounte
     resent: 0,
     resendsStored: 0,
     identifiersForgotten: 0,
+    subscriptions: 0,
+    subscriptionsRefused: 0,
     sessions: 0,
     sessionsEvicted: 0,
     sessionsExpired: 0,

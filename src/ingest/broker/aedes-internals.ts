@@ -4,11 +4,20 @@
 // test/ingest/broker/aedes-internals.test.ts fails when an upgrade changes one of them; read lib/client.js
 // and lib/handlers of aedes then.
 
+import { isUtf8 } from 'node:buffer'
+import type { EventEmitter } from 'node:events'
 import { Readable } from 'node:stream'
 import { Aedes, type Client } from 'aedes'
 import { clientDrops, type ClientDropReason } from './client-faults.ts'
 
 export type ConnectPacket = Parameters<Aedes['preConnect']>[1]
+/** A packet after CONNECT, as far as the gateway reads it. `length`: its remaining length. */
+export type ParsedPacket = { length: number } & (
+  | { cmd: 'subscribe'; messageId: number; subscriptions: readonly { topic: string; qos: number }[] }
+  | { cmd: 'unsubscribe'; messageId: number; unsubscriptions: readonly string[] }
+  | { cmd: 'pubrel'; messageId: number }
+  | { cmd: 'connect' | 'publish' | 'pingreq' | 'disconnect' }
+)
 export type PublishPacket = Parameters<Aedes['authorizePublish']>[1]
 export type Done = (error?: Error | null) => void
 
@@ -20,6 +29,16 @@ type ClientInternals = Client & {
   _keepaliveTimer: NodeJS.Timeout | null
   _disconnected: boolean
   version: number | null
+  _parser: Parser
+}
+
+/** The parser of mqtt-packet. A text that it cannot read is null, and the packet then an error. */
+type Parser = EventEmitter & {
+  packet: { cmd: string; protocolId?: string; clientId?: string; will?: { topic?: string } }
+  _list: { slice(start: number, end: number): Buffer }
+  _pos: number
+  _parseString(): string | null
+  _emitError(error: Error): void
 }
 
 /** An aedes without subscribers: no retained store, no offline queue, no emitter, no $SYS messages. */
@@ -53,6 +72,40 @@ export function hasDisconnected(client: Client): boolean {
   return (client as ClientInternals)._disconnected
 }
 
+/** Offers each packet behind CONNECT to `take` first; aedes does not see what it takes. */
+export function offerPackets(client: Client, take: (packet: ParsedPacket) => boolean): void {
+  const { _parser: parser } = client as ClientInternals
+  const [enqueue] = parser.listeners('packet')
+  parser.removeAllListeners('packet')
+  parser.on('packet', (packet: ParsedPacket) => {
+    if (!take(packet)) enqueue?.call(parser, packet)
+  })
+}
+
+/** Has the parser refuse texts that are not well-formed UTF-8 [MQTT-1.5.3-1]; it repairs them by itself. */
+export function requireWellFormedTexts(client: Client): void {
+  const { _parser: parser } = client as ClientInternals
+  const parseString = parser._parseString.bind(parser)
+  parser._parseString = () => {
+    const start = parser._pos + 2
+    const text = parseString()
+    // Malformed bytes become U+FFFD, which may also be what the client sent.
+    if (text === null || !text.includes('\ufffd')) return text
+    if (isUtf8(parser._list.slice(start, parser._pos))) return text
+    parser._emitError(new Error(`${textNameOf(parser.packet)} is not well-formed UTF-8`))
+    return null
+  }
+}
+
+/** What the parser reads: the texts of CONNECT come in the order of MQTT 3.1.3. */
+function textNameOf({ cmd, protocolId, clientId, will }: Parser['packet']): string {
+  if (cmd === 'publish') return 'topic'
+  if (cmd !== 'connect') return 'topic filter'
+  if (protocolId === undefined) return 'protocol name'
+  if (clientId === undefined) return 'client id'
+  return will !== undefined && will.topic === undefined ? 'will topic' : 'user name'
+}
+
 /** [MQTT-2.3.1-1]; and aedes' parser reads an identifier that is missing from the packet behind it. */
 export function lacksIdentifier({ topic, messageId, length }: PublishPacket): boolean {
   if (messageId === undefined || messageId < 1) return true
@@ -68,11 +121,27 @@ const reasonsByText: Readonly<Record<string, ClientDropReason>> = {
   'topic has too many levels': 'bad_topic',
 }
 
+/** Of requireWellFormedTexts. The parser adds an error of its own, which nobody reports. */
+const reasonsOfTexts: Readonly<Record<string, ClientDropReason>> = {
+  topic: 'bad_topic',
+  'topic filter': 'bad_topic_filter',
+  'client id': 'bad_client_id',
+  'will topic': 'bad_will_topic',
+  'user name': 'bad_user_name',
+}
+const malformedText = /^(.+) is not well-formed UTF-8$/
+
 /** The protocol fault that aedes or its parser found; null for an error of the network. */
 export function protocolFaultOf(error: Error): { reason: ClientDropReason; detail: string } | null {
   if ('code' in error || 'errorCode' in error) return null
   const reason = reasonsByText[error.message]
   if (reason !== undefined) return { reason, detail: clientDrops[reason] }
+  const textName = malformedText.exec(error.message)?.[1]
+  if (textName !== undefined)
+    return {
+      reason: reasonsOfTexts[textName] ?? 'protocol_error',
+      detail: `A ${textName} that it sent is not well-formed UTF-8.`,
+    }
   return { reason: 'protocol_error', detail: `It broke the MQTT protocol: ${error.message}.` }
 }
 

@@ -8,7 +8,8 @@
 //   gate/               when and how much of a socket is read, limits by fixed headers, acks
 //   access/             which clients may connect, and the rules for a CONNECT
 //   stored-sessions/    sessions, and their QoS 2 messages that are not released
-//   topic-rules.ts      the rules for a topic name
+//   control-packets.ts  SUBSCRIBE and UNSUBSCRIBE
+//   topic-rules.ts      the rules for topic names and filters
 //   limits-config.ts    the bounds of connections and their memory, as config
 //   aedes-internals.ts  what is used of aedes beyond its documented interface
 //
@@ -28,12 +29,15 @@ import {
   createAedesPersistence,
   hasDisconnected,
   isVersion311,
+  offerPackets,
   protocolFaultOf,
   QuietAedes,
+  requireWellFormedTexts,
   type ConnectPacket,
 } from './aedes-internals.ts'
 import { refusals, type ClientDropReason, type RefusalReason } from './client-faults.ts'
 import { connectFault, refusalOf, type Refusal } from './access/connect-rules.ts'
+import { createControlPackets, type Subscriptions } from './control-packets.ts'
 import { createGate, type Gate, type GateOptions } from './gate/gate.ts'
 import { createPublishHandler } from './publish-handler.ts'
 import type { OpenedSession, StoredSessions } from './stored-sessions/stored-sessions.ts'
@@ -50,6 +54,7 @@ export type BrokerOptions = GateOptions & {
   /** From the connection to the last byte of its CONNECT. */
   connectTimeoutMs: number
   clientIdBytesMax: number
+  subscriptions: Subscriptions
 }
 
 export type Broker = {
@@ -75,6 +80,9 @@ export type Origin = {
 export type BrokerCounters = {
   acked: number
   connections: number
+  /** Topic filters that clients subscribed to: granted, and refused with SUBACK 128. */
+  subscriptions: number
+  subscriptionsRefused: number
   /** Refused CONNECTs, and connections that the gateway closed, by reason. */
   refusedByReason: ReadonlyMap<string, number>
   droppedByReason: ReadonlyMap<string, number>
@@ -107,6 +115,8 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     { topicLimits },
   )
 
+  const control = createControlPackets(options)
+
   const aedes = new QuietAedes({
     ...aedesOptions,
     connectTimeout: options.connectTimeoutMs,
@@ -117,7 +127,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     preConnect,
     authenticate,
     authorizePublish: handler.authorizePublish,
-    // SUBACK 128 [MQTT-3.9.3-2]: this gateway sends nothing to devices.
+    // Called for the mark of a stored session only; control-packets.ts has the others.
     authorizeSubscribe: (_client, _subscription, done) => done(null, null),
   })
   aedes.on('clientReady', (client) => gateOf.get(client)?.startReading())
@@ -130,6 +140,8 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
 
   function addConnection(socket: Socket, { certificateName, address }: Origin): void {
     const client = aedes.handle(socket)
+    requireWellFormedTexts(client)
+    offerPackets(client, (packet) => control.take(gate, client, packet))
     const { message, publish } = handler
     const gate = createGate(
       { socket, client, address, clock, writer, readingPaused, message, publish, onDrop },
@@ -297,6 +309,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     counters: () => ({
       acked: handler.acked(),
       connections: gates.size,
+      ...control.counters(),
       refusedByReason: refusedBy.counts(),
       droppedByReason: droppedBy.counts(),
     }),

@@ -3,7 +3,8 @@
 
 export const refusals = {
   max_connections: 'The limit ingest.broker.limits.max_connections is reached.',
-  unsupported_version: 'It speaks MQTT 5. This version of the gateway speaks MQTT 3.1.1.',
+  unsupported_version:
+    'It speaks MQTT 5. This version of the gateway speaks MQTT 3.1 and 3.1.1. Set the device to 3.1.1.',
   no_client_id: 'It asks for a persistent session and gives no client id.',
   client_id_too_long: 'Its client id is longer than max_client_id_bytes.',
   session_not_stored:
@@ -27,7 +28,7 @@ export const clientDrops = {
   bad_client_id: 'Its client id contains a null character.',
   bad_topic: 'It published to a topic name that is not valid.',
   bad_will_topic: 'The topic name of its will is not valid.',
-  no_packet_id: 'It published with QoS 1 or 2 and without a packet identifier.',
+  no_packet_id: 'It sent a packet that needs a packet identifier without one, or with 0.',
   publish_before_connect: 'It published before its CONNECT was accepted.',
   too_many_qos2: 'It has too many QoS 2 messages without PUBREL.',
   acks_not_read: 'It did not read its acknowledgements within ack_timeout.',
@@ -35,6 +36,12 @@ export const clientDrops = {
   connect_timeout: 'It did not send CONNECT within connect_timeout.',
   keepalive_timeout: 'It sent nothing for 1.5 times its keepalive.',
   protocol_error: 'It broke the MQTT protocol.',
+  tls_on_plain_port:
+    'It speaks TLS to a listener without TLS (mqtt://). Give the device the port of an mqtts:// listener.',
+  bad_user_name: 'Its user name contains a null character.',
+  password_without_user: 'Its CONNECT has a password and no user name.',
+  bad_will_qos: 'Its will has QoS 3, which does not exist.',
+  bad_topic_filter: 'It subscribed to a topic filter that is not valid.',
 } as const
 
 export type ClientDropReason = keyof typeof clientDrops

@@ -1,14 +1,14 @@
-// topic-rules.ts: checks the topic name of a PUBLISH (MQTT 4.7). Runs for every message.
+// topic-rules.ts: checks topic names and filters (MQTT 4.7). The parsers have refused malformed UTF-8.
 
-/** The parser replaces malformed UTF-8 by this character. */
-const replacement = 0xfffd
 const slash = 0x2f
 const plus = 0x2b
 const hash = 0x23
 
 export type TopicLimits = { bytesMax: number; levelsMax: number }
 
-/** What is wrong with `topic`, as the end of "a topic that ..."; null for a valid one. */
+/**
+ * What is wrong with `topic`, as the end of "a topic that ..."; null for a valid one. Runs for every message.
+ */
 export function topicProblem(topic: string, limits: TopicLimits): string | null {
   if (topic.length === 0) return 'is empty'
   if (topic.length > limits.bytesMax) return 'is too long'
@@ -18,10 +18,22 @@ export function topicProblem(topic: string, limits: TopicLimits): string | null 
     if (code === slash) levels += 1
     else if (code === plus || code === hash) return 'contains a wildcard'
     else if (code === 0) return 'contains a null character'
-    else if (code === replacement) return 'is not well-formed UTF-8'
   }
   if (levels > limits.levelsMax) return 'has too many levels'
   // [MQTT-4.7.2-1]: topics that begin with $SYS are the broker's own.
   if (topic.startsWith('$SYS/')) return 'begins with $SYS'
+  return null
+}
+
+/** What is wrong with a filter of SUBSCRIBE or UNSUBSCRIBE (MQTT 4.7.1). */
+export function filterProblem(filter: string): string | null {
+  if (filter.length === 0) return 'is empty'
+  if (filter.includes('\0')) return 'contains a null character'
+  const levels = filter.split('/')
+  for (const [index, level] of levels.entries()) {
+    if (level.length > 1 && (level.includes('+') || level.includes('#')))
+      return 'has a wildcard beside other characters of a level'
+    if (level === '#' && index < levels.length - 1) return 'has # before its last level'
+  }
   return null
 }

@@ -66,6 +66,16 @@ const ingestMetrics: readonly Metric[] = [
   counter('gateway_ingest_bytes_total', 'Size of the messages received.', ingest('bytes')),
   gauge('gateway_messages_held', 'Messages whose acknowledgement is held.', ingest('held')),
   gauge('gateway_connections', 'Connections of devices.', ingest('connections')),
+  counter(
+    'gateway_subscriptions_granted_total',
+    'Topic filters that clients subscribed to and that were granted. Nothing is sent for them.',
+    ingest('subscriptions'),
+  ),
+  counter(
+    'gateway_subscriptions_refused_total',
+    'Topic filters that clients subscribed to and that were refused (subscriptions: refuse).',
+    ingest('subscriptionsRefused'),
+  ),
   gauge('gateway_sessions', 'Stored sessions of clients without Clean Session.', ingest('sessions')),
   counter(
     'gateway_sessions_evicted_total',

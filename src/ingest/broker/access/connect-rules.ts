@@ -18,11 +18,19 @@ export function refusalOf(packet: ConnectPacket, clientIdBytesMax: number): Refu
 
 /** A CONNECT that the protocol answers by closing the connection only. */
 export function connectFault(
-  { clientId, will }: ConnectPacket,
+  { protocolVersion, clientId, will, username, password }: ConnectPacket,
   topicLimits: TopicLimits,
 ): { reason: ClientDropReason; detail?: string } | null {
+  // Refused as such, with an answer.
+  if (protocolVersion === 5) return null
   // [MQTT-1.5.3-2]
-  if (clientId.includes('\0')) return { reason: 'bad_client_id' }
+  if (clientId.includes('\0'))
+    return { reason: 'bad_client_id', detail: 'Its client id contains a null character.' }
+  if (username?.includes('\0')) return { reason: 'bad_user_name' }
+  // [MQTT-3.1.2-22]
+  if (password !== undefined && username === undefined) return { reason: 'password_without_user' }
+  // [MQTT-3.1.2-14]
+  if (will !== undefined && Number(will.qos) > 2) return { reason: 'bad_will_qos' }
   const problem = will === undefined ? null : topicProblem(will.topic, topicLimits)
   return problem === null
     ? null

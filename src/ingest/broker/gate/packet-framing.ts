@@ -19,7 +19,12 @@ export type FramingLimits = {
 }
 
 export type Violation =
-  'not_connect' | 'not_from_client' | 'connect_too_large' | 'packet_too_large' | 'malformed_length'
+  | 'not_connect'
+  | 'tls_on_plain_port'
+  | 'not_from_client'
+  | 'connect_too_large'
+  | 'packet_too_large'
+  | 'malformed_length'
 
 export type Framing = {
   /**
@@ -36,6 +41,8 @@ export type Framing = {
 
 const connectType = 1
 const connectHead = 0x10
+/** The first byte of a TLS hello (RFC 8446, 5.1). */
+const tlsHandshake = 0x16
 const publishType = 3
 const lengthBytesMax = 4
 
@@ -93,7 +100,8 @@ export function createFraming(limits: FramingLimits): Framing {
   function begin(head: number): boolean {
     type = head >> 4
     // [MQTT-3.1.0-1]: the first packet must be CONNECT. A second one is for the broker to refuse.
-    if (!connected && head !== connectHead) return violate('not_connect')
+    if (!connected && head !== connectHead)
+      return violate(head === tlsHandshake ? 'tls_on_plain_port' : 'not_connect')
     if (!fromClient[type]) return violate('not_from_client')
     state = 'length'
     remaining = 0

@@ -48,7 +48,10 @@ export function takePublishes(
     if (bytesStart > end) return offset
     const messageId = qos === 0 ? 0 : (portion[topicEnd]! << 8) | portion[topicEnd + 1]!
     if (qos === 1 && messageId === 0) return offset
-    message.topic = portion.toString('utf8', body + 2, topicEnd)
+    const topic = portion.toString('utf8', body + 2, topicEnd)
+    // Either sent as it is, or in the place of malformed bytes. A text of one-byte characters costs nothing.
+    if (topic.includes('\ufffd')) return offset
+    message.topic = topic
     message.bytes = portion.subarray(bytesStart, end)
     message.qos = qos as QoS
     message.retain = (head & 0b1) !== 0

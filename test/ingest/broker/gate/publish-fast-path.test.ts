@@ -53,6 +53,7 @@ describe('the fast path of a message', () => {
 
   const first = publishBytes({ topic: 't', payload: 'first', messageId: 1 })
   const others: [what: string, bytes: Buffer][] = [
+    ['a topic that may be malformed', publishBytes({ topic: 'a/\ufffd', payload: 'x', messageId: 2 })],
     ['a PINGREQ', generate({ cmd: 'pingreq' })],
     ['a message of QoS 2', publishBytes({ topic: 't', payload: 'x', qos: 2, messageId: 2 })],
     ['a PUBREL', generate({ cmd: 'pubrel', messageId: 2 })],

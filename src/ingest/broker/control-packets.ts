@@ -1,0 +1,81 @@
+// control-packets.ts: SUBSCRIBE, UNSUBSCRIBE and the identifier of PUBREL, before aedes sees them.
+//
+// The gateway sends nothing to devices. Many devices subscribe to a topic for commands right after CONNECT,
+// and some connect again without end when that is refused. So by default a subscription is granted with the
+// QoS that it asks for, and nothing of it is stored: whatever a client subscribes to costs its answer only.
+
+import type { Client } from 'aedes'
+import type { ClientDropReason } from './client-faults.ts'
+import { refreshKeepalive, type ParsedPacket } from './aedes-internals.ts'
+import { filterProblem } from './topic-rules.ts'
+
+export type ControlPackets = {
+  /** Whether it has dealt with the packet, which aedes must not see then. */
+  take(gate: ControlledGate, client: Client, packet: ParsedPacket): boolean
+  counters(): { subscriptions: number; subscriptionsRefused: number }
+}
+
+type ControlledGate = {
+  readonly closed: boolean
+  drop(reason: ClientDropReason, detail?: string): void
+}
+
+export type Subscriptions = 'accept' | 'refuse'
+
+const subackHead = 0x90
+const unsubackHead = 0xb0
+/** [MQTT-3.9.3-2] */
+const refused = 0x80
+
+export function createControlPackets({ subscriptions }: { subscriptions: Subscriptions }): ControlPackets {
+  const counts = { subscriptions: 0, subscriptionsRefused: 0 }
+  return { take, counters: () => ({ ...counts }) }
+
+  function take(gate: ControlledGate, client: Client, packet: ParsedPacket): boolean {
+    if (packet.cmd !== 'subscribe' && packet.cmd !== 'unsubscribe' && packet.cmd !== 'pubrel') return false
+    // What followed DISCONNECT or a fault in the same portion.
+    if (gate.closed) return true
+    // [MQTT-2.3.1-1]; and the parser reads an identifier that is missing from the packet behind it.
+    if (packet.messageId === 0 || packet.length < 2) {
+      gate.drop('no_packet_id', `Its ${packet.cmd.toUpperCase()} has no packet identifier, or 0.`)
+      return true
+    }
+    if (packet.cmd === 'pubrel') return false
+    const { cmd, messageId } = packet
+    const filters =
+      cmd === 'subscribe' ? packet.subscriptions.map(({ topic }) => topic) : packet.unsubscriptions
+    const problem = filters.length === 0 ? 'is missing' : firstProblem(filters)
+    if (problem !== null) {
+      gate.drop('bad_topic_filter', `Its ${cmd.toUpperCase()} has a topic filter that ${problem}.`)
+      return true
+    }
+    const granted = cmd === 'subscribe' ? grantedOf(packet.subscriptions) : []
+    client.conn.write(answer(cmd === 'subscribe' ? subackHead : unsubackHead, messageId, granted))
+    // aedes refreshes it for each packet that it sees.
+    refreshKeepalive(client)
+    return true
+  }
+
+  /** The QoS of each filter, in their order [MQTT-3.8.4-5]. */
+  function grantedOf(asked: readonly { qos: number }[]): readonly number[] {
+    const isAccepted = subscriptions === 'accept'
+    counts[isAccepted ? 'subscriptions' : 'subscriptionsRefused'] += asked.length
+    return asked.map(({ qos }) => (isAccepted ? qos : refused))
+  }
+}
+
+function firstProblem(filters: readonly string[]): string | null {
+  for (const filter of filters) {
+    const problem = filterProblem(filter)
+    if (problem !== null) return problem
+  }
+  return null
+}
+
+/** SUBACK (MQTT 3.9) and UNSUBACK (MQTT 3.11). */
+function answer(head: number, messageId: number, codes: readonly number[]): Buffer {
+  const length: number[] = []
+  for (let rest = codes.length + 2; rest > 0; rest >>= 7)
+    length.push((rest & 0x7f) | (rest > 0x7f ? 0x80 : 0))
+  return Buffer.from([head, ...length, messageId >> 8, messageId & 0xff].concat(codes))
+}
