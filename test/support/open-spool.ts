@@ -5,7 +5,13 @@ import { onTestFinished } from 'vitest'
 import type { GatewayEvent } from '../../src/domain/event.ts'
 import type { ShelfName } from '../../src/domain/message.ts'
 import { openSpool, type Batch, type IsLate, type Spool, type SpoolOptions } from '../../src/spool/spool.ts'
-import { openLevelStore, realDisk, type Disk, type OpenStore } from '../../src/storage/storage.ts'
+import {
+  checkInThread,
+  openLevelStore,
+  realDisk,
+  type Disk,
+  type OpenStore,
+} from '../../src/storage/storage.ts'
 import { bodyOf } from './batch-body.ts'
 import { createFakeClock, type FakeClock } from './fake-clock.ts'
 import { newFolder } from './folders.ts'
@@ -30,6 +36,8 @@ export type WorldOptions = {
   clock?: FakeClock
   changes?: Partial<SpoolOptions>
   isLate?: IsLate
+  /** The files are checked before they are opened, as the daemon does. */
+  checks?: boolean
   /** The test lets it crash, so it cannot be closed. */
   crashes?: boolean
 }
@@ -49,6 +57,7 @@ export async function openSpoolWorld(options: WorldOptions = {}): Promise<SpoolW
       openStore: options.openStore ?? openLevelStore,
       disk: options.disk ?? realDisk,
       isLate: options.isLate ?? (() => false),
+      ...(options.checks === true && { checkStore: checkInThread }),
     },
     smallOptions(path, options.changes),
   )
