@@ -39,6 +39,7 @@ import { refusals, type ClientDropReason, type RefusalReason } from './client-fa
 import { connectFault, refusalOf, type Refusal } from './access/connect-rules.ts'
 import { createControlPackets, type Subscriptions } from './control-packets.ts'
 import { createGate, type Gate, type GateOptions } from './gate/gate.ts'
+import { createPausedGates } from './gate/paused-gates.ts'
 import { createPublishHandler } from './publish-handler.ts'
 import type { OpenedSession, StoredSessions } from './stored-sessions/stored-sessions.ts'
 
@@ -101,12 +102,10 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
   const gates = new Set<Gate>()
   /** Closed clients included: their wills come after the end. */
   const gateOf = new WeakMap<Client, Gate>()
-  /** Gates that found reading paused; they resume in this order. */
-  const pausedGates = new Set<Gate>()
+  const pausedGates = createPausedGates(intake)
   const writer = createAckWriter()
   const refusedBy = createReasonCounter(clock, { eventEveryMs: 0 })
   const droppedBy = createReasonCounter(clock, { eventEveryMs: 0 })
-  let resuming = false
   let stopping = false
   /** CONNACK of the client that is being authenticated. */
   let sessionPresent = false
@@ -134,7 +133,6 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
   aedes.on('ping', (_packet, client) => onPing(client))
   aedes.on('clientError', onClientError)
   aedes.on('connectionError', onClientError)
-  intake.onReadingChange(resumeReading)
 
   // ---- a client connects
 
@@ -144,7 +142,17 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     offerPackets(client, (packet) => control.take(gate, client, packet))
     const { message, publish } = handler
     const gate = createGate(
-      { socket, client, address, clock, writer, readingPaused, message, publish, onDrop },
+      {
+        socket,
+        client,
+        address,
+        clock,
+        writer,
+        readingPaused: pausedGates.mustPause,
+        message,
+        publish,
+        onDrop,
+      },
       options,
     )
     gate.certificateName = certificateName
@@ -242,30 +250,6 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
   function onPing(client: Client): void {
     const link = gateOf.get(client)?.link
     if (link) notePing(link)
-  }
-
-  // ---- reading
-
-  function readingPaused(gate: Gate): boolean {
-    if (!intake.readingPaused) return false
-    pausedGates.add(gate)
-    return true
-  }
-
-  function resumeReading(): void {
-    if (intake.readingPaused || resuming || pausedGates.size === 0) return
-    resuming = true
-    // Deferred, so that reading does not start inside the commit that made room.
-    setImmediate(resumePausedGates)
-  }
-
-  function resumePausedGates(): void {
-    resuming = false
-    for (const gate of pausedGates) {
-      if (intake.readingPaused) return
-      pausedGates.delete(gate)
-      gate.resumeReading()
-    }
   }
 
   // ---- a client disconnects
