@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises'
 import { setInterval as every } from 'node:timers/promises'
 
 /** RssAnon in bytes; null where the process is gone. */
-async function residentBytes(pid: number): Promise<number | null> {
+export async function residentBytes(pid: number): Promise<number | null> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '')
   const match = /^RssAnon:\s+(\d+) kB$/m.exec(status)
   return match ? Number(match[1]) * 1024 : null

@@ -9,13 +9,16 @@ import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
 export type LogLine = { event?: string; level?: string; msg?: string } & Record<string, unknown>
 
 export type RunningGateway = {
+  readonly pid: number
   /** Of ops; null until its log names it. */
   opsUrl(): string | null
-  mqttPort(): number | null
+  mqttPort(scheme?: 'mqtt' | 'mqtts'): number | null
   readonly ended: Promise<string>
   readonly running: boolean
   /** Lines of the log, without those of single submissions. */
   readonly lines: readonly LogLine[]
+  /** All lines so far; `lines` ends at a limit. */
+  readonly lineCount: number
   /** Resolves with the first line of such an event, also one of the past; null when the process ended. */
   event(...events: string[]): Promise<LogLine | null>
   kill(): Promise<string>
@@ -40,7 +43,9 @@ export function startGatewayProcess(config: string, compiled: string): RunningGa
   endWithParent(child)
   const lines: LogLine[] = []
   const waiters = new Set<() => void>()
+  let lineCount = 0
   const take = (text: string) => {
+    lineCount += 1
     if (lines.length < linesMax) lines.push(lineOf(text))
     for (const wake of waiters) wake()
   }
@@ -55,14 +60,18 @@ export function startGatewayProcess(config: string, compiled: string): RunningGa
     lines.flatMap(({ addresses: found }) => (Array.isArray(found) ? (found as string[]) : []))
 
   return {
+    pid: child.pid ?? 0,
     opsUrl: () => addresses().find((address) => address.startsWith('http')) ?? null,
-    mqttPort: () =>
-      Number(new URL(addresses().find((one) => one.startsWith('mqtt')) ?? 'mqtt://x:0').port) || null,
+    mqttPort: (scheme = 'mqtt') =>
+      Number(new URL(addresses().find((one) => one.startsWith(`${scheme}:`)) ?? 'mqtt://x:0').port) || null,
     ended,
     get running() {
       return isRunning()
     },
     lines,
+    get lineCount() {
+      return lineCount
+    },
     async event(...events) {
       for (;;) {
         const found = lines.find(({ event }) => event !== undefined && events.includes(event))

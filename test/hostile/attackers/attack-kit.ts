@@ -1,0 +1,217 @@
+// attack-kit.ts: what attackers need: connections from many addresses, writing as fast as the other side reads,
+// and counts. Loopback has 16 million addresses, so an attacker can be one address or thousands.
+
+import { connect as connectTcp, type Socket } from 'node:net'
+import { setMaxListeners } from 'node:events'
+import { connect as connectTls } from 'node:tls'
+import type { IConnectPacket } from 'mqtt-packet'
+import type { Random } from '../../support/random.ts'
+import { connectBytes } from '../../support/mqtt-device.ts'
+
+export type Attack = {
+  name: string
+  /** What it does, as the end of "the attacker ...". */
+  does: string
+  /** On one kind of listener only. */
+  only?: 'plain' | 'tls'
+  /** What RssAnon may grow by, where the clients are legitimate and more than a few. */
+  growthMbMax?: { plain: number; tls: number }
+  run(kit: AttackKit): Promise<unknown>
+}
+
+export type AttackTarget = {
+  port: number
+  tls: boolean
+  opsPort: number
+  seconds: number
+  seed: number
+  /** Of the fuzz. */
+  packets: number
+}
+
+export type AttackCounts = {
+  opened: number
+  /** Connections that the gateway ended or refused. */
+  ended: number
+  /** CONNACK with another code than 0. */
+  refused: number
+  sentBytes: number
+}
+
+export type OpenOptions = {
+  /** False: nothing is read, so that the gateway cannot write. */
+  reads?: boolean
+  /** Number of the stranger's address; 0 is the address that all share. */
+  stranger?: number
+  /** Connects from the address of the honest clients. */
+  asNeighbour?: boolean
+  /** No TLS, on any listener. */
+  raw?: boolean
+  port?: number
+  onChunk?: (chunk: Buffer) => void
+}
+
+export type AttackKit = {
+  readonly target: AttackTarget
+  readonly random: Random
+  readonly counts: AttackCounts
+  readonly over: boolean
+  /** An open connection; null where it was refused or the time is over. */
+  open(options?: OpenOptions): Promise<Socket | null>
+  /** The same, with CONNECT written. It waits for the CONNACK only where it reads. */
+  join(clientId: string, options?: OpenOptions, packet?: Partial<IConnectPacket>): Promise<Socket | null>
+  /** Resolves when the socket takes more; false when it has ended or the time is over. */
+  write(socket: Socket, bytes: Buffer): Promise<boolean>
+  /** Ends early when the time is over. */
+  pause(ms: number): Promise<void>
+  /** Runs `work` again and again, `count` at the same time, until the time is over. */
+  crowd(count: number, work: (index: number, turn: number) => Promise<unknown>): Promise<void>
+}
+
+const openMs = 10_000
+
+export function createAttackKit(target: AttackTarget, random: Random): AttackKit {
+  const counts: AttackCounts = { opened: 0, ended: 0, refused: 0, sentBytes: 0 }
+  const end = new AbortController()
+  // One listener for each connection that waits.
+  setMaxListeners(0, end.signal)
+  let over = false
+  setTimeout(() => {
+    over = true
+    end.abort()
+  }, target.seconds * 1000)
+
+  function open(options: OpenOptions = {}): Promise<Socket | null> {
+    const { reads = true, stranger = 0, asNeighbour = false, raw = false, port = target.port } = options
+    if (over) return Promise.resolve(null)
+    const to = {
+      port,
+      host: '127.0.0.1',
+      noDelay: true,
+      ...(asNeighbour ? {} : { localAddress: addressOf(stranger) }),
+    }
+    const isPlain = raw || !target.tls
+    const socket: Socket = isPlain ? connectTcp(to) : connectTls({ ...to, rejectUnauthorized: false })
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => socket.destroy(), openMs)
+      let isOpen = false
+      socket.once(isPlain ? 'connect' : 'secureConnect', () => {
+        clearTimeout(timer)
+        isOpen = true
+        counts.opened += 1
+        resolve(socket)
+      })
+      socket.on('error', () => socket.destroy())
+      socket.once('close', () => {
+        clearTimeout(timer)
+        if (isOpen || !over) counts.ended += 1
+        resolve(null)
+      })
+      if (reads) socket.on('data', options.onChunk ?? (() => undefined))
+    })
+  }
+
+  async function join(
+    clientId: string,
+    options: OpenOptions = {},
+    packet: Partial<IConnectPacket> = {},
+  ): Promise<Socket | null> {
+    const { reads = true, onChunk } = options
+    let answered: (returnCode: number | null) => void = () => undefined
+    const answer = new Promise<number | null>((resolve) => {
+      answered = resolve
+    })
+    let isAnswered = false
+    const socket = await open({
+      ...options,
+      onChunk(chunk) {
+        if (isAnswered) return onChunk?.(chunk)
+        isAnswered = true
+        answered(chunk[3] ?? null)
+        return undefined
+      },
+    })
+    if (socket === null) return null
+    socket.once('close', () => answered(null))
+    if (!(await write(socket, connectBytes(clientId, packet)))) return null
+    if (!reads) return socket
+    const returnCode = await Promise.race([answer, pause(openMs)])
+    if (returnCode === 0) return socket
+    if (typeof returnCode === 'number') counts.refused += 1
+    socket.destroy()
+    return null
+  }
+
+  async function write(socket: Socket, bytes: Buffer): Promise<boolean> {
+    if (over || socket.destroyed || !socket.writable) return false
+    counts.sentBytes += bytes.length
+    if (socket.write(bytes)) return true
+    await new Promise<void>((resolve) => {
+      const done = () => {
+        socket.removeListener('drain', done)
+        socket.removeListener('close', done)
+        end.signal.removeEventListener('abort', done)
+        resolve()
+      }
+      socket.once('drain', done)
+      socket.once('close', done)
+      end.signal.addEventListener('abort', done)
+    })
+    return !over && !socket.destroyed
+  }
+
+  function pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      if (over) {
+        resolve()
+        return
+      }
+      const done = () => {
+        clearTimeout(timer)
+        end.signal.removeEventListener('abort', done)
+        resolve()
+      }
+      const timer = setTimeout(done, ms)
+      end.signal.addEventListener('abort', done)
+    })
+  }
+
+  async function crowd(
+    count: number,
+    work: (index: number, turn: number) => Promise<unknown>,
+  ): Promise<void> {
+    const one = async (index: number) => {
+      for (let turn = 0; !end.signal.aborted; turn += 1) {
+        await work(index, turn)
+        // A refused attacker tries again at once; the turn lets the others and their sockets go on.
+        await new Promise(setImmediate)
+      }
+    }
+    await Promise.all(Array.from({ length: count }, (_, index) => one(index)))
+  }
+
+  return {
+    target,
+    random,
+    counts,
+    get over() {
+      return over
+    },
+    open,
+    join,
+    write,
+    pause,
+    crowd,
+  }
+}
+
+/** 127.66.0.1 for all, or one of 127.67.0.0 to 127.127.255.255. */
+function addressOf(stranger: number): string {
+  if (stranger === 0) return '127.66.0.1'
+  return `127.${67 + ((stranger >> 16) & 0x3f)}.${(stranger >> 8) & 0xff}.${stranger & 0xff}`
+}
+
+/** `count` times the same bytes. */
+export function repeated(bytes: Buffer, count: number): Buffer {
+  return Buffer.concat(Array<Buffer>(count).fill(bytes))
+}

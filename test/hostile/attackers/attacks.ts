@@ -1,0 +1,39 @@
+// attacks.ts: all attackers. Entry file of this folder.
+//
+//   attack-kit      connections of many addresses, writing with back-pressure, counts
+//   floods          one kind of packet, as fast as the gateway takes it
+//   partial-packets packets that do not end, and slow writers
+//   fillers         messages that the gateway keeps
+//   hoarders        many, idle and fast connections, guessed passwords, impostors, slow readers
+//   port-attacks    the TLS handshake and the ops port
+//   fuzz            random faults
+
+import type { Attack } from './attack-kit.ts'
+import { fillers } from './fillers.ts'
+import { floods } from './floods.ts'
+import { fuzz } from './fuzz.ts'
+import { connectionAttacks } from './hoarders.ts'
+import { partialPackets } from './partial-packets.ts'
+import { portAttacks } from './port-attacks.ts'
+
+/** Shows what the harness itself costs: this row is never broken, whatever the gateway does. */
+const control: Attack = {
+  name: 'control',
+  does: 'is none: one connection that sends PINGREQ each second',
+  async run(kit) {
+    const socket = await kit.join('control')
+    if (socket === null) return
+    const ping = Buffer.from([0xc0, 0])
+    while (await kit.write(socket, ping)) await kit.pause(1000)
+  },
+}
+
+export const attacks: readonly Attack[] = [
+  control,
+  ...floods,
+  ...partialPackets,
+  ...fillers,
+  ...connectionAttacks,
+  ...portAttacks,
+  fuzz,
+]

@@ -1,0 +1,133 @@
+// hostile-world.ts: the daemon that is attacked, as `telemetry-gateway run` starts it: a plain and a TLS listener,
+// listed devices, small stores so that a filler fills them within seconds, and a service that accepts everything.
+
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Status } from '../../src/ops/status.ts'
+import { startGatewayProcess, type RunningGateway } from '../damage/gateway-process.ts'
+import { openDamageService } from '../damage/damage-service.ts'
+import { createAuthority } from '../support/certificates.ts'
+
+export type HostileWorld = AsyncDisposable & {
+  readonly gateway: RunningGateway
+  readonly pid: number
+  readonly folder: string
+  readonly config: string
+  /** PEM of the authority of the TLS listener. */
+  readonly ca: string
+  /** Payloads that the service accepted. */
+  readonly delivered: number
+  port(tls: boolean): number
+  readonly opsUrl: string
+  status(): Promise<Status | null>
+}
+
+export const fleetUser = { name: 'fleet', password: 'correct horse battery staple' }
+export const otherUser = { name: 'workshop', password: 'another password of another user' }
+export const listedCount = 200
+
+/** 2 MiB instead of 1 GiB: full after some hundred messages. */
+const storeBytes = '2MiB'
+
+function configText(serviceUrl: string): string {
+  return `ingest:
+  broker:
+    listeners:
+      - url: mqtt://127.0.0.1:0
+      - url: mqtts://127.0.0.1:0
+        tls: { cert: "\${file:./cert.pem}", key: "\${file:./key.pem}" }
+    access:
+      anonymous: true
+      users:
+        - { name: ${fleetUser.name}, password: "\${file:./fleet.txt}" }
+        - { name: ${otherUser.name}, password: "\${file:./workshop.txt}" }
+sources:
+  - name: trucks
+    topic: telemetry/v1/{device}
+    map:
+      time: { path: ts, format: ms }
+      latitude: { path: gps.lat }
+      longitude: { path: gps.lon }
+  - name: tanks
+    topic: tanks/{device}/{field}
+    coalesce: { name: "{field}", complete: [level, heat], window: 2s }
+    map:
+      signals:
+        - { type: LEVEL, path: level }
+        - { type: HEAT, path: heat }
+  - name: calculated
+    topic: calculated/{device}
+    jsonata: |
+      ( $f := function($n) { $n < 2 ? 1 : $f($n - 1) + $f($n - 2) };
+        { "ts": ts, "lat": lat, "lon": $f(n) } )
+    map:
+      time: { path: ts, format: ms }
+      latitude: { path: lat }
+      longitude: { path: lon }
+devices: { file: devices.csv, unknown: quarantine }
+defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }
+spool:
+  path: ./spool
+  max_bytes: 4GiB
+  min_free_bytes: 1MiB
+  dead_letters: { max_bytes: ${storeBytes} }
+  quarantine_max_bytes: ${storeBytes}
+  deferred_max_bytes: ${storeBytes}
+  state_max_bytes: ${storeBytes}
+delivery:
+  base_url: ${serviceUrl}
+  credentials: { source: environment }
+  batch: { max_payloads: 500, linger: 50ms }
+clocks: { trust_local: true }
+ops: { listen: "127.0.0.1:0" }
+`
+}
+
+/** `compiled`: where Node keeps compiled code, so that later starts are faster. */
+export async function openHostileWorld(folder: string, compiled: string): Promise<HostileWorld> {
+  await mkdir(folder, { recursive: true })
+  const firstTime = Date.now()
+  const service = await openDamageService(() => firstTime)
+  const authority = createAuthority()
+  const { cert, key } = authority.issue()
+  const names = Array.from({ length: listedCount }, (_, n) => [`truck-${n}`, `tank-${n}`, `sum-${n}`]).flat()
+  const files = {
+    'cert.pem': cert,
+    'key.pem': key,
+    'fleet.txt': fleetUser.password,
+    'workshop.txt': otherUser.password,
+    'devices.csv': `device,asset_id\n${names.map((name) => `${name},${name}`).join('\n')}\n`,
+    'gateway.yaml': configText(service.url),
+  }
+  for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text, { mode: 0o600 })
+  const config = join(folder, 'gateway.yaml')
+  const gateway = startGatewayProcess(config, compiled)
+  if ((await gateway.event('gateway_ready')) === null)
+    throw new Error(`the daemon ended:\n${JSON.stringify(gateway.lines.slice(-8), null, 1)}`)
+  const opsUrl = gateway.opsUrl() ?? ''
+
+  return {
+    gateway,
+    pid: gateway.pid,
+    folder,
+    config,
+    ca: authority.ca,
+    get delivered() {
+      return service.acceptedCount
+    },
+    port: (tls) => gateway.mqttPort(tls ? 'mqtts' : 'mqtt') ?? 0,
+    opsUrl,
+    async status() {
+      try {
+        const response = await fetch(`${opsUrl}/status`, { signal: AbortSignal.timeout(10_000) })
+        return (await response.json()) as Status
+      } catch {
+        return null
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      await gateway.kill()
+      await service[Symbol.asyncDispose]()
+    },
+  }
+}

@@ -1,0 +1,63 @@
+// run.ts: attackers against the real daemon, as a command: `npm run test:hostile -- [--only NAME,NAME] [--tls | --plain]
+// [--seconds 10] [--seed 1] [--packets 50000] [--settle 60] [--list]`.
+//
+// Prints a line for each attack: latency of the honest client alone and beside the attacker, newcomers, RssAnon, and
+// what is wrong. Exit status 1 when a rule is broken. A name ending in * takes all that begin so.
+
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { attacks } from './attackers/attacks.ts'
+import { runAttack } from './hostile.ts'
+import { heading, lineOf } from './row-text.ts'
+
+const { values } = parseArgs({
+  options: {
+    only: { type: 'string' },
+    tls: { type: 'boolean', default: false },
+    plain: { type: 'boolean', default: false },
+    seconds: { type: 'string', default: '10' },
+    seed: { type: 'string', default: '1' },
+    packets: { type: 'string', default: '50000' },
+    settle: { type: 'string', default: '60' },
+    list: { type: 'boolean', default: false },
+  },
+})
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
+const patterns = values.only?.split(',') ?? ['*']
+const isWanted = (name: string) =>
+  patterns.some((one) => (one.endsWith('*') ? name.startsWith(one.slice(0, -1)) : name === one))
+const wanted = attacks.filter(({ name }) => isWanted(name))
+if (wanted.length === 0)
+  throw new Error(`no attack has this name; there are ${attacks.map(({ name }) => name).join(', ')}`)
+if (values.list) for (const { name, does } of wanted) process.stdout.write(`${name.padEnd(26)} ${does}\n`)
+else await runAll()
+
+async function runAll(): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'gateway-hostile-'))
+  const kinds = values.tls ? [true] : values.plain ? [false] : [false, true]
+  let [count, broken] = [0, 0]
+  try {
+    process.stdout.write(`${heading}\n`)
+    for (const attack of wanted)
+      for (const tls of kinds) {
+        if (attack.only === (tls ? 'plain' : 'tls')) continue
+        const row = await runAttack(folder, attack, {
+          tls,
+          seconds: Number(values.seconds),
+          seed: Number(values.seed),
+          packets: Number(values.packets),
+          settleSeconds: Number(values.settle),
+        })
+        count += 1
+        if (row.violations.length > 0) broken += 1
+        process.stdout.write(`${lineOf(row)}\n`)
+      }
+    process.stdout.write(`${count} rows, ${broken} with a broken rule\n`)
+    process.exitCode = broken > 0 ? 1 : 0
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
