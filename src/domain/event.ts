@@ -65,6 +65,12 @@ export const eventFields = {
   // ingest
   listener_opened: { url: field<string>('address of the listener') },
   listener_failed: { fault },
+  listener_refused: {
+    reason,
+    detail,
+    count: count('connections since the last such event'),
+    top: field<readonly string[]>('addresses or identities with the most of them, and their number'),
+  },
   client_refused: { reason, detail, clientId, address },
   client_dropped: { reason, detail, clientId, address },
   session_evicted: { clientId, sessionsMax: count('stored sessions at most') },

@@ -2,6 +2,7 @@
 
 import { z } from 'zod'
 import { accessSchema } from './broker/access/access-config.ts'
+import { connectionLimitOptions } from './broker/connection-limits/connection-limits-config.ts'
 import { limitsSchema } from './broker/limits-config.ts'
 import { listenerOptions, listenerSchema } from './broker/listeners/listener-config.ts'
 import type { IngestOptions } from './ingest.ts'
@@ -46,7 +47,7 @@ export function ingestOptions({ broker }: IngestConfig): IngestOptions {
     listeners: broker.listeners.map(listenerOptions),
     access,
     subscriptions: broker.subscriptions,
-    connectionsMax: limits.max_connections,
+    ...connectionLimitOptions(limits),
     inFlightMax: limits.max_in_flight,
     connectBytesMax: limits.max_connect_bytes,
     packetBytesMax: limits.max_packet_bytes,

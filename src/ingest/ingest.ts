@@ -34,8 +34,11 @@
 //   a will, a retained message    taken like a message of QoS 0; taken once like any other, not kept
 //   the address is in use         start fails with ADDRESS_IN_USE or ADDRESS_UNAVAILABLE; nothing was read
 
-import type { Socket } from 'node:net'
 import type { GatewayError } from '../std/gateway-error.ts'
+import {
+  createConnectionLimits,
+  type ConnectionLimitOptions,
+} from './broker/connection-limits/connection-limits.ts'
 import { createAccess, type AccessOptions } from './broker/access/access.ts'
 import { createBroker, type BrokerCounters, type BrokerOptions } from './broker/broker.ts'
 import { createIntake, type IntakeCounters, type IntakeDeps, type IntakeOptions } from './intake/intake.ts'
@@ -89,10 +92,10 @@ export type Ingest = {
 
 export type IngestOptions = IntakeOptions &
   BrokerOptions &
+  ConnectionLimitOptions &
   SessionOptions & {
     listeners: readonly ListenerOptions[]
     access: AccessOptions
-    connectionsMax: number
   }
 
 export function createIngest(deps: IntakeDeps, options: IngestOptions): Ingest {
@@ -100,40 +103,24 @@ export function createIngest(deps: IntakeDeps, options: IngestOptions): Ingest {
   const sessions = createStoredSessions(deps, options)
   const intake = createIntake({ ...deps, sessions }, options)
   const access = createAccess(options.access)
-  const broker = createBroker({ intake, access, sessions, clock, emit }, options)
+  const limits = createConnectionLimits({ clock, emit }, options)
+  const broker = createBroker({ intake, access, limits, sessions, clock, emit }, options)
   let listeners: Listener[] = []
-  /** Every socket, also before its TLS handshake. */
-  let sockets = 0
 
   async function start(): Promise<void> {
     // The state of the mapping is read first; no client is connected yet.
     await intake.restore()
     await broker.start()
-    const connected: ListenerDeps['connected'] = (socket, certificateName) =>
-      broker.addConnection(socket, { certificateName, address: socket.remoteAddress ?? null })
     const failed = (fault: GatewayError) => emit({ kind: 'listener_failed', fault })
+    const listenerDeps: ListenerDeps = { connected: broker.addConnection, limits, clock, failed }
     try {
-      for (const listener of options.listeners) {
-        const listenerDeps = { connected, admits, failed }
+      for (const listener of options.listeners)
         listeners.push(await openListener(listenerDeps, listener, options.connectTimeoutMs))
-      }
     } catch (error) {
       await close()
       throw error
     }
     for (const { url } of listeners) emit({ kind: 'listener_opened', url })
-  }
-
-  function admits(socket: Socket): boolean {
-    if (sockets >= options.connectionsMax) {
-      broker.refuse('max_connections', socket.remoteAddress ?? null)
-      return false
-    }
-    sockets += 1
-    socket.once('close', () => {
-      sockets -= 1
-    })
-    return true
   }
 
   function stopAccepting(): Promise<void> {
@@ -145,6 +132,7 @@ export function createIngest(deps: IntakeDeps, options: IngestOptions): Ingest {
   async function close(): Promise<void> {
     await stopAccepting()
     await broker.close()
+    limits.close()
     intake.close()
     sessions.close()
     listeners = []

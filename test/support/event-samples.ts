@@ -113,6 +113,13 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
   },
   listener_opened: { kind: 'listener_opened', url: 'mqtt://127.0.0.1:1883' },
   listener_failed: { kind: 'listener_failed', fault },
+  listener_refused: {
+    kind: 'listener_refused',
+    reason: 'max_connects_per_s',
+    detail: 'The limit max_connects_per_s is reached.',
+    count: 12,
+    top: ['192.0.2.7 (9)'],
+  },
   client_refused: { kind: 'client_refused', ...client },
   session_evicted: { kind: 'session_evicted', clientId: 'truck-7', sessionsMax: 100_000 },
   client_dropped: { kind: 'client_dropped', ...client },

@@ -18,10 +18,12 @@ export type IngestWorld = AsyncDisposable & {
   port: number
   events: readonly GatewayEvent[]
   /** A connected device. */
-  device(clientId: string): Promise<Device>
+  device(clientId: string, options?: ConnectionOptions): Promise<Device>
   /** A TCP connection before its CONNECT. */
-  connection(clientId: string, options?: { releases?: boolean }): Promise<Device>
+  connection(clientId: string, options?: ConnectionOptions): Promise<Device>
 }
+
+type ConnectionOptions = { releases?: boolean; from?: string }
 
 /**
  * Maps a message by its text: `ignore`, `bad`, `throw`, `none` and `many:N` do as they say, anything else is a
@@ -102,7 +104,7 @@ export async function openIngest(
   const port = Number(new URL(ingest.addresses()[0]!).port)
   const devices: Device[] = []
 
-  async function connection(clientId: string, options?: { releases?: boolean }): Promise<Device> {
+  async function connection(clientId: string, options?: ConnectionOptions): Promise<Device> {
     const device = await createDevice({ port, clientId, ...options })
     devices.push(device)
     return device
@@ -113,8 +115,8 @@ export async function openIngest(
     port,
     events,
     connection,
-    async device(clientId) {
-      const device = await connection(clientId)
+    async device(clientId, options) {
+      const device = await connection(clientId, options)
       await device.connect()
       return device
     },

@@ -63,10 +63,17 @@ export async function createDevice(options: {
   port: number
   host?: string
   clientId: string
+  /** Address of this end, such as 127.0.0.2. */
+  from?: string
   /** Answers each PUBREC with PUBREL. Default true. */
   releases?: boolean
 }): Promise<Device> {
-  const socket: Socket = connect({ port: options.port, host: options.host ?? '127.0.0.1', noDelay: true })
+  const socket: Socket = connect({
+    port: options.port,
+    host: options.host ?? '127.0.0.1',
+    ...(options.from === undefined ? {} : { localAddress: options.from }),
+    noDelay: true,
+  })
   const received: Packet[] = []
   const acks: DeviceAck[] = []
   let waiters: Waiter[] = []

@@ -83,6 +83,7 @@ export function ingestCounters(more: Partial<IngestCounters> = {}): IngestCounte
     openParts: 0,
     carried: 0,
     connections: 0,
+    unauthenticated: 0,
     bytes: 0,
     ignoredByReason: new Map(),
     deadByReason: new Map(),

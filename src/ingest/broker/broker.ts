@@ -7,14 +7,15 @@
 //   listeners/          the listening sockets, plain and TLS
 //   gate/               when and how much of a socket is read, limits by fixed headers, acks
 //   access/             which clients may connect, and the rules for a CONNECT
+//   connection-limits/  how many connections there may be, and how much one client may send
 //   stored-sessions/    sessions, and their QoS 2 messages that are not released
 //   control-packets.ts  SUBSCRIBE and UNSUBSCRIBE
 //   topic-rules.ts      the rules for topic names and filters
 //   limits-config.ts    the bounds of connections and their memory, as config
 //   aedes-internals.ts  what is used of aedes beyond its documented interface
 //
-// This file owns the connections: it creates a gate for each, answers CONNECT, lets the gates read on when
-// the intake has room, and counts refusals and drops by their reason (client-faults.ts).
+// This file owns the connections: it creates a gate for each, answers CONNECT, and counts refusals and drops
+// by their reason (client-faults.ts).
 
 import type { Socket } from 'node:net'
 import type { AedesOptions, AuthenticateError, Client } from 'aedes'
@@ -35,6 +36,7 @@ import {
   requireWellFormedTexts,
   type ConnectPacket,
 } from './aedes-internals.ts'
+import type { Connection, ConnectionLimits } from './connection-limits/connection-limits.ts'
 import { refusals, type ClientDropReason, type RefusalReason } from './client-faults.ts'
 import { connectFault, refusalOf, type Refusal } from './access/connect-rules.ts'
 import { createControlPackets, type Subscriptions } from './control-packets.ts'
@@ -46,6 +48,7 @@ import type { OpenedSession, StoredSessions } from './stored-sessions/stored-ses
 export type BrokerDeps = {
   intake: Intake
   access: Access
+  limits: Pick<ConnectionLimits, 'connectReceived' | 'accept' | 'counters'>
   sessions: Pick<StoredSessions, 'open' | 'openClean' | 'closed'>
   clock: Clock
   emit: Emit
@@ -62,8 +65,6 @@ export type Broker = {
   start(): Promise<void>
   /** Takes over a connected socket. */
   addConnection(socket: Socket, origin: Origin): void
-  /** Counts and reports a connection that was not taken over. */
-  refuse(reason: RefusalReason, address: string | null): void
   /** Reads nothing more; acks are still written. */
   stopReading(): void
   close(): Promise<void>
@@ -74,8 +75,7 @@ export type Broker = {
 export type Origin = {
   /** Null where TLS did not ask for a certificate. */
   certificateName: string | null
-  /** Limits count by it. Null where the socket is closed. */
-  address: string | null
+  connection: Connection
 }
 
 export type BrokerCounters = {
@@ -84,6 +84,8 @@ export type BrokerCounters = {
   /** Topic filters that clients subscribed to: granted, and refused with SUBACK 128. */
   subscriptions: number
   subscriptionsRefused: number
+  /** Sockets without an accepted CONNECT, those in a TLS handshake included. */
+  unauthenticated: number
   /** Refused CONNECTs, and connections that the gateway closed, by reason. */
   refusedByReason: ReadonlyMap<string, number>
   droppedByReason: ReadonlyMap<string, number>
@@ -98,7 +100,7 @@ const topicLimits = { bytesMax: 4096, levelsMax: 100 }
 const aedesOptions: AedesOptions = { drainTimeout: 60_000, queueLimit: 1, heartbeatInterval: 3_600_000 }
 
 export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
-  const { intake, access, sessions, clock, emit } = deps
+  const { intake, access, limits, sessions, clock, emit } = deps
   const gates = new Set<Gate>()
   /** Closed clients included: their wills come after the end. */
   const gateOf = new WeakMap<Client, Gate>()
@@ -136,7 +138,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
 
   // ---- a client connects
 
-  function addConnection(socket: Socket, { certificateName, address }: Origin): void {
+  function addConnection(socket: Socket, { certificateName, connection }: Origin): void {
     const client = aedes.handle(socket)
     requireWellFormedTexts(client)
     offerPackets(client, (packet) => control.take(gate, client, packet))
@@ -145,7 +147,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
       {
         socket,
         client,
-        address,
+        connection,
         clock,
         writer,
         readingPaused: pausedGates.mustPause,
@@ -175,6 +177,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
   ) {
     const gate = gateOf.get(client)
     if (gate === undefined) return
+    limits.connectReceived(gate.connection)
     gate.refusal = refusalOf(packet, options.clientIdBytesMax)
     const fault = connectFault(packet, topicLimits)
     if (fault !== null) {
@@ -202,7 +205,13 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
 
     function judged(judgement: Judgement): void {
       if (judgement.kind === 'refused') refuseConnect(judgement.refusal)
-      else if (!gate.closed) openSession(judgement.identity)
+      else if (!gate.closed) accept(judgement.identity)
+    }
+
+    function accept(identity: string | null): void {
+      const reason = limits.accept(gate.connection, identity, client.id)
+      if (reason === null) openSession(identity)
+      else refuseConnect({ reason, returnCode: 3 })
     }
 
     function refuseConnect({ reason, returnCode }: Refusal): void {
@@ -268,7 +277,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     emit({ kind: 'client_dropped', reason, detail, clientId, address: gate.address })
   }
 
-  function refuse(reason: RefusalReason, address: string | null, clientId: string | null = null): void {
+  function refuse(reason: RefusalReason, address: string | null, clientId: string | null): void {
     refusedBy.add(null, reason)
     emit({ kind: 'client_refused', reason, detail: refusals[reason], clientId, address })
   }
@@ -287,14 +296,14 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
   return {
     start: () => aedes.listen(),
     addConnection,
-    refuse: (reason, address) => refuse(reason, address),
     stopReading,
     close,
     counters: () => ({
       acked: handler.acked(),
       connections: gates.size,
       ...control.counters(),
-      refusedByReason: refusedBy.counts(),
+      unauthenticated: limits.counters().unauthenticated,
+      refusedByReason: new Map([...limits.counters().refused, ...refusedBy.counts()]),
       droppedByReason: droppedBy.counts(),
     }),
   }

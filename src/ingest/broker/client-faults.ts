@@ -5,6 +5,15 @@ export const refusals = {
   max_connections: 'The limit ingest.broker.limits.max_connections is reached.',
   unsupported_version:
     'It speaks MQTT 5. This version of the gateway speaks MQTT 3.1 and 3.1.1. Set the device to 3.1.1.',
+  max_connections_per_address: 'The limit max_connections_per_address is reached.',
+  max_connections_per_identity: 'The limit max_connections_per_identity is reached.',
+  max_unauthenticated: 'The limit max_unauthenticated is reached.',
+  max_unauthenticated_per_address: 'The limit max_unauthenticated_per_address is reached.',
+  max_connects_per_s: 'The limit max_connects_per_s is reached.',
+  max_connects_per_address_per_s: 'The limit max_connects_per_address_per_s is reached.',
+  proxy_untrusted: 'It sends from an address that proxy_protocol.trusted of the listener does not list.',
+  proxy_header_missing: 'It sent no PROXY protocol header, which the listener requires.',
+  proxy_header_invalid: 'Its PROXY protocol header is not valid, or not of version 2.',
   no_client_id: 'It asks for a persistent session and gives no client id.',
   client_id_too_long: 'Its client id is longer than max_client_id_bytes.',
   session_not_stored:

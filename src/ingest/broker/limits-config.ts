@@ -2,6 +2,7 @@
 
 import { z } from 'zod'
 import { duration, size } from '../../std/schema.ts'
+import { connectionLimitFields } from './connection-limits/connection-limits-config.ts'
 
 const mib = 1024 ** 2
 
@@ -12,7 +13,12 @@ export const limitsSchema = z
       .min(1)
       .max(100_000)
       .default(10_000)
-      .describe('Simultaneous connections. Further connections are closed at once and counted.'),
+      .describe(
+        'Simultaneous connections, those without an accepted CONNECT included. At the limit, a new connection ' +
+          'takes the place of one without an accepted CONNECT; where there is none, it is closed. Both are ' +
+          'counted and reported. A device that is connected is never closed for another one.',
+      ),
+    ...connectionLimitFields,
     max_in_flight: z
       .int()
       .min(1)

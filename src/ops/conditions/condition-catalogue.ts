@@ -175,6 +175,22 @@ export const conditionCatalogue = {
     meaning: 'Devices cannot connect to one of the listeners.',
     act: 'See the error in the condition.',
   },
+  CONNECTIONS_LIMITED: {
+    severity: 'warning',
+    meaning: 'Connections are closed because a limit in ingest.broker.limits is reached.',
+    act:
+      'Find out what connects from the addresses in the condition, and block unknown ones in the firewall. If they ' +
+      'are your devices, raise the limit. If it is your balancer, set proxy_protocol of the listener.',
+    quietMs: 300_000,
+  },
+  PROXY_HEADER_WRONG: {
+    severity: 'warning',
+    meaning: 'Connections are closed because of the PROXY protocol.',
+    act:
+      'Have the balancer send version 2 of the protocol, and list its addresses in proxy_protocol.trusted of ' +
+      'the listener. Devices that connect directly need a listener of their own.',
+    quietMs: 300_000,
+  },
   MAPPING_STALE: {
     severity: 'error',
     meaning: 'The changed config or device table has errors. The previous mapping stays in force.',

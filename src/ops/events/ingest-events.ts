@@ -2,7 +2,8 @@
 
 import { plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
-import type { EventName } from '../../domain/event.ts'
+import type { EventName, EventOf } from '../../domain/event.ts'
+import type { Cause } from '../conditions/conditions.ts'
 import { countedConditions } from '../conditions/counted-conditions.ts'
 import { noKey, ofFault, sentence } from './event-text.ts'
 import type { EventTable } from './types.ts'
@@ -23,6 +24,20 @@ export const ingestEvents: EventTable<IngestEvent> = {
     level: 'error',
     repeats: ({ fault }) => fault.code,
     raises: { LISTENER_FAILED: ofFault },
+  },
+  listener_refused: {
+    meaning:
+      'Connections were closed before their CONNECT was accepted, because of a limit or of the PROXY protocol.',
+    level: 'warn',
+    text: ({ count, detail, top }) =>
+      `Closed ${plural(count, 'connection')} without an accepted CONNECT. ${sentence(detail)} ${topOf(top)}`,
+    repeats: ({ reason }) => reason,
+    raises: {
+      CONNECTIONS_LIMITED: (event) =>
+        event.reason.startsWith('proxy_') ? null : { ...refusedConnections(event), key: event.reason },
+      PROXY_HEADER_WRONG: (event) =>
+        event.reason.startsWith('proxy_') ? { ...refusedConnections(event), key: event.reason } : null,
+    },
   },
   client_refused: {
     meaning: 'The gateway refused a connection.',
@@ -117,6 +132,18 @@ export const ingestEvents: EventTable<IngestEvent> = {
     repeats: () => '',
     clears: { EXPRESSIONS_STALLED: noKey },
   },
+}
+
+function refusedConnections({ count, detail, top }: EventOf<'listener_refused'>): Cause {
+  return {
+    times: count,
+    what: (times) => `Closed ${plural(times, 'connection')} without an accepted CONNECT. ${sentence(detail)}`,
+    why: topOf(top),
+  }
+}
+
+function topOf(top: readonly string[]): string {
+  return `Most are of ${top.map((each) => quote(each, 80)).join(', ')}.`
 }
 
 function client(clientId: string | null): string {

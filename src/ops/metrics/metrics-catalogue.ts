@@ -76,6 +76,11 @@ const ingestMetrics: readonly Metric[] = [
     'Topic filters that clients subscribed to and that were refused (subscriptions: refuse).',
     ingest('subscriptionsRefused'),
   ),
+  gauge(
+    'gateway_connections_unauthenticated',
+    'Connections without an accepted CONNECT (max_unauthenticated).',
+    ingest('unauthenticated'),
+  ),
   gauge('gateway_sessions', 'Stored sessions of clients without Clean Session.', ingest('sessions')),
   counter(
     'gateway_sessions_evicted_total',

@@ -45,7 +45,8 @@ describe('every event', () => {
     const stuck = { ...eventSamples.held_batches_changed, reason: 'stuck' as const }
     const unusable = { ...eventSamples.spool_refused, fault: eventSamples.store_lost.fault }
     const limited = { ...eventSamples.delivery_stalled, reason: 'rate_limit' as const }
-    for (const event of [...samples, ...held, stuck, limited, unusable]) {
+    const proxied = { ...eventSamples.listener_refused, reason: 'proxy_untrusted' }
+    for (const event of [...samples, ...held, stuck, limited, unusable, proxied]) {
       apply(event)
       for (const { code } of conditions.open()) seen.add(code)
     }

@@ -25,6 +25,7 @@ import type { Sender } from '../../../domain/message.ts'
 import type { ClientLink, ReceivedMessage } from '../../types.ts'
 import type { AckHead, AckWriter } from './ack-writer.ts'
 import { readAtOnce, refreshKeepalive } from '../aedes-internals.ts'
+import type { Connection } from '../connection-limits/connection-limits.ts'
 import { clientDrops, type ClientDropReason } from '../client-faults.ts'
 import type { Refusal } from '../access/connect-rules.ts'
 import { createFraming, type FramingLimits } from './packet-framing.ts'
@@ -40,7 +41,7 @@ export type GateOptions = FramingLimits & {
 export type GateDeps = {
   socket: Socket
   client: Client
-  address: string | null
+  connection: Connection
   clock: Clock
   writer: AckWriter
   /** True while no gate may be read; resumeReading is called at its end. */
@@ -52,6 +53,7 @@ export type GateDeps = {
 }
 
 export type Gate = {
+  readonly connection: Connection
   readonly address: string | null
   /** Name in the client's certificate. */
   certificateName: string | null
@@ -256,7 +258,8 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
   }
 
   const gate: Gate = {
-    address: deps.address,
+    connection: deps.connection,
+    address: deps.connection.address,
     certificateName: null,
     sender: null,
     link: null,

@@ -1,8 +1,10 @@
 // listener-config.ts: the config of one listener of the embedded broker, `ingest.broker.listeners[]`.
 
+import { isIP } from 'node:net'
 import { z } from 'zod'
 import { secret } from '../../../std/schema.ts'
 import type { ListenerOptions } from './listeners.ts'
+import type { Subnet } from './proxy-connection.ts'
 
 export const listenerSchema = z
   .strictObject({
@@ -40,6 +42,20 @@ export const listenerSchema = z
       })
       .optional()
       .describe('Required for mqtts://, not allowed for mqtt://.'),
+    proxy_protocol: z
+      .strictObject({
+        trusted: z
+          .array(subnet())
+          .min(1)
+          .describe('Addresses of the balancers, as addresses or in CIDR form: `10.0.3.7`, `fd00:3::/64`.'),
+      })
+      .optional()
+      .describe(
+        'Set it where a balancer or proxy passes the connections on; otherwise all limits for an address count ' +
+          'the balancer. Each connection must then come from a trusted address and begin with a header of the ' +
+          'PROXY protocol, version 2, before TLS. The limits and the log use the address in the header. Other ' +
+          'connections are closed and counted.',
+      ),
   })
   .superRefine(({ url, tls }, context) => {
     if (url.secure && tls === undefined)
@@ -48,11 +64,13 @@ export const listenerSchema = z
       context.addIssue({ code: 'custom', path: ['tls'], message: 'is not allowed for an mqtt:// listener' })
   })
 
-export function listenerOptions({ url, tls }: z.output<typeof listenerSchema>): ListenerOptions {
+export function listenerOptions(config: z.output<typeof listenerSchema>): ListenerOptions {
+  const { url, tls, proxy_protocol } = config
   return {
     host: url.host,
     port: url.port,
     tls: tls === undefined ? null : { cert: tls.cert, key: tls.key, clientCa: tls.client_ca ?? null },
+    ...(proxy_protocol && { proxyTrusted: proxy_protocol.trusted }),
   }
 }
 
@@ -68,4 +86,15 @@ function parseUrl(text: string): ListenUrl | string {
   const port = match[4] === undefined ? (secure ? 8883 : 1883) : Number(match[4])
   if (port > 65_535) return `must have a port of 0 to 65535, found ${port}`
   return { secure, host, port }
+}
+
+function subnet() {
+  return z.string().transform((text, context): Subnet => {
+    const [address = '', prefixText] = text.split('/')
+    const bits = { 0: 0, 4: 32, 6: 128 }[isIP(address)] ?? 0
+    const prefix = prefixText === undefined ? bits : Number(/^\d{1,3}$/.exec(prefixText)?.[0])
+    if (bits > 0 && prefix <= bits) return { address, prefix }
+    context.addIssue({ code: 'custom', message: `must be an address or ADDRESS/PREFIX, found "${text}"` })
+    return z.NEVER
+  })
 }

@@ -1,9 +1,22 @@
 // listeners.ts: the listening sockets of the broker, `mqtt://` over TCP and `mqtts://` over TLS.
+//
+//   accept -> limits -> (PROXY protocol header -> limits by the client's address) -> (TLS) -> broker
+//
+// A flood of connections meets the limits first, where refusing one costs the accept and a close. With
+// `proxyTrusted`, connections come from balancers at these addresses alone, and each begins with a header
+// that names the client (proxy-connection.ts).
 
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls'
 import { codeOf, GatewayError, messageOf } from '../../../std/gateway-error.ts'
+import type { Clock } from '../../../std/clock.ts'
 import type { Secret } from '../../../std/secret.ts'
+import {
+  plainAddress,
+  type Connection,
+  type ConnectionLimits,
+} from '../connection-limits/connection-limits.ts'
+import { createTrust, readProxyHeader, type ProxyResult, type Subnet } from './proxy-connection.ts'
 
 export type TlsOptions = {
   /** PEM texts: certificate chain and private key of the gateway. */
@@ -13,7 +26,13 @@ export type TlsOptions = {
   clientCa: string | null
 }
 
-export type ListenerOptions = { host: string; port: number; tls: TlsOptions | null }
+export type ListenerOptions = {
+  host: string
+  port: number
+  tls: TlsOptions | null
+  /** Balancers that send the PROXY protocol; where set, no other address may connect. */
+  proxyTrusted?: readonly Subnet[]
+}
 
 export type Listener = {
   /** Its address, with the port that the system chose. */
@@ -24,9 +43,9 @@ export type Listener = {
 
 export type ListenerDeps = {
   /** Called with each connected socket; for TLS after the handshake. */
-  connected: (socket: Socket, certificateName: string | null) => void
-  /** Whether one more connection is allowed. */
-  admits: (socket: Socket) => boolean
+  connected: (socket: Socket, origin: { certificateName: string | null; connection: Connection }) => void
+  limits: Pick<ConnectionLimits, 'admit' | 'admitProxy' | 'clientNamed' | 'refuse' | 'end'>
+  clock: Clock
   failed: (fault: GatewayError) => void
 }
 
@@ -36,10 +55,13 @@ export type ListenerDeps = {
  */
 const bufferBytes = 16 * 1024
 
+/** Connections that the system keeps until they are accepted, so that those of a whole fleet wait there. */
+const backlog = 4096
+
 /** Rejects with GatewayError ADDRESS_IN_USE or ADDRESS_UNAVAILABLE. */
 export function openListener(
   deps: ListenerDeps,
-  { host, port, tls }: ListenerOptions,
+  { host, port, tls, proxyTrusted }: ListenerOptions,
   handshakeTimeoutMs: number,
 ): Promise<Listener> {
   const scheme = tls === null ? 'mqtt' : 'mqtts'
@@ -48,16 +70,15 @@ export function openListener(
   // Acks are small and sent alone: with Nagle's algorithm each would wait for the device's delayed TCP ack.
   const socketOptions = { noDelay: true, highWaterMark: bufferBytes, allowHalfOpen: false }
 
-  const server = tls === null ? createServer(socketOptions) : createSecureServer()
-  server.on('connection', (socket: Socket) => {
-    // A broken handshake, or an error before the broker handles errors, must not end the process.
-    socket.on('error', () => socket.destroy())
-    if (!deps.admits(socket)) socket.destroy()
-    else if (tls === null) deps.connected(socket, null)
-  })
+  const { limits, clock } = deps
+  const isTrusted = proxyTrusted === undefined ? null : createTrust(proxyTrusted)
+  const secure = tls === null ? null : createSecureServer(tls)
+  /** Connections in their handshake, by both ends of the socket. */
+  const handshakes = new Map<string, Connection>()
+  const server = createServer(socketOptions, onSocket)
   return new Promise((resolve, reject) => {
     server.once('error', (error) => reject(unavailable(urlOf(port), error)))
-    server.listen({ host, port }, () => {
+    server.listen({ host, port, backlog }, () => {
       server.removeAllListeners('error')
       server.on('error', (error) => deps.failed(unavailable(urlOf(port), error)))
       const { port: chosen } = server.address() as AddressInfo
@@ -65,21 +86,74 @@ export function openListener(
     })
   })
 
-  function createSecureServer(): Server {
-    const { cert, key, clientCa } = tls!
-    const secure = createTlsServer({
+  function onSocket(socket: Socket): void {
+    // A broken handshake, or an error before the broker handles errors, must not end the process.
+    socket.on('error', () => socket.destroy())
+    const address = plainAddress(socket.remoteAddress)
+    const close = () => void socket.destroy()
+    if (isTrusted === null) {
+      const connection = limits.admit(address, close)
+      if (connection === null) return
+      socket.once('close', () => limits.end(connection))
+      begin(socket, connection)
+      return
+    }
+    if (!isTrusted(address)) {
+      limits.refuse('proxy_untrusted', address)
+      socket.destroy()
+      return
+    }
+    const connection = limits.admitProxy(address, close)
+    if (connection === null) return
+    socket.once('close', () => limits.end(connection))
+    readProxyHeader({ socket, clock }, handshakeTimeoutMs, (result) => {
+      if (isNamed(connection, result)) begin(socket, connection)
+      else socket.destroy()
+    })
+  }
+
+  function isNamed(connection: Connection, result: ProxyResult): boolean {
+    if (result.kind === 'client') return limits.clientNamed(connection, result.address ?? connection.address)
+    const reason = result.kind === 'missing' ? 'proxy_header_missing' : 'proxy_header_invalid'
+    limits.refuse(reason, connection.address)
+    return false
+  }
+
+  function begin(socket: Socket, connection: Connection): void {
+    if (secure === null) {
+      deps.connected(socket, { certificateName: null, connection })
+      return
+    }
+    const ends = endsOf(socket)
+    handshakes.set(ends, connection)
+    socket.once('close', () => {
+      if (handshakes.get(ends) === connection) handshakes.delete(ends)
+    })
+    secure.emit('connection', socket)
+  }
+
+  /** It gets its sockets from `server`, which has read a PROXY protocol header before. */
+  function createSecureServer({ cert, key, clientCa }: TlsOptions): Server {
+    const created = createTlsServer({
       ...socketOptions,
       cert,
       key: key.reveal(),
       handshakeTimeout: handshakeTimeoutMs,
       ...(clientCa === null ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: true }),
     })
-    secure.on('secureConnection', (socket) => {
-      if (!socket.destroyed) deps.connected(socket, certificateNameOf(socket))
+    created.on('secureConnection', (socket) => {
+      const connection = handshakes.get(endsOf(socket))
+      if (connection === undefined || socket.destroyed) socket.destroy()
+      else deps.connected(socket, { certificateName: certificateNameOf(socket), connection })
     })
-    secure.on('tlsClientError', (_error, socket) => socket.destroy())
-    return secure
+    created.on('tlsClientError', (_error, socket) => socket.destroy())
+    return created
   }
+}
+
+/** No two open connections have the same. A TLS socket does not tell which socket it was created for. */
+function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
+  return `${remoteAddress}|${remotePort}|${localAddress}|${localPort}`
 }
 
 /** The common name of a certificate that a configured authority signed. */

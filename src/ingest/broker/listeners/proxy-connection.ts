@@ -1,0 +1,69 @@
+// proxy-connection.ts: reads the PROXY protocol header at the begin of a connection from a balancer. What
+// follows the header stays in the socket, for TLS or MQTT. A header ends the connection when it is too large,
+// not valid, or not complete in time.
+
+import { BlockList, isIPv6, type Socket } from 'node:net'
+import type { Clock } from '../../../std/clock.ts'
+import { plainAddress } from '../connection-limits/connection-limits.ts'
+import { clientAddressOf, headBytes, proxyHeadOf, type ProxyHead } from './proxy-header.ts'
+
+export type Subnet = { address: string; prefix: number }
+
+/** Whether an address is in one of the subnets. */
+export function createTrust(subnets: readonly Subnet[]): (address: string | null) => boolean {
+  const list = new BlockList()
+  for (const { address, prefix } of subnets) list.addSubnet(address, prefix, familyOf(address))
+  return (address) => address !== null && list.check(address, familyOf(address))
+}
+
+function familyOf(address: string): 'ipv4' | 'ipv6' {
+  return isIPv6(address) ? 'ipv6' : 'ipv4'
+}
+
+export type ProxyResult =
+  /** Null: a check of the balancer, or a client that it does not know. */
+  { kind: 'client'; address: string | null } | { kind: 'missing' } | { kind: 'invalid' }
+
+/** Calls `done` once; not at all where the connection ends before. */
+export function readProxyHeader(
+  { socket, clock }: { socket: Socket; clock: Clock },
+  timeoutMs: number,
+  done: (result: ProxyResult) => void,
+): void {
+  let head: ProxyHead | null = null
+  const cancelTimeout = clock.after(timeoutMs, () => finish({ kind: 'missing' }))
+  socket.on('readable', readOn)
+  socket.once('close', stop)
+  readOn()
+
+  function readOn(): void {
+    if (head === null) {
+      const bytes = socket.read(headBytes) as Buffer | null
+      if (bytes === null) return
+      const found = bytes.length < headBytes ? 'missing' : proxyHeadOf(bytes)
+      if (typeof found === 'string') {
+        finish({ kind: found })
+        return
+      }
+      head = found
+    }
+    const rest = head.restBytes === 0 ? Buffer.alloc(0) : (socket.read(head.restBytes) as Buffer | null)
+    if (rest === null) return
+    if (rest.length < head.restBytes) finish({ kind: 'invalid' })
+    else finish({ kind: 'client', address: plainAddress(clientAddressOf(head, rest)) })
+  }
+
+  function finish(result: ProxyResult): void {
+    stop()
+    // Later, so that the stream has seen that its listener is gone: it announces the rest to the next one.
+    setImmediate(() => {
+      if (!socket.destroyed) done(result)
+    })
+  }
+
+  function stop(): void {
+    cancelTimeout()
+    socket.off('readable', readOn)
+    socket.off('close', stop)
+  }
+}
