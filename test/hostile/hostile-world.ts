@@ -15,8 +15,9 @@ export type HostileWorld = AsyncDisposable & {
   readonly config: string
   /** PEM of the authority of the TLS listener. */
   readonly ca: string
-  /** Payloads that the service accepted. */
-  readonly delivered: number
+  /** Payload numbers by batchId, at the service: the time of a payload minus `firstTime`. */
+  readonly received: ReadonlyMap<string, readonly number[]>
+  readonly firstTime: number
   port(tls: boolean): number
   readonly opsUrl: string
   status(): Promise<Status | null>
@@ -112,9 +113,8 @@ export async function openHostileWorld(folder: string, compiled: string): Promis
     folder,
     config,
     ca: authority.ca,
-    get delivered() {
-      return service.acceptedCount
-    },
+    received: service.received,
+    firstTime,
     port: (tls) => gateway.mqttPort(tls ? 'mqtts' : 'mqtt') ?? 0,
     opsUrl,
     async status() {

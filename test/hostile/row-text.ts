@@ -1,7 +1,15 @@
 // row-text.ts: a row of the table as text.
 
+import { isAsExpected, type AttemptReport } from './attempts/attempts.ts'
 import type { HonestReport } from './honest-client.ts'
 import type { Row } from './hostile.ts'
+
+export function attemptLine(report: AttemptReport): string {
+  const { who, where, what, expected, tls, seen } = report
+  const head = isAsExpected(report) ? 'ok    ' : 'BROKEN'
+  const expectation = isAsExpected(report) ? seen : `${seen}; expected: ${expected}`
+  return `${head} ${(where === 'mqtt' && tls ? 'mqtts' : where).padEnd(5)} ${who} ${what}: ${expectation}`
+}
 
 const columns = [
   ['attack', 28],

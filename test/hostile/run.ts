@@ -1,16 +1,20 @@
 // run.ts: attackers against the real daemon, as a command: `npm run test:hostile -- [--only NAME,NAME] [--tls | --plain]
-// [--seconds 10] [--seed 1] [--packets 50000] [--settle 60] [--list]`.
+// [--seconds 10] [--seed 1] [--packets 50000] [--settle 60] [--list]
+// [--attempts]`.
 //
 // Prints a line for each attack: latency of the honest client alone and beside the attacker, newcomers, RssAnon, and
 // what is wrong. Exit status 1 when a rule is broken. A name ending in * takes all that begin so.
+// With --attempts it makes all attempts of attempts/ instead, and prints who tried what, where, and what was seen.
 
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { attacks } from './attackers/attacks.ts'
+import { isAsExpected, runAttempts } from './attempts/attempts.ts'
 import { runAttack } from './hostile.ts'
-import { heading, lineOf } from './row-text.ts'
+import { openHostileWorld } from './hostile-world.ts'
+import { attemptLine, heading, lineOf } from './row-text.ts'
 
 const { values } = parseArgs({
   options: {
@@ -22,6 +26,7 @@ const { values } = parseArgs({
     packets: { type: 'string', default: '50000' },
     settle: { type: 'string', default: '60' },
     list: { type: 'boolean', default: false },
+    attempts: { type: 'boolean', default: false },
   },
 })
 
@@ -32,32 +37,52 @@ const isWanted = (name: string) =>
 const wanted = attacks.filter(({ name }) => isWanted(name))
 if (wanted.length === 0)
   throw new Error(`no attack has this name; there are ${attacks.map(({ name }) => name).join(', ')}`)
-if (values.list) for (const { name, does } of wanted) process.stdout.write(`${name.padEnd(26)} ${does}\n`)
+if (values.attempts) await makeAttempts()
+else if (values.list)
+  for (const { name, does } of wanted) process.stdout.write(`${name.padEnd(26)} ${does}\n`)
 else await runAll()
 
-async function runAll(): Promise<void> {
+async function makeAttempts(): Promise<void> {
+  await withFolder(async (folder) => {
+    await using world = await openHostileWorld(folder, join(folder, 'compiled'))
+    const reports = await runAttempts(world, (report) => process.stdout.write(`${attemptLine(report)}\n`))
+    summarize(reports.length, reports.filter((report) => !isAsExpected(report)).length)
+  })
+}
+
+async function withFolder(work: (folder: string) => Promise<void>): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'gateway-hostile-'))
-  const kinds = values.tls ? [true] : values.plain ? [false] : [false, true]
-  let [count, broken] = [0, 0]
   try {
-    process.stdout.write(`${heading}\n`)
-    for (const attack of wanted)
-      for (const tls of kinds) {
-        if (attack.only === (tls ? 'plain' : 'tls')) continue
-        const row = await runAttack(folder, attack, {
-          tls,
-          seconds: Number(values.seconds),
-          seed: Number(values.seed),
-          packets: Number(values.packets),
-          settleSeconds: Number(values.settle),
-        })
-        count += 1
-        if (row.violations.length > 0) broken += 1
-        process.stdout.write(`${lineOf(row)}\n`)
-      }
-    process.stdout.write(`${count} rows, ${broken} with a broken rule\n`)
-    process.exitCode = broken > 0 ? 1 : 0
+    await work(folder)
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
+}
+
+function summarize(rows: number, broken: number): void {
+  process.stdout.write(`${rows} rows, ${broken} not as expected\n`)
+  process.exitCode = broken > 0 ? 1 : 0
+}
+
+async function runAll(): Promise<void> {
+  const kinds = values.tls ? [true] : values.plain ? [false] : [false, true]
+  const rows = wanted.flatMap((attack) =>
+    kinds.filter((tls) => attack.only !== (tls ? 'plain' : 'tls')).map((tls) => ({ attack, tls })),
+  )
+  let broken = 0
+  process.stdout.write(`${heading}\n`)
+  await withFolder(async (folder) => {
+    for (const { attack, tls } of rows) {
+      const row = await runAttack(folder, attack, {
+        tls,
+        seconds: Number(values.seconds),
+        seed: Number(values.seed),
+        packets: Number(values.packets),
+        settleSeconds: Number(values.settle),
+      })
+      if (row.violations.length > 0) broken += 1
+      process.stdout.write(`${lineOf(row)}\n`)
+    }
+    summarize(rows.length, broken)
+  })
 }
