@@ -66,10 +66,11 @@ export function runLoad(options: {
   live?: boolean
   /** Publishes to the source of the second provider, see gateway.ts. */
   other?: boolean
+  tls?: boolean
 }): Promise<LoadResult> {
   const { port, messages, connections = 16, window = 64, ratePerS = 0 } = options
-  const [live, other] = [options.live ? 1 : 0, options.other ? 1 : 0]
-  const args = { port, messages, connections, window, rate: ratePerS, live, other }
+  const [live, other, tls] = [options.live ? 1 : 0, options.other ? 1 : 0, options.tls ? 1 : 0]
+  const args = { port, messages, connections, window, rate: ratePerS, live, other, tls }
   return runScript<LoadResult>(
     'load.ts',
     Object.entries(args).flatMap(([name, value]) => [`--${name}`, String(value)]),

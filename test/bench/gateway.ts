@@ -8,12 +8,15 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Status } from '../../src/ops/status.ts'
+import { createAuthority } from '../support/certificates.ts'
 import { startDaemon } from './children.ts'
 import type { Child } from './children.ts'
 
 export type Gateway = AsyncDisposable & {
   pid: number
   mqttPort: number
+  /** Of the TLS listener; 0 where there is none. */
+  tlsPort: number
   /** From the start of the process until /readyz answered 200. */
   readyAfterMs: number
   /** Directory of the spool's database. */
@@ -38,11 +41,15 @@ export async function startGateway(options: {
   ledger?: boolean
   /** Where a second provider delivers, whose devices publish to telemetry/v2/. */
   otherPort?: number
+  /** With a TLS listener beside the plain one. */
+  tls?: boolean
 }): Promise<Gateway> {
-  const { folder, sinkPort, signals, ledger = true, otherPort = null } = options
+  const { folder, sinkPort, signals, ledger = true, otherPort = null, tls = false } = options
   const [mqttPort, opsPort] = [await freePort(), await freePort()]
+  const tlsPort = tls ? await freePort() : 0
+  if (tls) await writeCertificate(folder)
   const config = join(folder, 'gateway.yaml')
-  await writeFile(config, configText({ mqttPort, opsPort, sinkPort, signals, ledger, otherPort }))
+  await writeFile(config, configText({ mqttPort, tlsPort, opsPort, sinkPort, signals, ledger, otherPort }))
   const logFile = join(folder, 'gateway.log')
   const startedAtMs = performance.now()
   const child = startDaemon(['src/main.ts', 'run', '--config', config], {
@@ -70,6 +77,7 @@ export async function startGateway(options: {
   return {
     pid: child.pid,
     mqttPort,
+    tlsPort,
     readyAfterMs,
     storePath: join(folder, 'spool', 'store'),
     status,
@@ -99,8 +107,15 @@ async function ready(child: Child, url: string, logFile: string): Promise<void> 
   throw new Error(`the gateway ${child.running ? 'did not get ready' : 'ended'}:\n${log.slice(-4000)}`)
 }
 
+async function writeCertificate(folder: string): Promise<void> {
+  const { cert, key } = createAuthority().issue()
+  await writeFile(join(folder, 'cert.pem'), cert)
+  await writeFile(join(folder, 'key.pem'), key, { mode: 0o600 })
+}
+
 function configText(options: {
   mqttPort: number
+  tlsPort: number
   opsPort: number
   sinkPort: number
   signals: number
@@ -111,7 +126,11 @@ function configText(options: {
     '- { type: OBD_LIFETIME_ODOMETER, path: odometer.value, unit: km }',
     '- { type: OBD_TOTAL_ENGINE_TIME, path: engineHours.value, unit: h, part: ENGINE }',
   ].slice(0, options.signals)
-  const { sinkPort, otherPort } = options
+  const { sinkPort, otherPort, tlsPort } = options
+  const tls =
+    tlsPort === 0
+      ? ''
+      : `, { url: "mqtts://127.0.0.1:${tlsPort}", tls: { cert: "\${file:./cert.pem}", key: "\${file:./key.pem}" } }`
   const mapping = `
     map:
       time:      { path: ts, format: ms }
@@ -131,7 +150,11 @@ ${signals.map((signal) => `        ${signal}`).join('\n')}`
     - name: default
     - { name: other, base_url: "http://127.0.0.1:${otherPort}" }`
   return `ingest:
-  broker: { listeners: [{ url: "mqtt://127.0.0.1:${options.mqttPort}" }], access: { anonymous: true } }
+  broker:
+    listeners: [{ url: "mqtt://127.0.0.1:${options.mqttPort}" }${tls}]
+    access: { anonymous: true }
+    # The load generator connects from one address, as fast as it can.
+    limits: { max_connects_per_s: 100000, max_connects_per_address_per_s: 100000 }
 sources:
   - name: trucks
     topic: telemetry/v1/{device}${mapping}${otherPort === null ? '' : other}

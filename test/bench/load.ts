@@ -1,7 +1,7 @@
 // load.ts: the load generator, a process of its own.
 //
 //   node test/bench/load.ts --port P [--connections 16] [--window 64] [--messages 600000] [--bytes 320] [--rate 0]
-//     [--live 0] [--other 0]
+//     [--live 0] [--other 0] [--tls 0]
 //
 // Opens all connections first, then publishes: with `--rate 0` each connection keeps `window` messages unacked,
 // otherwise the connections take turns at `rate` messages a second. Each message is another one, and each PUBACK
@@ -10,6 +10,7 @@
 
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
 import { createLatency } from '../../src/simulate/ack-latency.ts'
 import type { LatencySummary } from '../../src/simulate/ack-latency.ts'
 import { numbersOf, writeLine } from './script.ts'
@@ -41,6 +42,8 @@ const options = numbersOf({
   live: 0,
   /** 1: to the topics of the second provider. */
   other: 0,
+  /** 1: over TLS, with any certificate. */
+  tls: 0,
 })
 const silenceMaxMs = 30_000
 
@@ -89,12 +92,13 @@ function open(number: number, run: { runDigits: string; firstTimeMs: number }): 
   const publisher = createPublisher({ root, device, payloadBytes: options.bytes, ...run })
   return new Promise((resolve) => {
     const buffer = Buffer.allocUnsafe(16 * 1024)
-    const socket: Socket = connect({
-      port: options.port,
-      host: '127.0.0.1',
-      noDelay: true,
-      onread: { buffer, callback: (length) => onRead(buffer.subarray(0, length)) },
-    })
+    const to = { port: options.port, host: '127.0.0.1', noDelay: true }
+    const onread = { buffer, callback: (length: number) => onRead(buffer.subarray(0, length)) }
+    const isTls = options.tls > 0
+    const socket: Socket = isTls
+      ? connectTls({ ...to, rejectUnauthorized: false })
+      : connect({ ...to, onread })
+    if (isTls) socket.setNoDelay(true).on('data', onRead)
     // A paced run has no window: an identifier is free again long before it is used again.
     const ids = options.rate > 0 ? 20_000 : options.window * 2
     const connection: Connection = {
@@ -105,7 +109,7 @@ function open(number: number, run: { runDigits: string; firstTimeMs: number }): 
       partial: Buffer.alloc(0),
     }
     let accepted = false
-    socket.on('connect', () => socket.write(connectPacket(device)))
+    socket.on(isTls ? 'secureConnect' : 'connect', () => socket.write(connectPacket(device)))
     socket.on('error', (error) => fail(`${device}: ${error.message}`))
     socket.on('close', () => fail(`${device}: the broker closed the connection`))
 

@@ -18,6 +18,7 @@ import { measureMapping } from './figures/mapping.ts'
 import { measurePubackLatency } from './figures/puback-latency.ts'
 import { measureSigning } from './figures/signing.ts'
 import { measureLoadCeiling, measureThroughput } from './figures/throughput.ts'
+import { measureIdleMemory, measureTlsShare } from './figures/tls.ts'
 import { measureTwoProviders } from './figures/two-providers.ts'
 import { writeLine } from './script.ts'
 
@@ -42,6 +43,8 @@ const measures: readonly { yields: readonly string[]; measure: Measure }[] = [
         options,
       ),
   },
+  { yields: ['tls_share'], measure: measureTlsShare },
+  { yields: ['idle_memory'], measure: measureIdleMemory },
   { yields: ['puback_latency'], measure: measurePubackLatency },
   { yields: ['drain', 'disk', 'resident', 'startup'], measure: measureBacklog },
   { yields: ['fresh', 'drain_live'], measure: measureDrainLive },

@@ -1,0 +1,109 @@
+// tls.ts: what TLS costs: acknowledged messages a second over TLS as a share of plain TCP, and anonymous memory of an
+// idle connection of each kind.
+//
+// One gateway with both listeners; the kinds take turns. The load generator decrypts in its own process.
+
+import { setTimeout as wait } from 'node:timers/promises'
+import { makeFolder, median, rounded, runLoad, startSink } from '../bench.ts'
+import type { BenchOptions, Figure } from '../bench.ts'
+import { startServer } from '../children.ts'
+import { startGateway } from '../gateway.ts'
+import type { LoadResult } from '../load.ts'
+import { residentBytes } from '../resident.ts'
+import { endToEnd } from './throughput.ts'
+
+const shareMin = 0.5
+
+export async function measureTlsShare(options: BenchOptions): Promise<Figure[]> {
+  const messages = Math.max(160, Math.round(300_000 * options.scale))
+  await using folder = await makeFolder(options.dir)
+  await using sink = await startSink({ closed: false })
+  await using gateway = await startGateway({
+    folder: folder.path,
+    sinkPort: sink.port,
+    signals: options.signals,
+    tls: true,
+  })
+  const load = (tls: boolean, count: number) =>
+    endToEnd(
+      () => runLoad({ port: tls ? gateway.tlsPort : gateway.mqttPort, messages: count, tls }),
+      sink,
+      count,
+    )
+  const runs: Record<'plain' | 'tls', LoadResult[]> = { plain: [], tls: [] }
+  for (const tls of [false, true]) await load(tls, Math.round(messages / 4))
+  for (let pair = 0; pair < options.pairs; pair += 1) {
+    runs.plain.push(await load(false, messages))
+    runs.tls.push(await load(true, messages))
+  }
+  const rates = (kind: 'plain' | 'tls') => runs[kind].map(({ ackedPerS }) => Math.round(ackedPerS))
+  const value = median(rates('tls')) / median(rates('plain'))
+  return [
+    {
+      figure: 'tls_share',
+      value: rounded(value),
+      unit: 'share of acknowledged messages/s without TLS',
+      target: `>= ${shareMin}`,
+      reached: value >= shareMin,
+      detail: {
+        messages,
+        plainAckedPerS: rates('plain'),
+        tlsAckedPerS: rates('tls'),
+        tlsP99Ms: runs.tls.map(({ latency }) => rounded(latency.p99Ms)),
+        loadBusy: runs.tls.map(({ cpuMs, tookMs }) => rounded(cpuMs / tookMs, 2)),
+      },
+    },
+  ]
+}
+
+const idleKb = { plain: 40, tls: 90 }
+
+export async function measureIdleMemory(options: BenchOptions): Promise<Figure[]> {
+  const count = Math.max(100, Math.round(5000 * options.scale))
+  const figures: Figure[] = []
+  for (const kind of ['plain', 'tls'] as const) {
+    await using folder = await makeFolder(options.dir)
+    await using sink = await startSink({ closed: false })
+    await using gateway = await startGateway({
+      folder: folder.path,
+      sinkPort: sink.port,
+      signals: options.signals,
+      tls: true,
+    })
+    const tls = kind === 'tls'
+    const port = tls ? gateway.tlsPort : gateway.mqttPort
+    const open = (connections: number) =>
+      startServer(
+        'idle.ts',
+        Object.entries({ port, connections, tls: tls ? 1 : 0 }).flatMap(([name, value]) => [
+          `--${name}`,
+          `${value}`,
+        ]),
+      )
+    // Code and buffers that the first connections need are not theirs.
+    await using _first = await open(50)
+    const before = await quietBytes(gateway.pid)
+    await using _idle = await open(count)
+    const after = await quietBytes(gateway.pid)
+    const value = (after - before) / count / 1000
+    figures.push({
+      figure: `idle_memory_${kind}`,
+      value: rounded(value, 1),
+      unit: 'KB of anonymous memory a connection',
+      target: `<= ${idleKb[kind]}`,
+      reached: value <= idleKb[kind],
+      detail: { connections: count, beforeMb: rounded(before / 1e6, 1), afterMb: rounded(after / 1e6, 1) },
+    })
+  }
+  return figures
+}
+
+/** The least that was seen for a while: what V8 gives back, it gives back late. */
+async function quietBytes(pid: number): Promise<number> {
+  let least = Infinity
+  for (let sample = 0; sample < 20; sample += 1) {
+    await wait(250)
+    least = Math.min(least, (await residentBytes(pid)) ?? Infinity)
+  }
+  return least
+}
