@@ -78,6 +78,10 @@ const commands: Record<string, Entry> = {
     summary: 'List the devices that the running daemon has seen, and their clock errors.',
     load: async () => (await import('./devices-command.ts')).devicesCommand,
   },
+  passwd: {
+    summary: 'Add, change, verify and delete users of a password file.',
+    load: async () => (await import('./passwd-command.ts')).passwdCommand,
+  },
   sandbox: {
     summary: 'Run a local ingestion API for trials and tests.',
     load: async () => (await import('./sandbox-command/sandbox-command.ts')).sandboxCommand,

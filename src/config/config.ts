@@ -123,10 +123,11 @@ function readUtf8(path: string): Promise<string> {
 
 /** Options that are paths start at the folder of the config file. */
 function withAbsolutePaths(config: Config, folder: string): Config {
-  const { spool, devices, delivery } = config
+  const { ingest, spool, devices, delivery } = config
   const { credentials, providers } = delivery
   return {
     ...config,
+    ingest: { ...ingest, broker: withPasswordFiles(ingest.broker, folder) },
     spool: { ...spool, path: resolve(folder, spool.path) },
     devices: { ...devices, ...(devices.file === undefined ? {} : { file: resolve(folder, devices.file) }) },
     delivery: {
@@ -140,6 +141,19 @@ function withAbsolutePaths(config: Config, folder: string): Config {
       }),
     },
   }
+}
+
+type Broker = Config['ingest']['broker']
+
+function withPasswordFiles(broker: Broker, folder: string): Broker {
+  const at = (access: Broker['access']) =>
+    access.password_file === undefined
+      ? access
+      : { ...access, password_file: resolve(folder, access.password_file) }
+  const listeners = broker.listeners.map((listener) =>
+    listener.access === undefined ? listener : { ...listener, access: at(listener.access) },
+  )
+  return { ...broker, access: at(broker.access), listeners }
 }
 
 type Credentials = Config['delivery']['credentials']

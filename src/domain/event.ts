@@ -73,6 +73,11 @@ export const eventFields = {
   },
   client_refused: { reason, detail, clientId, address },
   client_dropped: { reason, detail, clientId, address },
+  auth_failures: {
+    count: count('refused passwords, tokens and users since the last such event'),
+    addresses: field<readonly string[]>('addresses with most, and how many since the first failure'),
+    users: field<readonly string[]>('users with most; those that are not configured are not named'),
+  },
   session_evicted: { clientId, sessionsMax: count('stored sessions at most') },
   messages_dropped: { reason: field<DropReason>(reason.meaning), detail, count: messages },
   message_unmappable: { source: field<string | null>(source.meaning), topic, reason, detail },

@@ -1,8 +1,15 @@
 // config.ts: the section `ingest` of the config.
 
 import { z } from 'zod'
-import { accessSchema } from './broker/access/access-config.ts'
+import {
+  accessOptions,
+  accessSchema,
+  admitsNobody,
+  passwordOptions,
+  passwordsSchema,
+} from './broker/access/access-config.ts'
 import { connectionLimitOptions } from './broker/connection-limits/connection-limits-config.ts'
+import { isLoopback } from '../std/loopback.ts'
 import { limitsSchema } from './broker/limits-config.ts'
 import { listenerOptions, listenerSchema } from './broker/listeners/listener-config.ts'
 import type { IngestOptions } from './ingest.ts'
@@ -14,7 +21,8 @@ const brokerSchema = z
       .min(1)
       .prefault([{ url: 'mqtt://127.0.0.1:1883' }])
       .describe('Addresses on which devices connect.'),
-    access: accessSchema.describe('Which clients may connect.'),
+    access: accessSchema.prefault({}).describe('Which clients may connect.'),
+    passwords: passwordsSchema.describe('How passwords of clients are checked.'),
     subscriptions: z
       .enum(['accept', 'refuse'])
       .default('accept')
@@ -26,7 +34,34 @@ const brokerSchema = z
     limits: limitsSchema.describe('Limits of connections and their memory.'),
   })
   .prefault({})
+  .superRefine(({ listeners, access }, context) => {
+    const refuse = (path: (string | number)[], message: string) =>
+      context.addIssue({ code: 'custom', path, message })
+    if (listeners.some((listener) => listener.access === undefined) && admitsNobody(access))
+      refuse(['access'], nobodyText)
+    listeners.forEach(({ url, tls, access: own }, index) => {
+      const path = own === undefined ? ['access'] : ['listeners', index, 'access']
+      const { anonymous, anonymous_beyond_loopback, certificates } = own ?? access
+      const address = `${url.host}:${url.port}`
+      if (own !== undefined && admitsNobody(own)) refuse(path, nobodyText)
+      if (certificates && tls?.client_ca === undefined)
+        refuse([...path, 'certificates'], `needs tls.client_ca, which the listener ${address} does not have`)
+      if (anonymous && !anonymous_beyond_loopback && !isLoopback(url.host))
+        refuse([...path, 'anonymous'], anonymousText(address))
+    })
+  })
   .describe('The embedded MQTT broker. It receives messages and sends none.')
+
+const nobodyText =
+  'must have anonymous: true, certificates: true, a user, a password_file or a token; otherwise no device can ' +
+  'connect'
+
+function anonymousText(address: string): string {
+  return (
+    `must not be true, because other machines reach the listener ${address}: everybody there could publish. ` +
+    'Configure users, or set anonymous_beyond_loopback: true beside it if this is intended'
+  )
+}
 
 export const ingestSchema = z
   .strictObject({
@@ -45,7 +80,8 @@ export function ingestOptions({ broker }: IngestConfig): IngestOptions {
   const { access, limits } = broker
   return {
     listeners: broker.listeners.map(listenerOptions),
-    access,
+    access: broker.listeners.map((listener) => accessOptions(listener.access ?? access)),
+    passwords: passwordOptions(broker.passwords),
     subscriptions: broker.subscriptions,
     ...connectionLimitOptions(limits),
     inFlightMax: limits.max_in_flight,

@@ -39,7 +39,12 @@ import {
   createConnectionLimits,
   type ConnectionLimitOptions,
 } from './broker/connection-limits/connection-limits.ts'
-import { createAccess, type AccessOptions } from './broker/access/access.ts'
+import {
+  createAccess,
+  type AccessCounters,
+  type AccessOptions,
+  type PasswordOptions,
+} from './broker/access/access.ts'
 import { createBroker, type BrokerCounters, type BrokerOptions } from './broker/broker.ts'
 import { createIntake, type IntakeCounters, type IntakeDeps, type IntakeOptions } from './intake/intake.ts'
 import {
@@ -74,7 +79,7 @@ export {
 export { createTaps } from './intake/message-tap.ts'
 export type { TapEntry, Taps } from './intake/message-tap.ts'
 
-export type IngestCounters = IntakeCounters & BrokerCounters & SessionCounters
+export type IngestCounters = IntakeCounters & BrokerCounters & SessionCounters & AccessCounters
 
 export type Ingest = {
   /** Opens the listeners; rejects with GatewayError ADDRESS_IN_USE or ADDRESS_UNAVAILABLE. */
@@ -95,14 +100,16 @@ export type IngestOptions = IntakeOptions &
   ConnectionLimitOptions &
   SessionOptions & {
     listeners: readonly ListenerOptions[]
-    access: AccessOptions
+    /** The rules of each listener. */
+    access: readonly AccessOptions[]
+    passwords: PasswordOptions
   }
 
 export function createIngest(deps: IntakeDeps, options: IngestOptions): Ingest {
   const { clock, emit } = deps
   const sessions = createStoredSessions(deps, options)
   const intake = createIntake({ ...deps, sessions }, options)
-  const access = createAccess(options.access)
+  const access = createAccess({ clock, emit }, options.passwords)
   const limits = createConnectionLimits({ clock, emit }, options)
   const broker = createBroker({ intake, access, limits, sessions, clock, emit }, options)
   let listeners: Listener[] = []
@@ -110,12 +117,16 @@ export function createIngest(deps: IntakeDeps, options: IngestOptions): Ingest {
   async function start(): Promise<void> {
     // The state of the mapping is read first; no client is connected yet.
     await intake.restore()
+    await access.load(options.access)
     await broker.start()
     const failed = (fault: GatewayError) => emit({ kind: 'listener_failed', fault })
-    const listenerDeps: ListenerDeps = { connected: broker.addConnection, limits, clock, failed }
     try {
-      for (const listener of options.listeners)
+      for (const [index, listener] of options.listeners.entries()) {
+        const connected: ListenerDeps['connected'] = (socket, origin) =>
+          broker.addConnection(socket, { ...origin, listener: index })
+        const listenerDeps: ListenerDeps = { connected, limits, clock, failed }
         listeners.push(await openListener(listenerDeps, listener, options.connectTimeoutMs))
+      }
     } catch (error) {
       await close()
       throw error
@@ -133,6 +144,7 @@ export function createIngest(deps: IntakeDeps, options: IngestOptions): Ingest {
     await stopAccepting()
     await broker.close()
     limits.close()
+    access.close()
     intake.close()
     sessions.close()
     listeners = []
@@ -143,7 +155,12 @@ export function createIngest(deps: IntakeDeps, options: IngestOptions): Ingest {
     swap: intake.swap,
     stopAccepting,
     close,
-    counters: () => ({ ...intake.counters(), ...broker.counters(), ...sessions.counters() }),
+    counters: () => ({
+      ...intake.counters(),
+      ...broker.counters(),
+      ...sessions.counters(),
+      ...access.counters(),
+    }),
     addresses: () => listeners.map(({ url }) => url),
   }
 }

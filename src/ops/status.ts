@@ -97,6 +97,14 @@ export function buildStatus(source: StatusSource) {
     /** Null where no ledger is kept. */
     ledger: ledger === undefined ? null : { ...ledger, oldestAt: isoTimeOrNull(ledger.oldestAt) },
     connections: ingest?.connections ?? 0,
+    /** Passwords of clients: refused ones, and those that wait to be checked. */
+    authentication: {
+      failures: ingest?.authFailures.failures ?? 0,
+      addresses: ingest?.authFailures.addresses ?? [],
+      users: ingest?.authFailures.users ?? [],
+      waiting: ingest?.passwordsWaiting ?? 0,
+      delayed: ingest?.refusalsDelayed ?? 0,
+    },
     /** Sessions of clients that connect without Clean Session. */
     sessions: {
       stored: ingest?.sessions ?? 0,

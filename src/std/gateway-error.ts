@@ -10,6 +10,7 @@ export const errorCodes = {
   CONFIG_INVALID: 'The configuration has problems. All of them are listed with line and column.',
   CONFIG_UNREADABLE: 'The configuration file cannot be read.',
   DEVICES_INVALID: 'The device table cannot be read or has invalid rows.',
+  PASSWORDS_INVALID: 'A password file cannot be read or has invalid lines.',
   USAGE: 'The command line is wrong.',
   ADDRESS_IN_USE: 'Another process listens on the configured address.',
   ADDRESS_UNAVAILABLE: 'The gateway cannot listen on the configured address.',

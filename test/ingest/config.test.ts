@@ -23,14 +23,16 @@ describe('the section ingest', () => {
 
   test('refuses a config in which no client may connect', () => {
     expect(problems({})).toEqual([
-      'broker.access must have anonymous: true or at least one user; otherwise no device can connect',
+      expect.stringMatching(
+        /^broker.access must have anonymous: true, certificates: true, a user, a password_file or a token/,
+      ),
     ])
   })
 
   test.each([
-    ['mqtt://0.0.0.0', { host: '0.0.0.0', port: 1883 }],
+    ['mqtt://127.0.0.1', { host: '127.0.0.1', port: 1883 }],
     ['mqtt://[::1]:2000', { host: '::1', port: 2000 }],
-    ['mqtt://broker.depot:0', { host: 'broker.depot', port: 0 }],
+    ['mqtt://localhost:0', { host: 'localhost', port: 0 }],
   ])('accepts %s', (url, address) => {
     const config = ingestSchema.parse({ broker: { listeners: [{ url }], access: anonymous } })
     expect(ingestOptions(config).listeners).toEqual([{ ...address, tls: null }])
@@ -73,6 +75,50 @@ describe('the section ingest', () => {
       'broker.access.users.1.name must be unique, found "a" twice',
       'broker.limits Unrecognized key: "max_conections"',
       'bridges must be empty: this version of the gateway does not connect to external brokers',
+    ])
+  })
+
+  test.each(['mqtt://0.0.0.0', 'mqtt://[::]', 'mqtt://broker.depot:0', 'mqtt://10.0.0.1'])(
+    'refuses anonymous clients at %s, unless that is confirmed',
+    (url) => {
+      const listeners = [{ url }]
+      expect(problems({ broker: { listeners, access: anonymous } })).toEqual([
+        expect.stringMatching(/^broker.access.anonymous must not be true, because other machines reach/),
+      ])
+      const confirmed = { anonymous: true, anonymous_beyond_loopback: true }
+      expect(problems({ broker: { listeners, access: confirmed } })).toEqual([])
+      expect(problems({ broker: { listeners: [{ url, access: anonymous }], access: confirmed } })).toEqual([
+        expect.stringMatching(/^broker.listeners.0.access.anonymous must not be true/),
+      ])
+    },
+  )
+
+  test('gives each listener its own rules, or those of the broker', () => {
+    const listeners = [{ url: 'mqtt://127.0.0.1:1' }, { url: 'mqtt://127.0.0.1:2', access: anonymous }]
+    const users = [{ name: 'a', password: 'x' }]
+    const { access } = ingestOptions(ingestSchema.parse({ broker: { listeners, access: { users } } }))
+    expect(access.map((rules) => [rules.anonymous, rules.users.length])).toEqual([
+      [false, 1],
+      [true, 0],
+    ])
+  })
+
+  test('needs no rules of the broker where every listener has its own', () => {
+    const listeners = [{ url: 'mqtt://127.0.0.1', access: anonymous }]
+    expect(problems({ broker: { listeners } })).toEqual([])
+  })
+
+  test('refuses short tokens, broken hashes, and certificates without client_ca', () => {
+    const access = {
+      certificates: true,
+      users: [{ name: 'a', password: '$scrypt$ln=1' }],
+      tokens: [{ name: 't', token: 'short' }],
+    }
+    const found = problems({ broker: { access } }).join('\n')
+    expect(found).toMatch(/broker.access.users.0.password must be a password, or a hash that `passwd` wrote/)
+    expect(found).toMatch(/broker.access.tokens.0.token must have at least 16 characters/)
+    expect(problems({ broker: { access: { certificates: true } } })).toEqual([
+      expect.stringMatching(/^broker.access.certificates needs tls.client_ca/),
     ])
   })
 

@@ -48,6 +48,10 @@ const elsewhere: Record<string, string> = {
   'npm run gateway -- spool assign-lane --lane 7 --provider acme': 'needs a lane without a provider',
   'npm run gateway -- dead-letters requeue --file /mnt/rescue/payloads.ndjson': 'the same',
   'npm run gateway -- probe': 'needs a daemon that is refused; test/cli/probe-command.test.ts has one',
+  'npm run gateway -- passwd /etc/telemetry-gateway/users truck-7':
+    'asks for a password; test/cli/passwd-command.test.ts gives some',
+  'npm run gateway -- passwd /etc/telemetry-gateway/users truck-7 --verify': 'the same',
+  'npm run gateway -- passwd /etc/telemetry-gateway/users truck-7 --delete': 'the same',
   'npm run bench': 'minutes on a quiet machine; test/bench runs its parts',
 }
 

@@ -121,6 +121,12 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
     top: ['192.0.2.7 (9)'],
   },
   client_refused: { kind: 'client_refused', ...client },
+  auth_failures: {
+    kind: 'auth_failures',
+    count: 12,
+    addresses: ['10.0.0.7 (12)'],
+    users: ['(unknown user) (12)'],
+  },
   session_evicted: { kind: 'session_evicted', clientId: 'truck-7', sessionsMax: 100_000 },
   client_dropped: { kind: 'client_dropped', ...client },
   messages_dropped: {

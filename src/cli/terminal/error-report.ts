@@ -11,6 +11,7 @@ const wrongUsage: ReadonlySet<string> = new Set([
   'CONFIG_UNREADABLE',
   'USAGE',
   'DEVICES_INVALID',
+  'PASSWORDS_INVALID',
 ])
 
 /** Prints `error` and returns the exit status. Throws what is not a GatewayError: that is a fault of ours. */

@@ -24,7 +24,7 @@ import type { Emit } from '../../domain/event.ts'
 import type { Intake } from '../intake/intake.ts'
 import { notePing } from '../intake/untimed-resends.ts'
 import { createReasonCounter } from '../intake/reason-counter.ts'
-import type { Access, Judgement } from './access/access.ts'
+import type { Access, Admitted, Judgement } from './access/access.ts'
 import { createAckWriter } from './gate/ack-writer.ts'
 import {
   createAedesPersistence,
@@ -76,6 +76,8 @@ export type Origin = {
   /** Null where TLS did not ask for a certificate. */
   certificateName: string | null
   connection: Connection
+  /** The number of the listener, in the order of the config. */
+  listener: number
 }
 
 export type BrokerCounters = {
@@ -138,7 +140,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
 
   // ---- a client connects
 
-  function addConnection(socket: Socket, { certificateName, connection }: Origin): void {
+  function addConnection(socket: Socket, { certificateName, connection, listener }: Origin): void {
     const client = aedes.handle(socket)
     requireWellFormedTexts(client)
     offerPackets(client, (packet) => control.take(gate, client, packet))
@@ -158,6 +160,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
       options,
     )
     gate.certificateName = certificateName
+    gate.listener = listener
     gateOf.set(client, gate)
     gates.add(gate)
     socket.once('close', () => {
@@ -191,26 +194,23 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
 
   function authenticate(
     client: Client,
-    userName: string | undefined,
+    givenName: string | undefined,
     password: Buffer | undefined,
     done: (error: AuthenticateError | null, ok: boolean | null) => void,
   ): void {
     const found = gateOf.get(client)
     if (found === undefined) return
     const gate: Gate = found
-    const { certificateName, address } = gate
-    const given = { userName: userName ?? null, password: password ?? null }
+    const { certificateName, address, listener } = gate
+    const given = { userName: givenName ?? null, password: password ?? null }
     if (gate.refusal !== null) refuseConnect(gate.refusal)
-    else access.judge({ ...given, certificateName, address }, judged)
+    else access.judge({ ...given, listener, certificateName, address, isClosed: () => gate.closed }, judged)
 
     function judged(judgement: Judgement): void {
       if (judgement.kind === 'refused') refuseConnect(judgement.refusal)
-      else if (!gate.closed) accept(judgement.identity)
-    }
-
-    function accept(identity: string | null): void {
-      const reason = limits.accept(gate.connection, identity, client.id)
-      if (reason === null) openSession(identity)
+      if (judgement.kind === 'refused' || gate.closed) return
+      const reason = limits.accept(gate.connection, judgement.identity, client.id)
+      if (reason === null) openSession(judgement)
       else refuseConnect({ reason, returnCode: 3 })
     }
 
@@ -219,23 +219,23 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
       done(Object.assign(new Error(reason), { returnCode }), null)
     }
 
-    function openSession(identity: string | null): void {
+    function openSession(admitted: Admitted): void {
       const openedBy = client.clean ? sessions.openClean(client.id) : sessions.open(client.id)
       // Outside of the promise: an error of aedes is not one of the session.
       void openedBy.then(
-        (opened) => setImmediate(admit, opened, identity),
+        (opened) => setImmediate(admit, opened, admitted),
         () => setImmediate(refuseConnect, { reason: 'session_not_stored', returnCode: 3 }),
       )
     }
 
-    function admit({ session, present }: OpenedSession, identity: string | null): void {
+    function admit({ session, present }: OpenedSession, { identity, userName }: Admitted): void {
       if (gate.closed) {
         sessions.closed(session)
         return
       }
       gate.link = intake.links.connect(client.id)
       gate.link.session = session
-      gate.sender = { clientId: client.id, userName: given.userName, certificateName, identity }
+      gate.sender = { clientId: client.id, userName, certificateName, identity }
       // MQTT 3.1 has no such flag. aedes reads it before `done` returns.
       sessionPresent = present && isVersion311(client)
       done(null, true)

@@ -20,6 +20,7 @@ export const refusals = {
     'Its session cannot be stored or deleted while the store of the spool is being reopened.',
   no_user_name: 'It gives no user name, and anonymous access is off.',
   bad_credentials: 'Its user name or password is wrong.',
+  passwords_busy: 'Too many passwords wait to be checked (ingest.broker.passwords.max_waiting).',
 } as const
 
 export type RefusalReason = keyof typeof refusals

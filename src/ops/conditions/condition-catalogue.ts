@@ -191,6 +191,14 @@ export const conditionCatalogue = {
       'the listener. Devices that connect directly need a listener of their own.',
     quietMs: 300_000,
   },
+  AUTH_FAILURES: {
+    severity: 'warning',
+    meaning: 'Clients are refused because of a wrong password, token or user.',
+    act:
+      'If the address is a device of yours, correct its user name and password. If not, block the address in ' +
+      'the firewall. A user name that is not configured is not shown, because it may be a password.',
+    quietMs: 600_000,
+  },
   MAPPING_STALE: {
     severity: 'error',
     meaning: 'The changed config or device table has errors. The previous mapping stays in force.',

@@ -10,7 +10,7 @@ import type { EventTable } from './types.ts'
 
 type IngestEvent = Extract<
   EventName,
-  `${'listener' | 'client' | 'session' | 'message' | 'messages' | 'quarantine' | 'expressions'}_${string}`
+  `${'auth' | 'listener' | 'client' | 'session' | 'message' | 'messages' | 'quarantine' | 'expressions'}_${string}`
 >
 
 export const ingestEvents: EventTable<IngestEvent> = {
@@ -54,6 +54,17 @@ export const ingestEvents: EventTable<IngestEvent> = {
     text: ({ clientId, detail }) =>
       `Closed the connection of ${client(clientId)}. ${bounded(sentence(detail))}`,
     repeats: ({ reason }) => reason,
+  },
+  auth_failures: {
+    level: 'warn',
+    fields: ({ count, addresses, users }) => ({ count, addresses, users }),
+    raises: {
+      AUTH_FAILURES: ({ count, addresses, users }) => ({
+        times: count,
+        what: (times) => `${plural(times, 'connection')} refused because of a wrong password, token or user.`,
+        why: `Most come from ${namesOf(addresses)}, and for ${namesOf(users)}.`,
+      }),
+    },
   },
   session_evicted: {
     meaning: 'The stored session that was used longest ago was removed, because there is room for no more.',
@@ -144,6 +155,10 @@ function refusedConnections({ count, detail, top }: EventOf<'listener_refused'>)
 
 function topOf(top: readonly string[]): string {
   return `Most are of ${top.map((each) => quote(each, 80)).join(', ')}.`
+}
+
+function namesOf(names: readonly string[]): string {
+  return names.map((name) => quote(name, 80)).join(', ')
 }
 
 function client(clientId: string | null): string {

@@ -81,6 +81,21 @@ const ingestMetrics: readonly Metric[] = [
     'Connections without an accepted CONNECT (max_unauthenticated).',
     ingest('unauthenticated'),
   ),
+  counter(
+    'gateway_passwords_computed_total',
+    'Passwords of clients checked by computing their hash.',
+    ingest('passwordsComputed'),
+  ),
+  counter(
+    'gateway_passwords_remembered_total',
+    'Passwords of clients answered without a computation, because the same one was checked before.',
+    ingest('passwordsRemembered'),
+  ),
+  gauge(
+    'gateway_passwords_waiting',
+    'Passwords of clients that wait to be checked.',
+    ingest('passwordsWaiting'),
+  ),
   gauge('gateway_sessions', 'Stored sessions of clients without Clean Session.', ingest('sessions')),
   counter(
     'gateway_sessions_evicted_total',

@@ -1,59 +1,171 @@
-// access.ts: decides which clients may connect. Names and passwords are compared by their hashes in constant
-// time. An unknown name takes as long as a wrong password, so the response time reveals nothing.
+// access.ts: decides which clients may connect, and who they are.
+//
+//   certificate    TLS has checked it; it suffices where `certificates` is on
+//   token          the client gives it as its user name; its identity is the name of the token
+//   password       of the config, or a scrypt hash of the config or the password file
+//   anonymous      without any of them, where that is allowed
+//
+// The identity is the name that the client proved: of the token or user, else of the certificate.
+//
+//   access-config.ts      the config
+//   password-checks.ts    checks hashes one at a time, fairly, and remembers the right ones
+//   fair-queue.ts         the order of these checks
+//   refusal-delays.ts     how long the answer to a wrong password waits
+//   auth-failures.ts      who was refused how often
+//   users.ts              the users of a listener, from config and password file
+//   connect-rules.ts      the rules for a CONNECT
+//
+// Each listener has rules of its own, or those of the broker. `load` replaces all of them at once, or keeps
+// the old ones; open connections stay. A right password never waits for wrong ones of others. No password,
+// token or unknown user name leaves this folder.
 
+import type { Clock } from '../../../std/clock.ts'
 import { hash, timingSafeEqual } from 'node:crypto'
-import type { Secret } from '../../../std/secret.ts'
+import type { Emit } from '../../../domain/event.ts'
 import type { Refusal } from './connect-rules.ts'
+import { createAuthFailures, type AuthFailureView } from './auth-failures.ts'
+import { createPasswordChecks, type PasswordCheckCounters } from './password-checks.ts'
+import { createRefusalDelays } from './refusal-delays.ts'
+import { loadUsers, type ReadText, type Users, type UsersOptions } from './users.ts'
 
-export type AccessOptions = {
+/** The rules of one listener. */
+export type AccessOptions = UsersOptions & {
   /** Clients that give no user name may connect. */
   anonymous: boolean
-  users: readonly { name: string; password: Secret }[]
+  /** A certificate suffices. */
+  certificates: boolean
+}
+
+export type PasswordOptions = {
+  waitingMax: number
+  rememberedMax: number
+  refusalDelayMs: number
+  refusalDelayMaxMs: number
 }
 
 /** What a client says in its CONNECT, and what TLS and TCP know of it. */
 export type Attempt = {
+  /** The number of the listener, in the order of the config. */
+  listener: number
   userName: string | null
   password: Buffer | null
   certificateName: string | null
   address: string | null
+  /** Its connection is closed: nobody waits for the judgement. */
+  isClosed: () => boolean
 }
 
-/** Admitted with the name that the client proved. CONNACK 4: bad user name or password; 5: not authorized. */
-export type Judgement = { kind: 'admitted'; identity: string | null } | { kind: 'refused'; refusal: Refusal }
+/**
+ * Admitted with the name that the client proved, and the user name that may be shown: a token stays secret.
+ * CONNACK 3: try again later; 4: bad user name or password; 5: not authorized.
+ */
+export type Judgement = Admitted | { kind: 'refused'; refusal: Refusal }
+export type Admitted = { kind: 'admitted'; identity: string | null; userName: string | null }
 
 export type Access = {
+  /** `judged` is called at once, or when the check or the delay of a refusal is over. */
   judge(attempt: Attempt, judged: (judgement: Judgement) => void): void
+  /**
+   * Reads the password files and puts the rules in force, one for each listener. Rejects with
+   * PASSWORDS_INVALID; the former rules are then kept.
+   */
+  load(listeners: readonly AccessOptions[]): Promise<void>
+  counters(): AccessCounters
+  close(): void
 }
 
-export function createAccess(options: AccessOptions): Access {
-  const users = options.users.map(({ name, password }) => ({
-    name: digest(name),
-    password: digest(password.reveal()),
-  }))
-  return { judge: (attempt, judged) => judged(judgementOf(attempt)) }
+export type AccessCounters = PasswordCheckCounters & {
+  refusalsDelayed: number
+  authFailures: AuthFailureView
+}
 
-  function judgementOf({ userName, password, certificateName }: Attempt): Judgement {
-    if (userName === null)
-      return options.anonymous
-        ? { kind: 'admitted', identity: certificateName }
-        : { kind: 'refused', refusal: { returnCode: 5, reason: 'no_user_name' } }
-    // Without users there is nothing to compare with: a name only describes the client, like a client id.
-    if (users.length === 0 && options.anonymous) return { kind: 'admitted', identity: certificateName }
-    const givenName = digest(userName)
-    const givenPassword = digest(password ?? Buffer.alloc(0))
-    let known = false
-    for (const user of users) {
-      const sameName = timingSafeEqual(user.name, givenName)
-      const samePassword = timingSafeEqual(user.password, givenPassword)
-      if (sameName && samePassword) known = true
+type Rules = { anonymous: boolean; certificates: boolean; users: Users }
+
+export function createAccess(
+  { clock, emit, readText }: { clock: Clock; emit: Emit; readText?: ReadText },
+  options: PasswordOptions,
+): Access {
+  const { refusalDelayMs: delayMs, refusalDelayMaxMs: delayMaxMs } = options
+  const checks = createPasswordChecks(options)
+  const delays = createRefusalDelays({ clock }, { delayMs, delayMaxMs })
+  const failures = createAuthFailures({ clock, emit })
+  let rules: readonly Rules[] = []
+  return {
+    judge,
+    load,
+    counters: () => ({
+      ...checks.counters(),
+      refusalsDelayed: delays.waiting(),
+      authFailures: failures.view(),
+    }),
+    close() {
+      delays.close()
+      failures.close()
+    },
+  }
+
+  async function load(listeners: readonly AccessOptions[]): Promise<void> {
+    const loaded: Rules[] = []
+    for (const { anonymous, certificates, ...named } of listeners)
+      loaded.push({ anonymous, certificates, users: await loadUsers(named, readText) })
+    rules = loaded
+    checks.forget()
+  }
+
+  function judge(attempt: Attempt, judged: (judgement: Judgement) => void): void {
+    const { userName, certificateName } = attempt
+    const own = rules[attempt.listener]
+    if (own === undefined) {
+      judged(refused(5, 'no_user_name'))
+      return
     }
-    return known
-      ? { kind: 'admitted', identity: userName }
-      : { kind: 'refused', refusal: { returnCode: 4, reason: 'bad_credentials' } }
+    const isFree = own.anonymous || (own.certificates && certificateName !== null)
+    // Without users there is nothing to compare with: a name only describes the client, like a client id.
+    if (userName === null || (own.users.isEmpty && isFree)) {
+      judged(isFree ? { kind: 'admitted', identity: certificateName, userName } : refused(5, 'no_user_name'))
+      return
+    }
+    const tokenName = own.users.tokenName(userName)
+    if (tokenName === null) judgePassword(attempt, userName, own.users, judged)
+    else judged({ kind: 'admitted', identity: tokenName, userName: tokenName })
+  }
+
+  function judgePassword(
+    attempt: Attempt,
+    userName: string,
+    users: Users,
+    judged: (judgement: Judgement) => void,
+  ): void {
+    const { address, password, isClosed } = attempt
+    const expected = users.passwordOf(userName)
+    if (expected === null || password === null) settle(false)
+    else if (expected.kind === 'digest') settle(timingSafeEqual(digestOf(password), expected.digest))
+    else {
+      const suspect = delays.isSuspect(address, userName)
+      checks.check({ address, userName, password, expected: expected.hash, suspect, isClosed }, (result) => {
+        if (result === 'busy') judged(refused(3, 'passwords_busy'))
+        else settle(result === 'right')
+      })
+    }
+
+    function settle(isRight: boolean): void {
+      if (isRight) {
+        delays.admitted(address, userName)
+        judged({ kind: 'admitted', identity: userName, userName })
+        return
+      }
+      failures.note(address, expected === null ? null : userName)
+      delays.refused(address, userName, () => {
+        if (!isClosed()) judged(refused(4, 'bad_credentials'))
+      })
+    }
   }
 }
 
-function digest(value: string | Buffer): Buffer {
+function refused(returnCode: Refusal['returnCode'], reason: Refusal['reason']): Judgement {
+  return { kind: 'refused', refusal: { returnCode, reason } }
+}
+
+function digestOf(value: Buffer): Buffer {
   return hash('sha256', value, 'buffer')
 }

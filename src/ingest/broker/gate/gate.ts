@@ -57,6 +57,8 @@ export type Gate = {
   readonly address: string | null
   /** Name in the client's certificate. */
   certificateName: string | null
+  /** The number of its listener. */
+  listener: number
   /** Known once the client's CONNECT was accepted. */
   sender: Sender | null
   link: ClientLink | null
@@ -261,6 +263,7 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
     connection: deps.connection,
     address: deps.connection.address,
     certificateName: null,
+    listener: 0,
     sender: null,
     link: null,
     refusal: null,

@@ -3,6 +3,7 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
 import { secret } from '../../../std/schema.ts'
+import { accessSchema } from '../access/access-config.ts'
 import type { ListenerOptions } from './listeners.ts'
 import type { Subnet } from './proxy-connection.ts'
 
@@ -55,6 +56,11 @@ export const listenerSchema = z
           'the balancer. Each connection must then come from a trusted address and begin with a header of the ' +
           'PROXY protocol, version 2, before TLS. The limits and the log use the address in the header. Other ' +
           'connections are closed and counted.',
+      ),
+    access: accessSchema
+      .optional()
+      .describe(
+        'Which clients may connect here, instead of `ingest.broker.access`. Nothing of that applies.',
       ),
   })
   .superRefine(({ url, tls }, context) => {

@@ -1,14 +1,21 @@
 import { describe, expect, test } from 'vitest'
+import type { Message, Sender } from '../../../../src/domain/message.ts'
+import { hashPassword } from '../../../../src/std/password-hash.ts'
 import { Secret } from '../../../../src/std/secret.ts'
 import { openIngest, textOf, wordMapper } from '../../../support/ingest-world.ts'
 import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
-import { connectBytes, publishBytes } from '../../../support/mqtt-device.ts'
+import { connectBytes, createDevice, publishBytes } from '../../../support/mqtt-device.ts'
 
 const auto = () => createMemoryIntakeSpool({ commits: 'auto' })
 const users = [
   { name: 'depot', password: new Secret('right') },
   { name: 'yard', password: new Secret('other') },
 ]
+
+const rules = (anonymous: boolean, named: readonly { name: string; password: Secret }[] = users) => ({
+  access: [{ anonymous, certificates: false, users: named, passwordFile: null, tokens: [] }],
+  passwords: { waitingMax: 100, rememberedMax: 100, refusalDelayMs: 1, refusalDelayMaxMs: 1 },
+})
 
 describe('access of clients', () => {
   test.each([
@@ -41,7 +48,7 @@ describe('access of clients', () => {
       4,
     ],
   ] as const)('%s', async (_what, anonymous, credentials, returnCode) => {
-    await using world = await openIngest(auto(), { access: { anonymous, users } })
+    await using world = await openIngest(auto(), rules(anonymous))
     const device = await world.connection('truck')
     expect(await device.connect(credentials)).toMatchObject({ returnCode })
     if (returnCode === 0) return
@@ -54,7 +61,7 @@ describe('access of clients', () => {
 
   test('a message sent together with a refused CONNECT is not accepted', async () => {
     const spool = auto()
-    await using world = await openIngest(spool, { access: { anonymous: false, users } })
+    await using world = await openIngest(spool, rules(false))
     const device = await world.connection('truck')
     device.sendBytes(Buffer.concat([connectBytes('truck'), publishBytes({ topic: 't', payload: 'sneaky' })]))
     await device.gone()
@@ -65,7 +72,7 @@ describe('access of clients', () => {
   test.each([
     ['the user name is the identity where its password was checked', users, 'depot'],
     ['a user name that nobody checked is not an identity', [], null],
-  ])('%s', async (_what, users, identity) => {
+  ])('%s', async (_what, named, identity) => {
     const seen: unknown[] = []
     const mapper = {
       ...wordMapper,
@@ -74,12 +81,67 @@ describe('access of clients', () => {
         return { kind: 'ignored', source: 's', reason: 'r' } as const
       },
     }
-    await using world = await openIngest(auto(), { mapper, access: { anonymous: true, users } })
+    await using world = await openIngest(auto(), { mapper, ...rules(true, named) })
     const device = await world.connection('truck')
     await device.connect({ username: 'depot', password: Buffer.from('right') })
     device.publish({ topic: 't', payload: 'x' })
     await device.acked(1)
     expect(seen).toEqual([{ clientId: 'truck', userName: 'depot', certificateName: null, identity }])
+  })
+
+  test('a hash is checked, a token stands for its name, and a listener has its own rules', async () => {
+    const hashed = [{ name: 'depot', password: new Secret(await hashPassword('right', 12)) }]
+    const token = 'k3Jw9x-0000-token-of-7'
+    const tokens = [{ name: 'truck-7', token: new Secret(token) }]
+    const [own] = rules(false, hashed).access
+    const seen: Sender[] = []
+    const mapper = {
+      ...wordMapper,
+      map: ({ sender }: Message) => {
+        seen.push(sender)
+        return { kind: 'ignored', source: 's', reason: 'r' } as const
+      },
+    }
+    const local = { host: '127.0.0.1', port: 0, tls: null }
+    await using world = await openIngest(auto(), {
+      ...rules(false),
+      mapper,
+      listeners: [local, local],
+      access: [{ ...own!, tokens }, ...rules(true, []).access],
+    })
+    const attempts = [
+      { username: 'depot', password: Buffer.from('right') },
+      { username: 'depot', password: Buffer.from('wrong') },
+      { username: token },
+      { username: 'truck-7' },
+    ]
+    const codes: number[] = []
+    for (const [index, attempt] of attempts.entries()) {
+      const device = await world.connection(`c${index}`)
+      const { returnCode = -1 } = await device.connect(attempt)
+      codes.push(returnCode)
+      if (returnCode !== 0) continue
+      device.publish({ topic: 't', payload: 'x' })
+      await device.acked(1)
+    }
+    expect(codes).toEqual([0, 4, 0, 4])
+    expect(seen).toMatchObject([
+      { userName: 'depot', identity: 'depot' },
+      { userName: 'truck-7', identity: 'truck-7' },
+    ])
+    const port = Number(new URL(world.ingest.addresses()[1]!).port)
+    const open = await createDevice({ port, clientId: 'open' })
+    expect(await open.connect()).toMatchObject({ returnCode: 0 })
+    open.destroy()
+    expect(JSON.stringify([world.events, world.ingest.counters()])).not.toMatch(/"right|"wrong"|k3Jw9x/)
+    expect(world.ingest.counters().authFailures).toEqual({
+      failures: 2,
+      addresses: [{ name: '127.0.0.1', failures: 2 }],
+      users: [
+        { name: 'depot', failures: 1 },
+        { name: '(unknown user)', failures: 1 },
+      ],
+    })
   })
 
   test('MQTT 5 is refused with CONNACK 1 and an event with the reason', async () => {

@@ -111,7 +111,7 @@ describe('connections in all', () => {
 describe('connections of one identity', () => {
   test('have a bound; another identity, and the same client again, connect', async () => {
     const users = ['north', 'south'].map((name) => ({ name, password: new Secret('pw') }))
-    const access = { anonymous: false, users }
+    const access = [{ anonymous: false, certificates: false, users, passwordFile: null, tokens: [] }]
     await using world = await openIngest(auto(), { ...wide, access, connectionsPerIdentityMax: 2 })
     const login = async (clientId: string, username: string) => {
       const device = await world.connection(clientId)
