@@ -71,6 +71,12 @@ export const eventFields = {
     count: count('connections since the last such event'),
     top: field<readonly string[]>('addresses or identities with the most of them, and their number'),
   },
+  client_paused: {
+    reason,
+    detail,
+    count: count('pauses since the last such event'),
+    top: field<readonly string[]>('identities or client ids with the most of them, and their number'),
+  },
   client_refused: { reason, detail, clientId, address },
   client_dropped: { reason, detail, clientId, address },
   auth_failures: {

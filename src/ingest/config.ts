@@ -84,6 +84,7 @@ export function ingestOptions({ broker }: IngestConfig): IngestOptions {
     passwords: passwordOptions(broker.passwords),
     subscriptions: broker.subscriptions,
     ...connectionLimitOptions(limits),
+    topicLimits: { bytesMax: limits.max_topic_bytes, levelsMax: limits.max_topic_levels },
     inFlightMax: limits.max_in_flight,
     connectBytesMax: limits.max_connect_bytes,
     packetBytesMax: limits.max_packet_bytes,

@@ -120,6 +120,13 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
     count: 12,
     top: ['192.0.2.7 (9)'],
   },
+  client_paused: {
+    kind: 'client_paused',
+    reason: 'max_messages_per_s',
+    detail: 'The limit max_messages_per_s is reached.',
+    count: 12,
+    top: ['truck-7 (12)'],
+  },
   client_refused: { kind: 'client_refused', ...client },
   auth_failures: {
     kind: 'auth_failures',

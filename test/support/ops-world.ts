@@ -89,6 +89,7 @@ export function ingestCounters(more: Partial<IngestCounters> = {}): IngestCounte
     carried: 0,
     connections: 0,
     unauthenticated: 0,
+    pausesByLimit: new Map(),
     bytes: 0,
     ignoredByReason: new Map(),
     deadByReason: new Map(),

@@ -11,6 +11,7 @@
 //   stored-sessions/    sessions, and their QoS 2 messages that are not released
 //   control-packets.ts  SUBSCRIBE and UNSUBSCRIBE
 //   topic-rules.ts      the rules for topic names and filters
+//   client-reports.ts   refused CONNECTs and closed connections, by their reason (client-faults.ts)
 //   limits-config.ts    the bounds of connections and their memory, as config
 //   aedes-internals.ts  what is used of aedes beyond its documented interface
 //
@@ -23,7 +24,6 @@ import type { Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { Intake } from '../intake/intake.ts'
 import { notePing } from '../intake/untimed-resends.ts'
-import { createReasonCounter } from '../intake/reason-counter.ts'
 import type { Access, Admitted, Judgement } from './access/access.ts'
 import { createAckWriter } from './gate/ack-writer.ts'
 import {
@@ -37,12 +37,13 @@ import {
   type ConnectPacket,
 } from './aedes-internals.ts'
 import type { Connection, ConnectionLimits } from './connection-limits/connection-limits.ts'
-import { refusals, type ClientDropReason, type RefusalReason } from './client-faults.ts'
+import { createClientReports } from './client-reports.ts'
 import { connectFault, refusalOf, type Refusal } from './access/connect-rules.ts'
 import { createControlPackets, type Subscriptions } from './control-packets.ts'
 import { createGate, type Gate, type GateOptions } from './gate/gate.ts'
 import { createPausedGates } from './gate/paused-gates.ts'
 import { createPublishHandler } from './publish-handler.ts'
+import type { TopicLimits } from './topic-rules.ts'
 import type { OpenedSession, StoredSessions } from './stored-sessions/stored-sessions.ts'
 
 export type BrokerDeps = {
@@ -58,6 +59,7 @@ export type BrokerOptions = GateOptions & {
   /** From the connection to the last byte of its CONNECT. */
   connectTimeoutMs: number
   clientIdBytesMax: number
+  topicLimits: TopicLimits
   subscriptions: Subscriptions
 }
 
@@ -88,6 +90,8 @@ export type BrokerCounters = {
   subscriptionsRefused: number
   /** Sockets without an accepted CONNECT, those in a TLS handshake included. */
   unauthenticated: number
+  /** How often a client was not read for a while because of its rate. */
+  pausesByLimit: ReadonlyMap<string, number>
   /** Refused CONNECTs, and connections that the gateway closed, by reason. */
   refusedByReason: ReadonlyMap<string, number>
   droppedByReason: ReadonlyMap<string, number>
@@ -96,26 +100,24 @@ export type BrokerCounters = {
 /** How long a client may take to read its last acks when the broker closes. */
 const endTimeoutMs = 1000
 
-const topicLimits = { bytesMax: 4096, levelsMax: 100 }
-
 /** Bounds timers and queues of aedes that the gateway does not use, so that they cannot grow. */
 const aedesOptions: AedesOptions = { drainTimeout: 60_000, queueLimit: 1, heartbeatInterval: 3_600_000 }
 
 export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
-  const { intake, access, limits, sessions, clock, emit } = deps
+  const { intake, access, limits, sessions, clock } = deps
   const gates = new Set<Gate>()
   /** Closed clients included: their wills come after the end. */
   const gateOf = new WeakMap<Client, Gate>()
   const pausedGates = createPausedGates(intake)
   const writer = createAckWriter()
-  const refusedBy = createReasonCounter(clock, { eventEveryMs: 0 })
-  const droppedBy = createReasonCounter(clock, { eventEveryMs: 0 })
+  const reports = createClientReports(deps)
+  const { refuse, onDrop } = reports
   let stopping = false
   /** CONNACK of the client that is being authenticated. */
   let sessionPresent = false
   const handler = createPublishHandler(
     { intake, gateOf: (client) => gateOf.get(client), stopping: () => stopping },
-    { topicLimits },
+    options,
   )
 
   const control = createControlPackets(options)
@@ -124,7 +126,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     ...aedesOptions,
     connectTimeout: options.connectTimeoutMs,
     persistence: createAedesPersistence({ isSessionPresent: () => sessionPresent, release }),
-    maxTopicLevels: topicLimits.levelsMax,
+    maxTopicLevels: options.topicLimits.levelsMax,
     // Bounded by stored-sessions.ts; aedes never reaches its own QoS 2 code.
     maxInflightInbound: 0,
     preConnect,
@@ -152,7 +154,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
         connection,
         clock,
         writer,
-        readingPaused: pausedGates.mustPause,
+        readingPaused,
         message,
         publish,
         onDrop,
@@ -182,7 +184,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     if (gate === undefined) return
     limits.connectReceived(gate.connection)
     gate.refusal = refusalOf(packet, options.clientIdBytesMax)
-    const fault = connectFault(packet, topicLimits)
+    const fault = connectFault(packet, options.topicLimits)
     if (fault !== null) {
       gate.drop(fault.reason, fault.detail)
       return
@@ -209,7 +211,9 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     function judged(judgement: Judgement): void {
       if (judgement.kind === 'refused') refuseConnect(judgement.refusal)
       if (judgement.kind === 'refused' || gate.closed) return
-      const reason = limits.accept(gate.connection, judgement.identity, client.id)
+      const { resumeReading } = gate
+      const { identity } = judgement
+      const reason = limits.accept(gate.connection, { clientId: client.id, identity, resumeReading })
       if (reason === null) openSession(judgement)
       else refuseConnect({ reason, returnCode: 3 })
     }
@@ -261,6 +265,10 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     if (link) notePing(link)
   }
 
+  function readingPaused(gate: Gate): boolean {
+    return pausedGates.mustPause(gate) || gate.connection.budget?.isSpent() === true
+  }
+
   // ---- a client disconnects
 
   function onClientError(client: Client, error: Error): void {
@@ -269,17 +277,6 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     const fault = protocolFaultOf(error)
     if (gate === undefined || gate.dropped || fault === null) return
     gate.drop(fault.reason, fault.detail)
-  }
-
-  function onDrop(gate: Gate, reason: ClientDropReason, detail: string): void {
-    droppedBy.add(null, reason)
-    const clientId = gate.sender?.clientId ?? null
-    emit({ kind: 'client_dropped', reason, detail, clientId, address: gate.address })
-  }
-
-  function refuse(reason: RefusalReason, address: string | null, clientId: string | null): void {
-    refusedBy.add(null, reason)
-    emit({ kind: 'client_refused', reason, detail: refusals[reason], clientId, address })
   }
 
   function stopReading(): void {
@@ -303,8 +300,9 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
       connections: gates.size,
       ...control.counters(),
       unauthenticated: limits.counters().unauthenticated,
-      refusedByReason: new Map([...limits.counters().refused, ...refusedBy.counts()]),
-      droppedByReason: droppedBy.counts(),
+      pausesByLimit: limits.counters().pauses,
+      refusedByReason: new Map([...limits.counters().refused, ...reports.refused()]),
+      droppedByReason: reports.dropped(),
     }),
   }
 }

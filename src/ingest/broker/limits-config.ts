@@ -2,7 +2,7 @@
 
 import { z } from 'zod'
 import { duration, size } from '../../std/schema.ts'
-import { connectionLimitFields } from './connection-limits/connection-limits-config.ts'
+import { connectionLimitFields, topicLimitFields } from './connection-limits/connection-limits-config.ts'
 
 const mib = 1024 ** 2
 
@@ -19,6 +19,7 @@ export const limitsSchema = z
           'counted and reported. A device that is connected is never closed for another one.',
       ),
     ...connectionLimitFields,
+    ...topicLimitFields,
     max_in_flight: z
       .int()
       .min(1)

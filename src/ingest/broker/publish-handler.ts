@@ -69,6 +69,7 @@ export function createPublishHandler(
       gate.drop('bad_topic', `It published to a topic that ${problem}.`)
       return
     }
+    gate.connection.budget?.count(message.topic.length + message.bytes.length)
     message.sender = sender
     message.link = gate.link
     message.messageId = messageId

@@ -11,7 +11,9 @@ export type TopicLimits = { bytesMax: number; levelsMax: number }
  */
 export function topicProblem(topic: string, limits: TopicLimits): string | null {
   if (topic.length === 0) return 'is empty'
-  if (topic.length > limits.bytesMax) return 'is too long'
+  // A UTF-16 unit has at most three bytes in UTF-8, so few topics must be measured.
+  if (topic.length * 3 > limits.bytesMax && Buffer.byteLength(topic) > limits.bytesMax)
+    return 'is longer than max_topic_bytes'
   let levels = 1
   for (let index = 0; index < topic.length; index += 1) {
     const code = topic.charCodeAt(index)
@@ -19,7 +21,7 @@ export function topicProblem(topic: string, limits: TopicLimits): string | null 
     else if (code === plus || code === hash) return 'contains a wildcard'
     else if (code === 0) return 'contains a null character'
   }
-  if (levels > limits.levelsMax) return 'has too many levels'
+  if (levels > limits.levelsMax) return 'has more levels than max_topic_levels'
   // [MQTT-4.7.2-1]: topics that begin with $SYS are the broker's own.
   if (topic.startsWith('$SYS/')) return 'begins with $SYS'
   return null

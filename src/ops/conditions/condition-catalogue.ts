@@ -183,6 +183,14 @@ export const conditionCatalogue = {
       'are your devices, raise the limit. If it is your balancer, set proxy_protocol of the listener.',
     quietMs: 300_000,
   },
+  CLIENTS_PAUSED: {
+    severity: 'warning',
+    meaning: 'Clients send more than their rate. They are slowed down, and nothing is dropped.',
+    act:
+      'Find out why the clients in the condition send that much. If it is intended, raise the limit in ' +
+      'ingest.broker.limits.',
+    quietMs: 300_000,
+  },
   PROXY_HEADER_WRONG: {
     severity: 'warning',
     meaning: 'Connections are closed because of the PROXY protocol.',

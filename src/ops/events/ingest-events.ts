@@ -39,6 +39,20 @@ export const ingestEvents: EventTable<IngestEvent> = {
         event.reason.startsWith('proxy_') ? { ...refusedConnections(event), key: event.reason } : null,
     },
   },
+  client_paused: {
+    meaning: 'Clients sent more than their rate and were not read for a while. Nothing was dropped.',
+    level: 'warn',
+    text: (event) => `${pausedClients(event, event.count)} ${topOf(event.top)}`,
+    repeats: ({ reason }) => reason,
+    raises: {
+      CLIENTS_PAUSED: (event) => ({
+        key: event.reason,
+        times: event.count,
+        what: (times) => pausedClients(event, times),
+        why: topOf(event.top),
+      }),
+    },
+  },
   client_refused: {
     meaning: 'The gateway refused a connection.',
     act: 'Look up the reason. If the client is one of yours, correct its settings or its password.',
@@ -151,6 +165,10 @@ function refusedConnections({ count, detail, top }: EventOf<'listener_refused'>)
     what: (times) => `Closed ${plural(times, 'connection')} without an accepted CONNECT. ${sentence(detail)}`,
     why: topOf(top),
   }
+}
+
+function pausedClients({ detail }: EventOf<'client_paused'>, count: number): string {
+  return `Paused the reading of a client ${plural(count, 'time')}. ${sentence(detail)}`
 }
 
 function topOf(top: readonly string[]): string {

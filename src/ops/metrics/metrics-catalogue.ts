@@ -76,6 +76,11 @@ const ingestMetrics: readonly Metric[] = [
     'Topic filters that clients subscribed to and that were refused (subscriptions: refuse).',
     ingest('subscriptionsRefused'),
   ),
+  counter(
+    'gateway_client_pauses_total',
+    'Pauses in reading a client that sends more than its rate, by limit.',
+    byReason('pausesByLimit'),
+  ),
   gauge(
     'gateway_connections_unauthenticated',
     'Connections without an accepted CONNECT (max_unauthenticated).',

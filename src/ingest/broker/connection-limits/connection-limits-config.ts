@@ -1,7 +1,8 @@
 // connection-limits-config.ts: fields of `ingest.broker.limits`: connections of one address and of one
-// identity, without an accepted CONNECT, and per second.
+// identity, without an accepted CONNECT, and per second; messages of one client per second; topics.
 
 import { z } from 'zod'
+import { size } from '../../../std/schema.ts'
 import type { ConnectionLimitOptions } from './connection-limits.ts'
 
 const address = 'An address is an IPv4 address or the /64 network of an IPv6 address.'
@@ -44,6 +45,29 @@ export const connectionLimitFields = {
   max_connects_per_address_per_s: count(100_000)
     .default(250)
     .describe(`The same for one address. ${address}`),
+  max_messages_per_s: count(1_000_000)
+    .default(10_000)
+    .describe(
+      'Messages of one client per second, of any QoS. Those of two seconds are taken at once. A client beyond it ' +
+        'is not read until its rate allows it again: nothing is dropped, and its acknowledgements come later. ' +
+        'Counted, and reported with the clients that cause the most pauses.',
+    ),
+  max_bytes_per_s: size({ minBytes: 1024, maxBytes: 4096 * 1024 ** 2 })
+    .prefault('32MiB')
+    .describe('The same in bytes of topics and payloads.'),
+}
+
+/** Of topics. */
+export const topicLimitFields = {
+  max_topic_bytes: count(65_535)
+    .default(4096)
+    .describe(
+      'Length of a topic name in UTF-8, that of a will included. A client that publishes to a longer one is ' +
+        'disconnected: MQTT 3.1.1 has no other answer.',
+    ),
+  max_topic_levels: count(1000)
+    .default(100)
+    .describe('Levels of a topic name: the parts between its slashes. Beyond it, the same happens.'),
 }
 
 type ConnectionLimitsConfig = { max_connections: number } & {
@@ -59,6 +83,8 @@ export function connectionLimitOptions(limits: ConnectionLimitsConfig): Connecti
     unauthenticatedPerAddressMax: limits.max_unauthenticated_per_address,
     connectsPerS: limits.max_connects_per_s,
     connectsPerAddressPerS: limits.max_connects_per_address_per_s,
+    messagesPerS: limits.max_messages_per_s,
+    bytesPerS: limits.max_bytes_per_s,
   }
 }
 

@@ -23,23 +23,37 @@ import type { Clock } from '../../../std/clock.ts'
 import type { Emit } from '../../../domain/event.ts'
 import { refusals, type RefusalReason } from '../client-faults.ts'
 import { shareKeyOf } from './address-share.ts'
+import {
+  createClientBudget,
+  type BudgetLimit,
+  type ClientBudget,
+  type ClientBudgetOptions,
+} from './client-budget.ts'
 import { createConnectRate, type ConnectRateOptions } from './connect-rate.ts'
 import { createLimitReport } from './limit-report.ts'
 
 export { plainAddress } from './address-share.ts'
 
-export type ConnectionLimitOptions = ConnectRateOptions & {
-  connectionsMax: number
-  connectionsPerAddressMax: number
-  connectionsPerIdentityMax: number
-  /** Without an accepted CONNECT. */
-  unauthenticatedMax: number
-  unauthenticatedPerAddressMax: number
+export type ConnectionLimitOptions = ConnectRateOptions &
+  ClientBudgetOptions & {
+    connectionsMax: number
+    connectionsPerAddressMax: number
+    connectionsPerIdentityMax: number
+    /** Without an accepted CONNECT. */
+    unauthenticatedMax: number
+    unauthenticatedPerAddressMax: number
+  }
+
+const pauseDetails: Record<BudgetLimit, string> = {
+  max_messages_per_s: 'The limit max_messages_per_s is reached.',
+  max_bytes_per_s: 'The limit max_bytes_per_s is reached.',
 }
 
 /** One socket. */
 export type Connection = {
   readonly address: string | null
+  /** What its client may send; null before its CONNECT was accepted. */
+  readonly budget: ClientBudget | null
 }
 
 export type ConnectionLimits = {
@@ -52,7 +66,7 @@ export type ConnectionLimits = {
   /** Its CONNECT came whole and is being checked. */
   connectReceived(connection: Connection): void
   /** Its CONNECT is right. Not accepted where the reason of a refusal is returned. */
-  accept(connection: Connection, identity: string | null, clientId: string): RefusalReason | null
+  accept(connection: Connection, client: AcceptedClient): RefusalReason | null
   /** The socket is closed. */
   end(connection: Connection): void
   /** Counts a connection that is refused before its CONNECT is answered. */
@@ -61,12 +75,21 @@ export type ConnectionLimits = {
   close(): void
 }
 
+export type AcceptedClient = {
+  clientId: string
+  identity: string | null
+  /** Called when its budget allows reading again. */
+  resumeReading: () => void
+}
+
 export type ConnectionCounters = {
   /** Sockets without an accepted CONNECT. */
   unauthenticated: number
   /** Addresses with a socket. */
   addresses: number
   refused: ReadonlyMap<RefusalReason, number>
+  /** How often a client was not read for a while because of its rate. */
+  pauses: ReadonlyMap<BudgetLimit, number>
 }
 
 type Tracked = {
@@ -76,6 +99,7 @@ type Tracked = {
   share: Share
   identity: string | null
   clientId: string
+  budget: ClientBudget | null
 }
 
 /** The sockets of one address. The unauthenticated ones are in the order in which they came. */
@@ -93,6 +117,9 @@ export function createConnectionLimits(
   const report = createLimitReport<RefusalReason>(clock, (reason, count, top) =>
     emit({ kind: 'listener_refused', reason, detail: refusals[reason], count, top }),
   )
+  const pauses = createLimitReport<BudgetLimit>(clock, (limit, count, top) =>
+    emit({ kind: 'client_paused', reason: limit, detail: pauseDetails[limit], count, top }),
+  )
   let open = 0
   let unauthenticated = 0
   return {
@@ -106,15 +133,31 @@ export function createConnectionLimits(
     accept,
     end: (connection) => remove(connection as Tracked),
     refuse: (reason, address) => report.add(reason, shareKeyOf(address)),
-    counters: () => ({ unauthenticated, addresses: shares.size, refused: report.counts() }),
-    close: report.close,
+    counters: () => ({
+      unauthenticated,
+      addresses: shares.size,
+      refused: report.counts(),
+      pauses: pauses.counts(),
+    }),
+    close() {
+      report.close()
+      pauses.close()
+    },
   }
 
   // ---- a socket comes
 
   function admit(address: string | null, close: () => void, isProxy: boolean): Connection | null {
     const share = shareOf(isProxy ? `proxy ${address}` : shareKeyOf(address), isProxy)
-    const tracked: Tracked = { address, close, stage: 'opened', share, identity: null, clientId: '' }
+    const tracked: Tracked = {
+      address,
+      close,
+      stage: 'opened',
+      share,
+      identity: null,
+      clientId: '',
+      budget: null,
+    }
     return enter(tracked) ? tracked : null
   }
 
@@ -187,7 +230,8 @@ export function createConnectionLimits(
 
   // ---- its CONNECT, and its end
 
-  function accept(connection: Connection, identity: string | null, clientId: string): RefusalReason | null {
+  function accept(connection: Connection, client: AcceptedClient): RefusalReason | null {
+    const { identity, clientId, resumeReading } = client
     const tracked = connection as Tracked
     if (!isOpen(tracked)) return null
     if (identity !== null) {
@@ -203,6 +247,8 @@ export function createConnectionLimits(
     }
     leaveUnauthenticated(tracked)
     tracked.stage = 'accepted'
+    const pausing = (limit: BudgetLimit) => pauses.add(limit, identity ?? clientId)
+    tracked.budget = createClientBudget({ clock, pausing, resume: resumeReading }, options)
     return null
   }
 
@@ -218,6 +264,7 @@ export function createConnectionLimits(
     const { share, identity, clientId } = tracked
     leaveUnauthenticated(tracked)
     tracked.stage = 'ended'
+    tracked.budget?.close()
     open -= 1
     share.open -= 1
     if (share.open === 0) shares.delete(share.key)

@@ -23,7 +23,13 @@ function open() {
   const published: string[] = []
   const client = new Aedes().handle(socket)
   const message = messageOf('')
-  const deps = { socket, client, connection: { address: null }, clock, writer: createAckWriter() }
+  const deps = {
+    socket,
+    client,
+    connection: { address: null, budget: null },
+    clock,
+    writer: createAckWriter(),
+  }
   const gate = createGate(
     {
       ...deps,

@@ -1,0 +1,32 @@
+// client-reports.ts: counts and reports refused CONNECTs and connections that the gateway closed, by reason.
+
+import type { Clock } from '../../std/clock.ts'
+import type { Emit } from '../../domain/event.ts'
+import { createReasonCounter } from '../intake/reason-counter.ts'
+import { refusals, type ClientDropReason, type RefusalReason } from './client-faults.ts'
+import type { Gate } from './gate/gate.ts'
+
+export type ClientReports = {
+  refuse(reason: RefusalReason, address: string | null, clientId: string | null): void
+  onDrop(gate: Gate, reason: ClientDropReason, detail: string): void
+  refused(): ReadonlyMap<string, number>
+  dropped(): ReadonlyMap<string, number>
+}
+
+export function createClientReports({ clock, emit }: { clock: Clock; emit: Emit }): ClientReports {
+  const refusedBy = createReasonCounter(clock, { eventEveryMs: 0 })
+  const droppedBy = createReasonCounter(clock, { eventEveryMs: 0 })
+  return {
+    refuse(reason, address, clientId) {
+      refusedBy.add(null, reason)
+      emit({ kind: 'client_refused', reason, detail: refusals[reason], clientId, address })
+    },
+    onDrop(gate, reason, detail) {
+      droppedBy.add(null, reason)
+      const clientId = gate.sender?.clientId ?? null
+      emit({ kind: 'client_dropped', reason, detail, clientId, address: gate.address })
+    },
+    refused: refusedBy.counts,
+    dropped: droppedBy.counts,
+  }
+}
