@@ -23,6 +23,10 @@ export type RowOptions = {
   seconds: number
   seed: number
   packets: number
+  /** Until the code is compiled and the heap has its size. */
+  warmUpSeconds: number
+  /** How long the honest client is measured without an attacker. */
+  aloneSeconds: number
   /** How long the memory may take to come back. */
   settleSeconds: number
 }
@@ -53,18 +57,14 @@ export const limits = {
   healthMs: 1000,
 } as const
 
-const aloneMs = 2000
-/** Until the code is compiled and the heap has its size. */
-const warmUpMs = 3000
-
 export async function runAttack(folder: string, attack: Attack, options: RowOptions): Promise<Row> {
   const { tls } = options
   const own = join(folder, `${attack.name}-${tls ? 'tls' : 'plain'}`)
   await using world = await openHostileWorld(own, join(folder, 'compiled'))
   await using honest = await startHonestClient(world, tls)
-  await pause(warmUpMs)
+  await pause(options.warmUpSeconds * 1000)
   await honest.report()
-  await pause(aloneMs)
+  await pause(options.aloneSeconds * 1000)
   const alone = await honest.report()
   const quietBytes = (await residentBytes(world.pid)) ?? 0
   const linesBefore = world.gateway.lineCount

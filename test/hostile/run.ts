@@ -79,6 +79,8 @@ async function runAll(): Promise<void> {
         seed: Number(values.seed),
         packets: Number(values.packets),
         settleSeconds: Number(values.settle),
+        warmUpSeconds: 3,
+        aloneSeconds: 3,
       })
       if (row.violations.length > 0) broken += 1
       process.stdout.write(`${lineOf(row)}\n`)

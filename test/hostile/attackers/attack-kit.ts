@@ -36,6 +36,8 @@ export type AttackCounts = {
   /** CONNACK with another code than 0. */
   refused: number
   sentBytes: number
+  /** Of the fuzz. */
+  packets: number
 }
 
 export type OpenOptions = {
@@ -71,7 +73,7 @@ export type AttackKit = {
 const openMs = 10_000
 
 export function createAttackKit(target: AttackTarget, random: Random): AttackKit {
-  const counts: AttackCounts = { opened: 0, ended: 0, refused: 0, sentBytes: 0 }
+  const counts: AttackCounts = { opened: 0, ended: 0, refused: 0, sentBytes: 0, packets: 0 }
   const end = new AbortController()
   // One listener for each connection that waits.
   setMaxListeners(0, end.signal)

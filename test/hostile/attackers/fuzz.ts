@@ -101,27 +101,28 @@ export const fuzz: Attack = {
   name: 'fuzz',
   does: 'sends packets with random faults, --packets in all',
   async run(kit) {
-    let left = kit.target.packets
+    const left = () => kit.target.packets - kit.counts.packets
     await Promise.all(
       Array.from({ length: connections }, async (_, index) => {
         const random = createRandom(kit.target.seed * 1000 + index)
-        for (let turn = 0; left > 0 && !kit.over; turn += 1) {
+        for (let turn = 0; left() > 0 && !kit.over; turn += 1) {
           const socket = random.chance(0.95) ? await kit.join(`fuzz-${index}`) : await kit.open()
           if (socket === null) await kit.pause(20)
-          else left -= await sendSome(kit, socket, random, Math.min(left, 200))
+          else await sendSome(kit, socket, random, Math.min(left(), 200))
         }
       }),
     )
   },
 }
 
-async function sendSome(kit: AttackKit, socket: Socket, random: Random, most: number): Promise<number> {
+async function sendSome(kit: AttackKit, socket: Socket, random: Random, most: number): Promise<void> {
   let sent = 0
   const ended = once(socket, 'close').catch(() => undefined)
   while (sent < most && !socket.destroyed) {
     const count = Math.min(most - sent, 1 + random.below(20))
     const bytes = Buffer.concat(Array.from({ length: count }, () => fuzzedPacket(random)))
     sent += count
+    kit.counts.packets += count
     const cut = random.below(bytes.length + 1)
     if (!(await kit.write(socket, bytes.subarray(0, cut)))) break
     if (random.chance(0.3)) await new Promise(setImmediate)
@@ -131,5 +132,4 @@ async function sendSome(kit: AttackKit, socket: Socket, random: Random, most: nu
   socket.end()
   await Promise.race([ended, kit.pause(50)])
   socket.destroy()
-  return sent
 }

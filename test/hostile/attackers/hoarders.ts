@@ -27,6 +27,7 @@ async function stay(
 const addresses = (spread: boolean) => (spread ? 'of as many addresses' : 'of one address')
 const from = (spread: boolean, index: number): OpenOptions => ({ stranger: spread ? index + 1 : 0 })
 
+// Connected clients may cost what as many devices cost: 40 KB each, 90 KB with TLS (growthMbMax).
 const hoarders: readonly Attack[] = [
   ...[false, true].map((spread): Attack => {
     const count = spread ? 6000 : 3000
@@ -40,13 +41,13 @@ const hoarders: readonly Attack[] = [
   {
     name: 'connected',
     does: 'opens 3,000 MQTT connections of one address and stays idle',
+    growthMbMax: { plain: 120, tls: 270 },
     run: (kit) =>
       hoards(kit, 3000, async (index, turn) => stay(kit, await kit.join(`idle-${index}-${turn}`))),
   },
   {
     name: 'idle-5000',
     does: 'opens 5,000 MQTT connections of as many addresses and stays idle',
-    // As many devices would cost as much: 40 and 90 KB for each.
     growthMbMax: { plain: 200, tls: 450 },
     run: (kit) =>
       hoards(kit, 5000, async (index, turn) =>
