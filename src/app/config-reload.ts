@@ -7,7 +7,10 @@
 //                              -> valid: swapped between two messages (active-mapping.ts)
 //
 // The sections `sources`, `devices`, `defaults`, `clocks` and `privacy` are put in force, with the presets
-// and the device table. Changes of other sections are reported and need a restart: sockets, spool and
+// and the device table. So are users, tokens, password files and certificates of the broker; where those
+// cannot be used, the former ones stay in force (ACCESS_STALE).
+//
+// Changes of other sections are reported and need a restart: sockets, spool and
 // delivery are not rebuilt while they run. Every file that was read is watched, also those of `${file:...}`
 // and those of a config that was refused.
 //
@@ -36,6 +39,8 @@ type Deps = {
   emit: Emit
   env: NodeJS.ProcessEnv
   swap: (config: Config) => Promise<void>
+  /** Puts users, tokens and certificates in force. */
+  renew: (config: Config) => Promise<void>
   watchFolder?: WatchFolder
 }
 
@@ -45,7 +50,7 @@ const retryMs = 5000
 const fixedSections = ['ingest', 'spool', 'delivery', 'ops', 'log'] as const
 
 export function createConfigReload(
-  { clock, emit, env, swap, watchFolder }: Deps,
+  { clock, emit, env, swap, renew, watchFolder }: Deps,
   { path, running }: { path: string; running: Config },
 ): ConfigReload {
   const changed = () => void reload('a file changed')
@@ -93,6 +98,7 @@ export function createConfigReload(
     try {
       await watch.watch([...files])
       const config = await read()
+      await renewAccess(config)
       await swap(config)
       const tookMs = clock.monotonic() - startedAtMs
       emit({ kind: 'mapping_reloaded', cause, sources: config.sources.length, tookMs })
@@ -104,6 +110,20 @@ export function createConfigReload(
       if (isTransient(error) && !stopped)
         cancelRetry = clock.after(retryMs, () => void reload('the store is open again'))
       return { kind: 'refused', fault: error }
+    }
+  }
+
+  /** A problem there does not keep a new mapping from being put in force. */
+  async function renewAccess(config: Config): Promise<void> {
+    const [next, present] = [config, running].map(listenersOf)
+    // Other listeners need a restart, which is reported below.
+    if (!isDeepStrictEqual(next, present)) return
+    try {
+      await renew(config)
+      emit({ kind: 'access_renewed', listeners: config.ingest.broker.listeners.length })
+    } catch (error) {
+      if (!(error instanceof GatewayError)) throw error
+      emit({ kind: 'access_refused', fault: error })
     }
   }
 
@@ -123,7 +143,9 @@ export function createConfigReload(
   }
 
   function reportRestartNeeded(config: Config): readonly string[] {
-    const sections = fixedSections.filter((name) => !isDeepStrictEqual(config[name], running[name]))
+    const sections = fixedSections.filter(
+      (name) => !isDeepStrictEqual(fixedOf(config)[name], fixedOf(running)[name]),
+    )
     if (!isDeepStrictEqual(sections, reported)) emit({ kind: 'restart_needed', sections })
     reported = sections
     return sections
@@ -137,9 +159,24 @@ export function createConfigReload(
   }
 }
 
-/** The device table is read by the mapping, not with the config. */
-function filesOf({ devices }: Config): string[] {
-  return devices.file === undefined ? [] : [devices.file]
+/** The device table is read by the mapping, password files by the broker: not with the config. */
+function filesOf({ devices, ingest: { broker } }: Config): string[] {
+  const rules = [broker.access, ...broker.listeners.map(({ access }) => access)]
+  return [devices.file, ...rules.map((one) => one?.password_file)].filter((file) => file !== undefined)
+}
+
+/** Without what is put in force while the daemon runs. */
+function fixedOf(config: Config) {
+  const { access: _, ...broker } = config.ingest.broker
+  return { ...config, ingest: { ...config.ingest, broker: { ...broker, listeners: listenersOf(config) } } }
+}
+
+function listenersOf({ ingest: { broker } }: Config) {
+  return broker.listeners.map((listener) => {
+    const { access: _, tls, ...fixed } = listener
+    const asksForCertificate = tls?.client_ca !== undefined
+    return { ...fixed, asksForCertificate, certificateName: tls?.certificate_name }
+  })
 }
 
 function stoppingFault(): GatewayError {

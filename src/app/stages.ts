@@ -113,7 +113,13 @@ async function openIncoming(
     ingestOptions(config.ingest),
   )
   const reload = createConfigReload(
-    { clock, emit, env, swap: activeMapping.swap },
+    {
+      clock,
+      emit,
+      env,
+      swap: activeMapping.swap,
+      renew: (next) => ingest.renew(ingestOptions(next.ingest)),
+    },
     { path: configPath, running: config },
   )
   opened(() => reload.stop())

@@ -79,6 +79,8 @@ export const eventFields = {
   },
   client_refused: { reason, detail, clientId, address },
   client_dropped: { reason, detail, clientId, address },
+  access_renewed: { listeners: count('listeners') },
+  access_refused: { fault },
   auth_failures: {
     count: count('refused passwords, tokens and users since the last such event'),
     addresses: field<readonly string[]>('addresses with most, and how many since the first failure'),

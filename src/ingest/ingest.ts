@@ -34,7 +34,7 @@
 //   a will, a retained message    taken like a message of QoS 0; taken once like any other, not kept
 //   the address is in use         start fails with ADDRESS_IN_USE or ADDRESS_UNAVAILABLE; nothing was read
 
-import type { GatewayError } from '../std/gateway-error.ts'
+import { GatewayError, messageOf } from '../std/gateway-error.ts'
 import {
   createConnectionLimits,
   type ConnectionLimitOptions,
@@ -86,6 +86,11 @@ export type Ingest = {
   start(): Promise<void>
   /** Puts another mapping in force between two messages; rejects, and keeps the old one, without a store. */
   swap(mapper: IntakeMapper): Promise<void>
+  /**
+   * Puts users, tokens, certificates and their revocation lists in force; open connections stay. Rejects with
+   * PASSWORDS_INVALID or CERTIFICATES_INVALID; what cannot be used stays as it was.
+   */
+  renew(options: Pick<IngestOptions, 'access' | 'listeners'>): Promise<void>
   /** Takes no new connection and reads no further packet. What was read is still acknowledged. */
   stopAccepting(): Promise<void>
   /** After the last acks: closes the connections. */
@@ -134,6 +139,19 @@ export function createIngest(deps: IntakeDeps, options: IngestOptions): Ingest {
     for (const { url } of listeners) emit({ kind: 'listener_opened', url })
   }
 
+  async function renew(next: Pick<IngestOptions, 'access' | 'listeners'>): Promise<void> {
+    let fault: unknown = null
+    for (const [index, listener] of listeners.entries()) {
+      try {
+        listener.renew(next.listeners[index]?.tls ?? null)
+      } catch (error) {
+        fault = certificatesInvalid(listener.url, error)
+      }
+    }
+    await access.load(next.access)
+    if (fault !== null) throw fault
+  }
+
   function stopAccepting(): Promise<void> {
     for (const listener of listeners) listener.close()
     broker.stopReading()
@@ -153,6 +171,7 @@ export function createIngest(deps: IntakeDeps, options: IngestOptions): Ingest {
   return {
     start,
     swap: intake.swap,
+    renew,
     stopAccepting,
     close,
     counters: () => ({
@@ -163,4 +182,13 @@ export function createIngest(deps: IntakeDeps, options: IngestOptions): Ingest {
     }),
     addresses: () => listeners.map(({ url }) => url),
   }
+}
+
+function certificatesInvalid(url: string, error: unknown): GatewayError {
+  return new GatewayError('CERTIFICATES_INVALID', {
+    what: `The new certificates of the listener ${url} cannot be used.`,
+    why: `${messageOf(error)}.`,
+    act: 'Correct the files that `tls` of the listener names.',
+    cause: error,
+  })
 }

@@ -11,6 +11,7 @@ export const errorCodes = {
   CONFIG_UNREADABLE: 'The configuration file cannot be read.',
   DEVICES_INVALID: 'The device table cannot be read or has invalid rows.',
   PASSWORDS_INVALID: 'A password file cannot be read or has invalid lines.',
+  CERTIFICATES_INVALID: 'Certificates of a listener cannot be used.',
   USAGE: 'The command line is wrong.',
   ADDRESS_IN_USE: 'Another process listens on the configured address.',
   ADDRESS_UNAVAILABLE: 'The gateway cannot listen on the configured address.',

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { createAuthority } from '../support/certificates.ts'
 import { ingestOptions, ingestSchema } from '../../src/ingest/config.ts'
 
 function problems(config: unknown): string[] {
@@ -8,6 +9,8 @@ function problems(config: unknown): string[] {
 }
 
 const anonymous = { anonymous: true }
+const authority = createAuthority()
+const mine = authority.issue()
 
 describe('the section ingest', () => {
   test('has defaults for everything except access', () => {
@@ -49,7 +52,7 @@ describe('the section ingest', () => {
   })
 
   test('requires a certificate for mqtts:// and allows none for mqtt://', () => {
-    const tls = { cert: 'PEM', key: 'PEM' }
+    const tls = createAuthority().issue()
     const listeners = [{ url: 'mqtts://127.0.0.1' }, { url: 'mqtt://127.0.0.1', tls }]
     expect(problems({ broker: { listeners, access: anonymous } })).toEqual([
       'broker.listeners.0.tls is required for an mqtts:// listener',
@@ -92,6 +95,25 @@ describe('the section ingest', () => {
       ])
     },
   )
+
+  test.each([
+    [
+      'no certificate',
+      { cert: 'PEM', key: 'PEM' },
+      /^broker.listeners.0.tls must be a certificate and its key as PEM/,
+    ],
+    [
+      'the key of another',
+      { ...mine, key: authority.issue().key },
+      /must be a certificate and its key as PEM/,
+    ],
+    ['no authority', { ...mine, client_ca: 'PEM' }, /must have certificates as PEM in client_ca/],
+    ['no revocation list', { ...mine, client_ca: authority.ca, client_crl: 'PEM' }, /revocation list as PEM/],
+    ['a list without authority', { ...mine, client_crl: authority.revoke([]) }, /client_crl needs client_ca/],
+  ])('refuses TLS with %s', (_what, tls, expected) => {
+    const listeners = [{ url: 'mqtts://127.0.0.1', tls }]
+    expect(problems({ broker: { listeners, access: anonymous } })).toEqual([expect.stringMatching(expected)])
+  })
 
   test('gives each listener its own rules, or those of the broker', () => {
     const listeners = [{ url: 'mqtt://127.0.0.1:1' }, { url: 'mqtt://127.0.0.1:2', access: anonymous }]

@@ -1,7 +1,7 @@
 // certificates.ts: creates X.509 certificates: an authority, and certificates that it signs, with any name and dates.
 // Node signs bytes and reads certificates, but does not create them. This file writes the DER that is needed.
 
-import { generateKeyPairSync, randomBytes, sign } from 'node:crypto'
+import { generateKeyPairSync, randomBytes, sign, X509Certificate } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
 
 export type Certificate = { cert: string; key: string }
@@ -10,6 +10,8 @@ export type Authority = {
   /** PEM of the authority, for clients that trust it. */
   ca: string
   issue(options?: IssueOptions): Certificate
+  /** PEM of a revocation list with these certificates. */
+  revoke(certificates: readonly Certificate[]): string
 }
 
 export type IssueOptions = {
@@ -47,6 +49,7 @@ export function createAuthority(name = 'Test Authority'): Authority {
       })
       return { cert, key: own.privateKey.export({ type: 'pkcs8', format: 'pem' }) as string }
     },
+    revoke: (certificates) => revocationList(subject, keys.privateKey, certificates),
   }
 }
 
@@ -79,8 +82,31 @@ function certificate(parts: Parts): string {
     der(0xa3, sequence(...parts.extensions)),
   )
   const whole = sequence(toSign, ecdsaWithSha256, bits(sign('sha256', toSign, parts.signer)))
-  const lines = whole.toString('base64').match(/.{1,64}/g) ?? []
-  return `-----BEGIN CERTIFICATE-----\n${lines.join('\n')}\n-----END CERTIFICATE-----\n`
+  return pem('CERTIFICATE', whole)
+}
+
+/** RFC 5280, section 5.1. */
+function revocationList(issuer: Buffer, signer: KeyObject, certificates: readonly Certificate[]): string {
+  const ecdsaWithSha256 = sequence(objectId('1.2.840.10045.4.3.2'))
+  const now = time(new Date(Date.now() - 1000))
+  const revoked = certificates.map(({ cert }) => {
+    const serial = Buffer.from(new X509Certificate(cert).serialNumber, 'hex')
+    return sequence(der(0x02, serial), now)
+  })
+  const toSign = sequence(
+    der(0x02, Buffer.from([1])),
+    ecdsaWithSha256,
+    issuer,
+    now,
+    time(new Date(Date.now() + dayMs)),
+    ...(revoked.length === 0 ? [] : [sequence(...revoked)]),
+  )
+  return pem('X509 CRL', sequence(toSign, ecdsaWithSha256, bits(sign('sha256', toSign, signer))))
+}
+
+function pem(label: string, bytes: Buffer): string {
+  const lines = bytes.toString('base64').match(/.{1,64}/g) ?? []
+  return `-----BEGIN ${label}-----\n${lines.join('\n')}\n-----END ${label}-----\n`
 }
 
 function nameOf(commonName: string): Buffer {

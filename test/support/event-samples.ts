@@ -128,6 +128,8 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
     top: ['truck-7 (12)'],
   },
   client_refused: { kind: 'client_refused', ...client },
+  access_renewed: { kind: 'access_renewed', listeners: 2 },
+  access_refused: { kind: 'access_refused', fault },
   auth_failures: {
     kind: 'auth_failures',
     count: 12,

@@ -199,6 +199,12 @@ export const conditionCatalogue = {
       'the listener. Devices that connect directly need a listener of their own.',
     quietMs: 300_000,
   },
+  ACCESS_STALE: {
+    severity: 'error',
+    meaning:
+      'A changed password file or certificate cannot be used. The former users or certificates stay in force.',
+    act: 'Correct the file in the condition. The gateway reads the files again as soon as they change.',
+  },
   AUTH_FAILURES: {
     severity: 'warning',
     meaning: 'Clients are refused because of a wrong password, token or user.',

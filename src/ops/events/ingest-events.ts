@@ -10,7 +10,7 @@ import type { EventTable } from './types.ts'
 
 type IngestEvent = Extract<
   EventName,
-  `${'auth' | 'listener' | 'client' | 'session' | 'message' | 'messages' | 'quarantine' | 'expressions'}_${string}`
+  `${'auth' | 'access' | 'listener' | 'client' | 'session' | 'message' | 'messages' | 'quarantine' | 'expressions'}_${string}`
 >
 
 export const ingestEvents: EventTable<IngestEvent> = {
@@ -68,6 +68,23 @@ export const ingestEvents: EventTable<IngestEvent> = {
     text: ({ clientId, detail }) =>
       `Closed the connection of ${client(clientId)}. ${bounded(sentence(detail))}`,
     repeats: ({ reason }) => reason,
+  },
+  access_renewed: {
+    meaning: 'Users, tokens and certificates were read again. They are in force; open connections stay.',
+    level: 'debug',
+    text: () => 'Users, tokens and certificates were read again.',
+    clears: { ACCESS_STALE: noKey },
+  },
+  access_refused: {
+    level: 'error',
+    repeats: ({ fault }) => fault.code,
+    raises: {
+      ACCESS_STALE: ({ fault: { what, why, act } }) => ({
+        what: `${what} The former ones stay in force.`,
+        why,
+        act: `${act} The gateway reads the files again as soon as they change.`,
+      }),
+    },
   },
   auth_failures: {
     level: 'warn',

@@ -48,7 +48,13 @@ describe.skipIf(!hasOpenssl)('mqtts:// (skipped where openssl is not installed)'
         return { kind: 'ignored', source: 's', reason: 'r' } as const
       },
     }
-    const tls = { cert: gateway.cert, key: new Secret(gateway.key), clientCa: truck.cert }
+    const tls = {
+      cert: gateway.cert,
+      key: new Secret(gateway.key),
+      clientCa: truck.cert,
+      clientCrl: null,
+      certificateName: 'cn' as const,
+    }
     const listeners = [{ host: '127.0.0.1', port: 0, tls }]
     const spool = createMemoryIntakeSpool({ commits: 'auto' })
     await using world = await openIngest(spool, { mapper, listeners })

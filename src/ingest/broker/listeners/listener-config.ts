@@ -2,9 +2,11 @@
 
 import { isIP } from 'node:net'
 import { z } from 'zod'
+import type { Secret } from '../../../std/secret.ts'
 import { secret } from '../../../std/schema.ts'
 import { accessSchema } from '../access/access-config.ts'
 import type { ListenerOptions } from './listeners.ts'
+import { certificateNames, tlsProblem, type ListenerTls } from './tls-server.ts'
 import type { Subnet } from './proxy-connection.ts'
 
 export const listenerSchema = z
@@ -38,11 +40,35 @@ export const listenerSchema = z
           .optional()
           .describe(
             'Authorities of device certificates as PEM text. If set, a device without a certificate of ' +
-              'one of them is refused. The mapping can use the common name of the certificate.',
+              'one of them is refused. The mapping can use the name in the certificate.',
+          ),
+        client_crl: z
+          .string()
+          .min(1)
+          .optional()
+          .describe(
+            'Revocation lists of these authorities as PEM text, one for each. Certificates in them are refused. ' +
+              'An expired list refuses every certificate of its authority.',
+          ),
+        certificate_name: z
+          .enum(certificateNames)
+          .default('cn')
+          .describe(
+            'Which part of the certificate is the name of the device: the common name, or the first DNS name, URI ' +
+              'or e-mail address among the alternative names.',
           ),
       })
+      .superRefine((tls, context) => {
+        if (tls.client_crl !== undefined && tls.client_ca === undefined)
+          context.addIssue({ code: 'custom', path: ['client_crl'], message: 'needs client_ca' })
+        const problem = tlsProblem(tlsOptions(tls))
+        if (problem !== null) context.addIssue({ code: 'custom', message: problem })
+      })
       .optional()
-      .describe('Required for mqtts://, not allowed for mqtt://.'),
+      .describe(
+        'Required for mqtts://, not allowed for mqtt://. Changed files are put in force for new connections; open ' +
+          'ones stay.',
+      ),
     proxy_protocol: z
       .strictObject({
         trusted: z
@@ -75,8 +101,26 @@ export function listenerOptions(config: z.output<typeof listenerSchema>): Listen
   return {
     host: url.host,
     port: url.port,
-    tls: tls === undefined ? null : { cert: tls.cert, key: tls.key, clientCa: tls.client_ca ?? null },
+    tls: tls === undefined ? null : tlsOptions(tls),
     ...(proxy_protocol && { proxyTrusted: proxy_protocol.trusted }),
+  }
+}
+
+type TlsConfig = {
+  cert: string
+  key: Secret
+  client_ca?: string | undefined
+  client_crl?: string | undefined
+  certificate_name: ListenerTls['certificateName']
+}
+
+function tlsOptions({ cert, key, client_ca, client_crl, certificate_name }: TlsConfig): ListenerTls {
+  return {
+    cert,
+    key,
+    clientCa: client_ca ?? null,
+    clientCrl: client_crl ?? null,
+    certificateName: certificate_name,
   }
 }
 

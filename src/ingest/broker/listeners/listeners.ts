@@ -6,30 +6,21 @@
 // `proxyTrusted`, connections come from balancers at these addresses alone, and each begins with a header
 // that names the client (proxy-connection.ts).
 
-import { createServer, type AddressInfo, type Server, type Socket } from 'node:net'
-import { createServer as createTlsServer, type TLSSocket } from 'node:tls'
+import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { codeOf, GatewayError, messageOf } from '../../../std/gateway-error.ts'
 import type { Clock } from '../../../std/clock.ts'
-import type { Secret } from '../../../std/secret.ts'
 import {
   plainAddress,
   type Connection,
   type ConnectionLimits,
 } from '../connection-limits/connection-limits.ts'
 import { createTrust, readProxyHeader, type ProxyResult, type Subnet } from './proxy-connection.ts'
-
-export type TlsOptions = {
-  /** PEM texts: certificate chain and private key of the gateway. */
-  cert: string
-  key: Secret
-  /** Authorities of client certificates; where set, a client without one of theirs is refused. */
-  clientCa: string | null
-}
+import { certificateNameOf, createTlsServer, type ListenerTls } from './tls-server.ts'
 
 export type ListenerOptions = {
   host: string
   port: number
-  tls: TlsOptions | null
+  tls: ListenerTls | null
   /** Balancers that send the PROXY protocol; where set, no other address may connect. */
   proxyTrusted?: readonly Subnet[]
 }
@@ -37,6 +28,8 @@ export type ListenerOptions = {
 export type Listener = {
   /** Its address, with the port that the system chose. */
   readonly url: string
+  /** For the next handshakes; throws where the new texts cannot be used, and keeps the old ones. */
+  renew(tls: ListenerTls | null): void
   /** Takes no further connection; open ones stay. */
   close(): void
 }
@@ -82,7 +75,8 @@ export function openListener(
       server.removeAllListeners('error')
       server.on('error', (error) => deps.failed(unavailable(urlOf(port), error)))
       const { port: chosen } = server.address() as AddressInfo
-      resolve({ url: urlOf(chosen), close: () => void server.close() })
+      const renew = (next: ListenerTls | null) => void (next !== null && secure?.renew(next))
+      resolve({ url: urlOf(chosen), renew, close: () => void server.close() })
     })
   })
 
@@ -129,24 +123,22 @@ export function openListener(
     socket.once('close', () => {
       if (handshakes.get(ends) === connection) handshakes.delete(ends)
     })
-    secure.emit('connection', socket)
+    secure.server.emit('connection', socket)
   }
 
   /** It gets its sockets from `server`, which has read a PROXY protocol header before. */
-  function createSecureServer({ cert, key, clientCa }: TlsOptions): Server {
-    const created = createTlsServer({
-      ...socketOptions,
-      cert,
-      key: key.reveal(),
-      handshakeTimeout: handshakeTimeoutMs,
-      ...(clientCa === null ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: true }),
-    })
-    created.on('secureConnection', (socket) => {
+  function createSecureServer(tls: ListenerTls) {
+    const created = createTlsServer(tls, socketOptions, handshakeTimeoutMs)
+    created.server.on('secureConnection', (socket) => {
       const connection = handshakes.get(endsOf(socket))
       if (connection === undefined || socket.destroyed) socket.destroy()
-      else deps.connected(socket, { certificateName: certificateNameOf(socket), connection })
+      else
+        deps.connected(socket, {
+          certificateName: certificateNameOf(socket, tls.certificateName),
+          connection,
+        })
     })
-    created.on('tlsClientError', (_error, socket) => socket.destroy())
+    created.server.on('tlsClientError', (_error, socket) => socket.destroy())
     return created
   }
 }
@@ -154,13 +146,6 @@ export function openListener(
 /** No two open connections have the same. A TLS socket does not tell which socket it was created for. */
 function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
   return `${remoteAddress}|${remotePort}|${localAddress}|${localPort}`
-}
-
-/** The common name of a certificate that a configured authority signed. */
-function certificateNameOf(socket: TLSSocket): string | null {
-  if (!socket.authorized) return null
-  const name = socket.getPeerCertificate().subject.CN
-  return typeof name === 'string' && name !== '' ? name : null
 }
 
 function unavailable(url: string, error: unknown): GatewayError {

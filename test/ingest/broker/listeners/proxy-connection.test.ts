@@ -133,7 +133,13 @@ describe('a listener behind a balancer', () => {
   test('mqtts://: the header comes before the TLS handshake', async () => {
     const authority = createAuthority()
     const { cert, key } = authority.issue()
-    const tls = { cert, key: new Secret(key), clientCa: null }
+    const tls = {
+      cert,
+      key: new Secret(key),
+      clientCa: null,
+      clientCrl: null,
+      certificateName: 'cn' as const,
+    }
     const spool = auto()
     await using world = await openIngest(spool, { listeners: [{ ...plain, tls }] })
     const socket = connectTcp({ port: world.port, host: '127.0.0.1' })
@@ -166,7 +172,13 @@ describe('mqtts:// without a balancer', () => {
   test('counts a handshake as unauthenticated, and forgets it at its end', async () => {
     const authority = createAuthority()
     const { cert, key } = authority.issue()
-    const tls = { cert, key: new Secret(key), clientCa: null }
+    const tls = {
+      cert,
+      key: new Secret(key),
+      clientCa: null,
+      clientCrl: null,
+      certificateName: 'cn' as const,
+    }
     const listeners = [{ host: '127.0.0.1', port: 0, tls }]
     await using world = await openIngest(auto(), { listeners })
     const silent = await world.connection('silent')

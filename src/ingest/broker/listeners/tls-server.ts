@@ -1,0 +1,95 @@
+// tls-server.ts: TLS of a listener: certificate and key of the gateway, authorities and revocation lists of
+// client certificates, and the name in a client certificate. `renew` puts new ones in force for the next
+// handshakes; open connections stay. Session tickets of before are not valid any more, so a client whose
+// certificate was revoked meanwhile needs a full handshake.
+
+import { X509Certificate } from 'node:crypto'
+import { createSecureContext, createServer, type Server, type TLSSocket, type TlsOptions } from 'node:tls'
+import { messageOf } from '../../../std/gateway-error.ts'
+import type { Secret } from '../../../std/secret.ts'
+
+/** Which part of a client certificate is its name. */
+export const certificateNames = ['cn', 'dns', 'uri', 'email'] as const
+
+export type ListenerTls = {
+  /** PEM texts: certificate chain and private key of the gateway. */
+  cert: string
+  key: Secret
+  /** Authorities of client certificates; where set, a client without one of theirs is refused. */
+  clientCa: string | null
+  /** Their revocation lists; certificates in them are refused. */
+  clientCrl: string | null
+  certificateName: (typeof certificateNames)[number]
+}
+
+/** `socketOptions` are those of the server that accepts the connections. */
+export function createTlsServer(
+  tls: ListenerTls,
+  socketOptions: TlsOptions,
+  handshakeTimeoutMs: number,
+): { server: Server; renew: (next: ListenerTls) => void } {
+  const server = createServer({
+    ...socketOptions,
+    ...contextOf(tls),
+    handshakeTimeout: handshakeTimeoutMs,
+    ...(tls.clientCa === null ? {} : { requestCert: true, rejectUnauthorized: true }),
+  })
+  return { server, renew: (next) => server.setSecureContext(contextOf(next)) }
+}
+
+function contextOf({ cert, key, clientCa, clientCrl }: ListenerTls) {
+  return {
+    cert,
+    key: key.reveal(),
+    ...(clientCa === null ? {} : { ca: clientCa }),
+    ...(clientCrl === null ? {} : { crl: clientCrl }),
+  }
+}
+
+/** What is wrong with certificate, key, authorities or revocation lists; null where they can be used. */
+export function tlsProblem(tls: ListenerTls): string | null {
+  try {
+    createSecureContext(contextOf({ ...tls, clientCa: null, clientCrl: null }))
+  } catch (error) {
+    return `must be a certificate and its key as PEM (${messageOf(error)})`
+  }
+  try {
+    // createSecureContext takes any text as an authority.
+    if (tls.clientCa !== null) void new X509Certificate(tls.clientCa)
+  } catch (error) {
+    return `must have certificates as PEM in client_ca (${messageOf(error)})`
+  }
+  try {
+    createSecureContext(contextOf(tls))
+  } catch (error) {
+    return `must have a revocation list as PEM in client_crl (${messageOf(error)})`
+  }
+  return null
+}
+
+/** The name in a certificate that a configured authority signed; the first one where it has several. */
+export function certificateNameOf(socket: TLSSocket, which: ListenerTls['certificateName']): string | null {
+  if (!socket.authorized) return null
+  const certificate = socket.getPeerX509Certificate()
+  if (certificate === undefined) return null
+  const name = which === 'cn' ? commonNameOf(certificate) : alternativeNameOf(certificate, which)
+  return name === null || name === '' ? null : name
+}
+
+/** Null where there are several: it would not be clear which one is meant. */
+function commonNameOf(certificate: X509Certificate): string | null {
+  const { subject } = certificate.toLegacyObject()
+  const name: unknown = subject?.CN
+  return typeof name === 'string' ? name : null
+}
+
+/** `DNS:a, URI:"with, comma"`: Node quotes what could be taken for several names. */
+function alternativeNameOf({ subjectAltName = '' }: X509Certificate, which: string): string | null {
+  for (const [, kind = '', text = ''] of subjectAltName.matchAll(
+    /(?:^|, )([A-Za-z ]+):("(?:[^"\\]|\\.)*"|[^,]*)/g,
+  )) {
+    if (kind.toLowerCase() !== which) continue
+    return text.startsWith('"') ? (JSON.parse(text) as string) : text
+  }
+  return null
+}

@@ -1,0 +1,144 @@
+import { once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { connect, type TLSSocket } from 'node:tls'
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { hashPassword } from '../../src/std/password-hash.ts'
+import { createAuthority, type Certificate } from '../support/certificates.ts'
+import { eventually } from '../support/eventually.ts'
+import { newFolder } from '../support/folders.ts'
+import { connectBytes, createDevice, type Device } from '../support/mqtt-device.ts'
+import { startPipeline, type Pipeline } from '../support/pipeline-world.ts'
+
+let hash: string
+beforeAll(async () => {
+  hash = await hashPassword('right', 12)
+})
+
+const rest = `
+sources: [{ name: trucks, topic: 'telemetry/v1/{device}', map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } } }]
+spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
+ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
+`
+
+async function start(broker: string, files: Record<string, string>) {
+  const folder = await newFolder()
+  const write = async (name: string, text: string) => writeFile(join(folder, name), text)
+  for (const [name, text] of Object.entries(files)) await write(name, text)
+  const config = (baseUrl: string) =>
+    `ingest:\n  broker:${broker}\ndelivery: { base_url: "${baseUrl}" }\n${rest}`
+  const pipeline = await startPipeline({ folder, config })
+  return { pipeline, write, port: Number(new URL(pipeline.gateway.addresses.mqtt[0]!).port) }
+}
+
+const openCodes = (pipeline: Pipeline) => pipeline.status().conditions.map(({ code }) => code)
+const countOf = (pipeline: Pipeline, kind: string) =>
+  pipeline.events.filter((event) => event.kind === kind).length
+
+describe('a changed password file', () => {
+  test('is put in force, and open connections stay; a broken one changes nothing and is a condition', async () => {
+    const broker = ' { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { password_file: users } }'
+    const { pipeline, write, port } = await start(broker, { users: `old:${hash}\n` })
+    const login = async (username: string, password = 'right'): Promise<[number, Device]> => {
+      const device = await createDevice({ port, clientId: `${username}-${password}` })
+      onTestFinished(() => device.destroy())
+      const { returnCode = -1 } = await device.connect({ username, password: Buffer.from(password) })
+      return [returnCode, device]
+    }
+    const [accepted, open] = await login('old')
+    expect(accepted).toBe(0)
+    expect((await login('new'))[0]).toBe(4)
+
+    await write('users', `new:${hash}\n`)
+    await pipeline.until(() => countOf(pipeline, 'access_renewed') === 1)
+    expect((await login('new'))[0]).toBe(0)
+    expect((await login('old'))[0]).toBe(4)
+    open.publish({ topic: 'telemetry/v1/old', payload: '{"ts":1750000000000}' })
+    await open.acked(1)
+
+    await write('users', 'new:secret-in-plain-text\n')
+    await pipeline.until(() => openCodes(pipeline).includes('ACCESS_STALE'))
+    expect((await login('new'))[0]).toBe(0)
+    const { what, why } = pipeline.status().conditions.find(({ code }) => code === 'ACCESS_STALE')!
+    expect(what).toMatch(/users cannot be used. The former ones stay in force/)
+    expect(why).toMatch(/^line 1 must have a hash/)
+    expect(JSON.stringify([pipeline.events, pipeline.status()]) + pipeline.log()).not.toContain('secret-in')
+
+    await write('users', `old:${hash}\nnew:${hash}\n`)
+    await pipeline.until(() => !openCodes(pipeline).includes('ACCESS_STALE'))
+    expect((await login('old'))[0]).toBe(0)
+    expect(open.closed).toBe(false)
+  })
+})
+
+describe('changed certificates', () => {
+  const devices = createAuthority('Devices')
+  const gateways = createAuthority('Gateways')
+  const revoked = devices.issue({ names: ['truck-7'] })
+  const valid = devices.issue({ names: ['truck-8'] })
+  const broker = `
+
+    access: { certificates: true }
+    listeners:
+      - url: mqtts://127.0.0.1:0
+        tls: { cert: "\${file:cert.pem}", key: "\${file:key.pem}", client_ca: "\${file:ca.pem}", client_crl: "\${file:crl.pem}", certificate_name: dns }
+`
+  const filesOf = (own: Certificate) => ({
+    'cert.pem': own.cert,
+    'key.pem': own.key,
+    'ca.pem': devices.ca,
+    'crl.pem': devices.revoke([]),
+  })
+
+  let clients = 0
+  /** Resolves with the CONNACK, or null where TLS refuses the client. */
+  async function login(port: number, own: Certificate, more: { session?: Buffer } = {}) {
+    const options = { port, host: '127.0.0.1', servername: 'localhost', ca: gateways.ca, ...own, ...more }
+    const socket: TLSSocket = connect(options)
+    onTestFinished(() => void socket.destroy())
+    let session: Buffer | undefined
+    socket.on('session', (given) => (session = given))
+    socket.on('error', () => socket.destroy())
+    const answer = new Promise<Buffer | null>((resolve) => {
+      socket.once('data', resolve)
+      socket.once('close', () => resolve(null))
+    })
+    socket.once('secureConnect', () => socket.write(connectBytes(`c${(clients += 1)}`, { keepalive: 60 })))
+    const connack = await answer
+    return { returnCode: connack?.[3] ?? null, socket, session: () => session }
+  }
+
+  test('are used for new connections; open ones stay; a revoked client is refused, also with a ticket', async () => {
+    const first = gateways.issue({ names: ['localhost'] })
+    const second = gateways.issue({ names: ['localhost'] })
+    const { pipeline, write, port } = await start(broker, filesOf(first))
+    const before = await login(port, revoked)
+    expect(before.returnCode).toBe(0)
+    await eventually(() => before.session() !== undefined)
+    const resumed = await login(port, revoked, { session: before.session()! })
+    expect([resumed.returnCode, resumed.socket.isSessionReused()]).toEqual([0, true])
+
+    await write('crl.pem', devices.revoke([revoked]))
+    await pipeline.until(() => countOf(pipeline, 'access_renewed') === 1)
+    expect((await login(port, revoked)).returnCode).toBeNull()
+    expect(
+      (await login(port, revoked, { session: resumed.session() ?? before.session()! })).returnCode,
+    ).toBeNull()
+    const other = await login(port, valid)
+    expect(other.returnCode).toBe(0)
+
+    await write('cert.pem', second.cert)
+    await pipeline.until(() => openCodes(pipeline).includes('MAPPING_STALE'))
+    expect((await login(port, valid)).returnCode).toBe(0)
+    await write('key.pem', second.key)
+    await pipeline.until(() => !openCodes(pipeline).includes('MAPPING_STALE'))
+    const renewed = await login(port, valid)
+    const serialOf = ({ socket }: { socket: TLSSocket }) => socket.getPeerCertificate().serialNumber
+    expect(renewed.returnCode).toBe(0)
+    expect(serialOf(renewed)).not.toBe(serialOf(other))
+
+    other.socket.write(Buffer.from([0xc0, 0]))
+    const [pong] = (await once(other.socket, 'data')) as [Buffer]
+    expect(pong).toEqual(Buffer.from([0xd0, 0]))
+  })
+})
