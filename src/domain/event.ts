@@ -86,7 +86,11 @@ export const eventFields = {
     addresses: field<readonly string[]>('addresses with most, and how many since the first failure'),
     users: field<readonly string[]>('users with most; those that are not configured are not named'),
   },
-  session_evicted: { clientId, sessionsMax: count('stored sessions at most') },
+  session_evicted: {
+    clientId,
+    owner: field<string | null>('identity or address that used it last; null where that is not known'),
+    reason: field<'max_sessions' | 'max_unreleased_messages_total'>('limit that was reached'),
+  },
   messages_dropped: { reason: field<DropReason>(reason.meaning), detail, count: messages },
   message_unmappable: { source: field<string | null>(source.meaning), topic, reason, detail },
   message_quarantined: { source, device, topic, reason, detail },

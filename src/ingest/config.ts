@@ -94,6 +94,8 @@ export function ingestOptions({ broker }: IngestConfig): IngestOptions {
     connectTimeoutMs: limits.connect_timeout,
     ackTimeoutMs: limits.ack_timeout,
     sessionsMax: limits.max_sessions,
+    unreleasedMax: limits.max_unreleased_messages,
+    unreleasedTotalMax: limits.max_unreleased_messages_total,
     sessionExpiryMs: limits.session_expiry,
   }
 }

@@ -136,7 +136,12 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
     addresses: ['10.0.0.7 (12)'],
     users: ['(unknown user) (12)'],
   },
-  session_evicted: { kind: 'session_evicted', clientId: 'truck-7', sessionsMax: 100_000 },
+  session_evicted: {
+    kind: 'session_evicted',
+    clientId: 'truck-7',
+    owner: 'fleet',
+    reason: 'max_sessions',
+  },
   client_dropped: { kind: 'client_dropped', ...client },
   messages_dropped: {
     kind: 'messages_dropped',

@@ -36,7 +36,7 @@ import {
   requireWellFormedTexts,
   type ConnectPacket,
 } from './aedes-internals.ts'
-import type { Connection, ConnectionLimits } from './connection-limits/connection-limits.ts'
+import { shareKeyOf, type Connection, type ConnectionLimits } from './connection-limits/connection-limits.ts'
 import { createClientReports } from './client-reports.ts'
 import { connectFault, refusalOf, type Refusal } from './access/connect-rules.ts'
 import { createControlPackets, type Subscriptions } from './control-packets.ts'
@@ -224,7 +224,9 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     }
 
     function openSession(admitted: Admitted): void {
-      const openedBy = client.clean ? sessions.openClean(client.id) : sessions.open(client.id)
+      const openedBy = client.clean
+        ? sessions.openClean(client.id)
+        : sessions.open(client.id, admitted.identity ?? shareKeyOf(gate.address))
       // Outside of the promise: an error of aedes is not one of the session.
       void openedBy.then(
         (opened) => setImmediate(admit, opened, admitted),

@@ -2,6 +2,7 @@
 
 import { z } from 'zod'
 import { duration, size } from '../../std/schema.ts'
+import { unreleasedFields } from './stored-sessions/unreleased-config.ts'
 import { connectionLimitFields, topicLimitFields } from './connection-limits/connection-limits-config.ts'
 
 const mib = 1024 ** 2
@@ -65,10 +66,12 @@ export const limitsSchema = z
       .max(1_000_000)
       .default(100_000)
       .describe(
-        'Stored sessions: one for each client that connects without Clean Session. At the limit, the session ' +
-          'without a connection that was used longest ago is removed, reported and counted: that client ' +
-          'starts a new one. Must be at least max_connections.',
+        'Stored sessions: one for each client that connects without Clean Session. At the limit, a session ' +
+          'without a connection is removed, reported and counted: that client starts a new one. It is one of ' +
+          'the client that opens a new session, if its identity or address has more than a hundredth of all; ' +
+          'else one of the identity or address with most. Must be at least max_connections.',
       ),
+    ...unreleasedFields,
     session_expiry: duration({ minMs: 1000, maxMs: 365 * 86_400_000 })
       .prefault('7d')
       .describe(

@@ -191,6 +191,16 @@ export const conditionCatalogue = {
       'ingest.broker.limits.',
     quietMs: 300_000,
   },
+  SESSIONS_LIMITED: {
+    severity: 'warning',
+    meaning:
+      'Stored sessions are removed because a limit is reached. Their clients start new ones, and may send ' +
+      'QoS 2 messages a second time.',
+    act:
+      'Look for clients that connect with a new client id each time, or never release their QoS 2 messages. If ' +
+      'they are in order, raise the limit in ingest.broker.limits.',
+    quietMs: 300_000,
+  },
   PROXY_HEADER_WRONG: {
     severity: 'warning',
     meaning: 'Connections are closed because of the PROXY protocol.',

@@ -98,12 +98,17 @@ export const ingestEvents: EventTable<IngestEvent> = {
     },
   },
   session_evicted: {
-    meaning: 'The stored session that was used longest ago was removed, because there is room for no more.',
-    act: 'Raise ingest.broker.limits.max_sessions, or look for clients that connect with a new id each time.',
+    meaning: 'A stored session was removed, because a limit of stored sessions is reached.',
     level: 'warn',
-    text: ({ clientId, sessionsMax }) =>
-      `Removed the stored session of ${client(clientId)}: there are ${sessionsMax} sessions.`,
-    repeats: () => '',
+    text: (event) => `Removed the stored session of ${evicted(event)}.`,
+    repeats: ({ reason }) => reason,
+    raises: {
+      SESSIONS_LIMITED: (event) => ({
+        key: event.reason,
+        what: (count) => `Removed ${plural(count, 'stored session')}: ${event.reason} is reached.`,
+        why: `Latest: that of ${evicted(event)}.`,
+      }),
+    },
   },
   messages_dropped: {
     level: 'error',
@@ -194,6 +199,10 @@ function topOf(top: readonly string[]): string {
 
 function namesOf(names: readonly string[]): string {
   return names.map((name) => quote(name, 80)).join(', ')
+}
+
+function evicted({ clientId, owner }: EventOf<'session_evicted'>): string {
+  return client(clientId) + (owner === null ? '' : `, last used by ${quote(owner, 64)}`)
 }
 
 function client(clientId: string | null): string {

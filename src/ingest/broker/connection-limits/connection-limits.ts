@@ -32,7 +32,7 @@ import {
 import { createConnectRate, type ConnectRateOptions } from './connect-rate.ts'
 import { createLimitReport } from './limit-report.ts'
 
-export { plainAddress } from './address-share.ts'
+export { plainAddress, shareKeyOf } from './address-share.ts'
 
 export type ConnectionLimitOptions = ConnectRateOptions &
   ClientBudgetOptions & {

@@ -1,8 +1,9 @@
 // client-session.ts: the session of one client, and its QoS 2 messages that were received and not released.
 // stored-sessions.ts has the invariants.
 //
-// Bounds: `unreleasedMax` messages of one client, and `unreleasedTotalMax` of all. At a bound the
-// connection is closed (publish-handler.ts); what is known stays.
+// Bounds: `unreleasedMax` messages of one client, and `unreleasedTotalMax` of all. At the bound of one client
+// its connection is closed (publish-handler.ts); what is known stays. At the bound of all, `makeRoom` removes
+// sessions without a connection first.
 
 import type { Clock } from '../../../std/clock.ts'
 import type { ClientSession } from '../../types.ts'
@@ -33,14 +34,19 @@ export type MessageDeps = {
   clock: Clock
   /** Messages of all sessions. */
   total: number
+  /** Called at the bound of all. */
+  makeRoom: () => void
 }
 
-/** A packet identifier has 16 bits, so this bounds memory, not correctness. */
-const unreleasedMax = 10_000
-const unreleasedTotalMax = 1_000_000
+/** A packet identifier has 16 bits, so both bound memory, not correctness. */
+export type UnreleasedLimits = { unreleasedMax: number; unreleasedTotalMax: number }
 
 /** `clientId` is null for a clean session. */
-export function newSession(clientId: string | null, deps: MessageDeps): Session {
+export function newSession(
+  clientId: string | null,
+  deps: MessageDeps,
+  { unreleasedMax, unreleasedTotalMax }: UnreleasedLimits,
+): Session {
   const unreleased = new Map<number, number>()
   const session: Session = {
     clientId: clientId ?? '',
@@ -52,8 +58,12 @@ export function newSession(clientId: string | null, deps: MessageDeps): Session 
     writtenAtMs: Number.NEGATIVE_INFINITY,
     created: Promise.resolve(),
     ended: false,
-    isFull: (messageId) =>
-      !unreleased.has(messageId) && (unreleased.size >= unreleasedMax || deps.total >= unreleasedTotalMax),
+    isFull(messageId) {
+      if (unreleased.has(messageId)) return false
+      if (unreleased.size >= unreleasedMax) return true
+      if (deps.total >= unreleasedTotalMax) deps.makeRoom()
+      return deps.total >= unreleasedTotalMax
+    },
     holds: (messageId, checksum) => unreleased.get(messageId) === checksum,
     add(messageId, checksum) {
       if (session.ended) return

@@ -18,24 +18,34 @@
 //
 // The messages of a clean session are in memory, and end with its connection.
 //
-// Bounds: `sessionsMax` sessions. At the bound the session without a connection that was used longest ago is
-// removed, reported and counted. One that was not used for `sessionExpiryMs` expires, and is counted. The
-// time of use on the disk may be a twentieth of that old, since it is not written at each use.
+// Bounds: `sessionsMax` sessions. At the bound a session without a connection is removed, reported and
+// counted (session-owners.ts chooses it). One that was not used for `sessionExpiryMs` expires, and is
+// counted. The time of use on the disk may be a twentieth of that old, since it is not written at each use.
 // client-session.ts bounds the messages.
 //
 // After the store was lost, everything is read again: a failed write may be on the disk or not.
 
 import type { OurTime } from '../../../domain/arrival.ts'
-import type { Emit } from '../../../domain/event.ts'
+import type { Emit, EventOf } from '../../../domain/event.ts'
 import type { GatewayError } from '../../../std/gateway-error.ts'
 import type { CancelTimer, Clock } from '../../../std/clock.ts'
 import type { ClientSession, IntakeSpool } from '../../types.ts'
-import { forgetAll, newSession, type MessageDeps, type Session } from './client-session.ts'
+import {
+  forgetAll,
+  newSession,
+  type MessageDeps,
+  type Session,
+  type UnreleasedLimits,
+} from './client-session.ts'
+import { createSessionOwners } from './session-owners.ts'
 import { recordOf, sessionName, unreleasedName, usedRecord } from './session-record-codec.ts'
 
 export type StoredSessions = {
-  /** The session of a client; `present` where it was stored before. Rejects where it cannot be stored. */
-  open(clientId: string): Promise<OpenedSession>
+  /**
+   * The session of a client; `present` where it was stored before. Rejects where it cannot be stored.
+   * `owner`: see session-owners.ts.
+   */
+  open(clientId: string, owner: string): Promise<OpenedSession>
   /** The session of a connection with Clean Session; deletes the one that is stored. */
   openClean(clientId: string): Promise<OpenedSession>
   /** A connection with this session has ended. */
@@ -56,7 +66,9 @@ export type SessionCounters = {
   sessionsExpired: number
 }
 
-export type SessionOptions = { sessionsMax: number; sessionExpiryMs: number }
+export type SessionOptions = UnreleasedLimits & { sessionsMax: number; sessionExpiryMs: number }
+
+type EvictionReason = EventOf<'session_evicted'>['reason']
 
 type Deps = {
   spool: Pick<IntakeSpool, 'putSession' | 'sessionRecords' | 'endMessage'>
@@ -74,7 +86,8 @@ export function createStoredSessions(deps: Deps, options: SessionOptions): Store
   const { sessionsMax, sessionExpiryMs } = options
   /** The session that was used longest ago is first. */
   const sessions = new Map<string, Session>()
-  const messages: MessageDeps = { put, durable, clock, total: 0 }
+  const owners = createSessionOwners(sessionsMax)
+  const messages: MessageDeps = { put, durable, clock, total: 0, makeRoom: makeMessageRoom }
   let restored = false
   let evicted = 0
   let expired = 0
@@ -93,7 +106,7 @@ export function createStoredSessions(deps: Deps, options: SessionOptions): Store
 
   // ---- connections
 
-  async function open(clientId: string): Promise<OpenedSession> {
+  async function open(clientId: string, owner: string): Promise<OpenedSession> {
     let session = sessions.get(clientId)
     if (session !== undefined && isExpired(session)) {
       remove(session)
@@ -102,12 +115,13 @@ export function createStoredSessions(deps: Deps, options: SessionOptions): Store
     }
     const present = session !== undefined
     if (session === undefined) {
-      makeRoom()
-      session = newSession(clientId, messages)
+      makeRoom(owner)
+      session = newSession(clientId, messages, options)
       sessions.set(clientId, session)
       session.created = create(session)
     }
     session.connections += 1
+    owners.used(session, owner)
     touch(session)
     try {
       await session.created
@@ -124,6 +138,7 @@ export function createStoredSessions(deps: Deps, options: SessionOptions): Store
       await durable()
     } catch (error) {
       if (sessions.get(session.clientId) === session) sessions.delete(session.clientId)
+      owners.removed(session)
       session.ended = true
       throw error
     }
@@ -135,7 +150,7 @@ export function createStoredSessions(deps: Deps, options: SessionOptions): Store
       remove(stored)
       await durable()
     }
-    return { session: newSession(null, messages), present: false }
+    return { session: newSession(null, messages, options), present: false }
   }
 
   function closed(session: ClientSession): void {
@@ -149,6 +164,7 @@ export function createStoredSessions(deps: Deps, options: SessionOptions): Store
     session.usedAtMs = clock.monotonic()
     sessions.delete(session.clientId)
     sessions.set(session.clientId, session)
+    owners.touched(session)
     if (!restored || clock.monotonic() - session.writtenAtMs <= sessionExpiryMs * refreshShare) return
     try {
       writeUse(session)
@@ -165,15 +181,29 @@ export function createStoredSessions(deps: Deps, options: SessionOptions): Store
 
   // ---- bounds
 
-  function makeRoom(): void {
+  function makeRoom(owner: string): void {
     if (sessions.size < sessionsMax) return
-    for (const session of sessions.values()) {
-      if (session.connections > 0) continue
-      remove(session)
-      evicted += 1
-      emit({ kind: 'session_evicted', clientId: session.clientId, sessionsMax })
-      return
+    const session = owners.oldestFor(owner)
+    if (session === null) return
+    evict(session, 'max_sessions')
+  }
+
+  /** A twentieth at once, those with most first: sorting costs as much as thousands of messages. */
+  function makeMessageRoom(): void {
+    if (!restored) return
+    const target = options.unreleasedTotalMax * (1 - 1 / 20)
+    const idle = [...sessions.values()].filter((one) => one.connections === 0 && one.unreleased.size > 0)
+    for (const session of idle.sort((a, b) => b.unreleased.size - a.unreleased.size)) {
+      if (messages.total <= target) return
+      evict(session, 'max_unreleased_messages_total')
     }
+  }
+
+  function evict(session: Session, reason: EvictionReason): void {
+    const owner = owners.ownerOf(session)
+    remove(session)
+    evicted += 1
+    emit({ kind: 'session_evicted', clientId: session.clientId, owner, reason })
   }
 
   function isExpired(session: Session): boolean {
@@ -190,6 +220,7 @@ export function createStoredSessions(deps: Deps, options: SessionOptions): Store
     for (const messageId of session.unreleased.keys()) put(unreleasedName(session.clientId, messageId), null)
     put(sessionName(session.clientId), null)
     sessions.delete(session.clientId)
+    owners.removed(session)
     session.ended = true
     forgetAll(session, messages)
   }
@@ -234,7 +265,9 @@ export function createStoredSessions(deps: Deps, options: SessionOptions): Store
       const record = recordOf(key, value)
       if (record === null) continue
       const session =
-        found.get(record.clientId) ?? sessions.get(record.clientId) ?? newSession(record.clientId, messages)
+        found.get(record.clientId) ??
+        sessions.get(record.clientId) ??
+        newSession(record.clientId, messages, options)
       found.set(record.clientId, session)
       if (record.kind === 'session') {
         session.usedAt = record.usedAt
@@ -245,10 +278,17 @@ export function createStoredSessions(deps: Deps, options: SessionOptions): Store
       }
     }
     restored = true
-    const before = [...sessions.values()]
+    const before = new Set(sessions.values())
     sessions.clear()
-    for (const session of [...found.values()].sort(byUse)) sessions.set(session.clientId, session)
-    for (const session of before) if (!found.has(session.clientId)) session.ended = true
+    for (const session of [...found.values()].sort(byUse)) {
+      sessions.set(session.clientId, session)
+      if (!before.has(session)) owners.found(session)
+    }
+    for (const session of before) {
+      if (found.has(session.clientId)) continue
+      owners.removed(session)
+      session.ended = true
+    }
   }
 }
 

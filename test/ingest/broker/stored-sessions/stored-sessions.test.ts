@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { IngestOptions } from '../../../../src/ingest/ingest.ts'
 import { GatewayError } from '../../../../src/std/gateway-error.ts'
 import type { FakeClock } from '../../../support/fake-clock.ts'
+import { eventually } from '../../../support/eventually.ts'
 import { openIngest, type IngestWorld } from '../../../support/ingest-world.ts'
 import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
 import type { Device } from '../../../support/mqtt-device.ts'
@@ -133,8 +134,29 @@ describe('a stored session', () => {
     expect(await presence(depot, 'b')).toBe(false)
     expect(depot.world.ingest.counters()).toMatchObject({ sessions: 2, sessionsEvicted: 1 })
     expect(depot.world.events.filter(({ kind }) => kind === 'session_evicted')).toMatchObject([
-      { clientId: 'a', sessionsMax: 2 },
+      { clientId: 'a', reason: 'max_sessions', owner: null },
     ])
+  })
+
+  test('a client that opens sessions without end removes its own and not those of others', async () => {
+    await using depot = await openDepot({ sessionsMax: 20 })
+    const connectFrom = async (clientId: string, from: string) => {
+      const device = await depot.world.connection(clientId, { from })
+      const { sessionPresent } = await device.connect({ clean: false })
+      device.destroy()
+      await eventually(() => depot.world.ingest.counters().connections === 0)
+      return sessionPresent
+    }
+    const fleet = Array.from({ length: 12 }, (_, index) => `truck-${index}`)
+    for (const truck of fleet) await connectFrom(truck, `127.0.1.${truck.slice(6)}`)
+    for (let index = 0; index < 40; index += 1) await connectFrom(`new-${index}`, '127.0.0.9')
+    for (const truck of fleet) expect(await connectFrom(truck, '127.0.0.2')).toBe(true)
+    expect(await connectFrom('another', '127.0.0.3')).toBe(false)
+    expect(depot.world.ingest.counters()).toMatchObject({ sessions: 20, sessionsEvicted: 33 })
+    const events = depot.world.events.filter(({ kind }) => kind === 'session_evicted')
+    expect(new Set(events.slice(0, 32).map((event) => 'owner' in event && event.owner))).toEqual(
+      new Set(['127.0.0.9']),
+    )
   })
 })
 
@@ -206,5 +228,44 @@ describe('a QoS 2 message of a stored session', () => {
     await spool.ended(4)
     spool.commit()
     expect(await again.acked(1)).toEqual([{ cmd: 'pubcomp', messageId: 7 }])
+  })
+})
+
+describe('QoS 2 messages that are not released', () => {
+  const publish = async (device: Device, count: number) => {
+    for (let id = 1; id <= count; id += 1)
+      device.publish({ ...parked, payload: `untimed ${id}`, messageId: id })
+    await device.acked(count)
+  }
+
+  test('have a bound for each session: the connection is closed', async () => {
+    await using depot = await openDepot({ unreleasedMax: 3 })
+    const van = await depot.connect('van')
+    await publish(van, 3)
+    van.publish({ ...parked, messageId: 4 })
+    await van.gone()
+    expect(depot.world.ingest.counters().droppedByReason).toEqual(new Map([['too_many_qos2', 1]]))
+  })
+
+  test('have a bound for all: the session without a connection and with most is removed', async () => {
+    await using depot = await openDepot({ unreleasedMax: 30, unreleasedTotalMax: 40 })
+    for (const [name, count] of [
+      ['few', 5],
+      ['many', 30],
+    ] as const) {
+      const device = await depot.connect(name)
+      await publish(device, count)
+      device.destroy()
+    }
+    await eventually(() => depot.world.ingest.counters().connections === 0)
+    const van = await depot.connect('van')
+    await publish(van, 20)
+    expect(van.closed).toBe(false)
+    van.destroy()
+    expect(depot.world.events.filter(({ kind }) => kind === 'session_evicted')).toMatchObject([
+      { clientId: 'many', reason: 'max_unreleased_messages_total' },
+    ])
+    expect(await presence(depot, 'few')).toBe(true)
+    expect(await presence(depot, 'many')).toBe(false)
   })
 })
