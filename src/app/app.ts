@@ -62,8 +62,11 @@ export type GatewayDeps = {
 }
 
 export type Gateway = {
-  /** MQTT URLs, and the base URL of ops; with the ports that the system chose where the config has 0. */
-  readonly addresses: { mqtt: readonly string[]; ops: string }
+  /**
+   * MQTT URLs, the base URL of ops, and `unix:` with the path of the control socket; with the ports that the
+   * system chose where the config has 0.
+   */
+  readonly addresses: { mqtt: readonly string[]; ops: string; control: string }
   /** Resolves with the reason when the gateway cannot continue and the process should be restarted. */
   readonly broken: Promise<GatewayError>
   /** Tries now what waits for a back-off or a slow probe. */
@@ -84,7 +87,10 @@ export async function startGateway(
   configPath: string,
 ): Promise<Gateway> {
   const { clock, version, env, stdout, observe } = gatewayDeps
-  const ops = createOps({ clock, version, stdout, env }, { ops: config.ops, log: config.log })
+  const ops = createOps(
+    { clock, version, stdout, env },
+    { ops: config.ops, log: config.log, spoolPath: config.spool.path },
+  )
   const emit: Emit = (event) => {
     ops.emit(event)
     observe?.(event)
@@ -133,7 +139,7 @@ function gatewayOf(deps: Deps, start: StagesConfig): Gateway & { begun: Promise<
   return {
     begun: begun.promise,
     get addresses() {
-      return { mqtt: stages?.ingest.addresses() ?? [], ops: ops.url() ?? '' }
+      return { mqtt: stages?.ingest.addresses() ?? [], ops: ops.url() ?? '', control: ops.control() ?? '' }
     },
     broken: broken.promise,
     probe: () => stages?.delivery.probe(),
@@ -162,9 +168,9 @@ function gatewayOf(deps: Deps, start: StagesConfig): Gateway & { begun: Promise<
     const wasRefused = refusal !== null
     stages = await openStages(deps, spool, { ...start, inForce })
     refusal = null
-    const addresses = [...stages.ingest.addresses(), ops.url() ?? '']
+    await ops.ready()
+    const addresses = [...stages.ingest.addresses(), ops.url(), ops.control()].filter((one) => one !== null)
     emit({ kind: 'gateway_ready', tookMs: clock.monotonic() - startedAtMs, addresses })
-    ops.ready()
     begun.resolve()
     // The files may have changed while nothing watched them. Never rejects: a problem is a condition.
     if (wasRefused) void stages.reload.reload('the spool was opened')

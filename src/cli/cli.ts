@@ -66,6 +66,10 @@ const commands: Record<string, Entry> = {
     summary: 'List, release and drop messages in quarantine.',
     load: async () => (await import('./quarantine-command.ts')).quarantineCommand,
   },
+  audit: {
+    summary: 'Show the changes that operators made.',
+    load: async () => (await import('./audit-command.ts')).auditCommand,
+  },
   spool: {
     summary: 'Verify a spool, or salvage a damaged one.',
     load: async () => (await import('./spool-command/spool-command.ts')).spoolCommand,

@@ -4,7 +4,8 @@ import { Command } from 'commander'
 import { formatDuration, formatSize, plural } from '../std/quantity.ts'
 import type { Status } from '../ops/ops.ts'
 import { daemonUnreachable, requestDaemon } from './daemon-client/daemon-client.ts'
-import { daemonUrl, withDaemonOptions, type DaemonOptions } from './daemon-client/daemon-options.ts'
+import { withDaemonOptions, type DaemonOptions } from './daemon-client/daemon-options.ts'
+import { findDaemon } from './daemon-client/find-daemon.ts'
 import { columns } from './terminal/text-table.ts'
 import { printAnswer, type BuildCommand } from './terminal/terminal.ts'
 import { agoText, textOfLines } from './terminal/text-format.ts'
@@ -13,9 +14,10 @@ const timeoutMs = 5000
 
 export const statusCommand: BuildCommand = (io, done) =>
   withDaemonOptions(new Command('status')).action(async (options: DaemonOptions) => {
-    const url = await daemonUrl(options, io)
-    const answer = await requestDaemon({ url, path: '/status', method: 'GET', stop: io.stop, timeoutMs })
-    if (!isStatus(answer)) throw daemonUnreachable(url, 'What answers there is not a telemetry gateway')
+    const daemon = await findDaemon(options, io)
+    const answer = await requestDaemon({ daemon, path: '/status', method: 'GET', stop: io.stop, timeoutMs })
+    if (!isStatus(answer))
+      throw daemonUnreachable(daemon.url, 'What answers there is not a telemetry gateway')
     printAnswer(io, options, answer, statusText)
     done(0)
   })

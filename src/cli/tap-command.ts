@@ -5,7 +5,8 @@ import { Command } from 'commander'
 import { plural } from '../std/quantity.ts'
 import { bounded, visible } from '../std/quote.ts'
 import { daemonUnreachable, requestDaemonLines } from './daemon-client/daemon-client.ts'
-import { daemonUrl, withDaemonOptions, type DaemonOptions } from './daemon-client/daemon-options.ts'
+import { withDaemonOptions, type DaemonOptions } from './daemon-client/daemon-options.ts'
+import { findDaemon } from './daemon-client/find-daemon.ts'
 import { wholeNumber } from './terminal/option-values.ts'
 import { write, type BuildCommand, type CommandIo, type ExitStatus } from './terminal/terminal.ts'
 import { mapResultText, notes } from './terminal/text-format.ts'
@@ -57,7 +58,8 @@ export const tapCommand: BuildCommand = (io, done) =>
     .action(async (options: TapOptions) => done(await tap(options, io)))
 
 async function tap(options: TapOptions, io: CommandIo): Promise<ExitStatus> {
-  const url = await daemonUrl(options, io)
+  const daemon = await findDaemon(options, io)
+  const { url } = daemon
   const silent = new AbortController()
   const silence = setTimeout(
     () => silent.abort(new Error(`The daemon sent nothing for ${silenceMaxMs / 1000} s`)),
@@ -67,7 +69,7 @@ async function tap(options: TapOptions, io: CommandIo): Promise<ExitStatus> {
   let left = options.count ?? Number.POSITIVE_INFINITY
   try {
     for await (const text of requestDaemonLines({
-      url,
+      daemon,
       path: `/tap?${queryOf(options)}`,
       method: 'GET',
       stop,

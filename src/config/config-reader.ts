@@ -37,7 +37,7 @@ export type ReadOptions = {
   expand?: (written: unknown) => Promise<Expansion>
   /** Finds problems that a schema cannot express. */
   check?: (written: unknown) => readonly ConfigProblem[]
-  /** Only these sections are read; the others are ignored. */
+  /** Only these sections, and options such as `ops.listen`, are read; the others are ignored. */
   sections?: readonly string[]
 }
 

@@ -26,13 +26,21 @@ import { codeOf, GatewayError, messageOf } from '../std/gateway-error.ts'
 import { deliverySchema, providerNames } from '../delivery/config.ts'
 import { ingestSchema } from '../ingest/config.ts'
 import { ledgerSchema } from '../ledger/config.ts'
-import { logSchema, opsSchema, type OpsConfig } from '../ops/config.ts'
+import {
+  controlSocketPath,
+  logSchema,
+  opsPlacesSchema,
+  opsSchema,
+  socketPathProblem,
+  type HostPort,
+} from '../ops/config.ts'
 import { spoolSchema } from '../spool/config.ts'
-import { requireConfig } from './config-error.ts'
+import { ConfigError, requireConfig } from './config-error.ts'
 import { createPresets } from './preset-files.ts'
 import { readText } from './config-reader.ts'
 import { checkSources, mappingShape, withOneProvider } from './sources-section.ts'
 import type { SubstituteDeps } from './substitute.ts'
+import type { YamlSource } from './yaml-source.ts'
 
 export { createMappingReader, loadCases, loadPresetCases } from './case-files.ts'
 export { ConfigError } from './config-error.ts'
@@ -73,14 +81,44 @@ export async function loadConfig(path: string, deps: LoadConfigDeps): Promise<Lo
   const substitution = substitutionFor(path, deps)
   const presets = createPresets(substitution, { folder })
   const steps = { expand: presets.expand, check: checkSources }
-  const { config } = requireConfig(path, await readText(text, configSchema, substitution, steps))
-  const sources = withOneProvider(config.sources, providerNames(config.delivery))
-  return { path, config: withAbsolutePaths({ ...config, sources }, folder), presetFiles: presets.files() }
+  const { config: written, positionOf } = requireConfig(
+    path,
+    await readText(text, configSchema, substitution, steps),
+  )
+  const sources = withOneProvider(written.sources, providerNames(written.delivery))
+  const config = withAbsolutePaths({ ...written, sources }, folder)
+  checkControlSocket(path, config, { env: deps.env, positionOf })
+  return { path, config, presetFiles: presets.files() }
 }
 
-/** The section `ops` alone: a client of the daemon needs no secret and may be unable to read them. */
-export async function loadOpsConfig(path: string, deps: LoadConfigDeps): Promise<OpsConfig> {
-  return (await loadSections(path, { ops: opsSchema }, deps)).ops
+/** The path of the socket depends on spool.path and on the environment, so the schema cannot check it. */
+function checkControlSocket(
+  file: string,
+  { ops, spool }: Config,
+  { env, positionOf }: Pick<LoadConfigDeps, 'env'> & { positionOf: YamlSource['positionOf'] },
+): void {
+  const runtimeDirectory = env['RUNTIME_DIRECTORY'] ?? ''
+  const problem = socketPathProblem(controlSocketPath({ ...ops, spoolPath: spool.path, runtimeDirectory }))
+  if (problem === null) return
+  const keys = ops.control_socket === undefined ? ['spool', 'path'] : ['ops', 'control_socket']
+  const message = `${keys.join('.')} ${problem}. A shorter ops.control_socket is enough.`
+  throw new ConfigError(file, [{ ...positionOf(keys), path: keys.join('.'), message }])
+}
+
+/** Where the daemon of a config is. A client needs no secret and may be unable to read them. */
+export type DaemonPlaces = { listen: HostPort; controlSocket: string | null; spoolPath: string }
+
+/** `controlSocket`: null where the config names none. */
+export async function loadDaemonPlaces(path: string, deps: LoadConfigDeps): Promise<DaemonPlaces> {
+  const sections = { ops: opsPlacesSchema, spool: spoolSchema.pick({ path: true }).prefault({}) }
+  const { ops, spool } = await loadSections(path, sections, deps, [
+    'ops.listen',
+    'ops.control_socket',
+    'spool.path',
+  ])
+  const at = (file: string) => resolve(dirname(resolve(path)), file)
+  const controlSocket = ops.control_socket === undefined ? null : at(ops.control_socket)
+  return { listen: ops.listen, controlSocket, spoolPath: at(spool.path) }
 }
 
 /** `spool.path` alone, absolute: for commands that open the spool where no daemon runs. */
@@ -93,9 +131,10 @@ async function loadSections<Sections extends z.ZodRawShape>(
   path: string,
   sections: Sections,
   deps: LoadConfigDeps,
+  read: readonly string[] = Object.keys(sections),
 ) {
   const text = await readConfig(path, deps)
-  const only = { sections: Object.keys(sections) }
+  const only = { sections: read }
   const result = await readText(text, z.object(sections), substitutionFor(path, deps), only)
   return requireConfig(path, result).config
 }
@@ -123,12 +162,16 @@ function readUtf8(path: string): Promise<string> {
 
 /** Options that are paths start at the folder of the config file. */
 function withAbsolutePaths(config: Config, folder: string): Config {
-  const { ingest, spool, devices, delivery } = config
+  const { ingest, spool, devices, delivery, ops } = config
   const { credentials, providers } = delivery
   return {
     ...config,
     ingest: { ...ingest, broker: withPasswordFiles(ingest.broker, folder) },
     spool: { ...spool, path: resolve(folder, spool.path) },
+    ops: {
+      ...ops,
+      ...(ops.control_socket === undefined ? {} : { control_socket: resolve(folder, ops.control_socket) }),
+    },
     devices: { ...devices, ...(devices.file === undefined ? {} : { file: resolve(folder, devices.file) }) },
     delivery: {
       ...delivery,

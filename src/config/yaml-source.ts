@@ -24,7 +24,7 @@ export type YamlSource = {
   sound: boolean
   /** The whole file as a plain value; throws RangeError for too many aliases. */
   plain(): unknown
-  /** Drops the other keys of the root. */
+  /** Drops the other keys of the root. `ops.listen` keeps only this option of `ops`. */
   keepOnly(keys: readonly string[]): void
   /** The node at a path, through aliases; undefined where there is none. */
   nodeAt(keys: Keys): Node | undefined
@@ -54,7 +54,17 @@ export function parseYamlSource(text: string): YamlSource {
   function keepOnly(keys: readonly string[]): void {
     const root = document.contents
     if (!isMap(root)) return
-    root.items = root.items.filter(({ key }) => isScalar(key) && keys.includes(String(key.value)))
+    root.items = root.items.filter(({ key, value }) => {
+      if (!isScalar(key)) return false
+      const section = String(key.value)
+      if (keys.includes(section)) return true
+      const options = resolved(value)
+      if (!keys.some((each) => each.startsWith(`${section}.`)) || !isMap(options)) return false
+      options.items = options.items.filter(
+        ({ key: option }) => isScalar(option) && keys.includes(`${section}.${String(option.value)}`),
+      )
+      return true
+    })
   }
 
   function positionAt(offset: number): Position {

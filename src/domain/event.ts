@@ -11,6 +11,7 @@ import type { HeldReason } from './held.ts'
 import type { BatchId, LaneId } from './ids.ts'
 import { count, field, provider, requestId, why, type Field } from './event-field.ts'
 import type { Outcome } from './outcome.ts'
+import { opsEventFields } from './ops-event.ts'
 import { spoolEventFields, type HoldReason } from './spool-event.ts'
 import { stallEventFields } from './stall-event.ts'
 
@@ -241,6 +242,8 @@ export const eventFields = {
 
   ...stallEventFields,
 
+  ...opsEventFields,
+
   // ledger
   ledger_opened: {
     records: count('settled payloads'),
@@ -258,7 +261,10 @@ export const eventFields = {
     pid: field<number>('process id'),
     config: field<string>('path of the config file'),
   },
-  gateway_ready: { tookMs, addresses: field<readonly string[]>('addresses of the listeners and of ops') },
+  gateway_ready: {
+    tookMs,
+    addresses: field<readonly string[]>('addresses of the listeners, of ops, and of the control socket'),
+  },
   gateway_stopping: {
     reason: field<string>('signal or error that stops the gateway'),
     deadlineMs: field<number>('longest time that the stop takes, in ms'),

@@ -1,28 +1,106 @@
 // config.ts: the sections `ops` and `log` of the config.
 
+import { join } from 'node:path'
 import { z } from 'zod'
-import { duration } from '../std/schema.ts'
+import { isLoopback } from '../std/loopback.ts'
+import { parsePasswordFile } from '../std/password-file.ts'
+import { parsePasswordHash, type PasswordHash } from '../std/password-hash.ts'
+import { duration, secret, size } from '../std/schema.ts'
 
 export type HostPort = { host: string; port: number }
 
+/** Where the daemon is; a client needs nothing else of the section. */
+const placesShape = {
+  listen: z
+    .string()
+    .meta({ format: 'host:port', examples: ['127.0.0.1:8080', '[::1]:8080'] })
+    .transform((text, context) => {
+      const address = parseHostPort(text)
+      if (address) return address
+      context.addIssue({
+        code: 'custom',
+        message: `must be HOST:PORT with a port of 0 to 65535, such as 127.0.0.1:8080, found "${text}"`,
+      })
+      return z.NEVER
+    })
+    .prefault('127.0.0.1:8080')
+    .describe(
+      'Address of the HTTP server: /status, /healthz, /readyz, /metrics. The default is reachable from this ' +
+        'machine only. Without `users` it asks for no password, and nothing can be changed through it.',
+    ),
+  control_socket: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      'Path of the UNIX socket for the commands that change something. Default: `control.sock` in ' +
+        '$RUNTIME_DIRECTORY, which the systemd unit sets, else in `spool.path`. At most 107 bytes.',
+    ),
+}
+
+export const opsPlacesSchema = z.object(placesShape).prefault({})
+
 export const opsSchema = z
   .strictObject({
-    listen: z
-      .string()
-      .meta({ format: 'host:port', examples: ['127.0.0.1:8080', '[::1]:8080'] })
-      .transform((text, context) => {
-        const address = parseHostPort(text)
-        if (address) return address
-        context.addIssue({
-          code: 'custom',
-          message: `must be HOST:PORT with a port of 0 to 65535, such as 127.0.0.1:8080, found "${text}"`,
-        })
-        return z.NEVER
-      })
-      .prefault('127.0.0.1:8080')
+    ...placesShape,
+    allowed_hosts: z
+      .array(
+        z.string().regex(/^[^\s:/?#@]+$/, {
+          error: 'must be a host name without a port, such as gateway.example.org',
+        }),
+      )
+      .max(100)
+      .default([])
       .describe(
-        'Address of the HTTP server: /status, /healthz, /readyz, /metrics. It asks for no password, so the ' +
-          'default is reachable from this machine only. To open it, put a proxy with a login in front.',
+        'Further host names in the addresses of requests (the header `Host`). The names of loopback, the ' +
+          'address in `listen` and the address of the connection are always allowed. Any other name is ' +
+          'refused, so that a web page cannot read the answers through a name of its own.',
+      ),
+    tls: z
+      .strictObject({
+        cert: z
+          .string()
+          .min(1)
+          .describe('Certificate chain as PEM text, usually `${file:/etc/.../cert.pem}`.'),
+        key: secret().describe('Private key as PEM text, usually `${file:/etc/.../key.pem}`.'),
+      })
+      .optional()
+      .describe('Serves HTTPS in place of HTTP. Required for `users` where `listen` is not loopback.'),
+    users: z
+      .array(
+        z.strictObject({
+          name: z
+            .string()
+            .regex(/^[^:\p{Cc}]{1,64}$/u, { error: 'must have 1 to 64 characters, without a colon' })
+            .describe('User name for HTTP Basic authentication.'),
+          password_hash: secret().describe(
+            'Hash of the password: `${file:/etc/...}` of a file that `telemetry-gateway passwd` wrote. It may have ' +
+              'several users.',
+          ),
+          rights: z
+            .array(z.enum(['read', 'change']))
+            .min(1)
+            .describe('`read`: everything that can be shown. `change`: the paths below /control.'),
+        }),
+      )
+      .max(100)
+      .default([])
+      .describe(
+        'Users of the HTTP server. With users, reading needs the right `read` (see `anonymous_read`), and ' +
+          'changes are possible over TCP for those with the right `change`. The control socket needs no user.',
+      ),
+    anonymous_read: z
+      .boolean()
+      .optional()
+      .describe(
+        'Whether reading needs no user. Default: true without `users`, else false. /healthz and /readyz ' +
+          'never need one.',
+      ),
+    audit_max_bytes: size({ minBytes: 64 * 1024, maxBytes: 1024 ** 3 })
+      .prefault('16MiB')
+      .describe(
+        'Size limit of the audit log of changes (`audit` shows it), in two files below `spool.path`. At the ' +
+          'limit the older file, up to a half of it, is deleted.',
       ),
     stop_deadline: duration({ minMs: 1000, maxMs: 600_000 })
       .prefault('30s')
@@ -32,6 +110,25 @@ export const opsSchema = z
       ),
   })
   .prefault({})
+  .superRefine(({ listen, tls, users }, context) => {
+    const problem = (path: (string | number)[], message: string) =>
+      context.addIssue({ code: 'custom', path, message })
+    if (users.length > 0 && tls === undefined && !isLoopback(listen.host))
+      problem(
+        ['tls'],
+        'is required: ops.users send passwords, and ops.listen can be reached from other machines',
+      )
+    users.forEach((user, index) => {
+      const { name } = user
+      if (passwordHashOf(user) === null)
+        problem(
+          ['users', index, 'password_hash'],
+          'must be a file that `telemetry-gateway passwd` wrote, with this user',
+        )
+      if (users.findIndex((other) => other.name === name) < index)
+        problem(['users', index, 'name'], `must be unique, found "${name}" twice`)
+    })
+  })
 
 export const logSchema = z
   .strictObject({
@@ -57,8 +154,35 @@ function parseHostPort(text: string): HostPort | undefined {
   return { host, port }
 }
 
+/** Of a hash, or of a file of `passwd` that has the user. Null: there is none. */
+export function passwordHashOf({
+  name,
+  password_hash: text,
+}: OpsConfig['users'][number]): PasswordHash | null {
+  return parsePasswordHash(text.reveal()) ?? parsePasswordFile(text.reveal()).users.get(name) ?? null
+}
+
+/** sun_path of a UNIX socket has 108 bytes with the one that ends it. */
+const socketPathBytesMax = 107
+const socketName = 'control.sock'
+
+type SocketPlace = Pick<OpsConfig, 'control_socket'> & { spoolPath: string; runtimeDirectory?: string }
+
+/** Where the control socket is. `runtimeDirectory`: $RUNTIME_DIRECTORY, which may be a list. */
+export function controlSocketPath({ control_socket: named, spoolPath, runtimeDirectory = '' }: SocketPlace) {
+  const [folder = ''] = runtimeDirectory.split(':')
+  return named ?? join(folder === '' ? spoolPath : folder, socketName)
+}
+
+/** Why no socket can be there; null where one can. */
+export function socketPathProblem(path: string): string | null {
+  const bytes = Buffer.byteLength(path)
+  if (bytes <= socketPathBytesMax) return null
+  return `is too long for the control socket ${path}: ${bytes} bytes, at most ${socketPathBytesMax}`
+}
+
 /** The base URL of an address. An address for all interfaces is reached over loopback. */
-export function opsUrl({ host, port }: HostPort): string {
+export function opsUrl({ host, port }: HostPort, scheme: 'http' | 'https' = 'http'): string {
   const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
-  return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`
+  return `${scheme}://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`
 }

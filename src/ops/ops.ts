@@ -20,10 +20,12 @@
 //   conditions/   what is wrong now
 //   logging/      JSON lines on stdout
 //   metrics/      Prometheus
-//   http/         the server, and what can be read and changed through it
+//   http/         the servers, and what can be read and changed through them
+//   audit/        the audit log of changes
 //
 // What can go wrong, and what then happens
 //   port in use            start() rejects with ADDRESS_IN_USE, and the daemon does not start
+//   no control socket      the condition CONTROL_SOCKET_FAILED; commands that change something do not work
 //   stdout is not read     lines are lost and counted (gateway_log_lines_lost_total)
 //   a stage throws         /status answers 500 with the reason; everything else works
 //   systemd-notify hangs   it is killed after 5 s; see systemd-notify.ts
@@ -34,7 +36,7 @@ import type { GatewayError } from '../std/gateway-error.ts'
 import type { Emit, GatewayEvent } from '../domain/event.ts'
 import { conservationOf, createConservationCheck } from './conservation-check.ts'
 import { createConditions } from './conditions/conditions.ts'
-import type { LogConfig, OpsConfig } from './config.ts'
+import { controlSocketPath, type LogConfig, type OpsConfig } from './config.ts'
 import { spoolConditions } from './conditions/spool-conditions.ts'
 import { createEventConditions } from './conditions/event-conditions.ts'
 import { openHttp, type HttpServer } from './http/http.ts'
@@ -48,6 +50,7 @@ import { createTapRoute } from './http/tap-stream.ts'
 export { metricCatalogue, submissionDuration } from './metrics/metrics-catalogue.ts'
 export { conditionCatalogue } from './conditions/condition-catalogue.ts'
 export { eventMeaning, eventTable } from './events/events.ts'
+export { readAudit, callerText, type AuditAnswer, type AuditEntry } from './audit/audit.ts'
 export type { DeviceView, MappingStage, ProbeReport, ReloadReport } from './types.ts'
 export type { DropReport, RemapReport, ReleaseReport } from '../ingest/ingest.ts'
 export type { QuarantineView } from './http/quarantine-view.ts'
@@ -61,6 +64,8 @@ export type OpsDeps = { clock: Clock; version: string; stdout: Writable; env: No
 export type OpsOptions = {
   ops: OpsConfig
   log: LogConfig
+  /** Of the config. The audit log is below it, and the control socket where no other place is given. */
+  spoolPath: string
 }
 
 export type Ops = {
@@ -76,13 +81,16 @@ export type Ops = {
   refusing(fault: GatewayError): void
   /** The stages are closed; others may be attached. */
   detach(): void
-  ready(): void
+  /** Resolves when the control socket is open, as far as that is possible. */
+  ready(): Promise<void>
   stopping(reason: string): void
   /** After everything else has stopped. */
   stop(): Promise<void>
   status(): Status
   /** Base URL of the HTTP server; null before start() and after stop(). */
   url(): string | null
+  /** `unix:` and the path of the control socket; null while it is not open. */
+  control(): string | null
 }
 
 export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
@@ -112,6 +120,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
     stop,
     status,
     url: () => http?.url ?? null,
+    control: () => (http?.socketPath ? `unix:${http.socketPath}` : null),
   }
 
   function emit(event: GatewayEvent): void {
@@ -148,8 +157,16 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
         stages,
         tap: createTapRoute({ clock, taps: () => stages.taps ?? null }),
       },
-      options.ops.listen,
+      { clock, emit },
+      { ...options.ops, spoolPath: options.spoolPath, socket: socketPlace() },
     )
+  }
+
+  function socketPlace() {
+    const { ops: config, spoolPath } = options
+    const runtimeDirectory = env['RUNTIME_DIRECTORY'] ?? ''
+    const path = controlSocketPath({ ...config, spoolPath, runtimeDirectory })
+    return { path, isShared: config.control_socket === undefined && runtimeDirectory !== '' }
   }
 
   function detach(): void {
@@ -170,14 +187,17 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   function refusing({ code, why }: GatewayError): void {
     if (isStopping) return
     notReady = `${code}: ${why}`
+    // The directory of the spool may be there now. A failure is an event.
+    void http?.ensureSocket()
     // For systemd the start is over: the daemon is up, and a restart would not help.
     notify.ready(`Not ready. ${notReady}`)
   }
 
-  function ready(): void {
+  async function ready(): Promise<void> {
     if (isStopping) return
     notReady = null
     notify.ready('Ready')
+    await http?.ensureSocket()
   }
 
   function stopping(reason: string): void {
@@ -227,6 +247,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
       version,
       ready: notReady === null,
       linesLost: log.linesLost,
+      http: http?.counters() ?? null,
     }
   }
 }

@@ -44,6 +44,11 @@ export type StageViews = {
   ourTime?: { view(): TimeView } | null
 }
 
+/** Who sends a request. On the control socket the names are claims of the client. */
+export type Caller =
+  | { via: 'socket'; user: string | null; sudoUser: string | null }
+  | { via: 'tcp'; user: string | null; address: string }
+
 /** What can be changed over HTTP. */
 export type DaemonControl = {
   reload(cause: string): Promise<ReloadReport>

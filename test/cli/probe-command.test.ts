@@ -20,7 +20,7 @@ describe('probe', () => {
   test('retries at once what would wait ten minutes, and prints the result', async () => {
     const pipeline = await refusedPipeline()
     pipeline.sandbox.setFaults([])
-    const { status, stdout, stderr } = await runCli(['probe', '--url', pipeline.gateway.addresses.ops])
+    const { status, stdout, stderr } = await runCli(['probe', '--url', pipeline.gateway.addresses.control])
     expect(stderr).toBe('')
     expect(status).toBe(0)
     expect(stdout).toMatch(/^default +available +- /m)
@@ -31,7 +31,7 @@ describe('probe', () => {
   test('prints the next attempt of a failing endpoint, and where to look', async () => {
     const pipeline = await refusedPipeline()
     const { requests } = pipeline.sandbox.stats()
-    const { status, stdout } = await runCli(['probe', '--url', pipeline.gateway.addresses.ops])
+    const { status, stdout } = await runCli(['probe', '--url', pipeline.gateway.addresses.control])
     expect(status).toBe(1)
     expect(stdout).toMatch(/^default +unauthorized +in (8|9|10|11|12)\.?\d*\s?m/m)
     expect(stdout).toContain('`status` shows the reason.')
@@ -40,7 +40,7 @@ describe('probe', () => {
 
   test('prints the providers as JSON', async () => {
     const pipeline = await refusedPipeline()
-    const { status, stdout } = await runCli(['probe', '--json', '--url', pipeline.gateway.addresses.ops])
+    const { status, stdout } = await runCli(['probe', '--json', '--url', pipeline.gateway.addresses.control])
     expect(status).toBe(1)
     expect(JSON.parse(stdout)).toMatchObject({
       now: expect.any(Number),
@@ -52,7 +52,7 @@ describe('probe', () => {
 
   test('changes nothing in a daemon that delivers', async () => {
     const pipeline = await startPipeline()
-    const { status, stdout } = await runCli(['probe', '--url', pipeline.gateway.addresses.ops])
+    const { status, stdout } = await runCli(['probe', '--url', pipeline.gateway.addresses.control])
     expect([status, stdout]).toEqual([0, expect.stringMatching(/^default +available/m)])
   })
 

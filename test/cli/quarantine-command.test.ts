@@ -29,7 +29,7 @@ ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
 `
   const pipeline = await startPipeline({ folder, config })
   const ask = (...words: string[]) =>
-    runCli(['quarantine', ...words, '--url', pipeline.gateway.addresses.ops])
+    runCli(['quarantine', ...words, '--url', pipeline.gateway.addresses.control])
   return { pipeline, ask, list }
 }
 

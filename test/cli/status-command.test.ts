@@ -45,7 +45,7 @@ describe('status', () => {
       act: null,
     })
     await world.ops.start()
-    world.ops.ready()
+    await world.ops.ready()
     const { status, stdout, stderr } = await runCli(['status', '--url', world.ops.url() ?? ''])
     expect([status, stderr]).toEqual([0, ''])
     expect(stdout).toContain('telemetry gateway 1.2.3, ready')

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { Secret } from '../../src/std/secret.ts'
-import { ConfigError, loadConfig, loadOpsConfig } from '../../src/config/config.ts'
+import { ConfigError, loadConfig, loadDaemonPlaces } from '../../src/config/config.ts'
 
 const example = new URL('../../config/examples/gateway.yaml', import.meta.url).pathname
 
@@ -161,14 +161,15 @@ metrics: true
   })
 })
 
-describe('the section ops alone', () => {
+describe('the places of the daemon', () => {
   test('is read although the rest of the config cannot be', async () => {
     const text =
-      'delivery: { base_url: "${env:MISSING}", nonsense: 1 }\nops: { listen: "127.0.0.1:${env:PORT}" }\n'
+      'delivery: { base_url: "${env:MISSING}", nonsense: 1 }\nops: { listen: "127.0.0.1:${env:PORT}", tls: { cert: "${file:no}" } }\n'
     await using folder = await folderWith({ 'c.yaml': text })
-    expect(await loadOpsConfig(folder.path('c.yaml'), { env: { PORT: '9000' } })).toEqual({
+    expect(await loadDaemonPlaces(folder.path('c.yaml'), { env: { PORT: '9000' } })).toEqual({
       listen: { host: '127.0.0.1', port: 9000 },
-      stop_deadline: 30_000,
+      controlSocket: null,
+      spoolPath: folder.path('spool'),
     })
   })
 })

@@ -61,7 +61,7 @@ describe('the gateway is ready from gateway_ready until it stops', () => {
     await using world = opsWorld()
     await world.ops.start()
     const url = world.ops.url()
-    world.ops.ready()
+    await world.ops.ready()
     expect(await get(url, '/readyz')).toMatchObject({ status: 200, text: '{"ready":true,"reason":null}\n' })
     world.ops.stopping('SIGTERM')
     expect(await get(url, '/readyz')).toMatchObject({
@@ -94,7 +94,7 @@ describe('a gateway that refuses its spool', () => {
     expect(await reason()).toMatchObject({ ready: false, reason: 'SPOOL_DAMAGED: A table is bad.' })
     expect((await get(ops.url(), '/healthz')).status).toBe(200)
     ops.starting('checking the spool: 2 of 20 GiB')
-    ops.ready()
+    await ops.ready()
     // The check of a reopening does not make the gateway unready: the condition of the lost store says it.
     ops.starting('checking the spool: 3 of 20 GiB')
     expect(await reason()).toMatchObject({ ready: true, reason: null })
@@ -141,7 +141,7 @@ describe('emit never throws', () => {
     const output = keptOutput()
     const ops = createOps(
       { clock: handClock(), version: '1', stdout: output.stream, env: {} },
-      { ops: opsConfig(), log: { level: 'info' } },
+      { ops: opsConfig(), log: { level: 'info' }, spoolPath: '/nowhere' },
     )
     expect(() => ops.emit({ kind: 'from_tomorrow' } as never)).not.toThrow()
     expect(output.text()).toContain('event_not_recorded')

@@ -26,6 +26,9 @@ describe('the systemd unit', () => {
     expect(setting('Type')).toBe('notify')
     expect(setting('NotifyAccess')).toBe('all')
     expect(setting('StateDirectory')).toBe('telemetry-gateway')
+    // find-daemon.ts looks there.
+    expect(setting('RuntimeDirectory')).toBe('telemetry-gateway')
+    expect(setting('RuntimeDirectoryMode')).toBe('0750')
   })
 
   test('notes how the daemon ended, for the next start', async () => {

@@ -56,7 +56,7 @@ describe('kill -9 while an operator drops many held batches', () => {
       let interrupted = 0
       for (const share of [0.1, 0.5]) {
         const daemon = await startSpawnedDaemon(config)
-        const { ended } = dropAll(daemon.url)
+        const { ended } = dropAll(daemon.control)
         for (;;) {
           const { spool } = (await (await fetch(`${daemon.url}/status`)).json()) as {
             spool: { deadLetters: number }
@@ -76,8 +76,8 @@ describe('kill -9 while an operator drops many held batches', () => {
       expect(interrupted).toBe(2)
       const daemon = await startSpawnedDaemon(config)
       // The batch of the probe is skipped while its submission runs.
-      let ended = await dropAll(daemon.url).ended
-      while (ended.includes('BATCH_BUSY')) ended = await dropAll(daemon.url).ended
+      let ended = await dropAll(daemon.control).ended
+      while (ended.includes('BATCH_BUSY')) ended = await dropAll(daemon.control).ended
       expect(ended).toMatch(/^exit 0/)
       await daemon.kill()
       const { letters, sealed } = await contentOf(path)

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { messageOf, roundTrip, startPipeline, topicOf, type Pipeline } from '../support/pipeline-world.ts'
+import { send } from '../support/ops-world.ts'
 
 /** Fills the dead letters with messages of a device that cannot be mapped. */
 async function fillUp(pipeline: Pipeline): Promise<void> {
@@ -40,8 +41,8 @@ describe('full dead letters', () => {
     other.publish({ topic: topicOf('other'), payload: messageOf(3), messageId: 1 })
     await pipeline.until(() => pipeline.sandbox.received({ device: 'other', limit: 1 }).length === 1)
 
-    const purge = `${pipeline.gateway.addresses.ops}/control/dead-letters/purge?stage=mapping&yes=1`
-    expect((await fetch(purge, { method: 'POST' })).status).toBe(200)
+    const purge = '/control/dead-letters/purge?stage=mapping&yes=1'
+    expect((await send(pipeline.gateway.addresses.control, purge, { method: 'POST' })).status).toBe(200)
     pipeline.gateway.probe()
     // Messages of the broken device that were held meanwhile become dead letters now as well.
     const isBuried = () => pipeline.events.some(({ kind }) => kind === 'payload_dead_lettered')

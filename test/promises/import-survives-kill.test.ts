@@ -70,7 +70,7 @@ describe('an import that is interrupted and repeated', () => {
       const config = await writeDaemonConfig(folder, url)
       const file = await importFile(folder)
       let daemon = await startSpawnedDaemon(config)
-      const requeue = () => spawnCommand(['dead-letters', 'requeue', '--file', file, '--url', daemon.url])
+      const requeue = () => spawnCommand(['dead-letters', 'requeue', '--file', file, '--url', daemon.control])
       let interrupted = 0
       const failed: string[] = []
       for (const share of [0.2, 0.5, 0.7]) {

@@ -12,6 +12,7 @@ import { collect } from '../support/open-spool.ts'
 import { startSandbox } from '../support/pipeline-world.ts'
 import { startSpawnedDaemon, statusOf, writeDaemonConfig } from '../support/spawned-daemon.ts'
 import { exchangeOf, smallOptions } from '../support/spool-world.ts'
+import { send } from '../support/ops-world.ts'
 
 const letters = 20_000
 const rounds = 6
@@ -46,7 +47,7 @@ describe('kill -9 during a requeue of many', () => {
       for (let round = 0; round < rounds; round += 1) {
         const daemon = await startSpawnedDaemon(config)
         const atStart = (await statusOf(daemon)).left
-        const asked = fetch(`${daemon.url}/control/dead-letters/requeue?all=1`, { method: 'POST' }).catch(
+        const asked = send(daemon.control, '/control/dead-letters/requeue?all=1', { method: 'POST' }).catch(
           () => null,
         )
         let left = atStart
@@ -69,7 +70,7 @@ describe('kill -9 during a requeue of many', () => {
       expect(left.length + open + sandbox.stats().distinctPayloadIds).toBeGreaterThanOrEqual(letters)
 
       const last = await startSpawnedDaemon(config)
-      const answer = await fetch(`${last.url}/control/dead-letters/requeue?all=1`, { method: 'POST' })
+      const answer = await send(last.control, '/control/dead-letters/requeue?all=1', { method: 'POST' })
       expect(await answer.json()).toMatchObject({ payloads: left.length })
       for (;;) {
         const { open, left } = await statusOf(last)

@@ -1,7 +1,11 @@
 // ops-world.ts: ops with a clock that is moved by hand, a log that is read line by line, and stages whose
 // counters a test sets. The stages have the types of the real stages, so the compiler reports differences.
 
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { Writable } from 'node:stream'
+import { Agent, fetch as fetchBy } from 'undici'
 import type { Clock } from '../../src/std/clock.ts'
 import type { LaneId, ProviderName } from '../../src/domain/ids.ts'
 import type { DeliveryCounters, ProviderView } from '../../src/delivery/types.ts'
@@ -208,11 +212,17 @@ export function stages(view: {
   }
 }
 
-export function opsConfig(listen = { host: '127.0.0.1', port: 0 }): OpsConfig {
-  return { listen, stop_deadline: 30_000 }
+export function opsConfig(listen = { host: '127.0.0.1', port: 0 }, more: Partial<OpsConfig> = {}): OpsConfig {
+  return { listen, allowed_hosts: [], users: [], audit_max_bytes: 1024 ** 2, stop_deadline: 30_000, ...more }
 }
 
-export type OpsWorld = { ops: Ops; clock: HandClock; output: ReturnType<typeof keptOutput> } & AsyncDisposable
+export type OpsWorld = {
+  ops: Ops
+  clock: HandClock
+  output: ReturnType<typeof keptOutput>
+  /** The directory of the spool: control socket and audit log. */
+  folder: string
+} & AsyncDisposable
 
 export function opsWorld(
   options: Partial<OpsOptions> & { level?: OpsOptions['log']['level']; env?: NodeJS.ProcessEnv } = {},
@@ -220,15 +230,28 @@ export function opsWorld(
   const clock = handClock()
   const output = keptOutput()
   const { level = 'debug', env = {}, ...more } = options
+  const folder = more.spoolPath ?? mkdtempSync(join(tmpdir(), 'gateway-test-'))
   const ops = createOps(
     { clock, version: '1.2.3', stdout: output.stream, env },
-    { ops: opsConfig(), log: { level }, ...more },
+    { ops: opsConfig(), log: { level }, spoolPath: folder, ...more },
   )
-  return { ops, clock, output, [Symbol.asyncDispose]: () => ops.stop() }
+  const dispose = async () => {
+    await ops.stop()
+    if (more.spoolPath === undefined) rmSync(folder, { recursive: true, force: true })
+  }
+  return { ops, clock, output, folder, [Symbol.asyncDispose]: dispose }
+}
+
+/** `url` may be `unix:` with the path of a socket. */
+export async function send(url: string | null, path: string, init: RequestInit = {}) {
+  if (!url?.startsWith('unix:')) return fetch(`${url}${path}`, init)
+  const dispatcher = new Agent({ connect: { socketPath: url.slice('unix:'.length) } })
+  const sent = { ...init, dispatcher } as Parameters<typeof fetchBy>[1]
+  return (await fetchBy(`http://localhost${path}`, sent)) as unknown as Response
 }
 
 export async function get(url: string | null, path: string, init?: RequestInit) {
-  const response = await fetch(`${url}${path}`, init)
+  const response = await send(url, path, init)
   return { status: response.status, headers: response.headers, text: await response.text() }
 }
 

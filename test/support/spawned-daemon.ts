@@ -9,7 +9,8 @@ import { createInterface } from 'node:readline'
 import { onTestFinished } from 'vitest'
 import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
 
-export type SpawnedDaemon = { url: string; kill(): Promise<unknown> }
+/** `control`: the control socket, as a value of `--url`. */
+export type SpawnedDaemon = { url: string; control: string; kill(): Promise<unknown> }
 
 const main = new URL('../../src/main.ts', import.meta.url).pathname
 
@@ -47,6 +48,7 @@ export async function startSpawnedDaemon(config: string): Promise<SpawnedDaemon>
     child.stdout.resume()
     return {
       url: addresses?.find((address) => address.startsWith('http')) ?? '',
+      control: addresses?.find((address) => address.startsWith('unix:')) ?? '',
       kill() {
         child.kill('SIGKILL')
         return ended

@@ -1,6 +1,5 @@
 // batch-action.ts: sends an action on batches to the daemon, and prints what it did.
 
-import { userInfo } from 'node:os'
 import { assertNever } from '../../std/assert.ts'
 import { formatDuration, plural } from '../../std/quantity.ts'
 import type { BatchAction, BatchActionReport, BatchSelection, WaitingEndpoint } from '../../delivery/types.ts'
@@ -26,8 +25,7 @@ export async function runBatchAction(
   for (const selection of partsOf(selectionOf(options, ids))) {
     const params = toBatchParams(selection)
     const set = { all: flag(options.all), dryRun: flag(options.dryRun), yes: flag(options.yes), ...flags }
-    for (const [key, value] of Object.entries({ ...set, ...operatorOf(io) }))
-      if (value !== undefined) params.set(key, value)
+    for (const [key, value] of Object.entries(set)) if (value !== undefined) params.set(key, value)
     const path = `/control/batches/${name}?${params.toString()}`
     const request = { path, method: 'POST', timeoutMs: Infinity } as const
     reports.push((await requestByOptions(options, io, request)) as BatchActionReport)
@@ -48,20 +46,6 @@ function partsOf(selection: BatchSelection): BatchSelection[] {
 
 function flag(isSet: boolean | undefined): string | undefined {
   return isSet === true ? '1' : undefined
-}
-
-/** For the log of the daemon. */
-function operatorOf({ env }: CommandIo): { user: string; sudoUser: string | undefined } {
-  return { user: userName(), sudoUser: env['SUDO_USER'] }
-}
-
-function userName(): string {
-  try {
-    return userInfo().username
-  } catch {
-    // A container may run as a user id without a name.
-    return `uid ${process.getuid?.() ?? 'unknown'}`
-  }
 }
 
 function sumOf(reports: readonly BatchActionReport[]): BatchActionReport {

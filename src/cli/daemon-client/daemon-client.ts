@@ -1,6 +1,13 @@
-// daemon-client.ts: requests to the running daemon over HTTP. An error of the daemon is thrown here as if it
-// were our own; an answer that is too long or not JSON is DAEMON_UNREACHABLE.
+// daemon-client.ts: requests to the running daemon over HTTP, on its control socket or on TCP. An error of
+// the daemon is thrown here as if it were our own; an answer that is too long or not JSON is
+// DAEMON_UNREACHABLE.
+//
+//   find-daemon.ts      where the daemon is
+//   daemon-options.ts   the options of the commands
+//   spool-access.ts     commands that can also read the spool of a daemon that does not run
 
+import { request as requestHttp, type IncomingMessage } from 'node:http'
+import { request as requestHttps } from 'node:https'
 import { codeOf, errorCodes, GatewayError, messageOf, type ErrorCode } from '../../std/gateway-error.ts'
 
 /** Far above any bounded answer of the daemon. */
@@ -8,9 +15,14 @@ const answerLengthMax = 64 * 1024 * 1024
 /** A line has one message of at most 64 KiB and its payloads, or one dead letter. */
 const lineLengthMax = 16 * 1024 * 1024
 const defaultTimeoutMs = 30_000
+/** To find out whether the daemon is there. */
+const presenceMs = 3000
+
+/** `url`: http:, https:, or `unix:` with the path of the control socket. `headers`: who asks. */
+export type Daemon = { url: string; headers: Readonly<Record<string, string>> }
 
 export type DaemonRequest = {
-  url: string
+  daemon: Daemon
   path: string
   method: 'GET' | 'POST'
   stop: AbortSignal
@@ -25,24 +37,37 @@ export async function requestDaemon(request: DaemonRequest): Promise<unknown> {
   let answer: unknown
   try {
     const response = await send(request)
-    status = response.status
+    status = response.statusCode ?? 0
     answer = JSON.parse(await textOf(response))
   } catch (error) {
-    throw daemonUnreachable(request.url, whyOf(error), error)
+    throw daemonUnreachable(request.daemon.url, whyOf(error), error)
   }
   if (status === 200) return answer
-  throw errorIn(request.url, status, answer)
+  throw errorIn(request.daemon.url, status, answer)
+}
+
+/** Whether the daemon that is meant answers there. One that is too busy to answer does. */
+export async function answersAt(daemon: Daemon, stop: AbortSignal): Promise<boolean> {
+  try {
+    const response = await send({ daemon, path: '/healthz', method: 'GET', stop, timeoutMs: presenceMs })
+    response.resume()
+    return response.statusCode === 200
+  } catch (error) {
+    stop.throwIfAborted()
+    return error instanceof Error && (error.name === 'AbortError' || error.name === 'TimeoutError')
+  }
 }
 
 /** Lines of NDJSON as the daemon sends them, without their ends. Rejects as requestDaemon does. */
 export async function* requestDaemonLines(request: DaemonRequest): AsyncGenerator<string> {
-  const { url } = request
+  const { url } = request.daemon
   try {
     const response = await send({ timeoutMs: Infinity, ...request })
-    if (response.status !== 200) throw errorIn(url, response.status, JSON.parse(await textOf(response)))
+    const { statusCode: status = 0 } = response
+    if (status !== 200) throw errorIn(url, status, JSON.parse(await textOf(response)))
     const decoder = new TextDecoder()
     let rest = ''
-    for await (const chunk of response.body ?? []) {
+    for await (const chunk of response as AsyncIterable<Buffer>) {
       const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
       rest = lines.pop() ?? ''
       if (rest.length > lineLengthMax) throw new Error('a line of the answer is too long')
@@ -56,38 +81,42 @@ export async function* requestDaemonLines(request: DaemonRequest): AsyncGenerato
 
 export function daemonUnreachable(url: string, why: string, cause?: unknown): GatewayError {
   return new GatewayError('DAEMON_UNREACHABLE', {
-    what: `The daemon does not answer at ${url}.`,
+    what: `The daemon does not answer at ${url.replace(/^unix:/, 'the socket ')}.`,
     why: `${why}.`,
-    act: 'Check `systemctl status telemetry-gateway`. If ops.listen is not 127.0.0.1:8080, give --config or --url.',
+    act:
+      'Check `systemctl status telemetry-gateway`. Give --config with the config of the daemon, or --socket ' +
+      'with the path of its control socket, which only its user, its group and root may open.',
     cause,
   })
 }
 
-type Response = { status: number; body: AsyncIterable<Uint8Array> | null }
-
-async function send({
-  url,
+/** Resolves with the head of the answer; its body is still to be read. */
+function send({
+  daemon: { url, headers },
   path,
   method,
   stop,
   timeoutMs = defaultTimeoutMs,
   body,
-}: DaemonRequest): Promise<Response> {
-  const init = { method, redirect: 'error', ...(body === undefined ? {} : { body }) } as const
-  if (Number.isFinite(timeoutMs)) {
-    const signal = AbortSignal.any([stop, AbortSignal.timeout(timeoutMs)])
-    return fetch(`${url}${path}`, { ...init, signal })
-  }
-  // The fetch of Node gives up after five minutes without headers or data.
-  const { Agent, fetch: fetchUntimed } = await import('undici')
-  const dispatcher = new Agent({ headersTimeout: 0, bodyTimeout: 0 })
-  return fetchUntimed(`${url}${path}`, { ...init, signal: stop, dispatcher })
+}: DaemonRequest): Promise<IncomingMessage> {
+  const signal = Number.isFinite(timeoutMs) ? AbortSignal.any([stop, AbortSignal.timeout(timeoutMs)]) : stop
+  const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }
+  const options = { method, signal, agent: false, headers: { ...headers, ...length } } as const
+  return new Promise((resolve, reject) => {
+    const isSocket = url.startsWith('unix:')
+    const target = new URL(`${isSocket ? 'http://localhost' : url}${path}`)
+    const place = isSocket ? { socketPath: url.slice('unix:'.length) } : {}
+    const request = target.protocol === 'https:' ? requestHttps : requestHttp
+    const sent = request(target, { ...options, ...place }, resolve)
+    sent.on('error', reject)
+    sent.end(body)
+  })
 }
 
-async function textOf({ body }: Response): Promise<string> {
+async function textOf(response: IncomingMessage): Promise<string> {
   const decoder = new TextDecoder()
   let text = ''
-  for await (const chunk of body ?? []) {
+  for await (const chunk of response as AsyncIterable<Buffer>) {
     text += decoder.decode(chunk, { stream: true })
     if (text.length > answerLengthMax) throw new Error('the answer is too long')
   }
@@ -96,7 +125,17 @@ async function textOf({ body }: Response): Promise<string> {
 
 function whyOf(error: unknown): string {
   if (error instanceof SyntaxError) return 'What answers there does not send JSON'
-  return codeOf(error) === 'ECONNREFUSED' ? 'Nothing listens at this address' : messageOf(error)
+  switch (codeOf(error)) {
+    case 'ECONNREFUSED':
+      return 'Nothing listens at this address'
+    case 'ENOENT':
+      return 'There is no such socket'
+    case 'EACCES':
+      return 'You may not open it'
+    case undefined:
+    default:
+      return messageOf(error)
+  }
 }
 
 function errorIn(url: string, status: number, answer: unknown): GatewayError {

@@ -1,21 +1,20 @@
-// daemon-options.ts: the options --config, --url and --json of commands that talk to the running daemon, and
-// the request that follows from them.
+// daemon-options.ts: the options of commands that talk to the running daemon, and the request that follows
+// from them.
 
 import type { Command } from 'commander'
-import { GatewayError } from '../../std/gateway-error.ts'
-import { quote } from '../../std/quote.ts'
-import { opsUrl } from '../../ops/config.ts'
 import type { CommandIo } from '../terminal/terminal.ts'
 import { requestDaemon, type DaemonRequest } from './daemon-client.ts'
+import { defaultUrl, findDaemon, serviceSocket, type PlaceOptions } from './find-daemon.ts'
 
-export type DaemonOptions = { config?: string; url?: string; json?: boolean }
-
-const defaultUrl = 'http://127.0.0.1:8080'
+export type DaemonOptions = PlaceOptions & { json?: boolean }
 
 export function withDaemonOptions(command: Command): Command {
   return command
-    .option('--config <file>', 'find the daemon at ops.listen of this config')
-    .option('--url <url>', `find the daemon at this URL (default: ${defaultUrl})`)
+    .option('--config <file>', 'find the daemon by this config')
+    .option('--socket <path>', `use this control socket (default: ${serviceSocket})`)
+    .option('--url <url>', `use this URL, without the control socket (else: ${defaultUrl})`)
+    .option('--user <name>', 'user of ops.users, where the URL asks for one')
+    .option('--password-file <file>', 'file with the password of the user')
     .option('--json', 'print the answer as JSON')
 }
 
@@ -23,32 +22,7 @@ export function withDaemonOptions(command: Command): Command {
 export async function requestByOptions(
   options: DaemonOptions,
   io: CommandIo,
-  request: Omit<DaemonRequest, 'url' | 'stop'>,
+  request: Omit<DaemonRequest, 'daemon' | 'stop'>,
 ): Promise<unknown> {
-  return requestDaemon({ ...request, url: await daemonUrl(options, io), stop: io.stop })
-}
-
-/** --url, or ops.listen of --config, or the default. */
-export async function daemonUrl(
-  { config, url }: Pick<DaemonOptions, 'config' | 'url'>,
-  { env }: Pick<CommandIo, 'env'>,
-): Promise<string> {
-  if (url !== undefined && config !== undefined)
-    throw new GatewayError('USAGE', {
-      what: 'Both --url and --config are given.',
-      why: 'Each of them names a daemon.',
-      act: 'Give one of them.',
-    })
-  if (url !== undefined) {
-    if (/^https?:\/\//.test(url) && URL.canParse(url)) return url.replace(/\/+$/, '')
-    throw new GatewayError('USAGE', {
-      what: `--url is not an http:// or https:// URL: ${quote(url)}.`,
-      why: 'The daemon answers over HTTP.',
-      act: `Write it as ${defaultUrl}.`,
-    })
-  }
-  if (config === undefined) return defaultUrl
-  // Loaded late: it brings the schema of every stage.
-  const { loadOpsConfig } = await import('../../config/config.ts')
-  return opsUrl((await loadOpsConfig(config, { env })).listen)
+  return requestDaemon({ ...request, daemon: await findDaemon(options, io), stop: io.stop })
 }

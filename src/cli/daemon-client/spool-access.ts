@@ -4,8 +4,9 @@ import type { Command } from 'commander'
 import { GatewayError } from '../../std/gateway-error.ts'
 import type { RestingSpool } from '../../spool/spool.ts'
 import type { CommandIo } from '../terminal/terminal.ts'
-import { requestDaemon, type DaemonRequest } from './daemon-client.ts'
-import { daemonUrl, withDaemonOptions, type DaemonOptions } from './daemon-options.ts'
+import { requestDaemon, type Daemon, type DaemonRequest } from './daemon-client.ts'
+import { withDaemonOptions, type DaemonOptions } from './daemon-options.ts'
+import { findDaemon } from './find-daemon.ts'
 import { notes } from '../terminal/text-format.ts'
 
 export type SpoolOptions = DaemonOptions & { path?: string }
@@ -23,13 +24,13 @@ export function withSpoolOptions(command: Command): Command {
 export function requestOrRead<Answer>(
   options: SpoolOptions,
   io: CommandIo,
-  request: Omit<DaemonRequest, 'url' | 'stop'>,
+  request: Omit<DaemonRequest, 'daemon' | 'stop'>,
   read: (spool: RestingSpool) => Promise<Answer>,
 ): Promise<Answer> {
   return fromDaemonOrSpool(
     options,
     io,
-    async (url) => (await requestDaemon({ ...request, url, stop: io.stop })) as Answer,
+    async (daemon) => (await requestDaemon({ ...request, daemon, stop: io.stop })) as Answer,
     read,
   )
 }
@@ -38,18 +39,18 @@ export function requestOrRead<Answer>(
 export function requestOrOpen<Answer>(
   options: SpoolOptions,
   io: CommandIo,
-  request: Omit<DaemonRequest, 'url' | 'stop'>,
+  request: Omit<DaemonRequest, 'daemon' | 'stop'>,
   work: (path: string) => Promise<Answer>,
 ): Promise<Answer> {
-  const fromDaemon = async (url: string) =>
-    (await requestDaemon({ ...request, url, stop: io.stop })) as Answer
+  const fromDaemon = async (daemon: Daemon) =>
+    (await requestDaemon({ ...request, daemon, stop: io.stop })) as Answer
   return fromDaemonOrPath(options, io, fromDaemon, work)
 }
 
 export async function fromDaemonOrSpool<Result>(
   options: SpoolOptions,
   io: CommandIo,
-  fromDaemon: (url: string) => Promise<Result>,
+  fromDaemon: (daemon: Daemon) => Promise<Result>,
   fromSpool: (spool: RestingSpool) => Promise<Result>,
 ): Promise<Result> {
   return fromDaemonOrPath(options, io, fromDaemon, (path) => withSpool(path, fromSpool))
@@ -58,19 +59,19 @@ export async function fromDaemonOrSpool<Result>(
 async function fromDaemonOrPath<Result>(
   options: SpoolOptions,
   io: CommandIo,
-  fromDaemon: (url: string) => Promise<Result>,
+  fromDaemon: (daemon: Daemon) => Promise<Result>,
   fromPath: (path: string) => Promise<Result>,
 ): Promise<Result> {
-  const { path, url, config } = options
-  if (path !== undefined && (url ?? config) !== undefined)
+  const { path, url, socket, config } = options
+  if (path !== undefined && (url ?? socket ?? config) !== undefined)
     throw new GatewayError('USAGE', {
-      what: '--path is given together with --url or --config.',
+      what: '--path is given together with --url, --socket or --config.',
       why: 'Each of them names a spool.',
       act: 'Give one of them.',
     })
   if (path !== undefined) return fromPath(path)
   try {
-    return await fromDaemon(await daemonUrl(options, io))
+    return await fromDaemon(await findDaemon(options, io))
   } catch (error) {
     if (!isUnreachable(error) || config === undefined) throw error
   }

@@ -30,7 +30,7 @@ export const exportCommand: BuildCommand = (io, done) =>
       const count = await fromDaemonOrSpool(
         options,
         io,
-        (url) => writeLines(requestDaemonLines({ url, path, method: 'POST', stop: io.stop }), to, io),
+        (daemon) => writeLines(requestDaemonLines({ daemon, path, method: 'POST', stop: io.stop }), to, io),
         (spool) => writeLines(linesOf(spool, query), to, io),
       )
       if (to !== undefined) io.stdout.write(`${plural(count, 'dead letter')} written to ${to}.\n`)

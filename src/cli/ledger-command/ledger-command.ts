@@ -14,7 +14,8 @@ import {
 } from '../../ledger/ledger.ts'
 import { checkInThread, openExistingStore } from '../../storage/storage.ts'
 import { requestDaemon } from '../daemon-client/daemon-client.ts'
-import { daemonUrl, withDaemonOptions, type DaemonOptions } from '../daemon-client/daemon-options.ts'
+import { withDaemonOptions, type DaemonOptions } from '../daemon-client/daemon-options.ts'
+import { findDaemon } from '../daemon-client/find-daemon.ts'
 import { isUnreachable, spoolPathIn } from '../daemon-client/spool-access.ts'
 import { wholeNumber } from '../terminal/option-values.ts'
 import type { BuildCommand, CommandIo } from '../terminal/terminal.ts'
@@ -106,12 +107,12 @@ async function withLedger(
   io: CommandIo,
   use: (run: RunQuery) => Promise<void>,
 ): Promise<void> {
-  const url = await daemonUrl(options, io)
+  const daemon = await findDaemon(options, io)
   let answered = false
   try {
     await use(async (query) => {
       const path = `/ledger?${paramsOf(query)}`
-      const answer = await requestDaemon({ url, path, method: 'GET', stop: io.stop })
+      const answer = await requestDaemon({ daemon, path, method: 'GET', stop: io.stop })
       answered = true
       return answer as LedgerAnswer
     })

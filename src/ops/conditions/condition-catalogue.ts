@@ -1,10 +1,12 @@
 // condition-catalogue.ts: every condition with its severity, meaning and what to do. The codes are API.
 //
 //   spool-conditions.ts    those of the spool and its disk
+//   http-conditions.ts     those of the HTTP server
 //
 // The event that raises a condition may replace `meaning` and `act` by more exact texts.
 // The documentation is generated from this table. Which event raises and clears a condition: ops/events.
 
+import { httpConditions } from './http-conditions.ts'
 import { spoolConditions } from './spool-conditions.ts'
 
 export const severities = ['info', 'warning', 'error', 'critical'] as const
@@ -260,6 +262,8 @@ export const conditionCatalogue = {
     meaning: 'JSONata expressions cannot be evaluated. Their messages are acknowledged and wait on disk.',
     act: 'Check the memory of the machine. The gateway tries again automatically.',
   },
+
+  ...httpConditions,
 
   // ledger: nothing is late or lost by these
   LEDGER_UNAVAILABLE: {

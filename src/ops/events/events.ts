@@ -18,7 +18,7 @@ import { clockEvents } from './clock-events.ts'
 import { deadLetterEvents } from './dead-letter-events.ts'
 import { deliveryEvents } from './delivery-events.ts'
 import { endpointEvents } from './endpoint-events.ts'
-import { gatewayEvents, operatorEvents } from './gateway-events.ts'
+import { gatewayEvents, httpEvents, operatorEvents } from './gateway-events.ts'
 import { ingestEvents } from './ingest-events.ts'
 import { ledgerEvents } from './ledger-events.ts'
 import { mappingEvents } from './mapping-events.ts'
@@ -40,6 +40,7 @@ export const eventTable: EventTable<EventName> = {
   ...deadLetterEvents,
   ...ledgerEvents,
   ...operatorEvents,
+  ...httpEvents,
 }
 
 /** The entry of an event. Throws for an event that the table does not have. */

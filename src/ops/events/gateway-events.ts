@@ -1,10 +1,11 @@
-// gateway-events.ts: the events of the life cycle (start, ready, stop), and of commands that change sealed
-// batches.
+// gateway-events.ts: the events of the life cycle (start, ready, stop), of changes by operators, and of the
+// HTTP server.
 
 import { formatDuration, plural } from '../../std/quantity.ts'
-import { bounded } from '../../std/quote.ts'
+import { bounded, quote } from '../../std/quote.ts'
 import type { EventName } from '../../domain/event.ts'
-import { forProvider } from './event-text.ts'
+import type { opsEventFields, RequestRefusal } from '../../domain/ops-event.ts'
+import { forProvider, noKey, ofFault, sentence } from './event-text.ts'
 import type { EventTable } from './types.ts'
 
 export const gatewayEvents: EventTable<Extract<EventName, `gateway_${string}`>> = {
@@ -51,5 +52,72 @@ export const operatorEvents: EventTable<'operator_action' | 'payloads_discarded'
     text: ({ provider, batchId, payloads, by }) =>
       `Operator ${bounded(by, 100)} discarded batch ${batchId}${forProvider(provider)}: ` +
       `${plural(payloads, 'payload')} lost.`,
+  },
+}
+
+const refusalTexts: Record<RequestRefusal, string> = {
+  host: 'the name in `Host` is not allowed',
+  cross_site: 'a browser sent it for a page of another site',
+  malformed: 'its target is not a path',
+  no_users: 'it would change something, and there are no users',
+  no_user: 'it named no user',
+  bad_password: 'the user or the password was wrong',
+  right: 'the user does not have the right',
+  busy: 'too many passwords were being checked',
+}
+
+/** Wrong passwords within a minute that a person should look at. */
+const passwordsMax = 10
+
+export const httpEvents: EventTable<keyof typeof opsEventFields> = {
+  change_made: {
+    meaning: 'An operator changed something, by a command or over HTTP. The audit log has it, too.',
+    level: 'info',
+    text: ({ change, by, outcome, request }) =>
+      `${sentence(bounded(by, 150)).slice(0, -1)} ran ${quote(change, 100)}` +
+      `${request === '' ? '' : ` with ${quote(request, 200)}`}: ${outcome}.`,
+  },
+  audit_log_failed: {
+    level: 'error',
+    repeats: () => '',
+    raises: {
+      AUDIT_LOG_FAILED: ({ path, why }) => ({
+        what: `Cannot write the audit log in ${path}.`,
+        why: sentence(why),
+      }),
+    },
+  },
+  audit_log_written: {
+    meaning: 'The audit log can be written again.',
+    level: 'info',
+    text: ({ path }) => `The audit log in ${path} can be written again.`,
+    clears: { AUDIT_LOG_FAILED: noKey },
+  },
+  request_refused: {
+    meaning: 'Requests on ops.listen were refused. At most one line a minute for each reason.',
+    level: 'warn',
+    text: ({ reason, count, address, user, path }) =>
+      `${plural(count, 'request')} refused. The last one came from ${quote(address, 60)} for ${quote(path, 100)}` +
+      `${user === null ? '' : `, user ${quote(user, 64)}`}: ${refusalTexts[reason]}.`,
+    raises: {
+      HTTP_PASSWORDS_REFUSED: ({ reason, count, address, user }) =>
+        reason !== 'bad_password' || count < passwordsMax
+          ? null
+          : {
+              what: `${plural(count, 'wrong password')} for ops.listen within a minute.`,
+              why: `The last one came from ${quote(address, 60)}, for the user ${quote(user ?? '', 64)}.`,
+            },
+    },
+  },
+  control_socket_failed: {
+    level: 'error',
+    repeats: ({ fault }) => fault.code,
+    raises: { CONTROL_SOCKET_FAILED: ofFault },
+  },
+  control_socket_opened: {
+    meaning: 'The control socket is open.',
+    level: 'info',
+    text: ({ path }) => `The control socket is open: ${path}.`,
+    clears: { CONTROL_SOCKET_FAILED: noKey },
   },
 }

@@ -8,22 +8,22 @@
 //   POST /control/batches/drop?WHICH&discard=1&yes=1
 //
 // WHICH is id and reason (each more than once), provider, olderThanMs, or `all=1`. Without `yes` they report
-// what they would do. `user` and `sudoUser` name the operator for the log; nothing verifies them.
+// what they would do.
 
 import type { BatchAction, BatchOperations } from '../../delivery/types.ts'
+import type { Caller } from '../types.ts'
 import { readBatchParams } from './batch-params.ts'
 import { badRequest, ok, problem, type JsonAnswer } from './json-answer.ts'
 
-const flags = ['all', 'dryRun', 'yes', 'discard', 'parts', 'user', 'sudoUser']
+const flags = ['all', 'dryRun', 'yes', 'discard', 'parts']
 const act = 'Nothing was changed.'
-const nameLengthMax = 100
 const partsMax = 100_000
 
 /** Null where there is nothing of this name. */
 export async function changeBatches(
   batches: BatchOperations,
   name: string,
-  params: URLSearchParams,
+  { params, caller }: { params: URLSearchParams; caller: Caller },
   signal: AbortSignal,
 ): Promise<JsonAnswer | null> {
   if (name === 'show') {
@@ -42,10 +42,15 @@ export async function changeBatches(
   const parts = partsIn(params)
   if (typeof parts === 'string') return badRequest(parts, act)
   const dryRun = params.get('dryRun') === '1' || (action !== 'retry' && params.get('yes') !== '1')
-  const user = params.get('user')?.slice(0, nameLengthMax) ?? 'unknown'
-  const sudoUser = params.get('sudoUser')?.slice(0, nameLengthMax) ?? null
-  const request = { action, selection, parts, dryRun, operator: { user, sudoUser } }
+  const request = { action, selection, parts, dryRun, operator: operatorOf(caller) }
   return ok(await batches.run(request, signal))
+}
+
+function operatorOf(caller: Caller) {
+  const user = caller.user ?? 'unknown'
+  return caller.via === 'socket'
+    ? { user, sudoUser: caller.sudoUser }
+    : { user: `${user} at ${caller.address} over TCP`, sudoUser: null }
 }
 
 function actionIn(name: string, params: URLSearchParams): BatchAction | null {

@@ -1,4 +1,4 @@
-// control-routes.ts: changes over HTTP, for people and programs of this machine only.
+// control-routes.ts: changes over HTTP, on the control socket or by a user with the right to change.
 //
 //   POST /control/reload                                              reads config and device table again
 //   POST /control/probe                                               tries the service now
@@ -9,15 +9,16 @@
 //   POST /control/spool/verify                                        reads every record of the spool
 //   POST /control/spool/...                                           control-spool.ts
 //
-// There is no password. The connection must come from loopback, name a loopback host, and not come from a web
-// page (which sends `Origin`) or through a proxy that announces itself. A proxy in front of `ops.listen` must
-// not pass /control on. The answer comes when the work is done, which may take minutes; closing the
-// connection ends the work.
+// request-rights/ decides who may. The answer comes when the work is done, which may take minutes; closing
+// the connection ends the work. A change is in the audit log before it begins and when it has ended; so is an
+// export, because data leaves the gateway.
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { GatewayError } from '../../std/gateway-error.ts'
 import { quote } from '../../std/quote.ts'
-import type { DaemonControl, StageViews } from '../types.ts'
+import type { Audit, ChangeEnd } from '../audit/audit.ts'
+import type { Caller, DaemonControl, StageViews } from '../types.ts'
+import type { Right } from './request-rights/request-rights.ts'
 import { changeBatches } from './control-batches.ts'
 import { changeDeadLetters } from './control-dead-letters.ts'
 import { changeQuarantine } from './control-quarantine.ts'
@@ -33,24 +34,93 @@ export function isControl(path: string): boolean {
   return path.startsWith(prefix)
 }
 
-type Route = { path: string; query: URLSearchParams; request: IncomingMessage; response: ServerResponse }
+/** These show one dead letter or batch, or all selected ones, whole. */
+const shown = /^\/control\/(dead-letters\/(show|export)|batches\/show)$/
+/** These change nothing. */
+const reading = /^\/control\/(dead-letters\/(show|import-plan|import-check)|batches\/show|spool\/verify)$/
+/** These only report without `yes=1`. */
+const confirmed =
+  /^\/control\/(dead-letters\/purge|quarantine\/drop|batches\/(reissue|split|mark-delivered|drop))$/
 
-export async function answerControl(stages: StageViews, route: Route): Promise<ControlAnswer> {
-  const { path, request, response } = route
-  const why = foreignIn(request)
-  if (why !== null)
-    return problem(403, {
-      what: 'Only programs on the machine of the gateway may change something.',
-      why,
-      act: 'Send the request on the machine of the gateway, to the address of ops.listen.',
-    })
-  if (!stages.control) return notYet('Nothing can be changed yet.')
-  // The time limits of http.ts are for requests that only read.
+export function rightFor(path: string): Right {
+  return shown.test(path) ? 'show' : 'change'
+}
+
+function isRecorded(path: string, query: URLSearchParams): boolean {
+  if (reading.test(path) || query.get('dryRun') === '1') return false
+  return !confirmed.test(path) || query.get('yes') === '1'
+}
+
+type Route = {
+  path: string
+  query: URLSearchParams
+  request: IncomingMessage
+  response: ServerResponse
+  caller: Caller
+}
+
+export async function answerControl(
+  { stages, audit }: { stages: StageViews; audit: Audit },
+  route: Route,
+): Promise<ControlAnswer> {
+  const { path, query, request, response, caller } = route
+  const { control } = stages
+  if (!control) return notYet('Nothing can be changed yet.')
+  // The time limits of the server are for requests that only read.
   request.socket.setTimeout(0)
   const closed = new AbortController()
   response.once('close', () => closed.abort())
+  const run = async () => (await tryChange(stages, control, route, closed.signal)) ?? unknownPath(path)
+  if (!isRecorded(path, query)) return run()
+  const end = await audit.begin(path.slice(prefix.length), decodeQuery(query), caller)
+  return ended(run, end)
+}
+
+/** Calls `end` when the change, or the stream that it answers with, has ended. */
+async function ended(
+  run: () => Promise<ControlAnswer>,
+  end: (how: ChangeEnd) => Promise<void>,
+): Promise<ControlAnswer> {
   try {
-    return (await change(stages, stages.control, route, closed.signal)) ?? unknownPath(path)
+    const answered = await run()
+    if (!('lines' in answered)) {
+      await end(answered)
+      return answered
+    }
+    return { lines: counted(answered.lines, (lines) => end({ status: 200, value: { lines } })) }
+  } catch (error) {
+    await end({ status: 500, value: { why: String(error) } })
+    throw error
+  }
+}
+
+async function* counted(
+  lines: AsyncIterable<string>,
+  end: (lines: number) => Promise<void>,
+): AsyncGenerator<string> {
+  let count = 0
+  try {
+    for await (const line of lines) {
+      yield line
+      count += 1
+    }
+  } finally {
+    await end(count)
+  }
+}
+
+function decodeQuery(query: URLSearchParams): string {
+  return [...query].map(([key, value]) => `${key}=${value}`).join('&')
+}
+
+async function tryChange(
+  stages: StageViews,
+  control: DaemonControl,
+  route: Route,
+  signal: AbortSignal,
+): Promise<ControlAnswer | null> {
+  try {
+    return await change(stages, control, route, signal)
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
     return faultAnswer(wrongUse.has(error.code) ? 422 : 503, error)
@@ -70,7 +140,7 @@ const wrongUse: ReadonlySet<string> = new Set([
 async function change(
   { deadLetters, quarantine, batches, spoolWork }: StageViews,
   control: DaemonControl,
-  { path, query, request }: Route,
+  { path, query, request, caller }: Route,
   signal: AbortSignal,
 ): Promise<ControlAnswer | null> {
   switch (path.slice(prefix.length)) {
@@ -92,7 +162,8 @@ async function change(
       if (folder === 'dead-letters' && deadLetters)
         return changeDeadLetters(deadLetters, name, query, { request, signal })
       if (folder === 'quarantine' && quarantine) return changeQuarantine(quarantine, name, query, signal)
-      if (folder === 'batches' && batches) return changeBatches(batches, name, query, signal)
+      if (folder === 'batches' && batches)
+        return changeBatches(batches, name, { params: query, caller }, signal)
       return null
     }
   }
@@ -104,19 +175,6 @@ function unknownPath(path: string): ControlAnswer {
     why: 'The path does not exist.',
     act: 'Use a path such as /control/reload, /control/probe or /control/dead-letters/remap.',
   })
-}
-
-/** Why the request may come from elsewhere; null where it comes from this machine. */
-function foreignIn({ socket, headers }: IncomingMessage): string | null {
-  const peer = socket.remoteAddress ?? ''
-  if (!/^(127\.|::1$|::ffff:127\.)/.test(peer)) return `The connection comes from ${quote(peer, 60)}.`
-  const host = (headers.host ?? '').replace(/:\d+$/, '')
-  if (!/^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(host))
-    return `The request names the host ${quote(host, 100)}, which is not this machine.`
-  if (headers.origin !== undefined) return 'The request comes from a web page.'
-  for (const name of ['forwarded', 'x-forwarded-for', 'x-real-ip', 'via'])
-    if (headers[name] !== undefined) return 'The request came through a proxy.'
-  return null
 }
 
 async function remap(

@@ -7,37 +7,41 @@
 //   /status   status.ts as JSON
 //   /metrics  Prometheus text
 //   /tap      messages as they come, raw and mapped, as NDJSON, while the client reads: tap-stream.ts
+//   /audit    changes that operators made, newest first: ../audit
 //   /devices, /devices/{key}, /dead-letters, /ledger, /quarantine, /batches    read-routes.ts
-//   /control/...    changes: POST, from this machine only: control-routes.ts
+//   /control/...    changes: POST, on the control socket or by a user: control-routes.ts
 //
-// All else is GET and HEAD. The server listens on loopback by default and asks for no password, so it shows
-// nothing secret. Headers, bodies, connections and times are bounded: a port scanner must not cost the daemon
-// anything.
+// All else is GET and HEAD. There are two servers (listening/): one on TCP, by default on loopback, and the
+// control socket for the commands of this machine. request-rights/ decides who may do what; no web
+// page may do anything. Nothing secret is shown. Headers, bodies, connections and times are bounded.
+//
+// Where the control socket cannot be opened, the daemon goes on without it: condition CONTROL_SOCKET_FAILED.
+// It tries again whenever the spool is opened or refused, because the directory may be there then.
 
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { codeOf, GatewayError, messageOf } from '../../std/gateway-error.ts'
+import type { Clock } from '../../std/clock.ts'
+import { GatewayError, messageOf } from '../../std/gateway-error.ts'
 import { quote } from '../../std/quote.ts'
-import { opsUrl, type HostPort } from '../config.ts'
+import type { Emit } from '../../domain/event.ts'
+import { createAudit, type Audit } from '../audit/audit.ts'
+import type { OpsConfig } from '../config.ts'
+import { createRequestRights, type RequestRights, type Right } from './request-rights/request-rights.ts'
 import { takesBody } from './control-dead-letters.ts'
-import { answerControl, isControl } from './control-routes.ts'
+import { answerControl, isControl, rightFor } from './control-routes.ts'
 import { ok, problem, type JsonAnswer } from './json-answer.ts'
+import {
+  listenOnControlSocket,
+  listenOnTcp,
+  type ConnectionCounters,
+  type Listener,
+  type SocketListener,
+  type SocketPlace,
+} from './listening/listening.ts'
 import { answerRead } from './read-routes.ts'
 import { tapContentType } from './tap-stream.ts'
 import type { StageViews } from '../types.ts'
-
-const limits = {
-  maxHeaderSize: 8192,
-  headersTimeout: 5000,
-  requestTimeout: 5000,
-  keepAliveTimeout: 5000,
-  connectionsCheckingInterval: 1000,
-} as const
-/** Beyond this a connection is closed at once. */
-const connectionsMax = 64
-/** A connection that does not read for this long is closed. */
-const idleMs = 10_000
 
 export type HttpSource = {
   status(): unknown
@@ -49,71 +53,96 @@ export type HttpSource = {
   tap(query: URLSearchParams, response: ServerResponse): JsonAnswer | null
 }
 
+export type HttpDeps = { clock: Clock; emit: Emit }
+
+export type HttpOptions = OpsConfig & {
+  spoolPath: string
+  /** Null: no control socket. */
+  socket: SocketPlace | null
+}
+
 export type HttpServer = {
   /** With the port that the system chose where the config says 0. */
   url: string
+  /** Path of the control socket; null while it is not open. */
+  readonly socketPath: string | null
+  /** Opens the control socket where it is not open, or where its file is gone. Does not reject. */
+  ensureSocket(): Promise<void>
+  counters(): HttpCounters
   close(): Promise<void>
 }
 
+export type HttpCounters = ConnectionCounters & { refused: ReadonlyMap<string, number> }
+
+type Server = HttpSource & { rights: RequestRights; audit: Audit; spoolPath: string; isSocket: boolean }
 type Answer = { status: number; contentType: string; body: string }
 
 /** Rejects with GatewayError ADDRESS_IN_USE or ADDRESS_UNAVAILABLE. */
-export async function openHttp(source: HttpSource, listen: HostPort): Promise<HttpServer> {
-  const server = createServer(limits, (request, response) => {
-    // answer() catches everything; a failure to write means that the reader is gone.
-    void respond(source, request, response)
-  })
-  server.maxConnections = connectionsMax
-  server.setTimeout(idleMs)
-  await opened(server, listen)
-  const bound = server.address()
-  const port = typeof bound === 'object' && bound ? bound.port : listen.port
-  return {
-    url: opsUrl({ host: listen.host, port }),
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve())
-        server.closeAllConnections()
-      }),
-  }
-}
-
-function opened(server: Server, { host, port }: HostPort): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const onError = (error: Error) => reject(faultOf(error, host, port))
-    server.once('error', onError)
-    server.listen({ host, port }, () => {
-      server.removeListener('error', onError)
-      // A listening server reports only failed accepts (no file descriptors left); the client tries again.
-      server.on('error', () => undefined)
-      resolve()
-    })
-  })
-}
-
-function faultOf(error: Error, host: string, port: number): GatewayError {
-  const what = `Cannot listen for HTTP on ${host}:${port} (ops.listen).`
-  if (codeOf(error) === 'EADDRINUSE') {
-    return new GatewayError('ADDRESS_IN_USE', {
-      what,
-      why: 'Another process listens there, perhaps another gateway.',
-      act: `Find it with \`ss -ltnp 'sport = :${port}'\`, or set ops.listen to another port.`,
-      cause: error,
-    })
-  }
-  return new GatewayError('ADDRESS_UNAVAILABLE', {
-    what,
-    why: messageOf(error),
-    act: 'Set ops.listen to an address of this machine and a port above 1023.',
-    cause: error,
-  })
-}
-
-async function respond(
+export async function openHttp(
   source: HttpSource,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
+  { clock, emit }: HttpDeps,
+  options: HttpOptions,
+): Promise<HttpServer> {
+  const { spoolPath, socket: place } = options
+  const rights = createRequestRights({ clock, emit }, options)
+  const audit = createAudit({ clock, emit }, { folder: spoolPath, bytesMax: options.audit_max_bytes })
+  const answerOn = (isSocket: boolean) => (request: IncomingMessage, response: ServerResponse) => {
+    // answer() catches everything; a failure to write means that the reader is gone.
+    void respond({ ...source, rights, audit, spoolPath, isSocket }, request, response)
+  }
+  const tcp: Listener = await listenOnTcp(answerOn(false), options)
+  let socket: SocketListener | null = null
+  let opening: Promise<void> | null = null
+  let isClosed = false
+  let hasFailed = false
+  try {
+    await ensureSocket(true)
+  } catch (error) {
+    await tcp.close()
+    throw error
+  }
+  return {
+    url: tcp.url,
+    get socketPath() {
+      return socket?.path ?? null
+    },
+    ensureSocket: () => (opening ??= ensureSocket(false).finally(() => (opening = null))),
+    counters: () => ({
+      open: tcp.connections.open,
+      closedForOthers: tcp.connections.closedForOthers,
+      refused: rights.refusals(),
+    }),
+    async close() {
+      isClosed = true
+      await opening
+      await Promise.all([tcp.close(), socket?.close()])
+      await audit.close()
+    },
+  }
+
+  async function ensureSocket(isStart: boolean): Promise<void> {
+    if (place === null || isClosed || socket?.isThere()) return
+    await socket?.close()
+    socket = null
+    try {
+      socket = await listenOnControlSocket(answerOn(true), place)
+      if (hasFailed) emit({ kind: 'control_socket_opened', path: place.path })
+      hasFailed = false
+    } catch (error) {
+      if (!(error instanceof GatewayError)) throw error
+      // At the start that is another gateway, as for a port.
+      if (isStart && error.code === 'ADDRESS_IN_USE') throw error
+      // The directory of the spool is created when the spool is opened; then it is tried again.
+      if (isStart) return
+      emit({ kind: 'control_socket_failed', fault: error })
+      hasFailed = true
+    }
+  }
+}
+
+async function respond(source: Server, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  // Before a stream begins, too.
+  for (const [name, value] of Object.entries(safetyHeaders)) response.setHeader(name, value)
   const answered = await answer(source, request, response).catch(failed)
   if (answered === 'streams') return
   const { status, contentType, body } = 'value' in answered ? json(answered) : answered
@@ -121,8 +150,7 @@ async function respond(
   response.writeHead(status, {
     'content-type': contentType,
     'content-length': bytes.length,
-    'cache-control': 'no-store',
-    'x-content-type-options': 'nosniff',
+    ...('value' in answered ? answered.headers : {}),
     ...(status === 405 ? { allow: 'GET, HEAD' } : {}),
     // A request with a body is not read to its end, so the connection cannot carry another one.
     ...(hasBody(request) ? { connection: 'close' } : {}),
@@ -130,14 +158,30 @@ async function respond(
   response.end(request.method === 'HEAD' ? undefined : bytes)
 }
 
+/** No page may embed an answer, run it as a script, or read it from another site. */
+const safetyHeaders = {
+  'cache-control': 'no-store',
+  'content-security-policy':
+    "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+} as const
+
 async function answer(
-  source: HttpSource,
+  source: Server,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<Answer | JsonAnswer | 'streams'> {
   const [path = '/', search = ''] = (request.url ?? '/').split('?', 2)
   const query = new URLSearchParams(search)
   const changes = request.method === 'POST' && isControl(path)
+  const right = changes ? rightFor(path) : readRight(path)
+  const admitted = source.isSocket
+    ? source.rights.admitOnSocket(request)
+    : await source.rights.admit(request, right)
+  if (admitted.kind === 'refused') return admitted.answer
   if (request.method !== 'GET' && request.method !== 'HEAD' && !changes) {
     return problem(405, {
       what: `${request.method ?? 'This method'} is not allowed on ${quote(path, 100)}.`,
@@ -153,11 +197,26 @@ async function answer(
     })
   }
   if (changes) {
-    const answered = await answerControl(source.stages, { path, query, request, response })
+    const { stages, audit } = source
+    const { caller } = admitted
+    const answered = await answerControl({ stages, audit }, { path, query, request, response, caller })
     if ('value' in answered) return answered
     await sendLines(answered.lines, response)
     return 'streams'
   }
+  return answerGet(source, { path, query }, request, response)
+}
+
+function readRight(path: string): Right {
+  return path === '/healthz' || path === '/readyz' ? 'open' : 'read'
+}
+
+async function answerGet(
+  source: Server,
+  { path, query }: { path: string; query: URLSearchParams },
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<Answer | JsonAnswer | 'streams'> {
   switch (path) {
     case '/':
       return text(`telemetry gateway\n\n${paths.join('\n')}\n`)
@@ -179,7 +238,8 @@ async function answer(
     default: {
       const closed = new AbortController()
       response.once('close', () => closed.abort())
-      return answerRead(source.stages, { path, query, signal: closed.signal })
+      const { stages, spoolPath } = source
+      return answerRead({ ...stages, spoolPath }, { path, query, signal: closed.signal })
     }
   }
 }
@@ -194,15 +254,13 @@ const paths = [
   '/ledger',
   '/quarantine',
   '/batches',
+  '/audit',
   '/tap',
 ]
 
 /** As fast as the client reads. Closing the connection ends it. */
 async function sendLines(lines: AsyncIterable<string>, response: ServerResponse): Promise<void> {
-  response.writeHead(200, {
-    'content-type': 'application/x-ndjson; charset=utf-8',
-    'cache-control': 'no-store',
-  })
+  response.writeHead(200, { 'content-type': 'application/x-ndjson; charset=utf-8' })
   try {
     await pipeline(Readable.from(lines), response)
   } catch {

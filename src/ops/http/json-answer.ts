@@ -3,7 +3,7 @@
 import type { GatewayError } from '../../std/gateway-error.ts'
 import { quote } from '../../std/quote.ts'
 
-export type JsonAnswer = { status: number; value: unknown }
+export type JsonAnswer = { status: number; value: unknown; headers?: Readonly<Record<string, string>> }
 
 type Problem = { what: string; why: string; act: string }
 

@@ -8,15 +8,18 @@
 //   /ledger?device=&at=&from=&to=&payload=&batch=&request=&outcome=&limit=&after=
 //                          what became of payloads (ledger/ledger-query.ts), newest first
 //   /quarantine?device=&limit=    quarantine-view.ts
+//   /audit?since=&until=&limit=    changes that operators made (../audit), newest first; epoch milliseconds
 //   /batches?provider=&reason=&olderThanMs=&limit=    sealed batches that are not settled, held first
 //
 // Each reads a bounded part and reports when there is more.
 
 import { assertNever } from '../../std/assert.ts'
+import { quote } from '../../std/quote.ts'
 import type { DeviceView, StageViews } from '../types.ts'
 import { readBatchParams } from './batch-params.ts'
 import { readDeadLetterParams } from './dead-letter-params.ts'
 import { badRequest, notFound, ok, problem, type JsonAnswer } from './json-answer.ts'
+import { readAudit } from '../audit/audit.ts'
 import { quarantineOf } from './quarantine-view.ts'
 
 type Request = { path: string; query: URLSearchParams; signal: AbortSignal }
@@ -24,7 +27,10 @@ type Request = { path: string; query: URLSearchParams; signal: AbortSignal }
 const limitDefault = 100
 const limitMax = 1000
 
-export async function answerRead(stages: StageViews, { path, query, signal }: Request): Promise<JsonAnswer> {
+export async function answerRead(
+  stages: StageViews & { spoolPath: string },
+  { path, query, signal }: Request,
+): Promise<JsonAnswer> {
   const limit = Math.min(limitMax, Number(/^\d{1,6}$/.exec(query.get('limit') ?? '')?.[0] ?? limitDefault))
   const found = (value: unknown) => (value === null ? notFound(path, 'The daemon is starting.') : ok(value))
   if (path === '/devices') return found(await devicesOf(stages, limit))
@@ -36,6 +42,7 @@ export async function answerRead(stages: StageViews, { path, query, signal }: Re
   }
   if (path === '/ledger') return ledgerOf(stages, path, query, signal)
   if (path === '/quarantine') return found(await quarantineOf(stages, { device: query.get('device'), limit }))
+  if (path === '/audit') return auditOf(stages.spoolPath, query, limit)
   if (path === '/batches') {
     const providers = stages.batches?.providers ?? null
     const selection = readBatchParams(query, { others: ['limit'], providers })
@@ -43,6 +50,14 @@ export async function answerRead(stages: StageViews, { path, query, signal }: Re
     return found(stages.batches?.list(selection, limit) ?? null)
   }
   return notFound(path, 'The path is unknown.')
+}
+
+async function auditOf(folder: string, query: URLSearchParams, limit: number): Promise<JsonAnswer> {
+  for (const [key, value] of query)
+    if (!/^(since|until|limit)$/.test(key) || !/^\d{1,15}$/.test(value))
+      return badRequest(`Unknown parameter or value: ${quote(key, 40)}.`, 'Use since, until and limit.')
+  const timeIn = (key: string) => (query.has(key) ? { [key]: Number(query.get(key)) } : {})
+  return ok(await readAudit(folder, { limit, ...timeIn('since'), ...timeIn('until') }))
 }
 
 async function devicesOf({ mapping }: StageViews, limit: number) {

@@ -56,12 +56,7 @@ export function createTapRoute({ clock, taps }: Deps): TapRoute {
         why: `It ${opened.why}.`,
         act: 'Use a filter such as telemetry/v1/+/data.',
       })
-    response.writeHead(200, {
-      'content-type': tapContentType,
-      'cache-control': 'no-store',
-      'x-content-type-options': 'nosniff',
-      connection: 'close',
-    })
+    response.writeHead(200, { 'content-type': tapContentType, connection: 'close' })
     response.flushHeaders()
     wake = stream({ clock, response, reader: opened.reader })
     return null

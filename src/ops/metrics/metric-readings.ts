@@ -3,6 +3,7 @@
 import type { DeadLetterOperations } from '../../dead-letters/dead-letters.ts'
 import type { ProviderView } from '../../delivery/types.ts'
 import type { Conditions } from '../conditions/conditions.ts'
+import type { HttpCounters } from '../http/http.ts'
 import type { MappingView, StageViews } from '../types.ts'
 
 type Sample = { labels: Record<string, string>; value: number }
@@ -16,6 +17,8 @@ export type MetricsView = {
   version: string
   ready: boolean
   linesLost: number
+  /** Null before the server listens. */
+  http: HttpCounters | null
   acceptedByLane: ReadonlyMap<string, number>
   eventLoopLag: { p50S: number; p99S: number; maxS: number }
 }

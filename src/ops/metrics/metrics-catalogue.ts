@@ -4,6 +4,7 @@
 // Names are `gateway_*`, units are base units, every label has a bounded set of values, and a value is a
 // stable code.
 
+import { httpMetrics } from './http-metrics.ts'
 import { ledgerMetrics } from './ledger-metrics.ts'
 import { mappingMetrics } from './mapping-metrics.ts'
 import {
@@ -286,6 +287,7 @@ export const metricCatalogue: readonly Metric[] = [
   ...mappingMetrics,
   ...deliveryMetrics,
   ...ledgerMetrics,
+  ...httpMetrics,
   ...processMetrics,
 ]
 

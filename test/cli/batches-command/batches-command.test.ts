@@ -46,7 +46,7 @@ async function daemon(changes: Partial<BatchActionReport> = {}) {
   const fail = () => Promise.reject(new Error('not asked'))
   ops.ops.attach({ control: { reload: fail, remap: fail, check: fail, probe: fail }, batches })
   const run = (...argv: string[]) =>
-    runCli(['batches', ...argv, '--url', ops.ops.url() ?? ''], { env: { SUDO_USER: 'alice' } })
+    runCli(['batches', ...argv, '--url', ops.ops.control() ?? ''], { env: { SUDO_USER: 'alice' } })
   return { asked, run, [Symbol.asyncDispose]: () => ops[Symbol.asyncDispose]() }
 }
 

@@ -20,7 +20,7 @@ async function oneHeld(): Promise<Pipeline & { url: string; batchId: string }> {
   await device.acked(3)
   const codes = () => pipeline.status().conditions.map(({ code }) => code)
   await pipeline.until(() => codes().includes('BATCHES_HELD'))
-  const url = pipeline.gateway.addresses.ops
+  const url = pipeline.gateway.addresses.control
   const { stdout } = await runCli(['batches', '--json', '--url', url])
   const { batches } = JSON.parse(stdout) as BatchList
   expect(batches).toMatchObject([{ state: 'held', held: { reason: 'repeated' }, payloads: 3 }])

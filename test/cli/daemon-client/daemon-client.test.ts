@@ -15,7 +15,7 @@ async function pipeline() {
   device.publish({ topic: topicOf('truck-1'), payload: messageOf(1), messageId: 2 })
   device.publish({ topic: 'other', payload: messageOf(2), messageId: 3 })
   await device.acked(3)
-  return { folder, url: pipeline.gateway.addresses.ops }
+  return { folder, url: pipeline.gateway.addresses.control }
 }
 
 describe('commands on the running daemon', () => {

@@ -2,6 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { send } from '../../support/ops-world.ts'
 import { runCli } from '../../support/cli-world.ts'
 import { newFolder } from '../../support/folders.ts'
 import { refusedMessage, refusedPayload, telemetryOf } from '../../support/dead-letters-world.ts'
@@ -40,7 +41,7 @@ async function threeRefused(): Promise<Pipeline & { url: string }> {
   await pipeline.until(
     () => pipeline.status().spool.deadLetters === 3 && pipeline.status().totals.delivered === 1,
   )
-  return { ...pipeline, url: pipeline.gateway.addresses.ops }
+  return { ...pipeline, url: pipeline.gateway.addresses.control }
 }
 
 describe('payloads that the service refused', () => {
@@ -136,7 +137,7 @@ describe('payloads that the service refused', () => {
 
   test('are imported from a large file or from stdin once, and an error names the line of the file', async () => {
     const pipeline = await startPipeline()
-    const { ops: url } = pipeline.gateway.addresses
+    const { control: url } = pipeline.gateway.addresses
     const file = join(await newFolder(), 'large.ndjson')
     // More than one request can take, with a last line that has no end.
     const padding = 'x'.repeat(1000)
@@ -193,7 +194,7 @@ describe('payloads that the service refused', () => {
     const back = await runCli(['dead-letters', 'requeue', '--file', file, '--url', url])
     expect(back.stdout).toBe('3 payloads will be sent to the ingestion API.\n')
     await pipeline.until(() => pipeline.status().totals.delivered === 4)
-    const metrics = await (await fetch(`${url}/metrics`)).text()
+    const metrics = await (await send(url, '/metrics')).text()
     expect(metrics).toContain('gateway_dead_letters_purged_total{by="operator"} 3\n')
     expect(metrics).toContain('gateway_dead_letters_imported_total 3\n')
   })
@@ -203,7 +204,7 @@ describe('messages that could not be mapped', () => {
   test('are shown as text or in hexadecimal, and delivered after the mapping is corrected', async () => {
     const folder = await newFolder()
     const pipeline = await startPipeline({ folder })
-    const url = pipeline.gateway.addresses.ops
+    const url = pipeline.gateway.addresses.control
     const other = JSON.stringify({ ts: 1_763_690_000_000, latitude: 52, lon: 13 })
     await publish(pipeline, 'truck-1', [other])
     await publish(pipeline, 'binary', ['\u0000\u0001\u0002'])
@@ -306,7 +307,7 @@ describe('wrong usage', () => {
 
   test('an invalid file is refused with the numbers of its lines', async () => {
     const pipeline = await startPipeline()
-    const url = pipeline.gateway.addresses.ops
+    const url = pipeline.gateway.addresses.control
     const folder = await mkdtemp(join(tmpdir(), 'wrong-'))
     onTestFinished(() => rm(folder, { recursive: true }))
     const missing = await runCli(['dead-letters', 'requeue', '--file', join(folder, 'none'), '--url', url])

@@ -10,7 +10,7 @@ import { startPipeline } from '../../support/pipeline-world.ts'
 describe('spool snapshot', () => {
   test('copies the spool of the running daemon, and restore makes a spool of the copy', async () => {
     const { gateway } = await startPipeline()
-    const url = gateway.addresses.ops
+    const url = gateway.addresses.control
     const to = join(await newFolder(), 'snapshot')
     const { status, stdout } = await runCli(['spool', 'snapshot', '--to', to, '--url', url])
     expect(status).toBe(0)
@@ -49,7 +49,7 @@ describe('spool snapshot', () => {
 describe('spool assign-lane', () => {
   test('refuses a lane that has a provider, and a provider that is not in the config', async () => {
     const { gateway } = await startPipeline()
-    const url = gateway.addresses.ops
+    const url = gateway.addresses.control
     const argv = ['spool', 'assign-lane', '--lane', '7', '--url', url]
     const known = await runCli([...argv, '--provider', 'default'])
     expect(known.status).toBe(1)

@@ -45,7 +45,7 @@ describe('spool verify', () => {
     device.publish({ topic: topicOf('truck-1'), payload: 'no json', messageId: 2 })
     await device.acked(2)
     await roundTrip(device)
-    const { status, stdout } = await runCli(['spool', 'verify', '--url', pipeline.gateway.addresses.ops])
+    const { status, stdout } = await runCli(['spool', 'verify', '--url', pipeline.gateway.addresses.control])
     expect(status).toBe(0)
     expect(stdout).toMatch(/^dead letters +1 +\S+ B +0$/m)
     expect(stdout).toMatch(/^1 +default +\w+ +\d +1 +0 +1$/m)
@@ -105,7 +105,7 @@ describe('spool salvage', () => {
     expect(await readdir(to)).toEqual(expect.arrayContaining(['payloads.ndjson', 'report.json']) as string[])
 
     const pipeline = await startPipeline()
-    const url = pipeline.gateway.addresses.ops
+    const url = pipeline.gateway.addresses.control
     const file = join(to, 'payloads.ndjson')
     const taken = await runCli(['dead-letters', 'requeue', '--file', file, '--url', url])
     expect(taken.stdout).toBe('5 payloads will be sent to the ingestion API.\n')
@@ -131,7 +131,7 @@ describe('spool salvage', () => {
       ],
     })
     const pipeline = await startPipeline()
-    const url = pipeline.gateway.addresses.ops
+    const url = pipeline.gateway.addresses.control
     for (const name of ['messages.ndjson', 'dead-letters.ndjson'])
       expect((await runCli(['dead-letters', 'requeue', '--file', join(to, name), '--url', url])).status).toBe(
         0,
@@ -166,7 +166,7 @@ ops: { listen: 127.0.0.1:0 }
     expect(stdout).toMatch(/^ {2}state\.ndjson +1$/m)
     const second = await startPipeline({ config })
     const file = join(to, 'open-parts.ndjson')
-    const url = second.gateway.addresses.ops
+    const url = second.gateway.addresses.control
     expect((await runCli(['dead-letters', 'requeue', '--file', file, '--url', url])).status).toBe(0)
     await second.until(() => second.status().totals.delivered === 1)
     expect(second.sandbox.received({ device: 'truck-1', limit: 1 })).toMatchObject([
@@ -190,7 +190,7 @@ ops: { listen: 127.0.0.1:0 }
     expect(stdout).toMatch(/^ {2}suspect\.ndjson +\d$/m)
     expect(stdout).toMatch(/its checksum is wrong/)
     const pipeline = await startPipeline()
-    const url = pipeline.gateway.addresses.ops
+    const url = pipeline.gateway.addresses.control
     const file = join(to, 'suspect.ndjson')
     const left = await runCli(['dead-letters', 'requeue', '--file', file, '--url', url])
     expect(left.stdout).toMatch(/^0 payloads will be sent[\s\S]* suspect left out/)

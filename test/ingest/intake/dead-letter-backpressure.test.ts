@@ -8,6 +8,7 @@ import { messageOf as mqttMessage } from '../../support/mapping-world.ts'
 import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
 import { messageOf, roundTrip, startPipeline, topicOf } from '../../support/pipeline-world.ts'
 import { ourTimeOf } from '../../support/our-time.ts'
+import { send } from '../../support/ops-world.ts'
 
 const senderOf = (clientId: string): Sender => ({
   clientId,
@@ -166,8 +167,8 @@ describe('full dead letters in the whole pipeline', () => {
     expect(pipeline.status().conditions.map(({ code }) => code)).toContain('DEAD_LETTERS_FULL')
     expect(pipeline.status().conservation.messages.difference).toBe(0)
     expect(broken.acks.map(({ messageId }) => messageId)).not.toContain(held)
-    const purge = `${pipeline.gateway.addresses.ops}/control/dead-letters/purge?all=1&yes=1`
-    expect((await fetch(purge, { method: 'POST' })).status).toBe(200)
+    const purge = '/control/dead-letters/purge?all=1&yes=1'
+    expect((await send(pipeline.gateway.addresses.control, purge, { method: 'POST' })).status).toBe(200)
     await broken.until(() => broken.acks.some(({ messageId }) => messageId === held))
     expect(pipeline.status().conditions.map(({ code }) => code)).not.toContain('DEAD_LETTERS_FULL')
   })

@@ -36,9 +36,10 @@ async function world() {
   const fail = () => Promise.reject(new Error('not asked'))
   ops.ops.attach({ control: { reload: fail, remap: fail, check: fail, probe: fail }, batches })
   const post = (query: string, headers: Record<string, string> = {}) =>
-    get(ops.ops.url(), `/control/batches/${query}`, { method: 'POST', headers })
+    get(ops.ops.control(), `/control/batches/${query}`, { method: 'POST', headers })
   const list = (query: string) => get(ops.ops.url(), `/batches?${query}`)
-  return { asked, post, list, [Symbol.asyncDispose]: () => ops[Symbol.asyncDispose]() }
+  const overTcp = (query: string) => get(ops.ops.url(), `/control/batches/${query}`, { method: 'POST' })
+  return { asked, post, overTcp, list, [Symbol.asyncDispose]: () => ops[Symbol.asyncDispose]() }
 }
 
 const nobody = { user: 'unknown', sudoUser: null }
@@ -46,7 +47,7 @@ const nobody = { user: 'unknown', sudoUser: null }
 describe('actions on batches over HTTP', () => {
   test('name the batches, the operator, and whether they change anything', async () => {
     await using ops = await world()
-    await ops.post(`retry?id=${id}&id=b&user=root&sudoUser=alice`)
+    await ops.post(`retry?id=${id}&id=b`, { 'gateway-user': 'root', 'gateway-sudo-user': 'alice' })
     await ops.post('retry?all=1&dryRun=1')
     await ops.post('reissue?reason=repeated')
     await ops.post('split?provider=x&olderThanMs=5000&parts=3&yes=1')
@@ -77,7 +78,7 @@ describe('actions on batches over HTTP', () => {
     ])
   })
 
-  test('are not carried out for an invalid request, nor for another machine', async () => {
+  test('are not carried out for an invalid request, nor over TCP', async () => {
     await using ops = await world()
     const wrong = [
       'retry',
@@ -90,7 +91,7 @@ describe('actions on batches over HTTP', () => {
     ]
     for (const query of wrong) expect((await ops.post(query)).status, query).toBe(400)
     expect((await ops.post('burn?all=1')).status).toBe(404)
-    expect((await ops.post('drop?all=1', { origin: 'http://page.example' })).status).toBe(403)
+    expect((await ops.overTcp('drop?all=1&yes=1')).status).toBe(403)
     expect(ops.asked).toEqual([])
   })
 })

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { RemapRequest } from '../../../src/ingest/ingest.ts'
 import type { DaemonControl } from '../../../src/ops/types.ts'
 import { GatewayError } from '../../../src/std/gateway-error.ts'
-import { get, opsWorld } from '../../support/ops-world.ts'
+import { get, opsWorld, send } from '../../support/ops-world.ts'
 
 const report = {
   dryRun: false,
@@ -33,11 +33,13 @@ async function world(changes: Partial<DaemonControl> = {}) {
   }
   await ops.ops.start()
   ops.ops.attach({ control })
-  const url = ops.ops.url() ?? ''
+  const [url, socket] = [ops.ops.url() ?? '', ops.ops.control() ?? '']
   return {
     url,
+    socket,
     asked,
-    post: (path: string, headers: Record<string, string> = {}) => get(url, path, { method: 'POST', headers }),
+    post: (path: string, headers: Record<string, string> = {}) =>
+      get(socket, path, { method: 'POST', headers }),
     [Symbol.asyncDispose]: () => ops[Symbol.asyncDispose](),
   }
 }
@@ -77,11 +79,12 @@ describe('a change over HTTP', () => {
   })
 
   test.each([
+    ['a program of this machine', {}],
     ['a web page', { origin: 'https://example.org' }],
     ['a page that is called as this machine by name', { host: 'gateway.example.org' }],
     ['a proxy', { 'x-forwarded-for': '10.0.0.1' }],
     ['another proxy', { via: '1.1 proxy' }],
-  ])('is refused to %s', async (_, headers) => {
+  ])('over TCP is refused to %s', async (_, headers) => {
     await using ops = await world()
     expect(await rawPost(ops.url, '/control/reload', headers)).toBe(403)
     expect(ops.asked).toEqual([])
@@ -121,7 +124,7 @@ describe('a change over HTTP', () => {
         }),
     })
     const hangUp = new AbortController()
-    const answer = fetch(`${ops.url}/control/dead-letters/remap`, { method: 'POST', signal: hangUp.signal })
+    const answer = send(ops.socket, '/control/dead-letters/remap', { method: 'POST', signal: hangUp.signal })
     await begun
     hangUp.abort()
     await expect(answer).rejects.toThrow('abort')
@@ -131,7 +134,7 @@ describe('a change over HTTP', () => {
   test('waits until the daemon is ready', async () => {
     const ops = opsWorld()
     await ops.ops.start()
-    expect((await get(ops.ops.url(), '/control/reload', { method: 'POST' })).status).toBe(503)
+    expect((await get(ops.ops.control(), '/control/reload', { method: 'POST' })).status).toBe(503)
     await ops.ops.stop()
   })
 })

@@ -1,0 +1,33 @@
+// ops-event.ts: the events of the HTTP server: changes by operators, their audit log, refused requests and
+// the control socket.
+
+import type { GatewayError } from '../std/gateway-error.ts'
+import { count, field, why } from './event-field.ts'
+
+/** Why a request on ops.listen is refused. */
+export type RequestRefusal =
+  'host' | 'cross_site' | 'malformed' | 'no_users' | 'no_user' | 'bad_password' | 'right' | 'busy'
+
+export const opsEventFields = {
+  change_made: {
+    change: field<string>('path below /control, such as `dead-letters/purge`'),
+    request: field<string>('parameters of the request'),
+    by: field<string>(
+      'who: on the control socket the OS user and SUDO_USER as claimed, over TCP user and address',
+    ),
+    outcome: field<'done' | 'refused' | 'unknown'>('what became of it'),
+    result: field<string>('numbers of the answer, or the error, as JSON'),
+    tookMs: field<number>('duration in ms'),
+  },
+  audit_log_failed: { path: field<string>('directory of the audit log'), why },
+  audit_log_written: { path: field<string>('directory of the audit log') },
+  request_refused: {
+    reason: field<RequestRefusal>('why the last one was refused'),
+    count: count('refused requests with this reason since the last such event'),
+    address: field<string>('address of the last one'),
+    user: field<string | null>('user that the last one named; null for none'),
+    path: field<string>('path of the last one'),
+  },
+  control_socket_failed: { fault: field<GatewayError>('why it cannot be opened') },
+  control_socket_opened: { path: field<string>('path of the socket') },
+}

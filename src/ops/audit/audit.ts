@@ -1,0 +1,165 @@
+// audit.ts: the audit log: every change that an operator made, who made it, and what it did. Entry file of
+// this folder.
+//
+// Guarantees
+//   A change has a durable line before it begins and one after it ends, in `<spool>/audit.ndjson` (see
+//   audit-file.ts). So a change that a crash cut short is in the log, with an unknown outcome. The files have
+//   mode 0600 and a size limit; only the oldest lines are ever deleted.
+//
+//   {"at":1750000000000,"id":"…","change":"dead-letters/purge","request":"all=1&yes=1","by":{…}}
+//   {"at":1750000000050,"id":"…","outcome":"done","status":200,"result":{"deadLetters":12},"tookMs":50}
+//
+// Failures
+//   A line cannot be written (full disk): the change goes on, because changes are what frees the disk. The
+//   condition AUDIT_LOG_FAILED stays until a line is written again. The event `change_made` is in the log of
+//   the daemon in any case.
+//   A line is damaged: it is left out and counted when the log is read.
+
+import { randomUUID } from 'node:crypto'
+import type { Clock, EpochMs } from '../../std/clock.ts'
+import { messageOf } from '../../std/gateway-error.ts'
+import { bounded } from '../../std/quote.ts'
+import type { Emit } from '../../domain/event.ts'
+import type { Caller } from '../types.ts'
+import { openAuditFile, readAuditLines } from './audit-file.ts'
+
+/** `refused`: the daemon answered with an error. `unknown`: the daemon ended before the change did. */
+export type AuditOutcome = 'done' | 'refused' | 'unknown'
+
+export type AuditEntry = {
+  at: EpochMs
+  id: string
+  change: string
+  /** Parameters of the request. */
+  request: string
+  by: Caller
+  outcome: AuditOutcome
+  status: number | null
+  /** Numbers of the answer, or the code and the reason of the error. */
+  result: Readonly<Record<string, unknown>>
+  tookMs: number | null
+}
+
+export type AuditAnswer = {
+  /** Newest first. */
+  changes: readonly AuditEntry[]
+  /** There are more. */
+  more: boolean
+  /** Lines that cannot be read. */
+  damaged: number
+}
+
+export type ChangeEnd = { status: number; value: unknown }
+
+export type Audit = {
+  /** Call the returned function when the change has ended. Never rejects. */
+  begin(change: string, request: string, by: Caller): Promise<(end: ChangeEnd) => Promise<void>>
+  close(): Promise<void>
+}
+
+const requestLengthMax = 1000
+const textLengthMax = 500
+const valuesMax = 40
+
+export function createAudit(
+  { clock, emit }: { clock: Clock; emit: Emit },
+  { folder, bytesMax }: { folder: string; bytesMax: number },
+): Audit {
+  const file = openAuditFile(folder, bytesMax)
+  let hasFailed = false
+  return { begin, close: () => file.close() }
+
+  async function begin(change: string, params: string, by: Caller) {
+    const id = randomUUID()
+    const at = clock.now()
+    const startedMs = clock.monotonic()
+    const request = bounded(params, requestLengthMax)
+    await write({ at, id, change, request, by })
+    return async ({ status, value }: ChangeEnd) => {
+      const outcome: AuditOutcome = status === 200 ? 'done' : 'refused'
+      const result = resultOf(value)
+      const tookMs = Math.round(clock.monotonic() - startedMs)
+      await write({ at: clock.now(), id, outcome, status, result, tookMs })
+      emit({
+        kind: 'change_made',
+        change,
+        request,
+        by: callerText(by),
+        outcome,
+        result: JSON.stringify(result),
+        tookMs,
+      })
+    }
+  }
+
+  async function write(line: object): Promise<void> {
+    try {
+      await file.append(JSON.stringify(line))
+      if (hasFailed) emit({ kind: 'audit_log_written', path: folder })
+      hasFailed = false
+    } catch (error) {
+      emit({ kind: 'audit_log_failed', path: folder, why: messageOf(error) })
+      hasFailed = true
+    }
+  }
+}
+
+/** `socket: root (sudo: alice)`, where the names are claimed; or `TCP: alice at 192.0.2.7`. */
+export function callerText(by: Caller): string {
+  if (by.via === 'tcp') return `${by.user ?? 'unknown'} at ${by.address} over TCP`
+  const sudo = by.sudoUser === null ? '' : ` (sudo: ${by.sudoUser})`
+  return `${by.user ?? 'unknown'}${sudo}, as claimed on the socket`
+}
+
+/** Numbers, short texts and flags of the answer; of a list its length. */
+function resultOf(value: unknown): Record<string, unknown> {
+  const result: Record<string, unknown> = {}
+  for (const [key, part] of Object.entries(Object(value) as object).slice(0, valuesMax)) {
+    if (typeof part === 'string') result[key] = bounded(part, textLengthMax)
+    else if (typeof part === 'number' || typeof part === 'boolean') result[key] = part
+    else if (Array.isArray(part)) result[key] = part.length
+  }
+  return result
+}
+
+export type AuditQuery = { limit: number; since?: EpochMs; until?: EpochMs }
+
+/** The log in the directory of the spool, also while a daemon writes it. */
+export async function readAudit(folder: string, { limit, since, until }: AuditQuery): Promise<AuditAnswer> {
+  const entries = new Map<string, AuditEntry>()
+  let damaged = 0
+  for (const line of await readAuditLines(folder)) {
+    const read = lineIn(line)
+    if (read === null) {
+      damaged += 1
+      continue
+    }
+    const begun = entries.get(read.id)
+    if (begun !== undefined) entries.set(read.id, { ...begun, ...endIn(read) })
+    // Without its beginning, which was deleted, an end says too little.
+    else if ('by' in read && 'change' in read) entries.set(read.id, { ...unknownEnd, ...read } as AuditEntry)
+  }
+  const found = [...entries.values()]
+    .filter(({ at }) => (since === undefined || at >= since) && (until === undefined || at <= until))
+    .toReversed()
+  return { changes: found.slice(0, limit), more: found.length > limit, damaged }
+}
+
+const unknownEnd = { outcome: 'unknown', status: null, result: {}, tookMs: null } as const
+
+type Line = { id: string; at: EpochMs } & Partial<AuditEntry>
+
+function lineIn(text: string): Line | null {
+  try {
+    const line: unknown = JSON.parse(text)
+    const { id, at } = Object(line) as Partial<Line>
+    return typeof id === 'string' && typeof at === 'number' ? (line as Line) : null
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+    return null
+  }
+}
+
+function endIn({ outcome = 'unknown', status = null, result = {}, tookMs = null }: Line) {
+  return { outcome, status, result, tookMs }
+}

@@ -1,0 +1,110 @@
+// listening.ts: the servers of ops: one on TCP, with TLS where it is configured, and one on the control
+// socket. Headers, times and connections are bounded: a port scanner must not cost the daemon anything.
+//
+//   idle-connections.ts   closes idle connections where there are too many
+//   control-socket.ts     the UNIX socket: its mode, and what is in its place
+
+import { createServer, type Server } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
+import { codeOf, GatewayError, messageOf } from '../../../std/gateway-error.ts'
+import { opsUrl, type OpsConfig } from '../../config.ts'
+import { listenOnSocket, socketIdentity, type SocketPlace } from './control-socket.ts'
+import { closeIdleConnections, type ConnectionCounters } from './idle-connections.ts'
+
+export type { SocketPlace } from './control-socket.ts'
+export type { ConnectionCounters } from './idle-connections.ts'
+
+const limits = {
+  maxHeaderSize: 8192,
+  headersTimeout: 5000,
+  requestTimeout: 5000,
+  keepAliveTimeout: 5000,
+  connectionsCheckingInterval: 1000,
+  requireHostHeader: true,
+  insecureHTTPParser: false,
+} as const
+/** Beyond this, idle connections are closed. */
+const connectionsMax = 64
+/** A connection that does not read for this long is closed. */
+const idleMs = 10_000
+
+export type Listener = { url: string; connections: ConnectionCounters; close(): Promise<void> }
+
+/** Rejects with GatewayError ADDRESS_IN_USE or ADDRESS_UNAVAILABLE. `answer` gets every request. */
+export async function listenOnTcp(
+  answer: NonNullable<Parameters<typeof createServer>[1]>,
+  { listen, tls }: Pick<OpsConfig, 'listen' | 'tls'>,
+): Promise<Listener> {
+  const { host, port: wanted } = listen
+  const server: Server = tls
+    ? createTlsServer(
+        { ...limits, cert: tls.cert, key: tls.key.reveal(), minVersion: 'TLSv1.2', handshakeTimeout: 5000 },
+        answer,
+      )
+    : createServer(limits, answer)
+  server.setTimeout(idleMs)
+  const connections = closeIdleConnections(server, connectionsMax)
+  await new Promise<void>((resolve, reject) => {
+    const onError = (error: Error) => reject(faultOf(error, host, wanted))
+    server.once('error', onError)
+    server.listen({ host, port: wanted }, () => {
+      server.removeListener('error', onError)
+      // A listening server reports only failed accepts (no file descriptors left); the client tries again.
+      server.on('error', () => undefined)
+      resolve()
+    })
+  })
+  const bound = server.address()
+  const port = typeof bound === 'object' && bound ? bound.port : wanted
+  const url = opsUrl({ host, port }, tls ? 'https' : 'http')
+  return { url, connections, close: () => closed(server) }
+}
+
+export type SocketListener = {
+  path: string
+  /** False where the file was deleted or replaced: nobody can connect any more. */
+  isThere(): boolean
+  close(): Promise<void>
+}
+
+/** Rejects with GatewayError ADDRESS_IN_USE or ADDRESS_UNAVAILABLE. */
+export async function listenOnControlSocket(
+  answer: NonNullable<Parameters<typeof createServer>[1]>,
+  place: SocketPlace,
+): Promise<SocketListener> {
+  const server = createServer(limits, answer)
+  server.maxConnections = connectionsMax
+  server.setTimeout(idleMs)
+  await listenOnSocket(server, place)
+  const identity = socketIdentity(place.path)
+  return {
+    path: place.path,
+    isThere: () => socketIdentity(place.path) === identity,
+    close: () => closed(server),
+  }
+}
+
+function closed(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve())
+    server.closeAllConnections()
+  })
+}
+
+function faultOf(error: Error, host: string, port: number): GatewayError {
+  const what = `Cannot listen for HTTP on ${host}:${port} (ops.listen).`
+  if (codeOf(error) === 'EADDRINUSE') {
+    return new GatewayError('ADDRESS_IN_USE', {
+      what,
+      why: 'Another process listens there, perhaps another gateway.',
+      act: `Find it with \`ss -ltnp 'sport = :${port}'\`, or set ops.listen to another port.`,
+      cause: error,
+    })
+  }
+  return new GatewayError('ADDRESS_UNAVAILABLE', {
+    what,
+    why: messageOf(error),
+    act: 'Set ops.listen to an address of this machine and a port above 1023.',
+    cause: error,
+  })
+}

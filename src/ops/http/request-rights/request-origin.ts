@@ -1,0 +1,53 @@
+// request-origin.ts: requests that a browser sends for a web page of another site. Each is refused, whatever
+// its path.
+//
+//   Host             A page can let its own name resolve to this machine (DNS rebinding) and then read the
+//                    answers. So the name in the request must be one that belongs to this machine.
+//   Sec-Fetch-Site   Every current browser says here whether the request comes from another site.
+//   Origin           Says the same, also in older browsers, for the requests that can change something.
+
+import { isIP } from 'node:net'
+import type { IncomingMessage } from 'node:http'
+import { quote } from '../../../std/quote.ts'
+import { isLoopback } from '../../../std/loopback.ts'
+
+export type ForeignRequest = { reason: 'host' | 'cross_site' | 'malformed'; why: string }
+
+/** Null where the request may come from this machine or from a program of the operator. */
+export function foreignIn(
+  request: IncomingMessage,
+  allowedHosts: ReadonlySet<string>,
+): ForeignRequest | null {
+  const { headers, socket, url = '' } = request
+  if (!url.startsWith('/')) return { reason: 'malformed', why: 'Its target is not a path.' }
+  const hosts = request.headersDistinct['host'] ?? []
+  const host = hostIn(hosts[0] ?? '')
+  if (hosts.length !== 1 || host === null)
+    return { reason: 'host', why: 'It must have one header `Host` with a name and a port.' }
+  if (!allowedHosts.has(host) && !isLoopback(host) && host !== addressOf(socket.localAddress))
+    return { reason: 'host', why: `The name ${quote(host, 100)} in its header \`Host\` is not allowed.` }
+  const site = headers['sec-fetch-site']
+  if (site !== undefined && site !== 'same-origin' && site !== 'none')
+    return { reason: 'cross_site', why: 'A browser sends it for a page of another site (Sec-Fetch-Site).' }
+  const { origin } = headers
+  if (origin !== undefined && !isSameOrigin(origin, headers.host ?? ''))
+    return { reason: 'cross_site', why: 'A browser sends it for a page of another site (Origin).' }
+  return null
+}
+
+/** Lower case, without brackets, port and the dot of the root. Null: not a host. */
+function hostIn(header: string): string | null {
+  const match = /^(?:\[([0-9A-Fa-f:.]+)\]|([^\s:/?#@[\]]+))(?::\d{1,5})?$/.exec(header)
+  const host = match?.[1] ?? match?.[2]?.replace(/\.$/, '')
+  return host === undefined || host === '' ? null : host.toLowerCase()
+}
+
+/** An address is no name, so it cannot be made to resolve to this machine. */
+function addressOf(local: string | undefined): string | null {
+  const address = local?.replace(/^::ffff:/, '').toLowerCase() ?? ''
+  return isIP(address) === 0 ? null : address
+}
+
+function isSameOrigin(origin: string, host: string): boolean {
+  return /^https?:\/\//.test(origin) && origin.replace(/^https?:\/\//, '') === host
+}
