@@ -38,16 +38,31 @@ const commands: readonly Command[] = [
 const sleptFromMs = 2000
 
 /** Where the real system keeps them; `folders` are searched for the programs. */
-export type SystemPlaces = { folders: readonly string[]; markerPath: string; commandMs: number }
+export type SystemPlaces = {
+  folders: readonly string[]
+  markerPath: string
+  commandMs: number
+  /** As the environment has it; null where it does not. */
+  bootId: string | null
+}
 
 export function realPlaces(env: NodeJS.ProcessEnv): SystemPlaces {
   // A service may run without the folders of the administrator in its PATH.
   const folders = [...(env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/sbin']
-  return { folders, markerPath: '/run/systemd/timesync/synchronized', commandMs: 3000 }
+  const hex = env['TELEMETRY_GATEWAY_BOOT_ID'] ?? ''
+  // systemd writes it without dashes.
+  const parts = /^(.{8})(.{4})(.{4})(.{4})(.{12})$/.exec(/^[0-9a-f]{32}$/.test(hex) ? hex : '')
+  const bootId = parts?.slice(1).join('-') ?? null
+  return { folders, markerPath: '/run/systemd/timesync/synchronized', commandMs: 3000, bootId }
 }
 
-export function systemKernelClock({ folders, markerPath, commandMs }: SystemPlaces): KernelClock {
-  const bootId = readBootId()
+export function systemKernelClock({
+  folders,
+  markerPath,
+  commandMs,
+  bootId: given,
+}: SystemPlaces): KernelClock {
+  const bootId = readBootId(given)
   let installed: Promise<readonly Command[]> | null = null
   return { bootId, sleptMs, isSynchronised }
 
@@ -65,8 +80,12 @@ export function systemKernelClock({ folders, markerPath, commandMs }: SystemPlac
   }
 }
 
-/** A random one stands in where the system has none: the arrivals of this process can be corrected then. */
-function readBootId(): string {
+/**
+ * The unit passes it, because it hides /proc/sys. A random one stands in where the system has none: the
+ * arrivals of this process can be corrected then.
+ */
+function readBootId(given: string | null): string {
+  if (given !== null) return given
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
   } catch {

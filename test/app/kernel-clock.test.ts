@@ -18,7 +18,7 @@ async function system(programs: Record<string, string>, marker?: { touchedAt: nu
     await writeFile(markerPath, '')
     await utimes(markerPath, marker.touchedAt / 1000, marker.touchedAt / 1000)
   }
-  return systemKernelClock({ folders: [folder], markerPath, commandMs: 1000 })
+  return systemKernelClock({ folders: [folder], markerPath, commandMs: 1000, bootId: null })
 }
 
 const adjtimexText = (value: number) => `echo '    return value: ${value} (clock)'`

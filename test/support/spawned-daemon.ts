@@ -31,10 +31,21 @@ export async function writeDaemonConfig(folder: string, serviceUrl: string): Pro
   return config
 }
 
-export async function startSpawnedDaemon(config: string): Promise<SpawnedDaemon> {
-  const child = spawn(process.execPath, [main, 'run', '--config', config], {
+export type SpawnOptions = {
+  /** A program and arguments that start the daemon. */
+  by?: readonly string[]
+  env?: NodeJS.ProcessEnv
+}
+
+export async function startSpawnedDaemon(
+  config: string,
+  { by = [], env = {} }: SpawnOptions = {},
+): Promise<SpawnedDaemon> {
+  const [program, ...words] = [...by, process.execPath, main, 'run', '--config', config]
+  const child = spawn(program, words, {
     env: {
       ...process.env,
+      ...env,
       AWS_ACCESS_KEY_ID: sandboxAccount.accessKeyId,
       AWS_SECRET_ACCESS_KEY: sandboxAccount.secret.reveal(),
     },

@@ -79,7 +79,7 @@ const expectedFiles = [
   /^docs\/([a-z0-9-]+\/)*[a-z0-9-]+\.md$/,
   /^config\/(presets|examples)\/[a-z0-9-]+(\.cases)?\.(yaml|csv)$/,
   /^config\/(reference\.md|gateway\.schema\.json)$/,
-  /^systemd\/telemetry-gateway\.service$/,
+  /^systemd\/telemetry-gateway\.(service|conf)$/,
 ]
 
 /** Where README and unit install to. */
