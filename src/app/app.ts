@@ -25,7 +25,7 @@ import type { Clock } from '../std/clock.ts'
 import { GatewayError } from '../std/gateway-error.ts'
 import type { Emit } from '../domain/event.ts'
 import type { NewId } from '../domain/ids.ts'
-import type { Config } from '../config/config.ts'
+import { configWarnings, type Config } from '../config/config.ts'
 import { deliveryOptions } from '../delivery/config.ts'
 import { createOps, type Ops, type ReloadReport } from '../ops/ops.ts'
 import { openSpool, type Spool } from '../spool/spool.ts'
@@ -101,6 +101,7 @@ export async function startGateway(
   )
   try {
     emit({ kind: 'gateway_starting', version, pid: process.pid, config: configPath })
+    for (const { what, act } of configWarnings(config)) emit({ kind: 'config_warning', what, advice: act })
     const mapping = await mappingOf(config, ourTime.offsetMs)
     ops.attach({ ourTime })
     ourTime.start()

@@ -43,6 +43,7 @@ import type { SubstituteDeps } from './substitute.ts'
 import type { YamlSource } from './yaml-source.ts'
 
 export { createMappingReader, loadCases, loadPresetCases } from './case-files.ts'
+export { configWarnings } from './config-warnings.ts'
 export { ConfigError } from './config-error.ts'
 export { packagedNames } from './preset-files.ts'
 export { referenceText, schemaText } from './config-reference.ts'

@@ -64,6 +64,7 @@ export const eventFields = {
   },
 
   // ingest
+  config_warning: { what: field<string>('what the config allows'), advice: field<string>('what to do') },
   listener_opened: { url: field<string>('address of the listener') },
   listener_failed: { fault },
   listener_refused: {

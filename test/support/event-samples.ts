@@ -128,6 +128,7 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
     top: ['truck-7 (12)'],
   },
   client_refused: { kind: 'client_refused', ...client },
+  config_warning: { kind: 'config_warning', what: 'Everybody may read.', advice: 'Change it.' },
   access_renewed: { kind: 'access_renewed', listeners: 2 },
   access_refused: { kind: 'access_refused', fault },
   auth_failures: {

@@ -5,7 +5,7 @@ import { Command } from 'commander'
 import { readFile } from 'node:fs/promises'
 import { formatSize } from '../../std/quantity.ts'
 import { visible } from '../../std/quote.ts'
-import { loadConfig, type Config } from '../../config/config.ts'
+import { configWarnings, loadConfig, type Config } from '../../config/config.ts'
 import { deliveryOptions, providerNames } from '../../delivery/config.ts'
 import { defaultProvider } from '../../domain/ids.ts'
 import { loadDevices } from '../../mapping/mapping.ts'
@@ -35,9 +35,10 @@ export const checkCommand: BuildCommand = (io, done) =>
       const { config } = await loadConfig(path, { env: io.env })
       await checkDevices(config)
       const summary = summaryOf(config)
+      const warnings = configWarnings(config)
       const findings: Finding[] = []
       const several = providerNames(config.delivery).length > 1
-      if (!json) io.stdout.write(`${path} is valid.\n${summaryText(summary)}`)
+      if (!json) io.stdout.write(`${path} is valid.\n${summaryText(summary)}${warningsText(warnings)}`)
       if (connect) {
         // Loaded late: it brings delivery and the credentials package.
         const { checkSurroundings } = await import('./connection-findings.ts')
@@ -47,7 +48,7 @@ export const checkCommand: BuildCommand = (io, done) =>
         }
       }
       const ok = findings.every((finding) => finding.ok)
-      const answer = { ok, config: summary, ...(connect ? { connect: findings } : {}) }
+      const answer = { ok, config: summary, warnings, ...(connect ? { connect: findings } : {}) }
       if (json) io.stdout.write(`${JSON.stringify(answer)}\n`)
       done(ok ? 0 : 1)
     })
@@ -67,7 +68,7 @@ function summaryOf(config: Config): Record<string, string[]> {
       ({ url: { secure, host, port } }) =>
         `${secure ? 'mqtts' : 'mqtt'}://${host.includes(':') ? `[${host}]` : host}:${port}`,
     ),
-    access: [ingest.broker.access.anonymous ? 'anonymous' : 'user name and password'],
+    access: ingest.broker.listeners.map(({ access }) => accessText(access ?? ingest.broker.access)),
     sources: sources.map(({ name, topic }) => `${name} on ${[topic].flat().join(', ')}`),
     devices: [
       devices.file === undefined
@@ -80,6 +81,17 @@ function summaryOf(config: Config): Record<string, string[]> {
     ],
     ops: [opsUrl(ops.listen)],
   }
+}
+
+function accessText(access: Config['ingest']['broker']['access']): string {
+  const { anonymous, certificates, users, password_file, tokens } = access
+  const ways = [
+    ...(anonymous ? ['anonymous'] : []),
+    ...(users.length > 0 || password_file !== undefined ? ['user name and password'] : []),
+    ...(tokens.length > 0 ? ['token'] : []),
+    ...(certificates ? ['certificate'] : []),
+  ]
+  return ways.join(', ')
 }
 
 function deliveryText(
@@ -110,6 +122,10 @@ function summaryText(summary: Record<string, string[]>): string {
     values.map((value, index) => `  ${(index === 0 ? name : '').padEnd(10)} ${visible(value)}\n`),
   )
   return rows.join('')
+}
+
+function warningsText(warnings: ReturnType<typeof configWarnings>): string {
+  return warnings.map(({ what, act }) => `  ${'warning'.padEnd(10)} ${visible(`${what} ${act}`)}\n`).join('')
 }
 
 function findingText({ name, ok, what, why, act, providers }: Finding, several: boolean): string {

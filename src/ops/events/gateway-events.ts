@@ -8,7 +8,13 @@ import type { opsEventFields, RequestRefusal } from '../../domain/ops-event.ts'
 import { forProvider, noKey, ofFault, sentence } from './event-text.ts'
 import type { EventTable } from './types.ts'
 
-export const gatewayEvents: EventTable<Extract<EventName, `gateway_${string}`>> = {
+export const gatewayEvents: EventTable<Extract<EventName, `gateway_${string}` | 'config_warning'>> = {
+  config_warning: {
+    meaning: 'The config is valid and allows something that a person should know. `check` shows the same.',
+    act: 'Do what the line says, or accept it.',
+    level: 'warn',
+    text: ({ what, advice }) => `${what} ${advice}`,
+  },
   gateway_starting: {
     meaning: 'The gateway starts.',
     level: 'info',
