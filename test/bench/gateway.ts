@@ -154,7 +154,11 @@ ${signals.map((signal) => `        ${signal}`).join('\n')}`
     listeners: [{ url: "mqtt://127.0.0.1:${options.mqttPort}" }${tls}]
     access: { anonymous: true }
     # The load generator connects from one address, as fast as it can.
-    limits: { max_connects_per_s: 100000, max_connects_per_address_per_s: 100000 }
+    limits:
+      max_connects_per_s: 100000
+      max_connects_per_address_per_s: 100000
+      max_messages_per_s: 1000000
+      max_bytes_per_s: 1GiB
 sources:
   - name: trucks
     topic: telemetry/v1/{device}${mapping}${otherPort === null ? '' : other}

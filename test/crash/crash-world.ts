@@ -155,7 +155,7 @@ const padding = Array.from(
 function configText({ spoolPath, serviceUrl, spool }: ConfigParts): string {
   const { max_bytes, min_free_bytes } = spool ?? { max_bytes: '1GiB', min_free_bytes: '64MiB' }
   return `ingest:
-  broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } }
+  broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true }, limits: { max_messages_per_s: 1000000 } }
 sources:
   - name: trucks
     topic: telemetry/v1/{device}

@@ -75,7 +75,7 @@ test(
     const configPath = join(folder, 'gateway.yaml')
     await writeFile(
       configPath,
-      `ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
+      `ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true }, limits: { max_messages_per_s: 1000000 } } }
 sources:
   - name: trucks
     topic: telemetry/v1/{device}

@@ -44,7 +44,7 @@ const inFlight = 2
 const windowMax = 2000
 
 export function configText({ spoolPath, serviceUrl }: { spoolPath: string; serviceUrl: string }): string {
-  return `ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
+  return `ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true }, limits: { max_messages_per_s: 1000000 } } }
 sources:
   - name: trucks
     topic: telemetry/v1/{device}

@@ -98,7 +98,8 @@ export async function openIngest(
       emit: (event) => events.push(event),
       ...(tap ? { tap } : {}),
     },
-    { ...defaults, ...rest },
+    // Most tests send as fast as they can; those of the rates set them.
+    { ...defaults, messagesPerS: 1_000_000, bytesPerS: 1e9, ...rest },
   )
   await ingest.start()
   const port = Number(new URL(ingest.addresses()[0]!).port)

@@ -143,7 +143,7 @@ export async function startPipeline(options: PipelineOptions = {}): Promise<Pipe
 
 function configText(baseUrl: string, sections: NonNullable<PipelineOptions['sections']>): string {
   return [
-    'ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }',
+    'ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true }, limits: { max_messages_per_s: 1000000 } } }',
     sourcesText,
     `defaults: ${sections.defaults ?? '{ carrier: ACME, operator: OP1, asset_type: TRACTOR }'}`,
     `spool: ${sections.spool ?? '{ path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }'}`,

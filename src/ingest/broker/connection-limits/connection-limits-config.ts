@@ -46,14 +46,15 @@ export const connectionLimitFields = {
     .default(250)
     .describe(`The same for one address. ${address}`),
   max_messages_per_s: count(1_000_000)
-    .default(10_000)
+    .default(1000)
     .describe(
       'Messages of one client per second, of any QoS. Those of two seconds are taken at once. A client beyond it ' +
         'is not read until its rate allows it again: nothing is dropped, and its acknowledgements come later. ' +
-        'Counted, and reported with the clients that cause the most pauses.',
+        'Counted, and reported with the clients that cause the most pauses. Raise it for a bridge that sends the ' +
+        'messages of many devices over one connection.',
     ),
   max_bytes_per_s: size({ minBytes: 1024, maxBytes: 4096 * 1024 ** 2 })
-    .prefault('32MiB')
+    .prefault('8MiB')
     .describe('The same in bytes of topics and payloads.'),
 }
 
