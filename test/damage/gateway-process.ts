@@ -13,6 +13,8 @@ export type RunningGateway = {
   /** Of ops; null until its log names it. */
   opsUrl(): string | null
   mqttPort(scheme?: 'mqtt' | 'mqtts'): number | null
+  /** All that it listens on, in the order of its config. */
+  addresses(): readonly string[]
   readonly ended: Promise<string>
   readonly running: boolean
   /** Lines of the log, without those of single submissions. */
@@ -64,6 +66,7 @@ export function startGatewayProcess(config: string, compiled: string): RunningGa
     opsUrl: () => addresses().find((address) => address.startsWith('http')) ?? null,
     mqttPort: (scheme = 'mqtt') =>
       Number(new URL(addresses().find((one) => one.startsWith(`${scheme}:`)) ?? 'mqtt://x:0').port) || null,
+    addresses,
     ended,
     get running() {
       return isRunning()

@@ -4,9 +4,10 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Status } from '../../src/ops/status.ts'
+import { hashPassword } from '../../src/std/password-hash.ts'
 import { startGatewayProcess, type RunningGateway } from '../damage/gateway-process.ts'
 import { openDamageService } from '../damage/damage-service.ts'
-import { createAuthority } from '../support/certificates.ts'
+import { createAuthority, type Authority } from '../support/certificates.ts'
 
 export type HostileWorld = AsyncDisposable & {
   readonly gateway: RunningGateway
@@ -19,6 +20,10 @@ export type HostileWorld = AsyncDisposable & {
   readonly received: ReadonlyMap<string, readonly number[]>
   readonly firstTime: number
   port(tls: boolean): number
+  /** Without anonymous clients: tokens on the plain listener, certificates on the other. */
+  strictPort(tls: boolean): number
+  /** Of client certificates that the strict TLS listener takes. */
+  readonly clientAuthority: Authority
   readonly opsUrl: string
   status(): Promise<Status | null>
 }
@@ -26,6 +31,8 @@ export type HostileWorld = AsyncDisposable & {
 export const fleetUser = { name: 'fleet', password: 'correct horse battery staple' }
 export const otherUser = { name: 'workshop', password: 'another password of another user' }
 export const listedCount = 200
+
+export const token = { name: 'tracker-7', token: 'token-of-tracker-7-0123456789' }
 
 /** 2 MiB instead of 1 GiB: full after some hundred messages. */
 const storeBytes = '2MiB'
@@ -37,6 +44,11 @@ function configText(serviceUrl: string): string {
       - url: mqtt://127.0.0.1:0
       - url: mqtts://127.0.0.1:0
         tls: { cert: "\${file:./cert.pem}", key: "\${file:./key.pem}" }
+      - url: mqtt://127.0.0.1:0
+        access: { tokens: [{ name: ${token.name}, token: "\${file:./token.txt}" }] }
+      - url: mqtts://127.0.0.1:0
+        tls: { cert: "\${file:./cert.pem}", key: "\${file:./key.pem}", client_ca: "\${file:./client-ca.pem}" }
+        access: { certificates: true }
     access:
       anonymous: true
       users:
@@ -91,11 +103,15 @@ export async function openHostileWorld(folder: string, compiled: string): Promis
   const service = await openDamageService(() => firstTime)
   const authority = createAuthority()
   const { cert, key } = authority.issue()
+  const clientAuthority = createAuthority('Client Authority')
+  const fleetHash = await hashPassword(fleetUser.password)
   const names = Array.from({ length: listedCount }, (_, n) => [`truck-${n}`, `tank-${n}`, `sum-${n}`]).flat()
   const files = {
     'cert.pem': cert,
     'key.pem': key,
-    'fleet.txt': fleetUser.password,
+    'client-ca.pem': clientAuthority.ca,
+    'token.txt': token.token,
+    'fleet.txt': fleetHash,
     'workshop.txt': otherUser.password,
     'devices.csv': `device,asset_id\n${names.map((name) => `${name},${name}`).join('\n')}\n`,
     'gateway.yaml': configText(service.url),
@@ -116,6 +132,11 @@ export async function openHostileWorld(folder: string, compiled: string): Promis
     received: service.received,
     firstTime,
     port: (tls) => gateway.mqttPort(tls ? 'mqtts' : 'mqtt') ?? 0,
+    strictPort(tls) {
+      const urls = gateway.addresses().filter((one) => one.startsWith(tls ? 'mqtts:' : 'mqtt:'))
+      return Number(new URL(urls[1] ?? '').port)
+    },
+    clientAuthority,
     opsUrl,
     async status() {
       try {

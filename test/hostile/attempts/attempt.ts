@@ -5,6 +5,7 @@ import { connect as connectTcp, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { connect as connectTls } from 'node:tls'
 import { parser, type IConnectPacket, type Packet } from 'mqtt-packet'
+import type { Certificate } from '../../support/certificates.ts'
 import { connectBytes } from '../../support/mqtt-device.ts'
 import { fleetUser, type HostileWorld } from '../hostile-world.ts'
 
@@ -32,6 +33,8 @@ export type Trial = {
   /** The payload of this number must be, or must not be, at the service at the end. */
   payload?: number
   port?: number
+  /** Of the client, for TLS. */
+  certificate?: Certificate
   /** TCP without TLS to any listener, or the other way round. */
   speaksTls?: boolean
 }
@@ -46,13 +49,19 @@ export const withPassword = (clientId: string, packet: Partial<IConnectPacket> =
 const pingreq = Buffer.from([0xc0, 0])
 const answerMs = 4000
 let clients = 0
+let trials = 0
 
 /** What the client sees, in order: `CONNACK 0, PUBACK, alive`, or `CONNACK 4, closed (bad_credentials)`. */
 export async function tryMqtt(world: HostileWorld, tls: boolean, trial: Trial): Promise<string> {
   const countsBefore = await reasonCounts(world)
-  const to = { port: trial.port ?? world.port(tls), host: '127.0.0.1', noDelay: true }
+  trials += 1
+  // The wait for the answer to a wrong password grows with each one of an address.
+  const localAddress = `127.90.${trials >> 8}.${trials & 0xff}`
+  const to = { port: trial.port ?? world.port(tls), host: '127.0.0.1', noDelay: true, localAddress }
   const isTls = trial.speaksTls ?? tls
-  const socket: Socket = isTls ? connectTls({ ...to, rejectUnauthorized: false }) : connectTcp(to)
+  const socket: Socket = isTls
+    ? connectTls({ ...to, ...trial.certificate, rejectUnauthorized: false })
+    : connectTcp(to)
   const link = watch(socket)
   const { connect, clientId = `trial-${(clients += 1)}` } = trial
   const first =

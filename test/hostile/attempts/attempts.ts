@@ -2,6 +2,7 @@
 //
 //   attempt           what an attempt is, and a trial at the MQTT listener
 //   connect-attempts  CONNECT: malformed, other protocols, passwords
+//   identity-attempts tokens, client certificates, listeners with rules of their own
 //   publish-attempts  after CONNECT: topics, packets, subscriptions, wills, take-over
 //   ops-attempts      the ops port
 //   file-attempts     files and log
@@ -11,6 +12,7 @@ import type { HostileWorld } from '../hostile-world.ts'
 import type { Attempt } from './attempt.ts'
 import { connectAttempts } from './connect-attempts.ts'
 import { fileAttempts } from './file-attempts.ts'
+import { identityAttempts } from './identity-attempts.ts'
 import { opsAttempts } from './ops-attempts.ts'
 import { publishAttempts } from './publish-attempts.ts'
 
@@ -22,6 +24,7 @@ export type AttemptReport = Pick<Attempt, 'who' | 'where' | 'what' | 'expected'>
 /** Files and log last: they show what the others left. */
 export const attempts: readonly Attempt[] = [
   ...connectAttempts,
+  ...identityAttempts,
   ...publishAttempts,
   ...opsAttempts,
   ...fileAttempts,
