@@ -11,6 +11,9 @@ import { relaunchForMemory } from './cli/relaunch.ts'
 
 relaunchForMemory(process.argv.slice(2))
 
+// What a command writes has positions of vehicles or secrets: only its user may read it.
+process.umask(0o077)
+
 const signalNumbers = { SIGINT: 2, SIGTERM: 15 } as const
 
 const stop = new AbortController()

@@ -30,7 +30,13 @@ import { deliveryOptions } from '../delivery/config.ts'
 import { createOps, type Ops, type ReloadReport } from '../ops/ops.ts'
 import { openSpool, type Spool } from '../spool/spool.ts'
 import { spoolOptions } from '../spool/config.ts'
-import type { CheckStore, Disk, OpenStore, ReadTables } from '../storage/storage.ts'
+import {
+  makePrivate,
+  type CheckStore,
+  type Disk,
+  type OpenStore,
+  type ReadTables,
+} from '../storage/storage.ts'
 import { mappingOf } from './active-mapping.ts'
 import { createBackfillRule } from './backfill-rule.ts'
 import type { KernelClock } from './kernel-clock.ts'
@@ -105,6 +111,7 @@ export async function startGateway(
     const mapping = await mappingOf(config, ourTime.offsetMs)
     ops.attach({ ourTime })
     ourTime.start()
+    await makeSpoolPrivate(config.spool.path, emit)
     await ops.start()
     const deps = { ...gatewayDeps, emit, ops, ourTime }
     const gateway = gatewayOf(deps, { config, configPath, inForce: { mapping, config } })
@@ -224,6 +231,12 @@ function gatewayOf(deps: Deps, start: StagesConfig): Gateway & { begun: Promise<
       await ops.stop()
     }
   }
+}
+
+/** Versions before this one made files that other users could read. */
+async function makeSpoolPrivate(path: string, emit: Emit): Promise<void> {
+  const { changed, failed } = await makePrivate(path)
+  if (changed + failed > 0) emit({ kind: 'spool_files_private', path, changed, failed })
 }
 
 function openSpoolOf(deps: Deps, config: Config, signal: AbortSignal): Promise<Spool> {

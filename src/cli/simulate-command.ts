@@ -12,6 +12,7 @@ import { createFleet, createLatency, formatNames, seededRandom } from '../simula
 import type { Fleet, FleetStats, FormatName, LatencySummary } from '../simulate/simulate.ts'
 import { brokerUrl, duration, wholeNumber } from './terminal/option-values.ts'
 import type { BuildCommand, CommandIo, ExitStatus } from './terminal/terminal.ts'
+import { readPasswordFile } from './terminal/password-argument.ts'
 import { notes } from './terminal/text-format.ts'
 
 const reportMs = 5000
@@ -26,15 +27,13 @@ type SimulateOptions = {
   seed?: number
   wait: number
   json?: boolean
+  passwordFile?: string
 }
 
 export const simulateCommand: BuildCommand = (io, done) =>
   new Command('simulate')
-    .requiredOption(
-      '--broker <url>',
-      'mqtt:// or mqtts:// URL; may contain user and password (required)',
-      broker,
-    )
+    .requiredOption('--broker <url>', 'mqtt:// or mqtts:// URL; may contain a user (required)', broker)
+    .option('--password-file <file>', 'file with the password of the user in the URL')
     .option('--devices <number>', 'vehicles, each with its own connection', wholeNumber(1, 100_000), 10)
     .option('--rate <number>', 'messages per second of all vehicles together', rate, 10)
     .addOption(new Option('--format <name>', 'message format').choices(formatNames).default('telemetry-v1'))
@@ -70,7 +69,7 @@ async function simulate(options: SimulateOptions, io: CommandIo): Promise<ExitSt
       newId: newRandomId,
     },
     {
-      brokerUrl: options.broker,
+      brokerUrl: await withPassword(options),
       devices: options.devices,
       ratePerS: options.rate,
       format: options.format,
@@ -209,6 +208,20 @@ function unackedError(options: SimulateOptions, stats: FleetStats): GatewayError
 }
 
 const broker = brokerUrl(['mqtt:', 'mqtts:', 'tcp:', 'ssl:'])
+
+/** Other users of the machine see the arguments of a command, but not the file. */
+async function withPassword({ broker: text, passwordFile }: SimulateOptions): Promise<string> {
+  if (passwordFile === undefined) return text
+  const url = new URL(text)
+  if (url.username === '' || url.password !== '')
+    throw new GatewayError('USAGE', {
+      what: '--password-file needs a URL with a user and without a password.',
+      why: url.username === '' ? 'The URL names no user.' : 'The URL contains a password, too.',
+      act: 'Write it as mqtt://USER@HOST:PORT.',
+    })
+  url.password = encodeURIComponent(await readPasswordFile(passwordFile))
+  return url.href
+}
 
 /** The URL without user and password. */
 function withoutUser(text: string): string {

@@ -39,6 +39,11 @@ const asidePath = field<string>('where a damaged store is kept')
 const spoolPath = field<string>('directory of the spool')
 
 export const spoolEventFields = {
+  spool_files_private: {
+    path: field<string>('directory of the spool'),
+    changed: count('files and directories whose mode was changed'),
+    failed: count('files and directories that other users may still open'),
+  },
   spool_recovered: {
     lanes: count('lanes'),
     batches: count('sealed batches'),

@@ -58,15 +58,18 @@ async function makePath(path: string): Promise<void> {
   if (await isMade(path)) return
   const parent = dirname(path)
   if (parent !== path) await makePath(parent)
-  await mkdir(path).catch((error: unknown) => {
+  await mkdir(path, privateMode).catch((error: unknown) => {
     if (codeOf(error) !== 'EEXIST') throw error
   })
 }
 
+/** Only the user of the daemon; what is in the spool says where vehicles are. */
+const privateMode = 0o700
+
 /** False where the parent is missing. */
 async function isMade(path: string): Promise<boolean> {
   try {
-    await mkdir(path)
+    await mkdir(path, privateMode)
     return true
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return false

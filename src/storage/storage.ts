@@ -47,6 +47,7 @@ export { openRegular, readRegular, replaceRegular } from './regular-file.ts'
 export { lockStore, type StoreLock } from './store-lock.ts'
 export { deleteUnnamedTables } from './unnamed-tables.ts'
 export { giveToOwner } from './file-owner.ts'
+export { makePrivate } from './private-files.ts'
 export type { FixedFile } from './fixed-file.ts'
 export { stageStore, storeBytes, transferStore } from './store-snapshot.ts'
 

@@ -20,6 +20,7 @@ const client = {
 }
 
 export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
+  spool_files_private: { kind: 'spool_files_private', path: '/spool', changed: 1, failed: 0 },
   spool_recovered: {
     kind: 'spool_recovered',
     lanes: 1,

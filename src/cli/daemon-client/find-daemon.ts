@@ -10,10 +10,10 @@
 
 import { userInfo } from 'node:os'
 import { resolve } from 'node:path'
-import { readFile } from 'node:fs/promises'
-import { GatewayError, messageOf } from '../../std/gateway-error.ts'
+import { GatewayError } from '../../std/gateway-error.ts'
 import { quote } from '../../std/quote.ts'
 import { opsUrl } from '../../ops/config.ts'
+import { readPasswordFile } from '../terminal/password-argument.ts'
 import type { CommandIo } from '../terminal/terminal.ts'
 import { answersAt, type Daemon } from './daemon-client.ts'
 
@@ -77,22 +77,8 @@ async function onTcp(url: string, { user, passwordFile }: PlaceOptions): Promise
       why: 'A user needs a password.',
       act: 'Give both or none of them.',
     })
-  const login = Buffer.from(`${user}:${await passwordIn(passwordFile)}`).toString('base64')
+  const login = Buffer.from(`${user}:${await readPasswordFile(passwordFile)}`).toString('base64')
   return { url, headers: { authorization: `Basic ${login}` } }
-}
-
-/** Without the line feed at its end. */
-async function passwordIn(path: string): Promise<string> {
-  try {
-    return (await readFile(path, 'utf8')).replace(/\r?\n$/, '')
-  } catch (error) {
-    throw new GatewayError('INPUT_UNREADABLE', {
-      what: `Cannot read the password file ${path}.`,
-      why: `${messageOf(error)}.`,
-      act: 'Give a file that contains the password and that you may read.',
-      cause: error,
-    })
-  }
 }
 
 function checked(url: string): string {

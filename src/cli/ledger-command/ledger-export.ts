@@ -103,8 +103,11 @@ export function csvExport(write: Write): Export {
   }
 }
 
-function csvCell(value: string | number | null): string {
-  const text = value === null ? '' : String(value)
+/** A spreadsheet runs a text that begins like a formula; a number stays one. Names come from devices. */
+export function csvCell(value: string | number | null): string {
+  const plain = value === null ? '' : String(value)
+  const isFormula = /^[=+\-@\t\r]/.test(plain) && !/^[+-]?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(plain)
+  const text = isFormula ? `'${plain}` : plain
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 

@@ -7,6 +7,7 @@ import { assertNever } from '../../std/assert.ts'
 import { asCredentials } from './access-keys.ts'
 import type { Credentials } from './access-keys.ts'
 import { createChain } from './credentials-chain.ts'
+import { jsonProblem, sharedFileProblem } from './file-problems.ts'
 import type { CredentialsOptions, ProxyOptions } from '../delivery-options.ts'
 import type { Environment } from '../proxy.ts'
 
@@ -27,7 +28,12 @@ export function createReader(
     case 'chain': {
       const chain = createChain({ env, proxy }, options)
       return async () => {
-        const { accessKeyId, secretAccessKey, sessionToken, expiration } = await chain()
+        const { accessKeyId, secretAccessKey, sessionToken, expiration } = await chain().catch(
+          async (error: unknown) => {
+            const problem = await sharedFileProblem(env, options.profile)
+            throw problem === null ? error : new Error(problem, { cause: error })
+          },
+        )
         const credentials = asCredentials(accessKeyId, secretAccessKey, sessionToken)
         return expiration === undefined ? credentials : { ...credentials, expiration }
       }
@@ -71,13 +77,14 @@ async function fromFile(path: string): Promise<Credentials> {
   try {
     parsed = JSON.parse(text)
   } catch {
-    // The message of the parser quotes the text, which is secret (invariant 11).
-    throw new Error('the file is not JSON')
+    throw new Error(jsonProblem(text))
   }
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
+    throw new Error(
+      'the file is JSON, and not an object such as {"accessKeyId": "...", "secretAccessKey": "..."}',
+    )
   const fields = new Map<string, unknown>(
-    typeof parsed === 'object' && parsed !== null
-      ? Object.entries(parsed).map(([name, value]) => [name.toLowerCase(), value])
-      : [],
+    Object.entries(parsed).map(([name, value]) => [name.toLowerCase(), value]),
   )
   const accessKeyId = fields.get('accesskeyid')
   const secretAccessKey = fields.get('secretaccesskey')

@@ -33,6 +33,14 @@ const holdsEnded = {
 }
 
 export const spoolEvents: EventTable<SpoolEvent> = {
+  spool_files_private: {
+    meaning: 'Other users could open files of the spool. The start took that right from them where it could.',
+    level: 'warn',
+    text: ({ path, changed, failed }) =>
+      `Other users could open ${plural(changed + failed, 'file')} of the spool at ${path}: ${changed} changed, ` +
+      `${failed} not.`,
+    act: 'Where files were not changed: give them to the user of the daemon (`chown -R`).',
+  },
   spool_recovered: {
     meaning: 'The spool is open, with all data that it contained before.',
     level: 'info',

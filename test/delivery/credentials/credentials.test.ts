@@ -90,7 +90,20 @@ describe('from a file', () => {
   })
 
   test.each([
-    ['no JSON', 'aws_secret_access_key = hush', 'the file is not JSON'],
+    ['no JSON', 'aws_secret_access_key = hush', 'the file is not JSON at line 1, column 1'],
+    [
+      'a missing comma',
+      '{\n "accessKeyId": "a"\n "secretAccessKey": "hush"}',
+      'the file is not JSON at line 3, column 2',
+    ],
+    ['a missing quote', '{"accessKeyId": hush}', 'the file is not JSON at line 1, column 17'],
+    ['a cut end', '{"accessKeyId": "hush', 'the file is not JSON: it ends too early'],
+    ['nothing', ' \n', 'the file is empty'],
+    [
+      'a list',
+      '["hush"]',
+      'the file is JSON, and not an object such as {"accessKeyId": "...", "secretAccessKey": "..."}',
+    ],
     ['no key', '{"secretAccessKey":"hush"}', 'the file has no string "accessKeyId"'],
     ['no secret', '{"accessKeyId":"hush"}', 'the file has no string "secretAccessKey"'],
     ['an empty secret', '{"accessKeyId":"a","secretAccessKey":" "}', 'the secret is not printable ASCII'],

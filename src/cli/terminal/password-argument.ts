@@ -1,0 +1,19 @@
+// password-argument.ts: a password in a file that an option names. Other users of the machine can read the
+// arguments of a command.
+
+import { readFile } from 'node:fs/promises'
+import { GatewayError, messageOf } from '../../std/gateway-error.ts'
+
+/** Without the line feed at its end. */
+export async function readPasswordFile(path: string): Promise<string> {
+  try {
+    return (await readFile(path, 'utf8')).replace(/\r?\n$/, '')
+  } catch (error) {
+    throw new GatewayError('INPUT_UNREADABLE', {
+      what: `Cannot read the password file ${path}.`,
+      why: `${messageOf(error)}.`,
+      act: 'Give a file that contains the password and that you may read.',
+      cause: error,
+    })
+  }
+}
