@@ -25,7 +25,7 @@ import type { Clock } from '../std/clock.ts'
 import { GatewayError } from '../std/gateway-error.ts'
 import type { Emit } from '../domain/event.ts'
 import type { NewId } from '../domain/ids.ts'
-import { configWarnings, type Config } from '../config/config.ts'
+import { configWarnings, secretFileWarnings, type Config } from '../config/config.ts'
 import { deliveryOptions } from '../delivery/config.ts'
 import { createOps, type Ops, type ReloadReport } from '../ops/ops.ts'
 import { openSpool, type Spool } from '../spool/spool.ts'
@@ -63,6 +63,8 @@ export type GatewayDeps = {
   disk: Disk
   /** Receives every event after ops; for tests and the trial. */
   observe?: Emit
+  /** Files with secrets of the config: a warning where other users can read one. */
+  secretFiles?: readonly string[]
   /** Ends a start that takes long. The gateway is then returned, and is stopped as usual. */
   stop?: AbortSignal
 }
@@ -107,7 +109,11 @@ export async function startGateway(
   )
   try {
     emit({ kind: 'gateway_starting', version, pid: process.pid, config: configPath })
-    for (const { what, act } of configWarnings(config)) emit({ kind: 'config_warning', what, advice: act })
+    const warnings = [
+      ...configWarnings(config),
+      ...(await secretFileWarnings(gatewayDeps.secretFiles ?? [], env)),
+    ]
+    for (const { what, act } of warnings) emit({ kind: 'config_warning', what, advice: act })
     const mapping = await mappingOf(config, ourTime.offsetMs)
     ops.attach({ ourTime })
     ourTime.start()

@@ -21,7 +21,7 @@ export const runCommand: BuildCommand = (io, done) =>
       ),
     )
     .action(async ({ config: path }: { config: string }) => {
-      const { config } = await loadConfig(path, { env: io.env })
+      const { config, secretFiles } = await loadConfig(path, { env: io.env })
       let gateway: Gateway | null = null
       // From the first moment on: without a listener the signal ends the process.
       io.onHangUp(() => {
@@ -42,6 +42,7 @@ export const runCommand: BuildCommand = (io, done) =>
           checkStore: checkInThread,
           readTables: readTablesInThread,
           disk: realDisk,
+          secretFiles,
           stop: io.stop,
         },
         config,

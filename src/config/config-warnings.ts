@@ -5,7 +5,7 @@ import type { IngestConfig } from '../ingest/config.ts'
 import type { OpsConfig } from '../ops/config.ts'
 import { isLoopback } from '../std/loopback.ts'
 
-type ConfigWarning = { what: string; act: string }
+export type ConfigWarning = { what: string; act: string }
 
 export function configWarnings({ ingest, ops }: { ingest: IngestConfig; ops: OpsConfig }): ConfigWarning[] {
   const { listeners, access } = ingest.broker

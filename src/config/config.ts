@@ -38,12 +38,14 @@ import { spoolSchema } from '../spool/config.ts'
 import { ConfigError, requireConfig } from './config-error.ts'
 import { createPresets } from './preset-files.ts'
 import { readText } from './config-reader.ts'
+import { filesOfSecrets } from './secret-files.ts'
 import { checkSources, mappingShape, withOneProvider } from './sources-section.ts'
 import type { SubstituteDeps } from './substitute.ts'
 import type { YamlSource } from './yaml-source.ts'
 
 export { createMappingReader, loadCases, loadPresetCases } from './case-files.ts'
 export { configWarnings } from './config-warnings.ts'
+export { secretFileWarnings } from './secret-files.ts'
 export { ConfigError } from './config-error.ts'
 export { packagedNames } from './preset-files.ts'
 export { referenceText, schemaText } from './config-reference.ts'
@@ -67,6 +69,8 @@ export type LoadedConfig = {
   config: Config
   /** The preset files that it names. They are merged into the sources already. */
   presetFiles: readonly string[]
+  /** The files that have secrets. */
+  secretFiles: readonly string[]
 }
 
 export type LoadConfigDeps = {
@@ -79,7 +83,8 @@ export type LoadConfigDeps = {
 export async function loadConfig(path: string, deps: LoadConfigDeps): Promise<LoadedConfig> {
   const text = await readConfig(path, deps)
   const folder = dirname(resolve(path))
-  const substitution = substitutionFor(path, deps)
+  const read = new Map<string, string>()
+  const substitution = substitutionFor(path, deps, read)
   const presets = createPresets(substitution, { folder })
   const steps = { expand: presets.expand, check: checkSources }
   const { config: written, positionOf } = requireConfig(
@@ -89,7 +94,8 @@ export async function loadConfig(path: string, deps: LoadConfigDeps): Promise<Lo
   const sources = withOneProvider(written.sources, providerNames(written.delivery))
   const config = withAbsolutePaths({ ...written, sources }, folder)
   checkControlSocket(path, config, { env: deps.env, positionOf })
-  return { path, config, presetFiles: presets.files() }
+  const secretFiles = [...filesOfSecrets(config, read), ...namedSecretFiles(config)]
+  return { path, config, presetFiles: presets.files(), secretFiles }
 }
 
 /** The path of the socket depends on spool.path and on the environment, so the schema cannot check it. */
@@ -153,8 +159,29 @@ async function readConfig(path: string, { readFile: read = readUtf8 }: LoadConfi
   }
 }
 
-function substitutionFor(path: string, { env, readFile: read = readUtf8 }: LoadConfigDeps): SubstituteDeps {
-  return { env, readText: (file) => read(resolve(dirname(resolve(path)), file)) }
+/** `texts` receives each file that is inserted. */
+function substitutionFor(
+  path: string,
+  { env, readFile: read = readUtf8 }: LoadConfigDeps,
+  texts = new Map<string, string>(),
+): SubstituteDeps {
+  const readText = async (file: string) => {
+    const at = resolve(dirname(resolve(path)), file)
+    const text = await read(at)
+    texts.set(at, text)
+    return text
+  }
+  return { env, readText }
+}
+
+/** Files that the stages read themselves. */
+function namedSecretFiles({ ingest, delivery }: Config): string[] {
+  const { access, listeners } = ingest.broker
+  const credentials = [delivery.credentials, ...(delivery.providers ?? []).map((own) => own.credentials)]
+  return [
+    ...[access, ...listeners.map((listener) => listener.access)].map((own) => own?.password_file),
+    ...credentials.map((own) => (own?.source === 'file' ? own.path : undefined)),
+  ].filter((path) => path !== undefined)
 }
 
 function readUtf8(path: string): Promise<string> {

@@ -5,7 +5,7 @@ import { Command } from 'commander'
 import { readFile } from 'node:fs/promises'
 import { formatSize } from '../../std/quantity.ts'
 import { visible } from '../../std/quote.ts'
-import { configWarnings, loadConfig, type Config } from '../../config/config.ts'
+import { configWarnings, loadConfig, secretFileWarnings, type Config } from '../../config/config.ts'
 import { deliveryOptions, providerNames } from '../../delivery/config.ts'
 import { defaultProvider } from '../../domain/ids.ts'
 import { loadDevices } from '../../mapping/mapping.ts'
@@ -32,10 +32,10 @@ export const checkCommand: BuildCommand = (io, done) =>
       ),
     )
     .action(async ({ config: path, connect, json }: CheckOptions) => {
-      const { config } = await loadConfig(path, { env: io.env })
+      const { config, secretFiles } = await loadConfig(path, { env: io.env })
       await checkDevices(config)
       const summary = summaryOf(config)
-      const warnings = configWarnings(config)
+      const warnings = [...configWarnings(config), ...(await secretFileWarnings(secretFiles, io.env))]
       const findings: Finding[] = []
       const several = providerNames(config.delivery).length > 1
       if (!json) io.stdout.write(`${path} is valid.\n${summaryText(summary)}${warningsText(warnings)}`)

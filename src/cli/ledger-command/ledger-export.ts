@@ -2,7 +2,7 @@
 
 import type { LedgerAnswer, LedgerEntry, LedgerQuery } from '../../ledger/ledger.ts'
 import { plural } from '../../std/quantity.ts'
-import { bounded } from '../../std/quote.ts'
+import { bounded, visible } from '../../std/quote.ts'
 import { columns } from '../terminal/text-table.ts'
 
 export type Export = {
@@ -107,7 +107,8 @@ export function csvExport(write: Write): Export {
 export function csvCell(value: string | number | null): string {
   const plain = value === null ? '' : String(value)
   const isFormula = /^[=+\-@\t\r]/.test(plain) && !/^[+-]?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(plain)
-  const text = isFormula ? `'${plain}` : plain
+  // A terminal or a log may show the file.
+  const text = visible(isFormula ? `'${plain}` : plain)
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 

@@ -3,6 +3,7 @@
 
 import type { Readable, Writable } from 'node:stream'
 import type { Command } from 'commander'
+import { visible } from '../../std/quote.ts'
 
 export type CommandIo = {
   stdin: Readable
@@ -28,7 +29,12 @@ export function printAnswer<Answer>(
   answer: Answer,
   textOf: (answer: Answer) => string,
 ): void {
-  stdout.write(json ? `${JSON.stringify(answer)}\n` : textOf(answer))
+  stdout.write(json ? `${JSON.stringify(answer)}\n` : visibleLines(textOf(answer)))
+}
+
+/** Text of devices or of the service must not move the cursor of a terminal, or hide other text. */
+export function visibleLines(text: string): string {
+  return text.split('\n').map(visible).join('\n')
 }
 
 /** Waits while the reader of stdout is slower than this command; not after a stop. */
