@@ -11,6 +11,7 @@ import { defaultProvider } from '../../domain/ids.ts'
 import { loadDevices } from '../../mapping/mapping.ts'
 import { opsUrl } from '../../ops/config.ts'
 import type { Finding } from './connection-findings.ts'
+import { memoryWarning } from './memory-limits.ts'
 import type { BuildCommand } from '../terminal/terminal.ts'
 import { notes } from '../terminal/text-format.ts'
 
@@ -35,7 +36,9 @@ export const checkCommand: BuildCommand = (io, done) =>
       const { config, secretFiles } = await loadConfig(path, { env: io.env })
       await checkDevices(config)
       const summary = summaryOf(config)
-      const warnings = [...configWarnings(config), ...(await secretFileWarnings(secretFiles, io.env))]
+      const memory = await memoryWarning(config)
+      const secrets = await secretFileWarnings(secretFiles, io.env)
+      const warnings = [...configWarnings(config), ...secrets, ...(memory === null ? [] : [memory])]
       const findings: Finding[] = []
       const several = providerNames(config.delivery).length > 1
       if (!json) io.stdout.write(`${path} is valid.\n${summaryText(summary)}${warningsText(warnings)}`)
