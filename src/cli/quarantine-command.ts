@@ -10,7 +10,7 @@ import { columns } from './terminal/text-table.ts'
 import { printAnswer, type BuildCommand } from './terminal/terminal.ts'
 import { agoText, countLines, textOfLines, notes } from './terminal/text-format.ts'
 
-type Selection = { device?: string; id?: string; all?: boolean }
+type Selection = { device?: string; id?: string; reason?: string; all?: boolean }
 
 export const quarantineCommand: BuildCommand = (io, done) =>
   new Command('quarantine')
@@ -56,6 +56,8 @@ const releaseCommand: BuildCommand = (io, done) =>
 const dropCommand: BuildCommand = (io, done) =>
   withSelection(withDaemonOptions(new Command('drop')))
     .description('Turn messages in quarantine into dead letters.')
+    .option('--all', 'drop the messages of all devices; needs --reason')
+    .option('--reason <code>', 'only messages that are kept for this reason, such as UNKNOWN_DEVICE')
     .option('--yes', 'drop them (default: only show what would be dropped)')
     .addHelpText(
       'after',
@@ -65,6 +67,7 @@ const dropCommand: BuildCommand = (io, done) =>
       ),
     )
     .action(async (options: DaemonOptions & Selection & { yes?: boolean }) => {
+      if (options.all === true && options.reason === undefined) throw noReason()
       const query = queryOf({ ...checkedSelection(options), yes: options.yes })
       const path = `/control/quarantine/drop?${query}`
       const request = { path, method: 'POST', timeoutMs: Infinity } as const
@@ -78,13 +81,22 @@ function withSelection(command: Command): Command {
     .option('--id <id>', 'select this message; `quarantine list --device` shows its id')
 }
 
-function checkedSelection({ device, id, all }: Selection): Selection {
+function checkedSelection({ device, id, reason, all }: Selection): Selection {
   const isOne = id !== undefined
-  if (isOne ? all !== true : device !== undefined || all === true) return { device, id, all } as Selection
+  if (isOne ? all !== true : device !== undefined || all === true)
+    return { device, id, reason, all } as Selection
   throw new GatewayError('USAGE', {
     what: isOne ? 'Both --id and --all are given.' : 'No message is selected.',
     why: isOne ? '--id selects one message.' : 'The command does not assume that you mean all messages.',
-    act: 'Give --device, --id or both; `release` also takes --all.',
+    act: 'Give --device, --id or both, or --all.',
+  })
+}
+
+function noReason(): GatewayError {
+  return new GatewayError('USAGE', {
+    what: '--all is given without --reason.',
+    why: 'The command does not assume that you mean messages of every kind.',
+    act: 'Give --reason, such as --reason UNKNOWN_DEVICE. `quarantine list` shows the reasons.',
   })
 }
 

@@ -3,6 +3,7 @@
 
 import type { EpochMs } from '../std/clock.ts'
 import type { BatchId, PayloadId, ProviderName } from './ids.ts'
+import type { KeptStore } from './kept-store.ts'
 import type { Envelope } from './message.ts'
 import type { FailureRecord } from './outcome.ts'
 
@@ -29,4 +30,8 @@ export type DeadLetter = {
   batchId: BatchId | null
   requestId: string | null
   failure: FailureRecord | null
+  /** The store that it counts in; `dead_letters` where it is missing. */
+  store?: DeadLetterStore
 }
+
+export type DeadLetterStore = Extract<KeptStore, `${string}dead_letters`>

@@ -80,11 +80,12 @@ export function envelopeOf(message: Message, source: string | null): Envelope {
   }
 }
 
-export type ShelfKind = 'quarantine' | 'deferred'
+export type ShelfKind = 'quarantine' | 'clock' | 'deferred'
 
 /**
- * A message shelf of the spool: `quarantine:<provider>` keeps messages until the device is listed or its
- * clock is judged, `deferred:<source>` until the expression thread has mapped them.
+ * A message shelf of the spool: `quarantine:<provider>` keeps messages until the device is listed,
+ * `clock:<provider>` until its clock is judged, `deferred:<source>` until the expression thread has mapped
+ * them.
  */
 export type ShelfName = `${ShelfKind}:${string}`
 

@@ -3,10 +3,10 @@
 import type { GatewayError } from '../std/gateway-error.ts'
 import { count, field, provider, why } from './event-field.ts'
 import type { LaneId } from './ids.ts'
+import type { KeptStore } from './kept-store.ts'
 
 /** Why the spool holds all acknowledgements. `store_lost`: a write failed and the store is being reopened. */
-export type HoldReason =
-  'spool_full' | 'disk_low' | 'quarantine_full' | 'deferred_full' | 'state_full' | 'store_lost'
+export type HoldReason = 'spool_full' | 'disk_low' | 'state_full' | 'store_lost'
 
 /** Tables of the spool whose records can be damaged. Payloads have events of their own. */
 export type RecordTable =
@@ -73,6 +73,14 @@ export const spoolEventFields = {
   table_check_failed: { why },
   spool_held: { reason, detail },
   spool_resumed: { heldMs: field<number>('how long acknowledgements were held, in ms') },
+  kept_full: { store: field<KeptStore>('name of the store'), bytesMax: field<number>('limit in bytes') },
+  kept_resumed: { store: field<KeptStore>('name of the store') },
+  messages_evicted: {
+    store: field<KeptStore>('name of the store'),
+    messages: count('messages'),
+    bytes,
+    shares: field<string>('the largest shares of the store'),
+  },
   spool_compacted: { lane, tookMs },
   store_lost: { fault },
   store_reopened: { lostMs: field<number>('how long the store was closed, in ms') },

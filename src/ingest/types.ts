@@ -10,7 +10,8 @@ export type IntakeSpool = Pick<
   Spool,
   | 'holdReason'
   | 'congested'
-  | 'deadLettersFull'
+  | 'isFull'
+  | 'holds'
   | 'append'
   | 'addDeadLetter'
   | 'addWindowKey'

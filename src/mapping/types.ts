@@ -155,5 +155,7 @@ export type MapResult = {
       reason: string
       detail: string
       windowKey: string
+      /** It is of no listed device: its source or device is not known, or a device table lacks the device. */
+      unlisted?: boolean
     }
 )

@@ -6,6 +6,7 @@
 
 import { isoTime, isoTimeOrNull, type EpochMs } from '../std/clock.ts'
 import type { TimeView } from '../domain/arrival.ts'
+import { keptStoreNames } from '../domain/kept-store.ts'
 import { formatDuration } from '../std/quantity.ts'
 import type { ProviderView } from '../delivery/types.ts'
 import { specOf } from './conditions/condition-catalogue.ts'
@@ -193,7 +194,16 @@ function spoolOf({ spool }: StageViews) {
     quarantineBytes: totals?.quarantineBytes ?? 0,
     deferred: totals?.deferred ?? 0,
     deferredBytes: totals?.deferredBytes ?? 0,
+    /** Kept messages and dead letters by store: size, limit, and messages dropped to make room. */
+    stores: storesOf(totals),
   }
+}
+
+function storesOf(totals: ReturnType<NonNullable<StageViews['spool']>['totals']> | undefined) {
+  if (totals === undefined) return {}
+  return Object.fromEntries(
+    keptStoreNames.map((name) => [name, { ...totals.stores[name], evicted: totals.evicted[name] }]),
+  )
 }
 
 /** When delivery tries again, as it is now: the condition itself is as old as its last cause. */

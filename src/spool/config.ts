@@ -2,10 +2,27 @@
 
 import { z } from 'zod'
 import { duration, size } from '../std/schema.ts'
+import type { OnFull } from '../domain/kept-store.ts'
 import type { SpoolOptions } from './spool.ts'
 
 const MiB = 1024 ** 2
 const TiB = 1024 ** 4
+
+const deadLetterUse = ' A batch with a refused payload is held only with `hold`.'
+
+/** What happens at the limit that the setting before it names. */
+function onFull(standard: OnFull, more: string) {
+  return z
+    .enum(['hold', 'drop_oldest'])
+    .default(standard)
+    .describe(
+      'What happens at that limit. `hold`: such a message is not acknowledged; it waits, and its connection ' +
+        'with it, also for other devices on that connection. QoS 0 is dropped and counted. `drop_oldest`: the ' +
+        'oldest messages of the device or client with the most are dropped, reported and counted; the limit is ' +
+        'then at most an eighth of spool.max_bytes.' +
+        more,
+    )
+}
 
 export const spoolSchema = z.strictObject({
   path: z
@@ -72,10 +89,26 @@ export const spoolSchema = z.strictObject({
       max_bytes: size({ minBytes: MiB, maxBytes: TiB })
         .prefault('1GiB')
         .describe(
-          'Size limit of the dead letters. At the limit, a message that would become a dead letter ' +
-            'is not acknowledged. It waits, with the later messages of its connection. A batch with a ' +
-            'payload that would become a dead letter is held. Everything else continues. A dead ' +
-            'letter is never dropped.',
+          'Size limit of the dead letters. At nine tenths of it, a message that would become a dead ' +
+            'letter is not acknowledged. It waits, with the later messages of its connection. A batch ' +
+            'with a payload that would become a dead letter is held. Everything else continues. The ' +
+            'last tenth is for devices and clients that use less than a hundredth of the limit. ' +
+            'Dead letters of devices that the device table does not list have limits of their own.',
+        ),
+      on_full: onFull('hold', deadLetterUse),
+      unlisted_max_bytes: size({ minBytes: MiB, maxBytes: TiB })
+        .prefault('256MiB')
+        .describe(
+          'Size limit of the dead letters of messages whose source or device is not known, or whose device ' +
+            'a device table does not list. Without a device table, every device counts as listed.',
+        ),
+      unlisted_on_full: onFull('drop_oldest', ''),
+      parts_max_bytes: size({ minBytes: MiB, maxBytes: TiB })
+        .prefault('256MiB')
+        .describe(
+          'Size limit of the dead letters of records that were collected from several messages (`coalesce`, ' +
+            '`merge`). Their messages are acknowledged already, so at the limit the oldest dead letters of ' +
+            'the device with the most are dropped, reported and counted.',
         ),
       retention: duration({ minMs: 3_600_000, maxMs: 3_650 * 86_400_000 })
         .optional()
@@ -91,16 +124,20 @@ export const spoolSchema = z.strictObject({
     .prefault('1GiB')
     .describe(
       'Size limit of the messages in quarantine. They are kept whole until their device is listed ' +
-        'or they are released. At the limit, acknowledgements are held until devices are listed or ' +
-        'messages are released. No message is dropped.',
+        'or they are released.',
     ),
+  quarantine_on_full: onFull('drop_oldest', ''),
+  clock_quarantine_max_bytes: size({ minBytes: MiB, maxBytes: TiB })
+    .prefault('256MiB')
+    .describe('Size limit of the messages in quarantine because the clock of their device is ahead.'),
+  clock_quarantine_on_full: onFull('hold', ''),
   deferred_max_bytes: size({ minBytes: MiB, maxBytes: TiB })
     .prefault('1GiB')
     .describe(
       'Size limit of the messages that wait for a `jsonata` expression. They wait when they arrive ' +
-        'faster than the expression maps them. At the limit, acknowledgements are held until there is ' +
-        'room.',
+        'faster than the expression maps them.',
     ),
+  deferred_on_full: onFull('drop_oldest', ''),
   state_max_bytes: size({ minBytes: MiB, maxBytes: 1024 * MiB })
     .prefault('64MiB')
     .describe(
@@ -117,15 +154,30 @@ export function spoolOptions(
   config: SpoolConfig,
   batch: { payloadsMax: number; bytesMax: number },
 ): SpoolOptions {
+  // What unlisted devices can fill never fills the spool.
+  const mostDropped = Math.max(MiB, config.max_bytes / 8)
+  const limit = (bytesMax: number, onFull: OnFull) =>
+    onFull === 'hold' ? bytesMax : Math.min(bytesMax, mostDropped)
+  const { dead_letters: dead } = config
   return {
     path: config.path,
     onDamage: config.on_damage,
     verifyBytesPerS: config.verify_rate,
     bytesMax: config.max_bytes,
     freeBytesMin: config.min_free_bytes,
-    deadLetterBytesMax: config.dead_letters.max_bytes,
-    quarantineBytesMax: config.quarantine_max_bytes,
-    deferredBytesMax: config.deferred_max_bytes,
+    deadLetterBytesMax: limit(dead.max_bytes, dead.on_full),
+    unlistedDeadLetterBytesMax: limit(dead.unlisted_max_bytes, dead.unlisted_on_full),
+    partDeadLetterBytesMax: limit(dead.parts_max_bytes, 'drop_oldest'),
+    quarantineBytesMax: limit(config.quarantine_max_bytes, config.quarantine_on_full),
+    clockBytesMax: limit(config.clock_quarantine_max_bytes, config.clock_quarantine_on_full),
+    deferredBytesMax: limit(config.deferred_max_bytes, config.deferred_on_full),
+    onFull: {
+      quarantine: config.quarantine_on_full,
+      clock: config.clock_quarantine_on_full,
+      deferred: config.deferred_on_full,
+      dead_letters: dead.on_full,
+      unlisted_dead_letters: dead.unlisted_on_full,
+    },
     stateBytesMax: config.state_max_bytes,
     backfillLanesMax: 256,
     receiptBytesMax: Math.min(64 * MiB, config.max_bytes / 16),

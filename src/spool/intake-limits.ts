@@ -1,15 +1,18 @@
 // intake-limits.ts: decides whether messages may come in. Owner of invariant 8: the spool stays within its
 // limit.
 //
-// Reasons to hold, the most severe first: store_lost, disk_low, spool_full, quarantine_full, deferred_full,
-// state_full. At a bound nothing is refused or dropped. Acks are held, so devices keep their data, and
-// settles and exchanges, which make room, continue in the reserve. Intake resumes automatically. Full dead
-// letters are no reason to hold everything: only messages that would become one wait (Spool.deadLettersFull).
+// Reasons to hold everything, the most severe first: store_lost, disk_low, spool_full, state_full. At a bound
+// nothing is refused or dropped. Acks are held, so devices keep their data, and settles and exchanges, which
+// make room, continue in the reserve. Intake resumes automatically. A full store of kept messages is no
+// reason to hold everything: only messages that would go there wait (kept/store-limits.ts), or the oldest of
+// them make room (kept/eviction.ts).
 
 import type { Clock } from '../std/clock.ts'
 import { formatSize } from '../std/quantity.ts'
 import type { Emit, HoldReason } from '../domain/event.ts'
-import type { SpoolState } from './session-state.ts'
+import { keptStoreNames } from '../domain/kept-store.ts'
+import { createFullStores, type FullStores } from './kept/store-limits.ts'
+import type { Session, SpoolState } from './session-state.ts'
 import type { SpoolOptions } from './spool-options.ts'
 
 /** Intake resumes at this share of a bound, so that it does not flap. */
@@ -18,33 +21,35 @@ const resumeShare = 0.98
 type Deps = {
   clock: Clock
   emit: Emit
-  /** `holdReason` or `deadLettersFull` changed. */
+  /** `holdReason` changed, or a store became full or is not full any more. */
   changed: () => void
 }
 
 export type IntakeLimits = {
   readonly holdReason: HoldReason | null
-  readonly deadLettersFull: boolean
+  readonly stores: Pick<FullStores, 'isFull' | 'holds'>
   /** Disk usage of the store, as last measured. */
   readonly diskBytes: number
   /** Compares everything with its bound; `state` is null while the store is lost. */
   update(state: SpoolState | null): void
   /** Cheaper, for the end of a message: what waits to be written counts as well. */
   updateAfterMessage(state: SpoolState): void
+  /** For a message that is kept beside the lanes. */
+  updateAfterKept(session: Session): void
   setDisk(measured: { freeBytes: number; usedBytes: number }): void
 }
 
 export function createIntakeLimits({ clock, emit, changed }: Deps, options: SpoolOptions): IntakeLimits {
-  const { quarantineBytesMax, deferredBytesMax, stateBytesMax } = options
+  const { stateBytesMax } = options
+  const stores = createFullStores({ emit }, options)
   const intakeBytesMax = intakeLimitOf(options)
   let holdReason: HoldReason | null = null
   let heldSinceMs = 0
-  let deadLettersFull = false
   let diskLow = false
   let diskBytes = 0
 
   function update(state: SpoolState | null): void {
-    if (state !== null) updateDeadLetters(state)
+    if (state !== null && stores.update(state)) changed()
     const reason = reasonToHold(state)
     if (reason === holdReason) return
     if (holdReason === null) heldSinceMs = clock.monotonic()
@@ -57,11 +62,9 @@ export function createIntakeLimits({ clock, emit, changed }: Deps, options: Spoo
   function reasonToHold(state: SpoolState | null): HoldReason | null {
     if (state === null) return 'store_lost'
     if (diskLow) return 'disk_low'
-    const { keptBytes, stateEntries } = state
+    const { stateEntries } = state
     const used = Math.max(usedBytes(state), diskBytes - options.reserveBytes)
     if (isFull('spool_full', used, intakeBytesMax)) return 'spool_full'
-    if (isFull('quarantine_full', keptBytes.quarantine, quarantineBytesMax)) return 'quarantine_full'
-    if (isFull('deferred_full', keptBytes.deferred, deferredBytesMax)) return 'deferred_full'
     return isFull('state_full', stateEntries.bytes, stateBytesMax) ? 'state_full' : null
   }
 
@@ -69,36 +72,22 @@ export function createIntakeLimits({ clock, emit, changed }: Deps, options: Spoo
     return bytes >= bytesMax * (holdReason === reason ? resumeShare : 1)
   }
 
-  function updateDeadLetters({ deadLetters }: SpoolState): void {
-    const bytesMax = options.deadLetterBytesMax
-    const full = deadLetters.bytes >= bytesMax * (deadLettersFull ? resumeShare : 1)
-    if (full === deadLettersFull) return
-    deadLettersFull = full
-    emit(full ? { kind: 'dead_letters_full', bytesMax } : { kind: 'dead_letters_resumed' })
-    changed()
-  }
-
   return {
     get holdReason() {
       return holdReason
     },
-    get deadLettersFull() {
-      return deadLettersFull
-    },
+    stores,
     get diskBytes() {
       return diskBytes
     },
     update,
     updateAfterMessage(state) {
-      const { keptBytes, stateEntries } = state
       if (holdReason !== null) return
-      if (
-        usedBytes(state) >= intakeBytesMax ||
-        keptBytes.quarantine >= quarantineBytesMax ||
-        keptBytes.deferred >= deferredBytesMax ||
-        stateEntries.bytes >= stateBytesMax
-      )
-        update(state)
+      if (usedBytes(state) >= intakeBytesMax || state.stateEntries.bytes >= stateBytesMax) update(state)
+    },
+    updateAfterKept(session) {
+      if (stores.update(session)) changed()
+      session.eviction.check()
     },
     setDisk({ freeBytes, usedBytes: used }) {
       // To resume, somewhat more than the minimum must be free, so that intake does not flap.
@@ -109,9 +98,10 @@ export function createIntakeLimits({ clock, emit, changed }: Deps, options: Spoo
 }
 
 /** What counts towards the limit of the spool, uncommitted bytes included. */
-function usedBytes({ openBytes, deadLetters, keptBytes, stateEntries, receipts }: SpoolState): number {
-  const kept = keptBytes.quarantine + keptBytes.deferred
-  return openBytes + deadLetters.bytes + kept + stateEntries.bytes + receipts.bytes
+function usedBytes({ openBytes, stores, stateEntries, receipts }: SpoolState): number {
+  let kept = 0
+  for (const name of keptStoreNames) kept += stores[name].bytes
+  return openBytes + kept + stateEntries.bytes + receipts.bytes
 }
 
 /** What intake may use; the rest is reserved for settles. */
@@ -120,14 +110,12 @@ function intakeLimitOf({ bytesMax, reserveBytes }: SpoolOptions): number {
 }
 
 function detailOf(reason: HoldReason, options: SpoolOptions): string {
-  const { bytesMax, freeBytesMin, quarantineBytesMax, deferredBytesMax, stateBytesMax } = options
+  const { bytesMax, freeBytesMin, stateBytesMax } = options
   const used = formatSize(intakeLimitOf(options))
   const details: Record<HoldReason, string> = {
     store_lost: 'a write to the spool failed; the store is being reopened',
     disk_low: `less than ${formatSize(freeBytesMin)} is free on the file system of the spool`,
     spool_full: `${used} of ${formatSize(bytesMax)} is used; the rest is reserved for settling`,
-    quarantine_full: `the messages in quarantine have reached ${formatSize(quarantineBytesMax)}`,
-    deferred_full: `the messages that wait to be mapped have reached ${formatSize(deferredBytesMax)}`,
     state_full: `the state of the mapping has reached ${formatSize(stateBytesMax)}`,
   }
   return details[reason]

@@ -4,11 +4,15 @@
 import type { OpenSession, Session } from './session-state.ts'
 import type { MessageIntake, Stored } from './types.ts'
 
-/** `ended` is called after each message, to check the limits. */
+/**
+ * `ended` is called after each message, `keptEnded` after one that is kept beside the lanes; both check the
+ * limits.
+ */
 export function createMessageIntake(
   { current }: OpenSession,
-  ended: (session: Session) => void,
+  { ended, keptEnded }: { ended: (session: Session) => void; keptEnded: (session: Session) => void },
 ): MessageIntake {
+  let isKept = false
   return {
     append(payload) {
       const session = current()
@@ -19,6 +23,7 @@ export function createMessageIntake(
     },
     addDeadLetter(deadLetter) {
       current().committer.open.attachments().addDeadLetter(deadLetter)
+      isKept = true
     },
     addWindowKey: (windowKey) => addKey(current(), windowKey),
     putState(key, value) {
@@ -32,11 +37,15 @@ export function createMessageIntake(
     },
     keepMessage(message) {
       current().committer.open.attachments().keepMessage(message)
+      isKept = true
     },
     endMessage(ack) {
       const session = current()
       session.committer.endMessage(ack)
       ended(session)
+      if (!isKept) return
+      isKept = false
+      keptEnded(session)
     },
   }
 }

@@ -4,10 +4,11 @@
 // not import each other for types.
 
 import type { Clock } from '../std/clock.ts'
-import type { DeadLetter } from '../domain/dead-letter.ts'
+import type { DeadLetter, DeadLetterStore } from '../domain/dead-letter.ts'
 import type { Emit } from '../domain/event.ts'
 import type { LaneId, NewId, ProviderName } from '../domain/ids.ts'
-import type { KeptMessage, ShelfKind, ShelfName } from '../domain/message.ts'
+import type { KeptStore } from '../domain/kept-store.ts'
+import type { KeptMessage, ShelfName } from '../domain/message.ts'
 import type { MappedPayload } from '../domain/payload.ts'
 import type { Store, StoreOp } from '../storage/storage.ts'
 import type { Committer, Group } from './chunk-log/committer.ts'
@@ -16,6 +17,7 @@ import { newLane, type Lane, type Walk } from './chunk-log/lane.ts'
 import type { ReceiptQueue } from './chunk-log/receipt-queue.ts'
 import type { RecentChunks } from './chunk-log/recent-chunks.ts'
 import type { ShelfRecord, StateTotalsRecord } from './chunk-log/record-codec.ts'
+import type { Shares } from './kept/shares.ts'
 import type { HighWaterMark } from './high-water-mark/high-water-mark.ts'
 import type { IsLate, SpoolOptions } from './spool-options.ts'
 import type { Exchange } from './types.ts'
@@ -36,9 +38,16 @@ export type SpoolState = {
   nextLane: number
   nextWindowRecord: number
   /** Dead letters in the database, and the bytes deleted since the last compaction. */
-  readonly deadLetters: { count: number; bytes: number; drainedBytes: number }
+  readonly deadLetters: {
+    count: number
+    bytes: number
+    /** By store; the rest of `bytes` is of none that is known. */
+    bytesIn: Record<DeadLetterStore, number>
+    drainedBytes: number
+  }
   /** Part of a dead letter's key. Starts at random: a clock that steps back must not make two keys alike. */
   nextDeadLetter: number
+  readonly firstDeadLetter: number
   /** Bytes of open payloads, uncommitted payloads included. */
   openBytes: number
   readonly stateEntries: StateEntries
@@ -46,8 +55,8 @@ export type SpoolState = {
   readonly journal: IntakeJournal
   readonly mark: HighWaterMark
   readonly shelves: Map<ShelfName, Shelf>
-  /** Bytes of kept messages, uncommitted messages included. */
-  readonly keptBytes: Record<ShelfKind, number>
+  /** What is kept beside the lanes, uncommitted messages included. */
+  readonly stores: Readonly<Record<KeptStore, StoreUse>>
   /** Records of the dedup window deleted since the last compaction, and the number of the last. */
   readonly expired: { records: number; last: number }
 }
@@ -56,6 +65,7 @@ export type Session = SpoolState & {
   readonly committer: Committer<MessageGroup>
   readonly compactor: Compactor
   readonly reservations: Reservations
+  readonly eviction: Eviction
   exchange(exchange: Exchange): Promise<void>
   /** The fault to throw after `error`. Ends the session if a read failed, except for a damaged block. */
   failRead(error: unknown): unknown
@@ -94,10 +104,24 @@ export type CommitAttachments = {
   committed(): void
 }
 
-/** A kept message or dead letter in the database, as an exchange takes it. */
-export type StoredEntry =
-  | { kind: 'keptMessage'; shelf: Shelf; seq: number; device: string | null; bytes: number }
-  | { kind: 'deadLetter'; key: Buffer; bytes: number }
+/**
+ * A kept message or dead letter in the database, as an exchange takes it. `client` is empty where no client
+ * sent it.
+ */
+export type StoredEntry = { client: string; device: string | null; bytes: number } & (
+  | { kind: 'keptMessage'; shelf: Shelf; seq: number }
+  | { kind: 'deadLetter'; key: Buffer; store: DeadLetterStore }
+)
+
+/** How full a store is, and whose messages are in it (shares.ts). */
+export type StoreUse = {
+  bytes: number
+  readonly shares: Shares
+  /** What was stored before this session is counted in the shares up to this key; null: not yet. */
+  countedTo: Buffer | null
+  /** All of it is counted. */
+  counted: boolean
+}
 
 /** Which entries were read, and which are taken (entry-reservations.ts). */
 export type Reservations = {
@@ -109,6 +133,7 @@ export type Reservations = {
   locate(ids: readonly string[], lookedUp: ReadonlyMap<string, StoredEntry>): StoredEntry[] | null
   /** Takes an entry; false if it is taken already. */
   take(id: string): boolean
+  isTaken(id: string): boolean
   /** The deletion of `ids` is durable. */
   deleted(ids: readonly string[]): void
 }
@@ -116,6 +141,8 @@ export type Reservations = {
 /** The counts of the record are those of the messages themselves: the other side of conservation. */
 export type Shelf = ShelfRecord & {
   readonly name: ShelfName
+  /** The number of the next message when the session began. */
+  openedSeq: number
   committedSeq: number
   walk: Walk | null
   /** Bytes taken since the last compaction, and up to where it went. */
@@ -141,6 +168,18 @@ export type StateEntries = {
   bytes: number
   /** The same as of the last write that was put together; the disk is compared with this. */
   written: StateTotalsRecord
+}
+
+/** Makes room in full stores (eviction.ts). */
+export type Eviction = {
+  /** Begins where a store needs it. */
+  check(): void
+  /** A store is above its bound by more than a group: nothing more may be read until there is room. */
+  isBehind(): boolean
+  /** Begins nothing more, and reports what is not reported yet. */
+  end(): void
+  /** Resolves when nothing runs. */
+  idle(): Promise<void>
 }
 
 /** Considers a compaction after something was deleted (compactor.ts). */

@@ -17,8 +17,10 @@ import { createRecentChunks } from './chunk-log/recent-chunks.ts'
 import { createAttachments } from './kept/commit-attachments.ts'
 import { createReservations } from './kept/entry-reservations.ts'
 import type { HighWaterMark } from './high-water-mark/high-water-mark.ts'
+import { createEviction } from './kept/eviction.ts'
 import { createExchange } from './kept/exchange.ts'
 import { newStateEntries } from './kept/state-entries.ts'
+import { newDeadLetterBytes, newStores } from './kept/store-use.ts'
 import { recover } from './recovery/recovery.ts'
 import type { Session, SpoolState } from './session-state.ts'
 import { closedFault, explainDamage, explainRead, explainWrite } from './spool-errors.ts'
@@ -57,7 +59,8 @@ export async function openSession(deps: SessionDeps, options: SpoolOptions): Pro
   )
   const compactor = createCompactor(state, (error) => void failRead(error))
   const base = Object.assign(state, { committer, compactor, reservations: createReservations(), failRead })
-  const session = Object.assign(base, { exchange: createExchange(base) })
+  const exchanging = Object.assign(base, { exchange: createExchange(base) })
+  const session = Object.assign(exchanging, { eviction: createEviction(exchanging) })
   // So that the age of the oldest payload is known from the start.
   for (const lane of session.lanes.values())
     if (lane.refsEnd < lane.committedSeq) await loadRefs(session, lane)
@@ -79,6 +82,7 @@ export async function openSession(deps: SessionDeps, options: SpoolOptions): Pro
 
 function newState(deps: SessionDeps, options: SpoolOptions): SpoolState {
   const { store, mark, clock, newId, random, emit, counters, isLate = () => false } = deps
+  const firstDeadLetter = Math.floor(random() * 2 ** 40)
   return {
     store,
     mark,
@@ -94,14 +98,15 @@ function newState(deps: SessionDeps, options: SpoolOptions): SpoolState {
     liveLanes: new Map(),
     nextLane: 1,
     nextWindowRecord: 0,
-    deadLetters: { count: 0, bytes: 0, drainedBytes: 0 },
-    nextDeadLetter: Math.floor(random() * 2 ** 40),
+    deadLetters: { count: 0, bytes: 0, bytesIn: newDeadLetterBytes(), drainedBytes: 0 },
+    nextDeadLetter: firstDeadLetter,
+    firstDeadLetter,
     openBytes: 0,
     stateEntries: newStateEntries(),
     receipts: newReceiptQueue(),
     journal: newIntakeJournal(),
     shelves: new Map(),
-    keptBytes: { quarantine: 0, deferred: 0 },
+    stores: newStores(),
     expired: { records: 0, last: 0 },
   }
 }
@@ -120,7 +125,9 @@ export async function upkeep(session: Session): Promise<void> {
 }
 
 /** Commits the open group and closes the store. */
-export async function closeSession({ committer, compactor, mark, store }: Session): Promise<void> {
+export async function closeSession({ committer, compactor, eviction, mark, store }: Session): Promise<void> {
+  eviction.end()
+  await eviction.idle()
   await committer.idle()
   committer.fail(closedFault())
   await compactor.idle()

@@ -4,6 +4,7 @@
 import type { Clock, EpochMs } from '../std/clock.ts'
 import type { Emit } from '../domain/event.ts'
 import type { NewId, ProviderName } from '../domain/ids.ts'
+import type { KeptStore, OnFull } from '../domain/kept-store.ts'
 import type { CheckStore, Disk, OpenStore, ReadTables } from '../storage/storage.ts'
 
 /**
@@ -44,8 +45,12 @@ export type SpoolOptions = {
   bytesMax: number
   freeBytesMin: number
   deadLetterBytesMax: number
+  unlistedDeadLetterBytesMax: number
+  partDeadLetterBytesMax: number
   quarantineBytesMax: number
+  clockBytesMax: number
   deferredBytesMax: number
+  onFull: Record<Exclude<KeptStore, 'part_dead_letters'>, OnFull>
   stateBytesMax: number
   /** Bound of the backfill lanes of one provider. At the bound the live lane is not rotated. */
   backfillLanesMax: number

@@ -1,6 +1,8 @@
 // spool-totals.ts: the totals of the spool. While the store is lost, its content counts as nothing.
 
-import { kindOf } from './kept/message-shelf.ts'
+import { keptStoreNames, type KeptStore } from '../domain/kept-store.ts'
+import type { StoreLimit } from './kept/store-limits.ts'
+import { kindOf } from './kept/store-use.ts'
 import type { Session } from './session-state.ts'
 import type { SpoolCounters, SpoolTotals } from './views.ts'
 
@@ -17,15 +19,20 @@ export function newCounters(): SpoolCounters {
     exchanged: 0,
     recordsMissing: 0,
     receiptsDropped: 0,
+    evicted: perStore(() => 0),
   }
 }
 
 export function totalsOf(
   session: Session | null,
   counters: SpoolCounters,
-  disk: Pick<SpoolTotals, 'bytesMax' | 'diskBytes'>,
+  {
+    limits,
+    ...disk
+  }: Pick<SpoolTotals, 'bytesMax' | 'diskBytes'> & { limits: Record<KeptStore, StoreLimit> },
 ): SpoolTotals {
-  const messages = { quarantine: 0, deferred: 0 }
+  const messages = { quarantine: 0, clock: 0, deferred: 0 }
+  const bytesOf = (store: KeptStore) => session?.stores[store].bytes ?? 0
   const held = { batches: 0, payloads: 0 }
   for (const { claimed } of session?.lanes.values() ?? []) {
     held.batches += claimed.heldBatches
@@ -39,10 +46,15 @@ export function totalsOf(
     heldPayloads: held.payloads,
     deadLetters: session?.deadLetters.count ?? 0,
     deadLetterBytes: session?.deadLetters.bytes ?? 0,
-    quarantined: messages.quarantine,
-    quarantineBytes: session?.keptBytes.quarantine ?? 0,
+    stores: perStore((store) => ({
+      ...limits[store],
+      bytes: bytesOf(store),
+      ...(session?.stores[store].shares.names() ?? { devices: 0, clients: 0 }),
+    })),
+    quarantined: messages.quarantine + messages.clock,
+    quarantineBytes: bytesOf('quarantine') + bytesOf('clock'),
     deferred: messages.deferred,
-    deferredBytes: session?.keptBytes.deferred ?? 0,
+    deferredBytes: bytesOf('deferred'),
     stateEntries: session?.stateEntries.sizes.size ?? 0,
     stateBytes: session?.stateEntries.bytes ?? 0,
     receipts: session?.receipts.sizes.size ?? 0,
@@ -51,4 +63,11 @@ export function totalsOf(
     windowIds: session?.window.size() ?? 0,
     ...disk,
   }
+}
+
+function perStore<Value>(valueOf: (store: KeptStore) => Value): Record<KeptStore, Value> {
+  return Object.fromEntries(keptStoreNames.map((store) => [store, valueOf(store)])) as Record<
+    KeptStore,
+    Value
+  >
 }

@@ -51,6 +51,7 @@ import { laneView, type Lane } from './chunk-log/lane.ts'
 import { forgetting, readReceipts } from './chunk-log/receipt-queue.ts'
 import { createIntakeLimits } from './intake-limits.ts'
 import { createKeptCalls } from './kept/kept.ts'
+import { storeLimits } from './kept/store-limits.ts'
 import { createMessageIntake } from './message-intake.ts'
 import { assignLane } from './recovery/lane-assignment.ts'
 import { createWalkCalls } from './salvage/live-walk.ts'
@@ -96,11 +97,9 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
 
   /** A write became durable, or the congestion changed. */
   function changed(session: Session): void {
-    if (session.committer.congested !== congested) {
-      congested = !congested
-      intakeChanged()
-    }
+    updateCongestion(session)
     limits.update(session)
+    session.eviction.check()
     const { payloads, kept } = counters
     const before = seen
     seen = { payloads, kept }
@@ -108,12 +107,24 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
     if (kept !== before.kept) notify((listener) => listener.messagesKept?.())
   }
 
+  function updateCongestion({ committer, eviction }: Session): void {
+    if ((committer.congested || eviction.isBehind()) === congested) return
+    congested = !congested
+    intakeChanged()
+  }
+
   function lanesNow(): Lane[] {
     return [...(peek()?.lanes.values() ?? [])]
   }
 
   return {
-    ...createMessageIntake(store, limits.updateAfterMessage),
+    ...createMessageIntake(store, {
+      ended: limits.updateAfterMessage,
+      keptEnded(session) {
+        limits.updateAfterKept(session)
+        updateCongestion(session)
+      },
+    }),
     ...createBatchCalls(store),
     ...createKeptCalls(store),
     ...createWalkCalls(store),
@@ -137,7 +148,12 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
       return congested
     },
     get deadLettersFull() {
-      return limits.deadLettersFull
+      return limits.stores.isFull('dead_letters')
+    },
+    isFull: limits.stores.isFull,
+    holds(name, client, device) {
+      const session = peek()
+      return session !== null && limits.stores.holds(session, name, client, device)
     },
     lanes: () => lanesNow().map(laneView),
     batches: () => lanesNow().flatMap(batchesOf),
@@ -146,8 +162,12 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
       return () => listeners.delete(listener)
     },
     totals() {
-      const disk = { bytesMax: options.bytesMax, diskBytes: limits.diskBytes }
-      return totalsOf(peek(), counters, disk)
+      const { bytesMax } = options
+      return totalsOf(peek(), counters, {
+        bytesMax,
+        diskBytes: limits.diskBytes,
+        limits: storeLimits(options),
+      })
     },
     close: store.close,
   }

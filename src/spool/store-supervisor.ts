@@ -131,6 +131,7 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
     if (old === null || closing.signal.aborted) return
     session = null
     sessionEnd.abort()
+    old.eviction.end()
     emit({ kind: 'store_lost', fault })
     const detail = 'The store of the spool is being reopened.'
     if (unawaited > 0) emit({ kind: 'messages_dropped', reason: 'store_lost', detail, count: unawaited })

@@ -6,6 +6,7 @@ import type { BatchId, LaneId, PayloadId, ProviderName } from '../domain/ids.ts'
 import type { DeadLetter, DeadLetterStage } from '../domain/dead-letter.ts'
 import type { Held } from '../domain/held.ts'
 import type { HoldReason } from '../domain/event.ts'
+import type { KeptStore } from '../domain/kept-store.ts'
 import type { Envelope, KeptMessage, ShelfName } from '../domain/message.ts'
 import type { MappedPayload } from '../domain/payload.ts'
 import type { Settlement } from '../domain/settlement.ts'
@@ -114,7 +115,7 @@ export type SpoolListener = {
   storeReopened?(): void
   /** Many attempts to open the store again failed in a row: the process should end and be restarted. */
   storeUnrecoverable?(fault: GatewayError): void
-  /** `holdReason`, `congested` or `deadLettersFull` changed. */
+  /** `holdReason` or `congested` changed, or a store became full or is not full any more. */
   intakeChanged?(): void
 }
 
@@ -258,8 +259,12 @@ export type Spool = MessageIntake &
     readonly holdReason: HoldReason | null
     /** Uncommitted bytes exceed their bound: stop reading from sockets until `intakeChanged`. */
     readonly congested: boolean
-    /** The dead letters are at their bound: hold messages that would become one until `intakeChanged`. */
+    /** The store `dead_letters` is full. */
     readonly deadLettersFull: boolean
+    /** The store is nearly at its bound and holds messages; its last tenth is for small shares. */
+    isFull(store: KeptStore): boolean
+    /** A message of this client and device that would go there has to wait until `intakeChanged`. */
+    holds(store: KeptStore, client: string, device: string | null): boolean
     lanes(): readonly LaneView[]
     /** Sealed batches that are not settled, oldest first in each lane. */
     batches(): readonly Batch[]

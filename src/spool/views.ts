@@ -2,6 +2,7 @@
 
 import type { EpochMs } from '../std/clock.ts'
 import type { LaneId, ProviderName } from '../domain/ids.ts'
+import type { KeptStore, OnFull } from '../domain/kept-store.ts'
 import type { ShelfName } from '../domain/message.ts'
 
 /** What a lane is for. A record, not part of a key: it can change while the lane holds payloads. */
@@ -111,7 +112,12 @@ export type SpoolCounters = {
   recordsMissing: number
   /** Receipts left out because there was no room. */
   receiptsDropped: number
+  /** Messages that were dropped to make room in a store. */
+  evicted: Record<KeptStore, number>
 }
+
+/** How full a store is. The bytes include messages that wait to be written. */
+export type StoreView = { bytes: number; bytesMax: number; onFull: OnFull; devices: number; clients: number }
 
 export type SpoolTotals = SpoolCounters & {
   /** JSON bytes of the payloads that are open now, over all lanes. */
@@ -122,6 +128,8 @@ export type SpoolTotals = SpoolCounters & {
   /** Dead letters, and their bytes. */
   deadLetters: number
   deadLetterBytes: number
+  /** Each store beside the lanes. */
+  stores: Record<KeptStore, StoreView>
   /** Messages on the shelves of each kind now. The bytes include messages that wait to be written. */
   quarantined: number
   quarantineBytes: number

@@ -28,6 +28,7 @@ export const errorCodes = {
   SPOOL_UNWRITABLE: 'The spool directory cannot be created or written for another reason.',
   SPOOL_WRITE_FAILED: 'A write to the spool failed. The gateway acknowledged none of its messages.',
   SPOOL_CLOSED: 'The spool is closed, because the daemon stops or reopens it.',
+  HELD_FULL: 'Too many messages wait in memory for a full store, so a connection was closed.',
   LANE_KNOWN: 'The lane has a provider, or does not exist, so none can be assigned.',
   SPOOL_ENTRY_GONE: 'The kept message or dead letter does not exist, or another command took it.',
   DEAD_LETTER_INVALID: 'The line or the edited text is not a valid payload or message.',

@@ -109,9 +109,8 @@ export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }
     get congested() {
       return congested
     },
-    get deadLettersFull() {
-      return deadLettersFull
-    },
+    isFull: (store) => store === 'dead_letters' && deadLettersFull,
+    holds: (store) => store === 'dead_letters' && deadLettersFull,
     append(payload) {
       if (payload.duplicateRule === 'always' && known(payload.windowKey)) return 'duplicate'
       group.payloads.push(payload)

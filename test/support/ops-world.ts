@@ -4,6 +4,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { keptStoreNames, type KeptStore } from '../../src/domain/kept-store.ts'
 import { Writable } from 'node:stream'
 import { Agent, fetch as fetchBy } from 'undici'
 import type { Clock } from '../../src/std/clock.ts'
@@ -104,8 +105,14 @@ export function ingestCounters(more: Partial<IngestCounters> = {}): IngestCounte
   }
 }
 
+function perStore<Value>(value: Value): Record<KeptStore, Value> {
+  return Object.fromEntries(keptStoreNames.map((name) => [name, value])) as Record<KeptStore, Value>
+}
+
 export function spoolTotals(more: Partial<SpoolTotals> = {}): SpoolTotals {
   return {
+    evicted: perStore(0),
+    stores: perStore({ bytes: 0, bytesMax: 1, onFull: 'hold' as const, devices: 0, clients: 0 }),
     payloads: 0,
     duplicates: 0,
     delivered: 0,

@@ -56,7 +56,13 @@ export function deadLetterNamed(name: string): { deadLetter: DeadLetter; windowK
 /** A message for a shelf; its name is the topic. */
 export function keptNamed(
   name: string,
-  options: { shelf?: ShelfName; device?: string | null; padding?: number } = {},
+  options: {
+    shelf?: ShelfName
+    device?: string | null
+    client?: string
+    padding?: number
+    reason?: string
+  } = {},
 ): { message: KeptMessage; windowKey: string } {
   return {
     windowKey: hash('sha256', `kept ${name}`, 'hex').slice(0, 32),
@@ -64,7 +70,7 @@ export function keptNamed(
       shelf: options.shelf ?? 'quarantine:default',
       provider: provider('default'),
       device: options.device === undefined ? 'truck-1' : options.device,
-      reason: 'UNKNOWN_DEVICE',
+      reason: options.reason ?? 'UNKNOWN_DEVICE',
       detail: 'The device is not listed.',
       envelope: {
         topic: name,
@@ -72,7 +78,7 @@ export function keptNamed(
         qos: 1,
         retain: false,
         dup: false,
-        clientId: 'c',
+        clientId: options.client ?? 'c',
         userName: null,
         certificateName: null,
         arrivedAt: 1,
@@ -98,6 +104,16 @@ export function smallOptions(path: string, changes: Partial<SpoolOptions> = {}):
     deadLetterBytesMax: 1024 ** 2,
     quarantineBytesMax: 1024 ** 2,
     deferredBytesMax: 1024 ** 2,
+    unlistedDeadLetterBytesMax: 1024 ** 2,
+    partDeadLetterBytesMax: 1024 ** 2,
+    clockBytesMax: 1024 ** 2,
+    onFull: {
+      quarantine: 'drop_oldest',
+      clock: 'hold',
+      deferred: 'drop_oldest',
+      dead_letters: 'hold',
+      unlisted_dead_letters: 'drop_oldest',
+    },
     stateBytesMax: 1024 ** 2,
     backfillLanesMax: 8,
     receiptBytesMax: 64 * 1024,

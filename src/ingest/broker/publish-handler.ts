@@ -127,6 +127,6 @@ export function createPublishHandler(
       return
     }
     if (head === pubrec) gate.link?.session?.forget(messageId)
-    gate.drop('spool_write_failed')
+    gate.drop(fault.code === 'HELD_FULL' ? 'held_full' : 'spool_write_failed')
   }
 }

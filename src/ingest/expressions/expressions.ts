@@ -3,14 +3,19 @@
 // All share one thread.
 //
 // An expression that takes too long, nests too deep or fails costs only its own message, which becomes a dead
-// letter. Where the thread cannot be started, or another mapping comes into force meanwhile, nothing is
-// evaluated and the message stays where it is, for later.
+// letter; one that does so again and again is switched off for its source (expression-switch.ts). Where the
+// thread cannot be started, or another mapping comes into force meanwhile, nothing is evaluated and the
+// message stays where it is, for later.
 
 import type { Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { Message } from '../../domain/message.ts'
 import { createEvaluator, type Evaluator, type Mapper } from '../../mapping/mapping.ts'
 import type { Evaluated } from '../remap/remap.ts'
+import { createExpressionSwitch } from './expression-switch.ts'
+
+/** Reasons that tell of the time or the memory that an expression took. */
+const costly = new Set(['EXPRESSION_TIMEOUT', 'EXPRESSION_LIMIT'])
 
 export type Expressions = {
   /** Never rejects. `later` where `mapper` is not of the mapping in force, or the thread does not run. */
@@ -30,6 +35,7 @@ export function createExpressions(
   let evaluator = newEvaluator()
   let earlierTimeouts = 0
   let failed = false
+  const switches = createExpressionSwitch({ clock, emit })
   return { evaluate, swap, timeouts, close }
 
   function newEvaluator(): Evaluator | null {
@@ -40,14 +46,17 @@ export function createExpressions(
     const expression = mapper.expressions.get(source)
     if (evaluator === null || expression === undefined || expressions.get(source) !== expression)
       return 'later'
+    if (switches.isOff(source)) return 'later'
     const decoded = mapper.decoded(message, source)
     if (decoded.kind === 'ended') return decoded
     const evaluation = await evaluator.evaluate(source, decoded.value)
     reportFault()
     if (evaluation.kind === 'later') return 'later'
+    const isCostly = evaluation.kind === 'refused' && costly.has(evaluation.reason)
+    switches.ended(source, isCostly ? 'cost' : 'in time')
     if (evaluation.kind === 'value') return { source, value: evaluation.value }
     const { reason, detail } = evaluation
-    return { result: { kind: 'unmappable', source, device: null, reason, detail, windowKey: '' } }
+    return { result: mapper.refused(message, source, reason, detail) }
   }
 
   function reportFault(): void {
@@ -61,6 +70,7 @@ export function createExpressions(
     const old = evaluator
     earlierTimeouts += old?.counters().timeouts ?? 0
     expressions = next.expressions
+    switches.reset()
     evaluator = newEvaluator()
     await old?.close()
     reportFault()

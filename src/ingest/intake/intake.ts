@@ -3,15 +3,14 @@
 //   message -> map (mapping-state.ts) -> store the result (result-router.ts) -> endMessage(ack)
 //
 // The spool calls `ack` after the fsync, in the order of arrival. Messages wait in order
-// (waiting-messages.ts) while the spool takes nothing in (full, disk low, a shelf full, store lost), or while
-// the state of the mapping is read again (mapping-state.ts). Everything behind them waits too, so acks keep
-// the order of arrival over the whole daemon [MQTT-4.6.0-2]. QoS 0 is dropped and counted then
-// (dropped-messages.ts): nothing else could keep it. At the bound of the waiting list, or while too many
-// bytes are uncommitted, `readingPaused` asks the broker to stop reading.
+// (waiting-messages.ts) while the spool takes nothing in (full, disk low, store lost), or while the state of
+// the mapping is read again (mapping-state.ts). Everything behind them waits too, so acks keep the order
+// of arrival over the whole daemon [MQTT-4.6.0-2]. QoS 0 is dropped and counted then (dropped-messages.ts):
+// nothing else could keep it. At the bound of the waiting list, or while too many bytes are uncommitted,
+// `readingPaused` asks the broker to stop reading.
 //
-// While the dead letters are full, a message that would become one waits with all that its connection sent
-// behind it (dead-letter-backpressure.ts). Other connections continue. It is mapped again when there is room
-// or a new mapping.
+// While a store of kept messages is full and holds, a message for it waits with all that its connection sent
+// behind it (store-backpressure.ts). Other connections continue.
 //
 // Conservation (invariant 6): received + carried = mapped + ignored + duplicates + dead + quarantined +
 // deferred + openParts + dropped + returned + held. Per message: no promise, no closure, no log line, and one
@@ -23,12 +22,13 @@ import type { DropReason, Emit } from '../../domain/event.ts'
 import type { Sender } from '../../domain/message.ts'
 import type { MapResult } from '../../mapping/mapping.ts'
 import type { Ack } from '../../spool/spool.ts'
+import { isKeptWhole } from '../remap/kept-message.ts'
 import type { IntakeMapper, IntakeSpool, ReceivedMessage, ReleaseOrder } from '../types.ts'
-import { createDeadLetterBackpressure } from './dead-letter-backpressure.ts'
 import { createDropReporter } from './dropped-messages.ts'
 import { createMappingState } from './mapping-state.ts'
 import type { Tap } from './message-tap.ts'
 import { createResultRouter, type RoutedCounters } from './result-router.ts'
+import { createStoreBackpressure } from './store-backpressure.ts'
 import { createUntimedResends, type ResendCounters, type UntimedResends } from './untimed-resends.ts'
 import { addUnreleased, isUnreleased } from './unreleased-messages.ts'
 import { createWaitingList } from './waiting-messages.ts'
@@ -62,6 +62,8 @@ export type Intake = {
   readonly links: Pick<UntimedResends, 'connect' | 'disconnect' | 'release'>
   /** No socket may be read for now; the listener of onReadingChange is called when this changes. */
   readonly readingPaused: boolean
+  /** Too much of this connection waits for a full store, so it is not read; the same listener. */
+  pausesSender(sender: Sender): boolean
   onReadingChange(listener: () => void): void
   /** A connection has ended: its messages without an ack that wait are left to the device. */
   connectionEnded(sender: Sender): void
@@ -105,7 +107,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
   const router = createResultRouter({ ...deps, resends }, { eventEveryMs })
   const state = createMappingState({ spool, clock, ourTime, router }, deps.mapper)
   const drops = createDropReporter({ clock, emit }, { eventEveryMs })
-  const backpressure = createDeadLetterBackpressure({ spool, map: state.map, route, drop }, bounds)
+  const backpressure = createStoreBackpressure({ spool, map: state.map, route, drop }, bounds)
   const counters = { received: 0, lastMessageAt: 0, bytes: 0, dropped: 0 }
   /** The state of the mapping is being read: nothing may be mapped. */
   let restoring = false
@@ -162,12 +164,11 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
   }
 
   function take(message: ReceivedMessage, ack: Ack | null): void {
-    const isBehind = backpressure.size > 0 && backpressure.delaysSender(message.sender)
+    const isBehind = backpressure.size > 0 && backpressure.holdsSender(message.sender)
     if (!isBehind && isUnreleased(message)) return endResent(ack)
     const result = isBehind ? null : state.map(message)
-    if (result !== null && result.kind !== 'unmappable') route(message, result, ack)
-    else if (backpressure.delays(message, result, ack)) updateReading()
-    else if (result !== null) route(message, result, ack)
+    if (result !== null && !isKeptWhole(result)) route(message, result, ack)
+    else if (!backpressure.delays(message, result, ack) && result !== null) route(message, result, ack)
   }
 
   function route(message: ReceivedMessage, result: MapResult, ack: Ack | null): void {
@@ -188,9 +189,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
   }
 
   function connectionEnded(sender: Sender): void {
-    if (!backpressure.delaysSender(sender)) return
     backpressure.connectionEnded(sender)
-    updateReading()
     checkFinished()
   }
 
@@ -240,7 +239,10 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
   /** Ends when nothing waits or the spool takes nothing more in; intakeChanged starts it again then. */
   function drainSlice(): void {
     // Its messages came before those that their connections have sent since.
-    if (backpressure.canResume && mayContinue()) backpressure.resume(sliceMessages)
+    if (backpressure.canResume && mayContinue()) {
+      backpressure.resume(sliceMessages)
+      onReadingChange()
+    }
     for (let taken = 0; taken < sliceMessages && mayContinue(); taken += 1) {
       const next = waiting.take()
       if (next === undefined) break
@@ -268,7 +270,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
   }
 
   function updateReading(): void {
-    const paused = spool.congested || waiting.full || backpressure.full
+    const paused = spool.congested || waiting.full
     if (paused === readingPaused) return
     readingPaused = paused
     onReadingChange()
@@ -292,6 +294,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
       returned: backpressure.returned,
       held: waiting.size + backpressure.size,
     }),
+    pausesSender: (sender) => backpressure.size > 0 && backpressure.pausesSender(sender),
     connectionEnded,
     restore,
     swap,

@@ -28,7 +28,7 @@ export type MappingState = {
 }
 
 type Deps = {
-  spool: Pick<IntakeSpool, 'holdReason' | 'endMessage' | 'stateEntries' | 'exchange'>
+  spool: Pick<IntakeSpool, 'holdReason' | 'congested' | 'endMessage' | 'stateEntries' | 'exchange'>
   clock: Clock
   ourTime: Pick<OurTime, 'now'>
   router: Pick<ResultRouter, 'routeClosed'>
@@ -61,7 +61,8 @@ export function createMappingState(
     if (closed || at === null || at >= armedFor) return
     cancel()
     armedFor = at
-    const delayMs = spool.holdReason === null ? Math.max(0, at - ourTime.now()) : checkEveryMs
+    const delayMs =
+      spool.holdReason === null && !spool.congested ? Math.max(0, at - ourTime.now()) : checkEveryMs
     cancel = clock.after(Math.min(delayMs, checkEveryMs), () => {
       armedFor = Number.POSITIVE_INFINITY
       tick()
@@ -70,7 +71,8 @@ export function createMappingState(
   }
 
   function tick(): void {
-    if (spool.holdReason !== null) return
+    // While there is no room, too, for the dead letters of records that cannot be mapped.
+    if (spool.holdReason !== null || spool.congested) return
     const applied = mapper.tick(ourTime.now())
     if (applied === null) return
     router.routeClosed(applied)

@@ -190,7 +190,7 @@ export function createResultRouter(
     }
     counts.dead += messages
     deadBy.add(part, message.topic)
-    spool.addDeadLetter(deadLetterFor(part, envelope, clock.now()))
+    spool.addDeadLetter(deadLetterFor({ ...part, store: 'part_dead_letters' }, envelope, clock.now()))
   }
 
   function ignore(source: string, reason: string, messages: number): void {
@@ -223,7 +223,8 @@ export function createResultRouter(
   }
 
   function addDeadLetter(result: Extract<MapResult, { kind: 'unmappable' }>, message: Message): void {
-    const deadLetter = deadLetterFor(result, envelopeOf(message, result.source), clock.now())
+    const store = result.unlisted === true ? 'unlisted_dead_letters' : 'dead_letters'
+    const deadLetter = deadLetterFor({ ...result, store }, envelopeOf(message, result.source), clock.now())
     spool.addDeadLetter(deadLetter)
     counts.dead += 1
     deadBy.add(result, message.topic)

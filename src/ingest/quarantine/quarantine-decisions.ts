@@ -28,15 +28,15 @@ import type { Emit } from '../../domain/event.ts'
 import type { KeptMessage, ShelfName } from '../../domain/message.ts'
 import type { Mapping } from '../../mapping/mapping.ts'
 import type { Expressions } from '../expressions/expressions.ts'
-import { deadLetterFor, unknownDevice } from '../remap/kept-message.ts'
+import { deadLetterFor, deadLetterStoreOf, unknownDevice } from '../remap/kept-message.ts'
 import { mapperFactory, waitForRoom } from '../remap/release-throttle.ts'
 import { exchangeSlice, type SliceResult } from '../remap/slice-result.ts'
 import { quarantinedOn, quarantineShelves, type QuarantinedEntry } from './quarantine-shelves.ts'
 import { releaseSlices } from './release-slices.ts'
 import type { KeptSpool } from '../types.ts'
 
-/** Both null: all messages. */
-export type KeptSelection = { device: string | null; id: string | null }
+/** All null: all messages. `reason` is the one for which they are kept. */
+export type KeptSelection = { device: string | null; id: string | null; reason?: string | null }
 
 export type ReleaseReport = {
   /** Messages that left the quarantine, and payloads that they became. */
@@ -210,11 +210,11 @@ export function createQuarantineDecisions({
 
   async function* matching(
     shelf: ShelfName,
-    { device, id }: KeptSelection,
+    { device, id, reason = null }: KeptSelection,
     signal: AbortSignal,
   ): AsyncGenerator<QuarantinedEntry> {
     for await (const entry of quarantinedOn({ spool, ourTime }, shelf, device, signal)) {
-      if (id !== null && entry.id !== id) continue
+      if ((id !== null && entry.id !== id) || (reason !== null && entry.message.reason !== reason)) continue
       yield entry
       if (id !== null) return
     }
@@ -222,8 +222,9 @@ export function createQuarantineDecisions({
 }
 
 function droppedOf({ device, reason, detail, envelope }: KeptMessage) {
+  const store = deadLetterStoreOf({ reason })
   const why = `A person dropped it from the quarantine. It was kept as ${reason}: ${detail}`
-  return { source: envelope.source, device, reason: droppedByPerson, detail: why }
+  return { source: envelope.source, device, reason: droppedByPerson, detail: why, store }
 }
 
 function count(by: Record<string, number>, reason: string, messages: number): void {
@@ -246,9 +247,10 @@ function unlistedFault(device: string | null): GatewayError {
   })
 }
 
-function nothingFault({ device, id }: KeptSelection): GatewayError {
+function nothingFault({ device, id, reason = null }: KeptSelection): GatewayError {
+  const all = device === null ? 'message' : `message of ${quote(device, 80)}`
   const what =
-    id === null ? (device === null ? 'message' : `message of ${quote(device, 80)}`) : quote(id, 100)
+    id === null ? all + (reason === null ? '' : ` with the reason ${quote(reason, 40)}`) : quote(id, 100)
   return new GatewayError('DAEMON_REFUSED', {
     what: `There is no ${what} in the quarantine.`,
     why: 'It was released or dropped before, or it was never quarantined.',

@@ -8,7 +8,7 @@ import type { RemapEntry } from '../remap/slice-result.ts'
 
 export type QuarantinedEntry = RemapEntry & KeptEntry
 
-/** The quarantine shelves that have messages, one a provider. */
+/** The quarantine shelves that have messages, two a provider. */
 export function quarantineShelves({
   holdReason,
   shelves,
@@ -16,7 +16,7 @@ export function quarantineShelves({
   // A lost store has no shelves, which must not look like empty ones.
   if (holdReason === 'store_lost') throw storeLostFault()
   return shelves()
-    .filter(({ shelf, messages }) => shelf.startsWith('quarantine:') && messages > 0)
+    .filter(({ shelf, messages }) => /^(quarantine|clock):/.test(shelf) && messages > 0)
     .map(({ shelf }) => shelf)
 }
 

@@ -1,8 +1,9 @@
 // kept-message.ts: converts a message to a kept message or a dead letter, and back.
 
 import type { EpochMs } from '../../std/clock.ts'
-import type { DeadLetter } from '../../domain/dead-letter.ts'
+import type { DeadLetter, DeadLetterStore } from '../../domain/dead-letter.ts'
 import type { ProviderName } from '../../domain/ids.ts'
+import type { KeptStore } from '../../domain/kept-store.ts'
 import type { Envelope, KeptMessage, Message } from '../../domain/message.ts'
 import type { MapResult, QuarantineReason } from '../../mapping/mapping.ts'
 
@@ -30,6 +31,36 @@ export function messageFrom(envelope: Envelope): Message {
 
 type Refusal = { source: string | null; device: string | null; reason: string; detail: string }
 
+/** The store where the message of this result is kept whole; null where it is not. */
+export function storeOf(result: MapResult): KeptStore | null {
+  switch (result.kind) {
+    case 'unmappable':
+      return result.unlisted === true ? 'unlisted_dead_letters' : 'dead_letters'
+    case 'quarantined':
+      return quarantineOf(result.reason)
+    case 'deferred':
+      return 'deferred'
+    case 'payloads':
+    case 'ignored':
+    case 'part':
+    default:
+      return null
+  }
+}
+
+export function isKeptWhole({ kind }: MapResult): boolean {
+  return kind === 'unmappable' || kind === 'quarantined' || kind === 'deferred'
+}
+
+function quarantineOf(reason: string): 'quarantine' | 'clock' {
+  return reason === unknownDevice ? 'quarantine' : 'clock'
+}
+
+/** Where the dead letter of a message goes that leaves the quarantine as one. */
+export function deadLetterStoreOf({ reason }: Pick<KeptMessage, 'reason'>): DeadLetterStore {
+  return quarantineOf(reason) === 'clock' ? 'dead_letters' : 'unlisted_dead_letters'
+}
+
 /** Where a message that must wait is kept. */
 export function keptMessageFor(
   result: Extract<MapResult, { kind: 'quarantined' | 'deferred' }>,
@@ -51,7 +82,7 @@ export function quarantineFor(
   envelope: Envelope,
 ): KeptMessage {
   const kept = { provider, device, reason, detail, envelope: withSource(source, envelope) }
-  return { shelf: `quarantine:${provider}`, ...kept }
+  return { shelf: `${quarantineOf(reason)}:${provider}`, ...kept }
 }
 
 /** Where a message is kept that must not overtake earlier ones of its device, which are being released. */
@@ -66,7 +97,7 @@ export function keptBehind(
 
 /** The dead letter of a message that cannot be mapped, or that a person dropped. */
 export function deadLetterFor(
-  { source, device, reason, detail }: Refusal,
+  { source, device, reason, detail, store }: Refusal & { store: DeadLetterStore },
   envelope: Envelope,
   at: EpochMs,
 ): DeadLetter {
@@ -83,6 +114,7 @@ export function deadLetterFor(
     batchId: null,
     requestId: null,
     failure: null,
+    store,
   }
 }
 

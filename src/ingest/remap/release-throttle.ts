@@ -4,7 +4,6 @@
 
 import { pause, type Clock } from '../../std/clock.ts'
 import { GatewayError } from '../../std/gateway-error.ts'
-import type { HoldReason } from '../../domain/event.ts'
 import { isDecoderState, type Mapper, type Mapping } from '../../mapping/mapping.ts'
 import type { Spool } from '../../spool/spool.ts'
 
@@ -14,9 +13,6 @@ const retryMs = 1000
 
 type ThrottleSpool = Pick<Spool, 'holdReason' | 'congested' | 'deadLettersFull'>
 
-/** These limits are relieved by this very work. */
-const keptFull: readonly HoldReason[] = ['quarantine_full', 'deferred_full']
-
 /** Resolves with true when work may continue, with false where `signal` aborted. */
 export async function waitForRoom(
   spool: ThrottleSpool,
@@ -25,9 +21,7 @@ export async function waitForRoom(
   { takesDeadLetters = false } = {},
 ): Promise<boolean> {
   const hasRoom = () =>
-    !spool.congested &&
-    (takesDeadLetters || !spool.deadLettersFull) &&
-    (spool.holdReason === null || keptFull.includes(spool.holdReason))
+    !spool.congested && (takesDeadLetters || !spool.deadLettersFull) && spool.holdReason === null
   while (!signal.aborted && !hasRoom()) await pause(clock, checkEveryMs, signal)
   return !signal.aborted
 }

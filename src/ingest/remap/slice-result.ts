@@ -2,6 +2,7 @@
 // exchange that replaces the slice by them.
 
 import { assertNever } from '../../std/assert.ts'
+import type { DeadLetterStore } from '../../domain/dead-letter.ts'
 import type { EpochMs } from '../../std/clock.ts'
 import { envelopeOf, type Envelope, type KeptMessage } from '../../domain/message.ts'
 import type { MappedPayload } from '../../domain/payload.ts'
@@ -21,6 +22,7 @@ export type RefusedMessage = {
   device: string | null
   reason: string
   detail: string
+  store: DeadLetterStore
   envelope: Envelope
 }
 
@@ -62,7 +64,8 @@ export function addResult(
   slice.entries += 1
   if (result.kind === 'unmappable') {
     const { source, device, reason, detail } = result
-    slice.refused.push({ id, source, device, reason, detail, envelope })
+    const store = result.unlisted === true ? 'unlisted_dead_letters' : 'dead_letters'
+    slice.refused.push({ id, source, device, reason, detail, store, envelope })
     return false
   }
   slice.taken.push(id)
@@ -102,7 +105,8 @@ export function addClosed(slice: SliceResult, { payloads, unsent }: StateChanges
     const envelope = envelopeOf(part.message, source)
     if (kind === 'quarantined' && provider !== null)
       slice.keptMessages.push(quarantineFor({ ...part, provider }, envelope))
-    else slice.refused.push({ id: null, source, device, reason, detail, envelope })
+    else
+      slice.refused.push({ id: null, source, device, reason, detail, store: 'part_dead_letters', envelope })
   }
 }
 

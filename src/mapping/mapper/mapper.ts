@@ -23,7 +23,7 @@ import { createMappingState, type StateCounters } from '../state/state.ts'
 import type { Decoded, MapResult, StatefulDecoder } from '../types.ts'
 import { resultForDevice } from './admission.ts'
 import type { CompiledSource } from './compiled-source.ts'
-import { ignored, rejected } from './map-result.ts'
+import { ignored, rejected, unmappable } from './map-result.ts'
 import { createMessageRecords } from './message-records.ts'
 import { createRecordContext } from './record-context.ts'
 import { createRecordMapper } from './record-mapper.ts'
@@ -60,6 +60,8 @@ export type Mapper = {
     message: Message,
     source: string,
   ): { kind: 'value'; value: unknown } | { kind: 'ended'; result: MapResult }
+  /** The result of a message whose expression cannot be used. */
+  refused(message: Message, source: string, reason: string, detail: string): MapResult
   /** Sources with an expression, by name. */
   readonly expressions: ReadonlyMap<string, string>
   /** Adds the last `part` to the state: once, and before the next message. */
@@ -116,9 +118,10 @@ export function createMapper(
   const expressions = new Map<string, string>()
   for (const { name, jsonata } of sources) if (jsonata !== null) expressions.set(name, jsonata)
   return {
-    map,
-    mapDecoded,
+    map: (message, live = true) => marked(map(message, live)),
+    mapDecoded: (message, source, value) => marked(mapDecoded(message, source, value)),
     decoded,
+    refused,
     expressions,
     apply: state.apply,
     tick,
@@ -133,7 +136,24 @@ export function createMapper(
     counters,
   }
 
-  function map(message: Message, live = true): MapResult {
+  function marked(result: MapResult): MapResult {
+    if (result.kind === 'unmappable') result.unlisted = isUnlisted(result.source, result.device)
+    return result
+  }
+
+  /** Without a table every device counts as listed. */
+  function isUnlisted(source: string | null, device: string | null): boolean {
+    if (source === null) return true
+    return devices.size > 0 && (device === null || devices.find(device) === undefined)
+  }
+
+  function refused(message: Message, name: string, reason: string, detail: string): MapResult {
+    const route = routing.routeOf(message.topic)
+    if (route.runtime === null || route.runtime.source.name !== name) return marked(foreign(message, name))
+    return marked(unmappable(message, route.runtime.source, route.entry, reason, detail))
+  }
+
+  function map(message: Message, live: boolean): MapResult {
     const route = routing.routeOf(message.topic)
     if (route.runtime === null) {
       const kept = state.mapKept(message)
@@ -196,10 +216,10 @@ export function createMapper(
   function decoded(message: Message, name: string): ReturnType<Mapper['decoded']> {
     const route = routing.routeOf(message.topic)
     if (route.runtime === null || route.runtime.source.name !== name)
-      return { kind: 'ended', result: foreign(message, name) }
+      return { kind: 'ended', result: marked(foreign(message, name)) }
     const found = decodeOf(route.runtime, message)
     if (found.kind === 'value') return found
-    return { kind: 'ended', result: mapBytes(route, found, message) }
+    return { kind: 'ended', result: marked(mapBytes(route, found, message)) }
   }
 
   function foreign(message: Message, name: string): MapResult {

@@ -34,7 +34,7 @@
 // Bounds
 //   valuesMax, bytesMax of a record     it closes early (`full`), the value opens the next
 //   recordsMax, openBytesMax in total   the record that was opened first closes early (`crowded`)
-//   closedPerTickMax                    the next tick, which is due at once, closes the rest
+//   closedPerTickMax, closedBytesMax    the next tick, which is due at once, closes the rest
 // A value that is too large for any record was refused before (see fits).
 
 import type { EpochMs } from '../../std/clock.ts'
@@ -115,6 +115,7 @@ export type CoalesceCounters = {
 }
 
 const closedPerTickMax = 1000
+const closedBytesMax = 1024 * 1024
 
 export function createCoalescer(rules: CoalesceRules, bounds: CoalesceBounds): Coalescer {
   /**
@@ -222,9 +223,11 @@ export function createCoalescer(rules: CoalesceRules, bounds: CoalesceBounds): C
 
   function tick(nowMs: EpochMs, step: Step): void {
     let left = closedPerTickMax
+    let bytes = 0
     for (const record of open.values()) {
       const over = isOver(record, nowMs)
-      if (left === 0 || (!over && open.size <= bounds.recordsMax)) return
+      if (left === 0 || bytes >= closedBytesMax || (!over && open.size <= bounds.recordsMax)) return
+      bytes += record.length
       close(record, over ? 'window' : 'crowded', step)
       left -= 1
     }

@@ -160,6 +160,23 @@ export const conditionCatalogue = {
     act: 'Nothing if this was intended. If not, raise or remove spool.dead_letters.retention.',
     quietMs: dayMs,
   },
+  EXPRESSION_OFF: {
+    severity: 'error',
+    meaning:
+      'The JSONata expression of a source took too long again and again. It is switched off for a while, so ' +
+      'that other sources continue. Messages of the source are acknowledged and wait on the disk.',
+    act: 'See `dead-letters list --reason EXPRESSION_TIMEOUT`. Simplify the expression; a reload tries it at once.',
+  },
+  MESSAGES_EVICTED: {
+    severity: 'error',
+    meaning:
+      'A store of kept messages reached its limit, and its on_full is `drop_oldest`: the oldest messages of ' +
+      'the device or client with the most were dropped. Their data is lost.',
+    act:
+      'See the largest shares in the condition, and `quarantine list` or `dead-letters list`. List the devices, ' +
+      'refuse the clients, correct the cause, or raise the limit (section spool).',
+    quietMs: hourMs,
+  },
   MESSAGES_DROPPED: {
     severity: 'error',
     meaning: 'QoS 0 messages were dropped. Their data is lost.',

@@ -2,6 +2,8 @@
 
 /** For a condition, and for the log line of the same cause. */
 export const heldMessages = 'Devices get no acknowledgement and keep their data. QoS 0 messages are dropped.'
+const heldConnections =
+  'A message for it gets no acknowledgement and waits with its connection. Other connections continue.'
 const copyFirst = 'Check the disk (dmesg, SMART). Copy the spool directory before you do anything else.'
 const reportIt = 'Keep a copy of the spool directory and the log, run `spool verify`, and report it.'
 
@@ -20,14 +22,14 @@ export const spoolConditions = {
   },
   QUARANTINE_FULL: {
     severity: 'critical',
-    meaning: `The quarantine is full. ${heldMessages}`,
+    meaning: `The quarantine is full, and its on_full is \`hold\`. ${heldConnections}`,
     act:
       'Run `quarantine list`. Add the devices to the table, release or drop messages, or raise ' +
-      'spool.quarantine_max_bytes.',
+      'spool.quarantine_max_bytes or spool.clock_quarantine_max_bytes.',
   },
   DEFERRED_FULL: {
     severity: 'critical',
-    meaning: `Too many messages wait for their JSONata expression. ${heldMessages}`,
+    meaning: `Too many messages wait for their JSONata expression, and deferred_on_full is \`hold\`. ${heldConnections}`,
     act: 'Wait. If this continues, simplify the expression or raise spool.deferred_max_bytes.',
   },
   STATE_FULL: {

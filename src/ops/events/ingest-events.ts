@@ -1,8 +1,9 @@
 // ingest-events.ts: the events of listeners, incoming messages, the quarantine and expressions.
 
-import { plural } from '../../std/quantity.ts'
+import { formatDuration, formatSize, plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
 import type { EventName, EventOf } from '../../domain/event.ts'
+import { keptStores } from '../../domain/kept-store.ts'
 import type { Cause } from '../conditions/conditions.ts'
 import { countedConditions } from '../conditions/counted-conditions.ts'
 import { noKey, ofFault, sentence } from './event-text.ts'
@@ -121,6 +122,18 @@ export const ingestEvents: EventTable<IngestEvent> = {
       }),
     },
   },
+  messages_evicted: {
+    level: 'error',
+    raises: {
+      MESSAGES_EVICTED: ({ store, messages, bytes, shares }) => ({
+        key: store,
+        times: messages,
+        what: (count) => `Dropped ${plural(count, 'message')}: ${keptStores[store]}. The data is lost.`,
+        why: `Their limit is reached; ${formatSize(bytes)} made room just now. Largest shares: ${bounded(shares, 300)}.`,
+      }),
+    },
+    repeats: ({ store }) => store,
+  },
   message_unmappable: {
     meaning: 'A message cannot be mapped. It is a dead letter now.',
     level: 'warn',
@@ -171,6 +184,26 @@ export const ingestEvents: EventTable<IngestEvent> = {
         why: `The thread that evaluates them cannot be started: ${why}.`,
       }),
     },
+  },
+  expressions_switched_off: {
+    level: 'error',
+    repeats: ({ source }) => source,
+    raises: {
+      EXPRESSION_OFF: ({ source, timeouts, retryInMs }) => ({
+        key: source,
+        what: `The expression of source ${quote(source, 64)} is switched off. Its messages wait.`,
+        why:
+          `It took too long, or too much memory, for ${plural(timeouts, 'message')} in a row. ` +
+          `It is tried again in ${formatDuration(retryInMs)}.`,
+      }),
+    },
+  },
+  expressions_switched_on: {
+    meaning: 'The expression of a source is in use again.',
+    level: 'info',
+    text: ({ source }) => `The expression of source ${quote(source, 64)} is in use again.`,
+    repeats: ({ source }) => source,
+    clears: { EXPRESSION_OFF: ({ source }) => source },
   },
   expressions_resumed: {
     meaning: 'JSONata expressions are evaluated again.',

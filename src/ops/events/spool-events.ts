@@ -3,6 +3,7 @@
 import { formatDuration, formatSize, plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
 import type { EventName, EventOf, HoldReason } from '../../domain/event.ts'
+import { keptStores, type KeptStore } from '../../domain/kept-store.ts'
 import { heldMessages } from '../conditions/spool-conditions.ts'
 import type { Cause } from '../conditions/conditions.ts'
 import { clause, noKey, ofFault, sentence } from './event-text.ts'
@@ -20,6 +21,7 @@ type SpoolPrefix =
   | 'conservation'
   | 'record'
   | 'records'
+  | 'kept'
 
 type SpoolEvent = Exclude<Extract<EventName, `${SpoolPrefix}_${string}`>, SpoolLossEvent>
 
@@ -27,8 +29,6 @@ type SpoolEvent = Exclude<Extract<EventName, `${SpoolPrefix}_${string}`>, SpoolL
 const holdsEnded = {
   SPOOL_FULL: noKey,
   DISK_LOW: noKey,
-  QUARANTINE_FULL: noKey,
-  DEFERRED_FULL: noKey,
   STATE_FULL: noKey,
 }
 
@@ -140,8 +140,6 @@ export const spoolEvents: EventTable<SpoolEvent> = {
     raises: {
       SPOOL_FULL: heldFor('spool_full'),
       DISK_LOW: heldFor('disk_low'),
-      QUARANTINE_FULL: heldFor('quarantine_full'),
-      DEFERRED_FULL: heldFor('deferred_full'),
       STATE_FULL: heldFor('state_full'),
       STORE_LOST: heldFor('store_lost'),
     },
@@ -152,6 +150,29 @@ export const spoolEvents: EventTable<SpoolEvent> = {
     text: ({ heldMs }) => `The spool accepts messages again after ${formatDuration(heldMs)}.`,
     repeats: () => '',
     clears: holdsEnded,
+  },
+  kept_full: {
+    meaning:
+      'A store of kept messages with on_full: hold is nearly full. Messages for it wait with their connections.',
+    level: 'error',
+    text: ({ store, bytesMax }) => fullText(store, bytesMax),
+    repeats: ({ store }) => store,
+    raises: {
+      QUARANTINE_FULL: fullFor('quarantine', 'clock'),
+      DEFERRED_FULL: fullFor('deferred'),
+      DEAD_LETTERS_FULL: fullFor('unlisted_dead_letters'),
+    },
+  },
+  kept_resumed: {
+    meaning: 'A store of kept messages has room again. The connections that waited continue.',
+    level: 'info',
+    text: ({ store }) => `There is room again for ${keptStores[store]}.`,
+    repeats: ({ store }) => store,
+    clears: {
+      QUARANTINE_FULL: ({ store }) => store,
+      DEFERRED_FULL: ({ store }) => store,
+      DEAD_LETTERS_FULL: ({ store }) => store,
+    },
   },
   spool_compacted: {
     meaning: 'A drained lane was compacted and its disk space released.',
@@ -217,6 +238,15 @@ export const spoolEvents: EventTable<SpoolEvent> = {
 function heldFor(reason: HoldReason) {
   return (event: EventOf<'spool_held'>): Cause | null =>
     event.reason === reason ? { why: sentence(event.detail) } : null
+}
+
+function fullFor(...stores: KeptStore[]) {
+  return ({ store, bytesMax }: EventOf<'kept_full'>): Cause | null =>
+    stores.includes(store) ? { key: store, why: fullText(store, bytesMax) } : null
+}
+
+function fullText(store: KeptStore, bytesMax: number): string {
+  return `Nine tenths of ${formatSize(bytesMax)} for ${keptStores[store]} are used.`
 }
 
 const isDamage = ({ code }: { code: string }) => code === 'SPOOL_DAMAGED'

@@ -1,7 +1,8 @@
 // control-quarantine.ts: decisions about quarantined messages over HTTP. Who may: control-routes.ts.
 //
 //   POST /control/quarantine/release?device=&id=&all=1&restamp=1    device, id or both, or all=1
-//   POST /control/quarantine/drop?device=&id=&yes=1                 without `yes` a report only
+//   POST /control/quarantine/drop?device=&id=&all=1&reason=&yes=1   all=1 needs a reason; without `yes` a
+//                                                                   report only
 //
 // Without a selection nothing is selected.
 
@@ -12,7 +13,7 @@ import { badRequest, faultAnswer, ok, type JsonAnswer } from './json-answer.ts'
 
 const known: Record<string, readonly string[]> = {
   release: ['device', 'id', 'all', 'restamp'],
-  drop: ['device', 'id', 'yes'],
+  drop: ['device', 'id', 'all', 'reason', 'yes'],
 }
 
 /** Null where there is nothing of this name. */
@@ -24,9 +25,10 @@ export async function changeQuarantine(
 ): Promise<JsonAnswer | null> {
   const keys = known[name]
   if (keys === undefined) return null
-  const problem = problemIn(params, keys)
+  const problem = problemIn(params, keys) ?? (name === 'drop' ? problemOfDrop(params) : null)
   if (problem !== null) return badRequest(problem, `The parameters are ${keys.join(', ')}.`)
-  const which = { device: params.get('device'), id: params.get('id') }
+  const reason = params.get('reason')
+  const which = { device: params.get('device'), id: params.get('id'), ...(reason !== null && { reason }) }
   const flag = (key: string) => params.get(key) === '1'
   try {
     return ok(
@@ -38,6 +40,11 @@ export async function changeQuarantine(
     if (!(error instanceof GatewayError) || error.code !== 'DAEMON_REFUSED') throw error
     return faultAnswer(422, error)
   }
+}
+
+/** A command for all messages says which kind it means. */
+function problemOfDrop(params: URLSearchParams): string | null {
+  return params.get('all') === '1' && !params.has('reason') ? 'all needs a reason.' : null
 }
 
 function problemIn(params: URLSearchParams, keys: readonly string[]): string | null {

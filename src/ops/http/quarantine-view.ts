@@ -31,7 +31,7 @@ type ShownMessage = {
 }
 
 export type QuarantineView = {
-  shelves: readonly { provider: string; messages: number; bytes: number }[]
+  shelves: readonly { kind: 'quarantine' | 'clock'; provider: string; messages: number; bytes: number }[]
   scanned: number
   /** There are more messages than were read, or more groups than are shown. */
   more: boolean
@@ -50,13 +50,15 @@ export async function quarantineOf(
   { device, limit }: { device: string | null; limit: number },
 ): Promise<QuarantineView | null> {
   if (!aside) return null
-  const shelves: { provider: string; messages: number; bytes: number }[] = []
+  const shelves: { kind: 'quarantine' | 'clock'; provider: string; messages: number; bytes: number }[] = []
   const groups = new Map<string, KeptGroup>()
   const messages: ShownMessage[] = []
   let scanned = 0
   for (const { shelf, messages: count, bytes } of aside.shelves()) {
-    if (!shelf.startsWith('quarantine:') || count === 0) continue
-    shelves.push({ provider: shelf.slice('quarantine:'.length), messages: count, bytes })
+    const colon = shelf.indexOf(':')
+    const kind = shelf.slice(0, colon)
+    if ((kind !== 'quarantine' && kind !== 'clock') || count === 0) continue
+    shelves.push({ kind, provider: shelf.slice(colon + 1), messages: count, bytes })
     for await (const entry of aside.keptMessages(shelf, device, { limit: scanMax - scanned })) {
       scanned += 1
       addTo(groups, entry)

@@ -1,6 +1,7 @@
 // metric-readings.ts: the form of a metric, and how its numbers are read from the counters of the stages.
 
 import type { DeadLetterOperations } from '../../dead-letters/dead-letters.ts'
+import { keptStoreNames, type KeptStore } from '../../domain/kept-store.ts'
 import type { ProviderView } from '../../delivery/types.ts'
 import type { Conditions } from '../conditions/conditions.ts'
 import type { HttpCounters } from '../http/http.ts'
@@ -78,6 +79,15 @@ export function ingest(key: NumberKey<IngestCounters>): Read {
 
 export function spool(key: NumberKey<SpoolTotals>): Read {
   return ({ stages }) => one(stages.spool?.totals()[key])
+}
+
+/** One sample a store of kept messages. */
+export function perStore(read: (totals: SpoolTotals, store: KeptStore) => number): Reading {
+  return labelled(['store'], ({ stages }) => {
+    const totals = stages.spool?.totals()
+    if (totals === undefined) return []
+    return keptStoreNames.map((store) => ({ labels: { store }, value: read(totals, store) }))
+  })
 }
 
 export function deadLetters(key: NumberKey<DeadLetterCounters>): Read {

@@ -5,6 +5,7 @@
 // stable code.
 
 import { httpMetrics } from './http-metrics.ts'
+import { keptMetrics } from './kept-metrics.ts'
 import { ledgerMetrics } from './ledger-metrics.ts'
 import { mappingMetrics } from './mapping-metrics.ts'
 import {
@@ -285,6 +286,7 @@ export const metricCatalogue: readonly Metric[] = [
   ...ingestMetrics,
   ...spoolMetrics,
   ...mappingMetrics,
+  ...keptMetrics,
   ...deliveryMetrics,
   ...ledgerMetrics,
   ...httpMetrics,

@@ -22,8 +22,8 @@ import {
 } from '../chunk-log/lane.ts'
 import { deleteClaim } from '../chunk-log/lane-claims.ts'
 import { putReceipt } from '../chunk-log/receipt-queue.ts'
-import { deadLetterRecord, type PayloadSum } from '../chunk-log/record-codec.ts'
-import { putDeadLetters } from '../kept/dead-letter-table.ts'
+import type { PayloadSum } from '../chunk-log/record-codec.ts'
+import { newDeadLetter, putDeadLetters, type NewDeadLetter } from '../kept/dead-letter-table.ts'
 import { findRetryLane, openLane, type Session, type SpoolState } from '../session-state.ts'
 import type { Batch } from '../types.ts'
 import type { LostRange, SentPayloads } from './batch-load.ts'
@@ -39,7 +39,7 @@ type Plan = {
   /** Payloads that were not delivered and cannot be read any more. */
   damaged: PayloadSum
   retries: Retry[]
-  deadLetters: Buffer[]
+  deadLetters: NewDeadLetter[]
 }
 
 const plannedKinds = ['delivered', 'retried', 'dead', 'damaged'] as const
@@ -135,7 +135,7 @@ function planFor(
       case 'dead': {
         if (payload.discard === true) return
         const origin = { batch, requestId, payloadId }
-        plan.deadLetters.push(deadLetterRecord.encode(deadLetterOf(state, payload, json, origin)))
+        plan.deadLetters.push(newDeadLetter(state, deadLetterOf(state, payload, json, origin)))
         return
       }
       default:

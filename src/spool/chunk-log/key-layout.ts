@@ -27,7 +27,7 @@
 // their closing quote, so none is a prefix of another, and every JavaScript string comes back unchanged.
 
 import type { LaneId } from '../../domain/ids.ts'
-import type { ShelfName } from '../../domain/message.ts'
+import type { ShelfKind, ShelfName } from '../../domain/message.ts'
 import type { StoreRange } from '../../storage/storage.ts'
 
 export const table = {
@@ -189,6 +189,10 @@ export function deadLetterKey(at: number, n: number): Buffer {
   return key
 }
 
+export function deadLetterNumberOf(key: Buffer): number {
+  return readUint64(key, 9)
+}
+
 const seqBytes = 8
 
 export function stateKey(name: string): Buffer {
@@ -229,6 +233,11 @@ export function keptSeqOf(key: Buffer): number {
 
 export function keptRange(shelf: ShelfName, fromSeq: number, untilSeq: number): StoreRange {
   return { gte: keptKey(shelf, fromSeq), lt: keptKey(shelf, untilSeq) }
+}
+
+/** The kept messages on all shelves of a kind. */
+export function keptKindRange(kind: ShelfKind): StoreRange {
+  return { gte: textKey(table.kept, `"${kind}:`, 0), lt: textKey(table.kept, `"${kind};`, 0) }
 }
 
 /** Keys by device of a whole shelf: the opening quote of the device follows its name. */

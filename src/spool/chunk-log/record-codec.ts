@@ -10,7 +10,7 @@
 import { crc32 } from 'node:zlib'
 import type { EpochMs } from '../../std/clock.ts'
 import type { BatchId, ProviderName } from '../../domain/ids.ts'
-import type { DeadLetter } from '../../domain/dead-letter.ts'
+import type { DeadLetter, DeadLetterStore } from '../../domain/dead-letter.ts'
 import type { Held } from '../../domain/held.ts'
 import type { KeptMessage } from '../../domain/message.ts'
 import type { BatchOperation } from '../types.ts'
@@ -60,7 +60,12 @@ export type TotalsRecord = {
   role?: LaneRole
 }
 
-export type DeadLetterTotalsRecord = { letters: number; bytes: number }
+/** `bytesIn` is missing in records of version 0.1. */
+export type DeadLetterTotalsRecord = {
+  letters: number
+  bytes: number
+  bytesIn?: Record<DeadLetterStore, number>
+}
 
 /** `nextSeq` is the next number to assign, which is also how many messages were ever kept. */
 export type ShelfRecord = {

@@ -5,9 +5,8 @@
 import type { DeadLetter } from '../../domain/dead-letter.ts'
 import type { StoreOp } from '../../storage/storage.ts'
 import type { Group } from '../chunk-log/committer.ts'
-import { deadLetterRecord } from '../chunk-log/record-codec.ts'
 import type { CommitAttachments, Shelf, SpoolState, StoredEntry } from '../session-state.ts'
-import { deleteDeadLetters, putDeadLetters } from './dead-letter-table.ts'
+import { deleteDeadLetters, newDeadLetter, putDeadLetters, type NewDeadLetter } from './dead-letter-table.ts'
 import {
   deleteKeptMessage,
   newKeptMessage,
@@ -17,6 +16,7 @@ import {
 } from './message-shelf.ts'
 import { changeSession, type SessionWrites } from './session-records.ts'
 import { changeState, prepareState, type StateWrites } from './state-entries.ts'
+import { leaveShares } from './store-use.ts'
 
 /** What a deletion counts for among the uncommitted bytes. */
 const deletionBytes = 32
@@ -24,16 +24,16 @@ const deletionBytes = 32
 export function createAttachments(state: SpoolState, group: Group): CommitAttachments {
   const stateWrites: StateWrites = { ops: new Map(), entries: 0, bytes: 0 }
   const sessionWrites: SessionWrites = new Map()
-  const deadLetters: Buffer[] = []
+  const deadLetters: NewDeadLetter[] = []
   const messages: NewMessage[] = []
   const taken: StoredEntry[] = []
   /** The numbers up to which shelves are committed with this write. */
   const shelfEnds = new Map<Shelf, number>()
 
   function addDeadLetter(deadLetter: DeadLetter): void {
-    const value = deadLetterRecord.encode(deadLetter)
-    deadLetters.push(value)
-    group.bytes += value.length
+    const added = newDeadLetter(state, deadLetter)
+    deadLetters.push(added)
+    group.bytes += added.value.length
   }
 
   function prepare(ops: StoreOp[]): void {
@@ -73,6 +73,7 @@ export function createAttachments(state: SpoolState, group: Group): CommitAttach
     },
     take(entry) {
       taken.push(entry)
+      leaveShares(state, entry)
       group.bytes += deletionBytes
     },
     prepare,

@@ -1,6 +1,7 @@
 // dead-letter-table.ts: dead letters in the database: writing, deleting, reading. A record with their number
 // and bytes is written with every change, so that a start does not count them.
 
+import type { DeadLetter, DeadLetterStore } from '../../domain/dead-letter.ts'
 import type { Store, StoreOp } from '../../storage/storage.ts'
 import { firstEntries } from '../chunk-log/damage-scan.ts'
 import {
@@ -16,24 +17,35 @@ import {
 } from '../chunk-log/key-layout.ts'
 import { blockDamaged } from '../recovery/table-records.ts'
 import { deadLetterRecord, deadLetterTotalsRecord } from '../chunk-log/record-codec.ts'
+import { deadLetterEntryOf } from './entry-reservations.ts'
 import type { Reservations, Session, SpoolState, StoredEntry } from '../session-state.ts'
 import type { DeadLetterEntry, DeadLetterFilter } from '../types.ts'
+import { addToStore, removeFromStore } from './store-use.ts'
 
 /** Entries of a short read: one long iteration would make LevelDB keep what is deleted meanwhile. */
 const pageEntriesMax = 1000
 
-/**
- * Writes dead letters. The totals count at once, since the write is certain. Only while a write is put
- * together.
- */
-export function putDeadLetters(state: SpoolState, values: readonly Buffer[], ops: StoreOp[]): void {
-  if (values.length === 0) return
+/** A dead letter on the way to the database. */
+export type NewDeadLetter = { store: DeadLetterStore; value: Buffer }
+
+/** Counts it in its store at once and not when it is written: a burst must not exceed the bound. */
+export function newDeadLetter(state: SpoolState, deadLetter: DeadLetter): NewDeadLetter {
+  const value = deadLetterRecord.encode(deadLetter)
+  const { store = 'dead_letters', envelope, device } = deadLetter
+  addToStore(state.stores[store], { client: envelope?.clientId ?? '', device, bytes: value.length })
+  return { store, value }
+}
+
+/** Only while a write is put together. */
+export function putDeadLetters(state: SpoolState, added: readonly NewDeadLetter[], ops: StoreOp[]): void {
+  if (added.length === 0) return
   const at = state.clock.now()
-  for (const value of values) {
+  for (const { store, value } of added) {
     ops.push({ type: 'put', key: deadLetterKey(at, state.nextDeadLetter), value })
     state.nextDeadLetter += 1
     state.deadLetters.count += 1
     state.deadLetters.bytes += value.length
+    state.deadLetters.bytesIn[store] += value.length
   }
   putDeadLetterTotals(state, ops)
 }
@@ -46,17 +58,20 @@ export function deleteDeadLetters(
 ): void {
   if (entries.length === 0) return
   const { deadLetters } = state
-  for (const { key, bytes } of entries) {
+  for (const { key, bytes, store } of entries) {
     ops.push({ type: 'del', key })
     deadLetters.count -= 1
     deadLetters.bytes -= bytes
+    deadLetters.bytesIn[store] -= bytes
+    removeFromStore(state.stores[store], bytes)
     deadLetters.drainedBytes += bytes
   }
   putDeadLetterTotals(state, ops)
 }
 
-export function putDeadLetterTotals({ deadLetters: { count, bytes } }: SpoolState, ops: StoreOp[]): void {
-  const value = deadLetterTotalsRecord.encode({ letters: count, bytes })
+export function putDeadLetterTotals(state: SpoolState, ops: StoreOp[]): void {
+  const { count, bytes, bytesIn } = state.deadLetters
+  const value = deadLetterTotalsRecord.encode({ letters: count, bytes, bytesIn })
   ops.push({ type: 'put', key: laneKey(table.totals, deadLetterTotalsLane), value })
 }
 
@@ -116,7 +131,7 @@ function entryIn(reservations: Reservations, key: Buffer, value: Buffer): DeadLe
   const deadLetter = deadLetterRecord.decode(value)
   if (deadLetter === null) return null
   const id = deadLetterIdOf(key)
-  return reservations.register(id, { kind: 'deadLetter', key, bytes: value.length })
+  return reservations.register(id, deadLetterEntryOf(key, deadLetter, value.length))
     ? { id, deadLetter }
     : null
 }

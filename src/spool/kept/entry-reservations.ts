@@ -11,10 +11,11 @@
 
 import { GatewayError } from '../../std/gateway-error.ts'
 import { quote } from '../../std/quote.ts'
-import type { ShelfName } from '../../domain/message.ts'
+import type { DeadLetter } from '../../domain/dead-letter.ts'
+import type { KeptMessage, ShelfName } from '../../domain/message.ts'
 import { deadLetterKeyOf, keptKey } from '../chunk-log/key-layout.ts'
-import { keptMessageRecord } from '../chunk-log/record-codec.ts'
-import type { Reservations, SpoolState, StoredEntry } from '../session-state.ts'
+import { deadLetterRecord, keptMessageRecord } from '../chunk-log/record-codec.ts'
+import type { Reservations, Shelf, SpoolState, StoredEntry } from '../session-state.ts'
 
 const knownMax = 65_536
 
@@ -68,6 +69,7 @@ export function createReservations(): Reservations {
     duringRead,
     register,
     locate,
+    isTaken: (id) => taken.has(id),
     take(id) {
       if (taken.has(id)) return false
       known.delete(id)
@@ -98,14 +100,32 @@ export async function findInStore(state: SpoolState, id: string): Promise<Stored
   // The content of a damaged entry is unknown, so it cannot be taken. Reading its shelf sets it aside.
   const record = keptMessageRecord.decode(value)
   if (value === undefined || record === null) throw entryGone(id)
-  return { kind: 'keptMessage', shelf, seq, device: record.device, bytes: value.length }
+  return keptEntryOf(shelf, seq, record, value.length)
 }
 
 async function findDeadLetter(state: SpoolState, id: string): Promise<StoredEntry> {
   const key = deadLetterKeyOf(id)
   const value = key === null ? undefined : await state.store.get(key)
-  if (key === null || value === undefined) throw entryGone(id)
-  return { kind: 'deadLetter', key, bytes: value.length }
+  const deadLetter = deadLetterRecord.decode(value)
+  if (key === null || value === undefined || deadLetter === null) throw entryGone(id)
+  return deadLetterEntryOf(key, deadLetter, value.length)
+}
+
+export function keptEntryOf(
+  shelf: Shelf,
+  seq: number,
+  { device, envelope: { clientId: client } }: Pick<KeptMessage, 'device' | 'envelope'>,
+  bytes: number,
+): StoredEntry {
+  return { kind: 'keptMessage', shelf, seq, client, device, bytes }
+}
+
+export function deadLetterEntryOf(
+  key: Buffer,
+  { store = 'dead_letters', device, envelope }: DeadLetter,
+  bytes: number,
+): StoredEntry {
+  return { kind: 'deadLetter', key, store, client: envelope?.clientId ?? '', device, bytes }
 }
 
 function entryGone(id: string): GatewayError {

@@ -16,7 +16,7 @@ import { findInStore } from './entry-reservations.ts'
 const noneLookedUp: ReadonlyMap<string, StoredEntry> = new Map()
 
 /** The exchange of one session. Resolves after the fsync. With SPOOL_ENTRY_GONE nothing has happened. */
-export function createExchange(session: Omit<Session, 'exchange'>): Session['exchange'] {
+export function createExchange(session: Omit<Session, 'exchange' | 'eviction'>): Session['exchange'] {
   const { committer, counters, reservations, compactor } = session
   /** Settles when the last exchange that reads is in its group, or has failed. */
   let lastRead: Promise<unknown> = Promise.resolve()

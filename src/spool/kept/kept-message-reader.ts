@@ -22,7 +22,7 @@ import { blockDamaged, reportRecord } from '../recovery/table-records.ts'
 import { decodeKeptAt, keptMessageRecord } from '../chunk-log/record-codec.ts'
 import type { Session, Shelf } from '../session-state.ts'
 import type { KeptDevice, KeptEntry } from '../types.ts'
-import { keptMessageId } from './entry-reservations.ts'
+import { keptEntryOf, keptMessageId } from './entry-reservations.ts'
 import { setMessageAside } from './message-shelf.ts'
 
 const pageMessagesMax = 1000
@@ -111,8 +111,7 @@ function addEntry(
     return
   }
   const { at, ...message } = record
-  const { device } = record
-  if (reservations.register(id, { kind: 'keptMessage', shelf, seq, device, bytes: value.length }))
+  if (reservations.register(id, keptEntryOf(shelf, seq, record, value.length)))
     entries.push({ id, keptAt: at, message: { shelf: shelf.name, ...message } })
 }
 

@@ -1,4 +1,4 @@
-// message-shelf.ts: messages that are kept whole until they can be mapped. The quarantine has one shelf for
+// message-shelf.ts: messages that are kept whole until they can be mapped. The quarantine has two shelves for
 // each provider, deferred messages have one for each source. A shelf numbers its messages from 0 in order of
 // arrival and never twice, like a lane, but any of them may leave first.
 //
@@ -6,11 +6,12 @@
 //         ^ headSeq                                      ^ committedSeq ... nextSeq
 //
 // Every write that changes a shelf writes a record with its totals, so a start reads no message. Nothing is
-// held in memory for each message or device: the devices of unknown senders would have no bound but the disk.
+// held in memory for each message, and for devices only a bounded number of counters (shares.ts): the devices
+// of unknown senders would have no bound but the disk.
 
 import { assert } from '../../std/assert.ts'
 import type { EpochMs } from '../../std/clock.ts'
-import type { KeptMessage, ShelfKind, ShelfName } from '../../domain/message.ts'
+import type { KeptMessage, ShelfName } from '../../domain/message.ts'
 import type { StoreOp } from '../../storage/storage.ts'
 import { firstReadable, readOne, scan } from '../chunk-log/damage-scan.ts'
 import {
@@ -32,13 +33,10 @@ import { adjustWalk } from '../chunk-log/lane.ts'
 import { encodeKeptAt, keptMessageRecord, shelfRecord } from '../chunk-log/record-codec.ts'
 import { readTable, reportRecord, setRecordAside } from '../recovery/table-records.ts'
 import type { Shelf, SpoolState, StoredEntry } from '../session-state.ts'
+import { addToStore, kindOf, removeFromStore } from './store-use.ts'
 
 /** A message on the way to its shelf. */
 export type NewMessage = { shelf: Shelf; device: string | null; at: EpochMs; value: Buffer }
-
-export function kindOf(name: ShelfName): ShelfKind {
-  return name.startsWith('quarantine:') ? 'quarantine' : 'deferred'
-}
 
 export function shelfNamed(state: SpoolState, name: ShelfName): Shelf {
   let shelf = state.shelves.get(name)
@@ -53,6 +51,7 @@ function newShelf(name: ShelfName): Shelf {
   return {
     name,
     nextSeq: 0,
+    openedSeq: 0,
     committedSeq: 0,
     headSeq: 0,
     messages: 0,
@@ -71,7 +70,7 @@ export function newKeptMessage(state: SpoolState, message: KeptMessage): NewMess
   const at = state.clock.now()
   const value = keptMessageRecord.encode({ at, provider, device, reason, detail, envelope })
   // Counted now and not when it is written: a burst must not exceed the bound.
-  state.keptBytes[kindOf(name)] += value.length
+  addToStore(state.stores[kindOf(name)], { client: envelope.clientId, device, bytes: value.length })
   return { shelf: shelfNamed(state, name), device, at, value }
 }
 
@@ -116,7 +115,7 @@ function countDeleted(state: SpoolState, shelf: Shelf, seq: number, bytes: numbe
   shelf.messages -= 1
   shelf.bytes -= bytes
   shelf.drainedBytes += bytes
-  state.keptBytes[kindOf(shelf.name)] -= bytes
+  removeFromStore(state.stores[kindOf(shelf.name)], bytes)
   if (seq === shelf.headSeq) shelf.headSeq += 1
   adjustWalk(shelf.walk, seq, 1, bytes)
 }
@@ -133,7 +132,7 @@ export function correctShelf(
 ): void {
   shelf.messages -= missing.messages
   shelf.bytes -= missing.bytes
-  state.keptBytes[kindOf(shelf.name)] -= missing.bytes
+  removeFromStore(state.stores[kindOf(shelf.name)], missing.bytes)
   if (missing.messages > 0) shelf.damaged += missing.messages
   else shelf.taken += missing.messages
   putShelf(shelf, ops)
@@ -167,8 +166,9 @@ export async function recoverShelves(state: SpoolState, repairs: StoreOp[]): Pro
   }
   for (const shelf of state.shelves.values()) {
     shelf.committedSeq = shelf.nextSeq
+    shelf.openedSeq = shelf.nextSeq
     shelf.compactedSeq = shelf.headSeq
-    state.keptBytes[kindOf(shelf.name)] += shelf.bytes
+    state.stores[kindOf(shelf.name)].bytes += shelf.bytes
   }
 }
 

@@ -8,6 +8,7 @@ import { isCorruption } from '../chunk-log/damage-scan.ts'
 import { countDeadLetters, putDeadLetterTotals } from '../kept/dead-letter-table.ts'
 import { correctShelf } from '../kept/message-shelf.ts'
 import { countStateEntries } from '../kept/state-entries.ts'
+import { removeFromStore } from '../kept/store-use.ts'
 import type { Session, Shelf } from '../session-state.ts'
 import { countByWalk, walkableLane, walkableShelf, type Walkable } from './open-count.ts'
 
@@ -39,6 +40,8 @@ export async function audit(session: Session, signal: AbortSignal): Promise<void
     await correct({ table: 'dead letters', name: '', known: known.count, found: found.count }, (ops) => {
       deadLetters.count -= known.count - found.count
       deadLetters.bytes -= known.bytes - found.bytes
+      deadLetters.bytesIn.dead_letters -= known.bytes - found.bytes
+      removeFromStore(session.stores.dead_letters, known.bytes - found.bytes)
       putDeadLetterTotals(session, ops)
     })
   }

@@ -13,6 +13,7 @@
 
 import { assert } from '../../std/assert.ts'
 import { GatewayError } from '../../std/gateway-error.ts'
+import type { DeadLetterStore } from '../../domain/dead-letter.ts'
 import type { Store, StoreOp } from '../../storage/storage.ts'
 import { addClaim } from '../batches/claim.ts'
 import { readChunk, readGap } from '../chunk-log/chunk-codec.ts'
@@ -36,6 +37,7 @@ import {
 import { settledBytes, settledPayloads, type Lane } from '../chunk-log/lane.ts'
 import {
   claimRecord,
+  deadLetterRecord,
   deadLetterTotalsRecord,
   decodeWindowKeys,
   decodeWriteCount,
@@ -48,6 +50,7 @@ import { putDeadLetterTotals } from '../kept/dead-letter-table.ts'
 import { recoverJournal } from '../kept/intake-journal.ts'
 import { recoverShelves } from '../kept/message-shelf.ts'
 import { recoverState } from '../kept/state-entries.ts'
+import { newDeadLetterBytes } from '../kept/store-use.ts'
 import type { SpoolState } from '../session-state.ts'
 import { closeEnd, readNumbers } from './lane-numbers.ts'
 import { chooseLiveLanes, findLanes, reportUnknownLanes, type FoundLanes } from './lane-recovery.ts'
@@ -180,7 +183,10 @@ async function recoverDeadLetters(state: SpoolState, repairs: StoreOp[]): Promis
   const { value } = await readOne(store, key)
   const totals = deadLetterTotalsRecord.decode(value)
   if (totals !== null) {
-    Object.assign(deadLetters, { count: totals.letters, bytes: totals.bytes })
+    const { letters: count, bytes } = totals
+    const bytesIn = totals.bytesIn ?? { ...newDeadLetterBytes(), dead_letters: bytes }
+    Object.assign(deadLetters, { count, bytes, bytesIn })
+    openDeadLetterStores(state)
     return
   }
   const range = tableRange(table.deadLetters)
@@ -190,10 +196,16 @@ async function recoverDeadLetters(state: SpoolState, repairs: StoreOp[]): Promis
   for await (const [, record] of readTable(state, { range, table: 'dead letters', isKey, repairs })) {
     deadLetters.count += 1
     deadLetters.bytes += record.length
+    deadLetters.bytesIn[deadLetterRecord.decode(record)?.store ?? 'dead_letters'] += record.length
   }
+  openDeadLetterStores(state)
   if (value !== undefined) setRecordAside(key, value, repairs)
   putDeadLetterTotals(state, repairs)
   reportRecord(state, 'dead letters', 'their totals are lost; they were recounted')
+}
+
+function openDeadLetterStores({ stores, deadLetters: { bytesIn } }: SpoolState): void {
+  for (const store of Object.keys(bytesIn) as DeadLetterStore[]) stores[store].bytes = bytesIn[store]
 }
 
 const noKeys = { keys: Buffer.alloc(0), keyBytes: storedKeyBytes }

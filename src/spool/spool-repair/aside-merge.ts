@@ -33,6 +33,7 @@ import {
   textOf,
 } from '../chunk-log/key-layout.ts'
 import {
+  deadLetterRecord,
   deadLetterTotalsRecord,
   laneRecord,
   mergedStoresRecord,
@@ -42,8 +43,11 @@ import {
   type ShelfRecord,
 } from '../chunk-log/record-codec.ts'
 import type { Mark } from '../high-water-mark/high-water-mark.ts'
+import { newDeadLetterBytes } from '../kept/store-use.ts'
 import { asideName, laneKeyBytes, type AsideStore } from './aside-store.ts'
 import { unlessDamaged } from './readable-keys.ts'
+
+type DeadLetterBytes = ReturnType<typeof newDeadLetterBytes>
 
 export type Merge = {
   added: () => AsyncIterable<NewEntry>
@@ -67,7 +71,10 @@ export async function mergedNames(files: LevelFiles): Promise<string[]> {
 /** `files`: the running store, which is whole. */
 export async function createMerge(aside: AsideStore, files: LevelFiles, mark: Mark | null): Promise<Merge> {
   const running = await readRunning(files, mark)
-  const sums = { deadLetters: { letters: 0, bytes: 0 }, state: { entries: 0, bytes: 0 } }
+  const sums = {
+    deadLetters: { letters: 0, bytes: 0, bytesIn: newDeadLetterBytes() },
+    state: { entries: 0, bytes: 0 },
+  }
   const totals = {
     deadLetters: deadLetterTotalsRecord.decode(await files.get(laneKey(table.totals, deadLetterTotalsLane))),
     state: stateTotalsRecord.decode(await files.get(laneKey(table.totals, stateTotalsLane))),
@@ -76,7 +83,14 @@ export async function createMerge(aside: AsideStore, files: LevelFiles, mark: Ma
   return { added: () => addedEntries(aside, running, sums), replaced }
 
   function replaced(): NewEntry[] {
-    const { letters, bytes } = totals.deadLetters ?? { letters: 0, bytes: 0 }
+    const {
+      letters,
+      bytes,
+      bytesIn = { ...newDeadLetterBytes(), dead_letters: bytes },
+    } = totals.deadLetters ?? {
+      letters: 0,
+      bytes: 0,
+    }
     const { entries, bytes: stateBytes } = totals.state ?? { entries: 0, bytes: 0 }
     const found: NewEntry[] = [
       [
@@ -84,6 +98,7 @@ export async function createMerge(aside: AsideStore, files: LevelFiles, mark: Ma
         deadLetterTotalsRecord.encode({
           letters: letters + sums.deadLetters.letters,
           bytes: bytes + sums.deadLetters.bytes,
+          bytesIn: sumOfBytes(bytesIn, sums.deadLetters.bytesIn),
         }),
       ],
       [
@@ -155,7 +170,10 @@ function shelfEntry(name: ShelfName, aside: AsideStore, running: Running): NewEn
   return [shelfKey(name), shelfRecord.encode(record)]
 }
 
-type Sums = { deadLetters: { letters: number; bytes: number }; state: { entries: number; bytes: number } }
+type Sums = {
+  deadLetters: { letters: number; bytes: number; bytesIn: DeadLetterBytes }
+  state: { entries: number; bytes: number }
+}
 
 /** In the order of their new keys: lanes and shelves keep their order. */
 async function* addedEntries(aside: AsideStore, running: Running, sums: Sums): AsyncGenerator<NewEntry> {
@@ -243,9 +261,16 @@ async function* deadLetters(aside: AsideStore, { files }: Running, sums: Sums): 
     while ((await files.get(free)) !== undefined) free = nextKey(free)
     sums.deadLetters.letters += 1
     sums.deadLetters.bytes += value.length
+    sums.deadLetters.bytesIn[deadLetterRecord.decode(value)?.store ?? 'dead_letters'] += value.length
     last = free
     yield [free, value]
   }
+}
+
+function sumOfBytes(one: DeadLetterBytes, other: DeadLetterBytes): DeadLetterBytes {
+  const sum = { ...one }
+  for (const store of Object.keys(other) as (keyof DeadLetterBytes)[]) sum[store] += other[store]
+  return sum
 }
 
 /** The same millisecond and the next number. */

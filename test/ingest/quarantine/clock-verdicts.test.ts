@@ -10,6 +10,7 @@ import { ourTimeOf } from '../../support/our-time.ts'
 import { collect, keptIn } from '../../support/open-spool.ts'
 
 const shelf = 'quarantine:default'
+const clockShelf = 'clock:default'
 const hourMs = 3_600_000
 const fleet = ['truck-1', 'truck-2', 'truck-3']
 
@@ -59,15 +60,15 @@ describe('messages that seemed to be in the future because our clock was behind'
       void kept.publish(topicOf(device), message)
     }
     await kept.publish(topicOf('truck-1'), present(400))
-    expect(await keptIn(kept.world.spool, shelf)).toHaveLength(301)
+    expect(await keptIn(kept.world.spool, clockShelf)).toHaveLength(301)
     kept.verdicts.correct()
     await kept.verdicts.idle()
-    expect(await keptIn(kept.world.spool, shelf)).toHaveLength(301)
+    expect(await keptIn(kept.world.spool, clockShelf)).toHaveLength(301)
 
     kept.setOffset(hourMs)
     kept.verdicts.correct()
     await kept.verdicts.idle()
-    expect(await keptIn(kept.world.spool, shelf)).toEqual([])
+    expect(await keptIn(kept.world.spool, clockShelf)).toEqual([])
     const received = await kept.sent()
     for (const name of fleet) {
       const of = (all: readonly (readonly [string, number])[]) =>
@@ -91,7 +92,7 @@ describe('messages that seemed to be in the future because our clock was behind'
       await kept.verdicts.idle()
     }
     expect(kept.verdicts.counters()).toMatchObject({ released: 1, payloads: 1, keptAgain: 1 })
-    const [left] = await collect(kept.world.spool.keptMessages(shelf, 'truck-1', { limit: 10 }))
+    const [left] = await collect(kept.world.spool.keptMessages(clockShelf, 'truck-1', { limit: 10 }))
     expect(left?.message).toMatchObject({ reason: 'FUTURE', envelope: { arrival: { offsetMs: 0 } } })
     expect(Math.abs((left?.message.envelope.arrivedAt ?? 0) - Date.now() - hourMs)).toBeLessThan(60_000)
   })
@@ -101,7 +102,7 @@ describe('messages that seemed to be in the future because our clock was behind'
     await kept.publish(topicOf('truck-1'), present(1))
     kept.verdicts.correct()
     await kept.verdicts.idle()
-    expect(await keptIn(kept.world.spool, shelf)).toHaveLength(1)
+    expect(await keptIn(kept.world.spool, clockShelf)).toHaveLength(1)
   })
 
   test('are found by the next process of the same boot', async () => {
@@ -113,7 +114,7 @@ describe('messages that seemed to be in the future because our clock was behind'
     next.setOffset(hourMs)
     next.verdicts.correct()
     await next.verdicts.idle()
-    expect(await keptIn(next.world.spool, shelf)).toEqual([])
+    expect(await keptIn(next.world.spool, clockShelf)).toEqual([])
     expect(await next.sent()).toHaveLength(5)
   })
 
@@ -124,7 +125,8 @@ describe('messages that seemed to be in the future because our clock was behind'
     kept.setOffset(hourMs)
     kept.verdicts.correct()
     await kept.verdicts.idle()
-    expect(await keptIn(kept.world.spool, shelf)).toHaveLength(2)
+    expect(await keptIn(kept.world.spool, shelf)).toHaveLength(1)
+    expect(await keptIn(kept.world.spool, clockShelf)).toHaveLength(1)
     expect(kept.events.some(({ kind }) => kind === 'clock_verdicts_corrected')).toBe(false)
   })
 
@@ -150,7 +152,7 @@ describe('messages that were kept for another reason while our clock was behind'
     await kept.change({ listed: ['new-1'] })
     await kept.release.idle()
     expect(await kept.sent()).toHaveLength(1)
-    const left = await collect(kept.world.spool.keptMessages(shelf, 'new-1', { limit: 10 }))
+    const left = await collect(kept.world.spool.keptMessages(clockShelf, 'new-1', { limit: 10 }))
     expect(left.map(({ message }) => message.reason)).toEqual(['FUTURE'])
   })
 
@@ -167,7 +169,7 @@ describe('messages that were kept for another reason while our clock was behind'
     kept.deferred.start()
     await kept.deferred.idle()
     expect(await kept.sent()).toHaveLength(1)
-    expect(await keptIn(kept.world.spool, shelf)).toEqual(['odd/van-1'])
+    expect(await keptIn(kept.world.spool, clockShelf)).toEqual(['odd/van-1'])
   })
 
   test('are judged by it when a person maps dead letters again', async () => {

@@ -19,6 +19,7 @@ import { messageOf, truckSource } from '../../support/mapping-world.ts'
 import { collect, keptIn } from '../../support/open-spool.ts'
 
 const shelf = 'quarantine:default'
+const clockShelf = 'clock:default'
 const dayMs = 86_400_000
 const signal = () => new AbortController().signal
 const of = (device: string | null, id: string | null = null): KeptSelection => ({ device, id })
@@ -50,8 +51,12 @@ async function open(options: KeptOptions = {}): Promise<World> {
 
 const reasonsIn = async ({ world }: KeptWorld) =>
   (await collect(world.spool.deadLetters({ limit: 1000 }))).map(({ deadLetter }) => deadLetter.reason)
-const idsIn = async ({ world }: KeptWorld, device: string) =>
-  (await collect(world.spool.keptMessages(shelf, device, { limit: 1000 }))).map(({ id }) => id)
+async function idsIn({ world }: KeptWorld, device: string): Promise<string[]> {
+  const ids: string[] = []
+  for (const name of [shelf, clockShelf] as const)
+    for (const { id } of await collect(world.spool.keptMessages(name, device, { limit: 1000 }))) ids.push(id)
+  return ids
+}
 
 describe('messages that are kept because of their clock', () => {
   test('are released unchanged, in order of arrival, by a command', async () => {
@@ -71,7 +76,7 @@ describe('messages that are kept because of their clock', () => {
     expect((await kept.sent()).map(({ device, time }) => [device, time])).toEqual(
       messages.map(({ ts }) => ['truck-1', ts]),
     )
-    expect(await keptIn(kept.world.spool, shelf)).toEqual([topicOf('truck-2')])
+    expect(await keptIn(kept.world.spool, clockShelf)).toEqual([topicOf('truck-2')])
     expect(kept.events.filter(({ kind }) => kind === 'quarantine_decided')).toEqual([
       {
         kind: 'quarantine_decided',
@@ -147,7 +152,8 @@ describe('messages that are kept because of their clock', () => {
         act: expect.stringContaining('devices.file'),
       })
     expect(await kept.decisions.release(of(null), as, signal())).toMatchObject({ released: 0, unlisted: 2 })
-    expect(await keptIn(kept.world.spool, shelf)).toHaveLength(2)
+    expect(await keptIn(kept.world.spool, shelf)).toHaveLength(1)
+    expect(await keptIn(kept.world.spool, clockShelf)).toHaveLength(1)
   })
 
   test('become dead letters in the same write where they cannot be mapped now', async () => {
@@ -169,7 +175,7 @@ describe('messages that are kept because of their clock', () => {
     kept.deferred.start()
     await kept.publish('odd/truck-1', { t: 5000, p: [50, 8] })
     await kept.deferred.idle()
-    expect(await keptIn(kept.world.spool, shelf)).toHaveLength(1)
+    expect(await keptIn(kept.world.spool, clockShelf)).toHaveLength(1)
     expect(await kept.decisions.release(of('truck-1'), as, signal())).toMatchObject({ payloads: 1 })
     expect((await kept.sent()).map(({ time }) => time)).toEqual([5000])
   })
@@ -199,8 +205,19 @@ describe('messages that a command drops', () => {
     expect(kept.events.filter(({ kind }) => kind === 'quarantine_decided')).toMatchObject([
       { decision: 'drop', device: 'unlisted', messages: 2, dead: 2 },
     ])
-    expect(await keptIn(kept.world.spool, shelf)).toEqual([topicOf('truck-1')])
+    expect(await keptIn(kept.world.spool, clockShelf)).toEqual([topicOf('truck-1')])
     expect(kept.decisions.counters()).toEqual({ released: 0, dead: 0, dropped: 2 })
+  })
+
+  test('can be selected by the reason for which they are kept', async () => {
+    const kept = await open()
+    await kept.publish(topicOf('unlisted'), position(1))
+    await kept.publish(topicOf('other'), position(2))
+    await kept.publish(topicOf('truck-1'), unset(1))
+    const all = { device: null, id: null, reason: 'UNKNOWN_DEVICE' }
+    expect(await kept.decisions.drop(all, { dryRun: false }, signal())).toMatchObject({ messages: 2 })
+    expect(await keptIn(kept.world.spool, clockShelf)).toEqual([topicOf('truck-1')])
+    await expect(kept.decisions.drop(all, { dryRun: false }, signal())).rejects.toThrow('UNKNOWN_DEVICE')
   })
 
   test('are not mapped by a remap, unless it names their reason', async () => {

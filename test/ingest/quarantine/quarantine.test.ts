@@ -153,7 +153,7 @@ describe('messages of an unknown device', () => {
     await kept.release.idle()
     expect(timesOf(await kept.sent(), 'truck-1')).toEqual([position(2).ts])
     const reasons = []
-    for await (const { message } of kept.world.spool.keptMessages(shelf, 'truck-1', { limit: 10 }))
+    for await (const { message } of kept.world.spool.keptMessages('clock:default', 'truck-1', { limit: 10 }))
       reasons.push(message.reason)
     expect(reasons).toEqual(['FUTURE'])
     // They do not delay the next ones either.

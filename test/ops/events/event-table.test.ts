@@ -1,3 +1,4 @@
+import { keptStoreNames } from '../../../src/domain/kept-store.ts'
 import { describe, expect, test } from 'vitest'
 import type { EventOf } from '../../../src/domain/event.ts'
 import { conditionCatalogue } from '../../../src/ops/conditions/condition-catalogue.ts'
@@ -32,21 +33,15 @@ describe('every event', () => {
   test('raises the conditions that its entry names, and there is no condition that nothing raises', () => {
     const conditions = createConditions({ clock: handClock() })
     const { apply } = createEventConditions(conditions)
-    const reasons = [
-      'spool_full',
-      'disk_low',
-      'quarantine_full',
-      'deferred_full',
-      'state_full',
-      'store_lost',
-    ] as const
+    const reasons = ['spool_full', 'disk_low', 'state_full', 'store_lost'] as const
     const seen = new Set<string>()
     const held = reasons.map((reason) => ({ ...eventSamples.spool_held, reason }))
     const stuck = { ...eventSamples.held_batches_changed, reason: 'stuck' as const }
     const unusable = { ...eventSamples.spool_refused, fault: eventSamples.store_lost.fault }
+    const stores = keptStoreNames.map((store) => ({ ...eventSamples.kept_full, store }))
     const limited = { ...eventSamples.delivery_stalled, reason: 'rate_limit' as const }
     const proxied = { ...eventSamples.listener_refused, reason: 'proxy_untrusted' }
-    for (const event of [...samples, ...held, stuck, limited, unusable, proxied]) {
+    for (const event of [...samples, ...held, ...stores, stuck, limited, unusable, proxied]) {
       apply(event)
       for (const { code } of conditions.open()) seen.add(code)
     }

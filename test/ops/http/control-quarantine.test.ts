@@ -40,11 +40,13 @@ describe('decisions about the quarantine over HTTP', () => {
     await ops.post('release?all=1')
     expect(JSON.parse((await ops.post('drop?id=x%231')).text)).toMatchObject({ dryRun: true })
     await ops.post('drop?device=a&yes=1')
+    await ops.post('drop?all=1&reason=UNKNOWN_DEVICE&yes=1')
     expect(ops.asked).toEqual([
       ['release', { device: 'a/b', id: null }, { restamp: true }],
       ['release', { device: null, id: null }, { restamp: false }],
       ['drop', { device: null, id: 'x#1' }, { dryRun: true }],
       ['drop', { device: 'a', id: null }, { dryRun: false }],
+      ['drop', { device: null, id: null, reason: 'UNKNOWN_DEVICE' }, { dryRun: false }],
     ])
   })
 

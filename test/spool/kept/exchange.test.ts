@@ -209,10 +209,13 @@ describe('an exchange', () => {
   })
 
   test('works while intake is held', async () => {
-    const { spool } = await openSpoolWorld({ changes: { quarantineBytesMax: 500 } })
+    const { spool } = await openSpoolWorld({ changes: { stateBytesMax: 1 } })
     const ids = await keepAll(spool, ['one', 'two'])
-    expect(spool.holdReason).toBe('quarantine_full')
-    await spool.exchange(exchangeOf({ take: ids, payloads: [payloadNamed('a')] }))
+    spool.putState('van', Buffer.alloc(50))
+    spool.endMessage(null)
+    expect(spool.holdReason).toBe('state_full')
+    const stateChanges = [{ key: 'van', value: null }]
+    await spool.exchange(exchangeOf({ take: ids, payloads: [payloadNamed('a')], stateChanges }))
     expect(spool.holdReason).toBeNull()
   })
 

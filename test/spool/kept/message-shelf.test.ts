@@ -92,29 +92,6 @@ describe('messages that are kept', () => {
     expect(await idsIn(spool)).toEqual(['quarantine:default#1'])
   })
 
-  test.each([
-    ['quarantine_full', quarantine, { quarantineBytesMax: 1000 }],
-    ['deferred_full', 'deferred:phones', { deferredBytesMax: 1000 }],
-  ] as const)(
-    'hold intake as %s at their bound, and it resumes when they leave',
-    async (reason, shelf, changes) => {
-      const { spool } = await openSpoolWorld({ changes })
-      let kept = 0
-      for (; spool.holdReason === null; kept += 1) {
-        const { message } = keptNamed(`m${kept}`, { shelf })
-        spool.keepMessage(message)
-        spool.endMessage(null)
-      }
-      expect(spool.holdReason).toBe(reason)
-      expect(kept).toBeLessThan(6)
-      await ended(spool)
-      const entries = await collect(spool.keptMessages(shelf, null, { limit: 100 }))
-      expect(entries).toHaveLength(kept)
-      await spool.exchange(exchangeOf({ take: entries.map(({ id }) => id) }))
-      expect(spool.holdReason).toBeNull()
-    },
-  )
-
   test('count towards the limit of the spool', async () => {
     const { spool } = await openSpoolWorld({ changes: { bytesMax: 4000 } })
     for (let n = 0; spool.holdReason === null; n += 1) await keep(spool, `m${n}`, { padding: 500 })

@@ -1,8 +1,10 @@
-// paused-gates.ts: the gates that found reading paused by the intake. They resume in this order.
+// paused-gates.ts: the gates that found reading paused by the intake, for all or for their connection. They
+// resume in this order.
 
+import type { Sender } from '../../../domain/message.ts'
 import type { Intake } from '../../intake/intake.ts'
 
-type PausedGate = { resumeReading(): void }
+type PausedGate = { readonly sender: Sender | null; resumeReading(): void }
 
 export type PausedGates = {
   /** Whether the gate must not read now; if so, it resumes when the intake has room. */
@@ -10,16 +12,22 @@ export type PausedGates = {
   delete(gate: PausedGate): void
 }
 
-export function createPausedGates(intake: Pick<Intake, 'readingPaused' | 'onReadingChange'>): PausedGates {
+export function createPausedGates(
+  intake: Pick<Intake, 'readingPaused' | 'pausesSender' | 'onReadingChange'>,
+): PausedGates {
   const gates = new Set<PausedGate>()
   let resuming = false
   intake.onReadingChange(readingChanged)
   return { mustPause, delete: (gate) => void gates.delete(gate) }
 
   function mustPause(gate: PausedGate): boolean {
-    if (!intake.readingPaused) return false
+    if (!intake.readingPaused && !isPaused(gate)) return false
     gates.add(gate)
     return true
+  }
+
+  function isPaused({ sender }: PausedGate): boolean {
+    return sender !== null && intake.pausesSender(sender)
   }
 
   function readingChanged(): void {
@@ -33,6 +41,7 @@ export function createPausedGates(intake: Pick<Intake, 'readingPaused' | 'onRead
     resuming = false
     for (const gate of gates) {
       if (intake.readingPaused) return
+      if (isPaused(gate)) continue
       gates.delete(gate)
       gate.resumeReading()
     }

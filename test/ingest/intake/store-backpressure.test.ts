@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { GatewayEvent } from '../../../src/domain/event.ts'
 import type { QoS, Sender } from '../../../src/domain/message.ts'
+import type { GatewayError } from '../../../src/std/gateway-error.ts'
 import { createIntake } from '../../../src/ingest/intake/intake.ts'
 import { createFakeClock, turn } from '../../support/fake-clock.ts'
 import { textOf, wordMapper } from '../../support/ingest-world.ts'
@@ -28,7 +29,10 @@ function world(options = { heldMessagesMax: 1000, heldBytesMax: 1024 ** 2 }) {
   const truck = senderOf('truck')
   const van = senderOf('van')
   function send(sender: Sender, text: string, qos: QoS = 1): void {
-    const ack = qos === 0 ? null : () => void acks.push(text)
+    const ack =
+      qos === 0
+        ? null
+        : (fault: GatewayError | null) => void acks.push(fault ? `${text}: ${fault.code}` : text)
     intake.accept(mqttMessage(text, { topic: 't', qos, sender }), ack)
   }
   function expectConservation(): void {
@@ -114,22 +118,43 @@ describe('while the dead letters are full', () => {
     send(truck, 'bad')
     send(truck, 'one')
     send(truck, 'zero', 0)
-    expect(intake.readingPaused).toBe(true)
+    expect([intake.pausesSender(truck), intake.pausesSender(van)]).toEqual([true, false])
     intake.connectionEnded(truck)
-    expect(intake.readingPaused).toBe(false)
+    expect(intake.pausesSender(truck)).toBe(false)
     expect(intake.counters()).toMatchObject({ held: 0, returned: 2, dropped: 1 })
     send(van, 'two')
     expect(spool.open).toBe(1)
     expectConservation()
   })
 
-  test('no socket is read at the bound of the waiting messages', () => {
-    const { spool, intake, truck, send } = world({ heldMessagesMax: 2, heldBytesMax: 1024 ** 2 })
+  test('at the bound only connections that wait are not read, and another one that must wait is closed', () => {
+    const { spool, intake, acks, truck, van, send, expectConservation } = world({
+      heldMessagesMax: 2,
+      heldBytesMax: 1024 ** 2,
+    })
     spool.setDeadLettersFull(true)
     send(truck, 'bad')
-    expect(intake.readingPaused).toBe(false)
+    expect(intake.pausesSender(truck)).toBe(false)
     send(truck, 'one')
-    expect(intake.readingPaused).toBe(true)
+    expect([intake.pausesSender(truck), intake.pausesSender(van)]).toEqual([true, false])
+    expect(intake.readingPaused).toBe(false)
+    send(van, 'good')
+    send(van, 'bad')
+    expect(acks).toEqual(['bad: HELD_FULL'])
+    spool.commit()
+    expect(acks).toEqual(['bad: HELD_FULL', 'good'])
+    expect(intake.counters()).toMatchObject({ held: 2, returned: 1 })
+    expectConservation()
+  })
+
+  test('a connection is not read while 64 KiB of it wait', () => {
+    const { spool, intake, truck, send } = world()
+    spool.setDeadLettersFull(true)
+    send(truck, 'bad')
+    for (let n = 0; n < 7; n += 1) send(truck, 'x'.repeat(9000))
+    expect(intake.pausesSender(truck)).toBe(false)
+    send(truck, 'x'.repeat(9000))
+    expect(intake.pausesSender(truck)).toBe(true)
   })
 
   test('a stop does not wait for them and does not acknowledge them', async () => {

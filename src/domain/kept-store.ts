@@ -1,0 +1,21 @@
+// kept-store.ts: the stores of the spool for what is kept beside the lanes. Each has a bound of its own.
+
+/** The names are part of the config, the metrics and the status. */
+export const keptStores = {
+  quarantine: 'messages of devices that are not listed',
+  clock: 'messages of listed devices whose clock is ahead',
+  deferred: 'messages that wait for their expression',
+  dead_letters: 'dead letters of listed devices, and refused payloads',
+  unlisted_dead_letters: 'dead letters of devices that are not listed',
+  part_dead_letters: 'dead letters of records that several messages were collected into',
+} as const
+
+export type KeptStore = keyof typeof keptStores
+
+export const keptStoreNames = Object.keys(keptStores) as KeptStore[]
+
+/**
+ * What happens at the bound. `hold`: the message waits without an acknowledgement, and its connection with
+ * it. `drop_oldest`: the oldest messages of the largest share make room.
+ */
+export type OnFull = 'hold' | 'drop_oldest'
