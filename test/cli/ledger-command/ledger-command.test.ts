@@ -46,7 +46,7 @@ describe('ledger', () => {
     expect(status).toBe(0)
     expect(stdout.split('\r\n')).toEqual([
       'settled_at,device,device_time,outcome,reason,detail,schedule,step,provider,lane,payload_id,batch_id,request_id',
-      `2025-11-21T01:53:20.000Z,"truck ""7"", \u202ered\u001b[31m",,dead,Refused,"a, ""b""\nc",,,default,1,${uuidNamed('odd')},${uuidNamed('batch')},`,
+      `2025-11-21T01:53:20.000Z,"truck ""7"", \\u{202e}red\\u{1b}[31m",,dead,Refused,"a, ""b""\\u{a}c",,,default,1,${uuidNamed('odd')},${uuidNamed('batch')},`,
       `2025-11-21T01:54:50.000Z,truck-0,2025-11-21T01:54:20.000Z,delivered,,,,,default,1,${uuidNamed('1 0')},${uuidNamed('batch 1')},request-1`,
       '',
     ])
