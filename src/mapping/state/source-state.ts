@@ -58,14 +58,19 @@ type Store = {
 }
 
 /** Of one source or group. At a bound, records close early and are counted (coalesce.ts). */
-const bounds: CoalesceBounds = {
-  valuesMax: 256,
-  bytesMax: 65_536,
-  recordsMax: 10_000,
-  openBytesMax: 64 * 1024 * 1024,
-}
+const boundsOfOne = { valuesMax: 256, bytesMax: 65_536, recordsMax: 10_000 }
+
+/**
+ * Of all sources and groups, which have equal parts. Half of what the state may take by default
+ * (spool.state_max_bytes), so that open records, which any client can begin, do not hold everybody.
+ */
+const openBytesMax = 32 * 1024 * 1024
 
 export function createStates(sources: readonly StateSource[]): States {
+  const coalescers = sources.filter(({ coalesce }) => coalesce !== null).length
+  const groupNames = new Set(sources.flatMap(({ merge }) => merge?.group ?? []))
+  const parts = Math.max(1, coalescers + groupNames.size)
+  const bounds: CoalesceBounds = { ...boundsOfOne, openBytesMax: Math.floor(openBytesMax / parts) }
   const groups = new Map<string, GroupState>()
   for (const { merge } of sources) {
     if (merge === null || groups.has(merge.group)) continue

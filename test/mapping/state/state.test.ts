@@ -485,3 +485,19 @@ describe('repeated messages and restarts', () => {
 test('the device table of these tests is as expected', () => {
   expect(parseDevices(Buffer.from(pairs.table)).problems).toEqual([])
 })
+
+describe('open records under invented names', () => {
+  test('take at most half of the state that the spool holds by default, over all sources', () => {
+    const world = openStates([vans, { ...vans, name: 'cars', topic: 'cars/{device}/{metric}' }])
+    const value = 'x'.repeat(15_000)
+    for (let n = 0; n < 1500; n += 1)
+      for (const kind of ['vans', 'cars'])
+        come(world, { topic: `${kind}/name-${n}/lat`, payload: value, at: n % 100 })
+    const bytes = [...world.kept.values()].reduce((sum, { length }) => sum + length, 0)
+    expect(bytes).toBeGreaterThan(16 * 1024 * 1024)
+    expect(bytes).toBeLessThan(33 * 1024 * 1024)
+    // What was closed early is counted.
+    const ended = world.unsent.reduce((sum, { messages }) => sum + messages, 0)
+    expect(ended + world.mapper.openParts()).toBe(3000)
+  })
+})
