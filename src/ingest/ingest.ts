@@ -27,8 +27,8 @@
 //                                 devices send again
 //   a device breaks the protocol  its connection is closed, counted and reported with the reason
 //   or a limit                    (client_dropped); MQTT 3.1.1 has no other answer
-//   acks of a device are held     it is not read for PINGREQ either: after 1.5 times its keepalive it is
-//                                 dropped, connects and sends again; the dedup window makes that harmless
+//   acks of a device are held     PINGREQ is answered up to the first message that must wait. A connection
+//                                 that is not read does not expire
 //   a CONNECT is refused          CONNACK has the code, client_refused the reason
 //   a client subscribes           granted, and nothing is ever sent; with `subscriptions: refuse` SUBACK 128
 //   a will, a retained message    taken like a message of QoS 0; taken once like any other, not kept

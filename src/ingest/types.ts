@@ -74,6 +74,7 @@ export type ClientLink = {
 export type ClientSession = {
   /** It survives the connection; the messages of others are in memory only. */
   readonly stored: boolean
+  readonly unreleasedCount: number
   /** There is no room for another message with this packet identifier. */
   isFull(messageId: number): boolean
   /** The last message under the identifier had this checksum, and is not released. */

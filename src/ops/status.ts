@@ -98,6 +98,8 @@ export function buildStatus(source: StatusSource) {
     /** Null where no ledger is kept. */
     ledger: ledger === undefined ? null : { ...ledger, oldestAt: isoTimeOrNull(ledger.oldestAt) },
     connections: ingest?.connections ?? 0,
+    /** Memory of packets whose end has not arrived. */
+    partialPacketBytes: ingest?.partialBytes ?? 0,
     /** Passwords of clients: refused ones, and those that wait to be checked. */
     authentication: {
       failures: ingest?.authFailures.failures ?? 0,

@@ -95,6 +95,7 @@ export function ingestCounters(more: Partial<IngestCounters> = {}): IngestCounte
     connections: 0,
     unauthenticated: 0,
     pausesByLimit: new Map(),
+    partialBytes: 0,
     bytes: 0,
     ignoredByReason: new Map(),
     deadByReason: new Map(),

@@ -24,9 +24,6 @@ export type Done = (error?: Error | null) => void
 type ClientInternals = Client & {
   /** Packets in flight; aedes reads the socket only at 0. */
   _parsingBatch: number
-  /** In milliseconds; not positive without a keepalive. */
-  _keepaliveInterval: number
-  _keepaliveTimer: NodeJS.Timeout | null
   _disconnected: boolean
   version: number | null
   _parser: Parser
@@ -54,12 +51,6 @@ export class QuietAedes extends Aedes {
 export function readAtOnce(client: Client): void {
   const internals = client as ClientInternals
   internals._parsingBatch = 0
-}
-
-/** Counts as a packet of the client for its keepalive [MQTT-3.1.2-24]. */
-export function refreshKeepalive(client: Client): void {
-  const { _keepaliveInterval, _keepaliveTimer } = client as ClientInternals
-  if (_keepaliveInterval > 0) _keepaliveTimer?.refresh()
 }
 
 /** MQTT 3.1.1, and not 3.1. */
@@ -114,7 +105,6 @@ export function lacksIdentifier({ topic, messageId, length }: PublishPacket): bo
 
 const reasonsByText: Readonly<Record<string, ClientDropReason>> = {
   'connect did not arrive in time': 'connect_timeout',
-  'keep alive timeout': 'keepalive_timeout',
   'empty topic not allowed in PUBLISH': 'bad_topic',
   '# is not allowed in PUBLISH': 'bad_topic',
   '+ is not allowed in PUBLISH': 'bad_topic',

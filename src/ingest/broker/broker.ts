@@ -25,7 +25,6 @@ import type { Emit } from '../../domain/event.ts'
 import type { Intake } from '../intake/intake.ts'
 import { notePing } from '../intake/untimed-resends.ts'
 import type { Access, Admitted, Judgement } from './access/access.ts'
-import { createAckWriter } from './gate/ack-writer.ts'
 import {
   createAedesPersistence,
   hasDisconnected,
@@ -40,8 +39,8 @@ import { shareKeyOf, type Connection, type ConnectionLimits } from './connection
 import { createClientReports } from './client-reports.ts'
 import { connectFault, refusalOf, type Refusal } from './access/connect-rules.ts'
 import { createControlPackets, type Subscriptions } from './control-packets.ts'
-import { createGate, type Gate, type GateOptions } from './gate/gate.ts'
-import { createPausedGates } from './gate/paused-gates.ts'
+import type { Gate } from './gate/gate.ts'
+import { createGates, type GateCounters, type GatesOptions } from './gate/gates.ts'
 import { createPublishHandler } from './publish-handler.ts'
 import type { TopicLimits } from './topic-rules.ts'
 import type { OpenedSession, StoredSessions } from './stored-sessions/stored-sessions.ts'
@@ -55,7 +54,7 @@ export type BrokerDeps = {
   emit: Emit
 }
 
-export type BrokerOptions = GateOptions & {
+export type BrokerOptions = GatesOptions & {
   /** From the connection to the last byte of its CONNECT. */
   connectTimeoutMs: number
   clientIdBytesMax: number
@@ -82,9 +81,8 @@ export type Origin = {
   listener: number
 }
 
-export type BrokerCounters = {
+export type BrokerCounters = GateCounters & {
   acked: number
-  connections: number
   /** Topic filters that clients subscribed to: granted, and refused with SUBACK 128. */
   subscriptions: number
   subscriptionsRefused: number
@@ -101,15 +99,12 @@ export type BrokerCounters = {
 const endTimeoutMs = 1000
 
 /** Bounds timers and queues of aedes that the gateway does not use, so that they cannot grow. */
-const aedesOptions: AedesOptions = { drainTimeout: 60_000, queueLimit: 1, heartbeatInterval: 3_600_000 }
+const aedesOptions: AedesOptions = { queueLimit: 1, heartbeatInterval: 3_600_000 }
 
 export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
   const { intake, access, limits, sessions, clock } = deps
-  const gates = new Set<Gate>()
   /** Closed clients included: their wills come after the end. */
   const gateOf = new WeakMap<Client, Gate>()
-  const pausedGates = createPausedGates(intake)
-  const writer = createAckWriter()
   const reports = createClientReports(deps)
   const { refuse, onDrop } = reports
   let stopping = false
@@ -120,11 +115,15 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     options,
   )
 
+  const { message, publish } = handler
+  const gates = createGates({ intake, clock, message, publish, onPing, onDrop }, options)
   const control = createControlPackets(options)
 
   const aedes = new QuietAedes({
     ...aedesOptions,
     connectTimeout: options.connectTimeoutMs,
+    // The gate is first, and says why.
+    drainTimeout: 2 * options.ackTimeoutMs,
     persistence: createAedesPersistence({ isSessionPresent: () => sessionPresent, release }),
     maxTopicLevels: options.topicLimits.levelsMax,
     // Bounded by stored-sessions.ts; aedes never reaches its own QoS 2 code.
@@ -136,7 +135,11 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     authorizeSubscribe: (_client, _subscription, done) => done(null, null),
   })
   aedes.on('clientReady', (client) => gateOf.get(client)?.startReading())
-  aedes.on('ping', (_packet, client) => onPing(client))
+  // The gate answers PINGREQ, unless a packet for aedes is before it in the same chunk.
+  aedes.on('ping', (_packet, client) => {
+    const gate = gateOf.get(client)
+    if (gate) onPing(gate)
+  })
   aedes.on('clientError', onClientError)
   aedes.on('connectionError', onClientError)
 
@@ -146,33 +149,15 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     const client = aedes.handle(socket)
     requireWellFormedTexts(client)
     offerPackets(client, (packet) => control.take(gate, client, packet))
-    const { message, publish } = handler
-    const gate = createGate(
-      {
-        socket,
-        client,
-        connection,
-        clock,
-        writer,
-        readingPaused,
-        message,
-        publish,
-        onDrop,
-      },
-      options,
-    )
+    const gate = gates.open(socket, client, connection)
     gate.certificateName = certificateName
     gate.listener = listener
     gateOf.set(client, gate)
-    gates.add(gate)
     socket.once('close', () => {
-      gates.delete(gate)
-      pausedGates.delete(gate)
       if (gate.sender !== null) intake.connectionEnded(gate.sender)
       if (gate.link !== null) intake.links.disconnect(gate.link, hasDisconnected(client))
       if (gate.link?.session) sessions.closed(gate.link.session)
     })
-    if (stopping) gate.stopReading()
   }
 
   function preConnect(
@@ -184,6 +169,9 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     if (gate === undefined) return
     limits.connectReceived(gate.connection)
     gate.refusal = refusalOf(packet, options.clientIdBytesMax)
+    // silence.ts keeps it: aedes does not know when a connection is not read.
+    gate.keepaliveMs = (packet.keepalive ?? 0) * 1000
+    packet.keepalive = 0
     const fault = connectFault(packet, options.topicLimits)
     if (fault !== null) {
       gate.drop(fault.reason, fault.detail)
@@ -241,6 +229,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
       }
       gate.link = intake.links.connect(client.id)
       gate.link.session = session
+      gate.expectReleases(session.unreleasedCount)
       gate.sender = { clientId: client.id, userName, certificateName, identity }
       // MQTT 3.1 has no such flag. aedes reads it before `done` returns.
       sessionPresent = present && isVersion311(client)
@@ -262,13 +251,8 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     }
   }
 
-  function onPing(client: Client): void {
-    const link = gateOf.get(client)?.link
+  function onPing({ link }: Gate): void {
     if (link) notePing(link)
-  }
-
-  function readingPaused(gate: Gate): boolean {
-    return pausedGates.mustPause(gate) || gate.connection.budget?.isSpent() === true
   }
 
   // ---- a client disconnects
@@ -283,12 +267,12 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
 
   function stopReading(): void {
     stopping = true
-    for (const gate of gates) gate.stopReading()
+    gates.stopReading()
   }
 
   async function close(): Promise<void> {
     stopReading()
-    await Promise.all([...gates].map((gate) => gate.end(endTimeoutMs)))
+    await gates.end(endTimeoutMs)
     await new Promise<void>((resolve) => aedes.close(resolve))
   }
 
@@ -299,7 +283,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     close,
     counters: () => ({
       acked: handler.acked(),
-      connections: gates.size,
+      ...gates.counters(),
       ...control.counters(),
       unauthenticated: limits.counters().unauthenticated,
       pausesByLimit: limits.counters().pauses,

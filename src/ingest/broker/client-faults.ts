@@ -53,6 +53,10 @@ export const clientDrops = {
   password_without_user: 'Its CONNECT has a password and no user name.',
   bad_will_qos: 'Its will has QoS 3, which does not exist.',
   bad_topic_filter: 'It subscribed to a topic filter that is not valid.',
+  too_many_control_packets: 'It sent more control packets than max_control_packets_per_s.',
+  partial_packets_full: 'Partial packets use all of max_partial_bytes.',
+  packet_too_slow: 'A packet stopped for partial_timeout, or was slower than 256 bytes per second.',
+  idle_timeout: 'It has no keepalive and sent nothing for idle_timeout.',
 } as const
 
 export type ClientDropReason = keyof typeof clientDrops

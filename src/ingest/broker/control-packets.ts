@@ -6,7 +6,7 @@
 
 import type { Client } from 'aedes'
 import type { ClientDropReason } from './client-faults.ts'
-import { refreshKeepalive, type ParsedPacket } from './aedes-internals.ts'
+import type { ParsedPacket } from './aedes-internals.ts'
 import { filterProblem } from './topic-rules.ts'
 
 export type ControlPackets = {
@@ -51,8 +51,6 @@ export function createControlPackets({ subscriptions }: { subscriptions: Subscri
     }
     const granted = cmd === 'subscribe' ? grantedOf(packet.subscriptions) : []
     client.conn.write(answer(cmd === 'subscribe' ? subackHead : unsubackHead, messageId, granted))
-    // aedes refreshes it for each packet that it sees.
-    refreshKeepalive(client)
     return true
   }
 

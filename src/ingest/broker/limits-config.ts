@@ -87,8 +87,49 @@ export const limitsSchema = z
         'How long a client may leave acknowledgements unread after its send buffer is full. Then it ' +
           'is disconnected.',
       ),
+    max_control_packets_per_s: z
+      .int()
+      .min(1)
+      .max(100_000)
+      .default(100)
+      .describe(
+        'Control packets of one client per second, on average over 5 seconds: SUBSCRIBE, UNSUBSCRIBE, PINGREQ and ' +
+          'stray answers. Each 256 bytes count as one. PUBLISH does not count, nor one PUBREL for each message of ' +
+          'QoS 2. A client that sends more is disconnected.',
+      ),
+    max_partial_bytes: size({ minBytes: mib, maxBytes: 4096 * mib })
+      .prefault('64MiB')
+      .describe(
+        'Memory for packets whose end has not arrived, of all connections. Each connection may use another 4 KiB. ' +
+          'At the limit, the slowest connection of the address that uses the most is closed. Must be at least twice ' +
+          'max_packet_bytes.',
+      ),
+    partial_timeout: duration({ minMs: 1000, maxMs: 3_600_000 })
+      .prefault('30s')
+      .describe(
+        'How long a client may pause within a packet. A packet that takes longer than this must also arrive with ' +
+          '256 bytes per second on average. If not, the connection is closed.',
+      ),
+    tcp_keepalive: duration({ minMs: 1000, maxMs: 365 * 86_400_000 })
+      .prefault('15m')
+      .describe(
+        'For clients with keepalive 0: idle time after which the system asks by TCP whether the client is still ' +
+          'there, up to 9 times, 75 seconds apart. Without an answer the connection is closed. Trackers that sleep ' +
+          'longer need more.',
+      ),
+    idle_timeout: duration({ minMs: 1000, maxMs: 365 * 86_400_000 })
+      .prefault('24h')
+      .describe('A client with keepalive 0 that sends nothing for this long is disconnected.'),
   })
   .prefault({})
+  .superRefine(({ max_partial_bytes, max_packet_bytes }, context) => {
+    if (max_partial_bytes < 2 * max_packet_bytes)
+      context.addIssue({
+        code: 'custom',
+        path: ['max_partial_bytes'],
+        message: `must be at least twice max_packet_bytes (${max_packet_bytes} bytes), found ${max_partial_bytes}`,
+      })
+  })
   .superRefine(({ max_sessions, max_connections }, context) => {
     if (max_sessions < max_connections)
       context.addIssue({

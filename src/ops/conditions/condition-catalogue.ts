@@ -6,6 +6,7 @@
 // The event that raises a condition may replace `meaning` and `act` by more exact texts.
 // The documentation is generated from this table. Which event raises and clears a condition: ops/events.
 
+import { clientConditions } from './client-conditions.ts'
 import { httpConditions } from './http-conditions.ts'
 import { spoolConditions } from './spool-conditions.ts'
 
@@ -279,7 +280,7 @@ export const conditionCatalogue = {
     meaning: 'JSONata expressions cannot be evaluated. Their messages are acknowledged and wait on disk.',
     act: 'Check the memory of the machine. The gateway tries again automatically.',
   },
-
+  ...clientConditions,
   ...httpConditions,
 
   // ledger: nothing is late or lost by these

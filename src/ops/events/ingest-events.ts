@@ -69,6 +69,10 @@ export const ingestEvents: EventTable<IngestEvent> = {
     text: ({ clientId, detail }) =>
       `Closed the connection of ${client(clientId)}. ${bounded(sentence(detail))}`,
     repeats: ({ reason }) => reason,
+    raises: {
+      CONTROL_PACKETS_LIMITED: (event) => droppedFor('too_many_control_packets', event),
+      PARTIAL_PACKETS_FULL: (event) => droppedFor('partial_packets_full', event),
+    },
   },
   access_renewed: {
     meaning: 'Users, tokens and certificates were read again. They are in force; open connections stay.',
@@ -224,6 +228,15 @@ function refusedConnections({ count, detail, top }: EventOf<'listener_refused'>)
 
 function pausedClients({ detail }: EventOf<'client_paused'>, count: number): string {
   return `Paused the reading of a client ${plural(count, 'time')}. ${sentence(detail)}`
+}
+
+function droppedFor(cause: string, event: EventOf<'client_dropped'>): Cause | null {
+  if (event.reason !== cause) return null
+  const { detail, clientId, address } = event
+  return {
+    what: (times) => `Closed ${plural(times, 'connection')}. ${bounded(sentence(detail))}`,
+    why: `The latest was that of ${client(clientId)}, address ${quote(address ?? 'unknown', 64)}.`,
+  }
 }
 
 function topOf(top: readonly string[]): string {

@@ -68,6 +68,11 @@ const ingestMetrics: readonly Metric[] = [
   counter('gateway_ingest_bytes_total', 'Size of the messages received.', ingest('bytes')),
   gauge('gateway_messages_held', 'Messages whose acknowledgement is held.', ingest('held')),
   gauge('gateway_connections', 'Connections of devices.', ingest('connections')),
+  gauge(
+    'gateway_partial_packet_bytes',
+    'Memory of packets whose end has not arrived, as max_partial_bytes counts it.',
+    ingest('partialBytes'),
+  ),
   counter(
     'gateway_subscriptions_granted_total',
     'Topic filters that clients subscribed to and that were granted. Nothing is sent for them.',

@@ -1,8 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
 import { Aedes } from 'aedes'
-import { describe, expect, test, vi } from 'vitest'
-import { useFakeTimers } from '../../support/fake-timers.ts'
+import { describe, expect, test } from 'vitest'
 import { openIngest } from '../../support/ingest-world.ts'
 import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
 import { createDevice } from '../../support/mqtt-device.ts'
@@ -22,9 +21,6 @@ describe('aedes', () => {
       }
       const client = aedes.handle(socket)
       expect(client).toHaveProperty('_parsingBatch', 1)
-      // The fast path refreshes this timer itself.
-      expect(client).toHaveProperty('_keepaliveTimer', null)
-      expect(client).toHaveProperty('_keepaliveInterval', -1)
     }).listen(0, '127.0.0.1')
     await once(server, 'listening')
     const device = await createDevice({ port: (server.address() as AddressInfo).port, clientId: 'truck' })
@@ -58,22 +54,5 @@ describe('aedes', () => {
     device.send({ cmd: 'pingreq' })
     await device.until((received) => received.some(({ cmd }) => cmd === 'pingresp'))
     expect(device.acks.map(({ cmd }) => cmd)).toEqual(['puback', 'pubrec', 'pubcomp'])
-  })
-
-  test('keeps a client alive by its messages alone', async () => {
-    useFakeTimers()
-    const spool = createMemoryIntakeSpool({ commits: 'auto' })
-    await using world = await openIngest(spool)
-    const device = await world.connection('busy')
-    await device.connect({ keepalive: 60 })
-    // aedes drops it after 1.5 times its keepalive, by a timer of its own.
-    for (let count = 1; count <= 5; count += 1) {
-      vi.advanceTimersByTime(80_000)
-      device.publish({ topic: 't', payload: 'x', messageId: count })
-      await device.acked(count)
-    }
-    expect(device.closed).toBe(false)
-    vi.advanceTimersByTime(90_001)
-    await device.gone()
   })
 })

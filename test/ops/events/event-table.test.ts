@@ -41,7 +41,10 @@ describe('every event', () => {
     const stores = keptStoreNames.map((store) => ({ ...eventSamples.kept_full, store }))
     const limited = { ...eventSamples.delivery_stalled, reason: 'rate_limit' as const }
     const proxied = { ...eventSamples.listener_refused, reason: 'proxy_untrusted' }
-    for (const event of [...samples, ...held, ...stores, stuck, limited, unusable, proxied]) {
+    const flooding = { ...eventSamples.client_dropped, reason: 'too_many_control_packets' }
+    const partial = { ...eventSamples.client_dropped, reason: 'partial_packets_full' }
+    const limits = [limited, unusable, proxied, flooding, partial]
+    for (const event of [...samples, ...held, ...stores, stuck, ...limits]) {
       apply(event)
       for (const { code } of conditions.open()) seen.add(code)
     }

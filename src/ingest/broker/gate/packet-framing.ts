@@ -1,21 +1,34 @@
-// packet-framing.ts: follows the packets of MQTT 3.1.1 in a byte stream by their fixed headers alone (MQTT
+// packet-framing.ts: finds the packets of MQTT 3.1.1 in a run of bytes by their fixed headers alone (MQTT
 // 2.2), so that limits hold before anything is buffered. Pure: knows no socket and keeps no bytes.
 //
 //   byte 1        packet type and flags
 //   bytes 2..5    remaining length, 7 bits a byte, lowest first; the top bit says that another byte follows
 //   then          that many bytes, skipped in one step
 //
-//   type -> length (1 to 4 bytes) -> body -> type ...
+// A run starts where a packet starts, and is followed across whole packets until one may not pass:
 //
-// A stream is passed on in portions that end where a packet ends. CONNECT goes alone, because nothing may
-// follow it before it was answered (a PUBLISH would overtake the check of the password). A portion has no
-// more messages than may be in flight.
+//   end       every packet passed
+//   connect   CONNECT goes alone: nothing may follow it before it was answered (a PUBLISH would overtake the
+//             check of the password)
+//   partial   the last packet is not complete
+//   publish   the next packet is a PUBLISH, and no more messages may be in flight
+//   turn      the budget of this turn of the event loop is used up (turns.ts)
 
 export type FramingLimits = {
   /** Remaining length of the first packet. */
   connectBytesMax: number
   /** Remaining length of any later packet. */
   packetBytesMax: number
+}
+
+/** What may pass; `follow` subtracts what passed. Packets pass as long as their number is positive. */
+export type Allowance = {
+  /** Messages of QoS 1 and 2. At 0 no PUBLISH passes, since messages keep their order. */
+  messages: number
+  /** PUBLISH and PINGREQ. */
+  packets: number
+  /** All others, in the units of `controlCost`. */
+  control: number
 }
 
 export type Violation =
@@ -26,24 +39,32 @@ export type Violation =
   | 'packet_too_large'
   | 'malformed_length'
 
+export type FramingStop = 'end' | 'connect' | 'partial' | 'publish' | 'turn'
+
 export type Framing = {
-  /**
-   * Follows `chunk` from its start, across at most `messagesMax` messages that want an ack. Returns how many
-   * of its bytes may be passed on; the caller offers the rest again. -1 after a violation.
-   */
-  follow(chunk: Uint8Array, messagesMax: number): number
-  /** The next byte starts a packet. */
-  readonly betweenPackets: boolean
-  /** The whole CONNECT was passed on. */
+  /** Follows `bytes` from their start. Returns how many of them may pass; -1 after a violation. */
+  follow(bytes: Uint8Array, allowance: Allowance): number
+  /** Bytes of the packet at `offset`; 0 while its head is not complete, -1 after a violation. */
+  sizeAt(bytes: Uint8Array, offset: number): number
+  /** Why the last `follow` ended, and what passed in it. */
+  readonly stop: FramingStop
+  /** Cost of the control packets without PUBREL. */
+  readonly control: number
+  /** Packets PUBREL, and PUBLISH with QoS 2. */
+  readonly releases: number
+  readonly unreleased: number
+  /** The whole CONNECT has passed. */
   readonly connectEnded: boolean
   readonly violation: Violation | null
 }
 
 const connectType = 1
+const publishType = 3
+const pubrelType = 6
+const pingreqType = 12
 const connectHead = 0x10
 /** The first byte of a TLS hello (RFC 8446, 5.1). */
 const tlsHandshake = 0x16
-const publishType = 3
 const lengthBytesMax = 4
 
 /**
@@ -51,89 +72,112 @@ const lengthBytesMax = 4
  */
 const fromClient = [0, 1, 0, 1, 1, 1, 1, 1, 1, 0, 1, 0, 1, 0, 1, 0]
 
+/** A SUBSCRIBE has one topic filter per few bytes, so its cost grows with its size. */
+const bytesPerCost = 256
+
+export function controlCost(size: number): number {
+  return Math.ceil(size / bytesPerCost)
+}
+
 export function createFraming(limits: FramingLimits): Framing {
-  /** The length of the first packet is known, and that it is CONNECT. */
-  let connected = false
   let connectEnded = false
-  /** What the next byte belongs to. */
-  let state: 'type' | 'length' | 'body' = 'type'
-  let type = 0
-  let lengthBytes = 0
-  let multiplier = 1
-  /** While the length is read: its value so far. In the body: bytes still to come. */
-  let remaining = 0
+  let stop: FramingStop = 'end'
+  let control = 0
+  let releases = 0
+  let unreleased = 0
   let violation: Violation | null = null
 
-  function follow(chunk: Uint8Array, messagesMax: number): number {
+  function follow(bytes: Uint8Array, allowance: Allowance): number {
+    control = 0
+    releases = 0
+    unreleased = 0
+    stop = 'end'
     if (violation !== null) return -1
-    let room = messagesMax
     let offset = 0
-    while (offset < chunk.length) {
-      if (state === 'type') {
-        const head = chunk[offset]!
-        const wantsAck = head >> 4 === publishType && (head & 0b0110) !== 0
-        if (wantsAck) {
-          if (room === 0) return offset
-          room -= 1
-        }
-        if (!begin(head)) return -1
-        offset += 1
-      } else if (state === 'length') {
-        if (!takeLength(chunk[offset]!)) return -1
-        offset += 1
-      } else {
-        const step = Math.min(remaining, chunk.length - offset)
-        remaining -= step
-        offset += step
+    while (offset < bytes.length) {
+      const head = bytes[offset]!
+      const size = sizeAt(bytes, offset)
+      if (size < 0) return -1
+      if (!mayPass(head, allowance)) return offset
+      if (size === 0 || offset + size > bytes.length) {
+        stop = 'partial'
+        return offset
       }
-      if (state === 'body' && remaining === 0) {
-        state = 'type'
-        if (type === connectType) {
-          connectEnded = true
-          return offset
-        }
+      count(head, size, allowance)
+      offset += size
+      if (head >> 4 === connectType) {
+        connectEnded = true
+        stop = offset === bytes.length ? 'end' : 'connect'
+        return offset
       }
     }
     return offset
   }
 
-  function begin(head: number): boolean {
-    type = head >> 4
-    // [MQTT-3.1.0-1]: the first packet must be CONNECT. A second one is for the broker to refuse.
-    if (!connected && head !== connectHead)
-      return violate(head === tlsHandshake ? 'tls_on_plain_port' : 'not_connect')
-    if (!fromClient[type]) return violate('not_from_client')
-    state = 'length'
-    remaining = 0
-    multiplier = 1
-    lengthBytes = 0
-    return true
-  }
-
-  function takeLength(byte: number): boolean {
-    remaining += (byte & 0x7f) * multiplier
-    multiplier *= 128
-    lengthBytes += 1
-    const more = (byte & 0x80) !== 0
-    if (more && lengthBytes === lengthBytesMax) return violate('malformed_length')
-    if (!connected) {
-      if (remaining > limits.connectBytesMax) return violate('connect_too_large')
-    } else if (remaining > limits.packetBytesMax) return violate('packet_too_large')
-    if (more) return true
-    connected = true
-    state = 'body'
-    return true
-  }
-
-  function violate(what: Violation): false {
-    violation = what
+  function mayPass(head: number, { messages, packets, control }: Allowance): boolean {
+    const type = head >> 4
+    if (type === publishType && messages <= 0) stop = 'publish'
+    else if (type === publishType || type === pingreqType ? packets <= 0 : control <= 0) stop = 'turn'
+    else return true
     return false
+  }
+
+  function count(head: number, size: number, allowance: Allowance): void {
+    const type = head >> 4
+    if (type === publishType) {
+      allowance.packets -= 1
+      const qos = (head >> 1) & 0b11
+      if (qos > 0) allowance.messages -= 1
+      if (qos === 2) unreleased += 1
+    } else if (type === pingreqType) {
+      allowance.packets -= 1
+      control += 1
+    } else {
+      const cost = controlCost(size)
+      allowance.control -= cost
+      if (type === pubrelType) releases += 1
+      else control += cost
+    }
+  }
+
+  function sizeAt(bytes: Uint8Array, offset: number): number {
+    const head = bytes[offset]!
+    // [MQTT-3.1.0-1]: the first packet must be CONNECT. A second one is for the broker to refuse.
+    if (!connectEnded && head !== connectHead)
+      return violate(head === tlsHandshake ? 'tls_on_plain_port' : 'not_connect')
+    if (!fromClient[head >> 4]) return violate('not_from_client')
+    const bytesMax = connectEnded ? limits.packetBytesMax : limits.connectBytesMax
+    let remaining = 0
+    for (let index = 1; index <= lengthBytesMax; index += 1) {
+      const byte = bytes[offset + index]
+      if (byte === undefined) return 0
+      remaining += (byte & 0x7f) << (7 * (index - 1))
+      if (byte >= 0x80 && index === lengthBytesMax) return violate('malformed_length')
+      if (remaining > bytesMax) return violate(connectEnded ? 'packet_too_large' : 'connect_too_large')
+      if (byte < 0x80) return 1 + index + remaining
+    }
+    return 0
+  }
+
+  function violate(what: Violation): -1 {
+    violation ??= what
+    return -1
   }
 
   return {
     follow,
-    get betweenPackets() {
-      return state === 'type'
+    sizeAt,
+    get stop() {
+      return stop
+    },
+    get control() {
+      return control
+    },
+    get releases() {
+      return releases
+    },
+    get unreleased() {
+      return unreleased
     },
     get connectEnded() {
       return connectEnded

@@ -1,18 +1,23 @@
-// publish-fast-path.ts: reads PUBLISH packets without aedes' parser and its chain of callbacks. Pure: knows
-// no socket.
+// publish-fast-path.ts: reads PUBLISH packets without aedes' parser and its chain of callbacks, and PINGREQ.
+// Pure: knows no socket.
 //
-//   byte 1      0011 DUP QoS QoS RETAIN              MQTT 3.3.1
+//   byte 1      0011 DUP QoS QoS RETAIN              MQTT 3.3.1; PINGREQ is 1100 0000 and the length 0
 //   bytes 2..5  remaining length
 //   then        topic length (2), topic, packet identifier (2, QoS 1 only), payload to the end
 //
-// It takes whole packets of QoS 0 and 1 from the head of a portion and stops at the first packet of another
-// kind. That packet and all that follow go to aedes, so the order of packets is kept. Malformed packets are
-// left to aedes, which names the fault, and packets beyond the limit to the framing.
+// It takes whole packets of QoS 0 and 1 from the head of a portion, and PINGREQ, and stops at the first
+// packet of another kind. That packet and all that follow go to aedes, so the order of packets is kept.
+// Malformed packets are left to aedes, which names the fault, and packets beyond the limit to the framing.
 
 import type { Message, QoS } from '../../../domain/message.ts'
 
 /** Takes the message that was just read; false to stop. Packet identifier 0 with QoS 0. */
 export type TakePublish = (messageId: number) => boolean
+
+/** Takes a PINGREQ; false to stop. */
+export type TakePing = () => boolean
+
+const pingreqHead = 0xc0
 
 /**
  * Reads each message at the head of `portion` into `message`, whose bytes are a view then, and calls `take`.
@@ -23,10 +28,16 @@ export function takePublishes(
   packetBytesMax: number,
   message: Message,
   take: TakePublish,
+  takePing: TakePing,
 ): number {
   let offset = 0
   while (offset < portion.length) {
     const head = portion[offset]!
+    if (head === pingreqHead && portion[offset + 1] === 0) {
+      offset += 2
+      if (!takePing()) return offset
+      continue
+    }
     const qos = (head >> 1) & 0b11
     if (head >> 4 !== 3 || qos > 1) return offset
     let body = offset + 1

@@ -52,6 +52,9 @@ export function newSession(
     clientId: clientId ?? '',
     stored: clientId !== null,
     unreleased,
+    get unreleasedCount() {
+      return unreleased.size
+    },
     connections: clientId === null ? 1 : 0,
     usedAtMs: deps.clock.monotonic(),
     usedAt: 0,

@@ -1,8 +1,11 @@
 import { Socket } from 'node:net'
 import { Aedes } from 'aedes'
+import { generate } from 'mqtt-packet'
 import { describe, expect, test } from 'vitest'
 import { createAckWriter, puback } from '../../../../src/ingest/broker/gate/ack-writer.ts'
 import { createGate, type Gate } from '../../../../src/ingest/broker/gate/gate.ts'
+import { createPartialBudget } from '../../../../src/ingest/broker/gate/partial-budget.ts'
+import { createTurns } from '../../../../src/ingest/broker/gate/turns.ts'
 import { createFakeClock } from '../../../support/fake-clock.ts'
 import { messageOf } from '../../../support/mapping-world.ts'
 import { connectBytes, publishBytes } from '../../../support/mqtt-device.ts'
@@ -14,7 +17,16 @@ class DeafSocket extends Socket {
   }
 }
 
-const options = { connectBytesMax: 1000, packetBytesMax: 1000, inFlightMax: 10, ackTimeoutMs: 5000 }
+const options = {
+  connectBytesMax: 1000,
+  packetBytesMax: 1000,
+  inFlightMax: 10,
+  ackTimeoutMs: 5000,
+  controlPacketsPerSecondMax: 100,
+  partialTimeoutMs: 30_000,
+  idleTimeoutMs: 86_400_000,
+  tcpKeepaliveMs: 900_000,
+}
 
 function open() {
   const clock = createFakeClock()
@@ -29,11 +41,14 @@ function open() {
     connection: { address: null, budget: null },
     clock,
     writer: createAckWriter(),
+    turns: createTurns(),
   }
   const gate = createGate(
     {
       ...deps,
+      partialBudget: createPartialBudget({ partialBytesMax: 1_000_000 }),
       readingPaused: () => false,
+      onPing: () => undefined,
       message,
       publish(gate) {
         published.push(message.topic)
@@ -47,6 +62,14 @@ function open() {
   socket.removeAllListeners('readable')
   const read = () => socket.read(null as unknown as number) as Buffer | null
   return { clock, socket, gate, dropped, published, read }
+}
+
+/** Chunks in the buffer of the stream, which Node does not document. */
+function chunksOf(socket: Socket): number {
+  const { buffer, bufferIndex } = (
+    socket as unknown as { _readableState: { buffer: unknown[]; bufferIndex: number } }
+  )._readableState
+  return buffer.length - bufferIndex
 }
 
 async function microtask(): Promise<void> {}
@@ -105,27 +128,48 @@ describe('bytes that arrive while nothing waits before them', () => {
     expect(socket.readableLength).toBe(0)
   })
 
-  // The second half would be a valid message.
-  const inner = message('inner')
-  const outer = publishBytes({ topic: 'outer', payload: inner, messageId: 2 })
-  const halves = [outer.subarray(0, -inner.length), inner] as const
+  const subscribe = generate({ cmd: 'subscribe', messageId: 1, subscriptions: [{ topic: 'a', qos: 0 }] })
 
   test('wait behind the bytes in the stream', async () => {
     const { socket, published, read } = await connected()
-    socket.push(Buffer.concat([message('a'), halves[0]]))
-    socket.push(halves[1])
-    expect(published).toEqual(['a'])
-    expect(read()).toBe(null)
-    expect(published).toEqual(['a', 'outer'])
+    socket.push(subscribe)
+    socket.push(message('a'))
+    expect(published).toEqual([])
+    expect(read()).toEqual(Buffer.concat([subscribe, message('a')]))
   })
 
-  test('go to the parser of aedes if it has the first part of the packet', async () => {
-    const { socket, published, read } = await connected()
-    socket.push(halves[0])
-    expect(read()).toEqual(halves[0])
-    socket.push(halves[1])
-    expect(read()).toEqual(halves[1])
-    expect(published).toEqual([])
+  test('are kept while the rest of their packet is missing, however they are cut', async () => {
+    // The last part would be a valid message.
+    const inner = message('inner')
+    const outer = publishBytes({ topic: 'outer', payload: inner, messageId: 2 })
+    for (let cut = 1; cut < outer.length; cut += 1) {
+      const { socket, published, read } = await connected()
+      socket.push(Buffer.concat([message('a'), outer.subarray(0, cut)]))
+      expect(socket.readableLength).toBe(0)
+      expect(published).toEqual(['a'])
+      socket.push(Buffer.concat([outer.subarray(cut), message('b')]))
+      expect(published, `cut at ${cut}`).toEqual(['a', 'outer', 'b'])
+      expect(read()).toBe(null)
+    }
+  })
+
+  test('go to aedes in one piece where the packet is for aedes', async () => {
+    for (let cut = 1; cut < subscribe.length; cut += 1) {
+      const { socket, published, read } = await connected()
+      socket.push(subscribe.subarray(0, cut))
+      expect(read()).toBe(null)
+      socket.push(Buffer.concat([subscribe.subarray(cut), message('b')]))
+      expect(published).toEqual([])
+      expect(read()).toEqual(Buffer.concat([subscribe, message('b')]))
+    }
+  })
+
+  test('cost one chunk of memory, however many segments they came in', async () => {
+    const { socket, gate } = await connected()
+    gate.stopReading()
+    for (let count = 0; count < 1000; count += 1) socket.push(Buffer.from([0xc0]))
+    expect(socket.readableLength).toBe(1000)
+    expect(chunksOf(socket)).toBeLessThan(40)
   })
 
   test('are read up to the limit of messages in flight; the others wait in the stream', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createFraming } from '../../../../src/ingest/broker/gate/packet-framing.ts'
+import { createFraming, type Allowance } from '../../../../src/ingest/broker/gate/packet-framing.ts'
 import { createRandom } from '../../../support/random.ts'
 import { connectBytes, publishBytes } from '../../../support/mqtt-device.ts'
 
@@ -8,10 +8,14 @@ const hello = connectBytes('truck')
 const publish = (messageId: number, size = 10) =>
   publishBytes({ topic: 't', payload: Buffer.alloc(size), messageId, qos: 1 })
 
+function allow(messages: number, more: Partial<Allowance> = {}): Allowance {
+  return { messages, packets: 1000, control: 1000, ...more }
+}
+
 /** A framing that has passed CONNECT on. */
 function connected() {
   const framing = createFraming(limits)
-  framing.follow(hello, 1)
+  framing.follow(hello, allow(1))
   return framing
 }
 
@@ -23,7 +27,7 @@ describe('limits hold before anything is buffered', () => {
     ['the length of CONNECT has a fifth byte', [0x10, 0x80, 0x80, 0x80, 0x80], 'malformed_length'],
   ] as const)('the connection ends when %s', (_what, bytes, violation) => {
     const framing = createFraming(limits)
-    expect(framing.follow(Buffer.from(bytes), 10)).toBe(-1)
+    expect(framing.follow(Buffer.from(bytes), allow(10))).toBe(-1)
     expect(framing.violation).toBe(violation)
   })
 
@@ -33,16 +37,16 @@ describe('limits hold before anything is buffered', () => {
     ['a length has a fifth byte', [0x32, 0x80, 0x80, 0x80, 0x80, 0x01], 'malformed_length'],
   ] as const)('after CONNECT the connection ends when %s', (_what, bytes, violation) => {
     const framing = connected()
-    expect(framing.follow(Buffer.from(bytes), 10)).toBe(-1)
+    expect(framing.follow(Buffer.from(bytes), allow(10))).toBe(-1)
     expect(framing.violation).toBe(violation)
     // It stays ended.
-    expect(framing.follow(publish(1), 10)).toBe(-1)
+    expect(framing.follow(publish(1), allow(10))).toBe(-1)
   })
 
   test('a packet of exactly the limit passes', () => {
     const framing = connected()
     const largest = Buffer.concat([Buffer.from([0x30, 0xe8, 0x07]), Buffer.alloc(1000)])
-    expect(framing.follow(largest, 10)).toBe(largest.length)
+    expect(framing.follow(largest, allow(10))).toBe(largest.length)
   })
 })
 
@@ -50,44 +54,74 @@ describe('portions end where a packet ends', () => {
   test('CONNECT is passed on alone', () => {
     const framing = createFraming(limits)
     expect(framing.connectEnded).toBe(false)
-    expect(framing.follow(Buffer.concat([hello, publish(1)]), 10)).toBe(hello.length)
+    expect(framing.follow(Buffer.concat([hello, publish(1)]), allow(10))).toBe(hello.length)
     expect(framing.connectEnded).toBe(true)
   })
 
   test('no more messages pass than may be in flight', () => {
     const one = publish(1)
     const chunk = Buffer.concat([one, publish(2), publish(3)])
-    expect(connected().follow(chunk, 2)).toBe(one.length * 2)
+    expect(connected().follow(chunk, allow(2))).toBe(one.length * 2)
   })
 
-  test('QoS 0 and packets other than PUBLISH do not count', () => {
+  test('messages of QoS 0 and PINGREQ do not count as messages in flight', () => {
     const chunk = Buffer.concat([
       publishBytes({ topic: 't', payload: 'x', qos: 0 }),
       Buffer.from([0xc0, 0]),
       publishBytes({ topic: 't', payload: 'y', qos: 0 }),
     ])
-    expect(connected().follow(chunk, 0)).toBe(chunk.length)
+    expect(connected().follow(chunk, allow(1))).toBe(chunk.length)
   })
 
-  test('every cut of the stream into segments gives the same result', () => {
+  test('where no message may be in flight, packets pass up to the next PUBLISH', () => {
+    const framing = connected()
+    const chunk = Buffer.concat([Buffer.from([0xc0, 0]), publishBytes({ topic: 't', payload: 'x', qos: 0 })])
+    expect(framing.follow(chunk, allow(0))).toBe(2)
+    expect(framing.stop).toBe('publish')
+  })
+
+  const subscribe = (size: number) =>
+    Buffer.from([0x82, 0x80 | (size & 0x7f), size >> 7, ...Buffer.alloc(size)])
+
+  test('the budget of a turn bounds packets, control packets by their size', () => {
+    const pings = Buffer.from([0xc0, 0, 0xc0, 0, 0xc0, 0])
+    const framing = connected()
+    expect(framing.follow(pings, allow(1, { packets: 2 }))).toBe(4)
+    expect(framing.stop).toBe('turn')
+    const chunk = Buffer.concat([subscribe(300), subscribe(10), subscribe(10)])
+    // The first one counts as two.
+    expect(framing.follow(chunk, allow(1, { control: 3 }))).toBe(303 + 13)
+    expect(framing.stop).toBe('turn')
+    expect(framing.control).toBe(3)
+  })
+
+  test('counts PUBREL and messages of QoS 2 apart from other control packets', () => {
+    const framing = connected()
+    const two = publishBytes({ topic: 't', payload: 'x', qos: 2 })
+    framing.follow(Buffer.concat([two, two, Buffer.from([0x62, 2, 0, 1, 0xc0, 0])]), allow(5))
+    expect([framing.control, framing.releases, framing.unreleased]).toEqual([1, 1, 2])
+  })
+
+  test('every cut of the stream into segments gives the same packets', () => {
     for (let seed = 1; seed <= 200; seed += 1) {
       const random = createRandom(seed)
       const packets = [hello]
       for (let index = 1; index <= 30; index += 1) packets.push(publish(index, random.below(900)))
       const stream = Buffer.concat(packets)
+      const ends = new Set<number>()
+      let sum = 0
+      for (const { length } of packets) ends.add((sum += length))
       const framing = createFraming(limits)
       let passed = 0
-      let pending = Buffer.alloc(0)
       for (let at = 0; at < stream.length;) {
-        const step = 1 + random.below(700)
-        pending = Buffer.concat([pending, stream.subarray(at, at + step)])
-        at += step
-        while (pending.length > 0) {
-          const end = framing.follow(pending, 1 + random.below(3))
-          expect(end, `seed ${seed}`).toBeGreaterThan(0)
+        at = Math.min(stream.length, at + 1 + random.below(700))
+        for (;;) {
+          const end = framing.follow(stream.subarray(passed, at), allow(1 + random.below(3)))
+          if (end === 0) break
           passed += end
-          pending = pending.subarray(end)
+          expect(ends, `seed ${seed}`).toContain(passed)
         }
+        expect(framing.stop === 'partial' || passed === at).toBe(true)
       }
       expect(passed, `seed ${seed}`).toBe(stream.length)
       expect(framing.violation).toBe(null)

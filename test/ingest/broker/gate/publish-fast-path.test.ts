@@ -15,10 +15,11 @@ type Taken = { topic: string; payload: string; qos: number; retain: boolean; dup
 function takeAll(portion: Buffer): { taken: Taken[]; end: number } {
   const taken: Taken[] = []
   const message = messageOf('')
-  const end = takePublishes(portion, packetBytesMax, message, (messageId) => {
+  const take = (messageId: number) => {
     const { topic, bytes, qos, retain, dup } = message
     return taken.push({ topic, payload: bytes.toString(), qos, retain, dup, messageId }) > 0
-  })
+  }
+  const end = takePublishes(portion, packetBytesMax, message, take, () => true)
   return { taken, end }
 }
 
@@ -54,7 +55,8 @@ describe('the fast path of a message', () => {
   const first = publishBytes({ topic: 't', payload: 'first', messageId: 1 })
   const others: [what: string, bytes: Buffer][] = [
     ['a topic that may be malformed', publishBytes({ topic: 'a/\ufffd', payload: 'x', messageId: 2 })],
-    ['a PINGREQ', generate({ cmd: 'pingreq' })],
+    ['a PINGREQ with a length', Buffer.from([0xc0, 1, 0])],
+    ['half of a PINGREQ', Buffer.from([0xc0])],
     ['a message of QoS 2', publishBytes({ topic: 't', payload: 'x', qos: 2, messageId: 2 })],
     ['a PUBREL', generate({ cmd: 'pubrel', messageId: 2 })],
     ['a DISCONNECT', generate({ cmd: 'disconnect' })],
@@ -73,12 +75,21 @@ describe('the fast path of a message', () => {
     expect(end).toBe(first.length)
   })
 
+  test('takes a PINGREQ between messages', () => {
+    let pings = 0
+    const portion = Buffer.concat([first, generate({ cmd: 'pingreq' }), first])
+    const count = () => (pings += 1) > 0
+    expect(takePublishes(portion, packetBytesMax, messageOf(''), () => true, count)).toBe(portion.length)
+    expect(pings).toBe(1)
+  })
+
   test('reads nothing more after the caller stops it', () => {
     let calls = 0
-    const end = takePublishes(Buffer.concat([first, first]), packetBytesMax, messageOf(''), () => {
+    const stop = () => {
       calls += 1
       return false
-    })
+    }
+    const end = takePublishes(Buffer.concat([first, first]), packetBytesMax, messageOf(''), stop, stop)
     expect(calls).toBe(1)
     expect(end).toBe(first.length)
   })

@@ -1,0 +1,78 @@
+// gates.ts: the gates of the open connections, and what they share.
+
+import type { Socket } from 'node:net'
+import type { Client } from 'aedes'
+import type { Intake } from '../../intake/intake.ts'
+import type { Connection } from '../connection-limits/connection-limits.ts'
+import { createAckWriter } from './ack-writer.ts'
+import { createGate, type Gate, type GateDeps, type GateOptions } from './gate.ts'
+import { createPartialBudget, type PartialCounters } from './partial-budget.ts'
+import { createPausedGates } from './paused-gates.ts'
+import { createSilenceWatch } from './silence.ts'
+import { createTurns } from './turns.ts'
+
+export type GatesOptions = GateOptions & {
+  /** Partial packets of all connections. */
+  partialBytesMax: number
+}
+
+export type GateCounters = PartialCounters & { connections: number }
+
+export type Gates = {
+  open(socket: Socket, client: Client, connection: Connection): Gate
+  /** Nothing more is read; acks are still written. */
+  stopReading(): void
+  /** Ends all connections once everything is written, or after `timeoutMs`. */
+  end(timeoutMs: number): Promise<void>
+  counters(): GateCounters
+}
+
+type Deps = Pick<GateDeps, 'clock' | 'message' | 'publish' | 'onPing' | 'onDrop'> & {
+  intake: Pick<Intake, 'readingPaused' | 'pausesSender' | 'onReadingChange'>
+}
+
+export function createGates({ intake, ...deps }: Deps, options: GatesOptions): Gates {
+  const gates = new Set<Gate>()
+  const pausedGates = createPausedGates(intake)
+  const partialBudget = createPartialBudget(options)
+  const silence = createSilenceWatch(deps.clock)
+  const shared = {
+    ...deps,
+    writer: createAckWriter(),
+    turns: createTurns(),
+    partialBudget,
+    readingPaused: (gate: Gate) => pausedGates.mustPause(gate) || gate.connection.budget?.isSpent() === true,
+  }
+  let stopped = false
+
+  function open(socket: Socket, client: Client, connection: Connection): Gate {
+    const gate = createGate({ ...shared, socket, client, connection }, options)
+    gates.add(gate)
+    silence.add(gate)
+    socket.once('close', () => {
+      gates.delete(gate)
+      silence.remove(gate)
+      pausedGates.delete(gate)
+    })
+    if (stopped) gate.stopReading()
+    return gate
+  }
+
+  function stopReading(): void {
+    stopped = true
+    for (const gate of gates) gate.stopReading()
+  }
+
+  async function end(timeoutMs: number): Promise<void> {
+    stopReading()
+    silence.close()
+    await Promise.all([...gates].map((gate) => gate.end(timeoutMs)))
+  }
+
+  return {
+    open,
+    stopReading,
+    end,
+    counters: () => ({ connections: gates.size, ...partialBudget.counters() }),
+  }
+}
