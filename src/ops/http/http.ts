@@ -41,6 +41,7 @@ import {
 } from './listening/listening.ts'
 import { answerRead } from './read-routes.ts'
 import { tapContentType } from './tap-stream.ts'
+import { createRequestTurns, type RequestTurns } from './request-turns.ts'
 import type { StageViews } from '../types.ts'
 
 export type HttpSource = {
@@ -74,7 +75,13 @@ export type HttpServer = {
 
 export type HttpCounters = ConnectionCounters & { refused: ReadonlyMap<string, number> }
 
-type Server = HttpSource & { rights: RequestRights; audit: Audit; spoolPath: string; isSocket: boolean }
+type Server = HttpSource & {
+  rights: RequestRights
+  audit: Audit
+  turns: RequestTurns
+  spoolPath: string
+  isSocket: boolean
+}
 type Answer = { status: number; contentType: string; body: string }
 
 /** Rejects with GatewayError ADDRESS_IN_USE or ADDRESS_UNAVAILABLE. */
@@ -86,9 +93,11 @@ export async function openHttp(
   const { spoolPath, socket: place } = options
   const rights = createRequestRights({ clock, emit }, options)
   const audit = createAudit({ clock, emit }, { folder: spoolPath, bytesMax: options.audit_max_bytes })
+  const turns = createRequestTurns()
   const answerOn = (isSocket: boolean) => (request: IncomingMessage, response: ServerResponse) => {
     // answer() catches everything; a failure to write means that the reader is gone.
-    void respond({ ...source, rights, audit, spoolPath, isSocket }, request, response)
+    if (turns.begin(request.socket, response))
+      void respond({ ...source, rights, audit, turns, spoolPath, isSocket }, request, response)
   }
   const tcp: Listener = await listenOnTcp(answerOn(false), options)
   let socket: SocketListener | null = null
@@ -227,8 +236,10 @@ async function answerGet(
       return { status: reason === null ? 200 : 503, value: { ready: reason === null, reason } }
     }
     case '/status':
+      await source.turns.next()
       return ok(source.status())
     case '/metrics': {
+      await source.turns.next()
       const { contentType, text: body } = await source.metrics()
       return { status: 200, contentType, body }
     }
@@ -236,6 +247,7 @@ async function answerGet(
       if (request.method === 'HEAD') return { status: 200, contentType: tapContentType, body: '' }
       return source.tap(query, response) ?? 'streams'
     default: {
+      await source.turns.next()
       const closed = new AbortController()
       response.once('close', () => closed.abort())
       const { stages, spoolPath } = source

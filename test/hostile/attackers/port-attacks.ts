@@ -6,6 +6,8 @@ import type { Attack } from './attack-kit.ts'
 /** The first bytes of a ClientHello of 500 bytes. */
 const helloStart = Buffer.from([0x16, 3, 1, 1, 0xf4, 1, 0, 1, 0xf0, 3, 3])
 
+const paths = ['/status', '/metrics', '/devices', '/dead-letters', '/quarantine', '/ledger', '/batches', '/x']
+
 export const portAttacks: readonly Attack[] = [
   {
     name: 'half-hellos',
@@ -68,26 +70,40 @@ export const portAttacks: readonly Attack[] = [
   },
   {
     name: 'ops-requests',
-    does: 'requests every path of the ops port over 16 connections, as fast as it is answered',
+    does: 'requests every path of the ops port over 16 connections and waits for no answer',
     run: (kit) =>
       kit.crowd(16, async () => {
         const socket = await kit.open({ raw: true, port: kit.target.opsPort, asNeighbour: true })
         if (socket === null) return kit.pause(50)
-        const paths = [
-          '/status',
-          '/metrics',
-          '/devices',
-          '/dead-letters',
-          '/quarantine',
-          '/ledger',
-          '/batches',
-          '/x',
-        ]
         const requests = paths.map(
           (path) => `GET ${path} HTTP/1.1\r\nHost: localhost:${kit.target.opsPort}\r\n\r\n`,
         )
         while (await kit.write(socket, Buffer.from(requests.join('')))) await kit.pause(1)
         socket.destroy()
+        return undefined
+      }),
+  },
+  {
+    name: 'ops-reads',
+    does: 'requests every path of the ops port over 48 connections, one after another',
+    run: (kit) =>
+      kit.crowd(48, async (index) => {
+        let turn = index
+        const ask = () => {
+          turn += 1
+          const path = paths[turn % paths.length] ?? '/'
+          return Buffer.from(`GET ${path} HTTP/1.1\r\nHost: localhost:${kit.target.opsPort}\r\n\r\n`)
+        }
+        const socket = await kit.open({
+          raw: true,
+          port: kit.target.opsPort,
+          asNeighbour: true,
+          // The end of an answer is not looked for: a long one comes in several chunks, and then the gateway ends it.
+          onChunk: () => void (socket && kit.write(socket, ask())),
+        })
+        if (socket === null) return kit.pause(50)
+        await kit.write(socket, ask())
+        while (!kit.over && !socket.destroyed) await kit.pause(50)
         return undefined
       }),
   },

@@ -85,7 +85,7 @@ const reads: readonly Attempt[] = [
     'Sec-Fetch-Dest: image',
   ]),
   asks(scanner, 'names no host', '400', ['GET /status HTTP/1.1']),
-  asks(scanner, 'names two hosts', '400', ['GET /status HTTP/1.1', local, 'Host: attacker.example']),
+  asks(scanner, 'names two hosts', '403', ['GET /status HTTP/1.1', local, 'Host: attacker.example']),
   asks(scanner, 'names an empty host', '403', ['GET /status HTTP/1.1', 'Host:']),
   asks(scanner, 'names a host with a trailing dot and a port of its own', '403', [
     'GET /status HTTP/1.1',

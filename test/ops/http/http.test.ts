@@ -47,6 +47,47 @@ describe('over HTTP', () => {
     expect(status).toEqual([413, 'close'])
   })
 
+  test('a connection that sends a request before the answer to the last one is closed', async () => {
+    await using world = opsWorld()
+    await world.ops.start()
+    const url = new URL(world.ops.url() ?? '')
+    const get = `GET /status HTTP/1.1\r\nHost: ${url.host}\r\n\r\n`
+    const socket = connect(Number(url.port), '127.0.0.1', () => socket.write(get.repeat(1000)))
+    let text = ''
+    socket.on('data', (chunk) => (text += chunk.toString('latin1')))
+    socket.on('error', () => undefined)
+    await new Promise((resolve) => socket.once('close', resolve))
+    expect(text).toBe('')
+    const others = await Promise.all(Array.from({ length: 20 }, () => fetch(`${url.href}status`)))
+    expect(others.map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 200))
+  })
+
+  test('a connection carries one request after another', async () => {
+    await using world = opsWorld()
+    await world.ops.start()
+    const url = new URL(world.ops.url() ?? '')
+    const socket = connect(Number(url.port), '127.0.0.1')
+    for (const path of ['/status', '/healthz', '/metrics', '/status']) {
+      socket.write(`GET ${path} HTTP/1.1\r\nHost: ${url.host}\r\n\r\n`)
+      let text = ''
+      const isWhole = () => {
+        const [head = '', body] = text.split('\r\n\r\n')
+        return body !== undefined && body.length >= Number(/content-length: (\d+)/i.exec(head)?.[1])
+      }
+      await new Promise<void>((resolve) => {
+        const take = (chunk: Buffer) => {
+          text += chunk.toString('latin1')
+          if (!isWhole()) return
+          socket.off('data', take)
+          resolve()
+        }
+        socket.on('data', take)
+      })
+      expect(text).toMatch(/^HTTP\/1\.1 200/)
+    }
+    socket.destroy()
+  })
+
   test('headers without end are refused', async () => {
     await using world = opsWorld()
     await world.ops.start()

@@ -2,12 +2,14 @@
 // socket. Headers, times and connections are bounded: a port scanner must not cost the daemon anything.
 //
 //   idle-connections.ts   closes idle connections where there are too many
+//   chunk-pieces.ts       what is parsed at once
 //   control-socket.ts     the UNIX socket: its mode, and what is in its place
 
 import { createServer, type Server } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import { codeOf, GatewayError, messageOf } from '../../../std/gateway-error.ts'
 import { opsUrl, type OpsConfig } from '../../config.ts'
+import { parseInPieces } from './chunk-pieces.ts'
 import { listenOnSocket, socketIdentity, type SocketPlace } from './control-socket.ts'
 import { closeIdleConnections, type ConnectionCounters } from './idle-connections.ts'
 
@@ -43,6 +45,7 @@ export async function listenOnTcp(
       )
     : createServer(limits, answer)
   server.setTimeout(idleMs)
+  parseInPieces(server, tls ? 'secureConnection' : 'connection')
   const connections = closeIdleConnections(server, connectionsMax)
   await new Promise<void>((resolve, reject) => {
     const onError = (error: Error) => reject(faultOf(error, host, wanted))
