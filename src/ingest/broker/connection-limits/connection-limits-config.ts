@@ -39,8 +39,9 @@ export const connectionLimitFields = {
     .default(500)
     .describe(
       'New connections per second. Further ones are closed when they are accepted, before TLS, and counted; ' +
-        'devices try again. Half of it is reserved for addresses without a connection in the last 10 s. 5,000 ' +
-        'devices need 10 s to connect after a restart.',
+        'devices try again. A quarter of it is reserved for addresses where a client was accepted, and another one ' +
+        'for these and for addresses without a connection in the last 10 s. 5,000 devices need 10 s to connect ' +
+        'after a restart.',
     ),
   max_connects_per_address_per_s: count(100_000)
     .default(250)

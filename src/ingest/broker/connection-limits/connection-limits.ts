@@ -57,6 +57,8 @@ export type Connection = {
 }
 
 export type ConnectionLimits = {
+  /** Whether the rate allows a connection from this address now. Counts it. */
+  mayConnect(address: string | null): boolean
   /** A socket was accepted. Null where it is not admitted; then `close` was called. */
   admit(address: string | null, close: () => void): Connection | null
   /** The same for the socket of a trusted proxy, whose header names the client later. */
@@ -123,6 +125,7 @@ export function createConnectionLimits(
   let open = 0
   let unauthenticated = 0
   return {
+    mayConnect: (address) => takesRate(shareKeyOf(address)),
     admit: (address, close) => admit(address, close, false),
     admitProxy: (address, close) => admit(address, close, true),
     clientNamed,
@@ -168,7 +171,16 @@ export function createConnectionLimits(
     tracked.address = address
     tracked.stage = 'opened'
     tracked.share = shareOf(shareKeyOf(address), false)
-    return enter(tracked)
+    if (takesRate(tracked.share.key)) return enter(tracked)
+    tracked.stage = 'ended'
+    tracked.close()
+    return false
+  }
+
+  function takesRate(key: string): boolean {
+    const exceeded = rate.take(key)
+    if (exceeded !== null) report.add(exceeded, key)
+    return exceeded === null
   }
 
   function shareOf(key: string, isProxy: boolean): Share {
@@ -177,13 +189,6 @@ export function createConnectionLimits(
 
   function enter(tracked: Tracked): boolean {
     const { share } = tracked
-    const exceeded = share.isProxy ? null : rate.take(share.key)
-    if (exceeded !== null) {
-      tracked.stage = 'ended'
-      report.add(exceeded, share.key)
-      tracked.close()
-      return false
-    }
     add(tracked)
     if (!share.isProxy) {
       if (share.open > options.connectionsPerAddressMax) makeRoom(share, 'max_connections_per_address')
@@ -246,6 +251,7 @@ export function createConnectionLimits(
       tracked.clientId = clientId
     }
     leaveUnauthenticated(tracked)
+    rate.accepted(tracked.share.key)
     tracked.stage = 'accepted'
     const pausing = (limit: BudgetLimit) => pauses.add(limit, identity ?? clientId)
     tracked.budget = createClientBudget({ clock, pausing, resume: resumeReading }, options)

@@ -14,6 +14,7 @@ import {
   type Connection,
   type ConnectionLimits,
 } from '../connection-limits/connection-limits.ts'
+import { createAcceptFilter } from './accept-filter.ts'
 import { createTrust, readProxyHeader, type ProxyResult, type Subnet } from './proxy-connection.ts'
 import { certificateNameOf, createTlsServer, type ListenerTls } from './tls-server.ts'
 
@@ -37,7 +38,7 @@ export type Listener = {
 export type ListenerDeps = {
   /** Called with each connected socket; for TLS after the handshake. */
   connected: (socket: Socket, origin: { certificateName: string | null; connection: Connection }) => void
-  limits: Pick<ConnectionLimits, 'admit' | 'admitProxy' | 'clientNamed' | 'refuse' | 'end'>
+  limits: Pick<ConnectionLimits, 'mayConnect' | 'admit' | 'admitProxy' | 'clientNamed' | 'refuse' | 'end'>
   clock: Clock
   failed: (fault: GatewayError) => void
 }
@@ -68,7 +69,7 @@ export function openListener(
   const secure = tls === null ? null : createSecureServer(tls)
   /** Connections in their handshake, by both ends of the socket. */
   const handshakes = new Map<string, Connection>()
-  const server = createServer(socketOptions, onSocket)
+  const server = createServer({ ...socketOptions, blockList: createAcceptFilter(mayConnect) }, onSocket)
   return new Promise((resolve, reject) => {
     server.once('error', (error) => reject(unavailable(urlOf(port), error)))
     server.listen({ host, port, backlog }, () => {
@@ -80,6 +81,14 @@ export function openListener(
     })
   })
 
+  /** Asked for each connection before it gets a socket. */
+  function mayConnect(address: string): boolean {
+    if (isTrusted === null) return limits.mayConnect(address)
+    if (isTrusted(address)) return true
+    limits.refuse('proxy_untrusted', address)
+    return false
+  }
+
   function onSocket(socket: Socket): void {
     // A broken handshake, or an error before the broker handles errors, must not end the process.
     socket.on('error', () => socket.destroy())
@@ -90,11 +99,6 @@ export function openListener(
       if (connection === null) return
       socket.once('close', () => limits.end(connection))
       begin(socket, connection)
-      return
-    }
-    if (!isTrusted(address)) {
-      limits.refuse('proxy_untrusted', address)
-      socket.destroy()
       return
     }
     const connection = limits.admitProxy(address, close)

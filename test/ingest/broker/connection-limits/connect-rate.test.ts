@@ -32,10 +32,13 @@ describe('connections per second', () => {
     expect(taken('flood', 10)).toBe(10)
   })
 
-  test('in all: a flood from ever new addresses has no more than the limit', async () => {
-    const { rate } = open(100, 90)
+  test('in all: a flood from ever new addresses leaves a quarter for addresses with accepted clients', () => {
+    const { rate, taken: takenBy } = open(100, 90)
+    rate.accepted('device')
     const taken = Array.from({ length: 50_000 }, (_, index) => rate.take(`10.${index}`))
-    expect(taken.filter((limit) => limit === null)).toHaveLength(100)
+    expect(taken.filter((limit) => limit === null)).toHaveLength(75)
+    expect(rate.take('new')).toBe('max_connects_per_s')
+    expect(takenBy('device', 90)).toBe(25)
   })
 
   test('an address is quiet again after ten seconds', async () => {
