@@ -3,9 +3,10 @@ import { connect, type Socket } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { Secret } from '../../../../src/std/secret.ts'
 import { eventually } from '../../../support/eventually.ts'
+import { createFakeClock } from '../../../support/fake-clock.ts'
 import { openIngest, type IngestWorld } from '../../../support/ingest-world.ts'
 import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
-import { connectBytes } from '../../../support/mqtt-device.ts'
+import { connectBytes, type Device } from '../../../support/mqtt-device.ts'
 
 const auto = () => createMemoryIntakeSpool({ commits: 'auto' })
 
@@ -151,6 +152,20 @@ describe('connections per second', () => {
     expect(accepted).toBeGreaterThanOrEqual(10)
     expect(refused(world)['max_connects_per_address_per_s']).toBe(60 - accepted)
     await world.device('honest', { from: '127.0.0.8' })
+  })
+})
+
+describe('connections per second from ever new addresses', () => {
+  test('leave room for an address where a client was accepted', async () => {
+    const rates = { connectsPerS: 8, connectsPerAddressPerS: 8, clock: createFakeClock() }
+    await using world = await openIngest(auto(), rates)
+    await world.device('before', { from: '127.0.0.2' })
+    const flood: Device[] = []
+    for (let index = 0; index < 20; index += 1)
+      flood.push(await world.connection(`flood-${index}`, { from: `127.0.3.${index + 1}` }))
+    await eventually(() => flood.filter(({ closed }) => !closed).length === 5)
+    expect(refused(world)).toEqual({ max_connects_per_s: 15 })
+    await world.device('again', { from: '127.0.0.2' })
   })
 })
 
