@@ -42,7 +42,7 @@ export type ActiveMapping = {
   /** Before the first message. */
   prepare(): Promise<void>
   /** From the first message on. */
-  start(ingest: Pick<Ingest, 'swap'>): void
+  start(ingest: Pick<Ingest, 'swap' | 'clients'>): void
   /** Rejects with DEVICES_INVALID, or where the store is lost; then the previous mapping stays in force. */
   swap(config: Config): Promise<void>
   remap(request: RemapRequest, signal: AbortSignal): Promise<RemapReport>
@@ -85,7 +85,7 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
       intake = ingest
       release.start()
       deferred.start()
-      monitor.start()
+      monitor.start(ingest.clients)
       ourTime.onCorrection(verdicts.correct)
     },
     swap,

@@ -6,11 +6,13 @@ import { setImmediate as turn } from 'node:timers/promises'
 import type { CancelTimer, Clock } from '../std/clock.ts'
 import type { OurTime } from '../domain/arrival.ts'
 import type { Emit } from '../domain/event.ts'
+import type { Ingest } from '../ingest/ingest.ts'
 import type { Mapper, Mapping } from '../mapping/mapping.ts'
 import type { DeviceView } from '../ops/ops.ts'
 
 export type DeviceMonitor = {
-  start(): void
+  /** `clients`: those of the broker. */
+  start(clients: Pick<Ingest['clients'], 'find'>): void
   /** Another mapping is in force: the events about models begin again. */
   mappingChanged(): void
   device(key: string): DeviceView | null
@@ -39,14 +41,25 @@ export function createDeviceMonitor({ clock, ourTime, emit, active }: Deps): Dev
   let worst: readonly DeviceView[] = []
   /** Devices without a model in the last event, by source. */
   const reported = new Map<string, number>()
+  let clients: Pick<Ingest['clients'], 'find'> | null = null
   let walking = false
   let stopped = false
-  return { start, mappingChanged, device, devices, worstClocks: () => worst, stop }
+  return {
+    start(found) {
+      clients = found
+      schedule()
+    },
+    mappingChanged,
+    device,
+    devices,
+    worstClocks: () => worst,
+    stop,
+  }
 
-  function start(): void {
+  function schedule(): void {
     cancel = clock.after(checkEveryMs, () => {
       check()
-      start()
+      schedule()
     })
   }
 
@@ -108,9 +121,10 @@ export function createDeviceMonitor({ clock, ourTime, emit, active }: Deps): Dev
 
   function viewOf(key: string, seen: NonNullable<ReturnType<Mapper['deviceClock']>>): DeviceView {
     const row = active().mapping.rowOf(key)
-    const { messages, lastSeen, skewMs } = seen
+    const { messages, lastSeen, skewMs, sender } = seen
     const listed = row !== undefined
-    return { device: key, assetId: row?.asset_id ?? null, listed, messages, lastSeen, skewMs }
+    const client = sender === null ? null : (clients?.find(sender.clientId) ?? null)
+    return { device: key, assetId: row?.asset_id ?? null, listed, messages, lastSeen, skewMs, client }
   }
 
   function stop(): void {

@@ -2,14 +2,15 @@
 // first.
 
 import { Command } from 'commander'
-import { formatDuration } from '../std/quantity.ts'
-import type { DeviceView } from '../ops/ops.ts'
+import { formatDuration, plural } from '../std/quantity.ts'
+import { bounded, quote, visible } from '../std/quote.ts'
+import type { ClientView, DeviceView } from '../ops/ops.ts'
 import { requestByOptions, withDaemonOptions, type DaemonOptions } from './daemon-client/daemon-options.ts'
 import { columns } from './terminal/text-table.ts'
 import { printAnswer, type BuildCommand } from './terminal/terminal.ts'
 import { agoText } from './terminal/text-format.ts'
 
-type Devices = { seen: number; devices: readonly DeviceView[] }
+type Devices = { seen: number; devices: readonly DeviceView[]; clients: readonly ClientView[] }
 
 /** The transmission of a message takes time, so a smaller difference is not a clock error. */
 const skewMinMs = 500
@@ -21,17 +22,47 @@ export const devicesCommand: BuildCommand = (io, done) =>
     done(0)
   })
 
-function textOf({ seen, devices }: Devices, now: number): string {
-  if (seen === 0) return 'No device was seen since the last reload of the mapping.\n'
-  const rows = devices.map(({ device, assetId, listed, messages, lastSeen, skewMs }) => [
+function textOf({ seen, devices, clients }: Devices, now: number): string {
+  return `${[...deviceLines({ seen, devices }, now), ...clientLines(clients, now)].join('\n')}\n`
+}
+
+function deviceLines({ seen, devices }: Pick<Devices, 'seen' | 'devices'>, now: number): readonly string[] {
+  if (seen === 0) return ['No device was seen since the last reload of the mapping.']
+  const rows = devices.map(({ device, assetId, listed, messages, lastSeen, skewMs, client }) => [
     device,
     listed ? (assetId ?? '-') : 'not listed',
     String(messages),
     agoText(now - lastSeen),
     clockText(skewMs),
+    client === null ? '-' : stateText(client),
   ])
   const rest = devices.length < seen ? [`and ${seen - devices.length} more`] : []
-  return `${[...columns([['device', 'asset', 'messages', 'last seen', 'clock'], ...rows]), ...rest].join('\n')}\n`
+  return [...columns([['device', 'asset', 'messages', 'last seen', 'clock', 'connection'], ...rows]), ...rest]
+}
+
+/** Clients in which the gateway found a fault: many of them are devices from which no message was mapped. */
+function clientLines(clients: readonly ClientView[], now: number): readonly string[] {
+  const lines: string[] = []
+  for (const client of clients) {
+    const { clientId, identity, address, refusedMessages, fault } = client
+    if (fault === null) continue
+    const by = [
+      ...(identity === null ? [] : [`identity ${quote(identity, 64)}`]),
+      address ?? 'unknown address',
+    ]
+    const refused = refusedMessages > 0 ? ` ${plural(refusedMessages, 'message')} refused by a rule.` : ''
+    lines.push(
+      `client ${quote(clientId, 64)} (${by.join(', ')}): ${stateText(client)}, ` +
+        `${plural(fault.count, 'fault')}, the last ${agoText(now - fault.at)}: ` +
+        `${visible(bounded(fault.detail))} (${fault.reason})${refused}`,
+    )
+  }
+  return lines.length === 0 ? [] : ['', ...lines]
+}
+
+function stateText({ state, willCame }: ClientView): string {
+  if (state === 'lost') return willCame ? 'connection lost (will)' : 'connection lost'
+  return state
 }
 
 function clockText(skewMs: number): string {

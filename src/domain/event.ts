@@ -39,6 +39,7 @@ const source = field<string>('name of the source')
 const device = field<string>('key of the device')
 const topic = field<string>('topic of the message')
 const clientId = field<string | null>('MQTT client id; null before CONNECT')
+const identity = field<string | null>('name that the client proved; null for an anonymous client')
 const address = field<string | null>('address of the client; null where it is not known')
 const fault = field<GatewayError>('error with its code and its three sentences')
 const cause = field<string>('what caused the reload')
@@ -94,6 +95,8 @@ export const eventFields = {
     owner: field<string | null>('identity or address that used it last; null where that is not known'),
     reason: field<'max_sessions' | 'max_unreleased_messages_total'>('limit that was reached'),
   },
+  client_taken_over: { clientId, identity, address },
+  client_id_shared: { clientId, identity, address, takeOvers: count('take-overs in the last minutes') },
   messages_dropped: { reason: field<DropReason>(reason.meaning), detail, count: messages },
   message_unmappable: { source: field<string | null>(source.meaning), topic, reason, detail },
   message_quarantined: { source, device, topic, reason, detail },

@@ -32,7 +32,13 @@ export type Message = {
   /** May be a view into a larger buffer. Copy it when it must outlive the call. */
   bytes: Buffer
   qos: QoS
+  /**
+   * It was stored by another broker and is not new. The embedded broker stores nothing: a message that a client
+   * sends with RETAIN is new, and does not have this.
+   */
   retain: boolean
+  /** A will: the broker publishes it for a client whose connection ended without DISCONNECT. */
+  will?: boolean
   /** DUP: the client says that it sent this message before (MQTT 3.3.1.1). */
   dup: boolean
   sender: Sender

@@ -31,7 +31,8 @@
 //                                 that is not read does not expire
 //   a CONNECT is refused          CONNACK has the code, client_refused the reason
 //   a client subscribes           granted, and nothing is ever sent; with `subscriptions: refuse` SUBACK 128
-//   a will, a retained message    taken like a message of QoS 0; taken once like any other, not kept
+//   a will                        marks the client as lost; ignored or taken like QoS 0 (sources[].wills)
+//   a retained message            taken once like any other, not kept
 //   the address is in use         start fails with ADDRESS_IN_USE or ADDRESS_UNAVAILABLE; nothing was read
 
 import { GatewayError, messageOf } from '../std/gateway-error.ts'
@@ -45,7 +46,7 @@ import {
   type AccessOptions,
   type PasswordOptions,
 } from './broker/access/access.ts'
-import { createBroker, type BrokerCounters, type BrokerOptions } from './broker/broker.ts'
+import { createBroker, type Broker, type BrokerCounters, type BrokerOptions } from './broker/broker.ts'
 import { createIntake, type IntakeCounters, type IntakeDeps, type IntakeOptions } from './intake/intake.ts'
 import {
   createStoredSessions,
@@ -76,6 +77,7 @@ export {
   type ReleaseReport,
   type QuarantineDecisions,
 } from './quarantine/quarantine-decisions.ts'
+export type { ClientView } from './broker/clients/clients.ts'
 export { createTaps } from './intake/message-tap.ts'
 export type { TapEntry, Taps } from './intake/message-tap.ts'
 
@@ -96,6 +98,8 @@ export type Ingest = {
   /** After the last acks: closes the connections. */
   close(): Promise<void>
   counters(): IngestCounters
+  /** What is known of the clients, by their ids. */
+  readonly clients: Broker['clients']
   /** The addresses in use, as URLs; with the port that the system chose where the config has 0. */
   addresses(): readonly string[]
 }
@@ -180,6 +184,7 @@ export function createIngest(deps: IntakeDeps, options: IngestOptions): Ingest {
       ...sessions.counters(),
       ...access.counters(),
     }),
+    clients: broker.clients,
     addresses: () => listeners.map(({ url }) => url),
   }
 }

@@ -31,6 +31,8 @@ export type RecordContext = {
   /** Captures of the topic. */
   captures: readonly string[]
   sender: Sender
+  /** The sender of the record; null for a record of several messages. */
+  recordSender: Sender | null
   arrivedAt: EpochMs
   /** True time minus `arrivedAt`; null while our own time is unknown: then no device time is judged by it. */
   offsetMs: number | null
@@ -121,7 +123,7 @@ export type MapResult = {
   rebirth?: RebirthRequest | undefined
 } & (
   | { kind: 'payloads'; source: string; payloads: readonly MappedPayload[] }
-  /** A condition of the config did not hold. `reason` is one of a bounded set of texts. */
+  /** `reason` is one of a bounded set of texts. The source of a will that no source takes is ''. */
   | { kind: 'ignored'; source: string; reason: string }
   /** It waits in memory once apply() was called, which must not be done for a duplicate. */
   | {

@@ -51,7 +51,7 @@ export { metricCatalogue, submissionDuration } from './metrics/metrics-catalogue
 export { conditionCatalogue } from './conditions/condition-catalogue.ts'
 export { eventMeaning, eventTable } from './events/events.ts'
 export { readAudit, callerText, type AuditAnswer, type AuditEntry } from './audit/audit.ts'
-export type { DeviceView, MappingStage, ProbeReport, ReloadReport } from './types.ts'
+export type { ClientView, DeviceView, MappingStage, ProbeReport, ReloadReport } from './types.ts'
 export type { DropReport, RemapReport, ReleaseReport } from '../ingest/ingest.ts'
 export type { QuarantineView } from './http/quarantine-view.ts'
 export { toDeadLetterParams } from './http/dead-letter-params.ts'

@@ -84,7 +84,10 @@ export function buildStatus(source: StatusSource) {
     },
     devices: {
       seen: mapping?.clocks.devices ?? 0,
-      skewed: (mapping?.skewed ?? []).map((device) => ({ ...device, lastSeen: isoTime(device.lastSeen) })),
+      skewed: (mapping?.skewed ?? []).map(({ client: _client, ...device }) => ({
+        ...device,
+        lastSeen: isoTime(device.lastSeen),
+      })),
     },
     reasons: {
       ignored: recordOf(ingest?.ignoredByReason),

@@ -7,6 +7,7 @@ import type { Delivery } from '../delivery/delivery.ts'
 import type { BatchOperations, ProviderView } from '../delivery/types.ts'
 import type { TimeView } from '../domain/arrival.ts'
 import type {
+  ClientView,
   ClockVerdictCounters,
   DeferredCounters,
   Ingest,
@@ -17,13 +18,14 @@ import type {
   DecisionCounters,
   QuarantineDecisions,
 } from '../ingest/ingest.ts'
+export type { ClientView } from '../ingest/ingest.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { DeadLetterOperations } from '../dead-letters/dead-letters.ts'
 import type { Spool, SpoolCheck } from '../spool/spool.ts'
 
 /** Each is null until it is attached: ops starts before the store is opened. */
 export type StageViews = {
-  ingest: Pick<Ingest, 'counters' | 'addresses'> | null
+  ingest: (Pick<Ingest, 'counters' | 'addresses'> & Partial<Pick<Ingest, 'clients'>>) | null
   spool: Pick<Spool, 'holdReason' | 'congested' | 'deadLettersFull' | 'lanes' | 'totals'> | null
   delivery: Pick<Delivery, 'providers' | 'counters'> | null
   /** Shows messages as they come. */
@@ -110,4 +112,6 @@ export type DeviceView = {
   lastSeen: EpochMs
   /** Median of arrival minus device time: below zero its clock is ahead. */
   skewMs: number
+  /** The client that sent its last message; null where that is not known. */
+  client: ClientView | null
 }

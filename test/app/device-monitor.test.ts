@@ -1,8 +1,21 @@
 import { describe, expect, test } from 'vitest'
 import type { GatewayEvent } from '../../src/domain/event.ts'
 import { createDeviceMonitor } from '../../src/app/device-monitor.ts'
+import type { ClientView } from '../../src/ingest/ingest.ts'
 import { openMapperOf, messageOf, truckSource } from '../support/mapping-world.ts'
 import { createFakeClock, turn } from '../support/fake-clock.ts'
+
+const client: ClientView = {
+  clientId: 'client-1',
+  identity: null,
+  address: '10.0.0.7',
+  state: 'lost',
+  since: 1,
+  willCame: true,
+  takeOvers: 0,
+  refusedMessages: 0,
+  fault: null,
+}
 
 function world() {
   const clock = createFakeClock()
@@ -15,7 +28,7 @@ function world() {
   const mapping = { open: () => mapper, rowOf: () => undefined, admits: () => true }
   const emit = (event: GatewayEvent) => void events.push(event)
   const look = createDeviceMonitor({ clock, ourTime: clock, emit, active: () => ({ mapper, mapping }) })
-  look.start()
+  look.start({ find: (clientId) => (clientId === 'client-1' ? client : null) })
   /** A message of each of `count` devices, whose clocks are off by `skewMs`. */
   const publish = (count: number, skewMs: (n: number) => number) => {
     for (let n = 0; n < count; n += 1) {
@@ -43,6 +56,12 @@ describe('clocks', () => {
     publish(10, (n) => n * 3_600_000)
     await clock.advance(10_000)
     expect(kinds()).not.toContain('clock_suspect')
+  })
+
+  test('each device is shown with the client that sent its last message', () => {
+    const { look, publish } = world()
+    publish(1, () => 0)
+    expect(look.device('truck-0')).toMatchObject({ client: { clientId: 'client-1', state: 'lost' } })
   })
 
   test('the worst are listed, and each device can be looked up', async () => {

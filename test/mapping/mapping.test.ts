@@ -202,6 +202,37 @@ describe('a message', () => {
     expect(verdict({ ...reading, sat: 5 }, {}, { when })).toBe('payloads')
   })
 
+  test('that is a will is ignored, unless the source takes wills', () => {
+    const will = messageOf(reading, { will: true })
+    expect(openMapperOf([truckSource()]).map(will)).toEqual({
+      kind: 'ignored',
+      source: 'trucks',
+      reason: 'will',
+    })
+    expect(verdictOf(openMapperOf([truckSource({}, { wills: 'take' })]).map(will))).toBe('payloads')
+    const death = messageOf(Buffer.alloc(0), { will: true, topic: 'spBv1.0/a/NDEATH/b' })
+    const yard = {
+      name: 'yard',
+      topic: 'spBv1.0/{a}/{verb}/{device}',
+      encoding: 'sparkplug',
+      map: truckSource().map,
+    }
+    expect(verdictOf(openMapperOf([yard]).map(death))).not.toBe('will')
+    expect(verdictOf(openMapperOf([{ ...yard, wills: 'ignore' }]).map(death))).toBe('will')
+    const foreign = messageOf(reading, { will: true, topic: 'status/x' })
+    expect(openMapperOf([truckSource()]).map(foreign)).toEqual({
+      kind: 'ignored',
+      source: '',
+      reason: 'will',
+    })
+  })
+
+  test('notes who sent it, with its device', () => {
+    const mapper = openMapperOf([truckSource()])
+    mapper.map(messageOf(reading))
+    expect(mapper.deviceClock('truck-7')?.sender).toBe(sender)
+  })
+
   test('with the retain flag is mapped, unless the source ignores retained messages', () => {
     const retained = messageOf(reading, { retain: true })
     expect(verdictOf(openMapperOf([truckSource()]).map(retained))).toBe('payloads')

@@ -160,6 +160,19 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
     owner: 'fleet',
     reason: 'max_sessions',
   },
+  client_taken_over: {
+    kind: 'client_taken_over',
+    clientId: 'truck-7',
+    identity: 'truck-7',
+    address: '10.0.0.7',
+  },
+  client_id_shared: {
+    kind: 'client_id_shared',
+    clientId: 'truck-7',
+    identity: null,
+    address: '10.0.0.7',
+    takeOvers: 6,
+  },
   client_dropped: { kind: 'client_dropped', ...client },
   messages_dropped: {
     kind: 'messages_dropped',

@@ -10,6 +10,7 @@ export function deviceView(device: string, more: Partial<DeviceView> = {}): Devi
     messages: 1,
     lastSeen: 1_750_000_000_000,
     skewMs: 0,
+    client: null,
     ...more,
   }
 }

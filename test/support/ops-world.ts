@@ -72,6 +72,7 @@ export function ingestCounters(more: Partial<IngestCounters> = {}): IngestCounte
     resent: 0,
     resendsStored: 0,
     identifiersForgotten: 0,
+    takeOvers: 0,
     subscriptions: 0,
     subscriptionsRefused: 0,
     passwordsComputed: 0,

@@ -8,6 +8,7 @@
 //   gate/               when and how much of a socket is read, limits by fixed headers, acks
 //   access/             which clients may connect, and the rules for a CONNECT
 //   connection-limits/  how many connections there may be, and how much one client may send
+//   clients/            what is known of each client by its id, and who may take it over
 //   stored-sessions/    sessions, and their QoS 2 messages that are not released
 //   control-packets.ts  SUBSCRIBE and UNSUBSCRIBE
 //   topic-rules.ts      the rules for topic names and filters
@@ -15,35 +16,35 @@
 //   limits-config.ts    the bounds of connections and their memory, as config
 //   aedes-internals.ts  what is used of aedes beyond its documented interface
 //
-// This file owns the connections: it creates a gate for each, answers CONNECT, and counts refusals and drops
-// by their reason (client-faults.ts).
+// This file owns the connections: it creates a gate for each, and answers CONNECT.
 
 import type { Socket } from 'node:net'
-import type { AedesOptions, AuthenticateError, Client } from 'aedes'
+import type { AedesOptions, Client } from 'aedes'
 import type { Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { Intake } from '../intake/intake.ts'
 import { notePing } from '../intake/untimed-resends.ts'
-import type { Access, Admitted, Judgement } from './access/access.ts'
+import type { Access } from './access/access.ts'
 import {
   createAedesPersistence,
   hasDisconnected,
-  isVersion311,
   offerPackets,
   protocolFaultOf,
   QuietAedes,
   requireWellFormedTexts,
   type ConnectPacket,
 } from './aedes-internals.ts'
-import { shareKeyOf, type Connection, type ConnectionLimits } from './connection-limits/connection-limits.ts'
+import type { Connection, ConnectionLimits } from './connection-limits/connection-limits.ts'
 import { createClientReports } from './client-reports.ts'
-import { connectFault, refusalOf, type Refusal } from './access/connect-rules.ts'
+import { createClients, type Clients } from './clients/clients.ts'
+import { createClientAdmission } from './access/client-admission.ts'
+import { connectFault, refusalOf } from './access/connect-rules.ts'
 import { createControlPackets, type Subscriptions } from './control-packets.ts'
 import type { Gate } from './gate/gate.ts'
 import { createGates, type GateCounters, type GatesOptions } from './gate/gates.ts'
 import { createPublishHandler } from './publish-handler.ts'
 import type { TopicLimits } from './topic-rules.ts'
-import type { OpenedSession, StoredSessions } from './stored-sessions/stored-sessions.ts'
+import type { StoredSessions } from './stored-sessions/stored-sessions.ts'
 
 export type BrokerDeps = {
   intake: Intake
@@ -70,6 +71,7 @@ export type Broker = {
   stopReading(): void
   close(): Promise<void>
   counters(): BrokerCounters
+  readonly clients: Pick<Clients, 'find' | 'withFaults'>
 }
 
 /** Where a connection comes from. */
@@ -90,6 +92,8 @@ export type BrokerCounters = GateCounters & {
   unauthenticated: number
   /** How often a client was not read for a while because of its rate. */
   pausesByLimit: ReadonlyMap<string, number>
+  /** CONNECTs of clients whose earlier connection was open. */
+  takeOvers: number
   /** Refused CONNECTs, and connections that the gateway closed, by reason. */
   refusedByReason: ReadonlyMap<string, number>
   droppedByReason: ReadonlyMap<string, number>
@@ -102,21 +106,25 @@ const endTimeoutMs = 1000
 const aedesOptions: AedesOptions = { queueLimit: 1, heartbeatInterval: 3_600_000 }
 
 export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
-  const { intake, access, limits, sessions, clock } = deps
+  const { intake, limits, sessions, clock, emit } = deps
   /** Closed clients included: their wills come after the end. */
   const gateOf = new WeakMap<Client, Gate>()
-  const reports = createClientReports(deps)
-  const { refuse, onDrop } = reports
+  const clients = createClients({ clock, emit })
+  const reports = createClientReports({ clock, emit, clients })
   let stopping = false
-  /** CONNACK of the client that is being authenticated. */
-  let sessionPresent = false
   const handler = createPublishHandler(
-    { intake, gateOf: (client) => gateOf.get(client), stopping: () => stopping },
+    { intake, clients, gateOf: (client) => gateOf.get(client), stopping: () => stopping },
     options,
   )
 
   const { message, publish } = handler
-  const gates = createGates({ intake, clock, message, publish, onPing, onDrop }, options)
+  const gates = createGates({ intake, clock, message, publish, onPing, onDrop: reports.onDrop }, options)
+  const admission = createClientAdmission({
+    ...deps,
+    clients,
+    reports,
+    gateOf: (client) => gateOf.get(client),
+  })
   const control = createControlPackets(options)
 
   const aedes = new QuietAedes({
@@ -124,12 +132,12 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     connectTimeout: options.connectTimeoutMs,
     // The gate is first, and says why.
     drainTimeout: 2 * options.ackTimeoutMs,
-    persistence: createAedesPersistence({ isSessionPresent: () => sessionPresent, release }),
+    persistence: createAedesPersistence({ isSessionPresent: admission.isSessionPresent, release }),
     maxTopicLevels: options.topicLimits.levelsMax,
     // Bounded by stored-sessions.ts; aedes never reaches its own QoS 2 code.
     maxInflightInbound: 0,
     preConnect,
-    authenticate,
+    authenticate: admission.authenticate,
     authorizePublish: handler.authorizePublish,
     // Called for the mark of a stored session only; control-packets.ts has the others.
     authorizeSubscribe: (_client, _subscription, done) => done(null, null),
@@ -154,7 +162,10 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     gate.listener = listener
     gateOf.set(client, gate)
     socket.once('close', () => {
-      if (gate.sender !== null) intake.connectionEnded(gate.sender)
+      if (gate.sender !== null) {
+        intake.connectionEnded(gate.sender)
+        clients.ended(gate.sender, hasDisconnected(client))
+      }
       if (gate.link !== null) intake.links.disconnect(gate.link, hasDisconnected(client))
       if (gate.link?.session) sessions.closed(gate.link.session)
     })
@@ -178,63 +189,8 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
       return
     }
     // aedes answers an unknown protocol version with CONNACK 1 and does not call authenticate.
-    if (gate.refusal?.returnCode === 1) refuse(gate.refusal.reason, gate.address, packet.clientId)
+    if (gate.refusal?.returnCode === 1) reports.refuse(gate.refusal.reason, gate.address, packet.clientId)
     done(null, true)
-  }
-
-  function authenticate(
-    client: Client,
-    givenName: string | undefined,
-    password: Buffer | undefined,
-    done: (error: AuthenticateError | null, ok: boolean | null) => void,
-  ): void {
-    const found = gateOf.get(client)
-    if (found === undefined) return
-    const gate: Gate = found
-    const { certificateName, address, listener } = gate
-    const given = { userName: givenName ?? null, password: password ?? null }
-    if (gate.refusal !== null) refuseConnect(gate.refusal)
-    else access.judge({ ...given, listener, certificateName, address, isClosed: () => gate.closed }, judged)
-
-    function judged(judgement: Judgement): void {
-      if (judgement.kind === 'refused') refuseConnect(judgement.refusal)
-      if (judgement.kind === 'refused' || gate.closed) return
-      const { resumeReading } = gate
-      const { identity } = judgement
-      const reason = limits.accept(gate.connection, { clientId: client.id, identity, resumeReading })
-      if (reason === null) openSession(judgement)
-      else refuseConnect({ reason, returnCode: 3 })
-    }
-
-    function refuseConnect({ reason, returnCode }: Refusal): void {
-      refuse(reason, address, client.id)
-      done(Object.assign(new Error(reason), { returnCode }), null)
-    }
-
-    function openSession(admitted: Admitted): void {
-      const openedBy = client.clean
-        ? sessions.openClean(client.id)
-        : sessions.open(client.id, admitted.identity ?? shareKeyOf(gate.address))
-      // Outside of the promise: an error of aedes is not one of the session.
-      void openedBy.then(
-        (opened) => setImmediate(admit, opened, admitted),
-        () => setImmediate(refuseConnect, { reason: 'session_not_stored', returnCode: 3 }),
-      )
-    }
-
-    function admit({ session, present }: OpenedSession, { identity, userName }: Admitted): void {
-      if (gate.closed) {
-        sessions.closed(session)
-        return
-      }
-      gate.link = intake.links.connect(client.id)
-      gate.link.session = session
-      gate.expectReleases(session.unreleasedCount)
-      gate.sender = { clientId: client.id, userName, certificateName, identity }
-      // MQTT 3.1 has no such flag. aedes reads it before `done` returns.
-      sessionPresent = present && isVersion311(client)
-      done(null, true)
-    }
   }
 
   /** [MQTT-4.3.3-2]: PUBCOMP follows. */
@@ -284,11 +240,13 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     counters: () => ({
       acked: handler.acked(),
       ...gates.counters(),
+      takeOvers: clients.takeOvers(),
       ...control.counters(),
       unauthenticated: limits.counters().unauthenticated,
       pausesByLimit: limits.counters().pauses,
       refusedByReason: new Map([...limits.counters().refused, ...reports.refused()]),
       droppedByReason: reports.dropped(),
     }),
+    clients,
   }
 }

@@ -21,6 +21,7 @@ export const refusals = {
   no_user_name: 'It gives no user name, and anonymous access is off.',
   bad_credentials: 'Its user name or password is wrong.',
   passwords_busy: 'Too many passwords wait to be checked (ingest.broker.passwords.max_waiting).',
+  client_id_in_use: 'Its client id belongs to a connected client with another identity.',
 } as const
 
 export type RefusalReason = keyof typeof refusals

@@ -1,9 +1,11 @@
-// client-reports.ts: counts and reports refused CONNECTs and connections that the gateway closed, by reason.
+// client-reports.ts: counts and reports refused CONNECTs and connections that the gateway closed, by reason,
+// and notes them for the device list.
 
 import type { Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import { createReasonCounter } from '../intake/reason-counter.ts'
 import { refusals, type ClientDropReason, type RefusalReason } from './client-faults.ts'
+import type { Clients } from './clients/clients.ts'
 import type { Gate } from './gate/gate.ts'
 
 export type ClientReports = {
@@ -13,18 +15,23 @@ export type ClientReports = {
   dropped(): ReadonlyMap<string, number>
 }
 
-export function createClientReports({ clock, emit }: { clock: Clock; emit: Emit }): ClientReports {
+type Deps = { clock: Clock; emit: Emit; clients: Pick<Clients, 'refused' | 'dropped'> }
+
+export function createClientReports({ clock, emit, clients }: Deps): ClientReports {
   const refusedBy = createReasonCounter(clock, { eventEveryMs: 0 })
   const droppedBy = createReasonCounter(clock, { eventEveryMs: 0 })
   return {
     refuse(reason, address, clientId) {
       refusedBy.add(null, reason)
-      emit({ kind: 'client_refused', reason, detail: refusals[reason], clientId, address })
+      const detail = refusals[reason]
+      emit({ kind: 'client_refused', reason, detail, clientId, address })
+      if (clientId !== null && clientId !== '') clients.refused(clientId, address, { reason, detail })
     },
     onDrop(gate, reason, detail) {
       droppedBy.add(null, reason)
       const clientId = gate.sender?.clientId ?? null
       emit({ kind: 'client_dropped', reason, detail, clientId, address: gate.address })
+      if (gate.sender !== null) clients.dropped(gate.sender, { reason, detail })
     },
     refused: refusedBy.counts,
     dropped: droppedBy.counts,

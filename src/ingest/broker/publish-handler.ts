@@ -17,6 +17,7 @@ import type { Intake } from '../intake/intake.ts'
 import type { ReceivedMessage } from '../types.ts'
 import { createAckSlots, puback, pubrec, type AckHead } from './gate/ack-writer.ts'
 import { lacksIdentifier, type Done, type PublishPacket } from './aedes-internals.ts'
+import type { Clients } from './clients/clients.ts'
 import type { Gate } from './gate/gate.ts'
 import { topicProblem, type TopicLimits } from './topic-rules.ts'
 
@@ -33,12 +34,13 @@ export type PublishHandler = {
 
 type Deps = {
   intake: Pick<Intake, 'accept'>
+  clients: Pick<Clients, 'willCame'>
   gateOf: (client: Client) => Gate | undefined
   stopping: () => boolean
 }
 
 export function createPublishHandler(
-  { intake, gateOf, stopping }: Deps,
+  { intake, clients, gateOf, stopping }: Deps,
   { topicLimits }: { topicLimits: TopicLimits },
 ): PublishHandler {
   const slots = createAckSlots(onAck)
@@ -47,6 +49,7 @@ export function createPublishHandler(
     bytes: Buffer.alloc(0),
     qos: 0,
     retain: false,
+    will: false,
     dup: false,
     sender: { clientId: '', userName: null, certificateName: null, identity: null },
     arrivedAt: 0,
@@ -70,6 +73,8 @@ export function createPublishHandler(
       return
     }
     gate.connection.budget?.count(message.topic.length + message.bytes.length)
+    // Nothing is stored for subscribers, so RETAIN says nothing about the message.
+    message.retain = false
     message.sender = sender
     message.link = gate.link
     message.messageId = messageId
@@ -101,13 +106,15 @@ export function createPublishHandler(
     }
     message.topic = packet.topic
     message.bytes = typeof packet.payload === 'string' ? Buffer.from(packet.payload) : packet.payload
-    message.retain = packet.retain
     message.dup = packet.dup
     message.qos = client.closed ? 0 : packet.qos
     if (client.closed) {
       // A will. It is not sent again: like QoS 0, it is kept if that is possible now. When the gateway closes
       // the connection, the client has not died, and the spool may be closed by then.
+      clients.willCame(gate.sender)
+      message.will = true
       if (!stopping()) publish(gate, 0)
+      message.will = false
       done(null)
       return
     }

@@ -15,6 +15,7 @@ const message = {
     .optional()
     .describe('The message as bytes.'),
   retain: z.boolean().default(false).describe('The message has the retain flag.'),
+  will: z.boolean().default(false).describe('The message is the will of its client.'),
   dup: z.boolean().default(false).describe('The message has the DUP flag.'),
 }
 

@@ -188,10 +188,10 @@ function messagesOf(one: Case, nowMs: EpochMs): Message[] {
   }
   let arrivedAt = one.at === undefined ? nowMs : Date.parse(one.at)
   const steps = one.messages ?? [{ ...one, after: 0 }]
-  return steps.map(({ topic = '', message, hex, retain, dup, after = 0 }) => {
+  return steps.map(({ topic = '', message, hex, retain, will, dup, after = 0 }) => {
     arrivedAt += after
     const bytes = hex === undefined ? Buffer.from(message ?? '') : Buffer.from(hex, 'hex')
-    return { topic, bytes, qos: 1, retain, dup, sender, arrivedAt }
+    return { topic, bytes, qos: 1, retain, will, dup, sender, arrivedAt }
   })
 }
 

@@ -119,6 +119,7 @@ function compileSource(
     captures,
     exclude: exclude.filter((pattern) => pattern !== undefined),
     retained: source.retained,
+    wills: source.wills ?? (source.encoding === 'sparkplug' ? 'take' : 'ignore'),
     encoding: encodings[source.encoding],
     extract,
     jsonata: source.jsonata ?? null,

@@ -30,7 +30,7 @@ export function createClockCheck({ futureMaxMs, onFuture, trustsArrival = false 
 
   function checkTime(device: string, time: EpochMs, context: RecordContext): EpochMs | null {
     const offsetMs = context.offsetMs ?? (trustsArrival ? 0 : null)
-    const verdict = clocks.observe(device, time, context.arrivedAt, offsetMs)
+    const verdict = clocks.observe(device, time, context.arrivedAt, offsetMs, context.recordSender)
     if (verdict === 'ok' || onFuture === 'accept') return time
     if (onFuture === 'restamp') {
       restamped += 1

@@ -16,6 +16,7 @@
 // `devicesMax` a new device gets the row of one that sent nothing during a whole turn of the clock hand
 // (second chance), counted as an eviction. A forgotten device changes no verdict.
 
+import type { Sender } from '../../domain/message.ts'
 import type { EpochMs } from '../../std/clock.ts'
 
 export type ClocksOptions = {
@@ -27,14 +28,26 @@ export type ClocksOptions = {
 
 export type ClockVerdict = 'ok' | 'future' | 'unset'
 
-export type DeviceClock = { skewMs: number; messages: number; lastSeen: EpochMs }
+/** `sender` of its last message; null where that is not known. */
+export type DeviceClock = { skewMs: number; messages: number; lastSeen: EpochMs; sender: Sender | null }
 
 /** Of `judged` devices `devices` are off by about `skewMs`. */
 export type CommonSkew = { skewMs: number; devices: number; judged: number }
 
 export type DeviceClocks = {
-  /** Judges a device time and notes it. `offsetMs`: true time minus arrival; null while unknown. */
-  observe(device: string, deviceTime: EpochMs, arrivedAt: EpochMs, offsetMs: number | null): ClockVerdict
+  /**
+   * Judges a device time and notes it. `offsetMs`: true time minus arrival; null while unknown. `sender`: null
+   * for a record of several messages.
+   */
+  observe(
+    device: string,
+    deviceTime: EpochMs,
+    arrivedAt: EpochMs,
+    offsetMs: number | null,
+    sender?: Sender | null,
+  ): ClockVerdict
+  /** Notes who sent the message of a device that was observed. */
+  sentBy(device: string, sender: Sender): void
   /** Null for a device that was not seen, or was forgotten. */
   view(device: string): DeviceClock | null
   /** All devices that are remembered. */
@@ -70,6 +83,8 @@ export function isUnset(deviceTime: EpochMs): boolean {
 export function createDeviceClocks({ futureMaxMs, samples, devicesMax }: ClocksOptions): DeviceClocks {
   const slots = new Map<string, number>()
   const names: string[] = []
+  /** One object per connection. */
+  const senders: (Sender | null)[] = []
   /** `samples` skews per device, the newest at `messages % samples`; the array grows with the devices. */
   let skews = new Float64Array(0)
   let messages = new Uint32Array(0)
@@ -79,16 +94,19 @@ export function createDeviceClocks({ futureMaxMs, samples, devicesMax }: ClocksO
   let evictions = 0
   const found = { future: 0, unset: 0, old: 0 }
   const sorted = new Float64Array(samples)
-  return { observe, view, views, commonSkew: allAlike, counters }
+  return { observe, sentBy, view, views, commonSkew: allAlike, counters }
 
   function observe(
     device: string,
     deviceTime: EpochMs,
     arrivedAt: EpochMs,
     offsetMs: number | null,
+    sender: Sender | null = null,
   ): ClockVerdict {
     const skewMs = arrivedAt + (offsetMs ?? 0) - deviceTime
-    note(slots.get(device) ?? newSlot(device), skewMs, arrivedAt)
+    const slot = slots.get(device) ?? newSlot(device)
+    note(slot, skewMs, arrivedAt)
+    if (sender !== null) senders[slot] = sender
     if (isUnset(deviceTime)) {
       found.unset += 1
       return 'unset'
@@ -99,6 +117,11 @@ export function createDeviceClocks({ futureMaxMs, samples, devicesMax }: ClocksO
     }
     if (offsetMs !== null && skewMs > dayMs) found.old += 1
     return 'ok'
+  }
+
+  function sentBy(device: string, sender: Sender): void {
+    const slot = slots.get(device)
+    if (slot !== undefined) senders[slot] = sender
   }
 
   function note(slot: number, skewMs: number, arrivedAt: EpochMs): void {
@@ -119,6 +142,7 @@ export function createDeviceClocks({ futureMaxMs, samples, devicesMax }: ClocksO
     }
     slots.set(device, slot)
     names[slot] = device
+    senders[slot] = null
     messages[slot] = 0
     return slot
   }
@@ -155,7 +179,12 @@ export function createDeviceClocks({ futureMaxMs, samples, devicesMax }: ClocksO
   }
 
   function viewOf(slot: number): DeviceClock {
-    return { skewMs: medianOf(slot), messages: messages[slot] ?? 0, lastSeen: lastSeen[slot] ?? 0 }
+    return {
+      skewMs: medianOf(slot),
+      messages: messages[slot] ?? 0,
+      lastSeen: lastSeen[slot] ?? 0,
+      sender: senders[slot] ?? null,
+    }
   }
 
   function view(device: string): DeviceClock | null {

@@ -24,6 +24,7 @@ export type CompiledSource = {
   captures: readonly string[]
   exclude: readonly TopicPattern[]
   retained: 'take' | 'ignore'
+  wills: 'take' | 'ignore'
   encoding: Encoding
   extract: Extract | null
   jsonata: string | null

@@ -155,6 +155,8 @@ export function createMapper(
 
   function map(message: Message, live: boolean): MapResult {
     const route = routing.routeOf(message.topic)
+    if (message.will === true && route.runtime?.source.wills !== 'take')
+      return { kind: 'ignored', source: route.runtime?.source.name ?? '', reason: 'will' }
     if (route.runtime === null) {
       const kept = state.mapKept(message)
       if (kept !== null) return kept
@@ -195,7 +197,7 @@ export function createMapper(
     const { source } = route.runtime
     switch (decoded.kind) {
       case 'value':
-        return records.mapValue(route, decoded.value, message)
+        return noted(records.mapValue(route, decoded.value, message), message)
       case 'empty':
         return ignored(source, 'empty')
       case 'ignored':
@@ -205,6 +207,13 @@ export function createMapper(
         context.refuse(decoded.reason, decoded.detail)
         return ended(message, source, route.entry)
     }
+  }
+
+  /** A record of several messages has no sender when it closes. */
+  function noted(result: MapResult, { sender }: Message): MapResult {
+    if (result.kind === 'part')
+      for (const { entry } of result.records) clockCheck.clocks.sentBy(entry.device, sender)
+    return result
   }
 
   function mapDecoded(message: Message, name: string, value: unknown): MapResult {

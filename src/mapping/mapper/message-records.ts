@@ -74,6 +74,7 @@ export function createMessageRecords({ context, recordMapper, state, clockOffset
     context.captures = captures
     context.root = root
     context.sender = sender
+    context.recordSender = sender
     context.arrivedAt = arrivedAt
     context.offsetMs = arrival === undefined ? clockOffsetMs() : arrival.offsetMs
     context.latest.at = arrivedAt

@@ -10,6 +10,7 @@ export function createRecordContext(omitted: Map<string, number>): RecordContext
     up: undefined,
     captures: [],
     sender: { clientId: '', userName: null, certificateName: null, identity: null },
+    recordSender: null,
     arrivedAt: 0,
     offsetMs: null,
     latest: { at: 0, offsetMs: null },

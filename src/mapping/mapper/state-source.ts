@@ -42,6 +42,7 @@ export function stateSourceOf(
       if (checkProvider(entry, context) === null) return context.rejection
       const offsetMs = arrival === undefined ? sinceArrival(context.latest, arrivedAt) : arrival.offsetMs
       Object.assign(context, { record: whole, root: whole, up: undefined, captures, arrivedAt, offsetMs })
+      context.recordSender = null
       if (recordMapper.read(runtime, entry)) return recordMapper.mapped(source, entry)
       return context.rejection
     },

@@ -170,8 +170,17 @@ export const presetShape = {
     .enum(['take', 'ignore'])
     .default('take')
     .describe(
-      'What to do with messages that have the retain flag. A device may set it on live data; a ' +
-        'subscription at another broker also receives old messages with it.',
+      'What to do with messages that another broker had stored (retained) and that may be old. A message that ' +
+        'a device sends to the gateway with the retain flag is new and always taken.',
+    ),
+  wills: z
+    .enum(['ignore', 'take'])
+    .optional()
+    .describe(
+      'What to do with the will of a client, which is published when its connection ends without DISCONNECT. ' +
+        'A client writes it when it connects, so it is neither new nor always about that client. `take` maps ' +
+        'it like any message. In both cases the device list shows the connection as lost. Default: `take` ' +
+        'with the encoding sparkplug, whose NDEATH is a will, else `ignore`.',
     ),
   device: z
     .union([deviceRule, z.array(deviceRule).min(1).max(8)])

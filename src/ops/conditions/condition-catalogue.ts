@@ -27,6 +27,16 @@ const hourMs = 3_600_000
 const dayMs = 86_400_000
 
 export const conditionCatalogue = {
+  // clients
+  CLIENT_ID_SHARED: {
+    severity: 'warning',
+    meaning: 'Two devices share one client id: each connection of one closes that of the other.',
+    act:
+      'Give each device a client id of its own. If only one device has this id, its connection breaks again and ' +
+      'again: check its network.',
+    quietMs: 1_800_000,
+  },
+
   // delivery
   ENDPOINT_UNAVAILABLE: {
     severity: 'error',

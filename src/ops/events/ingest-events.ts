@@ -102,6 +102,24 @@ export const ingestEvents: EventTable<IngestEvent> = {
       }),
     },
   },
+  client_taken_over: {
+    meaning: 'A client connected while its earlier connection was open. The earlier one was closed.',
+    level: 'info',
+    text: ({ clientId }) =>
+      `Closed the earlier connection of ${client(clientId)}, because it connected again.`,
+    repeats: () => '',
+  },
+  client_id_shared: {
+    level: 'warn',
+    repeats: () => '',
+    raises: {
+      CLIENT_ID_SHARED: ({ clientId, identity, address, takeOvers }) => ({
+        why:
+          `The last one: ${client(clientId)}${identity === null ? '' : ` (identity ${quote(identity, 64)})`} took over from itself ` +
+          `${plural(takeOvers, 'time')} within ten minutes, the last time from ${address ?? 'an unknown address'}.`,
+      }),
+    },
+  },
   session_evicted: {
     meaning: 'A stored session was removed, because a limit of stored sessions is reached.',
     level: 'warn',

@@ -60,7 +60,8 @@ async function auditOf(folder: string, query: URLSearchParams, limit: number): P
   return ok(await readAudit(folder, { limit, ...timeIn('since'), ...timeIn('until') }))
 }
 
-async function devicesOf({ mapping }: StageViews, limit: number) {
+/** `clients`: those with a fault, whether or not they are devices that were seen. */
+async function devicesOf({ mapping, ingest }: StageViews, limit: number) {
   if (!mapping) return null
   let devices: DeviceView[] = []
   let seen = 0
@@ -70,7 +71,7 @@ async function devicesOf({ mapping }: StageViews, limit: number) {
       .sort((a, b) => Math.abs(b.skewMs) - Math.abs(a.skewMs) || (a.device < b.device ? -1 : 1))
       .slice(0, limit)
   }
-  return { seen, devices }
+  return { seen, devices, clients: ingest?.clients?.withFaults(limit) ?? [] }
 }
 
 async function ledgerOf(

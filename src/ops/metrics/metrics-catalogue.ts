@@ -74,6 +74,11 @@ const ingestMetrics: readonly Metric[] = [
     ingest('partialBytes'),
   ),
   counter(
+    'gateway_clients_taken_over_total',
+    'Connections of clients whose earlier connection was still open.',
+    ingest('takeOvers'),
+  ),
+  counter(
     'gateway_subscriptions_granted_total',
     'Topic filters that clients subscribed to and that were granted. Nothing is sent for them.',
     ingest('subscriptions'),

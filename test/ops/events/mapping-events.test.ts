@@ -83,8 +83,16 @@ describe('devices over HTTP', () => {
     await world.ops.start()
     world.ops.attach({ mapping: mappingStage({ skewed: [seen[1]!] }, seen) })
     const url = world.ops.url()
-    expect(JSON.parse((await get(url, '/devices')).text)).toEqual({ seen: 2, devices: [seen[1], seen[0]] })
-    expect(JSON.parse((await get(url, '/devices?limit=1')).text)).toEqual({ seen: 2, devices: [seen[1]] })
+    expect(JSON.parse((await get(url, '/devices')).text)).toEqual({
+      clients: [],
+      seen: 2,
+      devices: [seen[1], seen[0]],
+    })
+    expect(JSON.parse((await get(url, '/devices?limit=1')).text)).toEqual({
+      clients: [],
+      seen: 2,
+      devices: [seen[1]],
+    })
     expect(JSON.parse((await get(url, '/devices/b%2Fc')).text)).toEqual(seen[1])
     expect((await get(url, '/devices/%')).status).toBe(404)
     expect(await statusOf(url)).toMatchObject({ devices: { seen: 2, skewed: [{ device: 'b/c' }] } })

@@ -1,0 +1,106 @@
+// client-admission.ts: answers a CONNECT that follows the rules: who is it (access.ts), is there room
+// (connection-limits), is the client id free (clients), and is its session stored.
+
+import type { AuthenticateError, Client } from 'aedes'
+import type { Intake } from '../../intake/intake.ts'
+import { isVersion311 } from '../aedes-internals.ts'
+import type { Clients } from '../clients/clients.ts'
+import { shareKeyOf, type ConnectionLimits } from '../connection-limits/connection-limits.ts'
+import type { ClientReports } from '../client-reports.ts'
+import type { Gate } from '../gate/gate.ts'
+import type { OpenedSession, StoredSessions } from '../stored-sessions/stored-sessions.ts'
+import type { Access, Admitted, Judgement } from './access.ts'
+import type { Refusal } from './connect-rules.ts'
+
+export type ClientAdmission = {
+  /** For aedes. */
+  authenticate(
+    client: Client,
+    userName: string | undefined,
+    password: Buffer | undefined,
+    done: (error: AuthenticateError | null, ok: boolean | null) => void,
+  ): void
+  /** Whether the CONNECT that is being answered resumes a stored session. */
+  isSessionPresent(): boolean
+}
+
+type Deps = {
+  access: Access
+  limits: Pick<ConnectionLimits, 'accept'>
+  sessions: Pick<StoredSessions, 'open' | 'openClean' | 'closed'>
+  clients: Pick<Clients, 'mayConnect' | 'connected'>
+  reports: Pick<ClientReports, 'refuse'>
+  intake: Pick<Intake, 'links'>
+  gateOf: (client: Client) => Gate | undefined
+}
+
+/** A client id that an open connection of another identity has. */
+const inUse: Refusal = { reason: 'client_id_in_use', returnCode: 2 }
+
+export function createClientAdmission(deps: Deps): ClientAdmission {
+  const { access, limits, sessions, clients, reports, intake, gateOf } = deps
+  let sessionPresent = false
+  return { authenticate, isSessionPresent: () => sessionPresent }
+
+  function authenticate(
+    client: Client,
+    givenName: string | undefined,
+    password: Buffer | undefined,
+    done: (error: AuthenticateError | null, ok: boolean | null) => void,
+  ): void {
+    const found = gateOf(client)
+    if (found === undefined) return
+    const gate: Gate = found
+    const { certificateName, address, listener } = gate
+    const given = { userName: givenName ?? null, password: password ?? null }
+    if (gate.refusal !== null) refuseConnect(gate.refusal)
+    else access.judge({ ...given, listener, certificateName, address, isClosed: () => gate.closed }, judged)
+
+    function judged(judgement: Judgement): void {
+      if (judgement.kind === 'refused') refuseConnect(judgement.refusal)
+      if (judgement.kind === 'refused' || gate.closed) return
+      const { resumeReading } = gate
+      const { identity } = judgement
+      if (!clients.mayConnect(client.id, identity)) {
+        refuseConnect(inUse)
+        return
+      }
+      const reason = limits.accept(gate.connection, { clientId: client.id, identity, resumeReading })
+      if (reason === null) openSession(judgement)
+      else refuseConnect({ reason, returnCode: 3 })
+    }
+
+    function refuseConnect({ reason, returnCode }: Refusal): void {
+      reports.refuse(reason, address, client.id)
+      done(Object.assign(new Error(reason), { returnCode }), null)
+    }
+
+    function openSession(admitted: Admitted): void {
+      const openedBy = client.clean
+        ? sessions.openClean(client.id)
+        : sessions.open(client.id, admitted.identity ?? shareKeyOf(gate.address))
+      // Outside of the promise: an error of aedes is not one of the session.
+      void openedBy.then(
+        (opened) => setImmediate(admit, opened, admitted),
+        () => setImmediate(refuseConnect, { reason: 'session_not_stored', returnCode: 3 }),
+      )
+    }
+
+    /** Another one may have connected with the id meanwhile. */
+    function admit({ session, present }: OpenedSession, { identity, userName }: Admitted): void {
+      if (gate.closed || !clients.mayConnect(client.id, identity)) {
+        sessions.closed(session)
+        if (!gate.closed) refuseConnect(inUse)
+        return
+      }
+      gate.link = intake.links.connect(client.id)
+      gate.link.session = session
+      gate.expectReleases(session.unreleasedCount)
+      gate.sender = { clientId: client.id, userName, certificateName, identity }
+      clients.connected(gate.sender, address)
+      // MQTT 3.1 has no such flag. aedes reads it before `done` returns.
+      sessionPresent = present && isVersion311(client)
+      done(null, true)
+    }
+  }
+}

@@ -1,0 +1,263 @@
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { promisify } from 'node:util'
+import { describe, expect, test } from 'vitest'
+import { createClients } from '../../../../src/ingest/broker/clients/clients.ts'
+import type { GatewayEvent } from '../../../../src/domain/event.ts'
+import type { Sender } from '../../../../src/domain/message.ts'
+import { Secret } from '../../../../src/std/secret.ts'
+import { createFakeClock } from '../../../support/fake-clock.ts'
+import { openIngest, type IngestWorld } from '../../../support/ingest-world.ts'
+import { openMapperOf, truckSource } from '../../../support/mapping-world.ts'
+import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
+
+const run = promisify(execFile)
+const auto = () => createMemoryIntakeSpool({ commits: 'auto' })
+const users = ['depot', 'yard'].map((name) => ({ name, password: new Secret(name) }))
+const accessOf = (anonymous: boolean) => ({
+  access: [{ anonymous, certificates: false, users, passwordFile: null, tokens: [] }],
+})
+const asUser = (name: string) => ({ username: name, password: Buffer.from(name) })
+
+const reading = (km: number) => JSON.stringify({ ts: 1_760_000_000_000 + km, lat: 52, lon: 13 })
+
+async function stateOf(world: IngestWorld, clientId: string, state: string): Promise<unknown> {
+  while (world.ingest.clients.find(clientId)?.state !== state) await new Promise(setImmediate)
+  return world.ingest.clients.find(clientId)
+}
+
+describe('a will', () => {
+  const will = { topic: 'telemetry/v1/truck-8', payload: Buffer.from(reading(1)), qos: 1 as const }
+
+  test('for another truck is ignored and counted, and marks its own client as lost', async () => {
+    const spool = auto()
+    await using world = await openIngest(spool, { mapper: openMapperOf([truckSource()]) })
+    const device = await world.connection('truck-7')
+    await device.connect({ will })
+    device.publish({ topic: 'telemetry/v1/truck-7', payload: reading(2) })
+    await device.acked(1)
+    device.destroy()
+    expect(await stateOf(world, 'truck-7', 'lost')).toMatchObject({ willCame: true })
+    expect(spool.payloads.map(({ device }) => device)).toEqual(['truck-7'])
+    expect(world.ingest.counters().ignoredByReason).toEqual(new Map([['trucks|will', 1]]))
+    expect(world.ingest.clients.find('truck-8')).toBeNull()
+  })
+
+  test('is taken where the source says so', async () => {
+    const spool = auto()
+    const mapper = openMapperOf([truckSource({}, { wills: 'take' })])
+    await using world = await openIngest(spool, { mapper })
+    const device = await world.connection('truck-7')
+    await device.connect({ will })
+    device.destroy()
+    await spool.ended(1)
+    expect(await stateOf(world, 'truck-7', 'lost')).toMatchObject({ willCame: true })
+    expect(spool.payloads.map(({ device }) => device)).toEqual(['truck-8'])
+  })
+
+  test('that no source takes is no dead letter', async () => {
+    const spool = auto()
+    await using world = await openIngest(spool, { mapper: openMapperOf([truckSource()]) })
+    const device = await world.connection('truck-7')
+    await device.connect({ will: { ...will, topic: 'status/truck-7' } })
+    device.destroy()
+    await spool.ended(1)
+    expect(world.ingest.counters()).toMatchObject({ received: 1, ignored: 1, dead: 0 })
+  })
+
+  test('does not come after DISCONNECT', async () => {
+    await using world = await openIngest(auto())
+    const device = await world.connection('truck-7')
+    await device.connect({ will })
+    device.send({ cmd: 'disconnect' })
+    await device.gone()
+    expect(await stateOf(world, 'truck-7', 'disconnected')).toMatchObject({ willCame: false })
+    expect(world.ingest.counters().received).toBe(0)
+  })
+
+  test.skipIf(!existsSync('/usr/bin/mosquitto_sub'))('of mosquitto_sub comes when it is killed', async () => {
+    await using world = await openIngest(auto(), { mapper: openMapperOf([truckSource()]) })
+    const where = ['-h', '127.0.0.1', '-p', String(world.port), '-i', 'mosq', '-t', 'commands']
+    const last = ['--will-topic', 'telemetry/v1/truck-8', '--will-payload', reading(3)]
+    const child = run('/usr/bin/mosquitto_sub', [...where, ...last])
+    const ended = child.catch(() => undefined)
+    await stateOf(world, 'mosq', 'connected')
+    child.child.kill('SIGKILL')
+    await ended
+    expect(await stateOf(world, 'mosq', 'lost')).toMatchObject({ willCame: true })
+    expect(world.ingest.counters()).toMatchObject({ ignored: 1, mapped: 0 })
+  })
+})
+
+describe('a message with RETAIN', () => {
+  test('is an ordinary message, also for a source that ignores retained messages', async () => {
+    const spool = auto()
+    const mapper = openMapperOf([truckSource({}, { retained: 'ignore' })])
+    await using world = await openIngest(spool, { mapper })
+    const device = await world.device('truck-7')
+    for (const qos of [0, 1, 2] as const)
+      device.publish({
+        topic: 'telemetry/v1/truck-7',
+        payload: reading(qos),
+        qos,
+        messageId: qos + 1,
+        retain: true,
+      })
+    await device.acked(3)
+    expect(world.ingest.counters()).toMatchObject({ mapped: 3, ignored: 0 })
+  })
+})
+
+describe('a client id', () => {
+  test('cannot be taken over by another identity, and its client does not notice', async () => {
+    await using world = await openIngest(auto(), accessOf(true))
+    const owner = await world.connection('truck-7')
+    await owner.connect({ ...asUser('depot'), clean: false })
+    for (const other of [asUser('yard'), {}]) {
+      const thief = await world.connection('truck-7')
+      expect(await thief.connect({ ...other, clean: true })).toMatchObject({ returnCode: 2 })
+      await thief.gone()
+    }
+    owner.publish({ topic: 't', payload: 'x' })
+    await owner.acked(1)
+    expect(world.ingest.counters().refusedByReason).toEqual(new Map([['client_id_in_use', 2]]))
+    expect(world.ingest.clients.find('truck-7')).toMatchObject({
+      state: 'connected',
+      identity: 'depot',
+      takeOvers: 0,
+      fault: { reason: 'client_id_in_use', count: 2 },
+    })
+    // The clean session of the thief did not discard the stored one.
+    owner.send({ cmd: 'disconnect' })
+    await owner.gone()
+    const again = await world.connection('truck-7')
+    expect(await again.connect({ ...asUser('depot'), clean: false })).toMatchObject({ sessionPresent: true })
+  })
+
+  test('two that connect in the same moment: one gets it', async () => {
+    await using world = await openIngest(auto(), accessOf(false))
+    const both = await Promise.all([world.connection('truck-7'), world.connection('truck-7')])
+    const codes = await Promise.all(
+      both.map(async (device, index) => (await device.connect(asUser(users[index]!.name))).returnCode),
+    )
+    expect(codes.toSorted((a, b) => (a ?? 0) - (b ?? 0))).toEqual([0, 2])
+  })
+
+  test('that an anonymous client has is given to a client that proves who it is', async () => {
+    await using world = await openIngest(auto(), accessOf(true))
+    const squatter = await world.device('truck-7')
+    const owner = await world.connection('truck-7')
+    expect(await owner.connect(asUser('depot'))).toMatchObject({ returnCode: 0 })
+    await squatter.gone()
+    expect(world.ingest.counters()).toMatchObject({ takeOvers: 1, connections: 1 })
+  })
+
+  test('is free for another identity when its connection has ended', async () => {
+    await using world = await openIngest(auto(), accessOf(false))
+    const first = await world.connection('truck-7')
+    await first.connect(asUser('depot'))
+    first.destroy()
+    await stateOf(world, 'truck-7', 'lost')
+    const second = await world.connection('truck-7')
+    expect(await second.connect(asUser('yard'))).toMatchObject({ returnCode: 0 })
+    expect(world.ingest.clients.find('truck-7')).toMatchObject({ state: 'connected', identity: 'yard' })
+  })
+
+  test('that two devices share is seen', async () => {
+    await using world = await openIngest(auto())
+    for (let count = 0; count < 7; count += 1) await world.device('truck-7')
+    expect(world.ingest.counters().takeOvers).toBe(6)
+    expect(world.events.filter(({ kind }) => kind === 'client_taken_over')).toHaveLength(6)
+    expect(world.events.filter(({ kind }) => kind === 'client_id_shared')).toEqual([
+      { kind: 'client_id_shared', clientId: 'truck-7', identity: null, address: '127.0.0.1', takeOvers: 6 },
+    ])
+    expect(await stateOf(world, 'truck-7', 'connected')).toMatchObject({ takeOvers: 6 })
+  })
+})
+
+describe('what is known of clients', () => {
+  function open() {
+    const clock = createFakeClock()
+    const events: GatewayEvent[] = []
+    const clients = createClients({ clock, emit: (event) => void events.push(event) })
+    return { clock, events, clients }
+  }
+  const senderOf = (clientId: string): Sender => ({
+    clientId,
+    userName: null,
+    certificateName: null,
+    identity: null,
+  })
+
+  test('a device that comes back now and then shares its id with nobody', async () => {
+    const { clock, events, clients } = open()
+    for (let count = 0; count < 50; count += 1) {
+      clients.connected(senderOf('truck-7'), null)
+      await clock.advance(150_000)
+    }
+    expect(clients.takeOvers()).toBe(49)
+    expect(events.filter(({ kind }) => kind === 'client_id_shared')).toEqual([])
+  })
+
+  test('the end and the will of a connection that was taken over change nothing', () => {
+    const { clients } = open()
+    const old = senderOf('truck-7')
+    clients.connected(old, null)
+    clients.connected(senderOf('truck-7'), '10.0.0.7')
+    clients.willCame(old)
+    clients.ended(old, false)
+    expect(clients.find('truck-7')).toMatchObject({
+      state: 'connected',
+      willCame: false,
+      address: '10.0.0.7',
+    })
+  })
+
+  test('is bounded, and strangers that were refused displace no admitted client', () => {
+    const { clients } = open()
+    const truck = senderOf('truck-7')
+    clients.connected(truck, null)
+    clients.ended(truck, false)
+    const fault = { reason: 'bad_credentials', detail: 'd.' }
+    for (let n = 0; n < 30_000; n += 1) clients.refused(`stranger-${n}`, '10.0.0.8', fault)
+    expect(clients.find('truck-7')).toMatchObject({ state: 'lost' })
+    expect(clients.find('stranger-0')).toBeNull()
+    expect(clients.withFaults(100_000)).toHaveLength(1000)
+    for (let n = 0; n < 30_000; n += 1) {
+      const one = senderOf(`other-${n}`)
+      clients.connected(one, null)
+      clients.ended(one, true)
+    }
+    expect(clients.find('truck-7')).toBeNull()
+    expect(clients.find('other-29999')).toMatchObject({ state: 'disconnected' })
+    expect(clients.find('other-9999')).toBeNull()
+    expect(clients.find('other-10000')).not.toBeNull()
+  })
+
+  test('a client of MQTT 5 stands in the list with the reason', async () => {
+    await using world = await openIngest(auto())
+    const device = await world.connection('modern')
+    await device.connect({ protocolVersion: 5 })
+    await device.gone()
+    expect(world.ingest.clients.withFaults(10)).toMatchObject([
+      {
+        clientId: 'modern',
+        state: 'refused',
+        address: '127.0.0.1',
+        fault: {
+          reason: 'unsupported_version',
+          detail: expect.stringContaining('MQTT 5') as string,
+          count: 1,
+        },
+      },
+    ])
+  })
+
+  test('a client whose connection the gateway closed is lost, with the reason', async () => {
+    await using world = await openIngest(auto())
+    const device = await world.device('broken')
+    device.publish({ topic: '$SYS/x', payload: 'x' })
+    await device.gone()
+    expect(await stateOf(world, 'broken', 'lost')).toMatchObject({ fault: { reason: 'bad_topic', count: 1 } })
+  })
+})
