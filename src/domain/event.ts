@@ -97,6 +97,7 @@ export const eventFields = {
   },
   client_taken_over: { clientId, identity, address },
   client_id_shared: { clientId, identity, address, takeOvers: count('take-overs in the last minutes') },
+  publish_refused: { reason, detail, clientId, identity, address, topic },
   messages_dropped: { reason: field<DropReason>(reason.meaning), detail, count: messages },
   message_unmappable: { source: field<string | null>(source.meaning), topic, reason, detail },
   message_quarantined: { source, device, topic, reason, detail },

@@ -33,8 +33,8 @@ export type Message = {
   bytes: Buffer
   qos: QoS
   /**
-   * It was stored by another broker and is not new. The embedded broker stores nothing: a message that a client
-   * sends with RETAIN is new, and does not have this.
+   * It was stored by another broker and is not new. The embedded broker stores nothing: a message that a
+   * client sends with RETAIN is new, and does not have this.
    */
   retain: boolean
   /** A will: the broker publishes it for a client whose connection ended without DISCONNECT. */

@@ -11,6 +11,7 @@ import {
 import { connectionLimitOptions } from './broker/connection-limits/connection-limits-config.ts'
 import { isLoopback } from '../std/loopback.ts'
 import { limitsSchema } from './broker/limits-config.ts'
+import { publishRulesOptions, publishRulesSchema } from './broker/publish-rules/publish-rules-config.ts'
 import { listenerOptions, listenerSchema } from './broker/listeners/listener-config.ts'
 import type { IngestOptions } from './ingest.ts'
 
@@ -23,6 +24,7 @@ const brokerSchema = z
       .describe('Addresses on which devices connect.'),
     access: accessSchema.prefault({}).describe('Which clients may connect.'),
     passwords: passwordsSchema.describe('How passwords of clients are checked.'),
+    rules: publishRulesSchema.describe('Which topics clients may publish to.'),
     subscriptions: z
       .enum(['accept', 'refuse'])
       .default('accept')
@@ -82,6 +84,7 @@ export function ingestOptions({ broker }: IngestConfig): IngestOptions {
     listeners: broker.listeners.map(listenerOptions),
     access: broker.listeners.map((listener) => accessOptions(listener.access ?? access)),
     passwords: passwordOptions(broker.passwords),
+    rules: publishRulesOptions(broker.rules),
     subscriptions: broker.subscriptions,
     ...connectionLimitOptions(limits),
     topicLimits: { bytesMax: limits.max_topic_bytes, levelsMax: limits.max_topic_levels },

@@ -46,6 +46,8 @@ export type KeptSpool = Pick<
 export type ReceivedMessage = Message & {
   /** Null where the packet identifier belongs to a link of ours and not to the client. */
   link?: ClientLink | null
+  /** The client may not publish it: it is acknowledged and ignored for this reason. */
+  violation?: string | null
   /** Packet identifier; 0 with QoS 0. */
   messageId?: number
   /** Its place among the messages of the connection that want an ack, from 0. */
@@ -125,7 +127,8 @@ export type ClientEntry = {
 }
 
 /** What the intake needs of the mapping. */
-export type IntakeMapper = Pick<Mapper, 'map' | 'apply' | 'tick' | 'nextTickAt' | 'restore' | 'openParts'>
+export type IntakeMapper = Pick<Mapper, 'map' | 'apply' | 'tick' | 'nextTickAt' | 'restore' | 'openParts'> &
+  Partial<Pick<Mapper, 'ownerOf'>>
 
 /** While the kept messages of a device are being released, its later messages are kept behind them. */
 export type ReleaseOrder = {

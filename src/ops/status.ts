@@ -111,6 +111,8 @@ export function buildStatus(source: StatusSource) {
       waiting: ingest?.passwordsWaiting ?? 0,
       delayed: ingest?.refusalsDelayed ?? 0,
     },
+    /** Messages that a rule did not allow, keyed `identity|reason`. */
+    refusedMessages: recordOf(ingest?.refusedByIdentity),
     /** Sessions of clients that connect without Clean Session. */
     sessions: {
       stored: ingest?.sessions ?? 0,

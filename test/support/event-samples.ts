@@ -166,6 +166,15 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
     identity: 'truck-7',
     address: '10.0.0.7',
   },
+  publish_refused: {
+    kind: 'publish_refused',
+    reason: 'not_own_name',
+    detail: 'It published to "t/8", which bears the name of another identity.',
+    clientId: 'truck-7',
+    identity: 'truck-7',
+    address: '10.0.0.7',
+    topic: 't/8',
+  },
   client_id_shared: {
     kind: 'client_id_shared',
     clientId: 'truck-7',

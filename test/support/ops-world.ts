@@ -73,6 +73,8 @@ export function ingestCounters(more: Partial<IngestCounters> = {}): IngestCounte
     resendsStored: 0,
     identifiersForgotten: 0,
     takeOvers: 0,
+    refusedMessages: new Map(),
+    refusedByIdentity: new Map(),
     subscriptions: 0,
     subscriptionsRefused: 0,
     passwordsComputed: 0,

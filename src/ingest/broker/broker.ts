@@ -9,6 +9,7 @@
 //   access/             which clients may connect, and the rules for a CONNECT
 //   connection-limits/  how many connections there may be, and how much one client may send
 //   clients/            what is known of each client by its id, and who may take it over
+//   publish-rules/      what a client may publish to
 //   stored-sessions/    sessions, and their QoS 2 messages that are not released
 //   control-packets.ts  SUBSCRIBE and UNSUBSCRIBE
 //   topic-rules.ts      the rules for topic names and filters
@@ -42,6 +43,11 @@ import { connectFault, refusalOf } from './access/connect-rules.ts'
 import { createControlPackets, type Subscriptions } from './control-packets.ts'
 import type { Gate } from './gate/gate.ts'
 import { createGates, type GateCounters, type GatesOptions } from './gate/gates.ts'
+import {
+  createPublishRules,
+  type PublishRules,
+  type PublishRulesOptions,
+} from './publish-rules/publish-rules.ts'
 import { createPublishHandler } from './publish-handler.ts'
 import type { TopicLimits } from './topic-rules.ts'
 import type { StoredSessions } from './stored-sessions/stored-sessions.ts'
@@ -61,6 +67,7 @@ export type BrokerOptions = GatesOptions & {
   clientIdBytesMax: number
   topicLimits: TopicLimits
   subscriptions: Subscriptions
+  rules: PublishRulesOptions
 }
 
 export type Broker = {
@@ -83,21 +90,22 @@ export type Origin = {
   listener: number
 }
 
-export type BrokerCounters = GateCounters & {
-  acked: number
-  /** Topic filters that clients subscribed to: granted, and refused with SUBACK 128. */
-  subscriptions: number
-  subscriptionsRefused: number
-  /** Sockets without an accepted CONNECT, those in a TLS handshake included. */
-  unauthenticated: number
-  /** How often a client was not read for a while because of its rate. */
-  pausesByLimit: ReadonlyMap<string, number>
-  /** CONNECTs of clients whose earlier connection was open. */
-  takeOvers: number
-  /** Refused CONNECTs, and connections that the gateway closed, by reason. */
-  refusedByReason: ReadonlyMap<string, number>
-  droppedByReason: ReadonlyMap<string, number>
-}
+export type BrokerCounters = GateCounters &
+  ReturnType<PublishRules['counters']> & {
+    acked: number
+    /** Topic filters that clients subscribed to: granted, and refused with SUBACK 128. */
+    subscriptions: number
+    subscriptionsRefused: number
+    /** Sockets without an accepted CONNECT, those in a TLS handshake included. */
+    unauthenticated: number
+    /** How often a client was not read for a while because of its rate. */
+    pausesByLimit: ReadonlyMap<string, number>
+    /** CONNECTs of clients whose earlier connection was open. */
+    takeOvers: number
+    /** Refused CONNECTs, and connections that the gateway closed, by reason. */
+    refusedByReason: ReadonlyMap<string, number>
+    droppedByReason: ReadonlyMap<string, number>
+  }
 
 /** How long a client may take to read its last acks when the broker closes. */
 const endTimeoutMs = 1000
@@ -112,9 +120,10 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
   const clients = createClients({ clock, emit })
   const reports = createClientReports({ clock, emit, clients })
   let stopping = false
+  const rules = createPublishRules({ owners: intake.owners, clients, clock, emit }, options.rules)
   const handler = createPublishHandler(
-    { intake, clients, gateOf: (client) => gateOf.get(client), stopping: () => stopping },
-    options,
+    { intake, clients, rules, gateOf: (client) => gateOf.get(client), stopping: () => stopping },
+    { topicLimits: options.topicLimits, onViolation: options.rules.onViolation },
   )
 
   const { message, publish } = handler
@@ -246,6 +255,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
       pausesByLimit: limits.counters().pauses,
       refusedByReason: new Map([...limits.counters().refused, ...reports.refused()]),
       droppedByReason: reports.dropped(),
+      ...rules.counters(),
     }),
     clients,
   }

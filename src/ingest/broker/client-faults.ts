@@ -50,6 +50,7 @@ export const clientDrops = {
   protocol_error: 'It broke the MQTT protocol.',
   tls_on_plain_port:
     'It speaks TLS to a listener without TLS (mqtt://). Give the device the port of an mqtts:// listener.',
+  publish_refused: 'It published to a topic that it may not use (on_violation: close).',
   bad_user_name: 'Its user name contains a null character.',
   password_without_user: 'Its CONNECT has a password and no user name.',
   bad_will_qos: 'Its will has QoS 3, which does not exist.',

@@ -19,6 +19,7 @@ import { createAckSlots, puback, pubrec, type AckHead } from './gate/ack-writer.
 import { lacksIdentifier, type Done, type PublishPacket } from './aedes-internals.ts'
 import type { Clients } from './clients/clients.ts'
 import type { Gate } from './gate/gate.ts'
+import type { PublishRules } from './publish-rules/publish-rules.ts'
 import { topicProblem, type TopicLimits } from './topic-rules.ts'
 
 export type PublishHandler = {
@@ -35,13 +36,14 @@ export type PublishHandler = {
 type Deps = {
   intake: Pick<Intake, 'accept'>
   clients: Pick<Clients, 'willCame'>
+  rules: Pick<PublishRules, 'violationOf' | 'refused'>
   gateOf: (client: Client) => Gate | undefined
   stopping: () => boolean
 }
 
 export function createPublishHandler(
-  { intake, clients, gateOf, stopping }: Deps,
-  { topicLimits }: { topicLimits: TopicLimits },
+  { intake, clients, rules, gateOf, stopping }: Deps,
+  { topicLimits, onViolation }: { topicLimits: TopicLimits; onViolation: 'drop' | 'close' },
 ): PublishHandler {
   const slots = createAckSlots(onAck)
   const message: ReceivedMessage = {
@@ -50,6 +52,7 @@ export function createPublishHandler(
     qos: 0,
     retain: false,
     will: false,
+    violation: null,
     dup: false,
     sender: { clientId: '', userName: null, certificateName: null, identity: null },
     arrivedAt: 0,
@@ -73,6 +76,15 @@ export function createPublishHandler(
       return
     }
     gate.connection.budget?.count(message.topic.length + message.bytes.length)
+    const violation = rules.violationOf(gate, sender, message.topic)
+    if (violation !== null) {
+      const detail = rules.refused(gate, sender, message.topic, violation)
+      if (onViolation === 'close') {
+        gate.drop('publish_refused', detail)
+        return
+      }
+    }
+    message.violation = violation
     // Nothing is stored for subscribers, so RETAIN says nothing about the message.
     message.retain = false
     message.sender = sender

@@ -25,7 +25,7 @@ import type { Ack } from '../../spool/spool.ts'
 import { isKeptWhole } from '../remap/kept-message.ts'
 import type { IntakeMapper, IntakeSpool, ReceivedMessage, ReleaseOrder } from '../types.ts'
 import { createDropReporter } from './dropped-messages.ts'
-import { createMappingState } from './mapping-state.ts'
+import { createMappingState, type MappingState } from './mapping-state.ts'
 import type { Tap } from './message-tap.ts'
 import { createResultRouter, type RoutedCounters } from './result-router.ts'
 import { createStoreBackpressure } from './store-backpressure.ts'
@@ -60,6 +60,8 @@ export type Intake = {
   accept(message: ReceivedMessage, ack: Ack | null): void
   /** The connections of the clients whose messages come here. */
   readonly links: Pick<UntimedResends, 'connect' | 'disconnect' | 'release'>
+  /** Whose topic it is, by the mapping in force. */
+  readonly owners: Pick<MappingState, 'ownerOf'>
   /** No socket may be read for now; the listener of onReadingChange is called when this changes. */
   readonly readingPaused: boolean
   /** Too much of this connection waits for a full store, so it is not read; the same listener. */
@@ -116,7 +118,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
   let draining = false
   let readingPaused = false
   let finished = false
-  let finishing: (() => void)[] = []
+  const finishing: (() => void)[] = []
   let onReadingChange: () => void = () => {}
 
   const unlisten = spool.listen({
@@ -264,9 +266,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
   function checkFinished(): void {
     if (finishing.length === 0) return
     finished ||= (waiting.size === 0 && !backpressure.canResume) || spool.holdReason !== null
-    if (!finished) return
-    for (const resolve of finishing) resolve()
-    finishing = []
+    if (finished) for (const resolve of finishing.splice(0)) resolve()
   }
 
   function updateReading(): void {
@@ -279,6 +279,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
   return {
     accept,
     links: resends,
+    owners: state,
     get readingPaused() {
       return readingPaused
     },

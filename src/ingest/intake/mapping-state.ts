@@ -8,15 +8,16 @@
 
 import type { CancelTimer, Clock } from '../../std/clock.ts'
 import type { OurTime } from '../../domain/arrival.ts'
-import type { Message } from '../../domain/message.ts'
 import type { StateChanges, MapResult } from '../../mapping/mapping.ts'
 import { mapperFailed } from '../remap/mapper-failure.ts'
-import type { IntakeMapper, IntakeSpool } from '../types.ts'
+import type { IntakeMapper, IntakeSpool, ReceivedMessage } from '../types.ts'
 import type { ResultRouter } from './result-router.ts'
 
 export type MappingState = {
-  map(message: Message): MapResult
+  map(message: ReceivedMessage): MapResult
   apply(): StateChanges
+  /** Of the mapper in force. */
+  readonly ownerOf: ((topic: string) => string | null) | null
   /** A part was taken: something may close earlier than was known. */
   partAdded(): void
   /** Rejects where the store is lost meanwhile. Nothing may be mapped until it resolves. */
@@ -46,9 +47,21 @@ export function createMappingState(
   let armedFor = Number.POSITIVE_INFINITY
   let cancel: CancelTimer = () => {}
   let closed = false
-  return { map, apply: () => mapper.apply(), partAdded: arm, restore, swap, counters, close }
+  return {
+    map,
+    apply: () => mapper.apply(),
+    get ownerOf() {
+      return mapper.ownerOf ?? null
+    },
+    partAdded: arm,
+    restore,
+    swap,
+    counters,
+    close,
+  }
 
-  function map(message: Message): MapResult {
+  function map(message: ReceivedMessage): MapResult {
+    if (message.violation) return { kind: 'ignored', source: '', reason: message.violation }
     try {
       return mapper.map(message)
     } catch (error) {

@@ -101,6 +101,7 @@ function compileSource(
     return holds && { holds, reason, detail }
   })
   checkLevels(source, scope)
+  checkIdentity(source, patterns, scope)
   const extract = compileExtracts(source, scope)
   const device = compile(['device'], () => compileDevice(source.device, captures))
   const provider = compile(['provider'], () => compileProvider(source.provider, captures))
@@ -118,6 +119,7 @@ function compileSource(
     patterns,
     captures,
     exclude: exclude.filter((pattern) => pattern !== undefined),
+    identity: source.identity === undefined ? null : captures.indexOf(source.identity),
     retained: source.retained,
     wills: source.wills ?? (source.encoding === 'sparkplug' ? 'take' : 'ignore'),
     encoding: encodings[source.encoding],
@@ -147,6 +149,16 @@ function compileEachOf({ each, encoding }: SourceConfig): Each | null {
   if (each === undefined) return encodings[encoding].isList ? compileEach([(_record, root) => root]) : null
   const reads: Read[] = stepsOf(each).map((step) => compilePaths(typeof step === 'string' ? step : step.path))
   return compileEach(reads)
+}
+
+/** A pattern without the capture would leave its topics to nobody. */
+function checkIdentity(
+  { identity }: SourceConfig,
+  patterns: readonly TopicPattern[],
+  { report }: Scope,
+): void {
+  if (identity === undefined || patterns.every(({ captures }) => captures.includes(identity))) return
+  report(['identity'], `must be a capture of each topic of the source, found ${quote(identity, 64)}.`)
 }
 
 /** Reports a `$up` beyond the levels of `each`, which would find nothing. */

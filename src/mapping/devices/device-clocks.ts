@@ -36,8 +36,8 @@ export type CommonSkew = { skewMs: number; devices: number; judged: number }
 
 export type DeviceClocks = {
   /**
-   * Judges a device time and notes it. `offsetMs`: true time minus arrival; null while unknown. `sender`: null
-   * for a record of several messages.
+   * Judges a device time and notes it. `offsetMs`: true time minus arrival; null while unknown. `sender`:
+   * null for a record of several messages.
    */
   observe(
     device: string,

@@ -23,6 +23,8 @@ export type CompiledSource = {
   /** Names of all captures; a pattern that does not have one leaves it empty. */
   captures: readonly string[]
   exclude: readonly TopicPattern[]
+  /** The place of the capture that must be the identity of the client; null where it may be any. */
+  identity: number | null
   retained: 'take' | 'ignore'
   wills: 'take' | 'ignore'
   encoding: Encoding

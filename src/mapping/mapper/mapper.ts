@@ -53,6 +53,8 @@ export type MapperCounters = {
 export type Mapper = {
   /** Total. Without `live` (a kept message is mapped again) decoders remember nothing of it. */
   map(message: Message, live?: boolean): MapResult
+  /** The identity that may publish to a topic, null for anyone; null where no source restricts its topics. */
+  readonly ownerOf: ((topic: string) => string | null) | null
   /** The same for a deferred message, with the result of its expression. */
   mapDecoded(message: Message, source: string, value: unknown): MapResult
   /** The value that a deferred message's expression is evaluated over, or the result of a message without. */
@@ -120,6 +122,7 @@ export function createMapper(
   return {
     map: (message, live = true) => marked(map(message, live)),
     mapDecoded: (message, source, value) => marked(mapDecoded(message, source, value)),
+    ownerOf: sources.some(({ identity }) => identity !== null) ? ownerOf : null,
     decoded,
     refused,
     expressions,
@@ -182,6 +185,11 @@ export function createMapper(
     if (source.jsonata !== null)
       return { kind: 'deferred', source: source.name, windowKey: messageKeyOf(message) }
     return mapBytes(route, decodeOf(route.runtime, message), message)
+  }
+
+  function ownerOf(topic: string): string | null {
+    const route = routing.routeOf(topic)
+    return route.runtime === null ? null : route.owner
   }
 
   function tick(nowMs: EpochMs): StateChanges | null {

@@ -26,6 +26,8 @@ export type Route = {
   captures: readonly string[]
   /** Its messages are ignored, whatever is in them. */
   excluded: boolean
+  /** The identity whose topic it is; null where it may be that of anyone. */
+  owner: string | null
   provider: ProviderName
   /** The device, where the topic alone names it. */
   entry: DeviceEntry | null
@@ -93,7 +95,8 @@ export function createRouting(
     const provider = (source.provider?.(captures) ?? defaultProvider) as ProviderName
     const entry = isNamed && !excluded ? devices.entryOf(name, provider) : null
     const decode = runtime.decoder?.forTopic(topic) ?? null
-    return { runtime, captures, excluded, provider, entry, decode }
+    const owner = source.identity === null ? null : (captures[source.identity] ?? '')
+    return { runtime, captures, excluded, owner, provider, entry, decode }
   }
 
   function counters(): ReturnType<Routing['counters']> {

@@ -190,6 +190,15 @@ export const presetShape = {
         '{identity} (the name that the client proved by password, token or certificate), such as "{operator}/{vehicle}", or `{ path: imei }`. In a list the first entry that gives a name ' +
         'is used. Default: {device}. Without a name the message becomes a dead letter (NO_DEVICE).',
     ),
+  identity: text(64)
+    .meta({ examples: ['device'] })
+    .optional()
+    .describe(
+      'Name of the topic capture that must be the identity of the client, such as device: a client may publish ' +
+        'under its own name only. The identity is the name that the client proved by password, token or ' +
+        'certificate, so an anonymous client may not publish here. What happens to other messages: ' +
+        '`ingest.broker.rules.on_violation`. Default: any client may publish to the topics of this source.',
+    ),
   provider: text(256)
     .optional()
     .describe(

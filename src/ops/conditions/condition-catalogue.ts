@@ -2,6 +2,7 @@
 //
 //   spool-conditions.ts    those of the spool and its disk
 //   http-conditions.ts     those of the HTTP server
+//   client-conditions.ts   those of clients and their connections
 //
 // The event that raises a condition may replace `meaning` and `act` by more exact texts.
 // The documentation is generated from this table. Which event raises and clears a condition: ops/events.
@@ -27,16 +28,6 @@ const hourMs = 3_600_000
 const dayMs = 86_400_000
 
 export const conditionCatalogue = {
-  // clients
-  CLIENT_ID_SHARED: {
-    severity: 'warning',
-    meaning: 'Two devices share one client id: each connection of one closes that of the other.',
-    act:
-      'Give each device a client id of its own. If only one device has this id, its connection breaks again and ' +
-      'again: check its network.',
-    quietMs: 1_800_000,
-  },
-
   // delivery
   ENDPOINT_UNAVAILABLE: {
     severity: 'error',
@@ -205,54 +196,7 @@ export const conditionCatalogue = {
     meaning: 'Devices cannot connect to one of the listeners.',
     act: 'See the error in the condition.',
   },
-  CONNECTIONS_LIMITED: {
-    severity: 'warning',
-    meaning: 'Connections are closed because a limit in ingest.broker.limits is reached.',
-    act:
-      'Find out what connects from the addresses in the condition, and block unknown ones in the firewall. If they ' +
-      'are your devices, raise the limit. If it is your balancer, set proxy_protocol of the listener.',
-    quietMs: 300_000,
-  },
-  CLIENTS_PAUSED: {
-    severity: 'warning',
-    meaning: 'Clients send more than their rate. They are slowed down, and nothing is dropped.',
-    act:
-      'Find out why the clients in the condition send that much. If it is intended, raise the limit in ' +
-      'ingest.broker.limits.',
-    quietMs: 300_000,
-  },
-  SESSIONS_LIMITED: {
-    severity: 'warning',
-    meaning:
-      'Stored sessions are removed because a limit is reached. Their clients start new ones, and may send ' +
-      'QoS 2 messages a second time.',
-    act:
-      'Look for clients that connect with a new client id each time, or never release their QoS 2 messages. If ' +
-      'they are in order, raise the limit in ingest.broker.limits.',
-    quietMs: 300_000,
-  },
-  PROXY_HEADER_WRONG: {
-    severity: 'warning',
-    meaning: 'Connections are closed because of the PROXY protocol.',
-    act:
-      'Have the balancer send version 2 of the protocol, and list its addresses in proxy_protocol.trusted of ' +
-      'the listener. Devices that connect directly need a listener of their own.',
-    quietMs: 300_000,
-  },
-  ACCESS_STALE: {
-    severity: 'error',
-    meaning:
-      'A changed password file or certificate cannot be used. The former users or certificates stay in force.',
-    act: 'Correct the file in the condition. The gateway reads the files again as soon as they change.',
-  },
-  AUTH_FAILURES: {
-    severity: 'warning',
-    meaning: 'Clients are refused because of a wrong password, token or user.',
-    act:
-      'If the address is a device of yours, correct its user name and password. If not, block the address in ' +
-      'the firewall. A user name that is not configured is not shown, because it may be a password.',
-    quietMs: 600_000,
-  },
+  ...clientConditions,
   MAPPING_STALE: {
     severity: 'error',
     meaning: 'The changed config or device table has errors. The previous mapping stays in force.',
@@ -290,7 +234,6 @@ export const conditionCatalogue = {
     meaning: 'JSONata expressions cannot be evaluated. Their messages are acknowledged and wait on disk.',
     act: 'Check the memory of the machine. The gateway tries again automatically.',
   },
-  ...clientConditions,
   ...httpConditions,
 
   // ledger: nothing is late or lost by these

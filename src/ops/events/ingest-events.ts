@@ -11,7 +11,7 @@ import type { EventTable } from './types.ts'
 
 type IngestEvent = Extract<
   EventName,
-  `${'auth' | 'access' | 'listener' | 'client' | 'session' | 'message' | 'messages' | 'quarantine' | 'expressions'}_${string}`
+  `${'auth' | 'access' | 'listener' | 'client' | 'publish' | 'session' | 'message' | 'messages' | 'quarantine' | 'expressions'}_${string}`
 >
 
 export const ingestEvents: EventTable<IngestEvent> = {
@@ -117,6 +117,18 @@ export const ingestEvents: EventTable<IngestEvent> = {
         why:
           `The last one: ${client(clientId)}${identity === null ? '' : ` (identity ${quote(identity, 64)})`} took over from itself ` +
           `${plural(takeOvers, 'time')} within ten minutes, the last time from ${address ?? 'an unknown address'}.`,
+      }),
+    },
+  },
+  publish_refused: {
+    level: 'warn',
+    text: ({ clientId, detail }) => `Refused messages of ${client(clientId)}. ${sentence(detail)}`,
+    repeats: ({ reason, identity }) => `${reason}|${identity ?? ''}`,
+    raises: {
+      PUBLISH_REFUSED: ({ clientId, identity, address, detail }) => ({
+        why:
+          `The last one: ${client(clientId)} (${identity === null ? 'anonymous' : `identity ${quote(identity, 64)}`}, ` +
+          `${address ?? 'unknown address'}). ${sentence(detail)}`,
       }),
     },
   },

@@ -7,9 +7,9 @@
 import { httpMetrics } from './http-metrics.ts'
 import { keptMetrics } from './kept-metrics.ts'
 import { ledgerMetrics } from './ledger-metrics.ts'
+import { clientMetrics } from './client-metrics.ts'
 import { mappingMetrics } from './mapping-metrics.ts'
 import {
-  byReason,
   bySource,
   counter,
   deadLetters,
@@ -58,61 +58,11 @@ const ingestMetrics: readonly Metric[] = [
     'Messages that became dead letters, by source and reason.',
     bySource('deadByReason'),
   ),
-  counter('gateway_clients_refused_total', 'Connections refused, by reason.', byReason('refusedByReason')),
-  counter(
-    'gateway_clients_dropped_total',
-    'Connections that the gateway closed, by reason.',
-    byReason('droppedByReason'),
-  ),
   counter('gateway_messages_dropped_total', 'QoS 0 messages lost. Alert on any increase.', ingest('dropped')),
   counter('gateway_ingest_bytes_total', 'Size of the messages received.', ingest('bytes')),
   gauge('gateway_messages_held', 'Messages whose acknowledgement is held.', ingest('held')),
   gauge('gateway_connections', 'Connections of devices.', ingest('connections')),
-  gauge(
-    'gateway_partial_packet_bytes',
-    'Memory of packets whose end has not arrived, as max_partial_bytes counts it.',
-    ingest('partialBytes'),
-  ),
-  counter(
-    'gateway_clients_taken_over_total',
-    'Connections of clients whose earlier connection was still open.',
-    ingest('takeOvers'),
-  ),
-  counter(
-    'gateway_subscriptions_granted_total',
-    'Topic filters that clients subscribed to and that were granted. Nothing is sent for them.',
-    ingest('subscriptions'),
-  ),
-  counter(
-    'gateway_subscriptions_refused_total',
-    'Topic filters that clients subscribed to and that were refused (subscriptions: refuse).',
-    ingest('subscriptionsRefused'),
-  ),
-  counter(
-    'gateway_client_pauses_total',
-    'Pauses in reading a client that sends more than its rate, by limit.',
-    byReason('pausesByLimit'),
-  ),
-  gauge(
-    'gateway_connections_unauthenticated',
-    'Connections without an accepted CONNECT (max_unauthenticated).',
-    ingest('unauthenticated'),
-  ),
-  counter(
-    'gateway_passwords_computed_total',
-    'Passwords of clients checked by computing their hash.',
-    ingest('passwordsComputed'),
-  ),
-  counter(
-    'gateway_passwords_remembered_total',
-    'Passwords of clients answered without a computation, because the same one was checked before.',
-    ingest('passwordsRemembered'),
-  ),
-  gauge(
-    'gateway_passwords_waiting',
-    'Passwords of clients that wait to be checked.',
-    ingest('passwordsWaiting'),
-  ),
+  ...clientMetrics,
   gauge('gateway_sessions', 'Stored sessions of clients without Clean Session.', ingest('sessions')),
   counter(
     'gateway_sessions_evicted_total',

@@ -53,6 +53,8 @@ export type Clients = {
   refused(clientId: string, address: string | null, fault: Fault): void
   /** The gateway closed its connection. */
   dropped(sender: Sender, fault: Fault): void
+  /** A rule did not allow its message. */
+  messageRefused(sender: Sender, fault: Fault): void
   find(clientId: string): ClientView | null
   /** At most `most` clients with a fault, the latest fault first. */
   withFaults(most: number): readonly ClientView[]
@@ -85,6 +87,7 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
     willCame,
     refused,
     dropped,
+    messageRefused,
     find(clientId) {
       const client = found(clientId)
       return client === null ? null : viewOf(client)
@@ -164,6 +167,13 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
   function dropped({ clientId }: Sender, fault: Fault): void {
     const client = found(clientId)
     if (client !== null) note(client, fault)
+  }
+
+  function messageRefused({ clientId }: Sender, fault: Fault): void {
+    const client = found(clientId)
+    if (client === null) return
+    client.refusedMessages += 1
+    note(client, fault)
   }
 
   function note(client: Client, { reason, detail }: Fault): void {

@@ -32,6 +32,7 @@ import type { AckHead, AckWriter } from './ack-writer.ts'
 import { readAtOnce } from '../aedes-internals.ts'
 import type { Connection } from '../connection-limits/connection-limits.ts'
 import { clientDrops, type ClientDropReason } from '../client-faults.ts'
+import type { Decisions } from '../publish-rules/publish-rules.ts'
 import type { Refusal } from '../access/connect-rules.ts'
 import { createControlRate } from './control-rate.ts'
 import { createPacketReader, type PacketReaderOptions } from './packet-reader.ts'
@@ -75,6 +76,8 @@ export type Gate = {
   /** Known once the client's CONNECT was accepted. */
   sender: Sender | null
   link: ClientLink | null
+  /** What it may publish to (publish-rules.ts). */
+  decisions: Decisions | null
   /** Why its CONNECT will be refused, found before aedes authenticates it. */
   refusal: Refusal | null
   /** The connection is closed or about to close. */
@@ -116,6 +119,7 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
     listener: 0,
     sender: null,
     link: null,
+    decisions: null,
     refusal: null,
     keepaliveMs: 0,
     get closed() {

@@ -1,0 +1,62 @@
+// client-metrics.ts: the metrics of clients of the broker and their connections. See metrics-catalogue.ts.
+
+import { byReason, counter, gauge, ingest, type Metric } from './metric-readings.ts'
+
+export const clientMetrics: readonly Metric[] = [
+  counter('gateway_clients_refused_total', 'Connections refused, by reason.', byReason('refusedByReason')),
+  counter(
+    'gateway_clients_dropped_total',
+    'Connections that the gateway closed, by reason.',
+    byReason('droppedByReason'),
+  ),
+  counter(
+    'gateway_messages_refused_total',
+    'Messages that their clients may not publish, by reason. With on_violation: drop, they are ignored, too.',
+    byReason('refusedMessages'),
+  ),
+  counter(
+    'gateway_clients_taken_over_total',
+    'Connections of clients whose earlier connection was still open.',
+    ingest('takeOvers'),
+  ),
+  counter(
+    'gateway_subscriptions_granted_total',
+    'Topic filters that clients subscribed to and that were granted. Nothing is sent for them.',
+    ingest('subscriptions'),
+  ),
+  counter(
+    'gateway_subscriptions_refused_total',
+    'Topic filters that clients subscribed to and that were refused (subscriptions: refuse).',
+    ingest('subscriptionsRefused'),
+  ),
+  counter(
+    'gateway_client_pauses_total',
+    'Pauses in reading a client that sends more than its rate, by limit.',
+    byReason('pausesByLimit'),
+  ),
+  gauge(
+    'gateway_connections_unauthenticated',
+    'Connections without an accepted CONNECT (max_unauthenticated).',
+    ingest('unauthenticated'),
+  ),
+  counter(
+    'gateway_passwords_computed_total',
+    'Passwords of clients checked by computing their hash.',
+    ingest('passwordsComputed'),
+  ),
+  counter(
+    'gateway_passwords_remembered_total',
+    'Passwords of clients answered without a computation, because the same one was checked before.',
+    ingest('passwordsRemembered'),
+  ),
+  gauge(
+    'gateway_passwords_waiting',
+    'Passwords of clients that wait to be checked.',
+    ingest('passwordsWaiting'),
+  ),
+  gauge(
+    'gateway_partial_packet_bytes',
+    'Memory of packets whose end has not arrived, as max_partial_bytes counts it.',
+    ingest('partialBytes'),
+  ),
+]

@@ -1,0 +1,305 @@
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { promisify } from 'node:util'
+import { connectAsync } from 'mqtt'
+import { describe, expect, test } from 'vitest'
+import { ingestOptions, ingestSchema } from '../../../../src/ingest/config.ts'
+import { compileRules, patternProblem } from '../../../../src/ingest/broker/publish-rules/allowed-topics.ts'
+import { Secret } from '../../../../src/std/secret.ts'
+import { openIngest, textOf, type IngestWorld } from '../../../support/ingest-world.ts'
+import { openMapperOf, truckSource } from '../../../support/mapping-world.ts'
+import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
+import type { Device } from '../../../support/mqtt-device.ts'
+
+const run = promisify(execFile)
+const auto = () => createMemoryIntakeSpool({ commits: 'auto' })
+const users = ['truck-7', 'truck-8', 'depot'].map((name) => ({ name, password: new Secret(name) }))
+const access = [{ anonymous: true, certificates: false, users, passwordFile: null, tokens: [] }]
+
+/** The options of a section `ingest.broker.rules`. */
+function rulesOf(rules: unknown) {
+  const broker = { access: { anonymous: true }, rules }
+  return { access, rules: ingestOptions(ingestSchema.parse({ broker })).rules }
+}
+
+async function connected(world: IngestWorld, name: string, clientId = name): Promise<Device> {
+  const device = await world.connection(clientId)
+  await device.connect({ username: name, password: Buffer.from(name) })
+  return device
+}
+
+const reading = (km: number) => JSON.stringify({ ts: 1_760_000_000_000 + km, lat: 52, lon: 13 })
+
+describe('the patterns of a rule', () => {
+  const sender = { clientId: 'c7', userName: 'depot', certificateName: 'cn.depot', identity: 'id7' }
+  const isAllowed = (pattern: string, topic: string, more: Partial<typeof sender> = {}) =>
+    compileRules([{ identities: null, topics: [pattern] }])({ ...sender, ...more })(topic)
+
+  test.each([
+    ['telemetry/{client}', 'telemetry/c7', true],
+    ['telemetry/{client}', 'telemetry/c8', false],
+    ['telemetry/{client}', 'telemetry/c7/x', false],
+    ['telemetry/{client}/#', 'telemetry/c7/x/y', true],
+    ['telemetry/{client}/#', 'telemetry/c7', true],
+    ['telemetry/{client}/#', 'telemetry/c77', false],
+    ['{user}/+/dev-{client}-{identity}', 'depot/x/dev-c7-id7', true],
+    ['{user}/+/dev-{client}', 'depot/x/y/dev-c7', false],
+    ['{cn}/position', 'cn.depot/position', true],
+    ['+/position', 'depot/position', true],
+    ['+/position', '/position', true],
+    ['#', 'a/b', true],
+    ['#', '$share/x', false],
+    ['$own/#', '$own/x', true],
+    ['a//b', 'a//b', true],
+    ['a/+', 'a', false],
+  ])('%s for %s: %s', (pattern, topic, expected) => {
+    expect(isAllowed(pattern, topic)).toBe(expected)
+  })
+
+  test.each(['#', '+', 'a/b', '', 'x#'])('a client id %j widens no right', (clientId) => {
+    for (const topic of ['telemetry/a/b', 'telemetry/x', `telemetry/${clientId}`, 'telemetry'])
+      expect(isAllowed('telemetry/{client}', topic, { clientId })).toBe(false)
+  })
+
+  test('a pattern with a name that the client does not have allows nothing', () => {
+    const compile = compileRules([{ identities: null, topics: ['{cn}/#', '{identity}', 'x{user}'] }])
+    const match = compile({ clientId: 'c', userName: null, certificateName: null, identity: null })
+    for (const topic of ['null', '/a', '', 'x', 'undefined']) expect(match(topic)).toBe(false)
+  })
+
+  test('a rule with identities is for those only, whatever user name a client claims', () => {
+    const compile = compileRules([{ identities: ['depot'], topics: ['depot/#'] }])
+    expect(compile({ ...sender, identity: 'depot' })('depot/x')).toBe(true)
+    expect(compile({ ...sender, userName: 'depot', identity: null })('depot/x')).toBe(false)
+  })
+
+  test.each([
+    ['', 'must not be empty'],
+    ['a/#/b', 'may have "#" only as its last level'],
+    ['a/b+', 'has "b+": "+" and "#" stand for whole levels'],
+    ['a/{device}', 'names {device}; known are {client}, {user}, {cn} and {identity}'],
+    ['a/{constructor}', 'names {constructor}; known are {client}, {user}, {cn} and {identity}'],
+    ['a/{client', 'has a "{" or "}" without its pair'],
+    ['a/{client}/+/#', null],
+  ])('%j is checked', (pattern, problem) => {
+    expect(patternProblem(pattern)).toBe(problem)
+  })
+})
+
+describe('rules of the broker', () => {
+  const own = rulesOf({
+    publish: [{ topics: ['t/{identity}/#'] }, { identities: ['depot'], topics: ['depot/#', 'all/+'] }],
+  })
+
+  test.each([0, 1, 2] as const)(
+    'a message that none allows is acknowledged in its place and not taken (QoS %i)',
+    async (qos) => {
+      const spool = auto()
+      await using world = await openIngest(spool, own)
+      const device = await connected(world, 'truck-7')
+      const topics = ['t/truck-7/a', 't/truck-8/a', 't/truck-7/b', 'depot/x', 't/truck-7/a']
+      for (const [index, topic] of topics.entries())
+        device.publish({ topic, payload: `m${index}`, qos, messageId: index + 1 })
+      device.publish({ topic: 't/truck-7/end', payload: 'end', messageId: 9 })
+      await device.until(() => device.acks.some(({ messageId }) => messageId === 9))
+      expect(spool.payloads.map(textOf)).toEqual(['m0', 'm2', 'm4', 'end'])
+      const first = device.acks.filter(({ cmd }) => cmd !== 'pubcomp').map(({ messageId }) => messageId)
+      expect(first).toEqual(qos === 0 ? [9] : [1, 2, 3, 4, 5, 9])
+      const { received, mapped, ignored, ignoredByReason, refusedMessages, refusedByIdentity } =
+        world.ingest.counters()
+      expect({ received, mapped, ignored }).toEqual({ received: 6, mapped: 4, ignored: 2 })
+      expect(ignoredByReason).toEqual(new Map([['|topic_not_allowed', 2]]))
+      expect(refusedMessages).toEqual(new Map([['topic_not_allowed', 2]]))
+      expect(refusedByIdentity).toEqual(new Map([['truck-7|topic_not_allowed', 2]]))
+    },
+  )
+
+  test('an ack of a refused message waits for those before it', async () => {
+    const spool = createMemoryIntakeSpool({ commits: 'by hand' })
+    await using world = await openIngest(spool, own)
+    const device = await connected(world, 'truck-7')
+    device.publish({ topic: 't/truck-7/a', payload: 'a', messageId: 1 })
+    device.publish({ topic: 't/truck-8/a', payload: 'b', messageId: 2 })
+    await spool.ended(2)
+    device.send({ cmd: 'pingreq' })
+    await device.until((received) => received.some(({ cmd }) => cmd === 'pingresp'))
+    expect(device.acks).toEqual([])
+    spool.commit()
+    expect((await device.acked(2)).map(({ messageId }) => messageId)).toEqual([1, 2])
+  })
+
+  test('a violation closes the connection where the config says so, and is not acknowledged', async () => {
+    const spool = auto()
+    const { rules } = rulesOf({ publish: [{ topics: ['t/{identity}'] }], on_violation: 'close' })
+    await using world = await openIngest(spool, { access, rules })
+    const device = await connected(world, 'truck-7')
+    const other = await connected(world, 'truck-8')
+    device.publish({ topic: 't/truck-8', payload: 'forged' })
+    await device.gone()
+    expect(device.acks).toEqual([])
+    expect(world.ingest.counters()).toMatchObject({
+      received: 0,
+      droppedByReason: new Map([['publish_refused', 1]]),
+      refusedMessages: new Map([['topic_not_allowed', 1]]),
+    })
+    other.publish({ topic: 't/truck-8', payload: 'own' })
+    await other.acked(1)
+    expect(spool.payloads.map(textOf)).toEqual(['own'])
+  })
+
+  test('each identity has its own rules', async () => {
+    const spool = auto()
+    await using world = await openIngest(spool, own)
+    const depot = await connected(world, 'depot')
+    const truck = await connected(world, 'truck-7')
+    for (const device of [depot, truck])
+      for (const [index, topic] of ['depot/a/b', 'all/x', `t/${device.clientId}/x`].entries())
+        device.publish({ topic, payload: `${device.clientId} ${topic}`, messageId: index + 1 })
+    await depot.acked(3)
+    await truck.acked(3)
+    expect(spool.payloads.map(textOf).toSorted()).toEqual([
+      'depot all/x',
+      'depot depot/a/b',
+      'depot t/depot/x',
+      'truck-7 t/truck-7/x',
+    ])
+  })
+
+  test('a violation is seen in the log once, in the list of clients, and in a condition', async () => {
+    await using world = await openIngest(auto(), own)
+    const device = await connected(world, 'truck-7', 'client-7')
+    for (let id = 1; id <= 500; id += 1)
+      device.publish({ topic: `t/stolen-${id}`, payload: 'x', messageId: id })
+    await device.acked(500)
+    const reported = world.events.filter(({ kind }) => kind === 'publish_refused')
+    expect(reported).toEqual([
+      {
+        kind: 'publish_refused',
+        reason: 'topic_not_allowed',
+        detail: 'It published to "t/stolen-1", which no rule of ingest.broker.rules allows.',
+        clientId: 'client-7',
+        identity: 'truck-7',
+        address: '127.0.0.1',
+        topic: 't/stolen-1',
+      },
+    ])
+    expect(world.ingest.clients.find('client-7')).toMatchObject({
+      identity: 'truck-7',
+      refusedMessages: 500,
+      fault: { reason: 'topic_not_allowed', count: 500 },
+    })
+  })
+
+  test('a will is held to the rules of its client', async () => {
+    const spool = auto()
+    await using world = await openIngest(spool, own)
+    const device = await world.connection('truck-7')
+    const will = { topic: 't/truck-8/x', payload: Buffer.from('forged') }
+    await device.connect({ username: 'truck-7', password: Buffer.from('truck-7'), will })
+    device.destroy()
+    await spool.ended(1)
+    expect(spool.payloads).toEqual([])
+    expect(world.ingest.counters().refusedMessages).toEqual(new Map([['topic_not_allowed', 1]]))
+  })
+
+  test('without rules every topic is allowed', async () => {
+    const spool = auto()
+    await using world = await openIngest(spool, rulesOf({}))
+    const device = await world.device('anyone')
+    device.publish({ topic: 'any/thing', payload: 'x' })
+    await device.acked(1)
+    expect(spool.payloads).toHaveLength(1)
+  })
+
+  test('mqtt.js gets its acks for refused messages and stays connected', async () => {
+    const spool = auto()
+    await using world = await openIngest(spool, own)
+    const credentials = { username: 'truck-7', password: 'truck-7' }
+    const client = await connectAsync(`mqtt://127.0.0.1:${world.port}`, {
+      ...credentials,
+      reconnectPeriod: 0,
+    })
+    for (const qos of [0, 1, 2] as const) await client.publishAsync('t/truck-8/x', 'forged', { qos })
+    await client.publishAsync('t/truck-7/x', 'own', { qos: 2 })
+    await client.endAsync()
+    expect(spool.payloads.map(textOf)).toEqual(['own'])
+  })
+
+  test.skipIf(!existsSync('/usr/bin/mosquitto_pub'))('mosquitto_pub does, too', async () => {
+    const spool = auto()
+    await using world = await openIngest(spool, own)
+    const where = ['-h', '127.0.0.1', '-p', String(world.port), '-u', 'truck-7', '-P', 'truck-7', '-q', '1']
+    await run('/usr/bin/mosquitto_pub', [...where, '-t', 't/truck-8/x', '-m', 'forged'])
+    await run('/usr/bin/mosquitto_pub', [...where, '-t', 't/truck-7/y', '-m', 'from mosquitto'])
+    expect(spool.payloads.map(textOf)).toEqual(['from mosquitto'])
+  })
+
+  test.each([
+    [{ publish: [{ topics: ['a/{device}'] }] }, /names \{device\}/],
+    [{ publish: [{ topics: [] }] }, /topics/],
+    [{ on_violation: 'ignore' }, /on_violation/],
+    [{ publish: [{ users: ['a'], topics: ['a'] }] }, /users/],
+  ])('the config %j is refused', (rules, message) => {
+    expect(() => rulesOf(rules)).toThrow(message)
+  })
+})
+
+describe('a source that names the identity', () => {
+  const source = truckSource({}, { identity: 'device' })
+
+  test('takes messages of a client under its own name only', async () => {
+    const spool = auto()
+    await using world = await openIngest(spool, { access, mapper: openMapperOf([source]) })
+    const device = await connected(world, 'truck-7')
+    const anonymous = await world.device('truck-8')
+    for (const [index, one] of ['truck-7', 'truck-8', 'truck-7'].entries())
+      device.publish({ topic: `telemetry/v1/${one}`, payload: reading(index), messageId: index + 1 })
+    await device.acked(3)
+    // Its client id is what it claims.
+    anonymous.publish({ topic: 'telemetry/v1/truck-8', payload: reading(5) })
+    await anonymous.acked(1)
+    expect(spool.payloads.map(({ device }) => device)).toEqual(['truck-7', 'truck-7'])
+    expect(world.ingest.counters()).toMatchObject({
+      mapped: 2,
+      ignored: 2,
+      refusedByIdentity: new Map([
+        ['truck-7|not_own_name', 1],
+        ['|not_own_name', 1],
+      ]),
+    })
+  })
+
+  test('leaves other sources to anyone', async () => {
+    const spool = auto()
+    const open = { ...truckSource(), name: 'open', topic: 'open/{device}' }
+    await using world = await openIngest(spool, { access, mapper: openMapperOf([source, open]) })
+    const device = await world.device('anyone')
+    device.publish({ topic: 'open/truck-8', payload: reading(1) })
+    await device.acked(1)
+    expect(spool.payloads.map(({ device }) => device)).toEqual(['truck-8'])
+  })
+
+  test('applies to open connections from the reload on that brings it, and no longer than it', async () => {
+    const spool = auto()
+    await using world = await openIngest(spool, { access, mapper: openMapperOf([truckSource()]) })
+    const device = await connected(world, 'truck-7')
+    const publish = async (id: number) => {
+      device.publish({ topic: 'telemetry/v1/truck-8', payload: reading(id), messageId: id })
+      await device.acked(id)
+    }
+    await publish(1)
+    await world.ingest.swap(openMapperOf([source]))
+    await publish(2)
+    await world.ingest.swap(openMapperOf([truckSource()]))
+    await publish(3)
+    expect(spool.payloads).toHaveLength(2)
+    expect(world.ingest.counters()).toMatchObject({ mapped: 2, ignored: 1 })
+  })
+
+  test('must have the capture in each of its topics', () => {
+    const topic = ['telemetry/v1/{device}', 'telemetry/{fleet}/x']
+    expect(() => openMapperOf([truckSource({}, { topic, device: 'x', identity: 'device' })])).toThrow(
+      /must be a capture of each topic/,
+    )
+  })
+})
