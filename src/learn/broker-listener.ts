@@ -118,7 +118,7 @@ function unreachable(options: ListenOptions, why: string, cause?: unknown): Gate
 function subscriptionRefused({ brokerUrl, filter }: ListenOptions): GatewayError {
   return new GatewayError('SUBSCRIPTION_REFUSED', {
     what: `The broker ${withoutUser(brokerUrl)} refuses the subscription to ${quote(filter)}.`,
-    why: 'Its access rules do not allow it. The broker inside a gateway refuses every subscription.',
+    why: 'Its access rules do not allow it. The broker inside a gateway sends no messages to clients.',
     act:
       'Use the broker of the provider, or narrow --topic to the topics that you may read. For the messages ' +
       'of a running gateway use `telemetry-gateway tap`.',

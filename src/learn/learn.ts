@@ -20,7 +20,8 @@
 //
 // Failures
 //   the broker refuses the connection     BROKER_UNREACHABLE
-//   the broker refuses the subscription   SUBSCRIPTION_REFUSED; the broker inside a gateway always does
+//   the broker refuses the subscription   SUBSCRIPTION_REFUSED; so does the broker inside a gateway, where
+//                                         the config says so; else it grants it and sends nothing
 //   the connection is lost                the traffic until then is used
 //   there is no traffic                   the proposal is empty; the caller reports it
 

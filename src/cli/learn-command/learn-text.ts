@@ -30,7 +30,8 @@ export function learnedText(learned: Learned): string {
   const lines = [summary]
   if (traffic.messages === 0) {
     lines.push(
-      'No message arrived. Check that devices publish now, and that this user may read their topics.',
+      'No message arrived. Check that devices publish now, and that this user may read their topics. The broker ' +
+        'inside a gateway sends no messages: on its machine, use `telemetry-gateway tap`.',
     )
     return `${lines.join('\n')}\n`
   }

@@ -116,11 +116,19 @@ describe('learn', () => {
   })
 
   test('reports that a gateway refuses subscriptions, and what to use instead', async () => {
-    await using gateway = await openIngest(createMemoryIntakeSpool({ commits: 'auto' }))
+    const spool = createMemoryIntakeSpool({ commits: 'auto' })
+    await using gateway = await openIngest(spool, { subscriptions: 'refuse' })
     const { status, stderr } = await runCli(['learn', '--broker', `mqtt://127.0.0.1:${gateway.port}`])
     expect(status).toBe(1)
     expect(stderr).toMatch(/^SUBSCRIPTION_REFUSED/)
     expect(stderr).toContain('telemetry-gateway tap')
+  })
+
+  test('says what to use instead where a gateway grants the subscription and sends nothing', async () => {
+    await using gateway = await openIngest(createMemoryIntakeSpool({ commits: 'auto' }))
+    const url = `mqtt://127.0.0.1:${gateway.port}`
+    const { stdout } = await runCli(['learn', '--broker', url, '--for', '1s'])
+    expect(stdout).toContain('telemetry-gateway tap')
   })
 
   test('reports a missing broker and a missing password file', async () => {
