@@ -294,6 +294,13 @@ describe('a source that names the identity', () => {
     await publish(3)
     expect(spool.payloads).toHaveLength(2)
     expect(world.ingest.counters()).toMatchObject({ mapped: 2, ignored: 1 })
+    // From one mapping with the option to another one that restricts other topics only.
+    await world.ingest.swap(openMapperOf([source]))
+    await publish(4)
+    const elsewhere = { ...source, name: 'elsewhere', topic: 'elsewhere/{device}' }
+    await world.ingest.swap(openMapperOf([truckSource(), elsewhere]))
+    await publish(5)
+    expect(world.ingest.counters()).toMatchObject({ mapped: 3, ignored: 2 })
   })
 
   test('must have the capture in each of its topics', () => {
