@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
 import { describe, expect, test } from 'vitest'
+import { ingestOptions, ingestSchema } from '../../src/ingest/config.ts'
 import { openIngest } from '../support/ingest-world.ts'
 import { createMemoryIntakeSpool } from '../support/memory-intake-spool.ts'
 import { createDevice } from '../support/mqtt-device.ts'
@@ -66,11 +67,11 @@ describe('listening', () => {
   })
 
   test('several listeners are opened and reported with the ports that the system chose', async () => {
-    const listeners = [
-      { host: '127.0.0.1', port: 0, tls: null },
-      { host: '127.0.0.1', port: 0, tls: null },
-    ]
-    await using world = await openIngest(createMemoryIntakeSpool({ commits: 'auto' }), { listeners })
+    const url = 'mqtt://127.0.0.1:0'
+    const { listeners, access } = ingestOptions(
+      ingestSchema.parse({ broker: { listeners: [{ url }, { url }], access: { anonymous: true } } }),
+    )
+    await using world = await openIngest(createMemoryIntakeSpool({ commits: 'auto' }), { listeners, access })
     const urls = world.ingest.addresses()
     expect(world.events).toEqual(urls.map((url) => ({ kind: 'listener_opened', url })))
     for (const url of urls) {

@@ -180,7 +180,9 @@ describe('a ledger that cannot answer', () => {
     // No daemon answers at this address, and the records are in use.
     const config = join(pipeline.folder, 'elsewhere.yaml')
     const text = await readFile(join(pipeline.folder, 'gateway.yaml'), 'utf8')
-    await writeFile(config, text.replace(/^ops: .*$/m, 'ops: { listen: "127.0.0.1:1" }'))
+    const socket = join(pipeline.folder, 'nobody.sock')
+    const elsewhere = `ops: { listen: "127.0.0.1:1", control_socket: ${JSON.stringify(socket)} }`
+    await writeFile(config, text.replace(/^ops: .*$/m, elsewhere))
     const command = ['ledger', '--config', config, '--device', 'truck-2', '--json']
     await pipeline.until(() => pipeline.status().ledger?.open === true)
     const locked = await runCli(command)

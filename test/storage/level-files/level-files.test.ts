@@ -40,6 +40,10 @@ async function using<Result>(path: string, use: (files: LevelFiles) => Promise<R
   }
 }
 
+/** Without tables of a compaction that LevelDB had no time to delete. */
+const liveNames = (path: string) =>
+  using(path, async ({ tables, logs }) => [...tables, ...logs].map(({ name }) => name))
+
 const readOwn = (path: string) => using(path, (files) => entriesOf(files.pages(allKeys)))
 
 /** Writes, overwrites and deletions, as one child process makes them that is killed in the middle. */
@@ -171,7 +175,7 @@ describe('the files of a database', () => {
   test('report a flipped bit of each table and of the log with the keys that it can hide', async () => {
     const path = await usedStore()
     const expected = new Map(await readByLevel(path))
-    const names = (await readdir(path)).filter((name) => /\.(ldb|log)$/.test(name))
+    const names = await liveNames(path)
     for (const name of names) {
       const bytes = await readFile(join(path, name))
       const damagedBytes = Buffer.from(bytes)
@@ -195,7 +199,7 @@ describe('the files of a database', () => {
   test('report a table and a log that are missing, and give the rest', async () => {
     const path = await usedStore()
     const expected = await readByLevel(path)
-    const names = (await readdir(path)).filter((name) => /\.(ldb|log)$/.test(name))
+    const names = await liveNames(path)
     for (const name of names) {
       const bytes = await readFile(join(path, name))
       await rm(join(path, name))
