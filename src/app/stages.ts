@@ -28,6 +28,7 @@ import { createActiveMapping } from './active-mapping.ts'
 import { createConfigReload } from './config-reload.ts'
 import { startDeadLetterWork } from './dead-letter-work.ts'
 import { probe } from './endpoint-probe.ts'
+import { processHeap, releaseHeapWhenQuiet } from './heap-release.ts'
 import type { GatewayTime } from './our-time.ts'
 
 export type StagesDeps = {
@@ -149,6 +150,11 @@ async function openIncoming(
   opened(() => ingest.close())
   activeMapping.start(ingest)
   await reload.start()
+  const heap = processHeap()
+  if (heap !== null) {
+    const end = releaseHeapWhenQuiet({ clock, heap, messages: () => ingest.counters().received })
+    opened(async () => end())
+  }
   return { ingest, activeMapping, deadLetters, reload }
 }
 

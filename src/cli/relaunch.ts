@@ -7,9 +7,10 @@
 
 /**
  * In MB. A small young generation keeps its pauses short. A heap that starts at the size that a busy daemon
- * needs is not marked every two seconds, which would hold acknowledgements for 8 ms each time.
+ * needs is not marked every two seconds, which would hold acknowledgements for 8 ms each time. The daemon
+ * collects by itself after a burst (heap-release.ts).
  */
-const v8Flags = ['--max-semi-space-size=8', '--initial-heap-size=48']
+const v8Flags = ['--max-semi-space-size=8', '--initial-heap-size=48', '--expose-gc']
 
 /**
  * Buffers of whole chunks are mapped and freed one by one; socket reads (64 KiB) are not, because a page that

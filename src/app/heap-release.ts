@@ -1,0 +1,76 @@
+// heap-release.ts: gives memory back to the system after a burst. V8 collects garbage when a program
+// allocates: a daemon that is quiet after a flood of connections allocates little, and keeps 100 MB that it
+// does not use for hours, on a machine with one gigabyte.
+//
+// Each `lookEveryMs` it compares the heap with what the last collection left. Where it has grown by
+// `growthBytes` and no longer grows, it collects everything once. That stops the process for 50 ms with a
+// heap of 100 MB, so it waits until fewer than `quietMessages` messages came since the last look, but no
+// longer than `looksMax` looks.
+
+import type { CancelTimer, Clock } from '../std/clock.ts'
+
+export type Heap = {
+  /** Bytes that it takes from the system. */
+  bytes(): number
+  /** Collects everything and returns free pages to the system. */
+  collect(): void
+}
+
+export type HeapDeps = {
+  clock: Clock
+  heap: Heap
+  /** Messages received since the start. */
+  messages: () => number
+}
+
+const lookEveryMs = 10_000
+const growthBytes = 32 * 1024 ** 2
+/** In one look. */
+const quietMessages = 5000
+/** Then it collects although messages come: each waits for the collection once. */
+const looksMax = 3
+
+/** The heap of this process; null where it was started without `--expose-gc` (relaunch.ts). */
+export function processHeap(): Heap | null {
+  const { gc } = globalThis
+  if (gc === undefined) return null
+  return {
+    bytes: () => process.memoryUsage().heapTotal,
+    collect() {
+      gc({ type: 'major', flavor: 'last-resort' })
+    },
+  }
+}
+
+/** Returns what ends it. */
+export function releaseHeapWhenQuiet({ clock, heap, messages }: HeapDeps): () => void {
+  let leftBytes = heap.bytes()
+  let lastBytes = leftBytes
+  let lastMessages = messages()
+  let looks = 0
+  let cancel: CancelTimer = clock.after(lookEveryMs, look)
+  return () => cancel()
+
+  function look(): void {
+    const [bytes, received] = [heap.bytes(), messages()]
+    const grows = bytes > lastBytes
+    const isQuiet = received - lastMessages < quietMessages
+    lastBytes = bytes
+    lastMessages = received
+    leftBytes = Math.min(leftBytes, bytes)
+    if (bytes - leftBytes < growthBytes || grows) looks = 0
+    else {
+      looks += 1
+      if (isQuiet || looks >= looksMax) collectNow()
+    }
+    cancel = clock.after(lookEveryMs, look)
+  }
+
+  function collectNow(): void {
+    heap.collect()
+    looks = 0
+    // What it could not free is in use.
+    leftBytes = heap.bytes()
+    lastBytes = leftBytes
+  }
+}
