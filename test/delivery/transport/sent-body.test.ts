@@ -120,12 +120,13 @@ describe.each(paths)('over %s', (path) => {
       if (received().subarray(-3).toString() === '}]}') socket.write(httpAnswer(200, acceptedBoth))
     })
     const transport = open(service.url, provider)
-    for (let i = 0; i < 2; i += 1) {
+    for (let i = 0; i < 5; i += 1) {
       const { outcome, written, bytesSent } = await send(transport, { text })
       expect(outcome).toMatchObject({ kind: 'answered', accepted: 'all' })
       expect({ written, bytesSent }).toEqual({ written: true, bytesSent: text.length })
     }
-    expect(service.connections).toHaveLength(1)
+    // One answer may overtake the report that its body was written: the connection is free a moment later then.
+    expect(service.connections.length).toBeLessThan(3)
     expect(service.connections[0]?.received().includes(`content-length: ${text.length}\r\n`)).toBe(true)
     expect(service.connections[0]?.received().includes('transfer-encoding')).toBe(false)
     await transport.close()
