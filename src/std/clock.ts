@@ -71,9 +71,12 @@ export function isoTime(at: EpochMs): string {
   return new Date(at).toISOString()
 }
 
-/** A time in the name of a file: without colons, which some file systems and shells do not take. */
+/**
+ * A time in the name of a file: without colons, which some file systems and shells do not take. With
+ * milliseconds, so that a step that is repeated at once gets another name.
+ */
 export function fileTime(at: EpochMs): string {
-  return isoTime(at).slice(0, 19).replaceAll(':', '-')
+  return isoTime(at).slice(0, 23).replaceAll(/[:.]/g, '-')
 }
 
 export function isoTimeOrNull(at: EpochMs | null | undefined): string | null {

@@ -230,7 +230,7 @@ describe('damage that the check finds', () => {
     await opening.prepare(never)
     const names = await readdir(world.path)
     const aside = names.find((name) => name.startsWith('store.damaged-')) ?? ''
-    expect(aside).toMatch(/^store\.damaged-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d$/)
+    expect(aside).toMatch(/^store\.damaged-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}$/)
     expect(await readdir(join(world.path, aside))).toEqual(expect.arrayContaining(['CURRENT', 'mark']))
     expect(names).not.toContain('store')
     expect(names).not.toContain('mark')

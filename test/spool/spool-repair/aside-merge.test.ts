@@ -120,7 +120,7 @@ describe('a store that was set aside', () => {
     const { path, batchIds } = await withAside()
     expect(await repair(path)).toMatchObject({ state: 'repaired', merges: [{ payloads: 12 }] })
     expect(await readdir(path)).not.toContain(asideName)
-    expect(await readdir(join(path, 'damaged/2026-01-02T00-00-00'))).toContain(asideName)
+    expect(await readdir(join(path, 'damaged/2026-01-02T00-00-00-000'))).toContain(asideName)
     expect(await contentOf(path)).toEqual(merged(batchIds))
     expect(await repair(path)).toMatchObject({ state: 'whole', merges: [] })
   })

@@ -314,7 +314,7 @@ describe('the repair of a spool', () => {
     const backup = join(await newFolder(), 'copy')
     const report = await repair(world.path, { backup })
     expect((await readdir(backup)).toSorted()).toEqual(names.toSorted())
-    expect(report).toMatchObject({ backup, asidePath: join(world.path, 'damaged/2026-01-01T00-00-00') })
+    expect(report).toMatchObject({ backup, asidePath: join(world.path, 'damaged/2026-01-01T00-00-00-000') })
     expect(await readdir(report.asidePath ?? '')).toContain('repair-report.json')
     const purged = await repair(world.path, { purge: true })
     expect(purged).toMatchObject({ state: 'whole', purged: [report.asidePath] })
