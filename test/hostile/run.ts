@@ -79,6 +79,7 @@ async function runAll(): Promise<void> {
         seed: Number(values.seed),
         packets: Number(values.packets),
         settleSeconds: Number(values.settle),
+        slack: 1,
         warmUpSeconds: 3,
         aloneSeconds: 3,
       })

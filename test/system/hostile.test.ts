@@ -1,5 +1,6 @@
-// Attackers against the real daemon (test/hostile), for a short time each, and all attempts. Latency is judged beside
-// what the honest client has alone on the same machine. `npm run test:hostile` runs all attackers, longer.
+// Attackers against the real daemon (test/hostile), for a short time each, and all attempts. Times are judged with
+// wide limits, which a daemon that stands still does not meet: `npm run test:hostile` runs all attackers, longer, with
+// the limits that are promised.
 
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -17,6 +18,7 @@ const options = {
   settleSeconds: 30,
   warmUpSeconds: 1.5,
   aloneSeconds: 1,
+  slack: 10,
 }
 /** Of each kind of attack one, alternating between plain and TLS. */
 const rows: readonly [name: string, tls: boolean][] = [
@@ -28,6 +30,7 @@ const rows: readonly [name: string, tls: boolean][] = [
   ['dead-letters', true],
   ['sessions', false],
   ['raw', false],
+  ['thief', false],
   ['passwords-of-neighbours', true],
   ['handshakes', true],
   ['ops-requests', false],
