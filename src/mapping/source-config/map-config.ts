@@ -78,7 +78,7 @@ const time = z
     path: path(),
     format: timeFormatOption().describe(
       'Format of the time. `s` (also with fractions, `s-float`), `ms`, `us` since 1970; `iso` ' +
-        '2024-05-13T05:46:12.280Z; `datetime` 2024-05-13 05:46:12 in UTC; `compact` 20240513054612 in ' +
+        '2024-05-13T05:46:12.280Z, also 20240513T054612Z; `datetime` 2024-05-13 05:46:12 in UTC; `compact` 20240513054612 in ' +
         'UTC; `auto` seconds or milliseconds by their size; `words` "Fri Feb 18 17:07:53 EST 2022" or ' +
         '"18-Feb-2022 17:07:52.743": English month, with an offset or a known zone abbreviation (EST to ' +
         'PDT are those of North America; IST, AST and others with several meanings are refused); ' +
