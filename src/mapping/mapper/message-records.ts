@@ -95,7 +95,7 @@ export function createMessageRecords({ context, recordMapper, state, clockOffset
     if (source.thin !== null || source.merge !== null)
       return takeRecords(source, message, [{ entry, mapped: recordMapper.mapped(source, entry) }])
     const payload = recordMapper.payload(source, entry, message, 0, null)
-    if (payload === null) return ignored(source, 'privacy')
+    if (typeof payload === 'string') return ignored(source, payload)
     return { kind: 'payloads', source: source.name, payloads: [payload] }
   }
 
@@ -158,7 +158,7 @@ export function createMessageRecords({ context, recordMapper, state, clockOffset
       return null
     }
     const payload = recordMapper.payload(source, entry, message, index, found.names)
-    if (payload === null) found.skipped = 'privacy'
+    if (typeof payload === 'string') found.skipped = payload
     else found.payloads.push(payload)
     return null
   }

@@ -28,8 +28,9 @@ export type RecordMapper = {
   /** For a source that thins or merges. */
   mapped(source: CompiledSource, entry: DeviceEntry): MappedRecord
   /**
-   * Null where the profile of the asset leaves nothing of it. `namesBefore` are those of the payloads that
-   * the message made before, null where it makes one.
+   * The reason where there is none: the profile of the asset leaves nothing of it, or it repeats the last
+   * fix, which the message sent before. `namesBefore` are those of the payloads that the message made before,
+   * null where it makes one.
    */
   payload(
     source: CompiledSource,
@@ -37,7 +38,7 @@ export type RecordMapper = {
     message: Message,
     index: number,
     namesBefore: Set<string> | null,
-  ): MappedPayload | null
+  ): MappedPayload | 'privacy' | 'repeated fix'
 }
 
 type Deps = { context: RecordContext; checkTime: ClockCheck['checkTime'] }
@@ -51,6 +52,8 @@ export function createRecordMapper({ context, checkTime }: Deps): RecordMapper {
   let extraFields = ''
   /** Derived from the speed; null where it was not. */
   let moving: boolean | null = null
+  /** The position is an old one, sent with its own time: records that repeat it are no new readings. */
+  let isLastFix = false
   return { read, mapped, payload }
 
   function read({ source, isMovingAt }: SourceRuntime, entry: DeviceEntry): boolean {
@@ -62,6 +65,7 @@ export function createRecordMapper({ context, checkTime }: Deps): RecordMapper {
     time = checked
     context.motionSpeed = Number.NaN
     context.zeroPosition = false
+    isLastFix = false
     let isFixed = true
     if (source.fix === null) {
       const text = source.gps(record, root, up, context)
@@ -115,7 +119,10 @@ export function createRecordMapper({ context, checkTime }: Deps): RecordMapper {
       if (text === null) return null
       gps = text
     }
-    if (isOld && isKept) time = fixTime
+    if (isOld && isKept) {
+      time = fixTime
+      isLastFix = true
+    }
     return isFixed
   }
 
@@ -131,19 +138,23 @@ export function createRecordMapper({ context, checkTime }: Deps): RecordMapper {
     message: Message,
     index: number,
     namesBefore: Set<string> | null,
-  ): MappedPayload | null {
+  ): ReturnType<RecordMapper['payload']> {
     const hasOwnTime = !Number.isNaN(time)
     const sentTime = hasOwnTime ? time : message.arrivedAt
     let name = `${entry.nameHead}${sentTime}${hasOwnTime ? ']' : arrivalMark(message)}${gps}`
     for (const signal of signals) name += signal
     name += extraFields
+    if (isLastFix && namesBefore?.has(name)) {
+      context.omit(`${source.name}|gps|repeated fix`)
+      return 'repeated fix'
+    }
     if (namesBefore) name = distinct(name, namesBefore, index)
     const digest = digestOf(name)
     const windowKey = hasOwnTime ? windowKeyOf(digest) : partKeyOf(messageKeyOf(message), index)
     const duplicateRule = hasOwnTime ? 'always' : 'resend'
     if (entry.withhold) {
       const record = { entry, mapped: mapped(source, entry) }
-      return payloadOf(record, digest, { windowKey, duplicateRule }, entry.withhold)
+      return payloadOf(record, digest, { windowKey, duplicateRule }, entry.withhold) ?? 'privacy'
     }
     const payloadId = payloadIdOf(digest)
     const ids = signals.length === 0 ? '' : signalIdHeadOf(digest)

@@ -1,5 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import { messageOf, openMapperOf, sentIn, truckSource, verdictOf } from '../../support/mapping-world.ts'
+import {
+  messageOf,
+  openMapperOf,
+  payloadsIn,
+  sentIn,
+  truckSource,
+  verdictOf,
+} from '../../support/mapping-world.ts'
 
 const ts = 1_750_000_000_000
 const reading = { ts, lat: 48.8566, lon: 2.3522, sat: 9, fixed: ts, course: 90, odo: 5000 }
@@ -77,5 +84,37 @@ describe('a position that is older than its message', () => {
     const payload = sent({ ts: future, fixed: ts }, { fix }, withSignal, world)
     expect(payload.signalTimestamp).toBe(messageOf('').arrivedAt)
     expect(payload.gps).toBeUndefined()
+  })
+})
+
+describe('records that repeat the last fix', () => {
+  const old = { ...reading, fixed: ts - 3_600_000 }
+  const records = (list: readonly object[], noFix: string, map = {}) => {
+    const source = truckSource(map, { each: 'list', fix, no_fix: noFix })
+    const mapper = openMapperOf([source])
+    const result = mapper.map(messageOf({ list }))
+    return { result, omitted: Object.fromEntries(mapper.counters().omitted) }
+  }
+  const five = [0, 1, 2, 3, 4].map((index) => ({ ...old, ts: ts + index * 1000 }))
+
+  test('become one payload with the time of the fix, and the others are counted', () => {
+    const { result, omitted } = records(five, 'keep')
+    const payloads = payloadsIn(result)
+    expect(payloads).toHaveLength(1)
+    expect(payloads[0]?.deviceTime).toBe(ts - 3_600_000)
+    expect(omitted).toEqual({ 'trucks|gps|repeated fix': 4 })
+  })
+
+  test('are all sent where they say something new, and where they are readings of their own', () => {
+    const odometers = five.map((each, index) => ({ ...each, odo: 5000 + index }))
+    expect(payloadsIn(records(odometers, 'keep', withSignal).result)).toHaveLength(5)
+    const equal = [1, 2, 3].map(() => reading)
+    const { result, omitted } = records(equal, 'keep')
+    expect(new Set(payloadsIn(result).map(({ payloadId }) => payloadId)).size).toBe(3)
+    expect(omitted).toEqual({})
+  })
+
+  test('are omitted without `keep`', () => {
+    expect(verdictOf(records(five, 'drop-gps').result)).toBe('no fix')
   })
 })
