@@ -22,6 +22,7 @@ import { encodings } from '../encodings/encodings.ts'
 import { compileExtract, compileExtractor, type Extract } from '../extract/extract.ts'
 import { checkExpression } from '../jsonata/expression.ts'
 import type { CompiledSource } from '../mapper/compiled-source.ts'
+import { compileRefusalHint } from '../mapper/refusal-hint.ts'
 import { compileCondition, type Condition } from '../path/condition.ts'
 import { compilePaths, type Path, type Read } from '../path/path.ts'
 import { pathIn, pathsReadBy } from '../path/paths-used.ts'
@@ -142,6 +143,7 @@ function compileSource(
       familyOf: compileFamilies(source.families),
       profiles,
     },
+    hintRefusal: compileRefusalHint(source),
   }
 }
 

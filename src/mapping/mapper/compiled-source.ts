@@ -16,6 +16,7 @@ import type { Read } from '../path/path.ts'
 import type { Each } from '../path/record-selection.ts'
 import type { TopicPattern } from '../path/topic-pattern.ts'
 import type { Encoding } from '../types.ts'
+import type { HintRefusal } from './refusal-hint.ts'
 
 export type CompiledSource = {
   name: string
@@ -55,6 +56,8 @@ export type CompiledSource = {
   /** What is left out for devices of no family, in words; null where nothing is. */
   withoutModel: string | null
   deviceOptions: DeviceEntryOptions
+  /** Says more about a message that is refused because something is missing. */
+  hintRefusal: HintRefusal
 }
 
 export type Fix = {
