@@ -13,9 +13,10 @@ import {
   type InMotion,
   type ReadNumber,
 } from '../fields/gps.ts'
-import { compilePaths, type Read } from '../path/path.ts'
+import type { Read } from '../path/path.ts'
 import { compileReading, type Reading } from '../fields/fields.ts'
 import type { MotionOptions } from '../state/motion.ts'
+import { compileFixTime } from '../fields/fix-time.ts'
 import { compileTime } from '../fields/time-format.ts'
 import { angleUnits, createConvert, speedUnits as speedRatios } from '../fields/units.ts'
 import { compileCondition } from '../path/condition.ts'
@@ -166,15 +167,15 @@ export function timeOf({ map: { time: field }, coalesce }: SourceConfig): Compil
 
 function fixOf({ fix, no_fix: noFix }: SourceConfig, captures: readonly string[]): Fix | null {
   if (!fix) return null
-  if (fix.time?.format.includes('arrival'))
-    throw new Malformed('has a time with the format arrival, which reads nothing')
+  const times = [fix.time ?? []].flat()
+  const own = times.filter((one) => 'path' in one)
   return {
     valid: fix.valid === undefined ? null : compileCondition(fix.valid, captures),
-    time: fix.time
-      ? compileTime(fix.time.format, compilePaths(fix.time.path), fix.time.zone === 'utc')
-      : null,
+    time: times.length === 0 ? null : compileFixTime(times),
+    ownTime: own.length === 0 ? null : compileFixTime(own),
     maxAgeMs: fix.max_age,
     keep: noFix === 'keep',
+    keepOld: fix.old === undefined ? noFix === 'keep' : fix.old === 'keep',
   }
 }
 

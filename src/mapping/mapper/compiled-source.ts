@@ -10,6 +10,7 @@ import type { Extract } from '../extract/extract.ts'
 import type { WriteExtraFields } from '../fields/extra-fields.ts'
 import type { WriteGps } from '../fields/gps.ts'
 import type { WriteSignals } from '../fields/signals.ts'
+import type { ReadFixTime } from '../fields/fix-time.ts'
 import type { ReadTime } from '../fields/time-format.ts'
 import type { Condition } from '../path/condition.ts'
 import type { Read } from '../path/path.ts'
@@ -63,8 +64,12 @@ export type CompiledSource = {
 export type Fix = {
   valid: Condition | null
   /** Null where the message does not say when the position was taken. */
-  time: ReadTime | null
+  time: ReadFixTime | null
+  /** The same by times of the device alone, without ages. */
+  ownTime: ReadFixTime | null
   maxAgeMs: number
-  /** Send an invalid or old position nevertheless. */
+  /** Send an invalid position nevertheless. */
   keep: boolean
+  /** Send an old position, with its own time. */
+  keepOld: boolean
 }

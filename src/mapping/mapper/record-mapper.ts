@@ -47,6 +47,8 @@ export function createRecordMapper({ context, checkTime }: Deps): RecordMapper {
   // The reading. It is used again for the next record, so that none is allocated.
   /** NaN where the arrival time is used instead. */
   let time: EpochMs = Number.NaN
+  /** The arrival time is sent less this age of the position. */
+  let agedMs = 0
   let gps = ''
   let signals: readonly string[] = []
   let extraFields = ''
@@ -63,6 +65,7 @@ export function createRecordMapper({ context, checkTime }: Deps): RecordMapper {
     const checked = Number.isNaN(ownTime) ? ownTime : checkTime(entry.device, ownTime, context)
     if (checked === null) return false
     time = checked
+    agedMs = 0
     context.motionSpeed = Number.NaN
     context.zeroPosition = false
     isLastFix = false
@@ -106,12 +109,12 @@ export function createRecordMapper({ context, checkTime }: Deps): RecordMapper {
   /** Whether the position is valid and of the time of the message; null where the record was refused. */
   function readGpsWithFix(source: CompiledSource, fix: Fix, ownTime: EpochMs): boolean | null {
     const { record, root, up, captures } = context
-    const fixTime = fix.time ? fix.time(record, root, up) : Number.NaN
     // Both are times of the device's own clock, whatever was made of them.
-    const isOld = fixTime < ownTime - fix.maxAgeMs
+    const { messageTime, fixTime } = timesOf(fix, ownTime)
+    const isOld = fixTime < messageTime - fix.maxAgeMs
     const isValid = fix.valid === null || fix.valid(record, root, captures, up)
     // An old position whose time is unknown cannot be kept under any time.
-    const isKept = fix.keep && !(isOld && isUnset(fixTime))
+    const isKept = (isValid || fix.keep) && (!isOld || (fix.keepOld && !isUnset(fixTime)))
     const isFixed = isValid && !isOld
     gps = ''
     if (isFixed || isKept) {
@@ -120,14 +123,29 @@ export function createRecordMapper({ context, checkTime }: Deps): RecordMapper {
       gps = text
     }
     if (isOld && isKept) {
-      time = fixTime
+      if (Number.isNaN(ownTime) && isByAge(fix)) agedMs = messageTime - fixTime
+      else time = fixTime
       isLastFix = true
     }
     return isFixed
   }
 
+  /** `fixTime` is NaN where the message does not say it. */
+  function timesOf({ time: readFixTime }: Fix, ownTime: EpochMs) {
+    const { record, root, up, arrivedAt } = context
+    const messageTime = Number.isNaN(ownTime) ? arrivedAt : ownTime
+    const fixTime = readFixTime ? readFixTime(record, root, up, messageTime) : Number.NaN
+    return { messageTime, fixTime }
+  }
+
+  /** An age before the arrival is no time of the device: a resend arrives at another time. */
+  function isByAge({ ownTime: readOwnTime }: Fix): boolean {
+    const { record, root, up } = context
+    return readOwnTime === null || Number.isNaN(readOwnTime(record, root, up, Number.NaN))
+  }
+
   function mapped({ name: source }: CompiledSource, { device, provider }: DeviceEntry): MappedRecord {
-    const { arrivedAt } = context
+    const arrivedAt = context.arrivedAt - agedMs
     const own = Number.isNaN(time) ? null : time
     return { source, device, time: own, arrivedAt, gps, signals, fields: extraFields, moving, provider }
   }
@@ -140,7 +158,7 @@ export function createRecordMapper({ context, checkTime }: Deps): RecordMapper {
     namesBefore: Set<string> | null,
   ): ReturnType<RecordMapper['payload']> {
     const hasOwnTime = !Number.isNaN(time)
-    const sentTime = hasOwnTime ? time : message.arrivedAt
+    const sentTime = hasOwnTime ? time : message.arrivedAt - agedMs
     let name = `${entry.nameHead}${sentTime}${hasOwnTime ? ']' : arrivalMark(message)}${gps}`
     for (const signal of signals) name += signal
     name += extraFields

@@ -27,7 +27,7 @@ const path = () =>
 export const timeFormatOption = () =>
   z.union([z.enum(timeFormats), z.array(z.enum(timeFormats)).min(1).max(8)])
 
-const absent = () =>
+export const absent = () =>
   z
     .array(z.union([z.number(), z.string().max(64)]))
     .max(32)

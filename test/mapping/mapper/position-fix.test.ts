@@ -118,3 +118,37 @@ describe('records that repeat the last fix', () => {
     expect(verdictOf(records(five, 'drop-gps').result)).toBe('no fix')
   })
 })
+
+describe('a position whose message gives its age', () => {
+  const aged = { time: { age: 'age', unit: 's' } }
+  const arrivedAt = messageOf('').arrivedAt
+
+  test('is omitted if it is older than fix.max_age, and not before', () => {
+    expect(sent({ age: 60 }, { fix: aged }).gps).toBeDefined()
+    expect(sent({ age: 61 }, { fix: aged }).gps).toBeUndefined()
+    expect(sent({ age: 2 }, { fix: { time: { age: 'age', unit: 'min' } } }).gps).toBeUndefined()
+    expect(sent({ age: -1 }, { fix: aged }).gps).toBeDefined()
+    expect(sent({ age: 'old' }, { fix: aged }).gps).toBeDefined()
+  })
+
+  test('is sent with its own time if the source keeps old positions, and invalid ones are still omitted', () => {
+    const kept = { valid: 'sat > 0', ...aged, old: 'keep', max_age: '0s' }
+    expect(sent({ age: 19_800 }, { fix: kept })).toMatchObject({ signalTimestamp: ts - 19_800_000 })
+    expect(sent({ age: 19_800 }, { fix: kept }).gps).toBeDefined()
+    expect(sent({ age: 19_800, sat: 0 }, { fix: kept }).gps).toBeUndefined()
+    expect(sent({ age: 61 }, { fix: { ...aged, old: 'drop' }, no_fix: 'keep' }).gps).toBeUndefined()
+  })
+
+  test('counts the age from the arrival if the message has no time, and has no device time then', () => {
+    const map = { ...withSignal, time: { format: 'arrival' } }
+    const result = mapped({ age: 90 }, { fix: { ...aged, old: 'keep' } }, map)
+    expect(sentIn(result)).toMatchObject({ signalTimestamp: arrivedAt - 90_000 })
+    expect(result).toMatchObject({ payloads: [{ deviceTime: null, duplicateRule: 'resend' }] })
+  })
+
+  test('uses the earliest of several times and ages', () => {
+    const both = { ...fix, time: [{ path: 'fixed', format: 'ms' }, aged.time], old: 'keep' }
+    expect(sent({ fixed: ts - 1000, age: 90 }, { fix: both }).signalTimestamp).toBe(ts - 90_000)
+    expect(sent({ fixed: ts - 90_000, age: 1 }, { fix: both }).signalTimestamp).toBe(ts - 90_000)
+  })
+})
