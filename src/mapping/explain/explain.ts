@@ -20,6 +20,8 @@ import { createMapper, type Mapper, type MapperDeps, type MapperOptions } from '
 import type { DeviceRow } from '../devices/device-table.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
 import { createRouting, type Route } from '../mapper/routing.ts'
+import { withPlausibility } from '../plausibility/plausibility.ts'
+import { createWithheldCounts } from '../plausibility/withheld-counts.ts'
 import type { StateChanges } from '../state/state-changes.ts'
 import { compileConditionParts, type ConditionParts } from '../path/condition-parts.ts'
 import { isRecord } from '../path/path-eval.ts'
@@ -97,8 +99,9 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
   // A second one, so that the explanation changes no counters of the mapper.
   const routing = createRouting({ devices }, { providers: [], ...options })
   const explainers = new Map<string, SourceExplainer>()
+  const written = withPlausibility(config)
   for (const source of options.sources) {
-    const own = config.sources.find(({ name }) => name === source.name)
+    const own = written.find(({ name }) => name === source.name)
     if (own)
       explainers.set(source.name, {
         config: own,
@@ -179,7 +182,9 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
     if (route === null || message === null) return null
     if (route.entry) return route.entry
     const { source, devices: entries } = route.runtime
-    const context = Object.assign(createRecordContext(new Map()), place, { sender: message.sender })
+    const context = Object.assign(createRecordContext(createWithheldCounts()), place, {
+      sender: message.sender,
+    })
     const name = deviceNamed(source.device, context)
     return name === null ? null : entries.entryOf(name, route.provider)
   }

@@ -60,6 +60,7 @@ export function createRecordMapper({ context, checkTime }: Deps): RecordMapper {
 
   function read({ source, isMovingAt }: SourceRuntime, entry: DeviceEntry): boolean {
     const { record, root, up, arrivedAt } = context
+    context.device = entry.device
     const ownTime = source.time ? timeOf(source.time) : Number.NaN
     if (ownTime === null) return false
     const checked = Number.isNaN(ownTime) ? ownTime : checkTime(entry.device, ownTime, context)

@@ -2,6 +2,7 @@
 
 import { z } from 'zod'
 import { angleUnits, signalUnits, speedUnits } from '../fields/units.ts'
+import { quantityOption } from '../plausibility/plausibility-config.ts'
 import { timeFormats } from '../fields/time-format.ts'
 
 export const text = (lengthMax: number) => z.string().min(1).max(lengthMax)
@@ -171,6 +172,7 @@ const signal = z.strictObject({
       'The unit in the payload. By default KILOMETERS or HOURS, from `unit` or the type; any text for ' +
         'values without `unit`.',
     ),
+  quantity: quantityOption(),
   part: text(100)
     .meta({ examples: ['ENGINE'] })
     .optional()
@@ -210,6 +212,7 @@ const field = z
       .optional()
       .describe('With `type: number`: unit in the message. It is sent as km/h or degrees.'),
     ...scaling,
+    quantity: quantityOption(),
     absent: absent(),
     decimal_comma: decimalComma(),
   })
@@ -230,14 +233,16 @@ export const mapSchema = z
     ),
     speed: numberField(
       unitsOf(speedUnits).optional().describe('Unit in the message. Default: km/h.'),
-      'Speed. A value below zero, or one that is not a number, is omitted and counted.',
+      'Speed. A value below zero, one that is not a number, or one above the bound of `plausibility` is ' +
+        'omitted and counted.',
     ),
     speed_units: text(100)
       .default('KILOMETERS_PER_HOUR')
       .describe('The unit in the payload. With another word the speed is sent as it is, without `unit`.'),
     heading: numberField(
       angle(),
-      'Heading in degrees. 360 is sent as 0. A value outside of 0 to 360 is omitted and counted.',
+      'Heading in degrees. 360 is sent as 0. A value outside of 0 to 360 (`plausibility`) is omitted and ' +
+        'counted.',
     ),
     in_motion: inMotion,
     signals: z

@@ -6,6 +6,7 @@ import { duration } from '../../std/schema.ts'
 import { encodingNames, encodingsDescription } from '../encodings/encodings.ts'
 import { fixSchema } from './fix-config.ts'
 import { mapSchema, paths, text, timeFormatOption } from './map-config.ts'
+import { plausibilitySchema } from '../plausibility/plausibility-config.ts'
 import { extractSchema } from '../extract/extract-config.ts'
 
 export const defaultsSchema = z
@@ -262,6 +263,9 @@ export const presetShape = {
       'Signals with one of these words as `origin` are sent too, such as [gnss] for distances that a ' +
         'tracker computes from positions.',
     ),
+  plausibility: plausibilitySchema.describe(
+    'Like the section `plausibility`, for this source only. What is set here overrides it, option by option.',
+  ),
   thin: thin.optional(),
   merge: merge.optional(),
   defaults: defaultsSchema.describe(

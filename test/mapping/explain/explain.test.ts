@@ -261,7 +261,7 @@ describe('the explanation of a field says', () => {
       latitude: 'sent',
       longitude: 'sent',
       speed: '-1 means "no value" (`absent`)',
-      heading: 'outside 0 to 360',
+      heading: '400 is above maximum: `plausibility.heading` is 0 to 360',
       in_motion: 'derived from the speed: moving above 5; there is no speed, or it is between the two limits',
       'signals[0]': 'only for truck; the model of the device is in no family',
       'signals[1]': 'sent',
