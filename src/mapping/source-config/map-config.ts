@@ -18,9 +18,9 @@ const path = () =>
       'Path to the value in the message: keys joined by dots, a key with dots, blanks or brackets in ' +
         'quotes. `[0]` and `[-1]` are elements of a list, `list[id=5].val` is the first object of a list ' +
         'whose key has this value, `$first()` the value of the first key, `$split(",")[0]` a part of a ' +
-        'text, `$entries()` an object as a list of { key, value }. Where `each` selects a part of the ' +
-        'message, a leading `$.` starts at the whole message and `$up.` one level further out (`$up.$up.` ' +
-        'two, up to the number of paths in `each`). In a list of paths the first one with a value is ' +
+        'text, `$match("gps_*")` the first object under a key that matches, `$entries()` an object as a ' +
+        'list of { key, value }. Where `each` selects a part of the message, a leading `$.` starts at the ' +
+        'whole message and `$up.` one level further out (`$up.$up.` two, up to the number of paths in `each`). In a list of paths the first one with a value is ' +
         'used. Set either `path` or `value`.',
     )
 
