@@ -15,6 +15,21 @@ export type Cache<Value> = {
 
 export type CacheCounters = { entries: number; misses: number; evictions: number }
 
+/** Of two caches, of which the second is asked after a miss of the first. */
+export function bothOf(first: CacheCounters, second: CacheCounters): CacheCounters {
+  return { ...sumOf([first, second]), misses: second.misses }
+}
+
+export function sumOf(caches: readonly CacheCounters[]): CacheCounters {
+  const sum = { entries: 0, misses: 0, evictions: 0 }
+  for (const { entries, misses, evictions } of caches) {
+    sum.entries += entries
+    sum.misses += misses
+    sum.evictions += evictions
+  }
+  return sum
+}
+
 /**
  * Holds at most `entriesMax` values; beyond that the longest unused half is removed, counted as evictions.
  */

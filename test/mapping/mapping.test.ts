@@ -49,8 +49,7 @@ describe('a position', () => {
     expect(Object.fromEntries(mapper.counters().omitted)).toEqual({
       'trucks|speed|negative': 1,
       'trucks|speed|not a number': 2,
-      'trucks|heading|below minimum': 1,
-      'trucks|heading|above maximum': 1,
+      'trucks|heading|outside 0 to 360': 2,
       'trucks|heading|not a number': 1,
       'trucks|in_motion|not true or false': 1,
     })
@@ -335,4 +334,21 @@ describe('the cache of topics and devices', () => {
     }
     expect(mapper.map(messageOf(reading))).toEqual(first)
   })
+
+  test.each(['quarantine', 'ignore'] as const)(
+    'invented names take little of it, and nothing of listed devices (unknown: %s)',
+    (unknown) => {
+      const mapper = openMapperOf([truckSource()], { table: 'device\ntruck-7\n', devices: { unknown } })
+      const topic = 'telemetry/v1/truck-7'
+      const first = mapper.map(messageOf(reading, { topic }))
+      for (let number = 0; number < 10_000; number += 1)
+        for (const topic of [`telemetry/v1/flood-${number}`, `elsewhere/${number}`])
+          mapper.map(messageOf(reading, { topic }))
+      const before = mapper.counters()
+      expect(before.topics.entries).toBeLessThanOrEqual(4097)
+      expect(before.devices.entries).toBeLessThanOrEqual(4097)
+      expect(mapper.map(messageOf(reading, { topic }))).toEqual(first)
+      expect(mapper.counters().topics.misses).toBe(before.topics.misses)
+    },
+  )
 })

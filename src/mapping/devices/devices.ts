@@ -9,7 +9,7 @@
 // entries never become stale; forgotten ones are made again.
 
 import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
-import { createCache, type CacheCounters } from '../bounded-cache.ts'
+import { bothOf, createCache, type CacheCounters } from '../bounded-cache.ts'
 import type { DeviceRow, DeviceTable } from './device-table.ts'
 import type { Withhold } from '../privacy/privacy.ts'
 import { jsonString } from '../fields/json-string.ts'
@@ -44,8 +44,6 @@ export type DeviceEntry = {
   readonly quarantined: boolean
   readonly assetId: string
   readonly family: number
-  /** The model that the family was looked up with; null where none is known. */
-  readonly model: string | null
   /** The privacy profile of the asset; null for most. */
   readonly withhold: Withhold | null
   /** The start of a payload's name: provider and device (identity.ts). */
@@ -67,20 +65,24 @@ export function createDeviceEntries(
   options: DeviceEntryOptions & { providers: readonly ProviderName[]; entriesMax: number },
 ): DeviceEntries {
   const entries = createCache<DeviceEntry>(options.entriesMax)
+  const refused = createCache<DeviceEntry>(Math.min(refusedMax, options.entriesMax))
   let withoutFamily = 0
-  return { entryOf, counters: () => ({ ...entries.counters(), withoutFamily }) }
+  return { entryOf, counters: () => ({ ...bothOf(entries.counters(), refused.counters()), withoutFamily }) }
 
   function entryOf(device: string, provider: ProviderName): DeviceEntry {
     // Usually there is one provider, and the device alone is the key.
     const key = provider === defaultProvider ? device : `${device}\0${provider}`
-    const known = entries.get(key)
+    const known = entries.get(key) ?? refused.get(key)
     if (known) return known
     const entry = makeEntry(device, devices.find(device), provider, options)
     if (entry.family === 0) withoutFamily += 1
-    entries.set(key, entry)
+    ;(entry.ignored || entry.quarantined ? refused : entries).set(key, entry)
     return entry
   }
 }
+
+/** Devices that are not in the table and not accepted: a client can invent any number of them. */
+const refusedMax = 4096
 
 function makeEntry(
   device: string,
@@ -111,14 +113,25 @@ function makeEntry(
     quarantined: row === undefined && unknown === 'quarantine',
     assetId,
     family: options.familyOf(model),
-    model: model ?? null,
     withhold: row?.privacy === undefined ? null : (options.profiles.get(row.privacy) ?? null),
-    nameHead: `[${jsonString(provider)},${jsonString(device)},`,
-    jsonBeforeTime: `"${carrier === undefined ? '' : `,"carrier":${jsonString(carrier)}`},"signalTimestamp":`,
-    jsonAfterTime:
-      (identify === 'device' ? '' : `,"assetIdentifier":${asset}`) +
-      (identify === 'asset' ? '' : `,"deviceIdentifier":${unit}`),
+    nameHead: flat(['[', jsonString(provider), ',', jsonString(device), ',']),
+    jsonBeforeTime: flat([
+      '"',
+      ...(carrier === undefined ? [] : [',"carrier":', jsonString(carrier)]),
+      ',"signalTimestamp":',
+    ]),
+    jsonAfterTime: flat([
+      ...(identify === 'device' ? [] : [',"assetIdentifier":', asset]),
+      ...(identify === 'asset' ? [] : [',"deviceIdentifier":', unit]),
+    ]),
   }
+}
+
+/**
+ * V8 keeps the parts of a text that was put together with `+` or a template; `join` makes one text of them.
+ */
+function flat(parts: readonly string[]): string {
+  return parts.join('')
 }
 
 /** A JSON object of the fields that have a value. */

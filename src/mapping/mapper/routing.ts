@@ -1,7 +1,7 @@
 // routing.ts: finds what the topic of a message determines: its source, the captures, and often the device.
 
 import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
-import { createCache, type Cache, type CacheCounters } from '../bounded-cache.ts'
+import { bothOf, createCache, sumOf, type Cache, type CacheCounters } from '../bounded-cache.ts'
 import type { DeviceTable } from '../devices/device-table.ts'
 import { createDeviceEntries, type DeviceEntries, type DeviceEntry } from '../devices/devices.ts'
 import { capturesIn, compileTopics, type TopicPattern } from '../path/topic-pattern.ts'
@@ -45,6 +45,8 @@ export type Routing = {
 
 /** Topics and devices that are cached; beyond that the longest unused half is removed. */
 const topicsMax = 65_536
+/** Topics without a source, and those of devices that are refused: a client can invent any number of them. */
+const refusedTopicsMax = 4096
 const devicesMax = 65_536
 
 /** A longer topic is matched each time: 64 KiB of topic times the bound above would be 4 GiB. */
@@ -70,15 +72,18 @@ export function createRouting(
     decoder: source.encoding.createDecoder?.({ source: source.name }) ?? null,
   }))
   const routes: Cache<Routed> = createCache(topicsMax)
+  const refused: Cache<Routed> = createCache(refusedTopicsMax)
   return { runtimes, routeOf, counters }
 
   function routeOf(topic: string): Routed {
-    return routes.get(topic) ?? findRoute(topic)
+    return routes.get(topic) ?? refused.get(topic) ?? findRoute(topic)
   }
 
   function findRoute(topic: string): Routed {
     const route = makeRoute(topic)
-    if (topic.length <= cachedTopicLengthMax) routes.set(topic, route)
+    if (topic.length > cachedTopicLengthMax) return route
+    const isRefused = route.runtime === null || route.entry?.ignored || route.entry?.quarantined
+    ;(isRefused ? refused : routes).set(topic, route)
     return route
   }
 
@@ -100,15 +105,9 @@ export function createRouting(
   }
 
   function counters(): ReturnType<Routing['counters']> {
-    const all = runtimes.map(({ devices }) => devices.counters())
-    const sum = (of: (each: CacheCounters) => number) => all.reduce((total, each) => total + of(each), 0)
     return {
-      topics: routes.counters(),
-      devices: {
-        entries: sum(({ entries }) => entries),
-        misses: sum(({ misses }) => misses),
-        evictions: sum(({ evictions }) => evictions),
-      },
+      topics: bothOf(routes.counters(), refused.counters()),
+      devices: sumOf(runtimes.map(({ devices }) => devices.counters())),
     }
   }
 }

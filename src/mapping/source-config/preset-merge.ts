@@ -4,7 +4,7 @@
 //
 //   map                    field by field: `map.speed` of the source replaces that of the preset as a whole
 //   map.fields             name by name
-//   defaults, families     key by key; likewise plausibility
+//   defaults, families     key by key
 //   everything else        as a whole: a `topic`, `when` or list of `signals` of the source is the only one
 
 import { z } from 'zod'
@@ -36,11 +36,7 @@ export function presetNameOf(source: unknown): string | undefined {
 }
 
 function merged(source: Written, preset: Written): Written {
-  return {
-    ...preset,
-    ...source,
-    ...mergedKeys(source, preset, ['map', 'defaults', 'families', 'plausibility']),
-  }
+  return { ...preset, ...source, ...mergedKeys(source, preset, ['map', 'defaults', 'families']) }
 }
 
 /** Those of `keys` that are maps in both, each with the entries of both. */
