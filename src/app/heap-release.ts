@@ -3,14 +3,14 @@
 // does not use for hours, on a machine with one gigabyte.
 //
 // Each `lookEveryMs` it compares the heap with what the last collection left. Where it has grown by
-// `growthBytes` and no longer grows, it collects everything once. That stops the process for 50 ms with a
-// heap of 100 MB, so it waits until fewer than `quietMessages` messages came since the last look, but no
+// `growthBytes` and no longer grows fast, it collects everything once. That stops the process for 50 ms with
+// a heap of 100 MB, so it waits until fewer than `quietMessages` messages came since the last look, but no
 // longer than `looksMax` looks.
 
 import type { CancelTimer, Clock } from '../std/clock.ts'
 
 export type Heap = {
-  /** Bytes that it takes from the system. */
+  /** Bytes that it takes from the system, buffers included. */
   bytes(): number
   /** Collects everything and returns free pages to the system. */
   collect(): void
@@ -24,7 +24,9 @@ export type HeapDeps = {
 }
 
 const lookEveryMs = 10_000
-const growthBytes = 32 * 1024 ** 2
+const growthBytes = 24 * 1024 ** 2
+/** In one look: less is what some clients leave until the next collection. */
+const slowGrowthBytes = 8 * 1024 ** 2
 /** In one look. */
 const quietMessages = 5000
 /** Then it collects although messages come: each waits for the collection once. */
@@ -35,7 +37,10 @@ export function processHeap(): Heap | null {
   const { gc } = globalThis
   if (gc === undefined) return null
   return {
-    bytes: () => process.memoryUsage().heapTotal,
+    bytes() {
+      const { heapTotal, external } = process.memoryUsage()
+      return heapTotal + external
+    },
     collect() {
       gc({ type: 'major', flavor: 'last-resort' })
     },
@@ -53,7 +58,7 @@ export function releaseHeapWhenQuiet({ clock, heap, messages }: HeapDeps): () =>
 
   function look(): void {
     const [bytes, received] = [heap.bytes(), messages()]
-    const grows = bytes > lastBytes
+    const grows = bytes > lastBytes + slowGrowthBytes
     const isQuiet = received - lastMessages < quietMessages
     lastBytes = bytes
     lastMessages = received
