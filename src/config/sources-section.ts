@@ -7,7 +7,6 @@ import {
   clocksSchema,
   defaultsSchema,
   devicesSchema,
-  plausibilitySchema,
   privacySchema,
   sourcesSchema,
 } from '../mapping/config.ts'
@@ -19,7 +18,6 @@ export const mappingShape = {
   defaults: defaultsSchema,
   clocks: clocksSchema,
   privacy: privacySchema,
-  plausibility: plausibilitySchema,
 }
 
 export const mappingSchema = z.object(mappingShape)

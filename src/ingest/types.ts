@@ -9,7 +9,9 @@ import type { Spool } from '../spool/spool.ts'
 export type IntakeSpool = Pick<
   Spool,
   | 'holdReason'
+  | 'busy'
   | 'congested'
+  | 'commits'
   | 'isFull'
   | 'holds'
   | 'append'

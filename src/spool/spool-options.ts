@@ -65,6 +65,9 @@ export type SpoolOptions = {
   group: { chunkPayloadsMax: number; chunkBytesMax: number }
   /** A write takes at most this many bytes of messages, and one message more. */
   groupBytesMax: number
+  /** Above it, ingest reads only a few messages of each connection until the next commit (committer.ts). */
+  busyMessages: number
+  busyBytes: number
   uncommittedBytesMax: number
   recentBytesMax: number
   diskCheckMs: number

@@ -82,6 +82,7 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
   const listeners = new Set<SpoolListener>()
   const counters = newCounters()
   const limits = createIntakeLimits({ ...deps, changed: intakeChanged }, options)
+  let busy = false
   let congested = false
   let seen = { payloads: 0, kept: 0 }
   const store = await superviseStore({ ...deps, counters, limits, changed, notify }, options)
@@ -95,7 +96,7 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
     notify((listener) => listener.intakeChanged?.())
   }
 
-  /** A write became durable, or the congestion changed. */
+  /** A commit, or the congestion changed. */
   function changed(session: Session): void {
     updateCongestion(session)
     limits.update(session)
@@ -108,8 +109,10 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
   }
 
   function updateCongestion({ committer, eviction }: Session): void {
-    if ((committer.congested || eviction.isBehind()) === congested) return
-    congested = !congested
+    const isCongested = committer.congested || eviction.isBehind()
+    if (isCongested === congested && committer.busy === busy) return
+    congested = isCongested
+    busy = committer.busy
     intakeChanged()
   }
 
@@ -144,8 +147,14 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
     get holdReason() {
       return limits.holdReason
     },
+    get busy() {
+      return busy
+    },
     get congested() {
       return congested
+    },
+    get commits() {
+      return peek()?.committer.commits ?? 0
     },
     get deadLettersFull() {
       return limits.stores.isFull('dead_letters')

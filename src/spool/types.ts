@@ -115,7 +115,7 @@ export type SpoolListener = {
   storeReopened?(): void
   /** Many attempts to open the store again failed in a row: the process should end and be restarted. */
   storeUnrecoverable?(fault: GatewayError): void
-  /** `holdReason` or `congested` changed, or a store became full or is not full any more. */
+  /** `holdReason`, `busy` or `congested` changed, or a store became full or is not full any more. */
   intakeChanged?(): void
 }
 
@@ -257,8 +257,12 @@ export type Spool = MessageIntake &
     readonly previousEnd: PreviousEnd
     /** Why nothing may be appended for now; null if everything may. */
     readonly holdReason: HoldReason | null
+    /** Many messages are not durable yet: read only a few of each connection until the next commit. */
+    readonly busy: boolean
     /** Uncommitted bytes exceed their bound: stop reading from sockets until `intakeChanged`. */
     readonly congested: boolean
+    /** Changes with each commit. */
+    readonly commits: number
     /** The store `dead_letters` is full. */
     readonly deadLettersFull: boolean
     /** The store is nearly at its bound and holds messages; its last tenth is for small shares. */

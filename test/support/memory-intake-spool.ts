@@ -25,6 +25,7 @@ export type MemoryIntakeSpool = IntakeSpool & {
   lose(): void
   reopen(): void
   setHold(reason: HoldReason | null): void
+  setBusy(busy: boolean): void
   setCongested(congested: boolean): void
   setDeadLettersFull(full: boolean): void
 }
@@ -55,6 +56,8 @@ export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }
   let endedCount = 0
   let waiters: { count: number; resolve: () => void }[] = []
   let hold: HoldReason | null = null
+  let busy = false
+  let commits = 0
   let congested = false
   let deadLettersFull = false
 
@@ -89,6 +92,7 @@ export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }
       if (value === null) sessions.delete(key)
       else sessions.set(key, value)
     }
+    commits += 1
     for (const ack of taken.acks) ack?.(null)
   }
 
@@ -105,6 +109,12 @@ export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }
     },
     get holdReason() {
       return hold
+    },
+    get busy() {
+      return busy
+    },
+    get commits() {
+      return commits
     },
     get congested() {
       return congested
@@ -169,6 +179,10 @@ export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }
     },
     setDeadLettersFull(full) {
       deadLettersFull = full
+      tell()
+    },
+    setBusy(now) {
+      busy = now
       tell()
     },
     setCongested(now) {

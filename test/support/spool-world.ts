@@ -123,6 +123,8 @@ export function smallOptions(path: string, changes: Partial<SpoolOptions> = {}):
     journal: { windowMs: 600_000, bytesMax: 100_000 },
     group: { chunkPayloadsMax: 4, chunkBytesMax: 1024 },
     groupBytesMax: 2048,
+    busyMessages: 2000,
+    busyBytes: 16 * 1024,
     uncommittedBytesMax: 64 * 1024,
     recentBytesMax: 4096,
     diskCheckMs: 1000,

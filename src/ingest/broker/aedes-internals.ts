@@ -1,6 +1,5 @@
 // aedes-internals.ts: what the gateway uses of aedes 1.2 beyond its documented interface, and the store that
-// aedes asks for. No other file
-// touches private fields of aedes or depends on the text of its errors.
+// aedes asks for. No other file touches private fields of aedes or depends on the text of its errors.
 // test/ingest/broker/aedes-internals.test.ts fails when an upgrade changes one of them; read lib/client.js
 // and lib/handlers of aedes then.
 
@@ -8,7 +7,12 @@ import { isUtf8 } from 'node:buffer'
 import type { EventEmitter } from 'node:events'
 import { Readable } from 'node:stream'
 import { Aedes, type Client } from 'aedes'
+import { writeToStream } from 'mqtt-packet'
 import { clientDrops, type ClientDropReason } from './client-faults.ts'
+
+// Otherwise it keeps a buffer for each of 65,536 numbers, 10 MB of heap, for the few packets that aedes
+// writes.
+writeToStream.cacheNumbers = false
 
 export type ConnectPacket = Parameters<Aedes['preConnect']>[1]
 /** A packet after CONNECT, as far as the gateway reads it. `length`: its remaining length. */

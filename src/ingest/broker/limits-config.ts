@@ -94,7 +94,7 @@ export const limitsSchema = z
       .default(100)
       .describe(
         'Control packets of one client per second, on average over 5 seconds: SUBSCRIBE, UNSUBSCRIBE, PINGREQ and ' +
-          'stray answers. Each 256 bytes count as one. PUBLISH does not count, nor one PUBREL for each message of ' +
+          'stray answers. Each 32 bytes count as one. PUBLISH does not count, nor one PUBREL for each message of ' +
           'QoS 2. A client that sends more is disconnected.',
       ),
     max_partial_bytes: size({ minBytes: mib, maxBytes: 4096 * mib })

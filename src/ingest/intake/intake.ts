@@ -7,7 +7,7 @@
 // the mapping is read again (mapping-state.ts). Everything behind them waits too, so acks keep the order
 // of arrival over the whole daemon [MQTT-4.6.0-2]. QoS 0 is dropped and counted then (dropped-messages.ts):
 // nothing else could keep it. At the bound of the waiting list, or while too many bytes are uncommitted,
-// `readingPaused` asks the broker to stop reading.
+// `readingPaused` asks the broker to stop reading, and `busy` to read little from each connection.
 //
 // While a store of kept messages is full and holds, a message for it waits with all that its connection sent
 // behind it (store-backpressure.ts). Other connections continue.
@@ -16,7 +16,7 @@
 // deferred + openParts + dropped + returned + held. Per message: no promise, no closure, no log line, and one
 // message object for all.
 
-import type { Clock, EpochMs } from '../../std/clock.ts'
+import type { Clock } from '../../std/clock.ts'
 import type { OurTime } from '../../domain/arrival.ts'
 import type { DropReason, Emit } from '../../domain/event.ts'
 import type { Sender } from '../../domain/message.ts'
@@ -27,11 +27,14 @@ import type { IntakeMapper, IntakeSpool, ReceivedMessage, ReleaseOrder } from '.
 import { createDropReporter } from './dropped-messages.ts'
 import { createMappingState, type MappingState } from './mapping-state.ts'
 import type { Tap } from './message-tap.ts'
-import { createResultRouter, type RoutedCounters } from './result-router.ts'
+import type { IntakeCounters } from './intake-counters.ts'
+import { createResultRouter } from './result-router.ts'
 import { createStoreBackpressure } from './store-backpressure.ts'
-import { createUntimedResends, type ResendCounters, type UntimedResends } from './untimed-resends.ts'
+import { createUntimedResends, type UntimedResends } from './untimed-resends.ts'
 import { addUnreleased, isUnreleased } from './unreleased-messages.ts'
 import { createWaitingList } from './waiting-messages.ts'
+
+export type { IntakeCounters } from './intake-counters.ts'
 
 export type IntakeDeps = {
   /** In force until swap(). */
@@ -64,6 +67,10 @@ export type Intake = {
   readonly owners: Pick<MappingState, 'ownerOf'>
   /** No socket may be read for now; the listener of onReadingChange is called when this changes. */
   readonly readingPaused: boolean
+  /**
+   * While it is busy, only a few messages of each connection may be read between commits; the same listener.
+   */
+  readonly load: Pick<IntakeSpool, 'busy' | 'commits'>
   /** Too much of this connection waits for a full store, so it is not read; the same listener. */
   pausesSender(sender: Sender): boolean
   onReadingChange(listener: () => void): void
@@ -78,24 +85,6 @@ export type Intake = {
   finish(): Promise<void>
   close(): void
 }
-
-/** Messages since the start. */
-export type IntakeCounters = RoutedCounters &
-  ResendCounters & {
-    received: number
-    /** When the last one arrived; null before the first. */
-    lastMessageAt: EpochMs | null
-    bytes: number
-    /** QoS 0 messages that could not be kept. */
-    dropped: number
-    /** Never acknowledged: their connection ended while they waited, so the device still has them. */
-    returned: number
-    /** Waiting now. */
-    held: number
-    /** In open records now, and those of them that were open when the state was read. */
-    openParts: number
-    carried: number
-  }
 
 /** Waiting messages are taken in slices, so that resuming does not block the event loop for seconds. */
 const sliceMessages = 1000
@@ -117,6 +106,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
   let serial = 0
   let draining = false
   let readingPaused = false
+  let wasBusy = false
   let finished = false
   const finishing: (() => void)[] = []
   let onReadingChange: () => void = () => {}
@@ -271,8 +261,9 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
 
   function updateReading(): void {
     const paused = spool.congested || waiting.full
-    if (paused === readingPaused) return
+    if (paused === readingPaused && spool.busy === wasBusy) return
     readingPaused = paused
+    wasBusy = spool.busy
     onReadingChange()
   }
 
@@ -283,6 +274,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
     get readingPaused() {
       return readingPaused
     },
+    load: spool,
     onReadingChange(listener) {
       onReadingChange = listener
     },

@@ -10,8 +10,11 @@
 // what was numbered, whatever is lost. A failed write ends this committer: nothing of it is acknowledged,
 // everybody who waits gets the fault, and the store is opened again (store-supervisor.ts).
 //
-// Bound: `uncommittedBytesMax` of messages. At the bound `congested` turns true and ingest stops reading from
-// its sockets. What was read already is still taken, so the bound is exceeded by at most one read per socket.
+// Bounds of messages that are not durable. What was read already is still taken.
+//
+//   busy        above `busyMessages` or `busyBytes`: ingest reads only a few messages from each connection
+//               until the next commit. A new message waits for about two commits, however much others send
+//   congested   above `uncommittedBytesMax`: ingest reads nothing
 
 import type { Store, StoreOp } from '../../storage/storage.ts'
 import type { GatewayError } from '../../std/gateway-error.ts'
@@ -37,14 +40,22 @@ export type Group = WritePart & {
 /** At this size a write starts at once: to wait for the end of the turn would leave the disk idle. */
 const eagerBytes = 128 * 1024
 
-export type CommitterOptions = { groupBytesMax: number; uncommittedBytesMax: number }
+export type CommitterOptions = {
+  groupBytesMax: number
+  busyMessages: number
+  busyBytes: number
+  uncommittedBytesMax: number
+}
 
 export type Committer<OpenGroup extends Group = Group> = {
   /** The group that takes messages in now. */
   readonly open: OpenGroup
+  readonly busy: boolean
   readonly congested: boolean
   /** Number of writes that became durable. */
   readonly writes: number
+  /** Grows with each group that became durable, also where there was nothing to write. */
+  readonly commits: number
   endMessage(ack: Ack | null): void
   /** Resolves after the fsync; rejects with the fault if the write failed. */
   commit(part: WritePart): Promise<void>
@@ -67,7 +78,7 @@ export type CommitterDeps<OpenGroup extends Group> = {
   mark: { prepare(ops: StoreOp[]): void; written(): void }
   makeGroup: () => OpenGroup
   explain: (error: unknown) => GatewayError
-  /** After every durable write, and when `congested` changes. */
+  /** After every commit, and when `busy` or `congested` changes. */
   changed: () => void
   /** `unawaited` messages were lost with the store. */
   failed: (fault: GatewayError, unawaited: number) => void
@@ -81,11 +92,15 @@ export function createCommitter<OpenGroup extends Group>(
   let queue: OpenGroup[] = []
   let queuedBytes = 0
   let writingBytes = 0
+  /** In the queue and in the running write. */
+  let closedMessages = 0
   let pending: Pending[] = []
   let writing = false
   let scheduled = false
+  let busy = false
   let congested = false
   let writes = 0
+  let commits = 0
   let fault: GatewayError | null = null
   let idleWaiters: (() => void)[] = []
   let lookers: (() => void)[] = []
@@ -109,6 +124,7 @@ export function createCommitter<OpenGroup extends Group>(
   function queueGroup(): void {
     queue.push(open)
     queuedBytes += open.bytes
+    closedMessages += messagesOf(open)
     open = deps.makeGroup()
   }
 
@@ -170,6 +186,7 @@ export function createCommitter<OpenGroup extends Group>(
     }
     if (open.bytes === 0 && open.acks.length === 0 && open.unawaited === 0) return null
     const group = open
+    closedMessages += messagesOf(open)
     open = deps.makeGroup()
     return group
   }
@@ -184,6 +201,8 @@ export function createCommitter<OpenGroup extends Group>(
     if (writing) deps.mark.written()
     writing = false
     writingBytes = 0
+    commits += 1
+    if (group !== null) closedMessages -= messagesOf(group)
     // The device may forget the message once we ack, so this stays behind the write (invariant 1). One list
     // for the whole group keeps the order of arrival over all lanes and connections [MQTT-4.6.0-2].
     if (group !== null) for (const ack of group.acks) ack(null)
@@ -214,9 +233,12 @@ export function createCommitter<OpenGroup extends Group>(
   }
 
   function updateCongestion(): void {
-    const now = open.bytes + queuedBytes + writingBytes > options.uncommittedBytesMax
-    if (now === congested) return
-    congested = now
+    const bytes = open.bytes + queuedBytes + writingBytes
+    const isBusy = bytes > options.busyBytes || messagesOf(open) + closedMessages > options.busyMessages
+    const isCongested = bytes > options.uncommittedBytesMax
+    if (isBusy === busy && isCongested === congested) return
+    busy = isBusy
+    congested = isCongested
     deps.changed()
   }
 
@@ -257,11 +279,17 @@ export function createCommitter<OpenGroup extends Group>(
     get open() {
       return open
     },
+    get busy() {
+      return busy
+    },
     get congested() {
       return congested
     },
     get writes() {
       return writes
+    },
+    get commits() {
+      return commits
     },
     endMessage,
     commit,
@@ -269,4 +297,8 @@ export function createCommitter<OpenGroup extends Group>(
     idle,
     fail,
   }
+}
+
+function messagesOf({ acks, unawaited }: Group): number {
+  return acks.length + unawaited
 }

@@ -65,9 +65,13 @@ async function stay(kit: AttackKit, socket: Socket): Promise<void> {
 
 const from = (spread: boolean, index: number): OpenOptions => ({ stranger: spread ? index + 1 : 0 })
 
+/** max_partial_bytes is 67 MB of it. */
+const growthMbMax = { plain: 130, tls: 150 }
+
 function beforeConnect(name: string, spread: boolean, count: number): Attack {
   return {
     name,
+    growthMbMax,
     does: `opens ${count} connections ${spread ? 'of as many addresses' : 'of one address'} and sends a CONNECT of 64 KiB less a byte on each`,
     run: (kit) =>
       kit.crowd(count, async (index) => {
@@ -83,6 +87,7 @@ function beforeConnect(name: string, spread: boolean, count: number): Attack {
 function afterConnect(name: string, spread: boolean, length: number): Attack {
   return {
     name,
+    growthMbMax,
     does: `opens 600 connections ${spread ? 'of as many addresses' : 'of one address'} and sends ${length / mib} MiB less a byte on each`,
     run: (kit) =>
       kit.crowd(600, async (index, turn) => {
@@ -102,6 +107,7 @@ export const partialPackets: readonly Attack[] = [
   afterConnect('partial-publish-spread', true, mib),
   {
     name: 'partial-trickle',
+    growthMbMax,
     does: 'opens 600 connections of as many addresses, sends half a packet of 1 MiB on each, then a byte a second',
     run: (kit) =>
       kit.crowd(600, async (index, turn) => {

@@ -1,14 +1,14 @@
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { createCommitter, type Group } from '../../../src/spool/chunk-log/committer.ts'
+import { createCommitter, type CommitterOptions, type Group } from '../../../src/spool/chunk-log/committer.ts'
 import { explainWrite } from '../../../src/spool/spool-errors.ts'
 import type { StoreOp } from '../../../src/storage/storage.ts'
 import { newFolder } from '../../support/folders.ts'
 import { createHeldStore } from '../../support/held-store.ts'
 
 /** A committer on real LevelDB. A message is a name: it is one key of the database, and one entry of its group. */
-async function openCommitter(options: { groupBytesMax?: number; uncommittedBytesMax?: number } = {}) {
+async function openCommitter(options: Partial<CommitterOptions> = {}) {
   const held = createHeldStore()
   const store = await held.openStore(join(await newFolder(), 'store'))
   onTestFinished(() => store.close())
@@ -32,7 +32,7 @@ async function openCommitter(options: { groupBytesMax?: number; uncommittedBytes
       changed: () => undefined,
       failed: (_fault, unawaited) => void failures.push(unawaited),
     },
-    { groupBytesMax: 1000, uncommittedBytesMax: 5000, ...options },
+    { groupBytesMax: 1000, busyMessages: 1e6, busyBytes: 1e9, uncommittedBytesMax: 5000, ...options },
   )
 
   function makeGroup(): Group & { names: string[] } {
@@ -156,6 +156,24 @@ describe('the committer', () => {
     expect(acks).toEqual(['committed'])
     expect(writes).toEqual([])
     expect(committer.writes).toBe(0)
+  })
+
+  test.each([
+    ['messages', { busyMessages: 5 }],
+    ['bytes', { busyBytes: 500 }],
+  ])('is busy above its bound of %s until they are written', async (_what, bound) => {
+    const { committer, held, send } = await openCommitter(bound)
+    held.hold()
+    for (let n = 1; n <= 5; n += 1) send(`${n}`)
+    expect(committer.busy).toBe(false)
+    const before = committer.commits
+    send('one more')
+    expect(committer.busy).toBe(true)
+    expect(committer.congested).toBe(false)
+    held.release()
+    await committer.idle()
+    expect(committer.busy).toBe(false)
+    expect(committer.commits).toBeGreaterThan(before)
   })
 
   test('is congested above its bound until the bytes are written', async () => {

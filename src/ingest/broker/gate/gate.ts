@@ -15,9 +15,10 @@
 //   blocked     the client does not read what it is sent; continues when it does, and is dropped after
 //               `ackTimeoutMs` (ack-output.ts)
 //   turn        the budget of this turn of the event loop is used up; continues in the next (turns.ts)
-//   publish     a PUBLISH is next, and inFlightMax messages are in flight, or the intake asks for a pause;
-//               continues with the next ack, or when the intake does. Packets before it are still read, so
-//               PINGREQ is answered while acks are held
+//   publish     a PUBLISH is next, and inFlightMax messages are in flight, or the intake asks for a pause, or
+//               it is busy and this connection has read its share (message-share.ts); continues with the
+//               next ack, or when the intake does. Packets before it are still read, so PINGREQ is answered
+//               while acks are held
 //
 // While any of these holds, the socket's buffer fills to its high-water mark and TCP slows the device down.
 // Whatever ends one of them calls resumeReading(). The time does not count for the keepalive (silence.ts).
@@ -26,6 +27,7 @@ import type { Socket } from 'node:net'
 import type { Client } from 'aedes'
 import type { Clock } from '../../../std/clock.ts'
 import type { Sender } from '../../../domain/message.ts'
+import type { Intake } from '../../intake/intake.ts'
 import type { ClientLink, ReceivedMessage } from '../../types.ts'
 import { createAckOutput } from './ack-output.ts'
 import type { AckHead, AckWriter } from './ack-writer.ts'
@@ -34,9 +36,9 @@ import type { Connection } from '../connection-limits/connection-limits.ts'
 import { clientDrops, type ClientDropReason } from '../client-faults.ts'
 import type { Decisions } from '../publish-rules/publish-rules.ts'
 import type { Refusal } from '../access/connect-rules.ts'
+import { createMessageShare } from './message-share.ts'
 import { createControlRate } from './control-rate.ts'
-import { createPacketReader, type PacketReaderOptions } from './packet-reader.ts'
-import type { PartialBudget } from './partial-budget.ts'
+import { createPacketReader, type PacketReaderDeps, type PacketReaderOptions } from './packet-reader.ts'
 import { createSilence, keepTcpAlive, type SilenceOptions } from './silence.ts'
 import type { Turns } from './turns.ts'
 
@@ -55,9 +57,12 @@ export type GateDeps = {
   writer: AckWriter
   /** Shared by all gates. */
   turns: Turns
-  partialBudget: PartialBudget
+  partial: PacketReaderDeps['partial']
   /** True while no gate may read messages; resumeReading is called at its end. */
   readingPaused: (gate: Gate) => boolean
+  load: Intake['load']
+  /** Has read its share while the intake is busy; resumeReading is called when it is not. */
+  pause: (gate: Gate) => void
   /** The fast path reads each message into `message`, which all gates share, and calls `publish`. */
   message: ReceivedMessage
   publish: (gate: Gate, messageId: number) => void
@@ -107,7 +112,7 @@ export type Gate = {
 }
 
 export function createGate(deps: GateDeps, options: GateOptions): Gate {
-  const { socket, client, clock, writer, turns, partialBudget, message } = deps
+  const { socket, client, clock, writer, turns, partial, message } = deps
   /** The end of the socket was seen. `socket.closed` is true before that, while aedes still reports why. */
   let ended = false
   let dropped = false
@@ -155,11 +160,13 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
     {
       socket,
       connection: gate,
-      partialBudget,
+      partial,
       turns,
       rate,
       isBlocked: output.isBlocked,
       readingPaused: () => deps.readingPaused(gate),
+      share: createMessageShare(deps.load),
+      pause: () => deps.pause(gate),
       message,
       publish: (messageId) => deps.publish(gate, messageId),
       ping,
@@ -173,7 +180,7 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
   socket.prependListener('readable', () => readAtOnce(client))
   socket.once('close', () => {
     ended = true
-    reader.discardPartial()
+    reader.partial.discard()
   })
   return gate
 
@@ -201,7 +208,7 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
     if (dropped || ended) return
     dropped = true
     deps.onDrop(gate, reason, detail)
-    reader.discardPartial()
+    reader.partial.discard()
     socket.destroy()
   }
 

@@ -6,7 +6,8 @@ import type { Intake } from '../../intake/intake.ts'
 import type { Connection } from '../connection-limits/connection-limits.ts'
 import { createAckWriter } from './ack-writer.ts'
 import { createGate, type Gate, type GateDeps, type GateOptions } from './gate.ts'
-import { createPartialBudget, type PartialCounters } from './partial-budget.ts'
+import { createPagePool } from './partial-packet/page-pool.ts'
+import { createPartialBudget, type PartialCounters } from './partial-packet/partial-budget.ts'
 import { createPausedGates } from './paused-gates.ts'
 import { createSilenceWatch } from './silence.ts'
 import { createTurns } from './turns.ts'
@@ -28,7 +29,7 @@ export type Gates = {
 }
 
 type Deps = Pick<GateDeps, 'clock' | 'message' | 'publish' | 'onPing' | 'onDrop'> & {
-  intake: Pick<Intake, 'readingPaused' | 'pausesSender' | 'onReadingChange'>
+  intake: Pick<Intake, 'readingPaused' | 'load' | 'pausesSender' | 'onReadingChange'>
 }
 
 export function createGates({ intake, ...deps }: Deps, options: GatesOptions): Gates {
@@ -40,7 +41,9 @@ export function createGates({ intake, ...deps }: Deps, options: GatesOptions): G
     ...deps,
     writer: createAckWriter(),
     turns: createTurns(),
-    partialBudget,
+    partial: { budget: partialBudget, pool: createPagePool() },
+    load: intake.load,
+    pause: pausedGates.pause,
     readingPaused: (gate: Gate) => pausedGates.mustPause(gate) || gate.connection.budget?.isSpent() === true,
   }
   let stopped = false

@@ -73,7 +73,7 @@ const lengthBytesMax = 4
 const fromClient = [0, 1, 0, 1, 1, 1, 1, 1, 1, 0, 1, 0, 1, 0, 1, 0]
 
 /** A SUBSCRIBE has one topic filter per few bytes, so its cost grows with its size. */
-const bytesPerCost = 256
+const bytesPerCost = 32
 
 export function controlCost(size: number): number {
   return Math.ceil(size / bytesPerCost)

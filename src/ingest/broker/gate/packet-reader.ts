@@ -1,14 +1,19 @@
-// packet-reader.ts: reads the packets of one socket, as far as gate.ts says. It replaces two functions of the
-// socket: `read`, by which aedes takes bytes, and `push`, by which Node adds them.
+// packet-reader.ts: reads the packets of one socket, as far as gate.ts says.
 
 import type { Socket } from 'node:net'
 import type { ReceivedMessage } from '../../types.ts'
 import type { ClientDropReason } from '../client-faults.ts'
 import type { ControlRate } from './control-rate.ts'
 import { createFraming, type Allowance, type FramingLimits } from './packet-framing.ts'
-import { createPartialPacket, type PartialPacketOptions } from './partial-packet.ts'
-import type { PartialBudget } from './partial-budget.ts'
+import type { MessageShare } from './message-share.ts'
+import {
+  createPartialPacket,
+  type PartialMemory,
+  type PartialPacket,
+  type PartialPacketOptions,
+} from './partial-packet/partial-packet.ts'
 import { takePublishes, type TakePing, type TakePublish } from './publish-fast-path.ts'
+import { createSocketBuffer } from './socket-buffer.ts'
 import type { TurnBudget, Turns } from './turns.ts'
 
 export type PacketReaderOptions = FramingLimits &
@@ -20,13 +25,16 @@ export type PacketReaderOptions = FramingLimits &
 export type PacketReaderDeps = {
   socket: Socket
   connection: { readonly address: string | null }
-  partialBudget: PartialBudget
+  partial: PartialMemory
   turns: Turns
   rate: ControlRate
   /** The client does not read its acks. */
   isBlocked: () => boolean
   /** True while no messages may be read; resumeReading is called at its end. */
   readingPaused: () => boolean
+  share: MessageShare
+  /** The share is used up; resumeReading is called when there is more. */
+  pause: () => void
   /** Where the fast path puts a message before it calls `publish`. */
   message: ReceivedMessage
   publish: (messageId: number) => void
@@ -48,22 +56,21 @@ export type PacketReader = {
   isReading(): boolean
   /** Bytes have come since the last call. */
   sawBytes(): boolean
-  /** The socket was read for another `elapsedMs`. True where a packet is incomplete and too slow. */
-  isPartialTooSlow(elapsedMs: number): boolean
-  readonly hasPartial: boolean
-  discardPartial(): void
+  readonly partial: Pick<PartialPacket, 'started' | 'isTooSlow' | 'discard'>
 }
 
-/** Chunks in the buffer of the socket: each costs some hundred bytes, however small it is. */
-const chunksMax = 32
+/** What is read from the buffer of the socket in one piece. */
+const portionBytesMax = 16 * 1024
+/** Taken where no more than some messages may be read. */
+const fewMessages = 64
+const fewBytes = 4096
 const empty = Buffer.alloc(0)
 
 export function createPacketReader(deps: PacketReaderDeps, options: PacketReaderOptions): PacketReader {
-  const { socket, turns, rate, isBlocked, readingPaused, drop } = deps
-  const { inFlightMax } = options
+  const { socket, turns, rate, share, isBlocked, readingPaused, drop } = deps
   const framing = createFraming(options)
   const partial = createPartialPacket(
-    deps.partialBudget,
+    deps.partial,
     {
       get address() {
         return deps.connection.address
@@ -73,14 +80,12 @@ export function createPacketReader(deps: PacketReaderDeps, options: PacketReader
     framing.sizeAt,
     options,
   )
-  // read(null) returns everything in the buffer. @types/node lacks the null and the type of the result.
-  const readOn: { read(size?: number | null): Buffer | null }['read'] = socket.read.bind(socket)
-  const pushOn = socket.push.bind(socket)
-  const budget: TurnBudget = { turn: 0, packets: 0, control: 0 }
+  const budget: TurnBudget = { turn: 0, packets: 0, control: 0, bytes: 0 }
   const allowance: Allowance = { messages: 0, packets: 0, control: 0 }
   const later = {
     nextTurn() {
       waitsForTurn = false
+      waiting.readNetwork()
       resumeReading()
     },
   }
@@ -91,23 +96,21 @@ export function createPacketReader(deps: PacketReaderDeps, options: PacketReader
   let publishWaits = false
   let waitsForTurn = false
   let inFlight = 0
-  let chunks = 0
   let bytesCame = false
 
-  socket.read = read
-  socket.push = push
+  const waiting = createSocketBuffer(socket, { read, takeChunk })
 
-  function read(size?: number | null): Buffer | null {
-    // Only aedes calls it with null; the stream itself with a number or nothing.
-    if (size !== null) return readOn(size)
+  function read(): Buffer | null {
     for (;;) {
       if (!mayRead()) return null
       publishWaits = false
-      chunks = 0
-      const chunk = readOn(null)
+      const chunk = waiting.take(messagesLeft() < fewMessages ? fewBytes : portionBytesMax)
       const portion = chunk === null ? null : portionOf(chunk)
       // Empty: nothing is left for aedes, and the socket may have more.
-      if (portion === null || portion.length > 0) return portion
+      if (portion?.length === 0) continue
+      // The microtask runs after this portion was parsed: aedes' parser must not be entered twice.
+      if (portion !== null && !waiting.isEmpty) queueMicrotask(resumeReading)
+      return portion
     }
   }
 
@@ -118,29 +121,48 @@ export function createPacketReader(deps: PacketReaderDeps, options: PacketReader
   }
 
   function mayPublish(): boolean {
-    if (inFlight < inFlightMax) return !readingPaused()
-    full = true
+    if (inFlight >= options.inFlightMax) {
+      full = true
+      return false
+    }
+    if (share.left() > 0) return !readingPaused()
+    deps.pause()
     return false
   }
 
-  /** Called with each chunk from the network, and with null at its end. */
-  function push(chunk: unknown, encoding?: BufferEncoding): boolean {
-    if (!(chunk instanceof Buffer)) return pushOn(chunk, encoding)
+  function messagesLeft(): number {
+    return Math.min(options.inFlightMax - inFlight, share.left())
+  }
+
+  function takeChunk(chunk: Buffer, isShared: boolean): boolean {
+    const more = readChunk(chunk)
+    if (!isShared || !turns.spendBytes(budget, chunk.length) || socket.destroyed) return more
+    waitForTurn()
+    return false
+  }
+
+  function waitForTurn(): void {
+    if (waitsForTurn) return
+    waitsForTurn = true
+    turns.resumeLater(later)
+  }
+
+  function readChunk(chunk: Buffer): boolean {
     bytesCame = true
-    if (!mayBypassStream()) return pushToStream(chunk)
+    if (!mayBypassStream()) return waiting.isEmpty && mayRead() ? keepPartial(chunk) : waiting.add(chunk)
     let bytes = chunk
     if (partial.started) {
       const taken = partial.append(chunk)
-      // True: the socket reads on. A dropped one needs no rest.
+      // A dropped socket needs no rest.
       if (socket.destroyed || !partial.isWhole) return true
       const whole = partial.take()
       bytes = chunk.subarray(taken)
       if (takeFast(whole, takeWithinLimit, pingWithinRate) === 0) {
         if (socket.destroyed) return true
-        const more = pushToStream(whole)
-        return bytes.length === 0 ? more : pushToStream(bytes)
+        const more = waiting.add(whole)
+        return bytes.length === 0 ? more : waiting.add(bytes)
       }
-      if (bytes.length > 0 && !mayBypassStream()) return socket.destroyed || pushToStream(bytes)
+      if (bytes.length > 0 && !mayBypassStream()) return socket.destroyed || waiting.add(bytes)
     }
     const start = takeFast(bytes, takeWithinLimit, pingWithinRate)
     if (start === bytes.length || socket.destroyed) return true
@@ -151,24 +173,27 @@ export function createPacketReader(deps: PacketReaderDeps, options: PacketReader
       partial.begin(rest)
       return true
     }
-    return pushToStream(rest)
+    return waiting.add(rest)
+  }
+
+  /** A packet that is not complete waits here and not in the stream, which keeps each chunk of it. */
+  function keepPartial(chunk: Buffer): boolean {
+    if (partial.started) {
+      const taken = partial.append(chunk)
+      if (socket.destroyed || !partial.isWhole) return true
+      const more = waiting.add(partial.take())
+      return taken === chunk.length ? more : waiting.add(chunk.subarray(taken))
+    }
+    const size = framing.sizeAt(chunk, 0)
+    if (size !== 0 && size <= chunk.length) return waiting.add(chunk)
+    partial.begin(chunk)
+    return true
   }
 
   function mayBypassStream(): boolean {
-    if (!isConnected || socket.readableLength > 0 || stopped || waitsForTurn || isBlocked()) return false
+    if (!isConnected || !waiting.isEmpty || stopped || waitsForTurn || isBlocked()) return false
     turns.refill(budget)
     return budget.packets > 0 && mayPublish()
-  }
-
-  function pushToStream(chunk: Buffer): boolean {
-    const more = pushOn(chunk)
-    chunks += 1
-    if (chunks <= chunksMax) return more
-    // One chunk of them all.
-    const all = readOn(null)
-    chunks = 1
-    if (all !== null) socket.unshift(all)
-    return more
   }
 
   /** What of `chunk` goes to aedes: empty for nothing yet, null where nothing may be read for now. */
@@ -179,12 +204,10 @@ export function createPacketReader(deps: PacketReaderDeps, options: PacketReader
       if (socket.destroyed) return null
       if (!partial.isWhole) return empty
       bytes = partial.take()
-      putBack(chunk, taken)
-      // The microtask runs after this portion was parsed: aedes' parser must not be entered twice.
-      queueMicrotask(resumeReading)
+      waiting.putBack(chunk, taken)
     }
     turns.refill(budget)
-    allowance.messages = isConnected && mayPublish() ? inFlightMax - inFlight : 0
+    allowance.messages = isConnected && mayPublish() ? messagesLeft() : 0
     allowance.packets = budget.packets
     allowance.control = Math.min(budget.control, turns.controlLeft)
     const controlBefore = allowance.control
@@ -209,23 +232,10 @@ export function createPacketReader(deps: PacketReaderDeps, options: PacketReader
   }
 
   function keepRest(bytes: Buffer, end: number): void {
-    if (framing.stop === 'partial') {
-      partial.begin(bytes.subarray(end))
-      return
-    }
-    putBack(bytes, end)
-    if (framing.stop === 'publish') publishWaits = true
-    else if (framing.stop === 'turn') {
-      waitsForTurn = true
-      turns.resumeLater(later)
-    }
-  }
-
-  /** Back into the stream and not into a buffer of our own: its `end` must wait for these bytes. */
-  function putBack(bytes: Buffer, start: number): void {
-    if (start === bytes.length) return
-    chunks += 1
-    socket.unshift(bytes.subarray(start))
+    if (framing.stop === 'partial') return partial.begin(bytes.subarray(end))
+    waiting.putBack(bytes, end)
+    publishWaits = framing.stop === 'publish'
+    if (framing.stop === 'turn') waitForTurn()
   }
 
   /** What the fast path leaves for aedes; null where nothing more may be read. */
@@ -241,13 +251,14 @@ export function createPacketReader(deps: PacketReaderDeps, options: PacketReader
   }
 
   function takeOne(messageId: number): boolean {
+    share.count(deps.message.bytes.length)
     deps.publish(messageId)
     return !socket.destroyed
   }
 
   function takeWithinLimit(messageId: number): boolean {
     budget.packets -= 1
-    return takeOne(messageId) && inFlight < inFlightMax && budget.packets > 0
+    return takeOne(messageId) && inFlight < options.inFlightMax && budget.packets > 0 && share.left() > 0
   }
 
   function takePing(): boolean {
@@ -287,16 +298,12 @@ export function createPacketReader(deps: PacketReaderDeps, options: PacketReader
       full = false
       resumeReading()
     },
-    isReading: () => mayRead(),
+    isReading: mayRead,
     sawBytes() {
       const came = bytesCame
       bytesCame = false
       return came
     },
-    isPartialTooSlow: (elapsedMs) => partial.isTooSlow(elapsedMs),
-    get hasPartial() {
-      return partial.started
-    },
-    discardPartial: () => partial.discard(),
+    partial,
   }
 }

@@ -11,6 +11,7 @@
 import type { Socket } from 'node:net'
 import type { CancelTimer, Clock } from '../../../std/clock.ts'
 import type { ClientDropReason } from '../client-faults.ts'
+import type { PartialPacket } from './partial-packet/partial-packet.ts'
 
 export type SilenceOptions = {
   /** Time without a byte in the middle of a packet. */
@@ -25,8 +26,7 @@ type Deps = {
   reader: {
     isReading(): boolean
     sawBytes(): boolean
-    isPartialTooSlow(elapsedMs: number): boolean
-    readonly hasPartial: boolean
+    readonly partial: Pick<PartialPacket, 'started' | 'isTooSlow'>
   }
   drop: (reason: ClientDropReason) => void
 }
@@ -44,8 +44,8 @@ export function createSilence({ connection, reader, drop }: Deps, options: Silen
     else silentMs += elapsedMs
     if (!reading) return
     const { keepaliveMs } = connection
-    if (reader.isPartialTooSlow(elapsedMs)) drop('packet_too_slow')
-    else if (reader.hasPartial && silentMs >= options.partialTimeoutMs) drop('packet_too_slow')
+    if (reader.partial.isTooSlow(elapsedMs)) drop('packet_too_slow')
+    else if (reader.partial.started && silentMs >= options.partialTimeoutMs) drop('packet_too_slow')
     else if (keepaliveMs > 0 && silentMs >= keepaliveMs * 1.5) drop('keepalive_timeout')
     else if (keepaliveMs === 0 && silentMs >= options.idleTimeoutMs) drop('idle_timeout')
   }

@@ -1,14 +1,15 @@
-// turns.ts: how much is read in one turn of the event loop. A connection that sends without a pause could
-// otherwise have 2 MiB of its packets parsed before another connection is read.
+// turns.ts: how much is read in one turn of the event loop. libuv reads a connection that sends without a
+// pause 32 times before it reads another one.
 //
 //   each connection   `packetsPerTurn` PUBLISH and PINGREQ, which cost a few microseconds each
 //                     `controlPerTurn` of the others, which aedes parses and which cost ten times as much
+//                     `bytesPerTurn`, or one read where all have used `bytesOfAllPerTurn`
 //   all connections   `controlOfAllPerTurn` of the others
 //
 // A connection at its bound reads on in the next turn. At the bound of all, connections take turns.
 
 /** What one connection may read in this turn. */
-export type TurnBudget = { turn: number; packets: number; control: number }
+export type TurnBudget = { turn: number; packets: number; control: number; bytes: number }
 
 export type Turns = {
   /** Fills the budget of a connection at its first use in a turn. */
@@ -16,6 +17,8 @@ export type Turns = {
   /** Left for the control packets of all connections in this turn. */
   readonly controlLeft: number
   spendControl(cost: number): void
+  /** Counts what was read. True where the connection must not be read again in this turn. */
+  spendBytes(budget: TurnBudget, count: number): boolean
   /** Calls `nextTurn` in a later turn. */
   resumeLater(connection: { nextTurn(): void }): void
 }
@@ -23,11 +26,16 @@ export type Turns = {
 const packetsPerTurn = 256
 const controlPerTurn = 64
 const controlOfAllPerTurn = 256
+const bytesPerTurn = 64 * 1024
+const bytesOfAllPerTurn = 2 * 1024 ** 2
+/** Devices that send a few messages are below it, so they do not wait for others. */
+const bytesPerTurnMin = 8 * 1024
 
 export function createTurns(): Turns {
   let turn = 1
   let armed = false
   let controlLeft = controlOfAllPerTurn
+  let bytesLeft = bytesOfAllPerTurn
   let waiting: { nextTurn(): void }[] = []
 
   function refill(budget: TurnBudget): void {
@@ -36,6 +44,7 @@ export function createTurns(): Turns {
     budget.turn = turn
     budget.packets = packetsPerTurn
     budget.control = controlPerTurn
+    budget.bytes = bytesPerTurn
   }
 
   function arm(): void {
@@ -48,11 +57,12 @@ export function createTurns(): Turns {
     armed = false
     turn += 1
     controlLeft = controlOfAllPerTurn
+    bytesLeft = bytesOfAllPerTurn
     const connections = waiting
     waiting = []
     let index = 0
     for (const connection of connections) {
-      if (controlLeft <= 0) break
+      if (controlLeft <= 0 || bytesLeft <= 0) break
       index += 1
       connection.nextTurn()
     }
@@ -69,6 +79,12 @@ export function createTurns(): Turns {
     },
     spendControl(cost) {
       controlLeft -= cost
+    },
+    spendBytes(budget, count) {
+      refill(budget)
+      budget.bytes -= count
+      bytesLeft -= count
+      return budget.bytes <= (bytesLeft > 0 ? 0 : bytesPerTurn - bytesPerTurnMin)
     },
     resumeLater(connection) {
       waiting.push(connection)

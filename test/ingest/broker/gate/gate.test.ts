@@ -4,7 +4,8 @@ import { generate } from 'mqtt-packet'
 import { describe, expect, test } from 'vitest'
 import { createAckWriter, puback } from '../../../../src/ingest/broker/gate/ack-writer.ts'
 import { createGate, type Gate } from '../../../../src/ingest/broker/gate/gate.ts'
-import { createPartialBudget } from '../../../../src/ingest/broker/gate/partial-budget.ts'
+import { createPagePool } from '../../../../src/ingest/broker/gate/partial-packet/page-pool.ts'
+import { createPartialBudget } from '../../../../src/ingest/broker/gate/partial-packet/partial-budget.ts'
 import { createTurns } from '../../../../src/ingest/broker/gate/turns.ts'
 import { createFakeClock } from '../../../support/fake-clock.ts'
 import { messageOf } from '../../../support/mapping-world.ts'
@@ -46,7 +47,9 @@ function open() {
   const gate = createGate(
     {
       ...deps,
-      partialBudget: createPartialBudget({ partialBytesMax: 1_000_000 }),
+      partial: { budget: createPartialBudget({ partialBytesMax: 1_000_000 }), pool: createPagePool() },
+      load: { busy: false, commits: 0 },
+      pause: () => undefined,
       readingPaused: () => false,
       onPing: () => undefined,
       message,

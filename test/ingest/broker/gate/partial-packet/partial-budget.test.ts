@@ -1,5 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { createPartialBudget, type PartialHolder } from '../../../../src/ingest/broker/gate/partial-budget.ts'
+import {
+  createPartialBudget,
+  type PartialHolder,
+} from '../../../../../src/ingest/broker/gate/partial-packet/partial-budget.ts'
 
 function world(partialBytesMax: number) {
   const budget = createPartialBudget({ partialBytesMax })

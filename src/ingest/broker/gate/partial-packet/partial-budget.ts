@@ -3,7 +3,7 @@
 // While there is room, any connection may use it. When it is spent, the slowest connection of the address
 // with the largest share is closed: the one that holds the most pays, and not the one that comes last.
 
-import { shareKeyOf } from '../connection-limits/connection-limits.ts'
+import { shareKeyOf } from '../../connection-limits/connection-limits.ts'
 
 export type PartialHolder = {
   readonly address: string | null

@@ -1,0 +1,36 @@
+// shared-read-buffer.ts: has Node read all sockets into one buffer.
+//
+// Node allocates 64 KiB for each read, however little arrives, and frees it at the next garbage collection. A
+// client that sends as fast as it can makes 100 MB of such buffers between two collections, and glibc returns
+// little of them to the system. What a socket reads here is copied where it is kept, and most of it is not.
+//
+// Node has this for its own sockets as the option `onread`, but not for those of a server: the names below
+// are Node's and not documented. Where one of them is missing, sockets are read as usual.
+// test/ingest/broker/gate/shared-read-buffer.test.ts fails when an upgrade changes them; read lib/net.js
+// then.
+
+import type { Socket } from 'node:net'
+
+/** Takes bytes that are valid until it returns. False: the socket is not read until the stream asks. */
+export type TakeBytes = (bytes: Buffer) => boolean
+
+type Handle = { useUserBuffer?: (buffer: Buffer) => void }
+
+type SocketInternals = Socket & { _handle: Handle | null } & Record<symbol, unknown>
+
+const shared = Buffer.allocUnsafeSlow(16 * 1024)
+
+/** Whether bytes come to `take` from now on, and no longer to `push`. The end still comes to `push`. */
+export function readIntoSharedBuffer(socket: Socket, take: TakeBytes): boolean {
+  const internals = socket as SocketInternals
+  const handle = internals._handle
+  const names = Object.getOwnPropertySymbols(socket)
+  const buffer = names.find(({ description }) => description === 'kBuffer')
+  const callback = names.find(({ description }) => description === 'kBufferCb')
+  if (buffer === undefined || callback === undefined || typeof handle?.useUserBuffer !== 'function')
+    return false
+  handle.useUserBuffer(shared)
+  internals[buffer] = shared
+  internals[callback] = (count: number) => take(shared.subarray(0, count))
+  return true
+}

@@ -1,0 +1,83 @@
+// socket-buffer.ts: the buffer of a socket's stream, for bytes that cannot be read at once. It replaces two
+// functions of the socket: `read`, by which aedes takes bytes, and `push`, by which Node adds them.
+//
+// It has a bound: Node stops reading the network when the buffer is at its high-water mark. So bytes are
+// taken by the function of the stream: that of the socket reads the network again whenever it is called. And
+// no more is taken than will be read: Node fills the buffer again although most of what was taken is put
+// back.
+
+import type { Socket } from 'node:net'
+import { Readable } from 'node:stream'
+import { readIntoSharedBuffer, type TakeBytes } from './shared-read-buffer.ts'
+
+export type SocketBuffer = {
+  readonly isEmpty: boolean
+  /** At most `bytesMax`; null where there is nothing. */
+  take(bytesMax: number): Buffer | null
+  /** Copies `chunk` to the end. False: Node is to stop reading the network. */
+  add(chunk: Buffer): boolean
+  /** Puts what is behind `start` before all that waits. */
+  putBack(bytes: Buffer, start: number): void
+  /** Has Node read the network again, if there is room. */
+  readNetwork(): void
+}
+
+export type SocketBufferCalls = {
+  /** aedes asks for bytes. */
+  read: () => Buffer | null
+  /**
+   * Bytes have come, which are valid until it returns. True: the network is read on. `isShared`: it may be
+   * stopped, and `readNetwork` starts it again.
+   */
+  takeChunk: (chunk: Buffer, isShared: boolean) => boolean
+}
+
+/** Chunks in the buffer: each costs some hundred bytes, however small it is. */
+const chunksMax = 32
+
+export function createSocketBuffer(socket: Socket, { read, takeChunk }: SocketBufferCalls): SocketBuffer {
+  // read(null) returns everything in the buffer; @types/node lacks the null and the type of the result.
+  const readStream: { read(size?: number | null): Buffer | null }['read'] =
+    Readable.prototype.read.bind(socket)
+  const readSocket = socket.read.bind(socket)
+  const push = socket.push.bind(socket)
+  const takeShared: TakeBytes = (chunk) => takeChunk(chunk, true)
+  let chunks = 0
+
+  // Only aedes calls it with null; the stream itself with a number or nothing.
+  socket.read = (size?: number | null) => (size === null ? read() : readStream(size))
+  // Node calls it with null at the end, and with each chunk where it does not read into the shared buffer.
+  socket.push = (chunk: unknown, encoding?: BufferEncoding) =>
+    chunk instanceof Buffer ? takeChunk(chunk, false) : push(chunk, encoding)
+  const isShared = readIntoSharedBuffer(socket, takeShared)
+
+  return {
+    get isEmpty() {
+      return socket.readableLength === 0
+    },
+    take(bytesMax) {
+      chunks = 0
+      const bytes = socket.readableLength
+      return readStream(bytes === 0 ? null : Math.min(bytes, bytesMax))
+    },
+    add(chunk) {
+      const more = push(isShared ? Buffer.from(chunk) : chunk)
+      chunks += 1
+      if (chunks <= chunksMax) return more
+      // One chunk of them all.
+      const all = readStream(null)
+      chunks = 1
+      if (all !== null) socket.unshift(all)
+      return more
+    },
+    // Back into the stream and not into a buffer of our own: its `end` must wait for these bytes.
+    putBack(bytes, start) {
+      if (start === bytes.length) return
+      chunks += 1
+      socket.unshift(bytes.subarray(start))
+    },
+    readNetwork() {
+      if (socket.readableLength < socket.readableHighWaterMark) readSocket(0)
+    },
+  }
+}

@@ -1,0 +1,80 @@
+import { describe, expect, test } from 'vitest'
+import { createMessageShare } from '../../../../src/ingest/broker/gate/message-share.ts'
+import { openIngest, textOf } from '../../../support/ingest-world.ts'
+import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
+import { publishBytes } from '../../../support/mqtt-device.ts'
+
+describe('the share of a connection', () => {
+  test('is four messages between two commits, and only while the intake is busy', () => {
+    const intake = { busy: false, commits: 0 }
+    const share = createMessageShare(intake)
+    for (let n = 0; n < 1000; n += 1) share.count(100)
+    expect(share.left()).toBe(Infinity)
+    intake.busy = true
+    expect(share.left()).toBe(4)
+    for (let n = 0; n < 4; n += 1) share.count(100)
+    expect(share.left()).toBe(0)
+    intake.commits += 1
+    expect(share.left()).toBe(4)
+  })
+
+  test('is smaller where the messages are large', () => {
+    const share = createMessageShare({ busy: true, commits: 1 })
+    expect(share.left()).toBe(4)
+    share.count(12_288)
+    expect(share.left()).toBe(0)
+  })
+})
+
+function burst(from: number, count: number, qos: 0 | 1): Buffer {
+  const packets = Array.from({ length: count }, (_, n) =>
+    publishBytes({ topic: 't', payload: `${from + n}`, qos, messageId: from + n }),
+  )
+  return Buffer.concat(packets)
+}
+
+describe('while many messages are not durable', () => {
+  test.each([0, 1] as const)(
+    'a client with many messages gives way to one with a single message (QoS %i)',
+    async (qos) => {
+      const spool = createMemoryIntakeSpool({ commits: 'by hand' })
+      await using world = await openIngest(spool)
+      const many = await world.device('many')
+      const single = await world.device('single')
+      spool.setBusy(true)
+      many.sendBytes(burst(1, 500, qos))
+      await spool.ended(4)
+      single.publish({ topic: 't', payload: 'single', messageId: 1 })
+      await spool.ended(5)
+      // Its answer comes behind everything that was read before.
+      many.send({ cmd: 'pingreq' })
+      single.send({ cmd: 'pingreq' })
+      await single.until((received) => received.some(({ cmd }) => cmd === 'pingresp'))
+      expect(spool.open).toBe(5)
+      spool.commit()
+      await single.acked(1)
+      spool.setBusy(false)
+      await spool.ended(501)
+      spool.commit()
+      expect(spool.payloads.map(textOf).filter((text) => text !== 'single')).toEqual(
+        Array.from({ length: 500 }, (_, n) => `${n + 1}`),
+      )
+    },
+  )
+
+  test('all of it is taken when it is busy again and again', async () => {
+    const spool = createMemoryIntakeSpool({ commits: 'by hand' })
+    await using world = await openIngest(spool)
+    const devices = await Promise.all([1, 2, 3].map((n) => world.device(`d${n}`)))
+    spool.setBusy(true)
+    for (const device of devices) device.sendBytes(burst(1, 300, 1))
+    for (let taken = 0; taken < 900;) {
+      await spool.ended(Math.min(900, taken + 1))
+      taken += spool.open
+      spool.commit()
+      spool.setBusy(false)
+      spool.setBusy(true)
+    }
+    for (const device of devices) expect(await device.acked(300)).toHaveLength(300)
+  })
+})
