@@ -6,9 +6,9 @@
 //     why
 //                              -> valid: swapped between two messages (active-mapping.ts)
 //
-// The sections `sources`, `devices`, `defaults`, `clocks` and `privacy` are put in force, with the presets
-// and the device table. So are users, tokens, password files and certificates of the broker; where those
-// cannot be used, the former ones stay in force (ACCESS_STALE).
+// The sections `sources`, `devices`, `defaults`, `clocks`, `privacy` and `plausibility` are put in force,
+// with the presets and the device table. So are users, tokens, password files and certificates of the
+// broker; where those cannot be used, the former ones stay in force (ACCESS_STALE).
 //
 // Changes of other sections are reported and need a restart: sockets, spool and
 // delivery are not rebuilt while they run. Every file that was read is watched, also those of `${file:...}`

@@ -15,7 +15,7 @@ import { pathText } from './schema-errors.ts'
 import { readText, type Expansion } from './config-reader.ts'
 import type { Keys, Position } from './yaml-source.ts'
 import type { SubstituteDeps } from './substitute.ts'
-import { nearest } from './suggestion.ts'
+import { nearest } from '../std/nearest-word.ts'
 
 type Written = Readonly<Record<string, unknown>>
 

@@ -7,7 +7,7 @@ import type { ConfigProblem } from '../domain/config-problem.ts'
 import { descriptionAt, ruleOf, shapesAt, type Shape } from './schema-shape.ts'
 import type { Keys } from './yaml-source.ts'
 import { newKeyOf } from './renamed-keys.ts'
-import { nearest } from './suggestion.ts'
+import { nearest } from '../std/nearest-word.ts'
 
 type Issue = z.core.$ZodIssue
 

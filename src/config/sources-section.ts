@@ -7,6 +7,7 @@ import {
   clocksSchema,
   defaultsSchema,
   devicesSchema,
+  plausibilitySchema,
   privacySchema,
   sourcesSchema,
 } from '../mapping/config.ts'
@@ -18,6 +19,7 @@ export const mappingShape = {
   defaults: defaultsSchema,
   clocks: clocksSchema,
   privacy: privacySchema,
+  plausibility: plausibilitySchema,
 }
 
 export const mappingSchema = z.object(mappingShape)

@@ -1,8 +1,10 @@
-// config.ts: the sections `sources`, `devices`, `defaults`, `clocks` and `privacy` of the configuration.
+// config.ts: the sections `sources`, `devices`, `defaults`, `clocks`, `privacy` and `plausibility` of the
+// configuration.
 
 import { z } from 'zod'
 import { duration } from '../std/schema.ts'
 import { text } from './source-config/map-config.ts'
+import type { PlausibilityConfig } from './plausibility/plausibility-config.ts'
 import { defaultsSchema, sourceSchema } from './source-config/source-config.ts'
 
 export { defaultsSchema } from './source-config/source-config.ts'
@@ -115,6 +117,7 @@ export const privacySchema = z
 
 export type { FieldConfig, ExtraFieldConfig, MapConfig, SignalConfig } from './source-config/map-config.ts'
 export type { SourceConfig } from './source-config/source-config.ts'
+export { plausibilitySchema } from './plausibility/plausibility-config.ts'
 export type ClocksConfig = z.output<typeof clocksSchema>
 export type PrivacyConfig = z.output<typeof privacySchema>
 
@@ -125,4 +128,5 @@ export type MappingConfig = {
   defaults: z.output<typeof defaultsSchema>
   clocks: ClocksConfig
   privacy: PrivacyConfig
+  plausibility: PlausibilityConfig
 }

@@ -47,13 +47,27 @@ export type RecordContext = {
   refuseByRule(rule: { reason: string; detail: string }): null
   ignore(reason: string): null
   quarantine(reason: QuarantineReason, detail: string): null
+  /** The device of the record, for what is counted by device; '' where it is not known. */
+  device: string
   /** Leaves out a field and counts it; `key` is `source|field|why`, made when the source was compiled. */
   omit(key: string): undefined
+  /** Counts a value that is not plausible (plausibility/plausibility.ts). */
+  implausible(finding: Finding, value: number): void
 
   /** Set by the position: the speed from which motion is to be derived, NaN where it is not. */
   motionSpeed: number
   /** Set by the position: it was 0, 0, which is none. */
   zeroPosition: boolean
+}
+
+/** What is counted of a value that is not plausible. Made when the source was compiled. */
+export type Finding = {
+  /** `source|field|why` */
+  readonly key: string
+  /** Sent nevertheless, by the config. */
+  readonly isSent: boolean
+  /** The rule in words, for an explanation. */
+  readonly rule: string
 }
 
 /** The result of decoding the bytes of a message. */

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { configSchema } from '../../src/config/config.ts'
 import { referenceText, schemaText } from '../../src/config/config-reference.ts'
-import { nearest } from '../../src/config/suggestion.ts'
+import { nearest } from '../../src/std/nearest-word.ts'
 
 type Node = {
   $ref?: string

@@ -49,7 +49,8 @@ describe('a position', () => {
     expect(Object.fromEntries(mapper.counters().omitted)).toEqual({
       'trucks|speed|negative': 1,
       'trucks|speed|not a number': 2,
-      'trucks|heading|outside 0 to 360': 2,
+      'trucks|heading|below minimum': 1,
+      'trucks|heading|above maximum': 1,
       'trucks|heading|not a number': 1,
       'trucks|in_motion|not true or false': 1,
     })

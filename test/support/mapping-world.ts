@@ -9,6 +9,7 @@ import {
   clocksSchema,
   defaultsSchema,
   devicesSchema,
+  plausibilitySchema,
   privacySchema,
   sourcesSchema,
 } from '../../src/mapping/config.ts'
@@ -21,6 +22,7 @@ const configSchema = z.object({
   defaults: defaultsSchema,
   clocks: clocksSchema,
   privacy: privacySchema,
+  plausibility: plausibilitySchema,
 })
 
 export type World = {
@@ -28,6 +30,7 @@ export type World = {
   defaults?: unknown
   clocks?: unknown
   privacy?: unknown
+  plausibility?: unknown
   table?: string
   providers?: readonly string[]
   /** Without it the time of the gateway is unknown, and no device time counts as future. */
@@ -35,8 +38,9 @@ export type World = {
 }
 
 /** The sections as the config loader returns them. */
-export function configOf(sources: readonly unknown[], { devices, defaults, clocks, privacy }: World = {}) {
-  return configSchema.parse({ sources, devices, defaults, clocks, privacy })
+export function configOf(sources: readonly unknown[], world: World = {}) {
+  const { devices, defaults, clocks, privacy, plausibility } = world
+  return configSchema.parse({ sources, devices, defaults, clocks, privacy, plausibility })
 }
 
 export function openMapperOf(sources: readonly unknown[], world: World = {}): Mapper {

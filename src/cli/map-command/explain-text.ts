@@ -13,9 +13,13 @@ import { columns } from '../terminal/text-table.ts'
 
 type Record = Explained['records'][number]
 
+/** Failed parts of a condition that are shown. */
+const partsMax = 12
+
 /** `result` is the result of the message, in words. */
-export function explainedText({ topic, values, evaluated, records }: Explained, result: string): string {
-  const lines = [`${visible(topic ?? 'collected messages')}: ${visible(result)}`]
+export function explainedText(explained: Explained, result: string): string {
+  const { topic, values, evaluated, records, unread } = explained
+  const lines = [`${visible(topic ?? 'collected messages')}: ${visible(oneLine(result))}`]
   if (evaluated)
     lines.push(`  result of the expression: ${bounded(JSON.stringify(evaluated.value) ?? 'nothing', 400)}`)
   for (const { name, wanted, value } of values)
@@ -24,22 +28,56 @@ export function explainedText({ topic, values, evaluated, records }: Explained, 
     if (records.length > 1) lines.push(`  record ${index + 1} of ${records.length}`)
     lines.push(...recordLines(record).map((line) => `  ${line}`))
   }
+  if (unread !== null && unread.keys.length > 0) lines.push(`  not read: ${unreadLine(unread)}`)
   return `${lines.join('\n')}\n`
 }
 
 function recordLines({ device, conditions, unpacked, fields, payloadId }: Record): string[] {
-  const { name, from, listed, family } = device
+  const { name, from, listed, family, model, hasFamilies } = device
   const lines = [
     `device ${name === null ? 'unknown' : visible(name)}: ${visible(from)}; ${listed ? '' : 'not '}in the device table` +
       (family === null ? '' : `; family ${visible(family)}`),
   ]
-  for (const { option, text, holds } of conditions)
-    lines.push(`${option} ${visible(text.replace(/\s+/g, ' ').trim())}: ${holds ? 'true' : 'false'}`)
+  if (hasFamilies)
+    lines.push(
+      `model ${model === null ? 'unknown' : visible(model)}${family === null ? ': in no family' : ''}`,
+    )
+  for (const condition of conditions) lines.push(...conditionLines(condition))
   for (const { into, found } of unpacked)
     lines.push(`extract into ${visible(into)}: ${found ? 'found' : 'not found'}`)
   const sent = payloadId === null ? 'would be sent as' : 'sent as'
   lines.push(...columns([['field', 'path', 'raw', 'unit', sent, 'note'], ...fields.map(rowOf)]))
   return lines
+}
+
+/** A condition of several parts is shown as the parts that do not hold. */
+function conditionLines({ option, text, holds, parts }: Record['conditions'][number]): string[] {
+  const whole = oneLine(text)
+  if (parts === null || parts.parts < 2)
+    return [`${option} ${visible(bounded(whole, 160))}: ${holds ? 'true' : 'false'}`]
+  const { joined, failed } = parts
+  const head =
+    joined === 'and'
+      ? `${failed.length} of its ${parts.parts} parts do not hold`
+      : `none of its ${parts.parts} alternatives holds`
+  const lines = failed.slice(0, partsMax).map(({ text: part, values }) => {
+    const found = values.map(
+      ({ path, value }) => `${path} is ${value === undefined ? 'absent' : shown(value)}`,
+    )
+    return `  ${visible(bounded(part, 160))}${found.length === 0 ? '' : ` (${visible(found.join(', '))})`}`
+  })
+  const more = failed.length - lines.length
+  return [`${option}: false, ${head}:`, ...lines, ...(more > 0 ? [`  and ${more} more`] : [])]
+}
+
+function unreadLine({ keys, more, near }: NonNullable<Explained['unread']>): string {
+  const others = more === 0 ? '' : ` and ${more} more`
+  return `${keys.map(visible).join(', ')}${others}${near.length === 0 ? '' : `; near: ${near.join(', ')}`}`
+}
+
+/** Reasons contain conditions, which may have several lines. */
+function oneLine(text: string): string {
+  return bounded(text.replace(/\s+/g, ' ').trim(), 400)
 }
 
 function rowOf(field: ExplainedField): string[] {

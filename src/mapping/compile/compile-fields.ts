@@ -13,11 +13,13 @@ import {
   type InMotion,
   type ReadNumber,
 } from '../fields/gps.ts'
-import { compilePaths, type Read } from '../path/path.ts'
+import type { Read } from '../path/path.ts'
 import { compileReading, type Reading } from '../fields/fields.ts'
 import type { MotionOptions } from '../state/motion.ts'
+import { compileFixTime } from '../fields/fix-time.ts'
 import { compileTime } from '../fields/time-format.ts'
 import { angleUnits, createConvert, speedUnits as speedRatios } from '../fields/units.ts'
+import { compileBounds, type Bounds } from '../plausibility/plausibility.ts'
 import { compileCondition } from '../path/condition.ts'
 import type { Scope } from './compile-scope.ts'
 import type { CompiledSource, Fix } from '../mapper/compiled-source.ts'
@@ -50,10 +52,11 @@ export function compileFields(config: SourceConfig, scope: Scope): Fields | unde
 }
 
 function compilePosition(
-  { name: source, map }: SourceConfig,
+  config: SourceConfig,
   extraFields: WriteExtraFields | null,
   { compile, report }: Scope,
 ): Pick<Fields, 'gps' | 'gpsLastKnown'> | undefined {
+  const { name: source, map } = config
   if (map.latitude && !map.longitude) report(['latitude'], 'needs longitude too.')
   if (map.longitude && !map.latitude) report(['longitude'], 'needs latitude too.')
   if (!map.latitude)
@@ -68,13 +71,31 @@ function compilePosition(
   const inMotion = compile(['in_motion'], () => inMotionOf(map))
   if (!latitude || !longitude || speed === undefined || heading === undefined || inMotion === undefined)
     return undefined
-  const speedUnits = map.speed_units
-  const fields = { source, latitude, longitude, speed, heading, inMotion, speedUnits, extraFields }
+  const fields = {
+    source,
+    latitude,
+    longitude,
+    speed,
+    speedBounds: speedBoundsOf(config),
+    speedUnits: map.speed_units,
+    heading,
+    headingBounds: headingBoundsOf(config),
+    inMotion,
+    extraFields,
+  }
   return { gps: compileGps(fields), gpsLastKnown: compileGps({ ...fields, heading: null }) }
 }
 
 export function speedOf({ speed }: MapConfig): ReadNumber | null {
   return numberOf(speed, speedRatios, 'km/h', measurePlaces)
+}
+
+export function speedBoundsOf({ name: source, map, plausibility }: SourceConfig): Bounds | null {
+  return compileBounds({ source, field: 'speed', unit: map.speed_units }, plausibility)
+}
+
+export function headingBoundsOf({ name: source, plausibility }: SourceConfig): Bounds | null {
+  return compileBounds({ source, field: 'heading', unit: 'DEGREES' }, plausibility)
 }
 
 export function headingOf({ heading }: MapConfig): ReadNumber | null {
@@ -166,15 +187,15 @@ export function timeOf({ map: { time: field }, coalesce }: SourceConfig): Compil
 
 function fixOf({ fix, no_fix: noFix }: SourceConfig, captures: readonly string[]): Fix | null {
   if (!fix) return null
-  if (fix.time?.format.includes('arrival'))
-    throw new Malformed('has a time with the format arrival, which reads nothing')
+  const times = [fix.time ?? []].flat()
+  const own = times.filter((one) => 'path' in one)
   return {
     valid: fix.valid === undefined ? null : compileCondition(fix.valid, captures),
-    time: fix.time
-      ? compileTime(fix.time.format, compilePaths(fix.time.path), fix.time.zone === 'utc')
-      : null,
+    time: times.length === 0 ? null : compileFixTime(times),
+    ownTime: own.length === 0 ? null : compileFixTime(own),
     maxAgeMs: fix.max_age,
     keep: noFix === 'keep',
+    keepOld: fix.old === undefined ? noFix === 'keep' : fix.old === 'keep',
   }
 }
 
@@ -186,7 +207,8 @@ const taken = {
   gps: ['latitude', 'longitude', 'speed', 'speedUnits', 'heading', 'inMotion'],
 }
 
-function extraFieldsOf({ name, map }: SourceConfig, { compile, report }: Scope): ExtraFields {
+function extraFieldsOf(config: SourceConfig, { compile, report }: Scope): ExtraFields {
+  const { map } = config
   const inGps: ExtraField[] = []
   const onTop: ExtraField[] = []
   let sound = true
@@ -203,7 +225,7 @@ function extraFieldsOf({ name, map }: SourceConfig, { compile, report }: Scope):
     if (longer !== undefined) report(at, `cannot be a value: ${longer} makes it an object.`)
     sound &&= !isTaken && longer === undefined
     if (inside && !map.latitude) report(at, 'needs latitude and longitude: it is sent with a position only.')
-    const compiled = compile(at, () => extraFieldOf(name, key, own, field))
+    const compiled = compile(at, () => extraFieldOf(config, key, own, field))
     if (compiled) (inside ? inGps : onTop).push(compiled)
   }
   // Names that exclude each other cannot be nested.
@@ -212,16 +234,19 @@ function extraFieldsOf({ name, map }: SourceConfig, { compile, report }: Scope):
 }
 
 export function extraFieldOf(
-  source: string,
+  { name: source, plausibility }: SourceConfig,
   name: string,
   keys: readonly string[],
   field: ExtraFieldConfig,
 ): ExtraField {
-  const { type: kind, unit, scale, offset } = field
-  if (kind !== 'number' && (unit !== undefined || scale !== 1 || offset !== 0))
-    throw new Malformed(`has a unit, scale or offset, which need the type number, not ${kind}`)
+  const { type: kind, unit, scale, offset, quantity } = field
+  if (kind !== 'number' && (unit !== undefined || scale !== 1 || offset !== 0 || quantity !== undefined))
+    throw new Malformed(`has a unit, scale, offset or quantity, which need the type number, not ${kind}`)
   const units: Readonly<Record<string, Ratio>> = { ...speedRatios, ...angleUnits }
   const ratio = units[unit ?? ''] ?? ratioOf('1')
   const convert = createConvert(ratio, scale, offset, coordinatePlaces)
-  return { source, name, keys, kind, read: rawOf(field), convert }
+  const sentUnit = unit === undefined ? undefined : unit in speedRatios ? 'KILOMETERS_PER_HOUR' : 'DEGREES'
+  const bounds =
+    kind === 'number' ? compileBounds({ source, field: name, unit: sentUnit, quantity }, plausibility) : null
+  return { source, name, keys, kind, read: rawOf(field), convert, bounds }
 }

@@ -8,6 +8,7 @@ import { createScale, product, ratioOf } from '../fields/decimal.ts'
 import { compileSignals, type SignalField, type WriteSignals } from '../fields/signals.ts'
 import { signalUnits, valueUnitOf } from '../fields/units.ts'
 import { decimalFrom } from '../path/value.ts'
+import { compileBounds } from '../plausibility/plausibility.ts'
 import { compileCondition } from '../path/condition.ts'
 import type { Scope } from './compile-scope.ts'
 
@@ -19,9 +20,10 @@ const knownTypes = new Map([
 
 /** The signals of devices without a family, then of each family. Undefined where a problem was reported. */
 export function compileAllSignals(
-  { name, map, families, origins }: SourceConfig,
+  source: SourceConfig,
   { captures, compile, report }: Scope,
 ): readonly WriteSignals[] | undefined {
+  const { map, families, origins } = source
   const known = Object.keys(families)
   const signals: { field: SignalField; families: readonly string[] | undefined }[] = []
   let sound = true
@@ -31,7 +33,7 @@ export function compileAllSignals(
       const list = known.length === 0 ? 'the source has no `families`' : `known are ${known.join(', ')}`
       report([index, 'families'], `names the family ${foreign}; ${list}.`)
     }
-    const field = compile([index], () => signalOf(name, config, captures))
+    const field = compile([index], () => signalOf(source, config, captures))
     sound &&= field !== undefined && foreign === undefined
     // Decided once: costs nothing for each message.
     if (config.origin !== undefined && !origins.includes(config.origin)) continue
@@ -47,7 +49,11 @@ export function compileAllSignals(
   )
 }
 
-export function signalOf(source: string, field: SignalConfig, captures: readonly string[]): SignalField {
+export function signalOf(
+  { name: source, plausibility }: SourceConfig,
+  field: SignalConfig,
+  captures: readonly string[],
+): SignalField {
   const { type, unit, part, value_unit: named, default: otherwise } = field
   const read = rawOf(field)
   for (const [key, constant] of [
@@ -63,15 +69,17 @@ export function signalOf(source: string, field: SignalConfig, captures: readonly
   if (named !== undefined && converted !== undefined && named !== converted)
     throw new Malformed(`has the unit ${unit}, which becomes ${converted}, but value_unit is ${named}`)
   const ratio = unit === undefined ? ratioOf('1') : signalUnits[unit]
+  const valueUnit = named ?? converted ?? known
   return {
     source,
     type,
-    valueUnit: named ?? converted ?? known,
+    valueUnit,
     part,
     read,
     scale: createScale(product(ratio, ratioOf(String(field.scale))), field.offset),
     otherwise,
     neverNegative: known !== undefined,
+    bounds: compileBounds({ source, field: type, unit: valueUnit, quantity: field.quantity }, plausibility),
     when: field.when === undefined ? null : compileCondition(field.when, captures),
   }
 }

@@ -22,12 +22,14 @@ import { encodings } from '../encodings/encodings.ts'
 import { compileExtract, compileExtractor, type Extract } from '../extract/extract.ts'
 import { checkExpression } from '../jsonata/expression.ts'
 import type { CompiledSource } from '../mapper/compiled-source.ts'
+import { compileRefusalHint } from '../mapper/refusal-hint.ts'
 import { compileCondition, type Condition } from '../path/condition.ts'
 import { compilePaths, type Path, type Read } from '../path/path.ts'
 import { pathIn, pathsReadBy } from '../path/paths-used.ts'
 import { compileEach, type Each } from '../path/record-selection.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { covers, parseTopic, type TopicPattern } from '../path/topic-pattern.ts'
+import { emptyBounds, withPlausibility } from '../plausibility/plausibility.ts'
 import type { Withhold } from '../privacy/privacy.ts'
 import { compileFields } from './compile-fields.ts'
 import { createScope, type Keys, type Scope } from './compile-scope.ts'
@@ -44,8 +46,9 @@ export function compileSources(config: MappingConfig): CompiledSources {
   const problems: ConfigProblem[] = []
   const sources: CompiledSource[] = []
   const earlier: { name: string; pattern: TopicPattern }[] = []
+  reportEmptyBounds(config, problems)
   const profiles = compileProfiles(config.privacy, createScope(problems, ['privacy', 'profiles']))
-  for (const [index, source] of config.sources.entries()) {
+  for (const [index, source] of withPlausibility(config).entries()) {
     const path = ['sources', index]
     const before = problems.length
     const { report, at } = createScope(problems, path)
@@ -59,6 +62,18 @@ export function compileSources(config: MappingConfig): CompiledSources {
     if (problems.length === before && compiled) sources.push(compiled)
   }
   return { sources, problems }
+}
+
+/** Reports each rule of `plausibility` once, where it is written. */
+function reportEmptyBounds(config: MappingConfig, problems: ConfigProblem[]): void {
+  const general = emptyBounds(config.plausibility)
+  const places = withPlausibility(config).flatMap(({ plausibility }, index) =>
+    emptyBounds(plausibility)
+      .filter((quantity) => config.sources[index]?.plausibility[quantity] !== undefined)
+      .map((quantity) => ['sources', index, 'plausibility', quantity]),
+  )
+  for (const path of [...general.map((quantity) => ['plausibility', quantity]), ...places])
+    problems.push({ path, message: 'must have `min` less than or equal to `max`.' })
 }
 
 function compileTopics(
@@ -142,6 +157,7 @@ function compileSource(
       familyOf: compileFamilies(source.families),
       profiles,
     },
+    hintRefusal: compileRefusalHint(source),
   }
 }
 

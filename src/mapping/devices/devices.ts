@@ -44,6 +44,8 @@ export type DeviceEntry = {
   readonly quarantined: boolean
   readonly assetId: string
   readonly family: number
+  /** The model that the family was looked up with; null where none is known. */
+  readonly model: string | null
   /** The privacy profile of the asset; null for most. */
   readonly withhold: Withhold | null
   /** The start of a payload's name: provider and device (identity.ts). */
@@ -113,6 +115,7 @@ function makeEntry(
     quarantined: row === undefined && unknown === 'quarantine',
     assetId,
     family: options.familyOf(model),
+    model: model ?? null,
     withhold: row?.privacy === undefined ? null : (options.profiles.get(row.privacy) ?? null),
     nameHead: flat(['[', jsonString(provider), ',', jsonString(device), ',']),
     jsonBeforeTime: flat([

@@ -7,8 +7,10 @@ import { createRecordContext } from '../mapper/record-context.ts'
 import {
   coordinateOf,
   extraFieldOf,
+  headingBoundsOf,
   headingOf,
   inMotionOf,
+  speedBoundsOf,
   speedOf,
   timeOf,
 } from '../compile/compile-fields.ts'
@@ -49,8 +51,10 @@ const bareGps: GpsFields = {
   latitude: anyCoordinate,
   longitude: anyCoordinate,
   speed: null,
+  speedBounds: null,
   speedUnits: '',
   heading: null,
+  headingBounds: null,
   inMotion: null,
   extraFields: null,
 }
@@ -68,15 +72,22 @@ function compileInGps(fields: Partial<GpsFields>) {
 
 /** A context of its own, so that omitted values are not counted. */
 function newAttempt(captures: readonly string[]) {
-  const omitted = new Map<string, number>()
-  const context = createRecordContext(omitted)
+  const reasons: string[] = []
+  const context = createRecordContext({
+    omit: (_device, key) => reasons.push(reasonIn(key)),
+    implausible: (_device, { key, isSent, rule }, value) =>
+      reasons.push(`${value} is ${reasonIn(key)}: ${rule}${isSent ? '; sent and counted' : ''}`),
+  })
   context.captures = captures
   const why = () => {
-    for (const key of omitted.keys()) return key.slice(key.lastIndexOf('|') + 1)
     const { rejection: ending } = context
-    return ending.kind === 'refused' ? `${ending.reason}: ${ending.detail}` : null
+    return reasons[0] ?? (ending.kind === 'refused' ? `${ending.reason}: ${ending.detail}` : null)
   }
   return { context, why }
+}
+
+function reasonIn(key: string): string {
+  return key.slice(key.lastIndexOf('|') + 1)
 }
 
 /** `,"name":value` as the mapping writes it. */
@@ -121,13 +132,14 @@ export function explainPosition(map: MapConfig): ExplainField[] {
       const value = isRecord(gps) ? gps[name] : undefined
       const base = { ...head(name, name, finder.paths), path, unit: config.unit ?? null, sentUnit: 'deg' }
       const left = why ?? note ?? 'a receiver without a fix sends 0, 0: no position'
-      return withValue(withRaw(base, raw), value, note, left)
+      return withValue(withRaw(base, raw), value, value === undefined ? left : note)
     }
   })
 }
 
 /** Speed, heading, and the motion in the message. */
-export function explainMotion(map: MapConfig): ExplainField[] {
+export function explainMotion(config: SourceConfig): ExplainField[] {
+  const { map } = config
   const { speed, heading, in_motion: inMotion } = map
   const explainers: ExplainField[] = []
   if (speed)
@@ -137,7 +149,7 @@ export function explainMotion(map: MapConfig): ExplainField[] {
         name: 'speed',
         unit: speed.unit ?? null,
         sentUnit: map.speed_units,
-        fields: { speed: speedOf(map), speedUnits: map.speed_units },
+        fields: { speed: speedOf(map), speedBounds: speedBoundsOf(config), speedUnits: map.speed_units },
       }),
     )
   if (heading)
@@ -147,7 +159,7 @@ export function explainMotion(map: MapConfig): ExplainField[] {
         name: 'heading',
         unit: heading.unit ?? null,
         sentUnit: 'deg',
-        fields: { heading: headingOf(map) },
+        fields: { heading: headingOf(map), headingBounds: headingBoundsOf(config) },
       }),
     )
   const own = inMotionOf(map)
@@ -177,19 +189,20 @@ function inGps(field: Readable, { option, name, unit, sentUnit, fields }: GpsFie
     const { gps, why } = read(place)
     const value = isRecord(gps) ? gps[name] : undefined
     const base = { ...head(option, name, finder.paths), path, unit, sentUnit }
-    return withValue(withRaw(base, raw), value, note, why ?? note)
+    return withValue(withRaw(base, raw), value, why ?? note)
   }
 }
 
 /** `family` is that of the device's model, null where it belongs to none. */
 export function explainSignal(
-  { name, origins }: SourceConfig,
+  source: SourceConfig,
   config: SignalConfig,
   index: number,
   captureNames: readonly string[],
 ): (place: PlacedRecord, family: string | null) => ExplainedField {
+  const { origins } = source
   const { type, part, families, origin, when: condition } = config
-  const field = signalOf(name, config, captureNames)
+  const field = signalOf(source, config, captureNames)
   const finder = compileFinder(config)
   const write = compileSignals([field])
   const holds = condition === undefined ? null : compileCondition(condition, captureNames)
@@ -220,7 +233,7 @@ export function explainSignal(
     const { context, why } = newAttempt(captures)
     const [text] = write(record, root, up, context)
     const value = text === undefined ? undefined : signalIn(text)
-    return withValue(base, value, note, why() ?? note)
+    return withValue(base, value, why() ?? note)
   }
 }
 
@@ -230,7 +243,7 @@ function signalIn(text: string): unknown {
 }
 
 export function explainExtraField(
-  { name: source }: SourceConfig,
+  source: SourceConfig,
   name: string,
   config: ExtraFieldConfig,
 ): ExplainField {
@@ -246,7 +259,7 @@ export function explainExtraField(
     let value: unknown = text === '' ? undefined : JSON.parse(`{${text.slice(1)}}`)
     for (const key of own) value = isRecord(value) ? value[key] : undefined
     const base = { ...head(`fields["${name}"]`, name, finder.paths), path, unit: config.unit ?? null }
-    return withValue(withRaw({ ...base, sentUnit: null }, raw), value, note, why() ?? note)
+    return withValue(withRaw({ ...base, sentUnit: null }, raw), value, why() ?? note)
   }
 }
 
@@ -260,11 +273,6 @@ function withRaw<Fields extends Base>(base: Fields, raw: unknown): Fields & { ra
   return raw === undefined ? base : { ...base, raw }
 }
 
-function withValue(
-  base: Base & { raw?: unknown },
-  value: unknown,
-  note: string | null,
-  why: string | null,
-): ExplainedField {
-  return value === undefined ? { ...base, note: why ?? 'absent' } : { ...base, value, note }
+function withValue(base: Base & { raw?: unknown }, value: unknown, note: string | null): ExplainedField {
+  return value === undefined ? { ...base, note: note ?? 'absent' } : { ...base, value, note }
 }

@@ -34,7 +34,7 @@ export function compileExplainer(config: SourceConfig, captureNames: readonly st
   const { map } = config
   const time = explainTime(config)
   const position = explainPosition(map)
-  const motion = explainMotion(map)
+  const motion = explainMotion(config)
   const signals = map.signals.map((signal, index) => explainSignal(config, signal, index, captureNames))
   const extraFields = Object.entries(map.fields).map(([name, field]) =>
     explainExtraField(config, name, field),

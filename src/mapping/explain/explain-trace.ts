@@ -3,6 +3,7 @@
 // ones.
 
 import type { WriteGps } from '../fields/gps.ts'
+import type { ReadFixTime } from '../fields/fix-time.ts'
 import type { Up, RecordContext } from '../types.ts'
 import type { CompiledSource } from '../mapper/compiled-source.ts'
 
@@ -62,7 +63,7 @@ export function tracedSource(source: CompiledSource, traces: Traces): CompiledSo
     fix: source.fix && {
       ...source.fix,
       valid: source.fix.valid && tracedCondition('valid', source.fix.valid),
-      time: source.fix.time && tracedRead('taken', source.fix.time, (trace, time) => (trace.takenAt = time)),
+      time: source.fix.time && tracedFixTime(source.fix.time),
     },
     gps: tracedGps(source.gps, false),
     gpsLastKnown: tracedGps(source.gpsLastKnown, true),
@@ -111,6 +112,14 @@ export function tracedSource(source: CompiledSource, traces: Traces): CompiledSo
       const found = read(record, root, up)
       note(trace, found)
       return found
+    }
+  }
+
+  function tracedFixTime(read: ReadFixTime): ReadFixTime {
+    return (record, root, up, messageTime) => {
+      const trace = at('taken', record, root, up)
+      trace.takenAt = read(record, root, up, messageTime)
+      return trace.takenAt
     }
   }
 

@@ -13,13 +13,19 @@ import type { MappingConfig, SourceConfig } from '../config.ts'
 import { compileDeviceTemplate, deviceNamed } from '../devices/device-rule.ts'
 import type { ExplainedField } from './explain-field.ts'
 import { compileExplainer, type ExplainRecord } from './explain-record.ts'
+import { compileExplainUnread, type ExplainUnread } from './explain-unread.ts'
 import { findBy, type PlacedRecord } from './path-finder.ts'
 import { tracedSource, type Trace, type TracedValue, type Traces } from './explain-trace.ts'
 import { createMapper, type Mapper, type MapperDeps, type MapperOptions } from '../mapper/mapper.ts'
+import type { DeviceRow } from '../devices/device-table.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
 import { createRouting, type Route } from '../mapper/routing.ts'
+import { withPlausibility } from '../plausibility/plausibility.ts'
+import { createWithheldCounts } from '../plausibility/withheld-counts.ts'
 import type { StateChanges } from '../state/state-changes.ts'
+import { compileConditionParts, type ConditionParts } from '../path/condition-parts.ts'
 import { isRecord } from '../path/path-eval.ts'
+import type { UnreadKeys } from '../path/unread-keys.ts'
 import type { MapResult } from '../types.ts'
 import type { CompiledSource } from '../mapper/compiled-source.ts'
 
@@ -33,9 +39,19 @@ export type ExplainedDevice = {
   /** Whether the device table has it. */
   listed: boolean
   family: string | null
+  /** The model that the family was looked up with; null where none is known. */
+  model: string | null
+  /** Values of the source depend on the model. */
+  hasFamilies: boolean
 }
 
-export type ExplainedCondition = { option: string; text: string; holds: boolean }
+export type ExplainedCondition = {
+  option: string
+  text: string
+  holds: boolean
+  /** Where it is false: the parts that do not hold. */
+  parts: ConditionParts | null
+}
 
 export type ExplainedRecord = {
   device: ExplainedDevice
@@ -56,6 +72,8 @@ export type Explained = {
   /** The result of the expression of the source, which replaced the message. */
   evaluated?: { value: unknown }
   records: readonly ExplainedRecord[]
+  /** The keys of the message that nothing reads; null where it cannot be said. */
+  unread: UnreadKeys | null
 }
 
 export type Explainer = {
@@ -66,6 +84,13 @@ export type Explainer = {
   explainApplied(applied: StateChanges): Explained
 }
 
+type SourceExplainer = {
+  config: SourceConfig
+  source: CompiledSource
+  explain: ExplainRecord
+  unread: ExplainUnread
+}
+
 export function createExplainer(deps: MapperDeps, options: MapperOptions, config: MappingConfig): Explainer {
   const { devices } = deps
   const traces: Traces = { records: [], values: [] }
@@ -73,14 +98,17 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
   const mapper = createMapper(deps, { ...options, sources })
   // A second one, so that the explanation changes no counters of the mapper.
   const routing = createRouting({ devices }, { providers: [], ...options })
-  const explainers = new Map<
-    string,
-    { config: SourceConfig; source: CompiledSource; explain: ExplainRecord }
-  >()
+  const explainers = new Map<string, SourceExplainer>()
+  const written = withPlausibility(config)
   for (const source of options.sources) {
-    const own = config.sources.find(({ name }) => name === source.name)
+    const own = written.find(({ name }) => name === source.name)
     if (own)
-      explainers.set(source.name, { config: own, source, explain: compileExplainer(own, source.captures) })
+      explainers.set(source.name, {
+        config: own,
+        source,
+        explain: compileExplainer(own, source.captures),
+        unread: compileExplainUnread(own, source),
+      })
   }
   return { mapper, explain, explainApplied }
 
@@ -97,6 +125,7 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
       records: withPayloads(records, payloads).map(([trace, payload]) =>
         explainTrace(trace, payload, route, message),
       ),
+      unread: route === null ? null : unreadIn(message, route, records),
     }
   }
 
@@ -105,7 +134,11 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
     const explained = withPayloads(records, payloads).map(([trace, payload]) =>
       explainTrace(trace, payload, null, null),
     )
-    return { topic: null, captures: {}, values, records: explained }
+    return { topic: null, captures: {}, values, records: explained, unread: null }
+  }
+
+  function unreadIn(message: Message, { runtime, captures }: Route, records: readonly Trace[]) {
+    return explainers.get(runtime.source.name)?.unread(message, captures, records) ?? null
   }
 
   function takeTraces(): Traces {
@@ -130,8 +163,15 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
     const from = route === null ? 'the collected values' : fromOf(own?.config, place, route, message)
     const at = { ...place, trace, family, payload, arrivedAt: message?.arrivedAt ?? null }
     return {
-      device: { name, from, listed: row !== undefined, family },
-      conditions: own ? conditionsOf(own.config, trace) : [],
+      device: {
+        name,
+        from,
+        listed: row !== undefined,
+        family,
+        model: modelOf(row, own),
+        hasFamilies: families.length > 0,
+      },
+      conditions: own ? conditionsOf(own, trace, captures) : [],
       unpacked: own ? unpackedIn(own.config, root) : [],
       fields: own ? own.explain({ ...at, profile: row?.privacy ?? null }) : [],
       payloadId: payload?.payloadId ?? null,
@@ -142,7 +182,9 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
     if (route === null || message === null) return null
     if (route.entry) return route.entry
     const { source, devices: entries } = route.runtime
-    const context = Object.assign(createRecordContext(new Map()), place, { sender: message.sender })
+    const context = Object.assign(createRecordContext(createWithheldCounts()), place, {
+      sender: message.sender,
+    })
     const name = deviceNamed(source.device, context)
     return name === null ? null : entries.entryOf(name, route.provider)
   }
@@ -170,18 +212,28 @@ function hasValuesOf({ gps, signals }: Trace, { json }: MappedPayload): boolean 
   return json.includes(place) && (signals ?? []).every((signal) => json.includes(signal))
 }
 
+function modelOf(row: DeviceRow | undefined, own: SourceExplainer | undefined): string | null {
+  return row?.model ?? own?.source.deviceOptions.defaults.model ?? null
+}
+
 function namesOf({ runtime, captures }: Route): Record<string, string> {
   return Object.fromEntries(runtime.source.captures.map((name, index) => [name, captures[index] ?? '']))
 }
 
-function conditionsOf({ refuse, when, fix }: SourceConfig, trace: Trace): ExplainedCondition[] {
+function conditionsOf(
+  { config: { refuse, when, fix }, source }: SourceExplainer,
+  trace: Trace,
+  captures: readonly string[],
+): ExplainedCondition[] {
   const conditions: ExplainedCondition[] = []
+  const add = (option: string, text: string, holds: boolean) => {
+    const parts = holds ? null : compileConditionParts(text, source.captures)({ ...trace, captures })
+    conditions.push({ option, text, holds, parts })
+  }
   const rule = refuse.find(({ reason }) => reason === trace.refused)
-  if (rule) conditions.push({ option: 'refuse', text: rule.when, holds: true })
-  if (when !== undefined && trace.when !== null)
-    conditions.push({ option: 'when', text: when, holds: trace.when })
-  if (fix?.valid !== undefined && trace.valid !== null)
-    conditions.push({ option: 'fix.valid', text: fix.valid, holds: trace.valid })
+  if (rule) add('refuse', rule.when, true)
+  if (when !== undefined && trace.when !== null) add('when', when, trace.when)
+  if (fix?.valid !== undefined && trace.valid !== null) add('fix.valid', fix.valid, trace.valid)
   return conditions
 }
 

@@ -5,6 +5,7 @@
 // than the configured one are omitted and counted: a type that changes could make the service refuse the
 // payload.
 import type { Read } from '../path/path.ts'
+import { rejects, type Bounds } from '../plausibility/plausibility.ts'
 import { jsonString } from './json-string.ts'
 import type { Convert } from './units.ts'
 import { booleanFrom, numberFrom } from '../path/value.ts'
@@ -22,6 +23,8 @@ export type ExtraField = {
   kind: 'number' | 'text' | 'boolean'
   read: Read
   convert: Convert
+  /** Of a number; null where it has none. */
+  bounds: Bounds | null
 }
 
 /** Null for an empty list. */
@@ -54,14 +57,17 @@ function compileObject(key: string, members: readonly WriteExtraFields[]): Write
 }
 
 function compileMember(key: string, field: ExtraField): WriteExtraFields {
-  const { source, name, kind, read, convert } = field
+  const { source, name, kind, read, convert, bounds } = field
   const head = `,${jsonString(key)}:`
   const unread = `${source}|${name}|not a ${kind}`
   switch (kind) {
     case 'number':
       return (record, root, up, context) => {
         const value = convert(numberFrom(read(record, root, up)))
-        if (Number.isFinite(value)) return `${head}${value}`
+        if (Number.isFinite(value)) {
+          const isOutside = bounds !== null && !(value >= bounds.min && value <= bounds.max)
+          return isOutside && rejects(bounds, value, context) ? '' : `${head}${value}`
+        }
         if (!Number.isNaN(value)) context.omit(unread)
         return ''
       }

@@ -2,8 +2,9 @@
 //
 //   latitude, longitude   both or neither. A value that is not a number or out of range refuses the message:
 //                         a wrong place is worse than none, and clamping would invent one
-//   speed, heading        below zero means "unknown" to many receivers: left out and counted
-//   heading               360 is 0; beyond 360 is left out and counted
+//   speed                 below zero means "unknown" to many receivers: left out and counted
+//   speed, heading        a value out of bounds is left out or sent, and counted (plausibility/)
+//   heading               360 is 0
 //   0, 0                  is sent by receivers without a fix: no position, nor one within some metres of it
 //   inMotion              read from the message. Motion by the speed is added later (record-mapper.ts): it
 //                         depends on earlier messages and must not be part of the payload's name
@@ -11,6 +12,7 @@
 import { bounded, quote } from '../../std/quote.ts'
 import { messageOf } from '../../std/gateway-error.ts'
 import type { Read } from '../path/path.ts'
+import { rejects, type Bounds } from '../plausibility/plausibility.ts'
 import type { WriteExtraFields } from './extra-fields.ts'
 import { jsonString } from './json-string.ts'
 import { unchanged, type Convert } from './units.ts'
@@ -43,8 +45,10 @@ export type GpsFields = {
   latitude: Coordinate
   longitude: Coordinate
   speed: ReadNumber | null
+  speedBounds: Bounds | null
   speedUnits: string
   heading: ReadNumber | null
+  headingBounds: Bounds | null
   inMotion: InMotion | null
   /** Extra fields inside `gps`, `,"name":value` each. */
   extraFields: WriteExtraFields | null
@@ -124,30 +128,36 @@ type WriteSpeed = {
   tail: string
 }
 
-function compileSpeed({ source, speed, speedUnits }: GpsFields): WriteSpeed | null {
+function compileSpeed({ source, speed, speedBounds, speedUnits }: GpsFields): WriteSpeed | null {
   if (!speed) return null
+  const low = Math.max(0, speedBounds?.min ?? 0)
+  const high = speedBounds?.max ?? Number.MAX_VALUE
   const unread = `${source}|speed|not a number`
   const negative = `${source}|speed|negative`
   return {
     tail: `,"speedUnits":${jsonString(speedUnits)}`,
     read(record, root, up, context) {
       const value = speed(record, root, up)
-      if ((value >= 0 && value < Number.POSITIVE_INFINITY) || Number.isNaN(value)) return value
+      if ((value >= low && value <= high) || Number.isNaN(value)) return value
+      if (value >= 0 && value < Number.POSITIVE_INFINITY)
+        return speedBounds !== null && rejects(speedBounds, value, context) ? Number.NaN : value
       context.omit(Number.isFinite(value) ? negative : unread)
       return Number.NaN
     },
   }
 }
 
-function compileHeading({ source, heading }: GpsFields) {
+function compileHeading({ source, heading, headingBounds }: GpsFields) {
   if (!heading) return null
   const unread = `${source}|heading|not a number`
-  const outside = `${source}|heading|outside 0 to 360`
+  const low = headingBounds?.min ?? -Number.MAX_VALUE
+  const high = headingBounds?.max ?? Number.MAX_VALUE
   return (record: unknown, root: unknown, up: Up, context: RecordContext): string => {
     const value = heading(record, root, up)
-    if (value >= 0 && value < 360) return `,"heading":${value}`
-    if (value === 360) return ',"heading":0'
-    if (!Number.isNaN(value)) context.omit(Number.isFinite(value) ? outside : unread)
+    if (value >= low && value <= high) return `,"heading":${value === 360 ? 0 : value}`
+    if (Number.isNaN(value)) return ''
+    if (!Number.isFinite(value)) context.omit(unread)
+    else if (headingBounds !== null && !rejects(headingBounds, value, context)) return `,"heading":${value}`
     return ''
   }
 }

@@ -5,6 +5,7 @@
 import type { Scale } from './decimal.ts'
 import { signalIdTail } from '../identity.ts'
 import type { Read } from '../path/path.ts'
+import { rejects, type Bounds } from '../plausibility/plausibility.ts'
 import { jsonString } from './json-string.ts'
 import { decimalFault, decimalFrom, type DecimalFault } from '../path/value.ts'
 import type { Condition } from '../path/condition.ts'
@@ -21,6 +22,7 @@ export type SignalField = {
   otherwise: unknown
   /** A distance or duration since the vehicle was built: a value below zero means "absent". */
   neverNegative: boolean
+  bounds: Bounds | null
   when: Condition | null
 }
 
@@ -80,7 +82,8 @@ function compileKind(fields: readonly SignalField[]): WriteSignal {
 }
 
 function compileSignal(field: SignalField): WriteSignal {
-  const { source, type, valueUnit, part, read, scale, otherwise, neverNegative, when } = field
+  const { source, type, valueUnit, part, read, scale, otherwise, neverNegative, bounds, when } = field
+  const plainLength = bounds === null ? 0 : plainLengthOf(bounds)
   const head = `","type":${jsonString(type)},"value":"`
   const tail =
     (valueUnit === undefined ? '"' : `","valueUnit":${jsonString(valueUnit)}`) +
@@ -103,9 +106,19 @@ function compileSignal(field: SignalField): WriteSignal {
     const scaled = scale(value)
     if (scaled === undefined) return context.omit(faults['out of range'])
     if (neverNegative && scaled.charCodeAt(0) === 0x2d) return context.omit(faults.negative)
+    if (bounds !== null && (scaled.length >= plainLength || scaled.charCodeAt(0) === 0x2d)) {
+      const number = Number(scaled)
+      if (!(number >= bounds.min && number <= bounds.max) && rejects(bounds, number, context))
+        return undefined
+    }
     return head + scaled + tail
   }
   if (when === null) return write
   return (record, root, up, context) =>
     when(record, root, context.captures, up) ? write(record, root, up, context) : undefined
+}
+
+/** A decimal text without a minus that is shorter than this is within the bounds: it need not be parsed. */
+function plainLengthOf({ min, max }: Bounds): number {
+  return min <= 0 && max >= 1 ? String(BigInt(Math.floor(max))).length : 0
 }

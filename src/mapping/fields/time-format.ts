@@ -88,33 +88,49 @@ function fromSeconds(seconds: number): number {
   return whole === seconds ? whole * 1000 : whole * 1000 + Math.floor((seconds - whole) * 1000 + stepMs)
 }
 
-/** `2024-05-13T05:46:12.280Z`, a blank for the T, any number of decimals, `+0300`, `+03:00`. */
+/**
+ * ISO 8601, extended `2024-05-13T05:46:12.280+03:00` and basic `20240513T054612.280+0300`: a blank may stand
+ * for the T, seconds may be missing, decimals and zone are written in any way.
+ */
 export function parseDateTime(text: string, zoneIsUtc: boolean): number {
-  if (text.length < 16 || text.length > 40) return Number.NaN
-  const between = text.charCodeAt(10)
-  if (between !== 0x20 && (between | 0x20) !== 0x74) return Number.NaN
-  if (text[4] !== '-' || text[7] !== '-' || text[13] !== ':') return Number.NaN
-  let at = 16
-  let second = 0
-  let ms = 0
-  if (text.charCodeAt(at) === 0x3a) {
-    second = twoDigits(text, at + 1)
-    at += 3
-    const mark = text.charCodeAt(at)
-    if (mark === 0x2e || mark === 0x2c) {
-      const start = at + 1
-      at = start
-      for (let unitMs = 100; isDigitAt(text, at); at += 1) {
-        if (unitMs >= 1) ms += unitMs * (text.charCodeAt(at) - 0x30)
-        unitMs /= 10
-      }
-      if (at === start) return Number.NaN
-    }
-  }
-  const zoneMs = zoneAt(text, at, zoneIsUtc)
+  if (text.length < 13 || text.length > 40) return Number.NaN
+  return text[4] === '-' ? parseExtended(text, zoneIsUtc) : parseBasic(text, zoneIsUtc)
+}
+
+function parseExtended(text: string, zoneIsUtc: boolean): number {
+  if (!isBetween(text.charCodeAt(10)) || text[7] !== '-' || text[13] !== ':') return Number.NaN
+  const hasSecond = text[16] === ':'
   const year = twoDigits(text, 0) * 100 + twoDigits(text, 2)
-  const time = timeOfDay(twoDigits(text, 11), twoDigits(text, 14), second)
-  return momentOf(year, twoDigits(text, 5), twoDigits(text, 8), time) + ms - zoneMs
+  const time = timeOfDay(twoDigits(text, 11), twoDigits(text, 14), hasSecond ? twoDigits(text, 17) : 0)
+  const rest = hasSecond ? decimalsAndZoneAt(text, 19, zoneIsUtc) : -zoneAt(text, 16, zoneIsUtc)
+  return momentOf(year, twoDigits(text, 5), twoDigits(text, 8), time) + rest
+}
+
+function parseBasic(text: string, zoneIsUtc: boolean): number {
+  if (!isBetween(text.charCodeAt(8))) return Number.NaN
+  const hasSecond = isDigitAt(text, 13)
+  const year = twoDigits(text, 0) * 100 + twoDigits(text, 2)
+  const time = timeOfDay(twoDigits(text, 9), twoDigits(text, 11), hasSecond ? twoDigits(text, 13) : 0)
+  const rest = hasSecond ? decimalsAndZoneAt(text, 15, zoneIsUtc) : -zoneAt(text, 13, zoneIsUtc)
+  return momentOf(year, twoDigits(text, 4), twoDigits(text, 6), time) + rest
+}
+
+/** What is between date and time: T, t or a blank. */
+function isBetween(code: number): boolean {
+  return code === 0x20 || (code | 0x20) === 0x74
+}
+
+/** Milliseconds that the text behind the seconds adds. */
+function decimalsAndZoneAt(text: string, start: number, zoneIsUtc: boolean): number {
+  const mark = text.charCodeAt(start)
+  if (mark !== 0x2e && mark !== 0x2c) return -zoneAt(text, start, zoneIsUtc)
+  let at = start + 1
+  let ms = 0
+  for (let unitMs = 100; isDigitAt(text, at); at += 1) {
+    if (unitMs >= 1) ms += unitMs * (text.charCodeAt(at) - 0x30)
+    unitMs /= 10
+  }
+  return at === start + 1 ? Number.NaN : ms - zoneAt(text, at, zoneIsUtc)
 }
 
 /** Milliseconds east of Greenwich; NaN for a zone name other than UTC, or a missing but required zone. */

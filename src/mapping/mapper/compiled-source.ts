@@ -10,12 +10,14 @@ import type { Extract } from '../extract/extract.ts'
 import type { WriteExtraFields } from '../fields/extra-fields.ts'
 import type { WriteGps } from '../fields/gps.ts'
 import type { WriteSignals } from '../fields/signals.ts'
+import type { ReadFixTime } from '../fields/fix-time.ts'
 import type { ReadTime } from '../fields/time-format.ts'
 import type { Condition } from '../path/condition.ts'
 import type { Read } from '../path/path.ts'
 import type { Each } from '../path/record-selection.ts'
 import type { TopicPattern } from '../path/topic-pattern.ts'
 import type { Encoding } from '../types.ts'
+import type { HintRefusal } from './refusal-hint.ts'
 
 export type CompiledSource = {
   name: string
@@ -55,13 +57,19 @@ export type CompiledSource = {
   /** What is left out for devices of no family, in words; null where nothing is. */
   withoutModel: string | null
   deviceOptions: DeviceEntryOptions
+  /** Says more about a message that is refused because something is missing. */
+  hintRefusal: HintRefusal
 }
 
 export type Fix = {
   valid: Condition | null
   /** Null where the message does not say when the position was taken. */
-  time: ReadTime | null
+  time: ReadFixTime | null
+  /** The same by times of the device alone, without ages. */
+  ownTime: ReadFixTime | null
   maxAgeMs: number
-  /** Send an invalid or old position nevertheless. */
+  /** Send an invalid position nevertheless. */
   keep: boolean
+  /** Send an old position, with its own time. */
+  keepOld: boolean
 }

@@ -18,6 +18,7 @@ import type { CommonSkew, DeviceClock } from '../devices/device-clocks.ts'
 import type { DeviceTable } from '../devices/device-table.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
 import { messageKeyOf } from '../identity.ts'
+import { createWithheldCounts, type WithheldValue } from '../plausibility/withheld-counts.ts'
 import type { StateChanges } from '../state/state-changes.ts'
 import { createMappingState, type StateCounters } from '../state/state.ts'
 import type { Decoded, MapResult, StatefulDecoder } from '../types.ts'
@@ -35,6 +36,8 @@ export type MapperCounters = {
   devices: CacheCounters
   /** Fields that were left out since start, keyed `source|field|why`. */
   omitted: ReadonlyMap<string, number>
+  /** Fields that were sent although they are not plausible, keyed likewise. */
+  flagged: ReadonlyMap<string, number>
   /** Devices of no family of models, by source, with what is left out for them. */
   withoutModel: ReadonlyMap<string, { devices: number; what: string }>
   state: StateCounters
@@ -81,6 +84,8 @@ export type Mapper = {
   /** Whether the device table has the device, so that its quarantined messages may be released. */
   isListed(device: string): boolean
   deviceClock(device: string): DeviceClock | null
+  /** What was left out for the device, or sent although it is not plausible, since start. */
+  withheldOf(device: string): readonly WithheldValue[]
   deviceClocks(): Iterable<[device: string, clock: DeviceClock]>
   /** Not null when our own clock is probably wrong: most devices are off by about as much. */
   commonClockSkew(nowMs: EpochMs): CommonSkew | null
@@ -110,8 +115,8 @@ export function createMapper(
 ): Mapper {
   const clockCheck = createClockCheck(clocks)
   const routing = createRouting({ devices }, { sources, providers })
-  const omitted = new Map<string, number>()
-  const context = createRecordContext(omitted)
+  const withheld = createWithheldCounts()
+  const context = createRecordContext(withheld)
   const recordMapper = createRecordMapper({ context, checkTime: clockCheck.checkTime })
   const state = createMappingState(
     routing.runtimes.filter(isStateful).map((runtime) => stateSourceOf(runtime, context, recordMapper)),
@@ -135,6 +140,7 @@ export function createMapper(
     isListed: (device) => devices.find(device) !== undefined,
     deviceClock: clockCheck.clocks.view,
     deviceClocks: clockCheck.clocks.views,
+    withheldOf: withheld.ofDevice,
     commonClockSkew: clockCheck.clocks.commonSkew,
     counters,
   }
@@ -172,6 +178,7 @@ export function createMapper(
     if (route.decode !== null) {
       const decoded = route.decode(message.bytes, message.arrivedAt, live)
       const { writes, rebirth, omitted: leftOut = [] } = decoded
+      context.device = route.entry?.device ?? ''
       for (const key of leftOut) context.omit(`${source.name}|${key}`)
       return { ...mapBytes(route, decoded, message), writes, rebirth }
     }
@@ -264,6 +271,15 @@ export function createMapper(
       if (runtime.decoder) decoders.set(name, runtime.decoder.counters())
     }
     const clocks = { ...clockCheck.clocks.counters(), restamped: clockCheck.restampedCount() }
-    return { ...routing.counters(), omitted, withoutModel, decoders, clocks, state: state.counters() }
+    const { omitted, flagged } = withheld
+    return {
+      ...routing.counters(),
+      omitted,
+      flagged,
+      withoutModel,
+      decoders,
+      clocks,
+      state: state.counters(),
+    }
   }
 }

@@ -9,7 +9,7 @@ import type { MappedPayload } from '../../domain/payload.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
 import type { DeviceRecord } from '../state/source-state.ts'
 import type { RawRecord, MappingState, Taken } from '../state/state.ts'
-import type { MapResult, RecordContext, Up } from '../types.ts'
+import type { MapResult, RecordContext, Rejection, Up } from '../types.ts'
 import { admitRecord, resultForDevice } from './admission.ts'
 import type { CompiledSource } from './compiled-source.ts'
 import { ignored, quarantined, rejected, unlisted, unmappable } from './map-result.ts'
@@ -87,16 +87,20 @@ export function createMessageRecords({ context, recordMapper, state, clockOffset
     context.record = record
     context.up = undefined
     const entry = admitRecord(route, context)
-    if (entry === null) return rejected(context.rejection, message, source, route.entry)
+    if (entry === null) return rejected(hinted(source, route.entry), message, source, route.entry)
     const result = resultForDevice(entry, message, source)
     if (result !== null) return result
     if (source.coalesce !== null) return takeValues(source, message, [rawRecord(entry)])
-    if (!recordMapper.read(runtime, entry)) return rejected(context.rejection, message, source, entry)
+    if (!recordMapper.read(runtime, entry)) return rejected(hinted(source, entry), message, source, entry)
     if (source.thin !== null || source.merge !== null)
       return takeRecords(source, message, [{ entry, mapped: recordMapper.mapped(source, entry) }])
     const payload = recordMapper.payload(source, entry, message, 0, null)
-    if (payload === null) return ignored(source, 'privacy')
+    if (typeof payload === 'string') return ignored(source, payload)
     return { kind: 'payloads', source: source.name, payloads: [payload] }
+  }
+
+  function hinted({ hintRefusal }: CompiledSource, entry: DeviceEntry | null): Rejection {
+    return hintRefusal(context.rejection, context, entry)
   }
 
   function mapPlainList(route: Route, records: readonly unknown[], message: Message): MapResult {
@@ -145,7 +149,7 @@ export function createMessageRecords({ context, recordMapper, state, clockOffset
       return null
     }
     if (entry === null || !recordMapper.read(runtime, entry)) {
-      const { rejection } = context
+      const rejection = hinted(source, entry ?? route.entry)
       if (rejection.kind === 'ignored') {
         found.skipped = rejection.reason
         return null
@@ -158,7 +162,7 @@ export function createMessageRecords({ context, recordMapper, state, clockOffset
       return null
     }
     const payload = recordMapper.payload(source, entry, message, index, found.names)
-    if (payload === null) found.skipped = 'privacy'
+    if (typeof payload === 'string') found.skipped = payload
     else found.payloads.push(payload)
     return null
   }

@@ -1,9 +1,9 @@
 // record-context.ts: the one context of a mapper, filled anew for every record (types.ts).
 
+import type { WithheldCounts } from '../plausibility/withheld-counts.ts'
 import type { RecordContext } from '../types.ts'
 
-/** `omitted` counts what is left out, keyed `source|field|why`. */
-export function createRecordContext(omitted: Map<string, number>): RecordContext {
+export function createRecordContext(withheld: Pick<WithheldCounts, 'omit' | 'implausible'>): RecordContext {
   const context: RecordContext = {
     record: undefined,
     root: undefined,
@@ -31,9 +31,13 @@ export function createRecordContext(omitted: Map<string, number>): RecordContext
       context.rejection = { kind: 'quarantined', reason, detail }
       return null
     },
+    device: '',
     omit(key) {
-      omitted.set(key, (omitted.get(key) ?? 0) + 1)
+      withheld.omit(context.device, key)
       return undefined
+    },
+    implausible(finding, value) {
+      withheld.implausible(context.device, finding, value)
     },
     motionSpeed: Number.NaN,
     zeroPosition: false,

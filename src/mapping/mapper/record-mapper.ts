@@ -28,8 +28,9 @@ export type RecordMapper = {
   /** For a source that thins or merges. */
   mapped(source: CompiledSource, entry: DeviceEntry): MappedRecord
   /**
-   * Null where the profile of the asset leaves nothing of it. `namesBefore` are those of the payloads that
-   * the message made before, null where it makes one.
+   * The reason where there is none: the profile of the asset leaves nothing of it, or it repeats the last
+   * fix, which the message sent before. `namesBefore` are those of the payloads that the message made before,
+   * null where it makes one.
    */
   payload(
     source: CompiledSource,
@@ -37,7 +38,7 @@ export type RecordMapper = {
     message: Message,
     index: number,
     namesBefore: Set<string> | null,
-  ): MappedPayload | null
+  ): MappedPayload | 'privacy' | 'repeated fix'
 }
 
 type Deps = { context: RecordContext; checkTime: ClockCheck['checkTime'] }
@@ -46,22 +47,29 @@ export function createRecordMapper({ context, checkTime }: Deps): RecordMapper {
   // The reading. It is used again for the next record, so that none is allocated.
   /** NaN where the arrival time is used instead. */
   let time: EpochMs = Number.NaN
+  /** The arrival time is sent less this age of the position. */
+  let agedMs = 0
   let gps = ''
   let signals: readonly string[] = []
   let extraFields = ''
   /** Derived from the speed; null where it was not. */
   let moving: boolean | null = null
+  /** The position is an old one, sent with its own time: records that repeat it are no new readings. */
+  let isLastFix = false
   return { read, mapped, payload }
 
   function read({ source, isMovingAt }: SourceRuntime, entry: DeviceEntry): boolean {
     const { record, root, up, arrivedAt } = context
+    context.device = entry.device
     const ownTime = source.time ? timeOf(source.time) : Number.NaN
     if (ownTime === null) return false
     const checked = Number.isNaN(ownTime) ? ownTime : checkTime(entry.device, ownTime, context)
     if (checked === null) return false
     time = checked
+    agedMs = 0
     context.motionSpeed = Number.NaN
     context.zeroPosition = false
+    isLastFix = false
     let isFixed = true
     if (source.fix === null) {
       const text = source.gps(record, root, up, context)
@@ -102,12 +110,12 @@ export function createRecordMapper({ context, checkTime }: Deps): RecordMapper {
   /** Whether the position is valid and of the time of the message; null where the record was refused. */
   function readGpsWithFix(source: CompiledSource, fix: Fix, ownTime: EpochMs): boolean | null {
     const { record, root, up, captures } = context
-    const fixTime = fix.time ? fix.time(record, root, up) : Number.NaN
     // Both are times of the device's own clock, whatever was made of them.
-    const isOld = fixTime < ownTime - fix.maxAgeMs
+    const { messageTime, fixTime } = timesOf(fix, ownTime)
+    const isOld = fixTime < messageTime - fix.maxAgeMs
     const isValid = fix.valid === null || fix.valid(record, root, captures, up)
     // An old position whose time is unknown cannot be kept under any time.
-    const isKept = fix.keep && !(isOld && isUnset(fixTime))
+    const isKept = (isValid || fix.keep) && (!isOld || (fix.keepOld && !isUnset(fixTime)))
     const isFixed = isValid && !isOld
     gps = ''
     if (isFixed || isKept) {
@@ -115,12 +123,30 @@ export function createRecordMapper({ context, checkTime }: Deps): RecordMapper {
       if (text === null) return null
       gps = text
     }
-    if (isOld && isKept) time = fixTime
+    if (isOld && isKept) {
+      if (Number.isNaN(ownTime) && isByAge(fix)) agedMs = messageTime - fixTime
+      else time = fixTime
+      isLastFix = true
+    }
     return isFixed
   }
 
+  /** `fixTime` is NaN where the message does not say it. */
+  function timesOf({ time: readFixTime }: Fix, ownTime: EpochMs) {
+    const { record, root, up, arrivedAt } = context
+    const messageTime = Number.isNaN(ownTime) ? arrivedAt : ownTime
+    const fixTime = readFixTime ? readFixTime(record, root, up, messageTime) : Number.NaN
+    return { messageTime, fixTime }
+  }
+
+  /** An age before the arrival is no time of the device: a resend arrives at another time. */
+  function isByAge({ ownTime: readOwnTime }: Fix): boolean {
+    const { record, root, up } = context
+    return readOwnTime === null || Number.isNaN(readOwnTime(record, root, up, Number.NaN))
+  }
+
   function mapped({ name: source }: CompiledSource, { device, provider }: DeviceEntry): MappedRecord {
-    const { arrivedAt } = context
+    const arrivedAt = context.arrivedAt - agedMs
     const own = Number.isNaN(time) ? null : time
     return { source, device, time: own, arrivedAt, gps, signals, fields: extraFields, moving, provider }
   }
@@ -131,19 +157,23 @@ export function createRecordMapper({ context, checkTime }: Deps): RecordMapper {
     message: Message,
     index: number,
     namesBefore: Set<string> | null,
-  ): MappedPayload | null {
+  ): ReturnType<RecordMapper['payload']> {
     const hasOwnTime = !Number.isNaN(time)
-    const sentTime = hasOwnTime ? time : message.arrivedAt
+    const sentTime = hasOwnTime ? time : message.arrivedAt - agedMs
     let name = `${entry.nameHead}${sentTime}${hasOwnTime ? ']' : arrivalMark(message)}${gps}`
     for (const signal of signals) name += signal
     name += extraFields
+    if (isLastFix && namesBefore?.has(name)) {
+      context.omit(`${source.name}|gps|repeated fix`)
+      return 'repeated fix'
+    }
     if (namesBefore) name = distinct(name, namesBefore, index)
     const digest = digestOf(name)
     const windowKey = hasOwnTime ? windowKeyOf(digest) : partKeyOf(messageKeyOf(message), index)
     const duplicateRule = hasOwnTime ? 'always' : 'resend'
     if (entry.withhold) {
       const record = { entry, mapped: mapped(source, entry) }
-      return payloadOf(record, digest, { windowKey, duplicateRule }, entry.withhold)
+      return payloadOf(record, digest, { windowKey, duplicateRule }, entry.withhold) ?? 'privacy'
     }
     const payloadId = payloadIdOf(digest)
     const ids = signals.length === 0 ? '' : signalIdHeadOf(digest)

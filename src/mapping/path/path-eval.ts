@@ -10,6 +10,7 @@ export type Step =
   | { kind: 'split'; separator: string }
   | { kind: 'first' }
   | { kind: 'entries' }
+  | { kind: 'match'; start: string; end: string }
 
 type Walk = (value: unknown) => unknown
 
@@ -60,6 +61,8 @@ function compileStep(step: Step): Walk {
       return firstValue
     case 'entries':
       return entriesOf
+    case 'match':
+      return compileMatch(step.start, step.end)
     default:
       return assertNever(step)
   }
@@ -135,6 +138,20 @@ function firstValue(value: unknown): unknown {
   if (!isRecord(value)) return undefined
   for (const key in value) if (Object.hasOwn(value, key)) return value[key]
   return undefined
+}
+
+/** Other values than objects are passed over: beside `gps_1` there may be a flag `gps_fix`. */
+function compileMatch(start: string, end: string): Walk {
+  const lengthMin = start.length + end.length
+  return (value) => {
+    if (!isRecord(value)) return undefined
+    for (const key in value) {
+      if (key.length < lengthMin || !key.startsWith(start) || !key.endsWith(end)) continue
+      const found = value[key]
+      if (isRecord(found) && Object.hasOwn(value, key)) return found
+    }
+    return undefined
+  }
 }
 
 function entriesOf(value: unknown): unknown {

@@ -8,6 +8,7 @@
 //   latlng.$split(",")   a text as the list of its parts, without the blanks around them
 //   $first().lat         the value of an object's first key, whatever its name ({"VP": {...}}); keys that are
 //                        whole numbers come before all others, as JSON.parse orders them
+//   $match("gps_*").lat  the first object under a key that matches, where * is any text: gps_0, gps_17
 //   $entries()           an object as a list of { key, value }
 //   $.imei               from the message itself, where `each` has chosen a part of it; `$` is the message
 //   $up.key              from the record one level out, where `each` has several steps; `$up` is that record,
@@ -96,6 +97,8 @@ function takeStep(cursor: Cursor, steps: Step[], quoted: boolean): void {
     steps.push({ kind: 'first' })
   } else if (take(cursor, '$entries()')) {
     steps.push({ kind: 'entries' })
+  } else if (take(cursor, '$match(')) {
+    steps.push(takePattern(cursor))
   } else if (take(cursor, '$split(')) {
     steps.push({ kind: 'split', separator: takeSeparator(cursor) })
   } else if (quoted && isQuote(start)) {
@@ -111,7 +114,7 @@ function takePlainKey(cursor: Cursor): string {
   while (!isAtEnd(cursor) && !closers.has(cursor.text[cursor.at] ?? '')) cursor.at += 1
   if (cursor.at === start) malformed(cursor, 'has an empty key')
   if (cursor.text[start] === '$' && cursor.text[cursor.at] === '(')
-    malformed(cursor, 'has an unknown function; known are $first(), $entries() and $split(",")')
+    malformed(cursor, 'has an unknown function; known are $first(), $match("a*"), $entries() and $split(",")')
   return cursor.text.slice(start, cursor.at)
 }
 
@@ -120,6 +123,14 @@ function takeSeparator(cursor: Cursor): string {
   if (separator === '' || !take(cursor, ')'))
     malformed(cursor, 'needs a quoted separator, such as $split(",")')
   return separator
+}
+
+function takePattern(cursor: Cursor): Step {
+  const pattern = isQuote(cursor.text[cursor.at]) ? takeQuoted(cursor) : ''
+  const [start, end, ...more] = pattern.split('*')
+  if (start === undefined || end === undefined || more.length > 0 || !take(cursor, ')'))
+    return malformed(cursor, 'needs a quoted key with one *, such as $match("gps_*")')
+  return { kind: 'match', start, end }
 }
 
 function takeBrackets(cursor: Cursor, steps: Step[]): void {

@@ -16,7 +16,8 @@ export function pathsReadBy(options: unknown, at: Keys = []): PathRead[] {
   return Object.entries(options).flatMap(([key, option]: [string, unknown]) => {
     const place = [...at, Array.isArray(options) ? Number(key) : key]
     const texts = (Array.isArray(option) ? option : [option]).filter((text) => typeof text === 'string')
-    if (key === 'path') return texts.flatMap((text) => pathIn(text)).map((path) => ({ path, at: place }))
+    if (key === 'path' || key === 'age')
+      return texts.flatMap((text) => pathIn(text)).map((path) => ({ path, at: place }))
     if (key === 'when' || key === 'valid')
       return texts.flatMap((text) => pathsInCondition(text)).map((path) => ({ path, at: place }))
     return pathsReadBy(option, place)

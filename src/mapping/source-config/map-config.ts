@@ -2,6 +2,7 @@
 
 import { z } from 'zod'
 import { angleUnits, signalUnits, speedUnits } from '../fields/units.ts'
+import { quantityOption } from '../plausibility/plausibility-config.ts'
 import { timeFormats } from '../fields/time-format.ts'
 
 export const text = (lengthMax: number) => z.string().min(1).max(lengthMax)
@@ -17,9 +18,9 @@ const path = () =>
       'Path to the value in the message: keys joined by dots, a key with dots, blanks or brackets in ' +
         'quotes. `[0]` and `[-1]` are elements of a list, `list[id=5].val` is the first object of a list ' +
         'whose key has this value, `$first()` the value of the first key, `$split(",")[0]` a part of a ' +
-        'text, `$entries()` an object as a list of { key, value }. Where `each` selects a part of the ' +
-        'message, a leading `$.` starts at the whole message and `$up.` one level further out (`$up.$up.` ' +
-        'two, up to the number of paths in `each`). In a list of paths the first one with a value is ' +
+        'text, `$match("gps_*")` the first object under a key that matches, `$entries()` an object as a ' +
+        'list of { key, value }. Where `each` selects a part of the message, a leading `$.` starts at the ' +
+        'whole message and `$up.` one level further out (`$up.$up.` two, up to the number of paths in `each`). In a list of paths the first one with a value is ' +
         'used. Set either `path` or `value`.',
     )
 
@@ -27,7 +28,7 @@ const path = () =>
 export const timeFormatOption = () =>
   z.union([z.enum(timeFormats), z.array(z.enum(timeFormats)).min(1).max(8)])
 
-const absent = () =>
+export const absent = () =>
   z
     .array(z.union([z.number(), z.string().max(64)]))
     .max(32)
@@ -78,7 +79,7 @@ const time = z
     path: path(),
     format: timeFormatOption().describe(
       'Format of the time. `s` (also with fractions, `s-float`), `ms`, `us` since 1970; `iso` ' +
-        '2024-05-13T05:46:12.280Z; `datetime` 2024-05-13 05:46:12 in UTC; `compact` 20240513054612 in ' +
+        '2024-05-13T05:46:12.280Z, also 20240513T054612Z; `datetime` 2024-05-13 05:46:12 in UTC; `compact` 20240513054612 in ' +
         'UTC; `auto` seconds or milliseconds by their size; `words` "Fri Feb 18 17:07:53 EST 2022" or ' +
         '"18-Feb-2022 17:07:52.743": English month, with an offset or a known zone abbreviation (EST to ' +
         'PDT are those of North America; IST, AST and others with several meanings are refused); ' +
@@ -171,6 +172,7 @@ const signal = z.strictObject({
       'The unit in the payload. By default KILOMETERS or HOURS, from `unit` or the type; any text for ' +
         'values without `unit`.',
     ),
+  quantity: quantityOption(),
   part: text(100)
     .meta({ examples: ['ENGINE'] })
     .optional()
@@ -210,6 +212,7 @@ const field = z
       .optional()
       .describe('With `type: number`: unit in the message. It is sent as km/h or degrees.'),
     ...scaling,
+    quantity: quantityOption(),
     absent: absent(),
     decimal_comma: decimalComma(),
   })
@@ -230,14 +233,16 @@ export const mapSchema = z
     ),
     speed: numberField(
       unitsOf(speedUnits).optional().describe('Unit in the message. Default: km/h.'),
-      'Speed. A value below zero, or one that is not a number, is omitted and counted.',
+      'Speed. A value below zero, one that is not a number, or one above the bound of `plausibility` is ' +
+        'omitted and counted.',
     ),
     speed_units: text(100)
       .default('KILOMETERS_PER_HOUR')
       .describe('The unit in the payload. With another word the speed is sent as it is, without `unit`.'),
     heading: numberField(
       angle(),
-      'Heading in degrees. 360 is sent as 0. A value outside of 0 to 360 is omitted and counted.',
+      'Heading in degrees. 360 is sent as 0. A value outside of 0 to 360 (`plausibility`) is omitted and ' +
+        'counted.',
     ),
     in_motion: inMotion,
     signals: z

@@ -4,7 +4,7 @@
 //
 //   map                    field by field: `map.speed` of the source replaces that of the preset as a whole
 //   map.fields             name by name
-//   defaults, families     key by key
+//   defaults, families     key by key; likewise plausibility
 //   everything else        as a whole: a `topic`, `when` or list of `signals` of the source is the only one
 
 import { z } from 'zod'
@@ -36,7 +36,11 @@ export function presetNameOf(source: unknown): string | undefined {
 }
 
 function merged(source: Written, preset: Written): Written {
-  return { ...preset, ...source, ...mergedKeys(source, preset, ['map', 'defaults', 'families']) }
+  return {
+    ...preset,
+    ...source,
+    ...mergedKeys(source, preset, ['map', 'defaults', 'families', 'plausibility']),
+  }
 }
 
 /** Those of `keys` that are maps in both, each with the entries of both. */

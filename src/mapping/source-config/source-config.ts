@@ -4,7 +4,9 @@
 import { z } from 'zod'
 import { duration } from '../../std/schema.ts'
 import { encodingNames, encodingsDescription } from '../encodings/encodings.ts'
+import { fixSchema } from './fix-config.ts'
 import { mapSchema, paths, text, timeFormatOption } from './map-config.ts'
+import { plausibilitySchema } from '../plausibility/plausibility-config.ts'
 import { extractSchema } from '../extract/extract-config.ts'
 
 export const defaultsSchema = z
@@ -77,24 +79,6 @@ const coalesce = z
     'For devices that publish each value in a separate message: the values of one device are collected ' +
       'and become one payload. The messages are acknowledged when the values are on disk, so a crash ' +
       'loses none.',
-  )
-
-const fix = z
-  .strictObject({
-    valid: text(2048)
-      .optional()
-      .describe('Condition as in `when`. Where it is false, the message has no valid position.'),
-    time: timeOption().describe('When the position was taken, if that is not the time of the message.'),
-    max_age: duration({ minMs: 0, maxMs: 365 * 86_400_000 })
-      .prefault('60s')
-      .describe(
-        'Largest age of a position, compared with its message. An older one is a last known position ' +
-          'and not valid.',
-      ),
-  })
-  .describe(
-    'How to tell whether a message has a valid position. Where it has none, `no_fix` applies. A position ' +
-      'of 0, 0 is never valid.',
   )
 
 const thin = z
@@ -263,7 +247,7 @@ export const presetShape = {
         'depth; the message is kept on disk until then.',
     ),
   coalesce: coalesce.optional(),
-  fix: fix.optional(),
+  fix: fixSchema.optional(),
   no_fix: z
     .enum(['drop-gps', 'keep'])
     .default('drop-gps')
@@ -279,6 +263,9 @@ export const presetShape = {
       'Signals with one of these words as `origin` are sent too, such as [gnss] for distances that a ' +
         'tracker computes from positions.',
     ),
+  plausibility: plausibilitySchema.describe(
+    'Like the section `plausibility`, for this source only. What is set here overrides it, option by option.',
+  ),
   thin: thin.optional(),
   merge: merge.optional(),
   defaults: defaultsSchema.describe(

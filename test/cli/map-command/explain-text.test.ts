@@ -15,6 +15,14 @@ sources:
       latitude: { path: lat }
       longitude: { path: lon }
       speed: { path: v, unit: m/s }
+  - name: trackers
+    topic: trackers/{device}
+    families: { truck: [FMB6*] }
+    when: sat > 3 and (fix == 1 or fix == 2) and kind != "x"
+    map:
+      latitude: { path: lat }
+      longitude: { path: lon }
+      speed: { path: speed }
   - name: vans
     topic: vans/{device}/{name#}
     coalesce: { name: { path: name }, require: [lat, lon] }
@@ -54,6 +62,25 @@ describe('map --explain', () => {
     expect(stdout).toMatch(/source trucks: ignored: when: lat != null\n/)
     expect(stdout).toMatch(/when lat != null: false\n/)
     expect(stdout).toMatch(/speed +v +2 +m\/s +7\.2 KILOMETERS_PER_HOUR/)
+  })
+
+  test('prints the parts of a long condition that fail, unread keys and the model', async () => {
+    const { stdout } = await explain('trackers/t1', '{"lat":1,"lon":2,"spd":3,"sat":1,"fix":2,"x y":0}')
+    expect(stdout.split('\n').slice(1, 5)).toEqual([
+      '  device t1: {device} of the topic; not in the device table',
+      '  model unknown: in no family',
+      '  when: false, 1 of its 3 parts do not hold:',
+      '    sat > 3 (sat is 1)',
+    ])
+    expect(stdout).toMatch(/^ {2}not read: spd, "x y"; near: speed$/m)
+  })
+
+  test('names the keys that nothing reads in the reason of a dead letter', async () => {
+    const { stdout } = await explain('telemetry/v1/t', '{"ts":1750000000000,"lat":1,"Longitud":2,"spd":3}')
+    expect(stdout).toContain(
+      'dead letter, HALF_POSITION: There is a latitude but no longitude. The message has `Longitud`, `spd`, ' +
+        'which nothing reads; near: longitude, speed.\n',
+    )
   })
 
   test('prints the reason of a dead letter and ends with status 1', async () => {

@@ -221,8 +221,10 @@ describe('the explanation of a field says', () => {
       from: '{device} of the topic',
       listed: false,
       family: 'truck',
+      model: 'FMB640',
+      hasFamilies: true,
     })
-    const fields = fieldsOf({ topic, captures, values: [], records })
+    const fields = fieldsOf({ topic, captures, values: [], records, unread: null })
     expect(fields['speed']).toEqual({
       option: 'speed',
       field: 'speed',
@@ -259,7 +261,7 @@ describe('the explanation of a field says', () => {
       latitude: 'sent',
       longitude: 'sent',
       speed: '-1 means "no value" (`absent`)',
-      heading: 'outside 0 to 360',
+      heading: '400 is above maximum: `plausibility.heading` is 0 to 360',
       in_motion: 'derived from the speed: moving above 5; there is no speed, or it is between the two limits',
       'signals[0]': 'only for truck; the model of the device is in no family',
       'signals[1]': 'sent',
@@ -357,7 +359,39 @@ describe('the explanation of a field says', () => {
 describe('the explanation of a record says', () => {
   test('which condition is false', () => {
     const { records } = explainOne(truckSource({}, { when: 'sat > 3' }), { ts: 1, lat: 1, lon: 2, sat: 2 })
-    expect(records[0]?.conditions).toEqual([{ option: 'when', text: 'sat > 3', holds: false }])
+    const parts = {
+      joined: 'and',
+      parts: 1,
+      failed: [{ text: 'sat > 3', values: [{ path: 'sat', value: 2 }] }],
+    }
+    expect(records[0]?.conditions).toEqual([{ option: 'when', text: 'sat > 3', holds: false, parts }])
+  })
+
+  test('which keys nothing reads, also where no record was mapped', () => {
+    const position = { ts: 1_750_000_000_000, lat: 1, lon: 2 }
+    expect(explainOne(truckSource(), { ...position, spd: 3 }).unread).toEqual({
+      keys: ['spd'],
+      more: 0,
+      near: ['speed'],
+    })
+    const inList = truckSource({}, { each: ['data', 'values'] })
+    const message = { id: 7, data: [{ values: [position, { ...position, spd: 4 }] }] }
+    expect(explainOne(inList, message).unread?.keys).toEqual(['data[].values[].spd', 'id'])
+    const unnamed = truckSource({}, { device: { path: 'serialNo' } })
+    expect(explainOne(unnamed, { ...position, serialNum: 'a' }).unread).toMatchObject({ keys: ['serialNum'] })
+    expect(explainOne(truckSource(), 'no json').unread).toBeNull()
+  })
+
+  test('which model was looked up', () => {
+    const families = { truck: ['FMB6*'] }
+    const device = (rest: object, world: World = {}) =>
+      explainOne(truckSource({}, { families, ...rest }), { ts: 1_750_000_000_000, lat: 1, lon: 2 }, world)
+        .records[0]?.device
+    const table = 'device,model\ntruck-7,FMC130\n'
+    expect(device({}, { table })).toMatchObject({ model: 'FMC130', family: null, hasFamilies: true })
+    expect(device({ model: 'fmb640' })).toMatchObject({ model: 'fmb640', family: 'truck' })
+    expect(device({})).toMatchObject({ model: null, family: null })
+    expect(device({ families: {} })).toMatchObject({ hasFamilies: false })
   })
 
   test('which of several rules named its device', () => {

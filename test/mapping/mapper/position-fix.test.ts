@@ -1,5 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import { messageOf, openMapperOf, sentIn, truckSource, verdictOf } from '../../support/mapping-world.ts'
+import {
+  messageOf,
+  openMapperOf,
+  payloadsIn,
+  sentIn,
+  truckSource,
+  verdictOf,
+} from '../../support/mapping-world.ts'
 
 const ts = 1_750_000_000_000
 const reading = { ts, lat: 48.8566, lon: 2.3522, sat: 9, fixed: ts, course: 90, odo: 5000 }
@@ -77,5 +84,71 @@ describe('a position that is older than its message', () => {
     const payload = sent({ ts: future, fixed: ts }, { fix }, withSignal, world)
     expect(payload.signalTimestamp).toBe(messageOf('').arrivedAt)
     expect(payload.gps).toBeUndefined()
+  })
+})
+
+describe('records that repeat the last fix', () => {
+  const old = { ...reading, fixed: ts - 3_600_000 }
+  const records = (list: readonly object[], noFix: string, map = {}) => {
+    const source = truckSource(map, { each: 'list', fix, no_fix: noFix })
+    const mapper = openMapperOf([source])
+    const result = mapper.map(messageOf({ list }))
+    return { result, omitted: Object.fromEntries(mapper.counters().omitted) }
+  }
+  const five = [0, 1, 2, 3, 4].map((index) => ({ ...old, ts: ts + index * 1000 }))
+
+  test('become one payload with the time of the fix, and the others are counted', () => {
+    const { result, omitted } = records(five, 'keep')
+    const payloads = payloadsIn(result)
+    expect(payloads).toHaveLength(1)
+    expect(payloads[0]?.deviceTime).toBe(ts - 3_600_000)
+    expect(omitted).toEqual({ 'trucks|gps|repeated fix': 4 })
+  })
+
+  test('are all sent where they say something new, and where they are readings of their own', () => {
+    const odometers = five.map((each, index) => ({ ...each, odo: 5000 + index }))
+    expect(payloadsIn(records(odometers, 'keep', withSignal).result)).toHaveLength(5)
+    const equal = [1, 2, 3].map(() => reading)
+    const { result, omitted } = records(equal, 'keep')
+    expect(new Set(payloadsIn(result).map(({ payloadId }) => payloadId)).size).toBe(3)
+    expect(omitted).toEqual({})
+  })
+
+  test('are omitted without `keep`', () => {
+    expect(verdictOf(records(five, 'drop-gps').result)).toBe('no fix')
+  })
+})
+
+describe('a position whose message gives its age', () => {
+  const aged = { time: { age: 'age', unit: 's' } }
+  const arrivedAt = messageOf('').arrivedAt
+
+  test('is omitted if it is older than fix.max_age, and not before', () => {
+    expect(sent({ age: 60 }, { fix: aged }).gps).toBeDefined()
+    expect(sent({ age: 61 }, { fix: aged }).gps).toBeUndefined()
+    expect(sent({ age: 2 }, { fix: { time: { age: 'age', unit: 'min' } } }).gps).toBeUndefined()
+    expect(sent({ age: -1 }, { fix: aged }).gps).toBeDefined()
+    expect(sent({ age: 'old' }, { fix: aged }).gps).toBeDefined()
+  })
+
+  test('is sent with its own time if the source keeps old positions, and invalid ones are still omitted', () => {
+    const kept = { valid: 'sat > 0', ...aged, old: 'keep', max_age: '0s' }
+    expect(sent({ age: 19_800 }, { fix: kept })).toMatchObject({ signalTimestamp: ts - 19_800_000 })
+    expect(sent({ age: 19_800 }, { fix: kept }).gps).toBeDefined()
+    expect(sent({ age: 19_800, sat: 0 }, { fix: kept }).gps).toBeUndefined()
+    expect(sent({ age: 61 }, { fix: { ...aged, old: 'drop' }, no_fix: 'keep' }).gps).toBeUndefined()
+  })
+
+  test('counts the age from the arrival if the message has no time, and has no device time then', () => {
+    const map = { ...withSignal, time: { format: 'arrival' } }
+    const result = mapped({ age: 90 }, { fix: { ...aged, old: 'keep' } }, map)
+    expect(sentIn(result)).toMatchObject({ signalTimestamp: arrivedAt - 90_000 })
+    expect(result).toMatchObject({ payloads: [{ deviceTime: null, duplicateRule: 'resend' }] })
+  })
+
+  test('uses the earliest of several times and ages', () => {
+    const both = { ...fix, time: [{ path: 'fixed', format: 'ms' }, aged.time], old: 'keep' }
+    expect(sent({ fixed: ts - 1000, age: 90 }, { fix: both }).signalTimestamp).toBe(ts - 90_000)
+    expect(sent({ fixed: ts - 90_000, age: 1 }, { fix: both }).signalTimestamp).toBe(ts - 90_000)
   })
 })

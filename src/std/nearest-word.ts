@@ -1,8 +1,8 @@
-// suggestion.ts: finds the known word that is most similar to a misspelt one.
+// nearest-word.ts: finds the known word that is most similar to a misspelt one.
 
 import { distance } from 'fastest-levenshtein'
 
-/** Config keys are short. A longer word is no typing mistake. */
+/** Keys are short. A longer word is no typing mistake. */
 const lengthMax = 64
 
 /** The known word nearest to `word`; undefined where none is near enough to be a typing mistake. */

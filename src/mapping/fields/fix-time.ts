@@ -1,0 +1,63 @@
+// fix-time.ts: when a position was taken: the option `fix.time`. A device says it as a time, or as an age,
+// which is counted back from the time of the message.
+//
+// A value that cannot be read, and an age below zero, say nothing: the position is then of the time of its
+// message.
+
+import type { EpochMs } from '../../std/clock.ts'
+import { Malformed } from '../path/text-cursor.ts'
+import { numberFrom } from '../path/value.ts'
+import type { Up } from '../types.ts'
+import { compileReading } from './fields.ts'
+import { compileTime, type TimeFormat } from './time-format.ts'
+
+/** NaN where the message does not say it. */
+export type ReadFixTime = (record: unknown, root: unknown, up: Up, messageTime: EpochMs) => EpochMs
+
+const ageUnits = { ms: 1, s: 1000, min: 60_000, h: 3_600_000 } as const
+
+type AgeUnit = keyof typeof ageUnits
+
+export const ageUnitNames = Object.keys(ageUnits) as [AgeUnit, ...AgeUnit[]]
+
+type Absent = readonly (number | string)[] | undefined
+type Paths = string | readonly string[]
+
+export type FixTimeConfig =
+  | { path: Paths; format: TimeFormat | readonly TimeFormat[]; zone?: 'utc' | undefined; absent?: Absent }
+  | { age: Paths; unit: AgeUnit; absent?: Absent }
+
+/** Of several the earliest: none of them makes a position fresher than it is. Throws Malformed. */
+export function compileFixTime(configs: readonly FixTimeConfig[]): ReadFixTime {
+  const reads = configs.map(compileOne)
+  const [only] = reads
+  if (only && reads.length === 1) return only
+  return (record, root, up, messageTime) => {
+    let earliest = Number.NaN
+    for (const read of reads) {
+      const time = read(record, root, up, messageTime)
+      if (!(time >= earliest)) earliest = Number.isNaN(time) ? earliest : time
+    }
+    return earliest
+  }
+}
+
+function compileOne(config: FixTimeConfig): ReadFixTime {
+  const { absent } = config
+  if ('age' in config) {
+    const read = compileReading({ path: config.age, absent })
+    const unitMs = ageUnits[config.unit]
+    return (record, root, up, messageTime) => {
+      const age = numberFrom(read(record, root, up))
+      return age >= 0 && age < Number.POSITIVE_INFINITY ? messageTime - Math.round(age * unitMs) : Number.NaN
+    }
+  }
+  const { path, format, zone } = config
+  if (format.includes('arrival'))
+    throw new Malformed('has a time with the format arrival, which reads nothing')
+  const read = compileTime(format, compileReading({ path, absent }), zone === 'utc')
+  return (record, root, up) => {
+    const time = read(record, root, up)
+    return time < Number.POSITIVE_INFINITY ? time : Number.NaN
+  }
+}

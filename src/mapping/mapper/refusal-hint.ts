@@ -1,0 +1,42 @@
+// refusal-hint.ts: what a person who reads a dead letter needs beside its reason, where a value was missing:
+// the keys of the message that nothing reads, and the model that was looked up.
+//
+// It is made for refused messages only. Its cost is bounded by `visitsMax`.
+
+import { quote } from '../../std/quote.ts'
+import type { SourceConfig } from '../config.ts'
+import type { DeviceEntry } from '../devices/devices.ts'
+import { compileFindUnread, unreadText, type FindUnread } from '../path/unread-keys.ts'
+import type { RecordContext, Rejection } from '../types.ts'
+
+/** The rejection of the record at hand, with more detail where something was missing. */
+export type HintRefusal = (
+  rejection: Rejection,
+  context: RecordContext,
+  entry: DeviceEntry | null,
+) => Rejection
+
+const reasons = new Set(['NO_DEVICE', 'NO_TIME', 'HALF_POSITION', 'NOTHING_TO_SEND'])
+
+/** Values of a message that are looked at. A flood of such messages must stay cheap. */
+const visitsMax = 64
+
+export function compileRefusalHint(source: SourceConfig): HintRefusal {
+  // Compiled at the first refusal: most sources never have one.
+  let find: FindUnread | null | undefined
+  const hasFamilies = Object.keys(source.families).length > 0
+  return (rejection, { record, root, up }, entry) => {
+    if (rejection.kind !== 'refused' || !reasons.has(rejection.reason)) return rejection
+    find ??= compileFindUnread(source, visitsMax)
+    const unread = find === null ? '' : unreadText(find(record, [{ record, root, up }]))
+    const ofModel = hasFamilies && rejection.reason === 'NOTHING_TO_SEND' && entry?.family === 0
+    const detail = [rejection.detail, unread, ofModel ? modelText(entry) : '']
+    return { ...rejection, detail: detail.filter((sentence) => sentence !== '').join(' ') }
+  }
+}
+
+function modelText({ model }: DeviceEntry): string {
+  return model === null
+    ? 'The device has no model, and values of the source depend on it.'
+    : `The model ${quote(model, 40)} of the device is in no family of the source.`
+}

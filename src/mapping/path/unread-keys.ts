@@ -1,0 +1,156 @@
+// unread-keys.ts: finds the keys of a message that no path of its source reads, for a person who looks for a
+// value that is missing. It costs time with the size of the message, and runs only for explanations and for
+// messages that are refused because something is missing.
+//
+//   {"lat":47.1,"Longitud":1.4,"spd":54}   nothing reads Longitud, spd
+//
+// Each path is followed through the message and marks the place where it ends. What has a value and no mark,
+// and is not inside of a marked value, is unread. Elements of lists count once: `records[].spd`.
+
+import { fieldNear } from '../fields/field-names.ts'
+import type { SourceConfig } from '../config.ts'
+import { isRecord, type Step } from './path-eval.ts'
+import type { Path } from './path.ts'
+import { pathIn, pathsReadBy } from './paths-used.ts'
+import type { Up } from '../types.ts'
+
+export type UnreadKeys = {
+  /** As paths; those that are similar to a known name first. */
+  keys: readonly string[]
+  /** Further ones. */
+  more: number
+  /** The fields that they may be. */
+  near: readonly string[]
+}
+
+type Place = { record: unknown; root: unknown; up: Up }
+
+/** `value`: where to look for unread keys. `places`: the records in it. */
+export type FindUnread = (value: unknown, places: readonly Place[]) => UnreadKeys
+
+type Holder = Record<string, unknown> | readonly unknown[]
+
+/** Keys that a path ends at, by the object or list that holds them. */
+type Marks = Map<Holder, Set<string>>
+
+const keysMax = 8
+const depthMax = 16
+
+/**
+ * Null for a source whose records are made of several messages, or by an expression. `visitsMax`: values of a
+ * message that are looked at.
+ */
+export function compileFindUnread(source: SourceConfig, visitsMax: number): FindUnread | null {
+  if (source.coalesce !== undefined || source.jsonata !== undefined) return null
+  const { each: _each, extract, ...options } = source
+  const paths = pathsReadBy(options).map(({ path }) => path)
+  const fromRoot = extract.flatMap(({ from, when }) => [
+    ...[from].flat().flatMap(pathIn),
+    ...pathsReadBy({ when }).map(({ path }) => path),
+  ])
+  const unpacked = new Set(extract.map(({ into }) => into))
+  return (value, places) => {
+    const marks: Marks = new Map()
+    for (const { record, root, up } of places) {
+      for (const path of paths) markAt(path, { record, root, up }, marks)
+      for (const path of fromRoot) markAt(path, { record: root, root, up }, marks)
+    }
+    return unreadIn(value, { marks, unpacked, visitsMax })
+  }
+}
+
+/** `It has "spd", which nothing reads; near: speed.`; '' where everything is read. */
+export function unreadText({ keys, more, near }: UnreadKeys): string {
+  if (keys.length === 0) return ''
+  const others = more === 0 ? '' : ` and ${more} more`
+  const fields = near.length === 0 ? '' : `; near: ${near.join(', ')}`
+  return `The message has ${keys.map((key) => `\`${key}\``).join(', ')}${others}, which nothing reads${fields}.`
+}
+
+function markAt({ from, levels, steps }: Path, { record, root, up }: Place, marks: Marks): void {
+  if (from === 'record') return mark(record, steps, marks)
+  if (from === 'root') return mark(root, steps, marks)
+  let outer = up
+  for (let left = levels; left > 1; left -= 1) outer = outer?.up
+  mark(outer?.record, steps, marks)
+}
+
+function mark(start: unknown, steps: readonly Step[], marks: Marks): void {
+  let value = start
+  let slot: { holder: Holder; key: string } | null = null
+  for (const step of steps) {
+    // Parts of a text, and all entries of an object: what is there is read as a whole.
+    if (step.kind === 'split' || step.kind === 'entries') break
+    const key = keyOf(step, value)
+    if (key === undefined) return
+    if (step.kind === 'select') markSelector(value, Number(key), step.key, marks)
+    const holder = value as Holder
+    slot = { holder, key }
+    value = (holder as Record<string, unknown>)[key]
+  }
+  if (slot) add(marks, slot.holder, slot.key)
+}
+
+/** The key of `value` that the step goes to; undefined where there is none. */
+function keyOf(step: Step, value: unknown): string | undefined {
+  if (step.kind === 'key') return isRecord(value) && Object.hasOwn(value, step.key) ? step.key : undefined
+  if (step.kind === 'first') return isRecord(value) ? Object.keys(value)[0] : undefined
+  if (!Array.isArray(value)) return undefined
+  const at = step.kind === 'element' ? placeOf(step.index, value.length) : selected(step, value)
+  return at >= 0 && at < value.length ? String(at) : undefined
+}
+
+function placeOf(index: number, length: number): number {
+  return index < 0 ? length + index : index
+}
+
+function selected(step: Step, list: readonly unknown[]): number {
+  if (step.kind !== 'select') return -1
+  return list.findIndex((one) => isRecord(one) && String(one[step.key]) === step.value)
+}
+
+function markSelector(list: unknown, at: number, key: string, marks: Marks): void {
+  const chosen: unknown = Array.isArray(list) ? list[at] : undefined
+  if (isRecord(chosen)) add(marks, chosen, key)
+}
+
+function add(marks: Marks, holder: Holder, key: string): void {
+  const known = marks.get(holder)
+  if (known) known.add(key)
+  else marks.set(holder, new Set([key]))
+}
+
+function unreadIn(
+  root: unknown,
+  { marks, unpacked, visitsMax }: { marks: Marks; unpacked: ReadonlySet<string>; visitsMax: number },
+): UnreadKeys {
+  const found = new Map<string, string | undefined>()
+  let visits = 0
+  visit(root, '', 0)
+  const isNear = (path: string) => (found.get(path) === undefined ? 1 : 0)
+  const keys = [...found.keys()].sort((a, b) => isNear(a) - isNear(b))
+  const near = [...new Set([...found.values()].filter((field) => field !== undefined))]
+  return { keys: keys.slice(0, keysMax), more: Math.max(0, keys.length - keysMax), near }
+
+  function visit(holder: unknown, path: string, depth: number): void {
+    if (!isHolder(holder) || depth > depthMax) return
+    const isList = Array.isArray(holder)
+    for (const [key, value] of Object.entries(holder)) {
+      visits += 1
+      if (visits > visitsMax) return
+      if (marks.get(holder)?.has(key) === true || (depth === 0 && unpacked.has(key))) continue
+      const own = isList ? `${path}[]` : path === '' ? stepText(key) : `${path}.${stepText(key)}`
+      if (isHolder(value)) visit(value, own, depth + 1)
+      else if (value !== null && value !== '') found.set(own, isList ? undefined : fieldNear(key))
+    }
+  }
+}
+
+function isHolder(value: unknown): value is Holder {
+  return typeof value === 'object' && value !== null && !Buffer.isBuffer(value)
+}
+
+/** A key as it is written in a path. */
+function stepText(key: string): string {
+  return /^[A-Za-z_][\w-]{0,63}$/.test(key) ? key : JSON.stringify(key.slice(0, 64))
+}

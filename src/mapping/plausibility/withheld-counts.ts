@@ -1,0 +1,77 @@
+// withheld-counts.ts: what was left out of payloads, or sent although it is not plausible: in all, and by
+// device. A person asks about one device; the metrics have no label for it.
+//
+// The memory is bounded: devicesMax devices with keysMax kinds of values each. Of more devices the ones that
+// had nothing for the longest time are forgotten; further kinds of one device are counted in all only.
+
+import { createCache } from '../bounded-cache.ts'
+import type { Finding } from '../types.ts'
+
+export type WithheldValue = {
+  source: string
+  field: string
+  reason: string
+  count: number
+  /** Sent nevertheless, by `action: flag`. */
+  isSent: boolean
+  /** The last value that was out of bounds, in the unit of the payload; null for other reasons. */
+  lastValue: number | null
+}
+
+export type WithheldCounts = {
+  /** Keyed `source|field|why`. */
+  readonly omitted: Map<string, number>
+  readonly flagged: Map<string, number>
+  /** `device` is '' where it is not known. */
+  omit(device: string, key: string): void
+  implausible(device: string, finding: Finding, value: number): void
+  ofDevice(device: string): readonly WithheldValue[]
+}
+
+const devicesMax = 16_384
+const keysMax = 32
+
+type Count = { count: number; isSent: boolean; lastValue: number | null }
+
+export function createWithheldCounts(): WithheldCounts {
+  const omitted = new Map<string, number>()
+  const flagged = new Map<string, number>()
+  const devices = createCache<Map<string, Count>>(devicesMax)
+  return { omitted, flagged, omit, implausible, ofDevice }
+
+  function omit(device: string, key: string): void {
+    omitted.set(key, (omitted.get(key) ?? 0) + 1)
+    count(device, key, false, null)
+  }
+
+  function implausible(device: string, { key, isSent }: Finding, value: number): void {
+    const counts = isSent ? flagged : omitted
+    counts.set(key, (counts.get(key) ?? 0) + 1)
+    count(device, key, isSent, value)
+  }
+
+  function count(device: string, key: string, isSent: boolean, lastValue: number | null): void {
+    if (device === '') return
+    let own = devices.get(device)
+    if (own === undefined) {
+      own = new Map()
+      devices.set(device, own)
+    }
+    const known = own.get(key)
+    if (known !== undefined) {
+      known.count += 1
+      known.lastValue = lastValue
+    } else if (own.size < keysMax) {
+      own.set(key, { count: 1, isSent, lastValue })
+    }
+  }
+
+  function ofDevice(device: string): readonly WithheldValue[] {
+    return [...(devices.get(device) ?? [])].map(([key, value]) => {
+      const parts = key.split('|')
+      const reason = parts.pop() ?? ''
+      const field = parts.pop() ?? ''
+      return { source: parts.join('|'), field, reason, ...value }
+    })
+  }
+}

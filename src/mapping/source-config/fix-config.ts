@@ -1,0 +1,54 @@
+// fix-config.ts: the schema of the option `fix` of a source: whether a message has a valid position, and when
+// it was taken.
+
+import { z } from 'zod'
+import { duration } from '../../std/schema.ts'
+import { ageUnitNames } from '../fields/fix-time.ts'
+import { absent, paths, text, timeFormatOption } from './map-config.ts'
+
+const fixTime = z.union([
+  z.strictObject({
+    path: paths().describe('Path to the time.'),
+    format: timeFormatOption().describe('As `format` of `map.time`.'),
+    zone: z.enum(['utc']).optional().describe('As `zone` of `map.time`.'),
+    absent: absent(),
+  }),
+  z.strictObject({
+    age: paths().describe(
+      'Path to the age of the position. It was taken this long before the time of its message.',
+    ),
+    unit: z.enum(ageUnitNames).default('s').describe('Unit of the age.'),
+    absent: absent(),
+  }),
+])
+
+export const fixSchema = z
+  .strictObject({
+    valid: text(2048)
+      .optional()
+      .describe('Condition as in `when`. Where it is false, the message has no valid position.'),
+    time: z
+      .union([fixTime, z.array(fixTime).min(1).max(16)])
+      .optional()
+      .describe(
+        'When the position was taken, if that is not the time of the message: a time, or an age. Of a list ' +
+          'the earliest counts. An age is counted from the arrival where the message has no time.',
+      ),
+    max_age: duration({ minMs: 0, maxMs: 365 * 86_400_000 })
+      .prefault('60s')
+      .describe(
+        'Largest age of a position, compared with its message. An older one is a last known position ' +
+          'and not valid.',
+      ),
+    old: z
+      .enum(['drop', 'keep'])
+      .optional()
+      .describe(
+        'What to do with a position that is older than `max_age`: `drop` omits it, `keep` sends it with its ' +
+          'own time. Default: as `no_fix`. `keep` is for devices that measure at one time and transmit later.',
+      ),
+  })
+  .describe(
+    'How to tell whether a message has a valid position. Where it has none, `no_fix` applies. A position ' +
+      'of 0, 0 is never valid.',
+  )

@@ -1,0 +1,86 @@
+import { describe, expect, test } from 'vitest'
+import { compileFindUnread, unreadText } from '../../../src/mapping/path/unread-keys.ts'
+import { configOf, truckSource } from '../../support/mapping-world.ts'
+
+function unread(map: Record<string, unknown>, message: unknown, rest: Record<string, unknown> = {}) {
+  const [source] = configOf([truckSource(map, rest)]).sources
+  const find = source ? compileFindUnread(source, 1000) : null
+  const each = Array.isArray(message) ? (message as unknown[]) : [message]
+  return (
+    find?.(
+      message,
+      each.map((record) => ({ record, root: message, up: undefined })),
+    ) ?? null
+  )
+}
+
+const base = { ts: 1, lat: 2, lon: 3 }
+
+describe('the keys that nothing reads', () => {
+  test('are those that no path of the source ends at', () => {
+    expect(unread({}, { ...base, Longitud: 1, spd: 54, battery: 3.9 })).toEqual({
+      keys: ['Longitud', 'spd', 'battery'],
+      more: 0,
+      near: ['longitude', 'speed'],
+    })
+    expect(unread({}, base)).toMatchObject({ keys: [], near: [] })
+  })
+
+  test.each<[string, Record<string, unknown>, object]>([
+    ['a condition of the source', { when: 'sat > 3 and exists(hdop)' }, { sat: 4, hdop: 1 }],
+    ['the rule of the device', { device: { path: 'imei' } }, { imei: 'a' }],
+    ['an index', { when: 'io[1] > 0 and io[0] == 1' }, { io: [1, 2] }],
+    ['a choice by a key', { when: 'io[id=5].v > 0' }, { io: [{ id: 5, v: 1 }] }],
+    ['the first key', { when: '$first().x > 1' }, { ts: { x: 3 } }],
+    ['parts of a text', { when: 'pos.$split(",")[0] > 1' }, { pos: '3,4' }],
+    ['all entries', { when: 'all.$entries()[0].value > 1' }, { all: { a: 1, b: 2 } }],
+    ['the whole message', { when: '$.deep.er == 1' }, { deep: { er: 1 } }],
+    ['a key in quotes', { when: '["a.b"] == 1' }, { 'a.b': 1 }],
+    ['an unpacked value', { extract: [{ from: 'raw', into: 'x', as: 'json' }] }, { raw: '{}', x: { y: 1 } }],
+  ])('do not have those of %s', (_, rest, more) => {
+    expect(unread({}, { ...base, ...more }, rest)?.keys).toEqual([])
+  })
+
+  test('are written as paths, once for all elements of a list', () => {
+    const list = [
+      { ...base, io: [{ id: 1, n: 2 }, { n: 3 }], 'a b': 1 },
+      { ...base, io: [{ id: 2 }], speed2: 1 },
+    ]
+    expect(unread({}, list, { each: '$' })?.keys).toEqual([
+      '[].speed2',
+      '[].io[].id',
+      '[].io[].n',
+      '[]."a b"',
+    ])
+  })
+
+  test('leave out keys without a value, and are bounded', () => {
+    expect(unread({}, { ...base, a: null, b: '', c: {}, d: [] })?.keys).toEqual([])
+    const many = Object.fromEntries(Array.from({ length: 30 }, (_, index) => [`k${index}`, index]))
+    const found = unread({}, { ...base, ...many, mileage: 1 })
+    expect(found).toMatchObject({ more: 23, near: ['odometer'] })
+    expect(found?.keys).toHaveLength(8)
+    expect(found?.keys[0]).toBe('mileage')
+  })
+
+  test('are not known where several messages make a record', () => {
+    const coalesce = { name: { path: 'n' }, value: 'v', window: '1s' }
+    expect(unread({}, base, { coalesce })).toBeNull()
+  })
+
+  test('are found however deep or wide a message is', () => {
+    let deep: unknown = 1
+    for (let level = 0; level < 200; level += 1) deep = { a: deep }
+    expect(unread({}, { ...base, deep })?.keys).toEqual([])
+    const wide = Object.fromEntries(Array.from({ length: 100_000 }, (_, index) => [`k${index}`, 1]))
+    expect(unread({}, wide)?.more).toBe(1000 - 8)
+  })
+})
+
+test('the sentence names keys and fields', () => {
+  expect(unreadText({ keys: ['spd', 'Longitud'], more: 3, near: ['speed', 'longitude'] })).toBe(
+    'The message has `spd`, `Longitud` and 3 more, which nothing reads; near: speed, longitude.',
+  )
+  expect(unreadText({ keys: ['x'], more: 0, near: [] })).toBe('The message has `x`, which nothing reads.')
+  expect(unreadText({ keys: [], more: 0, near: [] })).toBe('')
+})
