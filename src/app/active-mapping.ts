@@ -144,12 +144,13 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
       since,
       config: { sources },
     } = present
-    const { omitted, clocks } = mapper.counters()
+    const { omitted, flagged, clocks } = mapper.counters()
     return {
       since,
       sources: sources.length,
       openParts: mapper.openParts(),
       omitted,
+      flagged,
       clocks,
       skewed: monitor.worstClocks(),
       release: release.counters(),

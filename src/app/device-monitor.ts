@@ -124,7 +124,17 @@ export function createDeviceMonitor({ clock, ourTime, emit, active }: Deps): Dev
     const { messages, lastSeen, skewMs, sender } = seen
     const listed = row !== undefined
     const client = sender === null ? null : (clients?.find(sender.clientId) ?? null)
-    return { device: key, assetId: row?.asset_id ?? null, listed, messages, lastSeen, skewMs, client }
+    const withheld = active().mapper.withheldOf(key)
+    return {
+      device: key,
+      assetId: row?.asset_id ?? null,
+      listed,
+      messages,
+      lastSeen,
+      skewMs,
+      client,
+      withheld,
+    }
   }
 
   function stop(): void {

@@ -37,7 +37,19 @@ function deviceLines({ seen, devices }: Pick<Devices, 'seen' | 'devices'>, now: 
     client === null ? '-' : stateText(client),
   ])
   const rest = devices.length < seen ? [`and ${seen - devices.length} more`] : []
-  return [...columns([['device', 'asset', 'messages', 'last seen', 'clock', 'connection'], ...rows]), ...rest]
+  const table = columns([['device', 'asset', 'messages', 'last seen', 'clock', 'connection'], ...rows])
+  return [...table, ...rest, ...withheldLines(devices)]
+}
+
+/** Values that devices sent and that were left out, or are not plausible. */
+function withheldLines(devices: readonly DeviceView[]): readonly string[] {
+  const lines = devices.flatMap(({ device, withheld }) =>
+    withheld.map(({ field, reason, count, isSent, lastValue }) => {
+      const last = lastValue === null ? '' : `, last ${lastValue}`
+      return `device ${quote(device, 64)}: ${field} ${isSent ? 'sent' : 'omitted'} ${count} x: ${reason}${last}`
+    }),
+  )
+  return lines.length === 0 ? [] : ['', ...lines]
 }
 
 /** Clients in which the gateway found a fault: many of them are devices from which no message was mapped. */

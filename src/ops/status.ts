@@ -81,10 +81,13 @@ export function buildStatus(source: StatusSource) {
         old: mapping?.clocks.old ?? 0,
         restamped: mapping?.clocks.restamped ?? 0,
       },
+      /** Fields left out, and fields sent although they are not plausible: `source|field|reason`. */
+      omitted: recordOf(mapping?.omitted),
+      flagged: recordOf(mapping?.flagged),
     },
     devices: {
       seen: mapping?.clocks.devices ?? 0,
-      skewed: (mapping?.skewed ?? []).map(({ client: _client, ...device }) => ({
+      skewed: (mapping?.skewed ?? []).map(({ client: _client, withheld: _withheld, ...device }) => ({
         ...device,
         lastSeen: isoTime(device.lastSeen),
       })),

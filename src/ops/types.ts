@@ -85,6 +85,8 @@ export type MappingView = {
   openParts: number
   /** Omitted fields, keyed `source|field|reason`. */
   omitted: ReadonlyMap<string, number>
+  /** Fields that were sent although they are not plausible, keyed likewise. */
+  flagged: ReadonlyMap<string, number>
   /** Device times that were checked since then. */
   clocks: {
     devices: number
@@ -103,6 +105,19 @@ export type MappingView = {
   corrected: ClockVerdictCounters
 }
 
+/** A value of a device that was left out of payloads, or sent although it is not plausible. */
+export type WithheldView = {
+  source: string
+  /** As it is counted: `speed`, the type of a signal, the name of an extra field. */
+  field: string
+  reason: string
+  count: number
+  /** Sent nevertheless, by `action: flag`. */
+  isSent: boolean
+  /** The last value that was out of bounds, in the unit of the payload; null for other reasons. */
+  lastValue: number | null
+}
+
 export type DeviceView = {
   device: string
   /** As the device table has it; null where the device is not in it. */
@@ -114,4 +129,6 @@ export type DeviceView = {
   skewMs: number
   /** The client that sent its last message; null where that is not known. */
   client: ClientView | null
+  /** Values that were omitted, or sent although they are not plausible, since the last reload. */
+  withheld: readonly WithheldView[]
 }

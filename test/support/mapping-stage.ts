@@ -11,6 +11,7 @@ export function deviceView(device: string, more: Partial<DeviceView> = {}): Devi
     lastSeen: 1_750_000_000_000,
     skewMs: 0,
     client: null,
+    withheld: [],
     ...more,
   }
 }
@@ -25,6 +26,7 @@ export function mappingStage(
       sources: 1,
       openParts: 0,
       omitted: new Map(),
+      flagged: new Map(),
       clocks: { devices: seen.length, evictions: 0, future: 0, unset: 0, old: 0, restamped: 0 },
       skewed: [],
       release: { released: 0, payloads: 0, dead: 0, keptAgain: 0, devices: 0 },

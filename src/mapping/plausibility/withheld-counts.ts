@@ -7,8 +7,10 @@
 import { createCache } from '../bounded-cache.ts'
 import type { Finding } from '../types.ts'
 
+/** A value of a device that was left out of payloads, or sent although it is not plausible. */
 export type WithheldValue = {
   source: string
+  /** As it is counted: `speed`, the type of a signal, the name of an extra field. */
   field: string
   reason: string
   count: number

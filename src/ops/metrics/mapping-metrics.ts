@@ -71,7 +71,16 @@ export const mappingMetrics: readonly Metric[] = [
       )
     }),
   ),
-  counter('gateway_fields_omitted_total', 'Fields omitted from payloads, since the last reload.', byField),
+  counter(
+    'gateway_fields_omitted_total',
+    'Fields omitted from payloads, since the last reload.',
+    byField('omitted'),
+  ),
+  counter(
+    'gateway_fields_flagged_total',
+    'Fields sent although they are not plausible (`action: flag`), since the last reload.',
+    byField('flagged'),
+  ),
   gauge(
     'gateway_mapping_timestamp_seconds',
     'When the mapping was put in force, Unix time.',

@@ -136,14 +136,16 @@ export function byReason(key: ByReason): Reading {
 }
 
 /** Keys are `source|field|reason`; of these only a source may have a `|`. */
-export const byField = labelled(['source', 'field', 'reason'], ({ stages }) =>
-  samplesOf(stages.mapping?.view().omitted, (key) => {
-    const parts = key.split('|')
-    const reason = labelCode(parts.pop() ?? '')
-    const field = parts.pop() ?? ''
-    return { source: parts.join('|'), field, reason }
-  }),
-)
+export function byField(counts: 'omitted' | 'flagged'): Reading {
+  return labelled(['source', 'field', 'reason'], ({ stages }) =>
+    samplesOf(stages.mapping?.view()[counts], (key) => {
+      const parts = key.split('|')
+      const reason = labelCode(parts.pop() ?? '')
+      const field = parts.pop() ?? ''
+      return { source: parts.join('|'), field, reason }
+    }),
+  )
+}
 
 export function samplesOf(counts: Counts, labelsOf: (key: string) => Sample['labels']): Samples {
   return [...(counts ?? [])].slice(0, samplesMax).map(([key, value]) => ({ labels: labelsOf(key), value }))

@@ -1,0 +1,62 @@
+import { expect, test } from 'vitest'
+import { runCli } from '../support/cli-world.ts'
+import { get } from '../support/ops-world.ts'
+import { startPipeline } from '../support/pipeline-world.ts'
+
+const config = (baseUrl: string) => `
+ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
+plausibility: { engine_hours: { action: flag } }
+sources:
+  - name: trucks
+    topic: telemetry/v1/{device}
+    map:
+      time: { path: ts, format: ms }
+      latitude: { path: lat }
+      longitude: { path: lon }
+      speed: { path: v }
+      signals:
+        - { type: OBD_LIFETIME_ODOMETER, path: odometer, unit: km }
+        - { type: OBD_TOTAL_ENGINE_TIME, path: hours, unit: h }
+spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
+delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
+ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
+`
+
+test('a value that is not plausible is counted at the device, in the status and in the metrics', async () => {
+  const pipeline = await startPipeline({ config })
+  const device = await pipeline.device('truck-1')
+  const ts = Date.now()
+  const wild = { v: 999_999, odometer: 526_385_151.875, hours: 300_000 }
+  for (const messageId of [1, 2]) {
+    const payload = JSON.stringify({ ts: ts + messageId, lat: 52.5, lon: 13.4, ...wild })
+    device.publish({ topic: 'telemetry/v1/truck-1', payload, messageId })
+  }
+  await device.acked(2)
+  await pipeline.until(() => pipeline.status().totals.delivered === 2)
+
+  const [received] = pipeline.sandbox.received({ limit: 1 })
+  expect(received?.payload).toMatchObject({ gps: { latitude: 52.5 }, signals: [{ value: '300000' }] })
+  expect(JSON.stringify(received)).not.toMatch(/999999|526385151/)
+
+  const { ops } = pipeline.gateway.addresses
+  const seen = JSON.parse((await get(ops, '/devices/truck-1')).text) as { withheld: unknown }
+  const counted = { source: 'trucks', reason: 'above maximum', count: 2 }
+  expect(seen.withheld).toEqual([
+    { ...counted, field: 'speed', isSent: false, lastValue: 999_999 },
+    { ...counted, field: 'OBD_LIFETIME_ODOMETER', isSent: false, lastValue: 526_385_151.875 },
+    { ...counted, field: 'OBD_TOTAL_ENGINE_TIME', isSent: true, lastValue: 300_000 },
+  ])
+  expect(pipeline.status().mapping).toMatchObject({
+    omitted: { 'trucks|speed|above maximum': 2, 'trucks|OBD_LIFETIME_ODOMETER|above maximum': 2 },
+    flagged: { 'trucks|OBD_TOTAL_ENGINE_TIME|above maximum': 2 },
+  })
+  const { text } = await get(ops, '/metrics')
+  expect(text).toContain(
+    'gateway_fields_omitted_total{source="trucks",field="speed",reason="above_maximum"} 2\n',
+  )
+  expect(text).toContain(
+    'gateway_fields_flagged_total{source="trucks",field="OBD_TOTAL_ENGINE_TIME",reason="above_maximum"} 2\n',
+  )
+  const { stdout } = await runCli(['devices', '--url', ops])
+  expect(stdout).toContain('device "truck-1": speed omitted 2 x: above maximum, last 999999')
+})
