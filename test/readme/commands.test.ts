@@ -29,6 +29,12 @@ const elsewhere: Record<string, string> = {
     'needs the broker of a provider; test/cli/learn-command/learn-command.test.ts runs it against one',
   'npm run gateway -- tap --config config/examples/gateway.yaml --device truck-7':
     'never ends; test/cli/tap-command.test.ts runs it',
+  "mosquitto_sub -h broker.example -t '#' -F '%j' | npm run -s gateway -- map --config config/examples/gateway.yaml --ndjson":
+    'needs the broker of a provider; test/cli/map-command/map-preset.test.ts has such lines',
+  'npm run -s gateway -- map --config config/examples/gateway.yaml --from-dead-letters':
+    'needs dead letters; test/cli/map-command/map-from-daemon.test.ts has some',
+  'npm run -s gateway -- map --preset teltonika-json --model FMC650 --from-tap --count 20':
+    'needs messages; test/cli/map-command/map-from-daemon.test.ts sends some',
   'npm run gateway -- quarantine list --device truck-7': 'test/cli/quarantine-command.test.ts runs it',
   'npm run gateway -- quarantine release --device truck-7 --restamp':
     'needs a device with a wrong clock; test/cli/quarantine-command.test.ts has one',

@@ -9,6 +9,9 @@
 //   {"source":"vans","payloads":[],"part":{}}
 //   {"source":"trucks","payloads":[],"quarantined":{"reason":"FUTURE","detail":"...","device":"..."}}
 //
+// Messages come from files or stdin, from lines with topics (--ndjson), from the dead letters of the daemon
+// or from its tap (map-messages.ts). Where they have topics of their own, each line begins with "topic".
+//
 // Where a source collects values or merges messages, `part` means that the message waits for others. Their
 // payloads follow in a line of their own, at the latest after all messages: {"source":null,"payloads":[...]}.
 // Expressions are evaluated in a thread with the limits of the daemon; where the thread cannot start, the
@@ -21,10 +24,11 @@
 
 import { Command } from 'commander'
 import { systemClock } from '../../std/clock.ts'
-import { GatewayError } from '../../std/gateway-error.ts'
+import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
 import type { Message } from '../../domain/message.ts'
 import { loadConfig } from '../../config/config.ts'
 import { providerNames } from '../../delivery/config.ts'
+import type { MappingConfig } from '../../mapping/config.ts'
 import {
   evaluateMessage,
   mapEvaluation,
@@ -38,68 +42,34 @@ import {
 } from '../../mapping/mapping.ts'
 import { write, type BuildCommand, type CommandIo, type ExitStatus } from '../terminal/terminal.ts'
 import { testMapping } from './map-cases.ts'
-import { messagesIn } from './map-input.ts'
+import { takeMessages } from './map-messages.ts'
+import { checkOptions, withMapOptions, wrongUse, type MapOptions } from './map-options.ts'
 import { changesText, resultText } from './map-output.ts'
-import { notes } from '../terminal/text-format.ts'
-
-type MapOptions = {
-  config?: string
-  topic?: string
-  client: string
-  user?: string
-  certificate?: string
-  identity?: string
-  retain?: boolean
-  lines?: boolean
-  test?: boolean
-  explain?: boolean
-  json?: boolean
-}
+import { exampleTopic, presetMapping } from './preset-mapping.ts'
 
 export const mapCommand: BuildCommand = (io, done) =>
-  new Command('map')
-    .argument('[file...]', 'files with one message each (default: stdin)')
-    .option('--config <file>', 'config with the sources; required without --test')
-    .option('--topic <topic>', 'topic of the messages; required without --test')
-    .option('--client <id>', 'client id of the sender', 'map')
-    .option('--user <name>', 'user name of the sender (default: none)')
-    .option('--certificate <name>', "common name of the sender's certificate (default: none)")
-    .option('--identity <name>', 'identity of the sender (default: none)')
-    .option('--retain', 'set the retain flag of the messages')
-    .option('--lines', 'read each line as one message')
-    .option('--explain', 'print where each value comes from, and why one is missing')
-    .option('--json', 'with --explain: print one JSON object for each message')
-    .option('--test', 'run cases: the given *.cases.yaml files, or those of the config and its presets')
-    .addHelpText(
-      'after',
-      notes(
-        'Prints one line of JSON for each message. Uses no network and no spool.',
-        'Exit status 1: a message cannot be mapped, or a case fails.',
-      ),
-    )
-    .action(async (files: string[], options: MapOptions) => {
-      done(options.test ? await testMapping(io, files, options) : await mapMessages(io, files, options))
-    })
+  withMapOptions(new Command('map')).action(async (files: string[], options: MapOptions) => {
+    done(options.test ? await testMapping(io, files, options) : await mapMessages(io, files, options))
+  })
 
 async function mapMessages(
   io: CommandIo,
   files: readonly string[],
   options: MapOptions,
 ): Promise<ExitStatus> {
-  const path = required(options.config, '--config <file>')
-  const topic = required(options.topic, '--topic <topic>')
-  const { config } = await loadConfig(path, { env: io.env })
-  const settings = { providers: providerNames(config.delivery), clockOffsetMs: () => 0 }
+  checkOptions(options, files)
+  const { config, providers } = await mappingOf(options, io)
+  const topic = topicOf(options, config)
+  const settings = { providers, clockOffsetMs: () => 0 }
   const explainer = options.explain ? await openExplainer(config, settings) : null
   const mapper = explainer?.mapper ?? (await openMapper(config, settings))
   const evaluator = openEvaluator(systemClock, mapper)
   try {
-    const run = createRun(io, { mapper, explainer, evaluator }, options.json === true)
-    for await (const bytes of messagesIn(files, io.stdin, options.lines === true)) {
-      await run.map(messageOf(bytes, topic, options))
-      if (io.stop.aborted) break
-    }
+    const form = { json: options.json === true, hasTopics: readsTopics(options) }
+    const run = createRun(io, { mapper, explainer, evaluator }, form)
+    await takeMessages(io, files, { options, topic }, run.map)
     await run.close()
+    if (run.hasForeignTopics() && options.preset !== undefined) io.stderr.write(foreignTopics(config))
     return run.status()
   } finally {
     await evaluator?.close()
@@ -113,18 +83,26 @@ type RunDeps = {
   evaluator: ReturnType<typeof openEvaluator>
 }
 
-function createRun(io: CommandIo, { mapper, explainer, evaluator }: RunDeps, json: boolean) {
+function createRun(
+  io: CommandIo,
+  { mapper, explainer, evaluator }: RunDeps,
+  { json, hasTopics }: { json: boolean; hasTopics: boolean },
+) {
   let status: ExitStatus = 0
-  return { map, close, status: () => status }
+  let foreign = false
+  return { map, close, status: () => status, hasForeignTopics: () => foreign }
 
-  async function map(message: Message): Promise<void> {
+  /** Always true: the next message follows. */
+  async function map(message: Message): Promise<boolean> {
     const closed = mapper.tick(message.arrivedAt)
     if (closed) await print(closed)
     const { result, evaluated } = await evaluate(message)
     if (result.kind === 'unmappable') status = 1
+    if (result.kind === 'unmappable' && result.reason === 'NO_SOURCE') foreign = true
     const explained = explainer?.explain(message, result, evaluated) ?? null
-    await write(io, resultText(result, explained, json))
+    await write(io, resultText(result, explained, { json, topic: hasTopics ? message.topic : null }))
     if (result.kind === 'part') await print(mapper.apply())
+    return true
   }
 
   /** Closes what still waits for other messages; one tick may not close all of it. */
@@ -152,28 +130,33 @@ function createRun(io: CommandIo, { mapper, explainer, evaluator }: RunDeps, jso
   }
 }
 
-function required(value: string | undefined, option: string): string {
-  if (value !== undefined) return value
-  throw new GatewayError('USAGE', {
-    what: `The option '${option}' is missing.`,
-    why: 'The command needs it to find the source of the messages.',
-    act: 'Add the option. Only --test works without it.',
-  })
+/** The messages say their topics themselves. */
+function readsTopics({ ndjson, fromTap, fromDeadLetters }: MapOptions): boolean {
+  return ndjson === true || fromTap === true || fromDeadLetters === true
 }
 
-function messageOf(bytes: Buffer, topic: string, options: MapOptions): Message {
-  return {
-    topic,
-    bytes,
-    qos: 1,
-    retain: options.retain === true,
-    dup: false,
-    sender: {
-      clientId: options.client,
-      userName: options.user ?? null,
-      certificateName: options.certificate ?? null,
-      identity: options.identity ?? null,
-    },
-    arrivedAt: systemClock.now(),
-  }
+async function mappingOf(
+  options: MapOptions,
+  io: CommandIo,
+): Promise<{ config: MappingConfig; providers: readonly ProviderName[] }> {
+  const { preset, config: path = '' } = options
+  if (preset !== undefined)
+    return { config: await presetMapping({ ...options, preset }, io), providers: [defaultProvider] }
+  const { config } = await loadConfig(path, { env: io.env })
+  return { config, providers: providerNames(config.delivery) }
+}
+
+/** Undefined where each message has its own. */
+function topicOf(options: MapOptions, config: MappingConfig): string | undefined {
+  if (options.topic !== undefined || readsTopics(options)) return options.topic
+  if (options.preset !== undefined) return exampleTopic(config)
+  throw wrongUse(
+    'The topic of the messages is missing.',
+    'Give --topic TOPIC, or --ndjson for lines with topics.',
+  )
+}
+
+function foreignTopics({ sources }: MappingConfig): string {
+  const topics = sources.flatMap(({ topic }) => topic).join(', ')
+  return `The preset reads ${topics}. Give --source-topic with the pattern of your topics, such as fleet/{device}.\n`
 }

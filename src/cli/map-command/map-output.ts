@@ -6,9 +6,14 @@ import type { Explained, MapResult, StateChanges } from '../../mapping/mapping.t
 import { mapResultText } from '../terminal/text-format.ts'
 import { explainedText } from './explain-text.ts'
 
-/** `explained` is null without --explain. */
-export function resultText(result: MapResult, explained: Explained | null, json: boolean): string {
-  const line = resultLine(result)
+/** `explained` is null without --explain; `topic` where all messages have the same. */
+export function resultText(
+  result: MapResult,
+  explained: Explained | null,
+  { json, topic }: { json: boolean; topic: string | null },
+): string {
+  const own = resultLine(result)
+  const line = topic === null ? own : `{"topic":${JSON.stringify(topic)},${own.slice(1)}`
   if (explained === null) return `${line}\n`
   if (json) return `${line.slice(0, -1)},"explained":${JSON.stringify(explained)}}\n`
   return `${explainedText(explained, `source ${result.source ?? 'none'}: ${mapResultText(result)}`)}\n`

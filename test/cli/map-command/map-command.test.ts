@@ -178,7 +178,7 @@ describe('map', () => {
   test('names a missing option', async () => {
     await expect(runMap([])).rejects.toMatchObject({
       code: 'USAGE',
-      what: "The option '--topic <topic>' is missing.",
+      what: 'The topic of the messages is missing.',
     })
   })
 

@@ -1,0 +1,45 @@
+// preset-mapping.ts: the mapping of `map --preset`: a source with this preset and nothing else.
+
+import { readFile } from 'node:fs/promises'
+import { GatewayError } from '../../std/gateway-error.ts'
+import { quote } from '../../std/quote.ts'
+import { createMappingReader } from '../../config/config.ts'
+import type { MappingConfig } from '../../mapping/config.ts'
+import type { CommandIo } from '../terminal/terminal.ts'
+
+type PresetOptions = { preset: string; model?: string | undefined; sourceTopic?: string | undefined }
+
+/** Rejects with CONFIG_INVALID. */
+export async function presetMapping(
+  { preset, model, sourceTopic }: PresetOptions,
+  { env }: Pick<CommandIo, 'env'>,
+): Promise<MappingConfig> {
+  const read = createMappingReader({ env, readText: (path) => readFile(path, 'utf8') })
+  const source = {
+    name: 'preset',
+    preset,
+    ...(model === undefined ? {} : { model }),
+    ...(sourceTopic === undefined ? {} : { topic: sourceTopic }),
+  }
+  const found = await read(source)
+  if (found.kind === 'config') return found.config
+  // Another topic may lack the captures that name the device in the topic of the preset.
+  const named = sourceTopic?.includes('{device}') ? await read({ ...source, device: '{device}' }) : found
+  if (named.kind === 'config') return named.config
+  throw new GatewayError('CONFIG_INVALID', {
+    what: `Cannot use the preset ${quote(preset, 80)}.`,
+    why: found.problems.map(({ message }) => message.replace(/^sources\[0\]\./, '')).join('\n'),
+    act: 'Correct the options, or give a config with --config.',
+  })
+}
+
+/** A topic that the mapping reads: its first pattern with the names of the captures in their places. */
+export function exampleTopic({ sources }: MappingConfig): string {
+  const [pattern = ''] = [sources[0]?.topic ?? ''].flat()
+  return pattern
+    .replace(/\/#$/, '')
+    .replace(/\{([^}#]*)#?\}/g, '$1')
+    .split('/')
+    .map((level) => (level === '+' || level === '#' ? 'x' : level))
+    .join('/')
+}
