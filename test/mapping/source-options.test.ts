@@ -231,6 +231,19 @@ describe('nested records', () => {
     expect(of(1001)).toMatchObject({ kind: 'unmappable', reason: 'TOO_MANY' })
     expect(of(20_000)).toMatchObject({ kind: 'unmappable', reason: 'TOO_MANY' })
   })
+
+  test('are as many as `max_records` says, in a list and in a chain', () => {
+    const list = Array.from({ length: 1500 }, (_, step) => ({ ...reading, ts: reading.ts + step }))
+    const byMost = (most: number, each: unknown) =>
+      openMapperOf([truckSource({}, { each, max_records: most })]).map(messageOf({ list }))
+    for (const each of ['list', ['$', 'list']]) {
+      expect(payloadsIn(byMost(1500, each))).toHaveLength(1500)
+      expect(byMost(1499, each)).toMatchObject({
+        reason: 'TOO_MANY',
+        detail: 'The list has more than 1499 records (max_records of the source).',
+      })
+    }
+  })
 })
 
 describe('a device that the table does not have', () => {

@@ -148,6 +148,7 @@ function compileSource(
     ...fields,
     signals,
     ...memory,
+    recordsMax: source.max_records,
     emptyIsNormal: source.fix !== undefined || memory.coalesce !== null,
     withoutModel: source.warn_without_model ?? null,
     deviceOptions: {

@@ -34,6 +34,8 @@ export type CompiledSource = {
   jsonata: string | null
   /** Chooses the record, or the records, inside the message. */
   each: Each | null
+  /** Records that one message may have. */
+  recordsMax: number
   refuse: readonly { holds: Condition; reason: string; detail: string }[]
   when: { holds: Condition; reason: string } | null
   device: DeviceRule

@@ -31,9 +31,6 @@ type Deps = {
   clockOffsetMs: () => number | null
 }
 
-/** Payloads that one message may make. */
-const recordsMax = 1000
-
 /** What the records of one message became until now. */
 type Found = {
   payloads: MappedPayload[]
@@ -57,7 +54,7 @@ export function createMessageRecords({ context, recordMapper, state, clockOffset
     const { each } = source
     if (each === null) return mapOne(route, root, message)
     if (each.kind === 'chain') {
-      const records = each.expand(root, recordsMax)
+      const records = each.expand(root, source.recordsMax)
       return mapList(route, records.length, (index) => records[index], message)
     }
     const chosen = each.read(root, root)
@@ -114,8 +111,9 @@ export function createMessageRecords({ context, recordMapper, state, clockOffset
     message: Message,
   ): MapResult {
     const { source } = route.runtime
-    if (length > recordsMax) {
-      context.refuse('TOO_MANY', `The list has more than ${recordsMax} records.`)
+    if (length > source.recordsMax) {
+      const detail = `The list has more than ${source.recordsMax} records (max_records of the source).`
+      context.refuse('TOO_MANY', detail)
       return rejected(context.rejection, message, source, route.entry)
     }
     const found: Found = { payloads: [], values: [], mapped: [], names: new Set(), skipped: 'no records' }

@@ -209,9 +209,19 @@ export const presetShape = {
     .optional()
     .describe(
       'Path to the part of the message at which all other paths start. When it is a list, each element ' +
-        'makes a payload (at most 1,000); if one of them cannot be mapped, the whole message becomes a ' +
+        'makes a payload (at most `max_records`); if one of them cannot be mapped, the whole message becomes a ' +
         'dead letter. In a list of paths, each path starts in the result of the previous one, such as ' +
         '["$entries()", "value"]. `$up.` reads from the object that contains the record.',
+    ),
+  max_records: z
+    .int()
+    .min(1)
+    .max(20_000)
+    .default(1000)
+    .describe(
+      'Number of elements that `each` may select in one message. A message with more becomes a dead letter ' +
+        '(TOO_MANY): raise this number and requeue it, or have the sender make smaller messages. All payloads ' +
+        'of a message are written at once, so a larger number needs more memory.',
     ),
   when: text(4096)
     .meta({ examples: ['lat != null and sat >= 3', '{event} == "vp"'] })

@@ -1,0 +1,44 @@
+// Messages of presets that are too large for a file of cases.
+
+import * as fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { Message } from '../../src/domain/message.ts'
+import { messageOf, payloadsIn, verdictOf } from '../support/mapping-world.ts'
+import { loadTrials } from './fuzz.ts'
+
+const trials = await loadTrials()
+
+function map(preset: string, message: Message) {
+  const trial = trials.find((one) => one.preset === preset)
+  if (!trial) throw new Error(`There is no preset ${preset}.`)
+  return trial.open().map(message)
+}
+
+/** A page of /history: `readings` positions and as many odometers, shared among `vehicles`. */
+function page(vehicles: number, readings: number) {
+  const data = Array.from({ length: vehicles }, (_, index) => ({
+    id: `${index}`,
+    gps: [],
+    obdOdometerMeters: [],
+  }))
+  for (let at = 0; at < readings; at += 1) {
+    const time = new Date(1_740_000_000_000 + at * 1000).toISOString()
+    const vehicle = data[at % vehicles] as { gps: unknown[]; obdOdometerMeters: unknown[] }
+    vehicle.gps.push({ time, latitude: 32.7, longitude: -96.7, speedMilesPerHour: 40 })
+    vehicle.obdOdometerMeters.push({ time, value: 1000 + at })
+  }
+  return messageOf({ data }, { topic: 'bridge/samsara/history' })
+}
+
+test('a page of Samsara becomes a payload of its own for each reading, up to 10,000', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 512 }), fc.integer({ min: 1, max: 2000 }), (vehicles, readings) => {
+      const sent = payloadsIn(map('samsara', page(vehicles, readings)))
+      expect(sent).toHaveLength(2 * readings)
+      expect(new Set(sent.map(({ payloadId }) => payloadId)).size).toBe(2 * readings)
+    }),
+    { numRuns: 10 },
+  )
+  expect(map('samsara', page(512, 5000))).toMatchObject({ kind: 'payloads' })
+  expect(verdictOf(map('samsara', page(512, 5001)))).toBe('TOO_MANY')
+})
