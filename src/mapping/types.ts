@@ -39,6 +39,9 @@ export type RecordContext = {
   /** The same of the last message or tick: a record of several messages is judged when it closes. */
   latest: { at: EpochMs; offsetMs: number | null }
 
+  /** The message arrives now: it may change what is remembered. */
+  live: boolean
+
   /** The last rejection. */
   rejection: Rejection
   /** Rejects the record with a reason of the mapping. */

@@ -18,6 +18,7 @@ import type { CasesFile } from '../../src/mapping/cases/case-schema.ts'
 import type { MappingConfig } from '../../src/mapping/config.ts'
 import type { DeviceRow } from '../../src/mapping/devices/device-table.ts'
 import { isDecoderState, createMapper, type Mapper, type MapResult } from '../../src/mapping/mapping.ts'
+import { memoryKeyHead } from '../../src/mapping/memory/memory.ts'
 import type { StateChanges } from '../../src/mapping/state/state-changes.ts'
 import { createPayloadCheck, isJsonObject } from '../../src/sandbox/payload-check.ts'
 import { mutatedBytes, mutatedTopic } from '../support/mutate.ts'
@@ -232,7 +233,7 @@ function createStored(report: FuzzReport): Stored {
   }
 
   function left(): number {
-    return [...values.keys()].filter((key) => !isDecoderState(key)).length
+    return [...values.keys()].filter((key) => !isDecoderState(key) && !key.startsWith(memoryKeyHead)).length
   }
 }
 

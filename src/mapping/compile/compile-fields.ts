@@ -191,6 +191,7 @@ function fixOf({ fix, no_fix: noFix }: SourceConfig, captures: readonly string[]
   const own = times.filter((one) => 'path' in one)
   return {
     valid: fix.valid === undefined ? null : compileCondition(fix.valid, captures),
+    validWithMemory: fix.valid === undefined ? null : compileCondition(fix.valid, captures),
     time: times.length === 0 ? null : compileFixTime(times),
     ownTime: own.length === 0 ? null : compileFixTime(own),
     maxAgeMs: fix.max_age,

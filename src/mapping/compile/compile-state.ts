@@ -4,6 +4,8 @@
 import type { PrivacyConfig, SourceConfig } from '../config.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { compileDeviceTemplate } from '../devices/device-rule.ts'
+import { compileBoolean } from '../fields/gps.ts'
+import type { CompiledRemember } from '../memory/remembered-values.ts'
 import { compilePaths } from '../path/path.ts'
 import { namesReadBy } from '../path/paths-used.ts'
 import type { CompiledCoalesce } from '../state/coalesced-value.ts'
@@ -13,13 +15,14 @@ import type { ThinOptions } from '../state/thin.ts'
 import { compileTime } from '../fields/time-format.ts'
 import { nameFrom } from '../path/value.ts'
 import { compileCondition } from '../path/condition.ts'
+import { rawOf } from './compile-fields.ts'
 import type { Keys, Scope } from './compile-scope.ts'
 import type { CompiledSource } from '../mapper/compiled-source.ts'
 
 /** Streams of devices that the thinning of each source remembers. */
 const streamsMax = 65_536
 
-type Memory = Pick<CompiledSource, 'coalesce' | 'thin' | 'merge'>
+type Memory = Pick<CompiledSource, 'remember' | 'coalesce' | 'thin' | 'merge'>
 
 /** Undefined where a problem was reported. */
 export function compileMemory(source: SourceConfig, scope: Scope): Memory | undefined {
@@ -27,7 +30,18 @@ export function compileMemory(source: SourceConfig, scope: Scope): Memory | unde
   const coalesce = scope.compile(['coalesce'], () => coalesceOf(source, scope.captures))
   const thin = scope.compile(['thin'], () => thinOf(source))
   const merge = source.merge ? { group: source.merge.group, windowMs: source.merge.window } : null
-  return coalesce === undefined || thin === undefined ? undefined : { coalesce, thin, merge }
+  const remember = scope.compile(['remember'], () => rememberOf(source))
+  if (coalesce === undefined || thin === undefined || remember === undefined) return undefined
+  return { remember, coalesce, thin, merge }
+}
+
+function rememberOf({ remember, map, jsonata }: SourceConfig): CompiledRemember | null {
+  if (!remember) return null
+  if (jsonata !== undefined) throw new Malformed('cannot be combined with jsonata')
+  const { names, for: forMs } = remember
+  const { in_motion: field } = map
+  const motion = field?.path === undefined ? null : compileBoolean(rawOf(field), undefined)
+  return { names, forMs, motion }
 }
 
 function thinOf({ thin }: SourceConfig): ThinOptions | null {

@@ -52,7 +52,9 @@ export function compileExplainer(config: SourceConfig, captureNames: readonly st
       ),
       ...others.map((field) => (isInGps(field) ? inPosition(field, place) : field)),
     ]
-    return place.profile === null ? fields : fields.map((field) => unlessWithheld(field, place, sent))
+    return fields.map((field) =>
+      place.profile === null ? unlessRemembered(field, sent) : unlessWithheld(field, place, sent),
+    )
   }
 }
 
@@ -140,6 +142,12 @@ function oncePerKind(fields: readonly ExplainedField[], { map }: SourceConfig): 
     if (first === undefined) before.set(kind, field.option)
     return first === undefined ? field : withoutValue(field, `${first} has a value and is sent instead`)
   })
+}
+
+/** A field that is named and not sent. */
+function unlessRemembered(field: ExplainedField, sent: Sent): ExplainedField {
+  if (field.value === undefined || sent === null || valueIn(sent, field) !== undefined) return field
+  return withoutValue(field, 'withheld by what is remembered of the device')
 }
 
 function unlessWithheld(field: ExplainedField, { profile }: RecordToExplain, sent: Sent): ExplainedField {

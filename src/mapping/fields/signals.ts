@@ -52,11 +52,13 @@ export function compileSignals(fields: readonly SignalField[]): WriteSignals {
   }
 }
 
-/** `,"signals":[...]` with ids made of the payload's digest. */
+/** `,"signals":[...]` with ids made of the payload's digest. An empty text is a signal that is not sent. */
 export function signalsText(signals: readonly string[], idHead: string): string {
   let text = ''
   for (let index = 0; index < signals.length; index += 1) {
-    text += `${index === 0 ? ',"signals":[' : ','}{"id":"${idHead}${tailOf(index)}${signals[index] ?? ''}`
+    const signal = signals[index] ?? ''
+    if (signal !== '')
+      text += `${text === '' ? ',"signals":[' : ','}{"id":"${idHead}${tailOf(index)}${signal}`
   }
   return text === '' ? '' : `${text}]`
 }

@@ -2,6 +2,7 @@
 // every message.
 
 import type { CompiledCoalesce } from '../state/coalesced-value.ts'
+import type { CompiledRemember } from '../memory/remembered-values.ts'
 import type { MotionOptions } from '../state/motion.ts'
 import type { ThinOptions } from '../state/thin.ts'
 import type { DeviceRule } from '../devices/device-rule.ts'
@@ -51,6 +52,8 @@ export type CompiledSource = {
   signals: readonly WriteSignals[]
   extraFields: WriteExtraFields | null
   motion: MotionOptions | null
+  /** Null where nothing is remembered of a device. */
+  remember: CompiledRemember | null
   coalesce: CompiledCoalesce | null
   thin: ThinOptions | null
   merge: { group: string; windowMs: number } | null
@@ -65,6 +68,8 @@ export type CompiledSource = {
 
 export type Fix = {
   valid: Condition | null
+  /** The same for a record with what is remembered of the device. */
+  validWithMemory: Condition | null
   /** Null where the message does not say when the position was taken. */
   time: ReadFixTime | null
   /** The same by times of the device alone, without ages. */

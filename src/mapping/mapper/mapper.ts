@@ -19,15 +19,18 @@ import type { DeviceTable } from '../devices/device-table.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
 import { messageKeyOf } from '../identity.ts'
 import { createWithheldCounts, type WithheldValue } from '../plausibility/withheld-counts.ts'
+import { createMemory, type MemoryCounters } from '../memory/memory.ts'
 import type { StateChanges } from '../state/state-changes.ts'
 import { createMappingState, type StateCounters } from '../state/state.ts'
 import type { Decoded, MapResult, StatefulDecoder } from '../types.ts'
 import { resultForDevice } from './admission.ts'
 import type { CompiledSource } from './compiled-source.ts'
 import { ignored, rejected, unmappable } from './map-result.ts'
+import { createMemoryWrites } from './memory-writes.ts'
 import { createMessageRecords } from './message-records.ts'
 import { createRecordContext } from './record-context.ts'
 import { createRecordMapper } from './record-mapper.ts'
+import { createRecordMemory } from './record-memory.ts'
 import { createRouting, type Route, type SourceRuntime } from './routing.ts'
 import { isStateful, stateSourceOf } from './state-source.ts'
 
@@ -41,6 +44,7 @@ export type MapperCounters = {
   /** Devices of no family of models, by source, with what is left out for them. */
   withoutModel: ReadonlyMap<string, { devices: number; what: string }>
   state: StateCounters
+  memory: MemoryCounters
   /** Of decoders with memory, by source. */
   decoders: ReadonlyMap<string, ReturnType<StatefulDecoder['counters']>>
   clocks: {
@@ -117,32 +121,45 @@ export function createMapper(
   const routing = createRouting({ devices }, { sources, providers })
   const withheld = createWithheldCounts()
   const context = createRecordContext(withheld)
-  const recordMapper = createRecordMapper({ context, checkTime: clockCheck.checkTime })
+  const memory = createMemory(sources.filter(({ remember }) => remember !== null).map(({ name }) => name))
+  const writes = createMemoryWrites(memory)
+  const recordMemory = createRecordMemory(memory, context)
+  const { checkTime } = clockCheck
+  const recordMapper = createRecordMapper({ context, checkTime, memory: recordMemory })
   const state = createMappingState(
-    routing.runtimes.filter(isStateful).map((runtime) => stateSourceOf(runtime, context, recordMapper)),
+    routing.runtimes
+      .filter(isStateful)
+      .map((runtime) => stateSourceOf(runtime, context, { recordMapper, memory: recordMemory })),
   )
   const records = createMessageRecords({ context, recordMapper, state, clockOffsetMs })
   const expressions = new Map<string, string>()
   for (const { name, jsonata } of sources) if (jsonata !== null) expressions.set(name, jsonata)
   return {
-    map: (message, live = true) => marked(map(message, live)),
+    map: mapRemembering,
     mapDecoded: (message, source, value) => marked(mapDecoded(message, source, value)),
     ownerOf: sources.some(({ identity }) => identity !== null) ? ownerOf : null,
     decoded,
     refused,
     expressions,
-    apply: state.apply,
+    apply: () => writes.ofChanges(state.apply()),
     tick,
-    nextTickAt: state.nextTickAt,
+    nextTickAt: () => (memory.hasCleanup ? 0 : state.nextTickAt()),
     openParts: () => state.counters().messages,
     restore,
-    entries: state.entries,
+    entries,
     isListed: (device) => devices.find(device) !== undefined,
     deviceClock: clockCheck.clocks.view,
     deviceClocks: clockCheck.clocks.views,
     withheldOf: withheld.ofDevice,
     commonClockSkew: clockCheck.clocks.commonSkew,
     counters,
+  }
+
+  function mapRemembering(message: Message, live = true): MapResult {
+    context.live = live
+    const result = marked(map(message, live))
+    context.live = true
+    return writes.ofResult(result)
   }
 
   function marked(result: MapResult): MapResult {
@@ -177,10 +194,10 @@ export function createMapper(
     if (message.retain && source.retained === 'ignore') return ignored(source, 'retained')
     if (route.decode !== null) {
       const decoded = route.decode(message.bytes, message.arrivedAt, live)
-      const { writes, rebirth, omitted: leftOut = [] } = decoded
+      const { writes: changes, rebirth, omitted: leftOut = [] } = decoded
       context.device = route.entry?.device ?? ''
       for (const key of leftOut) context.omit(`${source.name}|${key}`)
-      return { ...mapBytes(route, decoded, message), writes, rebirth }
+      return { ...mapBytes(route, decoded, message), writes: changes, rebirth }
     }
     const result = resultForDevice(route.entry, message, source)
     if (result !== null) return result
@@ -201,7 +218,12 @@ export function createMapper(
 
   function tick(nowMs: EpochMs): StateChanges | null {
     if (nowMs < Number.POSITIVE_INFINITY) context.latest.at = nowMs
-    return state.tick(nowMs)
+    return writes.ofTick(state.tick(nowMs))
+  }
+
+  function* entries(): Generator<[string, Buffer]> {
+    yield* state.entries()
+    yield* memory.entries()
   }
 
   function decodeOf({ decode }: SourceRuntime, { bytes }: Message): Decoded {
@@ -254,6 +276,7 @@ export function createMapper(
   function restore(entries: Iterable<readonly [key: string, value: Buffer]>): void {
     const all = [...entries]
     state.restore(all)
+    memory.restore(all)
     for (const { decoder } of routing.runtimes) decoder?.restore(all)
   }
 
@@ -280,6 +303,7 @@ export function createMapper(
       decoders,
       clocks,
       state: state.counters(),
+      memory: memory.counters(),
     }
   }
 }

@@ -14,6 +14,7 @@ export function createRecordContext(withheld: Pick<WithheldCounts, 'omit' | 'imp
     arrivedAt: 0,
     offsetMs: null,
     latest: { at: 0, offsetMs: null },
+    live: true,
     rejection: { kind: 'ignored', reason: '' },
     refuse(reason, detail) {
       context.rejection = { kind: 'refused', reason, detail }

@@ -20,6 +20,7 @@ import type { MappedRecord } from '../state/merge.ts'
 import { payloadOf } from '../state/record-payload.ts'
 import type { RecordContext } from '../types.ts'
 import type { CompiledSource, Fix } from './compiled-source.ts'
+import type { RecordMemory } from './record-memory.ts'
 import type { SourceRuntime } from './routing.ts'
 
 export type RecordMapper = {
@@ -41,9 +42,9 @@ export type RecordMapper = {
   ): MappedPayload | 'privacy' | 'repeated fix'
 }
 
-type Deps = { context: RecordContext; checkTime: ClockCheck['checkTime'] }
+type Deps = { context: RecordContext; checkTime: ClockCheck['checkTime']; memory: RecordMemory }
 
-export function createRecordMapper({ context, checkTime }: Deps): RecordMapper {
+export function createRecordMapper({ context, checkTime, memory }: Deps): RecordMapper {
   // The reading. It is used again for the next record, so that none is allocated.
   /** NaN where the arrival time is used instead. */
   let time: EpochMs = Number.NaN
@@ -56,6 +57,8 @@ export function createRecordMapper({ context, checkTime }: Deps): RecordMapper {
   let moving: boolean | null = null
   /** The position is an old one, sent with its own time: records that repeat it are no new readings. */
   let isLastFix = false
+  /** The position is part of the name and is not sent, by what is remembered of the device. */
+  let isGpsWithheld = false
   return { read, mapped, payload }
 
   function read({ source, isMovingAt }: SourceRuntime, entry: DeviceEntry): boolean {
@@ -70,6 +73,9 @@ export function createRecordMapper({ context, checkTime }: Deps): RecordMapper {
     context.motionSpeed = Number.NaN
     context.zeroPosition = false
     isLastFix = false
+    isGpsWithheld = false
+    const moment = Number.isNaN(time) ? arrivedAt : time
+    memory.begin(source, entry, moment)
     let isFixed = true
     if (source.fix === null) {
       const text = source.gps(record, root, up, context)
@@ -82,6 +88,12 @@ export function createRecordMapper({ context, checkTime }: Deps): RecordMapper {
     }
     const writeSignals = source.signals[entry.family]
     signals = writeSignals ? writeSignals(record, root, up, context) : []
+    moving = memory.motion()
+    memory.note()
+    if (isGpsWithheld && signals.length === 0) {
+      context.ignore('no fix')
+      return false
+    }
     if (gps === '' && signals.length === 0) {
       if (!isFixed || context.zeroPosition) context.ignore('no fix')
       else if (source.emptyIsNormal) context.ignore('nothing to send')
@@ -89,10 +101,9 @@ export function createRecordMapper({ context, checkTime }: Deps): RecordMapper {
       return false
     }
     extraFields = source.extraFields ? source.extraFields(record, root, up, context) : ''
-    moving =
-      isMovingAt && !Number.isNaN(context.motionSpeed)
-        ? (isMovingAt(entry.device, context.motionSpeed, Number.isNaN(time) ? arrivedAt : time) ?? null)
-        : null
+    if (moving !== null && gps.includes(',"inMotion":')) moving = null
+    else if (isMovingAt && !Number.isNaN(context.motionSpeed))
+      moving ??= isMovingAt(entry.device, context.motionSpeed, moment) ?? null
     return true
   }
 
@@ -114,21 +125,25 @@ export function createRecordMapper({ context, checkTime }: Deps): RecordMapper {
     const { messageTime, fixTime } = timesOf(fix, ownTime)
     const isOld = fixTime < messageTime - fix.maxAgeMs
     const isValid = fix.valid === null || fix.valid(record, root, captures, up)
+    const isValidNow = memory.isValid(fix, isValid)
+    const isNamedValid = isValid || memory.mayChangeFix
     // An old position whose time is unknown cannot be kept under any time.
-    const isKept = (isValid || fix.keep) && (!isOld || (fix.keepOld && !isUnset(fixTime)))
-    const isFixed = isValid && !isOld
+    const isTimely = !isOld || (fix.keepOld && !isUnset(fixTime))
+    const isNamed = isTimely && (isNamedValid || fix.keep)
     gps = ''
-    if (isFixed || isKept) {
-      const text = (isValid ? source.gps : source.gpsLastKnown)(record, root, up, context)
-      if (text === null) return null
-      gps = text
+    if (isNamed) {
+      const text = (isNamedValid ? source.gps : source.gpsLastKnown)(record, root, up, context)
+      // A position that is only named cannot refuse the record.
+      if (text === null && (isValid || isValidNow || fix.keep)) return null
+      gps = text ?? ''
     }
-    if (isOld && isKept) {
+    isGpsWithheld = gps !== '' && !isValidNow && !fix.keep
+    if (isOld && isNamed) {
       if (Number.isNaN(ownTime) && isByAge(fix)) agedMs = messageTime - fixTime
       else time = fixTime
       isLastFix = true
     }
-    return isFixed
+    return isValidNow && !isOld
   }
 
   /** `fixTime` is NaN where the message does not say it. */
@@ -148,7 +163,23 @@ export function createRecordMapper({ context, checkTime }: Deps): RecordMapper {
   function mapped({ name: source }: CompiledSource, { device, provider }: DeviceEntry): MappedRecord {
     const arrivedAt = context.arrivedAt - agedMs
     const own = Number.isNaN(time) ? null : time
-    return { source, device, time: own, arrivedAt, gps, signals, fields: extraFields, moving, provider }
+    const record = {
+      source,
+      device,
+      time: own,
+      arrivedAt,
+      gps,
+      signals,
+      fields: extraFields,
+      moving,
+      provider,
+    }
+    return isGpsWithheld ? { ...record, withheld: { gps: true, signals: [] } } : record
+  }
+
+  function sentGps(): string {
+    if (isGpsWithheld) return ''
+    return moving === null || gps === '' ? gps : `${gps.slice(0, -1)},"inMotion":${moving}}`
   }
 
   function payload(
@@ -183,7 +214,7 @@ export function createRecordMapper({ context, checkTime }: Deps): RecordMapper {
       entry.jsonBeforeTime +
       sentTime +
       entry.jsonAfterTime +
-      (moving === null || gps === '' ? gps : `${gps.slice(0, -1)},"inMotion":${moving}}`) +
+      sentGps() +
       signalsText(signals, ids) +
       extraFields +
       '}'

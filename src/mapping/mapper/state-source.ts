@@ -5,6 +5,7 @@ import type { StateSource } from '../state/source-state.ts'
 import type { RecordContext } from '../types.ts'
 import { checkProvider } from './admission.ts'
 import type { RecordMapper } from './record-mapper.ts'
+import type { RecordMemory } from './record-memory.ts'
 import type { SourceRuntime } from './routing.ts'
 
 export function isStateful({ source }: SourceRuntime): boolean {
@@ -23,7 +24,7 @@ function sinceArrival({ at, offsetMs }: RecordContext['latest'], arrivedAt: Epoc
 export function stateSourceOf(
   runtime: SourceRuntime,
   context: RecordContext,
-  recordMapper: RecordMapper,
+  { recordMapper, memory }: { recordMapper: RecordMapper; memory: Pick<RecordMemory, 'begin' | 'note'> },
 ): StateSource {
   const { source, devices } = runtime
   const captures = source.captures.map(() => '')
@@ -35,6 +36,11 @@ export function stateSourceOf(
     entryOf: devices.entryOf,
     assetOf: ({ assetId }) => assetId,
     withholdOf: ({ withhold }) => withhold,
+    note(entry, record, time) {
+      context.record = record
+      memory.begin(source, entry, time)
+      memory.note()
+    },
     read(entry, record, { arrivedAt, arrival }) {
       const whole = source.extract ? source.extract(record, record, captures) : record
       if (source.when && !source.when.holds(whole, whole, captures))

@@ -52,3 +52,20 @@ export const fixSchema = z
     'How to tell whether a message has a valid position. Where it has none, `no_fix` applies. A position ' +
       'of 0, 0 is never valid.',
   )
+
+export const rememberSchema = z
+  .strictObject({
+    names: z
+      .array(text(512))
+      .min(1)
+      .max(16)
+      .describe('Keys of the message, or names of collected values, with a text, a number, true or false.'),
+    for: duration({ minMs: 1000, maxMs: 365 * 86_400_000 })
+      .prefault('1d')
+      .describe('How long a value counts, by the times of the messages.'),
+  })
+  .describe(
+    'Values that a device sends only when they change, such as the lock of its receiver or the ignition. ' +
+      '`fix.valid` and `in_motion` read a message without them as if it had the last ones of the device. ' +
+      'They are kept on disk. A message never uses what a later one said. The payloadId does not depend on them.',
+  )

@@ -4,7 +4,7 @@
 import { z } from 'zod'
 import { duration } from '../../std/schema.ts'
 import { encodingNames, encodingsDescription } from '../encodings/encodings.ts'
-import { fixSchema } from './fix-config.ts'
+import { fixSchema, rememberSchema } from './fix-config.ts'
 import { mapSchema, paths, text, timeFormatOption } from './map-config.ts'
 import { plausibilitySchema } from '../plausibility/plausibility-config.ts'
 import { extractSchema } from '../extract/extract-config.ts'
@@ -265,6 +265,7 @@ export const presetShape = {
       'What to do with a position that is not valid by `fix`: `drop-gps` omits it (a message with nothing ' +
         'else is ignored as `no fix`), `keep` sends it, with its own time where that is known.',
     ),
+  remember: rememberSchema.optional(),
   origins: z
     .array(text(64))
     .max(32)

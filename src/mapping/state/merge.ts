@@ -32,7 +32,12 @@ export type MappedRecord = {
   /** Motion derived from the speed, which is not part of the payloadId; null where it was not derived. */
   moving: boolean | null
   provider: ProviderName
+  /** Parts that have a share in the payloadId and are not sent, by what is remembered of the device. */
+  withheld?: Withheld
 }
+
+/** `signals`: those of `signals` that are not sent, as they are there. */
+export type Withheld = { gps: boolean; signals: readonly string[] }
 
 export type MergeOptions = {
   /** The sources of the group in the order of the config. */
@@ -74,7 +79,10 @@ export function createMerger({ sources, windowMs }: MergeOptions, bounds: Coales
     const [first, ...others] = records
     if (first === undefined || others.length === 0) return first ?? null
     const withPosition = records.find(({ gps }) => gps !== '') ?? first
-    return { ...withPosition, signals: allSignals(records), fields: allFields(records) }
+    const joined = { ...withPosition, signals: allSignals(records), fields: allFields(records) }
+    const hidden = records.flatMap(({ withheld }) => withheld?.signals ?? [])
+    if (hidden.length > 0) joined.withheld = { gps: withPosition.withheld?.gps ?? false, signals: hidden }
+    return joined
   }
 }
 
@@ -102,7 +110,7 @@ function allFields(records: readonly MappedRecord[]): string {
 /** Records come back from the disk, so they are checked again. */
 function isMappedRecord(value: unknown): value is MappedRecord {
   if (typeof value !== 'object' || value === null) return false
-  const { source, device, provider, time, arrivedAt, gps, signals, fields, moving } =
+  const { source, device, provider, time, arrivedAt, gps, signals, fields, moving, withheld } =
     value as Partial<MappedRecord>
   return (
     typeof source === 'string' &&
@@ -111,11 +119,16 @@ function isMappedRecord(value: unknown): value is MappedRecord {
     typeof arrivedAt === 'number' &&
     (time === null || typeof time === 'number') &&
     (moving === null || typeof moving === 'boolean') &&
+    (withheld === undefined || isWithheld(withheld)) &&
     (gps === '' || (typeof gps === 'string' && isJson(`{"":0${gps}}`))) &&
     (fields === '' || (typeof fields === 'string' && isJson(`{"":0${fields}}`))) &&
     Array.isArray(signals) &&
     signals.every((signal) => typeof signal === 'string' && isJson(`{"id":"${signal}`))
   )
+}
+
+function isWithheld({ gps, signals }: Partial<Withheld>): boolean {
+  return typeof gps === 'boolean' && Array.isArray(signals)
 }
 
 function isJson(text: string): boolean {

@@ -81,9 +81,13 @@ export function createRecordClosing({ sources, groups }: States): RecordClosing 
     const { owner, messages } = closed
     const ignore = (reason: string) =>
       void changes.unsent.push({ kind: 'ignored', source: source.name, reason, messages })
-    if (!closed.complete) return ignore('incomplete')
     const { name: device, provider } = ownerParts(owner)
     const entry = source.entryOf(device, provider)
+    if (!closed.complete) {
+      const time = Number.isNaN(closed.time) ? closed.arrivedAt : closed.time
+      if (!entry.ignored && !entry.quarantined) source.note(entry, closed.record, time)
+      return ignore('incomplete')
+    }
     if (entry.ignored) return ignore('unknown device')
     const mapped = entry.quarantined ? unlisted : source.read(entry, closed.record, closed)
     if ('kind' in mapped) {

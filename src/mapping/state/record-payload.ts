@@ -38,8 +38,8 @@ export function payloadOf(
   withhold: Withhold | null,
 ): MappedPayload | null {
   const time = mapped.time ?? mapped.arrivedAt
-  const whole = { gps: withMotion(mapped), signals: mapped.signals, fields: mapped.fields }
-  const parts = withhold === null ? whole : withhold(whole, time)
+  const whole = { gps: sentGps(mapped), signals: sentSignals(mapped), fields: mapped.fields }
+  const parts = withhold === null ? whole : withhold(withoutGaps(whole), time)
   if (parts === null) return null
   const payloadId = payloadIdOf(digest)
   const ids = parts.signals.length === 0 ? '' : signalIdHeadOf(digest)
@@ -62,8 +62,19 @@ export function payloadOf(
   }
 }
 
-function withMotion({ gps, moving }: MappedRecord): string {
+function sentGps({ gps, moving, withheld }: MappedRecord): string {
+  if (withheld?.gps === true) return ''
   return moving === null || gps === '' ? gps : `${gps.slice(0, -1)},"inMotion":${moving}}`
+}
+
+/** A signal that is withheld leaves a gap, so that the others keep their ids. */
+function sentSignals({ signals, withheld }: MappedRecord): readonly string[] {
+  if (withheld === undefined || withheld.signals.length === 0) return signals
+  return signals.map((signal) => (withheld.signals.includes(signal) ? '' : signal))
+}
+
+function withoutGaps<Parts extends { signals: readonly string[] }>(parts: Parts): Parts {
+  return { ...parts, signals: parts.signals.filter((signal) => signal !== '') }
 }
 
 /** The values that thinning compares. */
@@ -75,14 +86,15 @@ export function thinSampleOf(mapped: MappedRecord, identity: Identity, resent: b
     windowKey: identity.windowKey,
     resent,
     ...positionOf(mapped),
-    values: mapped.signals.join('') + mapped.fields,
+    values: sentSignals(mapped).join('') + mapped.fields,
   }
 }
 
 type Position = Pick<ThinSample, 'latitude' | 'longitude' | 'heading' | 'moving'>
 
-function positionOf({ gps, moving }: MappedRecord): Position {
-  if (gps === '') return { latitude: Number.NaN, longitude: Number.NaN, heading: Number.NaN, moving: null }
+function positionOf({ gps, moving, withheld }: MappedRecord): Position {
+  if (gps === '' || withheld?.gps === true)
+    return { latitude: Number.NaN, longitude: Number.NaN, heading: Number.NaN, moving: null }
   const { latitude, longitude, heading, inMotion } = JSON.parse(gps.slice(',"gps":'.length)) as {
     latitude: number
     longitude: number

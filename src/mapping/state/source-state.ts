@@ -1,6 +1,7 @@
 // source-state.ts: the state of one source, and of one group of sources that merge; and the keys of their
 // entries in the spool.
 
+import type { EpochMs } from '../../std/clock.ts'
 import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
 import type { Message } from '../../domain/message.ts'
 import type { Rejection } from '../types.ts'
@@ -22,6 +23,8 @@ export type StateSource = {
   /** The asset, by which the records of a group are merged. */
   assetOf(entry: DeviceEntry): string
   withholdOf(entry: DeviceEntry): Withhold | null
+  /** Notes what an incomplete record says about the device (memory/). */
+  note(entry: DeviceEntry, record: Record<string, unknown>, time: EpochMs): void
   /** Maps a closed record. `arrived` is the record, or the message that it was kept as. */
   read(
     entry: DeviceEntry,

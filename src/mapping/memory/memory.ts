@@ -1,0 +1,163 @@
+// memory.ts: what the mapping remembers of a device, the entry file of the folder.
+//
+//   remembered-values.ts   the last lock, fix and ignition, for messages that do not repeat them
+//   device-memory.ts       the types             memory-codec.ts   the stored form
+//
+// Guarantees
+//   Durable   a change is a write that is committed with the message that caused it. After a failed write
+//             `restore` with the entries of the spool brings the memory back to them.
+//   Nameless  what is remembered adds and removes fields after the payloadId was made. A message has the same
+//             name whatever came before it.
+//   By time   an older message neither uses nor changes what a newer one said. The order is that of device
+//             times; a message without one has its arrival.
+//   Again     the same message mapped a second time changes nothing.
+//
+// Keys in the spool: `memory "SOURCE" DEVICE`, the device as in state/source-state.ts (ownerOf).
+//
+// Bound: `devicesMax`. Beyond, a device that sent once since the last turn is forgotten (second chance),
+// counted as an eviction: its next message is the first one again. A flood of invented names evicts itself.
+// Entries of a source that the config does not have any more are deleted with the next tick.
+
+import type { DeviceEntry } from '../devices/devices.ts'
+import { ownerOf } from '../state/source-state.ts'
+import type { StateWrite } from '../types.ts'
+import type { DeviceMemory } from './device-memory.ts'
+import { decodeMemory, encodeMemory } from './memory-codec.ts'
+
+/** Also its own write: encoded when the spool takes it. */
+type Stored = DeviceMemory & StateWrite & { used: boolean; changed: boolean }
+
+export type MemoryCounters = { devices: number; evictions: number; damaged: number }
+
+export type Memory = {
+  /** What is remembered of a device, new where nothing is. Null where its name is too long for a key. */
+  of(source: string, entry: DeviceEntry): DeviceMemory | null
+  /** The same without adding one. */
+  known(source: string, entry: DeviceEntry): DeviceMemory | null
+  /** Adds it to the writes. */
+  changed(memory: DeviceMemory): void
+  /** The changes since the last call; null for none. They are to be taken before the next message. */
+  takeWrites(): readonly StateWrite[] | null
+  /** Entries to be deleted wait. */
+  readonly hasCleanup: boolean
+  takeCleanup(): readonly StateWrite[]
+  restore(entries: Iterable<readonly [key: string, value: Buffer]>): void
+  entries(): Iterable<[key: string, value: Buffer]>
+  counters(): MemoryCounters
+}
+
+/** The start of the keys. */
+export const memoryKeyHead = 'memory '
+
+const keyLengthMax = 512
+
+/** At about 200 bytes each: a small part of what the state of the mapping may take. */
+const devicesMaxDefault = 50_000
+
+export function createMemory(sources: readonly string[], devicesMax = devicesMaxDefault): Memory {
+  const heads = new Map(sources.map((name) => [name, `${memoryKeyHead}${JSON.stringify(name)} `]))
+  /** In the order in which they are looked at for an eviction. */
+  const devices = new Map<string, Stored>()
+  let changes: Stored[] = []
+  let cleanup: StateWrite[] = []
+  let evictions = 0
+  let damaged = 0
+  return {
+    of,
+    known: (source, entry) => devices.get(keyOf(source, entry)) ?? null,
+    changed,
+    takeWrites,
+    get hasCleanup() {
+      return cleanup.length > 0
+    },
+    takeCleanup() {
+      const taken = cleanup
+      cleanup = []
+      return taken
+    },
+    restore,
+    entries,
+    counters: () => ({ devices: devices.size, evictions, damaged }),
+  }
+
+  function keyOf(source: string, { device, provider }: DeviceEntry): string {
+    return (heads.get(source) ?? '') + ownerOf(device, provider)
+  }
+
+  function of(source: string, entry: DeviceEntry): DeviceMemory | null {
+    const key = keyOf(source, entry)
+    const found = devices.get(key)
+    if (found !== undefined) {
+      found.used = true
+      return found
+    }
+    if (key.length > keyLengthMax) return null
+    const added = newStored(key, entry.assetId)
+    devices.set(key, added)
+    return added
+  }
+
+  function newStored(key: string, asset: string): Stored {
+    const stored: Stored = {
+      key,
+      asset,
+      values: new Map(),
+      used: false,
+      changed: false,
+      get value() {
+        return encodeMemory(stored)
+      },
+    }
+    return stored
+  }
+
+  function changed(memory: DeviceMemory): void {
+    const stored = memory as Stored
+    if (stored.changed) return
+    stored.changed = true
+    changes.push(stored)
+  }
+
+  function takeWrites(): readonly StateWrite[] | null {
+    if (changes.length === 0) return null
+    const taken: StateWrite[] = changes
+    for (const one of changes) one.changed = false
+    changes = []
+    while (devices.size > devicesMax) taken.push(evict())
+    return taken
+  }
+
+  function evict(): StateWrite {
+    for (const [key, one] of devices) {
+      devices.delete(key)
+      if (one.used) {
+        one.used = false
+        devices.set(key, one)
+        continue
+      }
+      evictions += 1
+      return { key, value: null }
+    }
+    throw new Error('unreachable: after one turn no device is marked as used')
+  }
+
+  function restore(stored: Iterable<readonly [string, Buffer]>): void {
+    devices.clear()
+    changes = []
+    cleanup = []
+    damaged = 0
+    const known = [...heads.values()]
+    for (const [key, bytes] of stored) {
+      if (!key.startsWith(memoryKeyHead)) continue
+      const content = known.some((head) => key.startsWith(head)) ? decodeMemory(bytes) : null
+      if (content === null) {
+        if (known.some((head) => key.startsWith(head))) damaged += 1
+        cleanup.push({ key, value: null })
+      } else devices.set(key, Object.assign(newStored(key, content.asset), content))
+    }
+  }
+
+  function* entries(): Generator<[string, Buffer]> {
+    for (const [key, one] of devices) yield [key, encodeMemory(one)]
+  }
+}
