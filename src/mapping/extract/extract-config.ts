@@ -80,6 +80,8 @@ const layoutField = z
   .refine(hasNoBits, bitTooMuch)
   .describe('A number in the bytes. Its name is a key of the result.')
 
+const sourceAddress = z.union([z.int().min(0).max(255), z.literal('any')])
+
 const j1939Signal = z
   .strictObject({
     pgn: z
@@ -91,12 +93,20 @@ const j1939Signal = z
         'must be a parameter group number: one below 0xF000 is addressed to a node and ends in 00',
       )
       .describe('Parameter group number, such as 65253 for engine hours.'),
+    source: z
+      .union([sourceAddress, z.array(sourceAddress).min(1).max(16)])
+      .default(0)
+      .describe(
+        'Source address of the frames, such as 0 for the engine, 1 for a second engine, 23 for the instrument ' +
+          'cluster, 238 for the tachograph; `any` for every address. In a list the first address that has a ' +
+          'value is used, such as [0, any]. Default: 0.',
+      ),
     at: z.int().min(0).max(1784).describe('The first byte, counted from 0. The standard counts from 1.'),
     type: z
       .enum(j1939Types)
       .describe(
-        'Binary type of the number. Its highest values (FB to FF in the highest byte, the two highest of ' +
-          '`bits`) mean that there is no value.',
+        'Binary type of the number. Its highest values (FB to FF in the highest byte, FA too where there are ' +
+          'several bytes; the two highest of `bits`) mean that there is no value.',
       ),
     ...bits,
     ...scaling,
@@ -137,7 +147,8 @@ const j1939 = z.strictObject({
   ...common,
   signals: named(
     j1939Signal,
-    'The values of parameter groups. Of several frames the first one that has the value is used.',
+    'The values of parameter groups. Of several frames of one `source` the first one that has the value is ' +
+      'used.',
   ),
 })
 

@@ -4,10 +4,14 @@
 // The identifier has 29 bits: priority 3, data page 2, PDU format 8, PDU specific 8, source address 8. The
 // parameter group is data page, format and specific. A format below 240 addresses the frame to a node; its
 // specific byte is that address and not part of the group. Numbers are little-endian and unsigned. Their
-// highest values mean "absent": all ones "not available", FE "error", FB to FD are reserved.
+// highest values mean "absent": all ones "not available", FE "error", FB to FD are reserved. Of numbers with
+// several bytes FA is absent too: the last 256th of the range, where a counter stops. A byte of FA is a
+// value: 100 % in steps of 0.4.
 //
-// The first frame of a list that has a value gives it. The config says which group and byte holds a value;
-// the presets know some.
+// Several controllers send one group: two engines, or an engine and a device that counts its own hours. The
+// source address tells them apart. A signal names the addresses that it is taken from, best first; without
+// that it is taken from the engine (address 0). Of several frames of one address the first that has a value
+// gives it. The config says which group and byte holds a value; the presets know some.
 
 import { bytesFromHex, hexDigit } from '../encodings/text-bytes.ts'
 import { compileField, type LayoutField, type ReadField, type ReadFields } from './binary-layout.ts'
@@ -15,7 +19,17 @@ import { isRecord, setOwn } from '../path/path-eval.ts'
 
 export const j1939Types = ['u8', 'u16le', 'u24le', 'u32le', 'bits'] as const
 
-export type J1939Signal = LayoutField & { pgn: number; type: (typeof j1939Types)[number] }
+/** `any`: every address. */
+export type J1939Source = number | 'any'
+
+export type J1939Signal = LayoutField & {
+  pgn: number
+  type: (typeof j1939Types)[number]
+  source: J1939Source | readonly J1939Source[]
+}
+
+/** `rankOf`: the place of the address among those of the signal, 0 for the best, -1 for one of others. */
+type GroupSignal = { name: string; read: ReadField; rankOf: (address: number) => number }
 
 const idMax = 0x1fffffff
 
@@ -27,30 +41,45 @@ const broadcastFrom = 240
 
 export function compileJ1939(signals: Readonly<Record<string, J1939Signal>>): ReadFields<unknown> {
   const names = Object.keys(signals)
-  const byGroup = new Map<number, { name: string; read: ReadField }[]>()
+  const byGroup = new Map<number, GroupSignal[]>()
   for (const [name, signal] of Object.entries(signals)) {
-    const one = { name, read: compileField(signal, limitOf(signal)) }
+    const read = compileField(signal, limitOf(signal))
+    const one = { name, read, rankOf: compileRank([signal.source].flat()) }
     byGroup.set(signal.pgn, [...(byGroup.get(signal.pgn) ?? []), one])
   }
   return (value) => {
     const frames: readonly unknown[] = Array.isArray(value) ? value : [value]
     let found: Record<string, unknown> | undefined
-    let missing = names.length
-    for (let at = 0; at < frames.length && missing > 0; at += 1) {
+    const ranks = new Map<string, number>()
+    /** Values that no frame can replace any more. */
+    let final = 0
+    for (let at = 0; at < frames.length && final < names.length; at += 1) {
       const frame = frames[at]
-      const wanted = isRecord(frame) ? byGroup.get(groupOf(frame['id'])) : undefined
+      const id = isRecord(frame) ? identifierOf(frame['id']) : -1
+      const wanted = id < 0 ? undefined : byGroup.get(groupIn(id))
       const bytes = wanted && isRecord(frame) ? bytesOf(frame['data']) : undefined
       if (!wanted || !bytes) continue
-      for (const { name, read } of wanted) {
-        if (found && Object.hasOwn(found, name)) continue
+      for (const { name, read, rankOf } of wanted) {
+        const rank = rankOf(id & 0xff)
+        if (rank < 0 || rank >= (ranks.get(name) ?? Number.POSITIVE_INFINITY)) continue
         const number = read(bytes)
         if (number === undefined) continue
         found ??= {}
         setOwn(found, name, number)
-        missing -= 1
+        ranks.set(name, rank)
+        if (rank === 0) final += 1
       }
     }
     return found
+  }
+}
+
+function compileRank(sources: readonly J1939Source[]): GroupSignal['rankOf'] {
+  const others = sources.indexOf('any')
+  return (address) => {
+    const own = sources.indexOf(address)
+    if (own === -1) return others
+    return others === -1 ? own : Math.min(own, others)
   }
 }
 
@@ -61,12 +90,21 @@ export function isGroup(pgn: number): boolean {
 
 /** The parameter group number of an identifier; -1 for anything else. */
 export function groupOf(id: unknown): number {
+  const identifier = identifierOf(id)
+  return identifier < 0 ? -1 : groupIn(identifier)
+}
+
+function groupIn(identifier: number): number {
+  const group = (identifier >> 8) & 0x3ffff
+  return ((group >> 8) & 0xff) < broadcastFrom ? group & 0x3ff00 : group
+}
+
+/** The 29 bits of an identifier; -1 for anything else. */
+function identifierOf(id: unknown): number {
   const bits = typeof id === 'string' ? idFrom(id) : id
   if (typeof bits !== 'number' || !Number.isInteger(bits)) return -1
   const identifier = bits > idMax ? bits - extendedFlag : bits
-  if (identifier < 0 || identifier > idMax) return -1
-  const group = (identifier >> 8) & 0x3ffff
-  return ((group >> 8) & 0xff) < broadcastFrom ? group & 0x3ff00 : group
+  return identifier < 0 || identifier > idMax ? -1 : identifier
 }
 
 /**
@@ -101,14 +139,16 @@ function limitOf({ type, length = 1 }: J1939Signal): number {
     case 'u8':
       return 0xfa
     case 'u16le':
-      return 0xfaff
+      return 0xf9ff
     case 'u24le':
-      return 0xfaffff
+      return 0xf9ffff
     case 'u32le':
-      return 0xfaffffff
+      return 0xf9ffffff
     case 'bits':
     default:
-      // One bit cannot mean "absent"; of two bits 10 is an error and 11 "not available".
+      // One bit cannot mean "absent"; of two bits 10 is an error and 11 "not available". From a byte on the
+      // rules of bytes hold.
+      if (length >= 8) return 0xfb * 2 ** (length - 8) - 1
       return length === 1 ? 1 : 2 ** length - 3
   }
 }

@@ -7,7 +7,7 @@ const speed = signal({ pgn: 65_265, at: 1, type: 'u16le', scale: 0.00390625 })
 const brake = signal({ pgn: 65_265, at: 0, type: 'bits', bit: 2, length: 2 })
 
 function signal(rest: Partial<J1939Signal> & { pgn: number }): J1939Signal {
-  return { at: 0, type: 'u8', scale: 1, offset: 0, absent: [], ...rest }
+  return { at: 0, type: 'u8', scale: 1, offset: 0, absent: [], source: 0, ...rest }
 }
 
 const hoursId = 0x18fee500
@@ -109,8 +109,10 @@ describe('frames', () => {
     expect(read([{ id: hoursId, data }])).toBeUndefined()
   })
 
-  test('the largest value below the error indicators is a value', () => {
-    expect(read([{ id: hoursId, data: 'FFFFFFFA' }])).toEqual({ hours: 210_554_060.75 })
+  test('a counter at the end of its range is no value', () => {
+    expect(read([{ id: hoursId, data: 'FFFFFFFA' }])).toBeUndefined()
+    expect(read([{ id: hoursId, data: '000000FA' }])).toBeUndefined()
+    expect(read([{ id: hoursId, data: 'FFFFFFF9' }])).toEqual({ hours: 209_715_199.95 })
   })
 
   test.each([
@@ -125,21 +127,73 @@ describe('frames', () => {
   test.each([
     ['u8', 'FA', 250],
     ['u8', 'FB', undefined],
-    ['u16le', 'FFFA', 64_255],
+    ['u8', 'FE', undefined],
+    ['u8', 'FF', undefined],
+    ['u16le', 'FFF9', 63_999],
+    ['u16le', '00FA', undefined],
     ['u16le', '00FB', undefined],
-    ['u24le', 'FFFFFA', 16_449_535],
+    ['u16le', 'FFFF', undefined],
+    ['u24le', 'FFFFF9', 16_383_999],
+    ['u24le', '0000FA', undefined],
     ['u24le', '0000FE', undefined],
+    ['u32le', '000000FF', undefined],
   ] as const)('as %s %s is %s', (type, data, value) => {
     expect(compileJ1939({ a: signal({ pgn: 65_253, type }) })([{ id: hoursId, data }])?.['a']).toBe(value)
   })
 
-  test('the first frame with a value is used', () => {
+  test.each([
+    [8, 'FA', 250],
+    [8, 'FB', undefined],
+    [16, 'FFFA', 64_255],
+    [16, '00FB', undefined],
+  ])('%d bits of %s are %s', (length, data, value) => {
+    const a = signal({ pgn: 65_253, type: 'bits', bit: 0, length })
+    expect(compileJ1939({ a })([{ id: hoursId, data }])?.['a']).toBe(value)
+  })
+
+  test('of one address the first frame with a value is used', () => {
     const frames = [
       { id: hoursId, data: 'D45A0000' },
-      { id: hoursId + 1, data: '00000000' },
+      { id: hoursId, data: '00000000' },
     ]
     expect(read(frames)).toEqual({ hours: 1162.6 })
     expect(read(frames.toReversed())).toEqual({ hours: 0 })
+  })
+
+  describe('of several controllers', () => {
+    /** 716.25 h of the engine, 0.5 h of a second controller, 3 h of a third one. */
+    const frames = [
+      { id: hoursId + 61, data: '0A000000' },
+      { id: hoursId, data: 'F5370000' },
+      { id: hoursId + 3, data: '3C000000' },
+    ]
+    const hoursOf = (source: J1939Signal['source'], some: readonly object[] = frames) =>
+      compileJ1939({ hours: { ...hours, source } })(some)?.['hours']
+
+    test('those of the engine are used, whatever comes first', () => {
+      expect(read(frames)).toEqual({ hours: 716.25 })
+      expect(read(frames.toReversed())).toEqual({ hours: 716.25 })
+      expect(read(frames.filter(({ id }) => id !== hoursId))).toBeUndefined()
+    })
+
+    test('those of the address in the config are used', () => {
+      expect(hoursOf(61)).toBe(0.5)
+      expect(hoursOf(3)).toBe(3)
+      expect(hoursOf(4)).toBeUndefined()
+    })
+
+    test('those of the first address in a list are used, and any stands for all others', () => {
+      expect(hoursOf([4, 3, 0])).toBe(3)
+      expect(hoursOf([0, 'any'])).toBe(716.25)
+      expect(hoursOf('any')).toBe(0.5)
+      expect(hoursOf([4, 'any'])).toBe(0.5)
+      expect(hoursOf([0, 'any'], frames.slice(2))).toBe(3)
+    })
+
+    test('an address whose value is absent leaves it to the next one', () => {
+      const absent = [...frames, { id: hoursId + 1, data: 'FFFFFFFF' }]
+      expect(hoursOf([1, 0], absent)).toBe(716.25)
+    })
   })
 
   test.each([null, undefined, 1, 'x', [], [null], [[]], [{}], [{ id: hoursId }]])('%j are none', (frames) => {
