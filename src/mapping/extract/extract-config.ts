@@ -115,6 +115,32 @@ const j1939Signal = z
   .refine(hasNoBits, bitTooMuch)
   .describe('A value of a parameter group. Its name is a key of the result.')
 
+const obdSignal = z
+  .strictObject({
+    service: z
+      .int()
+      .min(1)
+      .max(0x3e)
+      .default(1)
+      .describe('OBD service of the answer: 1 is current data, 0x22 data of the maker.'),
+    pid: z
+      .int()
+      .min(0)
+      .max(0xffff)
+      .describe('Identifier of the value, such as 0xA6 for the odometer; in service 0x22 it has two bytes.'),
+    at: z
+      .int()
+      .min(0)
+      .max(4092)
+      .describe('The first byte behind the identifier, counted from 0. The standard calls it A.'),
+    type: z.enum(layoutTypes).describe('Binary type of the number. OBD sends the highest byte first (`be`).'),
+    ...bits,
+    ...scaling,
+  })
+  .refine(hasItsBit, bitMissing)
+  .refine(hasNoBits, bitTooMuch)
+  .describe('A value of an answer. Its name is a key of the result.')
+
 const common = {
   from: z
     .union([text(1024), z.array(text(1024)).min(1).max(16)])
@@ -152,10 +178,21 @@ const j1939 = z.strictObject({
   ),
 })
 
+const obd = z.strictObject({
+  as: z
+    .literal('obd')
+    .describe('Answers to OBD requests in frames of a CAN bus: `{ id, data }` each, or a list of them.'),
+  ...common,
+  signals: named(
+    obdSignal,
+    'The values of answers. Where several control units answer, that with the lowest identifier counts.',
+  ),
+})
+
 const json = z.strictObject({ as: z.literal('json').describe('JSON in a text.'), ...common })
 
 export const extractSchema = z
-  .array(z.discriminatedUnion('as', [packed, j1939, json]))
+  .array(z.discriminatedUnion('as', [packed, j1939, obd, json]))
   .max(64)
   .default([])
   .describe(

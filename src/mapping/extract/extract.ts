@@ -9,6 +9,7 @@ import { isUtf8 } from 'node:buffer'
 import { bytesFromBase64, bytesFromHex } from '../encodings/text-bytes.ts'
 import type { ExtractConfig } from './extract-config.ts'
 import { compileJ1939 } from './j1939.ts'
+import { compileObd } from './obd.ts'
 import { decodeJson } from '../encodings/lenient-json.ts'
 import { compileLayout } from './binary-layout.ts'
 import { compilePaths } from '../path/path.ts'
@@ -59,6 +60,8 @@ function compileUnpack(entry: ExtractConfig): Unpack {
       return compileBytes(bytesFromHex, entry.layout)
     case 'j1939':
       return compileJ1939(entry.signals)
+    case 'obd':
+      return compileObd(entry.signals)
     case 'json':
     default:
       return jsonIn
