@@ -5,10 +5,10 @@
 // that its problems have its own lines. A problem that shows only after the merge (a capture that the topic
 // does not have) is reported at the `preset` of the source, with the position in the preset file.
 
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { codeOf, messageOf } from '../std/gateway-error.ts'
-import { quote } from '../std/quote.ts'
+import { bounded, quote } from '../std/quote.ts'
 import type { ConfigProblem } from '../domain/config-problem.ts'
 import { expandPresets, presetNameOf, presetSchema } from '../mapping/config.ts'
 import { pathText } from './schema-errors.ts'
@@ -136,9 +136,66 @@ function sourcesIn(written: unknown): readonly unknown[] {
 
 function unknownPreset(name: string): string {
   const names = packagedNames()
+  return `must be ${names.join(', ')}, or a file ending in .yaml, found ${quote(name, 80)}.${meantText(name, names)}`
+}
+
+/** Several presets may be meant: their first lines say which one. */
+function meantText(name: string, names: readonly string[]): string {
+  const meant = presetsMeant(name, names)
+  const [only, ...others] = meant
+  if (only === undefined) return ''
+  if (others.length === 0) return ` Did you mean "${only}"?`
+  return ` Did you mean ${meant.map((one) => `"${one}" (${titleOf(one)})`).join(' or ')}?`
+}
+
+/** Names of systems and formats that are in no name of a preset. */
+const otherNames: Readonly<Record<string, readonly string[]>> = {
+  lorawan: ['the-things-stack', 'chirpstack'],
+  lora: ['the-things-stack', 'chirpstack'],
+  ttn: ['the-things-stack'],
+  tts: ['the-things-stack'],
+  covesa: ['vss'],
+  kuksa: ['vss'],
+  c8y: ['cumulocity-json', 'cumulocity-smartrest'],
+  thinedge: ['cumulocity-json'],
+  fms: ['rfms'],
+  obd: ['wican', 'torque'],
+  elm327: ['wican', 'torque'],
+  tesla: ['teslamate'],
+  nmea: ['gpsd-tpv', 'signal-k'],
+  codec8e: ['teltonika-codec8'],
+  avl: ['teltonika-codec8'],
+  mdm: ['digital-matter'],
+  venus: ['victron-gps'],
+}
+
+const meantMax = 4
+
+function presetsMeant(name: string, names: readonly string[]): readonly string[] {
+  const plain = (text: string) => text.toLowerCase().replace(/[^a-z0-9]/g, '')
+  const word = plain(name)
+  const others = Object.hasOwn(otherNames, word) ? (otherNames[word] ?? []) : []
+  if (others.length > 0) return others.filter((one) => names.includes(one))
+  const containing = names.filter((one) => word.length >= 3 && plain(one).includes(word))
+  if (containing.length > 0) return containing.slice(0, meantMax)
   const near = nearest(name, names)
-  const help = near === undefined ? '' : ` Did you mean "${near}"?`
-  return `must be ${names.join(', ')}, or a file ending in .yaml, found ${quote(name, 80)}.${help}`
+  if (near !== undefined) return [near]
+  // `teltonika-fmb920`, or the first word misspelt: `teltonica`.
+  const [first = ''] = name.toLowerCase().split(/[^a-z0-9]/)
+  const firstOf = (one: string) => one.split('-')[0] ?? one
+  const start = nearest(first, names.map(firstOf))
+  return first.length < 4 ? [] : names.filter((one) => firstOf(one) === start).slice(0, meantMax)
+}
+
+/** The first sentence of the comment that a preset begins with. */
+function titleOf(name: string): string {
+  const file = packagedFile(name)
+  const lines = file === undefined ? [] : readFileSync(file, 'utf8').split('\n', 3)
+  const text = lines
+    .filter((line) => line.startsWith('# '))
+    .map((line) => line.slice(2))
+    .join(' ')
+  return bounded(/^.*?(?=[:.;](\s|$))/.exec(text)?.[0] ?? text, 140)
 }
 
 /** The names of the presets that come with the package. */

@@ -2,6 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { configSchema } from '../../src/config/config.ts'
 import { referenceText, schemaText } from '../../src/config/config-reference.ts'
+import { timeFormats } from '../../src/mapping/fields/time-format.ts'
+import { angleUnits, signalUnits, speedUnits } from '../../src/mapping/fields/units.ts'
 import { nearest } from '../../src/std/nearest-word.ts'
 
 type Node = {
@@ -119,5 +121,21 @@ describe('the suggestion for a misspelt word', () => {
     ['', undefined],
   ])('%.20s: %s', (word, meant) => {
     expect(nearest(word, known)).toBe(meant)
+  })
+
+  test.each<[string, readonly string[], string | undefined]>([
+    ['unix', timeFormats, 's'],
+    ['epoch_ms', timeFormats, 'ms'],
+    ['ISO-8601', timeFormats, 'iso'],
+    ['kph', Object.keys(speedUnits), 'km/h'],
+    ['m/sec', Object.keys(speedUnits), 'm/s'],
+    ['kn', Object.keys(speedUnits), 'knots'],
+    ['metres', Object.keys(signalUnits), 'm'],
+    ['hours', Object.keys(signalUnits), 'h'],
+    ['seconds', Object.keys(signalUnits), 's'],
+    ['degrees', Object.keys(angleUnits), 'deg'],
+    ['xml', timeFormats, undefined],
+  ])('%s is the usual name of another word', (word, words, meant) => {
+    expect(nearest(word, words)).toBe(meant)
   })
 })

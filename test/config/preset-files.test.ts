@@ -73,6 +73,22 @@ describe('a source with a preset', () => {
     ])
   })
 
+  test.each([
+    [
+      'teltonika',
+      /Did you mean "teltonika-codec8" \(Teltonika trackers in their binary form.*\) or "teltonika-json" \(.+\)\?$/,
+    ],
+    ['teltonika-fmb920', /Did you mean "teltonika-codec8" \(.*\) or "teltonika-json" \(.*\)\?$/],
+    ['lorawan', /Did you mean "the-things-stack" \(.*\) or "chirpstack" \(.*\)\?$/],
+    ['TTN', /Did you mean "the-things-stack"\?$/],
+    ['codec8', /Did you mean "teltonika-codec8"\?$/],
+    ['signalk', /Did you mean "signal-k"\?$/],
+    ['mqtt', /found "mqtt"\.$/],
+    ['x', /found "x"\.$/],
+  ])('of the name %s is answered with those that may be meant', async (name, sentence) => {
+    expect(await problems(`  - name: a\n    preset: ${name}\n`)).toEqual([expect.stringMatching(sentence)])
+  })
+
   test('that cannot be read is reported once, without the problems that follow from it', async () => {
     expect(await problems('  - name: a\n    preset: own/none.yaml\n')).toEqual([
       'c.yaml:5:5 sources[0].preset names "own/none.yaml", which cannot be read: there is no such file.',

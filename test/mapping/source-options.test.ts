@@ -88,8 +88,9 @@ describe('a signal', () => {
 
   test('that the vehicle did not measure is sent only if `origins` allows its origin', () => {
     expect(valueOf({ gnss: 1000 }, [gnss])).toBeUndefined()
-    expect(valueOf({ gnss: 1000 }, [gnss], { origins: ['trip'] })).toBeUndefined()
-    expect(valueOf({ gnss: 1000 }, [gnss], { origins: ['trip', 'gnss'] })).toBe('1')
+    const trip = { ...gnss, path: 'trip', origin: 'trip' }
+    expect(valueOf({ gnss: 1000 }, [gnss, trip], { origins: ['trip'] })).toBeUndefined()
+    expect(valueOf({ gnss: 1000 }, [gnss, trip], { origins: ['trip', 'gnss'] })).toBe('1')
   })
 
   test('comes from the first entry of its type and part that has a value', () => {

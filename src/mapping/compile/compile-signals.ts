@@ -1,6 +1,8 @@
 // compile-signals.ts: the signals of a source as closures, one set for each family of models: what a number
 // means depends on the model on many trackers, and is decided once for a device, not for every message.
 
+import { nearest } from '../../std/nearest-word.ts'
+import { quote } from '../../std/quote.ts'
 import { rawOf } from './compile-fields.ts'
 import type { SignalConfig, SourceConfig } from '../config.ts'
 import { Malformed } from '../path/text-cursor.ts'
@@ -31,7 +33,7 @@ export function compileAllSignals(
     const foreign = config.families?.find((family) => !known.includes(family))
     if (foreign !== undefined) {
       const list = known.length === 0 ? 'the source has no `families`' : `known are ${known.join(', ')}`
-      report([index, 'families'], `names the family ${foreign}; ${list}.`)
+      report([index, 'families'], `names the family ${foreign}; ${list}.${meantText(foreign, known)}`)
     }
     const field = compile([index], () => signalOf(source, config, captures))
     sound &&= field !== undefined && foreign === undefined
@@ -47,6 +49,22 @@ export function compileAllSignals(
         .map(({ field }) => field),
     ),
   )
+}
+
+/** A word that no signal has as its origin would change nothing. */
+export function checkOrigins({ origins, map }: SourceConfig, { report }: Scope): void {
+  const known = [...new Set(map.signals.map(({ origin }) => origin).filter((origin) => origin !== undefined))]
+  for (const [index, word] of origins.entries()) {
+    if (known.includes(word)) continue
+    const list =
+      known.length === 0 ? 'no signal of the source has an `origin`' : `known are ${known.join(', ')}`
+    report(['origins', index], `names the origin ${quote(word, 64)}; ${list}.${meantText(word, known)}`)
+  }
+}
+
+function meantText(word: string, known: readonly string[]): string {
+  const meant = nearest(word, known)
+  return meant === undefined ? '' : ` Did you mean "${meant}"?`
 }
 
 export function signalOf(

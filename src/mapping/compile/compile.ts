@@ -33,7 +33,7 @@ import { emptyBounds, withPlausibility } from '../plausibility/plausibility.ts'
 import type { Withhold } from '../privacy/privacy.ts'
 import { compileFields } from './compile-fields.ts'
 import { createScope, type Keys, type Scope } from './compile-scope.ts'
-import { compileAllSignals, compileFamilies } from './compile-signals.ts'
+import { checkOrigins, compileAllSignals, compileFamilies } from './compile-signals.ts'
 import { compileMemory, compileProfiles } from './compile-state.ts'
 
 export type CompiledSources = {
@@ -117,6 +117,7 @@ function compileSource(
   })
   checkLevels(source, scope)
   checkIdentity(source, patterns, scope)
+  checkOrigins(source, scope)
   const extract = compileExtracts(source, scope)
   const device = compile(['device'], () => compileDevice(source.device, captures))
   const provider = compile(['provider'], () => compileProvider(source.provider, captures))

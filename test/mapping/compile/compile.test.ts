@@ -31,6 +31,23 @@ describe('the sources of a config', () => {
     expect(problemsOf([source])).toEqual([])
   })
 
+  test('may name only origins and families that they have', () => {
+    const signal = { type: 'OBD_LIFETIME_ODOMETER', path: 'odo', unit: 'km', origin: 'gnss' }
+    const families = { truck: ['FMB6*'] }
+    expect(problemsOf([truckSource({ signals: [signal] }, { origins: ['gnss'] })])).toEqual([])
+    expect(problemsOf([truckSource({ signals: [signal] }, { origins: ['gnss', 'gps'] })])).toEqual([
+      ['sources.0.origins.1', 'names the origin "gps"; known are gnss. Did you mean "gnss"?'],
+    ])
+    expect(problemsOf([truckSource({}, { origins: ['gnss'] })])).toEqual([
+      ['sources.0.origins.0', 'names the origin "gnss"; no signal of the source has an `origin`.'],
+    ])
+    expect(
+      problemsOf([truckSource({ signals: [{ ...signal, families: ['trucks'] }] }, { families })]),
+    ).toEqual([
+      ['sources.0.map.signals.0.families', 'names the family trucks; known are truck. Did you mean "truck"?'],
+    ])
+  })
+
   test('have all their problems reported at once, each with its position', () => {
     const sources = [
       truckSource(
