@@ -90,23 +90,32 @@ export async function runAttack(folder: string, attack: Attack, options: RowOpti
     healthMs,
     logLines: world.gateway.lineCount - linesBefore,
   }
-  const growthMbMax = attack.growthMbMax?.[tls ? 'tls' : 'plain'] ?? limits.growthMb
+  const kind = tls ? 'tls' : 'plain'
+  const memory = {
+    growthMbMax: attack.growthMbMax?.[kind] ?? limits.growthMb,
+    keptMbMax: attack.keptMbMax?.[kind] ?? limits.keptMb,
+  }
   return {
     ...seen,
-    violations: judge(seen, { growthMbMax, running: world.gateway.running, slack: options.slack }),
+    violations: judge(seen, { ...memory, running: world.gateway.running, slack: options.slack }),
   }
 }
 
 function judge(
   { alone, attacked, residentMb, healthMs, attacker }: Omit<Row, 'violations'>,
-  { growthMbMax, running, slack }: { growthMbMax: number; running: boolean; slack: number },
+  {
+    growthMbMax,
+    keptMbMax,
+    running,
+    slack,
+  }: { growthMbMax: number; keptMbMax: number; running: boolean; slack: number },
 ): string[] {
   const { latency, lost, due, newcomers } = attacked
   const p99MsMax = Math.max(limits.p99Ms * slack, 4 * alone.latency.p99Ms)
   const worstMsMax = Math.max(limits.worstMs * slack, 4 * alone.latency.maxMs)
   const { quiet, peak, after } = residentMb
   const memorySlack = slack > 1 ? 2 : 1
-  const [growthMb, keptMb] = [growthMbMax * memorySlack, limits.keptMb * memorySlack]
+  const [growthMb, keptMb] = [growthMbMax * memorySlack, keptMbMax * memorySlack]
   const round = Math.round
   const acked = latency.count / Math.max(1, due)
   const ackedMin = (limits.ackedShare / slack) * Math.min(1, alone.latency.count / Math.max(1, alone.due))

@@ -16,6 +16,8 @@ export type Attack = {
   only?: 'plain' | 'tls'
   /** What RssAnon may grow by, where the clients are legitimate and more than a few. */
   growthMbMax?: { plain: number; tls: number }
+  /** What may stay of it. */
+  keptMbMax?: { plain: number; tls: number }
   run(kit: AttackKit): Promise<unknown>
 }
 
