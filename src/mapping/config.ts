@@ -115,7 +115,13 @@ export const privacySchema = z
   .prefault({})
   .describe('Which data is not sent, to protect the privacy of drivers.')
 
-export type { FieldConfig, ExtraFieldConfig, MapConfig, SignalConfig } from './source-config/map-config.ts'
+export type {
+  CoordinateConfig,
+  FieldConfig,
+  ExtraFieldConfig,
+  MapConfig,
+  SignalConfig,
+} from './source-config/map-config.ts'
 export type { SourceConfig } from './source-config/source-config.ts'
 export { plausibilitySchema } from './plausibility/plausibility-config.ts'
 export type ClocksConfig = z.output<typeof clocksSchema>

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import { compileSources } from '../../src/mapping/compile/compile.ts'
 import {
+  configOf,
   messageOf,
   openMapperOf,
   payloadsIn,
@@ -112,6 +114,57 @@ describe('a position', () => {
     expect(gps({}, { latitude: { value: 1 }, longitude: { value: 2 } })).toEqual({
       latitude: 1,
       longitude: 2,
+    })
+  })
+
+  describe('in degrees and minutes', () => {
+    const map = {
+      latitude: { path: 'n', unit: 'ddmm', hemisphere: { path: 'ns' } },
+      longitude: { path: 'e', unit: 'ddmm', hemisphere: { path: 'ew' } },
+    }
+    const bare = { lat: undefined, lon: undefined }
+
+    test.each([
+      [{ n: '4851.396', ns: 'N', e: '00221.132', ew: 'E' }, 48.8566, 2.3522],
+      [{ n: 3352.128, ns: 'S', e: 15112.558, ew: 'E' }, -33.8688, 151.209_3],
+      [{ n: 4042.768, ns: 'n', e: 7400.36, ew: 'West' }, 40.712_8, -74.006],
+      [{ n: -3352.128, ns: 'S', e: 100, ew: 'E' }, -33.8688, 1],
+    ])('%j is at %d, %d', (fields, latitude, longitude) => {
+      expect(gps({ ...bare, ...fields }, map)).toEqual({ latitude, longitude })
+    })
+
+    test.each([
+      [{ n: 4860, ns: 'N', e: 221.132, ew: 'E' }, 'BAD_VALUE'],
+      [{ n: 4851.396, e: 221.132, ew: 'E' }, 'BAD_VALUE'],
+      [{ n: 4851.396, ns: '?', e: 221.132, ew: 'E' }, 'BAD_VALUE'],
+      [{ n: 'fast', ns: 'N', e: 221.132, ew: 'E' }, 'BAD_VALUE'],
+      [{ n: 9101, ns: 'N', e: 221.132, ew: 'E' }, 'OUT_OF_RANGE'],
+      [{ ns: 'N', e: 221.132, ew: 'E' }, 'HALF_POSITION'],
+      [{ ns: 'N', ew: 'E' }, 'NOTHING_TO_SEND'],
+    ])('%j is refused as %s', (fields, reason) => {
+      const result = mapped({ ...reading, ...bare, ...fields }, map)
+      expect(result).toMatchObject({ kind: 'unmappable', reason })
+    })
+
+    test('a scale of 0.01 is refused with the unit to use instead, also with a negative sign', () => {
+      for (const scale of [0.01, -0.01]) {
+        const source = truckSource({ latitude: { path: 'lat', scale } })
+        const { problems, sources } = compileSources(configOf([source]))
+        expect(sources).toEqual([])
+        expect(problems).toMatchObject([{ path: ['sources', 0, 'map', 'latitude'] }])
+        expect(problems[0]?.message).toContain('Use `unit: ddmm` without a scale')
+      }
+    })
+
+    test('that is read as degrees is refused with a hint', () => {
+      const refused = (fields: object) => mapped({ ...reading, ...fields })
+      expect(refused({ lat: 4851.396, lon: 221.132 })).toMatchObject({
+        reason: 'OUT_OF_RANGE',
+        detail: expect.stringContaining('use `unit: ddmm`') as string,
+      })
+      expect(refused({ lat: 4_851_396, lon: 221_132 })).not.toMatchObject({
+        detail: expect.stringContaining('ddmm') as string,
+      })
     })
   })
 

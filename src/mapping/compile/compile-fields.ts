@@ -1,24 +1,25 @@
 // compile-fields.ts: the `map` of a source as closures: time, position, extra fields. Signals:
 // compile-signals.ts.
 
-import type { FieldConfig, ExtraFieldConfig, MapConfig, SourceConfig } from '../config.ts'
+import type { CoordinateConfig, FieldConfig, ExtraFieldConfig, MapConfig, SourceConfig } from '../config.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { ratioOf, type Ratio } from '../fields/decimal.ts'
 import { compileExtraFields, type ExtraField, type WriteExtraFields } from '../fields/extra-fields.ts'
 import {
   compileBoolean,
   compileGps,
+  compileHemisphere,
   compileNumber,
   type Coordinate,
   type InMotion,
   type ReadNumber,
 } from '../fields/gps.ts'
-import type { Read } from '../path/path.ts'
+import { compilePaths, type Read } from '../path/path.ts'
 import { compileReading, type Reading } from '../fields/fields.ts'
 import type { MotionOptions } from '../state/motion.ts'
 import { compileFixTime } from '../fields/fix-time.ts'
 import { compileTime } from '../fields/time-format.ts'
-import { angleUnits, createConvert, speedUnits as speedRatios } from '../fields/units.ts'
+import { angleUnits, createConvert, degreesOfMinutes, speedUnits as speedRatios } from '../fields/units.ts'
 import { compileBounds, type Bounds } from '../plausibility/plausibility.ts'
 import { compileCondition } from '../path/condition.ts'
 import type { Scope } from './compile-scope.ts'
@@ -102,9 +103,25 @@ export function headingOf({ heading }: MapConfig): ReadNumber | null {
   return numberOf(heading, angleUnits, 'deg', measurePlaces)
 }
 
-export function coordinateOf(field: FieldConfig | undefined): Coordinate {
+export function coordinateOf(field: CoordinateConfig | undefined): Coordinate {
   if (!field) return { read: noNumber, raw: nothing }
-  return { read: numberOf(field, angleUnits, 'deg', coordinatePlaces) ?? noNumber, raw: rawOf(field) }
+  const { unit, scale, hemisphere, ...rest } = field
+  if (unit === 'deg' && Math.abs(scale) === 0.01)
+    throw new Malformed(
+      'has the scale 0.01, which reads degrees and minutes (ddmm.mmmm) as degrees: 4851.396 is 48.8566 degrees, ' +
+        'not 48.51396. Use `unit: ddmm` without a scale, or `unit: 0.01deg` for hundredths of a degree',
+    )
+  const read = unit === 'ddmm' ? minutesOf(field) : numberOf(field, angleUnits, 'deg', coordinatePlaces)
+  if (read === null) return { read: noNumber, raw: nothing }
+  const raw = rawOf(rest)
+  if (hemisphere === undefined) return { read, raw }
+  return { read: compileHemisphere(read, compilePaths(hemisphere.path)), raw }
+}
+
+function minutesOf(field: CoordinateConfig): ReadNumber {
+  if (field.offset !== 0) throw new Malformed('has an offset, which the unit ddmm cannot have')
+  const toDdmm = createConvert(ratioOf('1'), field.scale, 0, coordinatePlaces)
+  return compileNumber(rawOf(field), (value) => degreesOfMinutes(toDdmm(value)), field.default)
 }
 
 function numberOf(

@@ -15,7 +15,7 @@ import type { Read } from '../path/path.ts'
 import { rejects, type Bounds } from '../plausibility/plausibility.ts'
 import type { WriteExtraFields } from './extra-fields.ts'
 import { jsonString } from './json-string.ts'
-import { unchanged, type Convert } from './units.ts'
+import { degreesOfMinutes, unchanged, type Convert } from './units.ts'
 import { booleanFrom, numberFrom } from '../path/value.ts'
 import type { Up, RecordContext } from '../types.ts'
 
@@ -75,6 +75,17 @@ export function compileBoolean(read: Read, otherwise: boolean | undefined): Read
   }
 }
 
+/** N, S, E and W, also written out. A value whose hemisphere cannot be read could be on the other side. */
+export function compileHemisphere(read: ReadNumber, readHemisphere: Read): ReadNumber {
+  return (record, root, up) => {
+    const value = read(record, root, up)
+    const hemisphere = readHemisphere(record, root, up)
+    const letter = typeof hemisphere === 'string' ? hemisphere.charAt(0).toUpperCase() : ''
+    if (letter === 'S' || letter === 'W') return value > 0 ? -value : value
+    return letter === 'N' || letter === 'E' || Number.isNaN(value) ? value : Number.POSITIVE_INFINITY
+  }
+}
+
 export function compileGps(fields: GpsFields): WriteGps {
   const { latitude, longitude, inMotion, extraFields } = fields
   const writeSpeed = compileSpeed(fields)
@@ -119,7 +130,15 @@ function refused(north: number, east: number, raw: () => string, context: Record
   if (Number.isNaN(east)) return context.refuse('HALF_POSITION', 'There is a latitude but no longitude.')
   if (!Number.isFinite(north) || !Number.isFinite(east))
     return context.refuse('BAD_VALUE', `The position ${raw()} is not a pair of numbers.`)
-  return context.refuse('OUT_OF_RANGE', `The position ${raw()} is out of range.`)
+  const hint =
+    isMinutes(north, 90) && isMinutes(east, 180)
+      ? ' If these are degrees and minutes (ddmm.mmmm), use `unit: ddmm`.'
+      : ''
+  return context.refuse('OUT_OF_RANGE', `The position ${raw()} is out of range.${hint}`)
+}
+
+function isMinutes(value: number, degreesMax: number): boolean {
+  return Math.abs(degreesOfMinutes(value)) <= degreesMax
 }
 
 type WriteSpeed = {

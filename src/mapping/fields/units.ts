@@ -72,6 +72,23 @@ export function createConvert(unit: Ratio, scale: number, offset: number, places
   }
 }
 
+/** In steps of 1e-9 degrees, as other computed coordinates. */
+const degreeSteps = 1e9
+
+/**
+ * 4851.396 to 48.8566: degrees and minutes in one number. An infinity where the minutes are 60 or more: the
+ * number is no such value.
+ */
+export function degreesOfMinutes(value: number): number {
+  if (!Number.isFinite(value)) return value
+  const magnitude = Math.abs(value)
+  const degrees = Math.trunc(magnitude / 100)
+  const minutes = magnitude - degrees * 100
+  if (minutes >= 60) return Number.POSITIVE_INFINITY
+  const steps = Math.round((degrees + minutes / 60) * degreeSteps) / degreeSteps
+  return value < 0 ? -steps : steps
+}
+
 export const unchanged: Convert = (value) => value
 
 function overOne(text: string): Ratio {

@@ -56,16 +56,38 @@ const scaling = {
 const constant = 'A constant instead of a path. Scale and unit apply to it too.'
 const instead = 'The value for messages that have none. It does not replace a value that cannot be used.'
 
+function numberShape(units: z.ZodType<string | undefined>) {
+  return {
+    path: path(),
+    value: z.number().optional().describe(constant),
+    default: z.number().optional().describe(instead),
+    absent: absent(),
+    decimal_comma: decimalComma(),
+    unit: units,
+    ...scaling,
+  }
+}
+
 function numberField(units: z.ZodType<string | undefined>, description: string) {
+  return z.strictObject(numberShape(units)).optional().describe(description)
+}
+
+const coordinateUnit = () =>
+  unitsOf({ ...angleUnits, ddmm: null })
+    .default('deg')
+    .describe(
+      'Unit in the message: deg, 1e-7deg, 0.01deg, rad, or ddmm for degrees and minutes as NMEA writes them: ' +
+        '4851.396 is 48 degrees and 51.396 minutes.',
+    )
+
+function coordinateField(description: string) {
   return z
     .strictObject({
-      path: path(),
-      value: z.number().optional().describe(constant),
-      default: z.number().optional().describe(instead),
-      absent: absent(),
-      decimal_comma: decimalComma(),
-      unit: units,
-      ...scaling,
+      ...numberShape(coordinateUnit()),
+      hemisphere: z
+        .strictObject({ path: paths().describe('Path to N, S, E or W.') })
+        .optional()
+        .describe('Where the direction is a value of its own: S and W make the value negative.'),
     })
     .optional()
     .describe(description)
@@ -221,13 +243,11 @@ const field = z
 export const mapSchema = z
   .strictObject({
     time,
-    latitude: numberField(
-      angle(),
+    latitude: coordinateField(
       'Latitude in degrees north. A value beyond 90, or one that is not a number, makes the message a ' +
         'dead letter.',
     ),
-    longitude: numberField(
-      angle(),
+    longitude: coordinateField(
       'Longitude in degrees east. A value beyond 180, or one that is not a number, makes the message a ' +
         'dead letter.',
     ),
@@ -275,6 +295,7 @@ export const mapSchema = z
   .describe('Which value of a message becomes which field. A field without a value is omitted.')
 
 export type MapConfig = z.output<typeof mapSchema>
-export type FieldConfig = NonNullable<MapConfig['latitude']>
+export type FieldConfig = NonNullable<MapConfig['speed']>
+export type CoordinateConfig = NonNullable<MapConfig['latitude']>
 export type SignalConfig = MapConfig['signals'][number]
 export type ExtraFieldConfig = MapConfig['fields'][string]
