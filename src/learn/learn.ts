@@ -15,8 +15,10 @@
 //                        keys
 //   propose              every preset is tried on its own topics first: the one that reads most shapes takes
 //                        them, then the next. Presets and a draft are then tried on the topics of each
-//                        remaining shape.
-//   source-yaml.ts       the proposal as YAML
+//                        remaining shape. A preset that makes no payload is proposed only for devices without
+//                        a fix, where it finds a position or a signal in the message.
+//   source-yaml.ts       the proposal as YAML; examples.ts: as a device table and as cases
+//   unread-reason.ts     what the other messages are
 //
 // Failures
 //   the broker refuses the connection     BROKER_UNREACHABLE
@@ -26,15 +28,19 @@
 //   there is no traffic                   the proposal is empty; the caller reports it
 
 import type { MappingConfig } from '../mapping/config.ts'
-import { fitOf, isPromising, scoreOf } from './preset-fit.ts'
+import { examplesOf } from './examples.ts'
+import { fitOf, makesPayloads, scoreOf, readsWithoutFix } from './preset-fit.ts'
 import { draftOf } from './source-draft.ts'
-import { looksLikeName } from './topic-shapes.ts'
+import { isOrdinaryWord, looksLikeName } from './topic-shapes.ts'
 import type { Fit, ObservedTraffic, Proposal, Proposed, SourceOptions, TopicShape } from './types.ts'
 
 export { listen, type EndReason } from './broker-listener.ts'
+export { bytesText } from './message-text.ts'
 export { missingValuesOf } from './missing-values.ts'
+export { casesYaml, devicesCsv } from './examples.ts'
 export { sourcesYaml } from './source-yaml.ts'
 export { createCollector } from './topic-shapes.ts'
+export { unreadReason } from './unread-reason.ts'
 export type { ObservedTraffic, Proposal, Proposed, TopicShape } from './types.ts'
 
 /** The mapping of a source, which may name a preset; null for an invalid one. */
@@ -46,30 +52,53 @@ export type ProposeDeps = { presets: readonly string[]; mappingOf: MappingOf; si
 const triedMax = 20
 const othersMax = 3
 
-type Candidate = { source: SourceOptions; preset: string | null; fit: Fit; notes: readonly string[] }
+type Candidate = {
+  source: SourceOptions
+  preset: string | null
+  mapping: MappingConfig
+  fit: Fit
+  notes: readonly string[]
+}
 
 export async function propose({ shapes }: ObservedTraffic, deps: ProposeDeps): Promise<Proposed> {
   const proposals: Proposal[] = []
   const taken = new Set<string>()
-  let left = [...shapes]
   const presets = await presetsWithOwnTopics(deps)
-  for (;;) {
-    const [best, ...others] = ranked(
-      presets.map(({ preset, source, mapping }) => fitted(source, preset, mapping, [], left)),
-    )
-    if (!best) break
-    const own = left.filter((shape) => (best.fit.shapes.get(shape)?.taken ?? 0) > 0)
-    if (own.length === 0) break
-    proposals.push(proposalOf(best, others, own, taken))
-    left = left.filter((shape) => !own.includes(shape))
-  }
-  const unread: TopicShape[] = []
+  let left = await takeByPresets([...shapes], (fit) => Promise.resolve(makesPayloads(fit)))
+  let unread: TopicShape[] = []
   for (const [index, shape] of left.entries()) {
     const [best, ...others] = index < triedMax && !deps.signal.aborted ? await rankedFor(shape, deps) : []
     if (best) proposals.push(proposalOf(best, others, [shape], taken))
     else unread.push(shape)
   }
+  left = unread
+  // Devices without a fix, at last: other presets may make payloads of their messages.
+  unread = await takeByPresets(left, (fit, mapping) => readsWithoutFix(fit, mapping, left))
   return { proposals, unread }
+
+  /** The preset that reads most takes its topics, then the next one. Resolves with the shapes left. */
+  async function takeByPresets(
+    found: TopicShape[],
+    isGood: (fit: Fit, mapping: MappingConfig) => Promise<boolean>,
+  ): Promise<TopicShape[]> {
+    let rest = found
+    for (;;) {
+      const candidates: Candidate[] = []
+      for (const { preset, source, mapping } of presets) {
+        const fit = rest.length === 0 ? null : fitOf(mapping, rest)
+        if (fit && (await isGood(fit, mapping))) candidates.push({ source, preset, mapping, fit, notes: [] })
+      }
+      const [best, ...others] = ranked(candidates)
+      const own = rest.filter((shape) => best !== undefined && isTakenBy(best, shape))
+      if (best === undefined || own.length === 0) return rest
+      proposals.push(proposalOf(best, others, own, taken))
+      rest = rest.filter((shape) => !own.includes(shape))
+    }
+  }
+}
+
+function isTakenBy({ fit }: Candidate, shape: TopicShape): boolean {
+  return (fit.shapes.get(shape)?.taken ?? 0) > 0
 }
 
 async function presetsWithOwnTopics({ presets, mappingOf, signal }: ProposeDeps) {
@@ -86,22 +115,37 @@ async function presetsWithOwnTopics({ presets, mappingOf, signal }: ProposeDeps)
 /** Presets and a draft, tried on the topics of a shape; the best first. */
 async function rankedFor(shape: TopicShape, deps: ProposeDeps): Promise<Candidate[]> {
   const topic = topicOf(shape)
-  const candidates: Candidate[] = []
+  const found = await triedOn(topic, shape, [], deps)
+  if (found.length > 0 || topic.includes('{device}')) return found
+  // One topic, and nothing in the message names the device.
+  const guess = guessedTopic(shape)
+  const why = 'Only one topic was heard, and nothing in its messages names the device: '
+  if (guess !== null) return triedOn(guess, shape, [`${why}the level of {device} is a guess.`], deps)
+  const draft = draftOf(shape, topic, true)
+  if (!draft) return []
+  const source = { name: nameOf(shape), ...draft.source, device: '{clientid}' }
+  const notes = [...draft.notes, `${why}the client id names it.`]
+  return ranked([await tried(source, null, notes, [shape], deps)])
+}
+
+async function triedOn(
+  topic: string,
+  shape: TopicShape,
+  notes: readonly string[],
+  deps: ProposeDeps,
+): Promise<Candidate[]> {
+  const candidates: (Candidate | null)[] = []
   for (const preset of deps.presets) {
     const source = { name: preset, preset, topic }
-    const candidate =
-      (await tried(source, preset, [], [shape], deps)) ??
-      (topic.includes('{device}')
-        ? await tried({ ...source, device: '{device}' }, preset, [], [shape], deps)
-        : null)
-    if (candidate) candidates.push(candidate)
+    const candidate = await tried(source, preset, notes, [shape], deps)
+    const byTopic = candidate === null && topic.includes('{device}')
+    candidates.push(
+      byTopic ? await tried({ ...source, device: '{device}' }, preset, notes, [shape], deps) : candidate,
+    )
   }
   const draft = draftOf(shape, topic, topic.includes('{device}'))
-  if (draft) {
-    const name = nameOf(shape)
-    const candidate = await tried({ name, ...draft.source }, null, draft.notes, [shape], deps)
-    if (candidate) candidates.push(candidate)
-  }
+  const source = { name: nameOf(shape), ...draft?.source }
+  if (draft) candidates.push(await tried(source, null, [...draft.notes, ...notes], [shape], deps))
   return ranked(candidates)
 }
 
@@ -113,21 +157,10 @@ async function tried(
   { mappingOf }: ProposeDeps,
 ): Promise<Candidate | null> {
   const mapping = await mappingOf(source)
-  const found = mapping && fitted(source, preset, mapping, notes, shapes)
-  if (!found || found.fit.fieldCounts.payloads === 0 || scoreOf(found.fit) <= 0) return null
+  const fit = mapping && fitOf(mapping, shapes)
+  if (!mapping || !fit || !makesPayloads(fit) || scoreOf(fit) <= 0) return null
   // A preset that finds no time on foreign topics fits only by chance.
-  return preset !== null && found.fit.fieldCounts.ownTime === 0 ? null : found
-}
-
-function fitted(
-  source: SourceOptions,
-  preset: string | null,
-  mapping: MappingConfig,
-  notes: readonly string[],
-  shapes: readonly TopicShape[],
-): Candidate | null {
-  const fit = fitOf(mapping, shapes)
-  return fit && isPromising(fit) ? { source, preset, fit, notes } : null
+  return preset !== null && fit.fieldCounts.ownTime === 0 ? null : { source, preset, mapping, fit, notes }
 }
 
 function ranked(candidates: readonly (Candidate | null)[]): Candidate[] {
@@ -135,17 +168,35 @@ function ranked(candidates: readonly (Candidate | null)[]): Candidate[] {
 }
 
 function proposalOf(
-  { source, preset, fit, notes }: Candidate,
-  others: readonly Candidate[],
+  best: Candidate,
+  candidates: readonly Candidate[],
   shapes: readonly TopicShape[],
   taken: Set<string>,
 ): Proposal {
+  const { source, preset, mapping, fit, notes } = best
   const wanted = typeof source['name'] === 'string' ? source['name'] : 'source'
   let name = wanted
   for (let number = 2; taken.has(name); number += 1) name = `${wanted}-${number}`
   taken.add(name)
-  const names = others.map((other) => other.preset).filter((other) => other !== null)
-  return { source: { ...source, name }, preset, others: names.slice(0, othersMax), shapes, fit, notes }
+  // Those that make payloads of the same messages.
+  const others = candidates
+    .filter((other) => makesPayloads(other.fit) && shapes.some((shape) => mapsSome(other, shape)))
+    .map((other) => other.preset)
+    .filter((other) => other !== null)
+  const examples = examplesOf(mapping, shapes, fit)
+  return {
+    source: { ...source, name },
+    preset,
+    others: others.slice(0, othersMax),
+    shapes,
+    fit,
+    notes,
+    examples,
+  }
+}
+
+function mapsSome({ fit }: Candidate, shape: TopicShape): boolean {
+  return (fit.shapes.get(shape)?.mapped ?? 0) > 0
 }
 
 /** The filter with {device} for the last level that looks like a name. */
@@ -155,6 +206,13 @@ export function topicOf({ filter, last }: TopicShape): string {
   const named = levels.findLastIndex((level, at) => level === '+' && looksLikeName(texts[at] ?? ''))
   const at = named === -1 ? levels.lastIndexOf('+') : named
   return at === -1 ? filter : levels.with(at, '{device}').join('/')
+}
+
+/** The last level that is no ordinary word becomes {device}; null where only the first one is none. */
+function guessedTopic({ filter }: TopicShape): string | null {
+  const levels = filter.split('/')
+  const at = levels.findLastIndex((level, index) => index > 0 && level !== '+' && !isOrdinaryWord(level))
+  return at === -1 ? null : levels.with(at, '{device}').join('/')
 }
 
 /** A name of the words of the topic filter. */

@@ -1,6 +1,7 @@
 // missing-values.ts: lists the values that a proposal does not send, and the messages that it cannot use, as
 // sentences.
 
+import { quote } from '../std/quote.ts'
 import type { Fit, Proposal } from './types.ts'
 
 export function missingValuesOf({ fit, shapes, source }: Proposal): string[] {
@@ -15,11 +16,17 @@ export function missingValuesOf({ fit, shapes, source }: Proposal): string[] {
   if (qos0 > 0)
     sentences.push(`QoS 0 messages: ${qos0} of ${messages}. They are lost when the connection breaks.`)
   if (oversized > 0) sentences.push(`Messages larger than 64 KiB: ${oversized}. They were not tried.`)
-  if (shapes.some(({ filter }) => !filter.includes('+')) && !('preset' in source))
-    sentences.push(
-      'There was only one device. If others publish on other topics, use + or {device} in `topic`.',
-    )
+  if (fit.devices === 1 && !fit.namedBySender) sentences.push(oneDevice(fit.deviceNames[0] ?? '', source))
   return sentences
+}
+
+/** With one device nothing shows where the topics of others differ. */
+function oneDevice(name: string, { topic }: Proposal['source']): string {
+  const start = `Only one device was heard: ${quote(name, 80)}.`
+  if (typeof topic !== 'string') return start
+  return topic.includes('{device}')
+    ? `${start} Check that {device} is at the right level of \`topic\`: ${topic}.`
+    : `${start} If others publish on other topics, use + or {device} in \`topic\`.`
 }
 
 function payloadSentences({ fieldCounts, withoutModel }: Fit): string[] {

@@ -5,6 +5,7 @@ import type { MappedPayload } from '../domain/payload.ts'
 import {
   compileSources,
   createMapper,
+  openExplainer,
   unmappableReasons,
   type StateChanges,
   type MapResult,
@@ -25,6 +26,8 @@ const senderNames = Object.values(unknownSender)
 
 const noDevices = { find: () => undefined, size: 0 }
 const lastMax = 3
+/** Rows of the proposed device table. */
+const deviceNamesMax = 1000
 
 /** Null for a mapping with a problem. */
 export function fitOf(mapping: MappingConfig, shapes: readonly TopicShape[]): Fit | null {
@@ -110,6 +113,7 @@ function createFitCounts() {
     result: () => ({
       fieldCounts,
       devices: devices.size,
+      deviceNames: [...devices].slice(0, deviceNamesMax),
       namedBySender: [...devices].some((device) => senderNames.some((name) => device.includes(name))),
       ignoredBy,
       refusedBy,
@@ -164,15 +168,40 @@ function addFieldCounts(fieldCounts: FieldCounts, { json, deviceTime }: MappedPa
 }
 
 /** Reasons why a message that was understood has no payload now, but may have one later. */
-const temporaryReasons = ['no fix', 'incomplete', 'thinned']
+const temporaryReasons = ['no fix']
 
 /** Messages that were understood and had no data to send yet. */
 function waitingIn({ ignoredBy }: Fit): number {
   return temporaryReasons.reduce((sum, reason) => sum + (ignoredBy.get(reason) ?? 0), 0)
 }
 
-export function isPromising(fit: Fit): boolean {
-  return fit.fieldCounts.payloads > 0 || waitingIn(fit) > 0
+export function makesPayloads({ fieldCounts }: Fit): boolean {
+  return fieldCounts.payloads > 0
+}
+
+/**
+ * Whether a mapping without a payload yet reads the messages. That it finds no fix is not enough: it finds
+ * none in messages of another form either.
+ */
+export async function readsWithoutFix(
+  fit: Fit,
+  mapping: MappingConfig,
+  shapes: readonly TopicShape[],
+): Promise<boolean> {
+  if (makesPayloads(fit) || fit.refused > 0 || waitingIn(fit) * 2 < fit.taken) return false
+  const { mapper, explain } = await openExplainer(mapping, { clockOffsetMs: () => 0 })
+  return inOrder(shapes).some(({ message }) => {
+    const own = { ...message, retain: false, sender: unknownSender }
+    const { records } = explain(own, mapper.map(own))
+    return records.some(({ fields }) =>
+      fields.some(({ option, path, raw }) => isTelling(option) && path !== null && raw !== undefined),
+    )
+  })
+}
+
+/** The time of a message shows little: many formats have the same key for it. */
+function isTelling(option: string): boolean {
+  return option === 'latitude' || option === 'longitude' || option.startsWith('signals[')
 }
 
 /** The mapped messages, weighted by the values found in them, less the refused ones. */

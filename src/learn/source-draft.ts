@@ -2,6 +2,8 @@
 // guess, and a person must check the units. It drafts position, time, speed and heading. Odometer and engine
 // hours are only noted, because a key named `odometer` may be a trip distance.
 
+import { fieldNames, plainKey } from '../mapping/mapping.ts'
+import { coordinateForm, type CoordinateForm } from './coordinate-form.ts'
 import { jsonIn } from './topic-shapes.ts'
 import type { SourceOptions, TopicShape } from './types.ts'
 
@@ -16,71 +18,111 @@ type Leaf = { path: string; key: string; value: unknown }
 const depthMax = 4
 const leavesMax = 500
 
-const names = {
-  latitude: ['latitude', 'lat', 'gpslat', 'gpslatitude', 'positionlatitude'],
-  longitude: ['longitude', 'lon', 'lng', 'long', 'gpslon', 'gpslng', 'gpslongitude', 'positionlongitude'],
-  time: [
-    'ts',
-    'tst',
-    'timestamp',
-    'time',
-    'fixtime',
-    'gpstime',
-    'devicetime',
-    'datetime',
-    'recordedat',
-    'measuredat',
-    'utc',
-  ],
-  speed: ['speed', 'spd', 'vel', 'velocity', 'gpsspeed', 'speedkmh', 'speedkph', 'speedmph', 'speedms', 'sp'],
-  heading: ['heading', 'hdg', 'course', 'cog', 'bearing', 'direction', 'angle', 'ang', 'track'],
-  device: ['imei', 'deviceid', 'vin', 'vehicleid', 'ident', 'device', 'serial', 'unitid', 'trackerid'],
-  odometer: ['odometer', 'odo', 'mileage', 'totaldistance', 'vehicledistance'],
-  hours: ['enginehours', 'hours', 'totalenginehours', 'motorhours', 'runtime'],
-} as const
+/** A value in an object of its own: `odometer: { value: 1, unit: km }`. */
+const valueKeys = new Set(['value', 'val'])
 
-/** Null where no keys look like a position. */
-export function draftOf(shape: TopicShape, topic: string, hasDevice: boolean): Draft | null {
-  const values = shape.samples
-    .map(({ bytes }) => jsonIn(bytes))
-    .filter((value) => isObject(value) || isList(value))
-  const isArray = values.some(isList)
-  const leaves = values.flatMap((value) => leavesIn(isList(value) ? value[0] : value)).slice(0, leavesMax * 8)
-  const find = (kind: keyof typeof names) => leafNamed(leaves, names[kind])
+/** `named`: whether the topic names the device. */
+export function draftOf(shape: TopicShape, topic: string, named: boolean): Draft | null {
+  const { leaves, isArray } = leavesOf(shape)
+  const find = (kind: keyof typeof fieldNames) => leafNamed(leaves, fieldNames[kind])
   const [latitude, longitude, time, speed, heading] = (
     ['latitude', 'longitude', 'time', 'speed', 'heading'] as const
   ).map(find)
   if (!latitude || !longitude) return null
-  const device = hasDevice ? undefined : find('device')
-  if (!hasDevice && !device) return null
+  const form = coordinateForm(valuesAt(leaves, latitude), valuesAt(leaves, longitude))
+  if (form.kind === 'unusable') return null
+  const device = deviceOf(shape, find('device'), named)
+  if (!named && !device) return null
   const format = time && formatOf(time.value)
   const map = {
     ...(time && format ? { time: { path: time.path, ...format } } : {}),
-    latitude: { path: latitude.path },
-    longitude: { path: longitude.path },
+    latitude: { path: latitude.path, ...form.options },
+    longitude: { path: longitude.path, ...form.options },
     ...(speed ? { speed: { path: speed.path, unit: speedUnitOf(speed.key) } } : {}),
     ...(heading ? { heading: { path: heading.path } } : {}),
     ...(speed ? { in_motion: { from: 'speed', above: 5 } } : {}),
   }
   const source = {
     topic,
-    ...(device ? { device: { path: device.path } } : {}),
+    ...device,
     ...(isArray ? { each: '$' } : {}),
     map,
   }
-  return { source, notes: notesOf(speed, format, find('odometer'), find('hours')) }
+  const counters = { odometer: counterOf(leaves, 'odometer'), hours: counterOf(leaves, 'hours') }
+  return { source, notes: notesOf({ speed, format, form, ...counters }) }
 }
 
-function notesOf(
-  speed: Leaf | undefined,
-  format: { zone?: string } | undefined,
-  odometer: Leaf | undefined,
-  hours: Leaf | undefined,
-): string[] {
+/** The position in the messages of a shape; null where no keys look like one. */
+export function positionIn(shape: TopicShape): { form: CoordinateForm; paths: string } | null {
+  const { leaves } = leavesOf(shape)
+  const latitude = leafNamed(leaves, fieldNames.latitude)
+  const longitude = leafNamed(leaves, fieldNames.longitude)
+  if (!latitude || !longitude) return null
+  const form = coordinateForm(valuesAt(leaves, latitude), valuesAt(leaves, longitude))
+  return { form, paths: `${latitude.path}, ${longitude.path}` }
+}
+
+function leavesOf({ samples }: TopicShape): { leaves: Leaf[]; isArray: boolean } {
+  const values = samples.map(({ bytes }) => jsonIn(bytes)).filter((value) => isObject(value) || isList(value))
+  const leaves = values.flatMap((value) => leavesIn(isList(value) ? value[0] : value)).slice(0, leavesMax * 8)
+  return { leaves, isArray: values.some(isList) }
+}
+
+function valuesAt(leaves: readonly Leaf[], { path }: Leaf): unknown[] {
+  return leaves.filter((leaf) => leaf.path === path).map(({ value }) => value)
+}
+
+/**
+ * Where the topic does not name the device, or several devices share a topic, the message does. Undefined
+ * where it does not, or need not.
+ */
+function deviceOf(
+  shape: TopicShape,
+  leaf: Leaf | undefined,
+  named: boolean,
+): { device: unknown } | undefined {
+  if (!leaf || (named && !shareTopics(shape, leaf))) return undefined
+  return { device: { path: leaf.path } }
+}
+
+function shareTopics({ samples }: TopicShape, { path }: Leaf): boolean {
+  const found = new Map<string, unknown>()
+  for (const { topic, bytes } of samples) {
+    const value = jsonIn(bytes)
+    const own = leavesIn(isList(value) ? value[0] : value).find((leaf) => leaf.path === path)?.value
+    if (own === undefined) continue
+    if (found.has(topic) && found.get(topic) !== own) return true
+    found.set(topic, own)
+  }
+  return false
+}
+
+/** Also under a name such as `can_odometer_km`, and not one of a trip or of a receiver. */
+function counterOf(leaves: readonly Leaf[], kind: 'odometer' | 'hours'): Leaf | undefined {
+  const [contained, foreign] =
+    kind === 'odometer'
+      ? [/odometer|mileage|total_?distance|kilometerstand/i, /trip|gps|gnss|virtual|service/i]
+      : [/engine_?hours|hour_?meter|motor_?hours|engine_?run/i, /trip|idle|service/i]
+  return (
+    leafNamed(leaves, fieldNames[kind]) ??
+    leaves.find(({ key, value }) => typeof value === 'number' && contained.test(key) && !foreign.test(key))
+  )
+}
+
+type Notes = {
+  speed: Leaf | undefined
+  format: { zone?: string } | undefined
+  form: CoordinateForm
+  odometer: Leaf | undefined
+  hours: Leaf | undefined
+}
+
+function notesOf({ speed, format, form, odometer, hours }: Notes): string[] {
   const notes = [
     'No preset fits, so this is a draft from the names of the keys. Compare it with the values that the ' +
       'device shows.',
   ]
+  if (form.kind === 'scaled') notes.push(form.note)
   if (speed && speedUnitOf(speed.key) === 'km/h')
     notes.push(`Check the unit of ${speed.path}: km/h is a guess.`)
   if (format?.zone === 'utc') notes.push('The time has no zone; UTC is a guess.')
@@ -105,23 +147,22 @@ function leafNamed(leaves: readonly Leaf[], wanted: readonly string[]): Leaf | u
   return undefined
 }
 
-function plainKey(key: string): string {
-  return key.toLowerCase().replace(/[^a-z0-9]/g, '')
-}
-
 function leavesIn(root: unknown): Leaf[] {
   const leaves: Leaf[] = []
-  visit(root, '', 0)
+  visit(root, '', 0, '')
   return leaves
 
-  function visit(value: unknown, path: string, depth: number): void {
+  function visit(value: unknown, path: string, depth: number, outer: string): void {
     if (!isObject(value) || depth >= depthMax) return
     for (const [key, inner] of Object.entries(value)) {
       if (leaves.length >= leavesMax || key === '' || key.includes('"') || key.length > 100) continue
       const step = /^[A-Za-z_][\w-]*$/.test(key) ? key : `"${key}"`
       const own = path === '' ? step : `${path}.${step}`
-      if (isObject(inner)) visit(inner, own, depth + 1)
-      else if (!isList(inner)) leaves.push({ path: own, key, value: inner })
+      if (isObject(inner)) visit(inner, own, depth + 1, key)
+      else if (!isList(inner)) {
+        const name = valueKeys.has(key.toLowerCase()) && outer !== '' ? outer : key
+        leaves.push({ path: own, key: name, value: inner })
+      }
     }
   }
 }

@@ -97,11 +97,36 @@ export function looksLikeName(level: string): boolean {
   if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(level)) return true
   if (/^!?[0-9a-f]{8,}$/i.test(level) && /\d/.test(level)) return true
   if (/^[0-9a-f]{2}([:-][0-9a-f]{2}){5}$/i.test(level)) return true
+  if (vehicleName.test(level)) return true
   return /^[a-z]+[a-z ]*([-_.:]\d+|\d{2,3})$/i.test(level) && !/^v[-_.]?\d+$/i.test(level)
+}
+
+/** One digit is enough behind such a word: `truck0`, `bus7`. */
+const vehicleName =
+  /^(e?truck|lorry|van|e?bus|tram|car|cab|taxi|vehicle|veh|trailer|tractor|unit|device|dev|tracker|asset|box|boat|ship|machine|excavator|crane|forklift|terminal|lkw|pkw|kfz|fahrzeug|camion|phone|tag|bike|scooter)[-_.: ]?\d+$/i
+
+/** Levels that say what a message is about, and name no device. */
+const ordinaryWords = new Set(
+  (
+    'data telemetry position positions location locations loc pos gps gnss nmea status state states event events ' +
+    'up uplink down tx rx out in msg message messages json raw bin live report reports reported track tracks ' +
+    'tracking tracker trackers vehicle vehicles truck trucks fleet fleets device devices dev sensor sensors ' +
+    'car cars bus buses van vans obd can info values attributes attribute update updates iot mqtt api pub ' +
+    'public test prod demo home feed current last latest all batch history engine fuel speed alarm alarms ' +
+    'alert alerts trip trips shadow cmd commands response config'
+  ).split(' '),
+)
+
+export function isOrdinaryWord(level: string): boolean {
+  return level === '' || ordinaryWords.has(level.toLowerCase()) || /^v?[-_.]?\d{1,2}$/i.test(level)
 }
 
 /** This many shapes that differ only in one level and have similar messages make that level a name. */
 const alikeMin = 5
+
+/** So many are enough where the messages have the same keys and the levels are no ordinary words. */
+const sameMin = 2
+const sameKeysMin = 3
 
 function joined(shapes: readonly TopicShape[]): TopicShape[] {
   const keys = new Map(shapes.map((shape) => [shape, keysOf(shape.last)]))
@@ -111,9 +136,14 @@ function joined(shapes: readonly TopicShape[]): TopicShape[] {
   for (let at = 0; at < deepest; at += 1) {
     for (const [filter, members] of Map.groupBy(left, (shape) => widenedAt(shape, at))) {
       const [first] = members
-      if (filter === null || !first || members.length < alikeMin) continue
-      const alike = new Set(members.filter((shape) => isAlike(keys.get(shape), keys.get(first))))
-      if (alike.size < alikeMin) continue
+      if (filter === null || !first || members.length < sameMin) continue
+      const own = keys.get(first)
+      const few = members.filter(
+        (shape) => isSame(keys.get(shape), own) && !isOrdinaryWord(levelOf(shape, at)),
+      )
+      const many = members.filter((shape) => isAlike(keys.get(shape), own))
+      const alike = new Set(many.length >= alikeMin ? many : few)
+      if (alike.size < sameMin) continue
       const sum = sumOf(filter, [...alike])
       keys.set(sum, keys.get(first) ?? [])
       left = [...left.filter((shape) => !alike.has(shape)), sum]
@@ -127,6 +157,16 @@ function widenedAt({ filter }: TopicShape, at: number): string | null {
   const levels = filter.split('/')
   const level = levels[at]
   return level === undefined || level === '' || level === '+' ? null : levels.with(at, '+').join('/')
+}
+
+function levelOf({ filter }: TopicShape, at: number): string {
+  return filter.split('/')[at] ?? ''
+}
+
+/** Objects of which nearly all keys are the same, and enough of them. */
+function isSame(mine: readonly string[] = [], theirs: readonly string[] = []): boolean {
+  const shared = mine.filter((key) => theirs.includes(key)).length
+  return shared >= sameKeysMin && shared * 5 >= Math.max(mine.length, theirs.length) * 4
 }
 
 /** Objects that share half of their keys. Plain values are never alike: their names are in the topic. */

@@ -62,6 +62,8 @@ export type Fit = {
   refused: number
   fieldCounts: FieldCounts
   devices: number
+  /** The first of them. */
+  deviceNames: readonly string[]
   /** Devices are named by their connection, which a subscriber does not see. */
   namedBySender: boolean
   ignoredBy: ReadonlyMap<string, number>
@@ -89,7 +91,11 @@ export type Proposal = {
   shapes: readonly TopicShape[]
   fit: Fit
   notes: readonly string[]
+  /** Messages that were heard, with what they become. */
+  examples: readonly Example[]
 }
+
+export type Example = { message: Message; payloads: readonly MappedPayload[] }
 
 /** `unread` are shapes that no proposal reads. */
 export type Proposed = { proposals: Proposal[]; unread: TopicShape[] }

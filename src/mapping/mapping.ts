@@ -49,6 +49,7 @@ export { runCases, type CaseResult } from './cases/cases.ts'
 export type { Explained, ExplainedField, Explainer } from './explain/explain.ts'
 export { compileSources }
 export { messageKeyOf } from './identity.ts'
+export { fieldNames, plainKey } from './fields/field-names.ts'
 export type { MapResult } from './types.ts'
 export { createMapper, type Mapper } from './mapper/mapper.ts'
 export { topicFilterOf } from './path/topic-pattern.ts'

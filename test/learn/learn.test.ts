@@ -10,6 +10,7 @@ import {
   createCollector,
   missingValuesOf,
   propose,
+  unreadReason,
   type Proposed,
 } from '../../src/learn/learn.ts'
 
@@ -154,6 +155,111 @@ describe('without a fitting preset', () => {
   ])('the time may be %s', async (_name, Timestamp, format) => {
     const { proposals } = await learned([truck(1, { Timestamp })])
     expect(proposals[0]?.source).toHaveProperty('map.time', { path: 'Timestamp', ...format })
+  })
+
+  test.each([
+    ['truck0', 'fleet/truck0/up'],
+    ['jane', 'fleet/jane/up'],
+    ['a name of one device', 'acme/depot/Lkw Nord/position'],
+  ])('one device is enough: %s', async (_name, topic) => {
+    const [proposal] = (await learned([{ ...truck(1), topic }])).proposals
+    const levels = topic.split('/')
+    expect(proposal?.source).toMatchObject({ topic: levels.with(levels.length - 2, '{device}').join('/') })
+    expect(proposal?.fit.deviceNames).toEqual([levels.at(-2)])
+    expect(proposal && missingValuesOf(proposal)).toContainEqual(
+      expect.stringMatching(/^Only one device was heard: ".*"\. Check that \{device\} is at the right level/),
+    )
+  })
+
+  test('the client names the device where nothing else does', async () => {
+    const [proposal] = (await learned([{ ...truck(1), topic: 'fleet/data' }])).proposals
+    expect(proposal?.source).toMatchObject({ topic: 'fleet/data', device: '{clientid}' })
+    expect(proposal?.notes.at(-1)).toMatch(/the client id names it\.$/)
+  })
+
+  test('two devices are enough, and are not called one', async () => {
+    const sent = ['anna', 'bob'].map((name) => ({ ...truck(1), topic: `fleet/${name}/up` }))
+    const [proposal, ...others] = (await learned(sent)).proposals
+    expect(others).toEqual([])
+    expect(proposal).toMatchObject({ source: { topic: 'fleet/{device}/up' }, fit: { devices: 2 } })
+    expect((proposal ? missingValuesOf(proposal) : []).join()).not.toContain('Only one device')
+  })
+
+  test('several devices on one topic are named by the message, and are not called one', async () => {
+    const sent = [1, 2, 3].map((index) => ({
+      ...truck(index, { imei: `86${index}` }),
+      topic: 'fleet/jane/up',
+    }))
+    const [proposal] = (await learned(sent)).proposals
+    expect(proposal).toMatchObject({ source: { device: { path: 'imei' } }, fit: { devices: 3 } })
+    expect((proposal ? missingValuesOf(proposal) : []).join()).not.toContain('Only one device')
+    const named = sent.map((one) => ({ ...one, topic: 'fleet/truck-7/up' }))
+    expect((await learned(named)).proposals[0]?.source).toMatchObject({ device: { path: 'imei' } })
+  })
+
+  test('a scaled position is drafted with its scale, and named', async () => {
+    const sent = [1, 2].map((index) => truck(index, { Lat: 481_170_000 + index, Lng: 22_000_000 }))
+    const [proposal] = (await learned(sent)).proposals
+    expect(proposal?.source).toHaveProperty('map.latitude', { path: 'Lat', unit: '1e-7deg' })
+    expect(proposal?.fit.lastPayloads[0]?.json).toContain('"latitude":48.1170002')
+    expect(proposal?.notes.join(' ')).toContain('The position is a scaled integer')
+  })
+
+  test.each([
+    ['{"mileage":90210}', 'mileage'],
+    ['{"can_odometer_km":90210}', 'can_odometer_km'],
+    ['{"odometer":{"value":90210,"unit":"km"}}', 'odometer.value'],
+    ['{"totalVehicleDistance":90210}', 'totalVehicleDistance'],
+    ['{"kilometerstand":90210}', 'kilometerstand'],
+    ['{"vehicleOdometerMeters":90210}', 'vehicleOdometerMeters'],
+  ])('an odometer is noted under the name of %s', async (keys, path) => {
+    const [proposal] = (await learned([truck(1, { ODO: undefined, ...(JSON.parse(keys) as object) })]))
+      .proposals
+    expect(proposal?.notes).toContainEqual(expect.stringContaining(`${path} may be an odometer.`))
+  })
+
+  test.each(['tripOdometer', 'gpsOdometer', 'serviceDistance'])('%s is no odometer', async (key) => {
+    const [proposal] = (await learned([truck(1, { ODO: undefined, [key]: 1 })])).proposals
+    expect(proposal?.notes.join(' ')).not.toContain('odometer')
+  })
+
+  test.each([
+    [
+      '$GPRMC,123519,A,4807.038,N,01131.000,E,022.4,084.4,230394,003.1,W*6A',
+      /NMEA 0183 sentences \(\$GPRMC\)/,
+    ],
+    ['{"raw":"$GNGGA,123519,4807.038,N"}', /NMEA 0183 sentences \(\$GNGGA\)/],
+    ['{"lat":4807.038,"lon":1131.0,"ts":1767085201}', /degrees and minutes as in NMEA 0183/],
+    [Buffer.from([0xff, 0xfe, 0x01]), /binary, 3 bytes/],
+    ['hello', /text that is not JSON: "hello"/],
+    ['{"on":true}', /No key looks like a position\. Keys: "on"\./],
+    ['17', /single values/],
+  ])('what the messages are is said: %s', async (message, why) => {
+    const { proposals, unread } = await learned([{ topic: 'fleet/truck-7/up', message }])
+    expect(proposals).toEqual([])
+    expect(unread.map(unreadReason)).toEqual([expect.stringMatching(why)])
+  })
+
+  test('no preset is proposed that makes nothing of the messages', async () => {
+    // On topics of presets, with keys that these do not know.
+    const message = '{"zeit":1767085201,"breite":48.1,"laenge":2.2}'
+    const topics = [
+      'ruptela/86/data',
+      'teltonika/864636060000001/data',
+      'telemetry/v1/t-1',
+      'ovms/a/b/x',
+      'dm/x',
+      'pui/x',
+    ]
+    const { proposals } = await learned(topics.map((topic) => ({ topic, message })))
+    expect(proposals.map(({ preset }) => preset)).toEqual([])
+  })
+
+  test('other presets are named only if they make payloads of the same messages', async () => {
+    const { proposals } = await learned([...(await sentIn('teltonika-json')), ...(await sentIn('owntracks'))])
+    const named = proposals.filter(({ preset }) => preset === 'teltonika-json' || preset === 'owntracks')
+    expect(named).toHaveLength(2)
+    expect(named.map(({ others }) => others)).toEqual([[], []])
   })
 
   test('the message can name the device', async () => {

@@ -27,6 +27,10 @@ describe('topics are grouped by shape', () => {
     ['telemetry/v1/WDB96340310123456', 'telemetry/v1/+'],
     ['/hfp/v2/journey/ongoing/vp/bus/0012/01234/', '/hfp/v2/journey/ongoing/vp/bus/+/+/'],
     ['N/c0619ab4/gps/0/Position', 'N/+/gps/0/Position'],
+    ['fleet/truck0/data', 'fleet/+/data'],
+    ['fleet/Bus7/data', 'fleet/+/data'],
+    ['fleet/v1/data1', 'fleet/v1/data1'],
+    ['teltonika/codec8/x', 'teltonika/codec8/x'],
   ])('%s is %s', (topic, filter) => {
     expect(heard([[topic]]).shapes[0]?.filter).toBe(filter)
   })
@@ -41,6 +45,48 @@ describe('topics are grouped by shape', () => {
       { filter: 'owntracks/anna/card', messages: 1, topics: 1 },
     ])
     expect(shapes[0]?.last?.topic).toBe('owntracks/kim/phone')
+  })
+
+  const filters = (sent: readonly (readonly [string, string])[]) =>
+    heard(sent).shapes.map(({ filter }) => filter)
+
+  test('two topics are enough where their messages have the same keys', () => {
+    const message = '{"lat":1,"lon":2,"tst":3}'
+    expect(
+      filters([
+        ['owntracks/anna/phone', message],
+        ['owntracks/bob/phone', message],
+      ]),
+    ).toEqual(['owntracks/+/phone'])
+    expect(
+      filters([
+        ['fleet/k7/data', message],
+        ['fleet/k8/data', message],
+        ['fleet/k9/data', message],
+      ]),
+    ).toEqual(['fleet/+/data'])
+  })
+
+  test('two topics stay apart where the level says what the messages are, or their keys differ', () => {
+    const message = '{"lat":1,"lon":2,"tst":3}'
+    expect(
+      filters([
+        ['van/position', message],
+        ['van/status', message],
+      ]),
+    ).toHaveLength(2)
+    expect(
+      filters([
+        ['van/alpha', message],
+        ['van/beta', '{"lat":1,"on":2,"x":3}'],
+      ]),
+    ).toHaveLength(2)
+    expect(
+      filters([
+        ['van/alpha', '{"a":1}'],
+        ['van/beta', '{"a":1}'],
+      ]),
+    ).toHaveLength(2)
   })
 
   test('topics with single values keep their names', () => {

@@ -9,7 +9,9 @@ import { Secret } from '../../std/secret.ts'
 import { newRandomId } from '../../domain/ids.ts'
 import { createMappingReader, packagedNames } from '../../config/config.ts'
 import {
+  casesYaml,
   createCollector,
+  devicesCsv,
   listen,
   propose,
   sourcesYaml,
@@ -18,6 +20,7 @@ import {
 } from '../../learn/learn.ts'
 import { brokerUrl, duration } from '../terminal/option-values.ts'
 import type { BuildCommand, CommandIo, ExitStatus } from '../terminal/terminal.ts'
+import { writeLearned } from './learn-files.ts'
 import { learnedJson, learnedText } from './learn-text.ts'
 import { notes } from '../terminal/text-format.ts'
 
@@ -29,6 +32,7 @@ type LearnOptions = {
   for: number
   topic: string
   json?: boolean
+  to?: string
 }
 
 const broker = brokerUrl(['mqtt:', 'mqtts:', 'tcp:', 'ssl:', 'ws:', 'wss:'])
@@ -45,12 +49,13 @@ export const learnCommand: BuildCommand = (io, done) =>
         .default(60_000, '60s'),
     )
     .option('--topic <filter>', 'listen to this topic filter', '#')
+    .option('--to <dir>', 'write sources.yaml, devices.csv and learned.cases.yaml into this directory')
     .option('--json', 'print one JSON document')
     .addHelpText(
       'after',
       notes(
         'Tries every preset on the messages and proposes the one that reads most of them, with a list of ' +
-          'the values that will be missing. Changes nothing. Ctrl-C stops listening.',
+          'the values that will be missing, a device table and cases for `map --test`. Changes nothing. Ctrl-C stops listening.',
         'The broker inside a gateway refuses subscriptions; use `tap` there.',
         'Exit status 1: no message arrived.',
       ),
@@ -87,7 +92,15 @@ async function learn(options: LearnOptions, io: CommandIo): Promise<ExitStatus> 
     signal: new AbortController().signal,
   })
   const summary = summaryOf(ended, traffic, tookMs)
-  const learned = { traffic, summary, ...proposed, yaml: sourcesYaml(proposed) }
+  const learned = {
+    traffic,
+    summary,
+    ...proposed,
+    yaml: sourcesYaml(proposed),
+    devices: devicesCsv(proposed),
+    cases: casesYaml(proposed),
+  }
+  if (options.to !== undefined) await writeLearned(options.to, learned)
   const text = options.json ? `${JSON.stringify(learnedJson(learned))}\n` : learnedText(learned)
   io.stdout.write(text)
   return traffic.messages === 0 ? 1 : 0

@@ -3,11 +3,13 @@
 import { bounded, visible } from '../../std/quote.ts'
 import type { Message } from '../../domain/message.ts'
 import {
+  bytesText,
   missingValuesOf,
   type ObservedTraffic,
   type Proposal,
   type Proposed,
   type TopicShape,
+  unreadReason,
 } from '../../learn/learn.ts'
 import { plural } from '../../std/quantity.ts'
 import { columns } from '../terminal/text-table.ts'
@@ -19,14 +21,18 @@ export type Learned = Proposed & {
   summary: string
   /** The section `sources` of a config. */
   yaml: string
+  /** The device table and the cases; '' for none. */
+  devices: string
+  cases: string
 }
 
 /** Topic shapes shown of one source; vehicles that send single values have hundreds. */
 const shapesShown = 12
 const messageLengthMax = 600
+const devicesShown = 20
 
 export function learnedText(learned: Learned): string {
-  const { traffic, summary, proposals, unread, yaml } = learned
+  const { traffic, summary, proposals, unread, yaml, devices, cases } = learned
   const lines = [summary]
   if (traffic.messages === 0) {
     lines.push(
@@ -42,10 +48,23 @@ export function learnedText(learned: Learned): string {
   for (const proposal of proposals) lines.push('', ...proposalLines(proposal))
   if (unread.length > 0) {
     lines.push('', 'No preset reads these topics:')
-    lines.push(...shapeTable(unread), ...unread.slice(0, shapesShown).flatMap(lastLines))
+    lines.push(...shapeTable(unread), ...unread.slice(0, shapesShown).flatMap(unreadLines))
   }
   if (yaml !== '')
     lines.push('', 'Put this into the config and try it with `check` and `map --explain`:', '', yaml)
+  if (devices !== '')
+    lines.push(
+      'A device table (`devices: { file: devices.csv }`). Fill in what you know; empty fields use the defaults:',
+      '',
+      ...tableLines(devices),
+      '',
+    )
+  if (cases !== '')
+    lines.push(
+      'Cases for `map --test`, beside the config as learned.cases.yaml. Compare them with what the devices show:',
+      '',
+      visibleLines(cases),
+    )
   return `${lines.join('\n').trimEnd()}\n`
 }
 
@@ -74,6 +93,20 @@ function shapeTable(shapes: readonly TopicShape[]): string[] {
   return more > 0 ? [...table, `  and ${more} more`] : table
 }
 
+function tableLines(table: string): string[] {
+  const lines = table.trimEnd().split('\n')
+  const shown = lines.slice(0, devicesShown + 1).map(visible)
+  return lines.length > shown.length ? [...shown, `and ${lines.length - shown.length} more`] : shown
+}
+
+function visibleLines(text: string): string {
+  return text.split('\n').map(visible).join('\n')
+}
+
+function unreadLines(shape: TopicShape): string[] {
+  return [...lastLines(shape), `    ${visible(unreadReason(shape))}`]
+}
+
 function lastLines({ last }: TopicShape): string[] {
   if (last === null) return []
   return [
@@ -83,19 +116,12 @@ function lastLines({ last }: TopicShape): string[] {
 }
 
 function contentOf({ bytes }: Message): string {
-  const { message, hex } = bytesIn(bytes)
+  const { message, hex } = bytesText(bytes)
   return message ?? `hex ${hex ?? ''}`
 }
 
-/** As text where the bytes are UTF-8 text. */
-function bytesIn(bytes: Buffer): { message?: string; hex?: string } {
-  const text = bytes.toString()
-  return Buffer.from(text).equals(bytes) && !text.includes('\0')
-    ? { message: text }
-    : { hex: bytes.toString('hex') }
-}
-
-export function learnedJson({ traffic, summary, proposals, unread, yaml }: Learned): unknown {
+export function learnedJson(learned: Learned): unknown {
+  const { traffic, summary, proposals, unread, yaml, devices, cases } = learned
   const { messages, topics, moreTopics, unshaped } = traffic
   return {
     summary,
@@ -116,13 +142,15 @@ export function learnedJson({ traffic, summary, proposals, unread, yaml }: Learn
       shapes: proposal.shapes.map((shape) => ({ ...shapeJson(shape), result: resultOf(proposal, shape) })),
       lastPayloads: proposal.fit.lastPayloads.map(({ json }) => JSON.parse(json) as unknown),
     })),
-    unread: unread.map(shapeJson),
+    unread: unread.map((shape) => ({ ...shapeJson(shape), why: unreadReason(shape) })),
     yaml,
+    deviceTable: devices,
+    cases,
   }
 }
 
 function shapeJson({ filter, topics, messages, retained, qos0, last }: TopicShape): Record<string, unknown> {
-  const own = last === null ? null : { topic: last.topic, ...bytesIn(last.bytes) }
+  const own = last === null ? null : { topic: last.topic, ...bytesText(last.bytes) }
   return { filter, topics, messages, retained, qos0, last: own }
 }
 

@@ -76,6 +76,45 @@ describe('learn', () => {
     expect(await readFile(path, 'utf8')).toContain('# 6 messages on teltonika/+/data')
   })
 
+  test('writes sources, a device table and cases that pass as they are', async () => {
+    await using broker = await openMqttBroker()
+    const folder = join(await newFolder(), 'learned')
+    const publish = async () => {
+      await publishTrucks(broker)
+      for (const [index, name] of ['anna', 'bob'].entries())
+        await broker.publish(
+          `yard/${name}/pos`,
+          `{"lat":48.1,"lng":2.2,"time":"2026-01-28 15:00:0${index}","spd":30,"mileage":1}`,
+        )
+    }
+    const { status, stdout } = await learn(broker, publish, ['--to', folder])
+    expect(status).toBe(0)
+    const table = await readFile(join(folder, 'devices.csv'), 'utf8')
+    expect(table).toBe(
+      'device,asset_id,operator,carrier,model\n864636060000000,,,,\n864636060000001,,,,\nanna,,,,\nbob,,,,\n',
+    )
+    expect(stdout).toContain(table)
+    const cases = await readFile(join(folder, 'learned.cases.yaml'), 'utf8')
+    expect(stdout).toContain(cases.split('\n')[1] ?? 'missing')
+    const rest = [
+      'ingest: { broker: { access: { anonymous: true } } }',
+      'delivery: { base_url: http://127.0.0.1:1 }',
+      'devices: { file: devices.csv, unknown: quarantine }',
+      '',
+    ].join('\n')
+    const config = join(folder, 'gateway.yaml')
+    await writeFile(config, rest + (await readFile(join(folder, 'sources.yaml'), 'utf8')))
+    expect(await runCli(['check', '--config', config])).toMatchObject({ status: 0, stderr: '' })
+    const tested = await runCli(['map', '--test', '--config', config])
+    expect(tested.stdout).toContain('learned.cases.yaml: 2 passed\n')
+    expect(tested.status).toBe(0)
+    await writeFile(join(folder, 'learned.cases.yaml'), cases.replace('latitude: 48.1', 'latitude: 48.2'))
+    expect((await runCli(['map', '--test', '--config', config])).status).toBe(1)
+    await using second = await openMqttBroker()
+    const again = await learn(second, () => publishTrucks(second), ['--to', folder])
+    expect(again.stderr).toContain('Nothing is replaced.')
+  })
+
   test('reports retained messages as retained', async () => {
     await using broker = await openMqttBroker()
     await broker.publish('teltonika/864636060000001/data', position(1_767_085_201_000), { retain: true })
