@@ -17,6 +17,7 @@ test.each(seeds)(
     expect(report.messages).toBeGreaterThanOrEqual(10_000)
     // Otherwise the messages did not reach the mapping.
     expect(report.payloads).toBeGreaterThan(1000)
+    expect(report.withheld).toBeGreaterThan(100)
     expect(report.stateBytesMax).toBeLessThan(2 ** 20)
     expect([...report.stateLeft]).toEqual([])
   },

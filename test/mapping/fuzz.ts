@@ -3,8 +3,9 @@
 //   node test/mapping/fuzz.ts --messages 1000000 --seed 1
 //
 // The messages of all preset cases are mutated and given to mappers as the intake does. The mapper must never
-// throw, must give one of the results in bounded time, and a payload must be valid for the service. Durable
-// state must be bounded, and empty when all windows are closed, except for births of Sparkplug.
+// throw, must give one of the results in bounded time, and a payload must be valid for the service, with every
+// field within the bounds of its quantity (payload-bounds.ts). Durable state must be bounded, and empty when
+// all windows are closed, except for births of Sparkplug.
 
 import { readdirSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
@@ -22,6 +23,7 @@ import { memoryKeyHead } from '../../src/mapping/memory/memory.ts'
 import type { StateChanges } from '../../src/mapping/state/state-changes.ts'
 import { createPayloadCheck, isJsonObject } from '../../src/sandbox/payload-check.ts'
 import { mutatedBytes, mutatedTopic } from '../support/mutate.ts'
+import { outOfBounds } from '../support/payload-bounds.ts'
 import { createRandom, type Random } from '../support/random.ts'
 import type { StateWrite } from '../../src/mapping/types.ts'
 
@@ -55,6 +57,8 @@ export type FuzzReport = {
   payloads: number
   /** Results by kind, with the reason of those that have one. */
   endings: Map<string, number>
+  /** Values that were left out because they are not plausible, or placeholders. */
+  withheld: number
   stateBytesMax: number
   /** State left after all windows closed, by preset. */
   stateLeft: Map<string, number>
@@ -109,6 +113,7 @@ export function fuzz(trials: readonly Trial[], options: { messages: number; seed
     messages: 0,
     payloads: 0,
     endings: new Map(),
+    withheld: 0,
     stateBytesMax: 0,
     stateLeft: new Map(),
     faults: [],
@@ -146,6 +151,8 @@ function fuzzPreset(
     report.messages += 1
   }
   close(mapper, Number.POSITIVE_INFINITY, stored, report)
+  for (const [key, count] of mapper.counters().omitted)
+    if (/(above maximum|below minimum|a placeholder)$/.test(key)) report.withheld += count
   const left = mapper.openParts() + stored.left()
   if (left > 0) report.stateLeft.set(preset, left)
 }
@@ -204,12 +211,13 @@ function judgePayloads(payloads: readonly MappedPayload[], report: FuzzReport): 
     if (!isJsonObject(payload)) throw new Error(`a payload is no object: ${json}`)
     const [problem] = check(payload, true)
     if (problem) throw new Error(`${problem.message} in ${json}`)
+    const outside = outOfBounds(payload)
+    if (outside !== null) throw new Error(`${outside} in ${json}`)
     const { gps, signalTimestamp } = payload
     if (payload['payloadId'] !== payloadId) throw new Error(`another payloadId than ${payloadId} in ${json}`)
     if (!/^[0-9a-f]{32}$/.test(windowKey)) throw new Error(`the window key ${windowKey}`)
     if (deviceTime !== null && deviceTime !== signalTimestamp) throw new Error(`another time in ${json}`)
     if (!isJsonObject(gps)) continue
-    if (gps['heading'] === 360) throw new Error(`a heading of 360 in ${json}`)
     if (gps['latitude'] === 0 && gps['longitude'] === 0) throw new Error(`a place of 0, 0 in ${json}`)
   }
   report.payloads += payloads.length

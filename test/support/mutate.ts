@@ -3,7 +3,26 @@
 import { checksum } from './teltonika-frame.ts'
 import type { Random } from './random.ts'
 
+/** What trackers and buses send in the place of a value, and values that no vehicle has. */
+const implausible = [
+  '255',
+  '65535',
+  '16777215',
+  '2147483647',
+  '4294967294',
+  '4294967295',
+  '4211081215',
+  '4294967.295',
+  '526385151.875',
+  '999999',
+  '81000000000',
+  '250.001',
+  '10000001',
+  '200001',
+]
+
 const extremes = [
+  ...implausible,
   '0',
   '-0',
   '-1',
@@ -28,7 +47,7 @@ const extremes = [
   '""',
   'null',
   'true',
-] as const
+]
 
 const odd: readonly unknown[] = [
   null,
@@ -39,6 +58,7 @@ const odd: readonly unknown[] = [
   181,
   1e308,
   2 ** 53,
+  ...implausible.map(Number),
   '',
   '-',
   '48,1',

@@ -106,7 +106,13 @@ function placeOf(index: number, length: number): number {
 
 function selected(step: Step, list: readonly unknown[]): number {
   if (step.kind !== 'select') return -1
-  return list.findIndex((one) => isRecord(one) && String(one[step.key]) === step.value)
+  return list.findIndex((one) => isRecord(one) && isWritten(one[step.key], step.value))
+}
+
+/** An object may have a `toString` that is no function, so it is not made a text. */
+function isWritten(value: unknown, text: string): boolean {
+  if (typeof value === 'string') return value === text
+  return (typeof value === 'number' || typeof value === 'boolean') && String(value) === text
 }
 
 function markSelector(list: unknown, at: number, key: string, marks: Marks): void {

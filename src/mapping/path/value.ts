@@ -11,8 +11,17 @@ import { digitsEnd } from './digits.ts'
  */
 const exactMax = Number.MAX_SAFE_INTEGER
 
-/** The largest 32-bit number: trackers send it when they have no value. */
-const absentCounter = 4_294_967_295
+/**
+ * Numbers that trackers and buses send when they have no value: the largest of 32 bits, its neighbour (an
+ * error), and the largest with a sign. As counters of metres they would be plausible; also where they were
+ * converted to kilometres before.
+ */
+const placeholders: ReadonlySet<number> = new Set(
+  [4_294_967_295, 4_294_967_294, 2_147_483_647].flatMap((number) => [number, number / 1000]),
+)
+
+/** Smaller numbers, nearly all, need no look-up. */
+const placeholderMin = 2_147_483
 
 const decimalLengthMax = 40
 
@@ -50,11 +59,12 @@ export function decimalFault(value: unknown): DecimalFault {
   const number = numberFrom(value)
   if (Number.isNaN(number)) return 'absent'
   if (!Number.isFinite(number)) return 'not a number'
-  return number === absentCounter ? 'a placeholder' : 'not exact'
+  return placeholders.has(number) ? 'a placeholder' : 'not exact'
 }
 
 function isExact(number: number): boolean {
-  return number <= exactMax && number >= -exactMax && number !== absentCounter
+  if (number < placeholderMin) return number >= -exactMax
+  return number <= exactMax && !placeholders.has(number)
 }
 
 /** Undefined for an absent value, null for one that is neither true nor false. */

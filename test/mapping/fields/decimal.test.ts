@@ -130,6 +130,10 @@ describe('a signal value', () => {
   test.each([
     [4_294_967_295, 'a placeholder'],
     ['4294967295', 'a placeholder'],
+    [4_294_967_294, 'a placeholder'],
+    ['4294967.294', 'a placeholder'],
+    [4_294_967.295, 'a placeholder'],
+    [2_147_483_647, 'a placeholder'],
     [2 ** 53, 'not exact'],
     ['9007199254740993', 'not exact'],
     [-(2 ** 60), 'not exact'],

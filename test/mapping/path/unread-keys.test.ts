@@ -41,6 +41,12 @@ describe('the keys that nothing reads', () => {
     expect(unread({}, { ...base, ...more }, rest)?.keys).toEqual([])
   })
 
+  test('are found in objects whose keys are named like methods', () => {
+    const io = [{ id: { toString: 2, valueOf: 1 } }, { id: 5, v: 1 }]
+    const found = unread({}, { ...base, io }, { when: 'io[id=5].v > 0' })
+    expect(found?.keys).toEqual(['io[].id.toString', 'io[].id.valueOf'])
+  })
+
   test('are written as paths, once for all elements of a list', () => {
     const list = [
       { ...base, io: [{ id: 1, n: 2 }, { n: 3 }], 'a b': 1 },
