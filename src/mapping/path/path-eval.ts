@@ -142,16 +142,19 @@ function firstValue(value: unknown): unknown {
 
 /** Other values than objects are passed over: beside `gps_1` there may be a flag `gps_fix`. */
 function compileMatch(start: string, end: string): Walk {
-  const lengthMin = start.length + end.length
   return (value) => {
-    if (!isRecord(value)) return undefined
-    for (const key in value) {
-      if (key.length < lengthMin || !key.startsWith(start) || !key.endsWith(end)) continue
-      const found = value[key]
-      if (isRecord(found) && Object.hasOwn(value, key)) return found
-    }
-    return undefined
+    const key = isRecord(value) ? matchingKey(value, start, end) : undefined
+    return key === undefined ? undefined : (value as Record<string, unknown>)[key]
   }
+}
+
+/** The key that the step `match` takes. */
+export function matchingKey(record: Record<string, unknown>, start: string, end: string): string | undefined {
+  for (const key in record) {
+    if (key.length < start.length + end.length || !key.startsWith(start) || !key.endsWith(end)) continue
+    if (isRecord(record[key]) && Object.hasOwn(record, key)) return key
+  }
+  return undefined
 }
 
 function entriesOf(value: unknown): unknown {

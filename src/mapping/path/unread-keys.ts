@@ -9,7 +9,7 @@
 
 import { fieldNear } from '../fields/field-names.ts'
 import type { SourceConfig } from '../config.ts'
-import { isRecord, type Step } from './path-eval.ts'
+import { isRecord, matchingKey, type Step } from './path-eval.ts'
 import type { Path } from './path.ts'
 import { pathIn, pathsReadBy } from './paths-used.ts'
 import type { Up } from '../types.ts'
@@ -95,6 +95,7 @@ function mark(start: unknown, steps: readonly Step[], marks: Marks): void {
 function keyOf(step: Step, value: unknown): string | undefined {
   if (step.kind === 'key') return isRecord(value) && Object.hasOwn(value, step.key) ? step.key : undefined
   if (step.kind === 'first') return isRecord(value) ? Object.keys(value)[0] : undefined
+  if (step.kind === 'match') return isRecord(value) ? matchingKey(value, step.start, step.end) : undefined
   if (!Array.isArray(value)) return undefined
   const at = step.kind === 'element' ? placeOf(step.index, value.length) : selected(step, value)
   return at >= 0 && at < value.length ? String(at) : undefined

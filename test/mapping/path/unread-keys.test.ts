@@ -31,6 +31,7 @@ describe('the keys that nothing reads', () => {
     ['the rule of the device', { device: { path: 'imei' } }, { imei: 'a' }],
     ['an index', { when: 'io[1] > 0 and io[0] == 1' }, { io: [1, 2] }],
     ['a choice by a key', { when: 'io[id=5].v > 0' }, { io: [{ id: 5, v: 1 }] }],
+    ['a key that matches', { when: '$match("gps_*").x > 1' }, { gps_7: { x: 3 } }],
     ['the first key', { when: '$first().x > 1' }, { ts: { x: 3 } }],
     ['parts of a text', { when: 'pos.$split(",")[0] > 1' }, { pos: '3,4' }],
     ['all entries', { when: 'all.$entries()[0].value > 1' }, { all: { a: 1, b: 2 } }],
@@ -58,6 +59,12 @@ describe('the keys that nothing reads', () => {
       '[].io[].n',
       '[]."a b"',
     ])
+  })
+
+  test('are found in a message whose values cannot be made a text', () => {
+    const hostile = { toString: 1, valueOf: 1 }
+    const found = unread({}, { ...base, io: [{ id: hostile, v: 1 }] }, { when: 'io[id=5].v > 0' })
+    expect(found?.keys).toContain('io[].v')
   })
 
   test('leave out keys without a value, and are bounded', () => {
