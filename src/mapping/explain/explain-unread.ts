@@ -4,6 +4,7 @@ import type { Message } from '../../domain/message.ts'
 import type { SourceConfig } from '../config.ts'
 import type { CompiledSource } from '../mapper/compiled-source.ts'
 import { compileFindUnread, type UnreadKeys } from '../path/unread-keys.ts'
+import type { ExplainedField } from './explain-field.ts'
 import type { Trace } from './explain-trace.ts'
 
 const visitsMax = 5000
@@ -39,4 +40,26 @@ export function compileExplainUnread(config: SourceConfig, source: CompiledSourc
       records.map((record) => ({ record, root, up: undefined })),
     )
   }
+}
+
+type RecordResult = { device: { name: string | null }; fields: readonly ExplainedField[] }
+
+/** Without the fields that every record has. */
+export function nearMissing(unread: UnreadKeys, records: readonly RecordResult[]): UnreadKeys {
+  const near = unread.near.filter((field) => records.length === 0 || records.some((one) => lacks(one, field)))
+  return { ...unread, near }
+}
+
+const signalTypes: Readonly<Record<string, string>> = {
+  odometer: 'OBD_LIFETIME_ODOMETER',
+  'engine hours': 'OBD_TOTAL_ENGINE_TIME',
+}
+
+function lacks({ device, fields }: RecordResult, name: string): boolean {
+  if (name === 'device') return device.name === null
+  const type = signalTypes[name]
+  return !fields.some(
+    ({ option, field, value }) =>
+      value !== undefined && (type === undefined ? option === name : field.startsWith(type)),
+  )
 }

@@ -13,7 +13,7 @@ import type { MappingConfig, SourceConfig } from '../config.ts'
 import { compileDeviceTemplate, deviceNamed } from '../devices/device-rule.ts'
 import type { ExplainedField } from './explain-field.ts'
 import { compileExplainer, type ExplainRecord } from './explain-record.ts'
-import { compileExplainUnread, type ExplainUnread } from './explain-unread.ts'
+import { compileExplainUnread, nearMissing, type ExplainUnread } from './explain-unread.ts'
 import { findBy, type PlacedRecord } from './path-finder.ts'
 import { tracedSource, type Trace, type TracedValue, type Traces } from './explain-trace.ts'
 import { createMapper, type Mapper, type MapperDeps, type MapperOptions } from '../mapper/mapper.ts'
@@ -117,15 +117,17 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
     const routed = routing.routeOf(message.topic)
     const route = routed.runtime === null ? null : routed
     const payloads = result.kind === 'payloads' ? result.payloads : []
+    const explained = withPayloads(records, payloads).map(([trace, payload]) =>
+      explainTrace(trace, payload, route, message),
+    )
+    const unread = route === null ? null : unreadIn(message, route, records)
     return {
       topic: message.topic,
       captures: route === null ? {} : namesOf(route),
       values,
       ...(evaluated && { evaluated }),
-      records: withPayloads(records, payloads).map(([trace, payload]) =>
-        explainTrace(trace, payload, route, message),
-      ),
-      unread: route === null ? null : unreadIn(message, route, records),
+      records: explained,
+      unread: unread && nearMissing(unread, explained),
     }
   }
 

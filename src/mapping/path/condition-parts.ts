@@ -5,6 +5,7 @@
 
 import { compileCondition } from './condition.ts'
 import { compilePath, type Path } from './path.ts'
+import type { Step } from './path-eval.ts'
 import { pathsReadBy } from './paths-used.ts'
 import type { Up } from '../types.ts'
 
@@ -93,11 +94,16 @@ function pathText({ from, levels, steps }: Path): string {
     if (step.kind === 'element') text += `[${step.index}]`
     else if (step.kind === 'select') text += `[${step.key}=${step.value}]`
     else {
-      const plain = step.kind === 'key' ? keyText(step.key) : `$${step.kind}()`
+      const plain = step.kind === 'key' ? keyText(step.key) : functionText(step)
       text += text === '' ? plain : `.${plain}`
     }
   }
   return text
+}
+
+function functionText(step: Exclude<Step, { kind: 'key' | 'element' | 'select' }>): string {
+  if (step.kind === 'match') return `$match(${JSON.stringify(`${step.start}*${step.end}`)})`
+  return step.kind === 'split' ? `$split(${JSON.stringify(step.separator)})` : `$${step.kind}()`
 }
 
 function keyText(key: string): string {

@@ -7,6 +7,7 @@
 // Each path is followed through the message and marks the place where it ends. What has a value and no mark,
 // and is not inside of a marked value, is unread. Elements of lists count once: `records[].spd`.
 
+import { assertNever } from '../../std/assert.ts'
 import { fieldNear } from '../fields/field-names.ts'
 import type { SourceConfig } from '../config.ts'
 import { isRecord, matchingKey, type Step } from './path-eval.ts'
@@ -92,21 +93,32 @@ function mark(start: unknown, steps: readonly Step[], marks: Marks): void {
 }
 
 /** The key of `value` that the step goes to; undefined where there is none. */
-function keyOf(step: Step, value: unknown): string | undefined {
-  if (step.kind === 'key') return isRecord(value) && Object.hasOwn(value, step.key) ? step.key : undefined
-  if (step.kind === 'first') return isRecord(value) ? Object.keys(value)[0] : undefined
-  if (step.kind === 'match') return isRecord(value) ? matchingKey(value, step.start, step.end) : undefined
-  if (!Array.isArray(value)) return undefined
-  const at = step.kind === 'element' ? placeOf(step.index, value.length) : selected(step, value)
-  return at >= 0 && at < value.length ? String(at) : undefined
+function keyOf(step: Exclude<Step, { kind: 'split' | 'entries' }>, value: unknown): string | undefined {
+  switch (step.kind) {
+    case 'key':
+      return isRecord(value) && Object.hasOwn(value, step.key) ? step.key : undefined
+    case 'first':
+      return isRecord(value) ? Object.keys(value)[0] : undefined
+    case 'match':
+      return isRecord(value) ? matchingKey(value, step.start, step.end) : undefined
+    case 'element':
+      return Array.isArray(value) ? elementKey(placeOf(step.index, value.length), value) : undefined
+    case 'select':
+      return Array.isArray(value) ? elementKey(selected(step, value), value) : undefined
+    default:
+      return assertNever(step)
+  }
+}
+
+function elementKey(at: number, list: readonly unknown[]): string | undefined {
+  return at >= 0 && at < list.length ? String(at) : undefined
 }
 
 function placeOf(index: number, length: number): number {
   return index < 0 ? length + index : index
 }
 
-function selected(step: Step, list: readonly unknown[]): number {
-  if (step.kind !== 'select') return -1
+function selected(step: Extract<Step, { kind: 'select' }>, list: readonly unknown[]): number {
   return list.findIndex((one) => isRecord(one) && isWritten(one[step.key], step.value))
 }
 

@@ -149,6 +149,21 @@ describe('explained values are the values in the payload', () => {
     expect(both.flatMap(({ sent }) => sent)).not.toEqual([])
   })
 
+  test.each(presets)(
+    'and no value that is sent is called unread, over the cases of $file',
+    ({ cases, mapping }) => {
+      const told = cases.cases.flatMap((one) => play(explainerOf(mapping), messagesOf(one)))
+      const wrong = told.flatMap(({ explained }) => {
+        const unread = new Set(explained.unread?.keys)
+        const sent = explained.records.flatMap(({ fields }) => fields.filter(isSent))
+        return sent.flatMap(({ path }) =>
+          path !== null && unread.has(path.replace(/^\$\./, '')) ? [path] : [],
+        )
+      })
+      expect(wrong).toEqual([])
+    },
+  )
+
   test('for messages with changed, missing or broken values', () => {
     const odd = constantFrom<unknown>(null, '', 0, -1, '12,5', 'x', true, 4_294_967_295, [], {})
     const textual = presets.flatMap((preset) =>
@@ -374,6 +389,9 @@ describe('the explanation of a record says', () => {
       more: 0,
       near: ['speed'],
     })
+    const speed = { speed: { path: 'spd' } }
+    const known = explainOne(truckSource(speed), { ...position, spd: 3, Speed2: 4, ODO: 1, Lat: 1 })
+    expect(known.unread).toMatchObject({ keys: ['Speed2', 'ODO', 'Lat'], near: ['odometer'] })
     const inList = truckSource({}, { each: ['data', 'values'] })
     const message = { id: 7, data: [{ values: [position, { ...position, spd: 4 }] }] }
     expect(explainOne(inList, message).unread?.keys).toEqual(['data[].values[].spd', 'id'])

@@ -36,6 +36,12 @@ describe('a condition that does not hold', () => {
     ])
   })
 
+  test('names its paths as they are written', () => {
+    const text = '$match("gps_*").alt > 1 and $.a[0].b[id=5]."c d" == 1 and p.$split(",")[1] == 2'
+    const paths = parts(text, {}).failed.flatMap(({ values }) => values.map(({ path }) => path))
+    expect(paths).toEqual(['$match("gps_*").alt', '$.a[0].b[id=5]."c d"', 'p.$split(",")[1]'])
+  })
+
   test.each(['brand > 1', 'order.and_more == 2', 'not (a and b)', "x == 'a \\' and b'"])(
     'has one part: %s',
     (text) => {

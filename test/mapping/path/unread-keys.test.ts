@@ -33,6 +33,7 @@ describe('the keys that nothing reads', () => {
     ['a choice by a key', { when: 'io[id=5].v > 0' }, { io: [{ id: 5, v: 1 }] }],
     ['a key that matches', { when: '$match("gps_*").x > 1' }, { gps_7: { x: 3 } }],
     ['the first key', { when: '$first().x > 1' }, { ts: { x: 3 } }],
+    ['a key by its start', { when: '$match("gps_*").alt > 1' }, { gps_7: { alt: 3 } }],
     ['parts of a text', { when: 'pos.$split(",")[0] > 1' }, { pos: '3,4' }],
     ['all entries', { when: 'all.$entries()[0].value > 1' }, { all: { a: 1, b: 2 } }],
     ['the whole message', { when: '$.deep.er == 1' }, { deep: { er: 1 } }],
